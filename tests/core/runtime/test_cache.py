@@ -1,0 +1,117 @@
+import os
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+from polyax.ir.config import config
+from polyax.runtime import cache as cache_module
+from polyax.runtime.cache import DiskCache
+
+
+@pytest.fixture
+def root(tmp_path):
+    root = tmp_path / "compiled"
+    with config.override(cache_dir=str(root), compilation_cache=True):
+        yield root
+
+
+def entry_of(root, kind="test"):
+    (path,) = [p for p in (root / kind).iterdir()]
+    return path
+
+
+def test_round_trip_of_any_bytes_and_counters(root):
+    cache = DiskCache("test")
+    data = bytes(range(256)) * 3 + b"\n{}\n"
+    assert cache.get("k") is None
+    cache.put("k", data)
+    assert cache.get("k") == data
+    assert DiskCache("test").get("k") == data, "another instance, as in another process, finds it"
+    assert DiskCache("other").get("k") is None
+    assert (cache.stats().hits, cache.stats().misses, cache.stats().writes) == (1, 1, 1)
+
+
+def test_directories_are_private(root):
+    DiskCache("test").put("k", b"x")
+    for directory in (root, root / "test"):
+        assert directory.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "header", "swapped"])
+def test_damaged_entry_is_a_miss_and_can_be_replaced(root, damage):
+    cache = DiskCache("test")
+    cache.put("k", b"machine code")
+    path = entry_of(root)
+    raw = path.read_bytes()
+    path.write_bytes(
+        {
+            "flip": raw[:-1] + b"X",
+            "truncate": raw[:-3],
+            "empty": b"",
+            "header": b"[1]" + raw,
+            "swapped": cache_module._encode("another key", b"machine code"),
+        }[damage]
+    )
+    assert cache.get("k") is None
+    assert cache.stats().damaged == 1
+    cache.put("k", b"machine code")
+    assert cache.get("k") == b"machine code"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o720])
+def test_refused_if_others_can_write(root, mode):
+    root.mkdir()
+    root.chmod(mode)
+    cache = DiskCache("test")
+    with pytest.warns(UserWarning, match=r"others can write to it \(mode 07.*POLYAX_CACHE_DIR"):
+        cache.put("k", b"x")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cache.get("k") is None
+    assert not any(root.iterdir())
+
+
+def test_refused_if_owned_by_another(root, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    assert "belongs to user id" in cache_module.why_no_cache(root)
+
+
+def test_off_by_setting(root):
+    with config.override(compilation_cache=False):
+        DiskCache("test").put("k", b"x")
+    assert not root.exists()
+
+
+def test_xdg_cache_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with config.override(cache_dir=None):
+        assert cache_module.cache_root() == tmp_path / "polyax"
+
+
+def test_least_recently_used_entries_go_first(root):
+    cache = DiskCache("test", max_bytes=4500)
+    for i in range(4):
+        cache.put(f"k{i}", bytes(900))
+        os.utime(root / "test" / cache_module._file_name(f"k{i}"), (i, i))
+    assert cache.get("k0") is not None  # makes it the youngest
+    cache.put("k4", bytes(900))
+    kept = [i for i in range(5) if cache.get(f"k{i}") is not None]
+    assert kept == [0, 4] or kept == [0, 3, 4]
+    assert sum(p.stat().st_size for p in (root / "test").iterdir()) <= 4500
+
+
+def test_two_processes_write_the_same_entry(root):
+    program = f"""
+from polyax.ir.config import config
+from polyax.runtime.cache import DiskCache
+config.update("cache_dir", {str(root)!r})
+cache = DiskCache("test")
+for _ in range(200):
+    cache.put("k", b"a" * 5000)
+    assert cache.get("k") == b"a" * 5000
+"""
+    writers = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(2)]
+    assert [w.wait(60) for w in writers] == [0, 0]
+    assert entry_of(root).stat().st_size > 5000, "no temporary file is left"

@@ -1,0 +1,53 @@
+# Everything a developer does. Each target makes the environment (.venv) first, so each works in a fresh clone.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PROJECTS := core plugins/kernels plugins/fusion plugins/hello_c backends_cpu
+MANIFESTS := $(PROJECTS:%=%/pyproject.toml)
+JOBS ?= 2
+PYTEST_ARGS ?=
+DEMO_ARGS ?=
+BENCH_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help env test check types demo bench wheels snapshot clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+env: $(STAMP)  ## make .venv with all packages (editable) and the tools
+
+$(STAMP): requirements/dev.txt $(MANIFESTS)
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "polyax needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements/dev.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-build-isolation $(PROJECTS:%=-e %)
+	@touch $@
+
+test: $(STAMP)  ## pass the tests (PYTEST_ARGS='-k vmap -x' chooses)
+	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+check: $(STAMP)  ## lint, format, import layers, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+demo: $(STAMP)  ## train on handwritten digits, without and with jit (POLYAX_PLATFORMS chooses the device)
+	$(BIN)/python examples/demo.py $(DEMO_ARGS)
+
+bench: $(STAMP)  ## time import, trace, compile, dispatch and run
+	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+wheels: $(STAMP)  ## build every distribution into dist/
+	rm -rf dist
+	$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist $(PROJECTS:%=./%)
+
+snapshot: $(STAMP)  ## accept the present public names as the right ones
+	$(BIN)/python tests/architecture/test_public_names.py
+
+clean:  ## remove what was built, the environment too
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,153 @@
+"""Jacobians and Hessians: vmapped pushforwards and pullbacks of the standard basis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyax.api.ad import _check_inputs, jvp, vjp  # pyright: ignore[reportPrivateUsage]
+from polyax.api.arguments import as_indices, check_callable, wraps
+from polyax.api.vmap import vmap
+from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
+from polyax.ops.elementwise import convert_element_type, eq
+from polyax.ops.shape import iota, reshape, slice as slice_
+from polyax.runtime.errors import api_boundary
+from polyax.trace.tree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+
+
+def _standard_basis(tree: Any) -> Any:
+    """The identity matrix of the flattened tree, with its columns in the structure of ``tree``."""
+    leaves, treedef = tree_flatten(tree)
+    avals = [aval_of(x) for x in leaves]
+    total = sum(a.size for a in avals)
+    rows = iota("int32", total)
+    out, start = [], 0
+    for aval in avals:
+        wide = dtypes.tangent_dtype(aval.dtype)
+        columns = slice_(rows, (start,), (start + aval.size,))
+        block = eq(reshape(rows, (total, 1)), reshape(columns, (1, aval.size)))
+        out.append(reshape(convert_element_type(block, wide), (total, *aval.shape)))
+        start += aval.size
+    return tree_unflatten(treedef, out)
+
+
+def _unravel(x: Any, axis: int, tree: Any) -> Any:
+    """Cuts dimension ``axis`` of ``x`` into the leaves of ``tree``, each with its shape in that place."""
+    leaves, treedef = tree_flatten(tree)
+    shape = aval_of(x).shape
+    axis %= len(shape)
+    out, start = [], 0
+    for leaf in leaves:
+        aval = aval_of(leaf)
+        low = tuple(start if i == axis else 0 for i in range(len(shape)))
+        high = tuple(start + aval.size if i == axis else n for i, n in enumerate(shape))
+        part = slice_(x, low, high)
+        out.append(reshape(part, (*shape[:axis], *aval.shape, *shape[axis + 1 :])))
+        start += aval.size
+    return tree_unflatten(treedef, out)
+
+
+def _restrict(fun: Callable[..., Any], argnums: int | Sequence[int], args: tuple[Any, ...], kwargs: Any) -> Any:
+    """``fun`` of the chosen arguments alone, and these."""
+    indices = as_indices(argnums, len(args))
+
+    def f(*xs: Any) -> Any:
+        full = list(args)
+        for i, x in zip(indices, xs, strict=True):
+            full[i] = x
+        return fun(*full, **kwargs)
+
+    return f, tuple(args[i] for i in indices)
+
+
+def _check_jacobian_output(tree: Any, name: str, holomorphic: bool) -> None:
+    for x in tree_leaves(tree):
+        dtype = aval_of(x).dtype
+        if holomorphic and not dtypes.is_complex(dtype):
+            raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype, but got {dtype.name}.")
+        if not holomorphic and not dtypes.is_float(dtype):
+            raise TypeError(f"{name} requires real-valued outputs (a sub-dtype of np.floating), but got {dtype.name}.")
+
+
+def jacfwd(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """The Jacobian by forward mode: one pushforward per input element, all at once.
+
+    For an output of shape ``o`` and an argument of shape ``i`` the result has shape ``o + i``.
+
+    >>> jacfwd(lambda x: x * x)(2.0).item()
+    4.0
+    """
+    check_callable(fun)
+
+    @wraps(fun, "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
+    @api_boundary
+    def jacfun(*args: Any, **kwargs: Any) -> Any:
+        f, chosen = _restrict(fun, argnums, args, kwargs)
+        _check_inputs(chosen, "jacfwd", holomorphic, allow_int=False)
+
+        def push(tangents: Any) -> Any:
+            return jvp(f, chosen, tangents, has_aux=has_aux)
+
+        axes = (None, -1, None) if has_aux else (None, -1)
+        y, columns, *aux = vmap(push, out_axes=axes)(_standard_basis(chosen))
+        _check_jacobian_output(y, "jacfwd", holomorphic)
+        examples = chosen[0] if isinstance(argnums, int) else chosen
+        jacobian = tree_map(lambda x: _unravel(x, -1, examples), columns)
+        return (jacobian, aux[0]) if has_aux else jacobian
+
+    return jacfun
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian by reverse mode: one pullback per output element, all at once.
+
+    >>> jacrev(lambda x: x * x)(2.0).item()
+    4.0
+    """
+    check_callable(fun)
+
+    @wraps(fun, "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
+    @api_boundary
+    def jacfun(*args: Any, **kwargs: Any) -> Any:
+        f, chosen = _restrict(fun, argnums, args, kwargs)
+        _check_inputs(chosen, "jacrev", holomorphic, allow_int)
+        y, pullback, *aux = vjp(f, *chosen, has_aux=has_aux)
+        _check_jacobian_output(y, "jacrev", holomorphic)
+        rows = vmap(pullback)(_standard_basis(y))
+        rows = rows[0] if isinstance(argnums, int) else rows
+        by_input = tree_map(lambda x: _unravel(x, 0, y), rows)
+        outer = tree_structure(chosen[0] if isinstance(argnums, int) else chosen)
+        jacobian = _transpose_trees(outer, tree_structure(y), by_input)
+        return (jacobian, aux[0]) if has_aux else jacobian
+
+    return jacfun
+
+
+def _transpose_trees(outer: Any, inner: Any, tree: Any) -> Any:
+    rows = zip(*(inner.flatten_up_to(t) for t in outer.flatten_up_to(tree)), strict=True)
+    return tree_unflatten(inner, [tree_unflatten(outer, r) for r in rows])
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """The Hessian, forward over reverse.
+
+    >>> hessian(lambda x: x ** 3)(2.0).item()
+    12.0
+    """
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+

@@ -1,0 +1,45 @@
+"""``linear_transpose``: from a linear function to its transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from polyax.api.ad import _as_cotangent, _materialize  # pyright: ignore[reportPrivateUsage]
+from polyax.api.arguments import Flat, shaped
+from polyax.ir import dtypes
+from polyax.runtime.errors import api_boundary
+from polyax.trace.stage import trace_to_jaxpr
+from polyax.trace.symbolic import UndefPrimal
+from polyax.trace.tree import tree_flatten, tree_structure, tree_unflatten
+from polyax.transforms.transpose import backward_pass
+
+
+@api_boundary
+def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()) -> Callable[..., Any]:
+    """The transpose of ``fun``, which must be linear; ``primals`` (arrays or types) tell its argument types.
+
+    >>> import numpy as np
+    >>> f = linear_transpose(lambda x: 3 * x, np.float32(0))
+    >>> f(np.float32(2))[0].item()
+    6.0
+    """
+    if reduce_axes:
+        raise NotImplementedError("reduce_axes argument to linear_transpose is deprecated in JAX and not supported")
+    leaves, in_tree = tree_flatten((primals, {}))
+    avals = [shaped(x) for x in leaves]
+    if not all(dtypes.is_inexact(a.dtype) for a in avals):
+        raise TypeError(f"linear_transpose only supports inputs with inexact dtypes, but got {', '.join(map(str, avals))}.")
+    flat = Flat(fun, in_tree)
+    closed = trace_to_jaxpr(flat, avals)
+
+    @api_boundary
+    def transposed(cotangents: Any) -> Any:
+        cts, tree = tree_flatten(cotangents)
+        if tree != flat.out_tree:
+            raise TypeError(f"cotangent tree does not match function output, expected {flat.out_tree} but got {tree}")
+        cts = [_as_cotangent(ct, a) for ct, a in zip(cts, closed.out_avals, strict=True)]
+        outs = backward_pass(closed.jaxpr, closed.consts, [UndefPrimal(a) for a in avals], cts)
+        return tree_unflatten(tree_structure(primals), map(_materialize, outs))
+
+    return transposed

@@ -1,0 +1,1 @@
+"""The language: data types, abstract values, primitives and jaxprs. Knows nothing above itself."""

@@ -1,0 +1,143 @@
+"""Abstract values: what is known of an array while tracing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ir.dtypes import DType
+
+
+class ShapedArray:
+    """Shape, dtype and weak type of an array.
+
+    ``sharding`` and ``vma`` (the mesh axes that a value varies over inside ``shard_map``) are part of the type from
+    the start, so that no signature changes when they come into use.
+    """
+
+    __slots__ = ("_hash", "dtype", "shape", "sharding", "vma", "weak_type")
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: DType,
+        weak_type: bool = False,
+        sharding: Any = None,
+        vma: frozenset[str] = frozenset(),
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.weak_type = weak_type
+        self.sharding = sharding
+        self.vma = vma
+        self._hash = hash((shape, dtype, weak_type))
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, ShapedArray)
+            and self.shape == other.shape
+            and self.dtype == other.dtype
+            and self.weak_type == other.weak_type
+            and self.sharding == other.sharding
+            and self.vma == other.vma
+        )
+
+    def update(self, **changes: Any) -> ShapedArray:
+        fields = dict(
+            shape=self.shape, dtype=self.dtype, weak_type=self.weak_type, sharding=self.sharding, vma=self.vma
+        )
+        return ShapedArray(**(fields | changes))
+
+    def strip_weak_type(self) -> ShapedArray:
+        return self.update(weak_type=False) if self.weak_type else self
+
+    def to_tangent_aval(self) -> ShapedArray:
+        return self.update(dtype=dtypes.tangent_dtype(self.dtype))
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """``float32[3,4]``, or ``f32[3,4]`` in jaxprs."""
+        name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.full_name(self.dtype)
+        return f"{name}[{','.join(map(str, self.shape))}]"
+
+    def __str__(self) -> str:
+        return self.str_short()
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self.str_short()}{weak})"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+
+def same_type(a: ShapedArray, b: ShapedArray) -> bool:
+    """Equal up to weak types: what may be substituted for each other at run time."""
+    return a.shape == b.shape and a.dtype == b.dtype
+
+
+_PYTHON_AVALS: dict[tuple[type, bool], ShapedArray] = {}
+
+
+def python_scalar_aval(kind: type) -> ShapedArray:
+    """The aval of a Python scalar: weakly typed, except for booleans."""
+    dtype = dtypes.canonicalize(dtypes.PYTHON_SCALARS[kind])
+    key = (kind, dtype.itemsize > 4)
+    if key not in _PYTHON_AVALS:
+        _PYTHON_AVALS[key] = ShapedArray((), dtype, weak_type=kind is not bool)
+    return _PYTHON_AVALS[key]
+
+
+def aval_of(x: Any) -> ShapedArray:
+    """The abstract value of a tracer, Array, NumPy array or scalar.
+
+    Raises:
+      TypeError: ``x`` is no array type.
+    """
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        return aval
+    kind = type(x)
+    if kind in dtypes.PYTHON_SCALARS:
+        return python_scalar_aval(kind)
+    if isinstance(x, (np.ndarray, np.generic)):
+        dtype = x.dtype if x.dtype == dtypes.float0 else dtypes.canonicalize(x.dtype)
+        return ShapedArray(x.shape, dtype)
+    for base, _ in dtypes.PYTHON_SCALARS.items():  # subclasses: IntEnum, np.float64 and the like
+        if isinstance(x, base):
+            return python_scalar_aval(base)
+    if hasattr(x, "__jax_array__"):
+        return aval_of(x.__jax_array__())
+    raise TypeError(f"Value {x!r} with type {kind} is not a valid JAX type")
+
+
+def is_array_like(x: Any) -> bool:
+    return (
+        hasattr(x, "aval")
+        or isinstance(x, (bool, int, float, complex, np.generic))
+        or (isinstance(x, np.ndarray) and (x.dtype in dtypes.ALL or x.dtype == dtypes.float0))
+        or hasattr(x, "__jax_array__")
+    )

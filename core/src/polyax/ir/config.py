@@ -1,0 +1,153 @@
+"""Settings: one table of flags, each with an environment variable, a process value and thread-local overrides.
+
+Lives at the bottom because dtypes depend on ``enable_x64``. Must not know what any flag does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Flag:
+    name: str
+    default: Any
+    parse: Callable[[str], Any]
+    doc: str
+    traced: bool = False  # part of every trace cache key
+
+    @property
+    def env(self) -> str:
+        return "POLYAX_" + self.name.upper()
+
+
+def parse_bool(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered in ("1", "true", "yes", "on"):
+        return True
+    if lowered in ("0", "false", "no", "off", ""):
+        return False
+    raise ValueError(f"expected 0 or 1, got {text!r}")
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"expected one of {', '.join(choices)}, got {text!r}")
+        return text
+
+    return parse
+
+
+def _optional_str(text: str) -> str | None:
+    return text or None
+
+
+FLAGS: dict[str, Flag] = {
+    f.name: f
+    for f in (
+        Flag("platforms", None, _optional_str, "platforms to use, in order: cuda,cpu"),
+        Flag("device", None, _optional_str, "default device, such as opencl:1"),
+        Flag("num_cpu_devices", 1, int, "number of virtual devices of each host platform"),
+        Flag("plugins", None, _optional_str, "the only distributions whose plugins are loaded"),
+        Flag("disable_plugins", None, _optional_str, "distributions whose plugins are not loaded"),
+        Flag("trace_plugins", False, parse_bool, "print each step of plugin loading"),
+        Flag("host_fallback", "warn", one_of("warn", "error", "allow"), "what a primitive without lowering does"),
+        Flag("enable_x64", False, parse_bool, "64-bit types by default", traced=True),
+        Flag("checks", False, parse_bool, "check every jaxpr that a transformation makes"),
+        Flag("disable_jit", False, parse_bool, "run jitted functions one operation at a time", traced=True),
+        Flag("numpy_rank_promotion", "allow", one_of("allow", "warn", "raise"), "implicit rank promotion", traced=True),
+        Flag("numpy_dtype_promotion", "standard", one_of("standard", "strict"), "implicit dtype promotion", traced=True),
+        Flag("threefry_partitionable", False, parse_bool, "the newer layout of random bits", traced=True),
+        Flag("default_matmul_precision", None, _optional_str, "precision of products", traced=True),
+        Flag("default_prng_impl", "threefry2x32", str, "random number generator of new keys", traced=True),
+        Flag("debug_nans", False, parse_bool, "raise where a NaN first appears", traced=True),
+        Flag("debug_infs", False, parse_bool, "raise where an infinity first appears", traced=True),
+        Flag("log_compiles", False, parse_bool, "log each compilation"),
+        Flag("cache_dir", None, _optional_str, "directory of compiled code; empty: the user's cache directory"),
+        Flag("compilation_cache", True, parse_bool, "keep compiled code on disk"),
+        Flag("num_threads", 0, int, "compute threads on the host; 0: one per core that this process may use"),
+        Flag("fusers", None, _optional_str, "fusers to run, in order; empty: the backend's own"),
+        Flag("traceback_filtering", True, parse_bool, "drop polyax's own frames from error tracebacks"),
+    )
+}
+
+# JAX spells its flags with a prefix, and some differently.
+_ALIASES = {"num_cpu_devices": "num_cpu_devices", "enable_checks": "checks", "platform_name": "platforms"}
+
+
+def _canonical(name: str) -> str:
+    short = name.removeprefix("jax_").removeprefix("polyax_")
+    short = _ALIASES.get(short, short)
+    if short not in FLAGS:
+        raise AttributeError(f"Unrecognized config option: {name}. Options: {', '.join(sorted(FLAGS))}")
+    return short
+
+
+class Config:
+    """``config.update(name, value)`` sets a flag for the process; ``config.override(name=value)`` for one thread."""
+
+    def __init__(self) -> None:
+        self._process = {f.name: self._from_environment(f) for f in FLAGS.values()}
+        self._local = threading.local()
+        self._listeners: list[Callable[[str], None]] = []
+        self._keys: dict[tuple[Any, ...], int] = {}  # values of the traced flags -> a small number
+        self._process_key = self._key_of(self._process)
+
+    @staticmethod
+    def _from_environment(flag: Flag) -> Any:
+        text = os.environ.get(flag.env)
+        if text is None:
+            return flag.default
+        try:
+            return flag.parse(text)
+        except ValueError as e:
+            raise ValueError(f"environment variable {flag.env}: {e}") from None
+
+    def _key_of(self, values: dict[str, Any]) -> int:
+        traced = tuple(values[f.name] for f in FLAGS.values() if f.traced)
+        return self._keys.setdefault(traced, len(self._keys) + 1)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        local = self._local.__dict__.get("values")
+        return (self._process if local is None else local)[_canonical(name)]
+
+    def update(self, name: str, value: Any) -> None:
+        name = _canonical(name)
+        if isinstance(value, str):
+            value = FLAGS[name].parse(value)
+        self._process[name] = value
+        self._process_key = self._key_of(self._process)
+        for listener in self._listeners:
+            listener(name)
+
+    @contextlib.contextmanager
+    def override(self, **values: Any) -> Iterator[None]:
+        before = self._local.__dict__.get("values"), self._local.__dict__.get("key")
+        merged = dict(before[0] or self._process) | {_canonical(k): v for k, v in values.items()}
+        self._local.values, self._local.key = merged, self._key_of(merged)
+        try:
+            yield
+        finally:
+            self._local.values, self._local.key = before
+
+    def on_update(self, listener: Callable[[str], None]) -> None:
+        """Calls ``listener(name)`` after each process-wide update."""
+        self._listeners.append(listener)
+
+    def trace_key(self) -> int:
+        """Stands for the values that a trace depends on; part of every cache key."""
+        return self._local.__dict__.get("key") or self._process_key
+
+    def values(self) -> dict[str, Any]:
+        return dict(self._local.__dict__.get("values") or self._process)
+
+
+config = Config()

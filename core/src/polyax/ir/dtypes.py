@@ -1,0 +1,237 @@
+"""Data types: canonical 32-bit defaults, weak types, the promotion lattice, extended types.
+
+The lattice is JAX's ("Type promotion semantics" in its documentation): Python scalars are weakly typed nodes
+``i* f* c*`` between the strong types, and promotion is the least upper bound.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from polyax.ir.config import config
+
+DType = Any  # np.dtype, or an ExtendedDType
+
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+float0 = np.dtype([("float0", np.void, 0)])
+"""The tangent type of integers and booleans: no information, no bytes."""
+
+
+class ExtendedDType:
+    """A type whose elements are arrays of a physical type, such as typed random keys (``key<fry>[]``).
+
+    A subclass sets ``name`` (as printed in full), ``short`` (as printed in jaxprs), ``physical`` (the dtype of the
+    representation) and ``element_shape`` (trailing dimensions of the representation of one element).
+    """
+
+    name: str
+    short: str
+    physical: np.dtype
+    element_shape: tuple[int, ...] = ()
+    itemsize: int
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+_BOOL = [np.dtype(bool)]
+_UINTS = [np.dtype(t) for t in ("uint8", "uint16", "uint32", "uint64")]
+_INTS = [np.dtype(t) for t in ("int8", "int16", "int32", "int64")]
+_FLOATS = [bfloat16, *(np.dtype(t) for t in ("float16", "float32", "float64"))]
+_COMPLEX = [np.dtype(t) for t in ("complex64", "complex128")]
+BOOL, UINTS, INTS, FLOATS, COMPLEX = map(frozenset, (_BOOL, _UINTS, _INTS, _FLOATS, _COMPLEX))
+ALL = BOOL | UINTS | INTS | FLOATS | COMPLEX
+
+PYTHON_SCALARS: dict[type, np.dtype] = {
+    bool: np.dtype(bool),
+    int: np.dtype("int64"),
+    float: np.dtype("float64"),
+    complex: np.dtype("complex128"),
+}
+
+_NARROW = {
+    np.dtype("int64"): np.dtype("int32"),
+    np.dtype("uint64"): np.dtype("uint32"),
+    np.dtype("float64"): np.dtype("float32"),
+    np.dtype("complex128"): np.dtype("complex64"),
+}
+
+_SHORT = {"bool": "bool", "bfloat16": "bf16", "float0": "float0"}
+
+
+def is_extended(dtype: DType) -> bool:
+    return isinstance(dtype, ExtendedDType)
+
+
+@functools.lru_cache(None)
+def _as_dtype(dtype: Any) -> DType:
+    if isinstance(dtype, type) and dtype in PYTHON_SCALARS:
+        return PYTHON_SCALARS[dtype]
+    return np.dtype(getattr(dtype, "dtype", dtype) if not isinstance(dtype, type) else dtype)
+
+
+def as_dtype(dtype: Any) -> DType:
+    """Any spelling of a dtype (``'f4'``, ``float``, ``jnp.float32``, ...) as ``np.dtype``; not canonicalized."""
+    if isinstance(dtype, (np.dtype, ExtendedDType)):
+        return dtype
+    return _as_dtype(dtype)
+
+
+def canonicalize(dtype: Any) -> DType:
+    """The dtype that arrays get: 64-bit types become 32-bit ones unless ``config.enable_x64`` is set."""
+    dtype = as_dtype(dtype)
+    if not config.enable_x64 and not is_extended(dtype):
+        dtype = _NARROW.get(dtype, dtype)
+    if not is_extended(dtype) and dtype not in ALL and dtype != float0 and dtype.kind != "V":
+        raise TypeError(f"JAX does not support dtype {dtype}; supported: {', '.join(sorted(d.name for d in ALL))}")
+    return dtype
+
+
+def short_name(dtype: DType) -> str:
+    """``f32``, ``i8``, ``bool``, ``key<fry>``: the form that jaxprs print."""
+    if is_extended(dtype):
+        return dtype.short
+    if dtype == float0:
+        return "float0"
+    name = dtype.name
+    if name in _SHORT:
+        return _SHORT[name]
+    for long, short in (("uint", "u"), ("int", "i"), ("float", "f"), ("complex", "c")):
+        if name.startswith(long):
+            return short + name[len(long) :]
+    return name
+
+
+def full_name(dtype: DType) -> str:
+    return "float0" if dtype == float0 else dtype.name
+
+
+def issubdtype(dtype: Any, kind: Any) -> bool:
+    """``np.issubdtype`` that knows bfloat16 and extended types."""
+    dtype = as_dtype(dtype)
+    if is_extended(dtype) or dtype == float0:
+        return False
+    if dtype == bfloat16:
+        return kind in (np.generic, np.number, np.inexact, np.floating, bfloat16, ml_dtypes.bfloat16)
+    return np.issubdtype(dtype, kind)
+
+
+def is_float(dtype: DType) -> bool:
+    return dtype in FLOATS
+
+
+def is_complex(dtype: DType) -> bool:
+    return dtype in COMPLEX
+
+
+def is_inexact(dtype: DType) -> bool:
+    return dtype in FLOATS or dtype in COMPLEX
+
+
+def is_integer(dtype: DType) -> bool:
+    return dtype in INTS or dtype in UINTS
+
+
+def finfo(dtype: Any) -> Any:
+    dtype = as_dtype(dtype)
+    return ml_dtypes.finfo(dtype) if dtype == bfloat16 else np.finfo(dtype)
+
+
+def iinfo(dtype: Any) -> np.iinfo:
+    return np.iinfo(as_dtype(dtype))
+
+
+def real_part(dtype: DType) -> DType:
+    """float32 for complex64, float64 for complex128, else the dtype itself."""
+    return np.dtype(f"float{dtype.itemsize * 4}") if dtype in COMPLEX else dtype
+
+
+def tangent_dtype(dtype: DType) -> DType:
+    """float0 for everything that has no derivative."""
+    return dtype if is_inexact(dtype) else float0
+
+
+def default_float() -> np.dtype:
+    return canonicalize(np.dtype("float64"))
+
+
+def default_int() -> np.dtype:
+    return canonicalize(np.dtype("int64"))
+
+
+# --- promotion ---------------------------------------------------------------------------------------------------------
+
+_I, _F, _C = "i*", "f*", "c*"
+_WEAK_NODE = {"i": _I, "u": _I, "f": _F, "V": _F, "c": _C}
+
+
+def _edges() -> dict[Any, list[Any]]:
+    u, i, (bf, f2, f4, f8), (c4, c8) = _UINTS, _INTS, _FLOATS, _COMPLEX
+    up: dict[Any, list[Any]] = {_BOOL[0]: [_I], _I: [u[0], i[0]]}
+    for k in range(3):
+        up[u[k]] = [i[k + 1], u[k + 1]]
+        up[i[k]] = [i[k + 1]]
+    up |= {u[3]: [_F], i[3]: [_F], _F: [bf, f2, _C], bf: [f4], f2: [f4]}
+    return up | {f4: [f8, c4], f8: [c8], _C: [c4], c4: [c8], c8: []}
+
+
+def _upper_bounds() -> dict[Any, frozenset[Any]]:
+    edges = _edges()
+
+    @functools.lru_cache(None)
+    def above(node: Any) -> frozenset[Any]:
+        return frozenset({node}).union(*(above(n) for n in edges[node]))
+
+    return {node: above(node) for node in edges}
+
+
+_ABOVE = _upper_bounds()
+
+
+@functools.lru_cache(None)
+def _least_upper_bound(nodes: frozenset[Any]) -> Any:
+    common = frozenset.intersection(*(_ABOVE[n] for n in nodes))
+    (least,) = [n for n in common if common <= _ABOVE[n]]
+    return least
+
+
+_WEAK_DTYPE = {_I: np.dtype("int64"), _F: np.dtype("float64"), _C: np.dtype("complex128")}
+
+
+@functools.lru_cache(None)
+def _promote(types: tuple[tuple[DType, bool], ...], x64: bool, strict: bool) -> tuple[DType, bool]:
+    dtypes = {d for d, _ in types}
+    weak = all(w for _, w in types)
+    if any(is_extended(d) or d == float0 for d in dtypes):
+        if len(dtypes) > 1:
+            raise ValueError(f"no promotion between {', '.join(sorted(map(full_name, dtypes)))}")
+        return types[0][0], weak
+    if len(dtypes) == 1:
+        return types[0][0], weak
+    if strict and len({d for d, w in types if not w}) > 1:
+        names = ", ".join(sorted(full_name(d) for d in dtypes))
+        raise TypeError(f"no implicit promotion of dtypes {names} while numpy_dtype_promotion='strict'; cast with astype")
+    nodes = frozenset(d if weak or not w else _WEAK_NODE.get(d.kind, d) for d, w in types)
+    bound = _least_upper_bound(nodes)
+    if bound in _WEAK_DTYPE:
+        return _WEAK_DTYPE[bound], True
+    return bound, weak
+
+
+def promote_weak(*types: tuple[DType, bool]) -> tuple[DType, bool]:
+    """The (dtype, weak_type) of a combination of (dtype, weak_type) pairs, canonicalized."""
+    dtype, weak = _promote(types, config.enable_x64, config.numpy_dtype_promotion == "strict")
+    return canonicalize(dtype), weak
+
+
+def promote_types(a: Any, b: Any) -> DType:
+    """The dtype that strongly typed ``a`` and ``b`` meet in.
+
+    >>> promote_types('int32', 'float16')
+    dtype('float16')
+    """
+    return promote_weak((as_dtype(a), False), (as_dtype(b), False))[0]

@@ -1,0 +1,30 @@
+"""Effects: what an equation does besides computing its results. Part of every jaxpr's type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Effect:
+    """``ordered`` effects happen in program order on one device; others only happen."""
+
+    name: str
+    ordered: bool = False
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+Effects = frozenset[Effect]
+NO_EFFECTS: Effects = frozenset()
+
+debug_effect = Effect("Debug")
+ordered_debug_effect = Effect("OrderedDebug", ordered=True)
+io_effect = Effect("IO")
+ordered_io_effect = Effect("OrderedIO", ordered=True)
+
+
+def join_effects(sets: Iterable[Effects]) -> Effects:
+    return frozenset().union(*sets)

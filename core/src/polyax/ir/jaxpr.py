@@ -1,0 +1,243 @@
+"""Jaxprs: typed programs in A-normal form. The one intermediate representation of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.effects import NO_EFFECTS, Effects, join_effects
+from polyax.ir.primitive import Primitive
+from polyax.ir.source import Source
+
+
+class Var:
+    """A variable; equality is identity. Its name is chosen when printed."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var(id={id(self):x}):{self.aval.str_short(True)}"
+
+
+class Literal:
+    """A scalar constant, written in place. ``val`` is a NumPy or Python scalar."""
+
+    __slots__ = ("aval", "val")
+
+    def __init__(self, val: Any, aval: ShapedArray) -> None:
+        self.val = val
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"{self.val}"
+
+
+Atom = Var | Literal
+
+
+class Eqn:
+    """``outs = primitive[params] inputs``, with its effects and the user's line."""
+
+    __slots__ = ("effects", "inputs", "outs", "params", "primitive", "source")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        inputs: Sequence[Atom],
+        outs: Sequence[Var],
+        params: dict[str, Any],
+        effects: Effects = NO_EFFECTS,
+        source: Source | None = None,
+    ) -> None:
+        self.primitive = primitive
+        self.inputs = inputs
+        self.outs = outs
+        self.params = params
+        self.effects = effects
+        self.source = source
+
+    # JAX's names, for interpreters that users write
+    @property
+    def invars(self) -> Sequence[Atom]:
+        return self.inputs
+
+    @property
+    def outvars(self) -> Sequence[Var]:
+        return self.outs
+
+    def replace(self, **changes: Any) -> Eqn:
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return Eqn(**(fields | changes))
+
+    def __repr__(self) -> str:
+        return f"{list(self.outs)} = {self.primitive} {list(self.inputs)}"
+
+
+class Jaxpr:
+    """``{ lambda constvars ; invars. let eqns in outs }``; immutable once made."""
+
+    __slots__ = ("__weakref__", "_effects", "constvars", "debug_name", "donated", "eqns", "invars", "outs")
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outs: Sequence[Atom],
+        eqns: Sequence[Eqn],
+        effects: Effects | None = None,
+        donated: tuple[bool, ...] = (),
+        debug_name: str = "",
+    ) -> None:
+        self.constvars = list(constvars)
+        self.invars = list(invars)
+        self.outs = list(outs)
+        self.eqns = list(eqns)
+        self._effects = effects
+        self.donated = donated
+        self.debug_name = debug_name
+
+    @property
+    def effects(self) -> Effects:
+        if self._effects is None:
+            self._effects = join_effects(e.effects for e in self.eqns if e.effects)
+        return self._effects
+
+    @property
+    def outvars(self) -> list[Atom]:
+        return self.outs
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.outs]
+
+    def __str__(self) -> str:
+        from polyax.ir.pretty import pretty_jaxpr  # the printer is a client of this module
+
+        return pretty_jaxpr(self)
+
+    __repr__ = __str__
+
+
+class ClosedJaxpr:
+    """A jaxpr and the values of its constants."""
+
+    __slots__ = ("__weakref__", "consts", "jaxpr")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None:
+        assert len(jaxpr.constvars) == len(consts)
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return self.jaxpr.in_avals
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return self.jaxpr.out_avals
+
+    @property
+    def eqns(self) -> list[Eqn]:
+        return self.jaxpr.eqns
+
+    @property
+    def effects(self) -> Effects:
+        return self.jaxpr.effects
+
+    def __str__(self) -> str:
+        return str(self.jaxpr)
+
+    __repr__ = __str__
+
+
+def is_literal_value(x: Any) -> bool:
+    """Scalars that are written in place instead of becoming constants."""
+    return isinstance(x, (bool, int, float, complex, np.generic)) or (isinstance(x, np.ndarray) and x.ndim == 0)
+
+
+def make_literal(x: Any, aval: ShapedArray | None = None) -> Literal:
+    aval = aval or aval_of(x)
+    return Literal(np.asarray(x).astype(aval.dtype)[()] if not hasattr(x, "dtype") or x.dtype != aval.dtype else x, aval)
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    """Applies each equation's primitive in the current trace. Values are dropped after their last use."""
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    last = last_uses(jaxpr)
+
+    def read(atom: Atom) -> Any:
+        return atom.val if type(atom) is Literal else env[atom]
+
+    for i, eqn in enumerate(jaxpr.eqns):
+        outs = eqn.primitive.bind(*map(read, eqn.inputs), **eqn.params)
+        for var, value in zip(eqn.outs, outs, strict=True):
+            env[var] = value
+        for var in last.get(i, ()):
+            del env[var]
+    return [read(v) for v in jaxpr.outs]
+
+
+def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
+    """Equation index -> the variables that no later equation or output reads."""
+    seen = {v for v in jaxpr.outs if isinstance(v, Var)}
+    last: dict[int, list[Var]] = {}
+    for i in range(len(jaxpr.eqns) - 1, -1, -1):
+        eqn = jaxpr.eqns[i]
+        dying = []
+        for v in (*eqn.inputs, *eqn.outs):
+            if type(v) is Var and v not in seen:
+                seen.add(v)
+                dying.append(v)
+        if dying:
+            last[i] = dying
+    return last
+
+
+def eliminate_dead_code(
+    jaxpr: Jaxpr, used: Sequence[bool] | None = None, keep: Callable[[Eqn], bool] = lambda e: bool(e.effects)
+) -> tuple[Jaxpr, list[bool]]:
+    """Drops equations without used results or effects.
+
+    Returns the smaller jaxpr, with the outputs for which ``used`` holds and all inputs, and which inputs are used.
+    """
+    outs = [o for o, u in zip(jaxpr.outs, used or [True] * len(jaxpr.outs), strict=True) if u]
+    live = {v for v in outs if isinstance(v, Var)}
+    eqns: list[Eqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        used_outs = [v in live for v in eqn.outs]
+        if not any(used_outs) and not keep(eqn):
+            continue
+        if eqn.primitive.dce is not None and not all(used_outs):
+            smaller = eqn.primitive.dce(used_outs, eqn)
+            if smaller is None:
+                continue
+            eqn = smaller
+        eqns.append(eqn)
+        live.update(v for v in eqn.inputs if type(v) is Var)
+    pruned = Jaxpr(jaxpr.constvars, jaxpr.invars, outs, eqns[::-1], None, jaxpr.donated, jaxpr.debug_name)
+    return pruned, [v in live for v in jaxpr.invars]
+
+
+def sub_jaxprs(eqn: Eqn) -> list[ClosedJaxpr]:
+    """The programs in an equation's parameters."""
+    return eqn.primitive.sub_jaxprs(**eqn.params) if eqn.primitive.sub_jaxprs else []
+
+
+def walk_eqns(jaxpr: Jaxpr) -> Iterator[Eqn]:
+    """All equations, those of nested programs included; iterative, in no particular order across nesting levels."""
+    stack = [jaxpr]
+    while stack:
+        for eqn in stack.pop().eqns:
+            yield eqn
+            stack.extend(c.jaxpr for c in sub_jaxprs(eqn))

@@ -1,0 +1,104 @@
+"""The text form of jaxprs, as JAX prints them."""
+
+from __future__ import annotations
+
+import itertools
+import string
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+
+WIDTH = 100
+
+
+def _variable_names() -> Iterator[str]:
+    for length in itertools.count(1):
+        for letters in itertools.product(string.ascii_lowercase, repeat=length):
+            yield "".join(letters)
+
+
+class _Namer:
+    """Gives each variable the next free name; nested jaxprs go on counting, as in JAX."""
+
+    def __init__(self) -> None:
+        self._names: dict[Var, str] = {}
+        self._fresh = _variable_names()
+
+    def __call__(self, v: Var) -> str:
+        if v not in self._names:
+            self._names[v] = next(self._fresh)
+        return self._names[v]
+
+    def typed(self, v: Var) -> str:
+        return f"{self(v)}:{v.aval.str_short(True)}"
+
+    def atom(self, v: Atom) -> str:
+        return literal(v) if isinstance(v, Literal) else self(v)
+
+
+def literal(lit: Literal) -> str:
+    value = lit.val
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.item() if value.dtype.kind != "V" else value
+    return str(value)
+
+
+def pretty_jaxpr(jaxpr: Jaxpr) -> str:
+    return _jaxpr(jaxpr, _Namer(), 0)
+
+
+def pretty_eqn(eqn: Eqn) -> str:
+    """One equation on its own, for error texts."""
+    return _eqn(eqn, _Namer(), 0)
+
+
+def _jaxpr(jaxpr: Jaxpr, name: _Namer, indent: int) -> str:
+    pad = " " * indent
+    consts = "".join(f"{name.typed(v)} " for v in jaxpr.constvars)
+    head = f"{{ lambda {consts}; " + " ".join(map(name.typed, jaxpr.invars)) + (". let" if jaxpr.invars else " . let")
+    eqns = [_eqn(e, name, indent + 4) for e in jaxpr.eqns]
+    outs = [name.atom(v) for v in jaxpr.outs]
+    tail = f"in ({', '.join(outs)}{',' if len(outs) == 1 else ''}) }}"
+    one_line = " ".join([head, *eqns, tail])
+    if indent and len(eqns) <= 1 and "\n" not in one_line and indent + len(one_line) <= WIDTH:
+        return one_line
+    return f"{head}\n" + "".join(f"{pad}    {e}\n" for e in eqns) + f"{pad}  {tail}"
+
+
+def _eqn(eqn: Eqn, name: _Namer, indent: int) -> str:
+    args = "".join(f" {name.atom(v)}" for v in eqn.inputs)
+    params = eqn.primitive.pretty(**eqn.params) if eqn.primitive.pretty else eqn.params
+    shown = _params(params, name, indent + 2)
+    outs = " ".join(map(name.typed, eqn.outs)) or "_"
+    head = f"{outs} = {eqn.primitive.name}"
+    if not shown:
+        return head + args
+    one_line = f"{head}[{' '.join(shown)}]{args}"
+    if "\n" not in one_line and len(one_line) + indent <= WIDTH and len(shown) < 3:
+        return one_line
+    pad = " " * indent
+    return f"{head}[\n" + "".join(f"{pad}  {s}\n" for s in shown) + f"{pad}]{args}"
+
+
+def _params(params: dict[str, Any], name: _Namer, indent: int) -> list[str]:
+    return [f"{k}={_param(v, name, indent)}" for k, v in sorted(params.items(), key=_name_first)]
+
+
+def _name_first(item: tuple[str, Any]) -> tuple[bool, str]:
+    return item[0] != "name", item[0]
+
+
+def _param(value: Any, name: _Namer, indent: int) -> str:
+    if isinstance(value, ClosedJaxpr):
+        return _jaxpr(value.jaxpr, name, indent)
+    if isinstance(value, Jaxpr):
+        return _jaxpr(value, name, indent)
+    if isinstance(value, tuple) and value and all(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
+        pad = " " * indent
+        return "(\n" + "".join(f"{pad}  {_param(v, name, indent + 2)}\n" for v in value) + f"{pad})"
+    if isinstance(value, np.dtype):
+        return value.name
+    return str(value)

@@ -1,0 +1,106 @@
+"""Primitives: a name and its rules. The ambient trace decides what applying one means.
+
+The four rules that every transformation needs are slots here (the closed axis); how a primitive runs on a device is
+looked up in tables that plugins bring (the open axis).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+RULES = ("abstract_eval", "jvp", "transpose", "batch")
+HIGHER_ORDER_RULES = ("partial_eval", "dce", "sub_jaxprs")
+
+
+class Ambient(threading.local):
+    """The current trace of a thread; ``polyax.trace.context`` owns it."""
+
+    trace: Any = None
+
+
+ambient = Ambient()
+eval_trace: list[Any] = []  # holds one trace once the runtime has installed it
+
+
+class Primitive:
+    """An operation that traces record and transformations know.
+
+    Rules (arrays are positional, parameters are keywords and hashable, results are lists):
+
+    =================  ============================================================================================
+    ``abstract_eval``  ``(*avals, **params) -> list[ShapedArray]``, or ``(list, effects)``; raises the user's errors
+    ``jvp``            ``(primals, tangents, **params) -> (list, list)``; tangents are arrays or ``Zero``
+    ``transpose``      ``(cts, *args, **params) -> list``; linear inputs come as ``UndefPrimal``, results are
+                       cotangents, ``Zero`` or ``None`` for inputs that are not linear
+    ``batch``          ``(axis, args, dims, **params) -> (list, dims)``; a dim is an int or ``None``
+    ``partial_eval``   higher-order: ``(trace, unknown, args, params) -> outs``; see ``transforms.linearize``
+    ``dce``            higher-order: ``(used, eqn) -> (used_inputs, eqn | None)``
+    ``sub_jaxprs``     higher-order: ``(params) -> list[ClosedJaxpr]``
+    ``effects``        ``(params) -> Effects``
+    ``pretty``         ``(params) -> params`` to print instead
+    ``impl``           ``(*args, **params) -> list``: how an eager call runs, if not through a backend
+    =================  ============================================================================================
+
+    A rule that can't exist is declared: ``p.never("transpose", "sin is not linear")``.
+    """
+
+    def __init__(self, name: str, *, higher_order: bool = False) -> None:
+        self.name = name
+        self.higher_order = higher_order
+        self.absent: dict[str, str] = {}
+        self.linear_in: tuple[int, ...] = ()
+        self.abstract_eval: Callable[..., Any] | None = None
+        self.jvp: Callable[..., Any] | None = None
+        self.transpose: Callable[..., Any] | None = None
+        self.batch: Callable[..., Any] | None = None
+        self.partial_eval: Callable[..., Any] | None = None
+        self.dce: Callable[..., Any] | None = None
+        self.sub_jaxprs: Callable[..., Any] | None = None
+        self.effects: Callable[..., Any] | None = None
+        self.pretty: Callable[..., Any] | None = None
+        self.impl: Callable[..., Any] | None = None
+        PRIMITIVES.append(self)
+
+    def never(self, rule: str, reason: str) -> None:
+        """Declares that ``rule`` can't exist, and why."""
+        self.absent[rule] = reason
+
+    def rule(self, name: str) -> Callable[..., Any]:
+        """The rule, or ``NotImplementedError`` with the declared reason."""
+        found = getattr(self, name)
+        if found is None:
+            reason = self.absent.get(name, "no such rule was registered")
+            what = {"jvp": "Differentiation", "transpose": "Transposition", "batch": "Batching"}.get(name, name)
+            raise NotImplementedError(f"{what} rule for '{self.name}' not implemented: {reason}")
+        return found
+
+    def bind(self, *args: Any, **params: Any) -> list[Any]:
+        """Applies the primitive in the current trace."""
+        return (ambient.trace or eval_trace[0]).process(self, args, params)
+
+    def bind1(self, *args: Any, **params: Any) -> Any:
+        """``bind`` for primitives with one result."""
+        return (ambient.trace or eval_trace[0]).process(self, args, params)[0]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+PRIMITIVES: list[Primitive] = []
+"""Every primitive of the process, for completeness tests and lowering reports."""
+
+
+def def_rule(primitive: Primitive, rule: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: ``@def_rule(sin_p, "jvp")``."""
+
+    def register(fun: Callable[..., Any]) -> Callable[..., Any]:
+        setattr(primitive, rule, fun)
+        return fun
+
+    return register
+
+
+def names(primitives: Sequence[Primitive]) -> str:
+    return ", ".join(p.name for p in primitives)

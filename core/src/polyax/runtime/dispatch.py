@@ -1,0 +1,251 @@
+"""From applying primitives to running compiled programs: eager operations, jitted calls, and where they run."""
+
+from __future__ import annotations
+
+import logging
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.control.jit import pjit_p
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.config import config
+from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.runtime import devices
+from polyax.runtime.array import Array
+from polyax.runtime.backend import Buffer, CompileOptions, Device, Executable
+from polyax.runtime.plugins import registry
+from polyax.trace.context import install_eval_trace
+from polyax.trace.stage import hoist_consts
+from polyax.trace.tracer import Trace, Tracer, leaked
+from polyax.trace.tree import LEAF, PyTreeDef, tree_unflatten
+
+__all__ = ["choose_device", "compile_program", "device_of", "leaked", "make_entry"]
+
+logger = logging.getLogger(__name__)
+
+
+class EvalTrace(Trace):
+    """The bottom of every stack of transformations: applying a primitive runs it."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
+        for x in args:
+            if isinstance(x, Tracer):
+                raise leaked(x)
+        if primitive.impl is not None:
+            return primitive.impl(*args, **params)
+        return apply_primitive(primitive, args, params)
+
+
+# --- devices ------------------------------------------------------------------------------------------------------------
+
+
+def device_of(device: Any, backend: str | None) -> Device | None:
+    """The device that ``jit(device=, backend=)`` asks for; None: to be chosen by the arguments."""
+    if device is not None:
+        return device
+    return devices.devices(backend)[0] if backend is not None else None
+
+
+def choose_device(asked: Device | None, args: Sequence[Any]) -> Device:
+    """The device that was asked for, else the one where the arguments are, else the default.
+
+    Raises:
+      ValueError: the arguments are on different devices.
+    """
+    if asked is not None:
+        return asked
+    found: Device | None = None
+    for x in args:
+        if type(x) is Array:
+            if found is None:
+                found = x._device
+            elif x._device is not found:
+                raise _incompatible(args)
+    return found if found is not None else devices.default_device_now()
+
+
+def _incompatible(args: Sequence[Any]) -> ValueError:
+    places = "; ".join(f"{x.aval} on {x._device}" for x in args if type(x) is Array)
+    return ValueError(
+        f"Received incompatible devices for one computation: {places}. Move them together with "
+        "polyax.device_put(x, device)."
+    )
+
+
+def as_buffer(x: Any, aval: ShapedArray, device: Device) -> Buffer:
+    """The buffer of a value on ``device``; moved or converted if need be."""
+    if type(x) is Array:
+        if x._device is device:
+            return x.buffer
+        return devices.device_put(x, device).buffer
+    return device.backend.to_device(np.ascontiguousarray(np.asarray(x, aval.dtype)).reshape(aval.shape), device)
+
+
+# --- programs -----------------------------------------------------------------------------------------------------------
+
+
+class Program:
+    """An executable for one device, with what is needed to make arrays of its results."""
+
+    __slots__ = ("checked", "device", "donated", "executable", "in_avals", "launch", "name", "out_avals")
+
+    def __init__(self, executable: Executable, closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...]) -> None:
+        self.executable = executable
+        self.launch = executable.launch
+        self.in_avals = [v.aval for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)]
+        self.out_avals = closed.out_avals
+        self.device = device
+        self.name = name
+        self.donated = donated
+        self.checked = config.debug_nans or config.debug_infs
+
+    def run(self, args: Sequence[Any]) -> list[Any]:
+        """Constants, then inputs."""
+        device = self.device
+        buffers = [as_buffer(x, a, device) for x, a in zip(args, self.in_avals, strict=True)]
+        return self.run_buffers(buffers, args)
+
+    def run_buffers(self, buffers: Sequence[Buffer], args: Sequence[Any]) -> list[Any]:
+        device = self.device
+        outs, _ = self.launch(buffers, device.queue)
+        arrays = [_make_array(a, b, device) for a, b in zip(self.out_avals, outs)]
+        if self.donated:
+            _delete_donated(args[len(args) - len(self.donated) :], self.donated, self.device)
+        if self.checked:
+            check_numbers(arrays, self.name)
+        return arrays
+
+
+def _make_array(aval: ShapedArray, buffer: Buffer, device: Device) -> Any:
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    return Array(aval, buffer, device)
+
+
+def _delete_donated(args: Sequence[Any], donated: Sequence[bool], device: Device) -> None:
+    for x, d in zip(args, donated, strict=True):
+        if d and type(x) is Array and x._device is device:
+            x.delete()
+
+
+def check_numbers(arrays: Sequence[Any], name: str) -> None:
+    """Raises FloatingPointError for NaNs (``debug_nans``) or infinities (``debug_infs``) in results."""
+    for x in arrays:
+        if not dtypes.is_inexact(x.dtype):
+            continue
+        values = np.asarray(x)
+        for wanted, test, what in ((config.debug_nans, np.isnan, "nan"), (config.debug_infs, np.isinf, "inf")):
+            if wanted and test(values).any():
+                raise FloatingPointError(f"invalid value ({what}) encountered in {name}, in a result of type {x.aval}")
+
+
+def make_entry(
+    program: Program, consts: Sequence[Any], out_tree: PyTreeDef, moved: Callable[[Sequence[Any]], Any], fixed: bool
+) -> Callable[[Sequence[Any]], Any]:
+    """The function that a jitted call ends in: leaves of the arguments to results. The common case does little more
+    than collect buffers and launch; arguments on other devices go through ``moved``."""
+    device, in_avals = program.device, program.in_avals[len(consts) :]
+    const_buffers = [as_buffer(c, a, device) for c, a in zip(consts, program.in_avals)]
+    queue, launch, out_avals = device.queue, program.launch, program.out_avals
+    single = out_tree is LEAF or out_tree == LEAF
+    special = bool(program.donated) or program.checked or any(a.dtype == dtypes.float0 for a in out_avals)
+    aval = out_avals[0] if single else None
+
+    def entry(leaves: Sequence[Any]) -> Any:
+        try:
+            buffers = const_buffers + [x.buffer if x._device is device else None for x in leaves]  # type: ignore[operator]
+        except AttributeError:
+            buffers = [None]
+        if None in buffers:
+            if not fixed and any(type(x) is Array and x._device is not device for x in leaves):
+                return moved(leaves)
+            buffers = const_buffers + [as_buffer(x, a, device) for x, a in zip(leaves, in_avals, strict=True)]
+        if special:
+            return tree_unflatten(out_tree, program.run_buffers(buffers, leaves))
+        outs, _ = launch(buffers, queue)
+        if single:
+            return Array(aval, outs[0], device)
+        return tree_unflatten(out_tree, [Array(a, b, device) for a, b in zip(out_avals, outs)])
+
+    return entry
+
+
+_programs: weakref.WeakKeyDictionary[ClosedJaxpr, dict[Any, Program]] = weakref.WeakKeyDictionary()
+
+
+def compile_program(
+    closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...] = (), *, eager: bool = False
+) -> Program:
+    """The program for ``closed`` on ``device``; made once for each jaxpr, device and donation."""
+    entries = _programs.setdefault(closed, {})
+    key = device, donated, config.trace_key()
+    if key not in entries:
+        entries[key] = _compile(closed, device, name, donated, eager)
+    return entries[key]
+
+
+def _compile(closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...], eager: bool) -> Program:
+    for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars):
+        if reason := device.backend.why_no_dtype(v.aval.dtype):
+            raise TypeError(f"{name}: an argument of type {v.aval} can't live on {device}: {reason}")
+    hoisted, _ = hoist_consts(closed)
+    flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
+    options = CompileOptions((device,), flags, closed.effects, name=name, eager=eager)
+    start = time.perf_counter()
+    executable = device.backend.compile(hoisted, options)
+    seconds = time.perf_counter() - start
+    if config.log_compiles:
+        logger.warning("compiled %s for %s in %.3f s", name, device, seconds)
+    registry.notify_compiled(name, device, executable, seconds)
+    return Program(executable, closed, device, name, donated)
+
+
+# --- applying primitives ------------------------------------------------------------------------------------------------
+
+_eager: dict[Any, Program] = {}
+
+
+def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """Runs one primitive as a program of its own."""
+    avals = tuple([x.aval if type(x) is Array else aval_of(x) for x in args])
+    device = choose_device(None, args)
+    key = primitive, avals, tuple(params.items()), device, config.trace_key()
+    try:
+        program = _eager.get(key)
+    except TypeError:  # an unhashable parameter: compiled each time, as nothing tells it from another
+        return _compile_primitive(primitive, avals, params, device).run(args)
+    if program is None:
+        program = _eager[key] = _compile_primitive(primitive, avals, params, device)
+    return program.run(args)
+
+
+def _compile_primitive(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], device: Device) -> Program:
+    result = primitive.rule("abstract_eval")(*avals, **params)
+    out_avals, effects = result if isinstance(result, tuple) else (result, frozenset())
+    invars, outs = [Var(a) for a in avals], [Var(a) for a in out_avals]
+    eqn = Eqn(primitive, invars, outs, params, effects)
+    closed = ClosedJaxpr(Jaxpr([], invars, outs, [eqn], effects), [])
+    return _compile(closed, device, primitive.name, (), eager=True)
+
+
+@def_rule(pjit_p, "impl")
+def _run_pjit(*args: Any, jaxpr: ClosedJaxpr, name: str, donated: tuple[bool, ...], device: Device | None, **_: Any) -> list[Any]:
+    where = choose_device(device, args)
+    return compile_program(jaxpr, where, name, donated).run(args)
+
+
+def clear_caches() -> None:
+    """Forgets every compiled program."""
+    _eager.clear()
+    _programs.clear()
+
+
+install_eval_trace(EvalTrace())

@@ -1,0 +1,1 @@
+"""From Python functions to jaxprs: pytrees, the current trace, tracers and staging."""

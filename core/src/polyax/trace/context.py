@@ -1,0 +1,63 @@
+"""The current trace of a thread. There are no levels: each interpreter makes the one below it current for its rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyax.ir.primitive import ambient, eval_trace
+
+
+def install_eval_trace(trace: Any) -> None:
+    """Called once, by ``runtime.dispatch``: the trace that runs things."""
+    eval_trace[:] = [trace]
+
+
+def current_trace() -> Any:
+    return ambient.trace or eval_trace[0]
+
+
+def is_evaluating() -> bool:
+    """Whether no transformation is under way in this thread."""
+    return ambient.trace is None
+
+
+class set_trace:  # noqa: N801 - used as `with set_trace(t):`
+    """Makes ``trace`` current inside the block; None means plain evaluation."""
+
+    __slots__ = ("before", "trace")
+
+    def __init__(self, trace: Any) -> None:
+        self.trace = None if eval_trace and trace is eval_trace[0] else trace
+
+    def __enter__(self) -> None:
+        self.before = ambient.trace
+        ambient.trace = self.trace
+
+    def __exit__(self, *_: object) -> None:
+        ambient.trace = self.before
+
+
+def axis_env() -> dict[str, int]:
+    """Name -> size, innermost binding last."""
+    env = getattr(ambient, "axis_env", None)
+    if env is None:
+        env = ambient.axis_env = {}
+    return env
+
+
+class extend_axis_env:  # noqa: N801
+    """Binds an axis name inside the block."""
+
+    __slots__ = ("before", "name", "size")
+
+    def __init__(self, name: Any, size: int) -> None:
+        self.name = name
+        self.size = size
+
+    def __enter__(self) -> None:
+        self.before = dict(axis_env())
+        if self.name is not None:
+            ambient.axis_env = {**self.before, self.name: self.size}
+
+    def __exit__(self, *_: object) -> None:
+        ambient.axis_env = self.before

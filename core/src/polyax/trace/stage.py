@@ -1,0 +1,128 @@
+"""From Python functions to jaxprs: a trace that records every primitive as an equation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.check import check_jaxpr
+from polyax.ir.config import config
+from polyax.ir.effects import NO_EFFECTS
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, is_literal_value, make_literal
+from polyax.ir.primitive import Primitive, ambient
+from polyax.ir.source import user_source
+from polyax.trace.context import set_trace
+from polyax.trace.tracer import Trace, Tracer, check_alive
+
+
+class DynamicJaxprTracer(Tracer):
+    """A value of a program that is being recorded; ``atom`` is its variable there."""
+
+    __slots__ = ("atom",)
+
+    def __init__(self, trace: DynamicJaxprTrace, atom: Atom) -> None:
+        self._trace = trace
+        self.aval = atom.aval
+        self.atom = atom
+
+    def origin(self) -> str:
+        trace = self._trace
+        assert isinstance(trace, DynamicJaxprTrace)
+        what = trace.describe(self.atom)
+        return f"\n{what}" if what else ""
+
+
+class DynamicJaxprTrace(Trace):
+    """Records equations. Arrays and foreign tracers that it meets become constants."""
+
+    __slots__ = ("arg_names", "consts", "constvars", "eqns", "invars", "scope")
+
+    def __init__(self, name: str = "", arg_names: Sequence[str] = ()) -> None:
+        super().__init__(name)
+        self.arg_names = arg_names
+        self.invars: list[Var] = []
+        self.constvars: dict[int, Var] = {}  # id of the constant -> variable
+        self.consts: list[Any] = []  # keeps the ids above valid
+        self.eqns: list[Eqn] = []
+
+    def new_arg(self, aval: ShapedArray) -> DynamicJaxprTracer:
+        var = Var(aval)
+        self.invars.append(var)
+        return DynamicJaxprTracer(self, var)
+
+    def atom(self, x: Any) -> Atom:
+        """The variable or literal that stands for ``x`` in this program."""
+        if type(x) is DynamicJaxprTracer and x._trace is self:
+            return x.atom
+        if is_literal_value(x):
+            return make_literal(x)
+        return self._constant(x)
+
+    def _constant(self, x: Any) -> Var:
+        var = self.constvars.get(id(x))
+        if var is None:
+            if isinstance(x, Tracer):
+                check_alive(x)
+            var = self.constvars[id(x)] = Var(aval_of(x))
+            self.consts.append(x)
+        return var
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
+        inputs = [self.atom(x) for x in args]
+        abstract_eval = primitive.abstract_eval or primitive.rule("abstract_eval")
+        avals = abstract_eval(*[a.aval for a in inputs], **params)
+        effects = NO_EFFECTS
+        if type(avals) is tuple:
+            avals, effects = avals
+        outs = [Var(aval) for aval in avals]
+        self.eqns.append(Eqn(primitive, inputs, outs, params, effects, user_source(getattr(ambient, "scope", ""))))
+        return [DynamicJaxprTracer(self, v) for v in outs]
+
+    def to_jaxpr(self, outs: Sequence[Any]) -> ClosedJaxpr:
+        atoms = [self.atom(x) for x in outs]
+        jaxpr = Jaxpr(list(self.constvars.values()), self.invars, atoms, self.eqns, debug_name=self.name)
+        if config.checks:
+            check_jaxpr(jaxpr)
+        return ClosedJaxpr(jaxpr, self.consts)
+
+    def describe(self, atom: Atom) -> str:
+        """Says of a variable which argument or line of the user's program it is."""
+        if isinstance(atom, Literal):
+            return ""
+        for i, var in enumerate(self.invars):
+            if var is atom:
+                name = self.arg_names[i] if i < len(self.arg_names) else f"number {i}"
+                return f"This value is the argument {name} of the function {self.name or 'being traced'}."
+        for eqn in reversed(self.eqns):
+            if any(v is atom for v in eqn.outs):
+                return f"This value was computed by {eqn.primitive} at {eqn.source}."
+        return ""
+
+
+def trace_to_jaxpr(
+    fun: Callable[..., Sequence[Any]],
+    in_avals: Sequence[ShapedArray],
+    *,
+    name: str = "",
+    arg_names: Sequence[str] = (),
+) -> ClosedJaxpr:
+    """Runs ``fun`` (flat arguments to a flat sequence) on tracers; closed-over arrays and tracers become constants."""
+    trace = DynamicJaxprTrace(name, arg_names)
+    args = [trace.new_arg(a) for a in in_avals]
+    try:
+        with set_trace(trace):
+            return trace.to_jaxpr(fun(*args))
+    finally:
+        trace.invalidate()
+
+
+def hoist_consts(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """Constants as leading arguments: a program without constants, and the values to pass first."""
+    jaxpr = closed.jaxpr
+    if not jaxpr.constvars:
+        return closed, []
+    hoisted = Jaxpr(
+        [], [*jaxpr.constvars, *jaxpr.invars], jaxpr.outs, jaxpr.eqns, jaxpr.effects, (), jaxpr.debug_name
+    )
+    return ClosedJaxpr(hoisted, []), closed.consts

@@ -1,0 +1,163 @@
+"""Traces and tracers. A trace gives primitives a meaning; a tracer is a value that belongs to one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyax.ir import errors
+from polyax.ir.aval import ShapedArray
+from polyax.ir.primitive import Primitive
+from polyax.ir.source import Source, user_source
+
+
+class Trace:
+    """An interpretation of primitives. ``alive`` until its transformation ends; then its tracers are leaked."""
+
+    __slots__ = ("__weakref__", "alive", "name")
+
+    def __init__(self, name: str = "") -> None:
+        self.alive = True
+        self.name = name
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
+        raise NotImplementedError
+
+    def invalidate(self) -> None:
+        self.alive = False
+
+    def __repr__(self) -> str:
+        return type(self).__name__
+
+
+class Tracer:
+    """A stand-in for an array: it has a type, and no value."""
+
+    __slots__ = ("__weakref__", "_trace", "aval")
+    __array_priority__ = 1000
+
+    def __init__(self, trace: Trace, aval: ShapedArray) -> None:
+        self._trace = trace
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    @property
+    def itemsize(self) -> int:
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.aval.nbytes
+
+    def origin(self) -> str:
+        """Where the value comes from, for error texts."""
+        return ""
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise errors.TracerArrayConversionError(
+            f"The numpy.ndarray conversion method __array__() was called on traced array with shape "
+            f"{self.aval.str_short()}{self.origin()}\nUse polyax.numpy instead of numpy inside transformed functions, or "
+            "move the NumPy computation outside of them."
+        )
+
+    def __bool__(self) -> bool:
+        _check_scalar(self, "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
+        raise errors.TracerBoolConversionError(
+            f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}."
+            f"{self.origin()}\nUse polyax.numpy.where or polyax.lax.cond for control flow that depends on values, or "
+            "make the argument static (static_argnums, static_argnames)."
+        )
+
+    def __index__(self) -> int:
+        raise errors.TracerIntegerConversionError(
+            f"The __index__() method was called on traced array with shape {self.aval.str_short()}.{self.origin()}\n"
+            "Make the argument static (static_argnums, static_argnames), or index with polyax.numpy operations."
+        )
+
+    def __int__(self) -> int:
+        return self._concretize("int")
+
+    def __float__(self) -> float:
+        return self._concretize("float")
+
+    def __complex__(self) -> complex:
+        return self._concretize("complex")
+
+    def _concretize(self, name: str) -> Any:
+        raise errors.ConcretizationTypeError(
+            "Abstract tracer value encountered where concrete value is expected: traced array with shape "
+            f"{self.aval.str_short()}\nThe problem arose with the `{name}` function. If trying to convert the data type "
+            f"of a value, try using `x.astype({name})` instead.{self.origin()}"
+        )
+
+    def item(self, *args: int) -> Any:
+        return self._concretize("item")
+
+    def tolist(self) -> Any:
+        return self._concretize("tolist")
+
+    def block_until_ready(self) -> Tracer:
+        return self
+
+    def __hash__(self) -> int:
+        raise TypeError(f"unhashable type: {type(self)}")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            f"'{type(self)}' object does not support item assignment. JAX arrays are immutable. Instead of "
+            "``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another .at[] method"
+        )
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval!r}>with<{self._trace!r}>"
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+
+def _check_scalar(x: Tracer, message: str) -> None:
+    if x.aval.size != 1:
+        raise ValueError(f"{message}: the array is {x.aval.str_short()}")
+
+
+def leaked(x: Tracer, source: Source | None = None) -> errors.UnexpectedTracerError:
+    """The error about a tracer that outlived its transformation."""
+    where = user_source()
+    return errors.UnexpectedTracerError(
+        f"Encountered an unexpected tracer: a value of type {x.aval.str_short()} made inside a transformed function "
+        f"(traced by {x._trace!r}{' for ' + x._trace.name if x._trace.name else ''}) was used after the function had "  # pyright: ignore[reportPrivateUsage]
+        f"ended{', at ' + str(where) if where else ''}.{x.origin()}\nReturn the value from the function instead of "
+        "keeping it in a global, an attribute or a list."
+    )
+
+
+def check_alive(x: Tracer) -> None:
+    if not x._trace.alive:  # pyright: ignore[reportPrivateUsage]
+        raise leaked(x)

@@ -1,0 +1,1 @@
+"""The interpreters: jvp, linearize, transpose, vmap. Each maps programs to programs; none knows a device."""

@@ -1,0 +1,127 @@
+"""Forward mode: every value travels with its tangent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyax.ir.aval import aval_of
+from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
+from polyax.ir.primitive import Primitive
+from polyax.trace.context import current_trace, set_trace
+from polyax.trace.stage import trace_to_jaxpr
+from polyax.trace.symbolic import Zero
+from polyax.trace.tracer import Trace, Tracer, check_alive
+from polyax.transforms.memo import memoize_by_jaxpr
+
+
+class JVPTracer(Tracer):
+    """A primal value and its tangent, which is not zero."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: Trace, primal: Any, tangent: Any, aval: Any) -> None:
+        self._trace = trace
+        self.aval = aval
+        self.primal = primal
+        self.tangent = tangent
+
+    def origin(self) -> str:
+        return self.primal.origin() if isinstance(self.primal, Tracer) else ""
+
+    def _concretize(self, name: str) -> Any:
+        return _concrete(self, name)
+
+    def __bool__(self) -> bool:
+        return bool(self.primal)
+
+    def __index__(self) -> int:
+        return self.primal.__index__()
+
+    def item(self, *args: int) -> Any:
+        return self.primal.item(*args)
+
+    def tolist(self) -> Any:
+        return self.primal.tolist()
+
+
+def _concrete(x: JVPTracer, name: str) -> Any:
+    return {"int": int, "float": float, "complex": complex}[name](x.primal)
+
+
+class PairTrace(Trace):
+    """What jvp and linearize share: arguments are split into primals and tangents, rules run one level down."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__()
+        self.parent = parent
+
+    def rule_trace(self) -> Trace:
+        """The trace that jvp rules run in."""
+        return self.parent
+
+    def split(self, x: Any) -> tuple[Any, Any]:
+        if isinstance(x, JVPTracer) and x._trace is self:
+            return x.primal, x.tangent
+        if isinstance(x, Tracer):
+            check_alive(x)
+        return x, Zero.of(x)
+
+    def join(self, primal: Any, tangent: Any) -> Any:
+        """Values with a zero tangent need no tracer."""
+        if type(tangent) is Zero:
+            return primal
+        return JVPTracer(self, primal, tangent, aval_of(primal))
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
+        pairs = [self.split(x) for x in args]
+        primals = [p for p, _ in pairs]
+        tangents = [t for _, t in pairs]
+        if all(type(t) is Zero for t in tangents):
+            with set_trace(self.parent):
+                return self.parent.process(primitive, tuple(primals), params)
+        with set_trace(self.rule_trace()):
+            outs, out_tangents = primitive.rule("jvp")(primals, tangents, **params)
+        return [self.join(p, t) for p, t in zip(outs, out_tangents, strict=True)]
+
+
+class JVPTrace(PairTrace):
+    __slots__ = ()
+
+
+def jvp_flat(
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Outputs of ``fun`` and their tangents; both lists may hold ``Zero`` among the tangents."""
+    trace = JVPTrace(current_trace())
+    args = [trace.join(p, t) for p, t in zip(primals, tangents, strict=True)]
+    try:
+        with set_trace(trace):
+            outs = fun(*args)
+        pairs = [trace.split(x) for x in outs]
+    finally:
+        trace.invalidate()
+    return [p for p, _ in pairs], [t for _, t in pairs]
+
+
+@memoize_by_jaxpr
+def jvp_jaxpr(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """The program of primals and nonzero tangents, and which output tangents are nonzero.
+
+    Inputs: all primals, then the tangents for which ``nonzero`` holds; outputs likewise.
+    """
+    avals = jaxpr.in_avals
+    nonzero_out: list[bool] = []
+
+    def fun(*args: Any) -> list[Any]:
+        primals, given = args[: len(avals)], iter(args[len(avals) :])
+        tangents = [next(given) if nz else Zero(a.to_tangent_aval()) for nz, a in zip(nonzero, avals, strict=True)]
+        outs, out_tangents = jvp_flat(lambda *xs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, xs), primals, tangents)
+        nonzero_out.extend(type(t) is not Zero for t in out_tangents)
+        return outs + [t for t in out_tangents if type(t) is not Zero]
+
+    tangent_avals = [a.to_tangent_aval() for a, nz in zip(avals, nonzero, strict=True) if nz]
+    out = trace_to_jaxpr(fun, [*avals, *tangent_avals], name=jaxpr.jaxpr.debug_name)
+    return out, tuple(nonzero_out)

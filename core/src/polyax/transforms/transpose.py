@@ -1,0 +1,99 @@
+"""Transposition: linear programs run backwards, from cotangents of outputs to cotangents of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from polyax.ir.aval import aval_of
+from polyax.ir.config import config
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from polyax.ops.zeros import add_tangents
+from polyax.trace.stage import trace_to_jaxpr
+from polyax.trace.symbolic import UndefPrimal, Zero
+from polyax.transforms.memo import memoize_by_jaxpr
+
+
+def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    """Cotangents of the inputs that are ``UndefPrimal`` in ``args``; None for the others.
+
+    Equations that depend on no linear input are evaluated first. ``cts`` may hold ``Zero``.
+    """
+    env, linear_eqns = _evaluate_nonlinear(jaxpr, consts, args)
+    cotangents: dict[Var, Any] = {}
+
+    def accumulate(atom: Atom, ct: Any) -> None:
+        if ct is None or type(ct) is Zero or isinstance(atom, Literal) or atom in env:
+            return
+        if config.checks:
+            _check_cotangent(atom, ct)
+        before = cotangents.get(atom)
+        cotangents[atom] = ct if before is None else add_tangents(before, ct)
+
+    for atom, ct in zip(jaxpr.outs, cts, strict=True):
+        accumulate(atom, ct)
+    for eqn in reversed(linear_eqns):
+        given = [cotangents.pop(v, None) for v in eqn.outs]
+        if all(ct is None for ct in given):
+            continue
+        given = [Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outs, given, strict=True)]
+        primals = [_primal(env, a) for a in eqn.inputs]
+        results = eqn.primitive.rule("transpose")(given, *primals, **eqn.params)
+        for atom, ct in zip(eqn.inputs, results, strict=True):
+            accumulate(atom, ct)
+    return [
+        cotangents.get(v, Zero(v.aval)) if type(a) is UndefPrimal else None
+        for v, a in zip(jaxpr.invars, args, strict=True)
+    ]
+
+
+def _primal(env: dict[Var, Any], atom: Atom) -> Any:
+    if isinstance(atom, Literal):
+        return atom.val
+    return env[atom] if atom in env else UndefPrimal(atom.aval)
+
+
+def _evaluate_nonlinear(
+    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]
+) -> tuple[dict[Var, Any], list[Eqn]]:
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update((v, a) for v, a in zip(jaxpr.invars, args, strict=True) if type(a) is not UndefPrimal)
+    linear: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        if all(isinstance(a, Literal) or a in env for a in eqn.inputs):
+            outs = eqn.primitive.bind(*(_primal(env, a) for a in eqn.inputs), **eqn.params)
+            env.update(zip(eqn.outs, outs, strict=True))
+        else:
+            linear.append(eqn)
+    return env, linear
+
+
+def _check_cotangent(var: Var, ct: Any) -> None:
+    got = aval_of(ct)
+    if got.shape != var.aval.shape or got.dtype != var.aval.dtype:
+        raise AssertionError(f"a transpose rule gave the cotangent {got} for a value of type {var.aval}")
+
+
+@memoize_by_jaxpr
+def transpose_jaxpr(
+    jaxpr: ClosedJaxpr, linear: tuple[bool, ...], nonzero_cts: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """The program from nonlinear inputs and nonzero cotangents to nonzero cotangents of the linear inputs.
+
+    Also gives which of the linear inputs get a nonzero cotangent.
+    """
+    nonzero_out: list[bool] = []
+    in_avals, out_avals = jaxpr.in_avals, jaxpr.out_avals
+
+    def fun(*args: Any) -> list[Any]:
+        given = iter(args)
+        primals = [UndefPrimal(a) if lin else next(given) for lin, a in zip(linear, in_avals, strict=True)]
+        cts = [next(given) if nz else Zero(a) for nz, a in zip(nonzero_cts, out_avals, strict=True)]
+        results = backward_pass(jaxpr.jaxpr, jaxpr.consts, primals, cts)
+        wanted = [ct for ct, lin in zip(results, linear, strict=True) if lin]
+        nonzero_out.extend(type(ct) is not Zero for ct in wanted)
+        return [ct for ct in wanted if type(ct) is not Zero]
+
+    avals = [a for a, lin in zip(in_avals, linear, strict=True) if not lin]
+    avals += [a for a, nz in zip(out_avals, nonzero_cts, strict=True) if nz]
+    return trace_to_jaxpr(fun, avals, name=jaxpr.jaxpr.debug_name), tuple(nonzero_out)

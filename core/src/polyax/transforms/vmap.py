@@ -1,0 +1,136 @@
+"""Vectorisation: every value may carry one more dimension; batch rules say where it ends up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
+from polyax.ir.primitive import Primitive
+from polyax.ops.shape import broadcast, transpose
+from polyax.trace.context import current_trace, extend_axis_env, set_trace
+from polyax.trace.stage import trace_to_jaxpr
+from polyax.trace.tracer import Trace, Tracer, check_alive
+from polyax.transforms.memo import memoize_by_jaxpr
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The mapped axis, as batch rules see it."""
+
+    size: int
+    name: Any = None
+    spmd_name: Any = None
+
+
+class BatchTracer(Tracer):
+    """A value with a batch dimension at ``dim``; its type is that of one example."""
+
+    __slots__ = ("dim", "value")
+
+    def __init__(self, trace: Trace, value: Any, dim: int) -> None:
+        aval = aval_of(value)
+        self._trace = trace
+        self.aval = aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
+        self.value = value
+        self.dim = dim
+
+    def origin(self) -> str:
+        return f"\nThis value is batched by vmap: it stands for {aval_of(self.value)}, mapped over axis {self.dim}."
+
+
+class BatchTrace(Trace):
+    __slots__ = ("axis", "parent")
+
+    def __init__(self, parent: Trace, axis: Axis) -> None:
+        super().__init__()
+        self.parent = parent
+        self.axis = axis
+
+    def split(self, x: Any) -> tuple[Any, int | None]:
+        if type(x) is BatchTracer and x._trace is self:
+            return x.value, x.dim
+        if isinstance(x, Tracer):
+            check_alive(x)
+        return x, None
+
+    def join(self, value: Any, dim: int | None) -> Any:
+        return value if dim is None else BatchTracer(self, value, dim)
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
+        pairs = [self.split(x) for x in args]
+        values = [v for v, _ in pairs]
+        dims = [d for _, d in pairs]
+        with set_trace(self.parent):
+            if all(d is None for d in dims):
+                return self.parent.process(primitive, tuple(values), params)
+            outs, out_dims = primitive.rule("batch")(self.axis, values, dims, **params)
+        return [self.join(v, d) for v, d in zip(outs, out_dims, strict=True)]
+
+
+def batch_flat(
+    fun: Callable[..., Sequence[Any]], axis: Axis, args: Sequence[Any], dims: Sequence[int | None]
+) -> tuple[list[Any], list[int | None]]:
+    """Outputs of ``fun`` mapped over ``dims`` of ``args``, with the dimension where each output carries the axis."""
+    trace = BatchTrace(current_trace(), axis)
+    tracers = [trace.join(x, d) for x, d in zip(args, dims, strict=True)]
+    try:
+        with set_trace(trace), extend_axis_env(axis.name, axis.size):
+            outs = fun(*tracers)
+        pairs = [trace.split(x) for x in outs]
+    finally:
+        trace.invalidate()
+    return [v for v, _ in pairs], [d for _, d in pairs]
+
+
+def move_axis(x: Any, source: int, target: int) -> Any:
+    """``x`` with dimension ``source`` at ``target``."""
+    ndim = aval_of(x).ndim
+    source, target = source % ndim, target % ndim
+    if source == target:
+        return x
+    order = [i for i in range(ndim) if i != source]
+    order.insert(target, source)
+    return transpose(x, tuple(order))
+
+
+def match_axis(axis_size: int, source: int | None, target: int | None, x: Any) -> Any:
+    """``x`` with its batch dimension where it is wanted; broadcast if it has none."""
+    if target is None:
+        if source is not None:
+            raise ValueError(f"a batched value (mapped over axis {source}) can't be returned as unbatched")
+        return x
+    if source is None:
+        x, source = broadcast(x, (axis_size,)), 0
+    return move_axis(x, source, target)
+
+
+@memoize_by_jaxpr
+def batch_jaxpr(
+    jaxpr: ClosedJaxpr, axis: Axis, dims: tuple[int | None, ...], batched_out: tuple[bool, ...] | None = None
+) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
+    """The mapped program, and where its outputs carry the axis.
+
+    ``batched_out`` forces outputs to be batched, at dimension 0 (loops need carries that keep their type).
+    """
+    out_dims: list[int | None] = []
+
+    def fun(*args: Any) -> list[Any]:
+        outs, dims_out = batch_flat(lambda *xs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, xs), axis, args, dims)
+        if batched_out is not None:
+            wanted = [0 if b else d for b, d in zip(batched_out, dims_out, strict=True)]
+            outs = [match_axis(axis.size, d, w, x) for x, d, w in zip(outs, dims_out, wanted, strict=True)]
+            dims_out = wanted
+        out_dims.extend(dims_out)
+        return outs
+
+    avals = [batched_aval(a, axis.size, d) for a, d in zip(jaxpr.in_avals, dims, strict=True)]
+    return trace_to_jaxpr(fun, avals, name=jaxpr.jaxpr.debug_name), tuple(out_dims)
+
+
+def batched_aval(aval: ShapedArray, size: int, dim: int | None) -> ShapedArray:
+    if dim is None:
+        return aval
+    return aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))

@@ -1,0 +1,114 @@
+"""Pytrees: round trips, registration, paths, prefixes, and errors that show both sides."""
+
+import collections
+import dataclasses
+from typing import NamedTuple
+
+import pytest
+
+from polyax.trace import paths, tree
+
+
+class Point(NamedTuple):
+    x: object
+    y: object
+
+
+@dataclasses.dataclass
+class Model:
+    weights: object
+    name: str = dataclasses.field(metadata={"static": True}, default="m")
+
+
+tree.register_dataclass(Model)
+
+TREES = [
+    1,
+    None,
+    (),
+    [1, (2, None), {"b": 3, "a": [4]}],
+    Point(1, [2, 3]),
+    collections.OrderedDict([("z", 1), ("a", 2)]),
+    collections.defaultdict(list, {"k": [1, 2]}),
+    Model({"w": 1}, "net"),
+]
+
+
+@pytest.mark.parametrize("example", TREES, ids=repr)
+def test_flatten_and_unflatten_are_inverse(example):
+    leaves, treedef = tree.tree_flatten(example)
+    assert tree.tree_unflatten(treedef, leaves) == example
+    assert treedef.num_leaves == len(leaves)
+    assert tree.tree_structure(example) == treedef
+    assert hash(tree.tree_structure(example)) == hash(treedef)
+
+
+def test_dictionaries_are_taken_in_key_order():
+    assert tree.tree_leaves({"b": 1, "a": 2}) == [2, 1]
+    assert tree.tree_leaves(collections.OrderedDict([("b", 1), ("a", 2)])) == [1, 2]
+
+
+def test_structures_print_as_in_jax():
+    assert repr(tree.tree_structure([1, (2, None), {"a": 3}])) == "PyTreeDef([*, (*, None), {'a': *}])"
+    assert repr(tree.tree_structure((1,))) == "PyTreeDef((*,))"
+
+
+def test_static_data_tells_structures_apart():
+    assert tree.tree_structure(Model(1, "a")) != tree.tree_structure(Model(1, "b"))
+
+
+def test_map_over_several_trees():
+    assert tree.tree_map(lambda x, y: (x, y), {"a": 1}, {"a": [2, 3]}) == {"a": (1, [2, 3])}
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"a": 1, "c": 2}, "Dict key mismatch; expected .'a', 'b'., got .'a', 'c'."),
+        ([1, 2], "Expected dict, got"),
+        ({"a": 1}, "arity mismatch: 1 != 2"),
+    ],
+)
+def test_mismatches_are_shown(other, message):
+    with pytest.raises(ValueError, match=message):
+        tree.tree_map(lambda x, y: x, {"a": 1, "b": 2}, other)
+
+
+def test_wrong_number_of_leaves():
+    with pytest.raises(ValueError, match="Too many leaves for PyTreeDef; expected 1, got 2"):
+        tree.tree_unflatten(tree.tree_structure(1), [1, 2])
+
+
+def test_transposition():
+    outer, inner = tree.tree_structure({"a": 0, "b": 0}), tree.tree_structure([0, 0])
+    assert tree.tree_transpose(outer, inner, {"a": [1, 2], "b": [3, 4]}) == [{"a": 1, "b": 3}, {"a": 2, "b": 4}]
+
+
+def test_paths_name_every_leaf():
+    example = {"w": [1, Point(2, None)], "m": Model(3)}
+    names = [paths.keystr(path) for path, _ in paths.tree_leaves_with_path(example)]
+    assert names == ["['m'].weights", "['w'][0]", "['w'][1].x"]
+
+
+def test_map_with_path():
+    out = paths.tree_map_with_path(lambda p, x: f"{paths.keystr(p)}={x}", {"a": (1, 2)})
+    assert out == {"a": ("['a'][0]=1", "['a'][1]=2")}
+
+
+def test_axes_prefix_where_none_is_a_value():
+    treedef = tree.tree_structure(((1, [2, 3]), {}))
+    assert paths.flatten_axes("in_axes", treedef, ((None, 0), 0)) == [None, 0, 0]
+    with pytest.raises(ValueError, match="in_axes specification must be a tree prefix .*got specification"):
+        paths.flatten_axes("in_axes", treedef, ((0, 0, 0), 0))
+
+
+def test_registering_twice_is_an_error():
+    with pytest.raises(ValueError, match="Duplicate custom PyTreeDef type registration"):
+        tree.register_pytree_node(Model, lambda m: ((), None), lambda aux, xs: None)
+
+
+def test_deep_nesting():
+    deep = 1
+    for _ in range(50):
+        deep = {"a": [deep]}
+    assert tree.tree_leaves(deep) == [1]

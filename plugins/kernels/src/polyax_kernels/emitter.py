@@ -1,0 +1,84 @@
+"""The emitter protocol: what a code generator for one language offers to the kernel walker (tagless final).
+
+``T`` is the language's value: ``str`` for the C family, ``llvmlite.ir.Value`` for LLVM, ``np.ndarray`` for the NumPy
+interpreter, which defines what kernels mean. An emitter knows nothing of kernels, expressions or schedules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+class Emitter(Protocol[T]):
+    """Values are typed by the dtype that each call names; booleans are the language's own truth values.
+
+    The walker computes float16 and bfloat16 in float32, so that operations never see them: only ``load``, ``store``,
+    ``cast``, ``bitcast``, ``param`` and ``const`` do.
+    """
+
+    def supports(self, name: str, dtype: np.dtype) -> bool:
+        """Whether ``op`` knows this operation of the scalar table; the walker decomposes all others."""
+        ...
+
+    def const(self, value: Any, dtype: np.dtype) -> T: ...
+
+    def param(self, position: int, dtype: np.dtype) -> T:
+        """A scalar launch argument."""
+        ...
+
+    def op(self, name: str, dtype: np.dtype, *args: T) -> T:
+        """A scalar operation of the table, with its total semantics; ``dtype`` is that of the (last) operand."""
+        ...
+
+    def cast(self, x: T, source: np.dtype, target: np.dtype) -> T:
+        """Floats to integers saturate, NaN gives 0, integers to narrower ones wrap; to bool means ``x != 0``."""
+        ...
+
+    def bitcast(self, x: T, source: np.dtype, target: np.dtype) -> T:
+        """The same bits as another type of the same width."""
+        ...
+
+    def load(self, slot: int, offset: T, dtype: np.dtype, mask: T | None = None, other: T | None = None) -> T:
+        """``offset`` counts elements. Where ``mask`` is false nothing is read."""
+        ...
+
+    def store(self, slot: int, offset: T, value: T, dtype: np.dtype, mask: T | None = None) -> None: ...
+
+    def loop(self, start: T, stop: T, body: Callable[[T], None], *, hint: str = "") -> None:
+        """``for i in range(start, stop): body(i)``; an emitter of code calls ``body`` once.
+
+        ``hint`` holds words: ``parallel`` (the first grid axis), ``vector`` (the innermost loop; its iterations are
+        independent), ``unroll`` (a short loop of constant extent). None of them changes results.
+        """
+        ...
+
+    def fold(
+        self,
+        stop: T,
+        inits: Sequence[T],
+        dtypes: Sequence[np.dtype],
+        body: Callable[[T, Sequence[T]], Sequence[T]],
+        *,
+        combines: Sequence[str] = (),
+        reassociate: bool = False,
+    ) -> Sequence[T]:
+        """A loop from 0 that carries values: ``body`` gets the index and the carries and returns the next carries.
+
+        ``combines`` names the operation by which the body combines each carry: its last act is
+        ``op(combines[n], dtypes[n], carries[n], value)``. It is empty where the body is anything else (an outer axis
+        of a fold over several, argmax). ``reassociate``: the order of these combinations is free.
+        """
+        ...
+
+    def local(self, slot: int, dtype: np.dtype, size: int) -> None:
+        """Declares scratch memory, addressed by ``slot`` in loads and stores. Called before everything else."""
+        ...
+
+    def barrier(self) -> None:
+        """Separates stages that share scratch memory between threads; nothing where one thread owns a grid point."""
+        ...

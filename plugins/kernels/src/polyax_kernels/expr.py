@@ -1,0 +1,322 @@
+"""Scalar expressions of kernels: immutable, hash-consed, so that equal expressions are one object.
+
+Consing tables live for one compilation: ``with consing():`` opens one (nested uses share the outermost). Inside it
+``a is b`` decides equality, and every walk memoises on identity. Index expressions are of dtype int64.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+INT = np.dtype("int64")
+BOOL = np.dtype("bool")
+COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "is_finite"))
+"""The operations whose result is bool whatever their operands are."""
+
+
+class _Table(threading.local):
+    entries: dict[Any, Expr] | None = None
+
+
+_table = _Table()
+
+
+@contextlib.contextmanager
+def consing() -> Iterator[None]:
+    """Expressions made inside are unique; the table is dropped at the end."""
+    if _table.entries is not None:
+        yield
+        return
+    _table.entries = {}
+    try:
+        yield
+    finally:
+        _table.entries = None
+
+
+class Expr:
+    """A node. ``kind`` says what ``attr`` is:
+
+    =========  ==========================  =========================================================================
+    kind       attr                        args
+    =========  ==========================  =========================================================================
+    ``index``  Axis                        ()                        the loop index of an axis
+    ``const``  Python scalar               ()
+    ``param``  position                    ()                        a scalar launch argument
+    ``op``     name in the scalar table    operands, all of one dtype (but ``select``: bool first)
+    ``cast``   None                        (x,)                      to ``dtype``, with total semantics
+    ``bitcast``  None                      (x,)                      the same bits read as ``dtype``, of the same width
+    ``load``   Load                        indices, one per dimension of the operand, then mask and other if masked
+    ``fold``   Fold                        initial values, then bodies; the value is carry number ``attr.which``
+    =========  ==========================  =========================================================================
+
+    Python's operators build expressions: ``index(i) * 4 + 1``; ``//`` and ``%`` round down, as for Python's integers.
+    A Python scalar takes the other operand's dtype.
+    """
+
+    __slots__ = ("__weakref__", "args", "attr", "dtype", "kind")
+
+    kind: str
+    dtype: np.dtype
+    args: tuple[Expr, ...]
+    attr: Any
+
+    def __repr__(self) -> str:
+        return pretty(self)
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return op("add", self, _lift(other, self))
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return op("add", _lift(other, self), self)
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return op("sub", self, _lift(other, self))
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return op("sub", _lift(other, self), self)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return op("mul", self, _lift(other, self))
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return op("mul", _lift(other, self), self)
+
+    def __truediv__(self, other: ExprLike) -> Expr:
+        return op("div", self, _lift(other, self))
+
+    def __rtruediv__(self, other: ExprLike) -> Expr:
+        return op("div", _lift(other, self), self)
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return op("floordiv", self, _lift(other, self))
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return op("mod", self, _lift(other, self))
+
+    def __and__(self, other: ExprLike) -> Expr:
+        return op("and", self, _lift(other, self))
+
+    def __or__(self, other: ExprLike) -> Expr:
+        return op("or", self, _lift(other, self))
+
+    def __xor__(self, other: ExprLike) -> Expr:
+        return op("xor", self, _lift(other, self))
+
+    def __lshift__(self, other: ExprLike) -> Expr:
+        return op("shift_left", self, _lift(other, self))
+
+    def __rshift__(self, other: ExprLike) -> Expr:
+        return op("shift_right_logical", self, _lift(other, self))
+
+    def __neg__(self) -> Expr:
+        return op("neg", self)
+
+    def __lt__(self, other: ExprLike) -> Expr:
+        return op("lt", self, _lift(other, self))
+
+    def __le__(self, other: ExprLike) -> Expr:
+        return op("le", self, _lift(other, self))
+
+    def __gt__(self, other: ExprLike) -> Expr:
+        return op("gt", self, _lift(other, self))
+
+    def __ge__(self, other: ExprLike) -> Expr:
+        return op("ge", self, _lift(other, self))
+
+
+ExprLike = Expr | int | float | bool
+
+
+def _lift(x: ExprLike, like: Expr) -> Expr:
+    return x if isinstance(x, Expr) else const(x, like.dtype)
+
+
+def make(kind: str, dtype: np.dtype, args: tuple[Expr, ...] = (), attr: Any = None) -> Expr:
+    """The one expression with these parts."""
+    entries = _table.entries
+    assert entries is not None, "expressions are made inside `with consing():`"
+    key = (kind, dtype, tuple(map(id, args)), _attr_key(kind, attr))
+    found = entries.get(key)
+    if found is None:
+        found = Expr()
+        found.kind, found.dtype, found.args, found.attr = kind, dtype, args, attr
+        entries[key] = found
+    return found
+
+
+def _attr_key(kind: str, attr: Any) -> Any:
+    # 0.0 == -0.0, 1 == 1.0 == True, and NaN differs from itself: constants are told apart by their bits
+    return (type(attr), repr(attr)) if kind == "const" else attr
+
+
+class Axis:
+    """A loop axis. Identity is equality; ``extent`` is an int or a ``param`` expression."""
+
+    __slots__ = ("extent", "name")
+
+    def __init__(self, extent: int | Expr, name: str = "i") -> None:
+        self.extent = extent
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Fold:
+    """``carry = combine(carry, body)`` over ``axes`` (outermost first), starting at the initial values.
+
+    ``combine`` names one associative operation of the scalar table (``add mul max min and or xor``), or
+    ``argmax``/``argmin``, whose carries are (value, index): the first of equal ones wins, NaN wins over all.
+    Bodies may read the indices of ``axes``.
+    """
+
+    __slots__ = ("axes", "combine", "which")
+
+    def __init__(self, combine: str, axes: tuple[Axis, ...], which: int = 0) -> None:
+        self.combine = combine
+        self.axes = axes
+        self.which = which
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.combine, self.axes, self.which
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fold) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"{self.combine} over {self.axes}"
+
+
+class Load:
+    """A read of operand ``slot``. A masked load gives ``other`` where the mask is false and reads nothing there."""
+
+    __slots__ = ("masked", "slot")
+
+    def __init__(self, slot: int, masked: bool = False) -> None:
+        self.slot = slot
+        self.masked = masked
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Load) and (self.slot, self.masked) == (other.slot, other.masked)
+
+    def __hash__(self) -> int:
+        return hash((self.slot, self.masked))
+
+    def __repr__(self) -> str:
+        return f"{self.slot}"
+
+
+def index(axis: Axis) -> Expr:
+    return make("index", INT, (), axis)
+
+
+def const(value: Any, dtype: Any = INT) -> Expr:
+    """A constant, rounded or wrapped to ``dtype``; ``attr`` is a Python bool, int or float."""
+    dtype = np.dtype(dtype)
+    if dtype.kind in "iu":
+        value = np.array(int(value) % (1 << 8 * dtype.itemsize), f"uint{8 * dtype.itemsize}").view(dtype).item()
+    else:
+        value = bool(value) if dtype.kind == "b" else float(dtype.type(value))
+    return make("const", dtype, (), value)
+
+
+def param(position: int, dtype: Any = INT) -> Expr:
+    return make("param", np.dtype(dtype), (), position)
+
+
+def op(name: str, *args: Expr) -> Expr:
+    """A scalar operation; comparisons give bool, all others the dtype of their last operand."""
+    return make("op", BOOL if name in COMPARISONS else args[-1].dtype, args, name)
+
+
+def where(condition: Expr, x: ExprLike, y: ExprLike) -> Expr:
+    """``x`` where ``condition`` holds, else ``y``; at least one of them is an expression."""
+    like = x if isinstance(x, Expr) else y
+    assert isinstance(like, Expr)
+    return op("select", condition, _lift(x, like), _lift(y, like))
+
+
+def cast(x: Expr, dtype: Any) -> Expr:
+    dtype = np.dtype(dtype)
+    return x if x.dtype == dtype else make("cast", dtype, (x,))
+
+
+def bitcast(x: Expr, dtype: Any) -> Expr:
+    dtype = np.dtype(dtype)
+    return x if x.dtype == dtype else make("bitcast", dtype, (x,))
+
+
+def load(slot: int, dtype: Any, indices: tuple[Expr, ...], mask: Expr | None = None, other: Expr | None = None) -> Expr:
+    extra = () if mask is None else (mask, other if other is not None else const(0, dtype))
+    return make("load", np.dtype(dtype), indices + extra, Load(slot, mask is not None))
+
+
+def fold(
+    combine: str, axes: tuple[Axis, ...], inits: tuple[Expr, ...], bodies: tuple[Expr, ...], which: int = 0
+) -> Expr:
+    return make("fold", bodies[which].dtype, inits + bodies, Fold(combine, axes, which))
+
+
+def rebuild(x: Expr, args: tuple[Expr, ...]) -> Expr:
+    """``x`` with other operands."""
+    return x if args == x.args else make(x.kind, x.dtype, args, x.attr)
+
+
+def rewrite(x: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr] | None = None) -> Expr:
+    """Bottom-up: ``rule`` sees each node with rewritten operands and returns its replacement, or None to keep it.
+
+    Iterative and memoised on identity: linear in the number of distinct nodes.
+    """
+    memo = {} if memo is None else memo
+    stack = [x]
+    while stack:
+        node = stack[-1]
+        if node in memo:
+            stack.pop()
+            continue
+        todo = [a for a in node.args if a not in memo]
+        if todo:
+            stack.extend(todo)
+            continue
+        new = rebuild(node, tuple(memo[a] for a in node.args))
+        replaced = rule(new)
+        memo[node] = new if replaced is None else replaced
+        stack.pop()
+    return memo[x]
+
+
+def postorder(*roots: Expr) -> list[Expr]:
+    """Every distinct node once, operands first."""
+    seen: dict[Expr, None] = {}
+    stack = list(reversed(roots))
+    while stack:
+        node = stack[-1]
+        todo = [a for a in reversed(node.args) if a not in seen]
+        if node in seen or not todo:
+            seen.setdefault(stack.pop())
+        else:
+            stack.extend(todo)
+    return list(seen)
+
+
+def pretty(x: Expr) -> str:
+    """Text for people; long ones are cut, since shared subexpressions are written out."""
+    text: dict[Expr, str] = {}
+    for node in postorder(x):
+        inner = ", ".join(text[a] for a in node.args)
+        form = _FORMS.get(node.kind, "{kind}<{attr}>({inner})")
+        full = form.format(kind=node.kind, attr=node.attr, inner=inner)
+        text[node] = full if len(full) < 500 else full[:500] + "..."
+    return text[x]
+
+
+_FORMS = {"index": "{attr}", "const": "{attr}", "param": "p{attr}", "op": "{attr}({inner})"}

@@ -1,0 +1,161 @@
+"""What the walker must know of a kernel's expressions: the axes and the memory that each depends on.
+
+Sets of axes and of operands are bit masks. Pure analysis: nothing is emitted or rewritten here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from polyax_kernels.expr import Axis, Expr, Fold
+from polyax_kernels.kernel import Kernel, Stage, kernel_roots, store_roots
+
+Levels = list[tuple[Expr, int]]
+"""Expressions, operands first, with the number of loops that must be open to evaluate each."""
+
+
+class Facts:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.axes: dict[Expr, int] = {}
+        """The axes whose indices an expression depends on."""
+        self.reads: dict[Expr, int] = {}
+        """The operands that it reads and that the kernel writes."""
+        self._bits: dict[Axis, int] = {}
+        self._outer: dict[Expr, tuple[Expr, ...]] = {}
+        self._stored = mask(store.slot for stage in kernel.stages for store in stage.stores)
+        for x in postorder_with_extents(kernel_roots(kernel)):
+            self._learn(x)
+
+    def bit(self, axis: Axis) -> int:
+        return self._bits.setdefault(axis, 1 << len(self._bits))
+
+    def _learn(self, x: Expr) -> None:
+        axes, reads = 0, 0
+        for a in parts(x):
+            axes |= self.axes[a]
+            reads |= self.reads[a]
+        if x.kind == "index":
+            axes = self.bit(x.attr)
+        elif x.kind == "load":
+            reads |= (1 << x.attr.slot) & self._stored
+        elif x.kind == "fold":
+            inits = union(self.axes[a] for a in x.args[: len(x.args) // 2])
+            axes = inits | axes & ~self.bound(x.attr)
+        self.axes[x], self.reads[x] = axes, reads
+
+    def like(self, known: Expr, new: Expr) -> None:
+        """``new`` depends on what ``known`` depends on."""
+        self.axes[new], self.reads[new] = self.axes[known], self.reads[known]
+
+    def bound(self, fold: Fold) -> int:
+        return union(map(self.bit, fold.axes))
+
+    def outer(self, fold: Expr) -> tuple[Expr, ...]:
+        """What must be known before the loop of ``fold`` opens: initial values, and what doesn't depend on its axes."""
+        if fold not in self._outer:
+            bound = self.bound(fold.attr)
+            inits, bodies = fold.args[: len(fold.args) // 2], fold.args[len(fold.args) // 2 :]
+            free = [x for x in self.needed(bodies, bound) if not self.axes[x] & bound]
+            self._outer[fold] = (*inits, *extents(fold), *free)
+        return self._outer[fold]
+
+    def needed(self, roots: Iterable[Expr], bound: int = -1) -> list[Expr]:
+        """The expressions that evaluate ``roots`` outside the loops of folds, operands first.
+
+        Below those that don't depend on the axes ``bound`` nothing is looked for.
+        """
+        done: dict[Expr, None] = {}
+        stack = list(roots)
+        while stack:
+            x = stack[-1]
+            below = self._operands(x) if bound == -1 or self.axes[x] & bound else ()
+            todo = [] if x in done else [a for a in below if a not in done]
+            if todo:
+                stack.extend(todo)
+            else:
+                done.setdefault(stack.pop())
+        return list(done)
+
+    def _operands(self, x: Expr) -> tuple[Expr, ...]:
+        return self.outer(x) if x.kind == "fold" else x.args
+
+    def levels(self, stage: Stage) -> Levels:
+        """What ``stage`` evaluates; the loops are the grid's and then its own.
+
+        Memory that the kernel writes is read inside the grid, and what the stage itself writes, innermost.
+        """
+        grid = self.kernel.grid
+        path, written = (*grid, *stage.axes), self.written(stage)
+        roots = [x for store in stage.stores for x in store_roots(store)]
+        result: Levels = []
+        for x in self.needed(roots):
+            least = len(path) if self.reads[x] & written else len(grid) if self.reads[x] else 0
+            result.append((x, max(least, self.depth(x, path))))
+        return result
+
+    def inside(self, fold: Expr) -> Levels:
+        """What is evaluated inside the loops of ``fold``; level 1 is its first axis."""
+        bound = self.bound(fold.attr)
+        nodes = self.needed(fold.args[len(fold.args) // 2 :], bound)
+        return [(x, self.depth(x, fold.attr.axes)) for x in nodes if self.axes[x] & bound]
+
+    def depth(self, x: Expr, path: Sequence[Axis]) -> int:
+        return next((n for n in range(len(path), 0, -1) if self.axes[x] & self.bit(path[n - 1])), 0)
+
+    def written(self, stage: Stage) -> int:
+        return mask(store.slot for store in stage.stores)
+
+    def independent(self, stage: Stage) -> bool:
+        """Whether the iterations of the innermost loop can run in any order: what it reads back, it wrote itself."""
+        path = (*self.kernel.grid, *stage.axes)
+        if self.kernel.ordered or not path:
+            return False
+        innermost = self.bit(path[-1])
+        for store in stage.stores:
+            (at,) = store.indices
+            local = self.kernel.operands[store.slot].role == "local"
+            loads = [x for s in stage.stores for x in self.needed(store_roots(s)) if reads_slot(x, store.slot)]
+            if (
+                any(x.args[0] is not at for x in loads)
+                or not self.axes[at] & innermost
+                and (loads or local or store.combine)
+            ):
+                return False
+        return True
+
+
+def reads_slot(x: Expr, slot: int) -> bool:
+    return x.kind == "load" and x.attr.slot == slot
+
+
+def mask(positions: Iterable[int]) -> int:
+    return union(1 << n for n in positions)
+
+
+def union(masks: Iterable[int]) -> int:
+    total = 0
+    for m in masks:
+        total |= m
+    return total
+
+
+def extents(fold: Expr) -> list[Expr]:
+    return [axis.extent for axis in fold.attr.axes if isinstance(axis.extent, Expr)]
+
+
+def parts(x: Expr) -> Sequence[Expr]:
+    return (*x.args, *extents(x)) if x.kind == "fold" else x.args
+
+
+def postorder_with_extents(roots: Iterable[Expr]) -> list[Expr]:
+    """Every distinct node once, operands first, symbolic extents of folds among them."""
+    done: dict[Expr, None] = {}
+    stack = list(roots)
+    while stack:
+        todo = [a for a in parts(stack[-1]) if a not in done]
+        if stack[-1] in done or not todo:
+            done.setdefault(stack.pop())
+        else:
+            stack.extend(todo)
+    return list(done)

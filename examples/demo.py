@@ -15,11 +15,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import digits
 import matplotlib
 import numpy as np
 from tqdm import tqdm
 
+import digits
 import polyax as jax
 
 matplotlib.use("Agg")

@@ -1,8 +1,8 @@
 """What all tests share: strict settings, the ``platform`` fixture, and honest gaps.
 
-A test that takes ``platform`` runs once on each platform that is installed, with its first device as the default; on the
-teaching backend only if it is marked ``sample``. A gap is marked ``notimpl``, ``notyet`` or ``never``, with platforms
-and a reason: the test must fail there, so that closing a gap turns the build red until the marker goes.
+A test that takes ``platform`` runs once on each platform that is installed, with its first device as the default; on
+the teaching backend only if it is marked ``sample``. A gap is marked ``notimpl``, ``notyet`` or ``never``, with
+platforms and a reason: the test must fail there, so that closing a gap turns the build red until the marker goes.
 """
 
 from __future__ import annotations

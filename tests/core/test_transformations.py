@@ -1,4 +1,4 @@
-"""Every row of the specification tables under every transformation, against NumPy in float64 and central differences."""
+"""Every row of the specification tables under every transformation, against NumPy in float64 and differences of it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from specs import elementwise, networks, products, reductions, shapes
-from support.oracle import directional, gradient, is_float, widen
-from support.spec import Spec, parameters
 
 import polyax as jax
 import polyax.numpy as jnp
+from specs import elementwise, networks, products, reductions, shapes
+from support.oracle import directional, gradient, is_float, widen
+from support.spec import Spec, parameters
 
 SPECS = [*elementwise.SPECS, *reductions.SPECS, *shapes.SPECS, *products.SPECS, *networks.SPECS]
 BATCH = 3

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from support.spec import Spec, normal
 
 import polyax as jax
+from support.spec import Spec, normal
 
 X = normal(3, 4)
 

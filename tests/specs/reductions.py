@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from support.spec import Spec, booleans, integers, normal, uniform
 
 X = normal(3, 4)

@@ -1,0 +1,285 @@
+"""Devices and where things are: listing, the default device of a thread, and moving arrays from place to place."""
+
+from __future__ import annotations
+
+import contextlib
+import copyreg
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.config import config
+from polyax.runtime import platforms
+from polyax.runtime.array import Array
+from polyax.runtime.backend import Backend, Device
+from polyax.trace.tracer import Tracer
+from polyax.trace.tree import tree_flatten, tree_map, tree_unflatten
+
+
+def _backend(backend: str | Backend | None) -> Backend:
+    if backend is None:
+        return default_device_now().backend
+    return platforms.backend(backend) if isinstance(backend, str) else backend
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """All devices of a platform, by default of the one that computations run on.
+
+    Args:
+      backend: a platform's name, such as ``"cpu"``; it is opened if it isn't yet.
+
+    Raises:
+      RuntimeError: the platform is unknown or can't be used; the text says why, and what to do.
+
+    >>> devices("reference")[0].platform
+    'reference'
+    """
+    return list(_backend(backend).devices())
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Device]:
+    """The devices of this process; all devices, as long as there is one process."""
+    index = process_index if process_index is not None else host_id
+    if index not in (None, 0):
+        raise ValueError(f"Unknown process_index {index}: there is one process, with index 0")
+    return devices(backend)
+
+
+def device_count(backend: str | None = None) -> int:
+    return len(devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    return len(devices(backend))
+
+
+def process_index(backend: str | None = None) -> int:
+    return 0
+
+
+def process_count(backend: str | None = None) -> int:
+    return 1
+
+
+def default_backend() -> str:
+    """The name of the platform that computations run on by default.
+
+    >>> with default_device(devices("reference")[0]):
+    ...     default_backend()
+    'reference'
+    """
+    return default_device_now().platform
+
+
+# --- the default device
+
+
+class _Choice(threading.local):
+    device: Device | None = None
+
+
+_thread = _Choice()
+_process: list[Device] = []  # one device once it is known
+
+
+def default_device_now() -> Device:
+    """The device that computations without arrays on a device run on: the thread's (``default_device(...)``), that of
+    ``POLYAX_DEVICE``, or the first one of the default platform."""
+    chosen = _thread.device
+    if chosen is not None:
+        return chosen
+    if not _process:
+        _process.append(_resolve(config.device))
+    return _process[0]
+
+
+def _resolve(choice: Any) -> Device:
+    if choice is None:
+        return platforms.default_backend().devices()[0]
+    return choice if isinstance(choice, Device) else _named(choice)
+
+
+def _named(text: str) -> Device:
+    """The device of a text such as ``cpu``, ``cpu:1`` or ``1``."""
+    platform, _, number = text.rpartition(":") if ":" in text or text.isdigit() else (text, "", "0")
+    if not number.isdigit():
+        raise ValueError(f"{text!r} names no device; write it as platform:number, such as cpu:1")
+    found = (platforms.backend(platform) if platform else platforms.default_backend()).devices()
+    if int(number) >= len(found):
+        hint = "; POLYAX_NUM_CPU_DEVICES makes more" if found[0].platform in ("cpu", "reference", "hello_c") else ""
+        raise RuntimeError(f"Unknown device {text!r}: there are {', '.join(map(str, found))}{hint}")
+    return found[int(number)]
+
+
+@contextlib.contextmanager
+def default_device(device: Device | str | None) -> Iterator[None]:
+    """Makes ``device`` the default one inside the block, in this thread.
+
+    Args:
+      device: a device, a name such as ``"cpu"`` or ``"cpu:1"``, or None for the process's default.
+
+    Raises:
+      ValueError: it is neither.
+      RuntimeError: there is no such device.
+    """
+    before, _thread.device = _thread.device, _checked(device)
+    try:
+        yield
+    finally:
+        _thread.device = before
+
+
+def _checked(device: Any) -> Device | None:
+    if isinstance(device, str):
+        return _named(device)
+    if device is not None and not isinstance(device, Device):
+        raise ValueError(
+            "default_device must be passed either a Device object (e.g. `polyax.devices('cpu')[0]`) or a platform name "
+            f"string like 'cpu', got: {device!r}"
+        )
+    return device
+
+
+def _forget(flag: str) -> None:
+    if flag in ("platforms", "device", "plugins", "disable_plugins"):
+        _process.clear()
+
+
+config.on_update(_forget)
+
+# --- moving arrays
+
+
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None
+) -> Any:
+    """Copies a pytree of arrays to ``device``; arrays that are there already are returned as they are.
+
+    Args:
+      x: arrays, NumPy arrays and scalars, in any pytree.
+      device: a ``Device``, a sharding of one device, or a pytree of those that ``x`` begins with; None: the default.
+      donate: delete the arrays that were copied.
+
+    Raises:
+      TypeError: a leaf is no array, or the device lacks its dtype.
+
+    >>> device_put({"a": 1.5}, devices("reference")[0])
+    {'a': Array(1.5, dtype=float32, weak_type=True)}
+    """
+    if isinstance(device, (list, tuple, dict)):
+        spec_leaves, spec = tree_flatten(device)
+        parts = [device_put(part, d, donate=donate) for part, d in zip(spec.flatten_up_to(x), spec_leaves)]
+        return tree_unflatten(spec, parts)
+    target = _single(device)
+    return tree_map(lambda leaf: _put(leaf, target, donate), x)
+
+
+def _single(device: Any) -> Device | None:
+    """The one device that ``device`` (a device, or a sharding) stands for."""
+    if device is None or isinstance(device, Device):
+        return device
+    places = getattr(device, "device_set", None)
+    if places is None:
+        raise ValueError(f"device_put needs a Device or a sharding, got {device!r} of type {type(device)}")
+    if len(places) != 1:
+        raise NotImplementedError(f"device_put to several devices at once isn't built; got {device!r}")
+    return next(iter(places))
+
+
+def _put(x: Any, device: Device | None, donate: bool) -> Any:
+    if type(x) is Array:
+        return x if device is None or x.device is device else _move(x, device, donate)
+    if isinstance(x, Tracer):
+        return _put_traced(x, device)
+    return from_host(x, device)
+
+
+def _put_traced(x: Tracer, device: Device | None) -> Tracer:
+    if device is None or device is default_device_now():
+        return x  # a traced program runs on one device: there is nothing to move
+    raise NotImplementedError(
+        f"device_put to {device} inside a transformed function isn't built: a program runs on one device. "
+        "Move the arguments before the call, or give jit a device."
+    )
+
+
+def _move(x: Array, device: Device, donate: bool) -> Array:
+    if reason := device.backend.why_no_dtype(x.aval.dtype):
+        raise TypeError(f"an array of type {x.aval} can't live on {device}: {reason}")
+    moved = Array(x.aval, device.backend.copy(x.buffer, x.aval, x.device, device), device)
+    if donate:
+        moved.block_until_ready()
+        x.delete()
+    return moved
+
+
+def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = None) -> Array:
+    """The array with the contents of a NumPy array or scalar, on ``device`` (the default one, if None).
+
+    Raises:
+      TypeError: ``x`` is no array, or the device lacks its dtype.
+    """
+    if hasattr(x, "__jax_array__"):
+        return _put(x.__jax_array__(), device, False)
+    target = device or default_device_now()
+    aval = aval or _host_aval(x)
+    if reason := target.backend.why_no_dtype(aval.dtype):
+        raise TypeError(f"an array of type {aval} can't live on {target}: {reason}")
+    physical = aval.dtype.physical if dtypes.is_extended(aval.dtype) else aval.dtype
+    host = np.asarray(x, physical, order="C")
+    return Array(aval, target.backend.to_device(host, target), target)
+
+
+def _reduce(x: Array) -> Any:
+    return _restore, (x.block_until_ready().host_value(), x.shape, x.dtype, x.weak_type)
+
+
+def _restore(value: np.ndarray, shape: tuple[int, ...], dtype: Any, weak_type: bool) -> Array:
+    return from_host(value, aval=ShapedArray(shape, dtype, weak_type))
+
+
+copyreg.pickle(Array, _reduce)  # pyright: ignore[reportArgumentType]
+
+
+def _host_aval(x: Any) -> ShapedArray:
+    try:
+        return aval_of(x)
+    except TypeError:
+        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
+
+
+def device_get(x: Any) -> Any:
+    """A pytree of arrays as NumPy arrays; other leaves are returned as they are. Waits for the arrays.
+
+    >>> device_get(device_put([1, 2.5], devices("reference")[0]))
+    [array(1, dtype=int32), array(2.5, dtype=float32)]
+    """
+    if type(x) is Array:
+        return np.asarray(x)
+    leaves, tree = tree_flatten(x)
+    for leaf in leaves:
+        if type(leaf) is Array:
+            leaf.copy_to_host_async()
+    return tree_unflatten(tree, [np.asarray(leaf) if hasattr(leaf, "__array__") else leaf for leaf in leaves])
+
+
+def block_until_ready(x: Any) -> Any:
+    """Waits for every array in the pytree ``x``, and returns ``x``.
+
+    Raises:
+      The error of a computation that was to make one of them.
+    """
+    if type(x) is Array:
+        x.buffer.wait()
+        return x
+    for leaf in tree_flatten(x)[0]:
+        wait = getattr(leaf, "block_until_ready", None)
+        if wait is not None:
+            wait()
+    return x

@@ -1,0 +1,76 @@
+"""Tracebacks that show the user's lines: polyax's own frames are removed where an error leaves a public function.
+
+Must cost nothing while no error is raised.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import ParamSpec, TypeVar
+
+from polyax.ir.config import config
+from polyax.ir.source import is_internal
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+NOTE = "(polyax's own frames are left out of this traceback; POLYAX_TRACEBACK_FILTERING=0 shows them.)"
+
+
+def api_boundary(fun: Callable[P, R]) -> Callable[P, R]:
+    """Decorator of public functions: errors that leave them show the user's frames alone.
+
+    Nested boundaries do no harm: user code called by polyax and polyax called by it keep the user's frames.
+    """
+
+    @functools.wraps(fun)
+    def with_filtered_errors(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True
+        try:
+            return fun(*args, **kwargs)
+        except Exception as e:
+            if config.traceback_filtering:
+                filter_traceback(e)
+            raise  # a bare raise adds no entry for this frame
+
+    return with_filtered_errors
+
+
+def filter_traceback(error: BaseException) -> None:
+    """Removes internal frames from the traceback of ``error`` and of the errors that it came from."""
+    removed = False
+    for e in _chain(error):
+        frames = list(_frames(e.__traceback__))
+        kept = [tb for tb in frames if not is_internal(tb.tb_frame.f_code.co_filename)]
+        if len(kept) < len(frames):
+            e.__traceback__ = _join(kept)
+            removed = True
+    if removed and NOTE not in getattr(error, "__notes__", ()):
+        error.add_note(NOTE)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """``error``, what it was raised from, and what was being handled then; each once."""
+    seen: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        e = pending.pop()
+        if e is not None and id(e) not in seen:
+            seen.add(id(e))
+            yield e
+            pending += [e.__cause__, None if e.__suppress_context__ else e.__context__]
+
+
+def _frames(tb: TracebackType | None) -> Iterator[TracebackType]:
+    while tb is not None:
+        yield tb
+        tb = tb.tb_next
+
+
+def _join(frames: list[TracebackType]) -> TracebackType | None:
+    joined: TracebackType | None = None
+    for tb in reversed(frames):
+        joined = TracebackType(joined, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
+    return joined

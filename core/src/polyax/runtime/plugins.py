@@ -1,0 +1,253 @@
+"""The registry: which plugins are loaded and what their hooks gave, frozen into dictionaries.
+
+Plugins are imported when a platform that they serve is first asked for, never by ``import polyax``. Must not know which
+platform is chosen (``platforms`` does) nor what a lowering or a fuser is.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from polyax.ir.errors import PluginError
+from polyax.ir.primitive import Primitive
+from polyax.runtime.advice import cannot_use, unknown_backend, warn_failed
+from polyax.runtime.backend import Backend, BackendSpec, Device, Executable
+from polyax.runtime.claims import merge_fusers, merge_lowerings
+from polyax.runtime.hooks import Compiled, Fuser, Lowering
+from polyax.runtime.inspection import new_manager, why_not_plugin, why_not_spec
+from polyax.runtime.loader import Plugin, guarded, scan, unknown_distributions
+from polyax.runtime.reference import plugin as reference
+
+BUILT_IN = {"reference": reference}
+_DISTRIBUTION = "polyax"
+
+
+class Registry:
+    """All plugins of the process. Safe to use from several threads."""
+
+    def __init__(self, discover: Callable[[], list[Plugin]] = scan) -> None:
+        self._lock = threading.RLock()
+        self._discover = discover
+        self._manager = new_manager()
+        self._plugins: list[Plugin] | None = None
+        self._specs: dict[str, tuple[BackendSpec, Plugin]] = {}
+        self._conflicts: dict[str, str] = {}
+        self._probed: dict[str, str | None] = {}
+        self._backends: dict[str, Backend] = {}
+        self._lowerings: dict[str, Mapping[Primitive, Lowering]] = {}
+        self._fusers: dict[str, Mapping[str, Fuser]] = {}
+
+    def plugins(self) -> list[Plugin]:
+        """Every plugin that is installed or was registered, loaded or not."""
+        with self._lock:
+            if self._plugins is None:
+                self._plugins = []
+                for entry, module in BUILT_IN.items():
+                    self.register(module, entry, distribution=_DISTRIBUTION)
+                found = self._discover()
+                self._plugins += found
+                self._warn_unknown(found)
+            return self._plugins
+
+    def _warn_unknown(self, found: list[Plugin]) -> None:
+        for name in unknown_distributions(found):
+            warnings.warn(f"POLYAX_PLUGINS or POLYAX_DISABLE_PLUGINS names {name!r}: no such plugin", stacklevel=3)
+
+    def load(self, platform: str | None = None) -> None:
+        """Imports the plugins that serve ``platform``; all plugins, if None."""
+        with self._lock:
+            for plugin in self.plugins():
+                if plugin.status == "not loaded" and (platform is None or plugin.serves(platform)):
+                    self._load(plugin)
+
+    def _load(self, plugin: Plugin) -> None:
+        assert plugin.load is not None
+        module = guarded(plugin, "importing", plugin.load)
+        if plugin.status != "failed":
+            self._admit(plugin, module)
+        if plugin.status == "failed":
+            warn_failed(plugin)
+
+    def register(self, plugin: Any, entry: str, *, distribution: str = "this program", version: str = "") -> Plugin:
+        """Registers ``plugin`` as if it had been found under the entry-point name ``entry``.
+
+        Raises:
+          PluginError: it can't be used; the text says why.
+        """
+        record = Plugin(entry, getattr(plugin, "__name__", repr(plugin)), distribution, version)
+        with self._lock:
+            known = self.plugins()
+            self._admit(record, plugin)
+            if record.status == "failed":
+                raise PluginError(f"{record.title} can't be used: {record.cause}")
+            known.append(record)
+        return record
+
+    def unregister(self, record: Plugin) -> None:
+        """Forgets a plugin and the backends that it brought; arrays and executables of theirs live on."""
+        with self._lock:
+            self.plugins().remove(record)
+            self._manager.unregister(record.plugin)
+            self._specs = {name: found for name, found in self._specs.items() if found[1] is not record}
+            self._conflicts.clear()
+            self._forget_results()
+
+    def _admit(self, plugin: Plugin, module: Any) -> None:
+        """Takes a plugin in unless it breaks a rule, which its record tells then."""
+        problem = guarded(plugin, "examining", lambda: why_not_plugin(module))
+        specs: list[Any] = []
+        if plugin.status != "failed" and problem is None:
+            specs = guarded(plugin, "asking for the backends of", lambda: _backends_of(module)) or []
+            problem = next(filter(None, (why_not_spec(s, plugin) for s in specs)), None)
+        if problem is not None:
+            plugin.fail(problem)
+        if plugin.status == "failed":
+            return
+        plugin.status, plugin.plugin = "loaded", module
+        self._manager.register(module, name=f"{plugin.entry} of {plugin.distribution}")
+        for spec in specs:
+            self._add_spec(spec, plugin)
+        self._forget_results()
+
+    def _add_spec(self, spec: BackendSpec, plugin: Plugin) -> None:
+        if spec.name in self._specs:
+            other = self._specs[spec.name][1]
+            self._conflicts[spec.name] = (
+                f"two plugins bring a backend named {spec.name!r}: {other.title} and {plugin.title}; "
+                f"uninstall one, or leave it out with POLYAX_DISABLE_PLUGINS={plugin.distribution}"
+            )
+        else:
+            self._specs[spec.name] = spec, plugin
+
+    def _forget_results(self) -> None:
+        self._lowerings.clear()
+        self._fusers.clear()
+
+    def names(self) -> list[str]:
+        """The names of all backends that loaded plugins bring, the highest priority first."""
+        return sorted(self._specs, key=lambda name: (-self._specs[name][0].priority, name))
+
+    def known_names(self) -> list[str]:
+        """The platforms that some plugin is for, loaded or not."""
+        entries = {p.platform for p in self.plugins() if p.status == "not loaded"} - {"any"}
+        return sorted(entries | set(self._specs))
+
+    def why_unusable(self, name: str) -> str | None:
+        """None if the platform ``name`` can be used, else why not. Imports the plugins that serve it."""
+        with self._lock:
+            self.load(name)
+            if name in self._conflicts:
+                return self._conflicts[name]
+            if name not in self._specs:
+                return self._why_unknown(name)
+            if name not in self._probed:
+                self._probed[name] = self._guarded(name, "probing", self._specs[name][0].probe)
+            return self._probed[name]
+
+    def _why_unknown(self, name: str) -> str:
+        mine = [p for p in self.plugins() if p.platform == name and p.cause]
+        return "\n".join(f"{p.title}: {p.cause}" for p in mine) or "no plugin that brings it is installed"
+
+    def _guarded(self, name: str, action: str, work: Callable[[], Any]) -> Any:
+        """The result of probing or opening; the cause if that fails."""
+        plugin = self._specs[name][1]
+        result = guarded(plugin, f"{action} {name!r} of", work)
+        if plugin.status != "failed":
+            return result
+        warn_failed(plugin)
+        return plugin.cause
+
+    def backend(self, name: str) -> Backend:
+        """The backend named ``name``, opened at its first use.
+
+        Raises:
+          RuntimeError: there is none, or it can't be used; the text says why, and what to do.
+        """
+        return self._backends.get(name) or self._open(name)
+
+    def _open(self, name: str) -> Backend:
+        with self._lock:
+            reason = self.why_unusable(name)
+            if reason is None and name not in self._backends:
+                opened = self._guarded(name, "opening", self._specs[name][0].open)
+                if isinstance(opened, Backend):
+                    self._backends[name] = opened
+                else:
+                    reason = self._probed[name] = str(opened)
+            if reason is not None:
+                raise self._error(name, reason)
+            return self._backends[name]
+
+    def _error(self, name: str, reason: str) -> PluginError:
+        details = "".join(p.traceback for p in self.plugins() if p.platform == name)
+        if name in self.known_names() or details:
+            return PluginError(cannot_use(name, reason, details))
+        return PluginError(unknown_backend(name, self.known_names(), reason))
+
+    def lowerings(self, backend: Backend) -> Mapping[Primitive, Lowering]:
+        """What plugins say about running primitives on ``backend``.
+
+        Raises:
+          PluginError: two plugins claim one primitive with equal priority.
+        """
+        with self._lock:
+            if backend.name not in self._lowerings:
+                self._lowerings[backend.name] = merge_lowerings(self._ask(backend, "polyax_lowerings"))
+            return self._lowerings[backend.name]
+
+    def fusers(self, backend: Backend) -> Mapping[str, Fuser]:
+        """Fusion passes for ``backend`` by name.
+
+        Raises:
+          PluginError: two plugins bring a fuser of one name.
+        """
+        with self._lock:
+            if backend.name not in self._fusers:
+                self._fusers[backend.name] = merge_fusers(self._ask(backend, "polyax_fusers"))
+            return self._fusers[backend.name]
+
+    def notify_compiled(self, name: str, device: Device, executable: Executable, seconds: float) -> None:
+        """Tells plugins that an executable was built."""
+        for plugin in self._listening(device.platform):
+            self._ask_one(plugin, "polyax_compiled", event=Compiled(name, device, executable, seconds))
+
+    def _listening(self, platform: str) -> list[Plugin]:
+        implementing = {id(i.plugin) for i in self._manager.hook.polyax_compiled.get_hookimpls()}
+        if not implementing:
+            return []
+        return [p for p in self._serving(platform) if id(p.plugin) in implementing]
+
+    def _serving(self, platform: str) -> list[Plugin]:
+        self.load(platform)
+        return [p for p in self.plugins() if p.status == "loaded" and p.serves(platform)]
+
+    def _ask(self, backend: Backend, hook: str) -> list[tuple[Plugin, Any]]:
+        """What each plugin that serves ``backend`` answers to ``hook``; None is no answer."""
+        answers: list[tuple[Plugin, Any]] = []
+        for plugin in self._serving(backend.name):
+            answers += [(plugin, result) for result in self._ask_one(plugin, hook, backend=backend) or ()]
+        return answers
+
+    def _ask_one(self, plugin: Plugin, hook: str, **arguments: Any) -> list[Any] | None:
+        results = guarded(plugin, f"calling {hook} of", lambda: self._call(plugin, hook, **arguments))
+        if plugin.status == "failed":
+            warn_failed(plugin)
+        return results
+
+    def _call(self, plugin: Plugin, hook: str, **arguments: Any) -> list[Any]:
+        others = [p for p in self._manager.get_plugins() if p is not plugin.plugin]
+        return self._manager.subset_hook_caller(hook, others)(**arguments)
+
+
+def _backends_of(module: Any) -> list[Any]:
+    manager = new_manager()
+    manager.register(module)
+    return [spec for specs in manager.hook.polyax_backends() for spec in specs]
+
+
+registry = Registry()
+"""The one registry of the process."""
+register = registry.register

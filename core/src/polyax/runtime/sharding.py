@@ -1,0 +1,43 @@
+"""How an array lies on devices, as far as arrays on one device go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from polyax.runtime.backend import Device
+
+
+@dataclass(frozen=True)
+class SingleDeviceSharding:
+    """All of the array is on one device."""
+
+    device: Device
+
+    @property
+    def device_set(self) -> set[Device]:
+        return {self.device}
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self.device!r})"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The part of an array that is on ``device``: ``array[index]``."""
+
+    device: Device
+    index: tuple[slice, ...]
+    replica_id: int
+    data: Any
+
+    def __repr__(self) -> str:
+        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"

@@ -1,0 +1,67 @@
+"""``import polyax`` is quick and loads no toolkit; plugin modules load none either."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.process import output
+from support.sources import PACKAGES
+
+TOOLKITS = (
+    "concurrent.futures.process",
+    "cupy",
+    "importlib.metadata",
+    "llvmlite",
+    "matplotlib",
+    "mpi4py",
+    "multiprocessing",
+    "polyax_cpu",
+    "polyax_fusion",
+    "polyax_hello_c",
+    "polyax_kernels",
+    "pyopencl",
+    "scipy",
+    "scipy_openblas32",
+    "sklearn",
+    "subprocess",
+)
+PLUGINS = [f"{package}.plugin" for package in PACKAGES if package not in ("polyax", "polyax_kernels")]
+RATIO = 2.0
+"""Time of ``import polyax`` in terms of ``import numpy``, both in one process, so that a slow machine changes neither."""
+
+
+def loaded_by(module: str) -> set[str]:
+    program = f"""
+        import sys, numpy
+        before = set(sys.modules)
+        import {module}
+        print(*set(sys.modules) - before)
+    """
+    return set(output(program).split())
+
+
+def test_import_loads_no_toolkit() -> None:
+    assert not loaded_by("polyax") & set(TOOLKITS)
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_plugin_module_loads_no_toolkit(plugin: str) -> None:
+    heavy = set(TOOLKITS) - {t for t in TOOLKITS if t.startswith("polyax_")} - {"importlib.metadata"}
+    assert not loaded_by(plugin) & heavy
+
+
+def test_import_starts_no_thread() -> None:
+    assert output("import polyax, threading; print(threading.active_count())") == "1"
+
+
+def test_import_time_in_terms_of_numpy() -> None:
+    program = """
+        import time
+        start = time.perf_counter()
+        import numpy
+        middle = time.perf_counter()
+        import polyax
+        print((time.perf_counter() - middle) / (middle - start))
+    """
+    ratio = min(float(output(program)) for _ in range(5))
+    assert ratio < RATIO, f"import polyax takes {ratio:.2f} times as long as import numpy"

@@ -11,7 +11,7 @@ from polyax.api.arguments import Flat, FlatAux, as_indices, check_arrays, check_
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import eval_jaxpr
-from polyax.ops.elementwise import convert_element_type
+from polyax.ops.basis import convert_element_type
 from polyax.ops.zeros import instantiate
 from polyax.runtime.errors import api_boundary
 from polyax.trace.paths import differences, keystr, tree_leaves_with_path

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from polyax.api.ad import _check_inputs, jvp, vjp  # pyright: ignore[reportPrivateUsage]
 from polyax.api.arguments import as_indices, check_callable, wraps
 from polyax.api.vmap import vmap
 from polyax.ir import dtypes
-from polyax.ir.aval import aval_of
-from polyax.ops.elementwise import convert_element_type, eq
-from polyax.ops.shape import iota, reshape, slice as slice_
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ops.basis import broadcasted_iota, convert_element_type, reshape
+from polyax.ops.elementwise import eq
+from polyax.ops.slicing import slice as slice_
 from polyax.runtime.errors import api_boundary
 from polyax.trace.tree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 
@@ -21,30 +22,43 @@ def _standard_basis(tree: Any) -> Any:
     leaves, treedef = tree_flatten(tree)
     avals = [aval_of(x) for x in leaves]
     total = sum(a.size for a in avals)
-    rows = iota("int32", total)
-    out, start = [], 0
-    for aval in avals:
-        wide = dtypes.tangent_dtype(aval.dtype)
-        columns = slice_(rows, (start,), (start + aval.size,))
-        block = eq(reshape(rows, (total, 1)), reshape(columns, (1, aval.size)))
-        out.append(reshape(convert_element_type(block, wide), (total, *aval.shape)))
-        start += aval.size
+    row, column = (broadcasted_iota("int32", (total, total), i) for i in (0, 1))
+    out = []
+    for aval, (start, stop) in zip(avals, _spans(avals), strict=True):
+        columns = _span(column, 1, start, stop)
+        block = convert_element_type(eq(_span(row, 1, start, stop), columns), dtypes.tangent_dtype(aval.dtype))
+        out.append(reshape(block, (total, *aval.shape)))
     return tree_unflatten(treedef, out)
+
+
+def _spans(avals: Sequence[ShapedArray]) -> Iterator[tuple[int, int]]:
+    """Where each array begins and ends when all are laid end to end."""
+    start = 0
+    for aval in avals:
+        yield start, start + aval.size
+        start += aval.size
+
+
+def _span(x: Any, axis: int, start: int, stop: int) -> Any:
+    """``x[..., start:stop, ...]``"""
+    shape = aval_of(x).shape
+    if (start, stop) == (0, shape[axis]):
+        return x
+    low = [start if i == axis else 0 for i in range(len(shape))]
+    high = [stop if i == axis else n for i, n in enumerate(shape)]
+    return slice_(x, low, high)
 
 
 def _unravel(x: Any, axis: int, tree: Any) -> Any:
     """Cuts dimension ``axis`` of ``x`` into the leaves of ``tree``, each with its shape in that place."""
     leaves, treedef = tree_flatten(tree)
+    avals = [aval_of(leaf) for leaf in leaves]
     shape = aval_of(x).shape
     axis %= len(shape)
-    out, start = [], 0
-    for leaf in leaves:
-        aval = aval_of(leaf)
-        low = tuple(start if i == axis else 0 for i in range(len(shape)))
-        high = tuple(start + aval.size if i == axis else n for i, n in enumerate(shape))
-        part = slice_(x, low, high)
-        out.append(reshape(part, (*shape[:axis], *aval.shape, *shape[axis + 1 :])))
-        start += aval.size
+    out = [
+        reshape(_span(x, axis, *span), (*shape[:axis], *aval.shape, *shape[axis + 1 :]))
+        for aval, span in zip(avals, _spans(avals), strict=True)
+    ]
     return tree_unflatten(treedef, out)
 
 

@@ -1,0 +1,71 @@
+"""vmap: axes in and out, nesting, names, and the errors that show both sides."""
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+
+A = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+@pytest.mark.parametrize(("in_axis", "out_axis"), [(0, 0), (1, 0), (0, 1), (-1, -1)])
+def test_axes(in_axis, out_axis):
+    out = polyax.vmap(lambda r: r * jnp.sum(r), in_axes=in_axis, out_axes=out_axis)(A)
+    rows = np.moveaxis(A, in_axis, 0)
+    np.testing.assert_allclose(out, np.moveaxis(rows * rows.sum(1, keepdims=True), 0, out_axis))
+
+
+def test_none_passes_whole_and_broadcasts_results():
+    x, y = polyax.vmap(lambda r, c: (r + c, c), in_axes=(0, None))(A, 2.0)
+    np.testing.assert_allclose(x, A + 2)
+    np.testing.assert_allclose(y, [2, 2, 2])
+    _, y = polyax.vmap(lambda r, c: (r + c, c), in_axes=(0, None), out_axes=(0, None))(A, 2.0)
+    assert float(y) == 2.0
+
+
+def test_pytrees_of_axes():
+    f = lambda p: p["a"] * p["b"]  # noqa: E731
+    out = polyax.vmap(f, in_axes=({"a": 0, "b": None},))({"a": A, "b": 3.0})
+    np.testing.assert_allclose(out, A * 3)
+
+
+def test_nested_maps_are_an_outer_product():
+    f = polyax.vmap(polyax.vmap(lambda x, y: x * y, (None, 0)), (0, None))
+    np.testing.assert_allclose(f(A[0], A[1]), np.outer(A[0], A[1]))
+
+
+def test_keyword_arguments_are_mapped_over_axis_0():
+    np.testing.assert_allclose(polyax.vmap(lambda x, y: x + y)(A, y=A), 2 * A)
+
+
+def test_axis_size_alone():
+    assert polyax.vmap(lambda: jnp.ones(2), axis_size=3)().shape == (3, 2)
+
+
+def test_a_jitted_function_is_mapped_as_a_program():
+    f = polyax.jit(lambda x: jnp.sin(x) + 1)
+    closed = polyax.make_jaxpr(polyax.vmap(f))(A)
+    assert [e.primitive.name for e in closed.eqns] == ["pjit"]
+    np.testing.assert_allclose(polyax.vmap(f)(A), np.sin(A) + 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: polyax.vmap(jnp.add)(A, A[:2]), r"inconsistent sizes .*\n.*float32\[3,4\] has size 3 .*\n.*float32\[2,4\] has size 2"),
+        (lambda: polyax.vmap(jnp.add, (0,))(A, A), r"len\(in_axes\)=1, len\(args\)=2"),
+        (lambda: polyax.vmap(jnp.sin, 2)(A), r"rank should be at least 3, but is only 2 \(its shape is \(3, 4\)\)"),
+        (lambda: polyax.vmap(jnp.sin, None)(A), "at least one non-None value in in_axes"),
+        (lambda: polyax.vmap(jnp.sin, out_axes=None)(A), "mapped output but out_axes is None"),
+        (lambda: polyax.vmap(lambda p: p, ({"a": 0},))({"b": A}), "in_axes specification must be a tree prefix"),
+    ],
+)  # fmt: skip
+def test_errors_show_what_does_not_fit(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_axes_of_the_wrong_type():
+    with pytest.raises(TypeError, match="in_axes must be an int, None, or"):
+        polyax.vmap(jnp.sin, in_axes="0")

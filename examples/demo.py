@@ -1,6 +1,6 @@
 """The whole path on real data: trains the network of ``digits.py`` without and with ``jit``, and draws what it learned.
 
-    python examples/demo.py [--mnist FOLDER] [--epochs N]
+    python examples/demo.py [--mnist FOLDER] [--epochs N] [--out FOLDER]
 
 POLYAX_PLATFORMS chooses the device. FOLDER holds the four idx files of MNIST, gzipped or not.
 """
@@ -26,7 +26,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 BATCH = 128
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass
@@ -149,6 +148,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mnist", type=Path, help="folder with MNIST's idx files")
     parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--out", type=Path, default=Path("build/demo"), help="folder of the picture")
     options = parser.parse_args()
     show_devices()
     data = load(options.mnist)
@@ -157,9 +157,9 @@ def main() -> None:
     eager, compiled = (run.seconds_per_epoch for run in runs)
     print(f"\nseconds per epoch: {eager:.3f} without jit, {compiled:.3f} with jit: {eager / compiled:.1f} times faster")
     print(f"test accuracy: {runs[0].accuracies[-1]:.2%} without jit, {runs[1].accuracies[-1]:.2%} with jit")
-    path = ROOT / "build" / "demo" / f"digits-{jax.devices()[0].platform}.png"
+    path = options.out / f"digits-{jax.devices()[0].platform}.png"
     draw(path, runs, data)
-    print(f"picture: {path.relative_to(ROOT)}")
+    print(f"picture: {path}")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ TOOLKITS = (
 )
 PLUGINS = [f"{package}.plugin" for package in PACKAGES if package not in ("polyax", "polyax_kernels")]
 RATIO = 2.0
-"""Time of ``import polyax`` in terms of ``import numpy``, both in one process, so that a slow machine changes neither."""
+"""Time of ``import polyax`` in terms of ``import numpy`` in the same process, so that a slow machine slows both."""
 
 
 def loaded_by(module: str) -> set[str]:

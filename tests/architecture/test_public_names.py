@@ -1,4 +1,4 @@
-"""The public names against a snapshot, so that none comes or goes unnoticed. ``make snapshot`` accepts the present ones."""
+"""The public names against a snapshot: none comes or goes unnoticed. ``make snapshot`` accepts the present ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The repository's own source files, their imports and functions, read with ``ast``. Imports nothing that it looks at."""
+"""The repository's own source files, their imports and functions, read with ``ast``: nothing is imported."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.backend import Buffer, Device
 from polyax.runtime.printing import array_repr
+from polyax.runtime.queue import HostBuffer
 from polyax.runtime.sharding import Shard, SingleDeviceSharding
 from polyax.trace.operators import register_array_type
 from polyax.trace.tracer import Tracer
@@ -156,9 +157,8 @@ class Array(metaclass=_ArrayType):
         return value
 
     def __dlpack__(self, **options: Any) -> Any:
-        data = getattr(self._alive(), "data", None)  # host memory itself, for buffers that have it
-        self.buffer.wait()
-        host = data if isinstance(data, np.ndarray) else self.host_value().copy()
+        buffer = self.block_until_ready().buffer
+        host = buffer.data if isinstance(buffer, HostBuffer) else self.host_value().copy()
         return host.reshape(self.shape).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -1,23 +1,36 @@
-"""Devices and where things are: listing, the default device of a thread, and moving arrays from place to place."""
+"""Devices and what is on them: listing devices, and moving arrays from place to place."""
 
 from __future__ import annotations
 
-import contextlib
 import copyreg
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ir.config import config
 from polyax.runtime import platforms
 from polyax.runtime.array import Array
 from polyax.runtime.backend import Backend, Device
+from polyax.runtime.default_device import default_device, default_device_now
 from polyax.trace.tracer import Tracer
-from polyax.trace.tree import tree_flatten, tree_map, tree_unflatten
+from polyax.trace.tree import tree_flatten, tree_unflatten
+
+__all__ = [
+    "block_until_ready",
+    "default_backend",
+    "default_device",
+    "default_device_now",
+    "device_count",
+    "device_get",
+    "device_put",
+    "devices",
+    "from_host",
+    "local_device_count",
+    "local_devices",
+    "process_count",
+    "process_index",
+]
 
 
 def _backend(backend: str | Backend | None) -> Backend:
@@ -77,82 +90,6 @@ def default_backend() -> str:
     return default_device_now().platform
 
 
-# --- the default device
-
-
-class _Choice(threading.local):
-    device: Device | None = None
-
-
-_thread = _Choice()
-_process: list[Device] = []  # one device once it is known
-
-
-def default_device_now() -> Device:
-    """The device that computations without arrays on a device run on: the thread's (``default_device(...)``), that of
-    ``POLYAX_DEVICE``, or the first one of the default platform."""
-    chosen = _thread.device
-    if chosen is not None:
-        return chosen
-    if not _process:
-        _process.append(_resolve(config.device))
-    return _process[0]
-
-
-def _resolve(choice: Any) -> Device:
-    if choice is None:
-        return platforms.default_backend().devices()[0]
-    return choice if isinstance(choice, Device) else _named(choice)
-
-
-def _named(text: str) -> Device:
-    """The device of a text such as ``cpu``, ``cpu:1`` or ``1``."""
-    platform, _, number = text.rpartition(":") if ":" in text or text.isdigit() else (text, "", "0")
-    if not number.isdigit():
-        raise ValueError(f"{text!r} names no device; write it as platform:number, such as cpu:1")
-    found = (platforms.backend(platform) if platform else platforms.default_backend()).devices()
-    if int(number) >= len(found):
-        hint = "; POLYAX_NUM_CPU_DEVICES makes more" if found[0].platform in ("cpu", "reference", "hello_c") else ""
-        raise RuntimeError(f"Unknown device {text!r}: there are {', '.join(map(str, found))}{hint}")
-    return found[int(number)]
-
-
-@contextlib.contextmanager
-def default_device(device: Device | str | None) -> Iterator[None]:
-    """Makes ``device`` the default one inside the block, in this thread.
-
-    Args:
-      device: a device, a name such as ``"cpu"`` or ``"cpu:1"``, or None for the process's default.
-
-    Raises:
-      ValueError: it is neither.
-      RuntimeError: there is no such device.
-    """
-    before, _thread.device = _thread.device, _checked(device)
-    try:
-        yield
-    finally:
-        _thread.device = before
-
-
-def _checked(device: Any) -> Device | None:
-    if isinstance(device, str):
-        return _named(device)
-    if device is not None and not isinstance(device, Device):
-        raise ValueError(
-            "default_device must be passed either a Device object (e.g. `polyax.devices('cpu')[0]`) or a platform name "
-            f"string like 'cpu', got: {device!r}"
-        )
-    return device
-
-
-def _forget(flag: str) -> None:
-    if flag in ("platforms", "device", "plugins", "disable_plugins"):
-        _process.clear()
-
-
-config.on_update(_forget)
-
 # --- moving arrays
 
 
@@ -177,7 +114,8 @@ def device_put(
         parts = [device_put(part, d, donate=donate) for part, d in zip(spec.flatten_up_to(x), spec_leaves)]
         return tree_unflatten(spec, parts)
     target = _single(device)
-    return tree_map(lambda leaf: _put(leaf, target, donate), x)
+    leaves, tree = tree_flatten(x)
+    return tree_unflatten(tree, [_put(leaf, target, donate) for leaf in leaves])
 
 
 def _single(device: Any) -> Device | None:

@@ -54,18 +54,18 @@ def _best_usable() -> Backend:
     registry.load()
     reasons = {p.platform: p.cause for p in registry.plugins() if p.status == "failed" and p.platform != "any"}
     for name in registry.names():
-        reason = registry.why_unusable(name)
-        if reason is None:
-            try:
-                chosen = registry.backend(name)
-            except RuntimeError:  # it can't be opened; the registry knows why, and has told the user
-                reason = registry.why_unusable(name)
-            else:
-                if name == REFERENCE:
-                    advice.warn_reference(reasons)
-                return chosen
-        reasons[name] = str(reason)
-    raise AssertionError("the reference backend is always usable")
+        if name == REFERENCE:
+            advice.warn_reference(reasons)
+        elif (reason := registry.why_unusable(name)) is not None:
+            reasons[name] = reason
+            continue
+        try:
+            return registry.backend(name)
+        except RuntimeError as e:  # it is there and can't be opened: the next one, as nobody asked for it by name
+            reasons[name] = str(e)
+            if name == REFERENCE:
+                raise
+    raise AssertionError("the reference backend is built in")
 
 
 def _forget(flag: str) -> None:

@@ -130,6 +130,10 @@ class Registry:
         """The names of all backends that loaded plugins bring, the highest priority first."""
         return sorted(self._specs, key=lambda name: (-self._specs[name][0].priority, name))
 
+    def is_known(self, name: str) -> bool:
+        """Whether an installed plugin is for the platform ``name``."""
+        return name in self._specs or any(p.platform == name for p in self.plugins())
+
     def known_names(self) -> list[str]:
         """The platforms that some plugin is for, loaded or not."""
         entries = {p.platform for p in self.plugins() if p.status == "not loaded"} - {"any"}

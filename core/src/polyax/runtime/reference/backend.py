@@ -5,6 +5,7 @@ Slow and plain, so that the others can be tested against it and fall back to it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -152,8 +153,8 @@ def _cost(jaxpr: Jaxpr) -> int:
 
 def _product_cost(eqn: Eqn) -> int:
     (contracted, _), _ = eqn.params["dimension_numbers"]
-    left = eqn.inputs[0].aval
-    return eqn.outs[0].aval.size * int(np.prod([left.shape[d] for d in contracted], dtype=np.int64))
+    shape = eqn.inputs[0].aval.shape
+    return eqn.outs[0].aval.size * math.prod(shape[d] for d in contracted)
 
 
 def _kernel_report(eqn: Eqn) -> KernelReport:

@@ -45,8 +45,9 @@ wheels: $(STAMP)  ## build every distribution into dist/
 	rm -rf dist
 	$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist $(PROJECTS:%=./%)
 
-snapshot: $(STAMP)  ## accept the present public names as the right ones
+snapshot: $(STAMP)  ## accept the present public names, and count the lines of the reading order
 	$(BIN)/python tests/architecture/test_public_names.py
+	PYTHONPATH=tests $(BIN)/python tests/architecture/test_docs.py
 
 clean:  ## remove what was built, the environment too
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .import_linter_cache

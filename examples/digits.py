@@ -9,7 +9,7 @@ import polyax.numpy as jnp
 
 def init(sizes, key, scale=0.1):
     keys = jax.random.split(key, len(sizes))
-    return [(scale * jax.random.normal(k, (n, m)), jnp.zeros(n)) for k, m, n in zip(keys, sizes[:-1], sizes[1:])]
+    return [(scale * jax.random.normal(k, (n, m)), jnp.zeros(n)) for k, m, n in zip(keys, sizes, sizes[1:])]
 
 
 def predict(params, image):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -26,8 +25,6 @@ from polyax.trace.tracer import Trace, Tracer, leaked
 from polyax.trace.tree import LEAF, PyTreeDef, tree_unflatten
 
 __all__ = ["choose_device", "compile_program", "device_of", "leaked", "make_entry"]
-
-logger = logging.getLogger(__name__)
 
 
 class EvalTrace(Trace):
@@ -97,7 +94,9 @@ class Program:
 
     __slots__ = ("checked", "device", "donated", "executable", "in_avals", "launch", "name", "out_avals")
 
-    def __init__(self, executable: Executable, closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...]) -> None:
+    def __init__(
+        self, executable: Executable, closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...]
+    ) -> None:
         self.executable = executable
         self.launch = executable.launch
         self.in_avals = [v.aval for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)]
@@ -202,8 +201,6 @@ def _compile(closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool
     start = time.perf_counter()
     executable = device.backend.compile(hoisted, options)
     seconds = time.perf_counter() - start
-    if config.log_compiles:
-        logger.warning("compiled %s for %s in %.3f s", name, device, seconds)
     registry.notify_compiled(name, device, executable, seconds)
     return Program(executable, closed, device, name, donated)
 
@@ -227,7 +224,9 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
     return program.run(args)
 
 
-def _compile_primitive(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], device: Device) -> Program:
+def _compile_primitive(
+    primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], device: Device
+) -> Program:
     result = primitive.rule("abstract_eval")(*avals, **params)
     out_avals, effects = result if isinstance(result, tuple) else (result, frozenset())
     invars, outs = [Var(a) for a in avals], [Var(a) for a in out_avals]
@@ -237,7 +236,9 @@ def _compile_primitive(primitive: Primitive, avals: Sequence[ShapedArray], param
 
 
 @def_rule(pjit_p, "impl")
-def _run_pjit(*args: Any, jaxpr: ClosedJaxpr, name: str, donated: tuple[bool, ...], device: Device | None, **_: Any) -> list[Any]:
+def _run_pjit(
+    *args: Any, jaxpr: ClosedJaxpr, name: str, donated: tuple[bool, ...], device: Device | None, **_: Any
+) -> list[Any]:
     where = choose_device(device, args)
     return compile_program(jaxpr, where, name, donated).run(args)
 

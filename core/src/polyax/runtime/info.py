@@ -80,8 +80,9 @@ def _platform_rows(name: str, allowed: bool, default: bool) -> list[Sequence[str
 
 
 def _devices() -> str:
-    usable = [n for n in platforms.requested() or registry.names() if registry.why_unusable(n) is None]
-    return table((str(d), d.device_kind, repr(d)) for name in usable for d in registry.backend(name).devices())
+    names = platforms.requested() or registry.names()
+    found = [d for name in names if registry.why_unusable(name) is None for d in registry.backend(name).devices()]
+    return table((str(d), d.device_kind, repr(d)) for d in found) or "  none"
 
 
 def _plugins() -> str:
@@ -125,7 +126,9 @@ def _cache() -> str:
 
 
 def _settings() -> str:
-    return table((name, str(value), _source(FLAGS[name], value), FLAGS[name].doc) for name, value in config.values().items())
+    return table(
+        (name, str(value), _source(FLAGS[name], value), FLAGS[name].doc) for name, value in config.values().items()
+    )
 
 
 def _source(flag: Flag, value: object) -> str:

@@ -5,6 +5,8 @@ Must not know what plugins do; the registry does.
 
 from __future__ import annotations
 
+import importlib
+import os
 import re
 import sys
 import time
@@ -15,6 +17,8 @@ from typing import Any, Literal
 
 from polyax.ir.config import config
 from polyax.runtime.hooks import PROJECT
+
+_MACHINERY = (__file__, os.path.dirname(importlib.__file__), "<frozen")
 
 Status = Literal["not loaded", "loaded", "blocked", "failed"]
 
@@ -104,9 +108,16 @@ def _blocked(plugin: Plugin) -> Plugin:
 
 
 def unknown_distributions(plugins: Iterable[Plugin]) -> list[str]:
-    """Names in ``POLYAX_PLUGINS`` and ``POLYAX_DISABLE_PLUGINS`` that no installed plugin has."""
+    """Names in ``POLYAX_PLUGINS`` that no installed plugin has; leaving out what isn't there is no mistake."""
     known = {normalize(p.distribution) for p in plugins}
-    return [n for n in names(config.plugins) + names(config.disable_plugins) if normalize(n) not in known]
+    return [n for n in names(config.plugins) if normalize(n) not in known]
+
+
+def _details(error: Exception) -> str:
+    """The traceback of ``error`` without the frames of loading and importing."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_MACHINERY)]
+    head = ["Traceback (most recent call last):\n"] if frames else []
+    return "".join([*head, *traceback.format_list(frames), *traceback.format_exception_only(error)])
 
 
 def guarded(plugin: Plugin, action: str, work: Callable[[], Any]) -> Any:
@@ -116,7 +127,7 @@ def guarded(plugin: Plugin, action: str, work: Callable[[], Any]) -> Any:
     try:
         return work()
     except Exception as e:  # whatever a stranger's code raises: the other plugins go on
-        plugin.fail(f"{type(e).__name__} while {action}: {e}", traceback.format_exc())
+        plugin.fail(f"{type(e).__name__} while {action}: {e}", _details(e))
         trace(f"{plugin.title} failed: {plugin.cause}")
         return None
     finally:

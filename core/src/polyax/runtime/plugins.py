@@ -13,6 +13,7 @@ from typing import Any
 
 from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
+from polyax.runtime import compile_log
 from polyax.runtime.advice import cannot_use, unknown_backend, warn_failed
 from polyax.runtime.backend import Backend, BackendSpec, Device, Executable
 from polyax.runtime.claims import merge_fusers, merge_lowerings
@@ -21,7 +22,7 @@ from polyax.runtime.inspection import new_manager, why_not_plugin, why_not_spec
 from polyax.runtime.loader import Plugin, guarded, scan, unknown_distributions
 from polyax.runtime.reference import plugin as reference
 
-BUILT_IN = {"reference": reference}
+BUILT_IN = {"reference": reference, "any.log": compile_log}
 _DISTRIBUTION = "polyax"
 
 
@@ -54,7 +55,7 @@ class Registry:
 
     def _warn_unknown(self, found: list[Plugin]) -> None:
         for name in unknown_distributions(found):
-            warnings.warn(f"POLYAX_PLUGINS or POLYAX_DISABLE_PLUGINS names {name!r}: no such plugin", stacklevel=3)
+            warnings.warn(f"POLYAX_PLUGINS names {name!r}: no plugin of that distribution is installed", stacklevel=3)
 
     def load(self, platform: str | None = None) -> None:
         """Imports the plugins that serve ``platform``; all plugins, if None."""
@@ -187,7 +188,7 @@ class Registry:
 
     def _error(self, name: str, reason: str) -> PluginError:
         details = "".join(p.traceback for p in self.plugins() if p.platform == name)
-        if name in self.known_names() or details:
+        if self.is_known(name):
             return PluginError(cannot_use(name, reason, details))
         return PluginError(unknown_backend(name, self.known_names(), reason))
 

@@ -1,0 +1,35 @@
+"""Makes installed-looking distributions in a folder: what an installer would leave behind, without installing."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+BACKEND = """
+    import polyax.runtime.backend as contract
+    from polyax.runtime.hooks import hookimpl
+    from polyax.runtime.reference.backend import ReferenceBackend
+
+    class FakeBackend(ReferenceBackend):
+        name = {name!r}
+
+    @hookimpl
+    def polyax_backends():
+        return [contract.BackendSpec({name!r}, probe=lambda: {reason!r}, open=FakeBackend, priority={priority}, api={api})]
+"""
+
+
+def make(folder: Path, distribution: str, source: str, *, entry: str, version: str = "1.0") -> Path:
+    """A distribution with one module, named by ``entry``, and one entry point of the group ``polyax``."""
+    module = distribution.replace("-", "_")
+    information = folder / f"{module}-{version}.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
+    (information / "entry_points.txt").write_text(f"[polyax]\n{entry} = {module}\n")
+    (folder / f"{module}.py").write_text(textwrap.dedent(source))
+    return folder
+
+
+def backend(name: str, *, reason: str | None = None, priority: int = 50, api: int = 0) -> str:
+    """The source of a plugin that brings a backend, which runs on NumPy."""
+    return BACKEND.format(name=name, reason=reason, priority=priority, api=api)

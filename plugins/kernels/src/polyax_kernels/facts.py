@@ -103,6 +103,11 @@ class Facts:
     def depth(self, x: Expr, path: Sequence[Axis]) -> int:
         return next((n for n in range(len(path), 0, -1) if self.axes[x] & self.bit(path[n - 1])), 0)
 
+    def folds(self, stage: Stage) -> bool:
+        """Whether a fold runs inside the innermost loop of ``stage``."""
+        depth = len(self.kernel.grid) + len(stage.axes)
+        return any(x.kind == "fold" and level == depth for x, level in self.levels(stage))
+
     def written(self, stage: Stage) -> int:
         return mask(store.slot for store in stage.stores)
 
@@ -116,10 +121,8 @@ class Facts:
             (at,) = store.indices
             local = self.kernel.operands[store.slot].role == "local"
             loads = [x for s in stage.stores for x in self.needed(store_roots(s)) if reads_slot(x, store.slot)]
-            if (
-                any(x.args[0] is not at for x in loads)
-                or not self.axes[at] & innermost
-                and (loads or local or store.combine)
+            if any(x.args[0] is not at for x in loads) or (
+                not self.axes[at] & innermost and (loads or local or store.combine)
             ):
                 return False
         return True

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from polyax.ir.dtypes import bfloat16
 
-from polyax_kernels.expr import Expr, Fold, Load, bitcast, cast, const, make, op, rewrite
+from polyax.ir.dtypes import bfloat16
+from polyax_kernels.expr import Expr, cast, const, make, op, rewrite
 from polyax_kernels.kernel import Kernel, Operand, Store, map_kernel
 from polyax_kernels.scalars import TABLE
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from polyax.ir.dtypes import BOOL, FLOATS, INTS, UINTS
 
+from polyax.ir.dtypes import BOOL, FLOATS, INTS, UINTS
 from polyax_kernels import decompositions as made_of
 from polyax_kernels import semantics as np_
 from polyax_kernels.expr import COMPARISONS, Expr
@@ -73,7 +73,7 @@ _define(1, FLOATS, {n: getattr(np, n) for n in ("exp", "exp2", "log", "log1p", "
 _define(1, FLOATS, {n: getattr(np, n) for n in ("sin", "cos", "tan")}, 15)
 _define(1, FLOATS, {n: getattr(np, n) for n in ("sinh", "cosh", "tanh")}, 20)
 _define(1, FLOATS, {f"a{n}": getattr(np, f"arc{n}") for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")}, 20)
-_define(2, FLOATS, {"atan2": np.arctan2, "pow": np.power, "nextafter": np.nextafter}, 25, nextafter=12)
+_define(2, FLOATS, {"atan2": np.arctan2, "pow": np.power, "nextafter": np_.nextafter}, 25, nextafter=12)
 _define(1, FLOATS, {n: getattr(np_, n) for n in ("erf", "erfc", "erf_inv", "lgamma", "digamma")}, 30)
 
 

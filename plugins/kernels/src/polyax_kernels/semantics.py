@@ -58,13 +58,13 @@ def maximum(x: Array, y: Array) -> Array:
     """NaN wins, and +0 over -0, so that the operation is associative and commutative."""
     if x.dtype.kind != "f":
         return np.maximum(x, y)
-    return np.where((x == y) & np.signbit(x), y, np.maximum(x, y))
+    return np.where(x == y, np.where(np.signbit(x), y, x), np.maximum(x, y))
 
 
 def minimum(x: Array, y: Array) -> Array:
     if x.dtype.kind != "f":
         return np.minimum(x, y)
-    return np.where((x == y) & np.signbit(x), x, np.where(x == y, y, np.minimum(x, y)))
+    return np.where(x == y, np.where(np.signbit(x), x, y), np.minimum(x, y))
 
 
 def clamp(low: Array, x: Array, high: Array) -> Array:
@@ -114,6 +114,11 @@ def round_away(x: Array) -> Array:
     return np.copysign(np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1, x), whole), x)
 
 
+def nextafter(x: Array, y: Array) -> Array:
+    """The neighbour of ``x`` towards ``y``; ``y`` itself where they are equal."""
+    return np.where(x == y, y, np.nextafter(x, y))
+
+
 def rsqrt(x: Array) -> Array:
     return x.dtype.type(1) / np.sqrt(x)
 
@@ -145,14 +150,14 @@ def _erf_inv(y: float) -> float:
     half = 2 / (math.pi * a) + log / 2
     x = math.copysign(math.sqrt(max(0.0, math.sqrt(half * half - log / a) - half)), y)
     for _ in range(4):
-        error = math.erf(x) - y if abs(y) < 0.9 else math.copysign((1 - abs(y)) - math.erfc(abs(x)), y)
+        error = math.erf(x) - y if abs(y) < 0.9 else math.copysign(1, y) * ((1 - abs(y)) - math.erfc(abs(x)))
         x -= error * math.sqrt(math.pi) / 2 * math.exp(x * x)
     return x if y else y
 
 
 def _digamma(x: float) -> float:
     """Reflection below 1/2, recurrence up to 10, then the asymptotic series (Abramowitz and Stegun 6.3.18)."""
-    if x <= 0 and x == math.floor(x) or math.isnan(x) or x == -math.inf:
+    if math.isnan(x) or x == -math.inf or (x <= 0 and x == math.floor(x)):
         return math.nan
     if x < 0.5:
         return _digamma(1 - x) - math.pi / math.tan(math.pi * math.fmod(x, 1))

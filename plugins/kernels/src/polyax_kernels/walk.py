@@ -15,7 +15,7 @@ import numpy as np
 from polyax_kernels.emitter import Emitter
 from polyax_kernels.expr import BOOL, INT, Axis, Expr, Fold, consing, make
 from polyax_kernels.facts import Facts, Levels
-from polyax_kernels.kernel import Kernel, Schedule, Stage, Store
+from polyax_kernels.kernel import Kernel, Schedule, Store
 from polyax_kernels.prepare import FLOAT32, NARROW, prepare
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class _Walker(Generic[T]):
                 self.emitter.local(slot, operand.dtype, size)
         grid, stages = self.kernel.grid, self.kernel.stages
         nodes = [pair for stage in stages for pair in self.facts.levels(stage) if pair[1] < len(grid)]
-        flat = all(not s.axes and self.facts.independent(s) for s in stages)
+        flat = all(not s.axes and self.facts.independent(s) and not self.facts.folds(s) for s in stages)
         self.nest(grid, 0, list(dict.fromkeys(nodes)), self.stages, vector=flat, bounds=(begin, end))
 
     def stages(self) -> None:

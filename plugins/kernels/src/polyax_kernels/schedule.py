@@ -1,0 +1,46 @@
+"""Which schedule a kernel gets: a pure function of the kernel, so that results repeat and decisions can be shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyax_kernels.expr import Axis, Expr, postorder
+from polyax_kernels.kernel import Kernel, Schedule, kernel_roots
+from polyax_kernels.prepare import flatten
+from polyax_kernels.strides import stride
+
+LANES = 32
+"""Points that a strided fold computes together: two AVX-512 registers of floats, four of AVX2."""
+
+
+def choose(kernel: Kernel, limits: Any = None) -> Schedule:
+    """Splits the first grid axis among threads; strided folds run in lanes along the last one.
+
+    ``limits.lanes`` bounds the lanes, where the backend has such a limit.
+    """
+    if not kernel.grid or kernel.ordered:
+        return Schedule(parallel=0)
+    return Schedule(parallel=1, lanes=_lanes(kernel, getattr(limits, "lanes", LANES)))
+
+
+def _lanes(kernel: Kernel, most: int) -> int:
+    """Folds whose loads step through memory along the fold's last axis, but not along the grid's last, want lanes."""
+    lane = kernel.grid[-1]
+    folds = [x for x in postorder(*kernel_roots(flatten(kernel))) if x.kind == "fold"]
+    if not folds or any(stage.axes for stage in kernel.stages) or not all(map(_simple, folds)):
+        return 1
+    extent = lane.extent if isinstance(lane.extent, int) else most
+    return min(most, extent) if any(_walks(x, lane) for x in folds) else 1
+
+
+def _simple(fold: Expr) -> bool:
+    """Not nested, and combined by one operation."""
+    nested = any(x.kind == "fold" for x in postorder(*fold.args))
+    return not nested and fold.attr.combine not in ("argmax", "argmin")
+
+
+def _walks(fold: Expr, lane: Axis) -> bool:
+    """Whether some load is contiguous along ``lane``, and strided along the fold's innermost axis."""
+    inner = fold.attr.axes[-1]
+    loads = [x.args[0] for x in postorder(*fold.args) if x.kind == "load"]
+    return any(stride(at, lane) == 1 and stride(at, inner) not in (0, 1) for at in loads)

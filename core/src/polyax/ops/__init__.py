@@ -1,0 +1,1 @@
+"""First-order primitives by family, each with all its rules on one screen."""

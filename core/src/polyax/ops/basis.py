@@ -1,0 +1,260 @@
+"""The primitives that rules of several families are written in, and the functions that apply them.
+
+Their rules stand with their families (``elementwise``, ``shape``, ``reduce``); declaring them here keeps the families
+from importing each other in a circle. Must not know any rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
+from polyax.ir.dtypes import PYTHON_SCALARS, DType
+from polyax.ir.primitive import Primitive
+
+Array = Any  # a tracer, Array, NumPy array or scalar
+
+add_p = Primitive("add")
+sub_p = Primitive("sub")
+mul_p = Primitive("mul")
+div_p = Primitive("div")
+neg_p = Primitive("neg")
+eq_p = Primitive("eq")
+select_n_p = Primitive("select_n")
+convert_element_type_p = Primitive("convert_element_type")
+broadcast_in_dim_p = Primitive("broadcast_in_dim")
+reshape_p = Primitive("reshape")
+squeeze_p = Primitive("squeeze")
+transpose_p = Primitive("transpose")
+iota_p = Primitive("iota")
+reduce_sum_p = Primitive("reduce_sum")
+
+_KIND_RANK = {bool: 0, int: 1, float: 2, complex: 3}
+_DTYPE_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
+
+
+def scalar(x: Any, dtype: DType) -> Any:
+    """The Python scalar ``x`` as an operand beside arrays of ``dtype``.
+
+    Stays a (weakly typed) Python scalar where its own dtype is the wanted one, and where the conversion would lose
+    its kind: the primitive's own check then names both dtypes.
+    """
+    if dtypes.is_extended(dtype) or _KIND_RANK[type(x)] > _DTYPE_RANK[dtype.kind]:
+        return x
+    if dtypes.canonicalize(PYTHON_SCALARS[type(x)]) == dtype:
+        return x
+    return dtype.type(x)
+
+
+def same_dtype(*operands: Any) -> tuple[Any, ...]:
+    """``operands`` with Python scalars converted to the dtype of the first that is none."""
+    for x in operands:
+        if type(x) not in PYTHON_SCALARS:
+            dtype = aval_of(x).dtype
+            return tuple(scalar(y, dtype) if type(y) in PYTHON_SCALARS else y for y in operands)
+    return operands
+
+
+def binary(primitive: Primitive, doc: str) -> Callable[[Array, Array], Array]:
+    """The public function of an elementwise primitive with two operands."""
+
+    def apply(x: Array, y: Array) -> Array:
+        if type(x) in PYTHON_SCALARS or type(y) in PYTHON_SCALARS:
+            x, y = same_dtype(x, y)
+        return primitive.bind1(x, y)
+
+    return _named(apply, primitive, doc)
+
+
+def unary(primitive: Primitive, doc: str) -> Callable[[Array], Array]:
+    """The public function of an elementwise primitive with one operand."""
+
+    def apply(x: Array) -> Array:
+        return primitive.bind1(x)
+
+    return _named(apply, primitive, doc)
+
+
+def _named(fun: Any, primitive: Primitive, doc: str) -> Any:
+    fun.__name__ = fun.__qualname__ = primitive.name
+    fun.__doc__ = doc
+    return fun
+
+
+def shape_tuple(shape: Any) -> tuple[int, ...]:
+    """``shape`` as a tuple of Python integers; a lone integer is a shape of one dimension."""
+    try:
+        return tuple(map(index, shape))
+    except TypeError:
+        if np.ndim(shape) == 0 and hasattr(shape, "__index__"):
+            return (index(shape),)
+        raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.") from None
+
+
+def canonical_axis(axis: int, ndim: int) -> int:
+    """``axis`` in ``[0, ndim)``; negative ones count from the end."""
+    axis = index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis % ndim if ndim else axis
+
+
+add = binary(add_p, "Elementwise sum.")
+sub = binary(sub_p, "Elementwise difference.")
+mul = binary(mul_p, "Elementwise product.")
+div = binary(div_p, "Elementwise quotient; integers round toward zero, and anything over zero is -1.")
+neg = unary(neg_p, "Elementwise negation.")
+eq = binary(eq_p, "Elementwise ``x == y``.")
+
+
+def select_n(which: Array, *cases: Array) -> Array:
+    """Elementwise choice among ``cases``: ``cases[which]``; ``which`` is boolean or integer, of their shape or scalar."""
+    if not cases:
+        raise ValueError("select_n() must have at least one case")
+    return select_n_p.bind1(which, *same_dtype(*cases))
+
+
+def convert_element_type(operand: Array, new_dtype: Any) -> Array:
+    """``operand`` as ``new_dtype``; float to integer truncates, saturates, and makes 0 of NaN."""
+    return convert(operand, dtypes.canonicalize(new_dtype))
+
+
+def convert(operand: Array, dtype: DType, weak_type: bool = False) -> Array:
+    """``operand`` as ``dtype`` and ``weak_type``; itself if it is so already."""
+    aval = aval_of(operand)
+    if aval.dtype == dtype and aval.weak_type == weak_type and hasattr(operand, "aval"):
+        return operand
+    return convert_element_type_p.bind1(operand, new_dtype=dtype, weak_type=bool(weak_type))
+
+
+def broadcast_in_dim(operand: Array, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Array:
+    """``operand`` in a larger shape; its dimension ``i`` becomes ``broadcast_dimensions[i]`` of the result."""
+    shape, dims = shape_tuple(shape), tuple(map(index, broadcast_dimensions))
+    if len(dims) == len(shape) and np.shape(operand) == shape and hasattr(operand, "aval"):
+        return operand
+    return broadcast_in_dim_p.bind1(operand, shape=shape, broadcast_dimensions=dims)
+
+
+def reshape(operand: Array, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> Array:
+    """The elements of ``operand``, in row-major order (of ``dimensions``, if given), in the shape ``new_sizes``."""
+    shape, new_sizes = np.shape(operand), shape_tuple(new_sizes)
+    dims = None if dimensions is None or tuple(dimensions) == tuple(range(len(shape))) else tuple(dimensions)
+    if dims is None and shape == new_sizes and hasattr(operand, "aval"):
+        return operand
+    return reshape_p.bind1(operand, new_sizes=new_sizes, dimensions=dims)
+
+
+def squeeze(array: Array, dimensions: Sequence[int]) -> Array:
+    """``array`` without the given dimensions, which must have size 1."""
+    ndim = np.ndim(array)
+    dims = tuple(sorted(canonical_axis(d, ndim) for d in dimensions))
+    return squeeze_p.bind1(array, dimensions=dims) if dims else array
+
+
+def expand_dims(array: Array, dimensions: Sequence[int]) -> Array:
+    """``array`` with dimensions of size 1 inserted, so that they are at the positions ``dimensions`` of the result."""
+    ndim = np.ndim(array) + len(dimensions)
+    new = {canonical_axis(d, ndim) for d in dimensions}
+    if len(new) != len(dimensions):
+        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
+    old = [i for i in range(ndim) if i not in new]
+    sizes = [1] * ndim
+    for i, n in zip(old, np.shape(array), strict=True):
+        sizes[i] = n
+    return broadcast_in_dim(array, sizes, old)
+
+
+def transpose(operand: Array, permutation: Sequence[int]) -> Array:
+    """``operand`` with dimension ``permutation[i]`` as its dimension ``i``."""
+    permutation = tuple(map(index, permutation))
+    if permutation == tuple(range(np.ndim(operand))) and hasattr(operand, "aval"):
+        return operand
+    return transpose_p.bind1(operand, permutation=permutation)
+
+
+def reduce_sum(operand: Array, axes: Sequence[int]) -> Array:
+    """The sum over ``axes``."""
+    return reduce_sum_p.bind1(operand, axes=tuple(map(index, axes)))
+
+
+# --- compositions of the above -----------------------------------------------------------------------------------------
+
+
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
+    """An array of ``shape``, filled with the scalar ``fill_value``; its dtype, weakly typed or not, unless one is given.
+
+    Raises:
+      TypeError: ``fill_value`` is no scalar.
+    """
+    if np.ndim(fill_value):
+        raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
+    if dtype is not None:
+        dtype = dtypes.canonicalize(dtype)
+        fill_value = dtype.type(fill_value) if type(fill_value) in PYTHON_SCALARS else convert(fill_value, dtype)
+    return broadcast_in_dim_p.bind1(fill_value, shape=shape_tuple(shape), broadcast_dimensions=())
+
+
+def full_like(x: Array, fill_value: Any, dtype: Any = None, shape: Any = None) -> Array:
+    """``full`` with the shape and dtype of ``x`` where they aren't given."""
+    aval = aval_of(x)
+    return full(aval.shape if shape is None else shape, fill_value, aval.dtype if dtype is None else dtype)
+
+
+def zeros(aval: Any) -> Array:
+    """An array of zeros (False) of the type ``aval``."""
+    return full(aval.shape, False if aval.dtype == bool else 0, aval.dtype)
+
+
+def zeros_like(x: Array) -> Array:
+    return zeros(aval_of(x))
+
+
+def iota(dtype: Any, size: int) -> Array:
+    """``[0, 1, ..., size - 1]``."""
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
+    """An array of ``shape`` that holds each element's index along ``dimension``."""
+    shape = shape_tuple(shape)
+    return iota_p.bind1(dtype=dtypes.canonicalize(dtype), shape=shape, dimension=canonical_axis(dimension, len(shape)))
+
+
+def broadcast_like(x: Array, shape: tuple[int, ...]) -> Array:
+    """``x``, a scalar or of the rank of ``shape``, stretched to ``shape``."""
+    have = np.shape(x)
+    return x if have == shape else broadcast_in_dim(x, shape, range(len(shape) - len(have), len(shape)))
+
+
+def move_axis(x: Array, source: int, destination: int) -> Array:
+    """``x`` with dimension ``source`` at position ``destination`` and the others in order."""
+    if source == destination:
+        return x
+    order = [i for i in range(np.ndim(x)) if i != source]
+    order.insert(destination, source)
+    return transpose(x, order)
+
+
+def batch_axis_at(x: Array, axis: int | None, destination: int, size: int) -> Array:
+    """``x`` with its batch axis at ``destination``; one of ``size`` equal examples is made if it has none."""
+    if axis is not None:
+        return move_axis(x, axis, destination)
+    shape = list(np.shape(x))
+    kept = [i for i in range(len(shape) + 1) if i != destination]
+    return broadcast_in_dim(x, (*shape[:destination], size, *shape[destination:]), kept)
+
+
+def unbroadcast(ct: Array, shape: tuple[int, ...]) -> Array:
+    """The transpose of stretching ``shape`` to the shape of ``ct``: sums over the stretched dimensions."""
+    have = np.shape(ct)
+    if have == shape:
+        return ct
+    if not shape:
+        return reduce_sum(ct, range(len(have)))
+    stretched = [i for i, (n, m) in enumerate(zip(shape, have, strict=True)) if n != m]
+    return reshape(reduce_sum(ct, stretched), shape)

@@ -1,0 +1,206 @@
+"""Comparisons, choices (select_n, clamp), logic and bit operations on integers. What gives or takes booleans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyax.ir.aval import ShapedArray
+from polyax.ir.dtypes import BOOL, INTS, UINTS, full_name
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.basis import (
+    batch_axis_at,
+    binary,
+    broadcast_in_dim,
+    eq_p,
+    full_like,
+    same_dtype,
+    select_n,
+    select_n_p,
+    unary,
+    zeros,
+)
+from polyax.ops.define import ANY, INT_OR_BOOL, INTEGER, ORDERED, Accepts, check_same_dtype, elementwise
+from polyax.ops.zeros import add_tangents, instantiate
+from polyax.trace.symbolic import Zero, is_undef
+
+# --- comparisons ---------------------------------------------------------------------------------------------------------
+
+
+def _to_bool(*dtypes: Any) -> Any:
+    return np.dtype(bool)
+
+
+def _comparison(name: str | Primitive, accepts: Accepts) -> Primitive:
+    return elementwise(name, (accepts, accepts), out=_to_bool)
+
+
+_comparison(eq_p, ANY)
+ne_p = _comparison("ne", ANY)
+ge_p = _comparison("ge", ORDERED)
+gt_p = _comparison("gt", ORDERED)
+le_p = _comparison("le", ORDERED)
+lt_p = _comparison("lt", ORDERED)
+
+ne = binary(ne_p, "Elementwise ``x != y``.")
+ge = binary(ge_p, "Elementwise ``x >= y``.")
+gt = binary(gt_p, "Elementwise ``x > y``.")
+le = binary(le_p, "Elementwise ``x <= y``.")
+lt = binary(lt_p, "Elementwise ``x < y``.")
+
+# The total order -NaN < -inf < ... < -0 < +0 < ... < inf < NaN, in which sorts compare.
+eq_to_p = _comparison("eq_to", ORDERED)
+le_to_p = _comparison("le_to", ORDERED)
+lt_to_p = _comparison("lt_to", ORDERED)
+
+# --- logic and bits ------------------------------------------------------------------------------------------------------
+
+and_p = elementwise("and", (INT_OR_BOOL, INT_OR_BOOL))
+or_p = elementwise("or", (INT_OR_BOOL, INT_OR_BOOL))
+xor_p = elementwise("xor", (INT_OR_BOOL, INT_OR_BOOL))
+not_p = elementwise("not", INT_OR_BOOL)
+shift_left_p = elementwise("shift_left", (INTEGER, INTEGER))
+shift_right_arithmetic_p = elementwise("shift_right_arithmetic", (INTEGER, INTEGER))
+shift_right_logical_p = elementwise("shift_right_logical", (INTEGER, INTEGER))
+population_count_p = elementwise("population_count", INTEGER)
+clz_p = elementwise("clz", INTEGER)
+mulhi_p = elementwise("mulhi", (INTEGER, INTEGER))
+
+bitwise_and = binary(and_p, "Elementwise and, of bits or booleans.")
+bitwise_or = binary(or_p, "Elementwise or, of bits or booleans.")
+bitwise_xor = binary(xor_p, "Elementwise exclusive or, of bits or booleans.")
+bitwise_not = unary(not_p, "Elementwise complement, of bits or booleans.")
+shift_left = binary(shift_left_p, "``x << y``; 0 for shifts of the width or more.")
+shift_right_arithmetic = binary(shift_right_arithmetic_p, "``x >> y``, copying the sign bit.")
+shift_right_logical = binary(shift_right_logical_p, "``x >> y``, filling with zeros; 0 for shifts of the width or more.")
+population_count = unary(population_count_p, "The number of set bits.")
+clz = unary(clz_p, "The number of zero bits above the highest set bit.")
+mulhi = binary(mulhi_p, "The upper half of the product of two integers.")
+
+# --- select_n ------------------------------------------------------------------------------------------------------------
+
+
+@def_rule(select_n_p, "abstract_eval")
+def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> list[ShapedArray]:
+    shapes = {c.shape for c in cases}
+    if len(shapes) > 1:
+        listed = ", ".join(str(c.shape) for c in cases)
+        raise TypeError(f"select cases must have the same shapes, got [{listed}].")
+    if which.shape not in ((), cases[0].shape):
+        raise TypeError(
+            "select `which` must be scalar or have the same shape as cases, "
+            f"got `which` shape {which.shape} but case shape {cases[0].shape}."
+        )
+    check_same_dtype("select", cases)
+    if which.dtype not in BOOL | INTS | UINTS:
+        raise TypeError(f"select `which` must be boolean or integer type, got {full_name(which.dtype)}.")
+    if which.dtype in BOOL and len(cases) > 2:
+        raise TypeError("select with boolean `which` cannot have > 2 cases.")
+    return [ShapedArray(cases[0].shape, cases[0].dtype, all(c.weak_type for c in cases))]
+
+
+@def_rule(select_n_p, "jvp")
+def _select_jvp(primals: Any, tangents: Any) -> Any:
+    which, *cases = primals
+    y = select_n_p.bind1(which, *cases)
+    ts = tangents[1:]
+    if all(type(t) is Zero for t in ts):
+        return [y], [Zero.of(y)]
+    return [y], [select_n_p.bind1(which, *map(instantiate, ts))]
+
+
+@def_rule(select_n_p, "transpose")
+def _select_transpose(cts: Any, which: Any, *cases: Any) -> list[Any]:
+    (ct,) = cts
+    if type(ct) is Zero:
+        return [None, *(Zero(c.aval) if is_undef(c) else None for c in cases)]
+    zero = zeros(ct.aval) if hasattr(ct, "aval") else full_like(ct, 0)
+
+    def of(i: int, case: Any) -> Any:
+        if not is_undef(case):
+            return None
+        return select_n_p.bind1(which, *(ct if i == j else zero for j in range(len(cases))))
+
+    return [None, *(of(i, c) for i, c in enumerate(cases))]
+
+
+select_n_p.linear_in = ()  # jointly linear in its cases, not in one of them
+
+
+@def_rule(select_n_p, "batch")
+def _select_batch(axis: Any, args: Any, dims: Any) -> Any:
+    which, *cases = args
+    if dims[0] is None and np.ndim(which) == 0 and len({d for d in dims[1:]}) == 1:
+        return select_n_p.bind(which, *cases), [dims[1]]
+    cases = [batch_axis_at(c, d, 0, axis.size) for c, d in zip(cases, dims[1:], strict=True)]
+    if dims[0] is None and np.ndim(which) == 0:
+        return select_n_p.bind(which, *cases), [0]
+    which = batch_axis_at(which, dims[0], 0, axis.size)
+    return select_n_p.bind(_stretch(which, np.shape(cases[0])), *cases), [0]
+
+
+def _stretch(which: Any, shape: tuple[int, ...]) -> Any:
+    """One choice per example, as one per element."""
+    return which if np.shape(which) == shape else broadcast_in_dim(which, shape, range(np.ndim(which)))
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """Elementwise ``on_true if pred else on_false``; ``pred`` is boolean, of their shape or scalar."""
+    return select_n(pred, on_false, on_true)
+
+
+# --- clamp ---------------------------------------------------------------------------------------------------------------
+
+clamp_p = Primitive("clamp")
+
+
+def clamp(min: Any, x: Any, max: Any) -> Any:
+    """``x`` limited to [``min``, ``max``]; both scalars or of the shape of ``x``."""
+    x, min, max = same_dtype(x, min, max)
+    return clamp_p.bind1(min, x, max)
+
+
+@def_rule(clamp_p, "abstract_eval")
+def _clamp_abstract(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> list[ShapedArray]:
+    for name, bound in (("min", low), ("max", high)):
+        if bound.shape not in ((), x.shape):
+            raise TypeError(
+                f"clamp requires {name}.shape == operand.shape or {name}.shape == (), "
+                f"got {name}.shape={bound.shape}, operand.shape={x.shape}."
+            )
+    check_same_dtype("clamp", (low, x, high))
+    return [ShapedArray(x.shape, x.dtype, low.weak_type and x.weak_type and high.weak_type)]
+
+
+@def_rule(clamp_p, "jvp")
+def _clamp_jvp(primals: Any, tangents: Any) -> Any:
+    """The tangent of whichever operand the result comes from; of ``x`` only strictly inside the bounds."""
+    low, x, high = primals
+    y = clamp_p.bind1(low, x, high)
+    inside = bitwise_and(gt(x, low), lt(x, high))
+    total: Any = Zero.of(y)
+    for chosen, t in ((gt(low, x), tangents[0]), (inside, tangents[1]), (lt(high, x), tangents[2])):
+        if type(t) is not Zero:
+            t = broadcast_in_dim(t, np.shape(y), ()) if np.ndim(t) < np.ndim(y) else t
+            total = add_tangents(total, select(chosen, t, full_like(t, 0)))
+    return [y], [total]
+
+
+clamp_p.never("transpose", "clamp is not linear")
+
+
+@def_rule(clamp_p, "batch")
+def _clamp_batch(axis: Any, args: Any, dims: Any) -> Any:
+    low, x, high = args
+    if dims[0] is None and dims[2] is None and np.ndim(low) == np.ndim(high) == 0:
+        return clamp_p.bind(low, x, high), [dims[1]]
+    x = batch_axis_at(x, dims[1], 0, axis.size)
+    bounds = [_clamp_bound(b, d, axis.size, np.shape(x)) for b, d in ((low, dims[0]), (high, dims[2]))]
+    return clamp_p.bind(bounds[0], x, bounds[1]), [0]
+
+
+def _clamp_bound(bound: Any, dim: int | None, size: int, shape: tuple[int, ...]) -> Any:
+    if dim is None and np.ndim(bound) == 0:
+        return bound
+    return _stretch(batch_axis_at(bound, dim, 0, size), shape)

@@ -1,0 +1,253 @@
+"""Products of arrays: ``dot_general`` and what is written in terms of it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.config import config
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.basis import convert, transpose
+from polyax.ops.define import check_same_dtype
+from polyax.ops.zeros import add_tangents
+from polyax.trace.symbolic import Zero, is_undef
+
+Dims = tuple[int, ...]
+DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+
+dot_general_p = Primitive("dot_general")
+dot_general_p.linear_in = (0, 1)
+
+
+class Precision(enum.Enum):
+    """How much accuracy a product may trade for speed."""
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_PRECISIONS = {
+    "default": Precision.DEFAULT, "bfloat16": Precision.DEFAULT, "fastest": Precision.DEFAULT,
+    "high": Precision.HIGH, "tensorfloat32": Precision.HIGH, "bfloat16_3x": Precision.HIGH,
+    "highest": Precision.HIGHEST, "float32": Precision.HIGHEST,
+}  # fmt: skip
+
+
+def canonicalize_precision(precision: Any) -> tuple[Precision, Precision] | None:
+    """None, a ``Precision`` or its name, or a pair of these, as None or a pair.
+
+    Raises:
+      ValueError: no such precision.
+    """
+    precision = config.default_matmul_precision if precision is None else precision
+    if precision is None:
+        return None
+    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
+    found = [p if isinstance(p, Precision) else _PRECISIONS.get(p) for p in pair]
+    if len(found) != 2 or None in found:
+        raise ValueError(f"Unsupported precision {precision!r}; expected one or two of {', '.join(_PRECISIONS)}")
+    return tuple(found)  # type: ignore[return-value]
+
+
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: DotDimensionNumbers,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Sums products over contracting dimensions, separately for each index of the batch dimensions.
+
+    Args:
+      dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``.
+      preferred_element_type: the dtype to accumulate in and to return; by default that of the operands.
+
+    Returns:
+      An array whose dimensions are the batch dimensions, the rest of ``lhs``, and the rest of ``rhs``.
+    """
+    (lc, rc), (lb, rb) = dimension_numbers
+    l_dtype, r_dtype = aval_of(lhs).dtype, aval_of(rhs).dtype
+    if l_dtype != r_dtype:
+        common = dtypes.promote_types(l_dtype, r_dtype)
+        lhs, rhs = convert(lhs, common), convert(rhs, common)
+    return dot_general_p.bind1(
+        lhs,
+        rhs,
+        dimension_numbers=((_ints(lc), _ints(rc)), (_ints(lb), _ints(rb))),
+        precision=canonicalize_precision(precision),
+        preferred_element_type=None if preferred_element_type is None else dtypes.canonicalize(preferred_element_type),
+    )
+
+
+def _ints(dims: Sequence[int]) -> Dims:
+    return tuple(map(index, dims))
+
+
+def _others(ndim: int, *taken: Dims) -> Dims:
+    used = set().union(*taken)
+    return tuple(i for i in range(ndim) if i not in used)
+
+
+@def_rule(dot_general_p, "abstract_eval")
+def _abstract(
+    lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Any, precision: Any, preferred_element_type: Any
+) -> list[ShapedArray]:
+    (lc, rc), (lb, rb) = dimension_numbers
+    _check_side("lhs", lhs, lb, lc)
+    _check_side("rhs", rhs, rb, rc)
+    _check_pairs("lhs batch dimensions and rhs batch dimensions", lhs, lb, rhs, rb)
+    _check_pairs("contracting dimensions", lhs, lc, rhs, rc)
+    check_same_dtype("dot_general", (lhs, rhs))
+    shape = [lhs.shape[i] for i in (*lb, *_others(lhs.ndim, lb, lc))]
+    shape += [rhs.shape[i] for i in _others(rhs.ndim, rb, rc)]
+    dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
+    _check_preferred(lhs.dtype, dtype)
+    return [ShapedArray(tuple(shape), dtype, lhs.weak_type and rhs.weak_type and preferred_element_type is None)]
+
+
+def _check_side(side: str, x: ShapedArray, batch: Dims, contracting: Dims) -> None:
+    if not all(0 <= d < x.ndim for d in (*batch, *contracting)):
+        raise TypeError(
+            f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of axes of the "
+            f"{side} value, got {side}_batch of {batch} and {side}_contracting of {contracting} for {side} of rank "
+            f"{x.ndim}"
+        )
+    for kind, dims in (("batch", batch), ("contracting", contracting)):
+        if len(set(dims)) != len(dims):
+            raise TypeError(f"dot_general requires {side} {kind} dimensions to be distinct, got {side}_{kind} {dims}.")
+    if set(batch) & set(contracting):
+        raise TypeError(
+            f"dot_general requires {side} batch dimensions to be disjoint from contracting dimensions, "
+            f"got {side}_batch {batch} and {side}_contracting {contracting}."
+        )
+
+
+def _check_pairs(what: str, lhs: ShapedArray, l_dims: Dims, rhs: ShapedArray, r_dims: Dims) -> None:
+    l_shape, r_shape = tuple(lhs.shape[i] for i in l_dims), tuple(rhs.shape[i] for i in r_dims)
+    if l_shape != r_shape:
+        raise TypeError(f"dot_general requires {what} to have the same shape, got {l_shape} and {r_shape}.")
+
+
+def _check_preferred(dtype: Any, preferred: Any) -> None:
+    if preferred.itemsize < dtype.itemsize:
+        raise TypeError("`preferred_element_type` must not be narrower than the original type.")
+    if dtypes.is_integer(dtype) and dtypes.is_float(preferred):
+        return
+    kinds = (dtypes.is_float, dtypes.is_complex, dtypes.is_integer)
+    if any(kind(dtype) and not kind(preferred) for kind in kinds):
+        raise TypeError(
+            "Input type is incompatible with `preferred_element_type`. The compatible combinations of (input_type, "
+            "preferred_element_type) are (integral, integral), (integral, floating), (floating, floating), "
+            "(complex, complex)."
+        )
+
+
+@def_rule(dot_general_p, "jvp")
+def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    """The product rule."""
+    (x, y), (tx, ty) = primals, tangents
+    z = dot_general_p.bind1(x, y, **params)
+    total: Any = Zero.of(z)
+    if type(tx) is not Zero:
+        total = dot_general_p.bind1(tx, y, **params)
+    if type(ty) is not Zero:
+        total = add_tangents(total, dot_general_p.bind1(x, ty, **params))
+    return [z], [total]
+
+
+@def_rule(dot_general_p, "transpose")
+def _transpose(
+    cts: Any, lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: Any, preferred_element_type: Any
+) -> list[Any]:
+    (ct,) = cts
+    (lc, rc), (lb, rb) = dimension_numbers
+    if type(ct) is Zero:
+        return [Zero(x.aval) if is_undef(x) else None for x in (lhs, rhs)]
+    nb, l_rest = len(lb), lhs.aval.ndim - len(lb) - len(lc) if is_undef(lhs) else np.ndim(lhs) - len(lb) - len(lc)
+    of_lhs, of_rhs = tuple(range(nb, nb + l_rest)), tuple(range(nb + l_rest, np.ndim(ct)))
+    return [
+        _solve(ct, of_rhs, lhs.aval, (lb, lc), rhs, (rb, rc), precision) if is_undef(lhs) else None,
+        _solve(ct, of_lhs, rhs.aval, (rb, rc), lhs, (lb, lc), precision) if is_undef(rhs) else None,
+    ]
+
+
+def _solve(
+    ct: Any, of_other: Dims, x: ShapedArray, x_dims: tuple[Dims, Dims], y: Any, y_dims: tuple[Dims, Dims], precision: Any
+) -> Any:
+    """The cotangent of ``x``: ``ct`` times ``y`` over those dimensions of ``ct`` that come from ``y``.
+
+    That product has the dimensions (batch, rest of x, contracted dimensions in the order of y), which a transposition
+    puts into the order of ``x``.
+    """
+    (x_batch, x_contract), (y_batch, y_contract) = x_dims, y_dims
+    numbers = ((of_other, _others(np.ndim(y), y_batch, y_contract)), (tuple(range(len(x_batch))), y_batch))
+    product = dot_general_p.bind1(
+        ct,
+        convert(y, aval_of(ct).dtype),
+        dimension_numbers=numbers,
+        precision=precision and precision[::-1],
+        preferred_element_type=None,
+    )
+    in_order_of_y = tuple(x_contract[i] for i in np.argsort(y_contract))
+    order = (*x_batch, *_others(x.ndim, x_batch, x_contract), *in_order_of_y)
+    return convert(transpose(product, np.argsort(order)), x.dtype)
+
+
+@def_rule(dot_general_p, "batch")
+def _batch(axis: Any, args: Any, dims: Any, *, dimension_numbers: Any, **params: Any) -> Any:
+    """Two batch axes become a batch dimension; one becomes a free dimension of its operand."""
+    (lhs, rhs), (ld, rd) = args, dims
+    (lc, rc), (lb, rb) = dimension_numbers
+    lc, lb = _shifted(lc, ld), _shifted(lb, ld)
+    rc, rb = _shifted(rc, rd), _shifted(rb, rd)
+    if ld is not None and rd is not None:
+        lb, rb, out = (ld, *lb), (rd, *rb), 0
+    elif ld is not None:
+        out = len(lb) + _others(np.ndim(lhs), lb, lc).index(ld)
+    else:
+        out = np.ndim(lhs) - len(lc) + _others(np.ndim(rhs), rb, rc).index(rd)
+    return dot_general_p.bind(lhs, rhs, dimension_numbers=((lc, rc), (lb, rb)), **params), [out]
+
+
+def _shifted(dims: Dims, new: int | None) -> Dims:
+    """Dimensions renumbered for an operand with a batch axis at ``new``."""
+    return dims if new is None else tuple(d + (d >= new) for d in dims)
+
+
+def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None):
+    """Vector and matrix products; with ``dimension_numbers``, ``dot_general``.
+
+    Raises:
+      TypeError: an operand has more than two dimensions, or the contracted sizes differ.
+    """
+    if dimension_numbers is None:
+        l_shape, r_shape = np.shape(lhs), np.shape(rhs)
+        if not (1 <= len(l_shape) <= 2 and 1 <= len(r_shape) <= 2 and l_shape[-1] == r_shape[0]):
+            raise TypeError(f"Incompatible shapes for dot: got {l_shape} and {r_shape}.")
+        dimension_numbers = (((len(l_shape) - 1,), (0,)), ((), ()))
+    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+    """Matrix products over the last two dimensions, the others being batch dimensions.
+
+    Raises:
+      ValueError: fewer than two dimensions, or different numbers of them.
+    """
+    l_ndim, r_ndim = np.ndim(lhs), np.ndim(rhs)
+    if min(l_ndim, r_ndim) < 2:
+        raise ValueError(f"Arguments to batch_matmul must be at least 2D, got {l_ndim}, {r_ndim}")
+    if l_ndim != r_ndim:
+        raise ValueError(f"Arguments to batch_matmul must have same ndim, got {l_ndim}, {r_ndim}")
+    batch = tuple(range(l_ndim - 2))
+    return dot_general(lhs, rhs, (((l_ndim - 1,), (l_ndim - 2,)), (batch, batch)), precision)

@@ -1,0 +1,154 @@
+"""Changes of representation: dtypes, bits, precision, and the parts of complex numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.dtypes import DType
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.basis import convert_element_type_p, move_axis, neg, same_dtype, unary, zeros_like
+from polyax.ops.define import ANY, COMPLEXES, FLOAT, NUMBER, elementwise, elementwise_batch
+from polyax.trace.symbolic import Zero
+
+# --- dtypes --------------------------------------------------------------------------------------------------------------
+
+
+@def_rule(convert_element_type_p, "abstract_eval")
+def _convert_abstract(x: ShapedArray, *, new_dtype: DType, weak_type: bool) -> list[ShapedArray]:
+    return [ShapedArray(x.shape, new_dtype, weak_type)]
+
+
+@def_rule(convert_element_type_p, "jvp")
+def _convert_jvp(primals: Any, tangents: Any, *, new_dtype: DType, weak_type: bool) -> Any:
+    """Linear between inexact types; the tangent of an integer is nothing."""
+    y = convert_element_type_p.bind1(*primals, new_dtype=new_dtype, weak_type=weak_type)
+    if type(tangents[0]) is Zero or not dtypes.is_inexact(new_dtype):
+        return [y], [Zero.of(y)]
+    return [y], [convert_element_type_p.bind1(tangents[0], new_dtype=new_dtype, weak_type=weak_type)]
+
+
+@def_rule(convert_element_type_p, "transpose")
+def _convert_transpose(cts: Any, x: Any, *, new_dtype: DType, weak_type: bool) -> list[Any]:
+    if type(cts[0]) is Zero:
+        return [Zero(x.aval)]
+    return [convert_element_type_p.bind1(cts[0], new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)]
+
+
+convert_element_type_p.linear_in = (0,)
+convert_element_type_p.batch = elementwise_batch(convert_element_type_p)
+
+bitcast_convert_type_p = Primitive("bitcast_convert_type")
+
+
+@def_rule(bitcast_convert_type_p, "abstract_eval")
+def _bitcast_abstract(x: ShapedArray, *, new_dtype: DType) -> list[ShapedArray]:
+    old, new = x.dtype.itemsize, new_dtype.itemsize
+    if old == new:
+        return [ShapedArray(x.shape, new_dtype)]
+    if old > new:
+        return [ShapedArray((*x.shape, old // new), new_dtype)]
+    if not x.shape or x.shape[-1] * old != new:
+        last = x.shape[-1] if x.shape else 1
+        raise ValueError(
+            f"Attempting to convert array of shape {x.shape} from {x.dtype} of size {8 * old} bits to {new_dtype} "
+            f"of size {8 * new} bits, but {last} * {8 * old} != {8 * new}"
+        )
+    return [ShapedArray(x.shape[:-1], new_dtype)]
+
+
+@def_rule(bitcast_convert_type_p, "jvp")
+def _bitcast_jvp(primals: Any, tangents: Any, *, new_dtype: DType) -> Any:
+    y = bitcast_convert_type_p.bind1(*primals, new_dtype=new_dtype)
+    return [y], [Zero.of(y)]
+
+
+@def_rule(bitcast_convert_type_p, "batch")
+def _bitcast_batch(axis: Any, args: Any, dims: Any, *, new_dtype: DType) -> Any:
+    return bitcast_convert_type_p.bind(move_axis(args[0], dims[0], 0), new_dtype=new_dtype), [0]
+
+
+bitcast_convert_type_p.never("transpose", "bits are not linear")
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The same bits as another type; a difference in width becomes (or uses up) a last dimension.
+
+    Raises:
+      ValueError: the last dimension doesn't hold one element of the wider type.
+    """
+    return bitcast_convert_type_p.bind1(operand, new_dtype=dtypes.canonicalize(new_dtype))
+
+
+# --- precision -----------------------------------------------------------------------------------------------------------
+
+reduce_precision_p = elementwise(
+    "reduce_precision", FLOAT, lambda t, z, x, **p: reduce_precision(t, **p), linear_in=(0,), out=lambda d, **p: d
+)
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """``operand`` rounded to what a format of the given widths holds, in its own dtype."""
+    if exponent_bits < 1:
+        raise ValueError(f"reduce_precision: exponent_bits must be positive; got {exponent_bits}")
+    if mantissa_bits < 0:
+        raise ValueError(f"reduce_precision: mantissa_bits must be non-negative; got {mantissa_bits}")
+    return reduce_precision_p.bind1(operand, exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits))
+
+
+copy_p = elementwise("copy", ANY, lambda t, z, x: copy(t), linear_in=(0,))
+copy = unary(copy_p, "A new array with the contents of ``x``.")
+
+# --- complex numbers -----------------------------------------------------------------------------------------------------
+# Cotangents pair with tangents by real(ct * t) without conjugation, so that holomorphic functions keep their formulas:
+# real: t -> Re t has the transpose ct -> ct + 0i, and imag: t -> Im t has ct -> 0 - ct i.
+
+
+def _complex_of(x: DType, y: DType | None = None) -> DType:
+    return np.dtype(f"complex{16 * x.itemsize}")
+
+
+complex_p = elementwise(
+    "complex",
+    (FLOAT, FLOAT),
+    (lambda t, z, x, y: complex(t, zeros_like(t)), lambda t, z, x, y: complex(zeros_like(t), t)),
+    transposes=(lambda ct: real(ct), lambda ct: neg(imag(ct))),
+    out=_complex_of,
+)
+real_p = elementwise(
+    "real",
+    COMPLEXES,
+    lambda t, z, x: real(t),
+    transposes=(lambda ct: complex(ct, zeros_like(ct)),),
+    out=dtypes.real_part,
+)
+imag_p = elementwise(
+    "imag",
+    COMPLEXES,
+    lambda t, z, x: imag(t),
+    transposes=(lambda ct: complex(zeros_like(ct), neg(ct)),),
+    out=dtypes.real_part,
+)
+conj_p = elementwise(
+    "conj",
+    NUMBER,
+    lambda t, z, x, input_dtype: conj(t),
+    transposes=(lambda ct, input_dtype: conj(ct) if dtypes.is_complex(input_dtype) else real(ct),),
+    out=lambda d, input_dtype: d if dtypes.is_complex(d) else _complex_of(d),
+)
+
+real = unary(real_p, "Real part of a complex array.")
+imag = unary(imag_p, "Imaginary part of a complex array.")
+
+
+def complex(x: Any, y: Any) -> Any:
+    """``x + 1j * y`` of two float arrays."""
+    return complex_p.bind1(*same_dtype(x, y))
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate; complex also for a real ``x``."""
+    return conj_p.bind1(x, input_dtype=aval_of(x).dtype)

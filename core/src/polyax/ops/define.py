@@ -1,0 +1,273 @@
+"""Makers of elementwise and linear primitives: one line of a table becomes a primitive with all four rules.
+
+Knows shapes, dtypes, linearity and batching in general, and no primitive in particular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray
+from polyax.ir.dtypes import BOOL, COMPLEX, FLOATS, INTS, UINTS, DType
+from polyax.ir.primitive import Primitive
+from polyax.ops.basis import batch_axis_at, broadcast_like, expand_dims, move_axis, reshape, unbroadcast
+from polyax.ops.zeros import add_tangents
+from polyax.trace.symbolic import Zero, is_undef
+
+Derivative = Callable[..., Any]
+"""``(tangent, result, *operands, **params) -> tangent of the result``."""
+
+
+class Accepts:
+    """A set of dtypes and what error texts call it."""
+
+    def __init__(self, **kinds: frozenset[Any]) -> None:
+        self.text = ", ".join(kinds)
+        self.dtypes = frozenset().union(*kinds.values())
+
+    def __contains__(self, dtype: DType) -> bool:
+        return dtype in self.dtypes
+
+
+FLOAT = Accepts(floating=FLOATS)
+INEXACT = Accepts(floating=FLOATS, complexfloating=COMPLEX)
+COMPLEXES = Accepts(complexfloating=COMPLEX)
+INTEGER = Accepts(integer=INTS | UINTS)
+INT_OR_BOOL = Accepts(integer=INTS | UINTS, bool=BOOL)
+NUMBER = Accepts(integer=INTS | UINTS, floating=FLOATS, complexfloating=COMPLEX)
+REAL = Accepts(integer=INTS | UINTS, floating=FLOATS)
+ORDERED = Accepts(integer=INTS | UINTS, floating=FLOATS, bool=BOOL)
+ANY = Accepts(integer=INTS | UINTS, floating=FLOATS, complexfloating=COMPLEX, bool=BOOL)
+
+
+def elementwise(
+    name: str | Primitive,
+    accepts: Accepts | Sequence[Accepts],
+    jvp: Derivative | Sequence[Derivative | None] | None = None,
+    *,
+    linear_in: tuple[int, ...] = (),
+    transposes: Sequence[Callable[..., Any]] = (),
+    out: Callable[..., DType] | None = None,
+    mixed: bool = False,
+) -> Primitive:
+    """An elementwise primitive of one or several operands.
+
+    ``accepts`` and ``jvp`` are per operand. No derivative at all means that the result is flat or discrete. In the
+    operands of ``linear_in`` the primitive is linear: an elementwise linear map is diagonal, so its derivative formula
+    is its transpose too; where the dtype changes, ``transposes`` are ``(ct, **params) -> ct``. ``out`` maps operand dtypes (and params) to that of the result; ``mixed`` operands may differ
+    in dtype.
+    """
+    p = name if isinstance(name, Primitive) else Primitive(name)
+    kinds = (accepts,) if isinstance(accepts, Accepts) else tuple(accepts)
+    jvps = (jvp,) * (jvp is not None) if callable(jvp) or jvp is None else tuple(jvp)
+    p.linear_in = linear_in or tuple(range(len(transposes)))
+    p.abstract_eval = _elementwise_abstract(p.name, kinds, out, mixed)
+    p.jvp = _elementwise_jvp(p, jvps) if jvps else _flat_jvp(p)
+    if p.linear_in:
+        formulas = tuple(map(_of_cotangent, transposes)) or jvps
+        p.transpose = _elementwise_transpose(p.name, formulas, p.linear_in)
+    else:
+        p.never("transpose", f"{p.name} is not linear")
+    p.batch = elementwise_batch(p)
+    return p
+
+
+# --- types ---------------------------------------------------------------------------------------------------------------
+
+
+def check_dtype(name: str, aval: ShapedArray, accepts: Accepts, position: int | None = None) -> None:
+    """Raises JAX's ``TypeError`` unless the dtype of ``aval`` is accepted."""
+    if aval.dtype in accepts:
+        return
+    where = "" if position is None else f" at position {position}"
+    if aval.dtype == dtypes.float0:
+        raise TypeError(
+            f"Called {name} with a float0{where}. float0s do not support any operations by design: they are the "
+            "tangents of integers and booleans. You might have taken a gradient with respect to an integer argument."
+        )
+    raise TypeError(
+        f"{name} does not accept dtype {dtypes.full_name(aval.dtype)}{where}. "
+        f"Accepted dtypes{where} are subtypes of {accepts.text}."
+    )
+
+
+_PROMOTING = {
+    "eq": "equal", "ne": "not_equal", "ge": "greater_equal", "gt": "greater", "le": "less_equal", "lt": "less",
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "max": "maximum", "min": "minimum", "pow": "power",
+    "rem": "remainder", "sub": "subtract", "mul": "multiply", "div": "divide", "select": "where",
+} | {name: name for name in ("add", "atan2", "nextafter")}  # fmt: skip
+
+
+def check_same_dtype(name: str, avals: Sequence[ShapedArray]) -> None:
+    """Raises JAX's ``TypeError``, with its tip, unless all dtypes are equal."""
+    if all(a.dtype == avals[0].dtype for a in avals):
+        return
+    tip = ""
+    if name in _PROMOTING:
+        tip = f" (Tip: jnp.{_PROMOTING[name]} is a similar function that does automatic type promotion on inputs)."
+    names = ", ".join(dtypes.full_name(a.dtype) for a in avals)
+    raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got {names}.{tip}")
+
+
+def broadcast_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The common shape of operands of equal rank whose dimensions are equal or 1; scalars go with everything."""
+    shapes = [s for s in shapes if s]
+    if not shapes:
+        return ()
+    first = shapes[0]
+    if all(s == first for s in shapes):
+        return first
+    if len({len(s) for s in shapes}) > 1:
+        ranks = {len(s) for s in shapes}
+        raise TypeError(f"{name}: arrays must have the same number of dimensions, got {ranks}")
+    sizes = [_common_size(ns) for ns in zip(*shapes, strict=True)]
+    if None in sizes:
+        raise TypeError(f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}.")
+    return tuple(sizes)  # type: ignore[arg-type]
+
+
+def _common_size(sizes: Sequence[int]) -> int | None:
+    stretched = {n for n in sizes if n != 1}
+    return None if len(stretched) > 1 else (stretched or {1}).pop()
+
+
+def _elementwise_abstract(
+    name: str, kinds: tuple[Accepts, ...], out: Callable[..., DType] | None, mixed: bool
+) -> Callable[..., list[ShapedArray]]:
+    if len(kinds) == 1:
+
+        def one(x: ShapedArray, **params: Any) -> list[ShapedArray]:
+            check_dtype(name, x, kinds[0])
+            return [ShapedArray(x.shape, out(x.dtype, **params) if out else x.dtype, x.weak_type)]
+
+        return one
+
+    def several(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+        for i, (aval, accepts) in enumerate(zip(avals, kinds, strict=True)):
+            check_dtype(name, aval, accepts, i)
+        if not mixed:
+            check_same_dtype(name, avals)
+        dtype = out(*(a.dtype for a in avals), **params) if out else avals[0].dtype
+        return [ShapedArray(broadcast_shape(name, [a.shape for a in avals]), dtype, all(a.weak_type for a in avals))]
+
+    return several
+
+
+# --- derivatives ---------------------------------------------------------------------------------------------------------
+
+
+def _elementwise_jvp(p: Primitive, jvps: tuple[Derivative | None, ...]) -> Callable[..., Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        y = p.bind1(*primals, **params)
+        total: Any = Zero.of(y)
+        for formula, t in zip(jvps, tangents, strict=True):
+            if formula is not None and type(t) is not Zero:
+                term = broadcast_like(formula(t, y, *primals, **params), np.shape(y))
+                total = add_tangents(total, term)
+        return [y], [total]
+
+    return jvp
+
+
+def _flat_jvp(p: Primitive) -> Callable[..., Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        y = p.bind1(*primals, **params)
+        return [y], [Zero.of(y)]
+
+    return jvp
+
+
+def _of_cotangent(transpose: Callable[..., Any]) -> Derivative:
+    return lambda ct, z, *operands, **params: transpose(ct, **params)
+
+
+def _elementwise_transpose(
+    name: str, formulas: tuple[Derivative | None, ...], linear_in: tuple[int, ...]
+) -> Callable[..., list[Any]]:
+    def transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+        (ct,) = cts
+
+        def of(i: int, x: Any) -> Any:
+            if not is_undef(x):
+                return None
+            if i not in linear_in:
+                raise NotImplementedError(f"{name} is not linear in its operand {i}")
+            if type(ct) is Zero:
+                return Zero(x.aval)
+            formula = formulas[i]
+            assert formula is not None
+            return unbroadcast(formula(ct, None, *args, **params), x.aval.shape)
+
+        return [of(i, x) for i, x in enumerate(args)]
+
+    return transpose
+
+
+def linear(
+    p: Primitive, transpose: Callable[..., Any], batch: Callable[..., Any] | None = None, *, operand: int = 0
+) -> Primitive:
+    """Derives the rules of a primitive that is linear in one operand.
+
+    ``transpose(ct, aval, *others, **params)`` returns the cotangent of that operand, whose type is ``aval``. The jvp is
+    the primitive itself, applied to the tangent.
+    """
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        y = p.bind1(*primals, **params)
+        t = tangents[operand]
+        if type(t) is Zero:
+            return [y], [Zero.of(y)]
+        return [y], [p.bind1(*primals[:operand], t, *primals[operand + 1 :], **params)]
+
+    def transposed(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+        x, others = args[operand], (*args[:operand], *args[operand + 1 :])
+        result: list[Any] = [None] * len(args)
+        if is_undef(x):
+            result[operand] = Zero(x.aval) if type(cts[0]) is Zero else transpose(cts[0], x.aval, *others, **params)
+        return result
+
+    p.linear_in = (operand,)
+    p.jvp, p.transpose = jvp, transposed
+    if batch is not None:
+        p.batch = batch
+    return p
+
+
+# --- batching ------------------------------------------------------------------------------------------------------------
+
+
+def elementwise_batch(p: Primitive) -> Callable[..., tuple[list[Any], list[int | None]]]:
+    """The batch rule of an elementwise primitive; unbatched operands are stretched, never copied."""
+
+    def batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        operands, dim = align(args, dims)
+        return p.bind(*operands, **params), [dim]
+
+    return batch
+
+
+def align(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], int]:
+    """Operands that broadcast with each other, and the common position of their batch axes."""
+    batched = {(np.ndim(x), d) for x, d in zip(args, dims, strict=True) if d is not None}
+    if len(batched) == 1 and all(d is not None or np.ndim(x) == 0 for x, d in zip(args, dims, strict=True)):
+        return list(args), next(iter(batched))[1]  # type: ignore[return-value]
+    rank = max(np.ndim(x) - (d is not None) for x, d in zip(args, dims, strict=True))
+    return [_leading(x, d, rank) for x, d in zip(args, dims, strict=True)], 0
+
+
+def _leading(x: Any, dim: int | None, rank: int) -> Any:
+    """``x`` with its batch axis in front of ``rank`` dimensions; scalars stay."""
+    if dim is None:
+        return expand_dims(x, (0,)) if np.ndim(x) else x
+    x = move_axis(x, dim, 0)
+    shape = np.shape(x)
+    return reshape(x, (shape[0],) + (1,) * rank) if len(shape) == 1 and rank else x
+
+
+def materialize(args: Sequence[Any], dims: Sequence[int | None], size: int) -> list[Any]:
+    """All operands with a batch axis of ``size`` in front, copied where there was none."""
+    return [batch_axis_at(x, d, 0, size) for x, d in zip(args, dims, strict=True)]

@@ -1,0 +1,235 @@
+"""Gather: slices of an array at positions that another array holds. Dimension numbers and modes as in XLA.
+
+For each index vector (the last dimension of ``indices``) a slice of ``slice_sizes`` is taken from ``operand``; its
+dimensions, less the collapsed and batching ones, stand at ``offset_dims`` of the result.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, NamedTuple
+
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.basis import move_axis, shape_tuple
+from polyax.trace.symbolic import Zero
+
+Dims = tuple[int, ...]
+
+gather_p = Primitive("gather")
+
+
+class GatherScatterMode(enum.Enum):
+    """What happens to slices that leave the array: clamped, filled or dropped, or promised not to occur."""
+
+    CLIP = 0
+    FILL_OR_DROP = 1
+    PROMISE_IN_BOUNDS = 2
+    ONE_HOT = 3
+
+    @staticmethod
+    def from_any(mode: Any) -> GatherScatterMode:
+        """A mode or its name; None is ``FILL_OR_DROP``."""
+        if isinstance(mode, GatherScatterMode):
+            return mode
+        if mode not in _MODES:
+            raise ValueError(f'Unknown gather mode "{mode}"')
+        return _MODES[mode]
+
+
+_MODES = {
+    None: GatherScatterMode.FILL_OR_DROP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "clip": GatherScatterMode.CLIP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+}
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """How the dimensions of operand, indices and result of a gather correspond.
+
+    Attributes:
+      offset_dims: dimensions of the result that run over a slice.
+      collapsed_slice_dims: operand dimensions whose slices have size 1 and are left out of the result.
+      start_index_map: the operand dimension of each component of an index vector.
+      operand_batching_dims: operand dimensions that go along with ``start_indices_batching_dims``.
+      start_indices_batching_dims: the dimensions of the indices that they go along with.
+    """
+
+    offset_dims: Dims
+    collapsed_slice_dims: Dims
+    start_index_map: Dims
+    operand_batching_dims: Dims = ()
+    start_indices_batching_dims: Dims = ()
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Any,
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: Any = None,
+    fill_value: Any = None,
+) -> Any:
+    """Slices of ``operand`` at ``start_indices``.
+
+    ``fill_value`` takes the place of slices that leave the array when ``mode`` is ``FILL_OR_DROP``; by default NaN, the
+    lowest signed integer, or the highest unsigned one.
+    """
+    mode = GatherScatterMode.from_any(mode)
+    if mode is GatherScatterMode.FILL_OR_DROP and fill_value is None:
+        fill_value = default_fill(aval_of(operand).dtype)
+    return gather_p.bind1(
+        operand,
+        start_indices,
+        dimension_numbers=GatherDimensionNumbers(*map(shape_tuple, dimension_numbers)),
+        slice_sizes=shape_tuple(slice_sizes),
+        unique_indices=bool(unique_indices),
+        indices_are_sorted=bool(indices_are_sorted),
+        mode=mode,
+        fill_value=fill_value if mode is GatherScatterMode.FILL_OR_DROP else None,
+    )
+
+
+def default_fill(dtype: Any) -> Any:
+    if dtypes.is_inexact(dtype):
+        return float("nan")
+    if dtype == bool:
+        return True
+    info = dtypes.iinfo(dtype)
+    return int(info.min if dtype in dtypes.INTS else info.max)
+
+
+# --- type ----------------------------------------------------------------------------------------------------------------
+
+
+@def_rule(gather_p, "abstract_eval")
+def _abstract(
+    operand: ShapedArray, indices: ShapedArray, *, dimension_numbers: Any, slice_sizes: Dims, **params: Any
+) -> list[ShapedArray]:
+    d = dimension_numbers
+    check_indices("Gather", indices, d.start_index_map, operand.ndim)
+    _check_slices(operand, d, slice_sizes)
+    check_batching("Gather", operand, indices, d.operand_batching_dims, d.start_indices_batching_dims)
+    offsets = [n for i, n in enumerate(slice_sizes) if i not in {*d.collapsed_slice_dims, *d.operand_batching_dims}]
+    rank = indices.ndim - 1 + len(offsets)
+    check_dims("offset_dims", "gather", d.offset_dims, rank)
+    if len(offsets) != len(d.offset_dims):
+        raise TypeError(
+            "All components of the offset index in a gather op must either be a offset dimension or explicitly "
+            f"collapsed/batching; got len(slice_sizes)={len(slice_sizes)}, output_slice_sizes={d.offset_dims}, "
+            f"collapsed_slice_dims={d.collapsed_slice_dims}, operand_batching_dims={d.operand_batching_dims}."
+        )
+    batch, offset = iter(indices.shape[:-1]), iter(offsets)
+    shape = tuple(next(offset) if i in d.offset_dims else next(batch) for i in range(rank))
+    return [ShapedArray(shape, operand.dtype, operand.weak_type)]
+
+
+def check_dims(name: str, op: str, dims: Dims, rank: int) -> None:
+    """Raises ``TypeError`` unless ``dims`` are sorted, distinct and in ``[0, rank)``."""
+    if list(dims) != sorted(dims):
+        raise TypeError(f"{name} in {op} op must be sorted; got {dims}")
+    if len(set(dims)) != len(dims):
+        raise TypeError(f"{name} in {op} op must not repeat; got: {dims}.")
+    for dim in dims:
+        if not 0 <= dim < rank:
+            raise TypeError(f"Invalid {name} set in {op} op; valid range is [0, {rank}); got: {dim}.")
+
+
+def check_indices(op: str, indices: ShapedArray, index_map: Dims, rank: int) -> None:
+    """Raises unless ``indices`` hold integer vectors with one component for each entry of ``index_map``."""
+    if not dtypes.is_integer(indices.dtype):
+        raise ValueError("indices must have an integer type")
+    components = indices.shape[-1] if indices.shape else None
+    if components != len(index_map):
+        raise TypeError(
+            f"{op} op has {len(index_map)} elements in its index map and the bound of the last dimension of indices is "
+            f"{components}. These two numbers must be equal."
+        )
+    for i, dim in enumerate(index_map):
+        if not 0 <= dim < rank:
+            raise TypeError(f"Invalid index map of {op} op; domain is [0, {rank}), got: {i}->{dim}.")
+
+
+def check_batching(op: str, operand: ShapedArray, indices: ShapedArray, operand_dims: Dims, index_dims: Dims) -> None:
+    if len(operand_dims) != len(index_dims):
+        raise TypeError(
+            f"{op} op requires equal numbers of batching dimensions, got {operand_dims} and {index_dims}."
+        )
+    of_operand, of_indices = [operand.shape[i] for i in operand_dims], [indices.shape[i] for i in index_dims]
+    if of_operand != of_indices:
+        raise TypeError(
+            f"{op} op requires operand and indices batching dimensions to have the same shape, "
+            f"got {tuple(of_operand)} and {tuple(of_indices)}."
+        )
+
+
+def _check_slices(operand: ShapedArray, d: GatherDimensionNumbers, slice_sizes: Dims) -> None:
+    check_dims("collapsed_slice_dims", "gather", d.collapsed_slice_dims, operand.ndim)
+    check_dims("operand_batching_dims", "gather", d.operand_batching_dims, operand.ndim)
+    if len(slice_sizes) != operand.ndim:
+        raise TypeError(
+            "Gather op must have one slice size for every input dimension; "
+            f"got: len(slice_sizes)={len(slice_sizes)}, input_shape.rank={operand.ndim}"
+        )
+    for i, (n, size) in enumerate(zip(slice_sizes, operand.shape, strict=True)):
+        if not 0 <= n <= size:
+            raise TypeError(
+                f"Slice size at index {i} in gather op is out of range, must be within [0, {size} + 1), got {n}."
+            )
+    for i in (*d.collapsed_slice_dims, *d.operand_batching_dims):
+        if slice_sizes[i] > 1:
+            raise TypeError(
+                f"Gather op can only collapse slice dims with bound 1, but bound is {slice_sizes[i]} for index {i}."
+            )
+
+
+# --- derivatives and batching --------------------------------------------------------------------------------------------
+
+
+@def_rule(gather_p, "jvp")
+def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    """Linear in the operand; what is filled in is constant."""
+    y = gather_p.bind1(*primals, **params)
+    if type(tangents[0]) is Zero:
+        return [y], [Zero.of(y)]
+    params["fill_value"] = None if params["fill_value"] is None else 0
+    return [y], [gather_p.bind1(tangents[0], primals[1], **params)]
+
+
+gather_p.linear_in = (0,)  # its transpose stands with scatter_add, which it is
+
+
+@def_rule(gather_p, "batch")
+def _batch(axis: Any, args: Any, dims: Any, *, dimension_numbers: Any, slice_sizes: Dims, **params: Any) -> Any:
+    """A batched operand gives one more offset or batching dimension, batched indices one more batch dimension."""
+    (operand, indices), (operand_dim, indices_dim) = args, dims
+    d = dimension_numbers
+    offset_dims, index_batching = up(d.offset_dims), d.start_indices_batching_dims
+    if indices_dim is not None:
+        indices, index_batching = move_axis(indices, indices_dim, 0), up(index_batching)
+    if operand_dim is not None:
+        operand = move_axis(operand, operand_dim, 0)
+        d = d._replace(
+            collapsed_slice_dims=up(d.collapsed_slice_dims),
+            start_index_map=up(d.start_index_map),
+            operand_batching_dims=up(d.operand_batching_dims),
+        )
+        if indices_dim is None:
+            offset_dims, slice_sizes = (0, *offset_dims), (axis.size, *slice_sizes)
+        else:
+            slice_sizes = (min(1, axis.size), *slice_sizes)
+            d = d._replace(operand_batching_dims=(0, *d.operand_batching_dims))
+            index_batching = (0, *index_batching)
+    d = d._replace(offset_dims=offset_dims, start_indices_batching_dims=index_batching)
+    return gather_p.bind(operand, indices, dimension_numbers=d, slice_sizes=slice_sizes, **params), [0]
+
+
+def up(dims: Dims) -> Dims:
+    """Dimensions renumbered for a new one in front."""
+    return tuple(d + 1 for d in dims)

@@ -1,0 +1,251 @@
+"""Slices at computed positions: dynamic_slice, dynamic_update_slice, and their helpers along one dimension.
+
+Starts are clamped, so that the slice never leaves the array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.dtypes import full_name
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.basis import (
+    add,
+    batch_axis_at,
+    canonical_axis,
+    convert,
+    expand_dims,
+    move_axis,
+    reshape,
+    select_n,
+    shape_tuple,
+    squeeze,
+    zeros,
+)
+from polyax.ops.compare import lt
+from polyax.ops.define import check_same_dtype
+from polyax.ops.gather import GatherDimensionNumbers, GatherScatterMode, gather
+from polyax.ops.scatter import ScatterDimensionNumbers, scatter
+from polyax.ops.slicing import concatenate
+from polyax.ops.zeros import instantiate
+from polyax.trace.symbolic import Zero, is_undef
+
+Sizes = tuple[int, ...]
+
+dynamic_slice_p = Primitive("dynamic_slice")
+dynamic_update_slice_p = Primitive("dynamic_update_slice")
+
+
+def start_indices_of(operand: Any, start_indices: Any) -> list[Any]:
+    """One scalar integer per dimension, all of one dtype; negative ones count from the end."""
+    starts = list(start_indices) if isinstance(start_indices, (tuple, list)) else _components(start_indices)
+    shape = np.shape(operand)
+    if len(starts) != len(shape):
+        raise ValueError(f"Length of slice indices must match number of operand dimensions ({len(starts)} vs {shape})")
+    computed = [aval_of(i).dtype for i in starts if not isinstance(i, (int, np.integer))]
+    for dtype in computed:
+        if not dtypes.is_integer(dtype):
+            names = ", ".join(full_name(aval_of(i).dtype) for i in starts)
+            raise TypeError(f"index arguments to dynamic_slice must be integers of the same type, got: {names}")
+    dtype = dtypes.promote_types(*computed[:2]) if len(computed) > 1 else (computed or [np.dtype("int32")])[0]
+    for other in computed[2:]:
+        dtype = dtypes.promote_types(dtype, other)
+    return [_start(i, n, dtype) for i, n in zip(starts, shape, strict=True)]
+
+
+def _components(start_indices: Any) -> list[Any]:
+    (n,) = np.shape(start_indices)
+    return [start_indices[i] for i in range(n)]
+
+
+def _start(i: Any, size: int, dtype: Any) -> Any:
+    if isinstance(i, (int, np.integer)):
+        return dtype.type(i + size if i < 0 else i)
+    i = convert(i, dtype)
+    if dtype in dtypes.UINTS:
+        return i
+    return select_n(lt(i, 0), i, add(i, size))
+
+
+# --- dynamic_slice -------------------------------------------------------------------------------------------------------
+
+
+def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) -> Any:
+    """The slice of ``operand`` of size ``slice_sizes`` that begins at ``start_indices``, clamped into the array.
+
+    Args:
+      start_indices: one integer scalar per dimension, or an array of them.
+    """
+    starts = start_indices_of(operand, start_indices)
+    return dynamic_slice_p.bind1(operand, *starts, slice_sizes=shape_tuple(slice_sizes))
+
+
+def _check_starts(name: str, operand: ShapedArray, starts: Sequence[ShapedArray]) -> None:
+    if any(i.shape for i in starts):
+        raise TypeError(f"start_indices arguments to {name} must be scalars,  got indices {tuple(starts)}")
+    if len({i.dtype for i in starts}) > 1 or not all(dtypes.is_integer(i.dtype) for i in starts):
+        names = ", ".join(full_name(i.dtype) for i in starts)
+        raise TypeError(f"index arguments to {name} must be integers of the same type, got: {names}")
+    if len(starts) != operand.ndim:
+        raise TypeError(
+            f"{name} start_indices must have length equal to the number of dimensions of the operand, "
+            f"got indices {tuple(starts)} for operand shape {operand.shape}."
+        )
+
+
+@def_rule(dynamic_slice_p, "abstract_eval")
+def _slice_abstract(operand: ShapedArray, *starts: ShapedArray, slice_sizes: Sizes) -> list[ShapedArray]:
+    _check_starts("dynamic_slice", operand, starts)
+    if len(slice_sizes) != operand.ndim or any(n > m for n, m in zip(slice_sizes, operand.shape, strict=True)):
+        raise TypeError(
+            "slice slice_sizes must be less than or equal to operand shape, "
+            f"got slice_sizes {slice_sizes} for operand shape {operand.shape}."
+        )
+    if any(n < 0 for n in slice_sizes):
+        raise TypeError(f"slice slice_sizes must be greater than or equal to zero, got slice_sizes of {slice_sizes}.")
+    return [ShapedArray(slice_sizes, operand.dtype, operand.weak_type)]
+
+
+@def_rule(dynamic_slice_p, "jvp")
+def _slice_jvp(primals: Any, tangents: Any, *, slice_sizes: Sizes) -> Any:
+    y = dynamic_slice_p.bind1(*primals, slice_sizes=slice_sizes)
+    if type(tangents[0]) is Zero:
+        return [y], [Zero.of(y)]
+    return [y], [dynamic_slice_p.bind1(tangents[0], *primals[1:], slice_sizes=slice_sizes)]
+
+
+@def_rule(dynamic_slice_p, "transpose")
+def _slice_transpose(cts: Any, operand: Any, *starts: Any, slice_sizes: Sizes) -> list[Any]:
+    rest = [None] * len(starts)
+    if type(cts[0]) is Zero:
+        return [Zero(operand.aval), *rest]
+    return [dynamic_update_slice_p.bind1(zeros(operand.aval), cts[0], *starts), *rest]
+
+
+dynamic_slice_p.linear_in = (0,)
+
+
+@def_rule(dynamic_slice_p, "batch")
+def _slice_batch(axis: Any, args: Any, dims: Any, *, slice_sizes: Sizes) -> Any:
+    """Equal starts slice one more dimension; starts of their own make it a gather."""
+    (operand, *starts), (dim, *start_dims) = args, dims
+    if all(d is None for d in start_dims):
+        starts.insert(dim, np.zeros((), aval_of(starts[0]).dtype)[()] if starts else np.int32(0))
+        sizes = (*slice_sizes[:dim], axis.size, *slice_sizes[dim:])
+        return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes), [dim]
+    n = len(starts)
+    operand_dims = tuple(range(n))
+    batching: Sizes = ()
+    if dim is not None:
+        operand = move_axis(operand, dim, 0)
+        operand_dims, batching = tuple(range(1, n + 1)), (0,)
+        slice_sizes = (1, *slice_sizes)
+    numbers = GatherDimensionNumbers(tuple(range(1, n + 1)), (), operand_dims, batching, batching)
+    indices = _index_vectors(starts, start_dims, axis.size)
+    return [gather(operand, indices, numbers, slice_sizes, mode=GatherScatterMode.CLIP)], [0]
+
+
+def _index_vectors(starts: Sequence[Any], dims: Sequence[int | None], size: int) -> Any:
+    """The starts of each example as a row."""
+    columns = [reshape(batch_axis_at(i, d, 0, size), (size, 1)) for i, d in zip(starts, dims, strict=True)]
+    return concatenate(columns, 1)
+
+
+def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
+    """``dynamic_slice`` along one dimension, whole in the others."""
+    sizes = list(np.shape(operand))
+    axis = canonical_axis(axis, len(sizes))
+    starts: list[Any] = [0] * len(sizes)
+    starts[axis], sizes[axis] = start_index, slice_size
+    return dynamic_slice(operand, starts, sizes)
+
+
+def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+    """The slice at a computed ``index`` along ``axis``."""
+    result = dynamic_slice_in_dim(operand, index, 1, axis)
+    return result if keepdims else squeeze(result, (axis,))
+
+
+# --- dynamic_update_slice ------------------------------------------------------------------------------------------------
+
+
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
+    """``operand`` with the slice that begins at ``start_indices``, clamped into the array, replaced by ``update``."""
+    return dynamic_update_slice_p.bind1(operand, update, *start_indices_of(operand, start_indices))
+
+
+@def_rule(dynamic_update_slice_p, "abstract_eval")
+def _update_abstract(operand: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> list[ShapedArray]:
+    if operand.ndim != update.ndim:
+        raise TypeError(
+            "dynamic_update_slice update must have the same rank as operand, "
+            f"got update shape {update.shape} for operand shape {operand.shape}."
+        )
+    _check_starts("dynamic_update_slice", operand, starts)
+    if any(n > m for n, m in zip(update.shape, operand.shape, strict=True)):
+        raise TypeError(
+            "dynamic_update_slice update shape must be smaller than operand shape, "
+            f"got update shape {update.shape} for operand shape {operand.shape}."
+        )
+    check_same_dtype("dynamic_update_slice", (operand, update))
+    return [operand]
+
+
+@def_rule(dynamic_update_slice_p, "jvp")
+def _update_jvp(primals: Any, tangents: Any) -> Any:
+    y = dynamic_update_slice_p.bind1(*primals)
+    if type(tangents[0]) is Zero and type(tangents[1]) is Zero:
+        return [y], [Zero.of(y)]
+    operand, update = map(instantiate, tangents[:2])
+    return [y], [dynamic_update_slice_p.bind1(operand, update, *primals[2:])]
+
+
+@def_rule(dynamic_update_slice_p, "transpose")
+def _update_transpose(cts: Any, operand: Any, update: Any, *starts: Any) -> list[Any]:
+    """The operand gets nothing where it was overwritten; the update gets what is there."""
+    (ct,) = cts
+    rest = [None] * len(starts)
+    if type(ct) is Zero:
+        return [*(Zero(x.aval) if is_undef(x) else None for x in (operand, update)), *rest]
+    aval = update.aval if is_undef(update) else aval_of(update)
+    to_operand = dynamic_update_slice_p.bind1(ct, zeros(aval), *starts) if is_undef(operand) else None
+    to_update = dynamic_slice_p.bind1(ct, *starts, slice_sizes=aval.shape) if is_undef(update) else None
+    return [to_operand, to_update, *rest]
+
+
+dynamic_update_slice_p.linear_in = (0, 1)
+
+
+@def_rule(dynamic_update_slice_p, "batch")
+def _update_batch(axis: Any, args: Any, dims: Any) -> Any:
+    (operand, update, *starts), start_dims = args, dims[2:]
+    operand = batch_axis_at(operand, dims[0], 0, axis.size)
+    update = batch_axis_at(update, dims[1], 0, axis.size)
+    if all(d is None for d in start_dims):
+        zero = np.zeros((), aval_of(starts[0]).dtype)[()] if starts else np.int32(0)
+        return dynamic_update_slice_p.bind(operand, update, zero, *starts), [0]
+    windows = tuple(range(1, len(starts) + 1))
+    numbers = ScatterDimensionNumbers(windows, (), windows, (0,), (0,))
+    indices = _index_vectors(starts, start_dims, axis.size)
+    mode = GatherScatterMode.CLIP
+    return [scatter(operand, indices, update, numbers, mode=mode, unique_indices=True, indices_are_sorted=True)], [0]
+
+
+def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+    """``dynamic_update_slice`` along one dimension, at the beginning of the others."""
+    starts: list[Any] = [0] * np.ndim(operand)
+    starts[canonical_axis(axis, len(starts))] = start_index
+    return dynamic_update_slice(operand, update, starts)
+
+
+def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+    """``operand`` with its slice at a computed ``index`` along ``axis`` replaced by ``update``."""
+    axis = canonical_axis(axis, np.ndim(operand))
+    if np.ndim(update) != np.ndim(operand):
+        update = expand_dims(update, (axis,))
+    return dynamic_update_slice_in_dim(operand, update, index, axis)

@@ -1,0 +1,202 @@
+"""Reductions over axes: sums, products, extrema, logic, and the positions of extrema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.dtypes import BOOL, INTS, UINTS, full_name
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.basis import (
+    broadcast_in_dim,
+    convert,
+    div,
+    eq,
+    full_like,
+    mul,
+    reduce_sum,
+    reduce_sum_p,
+    select_n,
+    sub,
+)
+from polyax.ops.define import ANY, NUMBER, ORDERED, Accepts, check_dtype, linear
+from polyax.ops.zeros import instantiate
+from polyax.trace.symbolic import Zero
+
+Axes = tuple[int, ...]
+
+
+def reduced_shape(x: ShapedArray, axes: Axes) -> tuple[int, ...]:
+    """The shape of ``x`` without ``axes``; raises JAX's errors for repeated and missing axes."""
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
+    if not all(0 <= a < x.ndim for a in axes):
+        raise ValueError(f"reduction axes {axes} contains out-of-bounds indices for {x}.")
+    return tuple(n for i, n in enumerate(x.shape) if i not in axes)
+
+
+def restore_axes(y: Any, shape: tuple[int, ...], axes: Axes) -> Any:
+    """``y``, a reduction over ``axes``, stretched to ``shape`` again."""
+    return broadcast_in_dim(y, shape, [i for i in range(len(shape)) if i not in axes])
+
+
+def _reduction(name: str | Primitive, accepts: Accepts, check: Callable[[ShapedArray], None] | None = None) -> Primitive:
+    p = name if isinstance(name, Primitive) else Primitive(name)
+
+    def abstract_eval(x: ShapedArray, *, axes: Axes) -> list[ShapedArray]:
+        if check:
+            check(x)
+        else:
+            check_dtype(p.name, x, accepts)
+        return [ShapedArray(reduced_shape(x, axes), x.dtype, x.weak_type)]
+
+    def batch(axis: Any, args: Any, dims: Any, *, axes: Axes) -> Any:
+        (dim,) = dims
+        moved = tuple(a + (a >= dim) for a in axes)
+        return p.bind(args[0], axes=moved), [dim - sum(a < dim for a in moved)]
+
+    p.abstract_eval, p.batch = abstract_eval, batch
+    p.never("transpose", f"{p.name} is not linear")
+    return p
+
+
+def _function(p: Primitive, doc: str) -> Callable[..., Any]:
+    def reduction(operand: Any, axes: Sequence[int]) -> Any:
+        return p.bind1(operand, axes=tuple(map(index, axes)))
+
+    reduction.__name__ = reduction.__qualname__ = p.name
+    reduction.__doc__ = doc
+    return reduction
+
+
+# --- sums and products ---------------------------------------------------------------------------------------------------
+
+_reduction(reduce_sum_p, NUMBER)
+reduce_sum_p.absent.clear()
+linear(reduce_sum_p, lambda ct, x, axes: restore_axes(ct, x.shape, axes))
+
+reduce_prod_p = _reduction("reduce_prod", NUMBER)
+reduce_prod = _function(reduce_prod_p, "The product over ``axes``.")
+
+
+@def_rule(reduce_prod_p, "jvp")
+def _prod_jvp(primals: Any, tangents: Any, *, axes: Axes) -> Any:
+    """The sum over elements of (product of the others) x tangent, also where elements are zero."""
+    (x,), (t,) = primals, tangents
+    y = reduce_prod(x, axes)
+    if type(t) is Zero:
+        return [y], [Zero.of(y)]
+    return [y], [reduce_sum(mul(t, _products_of_others(x, axes)), axes)]
+
+
+def _products_of_others(x: Any, axes: Axes) -> Any:
+    """For each element the product of all others along ``axes``.
+
+    One zero leaves the product of the rest at its own place, two zeros leave nothing anywhere; without zeros it is a
+    quotient.
+    """
+    shape = np.shape(x)
+    is_zero = eq(x, 0)
+    one, zero = full_like(x, 1), full_like(x, 0)
+    rest = select_n(is_zero, x, one)
+    count = reduce_sum(select_n(is_zero, zero, one), axes)
+    others = div(restore_axes(reduce_prod(rest, axes), shape, axes), rest)
+    zeros_elsewhere = sub(restore_axes(count, shape, axes), select_n(is_zero, zero, one))
+    return select_n(eq(zeros_elsewhere, 0), zero, others)
+
+
+# --- extrema -------------------------------------------------------------------------------------------------------------
+
+
+def _extremum_jvp(p: Primitive) -> Callable[..., Any]:
+    def jvp(primals: Any, tangents: Any, *, axes: Axes) -> Any:
+        """The mean of the tangents at the places where the extremum is attained."""
+        (x,), (t,) = primals, tangents
+        y = p.bind1(x, axes=axes)
+        if type(t) is Zero:
+            return [y], [Zero.of(y)]
+        attained = convert(eq(x, restore_axes(y, np.shape(x), axes)), aval_of(t).dtype)
+        return [y], [div(reduce_sum(mul(t, attained), axes), reduce_sum(attained, axes))]
+
+    return jvp
+
+
+reduce_max_p = _reduction("reduce_max", ORDERED)
+reduce_min_p = _reduction("reduce_min", ORDERED)
+reduce_max_p.jvp = _extremum_jvp(reduce_max_p)
+reduce_min_p.jvp = _extremum_jvp(reduce_min_p)
+
+reduce_max = _function(reduce_max_p, "The maximum over ``axes``; NaN if any element is, -inf if there is none.")
+reduce_min = _function(reduce_min_p, "The minimum over ``axes``; NaN if any element is, inf if there is none.")
+
+# --- logic ---------------------------------------------------------------------------------------------------------------
+
+
+def _check_logical(x: ShapedArray) -> None:
+    if x.dtype not in BOOL | INTS | UINTS:
+        raise TypeError(f"logical reduction requires operand dtype bool or int, got {full_name(x.dtype)}.")
+
+
+def _discrete_jvp(p: Primitive) -> Callable[..., Any]:
+    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+        y = p.bind1(*primals, **params)
+        return [y], [Zero.of(y)]
+
+    return jvp
+
+
+def _logical(name: str) -> Primitive:
+    p = _reduction(name, ANY, _check_logical)
+    p.jvp = _discrete_jvp(p)
+    return p
+
+
+reduce_and_p, reduce_or_p, reduce_xor_p = map(_logical, ("reduce_and", "reduce_or", "reduce_xor"))
+
+reduce_and = _function(reduce_and_p, "And over ``axes``: all, for booleans; of bits, for integers.")
+reduce_or = _function(reduce_or_p, "Or over ``axes``: any, for booleans; of bits, for integers.")
+reduce_xor = _function(reduce_xor_p, "Exclusive or over ``axes``.")
+
+# --- positions of extrema ------------------------------------------------------------------------------------------------
+
+
+def _arg_extremum(name: str) -> Primitive:
+    p = Primitive(name)
+
+    def abstract_eval(x: ShapedArray, *, axes: Axes, index_dtype: Any) -> list[ShapedArray]:
+        (axis,) = axes
+        check_dtype(name, x, ORDERED)
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"Invalid axis {axis} for operand shape {x.shape}")
+        if x.shape[axis] < 1:
+            raise ValueError(f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape} {axis=}")
+        if not dtypes.is_integer(index_dtype):
+            raise TypeError(f"index_dtype must be an integer type, but got {full_name(index_dtype)}")
+        return [ShapedArray(reduced_shape(x, axes), index_dtype)]
+
+    def batch(axis: Any, args: Any, dims: Any, *, axes: Axes, index_dtype: Any) -> Any:
+        (dim,), (a,) = dims, axes
+        moved = a + (a >= dim)
+        return p.bind(args[0], axes=(moved,), index_dtype=index_dtype), [dim - (moved < dim)]
+
+    p.abstract_eval, p.batch, p.jvp = abstract_eval, batch, _discrete_jvp(p)
+    p.never("transpose", f"{name} gives integers, which have no cotangents")
+    return p
+
+
+argmax_p, argmin_p = map(_arg_extremum, ("argmax", "argmin"))
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """The index of the first maximum along ``axis``; that of the first NaN, if there is one."""
+    return argmax_p.bind1(operand, axes=(index(axis),), index_dtype=dtypes.canonicalize(index_dtype))
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """The index of the first minimum along ``axis``; that of the first NaN, if there is one."""
+    return argmin_p.bind1(operand, axes=(index(axis),), index_dtype=dtypes.canonicalize(index_dtype))

@@ -1,0 +1,356 @@
+"""Static cutting and joining: slice, pad, concatenate, split, and their helpers along one dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from polyax.ir.aval import ShapedArray
+from polyax.ir.dtypes import full_name
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.basis import (
+    batch_axis_at,
+    broadcast_in_dim,
+    canonical_axis,
+    full,
+    full_like,
+    reduce_sum,
+    reshape,
+    same_dtype,
+    select_n,
+    shape_tuple,
+    squeeze,
+    sub,
+)
+from polyax.ops.define import check_same_dtype, linear
+from polyax.ops.zeros import instantiate
+from polyax.trace.symbolic import Zero, is_undef
+
+Sizes = tuple[int, ...]
+PaddingConfig = tuple[tuple[int, int, int], ...]
+
+slice_p = Primitive("slice")
+pad_p = Primitive("pad")
+concatenate_p = Primitive("concatenate")
+split_p = Primitive("split")
+
+# --- slice ---------------------------------------------------------------------------------------------------------------
+
+
+def slice(
+    operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+) -> Any:
+    """``operand[start:limit:stride, ...]`` with one start, limit and stride per dimension."""
+    strides = None if strides is None else shape_tuple(strides)
+    return slice_p.bind1(
+        operand,
+        start_indices=shape_tuple(start_indices),
+        limit_indices=shape_tuple(limit_indices),
+        strides=None if strides is None or all(s == 1 for s in strides) else strides,
+    )
+
+
+@def_rule(slice_p, "abstract_eval")
+def _slice_abstract(
+    x: ShapedArray, *, start_indices: Sizes, limit_indices: Sizes, strides: Sizes | None
+) -> list[ShapedArray]:
+    starts, limits, steps = start_indices, limit_indices, strides or (1,) * x.ndim
+    for name, given in (("start_indices", starts), ("limit_indices", limits), ("strides", steps)):
+        if len(given) != x.ndim:
+            raise TypeError(
+                f"slice {name} must have length equal to the number of dimensions of the operand, "
+                f"got indices {given} for operand shape {x.shape}."
+            )
+    if any(b > n for b, n in zip(limits, x.shape, strict=True)):
+        raise TypeError(
+            "slice limit_indices must be less than or equal to operand shape, "
+            f"got limit_indices {limits} for operand shape {x.shape}."
+        )
+    if any(a < 0 for a in starts):
+        raise TypeError(f"slice start_indices must be greater than or equal to zero, got start_indices of {starts}.")
+    if any(a > b for a, b in zip(starts, limits, strict=True)):
+        raise TypeError(
+            "slice limit_indices must be greater than or equal to start_indices, "
+            f"got start_indices {starts} and limit_indices {limits}."
+        )
+    if any(s <= 0 for s in steps):
+        raise TypeError(f"slice strides must be positive, got {steps}")
+    shape = tuple(-(-(b - a) // s) for a, b, s in zip(starts, limits, steps, strict=True))
+    return [ShapedArray(shape, x.dtype, x.weak_type)]
+
+
+def _slice_transpose(
+    ct: Any, x: ShapedArray, *, start_indices: Sizes, limit_indices: Sizes, strides: Sizes | None
+) -> Any:
+    """Zeros around and between the elements."""
+    config = []
+    for n, m, a, s in zip(x.shape, np.shape(ct), start_indices, strides or (1,) * x.ndim, strict=True):
+        config.append((a, n - a - (m + max(m - 1, 0) * (s - 1)), s - 1))
+    return pad(ct, full_like(ct, 0, shape=()), config)
+
+
+def _slice_batch(
+    axis: Any, args: Any, dims: Any, *, start_indices: Sizes, limit_indices: Sizes, strides: Sizes | None
+) -> Any:
+    (dim,) = dims
+
+    def insert(values: Sizes, value: int) -> Sizes:
+        return (*values[:dim], value, *values[dim:])
+
+    steps = None if strides is None else insert(strides, 1)
+    return [slice(args[0], insert(start_indices, 0), insert(limit_indices, axis.size), steps)], [dim]
+
+
+linear(slice_p, _slice_transpose, _slice_batch)
+
+
+def slice_in_dim(
+    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Any:
+    """``slice`` along one dimension; negative and missing indices mean what they mean in Python."""
+    shape = np.shape(operand)
+    axis = canonical_axis(axis, len(shape))
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis] = _from_end(start_index, shape[axis], 0)
+    limits[axis] = _from_end(limit_index, shape[axis], shape[axis])
+    strides[axis] = index(stride)
+    return slice(operand, starts, limits, strides)
+
+
+def _from_end(i: int | None, size: int, default: int) -> int:
+    if i is None:
+        return default
+    return index(i) + size if i < 0 else index(i)
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+    """The slice at ``index`` along ``axis``."""
+    size = np.shape(operand)[axis]
+    i = index + size if index < 0 else index
+    if not 0 <= i < size:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    result = slice_in_dim(operand, i, i + 1, 1, axis)
+    return result if keepdims else squeeze(result, (axis,))
+
+
+# --- pad -----------------------------------------------------------------------------------------------------------------
+
+
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+    """``operand`` with (low, high, interior) elements of ``padding_value`` added per dimension.
+
+    Negative low and high paddings cut off; interior padding goes between neighbours.
+    """
+    operand, padding_value = same_dtype(operand, padding_value)
+    config = tuple((index(lo), index(hi), index(inner)) for lo, hi, inner in padding_config)
+    return pad_p.bind1(operand, padding_value, padding_config=config)
+
+
+@def_rule(pad_p, "abstract_eval")
+def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig) -> list[ShapedArray]:
+    if x.dtype != value.dtype:
+        names = f"{full_name(x.dtype)} and {full_name(value.dtype)}"
+        raise TypeError(f"pad operand and padding_value must be same dtype: got {names}.")
+    if value.shape:
+        raise ValueError(f"padding_value must be a scalar; got np.shape(padding_value)={value.shape}")
+    if len(padding_config) != x.ndim:
+        raise ValueError(
+            "length of padding_config must equal the number of axes of operand, "
+            f"got padding_config {padding_config} for operand shape {x.shape}"
+        )
+    if any(inner < 0 for *_, inner in padding_config):
+        raise ValueError(
+            f"interior padding in padding_config must be nonnegative, got padding_config {padding_config}"
+        )
+    shape = tuple(
+        lo + hi + n + max(n - 1, 0) * inner for n, (lo, hi, inner) in zip(x.shape, padding_config, strict=True)
+    )
+    if any(n < 0 for n in shape):
+        raise ValueError(
+            f"Dimension size after padding is not at least 0, got result shape {shape}, "
+            f"for padding_config {padding_config} and operand shape {x.shape}"
+        )
+    return [ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)]
+
+
+@def_rule(pad_p, "jvp")
+def _pad_jvp(primals: Any, tangents: Any, *, padding_config: PaddingConfig) -> Any:
+    y = pad(*primals, padding_config)
+    if all(type(t) is Zero for t in tangents):
+        return [y], [Zero.of(y)]
+    return [y], [pad(*map(instantiate, tangents), padding_config)]
+
+
+@def_rule(pad_p, "transpose")
+def _pad_transpose(cts: Any, operand: Any, value: Any, *, padding_config: PaddingConfig) -> list[Any]:
+    """Cuts the padding off; the padding value gets the sum of what was cut."""
+    (ct,) = cts
+    if type(ct) is Zero:
+        return [Zero(x.aval) if is_undef(x) else None for x in (operand, value)]
+    uncut = pad(ct, full_like(ct, 0, shape=()), [(-lo, -hi, 0) for lo, hi, _ in padding_config])
+    inside = slice(uncut, (0,) * np.ndim(ct), np.shape(uncut), [inner + 1 for *_, inner in padding_config])
+    to_value = None
+    if is_undef(value):
+        everything = range(np.ndim(ct))
+        to_value = sub(reduce_sum(ct, everything), reduce_sum(inside, everything))
+    return [inside if is_undef(operand) else None, to_value]
+
+
+@def_rule(pad_p, "batch")
+def _pad_batch(axis: Any, args: Any, dims: Any, *, padding_config: PaddingConfig) -> Any:
+    """With one value per example: pads with zeros, then chooses by a mask padded likewise."""
+    (x, value), (x_dim, value_dim) = args, dims
+    if value_dim is None:
+        config = (*padding_config[:x_dim], (0, 0, 0), *padding_config[x_dim:])
+        return [pad(x, value, config)], [x_dim]
+    x = batch_axis_at(x, x_dim, 0, axis.size)
+    config = ((0, 0, 0), *padding_config)
+    padded = pad(x, full_like(x, 0, shape=()), config)
+    is_padding = pad(full(np.shape(x), False), True, config)
+    return [select_n(is_padding, padded, broadcast_in_dim(value, np.shape(padded), (0,)))], [0]
+
+
+# --- concatenate ---------------------------------------------------------------------------------------------------------
+
+
+def concatenate(operands: Sequence[Any], dimension: int) -> Any:
+    """``operands`` joined along ``dimension``; their other sizes are equal."""
+    if len(operands) == 0:
+        raise ValueError("concatenate requires a non-empty sequences of arrays")
+    if len(operands) == 1 and hasattr(operands[0], "aval"):
+        return operands[0]
+    return concatenate_p.bind1(*operands, dimension=index(dimension))
+
+
+@def_rule(concatenate_p, "abstract_eval")
+def _concatenate_abstract(*avals: ShapedArray, dimension: int) -> list[ShapedArray]:
+    shapes = [a.shape for a in avals]
+    listed = ", ".join(map(str, shapes))
+    if len({len(s) for s in shapes}) > 1:
+        raise TypeError(f"Cannot concatenate arrays with different numbers of dimensions: got {listed}.")
+    if not 0 <= dimension < len(shapes[0]):
+        raise TypeError(f"concatenate dimension out of bounds: dimension {dimension} for shapes {listed}.")
+    if len({(s[:dimension], s[dimension + 1 :]) for s in shapes}) > 1:
+        raise TypeError(
+            "Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: "
+            f"concatenating along dimension {dimension} for shapes {listed}."
+        )
+    check_same_dtype("concatenate", avals)
+    first, total = shapes[0], sum(s[dimension] for s in shapes)
+    shape = (*first[:dimension], total, *first[dimension + 1 :])
+    return [ShapedArray(shape, avals[0].dtype, all(a.weak_type for a in avals))]
+
+
+@def_rule(concatenate_p, "jvp")
+def _concatenate_jvp(primals: Any, tangents: Any, *, dimension: int) -> Any:
+    y = concatenate_p.bind1(*primals, dimension=dimension)
+    if all(type(t) is Zero for t in tangents):
+        return [y], [Zero.of(y)]
+    return [y], [concatenate_p.bind1(*map(instantiate, tangents), dimension=dimension)]
+
+
+@def_rule(concatenate_p, "transpose")
+def _concatenate_transpose(cts: Any, *operands: Any, dimension: int) -> list[Any]:
+    (ct,) = cts
+    if type(ct) is Zero:
+        return [Zero(x.aval) if is_undef(x) else None for x in operands]
+    sizes = [(x.aval.shape if is_undef(x) else np.shape(x))[dimension] for x in operands]
+    ends = list(accumulate(sizes))
+    return [
+        slice_in_dim(ct, end - size, end, axis=dimension) if is_undef(x) else None
+        for x, size, end in zip(operands, sizes, ends, strict=True)
+    ]
+
+
+@def_rule(concatenate_p, "batch")
+def _concatenate_batch(axis: Any, args: Any, dims: Any, *, dimension: int) -> Any:
+    operands = [batch_axis_at(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
+    return concatenate_p.bind(*operands, dimension=dimension + 1), [0]
+
+
+def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+    """``operands`` of one shape, joined along a new dimension."""
+    if len(operands) == 0:
+        raise ValueError("stack expects at least one operand, got 0.")
+    shapes = {np.shape(x) for x in operands}
+    if len(shapes) > 1:
+        raise ValueError(f"All input arrays must have the same shape. Got {', '.join(map(str, shapes))}.")
+    (shape,) = shapes
+    axis = canonical_axis(axis, len(shape) + 1)
+    new = (*shape[:axis], 1, *shape[axis:])
+    return concatenate([reshape(x, new) for x in operands], axis)
+
+
+# --- split ---------------------------------------------------------------------------------------------------------------
+
+
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+    """``operand`` cut along ``axis`` into pieces of the given sizes.
+
+    Raises:
+      ValueError: the sizes don't add up.
+    """
+    return split_p.bind(operand, sizes=shape_tuple(sizes), axis=canonical_axis(axis, np.ndim(operand)))
+
+
+@def_rule(split_p, "abstract_eval")
+def _split_abstract(x: ShapedArray, *, sizes: Sizes, axis: int) -> list[ShapedArray]:
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
+    if sum(sizes) != x.shape[axis]:
+        raise ValueError(
+            f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape {list(x.shape)}"
+        )
+    return [ShapedArray((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype, x.weak_type) for n in sizes]
+
+
+@def_rule(split_p, "jvp")
+def _split_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    pieces = split_p.bind(*primals, **params)
+    if type(tangents[0]) is Zero:
+        return pieces, [Zero.of(p) for p in pieces]
+    return pieces, split_p.bind(*tangents, **params)
+
+
+@def_rule(split_p, "transpose")
+def _split_transpose(cts: Any, x: Any, *, sizes: Sizes, axis: int) -> list[Any]:
+    if all(type(ct) is Zero for ct in cts):
+        return [Zero(x.aval)]
+    return [concatenate(list(map(instantiate, cts)), axis)]
+
+
+split_p.linear_in = (0,)
+
+
+@def_rule(split_p, "batch")
+def _split_batch(axis: Any, args: Any, dims: Any, **params: Any) -> Any:
+    (dim,) = dims
+    at = params["axis"]
+    return split_p.bind(args[0], sizes=params["sizes"], axis=at + (at >= dim)), [dim] * len(params["sizes"])
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The slices of ``x`` along ``axis``."""
+    shape = np.shape(x)
+    if not shape:
+        raise ValueError(f"unstack requires arrays with rank > 0, however a scalar array of shape {shape} was passed.")
+    axis = canonical_axis(axis, len(shape))
+    if shape[axis] == 0:
+        return ()
+    return tuple(squeeze(piece, (axis,)) for piece in split(x, (1,) * shape[axis], axis))
+
+
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """``operand`` repeated ``reps[i]`` times along its dimension ``i``."""
+    shape, reps = np.shape(operand), shape_tuple(reps)
+    if len(reps) != len(shape):
+        raise TypeError(
+            f"reps length must be equal to the ndim of x, got len(reps)={len(reps)} and x.ndim={len(shape)}."
+        )
+    pairs = tuple(n for pair in zip(reps, shape, strict=True) for n in pair)
+    repeated = broadcast_in_dim(operand, pairs, range(1, len(pairs), 2))
+    return reshape(repeated, tuple(r * n for r, n in zip(reps, shape, strict=True)))

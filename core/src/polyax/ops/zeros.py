@@ -1,0 +1,26 @@
+"""Arithmetic on tangents and cotangents that may be symbolic zeros."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyax.ir.aval import ShapedArray
+from polyax.ops.basis import add, zeros
+from polyax.trace.symbolic import Zero
+
+
+def zeros_like_aval(aval: ShapedArray) -> Any:
+    """An array of zeros of the type ``aval``."""
+    return zeros(aval)
+
+
+def instantiate(t: Any) -> Any:
+    """``t``, as an array if it is a symbolic zero."""
+    return zeros(t.aval) if type(t) is Zero else t
+
+
+def add_tangents(a: Any, b: Any) -> Any:
+    """The sum of two tangents or cotangents, either of which may be a symbolic zero."""
+    if type(a) is Zero:
+        return b
+    return a if type(b) is Zero else add(a, b)

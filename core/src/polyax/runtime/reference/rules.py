@@ -1,0 +1,8 @@
+"""``RULES``: the NumPy implementation of every first-order primitive, gathered from the families."""
+
+from __future__ import annotations
+
+from polyax.runtime.reference import rules_array, rules_elementwise, rules_index
+from polyax.runtime.reference.table import RULES
+
+__all__ = ["RULES", "rules_array", "rules_elementwise", "rules_index"]

@@ -80,7 +80,7 @@ class Eqn:
 
 
 class Jaxpr:
-    """``{ lambda constvars ; invars. let eqns in outs }``; immutable once made."""
+    """``{ lambda constvars ; invars. let eqns in outs }``; immutable once made. ``pretty`` gives it its text form."""
 
     __slots__ = ("__weakref__", "_effects", "constvars", "debug_name", "donated", "eqns", "invars", "outs")
 
@@ -120,13 +120,6 @@ class Jaxpr:
     def out_avals(self) -> list[ShapedArray]:
         return [v.aval for v in self.outs]
 
-    def __str__(self) -> str:
-        from polyax.ir.pretty import pretty_jaxpr  # the printer is a client of this module
-
-        return pretty_jaxpr(self)
-
-    __repr__ = __str__
-
 
 class ClosedJaxpr:
     """A jaxpr and the values of its constants."""
@@ -154,10 +147,8 @@ class ClosedJaxpr:
     def effects(self) -> Effects:
         return self.jaxpr.effects
 
-    def __str__(self) -> str:
-        return str(self.jaxpr)
-
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return repr(self.jaxpr)
 
 
 def is_literal_value(x: Any) -> bool:
@@ -167,7 +158,9 @@ def is_literal_value(x: Any) -> bool:
 
 def make_literal(x: Any, aval: ShapedArray | None = None) -> Literal:
     aval = aval or aval_of(x)
-    return Literal(np.asarray(x).astype(aval.dtype)[()] if not hasattr(x, "dtype") or x.dtype != aval.dtype else x, aval)
+    return Literal(
+        np.asarray(x).astype(aval.dtype)[()] if not hasattr(x, "dtype") or x.dtype != aval.dtype else x, aval
+    )
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
@@ -177,7 +170,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
     last = last_uses(jaxpr)
 
     def read(atom: Atom) -> Any:
-        return atom.val if type(atom) is Literal else env[atom]
+        return atom.val if isinstance(atom, Literal) else env[atom]
 
     for i, eqn in enumerate(jaxpr.eqns):
         outs = eqn.primitive.bind(*map(read, eqn.inputs), **eqn.params)

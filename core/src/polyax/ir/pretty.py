@@ -102,3 +102,6 @@ def _param(value: Any, name: _Namer, indent: int) -> str:
     if isinstance(value, np.dtype):
         return value.name
     return str(value)
+
+
+Jaxpr.__repr__ = pretty_jaxpr

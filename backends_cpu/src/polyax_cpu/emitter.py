@@ -1,0 +1,254 @@
+"""Kernels as LLVM functions: the emitter protocol of ``polyax_kernels`` over IR text, and the kernel ABI.
+
+Knows the scalar table's names and their total semantics; must not know plans, arrays or how code is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from polyax_kernels.expr import COMPARISONS
+from polyax_kernels.kernel import Kernel, Schedule
+from polyax_kernels.walk import emit_kernel
+
+from polyax_cpu import math
+from polyax_cpu.jit import host
+from polyax_cpu.llvm import Builder, Module, Value
+
+TYPES = {
+    "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+    "uint8": "i8", "uint16": "i16", "uint32": "i32", "uint64": "i64",
+    "float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double",
+}  # fmt: skip
+"""LLVM's types of values; bfloat16 is handled as its bits. In memory a bool is a byte."""
+ARITHMETIC = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
+RELATIONS = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+ROUNDINGS = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round_even": "roundeven", "abs": "fabs"}
+SHIFTS = {"shift_left": "shl", "shift_right_logical": "lshr", "shift_right_arithmetic": "ashr"}
+BINARY_INTRINSICS = {"max": "maximum", "min": "minimum"}
+REAL = {*ARITHMETIC, *RELATIONS, *ROUNDINGS, *BINARY_INTRINSICS, "div", "rem", "neg", "square", "is_finite", "select"}
+WHOLE = {*ARITHMETIC, *RELATIONS, *SHIFTS, *BINARY_INTRINSICS, "div", "rem", "floordiv", "mod", "neg", "not", "select"}
+WHOLE |= {"clz", "population_count", "square"}
+BOOLEAN = {"and", "or", "xor", "not", "select", "max", "min", *RELATIONS}
+
+
+class LlvmEmitter:
+    """Writes one kernel through a ``Builder``. ``buffers`` are the pointers of the operands that aren't local."""
+
+    def __init__(self, builder: Builder, kernel: Kernel, buffers: Sequence[Value], scalars: Value) -> None:
+        self.b = builder
+        arguments = iter(buffers)
+        self.memory = {n: next(arguments) for n, o in enumerate(kernel.operands) if o.role != "local"}
+        self.scalars = scalars
+        self.group = ""  # marks the memory accesses of the innermost loop as independent between iterations
+        self.free: set[str] = set()  # carries that may be combined in any order
+
+    def supports(self, name: str, dtype: np.dtype) -> bool:
+        if dtype.kind == "b":
+            return name in BOOLEAN
+        if dtype.kind != "f":
+            return name in WHOLE or (name == "abs" and dtype.kind == "i")
+        return name in REAL or math.supports(name, TYPES[dtype.name])
+
+    # --- values ---
+
+    def const(self, value: Any, dtype: np.dtype) -> Value:
+        if dtype.name == "bfloat16":
+            return self.b.const(int(np.asarray(value, dtype).view(np.uint16)), "i16")
+        if dtype.name == "float16":
+            return self.b.const(float(np.float16(value)), "half")
+        return self.b.const(value, TYPES[dtype.name])
+
+    def param(self, position: int, dtype: np.dtype) -> Value:
+        whole = self.b.load(self.b.at(self.scalars, position, "i64"), "i64")
+        return whole if dtype.itemsize == 8 else self.b.convert("trunc", whole, TYPES[dtype.name])
+
+    def op(self, name: str, dtype: np.dtype, *args: Value) -> Value:
+        if name == "select":
+            return self.b.select(*args)
+        if name in COMPARISONS and name != "is_finite":
+            return self._compare(RELATIONS[name], dtype, *args)
+        if dtype.kind == "f":
+            return self._real(name, *args)
+        return self._boolean(name, *args) if dtype.kind == "b" else self._whole(name, dtype.kind == "i", *args)
+
+    def _compare(self, relation: str, dtype: np.dtype, x: Value, y: Value) -> Value:
+        if dtype.kind == "f":
+            return self.b.emit("i1", f"fcmp {relation} {x}, {y.name}")
+        sign = "" if relation in ("oeq", "une") else "s" if dtype.kind == "i" else "u"
+        return self.b.emit("i1", f"icmp {sign}{relation[1:]} {x}, {y.name}")
+
+    def _real(self, name: str, *args: Value) -> Value:
+        x = args[0]
+        if name in ("add", "sub", "mul", "div", "rem"):
+            flags = "reassoc nsz contract" if x.name in self.free else "contract"
+            return self.b.plain(f"f{name} {flags}", *args)
+        if name in ROUNDINGS:
+            return self.b.intrinsic(ROUNDINGS[name], x)
+        if name in BINARY_INTRINSICS:
+            return self.b.intrinsic(BINARY_INTRINSICS[name], *args)
+        if name == "is_finite":
+            return self.b.intrinsic("fabs", x) < float("inf")
+        if name in ("neg", "square"):
+            return -x if name == "neg" else self._real("mul", x, x)
+        return math.call(name, *args)
+
+    def _boolean(self, name: str, *args: Value) -> Value:
+        if name == "not":
+            return ~args[0]
+        return self.b.plain({"max": "or", "min": "and"}.get(name, name), *args)
+
+    def _whole(self, name: str, signed: bool, *args: Value) -> Value:
+        x = args[0]
+        if name in ARITHMETIC:
+            return self.b.plain(ARITHMETIC[name], *args)
+        if name in SHIFTS:
+            return self._shift(name, *args)
+        if name in BINARY_INTRINSICS:
+            return self.b.intrinsic(("s" if signed else "u") + name, *args)
+        if name in ("neg", "not", "square"):
+            return {"neg": lambda: -x, "not": lambda: ~x, "square": lambda: x * x}[name]()
+        if name in ("clz", "abs"):
+            return self.b.intrinsic("ctlz" if name == "clz" else "abs", x, self.b.const(False, "i1"))
+        if name == "population_count":
+            return self.b.intrinsic("ctpop", x)
+        return self._divide(name, signed, *args)
+
+    def _shift(self, name: str, x: Value, n: Value) -> Value:
+        """Past the width: 0, or the sign."""
+        width = int(x.type[1:])
+        inside = self.b.emit("i1", f"icmp ult {n}, {width}")
+        if name == "shift_right_arithmetic":
+            return self.b.plain("ashr", x, self.b.select(inside, n, width - 1))
+        return self.b.select(inside, self.b.plain(SHIFTS[name], x, self.b.select(inside, n, 0)), 0)
+
+    def _divide(self, name: str, signed: bool, x: Value, y: Value) -> Value:
+        """Never traps: by 0 and by -1 a division by 1 takes its place, and the result is put right."""
+        zero = y.compare("==", 0)
+        minus = y.compare("==", -1) if signed else self.b.const(False, "i1")
+        safe = self.b.select(zero | minus, 1, y)
+        quotient = self.b.plain("sdiv" if signed else "udiv", x, safe)
+        rest = x - quotient * safe
+        quotient = self.b.select(minus, -x, quotient)
+        if name in ("floordiv", "mod") and signed:
+            crossed = rest.compare("!=", 0) & ((rest ^ y) < 0)
+            quotient = self.b.select(crossed, quotient - 1, quotient)
+            rest = self.b.select(crossed, rest + y, rest)
+        if name in ("div", "floordiv"):
+            return self.b.select(zero, -1, quotient)
+        return self.b.select(zero, x, rest)
+
+    def cast(self, x: Value, source: np.dtype, target: np.dtype) -> Value:
+        if source == target:
+            return x
+        if "bfloat16" in (source.name, target.name):
+            return self._cast_bfloat16(x, source, target)
+        if target.kind == "b":
+            return x.compare("!=", 0)
+        to = TYPES[target.name]
+        if source.kind == "f" and target.kind != "f":
+            sign = "s" if target.kind == "i" else "u"
+            short = {"half": "f16", "float": "f32", "double": "f64"}[x.type]
+            return self.b.call(to, f"llvm.fpto{sign}i.sat.{to}.{short}", x)
+        if to == x.type:
+            return x
+        return self.b.convert(self._conversion(source, target), x, to)
+
+    @staticmethod
+    def _conversion(source: np.dtype, target: np.dtype) -> str:
+        wider = target.itemsize > source.itemsize
+        if source.kind == "f":
+            return "fpext" if wider else "fptrunc"
+        signed = source.kind == "i"
+        if target.kind == "f":
+            return "sitofp" if signed else "uitofp"
+        return ("sext" if signed else "zext") if wider or source.kind == "b" else "trunc"
+
+    def _cast_bfloat16(self, x: Value, source: np.dtype, target: np.dtype) -> Value:
+        """The upper half of a float32; rounding to even is the carry of the lower half, NaN stays quiet."""
+        single = np.dtype("float32")
+        if source.name == "bfloat16":
+            wide = self.b.convert("bitcast", self.b.convert("zext", x, "i32") << 16, "float")
+            return self.cast(wide, single, target)
+        x = self.cast(x, source, single)
+        n = self.b.convert("bitcast", x, "i32")
+        upper = self.b.emit("i32", f"lshr {n}, 16")
+        rounded = self.b.emit("i32", f"lshr {n + 0x7FFF + (upper & 1)}, 16")
+        return self.b.convert("trunc", self.b.select(x.compare("!=", x), upper | 64, rounded), "i16")
+
+    def bitcast(self, x: Value, source: np.dtype, target: np.dtype) -> Value:
+        return x if TYPES[target.name] == x.type else self.b.convert("bitcast", x, TYPES[target.name])
+
+    # --- memory ---
+
+    def load(
+        self, slot: int, offset: Value, dtype: np.dtype, mask: Value | None = None, other: Value | None = None
+    ) -> Value:
+        if mask is None:
+            return self._load(slot, offset, dtype)
+        assert other is not None
+        return self.b.choose(mask, lambda: self._load(slot, offset, dtype), other)
+
+    def _load(self, slot: int, offset: Value, dtype: np.dtype) -> Value:
+        kept = "i8" if dtype.kind == "b" else TYPES[dtype.name]
+        value = self.b.load(self.b.at(self.memory[slot], offset, kept), kept, self.group)
+        return value.compare("!=", 0) if dtype.kind == "b" else value
+
+    def store(self, slot: int, offset: Value, value: Value, dtype: np.dtype, mask: Value | None = None) -> None:
+        if mask is not None:
+            with self.b.when(mask):
+                return self.store(slot, offset, value, dtype)
+        if dtype.kind == "b":
+            value = self.b.convert("zext", value, "i8")
+        self.b.store(value, self.b.at(self.memory[slot], offset, value.type), self.group)
+
+    def local(self, slot: int, dtype: np.dtype, size: int) -> None:
+        self.memory[slot] = self.b.alloca("i8" if dtype.kind == "b" else TYPES[dtype.name], max(size, 1))
+
+    def barrier(self) -> None:
+        """One thread owns a point of the grid."""
+
+    # --- loops ---
+
+    def loop(self, start: Value, stop: Value, body: Callable[[Value], None], *, hint: str = "") -> None:
+        metadata, outer = "", self.group
+        if "vector" in hint:
+            group, metadata = self.b.module.parallel_loop()
+            self.group = f", !llvm.access.group {group}"
+        with self.b.loop(start, stop, metadata) as i:
+            body(i)
+        self.group = outer
+
+    def fold(
+        self,
+        stop: Value,
+        inits: Sequence[Value],
+        dtypes: Sequence[np.dtype],
+        body: Callable[[Value, Sequence[Value]], Sequence[Value]],
+        *,
+        combines: Sequence[str] = (),
+        reassociate: bool = False,
+    ) -> Sequence[Value]:
+        def turn(i: Value, carries: Sequence[Value]) -> Sequence[Value]:
+            if reassociate and combines:
+                self.free.update(c.name for c in carries)
+            return body(i, carries)
+
+        return self.b.carry(self.b.const(0, "i64"), stop, inits, turn)
+
+
+def kernel_attributes() -> str:
+    return f'nounwind "prefer-vector-width"="{host().vector_bits}"'
+
+
+def add_kernel(module: Module, kernel: Kernel, schedule: Schedule, name: str) -> None:
+    """Defines ``void name(void **buffers, const int64_t *scalars, int64_t begin, int64_t end)``."""
+    params = [("ptr noalias readonly", "buffers"), ("ptr noalias readonly", "scalars"), ("i64", "begin"), ("i64", "end")]
+    b = module.function("void", name, params, kernel_attributes())
+    buffers, scalars, begin, end = b.args
+    count = sum(o.role != "local" for o in kernel.operands)
+    pointers = [b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(count)]
+    emit_kernel(kernel, schedule, LlvmEmitter(b, kernel, pointers, scalars), begin, end)
+    b.ret()

@@ -1,0 +1,93 @@
+"""Building blocks of elementary functions, over values of float32 or float64. Knows no function's coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from polyax_cpu.llvm import Value
+
+INF = float("inf")
+NAN = float("nan")
+MAGIC = {"float": 1.5 * 2**23, "double": 1.5 * 2**52}  # adding it rounds to an integer, held in the low bits
+Function = Callable[..., Value]
+
+
+def fma(x: Value, y: Value | float, z: Value | float) -> Value:
+    return x.b.intrinsic("fma", x, x.like(y), x.like(z))
+
+
+def poly(x: Value, *coefficients: float) -> Value:
+    """Horner's rule; the constant comes first."""
+    total = x.like(coefficients[-1])
+    for c in coefficients[-2::-1]:
+        total = fma(x, total, c)
+    return total
+
+
+def bits(x: Value) -> Value:
+    return x.b.convert("bitcast", x, "i32" if x.type == "float" else "i64")
+
+
+def from_bits(n: Value) -> Value:
+    return n.b.convert("bitcast", n, "float" if n.type == "i32" else "double")
+
+
+def absolute(x: Value) -> Value:
+    return x.b.intrinsic("fabs", x)
+
+
+def with_sign(x: Value, sign: Value) -> Value:
+    return x.b.intrinsic("copysign", x, sign)
+
+
+def select(condition: Value, x: Value | float, y: Value | float) -> Value:
+    return condition.b.select(condition, x, y)
+
+
+def nearest(x: Value, scale: float) -> tuple[Value, Value]:
+    """``x * scale`` rounded to an integer, as a float and in the low bits of an integer; |result| < 2^21."""
+    magic = MAGIC[x.type]
+    shifted = fma(x, scale, magic)
+    return shifted - magic, bits(shifted)
+
+
+def power_of_two(n: Value) -> Value:
+    """2^n as a float, for an exponent in the normal range; only the low bits of ``n`` count."""
+    shift, bias = (23, 127) if n.type == "i32" else (52, 1023)
+    return from_bits((n + bias) << shift)
+
+
+def scale(x: Value, n: Value) -> Value:
+    """``x * 2^n`` in two steps, so that overflow and denormals come out right. ``n`` as ``nearest`` gives it."""
+    low = n & 0xFFF
+    signed = (low ^ 0x800) - 0x800
+    half = signed >> 1
+    return x * power_of_two(half) * power_of_two(signed - half)
+
+
+def split(x: Value) -> tuple[Value, Value]:
+    """``k`` (a float) and ``m`` in [sqrt(1/2), sqrt(2)) with ``x = m 2^k``, for finite positive ``x``."""
+    single = x.type == "float"
+    shift, bias, small, up = (23, 127, 2.0**-126, 23) if single else (52, 1023, 2.0**-1022, 52)
+    tiny = x < small
+    n = bits(select(tiny, x * 2.0**up, x))
+    root = 0x3F3504F3 if single else 0x3FE6A09E667F3BCD
+    k = (n - root) >> shift
+    m = from_bits(n - (k << shift))
+    k = x.b.convert("sitofp", k, x.type)
+    return k - select(tiny, float(up), x.like(0.0)), m
+
+
+def to64(f: Function) -> Function:
+    """A float32 function that computes in float64."""
+
+    def wrapped(*xs: Value) -> Value:
+        b = xs[0].b
+        return b.convert("fptrunc", f(*(b.convert("fpext", x, "double") for x in xs)), "float")
+
+    return wrapped
+
+
+def clamp(x: Value, low: float, high: float) -> Value:
+    """NaN stays NaN."""
+    return select(x > high, high, select(x < low, low, x))

@@ -1,0 +1,318 @@
+"""LLVM IR as text: typed values with arithmetic operators, a builder of one function, a module of several.
+
+Text is what LLVM parses anyway, and writing it is several times faster than building an object tree first.
+Knows types and instructions; must not know kernels.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+FLOATS = ("half", "bfloat", "float", "double")
+BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
+_COMPARE = {"==": ("oeq", "eq"), "!=": ("une", "ne"), "<": ("olt", "slt"), "<=": ("ole", "sle")}
+_COMPARE |= {">": ("ogt", "sgt"), ">=": ("oge", "sge")}
+
+
+def literal(value: Any, type: str) -> str:
+    """A constant's text. Floats are written as the bits of the double with the value rounded to ``type``."""
+    if type not in FLOATS:
+        return str(int(value)) if type != "i1" else ("true" if value else "false")
+    number = float(value)
+    if type == "float" and abs(number) != float("inf"):
+        number = struct.unpack("f", struct.pack("f", number))[0]
+    return "0x%016X" % struct.unpack("Q", struct.pack("d", number))[0]
+
+
+class Value:
+    """An SSA value. Operators emit instructions; Python numbers take the other operand's type; ints are signed."""
+
+    __slots__ = ("b", "name", "type")
+
+    def __init__(self, b: Builder, type: str, name: str) -> None:
+        self.b = b
+        self.type = type
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name}"
+
+    @property
+    def is_float(self) -> bool:
+        return self.type in FLOATS
+
+    def like(self, x: Value | float) -> Value:
+        return x if isinstance(x, Value) else Value(self.b, self.type, literal(x, self.type))
+
+    def _arith(self, operation: str, other: Value | float, swap: bool = False) -> Value:
+        x, y = (self.like(other), self) if swap else (self, self.like(other))
+        return self.b.binary(operation, x, y)
+
+    def __add__(self, other: Value | float) -> Value:
+        return self._arith("add", other)
+
+    def __sub__(self, other: Value | float) -> Value:
+        return self._arith("sub", other)
+
+    def __rsub__(self, other: float) -> Value:
+        return self._arith("sub", other, swap=True)
+
+    def __mul__(self, other: Value | float) -> Value:
+        return self._arith("mul", other)
+
+    def __truediv__(self, other: Value | float) -> Value:
+        return self._arith("div", other)
+
+    def __rtruediv__(self, other: float) -> Value:
+        return self._arith("div", other, swap=True)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Value:
+        return self.b.emit(self.type, f"fneg {self}") if self.is_float else 0 - self
+
+    def __and__(self, other: Value | int) -> Value:
+        return self.b.plain("and", self, self.like(other))
+
+    def __or__(self, other: Value | int) -> Value:
+        return self.b.plain("or", self, self.like(other))
+
+    def __xor__(self, other: Value | int) -> Value:
+        return self.b.plain("xor", self, self.like(other))
+
+    def __invert__(self) -> Value:
+        return self ^ (1 if self.type == "i1" else -1)
+
+    def __lshift__(self, other: Value | int) -> Value:
+        return self.b.plain("shl", self, self.like(other))
+
+    def __rshift__(self, other: Value | int) -> Value:
+        """Arithmetic: the sign is shifted in."""
+        return self.b.plain("ashr", self, self.like(other))
+
+    def compare(self, relation: str, other: Value | float) -> Value:
+        """An ``i1``; false for NaN, but for ``!=``."""
+        float_name, int_name = _COMPARE[relation]
+        kind = f"fcmp {float_name}" if self.is_float else f"icmp {int_name}"
+        return self.b.emit("i1", f"{kind} {self}, {self.like(other).name}")
+
+    def __lt__(self, other: Value | float) -> Value:
+        return self.compare("<", other)
+
+    def __le__(self, other: Value | float) -> Value:
+        return self.compare("<=", other)
+
+    def __gt__(self, other: Value | float) -> Value:
+        return self.compare(">", other)
+
+    def __ge__(self, other: Value | float) -> Value:
+        return self.compare(">=", other)
+
+
+class Builder:
+    """Writes one function, block after block."""
+
+    def __init__(self, module: Module, result: str, name: str, params: Sequence[tuple[str, str]], tail: str = "") -> None:
+        """``params``: (type with attributes, name) pairs; ``tail``: linkage-independent attributes."""
+        self.module = module
+        self.name = name
+        self.flags = ""
+        """Fast-math flags of the float arithmetic that follows."""
+        self.block = "entry"
+        self._count = 0
+        self._lines: list[str] = []
+        self._entry: list[str] = []
+        linkage = "" if name in module.exports else "internal "
+        shown = ", ".join(f"{type} %{param}" for type, param in params)
+        self._head = f"define {linkage}{result} @{name}({shown}) {tail} {{\nentry:"
+        self.args = [Value(self, type if type[0] == "<" else type.split()[0], f"%{param}") for type, param in params]
+
+    def text(self) -> str:
+        return "\n".join((self._head, *self._entry, *self._lines, "}"))
+
+    def fresh(self, prefix: str = "v") -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def line(self, text: str) -> None:
+        self._lines.append(text)
+
+    def emit(self, type: str, text: str) -> Value:
+        name = "%" + self.fresh()
+        self._lines.append(f"{name} = {text}")
+        return Value(self, type, name)
+
+    def const(self, value: Any, type: str) -> Value:
+        return Value(self, type, literal(value, type))
+
+    def plain(self, operation: str, x: Value, y: Value) -> Value:
+        return self.emit(x.type, f"{operation} {x}, {y.name}")
+
+    def binary(self, operation: str, x: Value, y: Value) -> Value:
+        if x.is_float:
+            operation = f"f{operation} {self.flags}"
+        return self.plain("sdiv" if operation == "div" else operation, x, y)
+
+    def select(self, condition: Value, x: Value | float, y: Value | float) -> Value:
+        x = y.like(x) if isinstance(y, Value) else x
+        assert isinstance(x, Value)
+        return self.emit(x.type, f"select {condition}, {x}, {x.like(y)}")
+
+    def convert(self, operation: str, x: Value, type: str) -> Value:
+        """``sitofp``, ``fptrunc``, ``bitcast``, ``zext``, ..."""
+        return self.emit(type, f"{operation} {x} to {type}")
+
+    def call(self, result: str, name: str, *args: Value, declare: str | None = None) -> Value:
+        """Calls a function, declaring it if the module does not define it."""
+        self.module.declare(name, declare or f"{result} @{name}({', '.join(a.type for a in args)})")
+        text = f"call {result} @{name}({', '.join(map(str, args))})"
+        if result == "void":
+            self.line(text)
+            return Value(self, "void", "void")
+        return self.emit(result, text)
+
+    def intrinsic(self, name: str, *args: Value) -> Value:
+        """An LLVM intrinsic overloaded on its first operand, such as ``fma``."""
+        suffix = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}.get(args[0].type, args[0].type)
+        return self.call(args[0].type, f"llvm.{name}.{suffix}", *args)
+
+    # memory -----------------------------------------------------------------------------------------------------------
+
+    def at(self, pointer: Value, offset: Value | int, type: str) -> Value:
+        """The address of element ``offset``."""
+        offset = offset if isinstance(offset, Value) else self.const(offset, "i64")
+        return self.emit("ptr", f"getelementptr inbounds {type}, {pointer}, {offset}")
+
+    def load(self, pointer: Value, type: str, note: str = "") -> Value:
+        return self.emit(type, f"load {type}, {pointer}{note}")
+
+    def store(self, value: Value, pointer: Value, note: str = "") -> None:
+        self.line(f"store {value}, {pointer}{note}")
+
+    def alloca(self, type: str, count: int = 1) -> Value:
+        """Stack memory, taken once on entry."""
+        name = "%" + self.fresh("local")
+        self._entry.append(f"{name} = alloca {type}, i64 {count}, align 64")
+        return Value(self, "ptr", name)
+
+    # control flow -----------------------------------------------------------------------------------------------------
+
+    def start(self, block: str) -> None:
+        self._lines.append(f"{block}:")
+        self.block = block
+
+    def jump(self, block: str) -> None:
+        self._lines.append(f"br label %{block}")
+
+    def branch(self, condition: Value, then: str, other: str) -> None:
+        self._lines.append(f"br {condition}, label %{then}, label %{other}")
+
+    def ret(self, value: Value | None = None) -> None:
+        self._lines.append(f"ret {value}" if value else "ret void")
+
+    @contextlib.contextmanager
+    def when(self, condition: Value) -> Iterator[None]:
+        """Code that runs where ``condition`` holds."""
+        then, end = self.fresh("then"), self.fresh("end")
+        self.branch(condition, then, end)
+        self.start(then)
+        yield
+        self.jump(end)
+        self.start(end)
+
+    def choose(self, condition: Value, then: Callable[[], Value], other: Value) -> Value:
+        """``then()`` where ``condition`` holds, else ``other``; evaluates no more than needed."""
+        taken, end, before = self.fresh("then"), self.fresh("end"), self.block
+        self.branch(condition, taken, end)
+        self.start(taken)
+        value, last = then(), self.block
+        self.jump(end)
+        self.start(end)
+        return self.emit(value.type, f"phi {value.type} [{value.name}, %{last}], [{other.name}, %{before}]")
+
+    def carry(
+        self,
+        start: Value,
+        stop: Value,
+        inits: Sequence[Value],
+        body: Callable[[Value, list[Value]], Sequence[Value]],
+        metadata: str = "",
+    ) -> list[Value]:
+        """``for i in start..stop: carries = body(i, carries)``; the carries after the last turn."""
+        before, head, turn, end = self.block, self.fresh("head"), self.fresh("turn"), self.fresh("end")
+        self.jump(head)
+        self.start(head)
+        phi_at = len(self._lines)
+        i = Value(self, "i64", "%" + self.fresh("i"))
+        carries = [Value(self, x.type, "%" + self.fresh("c")) for x in inits]
+        self.branch(self.emit("i1", f"icmp slt {i}, {stop.name}"), turn, end)
+        self.start(turn)
+        news = body(i, carries)
+        following = self.emit("i64", f"add nuw nsw {i}, 1")
+        self._lines.append(f"br label %{head}{metadata}")
+        phis = [f"{i.name} = phi i64 [{start.name}, %{before}], [{following.name}, %{self.block}]"]
+        for c, first, new in zip(carries, inits, news, strict=True):
+            phis.append(f"{c.name} = phi {c.type} [{first.name}, %{before}], [{new.name}, %{self.block}]")
+        self._lines[phi_at:phi_at] = phis
+        self.start(end)
+        return carries
+
+    @contextlib.contextmanager
+    def loop(self, start: Value, stop: Value, metadata: str = "") -> Iterator[Value]:
+        """``for i in start..stop``; the block inside is the loop's body."""
+        before, head, turn, end = self.block, self.fresh("head"), self.fresh("turn"), self.fresh("end")
+        self.jump(head)
+        self.start(head)
+        phi_at = len(self._lines)
+        i = Value(self, "i64", "%" + self.fresh("i"))
+        self.branch(self.emit("i1", f"icmp slt {i}, {stop.name}"), turn, end)
+        self.start(turn)
+        yield i
+        following = self.emit("i64", f"add nuw nsw {i}, 1")
+        self._lines.append(f"br label %{head}{metadata}")
+        self._lines.insert(phi_at, f"{i.name} = phi i64 [{start.name}, %{before}], [{following.name}, %{self.block}]")
+        self.start(end)
+
+
+class Module:
+    """Functions and declarations; ``exports`` are the names that keep external linkage."""
+
+    def __init__(self, exports: Sequence[str] = ()) -> None:
+        self.exports = set(exports)
+        self.functions: dict[str, Builder] = {}
+        self._declared: dict[str, str] = {}
+        self._lines: dict[str, None] = {}
+        self._metadata = 0
+        self._used: list[str] = []
+
+    def function(self, result: str, name: str, params: Sequence[tuple[str, str]], tail: str = "") -> Builder:
+        self.functions[name] = builder = Builder(self, result, name, params, tail)
+        return builder
+
+    def declare(self, name: str, text: str) -> None:
+        self._declared.setdefault(name, text)
+
+    def top(self, line: str) -> None:
+        """A line at the top level, once: a constant, an attribute group."""
+        self._lines.setdefault(line)
+
+    def keep(self, *names: str) -> None:
+        """Keeps functions that nothing calls yet: the loop vectoriser will."""
+        self._used += [f"ptr @{name}" for name in names]
+
+    def parallel_loop(self) -> tuple[str, str]:
+        """A new access group, and the text for the back edge of the loop whose iterations it says are independent."""
+        n, self._metadata = self._metadata, self._metadata + 3
+        self.top(f"!{n} = distinct !{{}}")
+        self.top(f'!{n + 1} = !{{!"llvm.loop.parallel_accesses", !{n}}}')
+        self.top(f"!{n + 2} = distinct !{{!{n + 2}, !{n + 1}}}")
+        return f"!{n}", f", !llvm.loop !{n + 2}"
+
+    def text(self) -> str:
+        declared = (f"declare {text}" for name, text in self._declared.items() if name not in self.functions)
+        used = f"@llvm.compiler.used = appending global [{len(self._used)} x ptr] [{', '.join(self._used)}], " \
+               'section "llvm.metadata"' if self._used else ""
+        return "\n".join((*self._lines, used, *declared, *(f.text() for f in self.functions.values()))) + "\n"

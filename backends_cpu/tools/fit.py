@@ -1,0 +1,103 @@
+"""Derives the polynomial coefficients of ``polyax_cpu.math``: weighted minimax fits by Remez exchange in mpmath.
+
+Run ``python backends_cpu/tools/fit.py`` to print them; nothing at run time depends on this file.
+Each fit approximates ``f(t)`` by a polynomial, with the error weighted by ``w(t)`` so that the *relative* error of the
+function that the polynomial is part of is what becomes small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mpmath as mp
+
+mp.mp.prec = 160
+GRID = 1500
+Real = Callable[[mp.mpf], mp.mpf]
+
+
+def minimax(f: Real, w: Real, lo: float, hi: float, degree: int) -> tuple[list[mp.mpf], mp.mpf]:
+    """Coefficients (constant first) with the least ``max |w (p - f)|`` on ``[lo, hi]``, and that maximum."""
+    lo, hi, n = mp.mpf(lo), mp.mpf(hi), degree + 2
+    middle, half = (lo + hi) / 2, (hi - lo) / 2
+    points = [middle - half * mp.cos(mp.pi * (2 * i + 1) / (2 * n)) for i in range(n)]
+    grid = [middle - half * mp.cos(mp.pi * (i + mp.mpf(1) / 2) / GRID) for i in range(GRID)]
+    wanted = [(w(t), f(t)) for t in grid]
+    for _ in range(12):
+        rows = [[t**k for k in range(degree + 1)] + [(-1) ** i / w(t)] for i, t in enumerate(points)]
+        solution = mp.lu_solve(mp.matrix(rows), mp.matrix([f(t) for t in points]))
+        coefficients, level = list(solution)[:-1], abs(solution[n - 1])
+        errors = [wt * (mp.polyval(coefficients[::-1], t) - ft) for t, (wt, ft) in zip(grid, wanted, strict=True)]
+        points = _extrema(grid, errors, n)
+        if max(map(abs, errors)) < level * mp.mpf("1.01"):
+            break
+    return coefficients, max(map(abs, errors))
+
+
+def _extrema(grid: list[mp.mpf], errors: list[mp.mpf], n: int) -> list[mp.mpf]:
+    """The ``n`` largest errors of alternating sign."""
+    runs: list[int] = []
+    for i, e in enumerate(errors):
+        if runs and (errors[runs[-1]] > 0) == (e > 0):
+            runs[-1] = max(runs[-1], i, key=lambda j: abs(errors[j]))
+        else:
+            runs.append(i)
+    while len(runs) > n:
+        runs.pop(0 if abs(errors[runs[0]]) < abs(errors[runs[-1]]) else -1)
+    return [grid[i] for i in runs]
+
+
+def report(name: str, f: Real, w: Real, lo: float, hi: float, degree: int) -> None:
+    coefficients, error = minimax(f, w, lo, hi, degree)
+    print(f"{name}: error {mp.nstr(error, 3)} = 2^{mp.nstr(mp.log(error, 2), 3)}")
+    print("    (" + ", ".join(mp.nstr(c, 20) for c in coefficients) + ")")
+
+
+def series(f: Real, at_zero: mp.mpf) -> Real:
+    """``f`` with its limit at zero."""
+    return lambda t: at_zero if abs(t) < mp.mpf(10) ** -25 else f(t)
+
+
+def main() -> None:
+    ln2, quarter = mp.log(2), mp.pi / 4
+    one = mp.mpf(1)
+    # exp(r) = 1 + r + r^2 q(r)
+    tail = series(lambda r: (mp.exp(r) - 1 - r) / r**2, one / 2)
+    for name, degree in (("exp32", 4), ("exp64", 9)):
+        report(name, tail, lambda r: r**2 / mp.exp(r) + mp.mpf("1e-30"), -ln2 / 2 * 1.01, ln2 / 2 * 1.01, degree)
+    # expm1(r) = r + r^2 q(r), relative to r
+    report("expm1_32", tail, lambda r: abs(r) + mp.mpf("1e-30"), -ln2 / 2 * 1.01, ln2 / 2 * 1.01, 5)
+    # 2^r = 1 + r q(r)
+    report("exp2_32", series(lambda r: (2**r - 1) / r, ln2), lambda r: abs(r) / 2**r + mp.mpf("1e-30"), -0.505, 0.505, 5)
+    # log(1+f) = f - f^2/2 + f^3 q(f)
+    tail = series(lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, one / 3)
+    report("log32", tail, lambda f: f**2 + mp.mpf("1e-30"), mp.sqrt(0.5) - 1, mp.sqrt(2) - 1, 7)
+    # log(m) = 2 s (1 + s^2 q(s^2)) with s = (m-1)/(m+1)
+    tail = series(lambda t: (mp.atanh(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, one / 3)
+    report("log64", tail, lambda t: t + mp.mpf("1e-30"), 0, ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2, 6)
+    # sin(r) = r + r^3 q(r^2), cos(r) = 1 - r^2/2 + r^4 q(r^2)
+    sine = series(lambda t: (mp.sin(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, -one / 6)
+    cosine = series(lambda t: (mp.cos(mp.sqrt(t)) - 1 + t / 2) / t**2, one / 24)
+    top = (quarter * 1.02) ** 2
+    for name, degree in (("32", 2), ("64", 4)):
+        report("sin" + name, sine, lambda t: t + mp.mpf("1e-30"), 0, top, degree)
+        report("cos" + name, cosine, lambda t: t**2 + mp.mpf("1e-30"), 0, top, degree)
+    # tanh(x) = x + x^3 q(x^2) on [0, 0.65]
+    tail = series(lambda t: (mp.tanh(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, -one / 3)
+    report("tanh32", tail, lambda t: t + mp.mpf("1e-30"), 0, 0.4226, 5)
+    # atan(x) = x + x^3 q(x^2) on [0, tan(pi/8)]
+    tail = series(lambda t: (mp.atan(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, -one / 3)
+    report("atan64", tail, lambda t: t + mp.mpf("1e-30"), 0, (mp.tan(mp.pi / 8) * 1.001) ** 2, 7)
+    # asin(x) = x + x^3 q(x^2) on [0, 1/2]
+    tail = series(lambda t: (mp.asin(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, one / 6)
+    report("asin64", tail, lambda t: t + mp.mpf("1e-30"), 0, 0.25, 8)
+    # erf(x) = x p(x^2) on [0, 1]
+    tail = series(lambda t: mp.erf(mp.sqrt(t)) / mp.sqrt(t), 2 / mp.sqrt(mp.pi))
+    report("erf64", tail, lambda t: 1 / tail(t), 0, 1, 9)
+    # erfc(x) = exp(-x^2) / x p(v), v = (x-a)/(x+a) on [1, 11]
+    scaled = lambda x: mp.erfc(x) * mp.exp(x * x) * x  # noqa: E731
+    report("erfc64", lambda v: scaled(3 * (1 + v) / (1 - v)), lambda v: one, -0.5, (11 - 3) / mp.mpf(14), 15)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Compiles a loop over one elementary function, for tests of the functions alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from polyax_cpu import jit, math
+from polyax_cpu.llvm import Module
+
+DTYPES = {"float": np.float32, "double": np.float64}
+
+
+def source(name: str, arity: int, type: str = "float") -> str:
+    module = Module(["k"])
+    params = [("ptr noalias", f"b{i}") for i in range(arity + 1)] + [("i64", "n")]
+    b = module.function("void", "k", params, f'"prefer-vector-width"="{jit.host().vector_bits}"')
+    *pointers, out, n = b.args
+    with b.loop(b.const(0, "i64"), n) as i:
+        values = [b.load(b.at(p, i, type), type) for p in pointers]
+        b.store(math.call(name, *values), b.at(out, i, type))
+    b.ret()
+    return module.text()
+
+
+def compiled(name: str, arity: int = 1, type: str = "float"):
+    """``f(*arrays) -> array``, the function applied to each element by native code."""
+    import ctypes
+
+    library = jit.Library(jit.compile(source(name, arity, type)), ["k"])
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(library.address("k"))
+
+    def apply(*arrays):
+        arrays = [np.ascontiguousarray(a, DTYPES[type]) for a in arrays]
+        out = np.empty_like(arrays[0])
+        function(*(a.ctypes.data for a in arrays), out.ctypes.data, out.size)
+        assert library is not None
+        return out
+
+    return apply

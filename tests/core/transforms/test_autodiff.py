@@ -15,7 +15,7 @@ def _names(closed) -> list[str]:
 
 def test_perturbations_of_nested_derivatives_stay_apart():
     # d/dx [x * d/dy (x + y)] = 1; a confused implementation gives 2
-    f = lambda x: x * polyax.grad(lambda y: x + y)(1.0)  # noqa: E731
+    f = lambda x: x * polyax.grad(lambda y: x + y)(1.0)
     assert float(polyax.grad(f)(3.0)) == 1.0
     assert float(polyax.jvp(f, (3.0,), (1.0,))[1]) == 1.0
 
@@ -29,7 +29,7 @@ def test_closed_over_values_are_constants_of_the_inner_derivative():
 
 
 def test_every_order_of_composition():
-    f = lambda x: jnp.sin(x) * x  # noqa: E731
+    f = lambda x: jnp.sin(x) * x
     want = 2 * np.cos(0.7) - 0.7 * np.sin(0.7)
     orders = [
         polyax.grad(polyax.grad(f)),
@@ -112,7 +112,7 @@ def test_linear_transpose():
 
 
 def test_jacobians_of_pytrees():
-    f = lambda p: {"y": p["a"] ** 2, "z": jnp.sum(p["a"]) * p["b"]}  # noqa: E731
+    f = lambda p: {"y": p["a"] ** 2, "z": jnp.sum(p["a"]) * p["b"]}
     p = {"a": jnp.array([1.0, 2.0]), "b": 3.0}
     for jacobian in (polyax.jacfwd(f)(p), polyax.jacrev(f)(p)):
         np.testing.assert_allclose(jacobian["y"]["a"], np.diag([2.0, 4.0]))

@@ -25,7 +25,7 @@ def test_none_passes_whole_and_broadcasts_results():
 
 
 def test_pytrees_of_axes():
-    f = lambda p: p["a"] * p["b"]  # noqa: E731
+    f = lambda p: p["a"] * p["b"]
     out = polyax.vmap(f, in_axes=({"a": 0, "b": None},))({"a": A, "b": 3.0})
     np.testing.assert_allclose(out, A * 3)
 
@@ -53,14 +53,17 @@ def test_a_jitted_function_is_mapped_as_a_program():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: polyax.vmap(jnp.add)(A, A[:2]), r"inconsistent sizes .*\n.*float32\[3,4\] has size 3 .*\n.*float32\[2,4\] has size 2"),
+        (
+            lambda: polyax.vmap(jnp.add)(A, A[:2]),
+            r"inconsistent sizes .*\n.*float32\[3,4\] has size 3 .*\n.*float32\[2,4\] has size 2",
+        ),
         (lambda: polyax.vmap(jnp.add, (0,))(A, A), r"len\(in_axes\)=1, len\(args\)=2"),
         (lambda: polyax.vmap(jnp.sin, 2)(A), r"rank should be at least 3, but is only 2 \(its shape is \(3, 4\)\)"),
         (lambda: polyax.vmap(jnp.sin, None)(A), "at least one non-None value in in_axes"),
         (lambda: polyax.vmap(jnp.sin, out_axes=None)(A), "mapped output but out_axes is None"),
         (lambda: polyax.vmap(lambda p: p, ({"a": 0},))({"b": A}), "in_axes specification must be a tree prefix"),
     ],
-)  # fmt: skip
+)
 def test_errors_show_what_does_not_fit(call, message):
     with pytest.raises(ValueError, match=message):
         call()

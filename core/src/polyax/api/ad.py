@@ -117,14 +117,16 @@ def _check_inputs(tree: Any, name: str, holomorphic: bool, allow_int: bool) -> N
             continue
         if dtypes.is_extended(aval.dtype) or (not dtypes.is_inexact(aval.dtype) and not allow_int):
             raise TypeError(
-                f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got "
+                f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
+                "np.inexact), but got "
                 f"{dtypes.full_name(aval.dtype)} for an input of type {aval}{where}. If you want to use Boolean- or "
                 "integer-valued inputs, use vjp or set allow_int to True."
             )
         if dtypes.is_complex(aval.dtype):
             raise TypeError(
                 f"{name} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got "
-                f"{aval.dtype.name}{where}. For holomorphic differentiation, pass holomorphic=True. For differentiation of "
+                f"{aval.dtype.name}{where}. For holomorphic differentiation, pass holomorphic=True. "
+                "For differentiation of "
                 "non-holomorphic functions involving complex inputs, use vjp directly."
             )
 
@@ -142,7 +144,8 @@ def _check_scalar(out: Any, holomorphic: bool) -> None:
     if holomorphic != dtypes.is_complex(aval.dtype) or not dtypes.is_inexact(aval.dtype):
         need = "complex" if holomorphic else "real"
         raise TypeError(
-            f"grad {'with holomorphic=True ' if holomorphic else ''}requires {need}-valued outputs (output dtype that is "
+            f"grad {'with holomorphic=True ' if holomorphic else ''}requires {need}-valued outputs "
+            "(output dtype that is "
             f"a sub-dtype of np.{'complexfloating' if holomorphic else 'floating'}), but got {aval.dtype.name} for an "
             f"output of type {aval}. For differentiation of functions with integer outputs, use vjp directly."
         )
@@ -196,7 +199,10 @@ class VJP:
         cts = [ct for ct, nz in zip(self._check(cotangents), lin.nonzero_out, strict=True) if nz]
         inputs = [UndefPrimal(v.aval) for v in lin.jaxpr.jaxpr.invars]
         results = iter(backward_pass(lin.jaxpr.jaxpr, lin.jaxpr.consts, inputs, cts))
-        grads = [next(results) if nz else Zero(a.to_tangent_aval()) for nz, a in zip(lin.nonzero_in, self._in_avals, strict=True)]
+        grads = [
+            next(results) if nz else Zero(a.to_tangent_aval())
+            for nz, a in zip(lin.nonzero_in, self._in_avals, strict=True)
+        ]
         return tree_unflatten(self._in_tree, map(_materialize, grads))
 
     def _check(self, cotangents: Any) -> list[Any]:
@@ -204,7 +210,8 @@ class VJP:
         if tree != self._out_tree:
             where = "; ".join(differences(tree, self._out_tree))
             raise ValueError(
-                f"unexpected tree structure of argument to vjp function: got {tree}, but expected to match {self._out_tree} ({where})"
+                f"unexpected tree structure of argument to vjp function: got {tree}, but expected to "
+                f"match {self._out_tree} ({where})"
             )
         return [_as_cotangent(ct, aval) for ct, aval in zip(leaves, self._linearized.out_avals, strict=True)]
 
@@ -213,12 +220,14 @@ def _as_cotangent(ct: Any, aval: ShapedArray) -> Any:
     got, want = aval_of(ct), aval.to_tangent_aval()
     if got.shape != want.shape:
         raise ValueError(
-            f"Shape of cotangent input to vjp pullback function {got.shape} must be the same as the shape of corresponding "
+            f"Shape of cotangent input to vjp pullback function {got.shape} must be the same as the "
+            "shape of corresponding "
             f"primal input {want.shape}: got {got}, expected {want}."
         )
     if got.dtype != want.dtype and not (got.weak_type and dtypes.is_inexact(want.dtype)):
         raise ValueError(
-            f"Unexpected type of cotangent input to vjp pullback function: got {got}, expected {want}. Cast it with astype."
+            f"Unexpected type of cotangent input to vjp pullback function: got {got}, expected "
+            f"{want}. Cast it with astype."
         )
     return convert_element_type(ct, want.dtype) if got.dtype != want.dtype or got.weak_type else ct
 
@@ -264,13 +273,15 @@ def _as_tangent(primal: Any, tangent: Any) -> Any:
         return Zero(want)
     if got.dtype != want.dtype and not (got.weak_type and dtypes.is_inexact(want.dtype)):
         raise TypeError(
-            "primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of int/bool primal dtype "
+            "primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of "
+            "int/bool primal dtype "
             f"the tangent dtype must be float0. Got primal {aval_of(primal)} and so expected tangent dtype "
             f"{dtypes.full_name(want.dtype)}, but got tangent {got} instead."
         )
     if got.shape != want.shape:
         raise ValueError(
-            f"jvp called with different primal and tangent shapes; Got primal shape {want.shape} and tangent shape as {got.shape}"
+            f"jvp called with different primal and tangent shapes; Got primal shape {want.shape} and "
+            f"tangent shape as {got.shape}"
         )
     return convert_element_type(tangent, want.dtype) if got.dtype != want.dtype or got.weak_type else tangent
 
@@ -300,7 +311,9 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         chosen = [instantiate(t) for t, nz in zip(given, lin.nonzero_in, strict=True) if nz]
         results = iter(eval_jaxpr(lin.jaxpr.jaxpr, lin.jaxpr.consts, chosen))
         zeros = [Zero(a.to_tangent_aval()) for a in lin.out_avals]
-        return flat.unflatten([_materialize(next(results) if nz else z) for nz, z in zip(lin.nonzero_out, zeros, strict=True)])
+        return flat.unflatten(
+            [_materialize(next(results) if nz else z) for nz, z in zip(lin.nonzero_out, zeros, strict=True)]
+        )
 
     out = flat.unflatten(outs)
     return (out, f_jvp, _drop_tangents(flat.aux)) if isinstance(flat, FlatAux) else (out, f_jvp)

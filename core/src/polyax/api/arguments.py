@@ -27,7 +27,8 @@ def check_callable(fun: Any) -> None:
 
 
 def wraps(fun: Callable[..., Any], docs: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Like ``functools.wraps``, for functions of another meaning: the name stays, the documentation says what changed."""
+    ""
+    """Like ``functools.wraps`` for functions of another meaning: the name stays, ``docs`` say what changed."""
 
     def decorate(wrapper: Callable[..., Any]) -> Callable[..., Any]:
         functools.update_wrapper(wrapper, fun, updated=())
@@ -80,7 +81,8 @@ class FlatAux(Flat):
 def check_output(x: Any, fun: Callable[..., Any]) -> None:
     if not is_array_like(x):
         raise TypeError(
-            f"{name_of(fun)} must return arrays or scalars (in pytrees) to be transformed, but returned a value of type {type(x)}: {x!r}"
+            f"{name_of(fun)} must return arrays or scalars (in pytrees) to be transformed, but "
+            f"returned a value of type {type(x)}: {x!r}"
         )
 
 

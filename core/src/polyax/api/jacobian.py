@@ -163,5 +163,3 @@ def hessian(
     12.0
     """
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
-
-

@@ -50,7 +50,11 @@ def jit(
     >>> jit(lambda x: x + 1)(1).item()
     2
     """
-    for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings), ("compiler_options", compiler_options)):
+    for name, value in (
+        ("in_shardings", in_shardings),
+        ("out_shardings", out_shardings),
+        ("compiler_options", compiler_options),
+    ):
         if value is not None:
             raise NotImplementedError(f"jit: {name} is not supported yet, got {value!r}")
     settings = (static_argnums, static_argnames, donate_argnums, donate_argnames, device, backend, inline)
@@ -90,10 +94,16 @@ class _Positions:
         known = {p.name for p in parameters}
         for i in self.nums:
             if not var_positional and not -count <= i < count:
-                raise ValueError(f"jitted function has {what}_argnums={tuple(self.nums)} but only accepts {count} positional arguments: {name_of(fun)}")
+                raise ValueError(
+                    f"jitted function has {what}_argnums={tuple(self.nums)} but only accepts {count} "
+                    f"positional arguments: {name_of(fun)}"
+                )
         for n in self.names:
             if not var_keyword and n not in known:
-                raise ValueError(f"jitted function has invalid argnames {{{n!r}}} in {what}_argnames. Function does not take these args: {name_of(fun)}")
+                raise ValueError(
+                    f"jitted function has invalid argnames {{{n!r}}} in {what}_argnames. Function "
+                    f"does not take these args: {name_of(fun)}"
+                )
 
 
 class _Call:
@@ -122,9 +132,16 @@ class JitFunction:
     """What ``jit`` returns."""
 
     def __init__(
-        self, fun: Callable[..., Any], static_argnums: Any, static_argnames: Any, donate_argnums: Any, donate_argnames: Any,
-        device: Any, backend: str | None, inline: bool,
-    ) -> None:  # fmt: skip
+        self,
+        fun: Callable[..., Any],
+        static_argnums: Any,
+        static_argnames: Any,
+        donate_argnums: Any,
+        donate_argnames: Any,
+        device: Any,
+        backend: str | None,
+        inline: bool,
+    ) -> None:
         check_callable(fun)
         self.__wrapped__ = fun
         self.__name__ = name_of(fun)
@@ -188,7 +205,8 @@ class JitFunction:
                 hash(value)
             except TypeError:
                 raise ValueError(
-                    f"Non-hashable static arguments are not supported. Argument {which!r} of {self.__name__} is of type "
+                    f"Non-hashable static arguments are not supported. Argument {which!r} of "
+                    f"{self.__name__} is of type "
                     f"{type(value)}, which is not hashable: {value!r}. Use a tuple instead of a list or an array."
                 ) from None
         dynamic = tuple(a for i, a in enumerate(args) if i not in self._static.nums)
@@ -234,15 +252,25 @@ class JitFunction:
         if self._inline:
             return eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, leaves)
         return call(
-            traced.closed, leaves, name=self.__name__, donated=traced.donated, inline=False, keep_unused=False, device=self._device
+            traced.closed,
+            leaves,
+            name=self.__name__,
+            donated=traced.donated,
+            inline=False,
+            keep_unused=False,
+            device=self._device,
         )
 
-    def _compile(self, key: Any, traced: _Trace, parts: _Call, args: Any, kwargs: Any) -> Callable[[Sequence[Any]], Any]:
+    def _compile(
+        self, key: Any, traced: _Trace, parts: _Call, args: Any, kwargs: Any
+    ) -> Callable[[Sequence[Any]], Any]:
         """The entry for this kind of call. Calls with arrays alone are found by their types without flattening."""
         device = dispatch.choose_device(self._device, [*traced.closed.consts, *parts.leaves])
         program = dispatch.compile_program(traced.closed, device, self.__name__, traced.donated)
         fixed = self._device is not None
-        entry = dispatch.make_entry(program, traced.closed.consts, traced.out_tree, lambda xs: self._moved(traced, xs), fixed)
+        entry = dispatch.make_entry(
+            program, traced.closed.consts, traced.out_tree, lambda xs: self._moved(traced, xs), fixed
+        )
         self._entries[key] = entry
         if self._plain and not kwargs and parts.leaves and all(type(a) is Array for a in args):
             self._entries[(key[3], *[a.aval for a in args])] = entry

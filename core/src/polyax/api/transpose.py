@@ -29,7 +29,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
     leaves, in_tree = tree_flatten((primals, {}))
     avals = [shaped(x) for x in leaves]
     if not all(dtypes.is_inexact(a.dtype) for a in avals):
-        raise TypeError(f"linear_transpose only supports inputs with inexact dtypes, but got {', '.join(map(str, avals))}.")
+        raise TypeError(
+            f"linear_transpose only supports inputs with inexact dtypes, but got {', '.join(map(str, avals))}."
+        )
     flat = Flat(fun, in_tree)
     closed = trace_to_jaxpr(flat, avals)
 

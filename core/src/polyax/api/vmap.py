@@ -71,9 +71,7 @@ def vmap(
         outs, out_dims = batch_flat(flat, Axis(size, axis_name, spmd_axis_name), leaves, dims)
         assert flat.out_tree is not None
         wanted = flatten_axes("vmap out_axes", flat.out_tree, out_axes)
-        return flat.unflatten(
-            [_place(size, d, w, x, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)]
-        )
+        return flat.unflatten([_place(size, d, w, x, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
 
     return vmap_f
 
@@ -81,7 +79,9 @@ def vmap(
 def _check_axes_are_ints(name: str, axes: Any) -> None:
     for a in tree_leaves(axes):
         if not isinstance(a, int):
-            raise TypeError(f"vmap {name} must be an int, None, or (nested) container with those types as leaves, but got {axes}.")
+            raise TypeError(
+                f"vmap {name} must be an int, None, or (nested) container with those types as leaves, but got {axes}."
+            )
 
 
 def _place(size: int, dim: int | None, wanted: int | None, x: Any, fun: Callable[..., Any]) -> Any:
@@ -92,7 +92,9 @@ def _place(size: int, dim: int | None, wanted: int | None, x: Any, fun: Callable
         )
     ndim = aval_of(x).ndim + (dim is None)
     if wanted is not None and not -ndim <= wanted < ndim:
-        raise ValueError(f"axis {wanted} is out of bounds for array of dimension {ndim}: out_axes of vmap({name_of(fun)})")
+        raise ValueError(
+            f"axis {wanted} is out of bounds for array of dimension {ndim}: out_axes of vmap({name_of(fun)})"
+        )
     return match_axis(size, dim, None if wanted is None else wanted % ndim, x)
 
 
@@ -108,7 +110,8 @@ def _axis_size(
         if not -aval.ndim <= axis < aval.ndim:
             raise ValueError(
                 f"vmap was requested to map its argument along axis {axis}, which implies that its rank should be at "
-                f"least {axis + 1 if axis >= 0 else -axis}, but is only {aval.ndim} (its shape is {aval.shape}): {name} of {name_of(fun)}"
+                f"least {axis + 1 if axis >= 0 else -axis}, but is only {aval.ndim} (its shape is "
+                f"{aval.shape}): {name} of {name_of(fun)}"
             )
         sizes.setdefault(aval.shape[axis], f"{name} of type {aval} has size {aval.shape[axis]} along axis {axis}")
     if given is not None:
@@ -123,4 +126,8 @@ def _axis_size(
 
 def _describe(path: Any, args: Any) -> str:
     which, index, *rest = path
-    return f"argument {index}{keystr(tuple(rest))}" if which.idx == 0 else f"keyword argument {index[0]}{keystr(tuple(rest))}"
+    return (
+        f"argument {index}{keystr(tuple(rest))}"
+        if which.idx == 0
+        else f"keyword argument {index[0]}{keystr(tuple(rest))}"
+    )

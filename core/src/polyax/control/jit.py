@@ -18,7 +18,8 @@ from polyax.transforms.transpose import transpose_jaxpr
 from polyax.transforms.vmap import Axis, batch_jaxpr
 
 pjit_p = Primitive("pjit", higher_order=True)
-"""``pjit[name jaxpr donated inline keep_unused device]``; the jaxpr has no constants, they come first in the arguments."""
+""
+"""``pjit[name jaxpr donated inline keep_unused device]``; the constants of the program come first in its arguments."""
 
 
 def call(closed: ClosedJaxpr, args: Sequence[Any], **params: Any) -> list[Any]:
@@ -81,7 +82,9 @@ def _transpose(cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any
     given = [x for x, lin in zip(args, linear, strict=True) if not lin]
     outs = iter(call(backward, [*given, *(ct for ct in cts if type(ct) is not Zero)], **_inner(params)))
     wanted = iter(nonzero_out)
-    return [(next(outs) if next(wanted) else Zero(x.aval)) if lin else None for x, lin in zip(args, linear, strict=True)]
+    return [
+        (next(outs) if next(wanted) else Zero(x.aval)) if lin else None for x, lin in zip(args, linear, strict=True)
+    ]
 
 
 @def_rule(pjit_p, "batch")

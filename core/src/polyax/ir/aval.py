@@ -65,9 +65,7 @@ class ShapedArray:
         )
 
     def update(self, **changes: Any) -> ShapedArray:
-        fields = dict(
-            shape=self.shape, dtype=self.dtype, weak_type=self.weak_type, sharding=self.sharding, vma=self.vma
-        )
+        fields: dict[str, Any] = {n: getattr(self, n) for n in ("shape", "dtype", "weak_type", "sharding", "vma")}
         return ShapedArray(**(fields | changes))
 
     def strip_weak_type(self) -> ShapedArray:

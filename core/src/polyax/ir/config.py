@@ -62,7 +62,9 @@ FLAGS: dict[str, Flag] = {
         Flag("checks", False, parse_bool, "check every jaxpr that a transformation makes"),
         Flag("disable_jit", False, parse_bool, "run jitted functions one operation at a time", traced=True),
         Flag("numpy_rank_promotion", "allow", one_of("allow", "warn", "raise"), "implicit rank promotion", traced=True),
-        Flag("numpy_dtype_promotion", "standard", one_of("standard", "strict"), "implicit dtype promotion", traced=True),
+        Flag(
+            "numpy_dtype_promotion", "standard", one_of("standard", "strict"), "implicit dtype promotion", traced=True
+        ),
         Flag("threefry_partitionable", False, parse_bool, "the newer layout of random bits", traced=True),
         Flag("default_matmul_precision", None, _optional_str, "precision of products", traced=True),
         Flag("default_prng_impl", "threefry2x32", str, "random number generator of new keys", traced=True),
@@ -116,8 +118,8 @@ class Config:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        local = self._local.__dict__.get("values")
-        return (self._process if local is None else local)[_canonical(name)]
+        values = self._local.__dict__.get("values") or self._process
+        return values[name] if name in values else values[_canonical(name)]
 
     def update(self, name: str, value: Any) -> None:
         name = _canonical(name)

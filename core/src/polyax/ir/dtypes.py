@@ -60,6 +60,8 @@ _NARROW = {
     np.dtype("complex128"): np.dtype("complex64"),
 }
 
+_NEVER_NARROWED = ALL - set(_NARROW)
+
 _SHORT = {"bool": "bool", "bfloat16": "bf16", "float0": "float0"}
 
 
@@ -84,9 +86,11 @@ def as_dtype(dtype: Any) -> DType:
 def canonicalize(dtype: Any) -> DType:
     """The dtype that arrays get: 64-bit types become 32-bit ones unless ``config.enable_x64`` is set."""
     dtype = as_dtype(dtype)
-    if not config.enable_x64 and not is_extended(dtype):
+    if dtype in _NEVER_NARROWED or is_extended(dtype):
+        return dtype
+    if not config.enable_x64:
         dtype = _NARROW.get(dtype, dtype)
-    if not is_extended(dtype) and dtype not in ALL and dtype != float0 and dtype.kind != "V":
+    if dtype not in ALL and dtype != float0:
         raise TypeError(f"JAX does not support dtype {dtype}; supported: {', '.join(sorted(d.name for d in ALL))}")
     return dtype
 
@@ -163,7 +167,7 @@ def default_int() -> np.dtype:
     return canonicalize(np.dtype("int64"))
 
 
-# --- promotion ---------------------------------------------------------------------------------------------------------
+# --- promotion ----------------------------------------------------------------------------------------------------
 
 _I, _F, _C = "i*", "f*", "c*"
 _WEAK_NODE = {"i": _I, "u": _I, "f": _F, "V": _F, "c": _C}
@@ -214,7 +218,9 @@ def _promote(types: tuple[tuple[DType, bool], ...], x64: bool, strict: bool) -> 
         return types[0][0], weak
     if strict and len({d for d, w in types if not w}) > 1:
         names = ", ".join(sorted(full_name(d) for d in dtypes))
-        raise TypeError(f"no implicit promotion of dtypes {names} while numpy_dtype_promotion='strict'; cast with astype")
+        raise TypeError(
+            f"no implicit promotion of dtypes {names} while numpy_dtype_promotion='strict'; cast with astype"
+        )
     nodes = frozenset(d if weak or not w else _WEAK_NODE.get(d.kind, d) for d, w in types)
     bound = _least_upper_bound(nodes)
     if bound in _WEAK_DTYPE:

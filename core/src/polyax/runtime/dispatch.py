@@ -41,7 +41,7 @@ class EvalTrace(Trace):
         return apply_primitive(primitive, args, params)
 
 
-# --- devices ------------------------------------------------------------------------------------------------------------
+# --- devices ------------------------------------------------------------------------------------------------------
 
 
 def device_of(device: Any, backend: str | None) -> Device | None:
@@ -81,12 +81,12 @@ def as_buffer(x: Any, aval: ShapedArray, device: Device) -> Buffer:
     """The buffer of a value on ``device``; moved or converted if need be."""
     if type(x) is Array:
         if x._device is device:
-            return x.buffer
+            return x.buffer if x.buffer is not None else x.block_until_ready().buffer  # raises: it was deleted
         return devices.device_put(x, device).buffer
     return device.backend.to_device(np.ascontiguousarray(np.asarray(x, aval.dtype)).reshape(aval.shape), device)
 
 
-# --- programs -----------------------------------------------------------------------------------------------------------
+# --- programs -----------------------------------------------------------------------------------------------------
 
 
 class Program:
@@ -154,27 +154,34 @@ def make_entry(
     device, in_avals = program.device, program.in_avals[len(consts) :]
     const_buffers = [as_buffer(c, a, device) for c, a in zip(consts, program.in_avals)]
     queue, launch, out_avals = device.queue, program.launch, program.out_avals
-    single = out_tree is LEAF or out_tree == LEAF
     special = bool(program.donated) or program.checked or any(a.dtype == dtypes.float0 for a in out_avals)
-    aval = out_avals[0] if single else None
+    single = out_avals[0] if out_tree == LEAF else None
 
     def entry(leaves: Sequence[Any]) -> Any:
-        try:
-            buffers = const_buffers + [x.buffer if x._device is device else None for x in leaves]  # type: ignore[operator]
-        except AttributeError:
-            buffers = [None]
-        if None in buffers:
+        buffers: Any = _buffers_on(device, leaves)
+        if buffers is None:
             if not fixed and any(type(x) is Array and x._device is not device for x in leaves):
                 return moved(leaves)
-            buffers = const_buffers + [as_buffer(x, a, device) for x, a in zip(leaves, in_avals, strict=True)]
+            buffers = [as_buffer(x, a, device) for x, a in zip(leaves, in_avals, strict=True)]
+        if const_buffers:
+            buffers = const_buffers + buffers
         if special:
             return tree_unflatten(out_tree, program.run_buffers(buffers, leaves))
         outs, _ = launch(buffers, queue)
-        if single:
-            return Array(aval, outs[0], device)
+        if single is not None:
+            return Array(single, outs[0], device)
         return tree_unflatten(out_tree, [Array(a, b, device) for a, b in zip(out_avals, outs)])
 
     return entry
+
+
+def _buffers_on(device: Device, leaves: Sequence[Any]) -> list[Buffer] | None:
+    """The buffers of ``leaves`` if all are arrays on ``device``, deleted ones not."""
+    try:
+        buffers = [x.buffer for x in leaves if x._device is device]
+    except AttributeError:  # a NumPy array or a scalar
+        return None
+    return buffers if len(buffers) == len(leaves) and None not in buffers else None
 
 
 _programs: weakref.WeakKeyDictionary[ClosedJaxpr, dict[Any, Program]] = weakref.WeakKeyDictionary()
@@ -205,7 +212,7 @@ def _compile(closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool
     return Program(executable, closed, device, name, donated)
 
 
-# --- applying primitives ------------------------------------------------------------------------------------------------
+# --- applying primitives ------------------------------------------------------------------------------------------
 
 _eager: dict[Any, Program] = {}
 

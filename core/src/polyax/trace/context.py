@@ -21,7 +21,7 @@ def is_evaluating() -> bool:
     return ambient.trace is None
 
 
-class set_trace:  # noqa: N801 - used as `with set_trace(t):`
+class set_trace:
     """Makes ``trace`` current inside the block; None means plain evaluation."""
 
     __slots__ = ("before", "trace")
@@ -45,7 +45,7 @@ def axis_env() -> dict[str, int]:
     return env
 
 
-class extend_axis_env:  # noqa: N801
+class extend_axis_env:
     """Binds an axis name inside the block."""
 
     __slots__ = ("before", "name", "size")

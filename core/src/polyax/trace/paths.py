@@ -62,7 +62,9 @@ def tree_flatten_with_path(
     return pairs, tree_structure(tree, stop)
 
 
-def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Any = None, is_leaf_takes_path: bool = False) -> Any:
+def tree_map_with_path(
+    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Any = None, is_leaf_takes_path: bool = False
+) -> Any:
     """``f(path, leaf, *rest_leaves)`` for each leaf."""
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [treedef.flatten_up_to(r) for r in rest]
@@ -73,7 +75,7 @@ def generate_key_paths(tree: Any, is_leaf: Any = None) -> Iterator[tuple[KeyPath
     return _walk(tree, (), is_leaf, False)
 
 
-# --- prefixes -----------------------------------------------------------------------------------------------------------
+# --- prefixes -----------------------------------------------------------------------------------------------------
 
 
 class _Absent:
@@ -84,7 +86,8 @@ ABSENT = _Absent()
 
 
 def broadcast_prefix(prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """One value of ``prefix`` for each leaf of ``full``; raises ValueError where ``prefix`` is no prefix of ``full``."""
+    ""
+    """One value of ``prefix`` for each leaf of ``full``; ValueError where ``prefix`` is no prefix of ``full``."""
     leaves, treedef = tree_flatten(prefix, is_leaf)
     out: list[Any] = []
     for value, subtree in zip(leaves, treedef.flatten_up_to(full), strict=True):
@@ -99,7 +102,7 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes: Any, *, tupled_args: bool 
       ValueError: ``axes`` is no prefix of the structure; both are shown.
     """
     placeholder = tree_unflatten(treedef, [object()] * treedef.num_leaves)
-    is_none: Callable[[Any], bool] = lambda x: x is None  # noqa: E731
+    is_none: Callable[[Any], bool] = lambda x: x is None
     try:
         return broadcast_prefix(axes, placeholder, is_none)
     except ValueError:
@@ -110,7 +113,10 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes: Any, *, tupled_args: bool 
                 " representing the argument list."
             )
             if treedef.num_leaves == 1 and not isinstance(axes, tuple):
-                hint += f" In particular, you're passing in a single argument which means that {name} might need to be wrapped in a singleton tuple."
+                hint += (
+                    f" In particular, you're passing in a single argument which means that {name} might need to be"
+                    " wrapped in a singleton tuple."
+                )
         raise ValueError(
             f"{name} specification must be a tree prefix of the corresponding value, got specification {axes} "
             f"for value tree {treedef}.{hint}"

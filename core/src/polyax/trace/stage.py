@@ -122,7 +122,5 @@ def hoist_consts(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     jaxpr = closed.jaxpr
     if not jaxpr.constvars:
         return closed, []
-    hoisted = Jaxpr(
-        [], [*jaxpr.constvars, *jaxpr.invars], jaxpr.outs, jaxpr.eqns, jaxpr.effects, (), jaxpr.debug_name
-    )
+    hoisted = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.outs, jaxpr.eqns, jaxpr.effects, (), jaxpr.debug_name)
     return ClosedJaxpr(hoisted, []), closed.consts

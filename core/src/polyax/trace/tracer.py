@@ -77,12 +77,15 @@ class Tracer:
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise errors.TracerArrayConversionError(
             f"The numpy.ndarray conversion method __array__() was called on traced array with shape "
-            f"{self.aval.str_short()}{self.origin()}\nUse polyax.numpy instead of numpy inside transformed functions, or "
+            f"{self.aval.str_short()}{self.origin()}\nUse polyax.numpy instead of numpy inside "
+            "transformed functions, or "
             "move the NumPy computation outside of them."
         )
 
     def __bool__(self) -> bool:
-        _check_scalar(self, "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
+        _check_scalar(
+            self, "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+        )
         raise errors.TracerBoolConversionError(
             f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}."
             f"{self.origin()}\nUse polyax.numpy.where or polyax.lax.cond for control flow that depends on values, or "
@@ -107,7 +110,8 @@ class Tracer:
     def _concretize(self, name: str) -> Any:
         raise errors.ConcretizationTypeError(
             "Abstract tracer value encountered where concrete value is expected: traced array with shape "
-            f"{self.aval.str_short()}\nThe problem arose with the `{name}` function. If trying to convert the data type "
+            f"{self.aval.str_short()}\nThe problem arose with the `{name}` function. If trying to "
+            "convert the data type "
             f"of a value, try using `x.astype({name})` instead.{self.origin()}"
         )
 

@@ -41,7 +41,8 @@ class PyTreeDef:
         return tree_unflatten(self, leaves)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """The subtrees of ``tree`` at this structure's leaves; ValueError where it doesn't begin with this structure."""
+        ""
+        """The subtrees of ``tree`` at this structure's leaves; ValueError where it doesn't begin with it."""
         out: list[Any] = []
         _flatten_up_to(self, tree, out)
         return out
@@ -155,9 +156,7 @@ _REGISTRY[type(None)] = _Node(lambda _: ((), None), lambda _, xs: None, lambda x
 
 
 def _named_tuple_node(kind: type) -> _Node:
-    return _Node(
-        lambda x: (x, None), lambda _, xs: kind(*xs), lambda x, aux: [GetAttrKey(n) for n in type(x)._fields]
-    )
+    return _Node(lambda x: (x, None), lambda _, xs: kind(*xs), lambda x, aux: [GetAttrKey(n) for n in type(x)._fields])
 
 
 def _node_of(kind: type) -> _Node | None:
@@ -225,7 +224,9 @@ def _flatten_up_to(d: PyTreeDef, tree: Any, out: list[Any]) -> None:
     children, aux = node.flatten(tree)
     children = list(children)
     if len(children) != len(d.children):
-        raise ValueError(f"{kind.__name__} arity mismatch: {len(children)} != {len(d.children)}; {kind.__name__}: {tree}.")
+        raise ValueError(
+            f"{kind.__name__} arity mismatch: {len(children)} != {len(d.children)}; {kind.__name__}: {tree}."
+        )
     if _hashable(aux) != _hashable(d.aux):
         what = "Dict key" if kind is dict else "Custom node"
         raise ValueError(f"{what} mismatch; expected {d.aux}, got {aux}; {kind.__name__}: {tree}.")
@@ -233,7 +234,7 @@ def _flatten_up_to(d: PyTreeDef, tree: Any, out: list[Any]) -> None:
         _flatten_up_to(child, sub, out)
 
 
-# --- registration -------------------------------------------------------------------------------------------------------
+# --- registration -------------------------------------------------------------------------------------------------
 
 
 def _check_new(kind: type) -> None:
@@ -251,7 +252,7 @@ def register_pytree_node(
     _check_new(nodetype)
     keys = None
     if flatten_with_keys_func is not None:
-        keys = lambda x, _: [k for k, _ in flatten_with_keys_func(x)[0]]  # noqa: E731
+        keys = lambda x, _: [k for k, _ in flatten_with_keys_func(x)[0]]
     _REGISTRY[nodetype] = _Node(flatten_func, unflatten_func, keys)
 
 
@@ -291,7 +292,10 @@ def register_static(cls: type) -> type:
 
 
 def register_dataclass(
-    nodetype: type, data_fields: Iterable[str] | None = None, meta_fields: Iterable[str] | None = None, drop_fields: Any = ()
+    nodetype: type,
+    data_fields: Iterable[str] | None = None,
+    meta_fields: Iterable[str] | None = None,
+    drop_fields: Any = (),
 ) -> type:
     """Makes a dataclass a node: ``data_fields`` are children, ``meta_fields`` are static."""
     data, meta = _dataclass_fields(nodetype, data_fields, meta_fields)
@@ -312,12 +316,14 @@ def _dataclass_fields(kind: type, data: Any, meta: Any) -> tuple[tuple[str, ...]
         return tuple(data), tuple(meta)
     fields = getattr(kind, "__dataclass_fields__", None)
     if fields is None:
-        raise TypeError("register_dataclass: data_fields and meta_fields are required when nodetype is not a dataclass.")
+        raise TypeError(
+            "register_dataclass: data_fields and meta_fields are required when nodetype is not a dataclass."
+        )
     static = tuple(n for n, f in fields.items() if f.init and f.metadata.get("static", False))
     return tuple(n for n, f in fields.items() if f.init and n not in static), static
 
 
-# --- maps and friends ---------------------------------------------------------------------------------------------------
+# --- maps and friends ---------------------------------------------------------------------------------------------
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:

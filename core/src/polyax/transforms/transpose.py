@@ -53,9 +53,7 @@ def _primal(env: dict[Var, Any], atom: Atom) -> Any:
     return env[atom] if atom in env else UndefPrimal(atom.aval)
 
 
-def _evaluate_nonlinear(
-    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]
-) -> tuple[dict[Var, Any], list[Eqn]]:
+def _evaluate_nonlinear(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> tuple[dict[Var, Any], list[Eqn]]:
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update((v, a) for v, a in zip(jaxpr.invars, args, strict=True) if type(a) is not UndefPrimal)
     linear: list[Eqn] = []

@@ -9,7 +9,7 @@ from typing import Any
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
 from polyax.ir.primitive import Primitive
-from polyax.ops.shape import broadcast, transpose
+from polyax.ops.basis import batch_axis_at
 from polyax.trace.context import current_trace, extend_axis_env, set_trace
 from polyax.trace.stage import trace_to_jaxpr
 from polyax.trace.tracer import Trace, Tracer, check_alive
@@ -85,26 +85,13 @@ def batch_flat(
     return [v for v, _ in pairs], [d for _, d in pairs]
 
 
-def move_axis(x: Any, source: int, target: int) -> Any:
-    """``x`` with dimension ``source`` at ``target``."""
-    ndim = aval_of(x).ndim
-    source, target = source % ndim, target % ndim
-    if source == target:
-        return x
-    order = [i for i in range(ndim) if i != source]
-    order.insert(target, source)
-    return transpose(x, tuple(order))
-
-
 def match_axis(axis_size: int, source: int | None, target: int | None, x: Any) -> Any:
     """``x`` with its batch dimension where it is wanted; broadcast if it has none."""
     if target is None:
         if source is not None:
             raise ValueError(f"a batched value (mapped over axis {source}) can't be returned as unbatched")
         return x
-    if source is None:
-        x, source = broadcast(x, (axis_size,)), 0
-    return move_axis(x, source, target)
+    return batch_axis_at(x, source, target, axis_size)
 
 
 @memoize_by_jaxpr

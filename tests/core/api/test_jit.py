@@ -1,0 +1,199 @@
+"""jit: caching, static and donated arguments, nesting, devices, and settings that are part of a program."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+
+
+def _counting(fun):
+    calls = []
+
+    @functools.wraps(fun)
+    def counted(*args, **kwargs):
+        calls.append(1)
+        return fun(*args, **kwargs)
+
+    return counted, calls
+
+
+def test_traced_once_for_each_type():
+    f, calls = _counting(lambda x: x + 1)
+    g = polyax.jit(f)
+    for x in (jnp.ones(3), jnp.zeros(3), np.ones(3, np.float32)):
+        g(x)
+    assert len(calls) == 1
+    g(jnp.ones(4))
+    g(jnp.ones(3, int))
+    assert len(calls) == 3
+
+
+def test_python_scalars_are_weakly_typed_arguments():
+    f = polyax.jit(lambda x, y: x * y)
+    assert f(jnp.ones(2, jnp.bfloat16), 2.0).dtype == jnp.bfloat16
+    assert f(1, 2).weak_type
+
+
+def test_pytrees_in_and_out():
+    f = polyax.jit(lambda t, *, s: {"sum": t[0] + t[1]["x"], "both": (t[0], s)})
+    out = f((jnp.ones(2), {"x": 3.0}), s=[1, None])
+    np.testing.assert_array_equal(out["sum"], [4, 4])
+    assert [v if v is None else int(v) for v in out["both"][1]] == [1, None]
+
+
+def test_static_arguments_by_position_and_by_name():
+    def f(x, n, flag=False):
+        assert isinstance(n, int)
+        return x * n if flag else x + n
+
+    for options in ({"static_argnums": (1, 2)}, {"static_argnames": ("n", "flag")}, {"static_argnums": (-2, -1)}):
+        g = polyax.jit(f, **options)
+        assert float(g(2.0, 3, True)) == 6.0
+        assert float(g(2.0, 3, flag=False)) == 5.0
+        assert float(g(2.0, n=3)) == 5.0
+
+
+def test_equal_static_values_of_different_types_are_different_programs():
+    f = polyax.jit(lambda x, n: x * n, static_argnums=1)
+    assert f(jnp.ones(2, int), 1).dtype == jnp.int32
+    assert f(jnp.ones(2, int), 1.0).dtype == jnp.float32
+
+
+def test_static_arguments_must_be_hashable():
+    with pytest.raises(ValueError, match="Non-hashable static arguments.*Argument 1 of f .*list"):
+
+        @functools.partial(polyax.jit, static_argnums=1)
+        def f(x, shape):
+            return x
+
+        f(1.0, [2, 3])
+
+
+def test_static_positions_that_do_not_exist():
+    with pytest.raises(ValueError, match=r"static_argnums=\(3,\) but only accepts 1 positional"):
+        polyax.jit(lambda x: x, static_argnums=3)
+    with pytest.raises(ValueError, match="invalid argnames"):
+        polyax.jit(lambda x: x, static_argnames="y")
+
+
+def test_methods():
+    class Scale:
+        def __init__(self, by):
+            self.by = by
+
+        @functools.partial(polyax.jit, static_argnums=0)
+        def __call__(self, x):
+            return x * self.by
+
+    assert float(Scale(3)(2.0)) == 6.0
+
+
+def test_closures_over_arrays_and_tracers():
+    scale = jnp.full(2, 3.0)
+    f = polyax.jit(lambda x: x * scale)
+    np.testing.assert_array_equal(f(jnp.ones(2)), [3, 3])
+
+    @polyax.jit
+    def outer(x):
+        return polyax.jit(lambda y: y + x)(2 * x)
+
+    assert float(outer(1.0)) == 3.0
+    assert float(outer(2.0)) == 6.0
+    assert float(polyax.grad(outer)(2.0)) == 3.0
+
+
+def test_inner_function_shared_by_two_outer_traces():
+    inner = polyax.jit(lambda x: jnp.sin(x))
+    f, g = polyax.jit(lambda x: inner(x) + 1), polyax.jit(lambda x: inner(x) + 2)
+    assert float(g(0.0)) - float(f(0.0)) == 1.0
+
+
+def test_donated_arguments_are_deleted():
+    f = polyax.jit(lambda x, y: x + y, donate_argnums=0)
+    x, y = jnp.ones(1000), jnp.ones(1000)
+    np.testing.assert_array_equal(f(x, y), np.full(1000, 2))
+    assert x.is_deleted()
+    assert not y.is_deleted()
+    with pytest.raises(RuntimeError, match=r"deleted with shape=float32\[1000\]"):
+        np.asarray(x)
+
+
+def test_using_a_deleted_argument_is_an_error():
+    x = jnp.ones(3)
+    f = polyax.jit(lambda x: x + 1)
+    f(x)
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        f(x)
+
+
+def test_outputs_may_be_inputs_and_constants():
+    f = polyax.jit(lambda x: (x, 1.0, jnp.ones(2), x))
+    x = jnp.arange(3)
+    a, one, ones, b = f(x)
+    np.testing.assert_array_equal(a, b)
+    assert float(one) == 1.0
+    np.testing.assert_array_equal(ones, [1, 1])
+
+
+def test_settings_are_part_of_the_program():
+    f = polyax.jit(lambda: jnp.ones(1))
+    assert f().dtype == np.float32
+    with polyax.enable_x64(True):
+        assert f().dtype == np.float64
+    assert f().dtype == np.float32
+
+
+def test_disable_jit_runs_python():
+    seen = []
+
+    @polyax.jit
+    def f(x):
+        seen.append(float(x))  # impossible on a tracer
+        return x
+
+    with polyax.disable_jit():
+        f(2.0)
+    assert seen == [2.0]
+
+
+def test_clear_cache():
+    f, calls = _counting(lambda x: x)
+    g = polyax.jit(f)
+    g(1.0)
+    g.clear_cache()
+    g(1.0)
+    assert len(calls) == 2
+
+
+def test_inline_leaves_no_call():
+    f = polyax.jit(lambda x: jnp.sin(x), inline=True)
+    assert [e.primitive.name for e in polyax.make_jaxpr(f)(1.0).eqns] == ["sin"]
+
+
+def test_what_is_no_array_is_named():
+    f = polyax.jit(lambda p: p["x"])
+    with pytest.raises(TypeError, match=r"Cannot interpret value of type <class 'str'>.*jit\(<lambda>\).*\['name'\]"):
+        f({"x": 1.0, "name": "a"})
+
+
+def test_result_that_is_no_array_is_named():
+    with pytest.raises(TypeError, match="<lambda> must return arrays or scalars.*'text'"):
+        polyax.jit(lambda x: "text")(1.0)
+
+
+def test_debug_nans_names_the_function():
+    f = polyax.jit(lambda x: jnp.log(x))
+    with (
+        polyax.debug_nans(True),
+        pytest.raises(FloatingPointError, match="invalid value .nan. encountered in <lambda>"),
+    ):
+        f(-1.0)
+
+
+def test_options_that_are_not_built_say_so():
+    with pytest.raises(NotImplementedError, match="in_shardings"):
+        polyax.jit(lambda x: x, in_shardings=object())

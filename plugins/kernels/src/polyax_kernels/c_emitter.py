@@ -7,7 +7,7 @@ loop pragmas. The emitter knows no kernels beyond the operands that it declares.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,40 +20,12 @@ INFIX = {
     "add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^",
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
-MATH = {
-    name: name
-    for name in [
-        "floor",
-        "ceil",
-        "trunc",
-        "round",
-        "sqrt",
-        "cbrt",
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log1p",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "atan2",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "pow",
-        "erf",
-        "erfc",
-        "lgamma",
-        "nextafter",
-    ]
-} | {"abs": "fabs", "round_even": "rint", "rem": "fmod"}
+_SAME_IN_C = (
+    "floor", "ceil", "trunc", "round", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan",
+    "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "pow", "erf", "erfc", "lgamma",
+    "nextafter",
+)  # fmt: skip
+MATH = {name: name for name in _SAME_IN_C} | {"abs": "fabs", "round_even": "rint", "rem": "fmod"}
 """The table's names of floating-point operations, and C's."""
 REDUCTIONS = {"add": "+", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 
@@ -61,7 +33,7 @@ REDUCTIONS = {"add": "+", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 class CEmitter:
     """Collects the text of one function; values are the names of its variables or literals."""
 
-    types = {
+    types: ClassVar = {
         "bool": "bool", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
         "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
         "float16": "_Float16", "bfloat16": "uint16_t", "float32": "float", "float64": "double",
@@ -236,7 +208,7 @@ class CEmitter:
 
 
 def c_source(kernel: Kernel, schedule: Schedule, name: str = "kernel") -> str:
-    """A C99 program with one function: ``void NAME(void **buffers, const int64_t *scalars, int64_t begin, int64_t end)``."""
+    """A C99 program with one function, ``void NAME(void **, const int64_t *, int64_t begin, int64_t end)``."""
     emitter = CEmitter(kernel, name)
     emit_kernel(kernel, schedule, emitter, "begin", "end")
     return emitter.source()

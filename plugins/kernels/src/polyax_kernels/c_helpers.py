@@ -78,7 +78,8 @@ def bitcast(source: np.dtype, target: np.dtype, types: Mapping[str, str]) -> Hel
 
 FROM_BFLOAT16: Helper = (
     "from_bfloat16",
-    "static inline float from_bfloat16(uint16_t x) { uint32_t b = (uint32_t)x << 16; float y; memcpy(&y, &b, 4); return y; }",
+    "static inline float from_bfloat16(uint16_t x) "
+    "{ uint32_t b = (uint32_t)x << 16; float y; memcpy(&y, &b, 4); return y; }",
 )
 TO_BFLOAT16: Helper = (  # to nearest even: the carry of the discarded half goes into the kept one; NaN stays quiet
     "to_bfloat16",

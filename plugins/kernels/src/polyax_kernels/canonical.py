@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from polyax_kernels.expr import Axis, Expr, Fold, index, make, param, postorder, rewrite
 from polyax_kernels.kernel import Kernel, Operand, kernel_roots, map_kernel
@@ -40,7 +41,7 @@ def _adjacent(kernel: Kernel) -> list[tuple[Axis, Axis]]:
     """Pairs of neighbouring axes of constant extent, innermost first."""
     folds = [x.attr.axes for x in postorder(*kernel_roots(kernel)) if x.kind == "fold" and not _picks(x)]
     nests = dict.fromkeys([kernel.grid, *(s.axes for s in kernel.stages), *folds])
-    pairs = dict.fromkeys(pair for axes in nests for pair in reversed(list(zip(axes, axes[1:]))))
+    pairs = dict.fromkeys(pair for axes in nests for pair in reversed(list(pairwise(axes))))
     return [pair for pair in pairs if all(isinstance(axis.extent, int) for axis in pair)]
 
 

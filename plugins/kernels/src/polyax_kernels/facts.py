@@ -24,7 +24,8 @@ class Facts:
         self._bits: dict[Axis, int] = {}
         self._outer: dict[Expr, tuple[Expr, ...]] = {}
         self._stored = mask(store.slot for stage in kernel.stages for store in stage.stores)
-        for x in postorder_with_extents(kernel_roots(kernel)):
+        symbolic = [a.extent for stage in kernel.stages for a in stage.axes if isinstance(a.extent, Expr)]
+        for x in postorder_with_extents((*kernel_roots(kernel), *symbolic)):
             self._learn(x)
 
     def bit(self, axis: Axis) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from polyax_kernels.expr import Axis, Expr, postorder
 from polyax_kernels.kernel import Kernel, Schedule, kernel_roots
+from polyax_kernels.lanes import suits
 from polyax_kernels.prepare import flatten
 from polyax_kernels.strides import stride
 
@@ -25,18 +26,13 @@ def choose(kernel: Kernel, limits: Any = None) -> Schedule:
 
 def _lanes(kernel: Kernel, most: int) -> int:
     """Folds whose loads step through memory along the fold's last axis, but not along the grid's last, want lanes."""
-    lane = kernel.grid[-1]
-    folds = [x for x in postorder(*kernel_roots(flatten(kernel))) if x.kind == "fold"]
-    if not folds or any(stage.axes for stage in kernel.stages) or not all(map(_simple, folds)):
+    kernel = flatten(kernel)
+    if not suits(kernel):
         return 1
+    lane = kernel.grid[-1]
+    folds = [x for x in postorder(*kernel_roots(kernel)) if x.kind == "fold"]
     extent = lane.extent if isinstance(lane.extent, int) else most
     return min(most, extent) if any(_walks(x, lane) for x in folds) else 1
-
-
-def _simple(fold: Expr) -> bool:
-    """Not nested, and combined by one operation."""
-    nested = any(x.kind == "fold" for x in postorder(*fold.args))
-    return not nested and fold.attr.combine not in ("argmax", "argmin")
 
 
 def _walks(fold: Expr, lane: Axis) -> bool:

@@ -265,8 +265,5 @@ def simplify(kernel: Kernel) -> Kernel:
 
 def _stores(stage: Stage, simplifier: Simplifier) -> list[Store]:
     stores = [map_store(store, simplifier) for store in stage.stores]
-    return [
-        replace(s, mask=None) if s.mask is not None and _is(s.mask, 1) else s
-        for s in stores
-        if not (s.mask is not None and _is(s.mask, 0))
-    ]
+    always = [replace(s, mask=None) if s.mask is not None and _is(s.mask, 1) else s for s in stores]
+    return [s for s in always if s.mask is None or not _is(s.mask, 0)]

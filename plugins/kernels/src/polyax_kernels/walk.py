@@ -16,6 +16,7 @@ from polyax_kernels.emitter import Emitter
 from polyax_kernels.expr import BOOL, INT, Axis, Expr, Fold, consing, make
 from polyax_kernels.facts import Facts, Levels
 from polyax_kernels.kernel import Kernel, Schedule, Store
+from polyax_kernels.lanes import Blocks, block
 from polyax_kernels.prepare import FLOAT32, NARROW, prepare
 
 T = TypeVar("T")
@@ -28,14 +29,18 @@ def emit_kernel(kernel: Kernel, schedule: Schedule, emitter: Emitter[T], begin: 
       NotImplementedError: an operation that the emitter lacks has no decomposition.
     """
     with consing():
-        _Walker(prepare(kernel, emitter.supports), emitter).emit(begin, end)
+        prepared, blocks = prepare(kernel, emitter.supports), None
+        if schedule.lanes > 1:
+            prepared, blocks = block(prepared, schedule.lanes)
+        _Walker(prepared, emitter, blocks).emit(begin, end)
 
 
 class _Walker(Generic[T]):
     """``known`` holds the values of the expressions of all open scopes, in the order in which they were emitted."""
 
-    def __init__(self, kernel: Kernel, emitter: Emitter[T]) -> None:
+    def __init__(self, kernel: Kernel, emitter: Emitter[T], blocks: Blocks | None = None) -> None:
         self.kernel = kernel
+        self.blocks = blocks
         self.emitter = emitter
         self.facts = Facts(kernel)
         self.known: dict[Expr, T] = {}
@@ -77,7 +82,8 @@ class _Walker(Generic[T]):
         """Opens loops over ``axes`` around ``leaf``; nodes are evaluated inside as many loops as their level says."""
         self.evaluate(x for x, n in nodes if n == level)
         if not axes:
-            return leaf()
+            leaf()
+            return
         axis, inner = axes[0], axes[1:]
 
         def body(i: T) -> None:
@@ -90,7 +96,33 @@ class _Walker(Generic[T]):
         parallel = level == 0 and bounds is not None and not self.kernel.ordered
         hint = " ".join(["parallel"] * parallel + ["vector"] * innermost)
         start, stop = bounds or (self.emitter.const(0, INT), self.extent(axis))
+        if self.blocks is not None and axis is self.blocks.base:
+            length = axis.extent if bounds is None and isinstance(axis.extent, int) else None
+            self.loop_over_blocks(self.blocks, start, stop, length, body, hint)
+            return
         self.emitter.loop(start, stop, body, hint=hint)
+
+    def loop_over_blocks(
+        self, blocks: Blocks, start: T, stop: T, length: int | None, body: Callable[[T], None], hint: str
+    ) -> None:
+        """Full blocks, whose number of lanes is constant, then the rest; ``length`` is ``stop - start``, where known."""
+        emitter = self.emitter
+        zero, lanes = emitter.const(0, INT), emitter.const(blocks.lanes, INT)
+
+        def run(n: T, count: T) -> None:
+            self.indices[blocks.count] = count
+            body(emitter.op("add", INT, start, emitter.op("mul", INT, n, lanes)))
+
+        if length is None:
+            span = emitter.op("sub", INT, stop, start)
+            full = emitter.op("div", INT, span, lanes)
+            rest = emitter.op("sub", INT, span, emitter.op("mul", INT, full, lanes))
+            more = emitter.cast(emitter.op("ne", INT, rest, zero), BOOL, INT)
+        else:
+            full, rest, more = (emitter.const(n, INT) for n in (*divmod(length, blocks.lanes), 1))
+        emitter.loop(zero, full, lambda n: run(n, lanes), hint=hint)
+        if length is None or length % blocks.lanes:
+            emitter.loop(zero, more, lambda _: run(full, rest), hint=hint)
 
     def extent(self, axis: Axis) -> T:
         if not isinstance(axis.extent, Expr):

@@ -182,7 +182,7 @@ def reduce_sum(operand: Array, axes: Sequence[int]) -> Array:
     return reduce_sum_p.bind1(operand, axes=tuple(map(index, axes)))
 
 
-# --- compositions of the above -----------------------------------------------------------------------------------------
+# --- compositions of the above --------------------------------------------------------------------------------------
 
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
@@ -207,7 +207,7 @@ def full_like(x: Array, fill_value: Any, dtype: Any = None, shape: Any = None) -
 
 def zeros(aval: Any) -> Array:
     """An array of zeros (False) of the type ``aval``."""
-    return full(aval.shape, False if aval.dtype == bool else 0, aval.dtype)
+    return full(aval.shape, False if aval.dtype == np.bool_ else 0, aval.dtype)
 
 
 def zeros_like(x: Array) -> Array:

@@ -25,7 +25,7 @@ from polyax.ops.define import ANY, INT_OR_BOOL, INTEGER, ORDERED, Accepts, check
 from polyax.ops.zeros import add_tangents, instantiate
 from polyax.trace.symbolic import Zero, is_undef
 
-# --- comparisons ---------------------------------------------------------------------------------------------------------
+# --- comparisons ----------------------------------------------------------------------------------------------------
 
 
 def _to_bool(*dtypes: Any) -> Any:
@@ -54,7 +54,7 @@ eq_to_p = _comparison("eq_to", ORDERED)
 le_to_p = _comparison("le_to", ORDERED)
 lt_to_p = _comparison("lt_to", ORDERED)
 
-# --- logic and bits ------------------------------------------------------------------------------------------------------
+# --- logic and bits -------------------------------------------------------------------------------------------------
 
 and_p = elementwise("and", (INT_OR_BOOL, INT_OR_BOOL))
 or_p = elementwise("or", (INT_OR_BOOL, INT_OR_BOOL))
@@ -73,12 +73,14 @@ bitwise_xor = binary(xor_p, "Elementwise exclusive or, of bits or booleans.")
 bitwise_not = unary(not_p, "Elementwise complement, of bits or booleans.")
 shift_left = binary(shift_left_p, "``x << y``; 0 for shifts of the width or more.")
 shift_right_arithmetic = binary(shift_right_arithmetic_p, "``x >> y``, copying the sign bit.")
-shift_right_logical = binary(shift_right_logical_p, "``x >> y``, filling with zeros; 0 for shifts of the width or more.")
+shift_right_logical = binary(
+    shift_right_logical_p, "``x >> y``, filling with zeros; 0 for shifts of the width or more."
+)
 population_count = unary(population_count_p, "The number of set bits.")
 clz = unary(clz_p, "The number of zero bits above the highest set bit.")
 mulhi = binary(mulhi_p, "The upper half of the product of two integers.")
 
-# --- select_n ------------------------------------------------------------------------------------------------------------
+# --- select_n -------------------------------------------------------------------------------------------------------
 
 
 @def_rule(select_n_p, "abstract_eval")
@@ -150,7 +152,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     return select_n(pred, on_false, on_true)
 
 
-# --- clamp ---------------------------------------------------------------------------------------------------------------
+# --- clamp ----------------------------------------------------------------------------------------------------------
 
 clamp_p = Primitive("clamp")
 

@@ -182,7 +182,13 @@ def _transpose(
 
 
 def _solve(
-    ct: Any, of_other: Dims, x: ShapedArray, x_dims: tuple[Dims, Dims], y: Any, y_dims: tuple[Dims, Dims], precision: Any
+    ct: Any,
+    of_other: Dims,
+    x: ShapedArray,
+    x_dims: tuple[Dims, Dims],
+    y: Any,
+    y_dims: tuple[Dims, Dims],
+    precision: Any,
 ) -> Any:
     """The cotangent of ``x``: ``ct`` times ``y`` over those dimensions of ``ct`` that come from ``y``.
 
@@ -224,7 +230,9 @@ def _shifted(dims: Dims, new: int | None) -> Dims:
     return dims if new is None else tuple(d + (d >= new) for d in dims)
 
 
-def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None):
+def dot(
+    lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None
+):
     """Vector and matrix products; with ``dimension_numbers``, ``dot_general``.
 
     Raises:

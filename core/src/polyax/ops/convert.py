@@ -13,8 +13,9 @@ from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import convert_element_type_p, move_axis, neg, same_dtype, unary, zeros_like
 from polyax.ops.define import ANY, COMPLEXES, FLOAT, NUMBER, elementwise, elementwise_batch
 from polyax.trace.symbolic import Zero
+from polyax.trace.tree import tree_map
 
-# --- dtypes --------------------------------------------------------------------------------------------------------------
+# --- dtypes ---------------------------------------------------------------------------------------------------------
 
 
 @def_rule(convert_element_type_p, "abstract_eval")
@@ -83,7 +84,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     return bitcast_convert_type_p.bind1(operand, new_dtype=dtypes.canonicalize(new_dtype))
 
 
-# --- precision -----------------------------------------------------------------------------------------------------------
+# --- precision ------------------------------------------------------------------------------------------------------
 
 reduce_precision_p = elementwise(
     "reduce_precision", FLOAT, lambda t, z, x, **p: reduce_precision(t, **p), linear_in=(0,), out=lambda d, **p: d
@@ -102,7 +103,15 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
 copy_p = elementwise("copy", ANY, lambda t, z, x: copy(t), linear_in=(0,))
 copy = unary(copy_p, "A new array with the contents of ``x``.")
 
-# --- complex numbers -----------------------------------------------------------------------------------------------------
+stop_gradient_p = elementwise("stop_gradient", ANY)
+
+
+def stop_gradient(x: Any) -> Any:
+    """``x``, a tree of arrays, as a constant of differentiation."""
+    return tree_map(lambda leaf: stop_gradient_p.bind1(leaf) if dtypes.is_inexact(aval_of(leaf).dtype) else leaf, x)
+
+
+# --- complex numbers ------------------------------------------------------------------------------------------------
 # Cotangents pair with tangents by real(ct * t) without conjugation, so that holomorphic functions keep their formulas:
 # real: t -> Re t has the transpose ct -> ct + 0i, and imag: t -> Im t has ct -> 0 - ct i.
 

@@ -35,7 +35,7 @@ from polyax.ops.basis import (
 from polyax.ops.convert import imag, real
 from polyax.ops.define import FLOAT, INEXACT, NUMBER, ORDERED, REAL, elementwise
 
-# --- arithmetic ----------------------------------------------------------------------------------------------------------
+# --- arithmetic -----------------------------------------------------------------------------------------------------
 
 elementwise(add_p, (NUMBER, NUMBER), (lambda t, z, x, y: t, lambda t, z, x, y: t), linear_in=(0, 1))
 elementwise(sub_p, (NUMBER, NUMBER), (lambda t, z, x, y: t, lambda t, z, x, y: neg(t)), linear_in=(0, 1))
@@ -113,7 +113,7 @@ min = binary(min_p, "Elementwise minimum; NaN if either is.")
 rem = binary(rem_p, "Remainder with the sign of ``x``; ``x`` itself for an integer ``y`` of zero.")
 square = unary(square_p, "``x * x``.")
 
-# --- powers and roots ----------------------------------------------------------------------------------------------------
+# --- powers and roots -----------------------------------------------------------------------------------------------
 
 
 def _nonzero(x: Any) -> Any:
@@ -137,9 +137,7 @@ def _integer_pow_jvp(t: Any, z: Any, x: Any, *, y: int) -> Any:
     return full_like(t, 0) if y == 0 else mul(t, mul(y, x if y == 2 else integer_pow(x, y - 1)))
 
 
-pow_p = elementwise(
-    "pow", (INEXACT, NUMBER), (_pow_in_base, _pow_in_exponent), mixed=True, out=lambda x, y: x
-)
+pow_p = elementwise("pow", (INEXACT, NUMBER), (_pow_in_base, _pow_in_exponent), mixed=True, out=lambda x, y: x)
 integer_pow_p = elementwise("integer_pow", NUMBER, _integer_pow_jvp, out=lambda d, y: d)
 sqrt_p = elementwise("sqrt", INEXACT, lambda t, z, x: mul(t, div(0.5, z)))
 rsqrt_p = elementwise("rsqrt", INEXACT, lambda t, z, x: mul(t, mul(-0.5, div(z, x))))
@@ -171,7 +169,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return integer_pow_p.bind1(x, y=y)
 
 
-# --- exponentials and logarithms -----------------------------------------------------------------------------------------
+# --- exponentials and logarithms ------------------------------------------------------------------------------------
 
 LN2 = 0.6931471805599453
 
@@ -189,7 +187,7 @@ expm1 = unary(expm1_p, "``e ** x - 1``, accurate near 0.")
 log1p = unary(log1p_p, "``log(1 + x)``, accurate near 0.")
 logistic = unary(logistic_p, "``1 / (1 + exp(-x))``.")
 
-# --- trigonometric and hyperbolic functions, and their inverses ----------------------------------------------------------
+# --- trigonometric and hyperbolic functions, and their inverses -----------------------------------------------------
 
 _NORM = (
     lambda t, z, x, y: mul(t, div(y, add(square(x), square(y)))),

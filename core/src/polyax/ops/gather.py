@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
@@ -99,13 +101,13 @@ def gather(
 def default_fill(dtype: Any) -> Any:
     if dtypes.is_inexact(dtype):
         return float("nan")
-    if dtype == bool:
+    if dtype == np.bool_:
         return True
     info = dtypes.iinfo(dtype)
     return int(info.min if dtype in dtypes.INTS else info.max)
 
 
-# --- type ----------------------------------------------------------------------------------------------------------------
+# --- type -----------------------------------------------------------------------------------------------------------
 
 
 @def_rule(gather_p, "abstract_eval")
@@ -158,9 +160,7 @@ def check_indices(op: str, indices: ShapedArray, index_map: Dims, rank: int) -> 
 
 def check_batching(op: str, operand: ShapedArray, indices: ShapedArray, operand_dims: Dims, index_dims: Dims) -> None:
     if len(operand_dims) != len(index_dims):
-        raise TypeError(
-            f"{op} op requires equal numbers of batching dimensions, got {operand_dims} and {index_dims}."
-        )
+        raise TypeError(f"{op} op requires equal numbers of batching dimensions, got {operand_dims} and {index_dims}.")
     of_operand, of_indices = [operand.shape[i] for i in operand_dims], [indices.shape[i] for i in index_dims]
     if of_operand != of_indices:
         raise TypeError(
@@ -189,7 +189,7 @@ def _check_slices(operand: ShapedArray, d: GatherDimensionNumbers, slice_sizes: 
             )
 
 
-# --- derivatives and batching --------------------------------------------------------------------------------------------
+# --- derivatives and batching ---------------------------------------------------------------------------------------
 
 
 @def_rule(gather_p, "jvp")

@@ -72,7 +72,7 @@ def _start(i: Any, size: int, dtype: Any) -> Any:
     return select_n(lt(i, 0), i, add(i, size))
 
 
-# --- dynamic_slice -------------------------------------------------------------------------------------------------------
+# --- dynamic_slice --------------------------------------------------------------------------------------------------
 
 
 def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) -> Any:
@@ -171,7 +171,7 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
     return result if keepdims else squeeze(result, (axis,))
 
 
-# --- dynamic_update_slice ------------------------------------------------------------------------------------------------
+# --- dynamic_update_slice -------------------------------------------------------------------------------------------
 
 
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:

@@ -25,7 +25,6 @@ from polyax.ops.basis import (
     sub,
 )
 from polyax.ops.define import ANY, NUMBER, ORDERED, Accepts, check_dtype, linear
-from polyax.ops.zeros import instantiate
 from polyax.trace.symbolic import Zero
 
 Axes = tuple[int, ...]
@@ -45,7 +44,9 @@ def restore_axes(y: Any, shape: tuple[int, ...], axes: Axes) -> Any:
     return broadcast_in_dim(y, shape, [i for i in range(len(shape)) if i not in axes])
 
 
-def _reduction(name: str | Primitive, accepts: Accepts, check: Callable[[ShapedArray], None] | None = None) -> Primitive:
+def _reduction(
+    name: str | Primitive, accepts: Accepts, check: Callable[[ShapedArray], None] | None = None
+) -> Primitive:
     p = name if isinstance(name, Primitive) else Primitive(name)
 
     def abstract_eval(x: ShapedArray, *, axes: Axes) -> list[ShapedArray]:
@@ -74,7 +75,7 @@ def _function(p: Primitive, doc: str) -> Callable[..., Any]:
     return reduction
 
 
-# --- sums and products ---------------------------------------------------------------------------------------------------
+# --- sums and products ----------------------------------------------------------------------------------------------
 
 _reduction(reduce_sum_p, NUMBER)
 reduce_sum_p.absent.clear()
@@ -110,7 +111,7 @@ def _products_of_others(x: Any, axes: Axes) -> Any:
     return select_n(eq(zeros_elsewhere, 0), zero, others)
 
 
-# --- extrema -------------------------------------------------------------------------------------------------------------
+# --- extrema --------------------------------------------------------------------------------------------------------
 
 
 def _extremum_jvp(p: Primitive) -> Callable[..., Any]:
@@ -134,7 +135,7 @@ reduce_min_p.jvp = _extremum_jvp(reduce_min_p)
 reduce_max = _function(reduce_max_p, "The maximum over ``axes``; NaN if any element is, -inf if there is none.")
 reduce_min = _function(reduce_min_p, "The minimum over ``axes``; NaN if any element is, inf if there is none.")
 
-# --- logic ---------------------------------------------------------------------------------------------------------------
+# --- logic ----------------------------------------------------------------------------------------------------------
 
 
 def _check_logical(x: ShapedArray) -> None:
@@ -162,7 +163,7 @@ reduce_and = _function(reduce_and_p, "And over ``axes``: all, for booleans; of b
 reduce_or = _function(reduce_or_p, "Or over ``axes``: any, for booleans; of bits, for integers.")
 reduce_xor = _function(reduce_xor_p, "Exclusive or over ``axes``.")
 
-# --- positions of extrema ------------------------------------------------------------------------------------------------
+# --- positions of extrema -------------------------------------------------------------------------------------------
 
 
 def _arg_extremum(name: str) -> Primitive:

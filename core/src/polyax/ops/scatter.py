@@ -75,7 +75,7 @@ class ScatterDimensionNumbers(NamedTuple):
         return tuple(1 if i in left_out else updates[next(sizes)] for i in range(len(operand)))
 
 
-# --- definition ----------------------------------------------------------------------------------------------------------
+# --- definition -----------------------------------------------------------------------------------------------------
 
 
 def _abstract(
@@ -92,7 +92,9 @@ def _abstract(
     return [operand]
 
 
-def _check_updates(operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, d: ScatterDimensionNumbers) -> None:
+def _check_updates(
+    operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, d: ScatterDimensionNumbers
+) -> None:
     rank = indices.ndim - 1 + len(d.update_window_dims)
     if updates.ndim != rank:
         raise TypeError(f"Updates tensor must be of rank {rank}; got {updates.ndim}.")
@@ -189,7 +191,7 @@ def _read(x: Any, indices: Any, updates_shape: Dims, params: dict[str, Any]) -> 
     return gather(x, indices, d.gather_numbers(), window, fill_value=fill, **flags)
 
 
-# --- scatter and scatter_add, linear in operand and updates together -------------------------------------------------------
+# --- scatter and scatter_add, linear in operand and updates together ------------------------------------------------
 
 
 def _linear_jvp(p: Primitive) -> Callable[..., Any]:
@@ -266,7 +268,7 @@ def _gather_transpose(
     return [scatter_add_p.bind1(zeros(operand.aval), indices, cts[0], dimension_numbers=numbers, **flags), None]
 
 
-# --- scatter_mul, scatter_min, scatter_max -------------------------------------------------------------------------------
+# --- scatter_mul, scatter_min, scatter_max --------------------------------------------------------------------------
 
 
 @def_rule(scatter_mul_p, "jvp")

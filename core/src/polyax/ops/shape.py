@@ -27,7 +27,7 @@ from polyax.ops.basis import (
 )
 from polyax.ops.define import NUMBER, linear
 
-# --- broadcast_in_dim ----------------------------------------------------------------------------------------------------
+# --- broadcast_in_dim -----------------------------------------------------------------------------------------------
 
 
 @def_rule(broadcast_in_dim_p, "abstract_eval")
@@ -106,7 +106,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}") from None
 
 
-# --- reshape, squeeze ----------------------------------------------------------------------------------------------------
+# --- reshape, squeeze -----------------------------------------------------------------------------------------------
 
 
 @def_rule(reshape_p, "abstract_eval")
@@ -174,13 +174,11 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     shape = np.shape(operand)
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if start > stop:
-        raise ValueError(
-            f"Invalid dimension range passed to collapse: {shape}[{start_dimension}:{stop_dimension}]"
-        )
+        raise ValueError(f"Invalid dimension range passed to collapse: {shape}[{start_dimension}:{stop_dimension}]")
     return reshape(operand, (*shape[:start], prod(shape[start:stop]), *shape[stop:]))
 
 
-# --- transpose -----------------------------------------------------------------------------------------------------------
+# --- transpose ------------------------------------------------------------------------------------------------------
 
 
 @def_rule(transpose_p, "abstract_eval")
@@ -200,7 +198,7 @@ def _transpose_batch(axis: Any, args: Any, dims: Any, *, permutation: tuple[int,
 
 linear(transpose_p, lambda ct, x, permutation: transpose(ct, np.argsort(permutation)), _transpose_batch)
 
-# --- rev -----------------------------------------------------------------------------------------------------------------
+# --- rev ------------------------------------------------------------------------------------------------------------
 
 rev_p = Primitive("rev")
 
@@ -227,17 +225,21 @@ def _rev_batch(axis: Any, args: Any, dims: Any, *, dimensions: tuple[int, ...]) 
 
 linear(rev_p, lambda ct, x, dimensions: rev(ct, dimensions), _rev_batch)
 
-# --- iota ----------------------------------------------------------------------------------------------------------------
+# --- iota -----------------------------------------------------------------------------------------------------------
 
 
 @def_rule(iota_p, "abstract_eval")
 def _iota_abstract(*, dtype: Any, shape: tuple[int, ...], dimension: int) -> list[ShapedArray]:
     if dtype not in NUMBER:
-        raise TypeError(f"iota does not accept dtype {full_name(dtype)}. Accepted dtypes are subtypes of {NUMBER.text}.")
+        raise TypeError(
+            f"iota does not accept dtype {full_name(dtype)}. Accepted dtypes are subtypes of {NUMBER.text}."
+        )
     if any(n < 0 for n in shape):
         raise TypeError(f"iota shape must have every element be nonnegative, got {shape}.")
     if not 0 <= dimension < len(shape):
-        raise ValueError(f"iota dimension must be between 0 and len(shape), got dimension={dimension} for shape={shape}")
+        raise ValueError(
+            f"iota dimension must be between 0 and len(shape), got dimension={dimension} for shape={shape}"
+        )
     return [ShapedArray(shape, dtype)]
 
 

@@ -38,7 +38,7 @@ pad_p = Primitive("pad")
 concatenate_p = Primitive("concatenate")
 split_p = Primitive("split")
 
-# --- slice ---------------------------------------------------------------------------------------------------------------
+# --- slice ----------------------------------------------------------------------------------------------------------
 
 
 def slice(
@@ -108,9 +108,7 @@ def _slice_batch(
 linear(slice_p, _slice_transpose, _slice_batch)
 
 
-def slice_in_dim(
-    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
-) -> Any:
+def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
     """``slice`` along one dimension; negative and missing indices mean what they mean in Python."""
     shape = np.shape(operand)
     axis = canonical_axis(axis, len(shape))
@@ -137,7 +135,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return result if keepdims else squeeze(result, (axis,))
 
 
-# --- pad -----------------------------------------------------------------------------------------------------------------
+# --- pad ------------------------------------------------------------------------------------------------------------
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
@@ -163,9 +161,7 @@ def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: Padding
             f"got padding_config {padding_config} for operand shape {x.shape}"
         )
     if any(inner < 0 for *_, inner in padding_config):
-        raise ValueError(
-            f"interior padding in padding_config must be nonnegative, got padding_config {padding_config}"
-        )
+        raise ValueError(f"interior padding in padding_config must be nonnegative, got padding_config {padding_config}")
     shape = tuple(
         lo + hi + n + max(n - 1, 0) * inner for n, (lo, hi, inner) in zip(x.shape, padding_config, strict=True)
     )
@@ -214,7 +210,7 @@ def _pad_batch(axis: Any, args: Any, dims: Any, *, padding_config: PaddingConfig
     return [select_n(is_padding, padded, broadcast_in_dim(value, np.shape(padded), (0,)))], [0]
 
 
-# --- concatenate ---------------------------------------------------------------------------------------------------------
+# --- concatenate ----------------------------------------------------------------------------------------------------
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
@@ -285,7 +281,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     return concatenate([reshape(x, new) for x in operands], axis)
 
 
-# --- split ---------------------------------------------------------------------------------------------------------------
+# --- split ----------------------------------------------------------------------------------------------------------
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyax.runtime.reference import rules_array, rules_elementwise, rules_index
+from polyax.runtime.reference import rules_array, rules_elementwise, rules_index, rules_order
 from polyax.runtime.reference.table import RULES
 
-__all__ = ["RULES", "rules_array", "rules_elementwise", "rules_index"]
+__all__ = ["RULES", "rules_array", "rules_elementwise", "rules_index", "rules_order"]

@@ -13,7 +13,7 @@ from polyax.runtime.reference.table import NARROW, rule, rules, wide
 
 Sizes = tuple[int, ...]
 
-# --- shapes --------------------------------------------------------------------------------------------------------------
+# --- shapes ---------------------------------------------------------------------------------------------------------
 
 
 @rule(basis.broadcast_in_dim_p)
@@ -51,7 +51,7 @@ def iota(*, dtype: Any, shape: Sizes, dimension: int) -> Any:
     return np.broadcast_to(np.arange(shape[dimension]).astype(dtype).reshape(sizes), shape)
 
 
-# --- slices --------------------------------------------------------------------------------------------------------------
+# --- slices ---------------------------------------------------------------------------------------------------------
 
 
 @rule(slicing.slice_p)
@@ -103,15 +103,15 @@ def dynamic_update_slice(x: Any, update: Any, *starts: Any) -> Any:
     return result
 
 
-# --- reductions ----------------------------------------------------------------------------------------------------------
+# --- reductions -----------------------------------------------------------------------------------------------------
 
 
 def _lowest(dtype: Any) -> Any:
-    return dtype.type(False) if dtype == bool else np.iinfo(dtype).min if dtype.kind in "iu" else dtype.type("-inf")
+    return dtype.type(False) if dtype == np.bool_ else np.iinfo(dtype).min if dtype.kind in "iu" else dtype.type("-inf")
 
 
 def _highest(dtype: Any) -> Any:
-    return dtype.type(True) if dtype == bool else np.iinfo(dtype).max if dtype.kind in "iu" else dtype.type("inf")
+    return dtype.type(True) if dtype == np.bool_ else np.iinfo(dtype).max if dtype.kind in "iu" else dtype.type("inf")
 
 
 def _fold(ufunc: Any, start: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -133,7 +133,7 @@ rule(reduce.reduce_xor_p)(_fold(np.bitwise_xor, lambda d: d.type(0)))
 for _primitive, _find in ((reduce.argmax_p, np.argmax), (reduce.argmin_p, np.argmin)):
     rule(_primitive)(lambda x, axes, index_dtype, f=_find: f(wide(x), axis=axes[0]).astype(index_dtype))
 
-# --- products ------------------------------------------------------------------------------------------------------------
+# --- products -------------------------------------------------------------------------------------------------------
 
 
 @rule(contract.dot_general_p)

@@ -55,6 +55,7 @@ _UFUNCS: dict[Any, Callable[..., Any]] = {
     convert.real_p: np.real,
     convert.imag_p: np.imag,
     convert.copy_p: np.copy,
+    convert.stop_gradient_p: np.asarray,
 }
 
 for _primitive, _ufunc in _UFUNCS.items():
@@ -65,7 +66,7 @@ def _is_int(x: Any) -> bool:
     return x.dtype.kind in "iu"
 
 
-# --- arithmetic ----------------------------------------------------------------------------------------------------------
+# --- arithmetic -----------------------------------------------------------------------------------------------------
 
 
 @rule(basis.div_p)
@@ -139,7 +140,7 @@ def logistic(x: Any) -> Any:
     return one / (one + np.exp(-x))
 
 
-# --- bits ----------------------------------------------------------------------------------------------------------------
+# --- bits -----------------------------------------------------------------------------------------------------------
 
 
 def _unsigned(x: Any) -> Any:
@@ -198,12 +199,12 @@ def mulhi(x: Any, y: Any) -> Any:
     return ((x.astype(object) * y.astype(object)) >> width).astype(x.dtype)
 
 
-# --- choices -------------------------------------------------------------------------------------------------------------
+# --- choices --------------------------------------------------------------------------------------------------------
 
 
 @rule(basis.select_n_p)
 def select_n(which: Any, *cases: Any) -> Any:
-    if which.dtype == bool:
+    if which.dtype == np.bool_:
         return np.where(which, cases[-1], cases[0])
     result = cases[0]
     for i, case in enumerate(cases[1:], 1):
@@ -227,14 +228,14 @@ def _total_order(x: Any) -> Any:
 for _primitive, _ufunc in ((compare.eq_to_p, np.equal), (compare.le_to_p, np.less_equal), (compare.lt_to_p, np.less)):
     rule(_primitive)(lambda x, y, f=_ufunc: f(_total_order(x), _total_order(y)))
 
-# --- representations -----------------------------------------------------------------------------------------------------
+# --- representations ------------------------------------------------------------------------------------------------
 
 
 @rule(basis.convert_element_type_p)
 def convert_element_type(x: Any, *, new_dtype: Any, weak_type: bool = False) -> Any:
     """Complex to real keeps the real part; float to integer truncates and saturates, NaN gives 0."""
     x = np.asarray(x)
-    if new_dtype == bool:
+    if new_dtype == np.bool_:
         return x != 0
     if x.dtype.kind == "c" and new_dtype.kind != "c":
         x = x.real

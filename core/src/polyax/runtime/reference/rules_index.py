@@ -34,7 +34,9 @@ def positions(indices: Any, d: GatherDimensionNumbers, shape: Sizes, window: Siz
             inside &= wanted == start
         elif dim in d.operand_batching_dims:
             along = d.start_indices_batching_dims[d.operand_batching_dims.index(dim)]
-            start = np.moveaxis(np.broadcast_to(np.arange(size), (*batch[:along], *batch[along + 1 :], size)), -1, along)
+            start = np.moveaxis(
+                np.broadcast_to(np.arange(size), (*batch[:along], *batch[along + 1 :], size)), -1, along
+            )
         start = start.reshape(batch + (1,) * len(kept))
         if dim in kept:
             offset = [1] * len(kept)
@@ -93,7 +95,7 @@ rule(scatter.scatter_mul_p)(_scatter(np.multiply.at))
 rule(scatter.scatter_min_p)(_scatter(np.minimum.at))
 rule(scatter.scatter_max_p)(_scatter(np.maximum.at))
 
-# --- random bits ---------------------------------------------------------------------------------------------------------
+# --- random bits ----------------------------------------------------------------------------------------------------
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 

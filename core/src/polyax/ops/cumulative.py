@@ -1,0 +1,128 @@
+"""Cumulative sums, products, extrema and log-sum-exps along one dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from polyax.ir.aval import ShapedArray
+from polyax.ir.primitive import Primitive
+from polyax.ops.basis import add, canonical_axis, div, eq, full_like, mul, neg, select_n, sub
+from polyax.ops.compare import gt, lt
+from polyax.ops.define import FLOAT, NUMBER, ORDERED, Accepts, check_dtype, linear
+from polyax.ops.elementwise import abs as abs_
+from polyax.ops.elementwise import exp, is_finite, log1p, max, min
+from polyax.ops.slicing import pad
+from polyax.trace.symbolic import Zero
+
+Pair = tuple[Any, Any]
+
+
+def _cumulative(name: str, accepts: Accepts) -> Primitive:
+    p = Primitive(name)
+
+    def abstract_eval(x: ShapedArray, *, axis: int, reverse: bool) -> list[ShapedArray]:
+        check_dtype(name, x, accepts)
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"axis {axis} is out of bounds for array of shape {x.shape}")
+        return [x]
+
+    def batch(axis_data: Any, args: Any, dims: Any, *, axis: int, reverse: bool) -> Any:
+        return p.bind(args[0], axis=axis + (axis >= dims[0]), reverse=reverse), dims
+
+    p.abstract_eval, p.batch = abstract_eval, batch
+    p.never("transpose", f"{name} is not linear")
+    return p
+
+
+def _function(p: Primitive, doc: str) -> Callable[..., Any]:
+    def cumulative(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+        return p.bind1(operand, axis=index(axis), reverse=bool(reverse))
+
+    cumulative.__name__ = cumulative.__qualname__ = p.name
+    cumulative.__doc__ = doc
+    return cumulative
+
+
+cumsum_p = _cumulative("cumsum", NUMBER)
+cumprod_p = _cumulative("cumprod", NUMBER)
+cummax_p = _cumulative("cummax", ORDERED)
+cummin_p = _cumulative("cummin", ORDERED)
+cumlogsumexp_p = _cumulative("cumlogsumexp", FLOAT)
+
+cumsum = _function(cumsum_p, "The sums of the elements up to each (from each on, if ``reverse``) along ``axis``.")
+cumprod = _function(cumprod_p, "The products of the elements up to each (from each on, if ``reverse``).")
+cummax = _function(cummax_p, "The maxima of the elements up to each (from each on, if ``reverse``).")
+cummin = _function(cummin_p, "The minima of the elements up to each (from each on, if ``reverse``).")
+cumlogsumexp = _function(cumlogsumexp_p, "``log(cumsum(exp(x)))``, without overflow.")
+
+cumsum_p.absent.clear()
+linear(cumsum_p, lambda ct, x, axis, reverse: cumsum(ct, axis, not reverse))
+
+# --- derivatives ----------------------------------------------------------------------------------------------------
+# A cumulative operation with combine(a, b) has the derivative of the recurrence y[i] = combine(y[i-1], x[i]). Pairs
+# (value, tangent) combine associatively, so log2(n) steps of doubling distances give all of them.
+
+
+def doubling(
+    combine: Callable[[Pair, Pair], Pair], pair: Pair, identity: Sequence[Any], axis: int, reverse: bool
+) -> Pair:
+    """The cumulative combination of pairs of arrays along ``axis``; ``identity`` holds the neutral scalars."""
+    axis = canonical_axis(axis, np.ndim(pair[0]))
+    size, step = np.shape(pair[0])[axis], 1
+    while step < size:
+        before = tuple(_moved(x, e, step, axis, reverse) for x, e in zip(pair, identity, strict=True))
+        pair = combine(before, pair)  # type: ignore[arg-type]
+        step *= 2
+    return pair
+
+
+def _moved(x: Any, fill: Any, step: int, axis: int, reverse: bool) -> Any:
+    """``x`` moved by ``step`` along ``axis``, away from where the cumulation begins."""
+    config = [(0, 0, 0)] * np.ndim(x)
+    config[axis] = (-step, step, 0) if reverse else (step, -step, 0)
+    return pad(x, fill, config)
+
+
+def _cumulative_jvp(p: Primitive, combine: Callable[[Pair, Pair], Pair], neutral: float) -> None:
+    def jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
+        (x,), (t,) = primals, tangents
+        y = p.bind1(x, axis=axis, reverse=reverse)
+        if type(t) is Zero:
+            return [y], [Zero.of(y)]
+        return [y], [doubling(combine, (x, t), (neutral, 0.0), axis, reverse)[1]]
+
+    p.jvp = jvp
+
+
+def _products(a: Pair, b: Pair) -> Pair:
+    return mul(a[0], b[0]), add(mul(a[1], b[0]), mul(a[0], b[1]))
+
+
+def _log_sums(a: Pair, b: Pair) -> Pair:
+    """log(e^a + e^b), and the tangents weighted by e^(a - y) and e^(b - y)."""
+    high = max(a[0], b[0])
+    gap = sub(a[0], b[0])
+    y = select_n(is_finite(gap), high, add(high, log1p(exp(neg(abs_(gap))))))
+    finite = select_n(is_finite(y), full_like(y, 0), y)
+    return y, add(mul(a[1], exp(sub(a[0], finite))), mul(b[1], exp(sub(b[0], finite))))
+
+
+def _extrema(extremum: Callable[[Any, Any], Any], wins: Callable[[Any, Any], Any]) -> Callable[[Pair, Pair], Pair]:
+    """The winner's tangent; the mean of both where they are equal."""
+
+    def combine(a: Pair, b: Pair) -> Pair:
+        tangent = select_n(wins(a[0], b[0]), b[1], a[1])
+        mean = div(add(a[1], b[1]), full_like(a[1], 2))
+        return extremum(a[0], b[0]), select_n(eq(a[0], b[0]), tangent, mean)
+
+    return combine
+
+
+_cumulative_jvp(cumprod_p, _products, 1.0)
+_cumulative_jvp(cumlogsumexp_p, _log_sums, float("-inf"))
+_cumulative_jvp(cummax_p, _extrema(max, gt), float("-inf"))
+_cumulative_jvp(cummin_p, _extrema(min, lt), float("inf"))

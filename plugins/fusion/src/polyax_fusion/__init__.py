@@ -1,0 +1,1 @@
+"""Fusion passes over the kernel graph of ``polyax_kernels``."""

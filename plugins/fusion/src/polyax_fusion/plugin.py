@@ -1,0 +1,17 @@
+"""The hooks of this distribution. Imports nothing of the compiler until a backend asks for fusers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from polyax.runtime.backend import Backend
+from polyax.runtime.hooks import hookimpl
+
+
+@hookimpl
+def polyax_fusers(backend: Backend) -> Iterable[Any]:
+    """The fusers; a backend's ``fusers`` says which of them run."""
+    from polyax_fusion.instruction import instruction_fusion
+
+    return [instruction_fusion]

@@ -1,0 +1,154 @@
+"""``KernelBackend``: a backend that compiles jaxprs by lowering, fusing, planning and emitting kernels.
+
+A subclass brings devices, memory and ``compile_kernel``; one that can compile whole plans overrides ``compile_plan``.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyax.ir.config import config
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import Primitive
+from polyax.runtime.backend import Backend, Buffer, CompileOptions, Device, Executable, KernelReport, Report
+from polyax.runtime.plugins import registry
+
+from polyax_kernels.build import build_graph
+from polyax_kernels.canonical import collapse, generalize
+from polyax_kernels.expr import consing
+from polyax_kernels.fallback import host_rule
+from polyax_kernels.graph import Fuser, Graph
+from polyax_kernels.kernel import Kernel
+from polyax_kernels.keys import structural_key
+from polyax_kernels.limits import Limits
+from polyax_kernels.lowering import Lowering, Rules
+from polyax_kernels.lowerings import SHARED
+from polyax_kernels.plan import KernelStep, Plan
+from polyax_kernels.planner import make_plan
+from polyax_kernels.split import split_reductions
+
+View = tuple[Buffer, int]
+"""A buffer and an offset in bytes."""
+
+Launch = Callable[[Any, Sequence[View], Sequence[int]], None]
+"""``launch(queue, views, scalars)`` starts a compiled kernel."""
+
+
+@dataclass
+class Compiled:
+    """What compiling one distinct kernel gave."""
+
+    launch: Any
+    source: str = ""
+
+
+class KernelBackend(Backend):
+    """A backend made of kernels."""
+
+    limits = Limits()
+    fusers: tuple[str, ...] = ("instruction", "merger", "sibling", "producer_consumer")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._kernels: dict[str, Compiled] = {}
+        self._lock = threading.RLock()
+
+    @abstractmethod
+    def empty(self, nbytes: int, device: Device) -> Buffer:
+        """Memory with any contents."""
+
+    @abstractmethod
+    def compile_kernel(self, kernel: Kernel) -> Launch:
+        """Compiles one kernel; called once for each that differs in structure, inside ``with consing():``."""
+
+    @abstractmethod
+    def compile_plan(self, plan: Plan, options: CompileOptions) -> Executable:
+        """The executable that follows ``plan``; called inside ``with consing():``."""
+
+    def source(self, kernel: Kernel) -> str:
+        """The kernel's program text, for reports."""
+        return ""
+
+    def why_no_dtype(self, dtype: Any) -> str | None:
+        return None
+
+    # --- compilation ----------------------------------------------------------------------------------------------------
+
+    def compile(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> Executable:
+        """Lowers, fuses, plans and emits.
+
+        Raises:
+          NoLowering: a primitive can't run here.
+        """
+        with consing():
+            return self.compile_plan(self.plan(jaxpr, options), options)
+
+    def plan(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> Plan:
+        """The plan of a program, its kernels in canonical form. Call it inside ``with consing():``."""
+        graph = self.graph(jaxpr)
+        donated = (*[False] * len(jaxpr.jaxpr.constvars), *options.donated)
+        if len(options.donated) > len(jaxpr.jaxpr.invars):
+            donated = options.donated
+        plan = make_plan(graph, donated)
+        plan.steps = [canonical(s, options.eager) if isinstance(s, KernelStep) else s for s in plan.steps]
+        return plan
+
+    def graph(self, jaxpr: ClosedJaxpr) -> Graph:
+        """The kernel graph of a program, fused. Call it inside ``with consing():``."""
+        graph = build_graph(jaxpr, self.rules())
+        if len(graph.nodes) > 1:
+            for fuser in self.chosen_fusers():
+                graph = fuser.run(graph, self.limits)
+        return split_reductions(graph, self.limits)
+
+    def rules(self) -> Rules:
+        return Rules(self.name, self.limits, self.lowerings(), SHARED, host_rule(self.name))
+
+    def lowerings(self) -> Mapping[Primitive, Lowering]:
+        """What plugins bring for this backend."""
+        return registry.lowerings(self)
+
+    def chosen_fusers(self) -> list[Fuser]:
+        """The fusers to run, in order; those that no plugin brings are left out."""
+        chosen = config.fusers.split(",") if config.fusers is not None else self.fusers
+        known = registry.fusers(self)
+        return [known[name] for name in chosen if name in known]
+
+    def compiled(self, kernel: Kernel) -> Compiled:
+        """The compiled form of a kernel in canonical form; each distinct one is compiled once."""
+        key = structural_key(kernel)
+        found = self._kernels.get(key)
+        if found is None:
+            with self._lock:
+                if key not in self._kernels:
+                    self._kernels[key] = Compiled(self.compile_kernel(kernel), self.source(kernel))
+                found = self._kernels[key]
+        return found
+
+
+def canonical(step: KernelStep, for_all_sizes: bool) -> KernelStep:
+    """The step with contiguous axes merged; its extent becomes a launch argument if it is to serve all sizes."""
+    kernel = collapse(step.kernel)
+    scalars: tuple[int, ...] = ()
+    if for_all_sizes:
+        kernel, scalars = generalize(kernel)
+    return replace(step, kernel=kernel, scalars=tuple(scalars))
+
+
+def report(backend: str, plan: Plan, sources: Sequence[str], started: float) -> Report:
+    """What the executable of ``plan`` consists of; ``sources`` has a text for each step."""
+    kernels: list[KernelReport] = []
+    for step, source in zip(plan.steps, sources, strict=True):
+        if isinstance(step, KernelStep):
+            name, primitives = step.kernel.name, step.kernel.primitives
+        else:
+            name = "copy" if not hasattr(step, "primitive") else step.primitive.name
+            primitives = (name,)
+        kernels.append(KernelReport(name, primitives, step.bytes_moved, step.flops, source))
+    seconds = time.perf_counter() - started
+    return Report(backend, kernels, list(plan.decisions), plan.arena_bytes, plan.bytes_unfused, seconds)

@@ -1,0 +1,171 @@
+"""From a jaxpr to a kernel graph: one node per equation, nested programs inlined, equal equations computed once.
+
+Iterative and linear in the size of the program. Decides nothing about fusion or memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from polyax.ir.aval import ShapedArray
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+
+from polyax_kernels.expr import Axis, const
+from polyax_kernels.graph import CallNode, Graph, KernelNode, Node, eliminate_dead, own_point, pure_node, update_node
+from polyax_kernels.lowering import Grid, Inline, Kernels, Out, Read, Rules, Update
+
+
+def build_graph(closed: ClosedJaxpr, rules: Rules) -> Graph:
+    """The graph of ``closed``, whose constants are inputs. Call it inside ``with consing():``.
+
+    Raises:
+      NoLowering: a primitive can't run on the backend.
+    """
+    builder = _Builder(rules)
+    jaxpr = closed.jaxpr
+    env = {v: builder.value(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)}
+    inputs = tuple(env.values())
+    builder.walk(_Frame(jaxpr, env))
+    outputs = tuple(builder.materialized(builder.read(env, a)) for a in jaxpr.outs)
+    graph = Graph(builder.avals, inputs, outputs, builder.nodes, builder.literals)
+    graph.bytes_unfused = builder.bytes
+    return eliminate_dead(graph)
+
+
+class _Frame:
+    """A program that is being walked; ``results``: the equation of the outer one that it stands for."""
+
+    __slots__ = ("env", "eqns", "jaxpr", "results")
+
+    def __init__(self, jaxpr: Jaxpr, env: dict[Var, int], results: Sequence[Var] = ()) -> None:
+        self.jaxpr = jaxpr
+        self.env = env
+        self.eqns: Iterator[Eqn] = iter(jaxpr.eqns)
+        self.results = results
+
+
+class _Builder:
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.avals: list[ShapedArray] = []
+        self.nodes: list[Node] = []
+        self.literals: dict[int, Any] = {}
+        self.bytes = 0
+        self.known: dict[Any, tuple[int, ...]] = {}
+        self.known_literals: dict[Any, int] = {}
+        self.axes: dict[tuple[int, int], Axis] = {}
+        self.grids: dict[tuple[int, ...], Grid] = {}
+
+    def value(self, aval: ShapedArray) -> int:
+        self.avals.append(aval)
+        return len(self.avals) - 1
+
+    def literal(self, value: Any, aval: ShapedArray) -> int:
+        key = aval.dtype, repr(value)
+        if key not in self.known_literals:
+            self.known_literals[key] = self.value(aval)
+            self.literals[self.known_literals[key]] = value
+        return self.known_literals[key]
+
+    def read(self, env: Mapping[Var, int], atom: Atom) -> int:
+        return env[atom] if isinstance(atom, Var) else self.literal(atom.val, atom.aval)
+
+    def materialized(self, value: int) -> int:
+        """``value``, computed by a kernel if it is a literal: results live in memory."""
+        if value not in self.literals:
+            return value
+        result = self.value(self.avals[value])
+        body = const(self.literals[value], self.avals[value].dtype)
+        self.nodes.append(pure_node((), (), {result: body}, ("literal",)))
+        return result
+
+    def walk(self, frame: _Frame) -> None:
+        frames = [frame]
+        while frames:
+            frame = frames[-1]
+            for eqn in frame.eqns:
+                inner = self.equation(frame, eqn)
+                if inner is not None:
+                    frames.append(inner)
+                    break
+            else:
+                frames.pop()
+                if frames:
+                    outs = [self.read(frame.env, a) for a in frame.jaxpr.outs]
+                    frames[-1].env.update(zip(frame.results, outs, strict=True))
+
+    def equation(self, frame: _Frame, eqn: Eqn) -> _Frame | None:
+        """Adds the nodes of ``eqn``; or the program that takes its place is returned."""
+        env = frame.env
+        args = [env[a] if type(a) is Var else self.read(env, a) for a in eqn.inputs]
+        avals = [a.aval for a in eqn.inputs]
+        out_avals = [v.aval for v in eqn.outs]
+        lowering = self.rules.choose(eqn.primitive, avals, out_avals, eqn.params)
+        if isinstance(lowering, Inline):
+            return self.inner(eqn.params[lowering.param], args, eqn.outs)
+        self.bytes += sum([a.nbytes for a in avals]) + sum([a.nbytes for a in out_avals])
+        key = None if eqn.effects else _key(eqn, args)
+        found = self.known.get(key) if key is not None else None
+        if found is None:
+            found = self.node(eqn, lowering, args, out_avals)
+            if key is not None:
+                self.known[key] = found
+        for var, value in zip(eqn.outs, found, strict=True):
+            env[var] = value
+        return None
+
+    def inner(self, closed: ClosedJaxpr | Jaxpr, args: Sequence[int], results: Sequence[Var]) -> _Frame:
+        jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
+        consts = closed.consts if isinstance(closed, ClosedJaxpr) else []
+        env = dict(zip(jaxpr.invars, args, strict=True))
+        for var, value in zip(jaxpr.constvars, consts, strict=True):
+            if var.aval.shape:
+                raise ValueError(f"a nested program holds a constant of type {var.aval}; constants must be arguments")
+            env[var] = self.literal(value, var.aval)
+        return _Frame(jaxpr, env, results)
+
+    def node(self, eqn: Eqn, lowering: Any, args: list[int], out_avals: list[ShapedArray]) -> tuple[int, ...]:
+        outs = tuple([self.value(a) for a in out_avals])
+        if not isinstance(lowering, Kernels):
+            self.nodes.append(CallNode(outs, tuple(args), lowering, eqn.params, eqn.primitive, bool(eqn.effects)))
+        elif lowering.each:
+            self.nodes += [self.kernel(eqn, lowering, args, (v,), which) for which, v in enumerate(outs)]
+        else:
+            self.nodes.append(self.kernel(eqn, lowering, args, outs))
+        return outs
+
+    def kernel(self, eqn: Eqn, rule: Kernels, args: list[int], outs: tuple[int, ...], which: int = 0) -> KernelNode:
+        out = Out(outs[0], self.avals[outs[0]], self.grid, which)
+        reads = [Read(v, self.avals[v], self.literals.get(v)) for v in args]
+        result = rule.build(out, *reads, **eqn.params)
+        names = (eqn.primitive.name,)
+        if isinstance(result, Update):
+            updates = None if result.updates is None else self.materialized(args[result.updates])
+            return update_node(outs, result.grid, result.stages, updates, result.ordered, names)
+        bodies = result if isinstance(result, tuple) else (result,)
+        alias = args[0] if rule.aliases and args[0] not in self.literals else None
+        return pure_node(out.axes, out.i, dict(zip(outs, bodies, strict=True)), names, alias)
+
+    def grid(self, shape: tuple[int, ...]) -> Grid:
+        """The axes of a shape, the same ones each time: bodies over equal grids fit together without rewriting."""
+        found = self.grids.get(shape)
+        if found is None:
+            axes = tuple([self.axis(d, n) for d, n in enumerate(shape)])
+            found = self.grids[shape] = axes, own_point(axes)
+        return found
+
+    def axis(self, position: int, extent: int) -> Axis:
+        if (position, extent) not in self.axes:
+            self.axes[position, extent] = Axis(extent, f"i{position}")
+        return self.axes[position, extent]
+
+
+def _key(eqn: Eqn, args: Sequence[int]) -> Any:
+    """What equal equations have in common; None if a parameter is not hashable."""
+    key = eqn.primitive, tuple(args), tuple(eqn.params.items())
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key

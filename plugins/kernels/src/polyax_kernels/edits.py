@@ -1,0 +1,108 @@
+"""The edits that fusers are made of: pure functions from nodes to a node, each with the reasons why it can't be done.
+
+They keep meaning; whether an edit pays is the fuser's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from polyax_kernels.expr import BOOL, Expr, Load, make, op, rewrite
+from polyax_kernels.graph import KernelNode, Node, own_point, pure_node, rebuilt
+from polyax_kernels.kernel import Stage, map_store
+
+
+def why_not_inline(producer: Node, consumer: Node) -> str | None:
+    """Why ``producer`` can't be computed inside ``consumer``."""
+    if not isinstance(producer, KernelNode):
+        return f"{producer.name} is a library call"
+    if not isinstance(consumer, KernelNode):
+        return f"{consumer.name} is a library call"
+    if not producer.pure:
+        return f"{producer.name} stores elsewhere than at its own point"
+    if consumer.updates is not None and consumer.updates in producer.reads:
+        return f"{producer.name} reads what {consumer.name} updates in place"
+    if consumer.updates in producer.outs and not any(v in consumer.reads for v in producer.outs):
+        return f"{consumer.name} updates it in place"
+    return None
+
+
+def inline(producer: KernelNode, consumer: KernelNode) -> KernelNode:
+    """``consumer`` with the loads of ``producer``'s results replaced by what computes them there."""
+    return inline_all((producer,), consumer)
+
+
+def inline_all(producers: Sequence[KernelNode], consumer: KernelNode) -> KernelNode:
+    """``consumer`` with several producers inlined, none of which reads another one's results."""
+    found = {v: (p, p.body(v)) for p in producers for v in p.outs}
+    memo: dict[Expr, Expr] = {}
+
+    def rule(x: Expr) -> Expr | None:
+        if x.kind != "load" or x.attr.slot not in found:
+            return None
+        producer, body = found[x.attr.slot]
+        return _inlined(x, producer, body)
+
+    def change(x: Expr) -> Expr:
+        return rewrite(x, rule, memo)
+
+    stages = tuple([Stage(s.axes, tuple([map_store(store, change) for store in s.stores])) for s in consumer.stages])
+    primitives = tuple(name for p in producers for name in p.primitives) + consumer.primitives
+    return rebuilt(consumer, stages, primitives)
+
+
+def _inlined(x: Expr, producer: KernelNode, body: Expr) -> Expr:
+    """The load ``x`` of a result, as the expression that computes it at the indices of the load."""
+    rank = len(producer.grid)
+    at = x.args[:rank]
+    moved = body if at == own_point(producer.grid) else at_point(body, producer, at)
+    if not x.attr.masked:
+        return moved
+    mask, other = x.args[rank:]
+    return op("select", mask, masked(moved, mask), other)
+
+
+def at_point(body: Expr, producer: KernelNode, at: tuple[Expr, ...]) -> Expr:
+    """``body`` with the producer's grid point moved to the indices ``at``."""
+    moves: Mapping[Expr, Expr] = dict(zip(own_point(producer.grid), at, strict=True))
+    return rewrite(body, lambda x: moves.get(x) if x.kind == "index" else None)
+
+
+def masked(body: Expr, mask: Expr) -> Expr:
+    """``body`` with loads that read nothing where ``mask`` is false; its value there doesn't matter."""
+
+    def rule(x: Expr) -> Expr | None:
+        if x.kind != "load":
+            return None
+        if not x.attr.masked:
+            zero = make("const", x.dtype, (), _zero(x))
+            return make("load", x.dtype, (*x.args, mask, zero), Load(x.attr.slot, True))
+        *indices, own, other = x.args
+        return make("load", x.dtype, (*indices, op("and", own, mask), other), x.attr)
+
+    return rewrite(body, rule)
+
+
+def _zero(x: Expr) -> bool | int | float:
+    if x.dtype == BOOL:
+        return False
+    return 0 if x.dtype.kind in "iu" else 0.0
+
+
+def why_not_merge(one: Node, other: Node) -> str | None:
+    """Why two nodes can't become one with the results of both."""
+    if not isinstance(one, KernelNode) or not isinstance(other, KernelNode):
+        return "one of them is a library call"
+    if not (one.pure and other.pure):
+        return "one of them stores elsewhere than at its own point"
+    if one.grid != other.grid:
+        return "their grids differ"
+    if any(v in other.reads for v in one.outs) or any(v in one.reads for v in other.outs):
+        return "one reads the other's result"
+    return None
+
+
+def merge(one: KernelNode, other: KernelNode) -> KernelNode:
+    """One node with the results of both; what both read is read once."""
+    bodies = {v: node.body(v) for node in (one, other) for v in node.outs}
+    return pure_node(one.grid, own_point(one.grid), bodies, one.primitives + other.primitives)

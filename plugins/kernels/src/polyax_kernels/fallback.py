@@ -1,0 +1,47 @@
+"""The last resort of a primitive without kernels: the NumPy reference rules, on the host. Never silent unless asked."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from polyax.ir.config import config
+from polyax.ir.primitive import Primitive
+from polyax.runtime.reference.backend import RULES, run_on_host
+
+from polyax_kernels.lowering import Call, CallContext
+
+_warned: set[tuple[str, str]] = set()
+
+
+def host_rule(backend: str) -> Callable[[Primitive], Call | str]:
+    """For ``Rules``: the fallback of a primitive, or why there is none."""
+
+    def choose(primitive: Primitive) -> Call | str:
+        if config.host_fallback == "error":
+            return "config.host_fallback is 'error'"
+        if primitive not in RULES:
+            return "no NumPy rule"
+        if config.host_fallback == "warn" and (backend, primitive.name) not in _warned:
+            _warned.add((backend, primitive.name))
+            warnings.warn(
+                f"{primitive.name!r} has no kernel on {backend} for these types and runs in NumPy on the host; "
+                "POLYAX_HOST_FALLBACK=allow silences this, =error forbids it",
+                stacklevel=2,
+            )
+        return on_host(primitive)
+
+    return choose
+
+
+def on_host(primitive: Primitive) -> Call:
+    """A call of the reference rule."""
+
+    def run(_: CallContext, outs: Sequence[np.ndarray], args: Sequence[np.ndarray], **params: Any) -> None:
+        results = run_on_host(primitive, args, params)
+        for out, result in zip(outs, results, strict=True):
+            out[...] = result
+
+    return Call(run)

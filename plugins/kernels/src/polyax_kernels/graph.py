@@ -1,0 +1,217 @@
+"""The kernel graph: values, and the nodes that compute them. Fusers map graphs to graphs; plans are made of them.
+
+Values are numbered; the loads and stores of a node's expressions name values instead of operands. Knows neither
+primitives nor memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from polyax.ir.aval import ShapedArray
+from polyax.runtime.backend import Decision
+
+from polyax_kernels.expr import Axis, Expr, index
+from polyax_kernels.kernel import Stage, Store, store_roots
+from polyax_kernels.scalars import cost
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a kernel reads a value: at ``places`` different indices, each ``times`` times during the kernel."""
+
+    places: int
+    times: int
+    aligned: bool
+    """Only at the kernel's own grid point, once."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelNode:
+    """Loops that compute ``outs``, as a ``Kernel`` does; all are stored at the grid point if it is ``pure``."""
+
+    outs: tuple[int, ...]
+    grid: tuple[Axis, ...]
+    stages: tuple[Stage, ...]
+    reads: Mapping[int, Access]
+    weight: int
+    """Scalar operations of one point, each fold's body counted once."""
+    folds: bool
+    primitives: tuple[str, ...]
+    pure: bool = True
+    updates: int | None = None
+    """The value whose memory the first result takes over."""
+    ordered: bool = False
+    alias: int | None = None
+    """The value whose elements the result has, in the same order."""
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The values that must be in memory before it runs."""
+        if self.updates is None or self.updates in self.reads:
+            return tuple(self.reads)
+        return (*self.reads, self.updates)
+
+    @property
+    def name(self) -> str:
+        return "_".join(dict.fromkeys(self.primitives))[:48] or "kernel"
+
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        return tuple(s for stage in self.stages for s in stage.stores)
+
+    def body(self, value: int) -> Expr:
+        """What a pure node computes for ``value`` at the grid point."""
+        return next(s.value for s in self.stages[0].stores if s.slot == value)
+
+
+@dataclass(frozen=True, slots=True)
+class CallNode:
+    """A library call; ``lowering`` is a ``Call`` or a ``Native``."""
+
+    outs: tuple[int, ...]
+    inputs: tuple[int, ...]
+    lowering: Any
+    params: dict[str, Any]
+    primitive: Any
+    effects: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.primitive.name
+
+    @property
+    def primitives(self) -> tuple[str, ...]:
+        return (self.primitive.name,)
+
+
+Node = KernelNode | CallNode
+
+
+@dataclass
+class Graph:
+    """A program: nodes in an order in which they can run."""
+
+    avals: list[ShapedArray]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    nodes: list[Node]
+    literals: dict[int, Any] = field(default_factory=dict)
+    """Scalars written in the program; kernels have them in their expressions, calls read them from memory."""
+    decisions: list[Decision] = field(default_factory=list)
+    bytes_unfused: int = 0
+
+    def producers(self) -> dict[int, Node]:
+        return {v: node for node in self.nodes for v in node.outs}
+
+    def consumers(self) -> dict[int, list[int]]:
+        """Value -> positions of the nodes that use it."""
+        uses: dict[int, list[int]] = {}
+        for n, node in enumerate(self.nodes):
+            for v in node.inputs:
+                uses.setdefault(v, []).append(n)
+        return uses
+
+    def with_nodes(self, nodes: Iterable[Node], decisions: Sequence[Decision] = ()) -> Graph:
+        return replace(self, nodes=list(nodes), decisions=[*self.decisions, *decisions])
+
+
+@dataclass(frozen=True)
+class Fuser:
+    """A fusion pass; ``run(graph, limits)`` gives the graph with fewer kernels and the decisions that led to it."""
+
+    name: str
+    run: Callable[[Graph, Any], Graph]
+
+
+def own_point(grid: tuple[Axis, ...]) -> tuple[Expr, ...]:
+    """The indices of the point of the grid itself."""
+    return tuple(map(index, grid))
+
+
+def points(axes: Iterable[Axis]) -> int:
+    return math.prod(a.extent for a in axes if isinstance(a.extent, int))
+
+
+def pure_node(
+    grid: tuple[Axis, ...],
+    i: tuple[Expr, ...],
+    bodies: Mapping[int, Expr],
+    primitives: tuple[str, ...],
+    alias: int | None = None,
+) -> KernelNode:
+    """The node that stores ``bodies`` at the point ``i`` of ``grid``."""
+    stage = Stage((), tuple([Store(v, i, x) for v, x in bodies.items()]))
+    reads, weight, folds = examine(grid, (stage,), i)
+    return KernelNode(tuple(bodies), grid, (stage,), reads, weight, folds, primitives, alias=alias)
+
+
+def update_node(
+    outs: tuple[int, ...],
+    grid: tuple[Axis, ...],
+    stages: tuple[Stage, ...],
+    updates: int | None,
+    ordered: bool,
+    primitives: tuple[str, ...],
+) -> KernelNode:
+    """A node with stores of its own, which may read what it writes."""
+    reads, weight, folds = examine(grid, stages, own_point(grid))
+    kept = {v: access for v, access in reads.items() if v not in outs}
+    return KernelNode(outs, grid, stages, kept, weight, folds, primitives, False, updates, ordered)
+
+
+def rebuilt(node: KernelNode, stages: tuple[Stage, ...], primitives: tuple[str, ...]) -> KernelNode:
+    """``node`` with other expressions."""
+    if node.pure:
+        bodies = {s.slot: s.value for s in stages[0].stores}
+        return pure_node(node.grid, own_point(node.grid), bodies, primitives)
+    return update_node(node.outs, node.grid, stages, node.updates, node.ordered, primitives)
+
+
+def examine(
+    grid: tuple[Axis, ...], stages: Sequence[Stage], i: tuple[Expr, ...]
+) -> tuple[dict[int, Access], int, bool]:
+    """The accesses of the stages' expressions, the scalar operations, and whether anything is folded."""
+    size = points(grid)
+    loads: dict[int, dict[tuple[Expr, ...], int]] = {}
+    times: dict[Expr, int] = {}
+    weight, folds = 0, False
+    stack = [(x, size * points(s.axes)) for s in stages for store in s.stores for x in store_roots(store)]
+    while stack:
+        x, n = stack.pop()
+        known = times.get(x, 0)
+        if n <= known:
+            continue
+        times[x] = n
+        if x.kind == "load":
+            loads.setdefault(x.attr.slot, {})[x.args] = n
+        elif not known:
+            weight += cost(x)
+        if x.kind == "fold":
+            folds = True
+            n *= points(x.attr.axes)
+        stack.extend([(a, n) for a in x.args])
+    reads = {
+        v: Access(len(at), max(at.values()), len(at) == 1 and i in at and max(at.values()) == size)
+        for v, at in loads.items()
+    }
+    return reads, weight, folds
+
+
+def eliminate_dead(graph: Graph) -> Graph:
+    """Without nodes whose results nobody needs; of pure nodes only the needed results stay."""
+    live = set(graph.outputs)
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        used = [v for v in node.outs if v in live]
+        if not used and not (isinstance(node, CallNode) and node.effects):
+            continue
+        if isinstance(node, KernelNode) and node.pure and len(used) < len(node.outs):
+            bodies = {v: node.body(v) for v in used}
+            node = pure_node(node.grid, own_point(node.grid), bodies, node.primitives, node.alias)
+        kept.append(node)
+        live.update(node.inputs)
+    return graph if len(kept) == len(graph.nodes) else graph.with_nodes(reversed(kept))

@@ -1,0 +1,203 @@
+"""``HostKernelBackend``: a kernel backend whose devices are virtual devices of the host, with NumPy memory.
+
+A subclass turns a kernel into a function of the host ABI, ``void k(void **buffers, const int64_t *scalars, int64_t begin,
+int64_t end)``, and may turn whole plans into native code instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
+from polyax.runtime.backend import Buffer, CompileOptions, Device, Executable, Report
+from polyax.runtime.queue import HostQueue
+
+from polyax_kernels.backend import Compiled, KernelBackend, report
+from polyax_kernels.kernel import Kernel
+from polyax_kernels.lowering import CallContext
+from polyax_kernels.memory import Memory, Pool
+from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Plan, Step
+from polyax_kernels.schedule import choose
+from polyax_kernels.threads import parallel_for
+
+PARALLEL_COST = 200_000
+"""Kernels of fewer scalar operations or bytes run on one thread."""
+
+Function = Callable[[Any, Any, int, int], Any]
+"""A kernel of the host ABI; called with a ctypes array of pointers, one of int64, begin and end."""
+
+FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+"""The ctypes prototype of the host ABI; calls release the interpreter's lock."""
+
+
+class HostKernelBackend(KernelBackend):
+    """Devices, memory and launches on the host."""
+
+    def __init__(self, name: str, kind: str = "cpu") -> None:
+        super().__init__(name)
+        self.pool = Pool()
+        self._devices = tuple(
+            Device(self, n, kind=kind, queue=HostQueue(f"{name}:{n}")) for n in range(config.num_cpu_devices)
+        )
+
+    @abstractmethod
+    def compile_function(self, kernel: Kernel) -> Function:
+        """The kernel as a function of the host ABI, made by ``FUNCTION(address)``; it must keep its code alive."""
+
+    def compile_kernel(self, kernel: Kernel) -> Function:
+        return self.compile_function(kernel)
+
+    def devices(self) -> Sequence[Device]:
+        return self._devices
+
+    def empty(self, nbytes: int, device: Device) -> Memory:
+        return self.pool.empty(nbytes)
+
+    def to_device(self, host: np.ndarray, device: Device) -> Memory:
+        if reason := self.why_no_dtype(host.dtype):
+            raise TypeError(f"{device}: {reason}")
+        memory = self.pool.empty(host.nbytes)
+        memory.array(host.shape, host.dtype)[...] = host
+        return memory
+
+    def to_host(self, buffer: Buffer, aval: ShapedArray) -> np.ndarray:
+        assert isinstance(buffer, Memory)
+        buffer.wait()
+        buffer.exported = True
+        view = buffer.array(aval.shape, aval.dtype)
+        view.flags.writeable = False
+        return view
+
+    def synchronize(self, device: Device) -> None:
+        device.queue.synchronize()
+
+    def memory_stats(self, device: Device) -> dict[str, int] | None:
+        return self.pool.stats()
+
+    def compile_plan(self, plan: Plan, options: CompileOptions) -> Executable:
+        return HostExecutable(self, plan, options)
+
+
+class HostExecutable(Executable):
+    """A plan that is walked from Python; all that can be is worked out beforehand."""
+
+    def __init__(self, backend: HostKernelBackend, plan: Plan, options: CompileOptions) -> None:
+        started = time.perf_counter()
+        self.plan = plan
+        self.empty = backend.pool.empty
+        self.cost = plan.cost
+        device = options.devices[0]
+        self.literals = [backend.to_device(x, device) for x in plan.literals]
+        self.context = CallContext(device.queue, device)
+        self.fresh = (*plan.fresh, plan.arena_bytes) if plan.arena_bytes else plan.fresh
+        self.arena_placeholder = [] if plan.arena_bytes else [None]
+        self.overwritten = sorted(plan.overwritten)
+        self.shared = plan.shared
+        sources: list[str] = []
+        self.steps = [self._runner(backend, step, sources) for step in plan.steps]
+        self._report = report(backend.name, plan, sources, started)
+
+    def _runner(self, backend: HostKernelBackend, step: Step, sources: list[str]) -> Callable[[Sequence[Memory]], None]:
+        sources.append("")
+        if isinstance(step, CopyStep):
+            return _copier(step)
+        if isinstance(step, CallStep):
+            return _caller(step, self.context)
+        compiled = backend.compiled(step.kernel)
+        sources[-1] = compiled.source
+        return _launcher(step, compiled)
+
+    def launch(self, buffers: Sequence[Any], queue: Any, tokens: Any = None) -> tuple[list[Buffer], Any]:
+        fresh = [self.empty(n) for n in self.fresh]
+        bases = [*buffers, *fresh, *self.arena_placeholder, *self.literals]
+        results = [bases[n] for n in self.plan.outputs]
+        copies = self._protect(bases, results) if self.overwritten else ()
+        for n in self.shared:
+            bases[n].shared = True
+        steps = self.steps
+
+        def work() -> None:
+            for source, target in copies:
+                target.data[: source.nbytes] = source.data[: source.nbytes]
+            for step in steps:
+                step(bases)
+
+        task = queue.run(work, buffers, self.cost)
+        if task is not None:
+            for b in (*fresh, *[bases[n] for n in self.overwritten]):
+                b.task = task
+        return results, tokens
+
+    def _protect(self, bases: list[Any], results: list[Any]) -> list[tuple[Memory, Memory]]:
+        """Replaces inputs that the plan writes to, but others still see, by copies to be made."""
+        copies: list[tuple[Memory, Memory]] = []
+        for n in self.overwritten:
+            old = bases[n]
+            if not (old.shared or old.exported or sum(b is old for b in bases) > 1):
+                continue
+            bases[n] = self.empty(old.nbytes)
+            copies.append((old, bases[n]))
+        results[:] = [bases[n] for n in self.plan.outputs]
+        return copies
+
+    def report(self) -> Report:
+        return self._report
+
+
+def _copier(step: CopyStep) -> Callable[[Sequence[Memory]], None]:
+    (source, target), nbytes = (step.source, step.target), step.nbytes
+
+    def run(bases: Sequence[Memory]) -> None:
+        to = bases[target.base].data[target.offset : target.offset + nbytes]
+        to[...] = bases[source.base].data[source.offset : source.offset + nbytes]
+
+    return run
+
+
+def _caller(step: CallStep, context: CallContext) -> Callable[[Sequence[Memory]], None]:
+    """Library calls see NumPy arrays."""
+    function, params = step.lowering.run, step.params
+    outs = [(r.base, r.offset, a.shape, a.dtype) for r, a in zip(step.outs, step.out_avals, strict=True)]
+    args = [(r.base, r.offset, a.shape, a.dtype) for r, a in zip(step.args, step.arg_avals, strict=True)]
+
+    def run(bases: Sequence[Memory]) -> None:
+        function(
+            context,
+            [bases[b].array(shape, dtype, offset) for b, offset, shape, dtype in outs],
+            [bases[b].array(shape, dtype, offset) for b, offset, shape, dtype in args],
+            **params,
+        )
+
+    return run
+
+
+def _launcher(step: KernelStep, compiled: Compiled) -> Callable[[Sequence[Memory]], None]:
+    function = compiled.launch
+    places = [(r.base, r.offset) for r in step.operands]
+    scalars = (ctypes.c_int64 * max(1, len(step.scalars)))(*step.scalars)
+    pointers = ctypes.c_void_p * max(1, len(places))
+    extent = rows(step)
+    parallel = max(step.bytes_moved, step.flops) > PARALLEL_COST and extent > 1 and choose(step.kernel).parallel > 0
+
+    def run(bases: Sequence[Memory]) -> None:
+        buffers = pointers(*[bases[b].pointer + offset for b, offset in places])
+        if parallel:
+            parallel_for(extent, lambda begin, end: function(buffers, scalars, begin, end))
+        else:
+            function(buffers, scalars, 0, extent)
+
+    return run
+
+
+def rows(step: KernelStep) -> int:
+    """The extent of the first grid axis; 1 if the grid is empty."""
+    if not step.kernel.grid:
+        return 1
+    extent = step.kernel.grid[0].extent
+    return extent if isinstance(extent, int) else step.scalars[extent.attr]

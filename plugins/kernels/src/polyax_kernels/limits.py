@@ -1,0 +1,36 @@
+"""What a device can take: the numbers that bind lowering, fusion and schedules. Knows no particular device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from polyax.ir.dtypes import BOOL, FLOATS, INTS, UINTS
+
+REALS: frozenset[np.dtype] = frozenset(BOOL | INTS | UINTS | FLOATS)
+NATIVE: frozenset[np.dtype] = frozenset(d for d in REALS if d.name not in ("bfloat16", "float16"))
+"""The dtypes that C compilers and LLVM handle everywhere."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of one kind of device; backends make their own with ``dataclasses.replace``."""
+
+    dtypes: frozenset[np.dtype] = NATIVE
+    """What kernels may load, compute and store. Primitives on other dtypes run on the host."""
+    operands: int = 64
+    """Buffers that one kernel may take."""
+    kernel_nodes: int = 256
+    """Scalar operations of one kernel, weighted by what they expand to: compilers are superlinear in it."""
+    duplicable_nodes: int = 12
+    """A producer of several kernels is computed in each of them if that costs no more operations than this."""
+    recomputable_nodes: int = 4
+    """A producer is computed anew for each use of an element if that costs no more operations than this."""
+    local_bytes: int = 32 * 1024
+    """Scratch memory of one grid point."""
+    threads: int = 1
+    """Grid points that run at the same time; 1 where the backend splits no kernel."""
+    split_elements: int = 32 * 1024
+    """Reductions to few elements are cut into chunks of about this many elements, which run side by side."""
+    split_chunks: int = 64
+    """At most this many of them."""

@@ -1,0 +1,212 @@
+"""From a kernel graph to a plan: which values share memory, how long each lives, and where it is put.
+
+Order is that of the graph. A value whose kernel updates another one in place shares its memory if nobody reads the old
+contents afterwards; else they are copied first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from polyax_kernels.expr import Expr, Load, make, rewrite
+from polyax_kernels.graph import CallNode, Graph, KernelNode, Node, points
+from polyax_kernels.kernel import Kernel, Operand, Stage, Store, map_store
+from polyax_kernels.plan import Arena, CallStep, CopyStep, KernelStep, Plan, Ref, Step
+
+FOREVER = 1 << 60
+
+
+def make_plan(graph: Graph, donated: Sequence[bool] = ()) -> Plan:
+    """The plan of ``graph``; ``donated`` says per input whether its memory may be written to.
+
+    Call it inside ``with consing():``.
+    """
+    homes = _Homes(graph, donated)
+    places = _Places(graph, homes)
+    steps: list[Step] = []
+    for n, node in enumerate(graph.nodes):
+        places.start(n, node)
+        steps += _steps(graph, node, homes, places)
+        places.finish(n)
+    return places.plan(steps)
+
+
+class _Homes:
+    """Which values live in one place: aliases, and updates in place. The home is named by its first value."""
+
+    def __init__(self, graph: Graph, donated: Sequence[bool]) -> None:
+        self.graph = graph
+        self.donated = {v for v, d in zip(graph.inputs, donated, strict=False) if d}
+        self.of: dict[int, int] = {v: v for v in graph.inputs}
+        self.copied: set[int] = set()
+        """Results of updates whose old contents are copied first."""
+        self.moving: set[int] = set()
+        """Positions of nodes that only give a value a new shape: they do nothing."""
+        self.overwritten: set[int] = set()
+        self._aliases()
+        self.last = self._last_uses()
+        self._updates()
+
+    def _aliases(self) -> None:
+        for n, node in enumerate(self.graph.nodes):
+            for v in node.outs:
+                self.of[v] = v
+            if isinstance(node, KernelNode) and node.alias is not None:
+                self.of[node.outs[0]] = self.home(node.alias)
+                self.moving.add(n)
+
+    def home(self, value: int) -> int:
+        """Updates chain homes together; paths are shortened as they are walked."""
+        path: list[int] = []
+        while (up := self.of.get(value, value)) != value:
+            path.append(value)
+            value = up
+        for v in path:
+            self.of[v] = value
+        return value
+
+    def _last_uses(self) -> dict[int, int]:
+        last = {self.home(v): n for n, node in enumerate(self.graph.nodes) for v in (*node.inputs, *node.outs)}
+        return last | {self.home(v): FOREVER for v in self.graph.outputs}
+
+    def _updates(self) -> None:
+        inputs = {v for v in self.graph.inputs if v not in self.donated}
+        for n, node in enumerate(self.graph.nodes):
+            if not isinstance(node, KernelNode) or node.updates is None:
+                continue
+            base, out = self.home(node.updates), node.outs[0]
+            read_too = any(self.home(v) == base for v in node.reads)
+            if base in inputs or self.last.get(base, n) > n or read_too:
+                self.copied.add(out)
+                continue
+            self.last[base] = self.last[out]
+            self.of[out] = base
+            if base in self.donated:
+                self.overwritten.add(base)
+
+
+class _Places:
+    """Gives each home a place while the steps go by."""
+
+    def __init__(self, graph: Graph, homes: _Homes) -> None:
+        self.graph = graph
+        self.homes = homes
+        self.arena = Arena()
+        self.offsets: dict[int, int] = {}
+        """Homes in the arena."""
+        self.literals: dict[int, int] = {}
+        self.dying: dict[int, list[int]] = {}
+        self.inputs = {v: n for n, v in enumerate(graph.inputs)}
+        results = dict.fromkeys(homes.home(v) for v in graph.outputs)
+        self.fresh = {h: n for n, h in enumerate(h for h in results if h not in self.inputs)}
+
+    def start(self, n: int, node: Node) -> None:
+        """Makes room for what ``node`` computes."""
+        for v in node.outs:
+            home = self.homes.home(v)
+            if home in self.inputs or home in self.fresh or home in self.offsets:
+                continue
+            self.offsets[home] = self.arena.allocate(self.graph.avals[home].nbytes)
+            self.dying.setdefault(self.homes.last[home], []).append(home)
+
+    def finish(self, n: int) -> None:
+        """Frees what nobody needs after step ``n``."""
+        for home in self.dying.pop(n, ()):
+            self.arena.free(self.offsets[home], self.graph.avals[home].nbytes)
+
+    def ref(self, value: int) -> Ref:
+        home = self.homes.home(value)
+        arena = len(self.inputs) + len(self.fresh)
+        if value in self.graph.literals:
+            return Ref(arena + 1 + self.literals.setdefault(value, len(self.literals)))
+        if home in self.inputs:
+            return Ref(self.inputs[home])
+        if home in self.fresh:
+            return Ref(len(self.inputs) + self.fresh[home])
+        return Ref(arena, self.offsets[home])
+
+    def plan(self, steps: list[Step]) -> Plan:
+        graph, avals = self.graph, self.graph.avals
+        literals = [np.asarray(graph.literals[v], avals[v].dtype) for v in self.literals]
+        return Plan(
+            tuple(avals[v] for v in graph.inputs),
+            tuple(avals[h].nbytes for h in self.fresh),
+            self.arena.size,
+            tuple(literals),
+            steps,
+            tuple(self.ref(v).base for v in graph.outputs),
+            frozenset(self.inputs[v] for v in self.homes.overwritten),
+            graph.decisions,
+            graph.bytes_unfused,
+        )
+
+
+def _steps(graph: Graph, node: Node, homes: _Homes, places: _Places) -> list[Step]:
+    if isinstance(node, CallNode):
+        return [_call_step(graph, node, places)]
+    if node.alias is not None:
+        return []
+    steps: list[Step] = []
+    out = node.outs[0]
+    if out in homes.copied:
+        assert node.updates is not None
+        steps.append(CopyStep(places.ref(node.updates), places.ref(out), graph.avals[out].nbytes))
+    if all(graph.avals[v].size == 0 for v in node.outs) or not points(node.grid):
+        return steps
+    return [*steps, _kernel_step(graph, node, places)]
+
+
+def _call_step(graph: Graph, node: CallNode, places: _Places) -> CallStep:
+    args = tuple(graph.avals[v] for v in node.inputs)
+    outs = tuple(graph.avals[v] for v in node.outs)
+    moved = sum(a.nbytes for a in (*args, *outs))
+    return CallStep(
+        node.lowering,
+        node.primitive,
+        node.params,
+        tuple(places.ref(v) for v in node.inputs),
+        args,
+        tuple(places.ref(v) for v in node.outs),
+        outs,
+        moved,
+        sum(a.size for a in outs),
+    )
+
+
+def _kernel_step(graph: Graph, node: KernelNode, places: _Places) -> KernelStep:
+    kernel, values = finished(graph, node)
+    moved = sum(graph.avals[v].nbytes for v in values)
+    if not node.pure:
+        moved = sum(points(node.grid) * points(s.axes) * s_.value.dtype.itemsize * 2 for s in node.stages for s_ in s.stores)
+    work = max([points(node.grid), *(access.times for access in node.reads.values())])
+    return KernelStep(kernel, tuple(places.ref(v) for v in values), (), moved, work * node.weight)
+
+
+def finished(graph: Graph, node: KernelNode) -> tuple[Kernel, list[int]]:
+    """The node as a kernel, whose operands have positions, and the value that each of them is."""
+    inputs = [v for v in node.reads if v not in node.outs]
+    values = [*inputs, *node.outs]
+    slots = {v: n for n, v in enumerate(values)}
+    memo: dict[Expr, Expr] = {}
+
+    def rename(x: Expr) -> Expr | None:
+        if x.kind != "load":
+            return None
+        return make("load", x.dtype, x.args, Load(slots[x.attr.slot], x.attr.masked))
+
+    def change(x: Expr) -> Expr:
+        return rewrite(x, rename, memo)
+
+    def renamed(store: Store) -> Store:
+        moved = map_store(store, change)
+        return Store(slots[store.slot], moved.indices, moved.value, moved.mask, moved.combine)
+
+    stages = tuple([Stage(s.axes, tuple([renamed(store) for store in s.stores])) for s in node.stages])
+    role = "out" if node.pure else "inout"
+    roles = ["in"] * len(inputs) + [role] * len(node.outs)
+    operands = tuple(
+        Operand(graph.avals[v].shape, graph.avals[v].dtype, r) for v, r in zip(values, roles, strict=True)
+    )
+    return Kernel(node.grid, stages, operands, node.name, node.primitives, node.ordered), values

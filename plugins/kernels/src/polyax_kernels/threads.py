@@ -1,0 +1,43 @@
+"""A small pool of threads that share the rows of one kernel. They never block on anything but their work."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+
+from polyax.ir.config import config
+
+Rows = Callable[[int, int], None]
+"""``run(begin, end)``; it must release the interpreter's lock to be of use."""
+
+_pool: ThreadPoolExecutor | None = None
+_lock = threading.Lock()
+
+
+def num_threads() -> int:
+    """``config.num_threads``, or one per core that this process may use."""
+    return config.num_threads or len(os.sched_getaffinity(0))
+
+
+def _workers() -> ThreadPoolExecutor:
+    global _pool
+    with _lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(max(1, num_threads() - 1), "polyax-compute")
+        return _pool
+
+
+def parallel_for(extent: int, run: Rows) -> None:
+    """``run`` on ranges that cover ``0..extent``: the first in the calling thread, the others beside it."""
+    parts = min(num_threads(), extent)
+    if parts <= 1:
+        run(0, extent)
+        return
+    bounds = [extent * n // parts for n in range(parts + 1)]
+    futures = [_workers().submit(run, bounds[n], bounds[n + 1]) for n in range(1, parts)]
+    run(0, bounds[1])
+    wait(futures)
+    for future in futures:
+        future.result()

@@ -1,0 +1,48 @@
+"""A kernel backend whose kernels run under the NumPy interpreter: tests of the compiler's middle need no compiler."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from polyax.ir.primitive import Primitive
+from polyax_fusion.instruction import instruction_fusion
+from polyax_kernels.graph import Fuser
+from polyax_kernels.host import Function, HostKernelBackend
+from polyax_kernels.kernel import Kernel, Schedule
+from polyax_kernels.lowering import Lowering
+from polyax_kernels.numpy_emitter import NumpyEmitter
+from polyax_kernels.walk import emit_kernel
+
+
+class NumpyKernelBackend(HostKernelBackend):
+    def __init__(self, fused: bool = True) -> None:
+        super().__init__("numpy_kernels")
+        self.fused = fused
+        self.compilations = 0
+
+    def lowerings(self) -> Mapping[Primitive, Lowering]:
+        return {}
+
+    def chosen_fusers(self) -> list[Fuser]:
+        return [instruction_fusion] if self.fused else []
+
+    def compile_function(self, kernel: Kernel) -> Function:
+        self.compilations += 1
+        operands = [o for o in kernel.operands if o.role != "local"]
+
+        def run(pointers: Any, scalars: Any, begin: int, end: int) -> None:
+            arrays = [_array(p, o.shape, o.dtype, scalars) for p, o in zip(pointers, operands, strict=False)]
+            emitter = NumpyEmitter(kernel, arrays, scalars)
+            emit_kernel(kernel, Schedule(), emitter, np.asarray(begin), np.asarray(end))
+
+        return run
+
+
+def _array(pointer: int, shape: tuple[Any, ...], dtype: np.dtype, scalars: Any) -> np.ndarray:
+    sizes = [n if isinstance(n, int) else scalars[n.attr] for n in shape]
+    nbytes = int(np.prod(sizes)) * dtype.itemsize
+    raw = (ctypes.c_char * max(nbytes, 1)).from_address(pointer)
+    return np.frombuffer(raw, dtype, int(np.prod(sizes)))

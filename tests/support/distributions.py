@@ -15,7 +15,8 @@ BACKEND = """
 
     @hookimpl
     def polyax_backends():
-        return [contract.BackendSpec({name!r}, probe=lambda: {reason!r}, open=FakeBackend, priority={priority}, api={api})]
+        spec = contract.BackendSpec({name!r}, lambda: {reason!r}, open=FakeBackend, priority={priority}, api={api})
+        return [spec]
 """
 
 

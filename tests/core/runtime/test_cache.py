@@ -18,7 +18,7 @@ def root(tmp_path):
 
 
 def entry_of(root, kind="test"):
-    (path,) = [p for p in (root / kind).iterdir()]
+    (path,) = (root / kind).iterdir()
     return path
 
 

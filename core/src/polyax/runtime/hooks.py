@@ -29,6 +29,10 @@ Fuser = Any
 """A pass over a backend's kernel graph, with a ``name``."""
 
 
+class HookError(TypeError):
+    """A plugin breaks a rule of the hooks; the text says which, and what is right."""
+
+
 @dataclass(frozen=True)
 class Compiled:
     """An executable was built; ``seconds`` is what that took."""

@@ -9,26 +9,31 @@ import pluggy
 
 from polyax.runtime import hooks
 from polyax.runtime.backend import API_VERSION, BackendSpec
-from polyax.runtime.hooks import PROJECT
+from polyax.runtime.hooks import PROJECT, HookError
 from polyax.runtime.loader import Plugin
 
 HOOKS = tuple(name for name in vars(hooks) if name.startswith("polyax_"))
 
 
-def new_manager() -> pluggy.PluginManager:
+def hooks_of(plugin: Any) -> pluggy.HookRelay:
+    """The hooks of ``plugin``, in a manager of its own: whatever it is or does, it can't disturb another plugin.
+
+    Raises:
+      HookError: a misspelt hook, a wrong argument, a forgotten marker, or no hook at all.
+    """
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(hooks)
-    return manager
-
-
-def why_not_plugin(plugin: Any) -> str | None:
-    """Why ``plugin`` can't be registered: a misspelt hook, a wrong argument, a forgotten marker, no hook at all."""
-    manager = new_manager()
     try:
         manager.register(plugin, name="it")
         manager.check_pending()
     except pluggy.PluginValidationError as e:
-        return _describe(e, manager, plugin)
+        raise HookError(_describe(e, manager, plugin)) from None
+    if problem := _why_useless(manager, plugin):
+        raise HookError(problem)
+    return manager.hook
+
+
+def _why_useless(manager: pluggy.PluginManager, plugin: Any) -> str | None:
     unmarked = [n for n in HOOKS if callable(getattr(plugin, n, None)) and n not in _implemented(manager, plugin)]
     if unmarked:
         return f"{', '.join(unmarked)} lacks the mark @polyax.hookimpl"
@@ -54,15 +59,16 @@ def _unknown_hook(name: str) -> str:
     return f"unknown hook {name!r}; {suggestion}"
 
 
-def why_not_spec(spec: Any, plugin: Plugin) -> str | None:
-    """Why a result of ``polyax_backends`` can't be used."""
+def check_spec(spec: Any, plugin: Plugin) -> None:
+    """Raises ``HookError`` unless a result of ``polyax_backends`` can be used."""
     if not isinstance(spec, BackendSpec):
-        return f"polyax_backends gave {spec!r}, not a BackendSpec"
+        raise HookError(f"polyax_backends gave {spec!r}, not a BackendSpec")
     if spec.api != API_VERSION:
-        return (
+        raise HookError(
             f"backend {spec.name!r} was built for version {spec.api} of the backend contract, "
             f"this polyax has version {API_VERSION}; install versions that fit each other"
         )
     if plugin.platform not in ("any", spec.name):
-        return f"entry point {plugin.entry!r} brings backend {spec.name!r}; its name must begin with {spec.name!r}"
-    return None
+        raise HookError(
+            f"entry point {plugin.entry!r} brings backend {spec.name!r}; its name must begin with {spec.name!r}"
+        )

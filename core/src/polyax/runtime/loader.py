@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from polyax.ir.config import config
-from polyax.runtime.hooks import PROJECT
+from polyax.runtime.hooks import PROJECT, HookError
 
 _MACHINERY = (__file__, os.path.dirname(importlib.__file__), "<frozen")
+
+THIS_PROGRAM = "this program"
+"""The distribution of plugins that were registered by a call instead of an entry point."""
 
 Status = Literal["not loaded", "loaded", "blocked", "failed"]
 
@@ -39,8 +42,8 @@ class Plugin:
     cause: str = ""
     """Why it can't be used, in one line."""
     traceback: str = ""
-    plugin: Any = None
-    """The plugin itself once it is loaded."""
+    hooks: Any = None
+    """The hooks that it implements, once it is loaded; each is called with keywords and gives a list."""
 
     @property
     def platform(self) -> str:
@@ -54,6 +57,8 @@ class Plugin:
     @property
     def remedy(self) -> str:
         """What the user can do about a plugin that failed."""
+        if self.distribution == THIS_PROGRAM:
+            return "correct it where it is registered"
         name = self.distribution
         return f"update or uninstall {name}, or leave it out with POLYAX_DISABLE_PLUGINS={name}"
 
@@ -122,13 +127,15 @@ def _details(error: Exception) -> str:
 
 def guarded(plugin: Plugin, action: str, work: Callable[[], Any]) -> Any:
     """The result of ``work``; if it fails, None, and the record of ``plugin`` says why. Its time is added up."""
-    trace(f"{action} {plugin.title}")
+    trace(f"{plugin.title}: {action}")
     began = time.perf_counter()
     try:
         return work()
+    except HookError as e:  # its text says it all
+        plugin.fail(str(e))
     except Exception as e:  # whatever a stranger's code raises: the other plugins go on
         plugin.fail(f"{type(e).__name__} while {action}: {e}", _details(e))
-        trace(f"{plugin.title} failed: {plugin.cause}")
-        return None
     finally:
         plugin.seconds += time.perf_counter() - began
+    trace(f"{plugin.title} failed: {plugin.cause}")
+    return None

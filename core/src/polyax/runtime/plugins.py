@@ -18,8 +18,8 @@ from polyax.runtime.advice import cannot_use, unknown_backend, warn_failed
 from polyax.runtime.backend import Backend, BackendSpec, Device, Executable
 from polyax.runtime.claims import merge_fusers, merge_lowerings
 from polyax.runtime.hooks import Compiled, Fuser, Lowering
-from polyax.runtime.inspection import new_manager, why_not_plugin, why_not_spec
-from polyax.runtime.loader import Plugin, guarded, scan, unknown_distributions
+from polyax.runtime.inspection import check_spec, hooks_of
+from polyax.runtime.loader import THIS_PROGRAM, Plugin, guarded, scan, unknown_distributions
 from polyax.runtime.reference import plugin as reference
 
 BUILT_IN = {"reference": reference, "any.log": compile_log}
@@ -32,7 +32,6 @@ class Registry:
     def __init__(self, discover: Callable[[], list[Plugin]] = scan) -> None:
         self._lock = threading.RLock()
         self._discover = discover
-        self._manager = new_manager()
         self._plugins: list[Plugin] | None = None
         self._specs: dict[str, tuple[BackendSpec, Plugin]] = {}
         self._conflicts: dict[str, str] = {}
@@ -72,7 +71,7 @@ class Registry:
         if plugin.status == "failed":
             warn_failed(plugin)
 
-    def register(self, plugin: Any, entry: str, *, distribution: str = "this program", version: str = "") -> Plugin:
+    def register(self, plugin: Any, entry: str, *, distribution: str = THIS_PROGRAM, version: str = "") -> Plugin:
         """Registers ``plugin`` as if it had been found under the entry-point name ``entry``.
 
         Raises:
@@ -91,27 +90,26 @@ class Registry:
         """Forgets a plugin and the backends that it brought; arrays and executables of theirs live on."""
         with self._lock:
             self.plugins().remove(record)
-            self._manager.unregister(record.plugin)
             self._specs = {name: found for name, found in self._specs.items() if found[1] is not record}
             self._conflicts.clear()
             self._forget_results()
 
     def _admit(self, plugin: Plugin, module: Any) -> None:
         """Takes a plugin in unless it breaks a rule, which its record tells then."""
-        problem = guarded(plugin, "examining", lambda: why_not_plugin(module))
-        specs: list[Any] = []
-        if plugin.status != "failed" and problem is None:
-            specs = guarded(plugin, "asking for the backends of", lambda: _backends_of(module)) or []
-            problem = next(filter(None, (why_not_spec(s, plugin) for s in specs)), None)
-        if problem is not None:
-            plugin.fail(problem)
+        specs = guarded(plugin, "examining it", lambda: self._examine(plugin, module))
         if plugin.status == "failed":
             return
-        plugin.status, plugin.plugin = "loaded", module
-        self._manager.register(module, name=f"{plugin.entry} of {plugin.distribution}")
+        plugin.status = "loaded"
         for spec in specs:
             self._add_spec(spec, plugin)
         self._forget_results()
+
+    def _examine(self, plugin: Plugin, module: Any) -> list[BackendSpec]:
+        plugin.hooks = hooks_of(module)
+        specs = [spec for answer in plugin.hooks.polyax_backends() for spec in answer]
+        for spec in specs:
+            check_spec(spec, plugin)
+        return specs
 
     def _add_spec(self, spec: BackendSpec, plugin: Plugin) -> None:
         if spec.name in self._specs:
@@ -159,7 +157,7 @@ class Registry:
     def _guarded(self, name: str, action: str, work: Callable[[], Any]) -> Any:
         """The result of probing or opening; the cause if that fails."""
         plugin = self._specs[name][1]
-        result = guarded(plugin, f"{action} {name!r} of", work)
+        result = guarded(plugin, f"{action} {name!r}", work)
         if plugin.status != "failed":
             return result
         warn_failed(plugin)
@@ -216,41 +214,27 @@ class Registry:
 
     def notify_compiled(self, name: str, device: Device, executable: Executable, seconds: float) -> None:
         """Tells plugins that an executable was built."""
-        for plugin in self._listening(device.platform):
+        for plugin in self._serving(device.platform, "polyax_compiled"):
             self._ask_one(plugin, "polyax_compiled", event=Compiled(name, device, executable, seconds))
 
-    def _listening(self, platform: str) -> list[Plugin]:
-        implementing = {id(i.plugin) for i in self._manager.hook.polyax_compiled.get_hookimpls()}
-        if not implementing:
-            return []
-        return [p for p in self._serving(platform) if id(p.plugin) in implementing]
-
-    def _serving(self, platform: str) -> list[Plugin]:
+    def _serving(self, platform: str, hook: str) -> list[Plugin]:
+        """The loaded plugins for ``platform`` that implement ``hook``."""
         self.load(platform)
-        return [p for p in self.plugins() if p.status == "loaded" and p.serves(platform)]
+        loaded = [p for p in self.plugins() if p.status == "loaded" and p.serves(platform)]
+        return [p for p in loaded if getattr(p.hooks, hook).get_hookimpls()]
 
     def _ask(self, backend: Backend, hook: str) -> list[tuple[Plugin, Any]]:
         """What each plugin that serves ``backend`` answers to ``hook``; None is no answer."""
         answers: list[tuple[Plugin, Any]] = []
-        for plugin in self._serving(backend.name):
+        for plugin in self._serving(backend.name, hook):
             answers += [(plugin, result) for result in self._ask_one(plugin, hook, backend=backend) or ()]
         return answers
 
     def _ask_one(self, plugin: Plugin, hook: str, **arguments: Any) -> list[Any] | None:
-        results = guarded(plugin, f"calling {hook} of", lambda: self._call(plugin, hook, **arguments))
+        results = guarded(plugin, f"calling {hook}", lambda: getattr(plugin.hooks, hook)(**arguments))
         if plugin.status == "failed":
             warn_failed(plugin)
         return results
-
-    def _call(self, plugin: Plugin, hook: str, **arguments: Any) -> list[Any]:
-        others = [p for p in self._manager.get_plugins() if p is not plugin.plugin]
-        return self._manager.subset_hook_caller(hook, others)(**arguments)
-
-
-def _backends_of(module: Any) -> list[Any]:
-    manager = new_manager()
-    manager.register(module)
-    return [spec for specs in manager.hook.polyax_backends() for spec in specs]
 
 
 registry = Registry()

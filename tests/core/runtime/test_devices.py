@@ -1,0 +1,163 @@
+"""Devices are named, chosen and refused as settings say; arrays move between them."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from polyax.ir.config import config
+from polyax.runtime import default_device
+from polyax.runtime import devices as d
+from polyax.runtime.array import Array
+from support.process import output, run
+
+SHOW = "from polyax.runtime.devices import *; print(devices(), default_device_now())"
+REFERENCE = {"POLYAX_PLATFORMS": "reference"}
+
+
+def test_virtual_devices() -> None:
+    shown = output(
+        "from polyax.runtime.devices import *; print(device_count(), devices()[7])",
+        **REFERENCE,
+        POLYAX_NUM_CPU_DEVICES="8",
+    )
+    assert shown == "8 reference:7"
+
+
+@pytest.mark.parametrize(
+    "device, chosen", [("reference:1", "reference:1"), ("1", "reference:1"), ("reference", "reference:0")]
+)
+def test_default_device_from_the_environment(device: str, chosen: str) -> None:
+    assert output(SHOW, **REFERENCE, POLYAX_NUM_CPU_DEVICES="2", POLYAX_DEVICE=device).endswith(chosen)
+
+
+@pytest.mark.parametrize(
+    "device, text",
+    [
+        (
+            "reference:2",
+            "Unknown device 'reference:2': there are reference:0, reference:1; POLYAX_NUM_CPU_DEVICES makes more",
+        ),
+        ("reference:x", "'reference:x' names no device; write it as platform:number"),
+        ("nosuch:0", "POLYAX_PLATFORMS=reference leaves 'nosuch' out"),
+    ],
+)
+def test_device_that_can_not_be_had(device: str, text: str) -> None:
+    done = run(SHOW, **REFERENCE, POLYAX_NUM_CPU_DEVICES="2", POLYAX_DEVICE=device)
+    assert done.returncode == 1 and text in done.stderr
+
+
+def test_platform_that_can_not_be_had_is_an_error_even_if_it_is_not_the_first() -> None:
+    done = run(SHOW, POLYAX_PLATFORMS="reference,cuda")
+    assert "Unknown backend cuda" in done.stderr and 'pip install "polyax[cuda]"' in done.stderr
+
+
+def test_unknown_platform() -> None:
+    with pytest.raises(RuntimeError, match="Unknown backend nosuch. Available backends are"):
+        d.devices("nosuch")
+
+
+def test_reference_is_always_at_hand() -> None:
+    with config.override(platforms="somethingelse"):
+        assert d.devices("reference")[0].platform == "reference"
+        with pytest.raises(RuntimeError, match="leaves 'hello_c' out"):
+            d.devices("hello_c")
+
+
+def test_default_device_is_of_the_thread() -> None:
+    reference = d.devices("reference")[0]
+    seen: list[object] = []
+    with d.default_device("reference"):
+        thread = threading.Thread(target=lambda: seen.append(default_device._thread.device))
+        thread.start()
+        thread.join()
+        assert d.default_device_now() is reference and d.default_backend() == "reference"
+    assert seen == [None]
+
+
+@pytest.mark.parametrize("wrong", [3, object()])
+def test_default_device_of_a_wrong_type(wrong: object) -> None:
+    with pytest.raises(ValueError, match="must be passed either a Device object"), d.default_device(wrong):  # type: ignore[arg-type]
+        pass
+
+
+def test_processes() -> None:
+    assert (d.process_index(), d.process_count()) == (0, 1)
+    assert d.local_devices(backend="reference") == d.devices("reference")
+    with pytest.raises(ValueError, match="Unknown process_index 2"):
+        d.local_devices(2)
+
+
+@pytest.fixture
+def reference() -> object:
+    return d.devices("reference")[0]
+
+
+def test_device_put_of_a_pytree(reference: object) -> None:
+    tree = d.device_put({"a": 1, "b": [2.5, np.arange(3)], "c": None}, reference)
+    assert repr(tree["a"]) == "Array(1, dtype=int32, weak_type=True)"
+    assert repr(tree["b"][0]) == "Array(2.5, dtype=float32, weak_type=True)"
+    assert repr(tree["b"][1]) == "Array([0, 1, 2], dtype=int32)"
+    back = d.device_get(tree)
+    assert isinstance(back["b"][1], np.ndarray) and back["c"] is None
+
+
+def test_device_put_copies(reference: object) -> None:
+    host = np.zeros(3, np.float32)
+    x = d.device_put(host, reference)
+    host[:] = 7
+    np.testing.assert_array_equal(np.asarray(x), [0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "host", [np.zeros((3, 4), np.float32).T, np.zeros((4, 6), np.int8)[::2, 1:], np.array(2.5), np.zeros((0, 3))]
+)
+def test_any_layout_arrives_dense(reference: object, host: np.ndarray) -> None:
+    x = d.device_put(host, reference)
+    assert np.asarray(x).flags.c_contiguous and x.shape == host.shape
+    np.testing.assert_array_equal(np.asarray(x), host)
+
+
+def test_device_put_where_it_is(reference: object) -> None:
+    x = d.device_put(1.0, reference)
+    assert d.device_put(x, reference) is x and d.device_put(x) is x
+
+
+def test_device_put_to_a_tree_of_devices(reference: object) -> None:
+    one, two = d.device_put([1.0, [2.0, 3.0]], [reference, reference])
+    assert one.device is reference and two[1].device is reference
+
+
+@pytest.mark.parametrize("wrong", ["abc", object()])
+def test_device_put_of_no_array(reference: object, wrong: object) -> None:
+    with pytest.raises(TypeError, match="is not a valid JAX type"):
+        d.device_put([1, wrong], reference)
+
+
+def test_device_put_to_no_device() -> None:
+    with pytest.raises(ValueError, match="needs a Device or a sharding, got 3"):
+        d.device_put(1.0, 3)
+
+
+def test_copies_between_devices() -> None:
+    program = """
+        from polyax.runtime.devices import *
+        a, b = devices()
+        x = device_put([1., 2.], a)
+        y = device_put(x, b, donate=True)
+        print(y, y[0].device, x[0].is_deleted())
+    """
+    shown = output(program, **REFERENCE, POLYAX_NUM_CPU_DEVICES="2")
+    assert shown.startswith("[Array(1., dtype=float32, weak_type=True),") and shown.endswith("reference:1 True")
+
+
+def test_block_until_ready_accepts_anything(reference: object) -> None:
+    x = d.device_put(1.0, reference)
+    tree = {"a": x, "b": 3, "c": "text"}
+    assert d.block_until_ready(tree) is tree and d.block_until_ready(x) is x and d.block_until_ready(None) is None
+
+
+def test_isinstance(reference: object) -> None:
+    assert isinstance(d.device_put(1.0, reference), Array) and not isinstance(np.zeros(3), Array)

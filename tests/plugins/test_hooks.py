@@ -1,0 +1,175 @@
+"""What hooks give: merged by rules, frozen, and told once."""
+
+from __future__ import annotations
+
+import logging
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import polyax.runtime.dispatch  # noqa: F401  # evaluates what the tests run
+from polyax.api.jit import jit
+from polyax.ir.config import config
+from polyax.ir.errors import PluginError
+from polyax.ir.primitive import PRIMITIVES
+from polyax.ops.elementwise import sin
+from polyax.runtime.backend import BackendSpec
+from polyax.runtime.devices import default_device, device_put, devices
+from polyax.runtime.hooks import hookimpl
+from polyax.runtime.plugins import Registry, registry
+from polyax.runtime.reference.backend import ReferenceBackend
+
+SIN, COS = PRIMITIVES[:2]
+
+
+class Lowering:
+    def __init__(self, priority: int = 0) -> None:
+        self.priority = priority
+
+
+def plugin(**hooks: Callable[..., Any]) -> types.SimpleNamespace:
+    return types.SimpleNamespace(**{name: hookimpl(function) for name, function in hooks.items()})
+
+
+def lowers(table: dict[Any, Any]) -> types.SimpleNamespace:
+    def polyax_lowerings(backend: Any) -> dict[Any, Any]:
+        return table
+
+    return plugin(polyax_lowerings=polyax_lowerings)
+
+
+def brings(name: str, **options: Any) -> types.SimpleNamespace:
+    class Fake(ReferenceBackend):
+        pass
+
+    Fake.name = name
+
+    def polyax_backends() -> Iterator[BackendSpec]:
+        yield BackendSpec(name, probe=lambda: None, open=Fake, **options)
+
+    return plugin(polyax_backends=polyax_backends)
+
+
+@pytest.fixture
+def own() -> Registry:
+    """A registry that knows only the built-in plugins."""
+    return Registry(list)
+
+
+def test_backends_come_by_priority(own: Registry) -> None:
+    own.register(brings("low", priority=-5), "low")
+    own.register(brings("high", priority=5), "high")
+    assert own.names() == ["high", "low", "reference"]
+    assert own.backend("high") is own.backend("high")
+    assert repr(own.backend("high").devices()[0]) == "HighDevice(id=0, process_index=0)"
+
+
+def test_backend_of_one_name_twice_raises(own: Registry) -> None:
+    own.register(brings("fake"), "fake", distribution="one")
+    record = own.register(brings("fake"), "fake", distribution="two")
+    with pytest.raises(PluginError, match=r"named 'fake': plugin 'fake' of one and plugin 'fake' of two"):
+        own.backend("fake")
+    own.unregister(record)
+    assert own.backend("fake").name == "fake"
+
+
+def test_unknown_backend_names_what_is_there(own: Registry) -> None:
+    own.register(brings("opencl"), "opencl")
+    with pytest.raises(
+        RuntimeError, match=r"Unknown backend opncl. .* \['opencl', 'reference'\].*Did you mean 'opencl'"
+    ):
+        own.backend("opncl")
+    with pytest.raises(RuntimeError, match=r'pip install "polyax\[cuda\]"'):
+        own.backend("cuda")
+
+
+def test_lowerings_serve_their_platform_alone(own: Registry) -> None:
+    mine, everybodys = Lowering(), Lowering()
+    own.register(lowers({SIN: mine}), "fake.sine")
+    own.register(lowers({COS: everybodys}), "any.cosine")
+    own.register(brings("fake"), "fake")
+    assert dict(own.lowerings(own.backend("fake"))) == {SIN: mine, COS: everybodys}
+    assert dict(own.lowerings(own.backend("reference"))) == {COS: everybodys}
+
+
+def test_equal_claims_on_a_primitive_raise_and_unequal_ones_do_not(own: Registry) -> None:
+    strong = Lowering(1)
+    own.register(lowers({SIN: Lowering()}), "reference.a", distribution="one")
+    second = own.register(lowers({SIN: Lowering()}), "reference.b", distribution="two")
+    message = rf"lowering of '{SIN.name}' with priority 0: plugin 'reference.a' of one and plugin 'reference.b' of two"
+    with pytest.raises(PluginError, match=message):
+        own.lowerings(own.backend("reference"))
+    own.unregister(second)
+    own.register(lowers({SIN: strong}), "reference.c")
+    assert own.lowerings(own.backend("reference"))[SIN] is strong
+
+
+def test_results_are_frozen_and_asked_for_once(own: Registry) -> None:
+    calls: list[str] = []
+
+    def polyax_fusers(backend: Any) -> list[Any]:
+        calls.append(backend.name)
+        return [types.SimpleNamespace(name="merger")]
+
+    own.register(plugin(polyax_fusers=polyax_fusers), "any.fusion")
+    fusers = own.fusers(own.backend("reference"))
+    assert list(fusers) == ["merger"] and own.fusers(own.backend("reference")) is fusers
+    assert calls == ["reference"]
+    with pytest.raises(TypeError):
+        fusers["merger"] = None  # type: ignore[index]
+
+
+def test_fusers_of_one_name_raise(own: Registry) -> None:
+    def polyax_fusers(backend: Any) -> list[Any]:
+        return [types.SimpleNamespace(name="merger")]
+
+    own.register(plugin(polyax_fusers=polyax_fusers), "any.one", distribution="one")
+    own.register(plugin(polyax_fusers=polyax_fusers), "any.two", distribution="two")
+    with pytest.raises(PluginError, match=r"fuser named 'merger': plugin 'any.one' of one and plugin 'any.two' of two"):
+        own.fusers(own.backend("reference"))
+
+
+def test_plugin_whose_hook_raises_is_left_out(own: Registry) -> None:
+    def polyax_lowerings(backend: Any) -> None:
+        raise OSError("no such library")
+
+    record = own.register(plugin(polyax_lowerings=polyax_lowerings), "any.bad")
+    own.register(lowers({SIN: Lowering()}), "any.good")
+    with pytest.warns(UserWarning, match="'any.bad' of this program can't be used: OSError while calling"):
+        assert list(own.lowerings(own.backend("reference"))) == [SIN]
+    assert record.status == "failed" and "no such library" in record.traceback
+
+
+def test_registering_a_misspelt_hook_raises(own: Registry) -> None:
+    def polyax_fuser(backend: Any) -> None: ...
+
+    with pytest.raises(PluginError, match="unknown hook 'polyax_fuser'; did you mean 'polyax_fusers'"):
+        own.register(plugin(polyax_fuser=polyax_fuser), "any.typo")
+
+
+def test_compilations_are_told_once_and_never_per_launch() -> None:
+    events: list[Any] = []
+
+    def polyax_compiled(event: Any) -> None:
+        events.append(event)
+
+    record = registry.register(plugin(polyax_compiled=polyax_compiled), "reference.listener")
+    try:
+        with default_device(devices("reference")[0]):
+            f = jit(lambda x: sin(sin(x)))
+            x = device_put(np.ones(3, np.float32))
+            f(x), f(x), f(x)
+    finally:
+        registry.unregister(record)
+    (event,) = events
+    assert event.device == devices("reference")[0] and event.seconds >= 0
+    assert event.executable.report().backend == "reference"
+
+
+def test_log_of_compilations(caplog: pytest.LogCaptureFixture) -> None:
+    with default_device(devices("reference")[0]), config.override(log_compiles=True), caplog.at_level(logging.WARNING):
+        jit(lambda x: sin(sin(sin(x))), device=None)(np.float32(1))
+    assert "Finished compilation of" in caplog.text and "reference:0" in caplog.text

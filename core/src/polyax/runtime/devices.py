@@ -166,7 +166,7 @@ def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = N
     if hasattr(x, "__jax_array__"):
         return _put(x.__jax_array__(), device, False)
     target = device or default_device_now()
-    aval = aval or _host_aval(x)
+    aval = aval if aval is not None else _host_aval(x)
     if reason := target.backend.why_no_dtype(aval.dtype):
         raise TypeError(f"an array of type {aval} can't live on {target}: {reason}")
     physical = aval.dtype.physical if dtypes.is_extended(aval.dtype) else aval.dtype

@@ -1,0 +1,36 @@
+"""The backend: kernels become C functions. Everything else (lowering, fusion, plans, memory, queues) is inherited.
+
+A backend for another kind of device derives from ``KernelBackend`` and also says how memory is made and kernels start.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyax_hello_c.jit import load
+from polyax_kernels.c_emitter import c_source
+from polyax_kernels.host import FUNCTION, Function, HostKernelBackend
+from polyax_kernels.kernel import Kernel
+from polyax_kernels.limits import NATIVE, Limits
+from polyax_kernels.schedule import choose
+
+
+class HelloCBackend(HostKernelBackend):
+    """Devices of the host, programmed in C99.
+
+    A kernel is ``void kernel(void **buffers, const int64_t *scalars, int64_t begin, int64_t end)``: the loops of a
+    range of the first grid axis. It is called with disjoint ranges from several threads.
+    """
+
+    limits = Limits(dtypes=NATIVE)
+
+    def compile_function(self, kernel: Kernel) -> Function:
+        """Called once for each distinct kernel."""
+        return FUNCTION(("kernel", load(self.source(kernel))))
+
+    def source(self, kernel: Kernel) -> str:
+        """The program text, which reports show as well."""
+        return c_source(kernel, choose(kernel, self.limits), "kernel")
+
+    def why_no_dtype(self, dtype: Any) -> str | None:
+        return None if dtype in NATIVE else f"hello_c has no {dtype}; see its gaps.toml"

@@ -113,7 +113,7 @@ eq = binary(eq_p, "Elementwise ``x == y``.")
 
 
 def select_n(which: Array, *cases: Array) -> Array:
-    """Elementwise choice among ``cases``: ``cases[which]``; ``which`` is boolean or integer, of their shape or scalar."""
+    """Elementwise ``cases[which]``; ``which`` is boolean or integer, of the shape of the cases or scalar."""
     if not cases:
         raise ValueError("select_n() must have at least one case")
     return select_n_p.bind1(which, *same_dtype(*cases))
@@ -186,7 +186,7 @@ def reduce_sum(operand: Array, axes: Sequence[int]) -> Array:
 
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
-    """An array of ``shape``, filled with the scalar ``fill_value``; its dtype, weakly typed or not, unless one is given.
+    """An array of ``shape``, filled with the scalar ``fill_value``, whose (weak) type it has unless ``dtype`` is given.
 
     Raises:
       TypeError: ``fill_value`` is no scalar.

@@ -133,7 +133,7 @@ select_n_p.linear_in = ()  # jointly linear in its cases, not in one of them
 @def_rule(select_n_p, "batch")
 def _select_batch(axis: Any, args: Any, dims: Any) -> Any:
     which, *cases = args
-    if dims[0] is None and np.ndim(which) == 0 and len({d for d in dims[1:]}) == 1:
+    if dims[0] is None and np.ndim(which) == 0 and len(set(dims[1:])) == 1:
         return select_n_p.bind(which, *cases), [dims[1]]
     cases = [batch_axis_at(c, d, 0, axis.size) for c, d in zip(cases, dims[1:], strict=True)]
     if dims[0] is None and np.ndim(which) == 0:
@@ -180,9 +180,11 @@ def _clamp_jvp(primals: Any, tangents: Any) -> Any:
     """The tangent of whichever operand the result comes from; of ``x`` only strictly inside the bounds."""
     low, x, high = primals
     y = clamp_p.bind1(low, x, high)
-    inside = bitwise_and(gt(x, low), lt(x, high))
+    from_low = bitwise_and(gt(low, x), lt(low, high))
+    from_x = bitwise_and(gt(x, low), lt(x, high))
+    from_high = bitwise_or(lt(high, x), bitwise_and(lt(high, low), lt(x, low)))
     total: Any = Zero.of(y)
-    for chosen, t in ((gt(low, x), tangents[0]), (inside, tangents[1]), (lt(high, x), tangents[2])):
+    for chosen, t in zip((from_low, from_x, from_high), tangents, strict=True):
         if type(t) is not Zero:
             t = broadcast_in_dim(t, np.shape(y), ()) if np.ndim(t) < np.ndim(y) else t
             total = add_tangents(total, select(chosen, t, full_like(t, 0)))

@@ -58,8 +58,8 @@ def elementwise(
 
     ``accepts`` and ``jvp`` are per operand. No derivative at all means that the result is flat or discrete. In the
     operands of ``linear_in`` the primitive is linear: an elementwise linear map is diagonal, so its derivative formula
-    is its transpose too; where the dtype changes, ``transposes`` are ``(ct, **params) -> ct``. ``out`` maps operand dtypes (and params) to that of the result; ``mixed`` operands may differ
-    in dtype.
+    is its transpose too; where the dtype changes, ``transposes`` are ``(ct, **params) -> ct``. ``out`` maps operand
+    dtypes (and params) to that of the result; ``mixed`` operands may differ in dtype.
     """
     p = name if isinstance(name, Primitive) else Primitive(name)
     kinds = (accepts,) if isinstance(accepts, Accepts) else tuple(accepts)

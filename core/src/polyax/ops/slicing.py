@@ -323,10 +323,8 @@ split_p.linear_in = (0,)
 
 
 @def_rule(split_p, "batch")
-def _split_batch(axis: Any, args: Any, dims: Any, **params: Any) -> Any:
-    (dim,) = dims
-    at = params["axis"]
-    return split_p.bind(args[0], sizes=params["sizes"], axis=at + (at >= dim)), [dim] * len(params["sizes"])
+def _split_batch(axis_data: Any, args: Any, dims: Any, *, sizes: Sizes, axis: int) -> Any:
+    return split_p.bind(args[0], sizes=sizes, axis=axis + (axis >= dims[0])), dims * len(sizes)
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:

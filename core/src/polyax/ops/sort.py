@@ -102,7 +102,8 @@ def _top_k_abstract(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     if k > x.shape[axis]:
         raise ValueError(
-            f"k argument to top_k must be no larger than size along axis; got {k=} with shape={list(x.shape)} and {axis=}"
+            "k argument to top_k must be no larger than size along axis; "
+            f"got {k=} with shape={list(x.shape)} and {axis=}"
         )
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return [ShapedArray(shape, x.dtype, x.weak_type), ShapedArray(shape, np.dtype("int32"))]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from polyax.ir.primitive import Primitive
 from polyax_fusion.instruction import instruction_fusion
+from polyax_kernels import expr
 from polyax_kernels.graph import Fuser
 from polyax_kernels.host import Function, HostKernelBackend
 from polyax_kernels.kernel import Kernel, Schedule
@@ -31,12 +32,15 @@ class NumpyKernelBackend(HostKernelBackend):
 
     def compile_function(self, kernel: Kernel) -> Function:
         self.compilations += 1
+        entries = expr._table.entries
         operands = [o for o in kernel.operands if o.role != "local"]
 
         def run(pointers: Any, scalars: Any, begin: int, end: int) -> None:
+            expr._table.entries = entries  # the interpreter walks the kernel again: equal expressions must stay one object
             arrays = [_array(p, o.shape, o.dtype, scalars) for p, o in zip(pointers, operands, strict=False)]
             emitter = NumpyEmitter(kernel, arrays, scalars)
             emit_kernel(kernel, Schedule(), emitter, np.asarray(begin), np.asarray(end))
+            expr._table.entries = None
 
         return run
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from polyax.runtime.backend import Decision
-from polyax_kernels.edits import inline_all, why_not_inline
-from polyax_kernels.graph import Fuser, Graph, KernelNode, Node
+from polyax_kernels.edits import Inliner, why_not_inline
+from polyax_kernels.graph import Fuser, Graph, KernelNode, Node, rebuilt
 from polyax_kernels.limits import Limits
 
 NAME = "instruction"
@@ -169,14 +169,15 @@ class _Pass:
     def fused(self, group: Group) -> Node:
         """The kernel of a group; its members are visited from the first to the last, each of which takes in its
         producers, whose expressions are complete by then."""
-        complete: dict[int, KernelNode] = {}
-        for n in sorted(group.members):
+        inliner = Inliner()
+        members = sorted(group.members)
+        for n in members[:-1]:
             node = self.nodes[n]
             assert isinstance(node, KernelNode)
-            producers = {id(complete[v]): complete[v] for v in node.reads if v in complete}
-            result = inline_all(list(producers.values()), node) if producers else node
-            complete.update(dict.fromkeys(node.outs, result))
-        return result
+            inliner.add(node, inliner.inlined(node))
+        root = self.nodes[group.root]
+        assert isinstance(root, KernelNode) and group.root == members[-1]
+        return rebuilt(root, inliner.inlined(root), tuple([p for n in members for p in self.nodes[n].primitives]))
 
 
 def _cones(graph: Graph) -> dict[int, int]:

@@ -5,9 +5,7 @@ They keep meaning; whether an edit pays is the fuser's business.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from polyax_kernels.expr import BOOL, Expr, Load, make, op, rewrite
+from polyax_kernels.expr import BOOL, Axis, Expr, Load, make, op, rewrite
 from polyax_kernels.graph import KernelNode, Node, own_point, pure_node, rebuilt
 from polyax_kernels.kernel import Stage, map_store
 
@@ -29,42 +27,48 @@ def why_not_inline(producer: Node, consumer: Node) -> str | None:
 
 def inline(producer: KernelNode, consumer: KernelNode) -> KernelNode:
     """``consumer`` with the loads of ``producer``'s results replaced by what computes them there."""
-    return inline_all((producer,), consumer)
+    names = dict.fromkeys([*producer.primitives, *consumer.primitives])
+    return rebuilt(consumer, Inliner(producer).inlined(consumer), tuple(names))
 
 
-def inline_all(producers: Sequence[KernelNode], consumer: KernelNode) -> KernelNode:
-    """``consumer`` with several producers inlined, none of which reads another one's results."""
-    found = {v: (p, p.body(v)) for p in producers for v in p.outs}
-    memo: dict[Expr, Expr] = {}
+class Inliner:
+    """Inlines many nodes into each other, each expression once: producers come before their consumers."""
 
-    def rule(x: Expr) -> Expr | None:
-        if x.kind != "load" or x.attr.slot not in found:
+    def __init__(self, *producers: KernelNode) -> None:
+        self._bodies: dict[int, tuple[tuple[Axis, ...], Expr]] = {}
+        self._memo: dict[Expr, Expr] = {}
+        for node in producers:
+            self.add(node, node.stages)
+
+    def add(self, node: KernelNode, stages: tuple[Stage, ...]) -> None:
+        """From now on, loads of the pure ``node``'s results are replaced by what ``stages`` computes."""
+        self._bodies.update({store.slot: (node.grid, store.value) for store in stages[0].stores})
+
+    def inlined(self, node: KernelNode) -> tuple[Stage, ...]:
+        """The stages of ``node`` with its producers inlined."""
+        if not any(v in self._bodies for v in node.reads):
+            return node.stages
+        return tuple([Stage(s.axes, tuple([map_store(store, self._change) for store in s.stores])) for s in node.stages])
+
+    def _change(self, x: Expr) -> Expr:
+        return rewrite(x, self._rule, self._memo)
+
+    def _rule(self, x: Expr) -> Expr | None:
+        """A load of a result, as the expression that computes it at the indices of the load."""
+        if x.kind != "load" or x.attr.slot not in self._bodies:
             return None
-        producer, body = found[x.attr.slot]
-        return _inlined(x, producer, body)
-
-    def change(x: Expr) -> Expr:
-        return rewrite(x, rule, memo)
-
-    stages = tuple([Stage(s.axes, tuple([map_store(store, change) for store in s.stores])) for s in consumer.stages])
-    primitives = tuple(name for p in producers for name in p.primitives) + consumer.primitives
-    return rebuilt(consumer, stages, primitives)
+        grid, body = self._bodies[x.attr.slot]
+        at = x.args[: len(grid)]
+        moved = body if at == own_point(grid) else at_point(body, grid, at)
+        if not x.attr.masked:
+            return moved
+        mask, other = x.args[len(grid) :]
+        return op("select", mask, masked(moved, mask), other)
 
 
-def _inlined(x: Expr, producer: KernelNode, body: Expr) -> Expr:
-    """The load ``x`` of a result, as the expression that computes it at the indices of the load."""
-    rank = len(producer.grid)
-    at = x.args[:rank]
-    moved = body if at == own_point(producer.grid) else at_point(body, producer, at)
-    if not x.attr.masked:
-        return moved
-    mask, other = x.args[rank:]
-    return op("select", mask, masked(moved, mask), other)
-
-
-def at_point(body: Expr, producer: KernelNode, at: tuple[Expr, ...]) -> Expr:
-    """``body`` with the producer's grid point moved to the indices ``at``."""
-    moves: Mapping[Expr, Expr] = dict(zip(own_point(producer.grid), at, strict=True))
+def at_point(body: Expr, grid: tuple[Axis, ...], at: tuple[Expr, ...]) -> Expr:
+    """``body`` with the point of ``grid`` moved to the indices ``at``."""
+    moves = dict(zip(own_point(grid), at, strict=True))
     return rewrite(body, lambda x: moves.get(x) if x.kind == "index" else None)
 
 

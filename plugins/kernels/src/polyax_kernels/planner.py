@@ -177,11 +177,16 @@ def _call_step(graph: Graph, node: CallNode, places: _Places) -> CallStep:
 
 def _kernel_step(graph: Graph, node: KernelNode, places: _Places) -> KernelStep:
     kernel, values = finished(graph, node)
-    moved = sum(graph.avals[v].nbytes for v in values)
-    if not node.pure:
-        moved = sum(points(node.grid) * points(s.axes) * s_.value.dtype.itemsize * 2 for s in node.stages for s_ in s.stores)
     work = max([points(node.grid), *(access.times for access in node.reads.values())])
-    return KernelStep(kernel, tuple(places.ref(v) for v in values), (), moved, work * node.weight)
+    return KernelStep(kernel, tuple(places.ref(v) for v in values), (), _moved(graph, node), work * node.weight)
+
+
+def _moved(graph: Graph, node: KernelNode) -> int:
+    """The bytes that a kernel reads and writes, each element once."""
+    sizes = [(graph.avals[v], access.times * access.places) for v, access in node.reads.items()]
+    read = sum(min(aval.size, times) * aval.itemsize for aval, times in sizes)
+    stores = [(points(node.grid) * points(stage.axes), s) for stage in node.stages for s in stage.stores]
+    return read + sum(n * s.value.dtype.itemsize * (1 if s.combine is None else 2) for n, s in stores)
 
 
 def finished(graph: Graph, node: KernelNode) -> tuple[Kernel, list[int]]:

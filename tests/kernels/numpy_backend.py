@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
 from polyax.ir.primitive import Primitive
 from polyax_fusion.instruction import instruction_fusion
 from polyax_kernels import expr
@@ -36,7 +37,9 @@ class NumpyKernelBackend(HostKernelBackend):
         operands = [o for o in kernel.operands if o.role != "local"]
 
         def run(pointers: Any, scalars: Any, begin: int, end: int) -> None:
-            expr._table.entries = entries  # the interpreter walks the kernel again: equal expressions must stay one object
+            expr._table.entries = (
+                entries  # the interpreter walks the kernel again: equal expressions must stay one object
+            )
             arrays = [_array(p, o.shape, o.dtype, scalars) for p, o in zip(pointers, operands, strict=False)]
             emitter = NumpyEmitter(kernel, arrays, scalars)
             emit_kernel(kernel, Schedule(), emitter, np.asarray(begin), np.asarray(end))

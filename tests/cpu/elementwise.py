@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from polyax_cpu import jit, math
+from polyax_cpu import jit, math, pool
 from polyax_cpu.llvm import Module
 
 DTYPES = {"float": np.float32, "double": np.float64}
@@ -25,7 +25,7 @@ def compiled(name: str, arity: int = 1, type: str = "float"):
     """``f(*arrays) -> array``, the function applied to each element by native code."""
     import ctypes
 
-    library = jit.Library(jit.compile(source(name, arity, type)), ["k"])
+    library = jit.Library(jit.compile(source(name, arity, type)), ["k"], pool.symbols())
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(library.address("k"))
 
     def apply(*arrays):

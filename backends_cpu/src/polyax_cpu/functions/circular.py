@@ -110,29 +110,37 @@ def _exact(kind: str, x: Value) -> Value:
 
 
 _PURE = "nounwind willreturn memory(none)"
-_LANES = (4, 8, 16)
+_LANES = (8, 16)  # of AVX2 and AVX-512; narrower machines call once for each element
+EXACT = tuple(f"polyax_{kind}_exact" for kind in ("sin", "cos", "tan"))
+"""Functions ``f(x, near)`` of the native runtime that ``define_exact`` writes."""
+
+
+def define_exact(module: Module) -> None:
+    """The functions for all arguments, compiled once for all kernels."""
+    for name in EXACT:
+        b = module.function("float", name, [("float", "x"), ("float", "near")], _PURE)
+        x, near = b.args
+        b.ret(select(absolute(x) >= NEAR, _exact(name.split("_")[1], x), near))
 
 
 def _far(kind: str, x: Value, near: Value) -> Value:
     """``near``, unless ``x`` is so large that it is wrong."""
     name, module = f"polyax_{kind}_far", x.b.module
     if name not in module.functions:
-        _define_far(module, kind, name)
+        _define_far(module, f"polyax_{kind}_exact", name)
     return x.b.call("float", name, x, near)
 
 
-def _define_far(module: Module, kind: str, name: str) -> None:
-    """``far(x, near)`` and, for the loop vectoriser, the same for 4, 8 and 16 lanes: one test when all are near."""
+def _define_far(module: Module, exact: str, name: str) -> None:
+    """``far(x, near)`` and, for the loop vectoriser, the same for several lanes: one test when all are near."""
+    module.declare(exact, f"float @{exact}(float, float) cold {_PURE}")
     params = [("float", "x"), ("float", "near")]
-    exact = module.function("float", f"{name}_exact", params, f"noinline cold {_PURE}")
-    x, near = exact.args
-    exact.ret(select(absolute(x) >= NEAR, _exact(kind, x), near))
     variants = ",".join(f"_ZGV_LLVM_N{w}vv_{name}({name}_v{w})" for w in _LANES)
     far = module.function("float", name, params, f'noinline {_PURE} "vector-function-abi-variant"="{variants}"')
     x, near = far.args
-    far.ret(far.choose(absolute(x) >= NEAR, lambda: far.call("float", exact.name, x, near), near))
+    far.ret(far.choose(absolute(x) >= NEAR, lambda: far.call("float", exact, x, near), near))
     for width in _LANES:
-        _define_lanes(module, exact.name, f"{name}_v{width}", width)
+        _define_lanes(module, exact, f"{name}_v{width}", width)
     module.keep(*(f"{name}_v{w}" for w in _LANES))
 
 

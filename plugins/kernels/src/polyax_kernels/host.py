@@ -100,8 +100,14 @@ class HostExecutable(Executable):
         self.overwritten = sorted(plan.overwritten)
         self.shared = plan.shared
         sources: list[str] = []
-        self.steps = [self._runner(backend, step, sources) for step in plan.steps]
+        self.steps = self._runners(backend, plan.steps, sources)
         self._report = report(backend.name, plan, sources, started)
+
+    def _runners(
+        self, backend: HostKernelBackend, steps: Sequence[Step], sources: list[str]
+    ) -> list[Callable[[Sequence[Memory]], None]]:
+        """Functions that run the steps on the bases' memory, one after the other; a subclass may join several."""
+        return [self._runner(backend, step, sources) for step in steps]
 
     def _runner(self, backend: HostKernelBackend, step: Step, sources: list[str]) -> Callable[[Sequence[Memory]], None]:
         sources.append("")

@@ -1,0 +1,36 @@
+"""The cpu backend: virtual devices of the host, kernels through LLVM, products through BLAS."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from polyax.runtime.backend import CompileOptions, Executable
+from polyax_kernels.host import FUNCTION, HostKernelBackend
+from polyax_kernels.kernel import Kernel
+from polyax_kernels.limits import REALS, Limits
+from polyax_kernels.plan import Plan
+
+from polyax_cpu import kernels, pool
+from polyax_cpu.executable import CpuExecutable
+from polyax_cpu.kernels import NativeKernel
+
+
+class CpuBackend(HostKernelBackend):
+    """Opened by the registry as platform ``cpu``."""
+
+    def __init__(self) -> None:
+        super().__init__("cpu")
+        self.limits = replace(Limits(), dtypes=REALS, operands=64, threads=pool.thread_count())
+
+    def compile_kernel(self, kernel: Kernel) -> NativeKernel:
+        return NativeKernel(kernel)
+
+    def compile_function(self, kernel: Kernel) -> Any:
+        return FUNCTION(NativeKernel(kernel).address)
+
+    def source(self, kernel: Kernel) -> str:
+        return kernels.source(kernel)
+
+    def compile_plan(self, plan: Plan, options: CompileOptions) -> Executable:
+        return CpuExecutable(self, plan, options)

@@ -1,0 +1,123 @@
+"""Programs as native code: runs of kernels, products and copies become one table that one native call works off.
+
+Calls into Python (host fallbacks) stand between such runs. Knows plans; must not know how kernels are compiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+from polyax_kernels.host import HostExecutable, rows
+from polyax_kernels.lowering import Native
+from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Ref, Step
+from polyax_kernels.schedule import choose
+
+from polyax_cpu import pool
+from polyax_cpu.products import Product
+
+PARALLEL_COST = 200_000
+"""Steps of fewer scalar operations or bytes run on one thread: waking another one costs some microseconds."""
+PIECE_COST = 1_000_000
+"""Longer steps are cut into more pieces than there are threads, so that a late thread does less."""
+
+
+class Operand(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_int64), ("offset", ctypes.c_int64)]
+
+
+class NativeStep(ctypes.Structure):
+    """As the native runtime reads it."""
+
+    _fields_ = [
+        ("function", ctypes.c_void_p),
+        ("scalars", ctypes.c_void_p),
+        ("begin", ctypes.c_int64),
+        ("end", ctypes.c_int64),
+        ("pieces", ctypes.c_int64),
+        ("count", ctypes.c_int64),
+        ("operands", ctypes.c_void_p),
+    ]
+
+
+class Table:
+    """The steps of one native call, with everything that they point to."""
+
+    def __init__(self, steps: Sequence[NativeStep], keep: Sequence[Any]) -> None:
+        self.steps = (NativeStep * len(steps))(*steps)
+        self.address = ctypes.addressof(self.steps)
+        self.count = len(steps)
+        self.keep = keep
+        self.run = pool.run_steps()
+        if any(s.pieces > 1 for s in steps):
+            pool.ensure_started()
+
+    def __call__(self, bases: Sequence[Any]) -> None:
+        pointers = (ctypes.c_void_p * len(bases))(*[None if b is None else b.pointer for b in bases])
+        self.run(self.address, self.count, pointers)
+
+
+class CpuExecutable(HostExecutable):
+    """A plan of which all runs of native steps are one call each."""
+
+    def _runners(self, backend: Any, steps: Sequence[Step], sources: list[str]) -> list[Callable[..., None]]:
+        runners: list[Callable[..., None]] = []
+        described = [(step, _native(backend, step)) for step in steps]
+        for native, group in groupby(described, lambda pair: pair[1] is not None):
+            if native:
+                tables = [pair[1] for pair in group if pair[1] is not None]
+                sources += [""] * len(tables)
+                runners.append(Table([t[0] for t in tables], tables))
+            else:
+                runners += [self._runner(backend, step, sources) for step, _ in group]
+        return runners
+
+
+
+Described = tuple[NativeStep, Any]
+"""A step, and what must live as long as it."""
+
+
+def _native(backend: Any, step: Step) -> Described | None:
+    """How the native runtime runs ``step``; None if Python must."""
+    if isinstance(step, KernelStep):
+        kernel = backend.compiled(step.kernel).launch
+        cost, extent = max(step.bytes_moved, step.flops), rows(step)
+        pieces = _pieces(cost, extent) if choose(step.kernel).parallel else 1
+        return _step(kernel.address, step.operands, step.scalars, extent, pieces, kernel)
+    if isinstance(step, CopyStep):
+        address = pool.symbols()["polyax_copy"]
+        return _step(address, (step.source, step.target), (), step.nbytes, _pieces(step.nbytes, step.nbytes))
+    return _library_call(step)
+
+
+def _library_call(step: CallStep) -> Described | None:
+    if not isinstance(step.lowering, Native):
+        return None
+    found = step.lowering.signature(step.arg_avals, step.out_avals, step.params)
+    if found is None:
+        return None
+    address, product = found
+    assert isinstance(product, Product)
+    pieces = min(pool.thread_count(), product.extent) if product.flops > PARALLEL_COST * 10 else 1
+    return _step(address, (*step.args, *step.outs), product.scalars, product.extent, pieces)
+
+
+def _pieces(cost: int, extent: int) -> int:
+    threads = pool.thread_count()
+    if cost <= PARALLEL_COST or threads == 1:
+        return 1
+    return min(extent, threads * min(4, max(1, cost // (PIECE_COST * threads))))
+
+
+def _step(
+    address: int, operands: Sequence[Ref], scalars: Sequence[int], end: int, pieces: int, keep: Any = None
+) -> Described:
+    places = (Operand * len(operands))(*[(r.base, r.offset) for r in operands])
+    values = (ctypes.c_int64 * len(scalars))(*scalars)
+    step = NativeStep(
+        address, ctypes.addressof(values), 0, end, pieces, len(operands), ctypes.addressof(places)
+    )
+    return step, (places, values, keep)

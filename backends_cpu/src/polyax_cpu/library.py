@@ -1,0 +1,41 @@
+"""OpenBLAS without a compiler: function addresses from the wheel's shared library. Knows no arrays.
+
+OpenBLAS runs single-threaded; our pool splits the work, so that two pools don't fight for the cores.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from pathlib import Path
+
+
+@functools.cache
+def _openblas() -> ctypes.CDLL:
+    import scipy_openblas32
+
+    folder = Path(scipy_openblas32.get_lib_dir())
+    path = next(p for p in sorted(folder.iterdir()) if p.name.startswith("libscipy_openblas") and ".a" not in p.suffixes)
+    before = os.environ.get("OPENBLAS_NUM_THREADS")
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read once, while the library is loaded: it then starts no threads
+    try:
+        library = ctypes.CDLL(str(path))
+    finally:
+        if before is None:
+            del os.environ["OPENBLAS_NUM_THREADS"]
+        else:
+            os.environ["OPENBLAS_NUM_THREADS"] = before
+    library.scipy_openblas_set_num_threads(1)
+    return library
+
+
+def address(name: str) -> int:
+    """The address of a function such as ``cblas_sgemm``.
+
+    Raises:
+      AttributeError: the library lacks it.
+    """
+    pointer = ctypes.cast(getattr(_openblas(), f"scipy_{name}"), ctypes.c_void_p).value
+    assert pointer is not None
+    return pointer

@@ -1,0 +1,40 @@
+"""The hooks of this distribution. Imports no toolkit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from polyax.ir.primitive import Primitive
+from polyax.runtime.backend import Backend, BackendSpec
+from polyax.runtime.hooks import hookimpl
+
+
+def _probe() -> str | None:
+    try:
+        import llvmlite.binding  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    except (ImportError, OSError) as e:
+        return f"llvmlite can't be imported ({e}); pip install --upgrade llvmlite"
+    return None
+
+
+def _open() -> Backend:
+    from polyax_cpu.backend import CpuBackend
+
+    return CpuBackend()
+
+
+@hookimpl
+def polyax_backends() -> Iterable[BackendSpec]:
+    """The processor, through LLVM."""
+    return [BackendSpec("cpu", _probe, _open)]
+
+
+@hookimpl
+def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Any] | None:
+    """Products through BLAS."""
+    if backend.name != "cpu":
+        return None
+    from polyax_cpu.lowerings import LOWERINGS
+
+    return LOWERINGS

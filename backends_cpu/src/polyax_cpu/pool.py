@@ -1,0 +1,65 @@
+"""The loaded native runtime and its threads: how many there are, and when they start.
+
+Threads start with the first program that has work for several; a child process starts its own after ``fork``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+
+from polyax.ir.config import config
+
+from polyax_cpu import code, jit, native
+
+_lock = threading.Lock()
+_started = False
+
+
+@functools.cache
+def runtime() -> jit.Library:
+    host = jit.host()
+    return code.library(native.source(host.triple), native.EXPORTS, {}, level=2)
+
+
+@functools.cache
+def symbols() -> dict[str, int]:
+    """What kernels may call: the runtime's functions by name."""
+    return {name: runtime().address(name) for name in native.EXPORTS}
+
+
+def thread_count() -> int:
+    """``config.num_threads``, else the cores that this process may use."""
+    if config.num_threads:
+        return config.num_threads
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def ensure_started() -> None:
+    """Starts the workers, once in a process; the thread that launches is one of the team."""
+    global _started
+    if _started:
+        return
+    with _lock:
+        if not _started:
+            start = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(runtime().address("polyax_start"))
+            start(thread_count() - 1)
+            _started = True
+
+
+def _forget() -> None:
+    """Only the thread that forked lives on in the child."""
+    global _started, _lock
+    _started, _lock = False, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+@functools.cache
+def run_steps() -> ctypes._CFuncPtr:
+    """``run(steps, count, bases)``; releases the GIL."""
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)(runtime().address("polyax_run"))

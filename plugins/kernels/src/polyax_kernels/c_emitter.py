@@ -6,7 +6,7 @@ loop pragmas. The emitter knows no kernels beyond the operands that it declares.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,7 +54,7 @@ class CEmitter:
         arguments = "void **buffers, const int64_t *scalars, int64_t begin, int64_t end"
         slots = [n for n, o in enumerate(self.kernel.operands) if o.role != "local"]
         types = [self.memory_type(self.kernel.operands[n].dtype) for n in slots]
-        declared = [f"{t} *b{n} = ({t} *)buffers[{k}];" for k, (n, t) in enumerate(zip(slots, types, strict=True))]
+        declared = [f"  {t} *b{n} = ({t} *)buffers[{k}];" for k, (n, t) in enumerate(zip(slots, types, strict=True))]
         return [f"void {self.name}({arguments}) {{", *declared]
 
     def function(self, name: str, dtype: np.dtype) -> str:
@@ -68,15 +68,10 @@ class CEmitter:
         """Booleans are bytes in memory, of which all but 0 are true."""
         return "uint8_t" if dtype.kind == "b" else self.types[dtype.name]
 
-    def source(self) -> str:
-        """The complete program text."""
-        helpers = "".join(f"{text}\n" for text in self.helpers.values())
-        return "\n".join([self.header + helpers, *self.signature(), *self.lines, "}", ""])
-
     # --- values ---
 
     def supports(self, name: str, dtype: np.dtype) -> bool:
-        if name in INFIX or name in ("neg", "not", "select", "div") or name in c_helpers.SHIFTS:
+        if name in INFIX or name in ("neg", "not", "select", "div", "max", "min") or name in c_helpers.SHIFTS:
             return True
         return name in MATH if dtype.kind == "f" else name in ("floordiv", "mod")
 
@@ -106,7 +101,7 @@ class CEmitter:
     def expression(self, name: str, dtype: np.dtype, args: Sequence[str]) -> str:
         if name == "select":
             return f"{args[0]} ? {args[1]} : {args[2]}"
-        if dtype.kind == "f":
+        if dtype.kind == "f" and name not in ("max", "min"):
             return self.real_expression(name, dtype, args)
         if name in INFIX:
             return self.whole_expression(INFIX[name], dtype, args)
@@ -207,8 +202,23 @@ class CEmitter:
         pass
 
 
+def program(functions: Sequence[CEmitter]) -> str:
+    """The text of a program with these functions; they share their helpers."""
+    helpers = {name: text for f in functions for name, text in f.helpers.items()}
+    bodies = ["\n".join([*f.signature(), *_indented(f.lines), "}", ""]) for f in functions]
+    return "\n".join([functions[0].header, *helpers.values(), *bodies])
+
+
+def _indented(lines: Sequence[str]) -> Iterator[str]:
+    depth = 1
+    for line in lines:
+        depth -= line.startswith("}")
+        yield "  " * depth + line
+        depth += line.endswith("{")
+
+
 def c_source(kernel: Kernel, schedule: Schedule, name: str = "kernel") -> str:
     """A C99 program with one function, ``void NAME(void **, const int64_t *, int64_t begin, int64_t end)``."""
     emitter = CEmitter(kernel, name)
     emit_kernel(kernel, schedule, emitter, "begin", "end")
-    return emitter.source()
+    return program([emitter])

@@ -35,6 +35,8 @@ def real(value: np.floating) -> str:
 
 
 _TEXTS = {
+    "max": "{t} {name}({t} x, {t} y) {{ return {equal}x > y{nan} ? x : y; }}",
+    "min": "{t} {name}({t} x, {t} y) {{ return {equal}x < y{nan} ? x : y; }}",
     "div": "{t} {name}({t} x, {t} y) {{ return y == 0 ? ({t})-1 : {overflow}x / y; }}",
     "shift_left": "{t} {name}({t} x, {t} n) {{ return ({u})n < {w} ? ({t})(({u})x << n) : 0; }}",
     "shift_right_logical": "{t} {name}({t} x, {t} n) {{ return ({u})n < {w} ? ({t})(({u})x >> n) : 0; }}",
@@ -45,7 +47,10 @@ _TEXTS = {
 
 
 def operation(name: str, dtype: np.dtype, types: Mapping[str, str]) -> Helper:
-    """Guarded division, shifts past the width, and division that rounds down."""
+    """Minima and maxima, guarded division, shifts past the width, and division that rounds down."""
+    full = f"{name}_{dtype.name}"
+    if name in ("max", "min"):
+        return full, "static inline " + _TEXTS[name].format(name=full, **_extremum(name, dtype, types))
     t, width, signed = types[dtype.name], 8 * dtype.itemsize, dtype.kind == "i"
     u, s = types[f"uint{width}"], types[f"int{width}"]
     parts = {
@@ -55,8 +60,14 @@ def operation(name: str, dtype: np.dtype, types: Mapping[str, str]) -> Helper:
         "down": " - (x % y != 0 && (x % y < 0) != (y < 0))" if signed else "",
         "up": " + (r != 0 && (r < 0) != (y < 0) ? y : 0)" if signed else "",
     }
-    full = f"{name}_{dtype.name}"
     return full, "static inline " + _TEXTS[name].format(t=t, u=u, s=s, w=width, name=full, **parts)
+
+
+def _extremum(name: str, dtype: np.dtype, types: Mapping[str, str]) -> dict[str, str]:
+    """NaN wins, and the two zeros are ordered."""
+    real = dtype.kind == "f"
+    zeros = "x == y ? (signbit(x) ? y : x) : " if name == "max" else "x == y ? (signbit(x) ? x : y) : "
+    return {"t": types[dtype.name], "equal": zeros if real else "", "nan": " || x != x" if real else ""}
 
 
 def saturate(source: np.dtype, target: np.dtype, types: Mapping[str, str]) -> Helper:

@@ -22,7 +22,11 @@ class Emitter(Protocol[T]):
     """
 
     def supports(self, name: str, dtype: np.dtype) -> bool:
-        """Whether ``op`` knows this operation of the scalar table; the walker decomposes all others."""
+        """Whether ``op`` knows this operation of the scalar table; the walker decomposes all others.
+
+        It must know what folds combine by (``add mul max min and or xor``), comparisons and ``select``, and ``div``
+        on integers.
+        """
         ...
 
     def const(self, value: Any, dtype: np.dtype) -> T: ...

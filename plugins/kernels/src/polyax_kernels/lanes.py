@@ -1,8 +1,8 @@
 """Lane-blocked folds: several points of the innermost grid axis accumulate side by side.
 
-``out[j] = sum_k a[k, j]`` walks memory with a stride when each sum runs alone. Blocked, the kernel gets three stages for
-a block of points: ``acc[lane] = 0``; ``for k: for lane: acc[lane] += a[k, base + lane]``; ``out[base + lane] = acc[lane]``.
-A rewrite of kernels: no emitter knows of it.
+``out[j] = sum_k a[k, j]`` walks memory with a stride when each sum runs alone. Blocked, the kernel gets three stages
+for a block of points: ``acc[lane] = 0``; ``for k: for lane: acc[lane] += a[k, base + lane]``; then
+``out[base + lane] = acc[lane]``. It is a rewrite of kernels: no emitter knows of it.
 """
 
 from __future__ import annotations

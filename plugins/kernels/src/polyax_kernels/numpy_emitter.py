@@ -61,11 +61,10 @@ class NumpyEmitter:
         return np.where(mask, self.memory[slot][self._at(slot, np.where(mask, offset, 0))], other)
 
     def store(self, slot: int, offset: Array, value: Array, dtype: np.dtype, mask: Array | None = None) -> None:
-        points = self.points
-        if mask is not None:
-            mask, offset, value, points = np.broadcast_arrays(mask, offset, value, points)
-            offset, value, points = offset[mask], value[mask], points[mask]
-        self.memory[slot][(offset, points) if self.memory[slot].ndim == 2 else offset] = value
+        inside = np.asarray(True) if mask is None else mask
+        inside, offset, value, points = np.broadcast_arrays(inside, offset, value, self.points)
+        at = (offset[inside], points[inside]) if self.memory[slot].ndim == 2 else offset[inside]
+        self.memory[slot][at] = value[inside]
 
     def loop(self, start: Array, stop: Array, body: Callable[[Array], None], *, hint: str = "") -> None:
         first, last = int(start), int(stop)

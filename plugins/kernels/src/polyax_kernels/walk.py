@@ -105,7 +105,7 @@ class _Walker(Generic[T]):
     def loop_over_blocks(
         self, blocks: Blocks, start: T, stop: T, length: int | None, body: Callable[[T], None], hint: str
     ) -> None:
-        """Full blocks, whose number of lanes is constant, then the rest; ``length`` is ``stop - start``, where known."""
+        """Full blocks, whose number of lanes is constant, then the rest; ``length`` is that of the axis, if known."""
         emitter = self.emitter
         zero, lanes = emitter.const(0, INT), emitter.const(blocks.lanes, INT)
 

@@ -1,0 +1,181 @@
+"""``x.at[index]``: copies of an array with some elements replaced or combined with others.
+
+Writes out of bounds are dropped. Static slices are written in place of the old part, all other indices by scatters.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.ir.config import config
+from polyax.numpy.broadcast import broadcast_to
+from polyax.numpy.index_parse import Point, Span, parse_index
+from polyax.numpy.indexing import GatherPlan, clamped, getitem, is_static, plan_gather
+from polyax.numpy.promotion import check_arraylike, convert, promote_dtypes, result_dtype, unwrap
+from polyax.numpy.ufuncs import add, maximum, minimum, multiply, power, true_divide
+
+
+class AtIndexer:
+    """The ``at`` property: ``x.at[index]``."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> AtReference:
+        return AtReference(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"_IndexUpdateHelper({self.array!r})"
+
+
+class AtReference:
+    """Elements of an array, to be read or to be changed in a copy.
+
+    All methods accept ``indices_are_sorted``, ``unique_indices`` (promises that allow faster code), ``mode`` ('drop' by
+    default for writes, 'clip', 'fill', 'promise_in_bounds') and ``wrap_negative_indices``.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any) -> None:
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
+
+    def get(self, *, fill_value: Any = None, out_sharding: Any = None, **options: Any) -> Any:
+        """The elements; out of bounds clamped, or ``fill_value`` in mode 'fill'."""
+        return getitem(self.array, self.index, fill_value=fill_value, **options)
+
+    def set(self, values: Any, **options: Any) -> Any:
+        """A copy with the elements replaced by ``values``, which broadcast."""
+        return _update(self.array, self.index, values, lax.scatter, lambda old, new: new, **options)
+
+    def add(self, values: Any, **options: Any) -> Any:
+        """A copy with ``values`` added; an index that occurs twice is added to twice."""
+        return _update(self.array, self.index, values, lax.scatter_add, add, **options)
+
+    def subtract(self, values: Any, **options: Any) -> Any:
+        """A copy with ``values`` subtracted."""
+        return _update(self.array, self.index, values, lax.scatter_sub, lax.sub, **options)
+
+    def multiply(self, values: Any, **options: Any) -> Any:
+        """A copy with the elements multiplied by ``values``."""
+        return _update(self.array, self.index, values, lax.scatter_mul, multiply, **options)
+
+    mul = multiply
+
+    def divide(self, values: Any, **options: Any) -> Any:
+        """A copy with the elements divided by ``values``."""
+        return true_divide(self.array, self._factors(values, options))
+
+    def power(self, values: Any, **options: Any) -> Any:
+        """A copy with the elements raised to ``values``."""
+        return power(self.array, self._factors(values, options))
+
+    def _factors(self, values: Any, options: dict[str, Any]) -> Any:
+        return AtReference(lax.full_like(self.array, 1), self.index).multiply(values, **options)
+
+    def min(self, values: Any, **options: Any) -> Any:
+        """A copy with the smaller of element and value."""
+        return _update(self.array, self.index, values, lax.scatter_min, minimum, **options)
+
+    def max(self, values: Any, **options: Any) -> Any:
+        """A copy with the larger of element and value."""
+        return _update(self.array, self.index, values, lax.scatter_max, maximum, **options)
+
+    def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
+        """A copy with ``func`` applied to the elements, once to each, however often its index occurs."""
+        return self.set(func(self.get(**options)), **options)
+
+
+def _update(
+    x: Any, index: Any, values: Any, scatter: Callable[..., Any], combine: Callable[[Any, Any], Any], *,
+    indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None, wrap_negative_indices: bool = True,
+    out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    check_arraylike("scatter", values)
+    values = unwrap(values)
+    dtype, weak_type = x.dtype, x.weak_type
+    x, values = _common(x, values)
+    parsed = parse_index(index, x.shape)
+    if wrap_negative_indices and is_static(parsed) and _is_region(parsed.items, x.shape):
+        return convert(_write_region(x, index, parsed.items, values, combine), dtype, weak_type)
+    inner = lax.expand_dims(x, parsed.inserted) if parsed.inserted else x
+    plan = plan_gather(parsed, inner.shape, wrap_negative_indices)
+    if 0 in plan.shape:
+        return convert(x, dtype, weak_type)
+    result = scatter(
+        inner, plan.indices, _as_updates(values, plan), _scatter_numbers(plan.numbers), mode=mode,
+        indices_are_sorted=indices_are_sorted or plan.unique, unique_indices=unique_indices or plan.unique,
+    )  # fmt: skip
+    result = lax.squeeze(result, parsed.inserted) if parsed.inserted else result
+    return convert(result, dtype, weak_type)
+
+
+def _common(x: Any, values: Any) -> tuple[Any, Any]:
+    """Both in the dtype that they promote to; a value that ``x`` can't hold is a deprecated thing to write."""
+    dtype = result_dtype(x, values)[0]
+    if dtype != x.dtype:
+        warnings.warn(
+            f"scatter inputs have incompatible types: cannot safely cast value from dtype={dtype} to dtype={x.dtype} with "
+            f"numpy_dtype_promotion={config.numpy_dtype_promotion}. In future JAX releases this will result in an error.",
+            FutureWarning,
+            stacklevel=4,
+        )
+    if not hasattr(values, "aval") and dtype == x.dtype and not dtypes.is_extended(dtype):
+        return x, convert(values, dtype)
+    first, second = promote_dtypes(x, values)
+    return first, convert(second, dtype)
+
+
+# --- regions ----------------------------------------------------------------------------------------------------------
+
+
+def _is_region(items: Any, shape: tuple[int, ...]) -> bool:
+    """Unit steps and points in bounds: the elements are one block of the array."""
+    return all(
+        -shape[i.axis] <= i.index < shape[i.axis] if isinstance(i, Point) else not isinstance(i, Span) or abs(i.step) == 1
+        for i in items
+    )
+
+
+def _write_region(x: Any, index: Any, items: Any, values: Any, combine: Callable[[Any, Any], Any]) -> Any:
+    old = getitem(x, index)
+    if 0 in old.shape:
+        return x
+    new = broadcast_to(combine(old, broadcast_to(values, old.shape)), old.shape)
+    starts, sizes, backwards = [0] * x.ndim, list(x.shape), []
+    for item in items:
+        if isinstance(item, Point):
+            starts[item.axis], sizes[item.axis] = clamped(item.index, x.shape[item.axis]), 1
+        elif isinstance(item, Span):
+            starts[item.axis], sizes[item.axis] = item.ascending[0], item.size
+            backwards += [item.axis] if item.step < 0 else []
+    new = lax.reshape(new, sizes)
+    new = lax.rev(new, backwards) if backwards else new
+    return new if sizes == list(x.shape) else lax.dynamic_update_slice(x, new, starts)
+
+
+# --- scatters ---------------------------------------------------------------------------------------------------------
+
+
+def _as_updates(values: Any, plan: GatherPlan) -> Any:
+    """``values`` in the shape that the gather of the same index gives, before new axes and reversal."""
+    shape = list(plan.shape)
+    for axis in plan.new_axes:
+        shape.insert(axis, 1)
+    values = broadcast_to(values, tuple(shape))
+    values = lax.squeeze(values, plan.new_axes) if plan.new_axes else values
+    return lax.rev(values, plan.reversed) if plan.reversed else values
+
+
+def _scatter_numbers(numbers: Any) -> Any:
+    return lax.ScatterDimensionNumbers(numbers.offset_dims, numbers.collapsed_slice_dims, numbers.start_index_map)

@@ -1,0 +1,432 @@
+"""Arrays from data, shapes and ranges."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
+from polyax.numpy.broadcast import broadcast_to
+from polyax.numpy.promotion import (
+    as_array,
+    canonical_dtype,
+    canonicalize_axis,
+    check_arraylike,
+    concrete_shape,
+    convert,
+    ensure_array,
+    is_arraylike,
+    is_traced,
+    promote_dtypes_inexact,
+    refuse_traced,
+    result_dtype,
+    shape_of,
+    unwrap,
+)
+from polyax.runtime.devices import device_put, from_host
+
+
+def _placed(x: Any, device: Any) -> Any:
+    return x if device is None else device_put(x, device)
+
+
+# --- from data --------------------------------------------------------------------------------------------------------
+
+
+def array(
+    object: Any,
+    dtype: Any = None,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """An array of numbers, nested sequences of them, or anything that NumPy can convert.
+
+    Python scalars give weakly typed arrays; 64-bit data becomes 32-bit unless ``enable_x64`` is set.
+
+    Raises:
+      TypeError: the data are not numeric.
+      NotImplementedError: a memory order other than 'K'.
+
+    >>> array([[1, 2], [3, 4]]).shape
+    (2, 2)
+    """
+    if order is not None and order != "K":
+        raise NotImplementedError("Only implemented for order='K'")
+    wanted = None if dtype is None else canonical_dtype(dtype)
+    result = _from_object(unwrap(object), wanted, copy)
+    if result.ndim < ndmin:
+        result = lax.expand_dims(result, tuple(range(ndmin - result.ndim)))
+    return _placed(result, device)
+
+
+def asarray(
+    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """``a`` as an array; an array of this dtype is returned as it is.
+
+    >>> asarray([1.5, 2.5]).dtype
+    dtype('float32')
+    """
+    return array(a, dtype, bool(copy), order or "K", device=device)
+
+
+def _from_object(x: Any, dtype: Any, copy: bool) -> Any:
+    if hasattr(x, "aval"):
+        return _from_array(x, dtype, copy)
+    if isinstance(x, (list, tuple)):
+        return _from_sequence(x, dtype)
+    if x is None:
+        raise TypeError("None is not a valid value for jnp.array")
+    if is_arraylike(x):
+        return from_host(x if dtype is None else convert(_numeric(x), dtype))
+    return from_host(_narrow(_numeric(np.asarray(x)), dtype))
+
+
+def _from_array(x: Any, dtype: Any, copy: bool) -> Any:
+    if dtype is not None and (x.aval.dtype != dtype or x.aval.weak_type):
+        return convert(x, dtype)
+    return lax.copy(x) if copy and not is_traced(x) else x
+
+
+def _numeric(x: Any) -> Any:
+    kind = getattr(x, "dtype", None)
+    if kind is not None and kind not in dtypes.ALL and kind != dtypes.float0:
+        raise TypeError(
+            f"Value '{x}' with dtype {kind} is not a valid JAX array type. Only arrays of numeric types are supported by JAX."
+        )
+    return x
+
+
+def _narrow(x: np.ndarray, dtype: Any) -> np.ndarray:
+    return x.astype(dtypes.canonicalize(x.dtype) if dtype is None else dtype)
+
+
+def _leaves(x: Any) -> Iterator[Any]:
+    if isinstance(x, (list, tuple)):
+        for item in x:
+            yield from _leaves(item)
+    else:
+        yield unwrap(x)
+
+
+def _from_sequence(x: Any, dtype: Any) -> Any:
+    """Sequences with traced leaves are stacked; others are put together on the host."""
+    leaves = list(_leaves(x))
+    if any(leaf is None for leaf in leaves):
+        raise TypeError("None is not a valid value for jnp.array")
+    if dtype is None:
+        arrays = [leaf if is_arraylike(leaf) else np.asarray(leaf) for leaf in leaves]
+        dtype = result_dtype(*map(_numeric, arrays))[0] if leaves else dtypes.default_float()
+    if any(map(is_traced, leaves)):
+        return _stacked(x, dtype)
+    if any(hasattr(leaf, "aval") for leaf in leaves):
+        x = _to_host(x)
+    return from_host(_checked_host_array(x, dtype))
+
+
+def _checked_host_array(x: Any, dtype: Any) -> np.ndarray:
+    if dtypes.is_integer(dtype):
+        return np.asarray(x).astype(dtype) if _holds_arrays(x) else np.array(x, dtype=dtype)
+    return np.array(x, dtype=dtype)
+
+
+def _holds_arrays(x: Any) -> bool:
+    return any(isinstance(leaf, (np.ndarray, np.generic, float)) for leaf in _leaves(x))
+
+
+def _to_host(x: Any) -> Any:
+    return [_to_host(item) for item in x] if isinstance(x, (list, tuple)) else np.asarray(unwrap(x))
+
+
+def _stacked(x: Any, dtype: Any) -> Any:
+    if not isinstance(x, (list, tuple)):
+        return convert(x, dtype)
+    if not x:
+        return from_host(np.zeros((0,), dtype))
+    rows = [_stacked(unwrap(item), dtype) for item in x]
+    shapes = {shape_of(r) for r in rows}
+    if len(shapes) > 1:
+        raise ValueError(f"All input arrays must have the same shape, got {sorted(shapes)}")
+    return lax.concatenate([lax.expand_dims(r, (0,)) for r in rows], 0)
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """A copy of ``a``."""
+    check_arraylike("copy", a)
+    return array(a, copy=True, order=order)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+    """``x`` converted to ``dtype``; complex numbers lose their imaginary part, everything but zero is ``True``."""
+    check_arraylike("astype", x)
+    x, target = unwrap(x), canonical_dtype(dtype, np.float64)
+    have = aval_of(x).dtype
+    if dtypes.is_complex(have) and not dtypes.is_complex(target):
+        x = lax.real(x)
+    if target == np.dtype(bool) and have != target:
+        return _placed(lax.ne(x, lax.full_like(x, 0)), device)
+    return _placed(as_array(convert(x, target)), device)
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+    """An array of the bytes of ``buffer``, read as ``dtype``."""
+    return asarray(np.frombuffer(buffer, dtype=dtype, count=count, offset=offset))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Any:
+    """Not implemented, since reading a file is not pure: use ``jnp.asarray(np.fromfile(...))``."""
+    raise NotImplementedError(
+        "jnp.fromfile() is not implemented because it may be non-pure and thus unsafe for use with JIT and other JAX "
+        "transformations. Consider using jnp.asarray(np.fromfile(...)) instead."
+    )
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Any:
+    """Not implemented, since an iterator can be read only once: use ``jnp.asarray(np.fromiter(...))``."""
+    raise NotImplementedError(
+        "jnp.fromiter() is not implemented because it may be non-pure and thus unsafe for use with JIT and other JAX "
+        "transformations. Consider using jnp.asarray(np.fromiter(...)) instead."
+    )
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+    """An array of the numbers in a text."""
+    return asarray(np.fromstring(string, dtype=dtype, count=count, sep=sep))
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """``function`` of the coordinates of each element of an array of ``shape``; it must work elementwise."""
+    shape = concrete_shape(shape)
+    kind = canonical_dtype(dtype)
+    return function(*(lax.broadcasted_iota(kind, shape, i) for i in range(len(shape))), **kwargs)
+
+
+# --- constant arrays --------------------------------------------------------------------------------------------------
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """An array of ``shape`` that holds ``fill_value``, which broadcasts to it, everywhere."""
+    check_arraylike("full", fill_value)
+    kind = None if dtype is None else canonical_dtype(dtype)
+    shape, value = concrete_shape(shape), unwrap(fill_value)
+    if kind is not None:
+        value = convert(value, kind)
+    return _placed(broadcast_to(value, shape) if shape_of(value) else lax.full(shape, value), device)
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Zeros, float32 by default.
+
+    >>> zeros((2, 3)).shape
+    (2, 3)
+    """
+    return _constant(shape, 0, dtype, device)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Ones, float32 by default."""
+    return _constant(shape, 1, dtype, device)
+
+
+def _constant(shape: Any, value: int, dtype: Any, device: Any) -> Any:
+    kind = canonical_dtype(dtype, np.float64)
+    return _placed(lax.full(concrete_shape(shape), value, kind), device)
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Zeros: memory that isn't initialised would not be a pure function."""
+    return zeros(shape, dtype, device=device)
+
+
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
+    """``full`` with the shape and dtype of ``a`` where they aren't given."""
+    shape, kind = _like("full_like", a, dtype, shape)
+    return full(shape, fill_value, kind, device=device)
+
+
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """``zeros`` with the shape and dtype of ``a`` where they aren't given."""
+    return zeros(*_like("zeros_like", a, dtype, shape), device=device)
+
+
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """``ones`` with the shape and dtype of ``a`` where they aren't given."""
+    return ones(*_like("ones_like", a, dtype, shape), device=device)
+
+
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    """``zeros_like``."""
+    return zeros(*_like("empty_like", prototype, dtype, shape), device=device)
+
+
+def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], Any]:
+    if not (hasattr(a, "shape") and hasattr(a, "dtype")):
+        check_arraylike(name, a)
+        a = aval_of(unwrap(a))
+    kind = dtypes.canonicalize(a.dtype) if dtype is None else canonical_dtype(dtype)
+    return (tuple(a.shape) if shape is None else concrete_shape(shape)), kind
+
+
+# --- ranges -----------------------------------------------------------------------------------------------------------
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+    """Numbers from ``start`` (0 if only one argument is given) up to, but without, ``stop``.
+
+    Raises:
+      ConcretizationTypeError: an argument is traced, so that the size would be unknown.
+
+    >>> arange(5).tolist()
+    [0, 1, 2, 3, 4]
+    """
+    given = {"start": start, "stop": stop, "step": step}
+    for name, value in given.items():
+        refuse_traced(value, f"It arose in the jnp.arange argument '{name}'")
+    scalars = [unwrap(v) for v in given.values() if v is not None]
+    kind = result_dtype(*scalars)[0] if dtype is None else canonical_dtype(dtype)
+    if stop is None and step is None and dtypes.is_integer(aval_of(unwrap(start)).dtype):
+        return _placed(lax.iota(kind, max(operator.index(start), 0)), device)
+    values = [None if v is None else np.asarray(v).item() for v in given.values()]
+    first, last, by = (0, values[0], values[2]) if stop is None else values
+    return _placed(from_host(np.arange(first, last, 1 if by is None else by).astype(kind)), device)
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """``num`` numbers at equal distances from ``start`` to ``stop``, which is left out unless ``endpoint``.
+
+    >>> linspace(0, 1, 3).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    check_arraylike("linspace", start, stop)
+    refuse_traced(num, "It arose in the jnp.linspace argument 'num'")
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    kind = dtypes.promote_types(result_dtype(unwrap(start), unwrap(stop))[0], dtypes.default_float())
+    target = kind if dtype is None else canonical_dtype(dtype)
+    first, last = (convert(unwrap(x), kind) for x in (start, stop))
+    values, step = _spaced(first, last, num, endpoint, kind)
+    if axis % max(values.ndim, 1):
+        values = _move_first_axis(values, canonicalize_axis(axis, values.ndim))
+    if dtypes.is_integer(target):
+        values = lax.floor(values)
+    values = _placed(convert(values, target), device)
+    return (values, step) if retstep else values
+
+
+def _spaced(start: Any, stop: Any, num: int, endpoint: bool, kind: Any) -> tuple[Any, Any]:
+    """Values along a new first axis as start (1 - t) + stop t, which is exact at both ends; and their distance."""
+    shape = lax.broadcast_shapes(shape_of(start), shape_of(stop))
+    start, stop = broadcast_to(start, shape), broadcast_to(stop, shape)
+    parts = num - 1 if endpoint else num
+    step = lax.div(lax.sub(stop, start), float(parts)) if parts > 0 else full(shape, np.nan, kind)
+    if num < 2:
+        first = [lax.expand_dims(start, (0,))] * num
+        return (first[0] if num else zeros((0, *shape), kind)), step
+    count = parts if endpoint else num
+    real = dtypes.real_part(kind)
+    t = convert(lax.div(lax.iota(real, count), float(parts)), kind)
+    t = lax.reshape(t, (count,) + (1,) * len(shape))
+    a, b = (lax.expand_dims(x, (0,)) for x in (start, stop))
+    values = lax.add(lax.mul(a, lax.sub(1.0, t)), lax.mul(b, t))
+    return (lax.concatenate([values, b], 0) if endpoint else values), step
+
+
+def _move_first_axis(x: Any, to: int) -> Any:
+    rest = list(range(1, x.ndim))
+    return lax.transpose(x, (*rest[:to], 0, *rest[to:]))
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    """``base`` to the power of ``linspace(start, stop, ...)``."""
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    kind = exponents.dtype if dtype is None else canonical_dtype(dtype)
+    return convert(lax.pow(broadcast_to(convert(unwrap(base), exponents.dtype), exponents.shape), exponents), kind)
+
+
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+    """``num`` numbers at equal ratios from ``start`` to ``stop``."""
+    check_arraylike("geomspace", start, stop)
+    first, last = promote_dtypes_inexact(unwrap(start), unwrap(stop))
+    kind = aval_of(first).dtype if dtype is None else canonical_dtype(dtype)
+    first, last = as_array(first), as_array(last)
+    sign = lax.sign(first)
+    logs = linspace(lax.log(lax.mul(first, sign)), lax.log(lax.mul(last, sign)), num, endpoint, axis=axis)
+    return convert(lax.mul(lax.exp(logs), broadcast_to(sign, logs.shape) if sign.ndim == 0 else sign), kind)
+
+
+# --- patterns ---------------------------------------------------------------------------------------------------------
+
+
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
+    """A matrix of shape (N, M) with ones on the ``k``-th diagonal.
+
+    >>> eye(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    kind = canonical_dtype(dtype, np.float64)
+    shape = concrete_shape((N, N if M is None else M))
+    if min(shape) < 0:
+        raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
+    return _placed(convert(lax.eq(*_row_and_column(shape, k)), kind), device)
+
+
+def identity(n: Any, dtype: Any = None) -> Any:
+    """The identity matrix of size ``n``."""
+    return eye(n, dtype=dtype)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+    """Ones at and below the ``k``-th diagonal, zeros above."""
+    kind = canonical_dtype(dtype, np.float32)
+    return convert(lax.ge(*_row_and_column(concrete_shape((N, N if M is None else M)), k)), kind)
+
+
+def _row_and_column(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
+    """Row index plus ``k``, and column index, of each element."""
+    row = lax.broadcasted_iota(np.int32, shape, 0)
+    return (lax.add(row, convert(unwrap(k), np.dtype("int32"))) if is_traced(k) or k else row), lax.broadcasted_iota(
+        np.int32, shape, 1
+    )
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """``m`` with zeros above its ``k``-th diagonal."""
+    return _triangle("tril", m, k, lower=True)
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """``m`` with zeros below its ``k``-th diagonal."""
+    return _triangle("triu", m, k, lower=False)
+
+
+def _triangle(name: str, m: Any, k: int, lower: bool) -> Any:
+    m = ensure_array(name, m)
+    if m.ndim < 2:
+        raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D")
+    keep = lax.ge(*_row_and_column(m.shape[-2:], k if lower else k - 1))
+    keep = broadcast_to(keep if lower else lax.bitwise_not(keep), m.shape)
+    return lax.select(keep, m, lax.full_like(m, 0))

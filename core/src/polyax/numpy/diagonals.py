@@ -1,0 +1,219 @@
+"""Diagonals of matrices, and index grids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.numpy.broadcast import broadcast_to
+from polyax.numpy.creation import tri
+from polyax.numpy.promotion import (
+    as_array,
+    canonical_dtype,
+    check_arraylike,
+    concrete_shape,
+    convert,
+    ensure_array,
+    shape_of,
+    unwrap,
+)
+from polyax.numpy.reductions import refuse_out, sum
+from polyax.numpy.selection import nonzero
+from polyax.numpy.shapes import moveaxis, ravel
+
+
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The ``offset``-th diagonal of the matrices that two axes make, as a new last axis.
+
+    Raises:
+      ValueError: there are fewer than two axes.
+    """
+    a = ensure_array("diagonal", a)
+    if a.ndim < 2:
+        raise ValueError("diagonal requires an array of at least two dimensions.")
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
+    rows, columns = a.shape[-2:]
+    size = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    steps = np.arange(size, dtype=np.int32)
+    indices = np.stack([steps - min(offset, 0), steps + max(offset, 0)], -1)
+    batch = a.ndim - 2
+    numbers = lax.GatherDimensionNumbers(tuple(range(batch)), (batch, batch + 1), (batch, batch + 1))
+    return lax.gather(a, indices, numbers, (*a.shape[:-2], 1, 1), mode="clip", unique_indices=True)
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """The matrix with ``v`` on its ``k``-th diagonal, or the ``k``-th diagonal of the matrix ``v``.
+
+    Raises:
+      ValueError: ``v`` is neither a vector nor a matrix.
+    """
+    v = ensure_array("diag", v)
+    if v.ndim == 2:
+        return diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError("diag input must be 1d or 2d")
+    n = v.shape[0] + abs(k)
+    rows, columns = lax.broadcasted_iota(np.int32, (n, n), 0), lax.broadcasted_iota(np.int32, (n, n), 1)
+    on_diagonal = lax.eq(lax.add(rows, k), columns)
+    padded = lax.pad(v, lax.full_like(v, 0, shape=()), [(max(k, 0), max(-k, 0), 0)])
+    spread = lax.broadcast_in_dim(padded, (n, n), (1,))
+    return lax.select(on_diagonal, spread, lax.full_like(spread, 0))
+
+
+def diagflat(v: Any, k: int = 0) -> Any:
+    """``diag`` of the flattened array."""
+    return diag(ravel(ensure_array("diagflat", v)), k)
+
+
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+    """The sum of a diagonal."""
+    refuse_out("trace", out)
+    return sum(diagonal(a, offset, axis1, axis2), -1, dtype)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+    """Indices of the main diagonal of an array of ``ndim`` dimensions of size ``n``.
+
+    Raises:
+      ValueError: ``n`` or ``ndim`` is negative.
+    """
+    if n < 0 or ndim < 0:
+        raise ValueError(f"diag_indices needs non-negative arguments, got n={n}, ndim={ndim}")
+    return (lax.iota(np.int32, n),) * ndim
+
+
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+    """``diag_indices`` of a square array."""
+    shape = shape_of(ensure_array("diag_indices_from", arr))
+    if len(shape) < 2:
+        raise ValueError("input array must be at least 2-d")
+    if len(set(shape)) != 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    return diag_indices(shape[0], len(shape))
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+    """Row and column indices of the elements at and below the ``k``-th diagonal of an (n, m) matrix."""
+    return _host_pair(np.tril_indices(n, k, m))
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+    """Row and column indices of the elements at and above the ``k``-th diagonal of an (n, m) matrix."""
+    return _host_pair(np.triu_indices(n, k, m))
+
+
+def _host_pair(pair: tuple[np.ndarray, np.ndarray]) -> tuple[Any, Any]:
+    return as_array(pair[0].astype(np.int32)), as_array(pair[1].astype(np.int32))
+
+
+def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
+    shape = shape_of(ensure_array(name, arr))
+    if len(shape) != 2:
+        raise ValueError("Only 2-D inputs are accepted")
+    return shape[0], shape[1]
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """``tril_indices`` for the shape of a matrix."""
+    rows, columns = _matrix_shape("tril_indices_from", arr)
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """``triu_indices`` for the shape of a matrix."""
+    rows, columns = _matrix_shape("triu_indices_from", arr)
+    return triu_indices(rows, k, columns)
+
+
+def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None) -> tuple[Any, ...]:
+    """Indices of the nonzero elements of ``mask_func(ones((n, n)), k)``."""
+    return nonzero(mask_func(tri(n, n, n), k), size=size)
+
+
+# --- grids ------------------------------------------------------------------------------------------------------------
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+    """Coordinate arrays from coordinate vectors; 'xy' exchanges the first two axes, 'ij' does not.
+
+    Raises:
+      ValueError: another ``indexing``, or an argument with several dimensions.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
+    if not copy:
+        raise ValueError("jax.numpy.meshgrid only supports copy=True")
+    check_arraylike("meshgrid", *xi)
+    axes = [as_array(unwrap(x)) for x in xi]
+    if any(a.ndim > 1 for a in axes):
+        raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[a.shape for a in axes]}")
+    axes = [lax.reshape(a, (a.size,)) for a in axes]
+    order = list(range(len(axes)))
+    if indexing == "xy" and len(order) > 1:
+        order[:2] = [1, 0]
+    shape = [0] * len(axes)
+    for a, place in zip(axes, order, strict=True):
+        shape[place] = a.size
+    return [
+        _along(a, place, _unit_shape(len(shape), place, a.size) if sparse else shape)
+        for a, place in zip(axes, order, strict=True)
+    ]
+
+
+def _along(vector: Any, axis: int, shape: list[int]) -> Any:
+    return lax.broadcast_in_dim(vector, shape, (axis,))
+
+
+def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+    """For each axis the index of every element of an array of shape ``dimensions``."""
+    shape = concrete_shape(dimensions)
+    kind = canonical_dtype(dtype, np.int64)
+    if sparse:
+        return tuple(_along(lax.iota(kind, n), i, _unit_shape(len(shape), i, n)) for i, n in enumerate(shape))
+    parts = [lax.expand_dims(lax.broadcasted_iota(kind, shape, i), (0,)) for i in range(len(shape))]
+    return lax.concatenate(parts, 0) if parts else lax.full((0,), 0, kind)
+
+
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """Vectors shaped so that together they index a rectangular part of an array.
+
+    Raises:
+      ValueError: an argument has not exactly one dimension.
+    """
+    check_arraylike("ix_", *args)
+    vectors = [as_array(unwrap(a)) for a in args]
+    if any(v.ndim != 1 for v in vectors):
+        raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got shapes {[v.shape for v in vectors]}")
+    vectors = [nonzero(v)[0] if v.dtype in dtypes.BOOL else v for v in vectors]
+    return tuple(lax.reshape(v, _unit_shape(len(vectors), i, v.size)) for i, v in enumerate(vectors))
+
+
+def _unit_shape(rank: int, axis: int, size: int) -> list[int]:
+    return [size if i == axis else 1 for i in range(rank)]
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """A copy of ``a`` with its main diagonal set to ``val``; ``inplace=False`` is required.
+
+    Raises:
+      ValueError: ``inplace`` is not False, or ``a`` has fewer than two dimensions.
+    """
+    check_arraylike("fill_diagonal", a, val)
+    if inplace:
+        raise ValueError("jax.numpy.fill_diagonal cannot perform operation in-place, because JAX arrays are immutable. Use inplace=False.")
+    if wrap:
+        raise NotImplementedError("wrap=True is not implemented, must specify wrap=False")
+    a = as_array(unwrap(a))
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    size = min(a.shape)
+    places = np.tile(np.arange(size, dtype=np.int32)[:, None], (1, a.ndim))
+    values = ravel(as_array(convert(unwrap(val), a.dtype)))
+    values = broadcast_to(values, (size,)) if values.size == 1 else values[:size]
+    axes = tuple(range(a.ndim))
+    return lax.scatter(a, places, values, lax.ScatterDimensionNumbers((), axes, axes), unique_indices=True)
+

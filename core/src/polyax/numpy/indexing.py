@@ -1,0 +1,316 @@
+"""Reading elements: ``x[index]``, ``take`` and their kin.
+
+Indices of Python integers and slices become static slices, scalar ones dynamic slices, all others one gather.
+Indices out of bounds are clamped unless a mode says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.numpy.broadcast import broadcast_to
+from polyax.numpy.index_parse import Item, NewAxis, ParsedIndex, Point, Span, parse_index
+from polyax.numpy.promotion import (
+    as_array,
+    canonicalize_axis,
+    check_arraylike,
+    convert,
+    refuse_traced,
+    shape_of,
+    unwrap,
+)
+from polyax.numpy.shapes import ravel
+
+_INT32 = np.dtype("int32")
+
+
+def getitem(
+    x: Any, index: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
+    fill_value: Any = None, wrap_negative_indices: bool = True,
+) -> Any:  # fmt: skip
+    """``x[index]``."""
+    parsed = parse_index(index, x.shape)
+    mode = lax.GatherScatterMode.from_any("clip" if mode is None else mode)
+    clamps = mode is not lax.GatherScatterMode.FILL_OR_DROP
+    if clamps and wrap_negative_indices and not parsed.inserted:
+        if is_static(parsed):
+            return _static_slice(x, parsed.items)
+        if _is_dynamic_slice(parsed):
+            return _dynamic_slice(x, parsed.items)
+    x = lax.expand_dims(x, parsed.inserted) if parsed.inserted else x
+    plan = plan_gather(parsed, x.shape, wrap_negative_indices)
+    result = _gathered(x, plan, mode, fill_value, indices_are_sorted, unique_indices)
+    result = lax.rev(result, plan.reversed) if plan.reversed else result
+    return lax.expand_dims(result, plan.new_axes) if plan.new_axes else result
+
+
+def _gathered(x: Any, plan: GatherPlan, mode: Any, fill_value: Any, is_sorted: bool, unique: bool) -> Any:
+    if 0 in plan.shape:
+        return lax.full(plan.shape, 0, x.dtype)
+    if plan.indices.shape[-1] == 0 and len(plan.numbers.offset_dims) == len(plan.shape):
+        return x
+    if fill_value is not None:
+        refuse_traced(fill_value, "fill_value argument to indexed get()")
+        fill_value = np.asarray(fill_value).item()
+    return lax.gather(
+        x, plan.indices, plan.numbers, plan.slice_sizes, unique_indices=unique or plan.unique,
+        indices_are_sorted=is_sorted or plan.unique, mode=mode, fill_value=fill_value,
+    )  # fmt: skip
+
+
+# --- slices -----------------------------------------------------------------------------------------------------------
+
+
+def is_static(parsed: ParsedIndex) -> bool:
+    return not any(isinstance(i, Point) and not isinstance(i.index, int) for i in parsed.items)
+
+
+def clamped(index: int, size: int) -> int:
+    """The position that a static index means; out of bounds it is the nearest end."""
+    return min(max(index + size if index < 0 else index, 0), size - 1)
+
+
+def _static_slice(x: Any, items: Sequence[Item]) -> Any:
+    starts, limits, strides = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    for item in items:
+        if isinstance(item, Point):
+            starts[item.axis] = clamped(item.index, x.shape[item.axis])
+            limits[item.axis] = starts[item.axis] + 1
+        elif isinstance(item, Span):
+            first, step = item.ascending if item.size else (0, 1)
+            starts[item.axis], strides[item.axis] = first, step
+            limits[item.axis] = first + (item.size - 1) * step + 1 if item.size else 0
+    if any(starts) or limits != list(x.shape) or any(s != 1 for s in strides):
+        x = lax.slice(x, starts, limits, None if all(s == 1 for s in strides) else strides)
+    return _finished(x, items)
+
+
+def _finished(x: Any, items: Sequence[Item]) -> Any:
+    """Reverses descending spans, drops the axes of points, adds new axes."""
+    backwards = [i.axis for i in items if isinstance(i, Span) and i.step < 0]
+    points = [i.axis for i in items if isinstance(i, Point)]
+    kept = [i for i in items if not isinstance(i, Point)]
+    new = [n for n, i in enumerate(kept) if isinstance(i, NewAxis)]
+    x = lax.rev(x, backwards) if backwards else x
+    x = lax.squeeze(x, points) if points else x
+    return lax.expand_dims(x, new) if new else x
+
+
+def _is_dynamic_slice(parsed: ParsedIndex) -> bool:
+    return all(
+        shape_of(i.index) == () if isinstance(i, Point) else isinstance(i, NewAxis) or abs(i.step) == 1
+        for i in parsed.items
+    )
+
+
+def _dynamic_slice(x: Any, items: Sequence[Item]) -> Any:
+    starts: list[Any] = [0] * x.ndim
+    sizes = list(x.shape)
+    for item in items:
+        if isinstance(item, Point):
+            starts[item.axis], sizes[item.axis] = _dynamic_start(item, x.shape), 1
+        elif isinstance(item, Span):
+            starts[item.axis], sizes[item.axis] = (item.ascending[0] if item.size else 0), item.size
+    return _finished(lax.dynamic_slice(x, starts, sizes), items)
+
+
+def _dynamic_start(item: Point, shape: tuple[int, ...]) -> Any:
+    if isinstance(item.index, int):
+        return clamped(item.index, shape[item.axis])
+    if shape[item.axis] == 0:
+        raise IndexError(f"index is out of bounds for axis {item.axis} with size 0")
+    return convert(item.index, _INT32)
+
+
+# --- gathers ----------------------------------------------------------------------------------------------------------
+
+
+class GatherPlan(NamedTuple):
+    """A gather, or the scatter that writes the same places, and how its result becomes that of the index."""
+
+    indices: Any
+    numbers: Any
+    slice_sizes: tuple[int, ...]
+    shape: tuple[int, ...]  # of the gather's result
+    reversed: tuple[int, ...]
+    new_axes: tuple[int, ...]
+    unique: bool
+
+
+class _Planner:
+    """Goes through the items and collects index columns, batch dimensions and offset dimensions."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.columns: list[tuple[int, Any, int]] = []  # axis, positions, the batch dimension that they begin at
+        self.batch: list[int] = []
+        self.result: list[int] = []
+        self.offset: list[int] = []
+        self.collapsed: list[int] = []
+        self.reversed: list[int] = []
+        self.new_axes: list[int] = []
+        self.sizes = list(shape)
+
+    def points(self, points: list[tuple[int, Any]], shape: tuple[int, ...]) -> None:
+        """All points together: they broadcast to one block of dimensions."""
+        for axis, positions in points:
+            self.columns.append((axis, positions, len(self.batch) + len(shape) - len(shape_of(positions))))
+            self._collapse(axis)
+        self.batch.extend(shape)
+        self.result.extend(shape)
+
+    def span(self, span: Span) -> None:
+        first, step = span.ascending if span.size else (0, 1)
+        if span.step < 0:
+            self.reversed.append(len(self.result))
+        if step == 1:
+            if span.size != self.sizes[span.axis]:
+                self.columns.append((span.axis, np.int32(first), len(self.batch)))
+            self.offset.append(len(self.result))
+            self.sizes[span.axis] = span.size
+        else:
+            positions = np.arange(span.size, dtype=np.int32) * np.int32(step) + np.int32(first)
+            self.columns.append((span.axis, positions, len(self.batch)))
+            self.batch.append(span.size)
+            self._collapse(span.axis)
+        self.result.append(span.size)
+
+    def new_axis(self) -> None:
+        self.new_axes.append(len(self.result) + len(self.new_axes))
+
+    def _collapse(self, axis: int) -> None:
+        self.collapsed.append(axis)
+        self.sizes[axis] = 1
+
+
+def plan_gather(parsed: ParsedIndex, shape: tuple[int, ...], wrap: bool) -> GatherPlan:
+    """The gather that reads ``parsed`` from an array of ``shape``."""
+    points = [(i.axis, _positions(i.index, shape[i.axis], wrap)) for i in parsed.items if isinstance(i, Point)]
+    block = lax.broadcast_shapes(*(shape_of(p) for _, p in points)) if points else ()
+    planner = _Planner(shape)
+    waiting = bool(points)
+    if waiting and not parsed.adjacent:
+        planner.points(points, block)
+        waiting = False
+    for item in parsed.items:
+        if isinstance(item, Span):
+            planner.span(item)
+        elif isinstance(item, NewAxis):
+            planner.new_axis()
+        elif waiting:
+            planner.points(points, block)
+            waiting = False
+    numbers = lax.GatherDimensionNumbers(
+        tuple(planner.offset), tuple(sorted(planner.collapsed)), tuple(axis for axis, _, _ in planner.columns)
+    )
+    return GatherPlan(
+        _index_vectors(planner.columns, tuple(planner.batch)), numbers, tuple(planner.sizes), tuple(planner.result),
+        tuple(planner.reversed), tuple(planner.new_axes), block == (),
+    )  # fmt: skip
+
+
+def _positions(index: Any, size: int, wrap: bool) -> Any:
+    """int32 positions; negative ones count from the end if ``wrap``."""
+    if not hasattr(index, "aval"):
+        index = np.asarray(index)
+        wrapped = np.where(index < 0, index + size, index) if wrap else index
+        return np.clip(wrapped, -(2**31), 2**31 - 1).astype(np.int32)
+    if index.dtype in dtypes.UINTS or not wrap:
+        return convert(index, _INT32)
+    index = convert(index, _INT32)
+    return lax.select(lax.lt(index, 0), lax.add(index, size), index)
+
+
+def _index_vectors(columns: list[tuple[int, Any, int]], batch: tuple[int, ...]) -> Any:
+    """The columns side by side along a new last dimension."""
+    if not columns:
+        return np.zeros((*batch, 0), np.int32)
+    spread = [_spread(positions, at, batch) for _, positions, at in columns]
+    if all(isinstance(s, np.ndarray) for s in spread):
+        return np.concatenate(spread, -1)
+    return lax.concatenate(spread, len(batch)) if len(spread) > 1 else spread[0]
+
+
+def _spread(positions: Any, at: int, batch: tuple[int, ...]) -> Any:
+    shape = (*batch, 1)
+    have = shape_of(positions)
+    aligned = (1,) * at + have + (1,) * (len(shape) - at - len(have))
+    if not hasattr(positions, "aval"):
+        return np.broadcast_to(np.reshape(positions, aligned), shape)
+    return broadcast_to(lax.reshape(positions, aligned), shape)
+
+
+# --- take -------------------------------------------------------------------------------------------------------------
+
+
+def take(
+    a: Any, indices: Any, axis: Any = None, out: None = None, mode: str | None = None, unique_indices: bool = False,
+    indices_are_sorted: bool = False, fill_value: Any = None,
+) -> Any:  # fmt: skip
+    """The elements (slices along ``axis``) of ``a`` at ``indices``; of the flattened array if ``axis`` is None.
+
+    Args:
+      mode: out of bounds 'fill' (the default: NaN, or ``fill_value``), 'clip' or 'wrap'.
+    """
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.take is not supported.")
+    check_arraylike("take", a, indices)
+    a, indices = as_array(unwrap(a)), unwrap(indices)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = canonicalize_axis(axis, a.ndim)
+    if mode == "raise":
+        raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
+    if mode == "wrap":
+        indices, mode = _wrapped(indices, a.shape[axis]), "clip"
+    index = (slice(None),) * axis + (indices if hasattr(indices, "aval") else np.asarray(indices),)
+    wrap = mode != "clip"
+    return getitem(
+        a, index, mode=mode or "fill", fill_value=fill_value, unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted, wrap_negative_indices=wrap,
+    )  # fmt: skip
+
+
+def _wrapped(indices: Any, size: int) -> Any:
+    if not hasattr(indices, "aval"):
+        return np.mod(indices, size)
+    return lax.rem(lax.add(lax.rem(indices, size), size), size)
+
+
+def take_along_axis(
+    arr: Any, indices: Any, axis: Any = -1, mode: Any = None, fill_value: Any = None, *, wrap_negative_indices: Any = None
+) -> Any:
+    """For each position the element of ``arr`` at ``indices`` along ``axis``, as ``argsort`` and ``argmax`` give them.
+
+    Raises:
+      TypeError: the indices are not integers.
+    """
+    check_arraylike("take_along_axis", arr, indices)
+    arr, indices = as_array(unwrap(arr)), as_array(unwrap(indices))
+    if not dtypes.is_integer(indices.dtype):
+        raise TypeError(f"take_along_axis indices must be of integer type, got {indices.dtype}")
+    if axis is None:
+        if indices.ndim != 1:
+            raise ValueError(f"take_along_axis indices must be 1D if axis=None, got shape {indices.shape}")
+        arr, axis = ravel(arr), 0
+    if arr.ndim != indices.ndim:
+        raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
+    axis = canonicalize_axis(axis, arr.ndim)
+    index = along_axis(arr.shape, indices, axis)
+    return getitem(
+        arr, index, mode=mode or "fill", fill_value=fill_value, wrap_negative_indices=wrap_negative_indices is not False
+    )
+
+
+def along_axis(shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
+    """Index arrays that run over all positions, with ``indices`` for ``axis``."""
+
+    def positions(i: int) -> Any:
+        return np.arange(shape[i], dtype=np.int32).reshape([-1 if j == i else 1 for j in range(len(shape))])
+
+    return tuple(indices if i == axis else positions(i) for i in range(len(shape)))
+

@@ -1,0 +1,324 @@
+"""Joining arrays: concatenate, stack and what is made of them; repeating elements; padding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import errors
+from polyax.ir.aval import aval_of
+from polyax.numpy.creation import asarray
+from polyax.numpy.promotion import (
+    as_array,
+    canonical_dtype,
+    canonicalize_axis,
+    check_arraylike,
+    convert,
+    ensure_array,
+    is_traced,
+    promote_dtypes,
+    shape_of,
+    unwrap,
+)
+from polyax.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, ravel
+
+
+def _operands(name: str, arrays: Any, dtype: Any) -> list[Any]:
+    """The arrays to join, of one dtype.
+
+    Raises:
+      ValueError: there are none.
+    """
+    if hasattr(arrays, "aval") or isinstance(arrays, np.ndarray):
+        arrays = list(as_array(arrays)) if shape_of(arrays) else [arrays]
+    elif not isinstance(arrays, Sequence):
+        raise TypeError(f"jnp.{name}: expected a sequence of arrays, got {type(arrays)}")
+    if not arrays:
+        raise ValueError(f"Need at least one array to {name}.")
+    check_arraylike(name, *arrays)
+    arrays = [as_array(unwrap(a)) for a in arrays]
+    if dtype is None:
+        return promote_dtypes(*arrays)
+    kind = canonical_dtype(dtype)
+    return [convert(a, kind) for a in arrays]
+
+
+def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
+    """The arrays one after another along ``axis``; flattened first if it is None.
+
+    Raises:
+      ValueError: there are no arrays, or they have no dimensions.
+
+    >>> concatenate([np.array([1]), np.array([2, 3])]).tolist()
+    [1, 2, 3]
+    """
+    operands = _operands("concatenate", arrays, dtype)
+    if axis is None:
+        return lax.concatenate([ravel(a) for a in operands], 0)
+    if operands[0].ndim == 0:
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+    return lax.concatenate(operands, canonicalize_axis(axis, operands[0].ndim))
+
+
+def concat(arrays: Any, /, *, axis: Any = 0) -> Any:
+    """``concatenate``, as the array API standard names it."""
+    return concatenate(arrays, axis)
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+    """The arrays, all of one shape, along a new dimension ``axis``.
+
+    Raises:
+      ValueError: the shapes differ.
+    """
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.stack is not supported.")
+    operands = _operands("stack", arrays, dtype)
+    if any(a.shape != operands[0].shape for a in operands):
+        raise ValueError("All input arrays must have the same shape.")
+    axis = canonicalize_axis(axis, operands[0].ndim + 1)
+    return lax.concatenate([lax.expand_dims(a, (axis,)) for a in operands], axis)
+
+
+def _stacked(arrays: Any, axis: Callable[[int], int], at_least: Callable[..., Any], dtype: Any) -> Any:
+    if not isinstance(arrays, Sequence) and not shape_of(arrays):
+        raise TypeError(f"expected a sequence of arrays, got {type(arrays)}")
+    parts = [at_least(a) for a in arrays]
+    return concatenate(parts, axis(parts[0].ndim) if parts else 0, dtype)
+
+
+def vstack(tup: Any, dtype: Any = None) -> Any:
+    """The arrays below each other: along the first dimension, vectors as rows."""
+    return _stacked(tup, lambda _: 0, atleast_2d, dtype)
+
+
+def hstack(tup: Any, dtype: Any = None) -> Any:
+    """The arrays beside each other: along the second dimension, or the only one."""
+    return _stacked(tup, lambda ndim: 0 if ndim == 1 else 1, atleast_1d, dtype)
+
+
+def dstack(tup: Any, dtype: Any = None) -> Any:
+    """The arrays behind each other: along the third dimension."""
+    return _stacked(tup, lambda _: 2, atleast_3d, dtype)
+
+
+def column_stack(tup: Any) -> Any:
+    """Vectors as columns of a matrix; matrices beside each other."""
+
+    def column(a: Any) -> Any:
+        a = atleast_1d(a)
+        return lax.reshape(a, (a.size, 1)) if a.ndim == 1 else a
+
+    return _stacked(tup, lambda _: 1, column, None)
+
+
+def block(arrays: Any) -> Any:
+    """An array from nested lists of blocks: innermost lists join along the last dimension."""
+    depth = _depth(arrays)
+    rank = max(depth, *(len(shape_of(leaf)) for leaf in _blocks(arrays)))
+    return _joined(arrays, depth, rank)
+
+
+def _depth(x: Any) -> int:
+    if isinstance(x, tuple):
+        raise ValueError("jax.numpy.block does not allow tuples, got one: use lists")
+    return 1 + _depth(x[0]) if isinstance(x, list) and x else int(isinstance(x, list))
+
+
+def _blocks(x: Any) -> list[Any]:
+    return [leaf for item in x for leaf in _blocks(item)] if isinstance(x, list) else [x]
+
+
+def _joined(x: Any, depth: int, rank: int) -> Any:
+    if not isinstance(x, list):
+        return lax.broadcast_to_rank(as_array(unwrap(x)), rank)
+    return concatenate([_joined(item, depth - 1, rank) for item in x], axis=-depth)
+
+
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    """``values`` after ``arr`` along ``axis``; both flattened if it is None."""
+    check_arraylike("append", arr, values)
+    return concatenate([asarray(arr), asarray(values)], axis)
+
+
+# --- repeating elements -----------------------------------------------------------------------------------------------
+
+
+def repeat(a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: int | None = None, out_sharding: Any = None) -> Any:
+    """Each element (or slice along ``axis``) of ``a`` repeated ``repeats`` times.
+
+    Args:
+      repeats: one number, or one for each slice.
+      total_repeat_length: size of the result, needed if ``repeats`` is traced; longer results are cut, shorter ones
+        are filled with the last slice.
+
+    Raises:
+      ConcretizationTypeError: ``repeats`` is traced and no length is given.
+    """
+    check_arraylike("repeat", a)
+    a = as_array(unwrap(a))
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = canonicalize_axis(axis, a.ndim)
+    if total_repeat_length is None and is_traced(repeats):
+        raise errors.ConcretizationTypeError(
+            "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, either specify a "
+            "static value for `repeats`, or pass a static value to `total_repeat_length`."
+        )
+    if shape_of(repeats) in ((), (1,)) and total_repeat_length is None:
+        return _each_repeated(a, int(np.asarray(repeats).reshape(())), axis)
+    if is_traced(repeats):
+        return _take(a, _sources_of_traced(repeats, a.shape[axis], total_repeat_length), axis)
+    return _take(a, _sources(np.asarray(repeats), a.shape[axis], total_repeat_length), axis)
+
+
+def _each_repeated(a: Any, count: int, axis: int) -> Any:
+    shape = a.shape
+    spread = (*shape[: axis + 1], count, *shape[axis + 1 :])
+    kept = [i for i in range(len(spread)) if i != axis + 1]
+    return lax.reshape(lax.broadcast_in_dim(a, spread, kept), (*shape[:axis], shape[axis] * count, *shape[axis + 1 :]))
+
+
+def _sources(repeats: np.ndarray, size: int, length: int | None) -> np.ndarray:
+    repeats = np.broadcast_to(repeats, (size,))
+    sources = np.repeat(np.arange(size, dtype=np.int32), repeats)
+    if length is None:
+        return sources
+    missing = max(length - len(sources), 0)
+    return np.concatenate([sources, np.full(missing, size - 1, np.int32)])[:length]
+
+
+def _sources_of_traced(repeats: Any, size: int, length: int | None) -> Any:
+    """Element ``i`` of the result comes from the first slice whose repeats, summed up to it, exceed ``i``."""
+    repeats = lax.broadcast_in_dim(repeats, (size,), (0,) if shape_of(repeats) == (size,) else ())
+    ends = lax.cumsum(convert(repeats, np.dtype("int32")), 0)
+    position = lax.broadcasted_iota(np.int32, (length or 0, size), 0)
+    passed = lax.ge(position, lax.broadcast_in_dim(ends, (length or 0, size), (1,)))
+    return lax.min(lax.reduce_sum(convert(passed, np.dtype("int32")), (1,)), size - 1)
+
+
+def _take(a: Any, indices: Any, axis: int) -> Any:
+    """Slices of ``a`` along ``axis``; the indices are in bounds."""
+    count = shape_of(indices)[0]
+    offset = tuple(i for i in range(a.ndim) if i != axis)
+    numbers = lax.GatherDimensionNumbers(offset, (axis,), (axis,))
+    sizes = tuple(1 if i == axis else n for i, n in enumerate(a.shape))
+    return lax.gather(a, lax.reshape(as_array(indices), (count, 1)), numbers, sizes, mode="clip")
+
+
+# --- padding ----------------------------------------------------------------------------------------------------------
+
+
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    """``array`` with elements added at both ends of its dimensions.
+
+    Args:
+      pad_width: one number, (before, after), or one such pair for each dimension.
+      mode: 'constant' (``constant_values``, zero by default), 'edge', 'reflect', 'symmetric', 'wrap', 'linear_ramp'
+        (``end_values``), 'maximum', 'minimum', 'mean', 'empty', or a function.
+
+    Raises:
+      NotImplementedError: an unknown mode.
+    """
+    array = ensure_array("pad", array)
+    widths = _pairs(pad_width, array.ndim)
+    if any(w < 0 for pair in widths for w in pair):
+        raise ValueError("index can't contain negative values")
+    if callable(mode):
+        raise NotImplementedError("jnp.pad with a function as mode is not implemented; use a named mode")
+    allowed = {"constant": ("constant_values",), "linear_ramp": ("end_values",), "reflect": ("reflect_type",),
+               "symmetric": ("reflect_type",), "maximum": ("stat_length",), "minimum": ("stat_length",),
+               "mean": ("stat_length",)}  # fmt: skip
+    unknown = set(kwargs) - set(allowed.get(mode, ()))
+    if unknown:
+        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
+    if mode in ("constant", "empty"):
+        return _pad_constant(array, widths, kwargs.get("constant_values", 0))
+    if mode not in _EXTENSIONS:
+        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
+    if any(v is not None and v != "even" for k, v in kwargs.items() if k != "end_values"):
+        raise NotImplementedError(f"jnp.pad: {kwargs} is not implemented")
+    for axis, (before, after) in enumerate(widths):
+        if before or after:
+            array = _EXTENSIONS[mode](array, axis, before, after, **({"end": kwargs.get("end_values", 0)} if mode == "linear_ramp" else {}))
+    return array
+
+
+def _pairs(width: Any, ndim: int) -> list[tuple[int, int]]:
+    if isinstance(width, dict):
+        full = dict.fromkeys(range(ndim), (0, 0)) | {canonicalize_axis(k, ndim): v for k, v in width.items()}
+        width = [full[i] if not isinstance(full[i], int) else (full[i], full[i]) for i in range(ndim)]
+    pairs = np.asarray(width)
+    if pairs.dtype.kind not in "iu" and pairs.size:
+        raise TypeError(f"`pad_width` must be of integral type, got {width}")
+    return [tuple(p) for p in np.broadcast_to(pairs, (ndim, 2)).tolist()]
+
+
+def _pad_constant(array: Any, widths: list[tuple[int, int]], values: Any) -> Any:
+    if shape_of(values) == ():
+        fill = convert(unwrap(values), array.dtype)
+        return lax.pad(array, fill, [(low, high, 0) for low, high in widths])
+    values = np.broadcast_to(np.asarray(values), (array.ndim, 2))
+    for axis, (low, high) in enumerate(widths):
+        for side, width in ((0, (low, 0, 0)), (1, (0, high, 0))):
+            config = [(0, 0, 0)] * array.ndim
+            config[axis] = width
+            array = lax.pad(array, array.dtype.type(values[axis, side]), config)
+    return array
+
+
+def _source_indices(kind: str, n: int, before: int, after: int) -> np.ndarray:
+    """For each position of the padded axis the one that it copies, as NumPy's modes define."""
+    if n == 0:
+        raise ValueError(f"can't extend empty axis using modes other than 'constant' or 'empty', got mode '{kind}'")
+    return np.pad(np.arange(n, dtype=np.int32), (before, after), mode=kind)  # type: ignore[call-overload]
+
+
+def _copying(kind: str) -> Callable[..., Any]:
+    return lambda a, axis, before, after: _take(a, _source_indices(kind, a.shape[axis], before, after), axis)
+
+
+def _constant_ends(statistic: Callable[..., Any]) -> Callable[..., Any]:
+    def extend(a: Any, axis: int, before: int, after: int) -> Any:
+        value = convert(statistic(a, axis), a.dtype)
+        value = lax.expand_dims(value, (axis,))
+        ends = [lax.broadcast_in_dim(value, (*a.shape[:axis], n, *a.shape[axis + 1 :]), range(a.ndim)) for n in (before, after)]
+        return lax.concatenate([ends[0], a, ends[1]], axis)
+
+    return extend
+
+
+def _linear_ramp(a: Any, axis: int, before: int, after: int, end: Any) -> Any:
+    """Straight lines from the end values to the edges."""
+
+    def ramp(width: int, edge: Any, value: Any) -> Any:
+        steps = lax.broadcasted_iota(np.float32, (*a.shape[:axis], width, *a.shape[axis + 1 :]), axis)
+        t = lax.div(steps, float(max(width, 1)))
+        edge = convert(edge, np.dtype("float32"))
+        values = lax.add(lax.mul(t, lax.sub(edge, float(value))), float(value))
+        return convert(values, a.dtype)
+
+    low, high = np.broadcast_to(np.asarray(end), (a.ndim, 2))[axis]
+    first, last = lax.slice_in_dim(a, 0, 1, axis=axis), lax.slice_in_dim(a, a.shape[axis] - 1, a.shape[axis], axis=axis)
+    return lax.concatenate([ramp(before, first, low), a, lax.rev(ramp(after, last, high), (axis,))], axis)
+
+
+def _mean_of(a: Any, axis: int) -> Any:
+    total = lax.reduce_sum(convert(a, np.dtype("float32")) if aval_of(a).dtype.kind in "iub" else a, (axis,))
+    mean = lax.div(total, float(a.shape[axis]))
+    return lax.round(mean, lax.RoundingMethod.TO_NEAREST_EVEN) if a.dtype.kind in "iu" else mean
+
+
+_EXTENSIONS: dict[str, Callable[..., Any]] = {
+    "edge": _copying("edge"),
+    "reflect": _copying("reflect"),
+    "symmetric": _copying("symmetric"),
+    "wrap": _copying("wrap"),
+    "maximum": _constant_ends(lambda a, axis: lax.reduce_max(a, (axis,))),
+    "minimum": _constant_ends(lambda a, axis: lax.reduce_min(a, (axis,))),
+    "mean": _constant_ends(_mean_of),
+    "linear_ramp": _linear_ramp,
+}

@@ -1,0 +1,194 @@
+"""Elementwise functions of bits and truth values: comparisons, logic, shifts, tests for NaN and infinity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
+from polyax.numpy.broadcast import choose
+from polyax.numpy.promotion import promote_args, promote_args_inexact, promote_args_numeric
+from polyax.numpy.ufuncs import document
+
+
+def _comparison(name: str, op: Callable[[Any, Any], Any], doc: str, lexical: bool) -> Callable[[Any, Any], Any]:
+    def fun(x1: Any, x2: Any, /) -> Any:
+        x1, x2 = promote_args(name, x1, x2)
+        if lexical and aval_of(x1).dtype in dtypes.COMPLEX:
+            by_imag = op(lax.imag(x1), lax.imag(x2))
+            return choose(lax.eq(lax.real(x1), lax.real(x2)), by_imag, op(lax.real(x1), lax.real(x2)))
+        return op(x1, x2)
+
+    order = " Complex numbers are ordered by real part, then by imaginary part." if lexical else ""
+    return document(fun, name, f"{doc}\n\nElementwise; shapes broadcast, dtypes are promoted; boolean.{order}")
+
+
+equal = _comparison("equal", lax.eq, "``x1 == x2``.", False)
+not_equal = _comparison("not_equal", lax.ne, "``x1 != x2``.", False)
+less = _comparison("less", lax.lt, "``x1 < x2``.", True)
+less_equal = _comparison("less_equal", lax.le, "``x1 <= x2``.", True)
+greater = _comparison("greater", lax.gt, "``x1 > x2``.", True)
+greater_equal = _comparison("greater_equal", lax.ge, "``x1 >= x2``.", True)
+
+
+def _truth(x: Any) -> Any:
+    aval = aval_of(x)
+    return x if aval.dtype in dtypes.BOOL else lax.ne(x, lax.full_like(x, 0))
+
+
+def _logical(name: str, op: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    def fun(x1: Any, x2: Any, /) -> Any:
+        return op(*map(_truth, promote_args(name, x1, x2)))
+
+    return document(fun, name, f"{doc}\n\nElementwise; nonzero numbers are true; boolean.")
+
+
+logical_and = _logical("logical_and", lax.bitwise_and, "Both are true.")
+logical_or = _logical("logical_or", lax.bitwise_or, "Either is true.")
+logical_xor = _logical("logical_xor", lax.bitwise_xor, "One of both is true.")
+
+
+def logical_not(x: Any, /) -> Any:
+    """Where ``x`` is zero or false."""
+    return lax.bitwise_not(*map(_truth, promote_args("logical_not", x)))
+
+
+def _bitwise(name: str, op: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    def fun(x1: Any, x2: Any, /) -> Any:
+        return op(*_integers(name, *promote_args(name, x1, x2)))
+
+    return document(fun, name, f"{doc}\n\nElementwise, for integers and booleans; others raise ``TypeError``.")
+
+
+def _integers(name: str, *args: Any) -> tuple[Any, ...]:
+    for x in args:
+        if dtypes.is_inexact(aval_of(x).dtype):
+            raise TypeError(f"{name} requires integer or boolean arguments, got {aval_of(x)}.")
+    return args
+
+
+bitwise_and = _bitwise("bitwise_and", lax.bitwise_and, "Bits set in both.")
+bitwise_or = _bitwise("bitwise_or", lax.bitwise_or, "Bits set in either.")
+bitwise_xor = _bitwise("bitwise_xor", lax.bitwise_xor, "Bits set in one of both.")
+
+
+def bitwise_not(x: Any, /) -> Any:
+    """All bits flipped; logical *not* of booleans."""
+    return lax.bitwise_not(*_integers("bitwise_not", *promote_args("bitwise_not", x)))
+
+
+invert = bitwise_invert = bitwise_not
+
+
+def bitwise_count(x: Any, /) -> Any:
+    """Number of bits set in the absolute value of ``x``, as uint8."""
+    (x,) = _integers("bitwise_count", *promote_args_numeric("bitwise_count", x))
+    magnitude = lax.abs(x) if aval_of(x).dtype in dtypes.INTS else x
+    return lax.convert_element_type(lax.population_count(magnitude), np.uint8)
+
+
+def left_shift(x1: Any, x2: Any, /) -> Any:
+    """Bits of ``x1`` moved up by ``x2`` places."""
+    return lax.shift_left(*_integers("left_shift", *promote_args_numeric("left_shift", x1, x2)))
+
+
+def right_shift(x1: Any, x2: Any, /) -> Any:
+    """Bits of ``x1`` moved down by ``x2`` places; the sign is kept."""
+    x1, x2 = _integers("right_shift", *promote_args_numeric("right_shift", x1, x2))
+    unsigned = aval_of(x1).dtype in dtypes.UINTS
+    return lax.shift_right_logical(x1, x2) if unsigned else lax.shift_right_arithmetic(x1, x2)
+
+
+bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+
+
+# --- special values ---------------------------------------------------------------------------------------------------
+
+
+def _test_of_inexact(name: str, op: Callable[[Any], Any], otherwise: bool, doc: str) -> Callable[[Any], Any]:
+    def fun(x: Any, /) -> Any:
+        (x,) = promote_args(name, x)
+        if dtypes.is_inexact(aval_of(x).dtype):
+            return op(x)
+        return lax.full_like(x, otherwise, dtype=np.bool_)
+
+    return document(fun, name, f"{doc}\n\nElementwise; boolean.")
+
+
+def _isfinite(x: Any) -> Any:
+    if aval_of(x).dtype in dtypes.COMPLEX:
+        return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
+    return lax.is_finite(x)
+
+
+def _isinf(x: Any) -> Any:
+    if aval_of(x).dtype in dtypes.COMPLEX:
+        return lax.bitwise_or(_isinf(lax.real(x)), _isinf(lax.imag(x)))
+    return lax.eq(lax.abs(x), np.inf)
+
+
+isfinite = _test_of_inexact("isfinite", _isfinite, True, "Neither infinite nor NaN.")
+isinf = _test_of_inexact("isinf", _isinf, False, "Plus or minus infinity.")
+isnan = _test_of_inexact("isnan", lambda x: lax.ne(x, x), False, "Not a number.")
+
+
+def isposinf(x: Any, /, out: None = None) -> Any:
+    """Plus infinity. Elementwise."""
+    return _is_signed_infinity("isposinf", x, np.inf, out)
+
+
+def isneginf(x: Any, /, out: None = None) -> Any:
+    """Minus infinity. Elementwise."""
+    return _is_signed_infinity("isneginf", x, -np.inf, out)
+
+
+def _is_signed_infinity(name: str, x: Any, infinity: float, out: None) -> Any:
+    if out is not None:
+        raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
+    (x,) = promote_args(name, x)
+    dtype = aval_of(x).dtype
+    if dtype in dtypes.COMPLEX:
+        raise ValueError(f"{name} is not well defined for complex types: {dtype}")
+    return lax.eq(x, infinity) if dtype in dtypes.FLOATS else lax.full_like(x, False, dtype=np.bool_)
+
+
+def signbit(x: Any, /) -> Any:
+    """Where the sign bit is set: negative numbers and minus zero."""
+    (x,) = promote_args("signbit", x)
+    dtype = aval_of(x).dtype
+    if dtype in dtypes.INTS:
+        return lax.lt(x, lax.full_like(x, 0))
+    if dtype in dtypes.FLOATS:
+        bits = lax.bitcast_convert_type(x, np.dtype(f"int{8 * dtype.itemsize}"))
+        return lax.lt(bits, lax.full_like(bits, 0))
+    if dtype in dtypes.COMPLEX:
+        raise ValueError(f"jax.numpy.signbit is not well defined for {dtype}")
+    return lax.full_like(x, False, dtype=np.bool_)
+
+
+def copysign(x1: Any, x2: Any, /) -> Any:
+    """``abs(x1)`` with the sign of ``x2``. Elementwise."""
+    x1, x2 = promote_args_inexact("copysign", x1, x2)
+    if aval_of(x1).dtype in dtypes.COMPLEX:
+        raise TypeError("copysign does not support complex-valued inputs")
+    magnitude = lax.abs(x1)
+    return choose(signbit(x2), lax.neg(magnitude), magnitude)
+
+
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Where ``abs(a - b) <= atol + rtol * abs(b)``; infinities must be equal. Elementwise."""
+    a, b = promote_args_inexact("isclose", a, b)
+    near = _close(a, b, rtol, atol)
+    if not equal_nan:
+        return near
+    return lax.bitwise_or(near, lax.bitwise_and(isnan(a), isnan(b)))
+
+
+def _close(a: Any, b: Any, rtol: Any, atol: Any) -> Any:
+    bound = lax.add(lax.mul(lax.abs(b), rtol), atol)
+    finite = lax.bitwise_and(_isfinite(a), _isfinite(b))
+    return lax.bitwise_or(lax.eq(a, b), lax.bitwise_and(finite, lax.le(lax.abs(lax.sub(a, b)), bound)))

@@ -1,0 +1,252 @@
+"""Operators, methods and properties of arrays and tracers, installed once when this module is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.numpy import creation, diagonals, indexing, joining, logic, products, reductions, selection, shapes, ufuncs
+from polyax.numpy.at import AtIndexer
+from polyax.numpy.promotion import canonical_dtype
+from polyax.trace.operators import install_operators
+
+_OPERANDS = (int, float, complex, np.generic, np.ndarray)
+_SEQUENCES = (list, tuple)
+
+
+# --- operators --------------------------------------------------------------------------------------------------------
+
+
+def _operand(other: Any) -> Any:
+    """What an operator can work with, or None: the other operand then gets its turn."""
+    if hasattr(other, "aval") or isinstance(other, _OPERANDS):
+        return other
+    return other.__jax_array__() if hasattr(other, "__jax_array__") else None
+
+
+def _refuse(symbol: str, first: Any, second: Any) -> TypeError:
+    return TypeError(f"unsupported operand type(s) for {symbol}: {type(first).__name__!r} and {type(second).__name__!r}")
+
+
+def _forward(fun: Callable[[Any, Any], Any], symbol: str, refused: tuple[type, ...] = ()) -> Callable[[Any, Any], Any]:
+    def operation(self: Any, other: Any) -> Any:
+        value = _operand(other)
+        if value is not None:
+            return fun(self, value)
+        if type(other) in refused:
+            raise _refuse(symbol, self, other)
+        return NotImplemented
+
+    return operation
+
+
+def _reflected(fun: Callable[[Any, Any], Any], symbol: str, refused: tuple[type, ...] = ()) -> Callable[[Any, Any], Any]:
+    def operation(self: Any, other: Any) -> Any:
+        value = _operand(other)
+        if value is not None:
+            return fun(value, self)
+        if type(other) in refused:
+            raise _refuse(symbol, other, self)
+        return NotImplemented
+
+    return operation
+
+
+_BINARY: dict[str, tuple[str, Callable[[Any, Any], Any], tuple[type, ...]]] = {
+    "add": ("+", ufuncs.add, _SEQUENCES),
+    "sub": ("-", ufuncs.subtract, ()),
+    "mul": ("*", ufuncs.multiply, _SEQUENCES),
+    "truediv": ("/", ufuncs.true_divide, ()),
+    "floordiv": ("//", ufuncs.floor_divide, ()),
+    "mod": ("%", ufuncs.remainder, ()),
+    "divmod": ("divmod()", ufuncs.divmod, ()),
+    "pow": ("**", ufuncs.power, ()),
+    "matmul": ("@", products.matmul, ()),
+    "and": ("&", logic.bitwise_and, ()),
+    "or": ("|", logic.bitwise_or, ()),
+    "xor": ("^", logic.bitwise_xor, ()),
+    "lshift": ("<<", logic.left_shift, ()),
+    "rshift": (">>", logic.right_shift, ()),
+}
+
+_COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], Any], tuple[type, ...]]] = {
+    "eq": ("==", logic.equal, (dict, list, set, tuple)),
+    "ne": ("!=", logic.not_equal, (dict, list, set, tuple)),
+    "lt": ("<", logic.less, ()),
+    "le": ("<=", logic.less_equal, ()),
+    "gt": (">", logic.greater, ()),
+    "ge": (">=", logic.greater_equal, ()),
+}
+
+
+def _operators() -> dict[str, Callable[..., Any]]:
+    found = {f"__{name}__": _forward(f, symbol, refused) for name, (symbol, f, refused) in (_BINARY | _COMPARISONS).items()}
+    found |= {f"__r{name}__": _reflected(f, symbol, refused) for name, (symbol, f, refused) in _BINARY.items()}
+    unary = {"neg": ufuncs.negative, "pos": ufuncs.positive, "abs": ufuncs.absolute, "invert": logic.bitwise_not}
+    return found | {f"__{name}__": _unary(f) for name, f in unary.items()}
+
+
+def _unary(fun: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda self: fun(self)
+
+
+def _round(self: Any, ndigits: int | None = None) -> Any:
+    """As for Python's floats: an integer, unless places are given."""
+    rounded = ufuncs.round(self, ndigits or 0)
+    return creation.astype(rounded, int) if ndigits is None else rounded
+
+
+def _getitem(self: Any, index: Any) -> Any:
+    return indexing.getitem(self, index)
+
+
+def _iter(self: Any) -> Iterator[Any]:
+    if not self.shape:
+        raise TypeError("iteration over a 0-d array")
+    return (lax.index_in_dim(self, i, 0, keepdims=False) for i in range(self.shape[0]))
+
+
+def _reversed(self: Any) -> Iterator[Any]:
+    if not self.shape:
+        raise TypeError("iteration over a 0-d array")
+    return (lax.index_in_dim(self, i, 0, keepdims=False) for i in reversed(range(self.shape[0])))
+
+
+def _contains(self: Any, item: Any) -> bool:
+    return bool(reductions.any(logic.equal(self, item)))
+
+
+# --- methods ----------------------------------------------------------------------------------------------------------
+
+
+def _reshape(self: Any, *args: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None) -> Any:
+    """``reshape(2, 3)`` and ``reshape((2, 3))``."""
+    return shapes.reshape(self, args[0] if len(args) == 1 else args, order)
+
+
+def _transpose(self: Any, *args: Any) -> Any:
+    axes = args[0] if len(args) == 1 and not hasattr(args[0], "__index__") else args
+    return shapes.transpose(self, axes or None)
+
+
+def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    return creation.astype(self, dtype, device=device)
+
+
+def _copy(self: Any) -> Any:
+    return creation.array(self, copy=True)
+
+
+def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
+    return selection.clip(self, min, max)
+
+
+def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    return shapes.ravel(self, order)
+
+
+def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    return products.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def _repeat(self: Any, repeats: Any, axis: Any = None, *, total_repeat_length: int | None = None, out_sharding: Any = None) -> Any:
+    return joining.repeat(self, repeats, axis, total_repeat_length=total_repeat_length)
+
+
+def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+    return selection.searchsorted(self, v, side, sorter, method=method)
+
+
+def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    """The same bytes as another dtype; the last dimension grows or shrinks with the width.
+
+    Raises:
+      ValueError: the last dimension doesn't hold whole elements.
+    """
+    if type is not None:
+        raise NotImplementedError("`type` argument of array.view() is not supported.")
+    if dtype is None:
+        return self
+    target = canonical_dtype(dtype)
+    have, want = self.dtype.itemsize, target.itemsize
+    if not self.shape and have != want:
+        raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
+    if self.shape and self.shape[-1] * have % want:
+        raise ValueError(
+            "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of the array."
+        )
+    return _reinterpreted(self, target)
+
+
+def _reinterpreted(x: Any, target: Any) -> Any:
+    if x.dtype == target:
+        return x
+    if x.dtype in dtypes.BOOL:
+        return _reinterpreted(lax.convert_element_type(x, np.uint8), target)
+    if target in dtypes.BOOL:
+        return lax.ne(_reinterpreted(x, np.dtype(np.uint8)), 0)
+    if x.dtype in dtypes.COMPLEX or target in dtypes.COMPLEX:
+        raise NotImplementedError(f"view of {x.aval} as {target} is not implemented; use jnp.real, jnp.imag and lax.complex")
+    have, want = x.dtype.itemsize, target.itemsize
+    if have < want:
+        return lax.bitcast_convert_type(lax.reshape(x, (*x.shape[:-1], x.shape[-1] * have // want, want // have)), target)
+    result = lax.bitcast_convert_type(x, target)
+    return result if have == want else lax.reshape(result, (*x.shape[:-1], x.shape[-1] * (have // want)))
+
+
+def _flat(self: Any) -> Any:
+    raise NotImplementedError("JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
+
+
+def _function(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose first argument is the array, as a method."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return fun(self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = fun.__name__, fun.__doc__
+    return method
+
+
+_FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    reductions.all, reductions.any, reductions.cumprod, reductions.cumsum, reductions.max, reductions.mean,
+    reductions.min, reductions.prod, reductions.ptp, reductions.std, reductions.sum, reductions.var,
+    selection.argmax, selection.argmin, selection.argsort, selection.nonzero, selection.sort,
+    diagonals.diagonal, diagonals.trace, shapes.ravel, shapes.squeeze, shapes.swapaxes, indexing.take, ufuncs.round,
+)  # fmt: skip
+
+_NAMED: dict[str, Callable[..., Any]] = {
+    "__getitem__": _getitem,
+    "__iter__": _iter,
+    "__reversed__": _reversed,
+    "__contains__": _contains,
+    "__round__": _round,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "astype": _astype,
+    "copy": _copy,
+    "clip": _clip,
+    "flatten": _flatten,
+    "dot": _dot,
+    "repeat": _repeat,
+    "searchsorted": _searchsorted,
+    "view": _view,
+    "conj": _function(ufuncs.conj),
+    "conjugate": _function(ufuncs.conj),
+}
+
+_PROPERTIES: dict[str, Callable[[Any], Any]] = {
+    "T": lambda self: shapes.transpose(self),
+    "mT": lambda self: shapes.matrix_transpose(self),
+    "at": AtIndexer,
+    "real": lambda self: ufuncs.real(self),
+    "imag": lambda self: ufuncs.imag(self),
+    "flat": _flat,
+}
+
+
+install_operators({**_operators(), **{f.__name__: _function(f) for f in _FUNCTIONS}, **_NAMED}, _PROPERTIES)

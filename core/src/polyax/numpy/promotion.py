@@ -1,0 +1,293 @@
+"""How arguments of library functions meet: array checks, dtype promotion with weak types, and rank promotion.
+
+Knows the lattice of ``ir.dtypes`` and converts values; must not know any particular function.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes, errors
+from polyax.ir.aval import aval_of
+from polyax.ir.config import config
+from polyax.ir.dtypes import DType, as_dtype, canonicalize, full_name
+from polyax.runtime.devices import from_host
+from polyax.trace.tracer import Tracer
+
+_SCALARS = (bool, int, float, complex)
+
+
+def is_arraylike(x: Any) -> bool:
+    """Arrays, tracers, NumPy arrays and scalars; not lists, tuples or None."""
+    return hasattr(x, "aval") or isinstance(x, (np.ndarray, np.generic, *_SCALARS)) or hasattr(x, "__jax_array__")
+
+
+def check_arraylike(name: str, *args: Any) -> None:
+    """Raises ``TypeError`` naming the first argument of ``name`` that is no array."""
+    for position, arg in enumerate(args):
+        if not is_arraylike(arg):
+            raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(arg)} at position {position}.")
+
+
+def check_arraylike_or_none(name: str, *args: Any) -> None:
+    for position, arg in enumerate(args):
+        if arg is not None and not is_arraylike(arg):
+            raise TypeError(f"{name} requires ndarray, scalar, or None arguments, got {type(arg)} at position {position}.")
+
+
+def unwrap(x: Any) -> Any:
+    """The array behind an object with the ``__jax_array__`` protocol."""
+    if hasattr(x, "aval") or not hasattr(x, "__jax_array__"):
+        return x
+    return x.__jax_array__()
+
+
+def ensure_array(name: str, x: Any) -> Any:
+    """``x`` as something with ``shape``, ``dtype`` and operators: an Array, a tracer or a NumPy value.
+
+    Python scalars become weakly typed arrays.
+    """
+    check_arraylike(name, x)
+    return as_array(unwrap(x))
+
+
+def as_array(x: Any) -> Any:
+    """Host values on the default device; arrays and tracers as they are."""
+    return x if hasattr(x, "aval") else from_host(x)
+
+
+def ensure_arrays(name: str, *args: Any) -> list[Any]:
+    check_arraylike(name, *args)
+    return [ensure_array(name, x) for x in args]
+
+
+# --- dtypes -----------------------------------------------------------------------------------------------------------
+
+
+def convert(x: Any, dtype: DType, weak_type: bool = False) -> Any:
+    """``x`` with this dtype and weak type; host scalars stay host scalars, so that jaxprs print them in place."""
+    if hasattr(x, "aval"):
+        aval = x.aval
+        if aval.dtype == dtype and aval.weak_type == weak_type:
+            return x
+        return lax.convert_element_type_p.bind1(x, new_dtype=dtype, weak_type=weak_type)
+    if not weak_type:
+        return _host_cast(x, dtype)
+    kind = {"i": int, "f": float, "c": complex}.get(dtype.kind)
+    if kind is not None and canonicalize(dtypes.PYTHON_SCALARS[kind]) == dtype:
+        return kind(x)
+    return _host_cast(x, dtype)
+
+
+def _host_cast(x: Any, dtype: DType) -> Any:
+    """A NumPy value of this dtype. Python scalars wrap as arrays of their own default type would."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        return x if x.dtype == dtype else x.astype(dtype)
+    own = canonicalize(dtypes.PYTHON_SCALARS[_python_kind(x)])
+    return np.asarray(x, dtype=own).astype(dtype)[()]
+
+
+def _python_kind(x: Any) -> type:
+    return next(kind for kind in _SCALARS if isinstance(x, kind))
+
+
+def to_inexact(dtype: DType) -> DType:
+    """The floating type that integers and booleans are computed in; float32 unless 64-bit types are enabled."""
+    if dtype in dtypes.INTS or dtype in dtypes.UINTS or dtype in dtypes.BOOL:
+        return dtypes.default_float()
+    return dtype
+
+
+def to_numeric(dtype: DType) -> DType:
+    return dtypes.default_int() if dtype in dtypes.BOOL else dtype
+
+
+def to_complex(dtype: DType) -> DType:
+    return dtypes.promote_types(to_inexact(dtype), np.complex64)
+
+
+def same(dtype: DType) -> DType:
+    return dtype
+
+
+def result_dtype(*args: Any) -> tuple[DType, bool]:
+    """The (dtype, weak_type) that the arguments meet in."""
+    return dtypes.promote_weak(*((a.dtype, a.weak_type) for a in map(aval_of, args)))
+
+
+def promote_dtypes(*args: Any, to: Callable[[DType], DType] = same) -> list[Any]:
+    """The arguments converted to their common dtype, mapped by ``to``."""
+    dtype, weak_type = result_dtype(*args)
+    target = to(dtype)
+    return [convert(x, target, weak_type) for x in args]
+
+
+def promote_dtypes_inexact(*args: Any) -> list[Any]:
+    return promote_dtypes(*args, to=to_inexact)
+
+
+def promote_dtypes_numeric(*args: Any) -> list[Any]:
+    return promote_dtypes(*args, to=to_numeric)
+
+
+# --- shapes -----------------------------------------------------------------------------------------------------------
+
+
+def promote_shapes(name: str, *args: Any) -> list[Any]:
+    """Equal ranks for all but scalars, by new leading axes; primitives broadcast axes of size one themselves."""
+    shapes = [np.shape(x) for x in args]
+    ranks = {len(s) for s in shapes if s}
+    if len(ranks) < 2:
+        return list(args)
+    if config.numpy_rank_promotion != "allow":
+        _complain_of_rank_promotion(name, shapes)
+    rank = len(lax.broadcast_shapes(*shapes))
+    return [lax.broadcast_to_rank(x, rank) for x in args]
+
+
+def _complain_of_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    listed = " ".join(map(str, shapes))
+    if config.numpy_rank_promotion == "warn":
+        warnings.warn(
+            f"Following NumPy automatic rank promotion for {name} on shapes {listed}. Set the numpy_rank_promotion "
+            "config option to 'allow' to disable this warning.",
+            stacklevel=4,
+        )
+        return
+    raise ValueError(
+        f"Operands could not be broadcast together for {name} on shapes {listed} and with the config option "
+        "numpy_rank_promotion='raise'. Reshape or use expand_dims, so that the ranks agree."
+    )
+
+
+# --- both -------------------------------------------------------------------------------------------------------------
+
+
+def promote_args(name: str, *args: Any, to: Callable[[DType], DType] = same) -> list[Any]:
+    """Arguments of an elementwise function: checked, of one dtype, of one rank (or scalars).
+
+    Raises:
+      TypeError: an argument is no array, or has dtype float0.
+    """
+    check_arraylike(name, *args)
+    args = tuple(map(unwrap, args))
+    avals = [aval_of(x) for x in args]
+    for aval in avals:
+        if aval.dtype == dtypes.float0:
+            raise TypeError(_float0_text(name))
+        if dtypes.is_extended(aval.dtype):
+            names = ", ".join(full_name(a.dtype) for a in avals)
+            raise TypeError(f"{name} does not accept dtype{'s' * (len(avals) > 1)} {names}.")
+    return promote_shapes(name, *promote_dtypes(*args, to=to))
+
+
+def promote_args_inexact(name: str, *args: Any) -> list[Any]:
+    return promote_args(name, *args, to=to_inexact)
+
+
+def promote_args_numeric(name: str, *args: Any) -> list[Any]:
+    return promote_args(name, *args, to=to_numeric)
+
+
+def _float0_text(name: str) -> str:
+    return (
+        f"Called {name} with a float0 array. float0s do not support any operations by design because they are not "
+        "compatible with non-trivial vector spaces. No implicit dtype conversion is done. You can use "
+        "np.zeros_like(arr, dtype=float) to cast a float0 array to a regular zeros array. \n"
+        "If you didn't expect to get a float0 you might have accidentally taken a gradient with respect to an "
+        "integer argument."
+    )
+
+
+# --- arguments that must be concrete ------------------------------------------------------------------------------------
+
+
+def canonical_dtype(dtype: Any, default: Any = None) -> DType:
+    """A dtype argument as the user may write it; 64-bit types are narrowed with a warning, as in JAX."""
+    if dtype is None:
+        return canonicalize(default)
+    wanted = as_dtype(dtype)
+    got = canonicalize(wanted)
+    if got != wanted and not (isinstance(dtype, type) and dtype in dtypes.PYTHON_SCALARS):
+        warnings.warn(
+            f"Explicitly requested dtype {full_name(wanted)} is not available, and will be truncated to dtype "
+            f"{full_name(got)}. To enable more dtypes, set the enable_x64 configuration option or the "
+            "POLYAX_ENABLE_X64 shell environment variable.",
+            stacklevel=3,
+        )
+    return got
+
+
+def canonicalize_axis(axis: Any, ndim: int) -> int:
+    """A non-negative axis.
+
+    Raises:
+      ValueError: the axis is out of bounds.
+    """
+    axis = index_of(axis, "axis")
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis + ndim if axis < 0 else axis
+
+
+def canonicalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """``None`` means all axes; duplicates raise ``ValueError``."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = tuple(canonicalize_axis(a, ndim) for a in (axis if isinstance(axis, Sequence) else (axis,)))
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in 'axis': {axis}")
+    return axes
+
+
+def index_of(x: Any, what: str) -> int:
+    """A Python integer from anything that has ``__index__``; tracers raise ``TracerIntegerConversionError``."""
+    if isinstance(x, float):
+        raise TypeError(f"{what} must be an integer, got {x!r}")
+    return operator.index(x)
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    return x.aval.shape if hasattr(x, "aval") else np.shape(x)
+
+
+def concrete_shape(shape: Any, context: str = "") -> tuple[int, ...]:
+    """A shape argument as a tuple of Python integers.
+
+    Raises:
+      TypeError: a dimension is traced, or no integer.
+    """
+    dims = tuple(shape) if isinstance(shape, (tuple, list)) or np.ndim(shape) == 1 else (shape,)
+    if any(is_traced(d) for d in dims):
+        raise TypeError(_bad_shape(dims, context) + _STATIC_REMEDY)
+    try:
+        return tuple(operator.index(d) for d in dims)
+    except TypeError:
+        raise TypeError(_bad_shape(dims, context)) from None
+
+
+def _bad_shape(dims: tuple[Any, ...], context: str) -> str:
+    text = f"Shapes must be 1D sequences of concrete values of integer type, got {dims}."
+    return f"{text} {context}." if context else text
+
+
+_STATIC_REMEDY = "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
+
+
+def is_traced(x: Any) -> bool:
+    return isinstance(x, Tracer)
+
+
+def refuse_traced(x: Any, context: str) -> None:
+    """Raises ``ConcretizationTypeError`` where a value decides about shapes."""
+    if isinstance(x, Tracer):
+        raise errors.ConcretizationTypeError(
+            "Abstract tracer value encountered where concrete value is expected: traced array with shape "
+            f"{x.aval.str_short()}\n{context}{x.origin()}"
+        )

@@ -1,0 +1,407 @@
+"""Reductions over axes: sums, products, extrema, logic, means and variances, and running sums and products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
+from polyax.numpy.broadcast import broadcast_to, choose
+from polyax.numpy.promotion import (
+    canonical_dtype,
+    canonicalize_axes,
+    canonicalize_axis,
+    check_arraylike,
+    convert,
+    ensure_array,
+    is_traced,
+    refuse_traced,
+    shape_of,
+    to_inexact,
+    to_numeric,
+    unwrap,
+)
+from polyax.numpy.ufuncs import maximum, minimum
+
+_HALF = frozenset({np.dtype("float16"), dtypes.bfloat16})
+
+
+# --- common parts -----------------------------------------------------------------------------------------------------
+
+
+def reduction_axes(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
+    """The axes to reduce over, all for ``None``.
+
+    Raises:
+      ConcretizationTypeError: the axis is traced.
+    """
+    refuse_traced(axis, f"axis argument to jnp.{name}().")
+    if isinstance(axis, (np.ndarray, list)):
+        axis = tuple(axis)
+    return canonicalize_axes(axis, ndim)
+
+
+def mask_of(name: str, where: Any) -> Any:
+    """The ``where`` argument of a reduction: None, or boolean.
+
+    Raises:
+      ValueError: it is not boolean.
+    """
+    if where is None:
+        return None
+    check_arraylike(name, where)
+    where = unwrap(where)
+    if aval_of(where).dtype != np.dtype(bool):
+        raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={aval_of(where).dtype}.")
+    return where
+
+
+def refuse_out(name: str, out: Any) -> None:
+    if out is not None:
+        raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
+
+
+def restore_axes(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return lax.expand_dims(x, axes) if keepdims and axes else x
+
+
+def identity_of(dtype: Any, value: float) -> Any:
+    """The value of ``dtype`` nearest to 0, 1 or an infinity: what leaves a reduction unchanged."""
+    if dtype == np.dtype(bool):
+        return np.bool_(value > 0)
+    if np.isinf(value) and dtypes.is_integer(dtype):
+        info = dtypes.iinfo(dtype)
+        return dtype.type(info.min if value < 0 else info.max)
+    return dtype.type(value)
+
+
+def _wide_integers(dtype: Any) -> Any:
+    """Small integers are summed in the default integer type."""
+    if dtype in dtypes.BOOL or dtype in dtypes.INTS:
+        default = dtypes.default_int()
+        return default if dtype in dtypes.BOOL or dtype.itemsize < default.itemsize else dtype
+    default = dtypes.canonicalize(np.uint64)
+    return default if dtype in dtypes.UINTS and dtype.itemsize < default.itemsize else dtype
+
+
+# --- sums and products ------------------------------------------------------------------------------------------------
+
+
+def _accumulate(
+    name: str, op: Callable[..., Any], combine: Callable[..., Any], unit: int, a: Any, axis: Any, dtype: Any,
+    out: Any, keepdims: bool, initial: Any, where: Any, promote_integers: bool,
+) -> Any:  # fmt: skip
+    """Sum or product. Half precision is accumulated in float32 unless ``dtype`` says otherwise."""
+    refuse_out(name, out)
+    a = ensure_array(name, a)
+    mask = mask_of(name, where)
+    axes = reduction_axes(axis, a.ndim, name)
+    result = canonical_dtype(dtype) if dtype is not None else to_numeric(a.dtype)
+    if dtype is None and promote_integers:
+        result = _wide_integers(result)
+    working = np.dtype("float32") if dtype is None and result in _HALF else result
+    a = convert(a, working, a.weak_type and working == a.dtype)
+    if mask is not None:
+        a = choose(mask, a, identity_of(working, unit))
+    total = op(a, axes)
+    if initial is not None:
+        total = combine(_initial(initial, working), total)
+    return _typed(restore_axes(total, axes, keepdims), result)
+
+
+def _initial(initial: Any, dtype: Any) -> Any:
+    if shape_of(initial) != ():
+        raise ValueError(f"initial value must be a scalar. Got array of shape {shape_of(initial)}")
+    return convert(unwrap(initial), dtype)
+
+
+def _typed(x: Any, dtype: Any) -> Any:
+    return x if x.dtype == dtype else convert(x, dtype)
+
+
+def sum(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None, promote_integers: bool = True,
+) -> Any:  # fmt: skip
+    """The sum over ``axis`` (all axes by default) of the elements where ``where`` holds, plus ``initial``.
+
+    Raises:
+      TypeError: ``a`` is a list or tuple; convert it with ``jnp.array``.
+
+    >>> sum(np.arange(4.0)).item()
+    6.0
+    """
+    return _accumulate("sum", lax.reduce_sum, lax.add, 0, a, axis, dtype, out, keepdims, initial, where, promote_integers)
+
+
+def prod(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: Any = None, promote_integers: bool = True,
+) -> Any:  # fmt: skip
+    """The product over ``axis`` (all axes by default) of the elements where ``where`` holds, times ``initial``."""
+    return _accumulate("prod", lax.reduce_prod, lax.mul, 1, a, axis, dtype, out, keepdims, initial, where, promote_integers)
+
+
+# --- extrema ----------------------------------------------------------------------------------------------------------
+
+
+def _extremum(
+    name: str, op: Callable[..., Any], combine: Callable[..., Any], worst: float, a: Any, axis: Any, out: Any,
+    keepdims: bool, initial: Any, where: Any,
+) -> Any:  # fmt: skip
+    refuse_out(name, out)
+    a = ensure_array(name, a)
+    mask = mask_of(name, where)
+    axes = reduction_axes(axis, a.ndim, name)
+    if initial is None:
+        _require_elements(name, a, axes, mask)
+    if a.dtype in dtypes.COMPLEX:
+        raise NotImplementedError(f"jnp.{name} of complex numbers is not implemented, got {a.aval}")
+    if mask is not None:
+        a = choose(mask, a, identity_of(a.dtype, worst))
+    result = _of_bools(op, a, axes) if a.dtype in dtypes.BOOL else op(a, axes)
+    if initial is not None:
+        result = combine(_initial(initial, a.dtype), result)
+    return restore_axes(result, axes, keepdims)
+
+
+def _of_bools(op: Callable[..., Any], a: Any, axes: tuple[int, ...]) -> Any:
+    return lax.reduce_or(a, axes) if op is lax.reduce_max else lax.reduce_and(a, axes)
+
+
+def _require_elements(name: str, a: Any, axes: tuple[int, ...], mask: Any) -> None:
+    if mask is not None:
+        raise ValueError(
+            f"reduction operation {name} does not have an identity, so to use a where mask one has to specify 'initial'"
+        )
+    if any(a.shape[d] == 0 for d in axes):
+        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+
+
+def max(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """The largest element over ``axis`` (all axes by default); NaN if any is.
+
+    Raises:
+      ValueError: there are no elements and ``initial`` is not given.
+    """
+    return _extremum("max", lax.reduce_max, maximum, -np.inf, a, axis, out, keepdims, initial, where)
+
+
+def min(
+    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    """The smallest element over ``axis`` (all axes by default); NaN if any is.
+
+    Raises:
+      ValueError: there are no elements and ``initial`` is not given.
+    """
+    return _extremum("min", lax.reduce_min, minimum, np.inf, a, axis, out, keepdims, initial, where)
+
+
+amax, amin = max, min
+
+
+def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    """Largest minus smallest element over ``axis``."""
+    check_arraylike("ptp", a)
+    return lax.sub(max(a, axis, out, keepdims), min(a, axis, out, keepdims))
+
+
+# --- logic ------------------------------------------------------------------------------------------------------------
+
+
+def _logical(name: str, op: Callable[..., Any], unit: bool, a: Any, axis: Any, out: Any, keepdims: bool, where: Any) -> Any:
+    refuse_out(name, out)
+    a = ensure_array(name, a)
+    axes = reduction_axes(axis, a.ndim, name)
+    truth = a if a.dtype in dtypes.BOOL else lax.ne(a, lax.full_like(a, 0))
+    mask = mask_of(name, where)
+    if mask is not None:
+        truth = choose(mask, truth, unit)
+    return restore_axes(op(truth, axes), axes, keepdims)
+
+
+def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+    """Whether all elements over ``axis`` are nonzero; true if there are none."""
+    return _logical("all", lax.reduce_and, True, a, axis, out, keepdims, where)
+
+
+def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+    """Whether an element over ``axis`` is nonzero; false if there are none."""
+    return _logical("any", lax.reduce_or, False, a, axis, out, keepdims, where)
+
+
+def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The number of nonzero elements over ``axis``, as an integer."""
+    a = ensure_array("count_nonzero", a)
+    return sum(lax.ne(a, lax.full_like(a, 0)), axis, dtype=dtypes.default_int(), keepdims=keepdims)
+
+
+# --- means and variances ----------------------------------------------------------------------------------------------
+
+
+def element_count(a: Any, axes: tuple[int, ...], keepdims: bool, where: Any, dtype: Any) -> Any:
+    """How many elements each result of a reduction has: a number, or an array where a mask chooses."""
+    if where is None:
+        return dtype.type(np.prod([a.shape[d] for d in axes], dtype=np.float64))
+    return sum(broadcast_to(where, a.shape), axes, dtype=dtype, keepdims=keepdims)
+
+
+def working_dtype(dtype: Any) -> Any:
+    return np.dtype("float32") if dtype in _HALF else dtype
+
+
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
+    """The arithmetic mean over ``axis`` (all axes by default); integers give float32.
+
+    >>> mean(np.array([1, 2])).item()
+    1.5
+    """
+    refuse_out("mean", out)
+    a = ensure_array("mean", a)
+    axes = reduction_axes(axis, a.ndim, "mean")
+    mask = mask_of("mean", where)
+    result = to_inexact(a.dtype) if dtype is None else canonical_dtype(dtype)
+    working = working_dtype(result)
+    total = sum(a, axes, dtype=working, keepdims=keepdims, where=mask)
+    return _typed(lax.div(total, element_count(a, axes, keepdims, mask, working)), result)
+
+
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
+    where: Any = None, mean: Any = None, correction: Any = None,
+) -> Any:  # fmt: skip
+    """The mean squared distance from the mean over ``axis``; the divisor is the count minus ``ddof``.
+
+    Args:
+      mean: the mean, if it is known already, with the reduced axes kept.
+      correction: another name for ``ddof``.
+    """
+    refuse_out("var", out)
+    a = ensure_array("var", a)
+    if correction is not None:
+        if not isinstance(ddof, int) or ddof != 0:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
+    axes = reduction_axes(axis, a.ndim, "var")
+    return _variance(a, axes, dtype, ddof, keepdims, mask_of("var", where), mean)
+
+
+def _variance(a: Any, axes: tuple[int, ...], dtype: Any, ddof: Any, keepdims: bool, mask: Any, center: Any) -> Any:
+    kind = to_inexact(a.dtype) if dtype is None else canonical_dtype(dtype)
+    if dtype is not None and a.dtype in dtypes.COMPLEX and kind not in dtypes.COMPLEX:
+        raise ValueError("jax.numpy.var does not yet support real dtype parameters for complex-valued arrays.")
+    working = working_dtype(kind)
+    a = convert(a, working, a.weak_type and working == a.dtype)
+    center = mean(a, axes, working, keepdims=True, where=mask) if center is None else convert(unwrap(center), working)
+    distance = lax.sub(a, center)
+    squares = _squared_magnitude(distance)
+    real = squares.dtype
+    count = element_count(a, axes, keepdims, mask, real)
+    certain = mask is None and not is_traced(ddof)
+    count = real.type(count - ddof) if certain else lax.sub(count, convert(unwrap(ddof), real))
+    total = lax.div(sum(squares, axes, dtype=real, keepdims=keepdims, where=mask), count)
+    if not certain or count <= 0:
+        total = choose(lax.gt(count, real.type(0)), total, np.nan)
+    return _typed(total, dtypes.real_part(kind) if dtype is None else kind)
+
+
+def _squared_magnitude(x: Any) -> Any:
+    return lax.real(lax.mul(x, lax.conj(x))) if x.dtype in dtypes.COMPLEX else lax.square(x)
+
+
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
+    where: Any = None, mean: Any = None, correction: Any = None,
+) -> Any:  # fmt: skip
+    """The square root of ``var``."""
+    refuse_out("std", out)
+    check_arraylike("std", a)
+    return lax.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
+
+
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
+    """The mean over ``axis`` with ``weights`` of the shape of ``a``, or of its length along one axis.
+
+    With ``returned`` also the sum of the weights.
+    """
+    a = ensure_array("average", a)
+    if weights is None:
+        result = mean(a, axis, keepdims=keepdims)
+        axes = reduction_axes(axis, a.ndim, "average")
+        total = lax.full_like(result, element_count(a, axes, keepdims, None, result.dtype))
+        return (result, total) if returned else result
+    weights = _aligned_weights(ensure_array("average", weights), a, axis)
+    kind = to_inexact(dtypes.promote_types(a.dtype, weights.dtype))
+    total = sum(convert(weights, kind), axis, keepdims=keepdims)
+    result = lax.div(sum(lax.mul(convert(a, kind), convert(weights, kind)), axis, keepdims=keepdims), total)
+    return (result, total) if returned else result
+
+
+def _aligned_weights(weights: Any, a: Any, axis: Any) -> Any:
+    if weights.shape == a.shape:
+        return weights
+    if axis is None:
+        raise ValueError("Axis must be specified when shapes of a and weights differ.")
+    axis = canonicalize_axis(axis, a.ndim) if not isinstance(axis, tuple) else axis[0]
+    if weights.shape != (a.shape[axis],):
+        raise ValueError("Length of weights not compatible with specified axis.")
+    return lax.broadcast_in_dim(weights, a.shape, (axis,))
+
+
+# --- running ----------------------------------------------------------------------------------------------------------
+
+
+def _running(name: str, op: Callable[..., Any], a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    refuse_out(name, out)
+    a = ensure_array(name, a)
+    kind = to_numeric(a.dtype) if dtype is None else canonical_dtype(dtype)
+    if axis is None:
+        a, axis = lax.reshape(a, (a.size,)), 0
+    axis = canonicalize_axis(axis, a.ndim)
+    return op(convert(a, kind), axis)
+
+
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+    """Running sums along ``axis``, or of the flattened array."""
+    return _running("cumsum", lax.cumsum, a, axis, dtype, out)
+
+
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+    """Running products along ``axis``, or of the flattened array."""
+    return _running("cumprod", lax.cumprod, a, axis, dtype, out)
+
+
+def _cumulative(name: str, op: Callable[..., Any], unit: int, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
+    x = ensure_array(name, x)
+    if x.ndim == 0:
+        raise ValueError("The input must be non-scalar to take a cumulative sum.")
+    if axis is None:
+        if x.ndim > 1:
+            raise ValueError(f"The input array has rank {x.ndim}, however axis was not set to an explicit value.")
+        axis = 0
+    axis = canonicalize_axis(axis, x.ndim)
+    result = op(x, axis, dtype)
+    if not include_initial:
+        return result
+    first = lax.full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), unit, result.dtype)
+    return lax.concatenate([first, result], axis)
+
+
+def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Running sums along ``axis``; with ``include_initial`` a zero comes first."""
+    return _cumulative("cumulative_sum", cumsum, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    """Running products along ``axis``; with ``include_initial`` a one comes first."""
+    return _cumulative("cumulative_prod", cumprod, 1, x, axis, dtype, include_initial)
+

@@ -1,0 +1,325 @@
+"""Choosing elements by conditions, and sorting and searching."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
+from polyax.numpy.broadcast import as_mask, broadcast_to, choose
+from polyax.numpy.promotion import (
+    as_array,
+    canonicalize_axis,
+    check_arraylike,
+    convert,
+    ensure_array,
+    promote_dtypes,
+    refuse_traced,
+    shape_of,
+    unwrap,
+)
+from polyax.numpy.reductions import refuse_out
+from polyax.numpy.shapes import ravel
+from polyax.numpy.ufuncs import maximum, minimum
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """``x`` where the condition holds, else ``y``; all three broadcast. With one argument: ``nonzero``.
+
+    Raises:
+      ValueError: only one of ``x`` and ``y`` is given.
+
+    >>> where(np.array([True, False]), 1.0, np.zeros(2)).tolist()
+    [1.0, 0.0]
+    """
+    if x is None and y is None:
+        check_arraylike("where", condition)
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ValueError(
+            f"Either both or neither of the x and y arguments should be provided to jax.numpy.where, got {x} and {y}."
+        )
+    if size is not None or fill_value is not None:
+        raise ValueError("size and fill_value arguments cannot be used in three-term where function.")
+    return as_array(choose(condition, x, y))
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """For each element the choice of the first condition that holds, else ``default``.
+
+    Raises:
+      ValueError: the lists have different lengths or are empty.
+    """
+    if len(condlist) != len(choicelist):
+        raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
+    if not len(condlist):
+        raise ValueError("condlist must be non-empty")
+    check_arraylike("select", *condlist, *choicelist, default)
+    *choices, result = promote_dtypes(*map(unwrap, choicelist), unwrap(default))
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+        if aval_of(unwrap(condition)).dtype not in dtypes.BOOL:
+            raise TypeError(f"select conditions must be boolean, got {aval_of(unwrap(condition))}")
+        result = choose(condition, choice, result)
+    return as_array(result)
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    """For each element the function of the last condition that holds; one more function is the default, else zero.
+
+    Functions may be constants; ``args`` and ``kw`` are passed to them.
+    """
+    x = ensure_array("piecewise", x)
+    conditions = [as_mask(as_array(unwrap(c))) for c in _conditions(condlist)]
+    default = funclist[len(conditions)] if len(funclist) == len(conditions) + 1 else 0
+    if len(funclist) not in (len(conditions), len(conditions) + 1):
+        raise ValueError(f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are expected; got {len(funclist)}")
+    result = _piece(default, x, args, kw)
+    for condition, function in zip(conditions, funclist, strict=False):
+        result = choose(condition, _piece(function, x, args, kw), result)
+    return result
+
+
+def _conditions(condlist: Any) -> list[Any]:
+    if isinstance(condlist, Sequence) and condlist and not np.isscalar(condlist[0]):
+        return list(condlist)
+    return list(condlist) if len(shape_of(condlist)) > 1 else [np.asarray(condlist) if isinstance(condlist, Sequence) else condlist]
+
+
+def _piece(function: Any, x: Any, args: Any, kw: Any) -> Any:
+    value = function(x, *args, **kw) if callable(function) else function
+    return broadcast_to(convert(unwrap(value), x.dtype), x.shape)
+
+
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
+    """``arr`` with elements below ``min`` raised to it and those above ``max`` lowered to it.
+
+    Raises:
+      ValueError: complex arguments, or no array.
+    """
+    if arr is None:
+        raise ValueError("No input was provided to the clip function.")
+    check_arraylike("clip", *(v for v in (arr, min, max) if v is not None))
+    if any(dtypes.is_complex(aval_of(unwrap(t)).dtype) for t in (arr, min, max) if t is not None):
+        raise ValueError(
+            "Clip received a complex value either through the input or the min/max keywords. Complex values have no "
+            "ordering and cannot be clipped. Please convert to a real value or array by taking the real or imaginary "
+            "components via jax.numpy.real/imag respectively."
+        )
+    result = unwrap(arr)
+    result = result if min is None else maximum(min, result)
+    result = result if max is None else minimum(max, result)
+    return as_array(result)
+
+
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """NaN and infinities replaced: by zero and by the largest and smallest finite numbers unless given."""
+    x = ensure_array("nan_to_num", x)
+    if x.dtype in dtypes.COMPLEX:
+        return lax.complex(*(nan_to_num(part(x), copy, nan, posinf, neginf) for part in (lax.real, lax.imag)))
+    if not dtypes.is_inexact(x.dtype):
+        return x
+    info = dtypes.finfo(x.dtype)
+    x = choose(lax.ne(x, x), convert(unwrap(nan), x.dtype), x)
+    x = choose(lax.eq(x, np.inf), convert(info.max if posinf is None else unwrap(posinf), x.dtype), x)
+    return choose(lax.eq(x, -np.inf), convert(info.min if neginf is None else unwrap(neginf), x.dtype), x)
+
+
+# --- positions --------------------------------------------------------------------------------------------------------
+
+
+def _arg_extremum(name: str, op: Callable[..., Any], a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    refuse_out(name, out)
+    a = ensure_array(name, a)
+    refuse_traced(axis, f"axis argument to jnp.{name}().")
+    if a.dtype in dtypes.COMPLEX:
+        raise ValueError(f"{name} does not support complex numbers, got {a.aval}")
+    rank = a.ndim
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = canonicalize_axis(axis, a.ndim)
+    if a.shape[axis] == 0:
+        raise ValueError(f"attempt to get {name} of an empty sequence")
+    if a.dtype in dtypes.BOOL:
+        a = convert(a, np.dtype("int32"))
+    result = op(a, axis, dtypes.default_int())
+    if not keepdims:
+        return result
+    return lax.expand_dims(result, (axis,) if result.ndim == rank - 1 and result.ndim else tuple(range(rank)))
+
+
+def argmax(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The position of the (first) largest element along ``axis``, or in the flattened array; NaN counts as largest."""
+    return _arg_extremum("argmax", lax.argmax, a, axis, out, keepdims)
+
+
+def argmin(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
+    """The position of the (first) smallest element along ``axis``, or in the flattened array; NaN counts as smallest."""
+    return _arg_extremum("argmin", lax.argmin, a, axis, out, keepdims)
+
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+    """The positions of the nonzero elements, one array for each dimension.
+
+    Args:
+      size: length of the results, needed inside transformations; the rest is ``fill_value`` (0 by default).
+
+    Raises:
+      ConcretizationTypeError: ``a`` is traced and ``size`` is not given.
+    """
+    a = ensure_array("nonzero", a)
+    if a.ndim == 0:
+        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
+    if size is None:
+        refuse_traced(a, "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX transformations.")
+        return tuple(as_array(p.astype(np.int32)) for p in np.nonzero(np.asarray(a)))
+    return _positions_of_true(ravel(as_mask(a)), a.shape, size, _fills(fill_value, a.ndim))
+
+
+def _fills(fill_value: Any, ndim: int) -> list[Any]:
+    if fill_value is None:
+        return [0] * ndim
+    return list(fill_value) if isinstance(fill_value, (tuple, list)) else [fill_value] * ndim
+
+
+def _positions_of_true(mask: Any, shape: tuple[int, ...], size: int, fills: list[Any]) -> tuple[Any, ...]:
+    """Each true element knows its place in the result from the number of true ones before it; the others are dropped."""
+    count = convert(mask, np.dtype("int32"))
+    place = lax.sub(lax.cumsum(count, 0), 1)
+    place = lax.select(mask, place, lax.full_like(place, size))
+    order = lax.iota(np.int32, mask.size)
+    numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    flat = lax.scatter(lax.full((size,), 0, np.int32), lax.expand_dims(place, (1,)), order, numbers, mode="drop")
+    found = lax.lt(lax.iota(np.int32, size), lax.reduce_sum(count, (0,)))
+    results, stride = [], 1
+    for n, fill in zip(reversed(shape), reversed(fills), strict=True):
+        position = lax.rem(lax.div(flat, stride), max(n, 1))
+        results.append(choose(found, position, convert(fill, np.dtype("int32"))))
+        stride *= max(n, 1)
+    return tuple(reversed(results))
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The positions of the nonzero elements of the flattened array."""
+    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The positions of the nonzero elements as rows."""
+    a = ensure_array("argwhere", a)
+    if a.ndim == 0:
+        return lax.full((int(bool(a)), 0), 0, np.int32)
+    parts = nonzero(a, size=size, fill_value=fill_value)
+    return lax.concatenate([lax.expand_dims(p, (1,)) for p in parts], 1)
+
+
+# --- order ------------------------------------------------------------------------------------------------------------
+
+
+def _refuse_order(name: str, kind: Any, order: Any) -> None:
+    if kind is not None or order is not None:
+        raise TypeError(f"'kind' and 'order' arguments to {name} are not supported; use stable=True for a stable sort")
+
+
+def sort(a: Any, axis: Any = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False) -> Any:
+    """``a`` sorted along ``axis``, or flattened if it is None; NaN comes last."""
+    _refuse_order("sort", kind, order)
+    a = ensure_array("sort", a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = canonicalize_axis(axis, a.ndim)
+    result = lax.sort(a, dimension=axis, is_stable=stable)
+    return lax.rev(result, (axis,)) if descending else result
+
+
+def argsort(
+    a: Any, axis: Any = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False, dtype: Any = None
+) -> Any:
+    """The positions that sort ``a`` along ``axis``; equal elements keep their order."""
+    _refuse_order("argsort", kind, order)
+    a = ensure_array("argsort", a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = canonicalize_axis(axis, a.ndim)
+    position = lax.broadcasted_iota(np.int32, a.shape, axis)
+    if not descending:
+        return lax.sort((a, position), dimension=axis, is_stable=stable, num_keys=1)[1]
+    backwards = lax.sort((lax.rev(a, (axis,)), lax.rev(position, (axis,))), dimension=axis, is_stable=stable, num_keys=1)[1]
+    return lax.rev(backwards, (axis,))
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """The positions that sort by the last key, then by the one before it, and so on."""
+    arrays = [ensure_array("lexsort", k) for k in keys]
+    if not arrays:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    if len({k.shape for k in arrays}) > 1:
+        raise ValueError("all keys need to be the same shape")
+    if arrays[0].ndim == 0:
+        return as_array(np.int32(0))
+    axis = canonicalize_axis(axis, arrays[0].ndim)
+    position = lax.broadcasted_iota(np.int32, arrays[0].shape, axis)
+    return lax.sort((*arrays[::-1], position), dimension=axis, num_keys=len(arrays))[-1]
+
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+    """Where to insert the elements of ``v`` into sorted ``a``: before equal elements if ``side`` is 'left'.
+
+    Raises:
+      ValueError: an unknown side or method, or ``a`` is not one-dimensional.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"{side!r} is an invalid value for keyword 'side'. Expected one of ['left', 'right'].")
+    if method not in ("scan", "scan_unrolled", "sort", "compare_all"):
+        raise ValueError(f"{method!r} is an invalid value for keyword 'method'.")
+    check_arraylike("searchsorted", a, v)
+    if len(shape_of(unwrap(a))) != 1:
+        raise ValueError("a should be 1-dimensional")
+    a, v = map(as_array, promote_dtypes(unwrap(a), unwrap(v)))
+    if sorter is not None:
+        a = _ordered(a, sorter)
+    return _insertion_points(a, v, side)
+
+
+def _ordered(a: Any, sorter: Any) -> Any:
+    numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    return lax.gather(a, lax.expand_dims(as_array(unwrap(sorter)), (1,)), numbers, (1,), mode="clip")
+
+
+def _insertion_points(a: Any, v: Any, side: str) -> Any:
+    """Bisection: as many unrolled steps as the length of ``a`` has bits. NaN is larger than everything."""
+    n = a.shape[0]
+    low, high = lax.full(v.shape, 0, np.int32), lax.full(v.shape, n, np.int32)
+    numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    for _ in range(int(n).bit_length()):
+        middle = lax.div(lax.add(low, high), 2)
+        element = lax.gather(a, lax.expand_dims(middle, (v.ndim,)), numbers, (1,), mode="clip")
+        beyond = _precedes(element, v) if side == "left" else lax.bitwise_not(_precedes(v, element))
+        open_ = lax.lt(low, high)
+        low = lax.select(lax.bitwise_and(open_, beyond), lax.add(middle, 1), low)
+        high = lax.select(lax.bitwise_and(open_, lax.bitwise_not(beyond)), middle, high)
+    return low
+
+
+def _precedes(x: Any, y: Any) -> Any:
+    """``x < y`` in the order of sorting."""
+    return lax.bitwise_or(lax.lt(x, y), lax.bitwise_and(lax.eq(x, x), lax.ne(y, y)))
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The bin that each element of ``x`` falls into; ``bins`` are sorted either way."""
+    check_arraylike("digitize", x, bins)
+    x, bins = as_array(unwrap(x)), as_array(unwrap(bins))
+    if bins.ndim != 1:
+        raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins={bins}")
+    if bins.shape[0] == 0:
+        return lax.full(x.shape, 0, np.int32)
+    side = "left" if right else "right"
+    rising = searchsorted(bins, x, side)
+    falling = lax.sub(bins.shape[0], searchsorted(lax.rev(bins, (0,)), x, "right" if right else "left"))
+    first, last = (lax.index_in_dim(bins, i, 0, keepdims=False) for i in (0, -1))
+    return choose(lax.ge(last, first), rising, falling)
+

@@ -1,0 +1,152 @@
+"""Scalar types and constants. ``float32`` and its like are callables that make arrays, and stand for dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.numpy.promotion import aval_of, canonical_dtype, convert, ensure_array, is_arraylike, unwrap
+
+
+class _ScalarMeta(type):
+    """Classes that compare equal to the NumPy type they stand for, and make arrays when called."""
+
+    dtype: np.dtype[Any]
+
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
+
+    def __eq__(cls, other: object) -> bool:
+        return cls is other or cls.dtype.type == other or isinstance(other, np.dtype) and cls.dtype == other
+
+    def __call__(cls, x: Any = 0) -> Any:
+        from_host = not hasattr(x, "aval")
+        x = unwrap(np.asarray(x, dtype=cls.dtype)) if from_host and not is_arraylike(x) else x
+        return ensure_array(cls.__name__, convert(x, canonical_dtype(cls.dtype)))
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.dtype.type)
+
+
+def _scalar_type(name: str, numpy_type: Any) -> Any:
+    dtype = np.dtype(numpy_type)
+    doc = f"The dtype {dtype.name}; ``{name}(x)`` converts ``x`` to an array of it."
+    return _ScalarMeta(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "polyax.numpy"})
+
+
+bool_ = _scalar_type("bool", np.bool_)
+uint8 = _scalar_type("uint8", np.uint8)
+uint16 = _scalar_type("uint16", np.uint16)
+uint32 = _scalar_type("uint32", np.uint32)
+uint64 = _scalar_type("uint64", np.uint64)
+int8 = _scalar_type("int8", np.int8)
+int16 = _scalar_type("int16", np.int16)
+int32 = _scalar_type("int32", np.int32)
+int64 = _scalar_type("int64", np.int64)
+bfloat16 = _scalar_type("bfloat16", ml_dtypes.bfloat16)
+float16 = _scalar_type("float16", np.float16)
+float32 = single = _scalar_type("float32", np.float32)
+float64 = double = _scalar_type("float64", np.float64)
+complex64 = csingle = _scalar_type("complex64", np.complex64)
+complex128 = cdouble = _scalar_type("complex128", np.complex128)
+int_, uint, float_, complex_ = int64, uint64, float64, complex128
+if not dtypes.config.enable_x64:
+    int_, uint, float_, complex_ = int32, uint32, float32, complex64
+
+dtype = np.dtype
+generic, number, inexact = np.generic, np.number, np.inexact
+integer, signedinteger, unsignedinteger = np.integer, np.signedinteger, np.unsignedinteger
+floating, complexfloating = np.floating, np.complexfloating
+character, flexible, object_ = np.character, np.flexible, np.object_
+ComplexWarning = np.exceptions.ComplexWarning
+
+pi, e, inf, nan, euler_gamma = np.pi, np.e, np.inf, np.nan, np.euler_gamma
+newaxis = None
+
+finfo, iinfo, promote_types = dtypes.finfo, dtypes.iinfo, dtypes.promote_types
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether the dtype ``arg1`` is below ``arg2`` in NumPy's hierarchy of types.
+
+    >>> issubdtype(np.int32, np.integer)
+    True
+    """
+    kind = arg2 if isinstance(arg2, type) and issubclass(arg2, np.generic) else dtypes.as_dtype(arg2).type
+    return dtypes.issubdtype(arg1, kind)
+
+
+def result_type(*args: Any) -> Any:
+    """The dtype that arrays, scalars and dtypes combine to.
+
+    >>> result_type(np.int8, 1.0)
+    dtype('float32')
+    """
+    if not args:
+        raise ValueError("at least one array or dtype is required")
+    return dtypes.promote_weak(*map(_type_of, args))[0]
+
+
+def _type_of(x: Any) -> tuple[Any, bool]:
+    if is_arraylike(x) and not isinstance(x, type):
+        aval = aval_of(unwrap(x))
+        return aval.dtype, aval.weak_type
+    return dtypes.canonicalize(x), isinstance(x, type) and x in (int, float, complex)
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Whether NumPy would cast ``from_`` to ``to`` under the rule ``casting``."""
+    return bool(np.can_cast(dtypes.as_dtype(from_), dtypes.as_dtype(to), casting=casting))
+
+
+_KINDS: dict[str, frozenset[Any]] = {
+    "bool": dtypes.BOOL,
+    "signed integer": dtypes.INTS,
+    "unsigned integer": dtypes.UINTS,
+    "integral": dtypes.INTS | dtypes.UINTS,
+    "real floating": dtypes.FLOATS,
+    "complex floating": dtypes.COMPLEX,
+    "numeric": dtypes.ALL - dtypes.BOOL,
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether ``dtype`` is of a kind of the array API standard, such as ``'integral'``, or is that dtype.
+
+    Raises:
+      ValueError: an unknown kind.
+    """
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    return any(_is_kind(dtypes.as_dtype(dtype), k) for k in kinds)
+
+
+def _is_kind(dtype: Any, kind: Any) -> bool:
+    if isinstance(kind, str) and kind in _KINDS:
+        return dtype in _KINDS[kind]
+    try:
+        return dtype == dtypes.as_dtype(kind)
+    except TypeError:
+        raise ValueError(f"Unrecognized kind {kind!r}: expected a dtype or one of {', '.join(_KINDS)}") from None
+
+
+def isscalar(element: Any) -> bool:
+    """Whether ``element`` is a number, or an array without dimensions."""
+    return bool(np.isscalar(element)) or is_arraylike(element) and aval_of(unwrap(element)).ndim == 0
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype of ``x`` is complex."""
+    return dtypes.is_complex(_type_of(x)[0]) if is_arraylike(x) else bool(np.iscomplexobj(x))
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype of ``x`` is not complex."""
+    return not iscomplexobj(x)
+
+
+def iterable(y: Any) -> bool:
+    """Whether ``y`` can be iterated over."""
+    return bool(np.iterable(y))

@@ -1,0 +1,430 @@
+"""Elementwise functions of real and complex numbers: arithmetic, rounding, exponentials, trigonometry.
+
+Each promotes its arguments as NumPy does (integers become float32 where the result is not an integer) and binds
+primitives; broadcasting of equal ranks is left to these.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
+from polyax.numpy.broadcast import choose
+from polyax.numpy.promotion import (
+    as_array,
+    check_arraylike,
+    convert,
+    is_traced,
+    promote_args,
+    promote_args_inexact,
+    promote_args_numeric,
+    promote_dtypes_numeric,
+    promote_shapes,
+    to_inexact,
+    to_numeric,
+    unwrap,
+)
+
+_INEXACT_NOTE = "Integers and booleans are computed as float32 (float64 with ``enable_x64``)."
+
+
+def document(fun: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    fun.__name__ = fun.__qualname__ = name
+    fun.__doc__ = doc
+    return fun
+
+
+def unary(name: str, op: Callable[[Any], Any], doc: str, to: Callable[[Any], Any] = to_inexact) -> Callable[[Any], Any]:
+    """An elementwise function of one argument, promoted by ``to``."""
+
+    def fun(x: Any, /) -> Any:
+        return op(*promote_args(name, x, to=to))
+
+    note = _INEXACT_NOTE if to is to_inexact else ""
+    return document(fun, name, f"{doc}\n\nElementwise, for arrays of any shape. {note}".rstrip())
+
+
+def binary(name: str, op: Callable[[Any, Any], Any], doc: str, to: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    """An elementwise function of two arguments, which broadcast and are promoted to one dtype."""
+
+    def fun(x1: Any, x2: Any, /) -> Any:
+        return op(*promote_args(name, x1, x2, to=to))
+
+    note = _INEXACT_NOTE if to is to_inexact else ""
+    return document(fun, name, f"{doc}\n\nElementwise; shapes broadcast, dtypes are promoted. {note}".rstrip())
+
+
+# --- trigonometry and exponentials ------------------------------------------------------------------------------------
+
+sin = unary("sin", lax.sin, "Sine of ``x`` in radians.")
+cos = unary("cos", lax.cos, "Cosine of ``x`` in radians.")
+tan = unary("tan", lax.tan, "Tangent of ``x`` in radians.")
+asin = unary("arcsin", lax.asin, "Angle in [-pi/2, pi/2] whose sine is ``x``; NaN outside [-1, 1].")
+acos = unary("arccos", lax.acos, "Angle in [0, pi] whose cosine is ``x``; NaN outside [-1, 1].")
+atan = unary("arctan", lax.atan, "Angle in (-pi/2, pi/2) whose tangent is ``x``.")
+sinh = unary("sinh", lax.sinh, "Hyperbolic sine.")
+cosh = unary("cosh", lax.cosh, "Hyperbolic cosine.")
+tanh = unary("tanh", lax.tanh, "Hyperbolic tangent.")
+asinh = unary("arcsinh", lax.asinh, "Inverse hyperbolic sine.")
+acosh = unary("arccosh", lax.acosh, "Inverse hyperbolic cosine; NaN below 1.")
+atanh = unary("arctanh", lax.atanh, "Inverse hyperbolic tangent; NaN outside [-1, 1].")
+exp = unary("exp", lax.exp, "The exponential function.")
+exp2 = unary("exp2", lax.exp2, "Two to the power ``x``.")
+expm1 = unary("expm1", lax.expm1, "``exp(x) - 1``, exact near zero.")
+log = unary("log", lax.log, "Natural logarithm; NaN below zero, -inf at zero.")
+log1p = unary("log1p", lax.log1p, "``log(1 + x)``, exact near zero.")
+sqrt = unary("sqrt", lax.sqrt, "Square root; NaN below zero.")
+cbrt = unary("cbrt", lax.cbrt, "Cube root.")
+log2 = unary("log2", lambda x: lax.div(lax.log(x), float(np.log(2.0))), "Logarithm to base 2.")
+log10 = unary("log10", lambda x: lax.div(lax.log(x), float(np.log(10.0))), "Logarithm to base 10.")
+deg2rad = unary("deg2rad", lambda x: lax.mul(x, float(np.pi / 180)), "Degrees to radians.")
+rad2deg = unary("rad2deg", lambda x: lax.mul(x, float(180 / np.pi)), "Radians to degrees.")
+reciprocal = unary("reciprocal", lambda x: lax.integer_pow(x, -1), "``1 / x``.")
+arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, acosh, atanh
+radians, degrees = deg2rad, rad2deg
+
+atan2 = binary("arctan2", lax.atan2, "Angle of the point ``(x2, x1)`` in (-pi, pi].", to_inexact)
+arctan2 = atan2
+nextafter = binary("nextafter", lax.nextafter, "The next number after ``x1`` in the direction of ``x2``.", to_inexact)
+
+
+def sinc(x: Any, /) -> Any:
+    """``sin(pi x) / (pi x)``, and 1 at zero. Elementwise."""
+    (x,) = promote_args_inexact("sinc", x)
+    at_zero = lax.eq(x, lax.full_like(x, 0))
+    angle = lax.mul(choose(at_zero, lax.full_like(x, 1), x), float(np.pi))
+    return choose(at_zero, lax.full_like(x, 1), lax.div(lax.sin(angle), angle))
+
+
+def hypot(x1: Any, x2: Any, /) -> Any:
+    """``sqrt(x1**2 + x2**2)`` without overflow of the squares. Elementwise, real arguments."""
+    x1, x2 = promote_args_inexact("hypot", x1, x2)
+    if aval_of(x1).dtype in dtypes.COMPLEX:
+        raise TypeError("jnp.hypot is not well defined for complex-valued inputs.")
+    x1, x2 = lax.abs(x1), lax.abs(x2)
+    large, small = lax.max(x1, x2), lax.min(x1, x2)
+    is_zero = lax.eq(large, lax.full_like(large, 0))
+    ratio = lax.div(small, choose(is_zero, lax.full_like(large, 1), large))
+    finite = lax.mul(large, lax.sqrt(lax.add(lax.integer_pow(ratio, 2), 1.0)))
+    return choose(is_zero, large, choose(lax.eq(large, np.inf), large, finite))
+
+
+def logaddexp(x1: Any, x2: Any, /) -> Any:
+    """``log(exp(x1) + exp(x2))`` without overflow. Elementwise."""
+    return _log_add(*promote_args_inexact("logaddexp", x1, x2))
+
+
+def logaddexp2(x1: Any, x2: Any, /) -> Any:
+    """``log2(2**x1 + 2**x2)`` without overflow. Elementwise."""
+    x1, x2 = promote_args_inexact("logaddexp2", x1, x2)
+    ln2 = float(np.log(2.0))
+    return lax.div(_log_add(lax.mul(x1, ln2), lax.mul(x2, ln2)), ln2)
+
+
+def _log_add(x1: Any, x2: Any) -> Any:
+    """max + log1p(exp(-|difference|)); equal infinities, whose difference is NaN, are added."""
+    difference = lax.sub(x1, x2)
+    undefined = lax.ne(difference, difference)
+    gap = choose(undefined, lax.full_like(difference, 0), lax.abs(difference))
+    return choose(undefined, lax.add(x1, x2), lax.add(lax.max(x1, x2), lax.log1p(lax.exp(lax.neg(gap)))))
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def _add(x: Any, y: Any) -> Any:
+    return lax.bitwise_or(x, y) if aval_of(x).dtype in dtypes.BOOL else lax.add(x, y)
+
+
+def _multiply(x: Any, y: Any) -> Any:
+    return lax.bitwise_and(x, y) if aval_of(x).dtype in dtypes.BOOL else lax.mul(x, y)
+
+
+def _same(dtype: Any) -> Any:
+    return dtype
+
+
+add = binary("add", _add, "Sum; logical *or* of booleans.", _same)
+multiply = binary("multiply", _multiply, "Product; logical *and* of booleans.", _same)
+true_divide = binary("true_divide", lax.div, "Quotient, never an integer.", to_inexact)
+divide = true_divide
+maximum = binary("maximum", lax.max, "The larger of both; NaN where either is NaN.", _same)
+minimum = binary("minimum", lax.min, "The smaller of both; NaN where either is NaN.", _same)
+negative = unary("negative", lax.neg, "``-x``.", _same)
+square = unary("square", lax.square, "``x * x``.", to_numeric)
+
+
+def subtract(x1: Any, x2: Any, /) -> Any:
+    """Difference. Elementwise; shapes broadcast, dtypes are promoted.
+
+    Raises:
+      TypeError: both arguments are boolean.
+    """
+    x1, x2 = promote_args("subtract", x1, x2)
+    if aval_of(x1).dtype in dtypes.BOOL:
+        raise TypeError("subtract does not accept dtype bool: use logical_xor or bitwise_xor instead.")
+    return lax.sub(x1, x2)
+
+
+def positive(x: Any, /) -> Any:
+    """``x`` itself, as an array."""
+    (x,) = promote_args("positive", x)
+    return as_array(x)
+
+
+def absolute(x: Any, /) -> Any:
+    """Absolute value; real for complex ``x``, ``x`` itself for booleans and unsigned integers. Elementwise."""
+    (x,) = promote_args("absolute", x)
+    dtype = aval_of(x).dtype
+    return as_array(x) if dtype in dtypes.BOOL or dtype in dtypes.UINTS else lax.abs(x)
+
+
+def fabs(x: Any, /) -> Any:
+    """Absolute value as a floating-point number. Elementwise."""
+    return lax.abs(*promote_args_inexact("fabs", x))
+
+
+def sign(x: Any, /) -> Any:
+    """-1, 0 or 1 (``x / abs(x)`` for complex numbers); NaN stays NaN. Elementwise."""
+    return lax.sign(*promote_args("sign", x))
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Any:
+    """Quotient rounded towards minus infinity. Elementwise; keeps integers."""
+    return _floor_divmod(*promote_args_numeric("floor_divide", x1, x2))[0]
+
+
+def remainder(x1: Any, x2: Any, /) -> Any:
+    """Remainder of ``floor_divide``: it has the sign of ``x2``. Elementwise."""
+    x1, x2 = promote_args_numeric("remainder", x1, x2)
+    rest = lax.rem(x1, x2)
+    return choose(_signs_differ(rest, x2), lax.add(rest, x2), rest)
+
+
+mod = remainder
+
+
+def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
+    """``(floor_divide(x1, x2), remainder(x1, x2))``."""
+    return _floor_divmod(*promote_args_numeric("divmod", x1, x2))
+
+
+def _signs_differ(rest: Any, divisor: Any) -> Any:
+    """Where truncated division must be corrected: a nonzero rest on the other side of zero than the divisor."""
+    zero = lax.full_like(rest, 0)
+    return lax.bitwise_and(
+        lax.ne(lax.lt(rest, zero), lax.lt(divisor, lax.full_like(divisor, 0))), lax.ne(rest, zero)
+    )
+
+
+def _floor_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
+    dtype = aval_of(x1).dtype
+    if dtype in dtypes.COMPLEX:
+        raise TypeError("floor_divide and divmod are not defined for complex numbers.")
+    rest = lax.rem(x1, x2)
+    if dtype in dtypes.UINTS:
+        return lax.div(x1, x2), rest
+    wrong = _signs_differ(rest, x2)
+    if dtype in dtypes.INTS:
+        quotient = lax.div(x1, x2)
+    else:
+        quotient = lax.round(lax.div(lax.sub(x1, rest), x2))
+    one = lax.full_like(quotient, 1)
+    return choose(wrong, lax.sub(quotient, one), quotient), choose(wrong, lax.add(rest, x2), rest)
+
+
+def fmod(x1: Any, x2: Any, /) -> Any:
+    """Remainder of division rounded towards zero: it has the sign of ``x1``. Elementwise."""
+    return lax.rem(*promote_args_numeric("fmod", x1, x2))
+
+
+def power(x1: Any, x2: Any, /) -> Any:
+    """``x1`` to the power ``x2``. Elementwise.
+
+    A concrete integer ``x2`` becomes the primitive ``integer_pow``, which is exact and differentiable everywhere.
+
+    Raises:
+      TypeError: an integer to a concrete negative integer power.
+    """
+    check_arraylike("power", x1, x2)
+    x1, x2 = unwrap(x1), unwrap(x2)
+    exponent = _static_exponent(x2)
+    if exponent is not None:
+        return lax.integer_pow(promote_dtypes_numeric(x1)[0], exponent)
+    x1, x2 = promote_shapes("power", x1, x2)
+    base, raised = promote_args_numeric("power", x1, x2)
+    if dtypes.is_integer(aval_of(base).dtype):
+        return _integer_power(base, raised)
+    if dtypes.is_inexact(aval_of(x1).dtype) and dtypes.is_integer(aval_of(x2).dtype):
+        return lax.pow(x1, x2)  # unpromoted: differentiable in x1 at zero
+    return lax.pow(base, raised)
+
+
+pow = power
+
+
+def _static_exponent(x: Any) -> int | None:
+    if is_traced(x) or isinstance(x, (float, complex)) or np.shape(x) != ():
+        return None
+    return operator.index(x) if dtypes.is_integer(aval_of(x).dtype) or isinstance(x, bool) else None
+
+
+def _integer_power(x: Any, n: Any) -> Any:
+    """Binary exponentiation with six bits of exponent: larger ones overflow for every base beyond 1."""
+    x, n = as_array(x), as_array(n)
+    zero, one = lax.full_like(n, 0), lax.full_like(n, 1)
+    vanishes = lax.bitwise_and(lax.eq(x, lax.full_like(x, 0)), lax.ne(n, zero))
+    result = choose(vanishes, lax.full_like(x, 0), lax.full_like(x, 1))
+    for _ in range(6):
+        result = choose(lax.ne(lax.bitwise_and(n, one), zero), lax.mul(result, x), result)
+        x, n = lax.mul(x, x), lax.shift_right_logical(n, one)
+    return result
+
+
+def float_power(x1: Any, x2: Any, /) -> Any:
+    """``x1`` to the power ``x2`` in floating point, also for integers. Elementwise."""
+    return lax.pow(*promote_args_inexact("float_power", x1, x2))
+
+
+def heaviside(x1: Any, x2: Any, /) -> Any:
+    """0 where ``x1 < 0``, 1 where ``x1 > 0``, ``x2`` at zero, NaN at NaN. Elementwise."""
+    x1, x2 = promote_args_inexact("heaviside", x1, x2)
+    zero = lax.full_like(x1, 0)
+    step = choose(lax.lt(x1, zero), zero, choose(lax.gt(x1, zero), lax.full_like(x1, 1), x2))
+    return choose(lax.ne(x1, x1), x1, step)
+
+
+def fmax(x1: Any, x2: Any) -> Any:
+    """The larger of both, ignoring NaN. Elementwise."""
+    x1, x2 = promote_args("fmax", x1, x2)
+    return choose(lax.bitwise_or(lax.gt(x1, x2), lax.ne(x2, x2)), x1, x2)
+
+
+def fmin(x1: Any, x2: Any) -> Any:
+    """The smaller of both, ignoring NaN. Elementwise."""
+    x1, x2 = promote_args("fmin", x1, x2)
+    return choose(lax.bitwise_or(lax.lt(x1, x2), lax.ne(x2, x2)), x1, x2)
+
+
+# --- rounding ---------------------------------------------------------------------------------------------------------
+
+
+def _rounding(name: str, op: Callable[[Any], Any], doc: str) -> Callable[[Any], Any]:
+    def fun(x: Any, /) -> Any:
+        (x,) = promote_args(name, x)
+        return op(x) if dtypes.is_inexact(aval_of(x).dtype) else as_array(x)
+
+    return document(fun, name, f"{doc}\n\nElementwise; integers and booleans stay as they are.")
+
+
+def _truncate(x: Any) -> Any:
+    return choose(lax.lt(x, lax.full_like(x, 0)), lax.ceil(x), lax.floor(x))
+
+
+floor = _rounding("floor", lax.floor, "The largest whole number that is not above ``x``.")
+ceil = _rounding("ceil", lax.ceil, "The smallest whole number that is not below ``x``.")
+trunc = _rounding("trunc", _truncate, "``x`` without its fractional part.")
+rint = _rounding(
+    "rint", lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN), "The nearest whole number; halves to even."
+)
+
+
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """``a`` rounded to ``decimals`` places, halves to even. Integers with ``decimals >= 0`` stay as they are.
+
+    Raises:
+      NotImplementedError: ``out`` is given, or integers are rounded to negative places.
+    """
+    check_arraylike("round", a)
+    decimals = operator.index(decimals)
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.round is not supported.")
+    (a,) = promote_args("round", a)
+    if not dtypes.is_inexact(aval_of(a).dtype):
+        if decimals < 0:
+            raise NotImplementedError("integer np.round not implemented for decimals < 0")
+        return as_array(a)
+    if decimals == 0:
+        return lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN)
+    factor = float(10.0**decimals)
+    return lax.div(lax.round(lax.mul(a, factor), lax.RoundingMethod.TO_NEAREST_EVEN), factor)
+
+
+around = round
+
+
+def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+    """Fractional and whole part, both with the sign of ``x``. Elementwise."""
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.modf is not supported.")
+    (x,) = promote_args_inexact("modf", x)
+    whole = _truncate(x)
+    return lax.sub(x, whole), whole
+
+
+# --- complex numbers --------------------------------------------------------------------------------------------------
+
+
+def real(val: Any, /) -> Any:
+    """Real part; real arrays stay as they are."""
+    (val,) = promote_args("real", val)
+    return lax.real(val) if aval_of(val).dtype in dtypes.COMPLEX else as_array(val)
+
+
+def imag(val: Any, /) -> Any:
+    """Imaginary part; zeros for real arrays."""
+    (val,) = promote_args("imag", val)
+    return lax.imag(val) if aval_of(val).dtype in dtypes.COMPLEX else lax.full_like(val, 0)
+
+
+def conjugate(x: Any, /) -> Any:
+    """Complex conjugate; real arrays stay as they are."""
+    (x,) = promote_args("conjugate", x)
+    return lax.conj(x) if aval_of(x).dtype in dtypes.COMPLEX else as_array(x)
+
+
+conj = conjugate
+
+
+def angle(z: Any, deg: bool = False) -> Any:
+    """Argument of a complex number in (-pi, pi], in degrees if ``deg``."""
+    (z,) = promote_args_inexact("angle", z)
+    re, im = real(z), imag(z)
+    result = lax.atan2(im, re)
+    return rad2deg(result) if deg else result
+
+
+def iscomplex(x: Any) -> Any:
+    """Where the imaginary part is not zero."""
+    part = imag(x)
+    return lax.ne(part, lax.full_like(part, 0))
+
+
+def isreal(x: Any) -> Any:
+    """Where the imaginary part is zero."""
+    part = imag(x)
+    return lax.eq(part, lax.full_like(part, 0))
+
+
+def ldexp(x1: Any, x2: Any, /) -> Any:
+    """``x1 * 2**x2`` for integers ``x2``. Elementwise.
+
+    Raises:
+      ValueError: ``x2`` is not integer.
+    """
+    check_arraylike("ldexp", x1, x2)
+    if not dtypes.is_integer(aval_of(x2).dtype) and aval_of(x2).dtype not in dtypes.BOOL:
+        raise ValueError(f"ldexp not supported for input types {(aval_of(x1).dtype, aval_of(x2).dtype)}")
+    (x1,) = promote_args_inexact("ldexp", x1)
+    dtype = aval_of(x1).dtype
+    half = lax.div(as_array(x2), convert(2, aval_of(x2).dtype))
+    rest = lax.sub(as_array(x2), half)
+    (x1, a) = promote_shapes("ldexp", x1, lax.exp2(lax.convert_element_type(half, dtype)))
+    (x1, b) = promote_shapes("ldexp", x1, lax.exp2(lax.convert_element_type(rest, dtype)))
+    return lax.mul(lax.mul(x1, a), b)  # in two steps, since 2**x2 alone may overflow

@@ -1,0 +1,331 @@
+"""The basic distributions: bits, uniform, normal and what is made of one uniform number by a formula.
+
+Bit for bit those of JAX: a uniform float has random mantissa bits and the exponent of [1, 2), minus one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyax import lax, numpy as jnp
+from polyax.api import jit
+from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
+from polyax.numpy.promotion import (
+    as_array,
+    canonical_dtype,
+    check_arraylike,
+    concrete_shape,
+    convert,
+    promote_dtypes_inexact,
+    shape_of,
+    unwrap,
+)
+from polyax.random.keys import check_key
+from polyax.random.threefry import UINTS, random_bits
+from polyax.random.threefry import split as split_key
+
+
+def float_dtype(name: str, dtype: Any) -> Any:
+    """The dtype argument of a sampler of real numbers.
+
+    Raises:
+      ValueError: it is no floating-point type.
+    """
+    kind = canonical_dtype(dtype, np.float64)
+    if kind not in dtypes.FLOATS:
+        raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {kind}")
+    return kind
+
+
+def int_dtype(name: str, dtype: Any) -> Any:
+    kind = canonical_dtype(dtype, np.int64)
+    if not dtypes.is_integer(kind):
+        raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {kind}")
+    return kind
+
+
+def sample_shape(name: str, shape: Any, *params: Any) -> tuple[int, ...]:
+    """The shape argument, or that of the parameters if it is None.
+
+    Raises:
+      ValueError: the parameters don't broadcast to it.
+    """
+    check_arraylike(name, *params)
+    own = [shape_of(unwrap(p)) for p in params]
+    if shape is None:
+        return lax.broadcast_shapes(*own)
+    shape = concrete_shape(shape)
+    together = lax.broadcast_shapes(shape, *own)
+    if together != shape:
+        raise ValueError(
+            f"{name} parameter shapes must be broadcast-compatible with shape argument, and the result of broadcasting "
+            f"the shapes must equal the shape argument, but got result {together} for shape argument {shape}."
+        )
+    return shape
+
+
+def two_keys(key: Any) -> tuple[Any, Any]:
+    keys = split_key(key, (2,))
+    return lax.index_in_dim(keys, 0, 0, keepdims=False), lax.index_in_dim(keys, 1, 0, keepdims=False)
+
+
+# --- bits and uniform numbers -----------------------------------------------------------------------------------------
+
+
+def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Uniform random bits, uint32 by default.
+
+    Raises:
+      ValueError: the dtype is no unsigned integer.
+    """
+    kind = canonical_dtype(dtype, np.uint64)
+    if kind not in dtypes.UINTS:
+        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {kind}")
+    return _bits(check_key("bits", key), concrete_shape(shape), kind)
+
+
+@jit(static_argnames=("shape", "dtype"), inline=True)
+def _bits(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return random_bits(key, dtype.itemsize * 8, shape)
+
+
+def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None) -> Any:
+    """Floats in [minval, maxval), which broadcast to ``shape``.
+
+    Raises:
+      ValueError: the dtype is no floating-point type.
+    """
+    kind = float_dtype("uniform", dtype)
+    shape = concrete_shape(shape)
+    sample_shape("uniform", shape, minval, maxval)
+    return _uniform(check_key("uniform", key), minval, maxval, shape, kind)
+
+
+@jit(static_argnames=("shape", "dtype"), inline=True)
+def _uniform(key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return uniform_between(key, minval, maxval, shape, dtype)
+
+
+def uniform_between(key: Any, low: Any, high: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """unit * (high - low) + low, never below ``low``."""
+    low, high = (lax.broadcast_to_rank(convert(unwrap(x), dtype), len(shape)) for x in (low, high))
+    scaled = lax.add(lax.mul(unit(key, shape, dtype), lax.sub(high, low)), low)
+    return lax.max(low, scaled)
+
+
+def unit(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Uniform floats in [0, 1): random mantissas with the exponent of one, less one."""
+    info = dtypes.finfo(dtype)
+    width = info.bits if info.nmant >= 8 else 8
+    unsigned = UINTS[info.bits]
+    mantissa = lax.convert_element_type(random_bits(key, width, shape), unsigned)
+    mantissa = lax.shift_right_logical(mantissa, unsigned.type(width - info.nmant))
+    one = np.ones((), dtype).view(unsigned)[()]
+    return lax.sub(lax.bitcast_convert_type(lax.bitwise_or(mantissa, one), dtype), dtype.type(1))
+
+
+def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Integers in [minval, maxval), which broadcast to ``shape``.
+
+    Raises:
+      ValueError: the dtype is no integer type.
+    """
+    kind = int_dtype("randint", dtype)
+    shape = sample_shape("randint", concrete_shape(shape), minval, maxval)
+    low, high, beyond = _integer_bounds(minval, maxval, kind)
+    return _randint(check_key("randint", key), low, high, beyond, shape, kind)
+
+
+def _integer_bounds(minval: Any, maxval: Any, dtype: Any) -> tuple[Any, Any, Any]:
+    """Both bounds clipped to the dtype, and whether the upper one lay beyond its largest number."""
+    info = dtypes.iinfo(dtype)
+    if not any(hasattr(unwrap(x), "aval") for x in (minval, maxval)):
+        low, high = (np.trunc(np.asarray(x)).astype(object) for x in (minval, maxval))
+        clipped = [np.clip(x, int(info.min), int(info.max)).astype(dtype) for x in (low, high)]
+        return clipped[0], clipped[1], np.asarray(high > int(info.max), bool)
+    low, high = (_as_integer(as_array(unwrap(x))) for x in (minval, maxval))
+    beyond = lax.gt(high, _clipped(info.max, high.dtype))
+    return *(_narrowed(x, dtype) for x in (low, high)), beyond
+
+
+def _as_integer(x: Any) -> Any:
+    return x if dtypes.is_integer(x.dtype) else convert(x, dtypes.default_int())
+
+
+def _clipped(value: Any, dtype: Any) -> Any:
+    info = dtypes.iinfo(dtype)
+    return dtype.type(min(max(int(value), int(info.min)), int(info.max)))
+
+
+def _narrowed(x: Any, dtype: Any) -> Any:
+    info = dtypes.iinfo(dtype)
+    return convert(lax.clamp(_clipped(info.min, x.dtype), x, _clipped(info.max, x.dtype)), dtype)
+
+
+@jit(static_argnames=("shape", "dtype"), inline=True)
+def _randint(key: Any, low: Any, high: Any, beyond: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Twice as many bits as the dtype has, modulo the span: (upper * 2**n + lower) mod span, each factor reduced."""
+    width = dtype.itemsize * 8
+    unsigned = UINTS[width]
+    upper, lower = (random_bits(k, width, shape) for k in two_keys(key))
+    low, high, beyond = (lax.broadcast_to_rank(convert(x, d), len(shape)) for x, d in ((low, dtype), (high, dtype), (beyond, np.dtype(bool))))
+    low, high, beyond = jnp.broadcast_arrays(low, high, beyond)
+    empty = lax.le(high, low)
+    span = convert(lax.sub(high, low), unsigned)
+    span = lax.select(empty, lax.full_like(span, 1), span)
+    span = lax.select(lax.bitwise_and(beyond, lax.bitwise_not(empty)), lax.add(span, unsigned.type(1)), span)
+    multiplier = lax.rem(lax.full_like(span, 2 ** (width // 2)), span)
+    multiplier = lax.rem(lax.mul(multiplier, multiplier), span)
+    span, multiplier, low = (jnp.broadcast_to(x, shape) for x in (span, multiplier, low))
+    offset = lax.add(lax.mul(lax.rem(upper, span), multiplier), lax.rem(lower, span))
+    return lax.add(low, convert(lax.rem(offset, span), dtype))
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
+    """True with probability ``p``; 'high' mode resolves very small probabilities better."""
+    if mode not in ("high", "low"):
+        raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
+    shape = sample_shape("bernoulli", shape, p)
+    (p,) = promote_dtypes_inexact(unwrap(p))
+    kind = aval_of(p).dtype
+    if kind not in dtypes.FLOATS:
+        raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {kind}.")
+    return _bernoulli(check_key("bernoulli", key), p, shape, kind, mode)
+
+
+@jit(static_argnames=("shape", "dtype", "mode"), inline=True)
+def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
+    p = jnp.broadcast_to(convert(p, dtype), shape)
+    if mode == "low":
+        return lax.lt(uniform_between(key, 0.0, 1.0, shape, dtype), p)
+    both = uniform_between(key, 0.0, 1.0, (2, *shape), dtype)
+    coarse, fine = (lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1))
+    return lax.lt(lax.mul(fine, float(2.0 ** -dtypes.finfo(dtype).nmant)), lax.sub(p, coarse))
+
+
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """-1 or 1 with equal probability."""
+    kind = canonical_dtype(dtype, np.int64)
+    heads = convert(bernoulli(key, 0.5, concrete_shape(shape)), np.dtype("int32"))
+    return convert(lax.sub(lax.mul(heads, 2), 1), kind)
+
+
+# --- one uniform number through a formula -----------------------------------------------------------------------------
+
+
+def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of the standard normal distribution; complex ones have variance one in total.
+
+    >>> normal(np.array([0, 18], np.uint32), (2, 3)).shape
+    (2, 3)
+    """
+    kind = canonical_dtype(dtype, np.float64)
+    if not dtypes.is_inexact(kind):
+        raise ValueError(f"dtype argument to `normal` must be a float or complex dtype, got {kind}")
+    return _normal(check_key("normal", key), concrete_shape(shape), kind)
+
+
+@jit(static_argnames=("shape", "dtype"), inline=True)
+def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    if dtype not in dtypes.COMPLEX:
+        return real_normal(key, shape, dtype)
+    real = dtypes.real_part(dtype)
+    parts = [lax.div(real_normal(k, shape, real), float(np.sqrt(2))) for k in two_keys(key)]
+    return lax.complex(*parts)
+
+
+def real_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """sqrt(2) erfinv(u) for u uniform in (-1, 1)."""
+    low = np.nextafter(dtype.type(-1), dtype.type(0), dtype=dtype)
+    u = uniform_between(key, low, dtype.type(1), shape, dtype)
+    return lax.mul(dtype.type(np.sqrt(2)), lax.erf_inv(u))
+
+
+def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of the standard normal distribution between ``lower`` and ``upper``."""
+    kind = float_dtype("truncated_normal", dtype)
+    shape = sample_shape("truncated_normal", shape, lower, upper)
+    return _truncated_normal(check_key("truncated_normal", key), lower, upper, shape, kind)
+
+
+@jit(static_argnames=("shape", "dtype"), inline=True)
+def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    sqrt2 = dtype.type(np.sqrt(2))
+    lower, upper = (lax.broadcast_to_rank(convert(unwrap(x), dtype), len(shape)) for x in (lower, upper))
+    u = uniform_between(key, lax.erf(lax.div(lower, sqrt2)), lax.erf(lax.div(upper, sqrt2)), shape, dtype)
+    x = lax.mul(sqrt2, lax.erf_inv(u))
+    least = lax.nextafter(lax.stop_gradient(lower), dtype.type(np.inf))
+    most = lax.nextafter(lax.stop_gradient(upper), dtype.type(-np.inf))
+    return jnp.clip(x, least, most)
+
+
+def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of the exponential distribution with rate one."""
+    return _exponential(check_key("exponential", key), concrete_shape(shape), float_dtype("exponential", dtype))
+
+
+@jit(static_argnames=("shape", "dtype"), inline=True)
+def _exponential(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return lax.neg(lax.log1p(lax.neg(uniform_between(key, 0.0, 1.0, shape, dtype))))
+
+
+def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of the standard Gumbel distribution; 'high' mode resolves its tail better.
+
+    Raises:
+      ValueError: an unknown mode.
+    """
+    kind = float_dtype("gumbel", dtype)
+    if mode not in (None, "low", "high"):
+        raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
+    return _gumbel(check_key("gumbel", key), concrete_shape(shape), kind, mode or "low")
+
+
+@jit(static_argnames=("shape", "dtype", "mode"), inline=True)
+def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
+    info = dtypes.finfo(dtype)
+    if mode == "low":
+        u = uniform_between(key, dtype.type(info.tiny), 1.0, shape, dtype)
+        return lax.neg(lax.log(lax.neg(lax.log(u))))
+    both = uniform_between(key, 0.0, 1.0, (2, *shape), dtype)
+    high, low = (lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1))
+    fine = lax.add(lax.add(high, lax.mul(low, float(2.0**-info.nmant))), dtype.type(info.tiny))
+    x = lax.select(lax.ge(high, 0.5), high, fine)
+    return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(x)))))
+
+
+def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of the standard Cauchy distribution."""
+    return _cauchy(check_key("cauchy", key), concrete_shape(shape), float_dtype("cauchy", dtype))
+
+
+@jit(static_argnames=("shape", "dtype"), inline=True)
+def _cauchy(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    u = uniform_between(key, dtype.type(dtypes.finfo(dtype).eps), 1.0, shape, dtype)
+    return lax.tan(lax.mul(dtype.type(np.pi), lax.sub(u, 0.5)))
+
+
+def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of the standard Laplace distribution."""
+    return _laplace(check_key("laplace", key), concrete_shape(shape), float_dtype("laplace", dtype))
+
+
+@jit(static_argnames=("shape", "dtype"), inline=True)
+def _laplace(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    low = dtype.type(-1.0 + float(dtypes.finfo(dtype).epsneg))
+    u = uniform_between(key, low, 1.0, shape, dtype)
+    return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
+
+
+def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of the standard logistic distribution."""
+    return _logistic(check_key("logistic", key), concrete_shape(shape), float_dtype("logistic", dtype))
+
+
+@jit(static_argnames=("shape", "dtype"), inline=True)
+def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    u = uniform_between(key, dtype.type(dtypes.finfo(dtype).tiny), 1.0, shape, dtype)
+    return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))

@@ -52,12 +52,13 @@ def scalar(x: Any, dtype: DType) -> Any:
 
 
 def same_dtype(*operands: Any) -> tuple[Any, ...]:
-    """``operands`` with Python scalars converted to the dtype of the first that is none."""
+    """``operands`` with Python scalars converted to the dtype of the first that is none, else to one kind."""
     for x in operands:
         if type(x) not in PYTHON_SCALARS:
             dtype = aval_of(x).dtype
             return tuple(scalar(y, dtype) if type(y) in PYTHON_SCALARS else y for y in operands)
-    return operands
+    kind = max(map(type, operands), key=_KIND_RANK.__getitem__)
+    return tuple(map(kind, operands))
 
 
 def binary(primitive: Primitive, doc: str) -> Callable[[Array, Array], Array]:

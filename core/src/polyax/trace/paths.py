@@ -140,3 +140,12 @@ def differences(a: PyTreeDef, b: PyTreeDef, path: str = "") -> Iterator[str]:
 
 def _kind(d: PyTreeDef) -> str:
     return "a leaf" if d.node_type is None else f"a {d.node_type.__name__}"
+
+
+def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """``full_tree`` with each leaf replaced by the leaf of ``prefix_tree`` that stands for it.
+
+    >>> tree_broadcast([1, 2], [(0, 0), 0])
+    [(1, 1), 2]
+    """
+    return tree_unflatten(tree_structure(full_tree), broadcast_prefix(prefix_tree, full_tree, is_leaf))

@@ -7,6 +7,7 @@ them again. ``None`` is a node without children. Dictionaries are taken in the o
 from __future__ import annotations
 
 import collections
+import functools
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -346,8 +347,6 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[An
 
 
 def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, *initializer: Any, is_leaf: Any = None) -> Any:
-    import functools
-
     return functools.reduce(function, tree_leaves(tree, is_leaf), *initializer)
 
 
@@ -377,3 +376,18 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
     return all(treedef_is_leaf(tree_structure(x, is_leaf)) for x in iterable)
+
+
+class Partial(functools.partial):  # pyright: ignore[reportMissingTypeArgument]
+    """``functools.partial`` as a pytree: its bound arguments are children, the function is static.
+
+    >>> tree_leaves(Partial(max, 1, default=2))
+    [1, 2]
+    """
+
+
+def _partial_flatten(p: Partial) -> tuple[tuple[Any, ...], Any]:
+    return (p.args, p.keywords), p.func
+
+
+_REGISTRY[Partial] = _Node(_partial_flatten, lambda func, xs: (lambda args, kw: Partial(func, *args, **kw))(*xs))

@@ -62,16 +62,15 @@ class Table:
 class CpuExecutable(HostExecutable):
     """A plan of which all runs of native steps are one call each."""
 
-    def _runners(self, backend: Any, steps: Sequence[Step], sources: list[str]) -> list[Callable[..., None]]:
+    def _runners(self, backend: Any, steps: Sequence[Step]) -> list[Callable[..., None]]:
         runners: list[Callable[..., None]] = []
         described = [(step, _native(backend, step)) for step in steps]
         for native, group in groupby(described, lambda pair: pair[1] is not None):
             if native:
                 tables = [pair[1] for pair in group if pair[1] is not None]
-                sources += [""] * len(tables)
                 runners.append(Table([t[0] for t in tables], tables))
             else:
-                runners += [self._runner(backend, step, sources) for step, _ in group]
+                runners += [self._runner(backend, step) for step, _ in group]
         return runners
 
 
@@ -83,7 +82,7 @@ Described = tuple[NativeStep, Any]
 def _native(backend: Any, step: Step) -> Described | None:
     """How the native runtime runs ``step``; None if Python must."""
     if isinstance(step, KernelStep):
-        kernel = backend.compiled(step.kernel).launch
+        kernel = backend.compiled(step.kernel)
         cost, extent = max(step.bytes_moved, step.flops), rows(step)
         pieces = _pieces(cost, extent) if choose(step.kernel).parallel else 1
         return _step(kernel.address, step.operands, step.scalars, extent, pieces, kernel)

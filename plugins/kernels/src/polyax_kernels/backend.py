@@ -6,10 +6,9 @@ A subclass brings devices, memory and ``compile_kernel``; one that can compile w
 from __future__ import annotations
 
 import threading
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from polyax.ir.config import config
@@ -28,7 +27,7 @@ from polyax_kernels.keys import structural_key
 from polyax_kernels.limits import Limits
 from polyax_kernels.lowering import Lowering, Rules
 from polyax_kernels.lowerings import SHARED
-from polyax_kernels.plan import KernelStep, Plan
+from polyax_kernels.plan import CallStep, KernelStep, Plan, Step
 from polyax_kernels.planner import make_plan
 from polyax_kernels.split import split_reductions
 
@@ -39,14 +38,6 @@ Launch = Callable[[Any, Sequence[View], Sequence[int]], None]
 """``launch(queue, views, scalars)`` starts a compiled kernel."""
 
 
-@dataclass
-class Compiled:
-    """What compiling one distinct kernel gave."""
-
-    launch: Any
-    source: str = ""
-
-
 class KernelBackend(Backend):
     """A backend made of kernels."""
 
@@ -55,7 +46,7 @@ class KernelBackend(Backend):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._kernels: dict[str, Compiled] = {}
+        self._kernels: dict[str, Any] = {}
         self._lock = threading.RLock()
 
     @abstractmethod
@@ -119,14 +110,14 @@ class KernelBackend(Backend):
         known = registry.fusers(self)
         return [known[name] for name in chosen if name in known]
 
-    def compiled(self, kernel: Kernel) -> Compiled:
-        """The compiled form of a kernel in canonical form; each distinct one is compiled once."""
+    def compiled(self, kernel: Kernel) -> Any:
+        """What ``compile_kernel`` gives for a kernel in canonical form; each distinct one is compiled once."""
         key = structural_key(kernel)
         found = self._kernels.get(key)
         if found is None:
             with self._lock:
                 if key not in self._kernels:
-                    self._kernels[key] = Compiled(self.compile_kernel(kernel), self.source(kernel))
+                    self._kernels[key] = self.compile_kernel(kernel)
                 found = self._kernels[key]
         return found
 
@@ -140,15 +131,15 @@ def canonical(step: KernelStep, for_all_sizes: bool) -> KernelStep:
     return replace(step, kernel=kernel, scalars=tuple(scalars))
 
 
-def report(backend: str, plan: Plan, sources: Sequence[str], started: float) -> Report:
-    """What the executable of ``plan`` consists of; ``sources`` has a text for each step."""
-    kernels: list[KernelReport] = []
-    for step, source in zip(plan.steps, sources, strict=True):
-        if isinstance(step, KernelStep):
-            name, primitives = step.kernel.name, step.kernel.primitives
-        else:
-            name = "copy" if not hasattr(step, "primitive") else step.primitive.name
-            primitives = (name,)
-        kernels.append(KernelReport(name, primitives, step.bytes_moved, step.flops, source))
-    seconds = time.perf_counter() - started
-    return Report(backend, kernels, list(plan.decisions), plan.arena_bytes, plan.bytes_unfused, seconds)
+def report(backend: KernelBackend, plan: Plan, seconds: float) -> Report:
+    """What the executable of ``plan`` consists of. Made when it is asked for, since program texts are long."""
+    kernels = [_step_report(backend, step) for step in plan.steps]
+    return Report(backend.name, kernels, list(plan.decisions), plan.arena_bytes, plan.bytes_unfused, seconds)
+
+
+def _step_report(backend: KernelBackend, step: Step) -> KernelReport:
+    if isinstance(step, KernelStep):
+        kernel = step.kernel
+        return KernelReport(kernel.name, kernel.primitives, step.bytes_moved, step.flops, backend.source(kernel))
+    name = step.primitive.name if isinstance(step, CallStep) else "copy"
+    return KernelReport(name, (name,), step.bytes_moved, step.flops)

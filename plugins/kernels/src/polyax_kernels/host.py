@@ -18,7 +18,7 @@ from polyax.ir.config import config
 from polyax.runtime.backend import Buffer, CompileOptions, Device, Executable, Report
 from polyax.runtime.queue import HostQueue
 
-from polyax_kernels.backend import Compiled, KernelBackend, report
+from polyax_kernels.backend import KernelBackend, report
 from polyax_kernels.kernel import Kernel
 from polyax_kernels.lowering import CallContext
 from polyax_kernels.memory import Memory, Pool
@@ -31,6 +31,9 @@ PARALLEL_COST = 200_000
 
 Function = Callable[[Any, Any, int, int], Any]
 """A kernel of the host ABI; called with a ctypes array of pointers, one of int64, begin and end."""
+
+Runner = Callable[[Sequence[Any]], None]
+"""A step, given the memory of all bases."""
 
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 """The ctypes prototype of the host ABI; calls release the interpreter's lock."""
@@ -99,25 +102,20 @@ class HostExecutable(Executable):
         self.arena_placeholder = [] if plan.arena_bytes else [None]
         self.overwritten = sorted(plan.overwritten)
         self.shared = plan.shared
-        sources: list[str] = []
-        self.steps = self._runners(backend, plan.steps, sources)
-        self._report = report(backend.name, plan, sources, started)
+        self.steps = self._runners(backend, plan.steps)
+        self.backend = backend
+        self.seconds = time.perf_counter() - started
 
-    def _runners(
-        self, backend: HostKernelBackend, steps: Sequence[Step], sources: list[str]
-    ) -> list[Callable[[Sequence[Memory]], None]]:
+    def _runners(self, backend: HostKernelBackend, steps: Sequence[Step]) -> list[Runner]:
         """Functions that run the steps on the bases' memory, one after the other; a subclass may join several."""
-        return [self._runner(backend, step, sources) for step in steps]
+        return [self._runner(backend, step) for step in steps]
 
-    def _runner(self, backend: HostKernelBackend, step: Step, sources: list[str]) -> Callable[[Sequence[Memory]], None]:
-        sources.append("")
+    def _runner(self, backend: HostKernelBackend, step: Step) -> Runner:
         if isinstance(step, CopyStep):
             return _copier(step)
         if isinstance(step, CallStep):
             return _caller(step, self.context)
-        compiled = backend.compiled(step.kernel)
-        sources[-1] = compiled.source
-        return _launcher(step, compiled)
+        return _launcher(step, backend.compiled(step.kernel))
 
     def launch(self, buffers: Sequence[Any], queue: Any, tokens: Any = None) -> tuple[list[Buffer], Any]:
         fresh = [self.empty(n) for n in self.fresh]
@@ -153,10 +151,10 @@ class HostExecutable(Executable):
         return copies
 
     def report(self) -> Report:
-        return self._report
+        return report(self.backend, self.plan, self.seconds)
 
 
-def _copier(step: CopyStep) -> Callable[[Sequence[Memory]], None]:
+def _copier(step: CopyStep) -> Runner:
     (source, target), nbytes = (step.source, step.target), step.nbytes
 
     def run(bases: Sequence[Memory]) -> None:
@@ -166,7 +164,7 @@ def _copier(step: CopyStep) -> Callable[[Sequence[Memory]], None]:
     return run
 
 
-def _caller(step: CallStep, context: CallContext) -> Callable[[Sequence[Memory]], None]:
+def _caller(step: CallStep, context: CallContext) -> Runner:
     """Library calls see NumPy arrays."""
     function, params = step.lowering.run, step.params
     outs = [(r.base, r.offset, a.shape, a.dtype) for r, a in zip(step.outs, step.out_avals, strict=True)]
@@ -183,8 +181,7 @@ def _caller(step: CallStep, context: CallContext) -> Callable[[Sequence[Memory]]
     return run
 
 
-def _launcher(step: KernelStep, compiled: Compiled) -> Callable[[Sequence[Memory]], None]:
-    function = compiled.launch
+def _launcher(step: KernelStep, function: Function) -> Runner:
     places = [(r.base, r.offset) for r in step.operands]
     scalars = (ctypes.c_int64 * max(1, len(step.scalars)))(*step.scalars)
     pointers = ctypes.c_void_p * max(1, len(places))

@@ -152,9 +152,7 @@ def test_unusable_platform_is_refused_if_named_and_passed_over_if_not(site: Path
     assert "(fake: no fake device is plugged in)" in done.stderr
     for platforms in ("fake", "reference,fake"):
         done = run(program, **environment(site, POLYAX_PLATFORMS=platforms))
-        assert "RuntimeError: Unable to initialize backend 'fake': no fake device is plugged in" in done.stderr.replace(
-            "polyax.ir.errors.PluginError", "RuntimeError"
-        )
+        assert "RuntimeError: Unable to initialize backend 'fake': no fake device is plugged in" in done.stderr
 
 
 def test_backend_that_fails_to_open_is_passed_over_with_a_warning(site: Path) -> None:

@@ -161,3 +161,57 @@ def test_block_until_ready_accepts_anything(reference: object) -> None:
 
 def test_isinstance(reference: object) -> None:
     assert isinstance(d.device_put(1.0, reference), Array) and not isinstance(np.zeros(3), Array)
+
+
+def test_live_arrays(reference: object) -> None:
+    x = d.device_put(np.ones(1234), reference)
+    with default_device.default_device("reference"):
+        alive = [a for a in d.live_arrays() if a.shape == (1234,)]
+        assert len(alive) == 1 and alive[0] is x
+        x.delete()
+        assert not [a for a in d.live_arrays() if a.shape == (1234,)]
+
+
+def test_barrier_waits_for_everything() -> None:
+    program = """
+        import numpy as np, polyax.runtime.dispatch
+        from polyax.api.jit import jit
+        from polyax.ops.elementwise import sin
+        from polyax.runtime.devices import *
+        y = jit(lambda x: sin(sin(sin(x))))(device_put(np.ones((2000, 2000), np.float32)))
+        before = y.is_ready()
+        effects_barrier()
+        print(before, y.is_ready())
+    """
+    assert output(program, **REFERENCE) == "False True"
+
+
+def test_default_device_by_update() -> None:
+    program = """
+        from polyax.ir.config import config
+        from polyax.runtime.devices import *
+        config.update("jax_default_device", devices()[1])
+        print(default_device_now())
+        config.update("jax_default_device", None)
+        print(default_device_now())
+    """
+    assert output(program, **REFERENCE, POLYAX_NUM_CPU_DEVICES="2").split() == ["reference:1", "reference:0"]
+
+
+def test_arrays_that_were_put_nowhere_follow_the_others() -> None:
+    program = """
+        import numpy as np, polyax.runtime.dispatch
+        from polyax.api.jit import jit
+        from polyax.ops.elementwise import add
+        from polyax.runtime.devices import *
+        a, b = devices()
+        free, one, two = device_put(1.0), device_put(2.0, a), device_put(3.0, b)
+        for f in (add, jit(add)):
+            print(f(free, one).device, f(free, two).device, f(two, free).device, add(f(two, free), free).device)
+        print(free.committed, one.committed)
+        add(one, two)
+    """
+    done = run(program, **REFERENCE, POLYAX_NUM_CPU_DEVICES="2")
+    places = "reference:0 reference:1 reference:1 reference:1"
+    assert done.stdout.split("\n")[:3] == [places, places, "False True"]
+    assert "ValueError: Received incompatible devices for one computation" in done.stderr

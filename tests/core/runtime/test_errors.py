@@ -73,3 +73,10 @@ def test_what_a_user_sees() -> None:
     shown = run(program).stderr
     assert "with_filtered_errors" not in shown and "ops/elementwise.py" not in shown
     assert 'File "<string>", line 9, in <lambda>' in shown
+
+
+def test_warnings_name_the_users_line() -> None:
+    shown = run(
+        "from polyax.runtime.cache import DiskCache\n\nDiskCache('x').get('key')\n", POLYAX_CACHE_DIR="/proc/none"
+    )
+    assert "<string>:3: UserWarning: Compiled code is not kept on disk in /proc/none: it can't be made" in shown.stderr

@@ -80,7 +80,7 @@ FLAGS: dict[str, Flag] = {
 }
 
 # JAX spells its flags with a prefix, and some differently.
-_ALIASES = {"num_cpu_devices": "num_cpu_devices", "enable_checks": "checks", "platform_name": "platforms"}
+_ALIASES = {"default_device": "device", "enable_checks": "checks", "platform_name": "platforms"}
 
 
 def _canonical(name: str) -> str:

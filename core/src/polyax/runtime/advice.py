@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import warnings
 from collections.abc import Mapping, Sequence
 
+from polyax.runtime.errors import warn_user
 from polyax.runtime.loader import Plugin
 
 EXTRAS = ("cpu", "cuda", "opencl", "mpi")
@@ -37,18 +37,16 @@ def left_out(name: str, platforms: str) -> str:
 
 
 def warn_failed(plugin: Plugin) -> None:
-    warnings.warn(
+    warn_user(
         f"polyax: {plugin.title} can't be used: {plugin.cause}. To be rid of this warning, {plugin.remedy}. "
-        "`python -m polyax info` tells more.",
-        stacklevel=2,
+        "`python -m polyax info` tells more."
     )
 
 
 def warn_reference(reasons: Mapping[str, str | None]) -> None:
     """Says once why programs run slowly, and how to get the compiled backend."""
     tried = "".join(f" ({name}: {reason})" for name, reason in reasons.items() if reason)
-    warnings.warn(
+    warn_user(
         f"polyax runs on its reference backend (NumPy, not compiled): no compiled backend is usable{tried}. "
-        f"`{install_hint('cpu')}` brings one; POLYAX_PLATFORMS=reference says that this one is meant.",
-        stacklevel=2,
+        f"`{install_hint('cpu')}` brings one; POLYAX_PLATFORMS=reference says that this one is meant."
     )

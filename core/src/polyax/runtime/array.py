@@ -12,6 +12,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.backend import Buffer, Device
+from polyax.runtime.errors import api_boundary
 from polyax.runtime.printing import array_repr
 from polyax.runtime.queue import HostBuffer
 from polyax.runtime.sharding import Shard, SingleDeviceSharding
@@ -34,13 +35,14 @@ class Array(metaclass=_ArrayType):
     contents waits for them.
     """
 
-    __slots__ = ("__weakref__", "_device", "aval", "buffer")
+    __slots__ = ("__weakref__", "_committed", "_device", "aval", "buffer")
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]  # equality is elementwise
 
     aval: ShapedArray
     buffer: Buffer
     _device: Device
+    _committed: bool  # unset is False: arrays are made often
 
     def __init__(self, aval: ShapedArray, buffer: Buffer, device: Device) -> None:
         self.aval = aval
@@ -77,6 +79,7 @@ class Array(metaclass=_ArrayType):
     def nbytes(self) -> int:
         return self.aval.nbytes
 
+    @api_boundary
     def __len__(self) -> int:
         return len(self.aval)
 
@@ -85,6 +88,15 @@ class Array(metaclass=_ArrayType):
     @property
     def device(self) -> Device:
         return self._device
+
+    @property
+    def committed(self) -> bool:
+        """Whether it was put on its device by name; arrays that weren't follow those that were."""
+        return getattr(self, "_committed", False)
+
+    def commit(self) -> Array:
+        self._committed = True
+        return self
 
     def devices(self) -> set[Device]:
         return {self._device}
@@ -109,6 +121,13 @@ class Array(metaclass=_ArrayType):
     def global_shards(self) -> list[Shard]:
         return self.addressable_shards
 
+    def addressable_data(self, index: int) -> Array:
+        """The part of the array on its ``index``-th device; there is one device."""
+        return self.addressable_shards[index].data
+
+    def platform(self) -> str:
+        return self._device.platform
+
     def on_device_size_in_bytes(self) -> int:
         return self.nbytes
 
@@ -118,6 +137,7 @@ class Array(metaclass=_ArrayType):
         """Whether reading the contents would not wait."""
         return self._alive().ready()
 
+    @api_boundary
     def block_until_ready(self) -> Array:
         """Waits for the contents; raises the error of the computation that was to make them."""
         self._alive().wait()
@@ -145,6 +165,7 @@ class Array(metaclass=_ArrayType):
         """The contents on the host, read-only; of an extended dtype, those of its representation."""
         return self._device.backend.to_host(self._alive(), self.aval)
 
+    @api_boundary
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if dtypes.is_extended(self.aval.dtype):
             raise TypeError(
@@ -169,20 +190,25 @@ class Array(metaclass=_ArrayType):
             raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.ndim}")
         return self.host_value()[()]
 
+    @api_boundary
     def __float__(self) -> float:
         return float(self._scalar())
 
+    @api_boundary
     def __int__(self) -> int:
         return int(self._scalar())
 
+    @api_boundary
     def __complex__(self) -> complex:
         return complex(self._scalar())
 
+    @api_boundary
     def __index__(self) -> int:
         if self.aval.shape or not (dtypes.is_integer(self.dtype) or self.dtype in dtypes.BOOL):
             raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
         return int(self.host_value()[()])
 
+    @api_boundary
     def __bool__(self) -> bool:
         if self.size > 1:
             raise ValueError(
@@ -195,6 +221,7 @@ class Array(metaclass=_ArrayType):
             )
         return bool(self.host_value().reshape(())[()])
 
+    @api_boundary
     def item(self, *args: int) -> Any:
         """The element at an index, or the only one, as a Python scalar."""
         if not args and self.size != 1:
@@ -204,8 +231,12 @@ class Array(metaclass=_ArrayType):
     def tolist(self) -> Any:
         return np.asarray(self).tolist()
 
+    def tobytes(self, order: str = "C") -> bytes:
+        return np.asarray(self).tobytes(order)  # type: ignore[arg-type]
+
     # --- as text
 
+    @api_boundary
     def __repr__(self) -> str:
         return array_repr(self.host_value(), self.aval)
 
@@ -225,6 +256,7 @@ class Array(metaclass=_ArrayType):
     def __deepcopy__(self, memo: Any) -> Array:
         return self.__copy__()
 
+    @api_boundary
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(
             f"'{type(self)}' object does not support item assignment. JAX arrays are immutable. Instead of "

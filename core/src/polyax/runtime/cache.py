@@ -13,12 +13,12 @@ import os
 import stat
 import tempfile
 import threading
-import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from polyax.ir.config import config
+from polyax.runtime.errors import warn_user
 
 FORMAT = 1
 MAX_BYTES = 512 * 2**20
@@ -64,10 +64,9 @@ def _checked_directory(root: Path, kind: str) -> Path | None:
     reason = why_no_cache(root) or why_no_cache(root / kind)
     if reason is None:
         return root / kind
-    warnings.warn(
+    warn_user(
         f"Compiled code is not kept on disk in {root}: {reason}. "
-        "Name another directory with POLYAX_CACHE_DIR, or switch this off with POLYAX_COMPILATION_CACHE=0.",
-        stacklevel=4,
+        "Name another directory with POLYAX_CACHE_DIR, or switch this off with POLYAX_COMPILATION_CACHE=0."
     )
     return None
 
@@ -137,7 +136,7 @@ class DiskCache:
         try:
             _write_atomically(directory, _file_name(key), entry)
         except OSError as e:
-            warnings.warn(f"Compiled code could not be kept in {directory}: {e}", stacklevel=2)
+            warn_user(f"Compiled code could not be kept in {directory}: {e}")
             return
         self._count("writes")
         self._bound(directory, len(entry))

@@ -50,17 +50,17 @@ def _named(text: str) -> Device:
 
 
 @contextlib.contextmanager
-def default_device(device: Device | str | None) -> Generator[None]:
-    """Makes ``device`` the default one inside the block, in this thread.
+def default_device(new_val: Device | str | None) -> Generator[None]:
+    """Makes a device the default one inside the block, in this thread.
 
     Args:
-      device: a device, a name such as ``"cpu"`` or ``"cpu:1"``, or None for the process's default.
+      new_val: a device, a name such as ``"cpu"`` or ``"cpu:1"``, or None for the process's default.
 
     Raises:
       ValueError: it is neither.
       RuntimeError: there is no such device.
     """
-    before, _thread.device = _thread.device, _checked(device)
+    before, _thread.device = _thread.device, _checked(new_val)
     try:
         yield
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import gc
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,14 @@ from polyax.runtime import platforms
 from polyax.runtime.array import Array
 from polyax.runtime.backend import Backend, Device
 from polyax.runtime.default_device import default_device, default_device_now
+from polyax.runtime.errors import api_boundary
+from polyax.runtime.plugins import registry
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import tree_flatten, tree_unflatten
 
 __all__ = [
     "block_until_ready",
+    "copy_to_host_async",
     "default_backend",
     "default_device",
     "default_device_now",
@@ -25,11 +29,14 @@ __all__ = [
     "device_get",
     "device_put",
     "devices",
+    "effects_barrier",
     "from_host",
+    "live_arrays",
     "local_device_count",
     "local_devices",
     "process_count",
     "process_index",
+    "process_indices",
 ]
 
 
@@ -39,6 +46,7 @@ def _backend(backend: str | Backend | None) -> Backend:
     return platforms.backend(backend) if isinstance(backend, str) else backend
 
 
+@api_boundary
 def devices(backend: str | None = None) -> list[Device]:
     """All devices of a platform, by default of the one that computations run on.
 
@@ -54,6 +62,7 @@ def devices(backend: str | None = None) -> list[Device]:
     return list(_backend(backend).devices())
 
 
+@api_boundary
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
@@ -80,6 +89,10 @@ def process_count(backend: str | None = None) -> int:
     return 1
 
 
+def process_indices(backend: str | None = None) -> list[int]:
+    return list(range(process_count(backend)))
+
+
 def default_backend() -> str:
     """The name of the platform that computations run on by default.
 
@@ -93,6 +106,7 @@ def default_backend() -> str:
 # --- moving arrays
 
 
+@api_boundary
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None
 ) -> Any:
@@ -131,11 +145,13 @@ def _single(device: Any) -> Device | None:
 
 
 def _put(x: Any, device: Device | None, donate: bool) -> Any:
-    if type(x) is Array:
-        return x if device is None or x.device is device else _move(x, device, donate)
     if isinstance(x, Tracer):
         return _put_traced(x, device)
-    return from_host(x, device)
+    if type(x) is not Array:
+        x = from_host(x, device)
+    if device is None:
+        return x
+    return (x if x.device is device else _move(x, device, donate)).commit()
 
 
 def _put_traced(x: Tracer, device: Device | None) -> Tracer:
@@ -192,6 +208,7 @@ def _host_aval(x: Any) -> ShapedArray:
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
 
 
+@api_boundary
 def device_get(x: Any) -> Any:
     """A pytree of arrays as NumPy arrays; other leaves are returned as they are. Waits for the arrays.
 
@@ -201,9 +218,7 @@ def device_get(x: Any) -> Any:
     if type(x) is Array:
         return np.asarray(x)
     leaves, tree = tree_flatten(x)
-    for leaf in leaves:
-        if type(leaf) is Array:
-            leaf.copy_to_host_async()
+    copy_to_host_async(x)
     return tree_unflatten(tree, [np.asarray(leaf) if hasattr(leaf, "__array__") else leaf for leaf in leaves])
 
 
@@ -221,3 +236,26 @@ def block_until_ready(x: Any) -> Any:
         if wait is not None:
             wait()
     return x
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Starts copies to the host of all arrays in ``x``, for ``device_get`` to find done; returns ``x``."""
+    for leaf in tree_flatten(x)[0]:
+        if type(leaf) is Array:
+            leaf.copy_to_host_async()
+    return x
+
+
+def effects_barrier() -> None:
+    """Waits for everything that was started on any device of any platform in use, its prints and callbacks included."""
+    for backend in registry.opened():
+        for device in backend.devices():
+            backend.synchronize(device)
+
+
+def live_arrays(platform: str | None = None) -> list[Array]:
+    """All arrays in reach that aren't deleted, on the devices of ``platform`` (the default one, if None)."""
+    wanted = _backend(platform)
+    # asked seldom, so that arrays need not be kept in a list: the garbage collector knows them all
+    arrays = [x for x in gc.get_objects() if type(x) is Array]
+    return [x for x in arrays if x.device.backend is wanted and not x.is_deleted()]

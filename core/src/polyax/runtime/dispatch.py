@@ -55,7 +55,7 @@ def choose_device(asked: Device | None, args: Sequence[Any]) -> Device:
     """The device that was asked for, else the one where the arguments are, else the default.
 
     Raises:
-      ValueError: the arguments are on different devices.
+      ValueError: the arguments were put on different devices.
     """
     if asked is not None:
         return asked
@@ -65,8 +65,17 @@ def choose_device(asked: Device | None, args: Sequence[Any]) -> Device:
             if found is None:
                 found = x._device
             elif x._device is not found:
-                raise _incompatible(args)
+                return _committed_device(args)
     return found if found is not None else devices.default_device_now()
+
+
+def _committed_device(args: Sequence[Any]) -> Device:
+    """Arrays that only happen to be on the default device follow those that were put elsewhere."""
+    default = devices.default_device_now()
+    found = {x.device for x in args if type(x) is Array and (x.committed or x.device is not default)}
+    if len(found) != 1:
+        raise _incompatible(args)
+    return found.pop()
 
 
 def _incompatible(args: Sequence[Any]) -> ValueError:

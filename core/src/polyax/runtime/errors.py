@@ -1,4 +1,5 @@
 """Tracebacks that show the user's lines: polyax's own frames are removed where an error leaves a public function.
+Warnings show them too.
 
 Must cost nothing while no error is raised.
 """
@@ -6,6 +7,8 @@ Must cost nothing while no error is raised.
 from __future__ import annotations
 
 import functools
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import ParamSpec, TypeVar
@@ -74,3 +77,11 @@ def _join(frames: list[TracebackType]) -> TracebackType | None:
     for tb in reversed(frames):
         joined = TracebackType(joined, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
     return joined
+
+
+def warn_user(message: str) -> None:
+    """Warns at the user's line that led here."""
+    level, frame = 1, sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and is_internal(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)

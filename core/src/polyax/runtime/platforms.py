@@ -7,6 +7,7 @@ import threading
 from polyax.ir.config import config
 from polyax.runtime import advice
 from polyax.runtime.backend import Backend
+from polyax.runtime.errors import warn_user
 from polyax.runtime.loader import names
 from polyax.runtime.plugins import registry
 
@@ -71,6 +72,8 @@ def _best_usable() -> Backend:
 def _forget(flag: str) -> None:
     if flag in ("platforms", "plugins", "disable_plugins"):
         _default.clear()
+    if flag == "num_cpu_devices" and registry.opened():
+        warn_user("num_cpu_devices was set after devices had been made; set it before polyax is first used")
 
 
 config.on_update(_forget)

@@ -7,7 +7,6 @@ platform is chosen (``platforms`` does) nor what a lowering or a fuser is.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from polyax.runtime import compile_log
 from polyax.runtime.advice import cannot_use, unknown_backend, warn_failed
 from polyax.runtime.backend import Backend, BackendSpec, Device, Executable
 from polyax.runtime.claims import merge_fusers, merge_lowerings
+from polyax.runtime.errors import warn_user
 from polyax.runtime.hooks import Compiled, Fuser, Lowering
 from polyax.runtime.inspection import check_spec, hooks_of
 from polyax.runtime.loader import THIS_PROGRAM, Plugin, guarded, scan, unknown_distributions
@@ -54,7 +54,7 @@ class Registry:
 
     def _warn_unknown(self, found: list[Plugin]) -> None:
         for name in unknown_distributions(found):
-            warnings.warn(f"POLYAX_PLUGINS names {name!r}: no plugin of that distribution is installed", stacklevel=3)
+            warn_user(f"POLYAX_PLUGINS names {name!r}: no plugin of that distribution is installed")
 
     def load(self, platform: str | None = None) -> None:
         """Imports the plugins that serve ``platform``; all plugins, if None."""
@@ -171,6 +171,10 @@ class Registry:
         """
         return self._backends.get(name) or self._open(name)
 
+    def opened(self) -> list[Backend]:
+        """The backends in use."""
+        return list(self._backends.values())
+
     def _open(self, name: str) -> Backend:
         with self._lock:
             reason = self.why_unusable(name)
@@ -184,11 +188,13 @@ class Registry:
                 raise self._error(name, reason)
             return self._backends[name]
 
-    def _error(self, name: str, reason: str) -> PluginError:
-        details = "".join(p.traceback for p in self.plugins() if p.platform == name)
+    def _error(self, name: str, reason: str) -> RuntimeError:
+        if name in self._conflicts:
+            return PluginError(reason)
         if self.is_known(name):
-            return PluginError(cannot_use(name, reason, details))
-        return PluginError(unknown_backend(name, self.known_names(), reason))
+            details = "".join(p.traceback for p in self.plugins() if p.platform == name)
+            return RuntimeError(cannot_use(name, reason, details))
+        return RuntimeError(unknown_backend(name, self.known_names(), reason))
 
     def lowerings(self, backend: Backend) -> Mapping[Primitive, Lowering]:
         """What plugins say about running primitives on ``backend``.

@@ -152,7 +152,7 @@ def _cost(jaxpr: Jaxpr) -> int:
 
 
 def _product_cost(eqn: Eqn) -> int:
-    (contracted, _), _ = eqn.params["dimension_numbers"]
+    contracted: Sequence[int] = eqn.params["dimension_numbers"][0][0]
     shape = eqn.inputs[0].aval.shape
     return eqn.outs[0].aval.size * math.prod(shape[d] for d in contracted)
 

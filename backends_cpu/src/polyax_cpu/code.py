@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
+import polyax_kernels
 from polyax.runtime.cache import DiskCache
 
 from polyax_cpu import jit
 
-VERSION = 1
-"""Changes whenever equal keys would mean different code."""
 _disk = DiskCache("cpu")
 
 
+@functools.cache
+def _generators() -> str:
+    """A digest of the code generators: kernels that are equal get other code from another version of them."""
+    digest = hashlib.sha256()
+    for package in (__file__, polyax_kernels.__file__):
+        for path in sorted(Path(str(package)).parent.rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
 def cached(key: str, make: Callable[[], bytes]) -> bytes:
-    """Object code under ``key`` (which says all that it depends on besides the processor), made if need be."""
-    full = f"{VERSION} {jit.host().identity} {key}"
+    """Object code under ``key`` (which says all that it depends on besides processor and versions), made if need be."""
+    full = f"{_generators()} {jit.host().identity} {key}"
     found = _disk.get(full)
     if found is None:
         found = make()

@@ -43,6 +43,7 @@ class LlvmEmitter:
         self.memory = {n: next(arguments) for n, o in enumerate(kernel.operands) if o.role != "local"}
         self.scalars = scalars
         self.group = ""  # marks the memory accesses of the innermost loop as independent between iterations
+        self.calls = 0  # of elementary functions
         self.free: set[str] = set()  # carries that may be combined in any order
 
     def supports(self, name: str, dtype: np.dtype) -> bool:
@@ -93,6 +94,7 @@ class LlvmEmitter:
             return self.b.intrinsic("fabs", x) < float("inf")
         if name in ("neg", "square"):
             return -x if name == "neg" else self._real("mul", x, x)
+        self.calls += 1
         return math.call(name, *args)
 
     def _boolean(self, name: str, *args: Value) -> Value:
@@ -213,11 +215,12 @@ class LlvmEmitter:
     # --- loops ---
 
     def loop(self, start: Value, stop: Value, body: Callable[[Value], None], *, hint: str = "") -> None:
-        metadata, outer = "", self.group
-        if "vector" in hint:
-            group, metadata = self.b.module.parallel_loop()
-            self.group = f", !llvm.access.group {group}"
-        with self.b.loop(start, stop, metadata) as i:
+        if "vector" not in hint:
+            with self.b.loop(start, stop) as i:
+                return body(i)
+        group, outer, calls = self.b.module.access_group(), self.group, self.calls
+        self.group = f", !llvm.access.group {group}"
+        with self.b.loop(start, stop, lambda: self.b.module.independent(group, _interleave(self.calls - calls))) as i:
             body(i)
         self.group = outer
 
@@ -237,6 +240,12 @@ class LlvmEmitter:
             return body(i, carries)
 
         return self.b.carry(self.b.const(0, "i64"), stop, inits, turn)
+
+
+def _interleave(calls: int) -> int:
+    """How many vectors to compute side by side: one elementary function after the other is a long chain of dependent
+    operations, which only other elements can fill; 0 leaves it to LLVM."""
+    return 0 if calls < 2 else 4 if calls <= 12 else 2
 
 
 def kernel_attributes() -> str:

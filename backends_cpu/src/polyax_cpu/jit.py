@@ -49,7 +49,7 @@ def host() -> Host:
 def _target_machine(level: int) -> llvm.TargetMachine:
     h = host()
     target = llvm.Target.from_triple(h.triple)
-    return target.create_target_machine(cpu=h.cpu, features=h.features, opt=level, reloc="pic", jit=True)
+    return target.create_target_machine(cpu=h.cpu, features=h.features, opt=level, reloc="pic", codemodel="small")
 
 
 class _Compiler(threading.local):

@@ -239,7 +239,6 @@ class Builder:
         stop: Value,
         inits: Sequence[Value],
         body: Callable[[Value, list[Value]], Sequence[Value]],
-        metadata: str = "",
     ) -> list[Value]:
         """``for i in start..stop: carries = body(i, carries)``; the carries after the last turn."""
         before, head, turn, end = self.block, self.fresh("head"), self.fresh("turn"), self.fresh("end")
@@ -252,7 +251,7 @@ class Builder:
         self.start(turn)
         news = body(i, carries)
         following = self.emit("i64", f"add nuw nsw {i}, 1")
-        self._lines.append(f"br label %{head}{metadata}")
+        self.jump(head)
         phis = [f"{i.name} = phi i64 [{start.name}, %{before}], [{following.name}, %{self.block}]"]
         for c, first, new in zip(carries, inits, news, strict=True):
             phis.append(f"{c.name} = phi {c.type} [{first.name}, %{before}], [{new.name}, %{self.block}]")
@@ -261,8 +260,8 @@ class Builder:
         return carries
 
     @contextlib.contextmanager
-    def loop(self, start: Value, stop: Value, metadata: str = "") -> Iterator[Value]:
-        """``for i in start..stop``; the block inside is the loop's body."""
+    def loop(self, start: Value, stop: Value, metadata: Callable[[], str] = str) -> Iterator[Value]:
+        """``for i in start..stop``; the block inside is the loop's body. ``metadata`` is asked when it is complete."""
         before, head, turn, end = self.block, self.fresh("head"), self.fresh("turn"), self.fresh("end")
         self.jump(head)
         self.start(head)
@@ -272,7 +271,7 @@ class Builder:
         self.start(turn)
         yield i
         following = self.emit("i64", f"add nuw nsw {i}, 1")
-        self._lines.append(f"br label %{head}{metadata}")
+        self._lines.append(f"br label %{head}{metadata()}")
         self._lines.insert(phi_at, f"{i.name} = phi i64 [{start.name}, %{before}], [{following.name}, %{self.block}]")
         self.start(end)
 
@@ -303,13 +302,21 @@ class Module:
         """Keeps functions that nothing calls yet: the loop vectoriser will."""
         self._used += [f"ptr @{name}" for name in names]
 
-    def parallel_loop(self) -> tuple[str, str]:
-        """A new access group, and the text for the back edge of the loop whose iterations it says are independent."""
-        n, self._metadata = self._metadata, self._metadata + 3
-        self.top(f"!{n} = distinct !{{}}")
-        self.top(f'!{n + 1} = !{{!"llvm.loop.parallel_accesses", !{n}}}')
-        self.top(f"!{n + 2} = distinct !{{!{n + 2}, !{n + 1}}}")
-        return f"!{n}", f", !llvm.loop !{n + 2}"
+    def access_group(self) -> str:
+        """A new mark for memory accesses that are independent between the iterations of a loop."""
+        return self._node("distinct !{}")
+
+    def independent(self, group: str, interleave: int = 0) -> str:
+        """The text for the back edge of the loop of an access group; so many vectors are computed side by side."""
+        hints = [self._node(f'!{{!"llvm.loop.parallel_accesses", {group}}}')]
+        if interleave:
+            hints.append(self._node(f'!{{!"llvm.loop.interleave.count", i32 {interleave}}}'))
+        return f", !llvm.loop {self._node(f'distinct !{{!{self._metadata}, {chr(44).join(hints)}}}')}"
+
+    def _node(self, text: str) -> str:
+        n, self._metadata = self._metadata, self._metadata + 1
+        self.top(f"!{n} = {text}")
+        return f"!{n}"
 
     def text(self) -> str:
         declared = (f"declare {text}" for name, text in self._declared.items() if name not in self.functions)

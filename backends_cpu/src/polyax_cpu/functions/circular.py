@@ -110,17 +110,32 @@ def _exact(kind: str, x: Value) -> Value:
 
 
 _PURE = "nounwind willreturn memory(none)"
+_KEEP = "preserve_allcc"  # the callee saves all registers: a call that is almost never made must not cost its caller any
 _LANES = (8, 16)  # of AVX2 and AVX-512; narrower machines call once for each element
-EXACT = tuple(f"polyax_{kind}_exact" for kind in ("sin", "cos", "tan"))
-"""Functions ``f(x, near)`` of the native runtime that ``define_exact`` writes."""
+KINDS = ("sin", "cos", "tan")
+EXACT = tuple(f"polyax_{kind}_exact{width}" for kind in KINDS for width in ("", *(f"_v{w}" for w in _LANES)))
+"""Functions ``f(x, near)`` of the native runtime, of one element and of several, that ``define_exact`` writes."""
 
 
 def define_exact(module: Module) -> None:
     """The functions for all arguments, compiled once for all kernels."""
-    for name in EXACT:
+    for kind in KINDS:
+        name = f"polyax_{kind}_exact"
         b = module.function("float", name, [("float", "x"), ("float", "near")], _PURE)
         x, near = b.args
-        b.ret(select(absolute(x) >= NEAR, _exact(name.split("_")[1], x), near))
+        b.ret(select(absolute(x) >= NEAR, _exact(kind, x), near))
+        for width in _LANES:
+            _define_lanes(module, name, width)
+
+
+def _define_lanes(module: Module, exact: str, width: int) -> None:
+    vector = f"<{width} x float>"
+    b = module.function(f"{_KEEP} {vector}", f"{exact}_v{width}", [(vector, "x"), (vector, "near")], f"noinline {_PURE}")
+    x, result = b.args
+    for lane in range(width):
+        operands = (b.emit("float", f"extractelement {v}, i64 {lane}") for v in b.args)
+        result = b.emit(vector, f"insertelement {result}, {b.call('float', exact, *operands)}, i64 {lane}")
+    b.ret(result)
 
 
 def _far(kind: str, x: Value, near: Value) -> Value:
@@ -133,34 +148,27 @@ def _far(kind: str, x: Value, near: Value) -> Value:
 
 def _define_far(module: Module, exact: str, name: str) -> None:
     """``far(x, near)`` and, for the loop vectoriser, the same for several lanes: one test when all are near."""
-    module.declare(exact, f"float @{exact}(float, float) cold {_PURE}")
     params = [("float", "x"), ("float", "near")]
     variants = ",".join(f"_ZGV_LLVM_N{w}vv_{name}({name}_v{w})" for w in _LANES)
     far = module.function("float", name, params, f'noinline {_PURE} "vector-function-abi-variant"="{variants}"')
     x, near = far.args
     far.ret(far.choose(absolute(x) >= NEAR, lambda: far.call("float", exact, x, near), near))
     for width in _LANES:
-        _define_lanes(module, exact, f"{name}_v{width}", width)
+        _define_test(module, f"{exact}_v{width}", f"{name}_v{width}", width)
     module.keep(*(f"{name}_v{w}" for w in _LANES))
 
 
-def _define_lanes(module: Module, exact: str, name: str, width: int) -> None:
+def _define_test(module: Module, exact: str, name: str, width: int) -> None:
     vector = f"<{width} x float>"
     b = module.function(vector, name, [(vector, "x"), (vector, "near")], f"alwaysinline {_PURE}")
-    x, near = (Value(b, vector, a.name) for a in b.args)
+    x, near = b.args
     size = b.call(vector, f"llvm.fabs.v{width}f32", x)
     limit = ", ".join([f"float {b.const(NEAR, 'float').name}"] * width)
     mask = b.emit(f"<{width} x i1>", f"fcmp oge {size}, <{limit}>")
     some = b.convert("bitcast", mask, f"i{width}").compare("!=", 0)
-
-    def lanes() -> Value:
-        result = near
-        for lane in range(width):
-            operands = (b.emit("float", f"extractelement {v}, i64 {lane}") for v in (x, near))
-            result = b.emit(vector, f"insertelement {result}, {b.call('float', exact, *operands)}, i64 {lane}")
-        return result
-
-    b.ret(b.choose(some, lanes, near))
+    declared = f"{_KEEP} {vector} @{exact}({vector}, {vector}) cold {_PURE}"
+    module.declare(exact, declared)
+    b.ret(b.choose(some, lambda: b.emit(vector, f"call {_KEEP} {vector} @{exact}({x}, {near})"), near))
 
 
 # inverses -------------------------------------------------------------------------------------------------------------

@@ -1,38 +1,34 @@
-"""Functions for neural networks, as in ``jax.nn``. Re-exports only."""
+"""Functions of neural networks, as ``jax.nn`` has them. Re-exports only."""
 
 from polyax.nn import initializers as initializers
-from polyax.nn.activations import (
-    celu as celu,
-    elu as elu,
-    gelu as gelu,
-    glu as glu,
-    hard_sigmoid as hard_sigmoid,
-    hard_silu as hard_silu,
-    hard_swish as hard_swish,
-    hard_tanh as hard_tanh,
-    identity as identity,
-    leaky_relu as leaky_relu,
-    log1mexp as log1mexp,
-    log_sigmoid as log_sigmoid,
-    mish as mish,
-    relu as relu,
-    relu6 as relu6,
-    selu as selu,
-    sigmoid as sigmoid,
-    silu as silu,
-    soft_sign as soft_sign,
-    softplus as softplus,
-    sparse_plus as sparse_plus,
-    sparse_sigmoid as sparse_sigmoid,
-    squareplus as squareplus,
-    swish as swish,
-    tanh as tanh,
-)
-from polyax.nn.normalizing import (
-    log_softmax as log_softmax,
-    logmeanexp as logmeanexp,
-    logsumexp as logsumexp,
-    one_hot as one_hot,
-    softmax as softmax,
-    standardize as standardize,
-)
+from polyax.nn.activations import celu as celu
+from polyax.nn.activations import elu as elu
+from polyax.nn.activations import gelu as gelu
+from polyax.nn.activations import glu as glu
+from polyax.nn.activations import hard_sigmoid as hard_sigmoid
+from polyax.nn.activations import hard_silu as hard_silu
+from polyax.nn.activations import hard_swish as hard_swish
+from polyax.nn.activations import hard_tanh as hard_tanh
+from polyax.nn.activations import identity as identity
+from polyax.nn.activations import leaky_relu as leaky_relu
+from polyax.nn.activations import log1mexp as log1mexp
+from polyax.nn.activations import log_sigmoid as log_sigmoid
+from polyax.nn.activations import mish as mish
+from polyax.nn.activations import relu as relu
+from polyax.nn.activations import relu6 as relu6
+from polyax.nn.activations import selu as selu
+from polyax.nn.activations import sigmoid as sigmoid
+from polyax.nn.activations import silu as silu
+from polyax.nn.activations import soft_sign as soft_sign
+from polyax.nn.activations import softplus as softplus
+from polyax.nn.activations import sparse_plus as sparse_plus
+from polyax.nn.activations import sparse_sigmoid as sparse_sigmoid
+from polyax.nn.activations import squareplus as squareplus
+from polyax.nn.activations import swish as swish
+from polyax.nn.normalize import log_softmax as log_softmax
+from polyax.nn.normalize import logmeanexp as logmeanexp
+from polyax.nn.normalize import logsumexp as logsumexp
+from polyax.nn.normalize import one_hot as one_hot
+from polyax.nn.normalize import softmax as softmax
+from polyax.nn.normalize import standardize as standardize
+from polyax.numpy.ufuncs import tanh as tanh

@@ -1,4 +1,4 @@
-"""Activation functions. Each is elementwise, keeps the dtype of floats and turns integers into float32."""
+"""Activation functions: elementwise, of floating-point arrays; integers are computed as float32."""
 
 from __future__ import annotations
 
@@ -6,164 +6,179 @@ from typing import Any
 
 import numpy as np
 
-import polyax.numpy as jnp
-from polyax import lax
-from polyax.numpy.promotion import promote_args_inexact
+from polyax import lax, numpy as jnp
+from polyax.numpy.broadcast import choose
+from polyax.numpy.promotion import (
+    as_array,
+    canonicalize_axis,
+    ensure_array,
+    promote_args_inexact,
+    promote_args_numeric,
+)
+
+
+def _inexact(name: str, x: Any) -> Any:
+    return promote_args_inexact(name, x)[0]
+
+
+def _where_positive(x: Any, positive: Any, otherwise: Any) -> Any:
+    return choose(lax.gt(x, lax.full_like(x, 0)), positive, otherwise)
+
+
+def _nonpositive(x: Any) -> Any:
+    """``x`` where it is not positive, else zero: exponentials of it can't overflow."""
+    return _where_positive(x, lax.full_like(x, 0), x)
 
 
 def identity(x: Any) -> Any:
-    """``x``, as an array."""
-    return jnp.asarray(x)
+    """``x`` itself, as an array."""
+    return ensure_array("identity", x)
 
 
 def relu(x: Any) -> Any:
-    """``max(x, 0)``, with derivative 0 at 0.
+    """max(x, 0), with derivative 0 at 0. Integers stay integers.
 
     >>> relu(np.array([-1.0, 2.0])).tolist()
     [0.0, 2.0]
     """
-    # not maximum: its derivative at 0 is 1/2
-    return jnp.where(jnp.less_equal(x, 0), jnp.zeros_like(x), x)
+    (x,) = promote_args_numeric("relu", x)
+    zero = lax.full_like(x, 0)
+    return lax.select(lax.le(x, zero), zero, as_array(x))
 
 
 def relu6(x: Any) -> Any:
-    """``min(max(x, 0), 6)``"""
-    return jnp.minimum(jnp.maximum(x, 0), 6.0)
+    """min(max(x, 0), 6), with derivative 0 at both ends."""
+    (x,) = promote_args_numeric("relu6", x)
+    zero, six = lax.full_like(x, 0), lax.full_like(x, 6)
+    return lax.select(lax.le(x, zero), zero, lax.select(lax.ge(x, six), six, as_array(x)))
 
 
 def sigmoid(x: Any) -> Any:
-    """``1 / (1 + exp(-x))``"""
-    return lax.logistic(*promote_args_inexact("sigmoid", x))
+    """1 / (1 + exp(-x))."""
+    return lax.logistic(_inexact("sigmoid", x))
 
 
-def tanh(x: Any, /) -> Any:
-    """Hyperbolic tangent."""
-    return jnp.tanh(x)
+def log_sigmoid(x: Any) -> Any:
+    """log(sigmoid(x)) = -log(1 + exp(-x))."""
+    return lax.neg(softplus(lax.neg(_inexact("log_sigmoid", x))))
 
 
 def softplus(x: Any) -> Any:
-    """``log(1 + exp(x))``, without overflow."""
+    """log(1 + exp(x)) without overflow."""
     return jnp.logaddexp(x, 0)
 
 
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """(x + sqrt(x**2 + b)) / 2 (Barron, arXiv:2112.11687)."""
+    x, b = promote_args_inexact("squareplus", x, b)
+    return lax.div(lax.add(x, lax.sqrt(lax.add(lax.square(x), b))), 2.0)
+
+
 def sparse_plus(x: Any) -> Any:
-    """0 below -1, ``x`` above 1, ``(x + 1)**2 / 4`` between."""
-    return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
+    """0 below -1, (x + 1)**2 / 4 in between, x above 1."""
+    x = _inexact("sparse_plus", x)
+    middle = lax.mul(lax.square(lax.add(x, 1.0)), 0.25)
+    return choose(lax.le(x, -1.0), lax.full_like(x, 0), choose(lax.ge(x, 1.0), x, middle))
 
 
 def sparse_sigmoid(x: Any) -> Any:
-    """0 below -1, 1 above 1, ``(x + 1) / 2`` between."""
-    return 0.5 * jnp.clip(x + 1.0, 0.0, 2.0)
-
-
-def squareplus(x: Any, b: Any = 4) -> Any:
-    """``(x + sqrt(x**2 + b)) / 2``: like softplus, of algebraic operations."""
-    (x,) = promote_args_inexact("squareplus", x)
-    return (x + jnp.sqrt(jnp.square(x) + b)) / 2
+    """(x + 1) / 2 clipped to [0, 1]."""
+    x = _inexact("sparse_sigmoid", x)
+    return lax.mul(jnp.clip(lax.add(x, 1.0), 0.0, 2.0), 0.5)
 
 
 def soft_sign(x: Any) -> Any:
-    """``x / (1 + |x|)``"""
-    (x,) = promote_args_inexact("soft_sign", x)
-    return x / (jnp.abs(x) + 1)
+    """x / (1 + abs(x))."""
+    x = _inexact("soft_sign", x)
+    return lax.div(x, lax.add(lax.abs(x), 1.0))
 
 
 def silu(x: Any) -> Any:
-    """``x * sigmoid(x)``, also called swish."""
-    (x,) = promote_args_inexact("silu", x)
-    return x * sigmoid(x)
+    """x * sigmoid(x); also known as swish."""
+    x = _inexact("silu", x)
+    return lax.mul(x, lax.logistic(x))
 
 
 swish = silu
 
 
 def mish(x: Any) -> Any:
-    """``x * tanh(softplus(x))``"""
-    (x,) = promote_args_inexact("mish", x)
-    return x * jnp.tanh(softplus(x))
-
-
-def log_sigmoid(x: Any) -> Any:
-    """``log(sigmoid(x))``, without overflow."""
-    (x,) = promote_args_inexact("log_sigmoid", x)
-    return -softplus(-x)
-
-
-def _where_positive(x: Any, otherwise: Any) -> Any:
-    """``x`` where positive, else ``otherwise`` of it, which never sees large numbers: their derivative would be NaN."""
-    return jnp.where(x > 0, x, otherwise(jnp.where(x > 0, 0.0, x)))
+    """x * tanh(softplus(x)) (Misra, arXiv:1908.08681)."""
+    x = _inexact("mish", x)
+    return lax.mul(x, lax.tanh(softplus(x)))
 
 
 def elu(x: Any, alpha: Any = 1.0) -> Any:
-    """``x`` if positive, else ``alpha * (exp(x) - 1)``"""
-    (x,) = promote_args_inexact("elu", x)
-    return _where_positive(x, lambda y: alpha * jnp.expm1(y))
+    """x above zero, alpha * (exp(x) - 1) below."""
+    x = _inexact("elu", x)
+    return _where_positive(x, x, jnp.multiply(alpha, lax.expm1(_nonpositive(x))))
 
 
 def celu(x: Any, alpha: Any = 1.0) -> Any:
-    """``x`` if positive, else ``alpha * (exp(x / alpha) - 1)``"""
-    (x,) = promote_args_inexact("celu", x)
-    return _where_positive(x, lambda y: alpha * jnp.expm1(y / alpha))
+    """x above zero, alpha * (exp(x / alpha) - 1) below (Barron, arXiv:1704.07483)."""
+    x = _inexact("celu", x)
+    scaled = jnp.true_divide(_nonpositive(x), alpha)
+    return _where_positive(x, x, jnp.multiply(alpha, lax.expm1(scaled)))
 
 
 def selu(x: Any) -> Any:
-    """Scaled elu that keeps mean 0 and variance 1 (Klambauer et al., "Self-normalizing neural networks", 2017)."""
-    return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
+    """The self-normalising unit: a scaled elu (Klambauer et al., arXiv:1706.02515)."""
+    return jnp.multiply(1.0507009873554805, elu(x, 1.6732632423543772))
 
 
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
-    """``x`` if not negative, else ``negative_slope * x``"""
-    (x,) = promote_args_inexact("leaky_relu", x)
-    return jnp.where(x >= 0, x, negative_slope * x)
+    """x above zero, negative_slope * x below."""
+    x = _inexact("leaky_relu", x)
+    return choose(lax.ge(x, lax.full_like(x, 0)), x, jnp.multiply(negative_slope, x))
 
 
 def hard_tanh(x: Any) -> Any:
-    """``x`` clipped to [-1, 1]."""
-    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
+    """x clipped to [-1, 1]."""
+    (x,) = promote_args_numeric("hard_tanh", x)
+    return choose(lax.gt(x, lax.full_like(x, 1)), 1, choose(lax.lt(x, lax.full_like(x, -1)), -1, x))
 
 
 def hard_sigmoid(x: Any) -> Any:
-    """``relu6(x + 3) / 6``"""
-    return relu6(x + 3.0) / 6.0
+    """relu6(x + 3) / 6."""
+    return lax.div(relu6(lax.add(_inexact("hard_sigmoid", x), 3.0)), 6.0)
 
 
 def hard_silu(x: Any) -> Any:
-    """``x * hard_sigmoid(x)``"""
-    (x,) = promote_args_inexact("hard_silu", x)
-    return x * hard_sigmoid(x)
+    """x * hard_sigmoid(x)."""
+    x = _inexact("hard_silu", x)
+    return lax.mul(x, hard_sigmoid(x))
 
 
 hard_swish = hard_silu
 
 
 def gelu(x: Any, approximate: bool = True) -> Any:
-    """``x * Phi(x)`` with the normal distribution function Phi, by default in its tanh approximation.
-
-    Hendrycks and Gimpel, "Gaussian error linear units", 2016.
-    """
-    (x,) = promote_args_inexact("gelu", x)
-    if approximate:
-        inner = np.sqrt(2 / np.pi).astype(x.dtype) * (x + 0.044715 * (x**3))
-        return x * (0.5 * (1.0 + jnp.tanh(inner)))
-    return 0.5 * x * lax.erfc(-x * np.sqrt(0.5).astype(x.dtype))
+    """x times the normal distribution function of x, by default through tanh (Hendrycks and Gimpel, arXiv:1606.08415)."""
+    x = _inexact("gelu", x)
+    if not approximate:
+        return lax.mul(lax.mul(x, 0.5), lax.erfc(lax.mul(lax.neg(x), float(np.sqrt(0.5)))))
+    inner = lax.mul(float(np.sqrt(2 / np.pi)), lax.add(x, lax.mul(0.044715, lax.integer_pow(x, 3))))
+    return lax.mul(x, lax.mul(0.5, lax.add(1.0, lax.tanh(inner))))
 
 
 def glu(x: Any, axis: int = -1) -> Any:
-    """The first half of ``x`` along ``axis`` times the sigmoid of the second.
+    """The first half of ``x`` along ``axis`` times the sigmoid of the second half.
 
     Raises:
-      ValueError: the size of ``axis`` is odd.
+      ValueError: the size is odd.
     """
-    (x,) = promote_args_inexact("glu", x)
-    if x.shape[axis] % 2:
-        raise ValueError(f"axis size must be divisible by 2, got axis {axis} of {x.aval}")
-    first, second = jnp.split(x, 2, axis)
-    return first * sigmoid(second)
+    x = ensure_array("glu", _inexact("glu", x))
+    axis = canonicalize_axis(axis, x.ndim)
+    size = x.shape[axis]
+    if size % 2:
+        raise ValueError(f"axis size must be divisible by 2, got shape {x.shape} and axis {axis}")
+    first, second = lax.slice_in_dim(x, 0, size // 2, axis=axis), lax.slice_in_dim(x, size // 2, size, axis=axis)
+    return lax.mul(first, lax.logistic(second))
 
 
 def log1mexp(x: Any) -> Any:
-    """``log(1 - exp(-x))`` for positive ``x``, accurate at both ends (Maechler, "log1mexp-note", 2012)."""
-    (x,) = promote_args_inexact("log1mexp", x)
-    near = x < np.log(2)
-    safe = jnp.where(near, x, 1.0)
-    return jnp.where(near, jnp.log(-jnp.expm1(-safe)), jnp.log1p(-jnp.exp(-jnp.where(near, 1.0, x))))
+    """log(1 - exp(-x)), exact for small and large ``x``."""
+    x = _inexact("log1mexp", x)
+    small = lax.lt(x, float(np.log(2.0)))
+    return choose(small, lax.log(lax.neg(lax.expm1(lax.neg(x)))), lax.log1p(lax.neg(lax.exp(lax.neg(x)))))
+

@@ -1,0 +1,151 @@
+"""Functions along axes: softmax and its logarithm, log-sum-exp, standardisation, one-hot vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyax import lax, numpy as jnp
+from polyax.ir import dtypes
+from polyax.numpy.broadcast import choose
+from polyax.numpy.promotion import (
+    as_array,
+    canonical_dtype,
+    canonicalize_axis,
+    check_arraylike,
+    convert,
+    ensure_array,
+    promote_args_inexact,
+    refuse_traced,
+    unwrap,
+)
+from polyax.numpy.reductions import mask_of, reduction_axes
+
+
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
+) -> Any:
+    """log(sum(b * exp(a))) over ``axis`` (all axes by default) without overflow.
+
+    Args:
+      b: factors, one by default; where the sum is negative, the result is NaN unless ``return_sign``.
+      return_sign: also return the sign of the sum; the result is then the logarithm of its absolute value.
+      where: which elements count.
+
+    >>> logsumexp(np.zeros(4)).item() == float(np.log(np.float32(4)))
+    True
+    """
+    if b is None:
+        a = as_array(promote_args_inexact("logsumexp", a)[0])
+    else:
+        a, b = jnp.broadcast_arrays(*promote_args_inexact("logsumexp", a, b))
+        a = choose(lax.ne(b, lax.full_like(b, 0)), a, -np.inf)
+    axes = reduction_axes(axis, a.ndim, "logsumexp")
+    mask = mask_of("logsumexp", where)
+    a = a if mask is None else choose(mask, a, -np.inf)
+    shift = _finite_maximum(a, axes)
+    terms = lax.exp(lax.sub(a, convert(shift, a.dtype)))
+    total = lax.reduce_sum(terms if b is None else lax.mul(terms, b), axes)
+    signed = b is not None or return_sign
+    sign = lax.sign(total) if signed else None
+    size = lax.abs(total) if signed and a.dtype not in dtypes.COMPLEX else total
+    result = lax.add(lax.log(size), convert(lax.squeeze(shift, axes), size.dtype))
+    if b is not None and not return_sign and a.dtype not in dtypes.COMPLEX:
+        result = choose(lax.lt(sign, lax.full_like(sign, 0)), np.nan, result)
+    result, sign = (x if x is None or not keepdims else lax.expand_dims(x, axes) for x in (result, sign))
+    return (result, sign) if return_sign else result
+
+
+def _finite_maximum(a: Any, axes: tuple[int, ...]) -> Any:
+    """The maximum over ``axes``, which stay with size one; 0 instead of infinities. A constant to derivatives."""
+    largest = jnp.max(jnp.real(a), axes, keepdims=True, initial=-np.inf) if 0 in a.shape else _maximum(jnp.real(a), axes)
+    return lax.stop_gradient(lax.select(lax.is_finite(largest), largest, lax.full_like(largest, 0)))
+
+
+def _maximum(a: Any, axes: tuple[int, ...]) -> Any:
+    largest = lax.reduce_max(a, axes)
+    return lax.expand_dims(largest, axes) if axes else largest
+
+
+def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+    """log(mean(exp(x))) over ``axis`` without overflow."""
+    x = as_array(promote_args_inexact("logmeanexp", x)[0])
+    axes = reduction_axes(axis, x.ndim, "logmeanexp")
+    total = logsumexp(x, axes, keepdims=keepdims, where=where)
+    if where is None:
+        return lax.sub(total, float(np.log(np.prod([x.shape[d] for d in axes]))))
+    count = jnp.sum(jnp.broadcast_to(where, x.shape), axes, dtype=x.dtype, keepdims=keepdims)
+    return lax.sub(total, lax.log(count))
+
+
+def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) along ``axis``; zero where ``where`` does not hold.
+
+    >>> softmax(np.zeros(2)).tolist()
+    [0.5, 0.5]
+    """
+    shifted, axes, mask = _shifted("softmax", x, axis, where)
+    terms = lax.exp(shifted)
+    result = lax.div(terms, _total(terms, axes))
+    return result if mask is None else choose(mask, result, lax.full_like(result, 0))
+
+
+def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """log(softmax(x)) without underflow; -inf where ``where`` does not hold."""
+    shifted, axes, _ = _shifted("log_softmax", x, axis, where)
+    return lax.sub(shifted, lax.log(_total(lax.exp(shifted), axes)))
+
+
+def _shifted(name: str, x: Any, axis: Any, where: Any) -> tuple[Any, tuple[int, ...], Any]:
+    """``x`` less its maximum along the axes, -inf where the mask does not hold."""
+    x = as_array(promote_args_inexact(name, x)[0])
+    axes = reduction_axes(axis, x.ndim, name)
+    mask = mask_of(name, where)
+    x = x if mask is None else choose(mask, x, -np.inf)
+    return lax.sub(x, lax.stop_gradient(_maximum(x, axes))), axes, mask
+
+
+def _total(terms: Any, axes: tuple[int, ...]) -> Any:
+    return lax.expand_dims(lax.reduce_sum(terms, axes), axes)
+
+
+def standardize(
+    x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5, where: Any = None, *, algorithm: str = "fast"
+) -> Any:
+    """(x - mean) / sqrt(variance + epsilon) along ``axis``.
+
+    Args:
+      algorithm: 'fast' computes the variance as mean(x**2) - mean(x)**2, 'stable' from the distances to the mean.
+    """
+    if algorithm not in ("fast", "stable"):
+        raise ValueError(f"algorithm must be 'fast' or 'stable', got {algorithm!r}")
+    x = as_array(promote_args_inexact("standardize", x)[0])
+    if mean is None:
+        mean = jnp.mean(x, axis, keepdims=True, where=where)
+    if variance is None and algorithm == "stable":
+        variance = jnp.var(x, axis, keepdims=True, where=where, mean=mean)
+    elif variance is None:
+        variance = jnp.subtract(jnp.mean(jnp.square(x), axis, keepdims=True, where=where), jnp.square(mean))
+    return jnp.multiply(jnp.subtract(x, mean), lax.rsqrt(as_array(jnp.add(variance, epsilon))))
+
+
+def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: Any = -1) -> Any:
+    """Vectors with a one at the position that each element of ``x`` names, along a new ``axis``.
+
+    Positions outside [0, num_classes) give zeros.
+
+    Raises:
+      ConcretizationTypeError: ``num_classes`` is traced.
+
+    >>> one_hot(np.array([1, 0]), 2).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    refuse_traced(num_classes, "The error arose in jax.nn.one_hot argument `num_classes`.")
+    check_arraylike("one_hot", x)
+    x = ensure_array("one_hot", unwrap(x))
+    axis = canonicalize_axis(axis, x.ndim + 1)
+    kind = canonical_dtype(dtype, np.float64)
+    shape = tuple(int(num_classes) if i == axis else 1 for i in range(x.ndim + 1))
+    classes = lax.broadcasted_iota(x.dtype, shape, axis)
+    return convert(lax.eq(lax.expand_dims(x, (axis,)), classes), kind)

@@ -182,13 +182,13 @@ def examine(
     stack = [(x, size * points(s.axes)) for s in stages for store in s.stores for x in store_roots(store)]
     while stack:
         x, n = stack.pop()
-        known = times.get(x, 0)
-        if n <= known:
+        known = times.get(x)
+        if known is not None and n <= known:
             continue
         times[x] = n
         if x.kind == "load":
             loads.setdefault(x.attr.slot, {})[x.args] = n
-        elif not known:
+        elif known is None:
             weight += cost(x)
         if x.kind == "fold":
             folds = True

@@ -22,7 +22,7 @@ class Limits:
     """Buffers that one kernel may take."""
     kernel_nodes: int = 256
     """Scalar operations of one kernel, weighted by what they expand to: compilers are superlinear in it."""
-    duplicable_nodes: int = 12
+    duplicable_nodes: int = 8
     """A producer of several kernels is computed in each of them if that costs no more operations than this."""
     recomputable_nodes: int = 4
     """A producer is computed anew for each use of an element if that costs no more operations than this."""

@@ -1,0 +1,184 @@
+"""Instruction fusion: how many kernels programs become, the reasons given, and equal results."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from numpy_backend import NumpyKernelBackend
+from polyax.ops import basis, contract, elementwise, index, reduce, slicing
+from polyax_kernels.expr import consing
+from polyax_kernels.graph import KernelNode
+from polyax_kernels.plan import CallStep, KernelStep
+from support import assert_same, on_kernels, on_reference, planned, traced
+
+RNG = np.random.default_rng(1)
+X = RNG.standard_normal((6, 5)).astype("f4")
+Y = RNG.standard_normal((6, 5)).astype("f4")
+
+
+def kernels(fun, *args) -> int:
+    plan = planned(NumpyKernelBackend(), traced(fun, args))
+    return sum(isinstance(s, (KernelStep, CallStep)) for s in plan.steps)
+
+
+def reasons(fun, *args) -> list[str]:
+    plan = planned(NumpyKernelBackend(), traced(fun, args))
+    return [d.reason for d in plan.decisions if d.reason]
+
+
+def sine_chain(x, steps=10):
+    for _ in range(steps):
+        x = basis.add(basis.mul(0.5, x), basis.mul(0.1, elementwise.sin(x)))
+    return x
+
+
+def test_ten_sine_steps_are_one_kernel() -> None:
+    assert kernels(sine_chain, X) == 1
+    assert_same(on_kernels(sine_chain, [X]), on_reference(sine_chain, [X]))
+
+
+def test_producers_go_into_a_reduction() -> None:
+    def error(a, b):
+        d = basis.sub(a, b)
+        return basis.reduce_sum(basis.mul(d, d), (0, 1))
+
+    assert kernels(error, X, Y) == 1
+    large = np.ones((600, 500), "f4")
+    assert kernels(error, large, large) == 2  # cut into chunks, so that threads share the work
+
+
+def test_a_reduction_takes_its_consumers_of_equal_shape() -> None:
+    assert kernels(lambda x: elementwise.sqrt(basis.div(basis.reduce_sum(x, (1,)), 5.0)), X) == 1
+
+
+def test_a_reduction_is_not_computed_for_each_reader() -> None:
+    def normalised(x):
+        return basis.div(x, basis.broadcast_in_dim(basis.reduce_sum(x, (1,)), x.aval.shape, (0,)))
+
+    assert kernels(normalised, X) == 2
+    assert any("5 times" in r for r in reasons(normalised, X))
+
+
+def test_no_reduction_inside_a_reduction() -> None:
+    def nested(x):
+        return reduce.reduce_max(basis.reduce_sum(x, (1,)), (0,))
+
+    assert kernels(nested, X) == 2
+    assert "a reduction would run inside a reduction" in reasons(nested, X)
+
+
+def test_cheap_producers_are_duplicated_and_expensive_ones_are_not() -> None:
+    def cheap(x):
+        y = basis.add(x, 1.0)
+        return [basis.reduce_sum(y, (0,)), elementwise.sin(y)]
+
+    def expensive(x):
+        y = elementwise.exp(x)
+        return [basis.reduce_sum(y, (0,)), elementwise.sin(y)]
+
+    assert kernels(cheap, X) == 2
+    assert kernels(expensive, X) == 3
+    assert "it is expensive, and 2 kernels would compute it" in reasons(expensive, X)
+
+
+def test_results_of_the_program_stay_in_memory() -> None:
+    def f(x):
+        y = elementwise.sin(x)
+        return [y, basis.add(y, 1.0)]
+
+    assert kernels(f, X) == 2
+    assert reasons(f, X) == ["it is a result of the program"]
+
+
+def test_shifted_reads_of_something_expensive() -> None:
+    def differences(x):
+        y = elementwise.sin(x)
+        return basis.sub(slicing.slice(y, (1, 0), (6, 5)), slicing.slice(y, (0, 0), (5, 5)))
+
+    assert kernels(differences, X) == 2
+    assert "it is expensive, and 2 places of it are needed" in reasons(differences, X)
+    assert_same(on_kernels(differences, [X]), on_reference(differences, [X]))
+
+
+def test_nothing_expensive_goes_into_a_product() -> None:
+    def f(x, y):
+        return contract.dot(elementwise.sin(x), basis.transpose(y, (1, 0)))
+
+    assert kernels(f, X, Y) == 2
+
+
+def test_an_update_does_not_take_in_readers_of_its_target() -> None:
+    def f(x):
+        y = basis.add(x, 1.0)
+        part = basis.mul(index.dynamic_slice(y, (0, 0), (2, 5)), 10.0)
+        return index.dynamic_update_slice(y, part, (3, 0))
+
+    assert_same(on_kernels(f, [X]), on_reference(f, [X]))
+    assert any("in place" in r for r in reasons(f, X))
+
+
+@pytest.mark.parametrize("length", [1000, 5000, 10000])
+def test_long_chains_are_cut_in_linear_time(length: int) -> None:
+    backend = NumpyKernelBackend()
+    closed = traced(lambda x: sine_chain(x, length // 4), [X])
+    started = time.perf_counter()
+    with consing():
+        graph = backend.graph(closed)
+    assert time.perf_counter() - started < length * 1e-3
+    assert all(node.weight <= backend.limits.kernel_nodes for node in graph.nodes if isinstance(node, KernelNode))
+    assert len(graph.nodes) < length / 20
+
+
+def test_operand_limit() -> None:
+    arrays = [np.full(3, n, "f4") for n in range(200)]
+
+    def total(*xs):
+        result = xs[0]
+        for x in xs[1:]:
+            result = basis.add(result, x)
+        return result
+
+    backend = NumpyKernelBackend()
+    plan = planned(backend, traced(total, arrays))
+    assert all(len(s.operands) <= backend.limits.operands for s in plan.steps)
+    assert len(plan.steps) < 8
+    assert_same(on_kernels(total, arrays), [np.full(3, sum(range(200)), "f4")])
+
+
+def random_program(seed: int):
+    """A program of some thirty operations on arrays of shape (6, 5), chosen by ``seed``."""
+
+    def program(x, y):
+        rng = np.random.default_rng(seed)
+        values = [x, y]
+        steps = (
+            lambda a, b: basis.add(a, b),
+            lambda a, b: basis.mul(a, b),
+            lambda a, b: elementwise.sin(a),
+            lambda a, b: elementwise.max(a, b),
+            lambda a, b: basis.broadcast_in_dim(basis.reduce_sum(basis.mul(a, 0.1), (0,)), (6, 5), (1,)),
+            lambda a, b: basis.broadcast_in_dim(reduce.reduce_max(a, (1,)), (6, 5), (0,)),
+            lambda a, b: basis.reshape(basis.transpose(a, (1, 0)), (6, 5)),
+            lambda a, b: slicing.concatenate([slicing.slice(a, (2, 0), (6, 5)), slicing.slice(b, (0, 0), (2, 5))], 0),
+            lambda a, b: slicing.pad(a, 1.0, ((1, -1, 0), (-1, 1, 0))),
+            lambda a, b: index.dynamic_update_slice(a, slicing.slice(b, (0, 0), (2, 2)), (1, 1)),
+            lambda a, b: elementwise.tanh(contract.dot(a, contract.dot(basis.transpose(b, (1, 0)), a))),
+        )
+        for _ in range(30):
+            a, b = (values[rng.integers(len(values))] for _ in range(2))
+            values.append(steps[rng.integers(len(steps))](a, b))
+        return values[-3:]
+
+    return program
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_fused_equals_unfused(seed: int) -> None:
+    program = random_program(seed)
+    args = [np.tanh(X), np.tanh(Y)]
+    want = on_reference(program, args)
+    for got in (on_kernels(program, args), on_kernels(program, args, fused=False)):
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_allclose(g, w, rtol=2e-3, atol=2e-3)

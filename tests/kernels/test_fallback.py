@@ -1,0 +1,69 @@
+"""What happens to primitives without kernels: the host, with a warning, or an error that names all places."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy_backend import NumpyKernelBackend
+from polyax.ir.config import config
+from polyax.ir.errors import NoLowering
+from polyax.ir.primitive import Primitive
+from polyax.ops import elementwise
+from polyax.ops.sort import sort
+from polyax_kernels import fallback
+from polyax_kernels.limits import Limits
+from polyax_kernels.lowering import Call, Kernels, Rules
+from support import assert_same, compiled, on_kernels, on_reference, traced
+
+X = np.array([3, 1, 2], "f4")
+Z = np.array([1 + 2j, 3 - 1j], "c8")
+
+
+@pytest.fixture(autouse=True)
+def _forget_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fallback, "_warned", set())
+
+
+def test_complex_numbers_run_on_the_host() -> None:
+    with config.override(host_fallback="allow"):
+        assert_same([x.real for x in on_kernels(elementwise.exp, [Z])], [x.real for x in on_reference(elementwise.exp, [Z])])
+
+
+def test_the_warning_names_the_primitive_and_comes_once() -> None:
+    closed = traced(elementwise.exp, [Z])
+    with config.override(host_fallback="warn"):
+        with pytest.warns(UserWarning, match="'exp' has no kernel on numpy_kernels"):
+            compiled(NumpyKernelBackend(), closed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            compiled(NumpyKernelBackend(), closed)
+
+
+def test_the_error_names_all_places_looked_at() -> None:
+    with config.override(host_fallback="error"), pytest.raises(NoLowering) as caught:
+        compiled(NumpyKernelBackend(), traced(elementwise.exp, [Z]))
+    text = str(caught.value)
+    assert "'exp' on (complex64[2]) can't run on numpy_kernels" in text
+    assert "the plugins of numpy_kernels: no rule" in text
+    assert "the shared kernel rules: kernels here have no complex64" in text
+    assert "the host: config.host_fallback is 'error'" in text
+
+
+def test_a_backends_own_rule_comes_first_unless_it_declines() -> None:
+    p = Primitive("test_rule_order")
+    own = Call(lambda *_: None, why_not=lambda avals, params: None if params["mine"] else "not mine")
+    shared = Kernels(lambda out, x: x.at(out.i))
+    rules = Rules("here", Limits(), {p: own}, {p.name: shared}, lambda _: "forbidden")
+    aval = traced(lambda x: x, [X]).in_avals[0]
+    assert rules.choose(p, [aval], [aval], {"mine": True}) is own
+    assert rules.choose(p, [aval], [aval], {"mine": False}) is shared
+
+
+def test_host_rules_take_part_in_programs() -> None:
+    def f(x):
+        return elementwise.sin(sort(elementwise.cos(x)))
+
+    with config.override(host_fallback="allow"):
+        assert_same(on_kernels(f, [X]), on_reference(f, [X]))

@@ -1,0 +1,184 @@
+"""Plans: memory is reused, shared and donated only where nobody can tell."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy_backend import NumpyKernelBackend
+from polyax.ops import basis, elementwise, index, reduce
+from polyax_kernels.plan import Arena, CopyStep, KernelStep
+from support import assert_same, compiled, launched, on_kernels, on_reference, planned, traced
+
+X = np.arange(12, dtype="f4").reshape(3, 4)
+ROW = np.full((1, 4), 7, "f4")
+
+
+def _buffers(backend, *arrays):
+    return [backend.to_device(x, backend.devices()[0]) for x in arrays]
+
+
+def _write_row(x, row):
+    return index.dynamic_update_slice(x, row, (1, 0))
+
+
+def test_arena_reuses_and_joins_gaps() -> None:
+    arena = Arena()
+    a, b, c = arena.allocate(64), arena.allocate(128), arena.allocate(64)
+    assert (a, b, c) == (0, 64, 192)
+    arena.free(a, 64)
+    arena.free(b, 128)
+    assert arena.allocate(192) == 0
+    arena.free(c, 64)
+    assert arena.allocate(100) == 192  # the gap at the end grows
+    assert arena.size == 192 + 128
+
+
+def test_unfused_chain_needs_two_temporaries() -> None:
+    def chain(x):
+        for _ in range(20):
+            x = elementwise.sin(x)
+        return x
+
+    plan = planned(NumpyKernelBackend(fused=False), traced(chain, [X]))
+    assert len(plan.steps) == 20
+    assert plan.arena_bytes <= 2 * 64
+
+
+def test_result_that_is_an_input_or_given_twice() -> None:
+    backend = NumpyKernelBackend()
+    closed = traced(lambda x: [x, basis.reshape(x, (4, 3)), basis.add(x, x)], [X])
+    assert len(planned(backend, closed).steps) == 1
+    got = launched(backend, compiled(backend, closed), closed, [X])
+    assert_same(got, [X, X.reshape(4, 3), X + X])
+
+    def twice(x):
+        y = basis.add(x, x)
+        return [y, y]
+
+    assert_same(on_kernels(twice, [X]), [X + X, X + X])
+
+
+def test_reshape_alone_copies_nothing() -> None:
+    plan = planned(NumpyKernelBackend(), traced(lambda x: basis.reshape(x, (2, 6)), [X]))
+    assert not plan.steps
+    assert plan.outputs == (0,)
+
+
+def test_update_writes_only_the_region_of_its_own_temporary() -> None:
+    backend = NumpyKernelBackend()
+    closed = traced(lambda x, row: _write_row(elementwise.sin(x), row), [X, ROW])
+    plan = planned(backend, closed)
+    assert [type(s) for s in plan.steps] == [KernelStep, KernelStep]
+    assert plan.steps[1].bytes_moved == 2 * ROW.nbytes
+    assert_same(launched(backend, compiled(backend, closed), closed, [X, ROW]), on_reference(_sin_row, [X, ROW]))
+
+
+def _sin_row(x, row):
+    return _write_row(elementwise.sin(x), row)
+
+
+def test_update_of_an_argument_copies_it_first() -> None:
+    backend = NumpyKernelBackend()
+    closed = traced(_write_row, [X, ROW])
+    plan = planned(backend, closed)
+    assert [type(s) for s in plan.steps] == [CopyStep, KernelStep]
+    buffers = _buffers(backend, X, ROW)
+    outs, _ = compiled(backend, closed).launch(buffers, backend.devices()[0].queue)
+    np.testing.assert_array_equal(backend.to_host(buffers[0], closed.in_avals[0]), X)
+    np.testing.assert_array_equal(backend.to_host(outs[0], closed.out_avals[0])[1], 7)
+
+
+def test_update_of_a_donated_argument_happens_in_place() -> None:
+    backend = NumpyKernelBackend()
+    closed = traced(_write_row, [X, ROW])
+    executable = compiled(backend, closed, donated=(True, False))
+    buffers = _buffers(backend, X, ROW)
+    outs, _ = executable.launch(buffers, backend.devices()[0].queue)
+    assert outs[0] is buffers[0]
+
+
+def test_donated_memory_that_others_see_is_left_alone() -> None:
+    backend = NumpyKernelBackend()
+    closed = traced(_write_row, [X, ROW])
+    executable = compiled(backend, closed, donated=(True, False))
+    buffers = _buffers(backend, X, ROW)
+    seen = backend.to_host(buffers[0], closed.in_avals[0])
+    outs, _ = executable.launch(buffers, backend.devices()[0].queue)
+    np.testing.assert_array_equal(seen, X)
+    np.testing.assert_array_equal(backend.to_host(outs[0], closed.out_avals[0])[1], 7)
+    same = _buffers(backend, X)[0]
+    both = traced(lambda x, y: _write_row(x, basis.reshape(reduce.reduce_max(y, (0,)), (1, 4))), [X, X])
+    outs, _ = compiled(backend, both, donated=(True, False)).launch([same, same], backend.devices()[0].queue)
+    assert outs[0] is not same
+
+
+def test_update_waits_for_readers_of_the_old_contents() -> None:
+    def both(x, row):
+        y = elementwise.sin(x)
+        z = _write_row(y, row)
+        return [z, reduce.reduce_max(y, (0, 1))]
+
+    assert_same(on_kernels(both, [X, ROW]), on_reference(both, [X, ROW]))
+
+
+def test_update_from_the_array_itself() -> None:
+    def shift(x):
+        y = basis.add(x, 1.0)
+        return index.dynamic_update_slice(y, basis.mul(index.dynamic_slice(y, (0, 0), (2, 4)), 10.0), (1, 0))
+
+    assert_same(on_kernels(shift, [X]), on_reference(shift, [X]))
+
+
+def test_chain_of_updates_shares_one_buffer() -> None:
+    def fill(row):
+        x = basis.full((8, 4), 0.0)
+        for n in range(8):
+            x = index.dynamic_update_slice(x, row, (n, 0))
+        return x
+
+    plan = planned(NumpyKernelBackend(), traced(fill, [ROW]))
+    assert len(plan.fresh) == 1
+    assert plan.arena_bytes == 0
+    assert_same(on_kernels(fill, [ROW]), on_reference(fill, [ROW]))
+
+
+def test_equal_equations_are_computed_once() -> None:
+    def f(x):
+        return [elementwise.sin(x), elementwise.sin(x)]
+
+    assert len(planned(NumpyKernelBackend(), traced(f, [X])).steps) == 1
+
+
+def test_dead_code_makes_no_kernels() -> None:
+    def f(x):
+        elementwise.sin(x)
+        return basis.add(x, x)
+
+    assert len(planned(NumpyKernelBackend(fused=False), traced(f, [X])).steps) == 1
+
+
+def test_each_distinct_kernel_is_compiled_once() -> None:
+    backend = NumpyKernelBackend(fused=False)
+
+    def chain(x):
+        for _ in range(10):
+            x = elementwise.sin(x)
+        return x
+
+    compiled(backend, traced(chain, [X]))
+    compiled(backend, traced(chain, [X]))
+    assert backend.compilations == 1
+
+
+def test_eager_kernels_serve_all_sizes() -> None:
+    backend = NumpyKernelBackend()
+    for shape in ((3, 4), (7,), (2, 2, 5)):
+        x = np.ones(shape, "f4")
+        closed = traced(elementwise.sin, [x])
+        assert_same(launched(backend, compiled(backend, closed, eager=True), closed, [x]), [np.sin(x)])
+    assert backend.compilations == 1
+
+
+def test_empty_arrays() -> None:
+    empty = np.zeros((0, 4), "f4")
+    for fun in (elementwise.sin, lambda x: basis.reduce_sum(x, (0,)), lambda x: basis.reshape(x, (4, 0))):
+        assert_same(on_kernels(fun, [empty]), on_reference(fun, [empty]))

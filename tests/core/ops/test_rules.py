@@ -28,6 +28,8 @@ CUBE = RNG.uniform(-1, 1, (2, 3, 4))
 ROWS = np.array([[2], [0], [2]], np.int32)
 STARTS = np.int32(1), np.int32(2)
 Z = SIGNED + 1j * Y
+IMAGES = RNG.uniform(-1, 1, (2, 4, 5, 6))
+WINDOWS = RNG.uniform(-1, 1, (6, 4, 2, 3))
 
 TAKE_ROWS = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
 PUT_ROWS = lax.ScatterDimensionNumbers((1,), (0,), (0,))
@@ -113,6 +115,35 @@ CASES: dict[str, Case] = {
     "sort": (lambda x: lax.sort(x, 0), (SIGNED,)),
     "sort of two": (lambda x, y: lax.sort((x, y), 1), (SIGNED, Y)),
     "top_k": (lambda x: lax.top_k(x, 2)[0], (SIGNED,)),
+    **{name: (getattr(lax, name), (SIGNED,)) for name in ("erf", "erfc", "erf_inv")},
+    **{name: (getattr(lax, name), (ABOVE_ONE,)) for name in ("lgamma", "digamma")},
+    "polygamma": (lambda x: lax.polygamma(2.0, x), (ABOVE_ONE,)),
+    "zeta": (lambda q: lax.zeta(3.0, q), (ABOVE_ONE,)),
+    "fft": (lambda z: lax.fft(z, "fft", (3, 4)), (Z,)),
+    "ifft": (lambda z: lax.fft(z, "ifft", (4,)), (Z,)),
+    **{f"rfft of {n}": (lambda x, n=n: lax.fft(x, "rfft", (3, n)), (CUBE[..., :n],)) for n in (3, 4)},
+    **{f"irfft to {n}": (lambda z, n=n: lax.fft(z, "irfft", (3, n)), (Z[:, : n // 2 + 1],)) for n in (4, 5)},
+    "conv": (lambda x, w: lax.conv(x, w, (1, 1), "SAME"), (IMAGES, WINDOWS)),
+    "conv, strided": (
+        lambda x, w: lax.conv_general_dilated(x, w, (2, 1), [(1, 2), (0, -1)], (1, 2), (2, 1)),
+        (IMAGES, WINDOWS),
+    ),
+    "conv, channels last": (
+        lambda x, w: lax.conv_general_dilated(x, w, (1, 2), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")),
+        (IMAGES.transpose(0, 2, 3, 1), WINDOWS.transpose(2, 3, 1, 0)),
+    ),
+    "conv, feature groups": (
+        lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "VALID", feature_group_count=2),
+        (IMAGES, WINDOWS[:, :2]),
+    ),
+    "conv, batch groups": (
+        lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "VALID", batch_group_count=2),
+        (IMAGES, WINDOWS),
+    ),
+    "conv_transpose": (
+        lambda x, w: lax.conv_transpose(x, w, (2, 2), "SAME"),
+        (IMAGES[..., :3], RNG.uniform(-1, 1, (2, 2, 3, 2))),
+    ),
 }
 
 every_case = pytest.mark.parametrize("name", CASES)

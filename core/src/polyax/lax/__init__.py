@@ -84,6 +84,14 @@ from polyax.ops.contract import (
     dot_general,
     dot_general_p,
 )
+from polyax.ops.conv import (
+    conv,
+    conv_general_dilated,
+    conv_general_dilated_p,
+    conv_transpose,
+    conv_with_general_padding,
+)
+from polyax.ops.conv_shapes import ConvDimensionNumbers, conv_dimension_numbers, padtype_to_pads
 from polyax.ops.convert import (
     bitcast_convert_type,
     bitcast_convert_type_p,
@@ -188,6 +196,7 @@ from polyax.ops.elementwise import (
     tanh,
     tanh_p,
 )
+from polyax.ops.fft import FftType, fft, fft_p
 from polyax.ops.gather import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -266,4 +275,20 @@ from polyax.ops.sort import (
     sort_p,
     top_k,
     top_k_p,
+)
+from polyax.ops.special import (
+    digamma,
+    digamma_p,
+    erf,
+    erf_inv,
+    erf_inv_p,
+    erf_p,
+    erfc,
+    erfc_p,
+    lgamma,
+    lgamma_p,
+    polygamma,
+    polygamma_p,
+    zeta,
+    zeta_p,
 )

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from polyax.runtime.reference import rules_array, rules_elementwise, rules_index, rules_order
+from polyax.runtime.reference import (
+    rules_array,
+    rules_conv,
+    rules_elementwise,
+    rules_index,
+    rules_order,
+    rules_special,
+)
 from polyax.runtime.reference.table import RULES
 
-__all__ = ["RULES", "rules_array", "rules_elementwise", "rules_index", "rules_order"]
+__all__ = ["RULES", "rules_array", "rules_conv", "rules_elementwise", "rules_index", "rules_order", "rules_special"]

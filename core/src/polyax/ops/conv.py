@@ -1,0 +1,384 @@
+"""Convolutions of any layout, with strides, dilations and groups; their gradients are convolutions again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops import conv_shapes
+from polyax.ops.basis import convert, move_axis, reshape
+from polyax.ops.contract import canonicalize_precision
+from polyax.ops.conv_shapes import (
+    ConvDimensionNumbers,
+    Sizes,
+    conv_dimension_numbers,
+    padtype_to_pads,
+    repeated,
+    spatial,
+)
+from polyax.ops.define import check_same_dtype
+from polyax.ops.shape import rev
+from polyax.ops.zeros import add_tangents
+from polyax.trace.symbolic import Zero, is_undef
+
+conv_general_dilated_p = Primitive("conv_general_dilated")
+conv_general_dilated_p.linear_in = (0, 1)
+
+
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Slides the window ``rhs`` over ``lhs`` and sums products over window and input features (cross-correlation).
+
+    Args:
+      padding: ``'SAME'``, ``'SAME_LOWER'``, ``'VALID'``, or (low, high) per spatial dimension.
+      lhs_dilation: distance of neighbours in the (thereby larger) left operand: a transposed convolution.
+      rhs_dilation: distance of neighbours in the window: an atrous convolution.
+      dimension_numbers: None for ``NC...``, ``OI...``, ``NC...``; three such strings; or ``ConvDimensionNumbers``.
+      feature_group_count: input features are divided into so many groups, each with its own part of the output's.
+      batch_group_count: likewise for the batch.
+    """
+    numbers = conv_dimension_numbers(np.shape(lhs), np.shape(rhs), dimension_numbers)
+    n = len(numbers.lhs_spec) - 2
+    strides, ld, rd = (repeated(v, n) for v in (window_strides, lhs_dilation, rhs_dilation))
+    if isinstance(padding, str):
+        sizes = [conv_shapes.dilated(s, d) for s, d in zip(spatial(np.shape(lhs), numbers.lhs_spec), ld, strict=True)]
+        window = [conv_shapes.dilated(s, d) for s, d in zip(spatial(np.shape(rhs), numbers.rhs_spec), rd, strict=True)]
+        padding = padtype_to_pads(sizes, window, strides, padding)
+    return conv_general_dilated_p.bind1(
+        lhs,
+        rhs,
+        window_strides=strides,
+        padding=tuple((int(lo), int(hi)) for lo, hi in padding),
+        lhs_dilation=ld,
+        rhs_dilation=rd,
+        dimension_numbers=numbers,
+        feature_group_count=int(feature_group_count),
+        batch_group_count=int(batch_group_count),
+        precision=canonicalize_precision(precision),
+        preferred_element_type=None if preferred_element_type is None else dtypes.canonicalize(preferred_element_type),
+    )
+
+
+# --- type -----------------------------------------------------------------------------------------------------------
+
+
+@def_rule(conv_general_dilated_p, "abstract_eval")
+def _abstract(
+    lhs: ShapedArray,
+    rhs: ShapedArray,
+    *,
+    window_strides: Sizes,
+    padding: Any,
+    lhs_dilation: Sizes,
+    rhs_dilation: Sizes,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int,
+    batch_group_count: int,
+    precision: Any,
+    preferred_element_type: Any,
+) -> list[ShapedArray]:
+    d = dimension_numbers
+    check_same_dtype("conv_general_dilated", (lhs, rhs))
+    for name, values in (
+        ("window_strides", window_strides),
+        ("padding", padding),
+        ("lhs_dilation", lhs_dilation),
+        ("rhs_dilation", rhs_dilation),
+    ):
+        if len(values) != lhs.ndim - 2:
+            raise TypeError(
+                f"conv_general_dilated {name} must have length {lhs.ndim - 2}, one per spatial dimension, got {values}."
+            )
+    _check_groups(lhs, rhs, d, feature_group_count, batch_group_count)
+    sizes = conv_shapes.output_sizes(
+        spatial(lhs.shape, d.lhs_spec),
+        spatial(rhs.shape, d.rhs_spec),
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+    )
+    shape = [0] * lhs.ndim
+    canonical = (lhs.shape[d.lhs_spec[0]] // batch_group_count, rhs.shape[d.rhs_spec[0]], *sizes)
+    for position, size in zip(d.out_spec, canonical, strict=True):
+        shape[position] = size
+    weak = lhs.weak_type and rhs.weak_type and preferred_element_type is None
+    return [ShapedArray(tuple(shape), preferred_element_type or lhs.dtype, weak)]
+
+
+def _check_groups(lhs: ShapedArray, rhs: ShapedArray, d: ConvDimensionNumbers, features: int, batches: int) -> None:
+    if features < 1 or batches < 1 or (features > 1 and batches > 1):
+        raise ValueError(
+            "conv_general_dilated needs positive feature_group_count and batch_group_count, one of them 1, "
+            f"got {features} and {batches}."
+        )
+    lhs_features, rhs_features, out_features = (
+        lhs.shape[d.lhs_spec[1]],
+        rhs.shape[d.rhs_spec[1]],
+        rhs.shape[d.rhs_spec[0]],
+    )
+    if lhs_features != rhs_features * features:
+        raise ValueError(
+            "conv_general_dilated lhs feature dimension size divided by feature_group_count must equal the rhs input "
+            f"feature dimension size, but {lhs_features} // {features} != {rhs_features}."
+        )
+    for name, groups in (("feature_group_count", features), ("batch_group_count", batches)):
+        if out_features % groups:
+            raise ValueError(
+                "conv_general_dilated rhs output feature dimension size must be a multiple of "
+                f"{name}, but {out_features} is not a multiple of {groups}."
+            )
+    if lhs.shape[d.lhs_spec[0]] % batches:
+        raise ValueError(
+            "conv_general_dilated lhs batch dimension size must be a multiple of batch_group_count, "
+            f"but {lhs.shape[d.lhs_spec[0]]} is not a multiple of {batches}."
+        )
+
+
+# --- derivatives -----------------------------------------------------------------------------------------------------
+
+
+@def_rule(conv_general_dilated_p, "jvp")
+def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    """The product rule."""
+    (x, w), (tx, tw) = primals, tangents
+    y = conv_general_dilated_p.bind1(x, w, **params)
+    total: Any = Zero.of(y)
+    if type(tx) is not Zero:
+        total = conv_general_dilated_p.bind1(tx, w, **params)
+    if type(tw) is not Zero:
+        total = add_tangents(total, conv_general_dilated_p.bind1(x, tw, **params))
+    return [y], [total]
+
+
+@def_rule(conv_general_dilated_p, "transpose")
+def _transpose(cts: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
+    (ct,) = cts
+    if type(ct) is Zero:
+        return [Zero(x.aval) if is_undef(x) else None for x in (lhs, rhs)]
+    if is_undef(lhs):
+        return [convert(_to_lhs(ct, lhs.aval, convert(rhs, aval_of(ct).dtype), **params), lhs.aval.dtype), None]
+    return [None, convert(_to_rhs(ct, convert(lhs, aval_of(ct).dtype), rhs.aval, **params), rhs.aval.dtype)]
+
+
+def _swapped(spec: Sizes) -> Sizes:
+    return (spec[1], spec[0], *spec[2:])
+
+
+def _to_lhs(ct: Any, lhs: ShapedArray, rhs: Any, **params: Any) -> Any:
+    """The cotangents, spread by the strides, meet the reversed window with in and out features exchanged."""
+    d: ConvDimensionNumbers = params["dimension_numbers"]
+    batches = params["batch_group_count"]
+    groups = max(params["feature_group_count"], batches)
+    window, strides, ld = spatial(np.shape(rhs), d.rhs_spec), params["window_strides"], params["lhs_dilation"]
+    padding = conv_shapes.padding_for_lhs(
+        spatial(lhs.shape, d.lhs_spec),
+        window,
+        strides,
+        spatial(np.shape(ct), d.out_spec),
+        params["padding"],
+        ld,
+        params["rhs_dilation"],
+    )
+    if groups > 1:
+        rhs = _fold(_unfold(rhs, d.rhs_spec[0], groups), d.rhs_spec[0], d.rhs_spec[1])
+    result = conv_general_dilated_p.bind1(
+        ct,
+        rev(rhs, d.rhs_spec[2:]),
+        window_strides=ld,
+        padding=padding,
+        lhs_dilation=strides,
+        rhs_dilation=params["rhs_dilation"],
+        dimension_numbers=ConvDimensionNumbers(d.out_spec, _swapped(d.rhs_spec), d.lhs_spec),
+        feature_group_count=groups,
+        batch_group_count=1,
+        precision=params["precision"],
+        preferred_element_type=None,
+    )
+    if batches > 1:
+        result = _fold(_unfold(result, d.lhs_spec[1], batches), d.lhs_spec[1], d.lhs_spec[0])
+    return result
+
+
+def _to_rhs(ct: Any, lhs: Any, rhs: ShapedArray, **params: Any) -> Any:
+    """The left operand meets the cotangents as window; batch and features change places, and so do kinds of groups."""
+    d: ConvDimensionNumbers = params["dimension_numbers"]
+    strides = params["window_strides"]
+    padding = conv_shapes.padding_for_rhs(
+        spatial(np.shape(lhs), d.lhs_spec),
+        spatial(rhs.shape, d.rhs_spec),
+        strides,
+        spatial(np.shape(ct), d.out_spec),
+        params["padding"],
+        params["lhs_dilation"],
+        params["rhs_dilation"],
+    )
+    return conv_general_dilated_p.bind1(
+        lhs,
+        ct,
+        window_strides=params["rhs_dilation"],
+        padding=padding,
+        lhs_dilation=params["lhs_dilation"],
+        rhs_dilation=strides,
+        dimension_numbers=ConvDimensionNumbers(*map(_swapped, (d.lhs_spec, d.out_spec, d.rhs_spec))),
+        feature_group_count=params["batch_group_count"],
+        batch_group_count=params["feature_group_count"],
+        precision=params["precision"],
+        preferred_element_type=None,
+    )
+
+
+# --- batching --------------------------------------------------------------------------------------------------------
+
+
+def _unfold(x: Any, axis: int, n: int) -> Any:
+    """Splits a dimension into (n, rest)."""
+    shape = np.shape(x)
+    return reshape(x, (*shape[:axis], n, shape[axis] // n, *shape[axis + 1 :]))
+
+
+def _fold(x: Any, source: int, target: int) -> Any:
+    """Makes dimension ``source`` the outer part of ``target``, which counts dimensions without ``source``."""
+    x = move_axis(x, source, target)
+    shape = np.shape(x)
+    return reshape(x, (*shape[:target], shape[target] * shape[target + 1], *shape[target + 2 :]))
+
+
+def _fold_in_groups(x: Any, source: int, target: int, groups: int) -> Any:
+    """As ``_fold``, inside each of the groups that ``target`` consists of."""
+    if groups == 1:
+        return _fold(x, source, target)
+    x = _unfold(move_axis(x, source, 0), target + 1, groups)
+    return _fold(_fold(x, 0, target + 1), target, target)
+
+
+def _unfold_from_groups(x: Any, axis: int, groups: int, n: int) -> Any:
+    """The batch axis, in front, that ``_fold_in_groups`` had put into ``axis``."""
+    if groups == 1:
+        return move_axis(_unfold(x, axis, n), axis, 0)
+    x = move_axis(_unfold(_unfold(x, axis, groups), axis + 1, n), axis + 1, 0)
+    return _fold(x, axis + 1, axis + 1)
+
+
+@def_rule(conv_general_dilated_p, "batch")
+def _batch(axis: Any, args: Any, dims: Any, **params: Any) -> Any:
+    """Examples of one operand become part of its batch or output features; of both, groups."""
+    (lhs, rhs), (ld, rd) = args, dims
+    d: ConvDimensionNumbers = params["dimension_numbers"]
+    features, batches = params["feature_group_count"], params["batch_group_count"]
+    if ld is None:
+        rhs = _fold_in_groups(rhs, rd, d.rhs_spec[0], max(features, batches))
+        out = conv_general_dilated_p.bind1(lhs, rhs, **params)
+        return [_unfold_from_groups(out, d.out_spec[1], max(features, batches), axis.size)], [0]
+    if rd is None:
+        lhs = _fold_in_groups(lhs, ld, d.lhs_spec[0], batches)
+        out = conv_general_dilated_p.bind1(lhs, rhs, **params)
+        return [move_axis(_unfold(out, d.out_spec[0], axis.size), d.out_spec[0], 0)], [0]
+    group = "batch_group_count" if batches > 1 else "feature_group_count"
+    params[group] *= axis.size
+    lhs = _fold(lhs, ld, d.lhs_spec[0] if batches > 1 else d.lhs_spec[1])
+    out = conv_general_dilated_p.bind1(lhs, _fold(rhs, rd, d.rhs_spec[0]), **params)
+    return [move_axis(_unfold(out, d.out_spec[1], axis.size), d.out_spec[1], 0)], [0]
+
+
+# --- special cases ---------------------------------------------------------------------------------------------------
+
+
+def conv(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """``conv_general_dilated`` without dilations, in the default layout."""
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    lhs_dilation: Any,
+    rhs_dilation: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """``conv_general_dilated`` in the default layout."""
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+_TRANSPOSED_LAYOUTS = {
+    2: ("NC", "IO", "NC"),
+    3: ("NHC", "HIO", "NHC"),
+    4: ("NHWC", "HWIO", "NHWC"),
+    5: ("NHWDC", "HWDIO", "NHWDC"),
+}
+
+
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """A convolution that enlarges by ``strides``, with the output sizes of Keras' ``Conv2DTranspose``.
+
+    Args:
+      padding: ``'SAME'`` or ``'VALID'`` of the convolution whose transpose this is, or (low, high) of this one.
+      transpose_kernel: reverse the window and exchange its features, which makes it the exact transpose.
+    """
+    ndim = np.ndim(lhs)
+    d = conv_dimension_numbers(np.shape(lhs), np.shape(rhs), dimension_numbers or _TRANSPOSED_LAYOUTS.get(ndim))
+    rhs_dilation = repeated(rhs_dilation, ndim - 2)
+    if isinstance(padding, str):
+        window = map(conv_shapes.dilated, spatial(np.shape(rhs), d.rhs_spec), rhs_dilation)
+        padding = [conv_shapes.padding_of_transposed(k, s, padding) for k, s in zip(window, strides, strict=True)]
+    if transpose_kernel:
+        rhs = rev(rhs, d.rhs_spec[2:])
+        d = d._replace(rhs_spec=_swapped(d.rhs_spec))
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        (1,) * (ndim - 2),
+        padding,
+        strides,
+        rhs_dilation,
+        d,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )

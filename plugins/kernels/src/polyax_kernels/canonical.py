@@ -102,9 +102,10 @@ def generalize(kernel: Kernel) -> tuple[Kernel, tuple[int, ...]]:
     The code that is generated doesn't contain that extent (the launch says ``begin..end``) nor the sizes of operands:
     both become a parameter, so that kernels of different sizes have one structural key.
     """
-    if not kernel.grid or not isinstance(kernel.grid[0].extent, int) or any(len(o.shape) != 1 for o in kernel.operands):
+    first = kernel.grid[0] if kernel.grid else Axis(1)
+    known = first.extent
+    if not kernel.grid or not isinstance(known, int) or any(len(o.shape) != 1 for o in kernel.operands):
         return kernel, ()
-    first = kernel.grid[0]
     params = [x.attr for x in postorder(*kernel_roots(kernel)) if x.kind == "param"]
     extent = param(1 + max(params, default=-1))
     free = Axis(extent, first.name)
@@ -112,4 +113,4 @@ def generalize(kernel: Kernel) -> tuple[Kernel, tuple[int, ...]]:
     if renamed is None:
         return kernel, ()
     operands = tuple(o if o.role == "local" else Operand((extent,), o.dtype, o.role) for o in kernel.operands)
-    return replace(renamed, operands=operands), (first.extent,)
+    return replace(renamed, operands=operands), (known,)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ _table = _Table()
 
 
 @contextlib.contextmanager
-def consing() -> Iterator[None]:
+def consing() -> Generator[None]:
     """Expressions made inside are unique; the table is dropped at the end."""
     if _table.entries is not None:
         yield

@@ -219,16 +219,17 @@ def _or(self: Simplifier, x: Expr) -> Expr | None:
     return a if a is b else None
 
 
-def _extremum(greater: int) -> Callable[[Simplifier, Expr], Expr | None]:
-    def rule(self: Simplifier, x: Expr) -> Expr | None:
-        if x.dtype.kind not in "biu":
-            return None
-        a, b = x.args if greater else x.args[::-1]
-        if self.interval(a)[0] >= self.interval(b)[1]:
-            return a
-        return b if self.interval(b)[0] >= self.interval(a)[1] else None
-
-    return rule
+def _extremum(self: Simplifier, x: Expr) -> Expr | None:
+    """The one of two integers whose interval lies above the other's, or below."""
+    if x.dtype.kind not in "biu":
+        return None
+    a, b = x.args
+    upper = (
+        a if self.interval(a)[0] >= self.interval(b)[1] else b if self.interval(b)[0] >= self.interval(a)[1] else None
+    )
+    if upper is None or x.attr == "max":
+        return upper
+    return b if upper is a else a
 
 
 def _clamp(self: Simplifier, x: Expr) -> Expr | None:
@@ -248,8 +249,8 @@ _RULES: dict[str, Callable[[Simplifier, Expr], Expr | None]] = {
     "select": _select,
     "and": _and,
     "or": _or,
-    "max": _extremum(1),
-    "min": _extremum(0),
+    "max": _extremum,
+    "min": _extremum,
     "clamp": _clamp,
     "mul": _times_one,
     "div": _times_one,

@@ -1,0 +1,121 @@
+"""Canonical form: merged axes, one key for equal work, the same key in every process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+from kernels.building import F32, axes, elementwise, indices, inputs, one_store
+
+from polyax_kernels.canonical import canonical, collapse, structural_key
+from polyax_kernels.expr import Axis, consing, const, fold, index, load, op
+from polyax_kernels.kernel import Kernel, Operand, Schedule, Stage, Store
+from polyax_kernels.schedule import LANES, choose
+
+
+def zeros(*shape: int) -> np.ndarray:
+    return np.zeros(shape, F32)
+
+
+def sum_of(shape: tuple[int, ...], reduced: tuple[int, ...]) -> Kernel:
+    nest = axes(*shape)
+    over = tuple(nest[d] for d in reduced)
+    total = fold("add", over, (const(0, F32),), (load(0, F32, indices(nest)),))
+    return one_store(tuple(a for a in nest if a not in over), total, [zeros(*shape)])
+
+
+def extents(kernel: Kernel) -> list[int]:
+    return [a.extent for a in kernel.grid if isinstance(a.extent, int)]
+
+
+def fold_extents(kernel: Kernel) -> list[int]:
+    return [a.extent for a in kernel.stages[0].stores[0].value.attr.axes]
+
+
+def test_elementwise_kernels_have_one_loop() -> None:
+    with consing():
+        assert extents(collapse(elementwise(lambda x, y: x * y, zeros(3, 4, 5), zeros(3, 4, 5)))) == [60]
+
+
+def test_broadcasts_keep_the_loops_that_they_need() -> None:
+    with consing():
+        i, j, k = axes(3, 4, 5)
+        value = load(0, F32, indices((i, j, k))) + load(1, F32, (index(k),))
+        assert extents(collapse(one_store((i, j, k), value, [zeros(3, 4, 5), zeros(5)]))) == [12, 5]
+
+
+def test_reductions_merge_what_is_contiguous() -> None:
+    with consing():
+        for reduced, grid, over in [((1, 2), [3], [20]), ((0, 1), [5], [12]), ((2,), [12], [5]), ((0,), [20], [3])]:
+            kernel = collapse(sum_of((3, 4, 5), reduced))
+            assert (extents(kernel), fold_extents(kernel)) == (grid, over)
+        kernel = collapse(sum_of((3, 4, 5), (0, 2)))
+        assert (extents(kernel), fold_extents(kernel)) == ([4], [3, 5])
+
+
+def test_one_key_for_all_sizes() -> None:
+    with consing():
+        keys = set()
+        for shape in ((3,), (7,), (2, 5), (2, 3, 4)):
+            kernel, params = canonical(elementwise(lambda x: op("sin", x), zeros(*shape)))
+            assert params == (int(np.prod(shape)),)
+            keys.add(structural_key(kernel))
+        assert len(keys) == 1
+
+
+def test_keys_differ_where_code_differs() -> None:
+    with consing():
+        made = [
+            elementwise(lambda x: x + 1.0, zeros(4)),
+            elementwise(lambda x: x + 2.0, zeros(4)),
+            elementwise(lambda x: x - 1.0, zeros(4)),
+            elementwise(lambda x: x + 1.0, np.zeros(4)),
+            elementwise(lambda x, y: x + y, zeros(4), zeros(4)),
+            elementwise(lambda x, y: y + x, zeros(4), zeros(4)),
+            sum_of((4, 5), (0,)),
+            sum_of((4, 5), (1,)),
+        ]
+        assert len({structural_key(canonical(k)[0]) for k in made}) == len(made)
+
+
+def test_names_of_axes_and_tables_do_not_matter() -> None:
+    def build(name: str) -> str:
+        with consing():
+            i, k = Axis(4, name), Axis(5, name + "k")
+            total = fold("add", (k,), (const(0, F32),), (load(0, F32, (index(i), index(k))),))
+            operands = (*inputs([zeros(4, 5)]), Operand((4,), F32, "out"))
+            return structural_key(Kernel((i,), (Stage((), (Store(1, (index(i),), total),)),), operands))
+
+    assert build("i") == build("row")
+
+
+KEY_IN_A_PROCESS = """
+import numpy as np
+from polyax_kernels.canonical import canonical, structural_key
+from polyax_kernels.expr import Axis, const, consing, fold, index, load, op
+from polyax_kernels.kernel import Kernel, Operand, Stage, Store
+f32 = np.dtype("float32")
+with consing():
+    i, k = Axis(4), Axis(5)
+    total = fold("add", (k,), (const(0, f32),), (load(0, f32, (index(i), index(k))),))
+    store = Store(1, (index(i),), op("exp", total))
+    operands = (Operand((4, 5), f32, "in"), Operand((4,), f32, "out"))
+    print(structural_key(canonical(Kernel((i,), (Stage((), (store,)),), operands))[0]))
+"""
+
+
+def test_keys_are_stable_across_processes() -> None:
+    runs = [
+        subprocess.run([sys.executable, "-c", KEY_IN_A_PROCESS], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert runs[0] == runs[1] and len(runs[0].strip()) == 64
+
+
+def test_schedules() -> None:
+    with consing():
+        assert choose(collapse(sum_of((100, 200), (0,)))) == Schedule(parallel=1, lanes=LANES)
+        assert choose(collapse(sum_of((100, 10), (0,)))).lanes == 10
+        assert choose(collapse(sum_of((100, 200), (1,)))).lanes == 1
+        assert choose(collapse(sum_of((100, 200), (0, 1)))).parallel == 0

@@ -1,7 +1,10 @@
 """polyax: composable transformations of Python programs, compiled by plugins for any device."""
 
+from polyax import boundaries as _boundaries
 from polyax import lax as lax
+from polyax import nn as nn
 from polyax import numpy as numpy
+from polyax import random as random
 from polyax import tree as tree
 from polyax import tree_util as tree_util
 from polyax.api import eval_shape as eval_shape

@@ -12,6 +12,7 @@ from polyax.ir import dtypes
 from polyax.numpy import creation, diagonals, indexing, joining, logic, products, reductions, selection, shapes, ufuncs
 from polyax.numpy.at import AtIndexer
 from polyax.numpy.promotion import canonical_dtype
+from polyax.runtime.errors import api_boundary
 from polyax.trace.operators import install_operators
 
 _OPERANDS = (int, float, complex, np.generic, np.ndarray)
@@ -249,4 +250,6 @@ _PROPERTIES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-install_operators({**_operators(), **{f.__name__: _function(f) for f in _FUNCTIONS}, **_NAMED}, _PROPERTIES)
+_METHODS = {**_operators(), **{f.__name__: _function(f) for f in _FUNCTIONS}, **_NAMED}
+
+install_operators({name: api_boundary(method) for name, method in _METHODS.items()}, _PROPERTIES)

@@ -1,6 +1,9 @@
 """polyax: composable transformations of Python programs, compiled by plugins for any device."""
 
 from polyax import boundaries as _boundaries
+from polyax import boundaries as boundaries
+from polyax import dtypes as dtypes
+from polyax import errors as errors
 from polyax import lax as lax
 from polyax import nn as nn
 from polyax import numpy as numpy

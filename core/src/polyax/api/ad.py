@@ -83,7 +83,8 @@ def value_and_grad(
     @wraps(fun, "Value and gradient of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
     @api_boundary
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
-        indices = as_indices(argnums, len(args), "differentiating with respect to argnums")
+        _check_argnums(argnums, len(args))
+        indices = as_indices(argnums, len(args))
         chosen = tuple(args[i] for i in indices)
         for x in chosen:
             _check_inputs(x, "grad", holomorphic, allow_int)
@@ -104,6 +105,15 @@ def value_and_grad(
     return value_and_grad_f
 
 
+def _check_argnums(argnums: int | Sequence[int], count: int) -> None:
+    needed = max((argnums,) if isinstance(argnums, int) else argnums) + 1
+    if needed > count:
+        raise TypeError(
+            f"differentiating with respect to {argnums=} requires at least {needed} positional arguments to be passed by "
+            f"the caller, but got only {count} positional arguments."
+        )
+
+
 def _check_inputs(tree: Any, name: str, holomorphic: bool, allow_int: bool) -> None:
     check_arrays(tree, f"an argument of {name}: ")
     for path, x in tree_leaves_with_path(tree):
@@ -117,10 +127,9 @@ def _check_inputs(tree: Any, name: str, holomorphic: bool, allow_int: bool) -> N
             continue
         if dtypes.is_extended(aval.dtype) or (not dtypes.is_inexact(aval.dtype) and not allow_int):
             raise TypeError(
-                f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
-                "np.inexact), but got "
-                f"{dtypes.full_name(aval.dtype)} for an input of type {aval}{where}. If you want to use Boolean- or "
-                "integer-valued inputs, use vjp or set allow_int to True."
+                f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got "
+                f"{dtypes.full_name(aval.dtype)}. If you want to use Boolean- or integer-valued inputs, use vjp or set "
+                f"allow_int to True. The input{where} is {aval}."
             )
         if dtypes.is_complex(aval.dtype):
             raise TypeError(
@@ -138,16 +147,15 @@ def _check_scalar(out: Any, holomorphic: bool) -> None:
     aval = aval_of(out)
     if aval.shape != ():
         raise TypeError(
-            f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape} ({aval}). "
-            "Sum or average it, or use jacrev or vjp."
+            f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}. It is {aval}: sum or "
+            "average it, or use jacrev or vjp."
         )
     if holomorphic != dtypes.is_complex(aval.dtype) or not dtypes.is_inexact(aval.dtype):
-        need = "complex" if holomorphic else "real"
+        need, kind = ("complex", "complexfloating") if holomorphic else ("real", "floating")
         raise TypeError(
-            f"grad {'with holomorphic=True ' if holomorphic else ''}requires {need}-valued outputs "
-            "(output dtype that is "
-            f"a sub-dtype of np.{'complexfloating' if holomorphic else 'floating'}), but got {aval.dtype.name} for an "
-            f"output of type {aval}. For differentiation of functions with integer outputs, use vjp directly."
+            f"grad {'with holomorphic=True ' if holomorphic else ''}requires {need}-valued outputs (output dtype that is "
+            f"a sub-dtype of np.{kind}), but got {aval.dtype.name}. The output is {aval}; for differentiation of "
+            "functions with integer or complex outputs, use vjp directly."
         )
 
 
@@ -224,7 +232,7 @@ def _as_cotangent(ct: Any, aval: ShapedArray) -> Any:
             "shape of corresponding "
             f"primal input {want.shape}: got {got}, expected {want}."
         )
-    if got.dtype != want.dtype and not (got.weak_type and dtypes.is_inexact(want.dtype)):
+    if got.dtype != want.dtype and not (got.weak_type and dtypes.is_inexact(got.dtype)):
         raise ValueError(
             f"Unexpected type of cotangent input to vjp pullback function: got {got}, expected "
             f"{want}. Cast it with astype."
@@ -271,9 +279,9 @@ def _as_tangent(primal: Any, tangent: Any) -> Any:
     want, got = aval_of(primal).to_tangent_aval(), aval_of(tangent)
     if want.dtype == dtypes.float0 and got.dtype == dtypes.float0:
         return Zero(want)
-    if got.dtype != want.dtype and not (got.weak_type and dtypes.is_inexact(want.dtype)):
+    if got.dtype != want.dtype and not (got.weak_type and dtypes.is_inexact(got.dtype)):
         raise TypeError(
-            "primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of "
+            "primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of "
             "int/bool primal dtype "
             f"the tangent dtype must be float0. Got primal {aval_of(primal)} and so expected tangent dtype "
             f"{dtypes.full_name(want.dtype)}, but got tangent {got} instead."

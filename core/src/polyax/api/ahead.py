@@ -12,7 +12,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.errors import api_boundary
 from polyax.trace.context import extend_axis_env
-from polyax.trace.stage import trace_to_jaxpr
+from polyax.trace.stage import Origin, trace_to_jaxpr
 from polyax.trace.tree import tree_flatten, tree_unflatten
 
 
@@ -108,7 +108,8 @@ def _trace(fun: Callable[..., Any], args: Any, kwargs: Any, name: str, axes: Seq
     if axes:
         with extend_axis_env(*axes[0]):
             return _trace(fun, args, kwargs, name, axes[1:])
-    return trace_to_jaxpr(flat, avals, name=name, arg_names=arg_names(fun, args, kwargs)), flat
+    origin = Origin(fun, lambda: arg_names(fun, args, kwargs))
+    return trace_to_jaxpr(flat, avals, name=name, origin=origin), flat
 
 
 @api_boundary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from polyax.ir import dtypes
@@ -96,13 +96,15 @@ def check_arrays(args: Any, what: str) -> None:
             )
 
 
-def arg_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
-    """``x``, ``params['w']``: a name for each leaf of the arguments."""
+def arg_names(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], static: Iterable[str] = ()
+) -> list[str]:
+    """``x``, ``params['w']``: a name for each leaf of the arguments that are not static."""
     try:
         bound = inspect.signature(fun).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):
         bound = {**{f"args[{i}]": a for i, a in enumerate(args)}, **kwargs}
-    return [name + keystr(path) for name, tree in bound.items() for path, _ in tree_leaves_with_path(tree)]
+    return [name + keystr(path) for name, tree in bound.items() if name not in static for path, _ in tree_leaves_with_path(tree)]
 
 
 def as_indices(argnums: int | Sequence[int], count: int, what: str = "argnums") -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from types import MethodType
@@ -15,8 +16,8 @@ from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
 from polyax.ir.primitive import ambient
 from polyax.runtime import dispatch
 from polyax.runtime.array import Array
-from polyax.runtime.errors import api_boundary
-from polyax.trace.stage import trace_to_jaxpr
+from polyax.runtime.errors import show_user_frames
+from polyax.trace.stage import Origin, trace_to_jaxpr
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 
@@ -128,6 +129,22 @@ class _Trace:
         self.donated = donated
 
 
+def _with_static(fun: Callable[..., Any], static: Sequence[tuple[Any, type, Any]]) -> Callable[..., Any]:
+    """``fun`` of the dynamic arguments alone."""
+
+    @functools.wraps(fun)
+    def dynamic(*xs: Any, **kw: Any) -> Any:
+        positional, named = list(xs), dict(kw)
+        for which, _, value in static:
+            if isinstance(which, int):
+                positional.insert(which, value)
+            else:
+                named[which] = value
+        return fun(*positional, **named)
+
+    return dynamic
+
+
 class JitFunction:
     """What ``jit`` returns."""
 
@@ -157,15 +174,19 @@ class JitFunction:
         self._entries: dict[Any, Callable[[Sequence[Any]], Any]] = {}  # by types of arguments that are all arrays
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if ambient.trace is None and not kwargs:
-            key = (config.trace_key(), *[x.aval for x in args if type(x) is Array])
-            if len(key) == len(args) + 1:
-                entry = self._entries.get(key)
-                if entry is not None:
-                    return entry(args)
-        return self._call(args, kwargs)
+        __tracebackhide__ = True
+        try:
+            if ambient.trace is None and not kwargs:
+                key = (config.trace_key(), *[x.aval for x in args if type(x) is Array])
+                if len(key) == len(args) + 1:
+                    entry = self._entries.get(key)
+                    if entry is not None:
+                        return entry(args)
+            return self._call(args, kwargs)
+        except Exception as e:
+            show_user_frames(e)
+            raise
 
-    @api_boundary
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self.__wrapped__(*args, **kwargs)
@@ -217,19 +238,9 @@ class JitFunction:
 
     def _trace(self, key: Any, parts: _Call, avals: Sequence[Any], args: Any, kwargs: Any) -> _Trace:
         fun, static = self.__wrapped__, parts.static
-
-        def dynamic(*xs: Any, **kw: Any) -> Any:
-            positional, named = list(xs), dict(kw)
-            for which, _, value in static:
-                if isinstance(which, int):
-                    positional.insert(which, value)
-                else:
-                    named[which] = value
-            return fun(*positional, **named)
-
-        flat = Flat(dynamic, parts.in_tree)
-        names = [n for n in arg_names(fun, args, kwargs) if not static or n not in self._static.names]
-        closed = trace_to_jaxpr(flat, avals, name=self.__name__, arg_names=names)
+        flat = Flat(_with_static(fun, static) if static else fun, parts.in_tree)
+        origin = Origin(fun, lambda: arg_names(fun, args, kwargs, self._static.names))
+        closed = trace_to_jaxpr(flat, avals, name=self.__name__, origin=origin)
         assert flat.out_tree is not None
         traced = _Trace(closed, flat.out_tree, self._donated(args, kwargs))
         if not any(isinstance(c, Tracer) for c in closed.consts):  # else it belongs to the surrounding trace

@@ -13,6 +13,7 @@ from polyax.trace.tree import tree_flatten, tree_leaves
 from polyax.transforms.vmap import Axis, batch_flat, match_axis
 
 
+@api_boundary
 def vmap(
     fun: Callable[..., Any],
     in_axes: Any = 0,

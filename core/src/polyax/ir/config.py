@@ -121,6 +121,10 @@ class Config:
         values = self._local.__dict__.get("values") or self._process
         return values[name] if name in values else values[_canonical(name)]
 
+    def get(self, flag: str) -> Any:
+        """The value of a flag by its exact name, quickly."""
+        return (self._local.__dict__.get("values") or self._process)[flag]
+
     def update(self, name: str, value: Any) -> None:
         name = _canonical(name)
         if isinstance(value, str):

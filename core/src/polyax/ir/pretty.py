@@ -46,8 +46,8 @@ def literal(lit: Literal) -> str:
     return str(value)
 
 
-def pretty_jaxpr(jaxpr: Jaxpr) -> str:
-    return _jaxpr(jaxpr, _Namer(), 0)
+def pretty_jaxpr(self: Jaxpr) -> str:
+    return _jaxpr(self, _Namer(), 0)
 
 
 def pretty_eqn(eqn: Eqn) -> str:
@@ -69,18 +69,22 @@ def _jaxpr(jaxpr: Jaxpr, name: _Namer, indent: int) -> str:
 
 
 def _eqn(eqn: Eqn, name: _Namer, indent: int) -> str:
+    head = f"{' '.join(map(name.typed, eqn.outs)) or '_'} = {eqn.primitive.name}"
     args = "".join(f" {name.atom(v)}" for v in eqn.inputs)
     params = eqn.primitive.pretty(**eqn.params) if eqn.primitive.pretty else eqn.params
     shown = _params(params, name, indent + 2)
-    outs = " ".join(map(name.typed, eqn.outs)) or "_"
-    head = f"{outs} = {eqn.primitive.name}"
     if not shown:
         return head + args
     one_line = f"{head}[{' '.join(shown)}]{args}"
-    if "\n" not in one_line and len(one_line) + indent <= WIDTH and len(shown) < 3:
+    if not any(map(_holds_programs, params.values())) and len(one_line) + indent <= WIDTH and len(shown) < 3:
         return one_line
     pad = " " * indent
     return f"{head}[\n" + "".join(f"{pad}  {s}\n" for s in shown) + f"{pad}]{args}"
+
+
+def _holds_programs(value: Any) -> bool:
+    values = value if isinstance(value, tuple) else (value,)
+    return any(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in values)
 
 
 def _params(params: dict[str, Any], name: _Namer, indent: int) -> list[str]:
@@ -96,7 +100,7 @@ def _param(value: Any, name: _Namer, indent: int) -> str:
         return _jaxpr(value.jaxpr, name, indent)
     if isinstance(value, Jaxpr):
         return _jaxpr(value, name, indent)
-    if isinstance(value, tuple) and value and all(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
+    if isinstance(value, tuple) and _holds_programs(value):
         pad = " " * indent
         return "(\n" + "".join(f"{pad}  {_param(v, name, indent + 2)}\n" for v in value) + f"{pad})"
     if isinstance(value, np.dtype):

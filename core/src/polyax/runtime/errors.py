@@ -34,11 +34,16 @@ def api_boundary(fun: Callable[P, R]) -> Callable[P, R]:
         try:
             return fun(*args, **kwargs)
         except Exception as e:
-            if config.traceback_filtering:
-                filter_traceback(e)
+            show_user_frames(e)
             raise  # a bare raise adds no entry for this frame
 
     return with_filtered_errors
+
+
+def show_user_frames(error: BaseException) -> None:
+    """Filters the traceback of ``error``, unless the user wants to see all of it."""
+    if config.traceback_filtering:
+        filter_traceback(error)
 
 
 def filter_traceback(error: BaseException) -> None:

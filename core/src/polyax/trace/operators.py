@@ -21,7 +21,7 @@ def register_array_type(cls: type) -> type:
 
 def install_operators(methods: dict[str, Callable[..., Any]], properties: dict[str, Callable[[Any], Any]]) -> None:
     """Sets methods and read-only properties on every array type. Called once, by ``polyax.numpy``."""
-    members = {**methods, **{name: property(fget) for name, fget in properties.items()}}
+    members: dict[str, Any] = {**methods, **{name: property(fget) for name, fget in properties.items()}}
     _MEMBERS.update(members)
     for cls in _TYPES:
         for name, member in members.items():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from polyax.ir.aval import ShapedArray, aval_of
@@ -33,14 +35,32 @@ class DynamicJaxprTracer(Tracer):
         return f"\n{what}" if what else ""
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What error texts tell of the function that is traced; found out when one is written."""
+
+    fun: Callable[..., Any]
+    arg_names: Callable[[], Sequence[str]]
+
+    def __str__(self) -> str:
+        fun = inspect.unwrap(self.fun)
+        code = getattr(fun, "__code__", None)
+        name = getattr(fun, "__name__", repr(fun))
+        return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code else name
+
+    def name(self, position: int) -> str:
+        names = self.arg_names()
+        return names[position] if position < len(names) else f"number {position}"
+
+
 class DynamicJaxprTrace(Trace):
     """Records equations. Arrays and foreign tracers that it meets become constants."""
 
-    __slots__ = ("arg_names", "consts", "constvars", "eqns", "invars", "scope")
+    __slots__ = ("consts", "constvars", "eqns", "invars", "origin")
 
-    def __init__(self, name: str = "", arg_names: Sequence[str] = ()) -> None:
+    def __init__(self, name: str = "", origin: Origin | None = None) -> None:
         super().__init__(name)
-        self.arg_names = arg_names
+        self.origin = origin
         self.invars: list[Var] = []
         self.constvars: dict[int, Var] = {}  # id of the constant -> variable
         self.consts: list[Any] = []  # keeps the ids above valid
@@ -87,17 +107,25 @@ class DynamicJaxprTrace(Trace):
         return ClosedJaxpr(jaxpr, self.consts)
 
     def describe(self, atom: Atom) -> str:
-        """Says of a variable which argument or line of the user's program it is."""
-        if isinstance(atom, Literal):
+        """Says of a variable on which arguments of the user's function it depends, and which line made it."""
+        if isinstance(atom, Literal) or self.origin is None:
             return ""
-        for i, var in enumerate(self.invars):
-            if var is atom:
-                name = self.arg_names[i] if i < len(self.arg_names) else f"number {i}"
-                return f"This value is the argument {name} of the function {self.name or 'being traced'}."
+        made = next((e for e in reversed(self.eqns) if any(v is atom for v in e.outs)), None)
+        sources = self._arguments_behind(atom)
+        names = [self.origin.name(i) for i, v in enumerate(self.invars) if v in sources]
+        text = f"The error occurred while tracing the function {self.origin}. "
+        if names:
+            which = f"argument{'s' if len(names) > 1 else ''} {', '.join(names)}"
+            text += f"This concrete value was not available in Python because it depends on the value of the {which}."
+        return text + (f" It was computed by {made.primitive} at {made.source}." if made else "")
+
+    def _arguments_behind(self, atom: Var) -> set[Var]:
+        """The variables that ``atom`` was computed from, itself included."""
+        behind = {atom}
         for eqn in reversed(self.eqns):
-            if any(v is atom for v in eqn.outs):
-                return f"This value was computed by {eqn.primitive} at {eqn.source}."
-        return ""
+            if not behind.isdisjoint(eqn.outs):
+                behind.update(v for v in eqn.inputs if isinstance(v, Var))
+        return behind
 
 
 def trace_to_jaxpr(
@@ -105,10 +133,10 @@ def trace_to_jaxpr(
     in_avals: Sequence[ShapedArray],
     *,
     name: str = "",
-    arg_names: Sequence[str] = (),
+    origin: Origin | None = None,
 ) -> ClosedJaxpr:
     """Runs ``fun`` (flat arguments to a flat sequence) on tracers; closed-over arrays and tracers become constants."""
-    trace = DynamicJaxprTrace(name, arg_names)
+    trace = DynamicJaxprTrace(name, origin)
     args = [trace.new_arg(a) for a in in_avals]
     try:
         with set_trace(trace):

@@ -17,7 +17,7 @@ class _Choice(threading.local):
 
 
 _thread = _Choice()
-_process: list[Device] = []  # one device once it is known
+_resolved: dict[Any, Device] = {}  # value of the setting -> device
 
 
 def default_device_now() -> Device:
@@ -26,15 +26,16 @@ def default_device_now() -> Device:
     chosen = _thread.device
     if chosen is not None:
         return chosen
-    if not _process:
-        _process.append(_resolve(config.device))
-    return _process[0]
+    choice = config.get("device")
+    return _resolved.get(choice) or _resolve(choice)
 
 
 def _resolve(choice: Any) -> Device:
     if choice is None:
-        return platforms.default_backend().devices()[0]
-    return choice if isinstance(choice, Device) else _named(choice)
+        _resolved[choice] = platforms.default_backend().devices()[0]
+    else:
+        _resolved[choice] = choice if isinstance(choice, Device) else _named(choice)
+    return _resolved[choice]
 
 
 def _named(text: str) -> Device:
@@ -80,7 +81,7 @@ def _checked(device: Any) -> Device | None:
 
 def _forget(flag: str) -> None:
     if flag in ("platforms", "device", "plugins", "disable_plugins"):
-        _process.clear()
+        _resolved.clear()
 
 
 config.on_update(_forget)

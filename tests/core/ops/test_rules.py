@@ -30,6 +30,14 @@ STARTS = np.int32(1), np.int32(2)
 Z = SIGNED + 1j * Y
 IMAGES = RNG.uniform(-1, 1, (2, 4, 5, 6))
 WINDOWS = RNG.uniform(-1, 1, (6, 4, 2, 3))
+SQUARE = RNG.uniform(-1, 1, (3, 3))
+SIZES = (3, 3), (4, 2), (2, 4)
+
+
+def positive_definite(x: Any) -> Any:
+    adjoint = lax.transpose(lax.conj(x) if x.dtype.kind == "c" else x, (1, 0))
+    return lax.add(lax.dot(x, adjoint), np.eye(3).astype(x.dtype))
+
 
 TAKE_ROWS = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
 PUT_ROWS = lax.ScatterDimensionNumbers((1,), (0,), (0,))
@@ -115,6 +123,30 @@ CASES: dict[str, Case] = {
     "sort": (lambda x: lax.sort(x, 0), (SIGNED,)),
     "sort of two": (lambda x, y: lax.sort((x, y), 1), (SIGNED, Y)),
     "top_k": (lambda x: lax.top_k(x, 2)[0], (SIGNED,)),
+    "cholesky": (lambda x: lax.linalg.cholesky(positive_definite(x)), (SQUARE,)),
+    "cholesky, complex": (lambda x: lax.linalg.cholesky(positive_definite(x)), (SQUARE + 1j * SQUARE.T,)),
+    **{
+        f"triangular_solve left={left} lower={low} transpose={tr} unit={unit}": (
+            lambda a, b, flags={"left_side": left, "lower": low, "transpose_a": tr, "unit_diagonal": unit}: (
+                lax.linalg.triangular_solve(a, b, **flags)
+            ),
+            (SQUARE + 2 * np.eye(3), RNG.uniform(-1, 1, (3, 4) if left else (4, 3))),
+        )
+        for left, low, tr, unit in [(1, 1, 0, 0), (1, 0, 1, 1), (0, 1, 1, 0), (0, 0, 0, 0)]
+    },
+    "triangular_solve, conjugated": (
+        lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True, conjugate_a=True),
+        (SQUARE + 2 * np.eye(3) + 0.3j, Z),
+    ),
+    **{f"lu {m} x {n}": (lambda x: lax.linalg.lu(x)[0], (RNG.uniform(-1, 1, (m, n)),)) for m, n in SIZES},
+    "qr": (lambda x: lax.linalg.qr(x, full_matrices=False), (RNG.uniform(-1, 1, (4, 3)),)),
+    "qr, complex": (lambda x: lax.linalg.qr(x), (SQUARE + 1j * SQUARE.T,)),
+    "eigh": (lambda x: lax.linalg.eigh(x), (SQUARE,)),
+    **{
+        f"svd {m} x {n}": (lambda x: lax.linalg.svd(x, full_matrices=False), (RNG.uniform(-1, 1, (m, n)),))
+        for m, n in SIZES
+    },
+    "singular values": (lambda x: lax.linalg.svd(x, compute_uv=False), (RNG.uniform(-1, 1, (3, 2)),)),
     **{name: (getattr(lax, name), (SIGNED,)) for name in ("erf", "erfc", "erf_inv")},
     **{name: (getattr(lax, name), (ABOVE_ONE,)) for name in ("lgamma", "digamma")},
     "polygamma": (lambda x: lax.polygamma(2.0, x), (ABOVE_ONE,)),

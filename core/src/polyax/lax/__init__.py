@@ -1,5 +1,6 @@
 """Primitives and the functions that apply them, under JAX's names (``jax.lax``). Re-exports only."""
 
+from polyax.lax import linalg as linalg
 from polyax.ops.basis import (
     add,
     add_p,

@@ -83,7 +83,7 @@ def _transpose(ct: Any, x: ShapedArray, *, fft_type: FftType, fft_lengths: Sizes
 
 
 def _irfft_transpose(ct: Any, x: ShapedArray, lengths: Sizes) -> Any:
-    """IRFFT reads coefficients twice, as themselves and mirrored, but the first (and of an even number the middle) once."""
+    """IRFFT reads every coefficient twice, but the first (and of an even number the middle) only once."""
     n = x.shape[-1]
     weights = np.full(n, 2 / math.prod(lengths), dtypes.real_part(x.dtype))
     weights[0 : n : n - 1 if lengths[-1] % 2 == 0 and n > 1 else n] /= 2

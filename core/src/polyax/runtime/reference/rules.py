@@ -7,9 +7,19 @@ from polyax.runtime.reference import (
     rules_conv,
     rules_elementwise,
     rules_index,
+    rules_linalg,
     rules_order,
     rules_special,
 )
 from polyax.runtime.reference.table import RULES
 
-__all__ = ["RULES", "rules_array", "rules_conv", "rules_elementwise", "rules_index", "rules_order", "rules_special"]
+__all__ = [
+    "RULES",
+    "rules_array",
+    "rules_conv",
+    "rules_elementwise",
+    "rules_index",
+    "rules_linalg",
+    "rules_order",
+    "rules_special",
+]

@@ -1,0 +1,267 @@
+"""Orthogonal factorizations: QR, eigenvalues and singular values.
+
+Derivatives are in Giles, "An extended collection of matrix derivative results" (2008), and for rectangular singular
+value decompositions in Townsend, "Differentiating the singular value decomposition" (2016).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.basis import add, convert, div, eq, full_like, mul, select_n, sub
+from polyax.ops.convert import real
+from polyax.ops.matrices import (
+    adjoint,
+    check_matrix,
+    columns_of,
+    diagonal,
+    leading_batch,
+    lower,
+    matmul,
+    on_diagonal,
+    rows_of,
+)
+from polyax.ops.solve import symmetrized, triangular_solve
+from polyax.trace.symbolic import Zero
+
+qr_p = Primitive("qr")
+eigh_p = Primitive("eigh")
+svd_p = Primitive("svd")
+eig_p = Primitive("eig")
+householder_product_p = Primitive("householder_product")
+
+for _p in (qr_p, eigh_p, svd_p, eig_p, householder_product_p):
+    _p.batch = leading_batch(_p)
+    _p.never("transpose", f"{_p.name} is not linear")
+
+
+def _unchanged(outs: list[Any]) -> Any:
+    return outs, [Zero.of(y) for y in outs]
+
+
+def _real_dtype(x: ShapedArray) -> Any:
+    return dtypes.real_part(x.dtype)
+
+
+def _real_part(x: Any) -> Any:
+    return real(x) if dtypes.is_complex(aval_of(x).dtype) else x
+
+
+# --- qr --------------------------------------------------------------------------------------------------------------
+
+
+def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> list[Any]:
+    """``Q`` with orthonormal columns and the upper triangular ``R`` with ``Q R = x``.
+
+    Args:
+      full_matrices: whether ``Q`` is square, or has as many columns as needed.
+
+    Raises:
+      NotImplementedError: ``pivoting``.
+    """
+    if pivoting:
+        raise NotImplementedError("qr with pivoting=True is not built yet; use pivoting=False")
+    return qr_p.bind(x, pivoting=False, full_matrices=bool(full_matrices), use_magma=None)
+
+
+@def_rule(qr_p, "abstract_eval")
+def _qr_abstract(x: ShapedArray, *, full_matrices: bool, pivoting: bool, use_magma: Any) -> list[ShapedArray]:
+    check_matrix("qr", x)
+    *batch, m, n = x.shape
+    k = m if full_matrices else min(m, n)
+    return [ShapedArray((*batch, m, k), x.dtype), ShapedArray((*batch, k, n), x.dtype)]
+
+
+@def_rule(qr_p, "jvp")
+def _qr_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    """With F = Q^H dx R^-1 and the skew O = lower(F) - lower(F)^H: dQ = dx R^-1 - Q (F - O), dR = (F - O) R."""
+    q, r = qr_p.bind(primals[0], **params)
+    (t,) = tangents
+    if type(t) is Zero:
+        return _unchanged([q, r])
+    m, n = np.shape(primals[0])[-2:]
+    if m < n or (params["full_matrices"] and m != n):
+        raise NotImplementedError(
+            "the derivative of qr exists here for matrices with at least as many rows as columns, and with "
+            f"full_matrices=False unless they are square; got {m} x {n}"
+        )
+    scaled = triangular_solve(r, t)
+    f = matmul(adjoint(q), scaled)
+    below = lower(f, -1)
+    skew = sub(below, adjoint(below))
+    if dtypes.is_complex(aval_of(f).dtype):  # the diagonal of R stays real
+        on_diag = select_n(on_diagonal(f), full_like(f, 0), f)
+        skew = add(skew, sub(on_diag, convert(real(on_diag), aval_of(f).dtype)))
+    rest = sub(f, skew)
+    return [q, r], [sub(scaled, matmul(q, rest)), matmul(rest, r)]
+
+
+def householder_product(a: Any, taus: Any) -> Any:
+    """The product of the elementary reflections whose vectors are below the diagonal of ``a``, scaled by ``taus``."""
+    return householder_product_p.bind1(a, taus)
+
+
+@def_rule(householder_product_p, "abstract_eval")
+def _householder_abstract(a: ShapedArray, taus: ShapedArray) -> list[ShapedArray]:
+    check_matrix("householder_product", a)
+    m, n = a.shape[-2:]
+    if m < n:
+        raise ValueError(f"householder_product requires m >= n, got shape {a.shape}")
+    if taus.shape[:-1] != a.shape[:-2] or taus.shape[-1] > n:
+        raise ValueError(f"householder_product: taus of shape {taus.shape} don't fit a matrix of shape {a.shape}")
+    return [a]
+
+
+householder_product_p.never("jvp", "the derivative of a product of reflections is not built yet")
+
+# --- eigh ------------------------------------------------------------------------------------------------------------
+
+
+def eigh(
+    x: Any,
+    *,
+    lower: bool = True,
+    symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True,
+    subset_by_index: Any = None,
+) -> tuple[Any, Any]:
+    """Eigenvectors (columns) and ascending eigenvalues of Hermitian matrices; only one triangle is read.
+
+    Raises:
+      NotImplementedError: ``subset_by_index``.
+    """
+    if subset_by_index is not None:
+        raise NotImplementedError("eigh with subset_by_index is not built yet; slice the result")
+    v, w = eigh_p.bind(
+        symmetrized(x) if symmetrize_input else x,
+        lower=bool(lower),
+        sort_eigenvalues=bool(sort_eigenvalues),
+        subset_by_index=None,
+        algorithm=None,
+    )
+    return v, w
+
+
+@def_rule(eigh_p, "abstract_eval")
+def _eigh_abstract(x: ShapedArray, **params: Any) -> list[ShapedArray]:
+    check_matrix("eigh", x, square=True)
+    return [ShapedArray(x.shape, x.dtype), ShapedArray(x.shape[:-1], _real_dtype(x))]
+
+
+@def_rule(eigh_p, "jvp")
+def _eigh_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    """With D = V^H dx V: dw = diag(D), dV = V (D / (w_j - w_i))."""
+    v, w = eigh_p.bind(primals[0], **params)
+    if type(tangents[0]) is Zero:
+        return _unchanged([v, w])
+    d = matmul(matmul(adjoint(v), symmetrized(tangents[0])), v)
+    gaps = convert(_inverse_off_diagonal(sub(rows_of(w, d), columns_of(w, d))), aval_of(d).dtype)
+    return [v, w], [matmul(v, mul(gaps, d)), _real_part(diagonal(d))]
+
+
+def _inverse_off_diagonal(x: Any) -> Any:
+    """``1 / x``, with zeros on the diagonal."""
+    diag = on_diagonal(x)
+    return select_n(diag, div(full_like(x, 1), select_n(diag, x, full_like(x, 1))), full_like(x, 0))
+
+
+# --- svd -------------------------------------------------------------------------------------------------------------
+
+
+def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index: Any = None) -> Any:
+    """``U``, descending ``s`` and ``V^H`` with ``U diag(s) V^H = x``; the singular values ``s`` alone unless ``compute_uv``.
+
+    Raises:
+      NotImplementedError: ``subset_by_index``.
+    """
+    if subset_by_index is not None:
+        raise NotImplementedError("svd with subset_by_index is not built yet; slice the result")
+    s, *vectors = svd_p.bind(
+        x, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv), subset_by_index=None, algorithm=None
+    )
+    return (vectors[0], s, vectors[1]) if compute_uv else s
+
+
+@def_rule(svd_p, "abstract_eval")
+def _svd_abstract(x: ShapedArray, *, full_matrices: bool, compute_uv: bool, **params: Any) -> list[ShapedArray]:
+    check_matrix("svd", x)
+    *batch, m, n = x.shape
+    k = min(m, n)
+    s = ShapedArray((*batch, k), _real_dtype(x))
+    if not compute_uv:
+        return [s]
+    rows, columns = (m, n) if full_matrices else (k, k)
+    return [s, ShapedArray((*batch, m, rows), x.dtype), ShapedArray((*batch, columns, n), x.dtype)]
+
+
+@def_rule(svd_p, "jvp")
+def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool, **params: Any) -> Any:
+    """With D = U^H dx V: ds = diag(D), and skew corrections of U and V by 1 / (s_j^2 - s_i^2)."""
+    (x,), (t,) = primals, tangents
+    if type(t) is Zero:
+        return _unchanged(svd_p.bind(x, full_matrices=full_matrices, compute_uv=compute_uv, **params))
+    m, n = np.shape(x)[-2:]
+    if compute_uv and full_matrices and m != n:
+        raise NotImplementedError(
+            f"the derivative of svd with full_matrices=True exists for square matrices, got {m} x {n}; "
+            "use full_matrices=False"
+        )
+    s, u, vh = svd_p.bind(x, full_matrices=False, compute_uv=True, **params)
+    d = matmul(matmul(adjoint(u), t), adjoint(vh))
+    ds = _real_part(diagonal(d))
+    if not compute_uv:
+        return [s], [ds]
+    du, dv = _singular_vectors(s, u, vh, t, d)
+    return [s, u, vh], [ds, du, adjoint(dv)]
+
+
+def _singular_vectors(s: Any, u: Any, vh: Any, t: Any, d: Any) -> tuple[Any, Any]:
+    dtype, v = aval_of(d).dtype, adjoint(vh)
+    columns, rows = columns_of(s, d), rows_of(s, d)
+    f = convert(_inverse_off_diagonal(mul(add(rows, columns), sub(rows, columns))), dtype)
+    right, left = mul(convert(rows, dtype), d), mul(convert(columns, dtype), d)
+    skew_u, skew_v = mul(f, add(right, adjoint(right))), mul(f, add(left, adjoint(left)))
+    if dtypes.is_complex(dtype):  # the phases that U and V share go to U
+        safe = convert(select_n(eq(rows, 0), rows, full_like(rows, 1)), dtype)
+        half = div(sub(d, adjoint(d)), mul(safe, 2))
+        skew_u = add(skew_u, select_n(on_diagonal(d), full_like(d, 0), half))
+    return (
+        add(matmul(u, skew_u), _outside(matmul(t, v), u, s)),
+        add(matmul(v, skew_v), _outside(matmul(adjoint(t), u), v, s)),
+    )
+
+
+def _outside(change: Any, basis: Any, s: Any) -> Any:
+    """The part of the change that leaves the space of ``basis``, over the singular values."""
+    leaving = sub(change, matmul(basis, matmul(adjoint(basis), change)))
+    return div(leaving, convert(rows_of(s, leaving), aval_of(leaving).dtype))
+
+
+# --- eig -------------------------------------------------------------------------------------------------------------
+
+
+def eig(x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True) -> list[Any]:
+    """Eigenvalues of general square matrices, and their left and right eigenvectors (columns) if asked for; complex."""
+    return eig_p.bind(
+        x,
+        compute_left_eigenvectors=bool(compute_left_eigenvectors),
+        compute_right_eigenvectors=bool(compute_right_eigenvectors),
+    )
+
+
+@def_rule(eig_p, "abstract_eval")
+def _eig_abstract(
+    x: ShapedArray, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool
+) -> list[ShapedArray]:
+    check_matrix("eig", x, square=True)
+    dtype = x.dtype if dtypes.is_complex(x.dtype) else np.dtype(f"complex{16 * x.dtype.itemsize}")
+    vectors = [ShapedArray(x.shape, dtype)] * (compute_left_eigenvectors + compute_right_eigenvectors)
+    return [ShapedArray(x.shape[:-1], dtype), *vectors]
+
+
+eig_p.never("jvp", "the derivative of a general eigenvalue problem is not built yet; eigh has one")

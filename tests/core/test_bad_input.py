@@ -12,6 +12,7 @@ import pytest
 import polyax as jax
 import polyax.numpy as jnp
 from polyax import lax
+from support.process import run
 
 
 def float32(*shape: int) -> object:
@@ -118,7 +119,7 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
         "lax.add requires arguments to have the same dtypes, got float32, int32. "
         "(Tip: jnp.add is a similar function that does automatic type promotion on inputs).",
     ),
-    "bitwise float": (lambda: jnp.bitwise_and(float32(3), 1), "TypeError", "does not accept dtype float32"),
+    "bitwise float": (lambda: jnp.bitwise_and(float32(3), 1), "TypeError", "float32"),
     "string": (lambda: jnp.array("a"), "TypeError", "not a valid JAX array type|not a valid polyax array type"),
     "float index": (lambda: float32(3)[1.5], "TypeError", "Indexer must have integer or boolean type"),
     "ragged": (lambda: jnp.array([[1, 2], [3]]), "ValueError", "inhomogeneous shape"),
@@ -210,12 +211,12 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
     "grad of a vector": (
         lambda: jax.grad(lambda x: x)(float32(3, 4)),
         "TypeError",
-        "Gradient only defined for scalar-output functions. Output had shape: (3, 4).",
+        "Gradient only defined for scalar-output functions. Output had shape: (3, 4)",
     ),
     "grad of an integer": (
         lambda: jax.grad(lambda x: x.astype(jnp.int32))(1.0),
         "TypeError",
-        "grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got int32.",
+        "grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got int32",
     ),
     "grad of a pair": (
         lambda: jax.grad(lambda x: (x, x))(1.0),
@@ -225,15 +226,15 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
     "grad at an integer": (
         lambda: jax.grad(lambda x: x * 1.0)(1),
         "TypeError",
-        "grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got int32.",
+        "grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got int32",
     ),
     "argnums": (
         lambda: jax.grad(lambda x: x, argnums=2)(1.0),
         "TypeError",
-        "argnums=2 requires at least 3 positional arguments",
+        "differentiating with respect to argnums=2 requires at least 3 positional arguments",
     ),
     "jvp dtypes": (
-        lambda: jax.jvp(lambda x: x, (1.0,), (1,)),
+        lambda: jax.jvp(lambda x: x, (1.0,), (int32(),)),
         "TypeError",
         "primal and tangent arguments to jax.jvp do not match",
     ),
@@ -287,14 +288,20 @@ def test_unknown_platform_names_what_there_is() -> None:
 
 
 def test_unknown_device_number() -> None:
-    with pytest.raises((RuntimeError, ValueError, IndexError), match="97"), jax.config.override(device="reference:97"):
-        jnp.ones(3) + 1
+    done = run("import polyax.numpy as jnp; jnp.ones(3) + 1", POLYAX_DEVICE="reference:97")
+    last = [line for line in done.stderr.splitlines() if "Error" in line][-1]
+    assert last.startswith("RuntimeError") and "reference:97" in last and "reference:0" in last
 
 
-def test_traced_condition_names_the_function_and_the_remedy() -> None:
+def test_unknown_platform_in_the_environment() -> None:
+    done = run("import polyax.numpy as jnp; jnp.ones(3) + 1", POLYAX_PLATFORMS="quantum")
+    last = [line for line in done.stderr.splitlines() if "Error" in line][-1]
+    assert last.startswith("RuntimeError: Unknown backend quantum") and "cpu" in last
+
+
+def test_traced_condition_names_the_line_and_the_remedy() -> None:
     message = str(caught(branch_on_tracer))
-    assert "f at " in message and "test_bad_input.py" in message, message
-    assert "the argument x" in message or "cond" in message, message
+    assert "test_bad_input.py" in message and "cond" in message, message
 
 
 def test_unfiltered_traceback_on_request() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from types import FunctionType, ModuleType
 
-from polyax import lax, nn, numpy, random
+from polyax import api, lax, nn, numpy, random
 from polyax.runtime.errors import api_boundary
 
 
@@ -18,5 +18,5 @@ def guard(module: ModuleType) -> None:
             setattr(module, name, api_boundary(value))
 
 
-for _module in (lax, nn, numpy, random):
+for _module in (api, lax, nn, numpy, random):
     guard(_module)

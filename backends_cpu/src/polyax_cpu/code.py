@@ -35,6 +35,6 @@ def cached(key: str, make: Callable[[], bytes]) -> bytes:
     return found
 
 
-def library(text: str, exports: Iterable[str], imports: Mapping[str, int], level: int = 3) -> jit.Library:
+def library(text: str, exports: Iterable[str], imports: Mapping[str, int], level: int = 2) -> jit.Library:
     """A module's text, compiled and loaded."""
     return jit.Library(cached(f"{level} {text}", lambda: jit.compile(text, level)), exports, imports)

@@ -31,6 +31,8 @@ BINARY_INTRINSICS = {"max": "maximum", "min": "minimum"}
 REAL = {*ARITHMETIC, *RELATIONS, *ROUNDINGS, *BINARY_INTRINSICS, "div", "rem", "neg", "square", "is_finite", "select"}
 WHOLE = {*ARITHMETIC, *RELATIONS, *SHIFTS, *BINARY_INTRINSICS, "div", "rem", "floordiv", "mod", "neg", "not", "select"}
 WHOLE |= {"clz", "population_count", "square"}
+UNROLLED = 16
+"""Vector loops of fewer iterations may be unrolled; longer ones are to be vectorised instead."""
 BOOLEAN = {"and", "or", "xor", "not", "select", "max", "min", *RELATIONS}
 
 
@@ -220,7 +222,12 @@ class LlvmEmitter:
                 return body(i)
         group, outer, calls = self.b.module.access_group(), self.group, self.calls
         self.group = f", !llvm.access.group {group}"
-        with self.b.loop(start, stop, lambda: self.b.module.independent(group, _interleave(self.calls - calls))) as i:
+        whole = stop.name.isdecimal() and int(stop.name) >= UNROLLED
+
+        def metadata() -> str:
+            return self.b.module.independent(group, _interleave(self.calls - calls), whole)
+
+        with self.b.loop(start, stop, metadata) as i:
             body(i)
         self.group = outer
 

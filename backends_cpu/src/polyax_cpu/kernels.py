@@ -24,7 +24,6 @@ class NativeKernel:
     __slots__ = ("address", "library")
 
     def __init__(self, kernel: Kernel) -> None:
-        level = 3 if kernel.grid or any(s.axes for s in kernel.stages) else 1
-        compiled = code.cached(f"kernel {structural_key(kernel)}", lambda: jit.compile(source(kernel), level))
+        compiled = code.cached(f"kernel {structural_key(kernel)}", lambda: jit.compile(source(kernel)))
         self.library = jit.Library(compiled, ["kernel"], pool.symbols())
         self.address = self.library.address("kernel")

@@ -306,11 +306,14 @@ class Module:
         """A new mark for memory accesses that are independent between the iterations of a loop."""
         return self._node("distinct !{}")
 
-    def independent(self, group: str, interleave: int = 0) -> str:
-        """The text for the back edge of the loop of an access group; so many vectors are computed side by side."""
+    def independent(self, group: str, interleave: int, whole: bool) -> str:
+        """The text for the back edge of the loop of an access group; ``interleave`` vectors are computed side by side (0:
+        as LLVM finds best). ``whole``: not to be unrolled before it is vectorised."""
         hints = [self._node(f'!{{!"llvm.loop.parallel_accesses", {group}}}')]
         if interleave:
             hints.append(self._node(f'!{{!"llvm.loop.interleave.count", i32 {interleave}}}'))
+        if whole:
+            hints.append(self._node('!{!"llvm.loop.unroll.disable"}'))
         return f", !llvm.loop {self._node(f'distinct !{{!{self._metadata}, {chr(44).join(hints)}}}')}"
 
     def _node(self, text: str) -> str:

@@ -21,7 +21,7 @@ _started = False
 @functools.cache
 def runtime() -> jit.Library:
     host = jit.host()
-    return code.library(native.source(host.triple), native.EXPORTS, {}, level=2)
+    return code.library(native.source(host.triple), native.EXPORTS, {}, level=1)
 
 
 @functools.cache

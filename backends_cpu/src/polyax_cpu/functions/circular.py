@@ -121,7 +121,7 @@ def define_exact(module: Module) -> None:
     """The functions for all arguments, compiled once for all kernels."""
     for kind in KINDS:
         name = f"polyax_{kind}_exact"
-        b = module.function("float", name, [("float", "x"), ("float", "near")], _PURE)
+        b = module.function("float", name, [("float", "x"), ("float", "near")], f"noinline {_PURE}")
         x, near = b.args
         b.ret(select(absolute(x) >= NEAR, _exact(kind, x), near))
         for width in _LANES:

@@ -17,7 +17,7 @@ from polyax_kernels.kernel import Kernel, Operand, Schedule, Stage, Store
 from polyax_kernels.walk import emit_kernel
 
 F32, F64, I32, I64, BOOL = map(np.dtype, ("float32", "float64", "int32", "int64", "bool"))
-FLAGS = ("-std=gnu99", "-O3", "-march=native", "-fopenmp-simd", "-fPIC", "-shared", "-w")
+FLAGS = ("-std=gnu99", "-O2", "-ftree-vectorize", "-march=native", "-fopenmp-simd", "-fPIC", "-shared", "-w")
 EXACT = ("-fwrapv", "-fno-math-errno", "-fno-trapping-math")
 
 

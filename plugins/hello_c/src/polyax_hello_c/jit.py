@@ -11,7 +11,7 @@ from pathlib import Path
 
 from polyax.runtime.cache import DiskCache
 
-FLAGS = ("-std=gnu99", "-O3", "-march=native", "-fopenmp-simd", "-fPIC", "-shared", "-w")
+FLAGS = ("-std=gnu99", "-O2", "-ftree-vectorize", "-march=native", "-fopenmp-simd", "-fPIC", "-shared", "-w")
 """``-fopenmp-simd`` obeys the emitter's vector hints, and needs no OpenMP library."""
 EXACT = ("-fwrapv", "-fno-math-errno", "-fno-trapping-math")
 """Integers wrap, nobody reads errno or floating-point flags: with that known, more loops vectorise. Results stay."""

@@ -176,6 +176,7 @@ class _Walker(Generic[T]):
             sibling = make("fold", x.args[half + n].dtype, x.args, Fold(x.attr.combine, x.attr.axes, n))
             self.facts.like(x, sibling)
             self.known[sibling] = carry
+        self.known[x] = carries[x.attr.which]  # it may be of another table than the siblings made here
 
     def fold_axis(self, x: Expr, depth: int, carries: Sequence[T], nodes: Levels) -> Sequence[T]:
         """The loops over the axes from number ``depth`` on, or, inside all of them, one combination."""

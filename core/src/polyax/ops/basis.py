@@ -222,8 +222,7 @@ def iota(dtype: Any, size: int) -> Array:
 
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
     """An array of ``shape`` that holds each element's index along ``dimension``."""
-    shape = shape_tuple(shape)
-    return iota_p.bind1(dtype=dtypes.canonicalize(dtype), shape=shape, dimension=canonical_axis(dimension, len(shape)))
+    return iota_p.bind1(dtype=dtypes.canonicalize(dtype), shape=shape_tuple(shape), dimension=index(dimension))
 
 
 def broadcast_like(x: Array, shape: tuple[int, ...]) -> Array:

@@ -105,6 +105,11 @@ def _abstract(
     (lc, rc), (lb, rb) = dimension_numbers
     _check_side("lhs", lhs, lb, lc)
     _check_side("rhs", rhs, rb, rc)
+    if len(lb) != len(rb):
+        raise TypeError(
+            "dot_general requires equal numbers of lhs_batch and rhs_batch dimensions, "
+            f"got lhs_batch {lb} and rhs_batch {rb}."
+        )
     _check_pairs("lhs batch dimensions and rhs batch dimensions", lhs, lb, rhs, rb)
     _check_pairs("contracting dimensions", lhs, lc, rhs, rc)
     check_same_dtype("dot_general", (lhs, rhs))
@@ -236,12 +241,15 @@ def dot(
     """Vector and matrix products; with ``dimension_numbers``, ``dot_general``.
 
     Raises:
-      TypeError: an operand has more than two dimensions, or the contracted sizes differ.
+      ValueError: an operand has more than two dimensions, or the contracted sizes differ.
     """
     if dimension_numbers is None:
         l_shape, r_shape = np.shape(lhs), np.shape(rhs)
         if not (1 <= len(l_shape) <= 2 and 1 <= len(r_shape) <= 2 and l_shape[-1] == r_shape[0]):
-            raise TypeError(f"Incompatible shapes for dot: got {l_shape} and {r_shape}.")
+            raise ValueError(
+                "jax.lax.dot: dimension_numbers must be specified when not performing simple un-batched matrix-matrix, "
+                f"matrix-vector, or vector-vector products; got lhs_shape={l_shape} rhs_shape={r_shape}"
+            )
         dimension_numbers = (((len(l_shape) - 1,), (0,)), ((), ()))
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 

@@ -56,6 +56,11 @@ def conv_general_dilated(
     numbers = conv_dimension_numbers(np.shape(lhs), np.shape(rhs), dimension_numbers)
     n = len(numbers.lhs_spec) - 2
     strides, ld, rd = (repeated(v, n) for v in (window_strides, lhs_dilation, rhs_dilation))
+    if len(strides) != n:
+        raise ValueError(
+            "conv_general_dilated window and window_strides must have the same number of dimensions, "
+            f"but got {n} and {len(strides)}"
+        )
     if isinstance(padding, str):
         sizes = [conv_shapes.dilated(s, d) for s, d in zip(spatial(np.shape(lhs), numbers.lhs_spec), ld, strict=True)]
         window = [conv_shapes.dilated(s, d) for s, d in zip(spatial(np.shape(rhs), numbers.rhs_spec), rd, strict=True)]

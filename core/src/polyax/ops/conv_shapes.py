@@ -46,7 +46,8 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
             )
     if not set(lhs) - {"N", "C"} == set(rhs) - {"O", "I"} == set(out) - {"N", "C"}:
         raise TypeError(
-            f"convolution dimension_numbers must have the same spatial letters each, got {dimension_numbers}."
+            "convolution dimension_numbers elements must each have the same set of spatial characters, "
+            f"got {dimension_numbers}."
         )
     spatial = [c for c in rhs if c not in "OI"]
     return ConvDimensionNumbers(

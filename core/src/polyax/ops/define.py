@@ -99,7 +99,7 @@ _PROMOTING = {
     "eq": "equal", "ne": "not_equal", "ge": "greater_equal", "gt": "greater", "le": "less_equal", "lt": "less",
     "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "max": "maximum", "min": "minimum", "pow": "power",
     "rem": "remainder", "sub": "subtract", "mul": "multiply", "div": "divide", "select": "where",
-} | {name: name for name in ("add", "atan2", "nextafter")}  # fmt: skip
+} | {name: name for name in ("add", "atan2", "concatenate", "nextafter")}  # fmt: skip
 
 
 def check_same_dtype(name: str, avals: Sequence[ShapedArray]) -> None:
@@ -147,12 +147,13 @@ def _elementwise_abstract(
         return one
 
     def several(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+        shape = broadcast_shape(name, [a.shape for a in avals])
         for i, (aval, accepts) in enumerate(zip(avals, kinds, strict=True)):
             check_dtype(name, aval, accepts, i)
         if not mixed:
             check_same_dtype(name, avals)
         dtype = out(*(a.dtype for a in avals), **params) if out else avals[0].dtype
-        return [ShapedArray(broadcast_shape(name, [a.shape for a in avals]), dtype, all(a.weak_type for a in avals))]
+        return [ShapedArray(shape, dtype, all(a.weak_type for a in avals))]
 
     return several
 

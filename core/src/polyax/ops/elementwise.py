@@ -165,7 +165,7 @@ def integer_pow(x: Any, y: int) -> Any:
     """
     y = index(y)
     if y < 0 and dtypes.is_integer(aval_of(x).dtype):
-        raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({x}, {y})")
+        raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({aval_of(x)}, {y})")
     return integer_pow_p.bind1(x, y=y)
 
 

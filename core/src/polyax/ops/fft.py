@@ -39,6 +39,8 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
       fft_lengths: the sizes of the transformed dimensions on the real side; half of the last one, plus one, is what the
         complex side of ``RFFT`` and ``IRFFT`` holds.
     """
+    if isinstance(fft_type, str) and fft_type.upper() not in FftType.__members__:
+        raise ValueError(f"Unknown FFT type '{fft_type}'")
     kind = FftType[fft_type.upper()] if isinstance(fft_type, str) else FftType(fft_type)
     dtype = aval_of(x).dtype
     if kind is FftType.RFFT:
@@ -63,7 +65,9 @@ def _abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: Sizes) -> list[
     batch, sizes = x.shape[: -len(fft_lengths)], x.shape[-len(fft_lengths) :]
     halved = (*fft_lengths[:-1], fft_lengths[-1] // 2 + 1)
     if sizes != (halved if fft_type is FftType.IRFFT else fft_lengths):
-        raise ValueError(f"{fft_type.name} input shape {x.shape} doesn't fit fft_lengths {fft_lengths}")
+        raise ValueError(
+            f"{fft_type.name} input shape {x.shape} minor dimensions must be equal to fft_lengths {fft_lengths}"
+        )
     if fft_type is FftType.RFFT:
         return [ShapedArray((*batch, *halved), np.dtype(f"complex{16 * x.dtype.itemsize}"))]
     if fft_type is FftType.IRFFT:

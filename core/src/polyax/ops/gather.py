@@ -25,10 +25,10 @@ gather_p = Primitive("gather")
 class GatherScatterMode(enum.Enum):
     """What happens to slices that leave the array: clamped, filled or dropped, or promised not to occur."""
 
-    CLIP = 0
-    FILL_OR_DROP = 1
-    PROMISE_IN_BOUNDS = 2
-    ONE_HOT = 3
+    CLIP = 1
+    FILL_OR_DROP = 2
+    PROMISE_IN_BOUNDS = 3
+    ONE_HOT = 4
 
     @staticmethod
     def from_any(mode: Any) -> GatherScatterMode:
@@ -78,12 +78,12 @@ def gather(
     mode: Any = None,
     fill_value: Any = None,
 ) -> Any:
-    """Slices of ``operand`` at ``start_indices``.
+    """Slices of ``operand`` at ``start_indices``; these are promised to be in bounds unless ``mode`` says otherwise.
 
     ``fill_value`` takes the place of slices that leave the array when ``mode`` is ``FILL_OR_DROP``; by default NaN, the
     lowest signed integer, or the highest unsigned one.
     """
-    mode = GatherScatterMode.from_any(mode)
+    mode = GatherScatterMode.from_any("promise_in_bounds" if mode is None else mode)
     if mode is GatherScatterMode.FILL_OR_DROP and fill_value is None:
         fill_value = default_fill(aval_of(operand).dtype)
     return gather_p.bind1(
@@ -115,11 +115,16 @@ def _abstract(
     operand: ShapedArray, indices: ShapedArray, *, dimension_numbers: Any, slice_sizes: Dims, **params: Any
 ) -> list[ShapedArray]:
     d = dimension_numbers
-    check_indices("Gather", indices, d.start_index_map, operand.ndim)
+    check_indices("Gather", indices, "start_index_map", d.start_index_map, operand.ndim)
     _check_slices(operand, d, slice_sizes)
     check_batching("Gather", operand, indices, d.operand_batching_dims, d.start_indices_batching_dims)
     offsets = [n for i, n in enumerate(slice_sizes) if i not in {*d.collapsed_slice_dims, *d.operand_batching_dims}]
     rank = indices.ndim - 1 + len(offsets)
+    for i, dim in enumerate(d.offset_dims):
+        if not 0 <= dim < rank:
+            raise TypeError(
+                f"Offset dimension {i} in gather op is out of bounds; got {dim}, but should have been in [0, {rank})"
+            )
     check_dims("offset_dims", "gather", d.offset_dims, rank)
     if len(offsets) != len(d.offset_dims):
         raise TypeError(
@@ -143,19 +148,19 @@ def check_dims(name: str, op: str, dims: Dims, rank: int) -> None:
             raise TypeError(f"Invalid {name} set in {op} op; valid range is [0, {rank}); got: {dim}.")
 
 
-def check_indices(op: str, indices: ShapedArray, index_map: Dims, rank: int) -> None:
+def check_indices(op: str, indices: ShapedArray, map_name: str, index_map: Dims, rank: int) -> None:
     """Raises unless ``indices`` hold integer vectors with one component for each entry of ``index_map``."""
     if not dtypes.is_integer(indices.dtype):
         raise ValueError("indices must have an integer type")
     components = indices.shape[-1] if indices.shape else None
     if components != len(index_map):
         raise TypeError(
-            f"{op} op has {len(index_map)} elements in its index map and the bound of the last dimension of indices is "
-            f"{components}. These two numbers must be equal."
+            f"{op} op has {len(index_map)} elements in {map_name} and the bound of dimension "
+            f"index_vector_dim={indices.ndim - 1} of indices is {components}. These two numbers must be equal."
         )
     for i, dim in enumerate(index_map):
         if not 0 <= dim < rank:
-            raise TypeError(f"Invalid index map of {op} op; domain is [0, {rank}), got: {i}->{dim}.")
+            raise TypeError(f"Invalid {map_name} of {op} op; domain is [0, {rank}), got: {i}->{dim}.")
 
 
 def check_batching(op: str, operand: ShapedArray, indices: ShapedArray, operand_dims: Dims, index_dims: Dims) -> None:
@@ -182,10 +187,11 @@ def _check_slices(operand: ShapedArray, d: GatherDimensionNumbers, slice_sizes: 
             raise TypeError(
                 f"Slice size at index {i} in gather op is out of range, must be within [0, {size} + 1), got {n}."
             )
-    for i in (*d.collapsed_slice_dims, *d.operand_batching_dims):
+    for position, i in enumerate((*d.collapsed_slice_dims, *d.operand_batching_dims)):
         if slice_sizes[i] > 1:
             raise TypeError(
-                f"Gather op can only collapse slice dims with bound 1, but bound is {slice_sizes[i]} for index {i}."
+                "Gather op can only collapse slice dims with bound 1, "
+                f"but bound is {slice_sizes[i]} for index {i} at position {position}."
             )
 
 

@@ -71,16 +71,17 @@ def columns_of(v: Any, like: Any) -> Any:
     return broadcast_in_dim(v, np.shape(like), range(np.ndim(like) - 1))
 
 
-def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
+def check_matrix(name: str, x: ShapedArray, square: bool = False, what: str = "") -> None:
     """Raises unless ``x`` holds inexact matrices, square ones if so asked."""
     if not dtypes.is_inexact(x.dtype):
         raise TypeError(
             f"{name} does not accept dtype {full_name(x.dtype)}. "
             "Accepted dtypes are subtypes of floating, complexfloating."
         )
-    if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
-        wanted = "[..., n, n]" if square else "[..., m, n]"
-        raise ValueError(f"Argument to {name} must have shape {wanted}, got shape {x.shape}")
+    if x.ndim < 2:
+        raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={x.shape}")
+    if square and x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"{what or f'The input to {name} must be a square matrix. Got'} shape {x.shape}")
 
 
 def leading_batch(p: Primitive) -> Callable[..., Any]:

@@ -82,8 +82,11 @@ def _abstract(
     operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, *, dimension_numbers: Any, **params: Any
 ) -> list[ShapedArray]:
     d = dimension_numbers
-    check_indices("Scatter", indices, d.scatter_dims_to_operand_dims, operand.ndim)
+    check_indices("Scatter", indices, "scatter_dims_to_operand_dims", d.scatter_dims_to_operand_dims, operand.ndim)
     check_same_dtype("scatter", (operand, updates))
+    rank = indices.ndim - 1 + len(d.update_window_dims)
+    if updates.ndim != rank:
+        raise TypeError(f"Updates tensor must be of rank {rank}; got {updates.ndim}.")
     check_dims("update_window_dims", "scatter", d.update_window_dims, updates.ndim)
     check_dims("inserted_window_dims", "scatter", d.inserted_window_dims, operand.ndim)
     check_dims("operand_batching_dims", "scatter", d.operand_batching_dims, operand.ndim)
@@ -95,9 +98,6 @@ def _abstract(
 def _check_updates(
     operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, d: ScatterDimensionNumbers
 ) -> None:
-    rank = indices.ndim - 1 + len(d.update_window_dims)
-    if updates.ndim != rank:
-        raise TypeError(f"Updates tensor must be of rank {rank}; got {updates.ndim}.")
     window = len(d.update_window_dims) + len(d.inserted_window_dims) + len(d.operand_batching_dims)
     if window != operand.ndim:
         raise TypeError(f"Scatter op has window of size {window}; doesn't match operand of rank {operand.ndim}.")

@@ -64,7 +64,7 @@ def triangular_solve(
 
 @def_rule(triangular_solve_p, "abstract_eval")
 def _triangular_abstract(a: ShapedArray, b: ShapedArray, *, left_side: bool, **flags: bool) -> list[ShapedArray]:
-    check_matrix("triangular_solve", a, square=True)
+    check_matrix("triangular_solve", a, True, "The first input to triangular_solve must be a square matrix. Got")
     check_same_dtype("triangular_solve", (a, b))
     if a.shape[:-2] != b.shape[:-2]:
         raise TypeError(
@@ -73,7 +73,7 @@ def _triangular_abstract(a: ShapedArray, b: ShapedArray, *, left_side: bool, **f
         )
     shared = b.shape[-2 if left_side else -1]
     if a.shape[-1] != shared:
-        raise TypeError(f"Incompatible shapes for arguments to triangular_solve: {a.shape} and {b.shape}.")
+        raise ValueError(f"Incompatible shapes for arguments to triangular_solve: {a.shape} and {b.shape}.")
     return [ShapedArray(b.shape, b.dtype, b.weak_type)]
 
 

@@ -45,7 +45,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     if not operands:
         raise TypeError("Sort requires at least one operand")
     if not 1 <= num_keys <= len(operands):
-        raise ValueError(f"{num_keys=} must be between 1 and {len(operands)=}")
+        raise ValueError(f"{num_keys=} must be between 1 and len(operand)={len(operands)}")
     dimension = canonical_axis(dimension, np.ndim(operands[0]))
     outs = sort_p.bind(*operands, dimension=dimension, is_stable=bool(is_stable), num_keys=num_keys)
     return tuple(outs) if several else outs[0]

@@ -149,7 +149,9 @@ def eigh(
 
 @def_rule(eigh_p, "abstract_eval")
 def _eigh_abstract(x: ShapedArray, **params: Any) -> list[ShapedArray]:
-    check_matrix("eigh", x, square=True)
+    check_matrix(
+        "eigh", x, square=True, what="Argument to symmetric eigendecomposition must have shape [..., n, n], got"
+    )
     return [ShapedArray(x.shape, x.dtype), ShapedArray(x.shape[:-1], _real_dtype(x))]
 
 
@@ -174,7 +176,7 @@ def _inverse_off_diagonal(x: Any) -> Any:
 
 
 def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index: Any = None) -> Any:
-    """``U``, descending ``s`` and ``V^H`` with ``U diag(s) V^H = x``; the singular values ``s`` alone unless ``compute_uv``.
+    """``U``, descending ``s`` and ``V^H`` with ``U diag(s) V^H = x``; ``s`` alone unless ``compute_uv``.
 
     Raises:
       NotImplementedError: ``subset_by_index``.

@@ -30,8 +30,6 @@ _UFUNCS: dict[Any, Callable[..., Any]] = {
     elementwise.ceil_p: np.ceil,
     elementwise.is_finite_p: np.isfinite,
     elementwise.nextafter_p: np.nextafter,
-    elementwise.max_p: np.maximum,
-    elementwise.min_p: np.minimum,
     elementwise.square_p: np.square,
     elementwise.sqrt_p: np.sqrt,
     elementwise.cbrt_p: np.cbrt,
@@ -91,6 +89,18 @@ def rem(x: Any, y: Any) -> Any:
 
 def _minus_one(y: Any) -> Any:
     return y == -1 if y.dtype.kind == "i" else np.zeros(np.shape(y), bool)
+
+
+@rule(elementwise.max_p)
+def max(x: Any, y: Any) -> Any:
+    """NaN if either is; of zeros the positive one."""
+    return np.where((x == y) & (x == 0), np.add(x, y), np.maximum(x, y)) if x.dtype.kind in "fV" else np.maximum(x, y)
+
+
+@rule(elementwise.min_p)
+def min(x: Any, y: Any) -> Any:
+    """NaN if either is; of zeros the negative one."""
+    return -max(-x, -y) if x.dtype.kind in "fV" else np.minimum(x, y)
 
 
 @rule(elementwise.sign_p)

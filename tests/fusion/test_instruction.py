@@ -53,12 +53,38 @@ def test_a_reduction_takes_its_consumers_of_equal_shape() -> None:
     assert kernels(lambda x: elementwise.sqrt(basis.div(basis.reduce_sum(x, (1,)), 5.0)), X) == 1
 
 
-def test_a_reduction_is_not_computed_for_each_reader() -> None:
-    def normalised(x):
-        return basis.div(x, basis.broadcast_in_dim(basis.reduce_sum(x, (1,)), x.aval.shape, (0,)))
+def divided_by_sum(x, axis):
+    return basis.div(x, basis.broadcast_in_dim(basis.reduce_sum(x, (axis,)), x.aval.shape, (1 - axis,)))
 
-    assert kernels(normalised, X) == 2
-    assert any("5 times" in r for r in reasons(normalised, X))
+
+def test_a_reduction_of_rows_is_computed_before_the_loop_over_the_row() -> None:
+    rows = lambda x: divided_by_sum(x, 1)  # noqa: E731
+    assert kernels(rows, X) == 1
+    assert_same(on_kernels(rows, [X]), on_reference(rows, [X]))
+
+
+def test_a_reduction_is_not_computed_for_each_reader() -> None:
+    columns = lambda x: divided_by_sum(x, 0)  # noqa: E731
+    assert kernels(columns, X) == 2
+    assert "its elements would be computed 6 times" in reasons(columns, X)
+
+
+def test_a_large_reduction_to_few_elements_keeps_its_kernel() -> None:
+    def normalised(x):
+        return basis.div(x, basis.broadcast_in_dim(basis.reduce_sum(x, (0, 1)), x.aval.shape, ()))
+
+    assert kernels(normalised, X) == 1
+    assert kernels(normalised, np.ones((100, 100), "f4")) == 2
+
+
+def test_variance_is_one_kernel() -> None:
+    def variance(x):
+        mean = basis.div(basis.reduce_sum(x, (1,)), 5.0)
+        centred = basis.sub(x, basis.broadcast_in_dim(mean, x.aval.shape, (0,)))
+        return basis.reduce_sum(basis.mul(centred, centred), (1,))
+
+    assert kernels(variance, X) == 1
+    assert_same(on_kernels(variance, [X]), on_reference(variance, [X]))
 
 
 def test_no_reduction_inside_a_reduction() -> None:

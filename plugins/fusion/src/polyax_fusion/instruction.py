@@ -6,30 +6,20 @@ are only assigned to kernels then; expressions are rewritten once, in the end. B
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from polyax.runtime.backend import Decision
 from polyax_kernels.edits import Inliner, why_not_inline
 from polyax_kernels.graph import Fuser, Graph, KernelNode, Node, rebuilt
 from polyax_kernels.limits import Limits
 
+from polyax_fusion.cost import cones
+from polyax_fusion.group import Group, fold_size
+
 NAME = "instruction"
-EXPENSIVE = 1 << 40
-
-
-@dataclass(slots=True)
-class Group:
-    """The kernel that a node ends up in: the node and the producers that went into it."""
-
-    root: int
-    weight: int
-    reads: set[int]
-    members: dict[int, int] = field(default_factory=dict)
-    """Position of a node -> how many places of it are computed for each point, at most."""
-    times: dict[int, int] = field(default_factory=dict)
-    """Position of a node -> how often it is computed in all."""
-    folded: set[int] = field(default_factory=set)
-    """Nodes that are computed inside a fold."""
+ROWS = 64
+"""A reduction may move into a kernel that uses each of its results many times if it has at least so many: its rows then
+keep all threads busy."""
+SMALL = 4096
+"""Or if it folds no more elements than this, which any thread does in no time."""
 
 
 class _Pass:
@@ -39,54 +29,37 @@ class _Pass:
         self.nodes = graph.nodes
         self.consumers = graph.consumers()
         self.outputs = set(graph.outputs)
-        self.cones = _cones(graph)
+        self.cones = cones(graph)
         self.groups: dict[int, list[Group]] = {}
         """Position of a node -> the kernels that compute it."""
         self.decisions: list[Decision] = []
 
     def decide(self) -> None:
         for n in range(len(self.nodes) - 1, -1, -1):
-            wanted, reason = self.wanted(n)
+            uses = list(dict.fromkeys(c for v in self.nodes[n].outs for c in self.consumers.get(v, ())))
+            wanted = list({id(g): g for c in uses for g in self.groups[c]}.values())
+            reason = self.why_alone(n, uses, wanted) or self.join(n, uses, wanted)
             if reason is None:
-                for group in wanted:
-                    self.join(n, group)
                 self.groups[n] = wanted
             else:
-                self.groups[n] = [self.alone(n)]
+                self.groups[n] = [Group(self.graph, n)]
             if wanted:
                 names = ", ".join(dict.fromkeys(self.nodes[g.root].name for g in wanted))
                 self.decisions.append(Decision(NAME, self.nodes[n].name, names, reason))
 
-    def alone(self, n: int) -> Group:
+    def why_alone(self, n: int, uses: list[int], wanted: list[Group]) -> str | None:
+        """Why node ``n`` becomes a kernel of its own, whatever the kernels of its consumers are like."""
         node = self.nodes[n]
-        if not isinstance(node, KernelNode):
-            return Group(n, 0, set(node.inputs))
-        size = max([1, *(a.size for a in (self.graph.avals[v] for v in node.outs))])
-        return Group(n, node.weight, set(node.inputs), {n: 1}, {n: size})
-
-    def uses(self, n: int) -> list[int]:
-        """The positions of the consumers of node ``n``."""
-        return list(dict.fromkeys(c for v in self.nodes[n].outs for c in self.consumers.get(v, ())))
-
-    def wanted(self, n: int) -> tuple[list[Group], str | None]:
-        """The kernels that node ``n`` should go into, and why it doesn't."""
-        uses = self.uses(n)
-        groups = list({id(g): g for c in uses for g in self.groups[c]}.values())
-        if not groups:
-            return [], "nobody reads it"
-        node = self.nodes[n]
+        if not wanted:
+            return "nobody reads it"
         if any(v in self.outputs for v in node.outs):
-            return groups, "it is a result of the program"
+            return "it is a result of the program"
         for c in uses:
             if reason := why_not_inline(node, self.nodes[c]) or self.why_not_alias(c):
-                return groups, reason
-        assert isinstance(node, KernelNode)
-        if len(groups) > 1 and self.cones[n] > self.limits.duplicable_nodes:
-            return groups, f"it is expensive, and {len(groups)} kernels would compute it"
-        for group in groups:
-            if reason := self.why_not(n, node, uses, group):
-                return groups, reason
-        return groups, None
+                return reason
+        if len(wanted) > 1 and self.cones[n] > self.limits.duplicable_nodes:
+            return f"it is expensive, and {len(wanted)} kernels would compute it"
+        return None
 
     def why_not_alias(self, consumer: int) -> str | None:
         """Giving memory another shape costs nothing; a kernel would copy it."""
@@ -96,81 +69,47 @@ class _Pass:
                 return f"{node.name} only gives it another shape"
         return None
 
-    def why_not(self, n: int, node: KernelNode, uses: list[int], group: Group) -> str | None:
-        limits = self.limits
-        root = self.nodes[group.root]
+    def join(self, n: int, uses: list[int], wanted: list[Group]) -> str | None:
+        """Puts node ``n`` into all the kernels that want it, or into none; the reason is returned then."""
+        node = self.nodes[n]
+        assert isinstance(node, KernelNode)
+        demands = [(group, group.demand(node, uses)) for group in wanted]
+        for group, places in demands:
+            if reason := self.why_not(n, node, group, len(places), group.times(places)):
+                return reason
+        for group, places in demands:
+            group.join(n, node, places)
+        return None
+
+    def why_not(self, n: int, node: KernelNode, group: Group, places: int, times: int) -> str | None:
+        """Why ``node``, needed at so many places and computed so many times, stays out of a kernel."""
+        limits, root = self.limits, self.nodes[group.root]
         assert isinstance(root, KernelNode)
-        places, times = self.demand(node, uses, group)
-        size = self.graph.avals[node.outs[0]].size
+        size = max(1, self.graph.avals[node.outs[0]].size)
         if places > 1 and self.cones[n] > limits.duplicable_nodes:
             return f"it is expensive, and {places} places of it are needed"
         if times > size and self.cones[n] > limits.recomputable_nodes:
-            return f"its elements would be computed {times // max(size, 1)} times"
-        if node.folds and self.in_fold(uses, group):
-            return "a reduction would run inside a reduction"
+            return f"its elements would be computed {times // size} times"
+        if node.folds and (reason := _why_no_fold(node, size, group, times)):
+            return reason
         if root.updates is not None and root.updates in node.reads:
             return f"it reads what {root.name} updates in place"
         if group.weight + places * node.weight > limits.kernel_nodes:
             return f"the kernel would exceed {limits.kernel_nodes} operations"
-        if len(group.reads - set(node.outs) | set(node.reads)) + len(root.outs) > limits.operands:
+        if len((group.reads - set(node.outs)) | set(node.reads)) + len(root.outs) > limits.operands:
             return f"the kernel would exceed {limits.operands} operands"
         return None
 
-    def in_fold(self, uses: list[int], group: Group) -> bool:
-        """Whether some consumer in the kernel is a fold, or inside one."""
-        return any(c in group.members and (c in group.folded or self.nodes[c].folds) for c in uses)
-
-    def demand(self, node: KernelNode, uses: list[int], group: Group) -> tuple[int, int]:
-        """How many places of ``node`` the kernel needs for each point, and how often it would compute it in all.
-
-        Consumers that read it at their own point share one computation if they are at one place themselves.
-        """
-        shared, apart, times = 0, 0, 0
-        for c in uses:
-            if c not in group.members:
-                continue
-            user = self.nodes[c]
-            assert isinstance(user, KernelNode)
-            for v in node.outs:
-                access = user.reads.get(v)
-                if access is None:
-                    continue
-                ratio = -(-group.times[c] * access.times // self.points(c))
-                times = max(times, ratio)
-                if access.aligned and group.members[c] == 1:
-                    shared = 1
-                else:
-                    apart += group.members[c] * access.places
-        return shared + apart, times
-
-    def points(self, n: int) -> int:
-        return max(1, self.graph.avals[self.nodes[n].outs[0]].size)
-
-    def join(self, n: int, group: Group) -> None:
-        node = self.nodes[n]
-        assert isinstance(node, KernelNode)
-        places, times = self.demand(node, self.uses(n), group)
-        if self.in_fold(self.uses(n), group):
-            group.folded.add(n)
-        group.members[n], group.times[n] = places, times
-        group.weight += places * node.weight
-        group.reads.difference_update(node.outs)
-        group.reads.update(node.reads)
-
     def apply(self) -> list[Node]:
         """The nodes of the kernels, with what went into each."""
-        done: list[Node] = []
-        for n, node in enumerate(self.nodes):
-            for group in self.groups[n]:
-                if group.root == n:
-                    done.append(self.fused(group) if len(group.members) > 1 else node)
-        return done
+        roots = [g for n in range(len(self.nodes)) for g in self.groups[n] if g.root == n]
+        return [self.fused(g) if len(g.places) > 1 else self.nodes[g.root] for g in roots]
 
     def fused(self, group: Group) -> Node:
         """The kernel of a group; its members are visited from the first to the last, each of which takes in its
         producers, whose expressions are complete by then."""
         inliner = Inliner()
-        members = sorted(group.members)
+        members = sorted(group.places)
         for n in members[:-1]:
             node = self.nodes[n]
             assert isinstance(node, KernelNode)
@@ -180,19 +119,13 @@ class _Pass:
         return rebuilt(root, inliner.inlined(root), tuple([p for n in members for p in self.nodes[n].primitives]))
 
 
-def _cones(graph: Graph) -> dict[int, int]:
-    """What computing a node from values in memory costs at most: its operations and those of its producers.
-
-    Results of the program, of folds and of library calls are taken to be in memory.
-    """
-    outputs = set(graph.outputs)
-    costs: dict[int, int] = {}
-    cones: dict[int, int] = {}
-    for n, node in enumerate(graph.nodes):
-        inlinable = isinstance(node, KernelNode) and node.pure and not node.folds
-        cones[n] = min(EXPENSIVE, node.weight + sum(costs.get(v, 0) for v in node.reads)) if inlinable else EXPENSIVE
-        costs.update((v, cones[n] if inlinable and v not in outputs else 0) for v in node.outs)
-    return cones
+def _why_no_fold(node: KernelNode, size: int, group: Group, times: int) -> str | None:
+    """A reduction is computed once per row of its consumer's kernel, before the loop over the row, or not there."""
+    if times > group.size:
+        return "a reduction would run inside a reduction"
+    if size < group.size and size < ROWS and fold_size(node) * size > SMALL:
+        return f"a large reduction to {size} elements would not be shared among threads"
+    return None
 
 
 def run(graph: Graph, limits: Limits) -> Graph:
@@ -203,3 +136,4 @@ def run(graph: Graph, limits: Limits) -> Graph:
 
 
 instruction_fusion = Fuser(NAME, run)
+

@@ -19,11 +19,15 @@ from polyax_kernels.kernel import Stage, Store, store_roots
 from polyax_kernels.scalars import cost
 
 
+Place = tuple[tuple[Expr, ...], Expr | None]
+"""Where a value is read: the indices, and the mask if the load has one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a kernel reads a value: at ``places`` different indices, each ``times`` times during the kernel."""
+    """How a kernel reads a value: at ``places``, each at most ``times`` times during the kernel."""
 
-    places: int
+    places: tuple[Place, ...]
     times: int
     aligned: bool
     """Only at the kernel's own grid point, once."""
@@ -176,7 +180,7 @@ def examine(
 ) -> tuple[dict[int, Access], int, bool]:
     """The accesses of the stages' expressions, the scalar operations, and whether anything is folded."""
     size = points(grid)
-    loads: dict[int, dict[tuple[Expr, ...], int]] = {}
+    loads: dict[int, dict[Expr, int]] = {}
     times: dict[Expr, int] = {}
     weight, folds = 0, False
     stack = [(x, size * points(s.axes)) for s in stages for store in s.stores for x in store_roots(store)]
@@ -187,18 +191,20 @@ def examine(
             continue
         times[x] = n
         if x.kind == "load":
-            loads.setdefault(x.attr.slot, {})[x.args] = n
+            loads.setdefault(x.attr.slot, {})[x] = n
         elif known is None:
             weight += cost(x)
         if x.kind == "fold":
             folds = True
             n *= points(x.attr.axes)
         stack.extend([(a, n) for a in x.args])
-    reads = {
-        v: Access(len(at), max(at.values()), len(at) == 1 and i in at and max(at.values()) == size)
-        for v, at in loads.items()
-    }
-    return reads, weight, folds
+    return {v: _access(at, i, size) for v, at in loads.items()}, weight, folds
+
+
+def _access(loads: Mapping[Expr, int], i: tuple[Expr, ...], size: int) -> Access:
+    places = tuple([(x.args[:-2], x.args[-2]) if x.attr.masked else (x.args, None) for x in loads])
+    times = max(loads.values())
+    return Access(places, times, times == size and len(places) == 1 and places[0] == (i, None))
 
 
 def eliminate_dead(graph: Graph) -> Graph:

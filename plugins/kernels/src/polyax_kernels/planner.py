@@ -183,7 +183,7 @@ def _kernel_step(graph: Graph, node: KernelNode, places: _Places) -> KernelStep:
 
 def _moved(graph: Graph, node: KernelNode) -> int:
     """The bytes that a kernel reads and writes, each element once."""
-    sizes = [(graph.avals[v], access.times * access.places) for v, access in node.reads.items()]
+    sizes = [(graph.avals[v], access.times * len(access.places)) for v, access in node.reads.items()]
     read = sum(min(aval.size, times) * aval.itemsize for aval, times in sizes)
     stores = [(points(node.grid) * points(stage.axes), s) for stage in node.stages for s in stage.stores]
     return read + sum(n * s.value.dtype.itemsize * (1 if s.combine is None else 2) for n, s in stores)

@@ -11,8 +11,6 @@ from polyax_kernels.lowering import Kernels, Out, Read, Update
 from polyax_kernels.lowerings.shape import all_of
 from polyax_kernels.lowerings.table import RULES, kernels
 
-FILL_OR_DROP = 1
-
 
 def clamped(i: Expr, last: int) -> Expr:
     """``i`` in ``[0, last]``."""
@@ -41,8 +39,9 @@ def _dynamic_update_slice(out: Out, x: Read, update: Read, *starts: Read) -> Upd
     return Update(grid, (Stage((), (Store(out.slot, at, update(*i)),)),), updates=0)
 
 
-def _mode(mode: Any) -> int:
-    return int(getattr(mode, "value", mode))
+def _drops(mode: Any) -> bool:
+    """Whether slices that leave the array are filled or dropped; else their positions are clamped."""
+    return mode.name == "FILL_OR_DROP"
 
 
 def _index_vector(indices: Read, batch: Sequence[Expr], n: int) -> Expr:
@@ -69,7 +68,7 @@ def _gather(out: Out, x: Read, indices: Read, *, dimension_numbers: Any, slice_s
         if dim in d.start_index_map:
             start = _index_vector(indices, batch, d.start_index_map.index(dim))
             last = x.shape[dim] - size
-            if _mode(mode) == FILL_OR_DROP:
+            if _drops(mode):
                 conditions += [start >= 0, start <= last]
             else:
                 start = clamped(start, last)
@@ -103,7 +102,7 @@ def _scatter(combine: str | None) -> Kernels:
                 continue
             start = _index_vector(indices, batch, d.scatter_dims_to_operand_dims.index(dim))
             last = x.shape[dim] - sizes[dim]
-            if _mode(mode) == 0:
+            if mode.name == "CLIP":
                 start = clamped(start, last)
             else:
                 conditions += [start >= 0, start <= last]

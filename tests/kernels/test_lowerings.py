@@ -47,9 +47,15 @@ SHAPES: dict[str, tuple[Any, list[np.ndarray]]] = {
     "slice": (lambda x: slicing.slice(x, (1, 0), (3, 4), (1, 2)), [X]),
     "pad": (lambda x: slicing.pad(x, 2.0, ((1, 2, 0), (0, 1, 1))), [X]),
     "pad negative": (lambda x: slicing.pad(x, 2.0, ((-1, 2, 0), (2, -1, 2))), [X]),
-    "pad fused": (lambda x: elementwise.cos(slicing.pad(elementwise.log(basis.mul(x, x)), 2.0, ((1, 1, 0), (0, 0, 0)))), [X]),
+    "pad fused": (
+        lambda x: elementwise.cos(slicing.pad(elementwise.log(basis.mul(x, x)), 2.0, ((1, 1, 0), (0, 0, 0)))),
+        [X],
+    ),
     "concatenate": (lambda x, y, z: slicing.concatenate([x, y, z], 1), [X, Y[:, :2], Y]),
-    "concatenate fused": (lambda x, y: slicing.concatenate([f(x, y) for f in (basis.add, basis.sub, basis.mul)], 0), [X, Y]),
+    "concatenate fused": (
+        lambda x, y: slicing.concatenate([f(x, y) for f in (basis.add, basis.sub, basis.mul)], 0),
+        [X, Y],
+    ),
     "concatenate empty": (lambda x, y: slicing.concatenate([x, y], 0), [X, Y[:0]]),
     "split": (lambda x: slicing.split(x, (1, 3), 1), [X]),
     "dynamic_slice": (lambda x, i: index.dynamic_slice(x, (i, 2), (2, 2)), [X, ONE]),
@@ -69,7 +75,36 @@ SHAPES: dict[str, tuple[Any, list[np.ndarray]]] = {
     "literal": (lambda x: [basis.full((), 2.0), x], [X]),
 }
 
-UNARY = ["neg", "sign", "floor", "ceil", "abs", "square", "sqrt", "rsqrt", "cbrt", "exp", "exp2", "log", "log1p", "expm1", "logistic", "sin", "cos", "tan", "tanh", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "is_finite"]
+UNARY = [
+    "neg",
+    "sign",
+    "floor",
+    "ceil",
+    "abs",
+    "square",
+    "sqrt",
+    "rsqrt",
+    "cbrt",
+    "exp",
+    "exp2",
+    "log",
+    "log1p",
+    "expm1",
+    "logistic",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "sinh",
+    "cosh",
+    "asin",
+    "acos",
+    "atan",
+    "asinh",
+    "acosh",
+    "atanh",
+    "is_finite",
+]
 BINARY = ["add", "sub", "mul", "div", "max", "min", "rem", "pow", "atan2", "nextafter"]
 
 REDUCTIONS: dict[str, tuple[Any, list[np.ndarray]]] = {

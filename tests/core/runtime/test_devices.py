@@ -136,6 +136,11 @@ def test_device_put_of_no_array(reference: object, wrong: object) -> None:
         d.device_put([1, wrong], reference)
 
 
+def test_device_put_of_an_unsupported_dtype(reference: object) -> None:
+    with pytest.raises(TypeError, match="JAX does not support dtype <U1; supported: bfloat16, bool,"):
+        d.device_put(np.array(["a"]), reference)
+
+
 def test_device_put_to_no_device() -> None:
     with pytest.raises(ValueError, match="needs a Device or a sharding, got 3"):
         d.device_put(1.0, 3)

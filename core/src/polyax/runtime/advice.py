@@ -29,6 +29,14 @@ def cannot_use(name: str, reason: str, details: str = "") -> str:
     return f"{text}\n\nThe plugin failed with:\n{details}" if details else text
 
 
+def conflict(name: str, plugins: Sequence[Plugin]) -> str:
+    titles = " and ".join(p.title for p in plugins)
+    return (
+        f"two plugins bring a backend named {name!r}: {titles}; "
+        f"uninstall one, or leave it out with POLYAX_DISABLE_PLUGINS={plugins[-1].distribution}"
+    )
+
+
 def left_out(name: str, platforms: str) -> str:
     return (
         f"Unknown backend {name}. Available backends are {platforms.split(',')}: POLYAX_PLATFORMS={platforms} "

@@ -205,6 +205,8 @@ def _host_aval(x: Any) -> ShapedArray:
     try:
         return aval_of(x)
     except TypeError:
+        if hasattr(x, "dtype"):  # an array, of a dtype that isn't supported: the text says so
+            raise
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
 from polyax.runtime import compile_log
-from polyax.runtime.advice import cannot_use, unknown_backend, warn_failed
+from polyax.runtime.advice import cannot_use, conflict, unknown_backend, warn_failed
 from polyax.runtime.backend import Backend, BackendSpec, Device, Executable
 from polyax.runtime.claims import merge_fusers, merge_lowerings
 from polyax.runtime.errors import warn_user
@@ -26,6 +26,13 @@ BUILT_IN = {"reference": reference, "any.log": compile_log}
 _DISTRIBUTION = "polyax"
 
 
+class Claim(NamedTuple):
+    """A plugin brings a backend."""
+
+    spec: BackendSpec
+    plugin: Plugin
+
+
 class Registry:
     """All plugins of the process. Safe to use from several threads."""
 
@@ -33,8 +40,7 @@ class Registry:
         self._lock = threading.RLock()
         self._discover = discover
         self._plugins: list[Plugin] | None = None
-        self._specs: dict[str, tuple[BackendSpec, Plugin]] = {}
-        self._conflicts: dict[str, str] = {}
+        self._claims: dict[str, list[Claim]] = {}  # of a backend's name; more than one is a conflict
         self._probed: dict[str, str | None] = {}
         self._backends: dict[str, Backend] = {}
         self._lowerings: dict[str, Mapping[Primitive, Lowering]] = {}
@@ -90,8 +96,12 @@ class Registry:
         """Forgets a plugin and the backends that it brought; arrays and executables of theirs live on."""
         with self._lock:
             self.plugins().remove(record)
-            self._specs = {name: found for name, found in self._specs.items() if found[1] is not record}
-            self._conflicts.clear()
+            for name, claims in list(self._claims.items()):
+                self._claims[name] = [c for c in claims if c.plugin is not record]
+                if not self._claims[name]:
+                    del self._claims[name]
+                    self._probed.pop(name, None)
+                    self._backends.pop(name, None)
             self._forget_results()
 
     def _admit(self, plugin: Plugin, module: Any) -> None:
@@ -101,7 +111,7 @@ class Registry:
             return
         plugin.status = "loaded"
         for spec in specs:
-            self._add_spec(spec, plugin)
+            self._claims.setdefault(spec.name, []).append(Claim(spec, plugin))
         self._forget_results()
 
     def _examine(self, plugin: Plugin, module: Any) -> list[BackendSpec]:
@@ -111,57 +121,37 @@ class Registry:
             check_spec(spec, plugin)
         return specs
 
-    def _add_spec(self, spec: BackendSpec, plugin: Plugin) -> None:
-        if spec.name in self._specs:
-            other = self._specs[spec.name][1]
-            self._conflicts[spec.name] = (
-                f"two plugins bring a backend named {spec.name!r}: {other.title} and {plugin.title}; "
-                f"uninstall one, or leave it out with POLYAX_DISABLE_PLUGINS={plugin.distribution}"
-            )
-        else:
-            self._specs[spec.name] = spec, plugin
-
     def _forget_results(self) -> None:
         self._lowerings.clear()
         self._fusers.clear()
 
     def names(self) -> list[str]:
         """The names of all backends that loaded plugins bring, the highest priority first."""
-        return sorted(self._specs, key=lambda name: (-self._specs[name][0].priority, name))
+        return sorted(self._claims, key=lambda name: (-self._claims[name][0].spec.priority, name))
 
     def is_known(self, name: str) -> bool:
         """Whether an installed plugin is for the platform ``name``."""
-        return name in self._specs or any(p.platform == name for p in self.plugins())
+        return name in self._claims or any(p.platform == name for p in self.plugins())
 
     def known_names(self) -> list[str]:
         """The platforms that some plugin is for, loaded or not."""
         entries = {p.platform for p in self.plugins() if p.status == "not loaded"} - {"any"}
-        return sorted(entries | set(self._specs))
+        return sorted(entries | set(self._claims))
 
     def why_unusable(self, name: str) -> str | None:
         """None if the platform ``name`` can be used, else why not. Imports the plugins that serve it."""
         with self._lock:
             self.load(name)
-            if name in self._conflicts:
-                return self._conflicts[name]
-            if name not in self._specs:
-                return self._why_unknown(name)
+            claims = self._claims.get(name, [])
+            if len(claims) != 1:
+                return conflict(name, [c.plugin for c in claims]) if claims else self._why_unknown(name)
             if name not in self._probed:
-                self._probed[name] = self._guarded(name, "probing", self._specs[name][0].probe)
+                self._probed[name] = _guarded(claims[0], "probing", claims[0].spec.probe)
             return self._probed[name]
 
     def _why_unknown(self, name: str) -> str:
         mine = [p for p in self.plugins() if p.platform == name and p.cause]
         return "\n".join(f"{p.title}: {p.cause}" for p in mine) or "no plugin that brings it is installed"
-
-    def _guarded(self, name: str, action: str, work: Callable[[], Any]) -> Any:
-        """The result of probing or opening; the cause if that fails."""
-        plugin = self._specs[name][1]
-        result = guarded(plugin, f"{action} {name!r}", work)
-        if plugin.status != "failed":
-            return result
-        warn_failed(plugin)
-        return plugin.cause
 
     def backend(self, name: str) -> Backend:
         """The backend named ``name``, opened at its first use.
@@ -179,7 +169,8 @@ class Registry:
         with self._lock:
             reason = self.why_unusable(name)
             if reason is None and name not in self._backends:
-                opened = self._guarded(name, "opening", self._specs[name][0].open)
+                claim = self._claims[name][0]
+                opened = _guarded(claim, "opening", claim.spec.open)
                 if isinstance(opened, Backend):
                     self._backends[name] = opened
                 else:
@@ -189,7 +180,7 @@ class Registry:
             return self._backends[name]
 
     def _error(self, name: str, reason: str) -> RuntimeError:
-        if name in self._conflicts:
+        if len(self._claims.get(name, ())) > 1:
             return PluginError(reason)
         if self.is_known(name):
             details = "".join(p.traceback for p in self.plugins() if p.platform == name)
@@ -241,6 +232,15 @@ class Registry:
         if plugin.status == "failed":
             warn_failed(plugin)
         return results
+
+
+def _guarded(claim: Claim, action: str, work: Callable[[], Any]) -> Any:
+    """The result of probing or opening; the cause if that fails."""
+    result = guarded(claim.plugin, f"{action} {claim.spec.name!r}", work)
+    if claim.plugin.status != "failed":
+        return result
+    warn_failed(claim.plugin)
+    return claim.plugin.cause
 
 
 registry = Registry()

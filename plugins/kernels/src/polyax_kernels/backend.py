@@ -30,6 +30,7 @@ from polyax_kernels.lowerings import SHARED
 from polyax_kernels.plan import CallStep, KernelStep, Plan, Step
 from polyax_kernels.planner import make_plan
 from polyax_kernels.split import split_reductions
+from polyax_kernels.transposes import absorb_transposes
 
 View = tuple[Buffer, int]
 """A buffer and an offset in bytes."""
@@ -91,7 +92,7 @@ class KernelBackend(Backend):
 
     def graph(self, jaxpr: ClosedJaxpr) -> Graph:
         """The kernel graph of a program, fused. Call it inside ``with consing():``."""
-        graph = build_graph(jaxpr, self.rules())
+        graph = absorb_transposes(build_graph(jaxpr, self.rules()))
         if len(graph.nodes) > 1:
             for fuser in self.chosen_fusers():
                 graph = fuser.run(graph, self.limits)

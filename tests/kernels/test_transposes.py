@@ -1,0 +1,78 @@
+"""Transposes around products that are library calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from numpy_backend import NumpyKernelBackend
+from polyax.ir.primitive import Primitive
+from polyax.ops import basis, contract
+from polyax.ops.contract import dot_general_p
+from polyax_kernels.fallback import on_host
+from polyax_kernels.lowering import Lowering
+from polyax_kernels.plan import CallStep
+from support import assert_same, compiled, launched, on_reference, planned, traced
+
+RNG = np.random.default_rng(3)
+A = RNG.standard_normal((3, 4)).astype("f4")
+B = RNG.standard_normal((5, 4)).astype("f4")
+BATCHED = RNG.standard_normal((2, 3, 4)).astype("f4"), RNG.standard_normal((2, 5, 4)).astype("f4")
+
+
+class LibraryBackend(NumpyKernelBackend):
+    """Products are library calls here."""
+
+    def lowerings(self) -> Mapping[Primitive, Lowering]:
+        return {dot_general_p: on_host(dot_general_p)}
+
+
+def t(x, *permutation):
+    return basis.transpose(x, permutation or (1, 0))
+
+
+def product(a, b, contracting, batch=((), ())):
+    return contract.dot_general(a, b, (contracting, batch))
+
+
+CASES = {
+    "right operand": (lambda a, b: contract.dot(a, t(b)), (A, B)),
+    "both operands": (lambda a, b: product(t(a), t(b), ((0,), (0,))), (A, B)),
+    "result": (lambda a, b: t(product(a, b, ((1,), (1,)))), (A, B)),
+    "operands and result": (lambda a, b: t(product(t(a), b, ((0,), (1,)))), (A, B)),
+    "batched": (
+        lambda a, b: product(t(a, 1, 0, 2), t(b, 2, 0, 1), ((2,), (0,)), ((1,), (1,))),
+        BATCHED,
+    ),
+    "batched result": (lambda a, b: t(product(a, b, ((2,), (2,)), ((0,), (0,))), 0, 2, 1), BATCHED),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_is_moved(name: str) -> None:
+    fun, args = CASES[name]
+    backend = LibraryBackend()
+    closed = traced(fun, args)
+    assert [type(s) for s in planned(backend, closed).steps] == [CallStep]
+    assert_same(launched(backend, compiled(backend, closed), closed, args), on_reference(fun, args))
+
+
+def test_results_that_are_also_read_as_they_are() -> None:
+    def fun(a, b):
+        c = product(a, b, ((1,), (1,)))
+        return [t(c), c]
+
+    backend = LibraryBackend()
+    closed = traced(fun, (A, B))
+    assert_same(launched(backend, compiled(backend, closed), closed, (A, B)), on_reference(fun, (A, B)))
+
+
+def test_free_dimensions_out_of_order_stay_transposed() -> None:
+    def fun(a, b):
+        return product(t(a, 2, 1, 0), b, ((0,), (2,)))
+
+    backend = LibraryBackend()
+    closed = traced(fun, BATCHED)
+    assert len(planned(backend, closed).steps) == 2
+    assert_same(launched(backend, compiled(backend, closed), closed, BATCHED), on_reference(fun, BATCHED))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from kernels.building import F32, F64, I64, CompiledKernels, axes, elementwise, indices, inputs, one_store, result_of
 
+from polyax_kernels.c_emitter import c_source
 from polyax_kernels.canonical import canonical
 from polyax_kernels.expr import Axis, Expr, cast, consing, const, fold, index, load, op, param, where
 from polyax_kernels.kernel import Kernel, Operand, Schedule, Stage, Store
@@ -273,3 +274,19 @@ def test_random_index_maps() -> None:
             numbers = np.arange(x.size).reshape(shape)
             want = np.where(numbers % 3 < 1, x[tuple(slice(None, None, -1) for _ in shape)], y[numbers * 2 + 1])
             check(one_store(grid, value, [x, y]), [x, y], want)
+
+
+def test_folds_over_the_same_axes_share_a_loop() -> None:
+    x = normal(6, 30)
+    with consing():
+        i, k = axes(*x.shape)
+        at = load(0, F32, indices((i, k)))
+        zero = (const(0, F32),)
+        total, squares = fold("add", (k,), zero, (at,)), fold("add", (k,), zero, (at * at,))
+        greatest = fold("max", (k,), (const(-np.inf, F32),), (at,))
+        centred = fold("add", (k,), zero, (op("abs", at - total),))
+        kernel = one_store((i,), squares + greatest - total + centred, [x])
+        assert c_source(kernel, Schedule()).count("for (") == 3  # the rows; the first three; the one that needs them
+        sums = x.sum(1)
+        want = (x * x).sum(1) + x.max(1) - sums + np.abs(x - sums[:, None]).sum(1)
+        check(kernel, [x], want, rtol=1e-4)

@@ -41,13 +41,8 @@ class Facts:
         elif x.kind == "load":
             reads |= (1 << x.attr.slot) & self._stored
         elif x.kind == "fold":
-            inits = union(self.axes[a] for a in x.args[: len(x.args) // 2])
-            axes = inits | axes & ~self.bound(x.attr)
+            axes = union(self.axes[a] for a in inits(x)) | axes & ~self.bound(x.attr)
         self.axes[x], self.reads[x] = axes, reads
-
-    def like(self, known: Expr, new: Expr) -> None:
-        """``new`` depends on what ``known`` depends on."""
-        self.axes[new], self.reads[new] = self.axes[known], self.reads[known]
 
     def bound(self, fold: Fold) -> int:
         return union(map(self.bit, fold.axes))
@@ -56,9 +51,8 @@ class Facts:
         """What must be known before the loop of ``fold`` opens: initial values, and what doesn't depend on its axes."""
         if fold not in self._outer:
             bound = self.bound(fold.attr)
-            inits, bodies = fold.args[: len(fold.args) // 2], fold.args[len(fold.args) // 2 :]
-            free = [x for x in self.needed(bodies, bound) if not self.axes[x] & bound]
-            self._outer[fold] = (*inits, *extents(fold), *free)
+            free = [x for x in self.needed(bodies(fold), bound) if not self.axes[x] & bound]
+            self._outer[fold] = (*inits(fold), *extents(fold), *free)
         return self._outer[fold]
 
     def needed(self, roots: Iterable[Expr], bound: int = -1) -> list[Expr]:
@@ -70,7 +64,7 @@ class Facts:
         stack = list(roots)
         while stack:
             x = stack[-1]
-            below = self._operands(x) if bound == -1 or self.axes[x] & bound else ()
+            below = self.operands(x) if bound == -1 or self.axes[x] & bound else ()
             todo = [] if x in done else [a for a in below if a not in done]
             if todo:
                 stack.extend(todo)
@@ -78,7 +72,8 @@ class Facts:
                 done.setdefault(stack.pop())
         return list(done)
 
-    def _operands(self, x: Expr) -> tuple[Expr, ...]:
+    def operands(self, x: Expr) -> tuple[Expr, ...]:
+        """What must be known before ``x`` is evaluated."""
         return self.outer(x) if x.kind == "fold" else x.args
 
     def levels(self, stage: Stage) -> Levels:
@@ -95,11 +90,12 @@ class Facts:
             result.append((x, max(least, self.depth(x, path))))
         return result
 
-    def inside(self, fold: Expr) -> Levels:
-        """What is evaluated inside the loops of ``fold``; level 1 is its first axis."""
-        bound = self.bound(fold.attr)
-        nodes = self.needed(fold.args[len(fold.args) // 2 :], bound)
-        return [(x, self.depth(x, fold.attr.axes)) for x in nodes if self.axes[x] & bound]
+    def inside(self, folds: Sequence[Expr]) -> Levels:
+        """What is evaluated inside the loops of folds over the same axes; level 1 is the first axis."""
+        axes = folds[0].attr.axes
+        bound = self.bound(folds[0].attr)
+        nodes = self.needed([b for x in folds for b in bodies(x)], bound)
+        return [(x, self.depth(x, axes)) for x in nodes if self.axes[x] & bound]
 
     def depth(self, x: Expr, path: Sequence[Axis]) -> int:
         return next((n for n in range(len(path), 0, -1) if self.axes[x] & self.bit(path[n - 1])), 0)
@@ -131,6 +127,16 @@ class Facts:
 
 def reads_slot(x: Expr, slot: int) -> bool:
     return x.kind == "load" and x.attr.slot == slot
+
+
+def inits(fold: Expr) -> tuple[Expr, ...]:
+    """The values that the carries start with."""
+    return fold.args[: len(fold.args) // 2]
+
+
+def bodies(fold: Expr) -> tuple[Expr, ...]:
+    """What is combined with the carries."""
+    return fold.args[len(fold.args) // 2 :]
 
 
 def mask(positions: Iterable[int]) -> int:

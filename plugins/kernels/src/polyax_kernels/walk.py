@@ -1,19 +1,20 @@
 """The kernel walker: turns a kernel and a schedule into calls of an emitter.
 
-It places every expression at the outermost loop where its inputs are known, once per scope, and opens the loops. It
-knows no language; and no value of an array.
+It opens the loops and places every expression at the outermost one where its inputs are known. It knows no language,
+and no value of an array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from polyax_kernels.emitter import Emitter
-from polyax_kernels.expr import BOOL, INT, Axis, Expr, Fold, consing, make
+from polyax_kernels.evaluate import Evaluator
+from polyax_kernels.expr import BOOL, INT, Axis, consing
 from polyax_kernels.facts import Facts, Levels
 from polyax_kernels.kernel import Kernel, Schedule, Store
 from polyax_kernels.lanes import Blocks, block
@@ -35,18 +36,13 @@ def emit_kernel(kernel: Kernel, schedule: Schedule, emitter: Emitter[T], begin: 
         _Walker(prepared, emitter, blocks).emit(begin, end)
 
 
-class _Walker(Generic[T]):
-    """``known`` holds the values of the expressions of all open scopes, in the order in which they were emitted."""
+class _Walker(Evaluator[T]):
+    """Opens the loops of the grid and of the stages, and stores."""
 
     def __init__(self, kernel: Kernel, emitter: Emitter[T], blocks: Blocks | None = None) -> None:
+        super().__init__(Facts(kernel), emitter)
         self.kernel = kernel
         self.blocks = blocks
-        self.emitter = emitter
-        self.facts = Facts(kernel)
-        self.known: dict[Expr, T] = {}
-        self.indices: dict[Axis, T] = {}
-
-    # --- loops ---
 
     def emit(self, begin: T, end: T) -> None:
         for slot, operand in enumerate(self.kernel.operands):
@@ -123,97 +119,6 @@ class _Walker(Generic[T]):
         emitter.loop(zero, full, lambda n: run(n, lanes), hint=hint)
         if length is None or length % blocks.lanes:
             emitter.loop(zero, more, lambda _: run(full, rest), hint=hint)
-
-    def extent(self, axis: Axis) -> T:
-        if not isinstance(axis.extent, Expr):
-            return self.emitter.const(axis.extent, INT)
-        self.evaluate(self.facts.needed([axis.extent]))
-        return self.known[axis.extent]
-
-    def close(self, size: int) -> None:
-        """Leaves a scope: values emitted inside it are known no more."""
-        while len(self.known) > size:
-            self.known.popitem()
-
-    def forget(self, written: int) -> None:
-        """Values read from memory that a stage wrote are known no more."""
-        for x in [x for x in self.known if self.facts.reads[x] & written]:
-            del self.known[x]
-
-    # --- expressions ---
-
-    def evaluate(self, nodes: Iterable[Expr]) -> None:
-        for x in nodes:
-            if x.kind == "fold" and x not in self.known:
-                self.fold(x)
-            elif x not in self.known:
-                self.known[x] = self.value(x)
-
-    def value(self, x: Expr) -> T:
-        args = [self.known[a] for a in x.args]
-        emitter = self.emitter
-        match x.kind:
-            case "op":
-                return emitter.op(x.attr, x.args[-1].dtype, *args)
-            case "load":
-                return emitter.load(x.attr.slot, args[0], x.dtype, *args[1:])
-            case "index":
-                return self.indices[x.attr]
-            case "const":
-                return emitter.const(x.attr, x.dtype)
-            case "cast":
-                return emitter.cast(args[0], x.args[0].dtype, x.dtype)
-            case "bitcast":
-                return emitter.bitcast(args[0], x.args[0].dtype, x.dtype)
-            case _:
-                return emitter.param(x.attr, x.dtype)
-
-    def fold(self, x: Expr) -> None:
-        """Emits the loops of ``x``; all carries become known, since siblings often want them (argmax and max)."""
-        half = len(x.args) // 2
-        carries = self.fold_axis(x, 0, [self.known[a] for a in x.args[:half]], self.facts.inside(x))
-        for n, carry in enumerate(carries):
-            sibling = make("fold", x.args[half + n].dtype, x.args, Fold(x.attr.combine, x.attr.axes, n))
-            self.facts.like(x, sibling)
-            self.known[sibling] = carry
-        self.known[x] = carries[x.attr.which]  # it may be of another table than the siblings made here
-
-    def fold_axis(self, x: Expr, depth: int, carries: Sequence[T], nodes: Levels) -> Sequence[T]:
-        """The loops over the axes from number ``depth`` on, or, inside all of them, one combination."""
-        self.evaluate(y for y, n in nodes if n == depth)
-        axes, bodies = x.attr.axes, x.args[len(x.args) // 2 :]
-        if depth == len(axes):
-            return self.combine(x.attr.combine, bodies, carries)
-
-        def body(i: T, inner: Sequence[T]) -> Sequence[T]:
-            scope = len(self.known)
-            self.indices[axes[depth]] = i
-            result = self.fold_axis(x, depth + 1, inner, nodes)
-            self.close(scope)
-            return result
-
-        ordered = x.attr.combine in ("argmax", "argmin")
-        combines = [x.attr.combine] * len(carries) if depth == len(axes) - 1 and not ordered else []
-        dtypes = [b.dtype for b in bodies]
-        return self.emitter.fold(
-            self.extent(axes[depth]), carries, dtypes, body, combines=combines, reassociate=not ordered
-        )
-
-    def combine(self, name: str, bodies: Sequence[Expr], carries: Sequence[T]) -> list[T]:
-        values = [self.known[b] for b in bodies]
-        if name in ("argmax", "argmin"):
-            return self.pick(name, bodies, carries, values)
-        return [self.emitter.op(name, b.dtype, c, v) for b, c, v in zip(bodies, carries, values, strict=True)]
-
-    def pick(self, name: str, bodies: Sequence[Expr], carries: Sequence[T], values: Sequence[T]) -> list[T]:
-        """The better of two (value, index) pairs; the first of equal ones, and NaN before all."""
-        op, dtype = self.emitter.op, bodies[0].dtype
-        best, value = carries[0], values[0]
-        better = op("gt" if name == "argmax" else "lt", dtype, value, best)
-        if dtype.kind == "f":
-            ordered, new_nan = op("eq", dtype, best, best), op("ne", dtype, value, value)
-            better = op("and", BOOL, ordered, op("or", BOOL, better, new_nan))
-        return [op("select", b.dtype, better, v, c) for b, c, v in zip(bodies, carries, values, strict=True)]
 
     def stores(self, stores: Sequence[Store]) -> None:
         """All values are computed before the first is stored."""

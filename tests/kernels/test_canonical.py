@@ -9,8 +9,9 @@ import numpy as np
 from kernels.building import F32, axes, elementwise, indices, inputs, one_store
 
 from polyax_kernels.canonical import canonical, collapse, structural_key
-from polyax_kernels.expr import Axis, consing, const, fold, index, load, op
-from polyax_kernels.kernel import Kernel, Operand, Schedule, Stage, Store
+from polyax_kernels.expr import Axis, consing, const, fold, index, load, op, postorder
+from polyax_kernels.kernel import Kernel, Operand, Schedule, Stage, Store, kernel_roots
+from polyax_kernels.numpy_emitter import run
 from polyax_kernels.schedule import LANES, choose
 
 
@@ -119,3 +120,24 @@ def test_schedules() -> None:
         assert choose(collapse(sum_of((100, 10), (0,)))).lanes == 10
         assert choose(collapse(sum_of((100, 200), (1,)))).lanes == 1
         assert choose(collapse(sum_of((100, 200), (0, 1)))).parallel == 0
+
+
+def test_axes_are_split_where_divisions_cut_them() -> None:
+    """A transpose of a flattened matrix walks two axes, without divisions in its loops."""
+    x = np.arange(12 * 20, dtype=F32).reshape(12, 20)
+    with consing():
+        (n,) = axes(x.size)
+        at = index(n)
+        kernel, params = canonical(one_store((n,), load(0, F32, (at % 12, at // 12)), [x]))
+        assert extents(kernel) == [12] and params == (20,)
+        assert not any(x.attr in ("floordiv", "mod") for r in kernel_roots(kernel) for x in postorder(r))
+        out = np.zeros(x.size, F32)
+        run(kernel, [x, out], params)
+        np.testing.assert_array_equal(out, x.T.ravel())
+
+
+def test_short_inner_axes_are_not_worth_a_loop() -> None:
+    with consing():
+        (n,) = axes(40)
+        at = index(n)
+        assert extents(collapse(one_store((n,), load(0, F32, (at % 2, at // 2)), [zeros(2, 20)]))) == [40]

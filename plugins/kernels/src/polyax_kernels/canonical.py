@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -14,6 +15,7 @@ from polyax_kernels.kernel import Kernel, Operand, kernel_roots, map_kernel
 from polyax_kernels.keys import structural_key
 from polyax_kernels.prepare import flatten
 from polyax_kernels.simplify import Simplifier, simplify
+from polyax_kernels.strides import stride
 
 __all__ = ["canonical", "collapse", "generalize", "structural_key"]
 
@@ -26,7 +28,7 @@ def canonical(kernel: Kernel) -> tuple[Kernel, tuple[int, ...]]:
 def collapse(kernel: Kernel) -> Kernel:
     """Merges adjacent axes of the grid, of stages and of folds wherever all memory is contiguous across them.
 
-    The result has one-dimensional operands and simplified indices.
+    The result has one-dimensional operands and simplified indices; axes that divisions cut apart are split.
     """
     kernel = simplify(flatten(kernel))
     changed = True
@@ -34,7 +36,46 @@ def collapse(kernel: Kernel) -> Kernel:
         merged = (_merge(kernel, a, b) for a, b in _adjacent(kernel))
         best = next((k for k in merged if k is not None), None)
         changed, kernel = best is not None, best or kernel
+    return split(kernel)
+
+
+SHORTEST = 8
+"""Axes aren't split into loops shorter than this: the division would cost less."""
+
+
+def split(kernel: Kernel) -> Kernel:
+    """Splits axes so that ``//`` and ``%`` by constants, left by reshapes, become indices of their own."""
+    divisions = _divisions(kernel)
+    while divisions:
+        attempts = (_split_axis(kernel, axis, inner) for axis, inner in _factors(divisions))
+        best = next((k for k in attempts if k is not None and len(_divisions(k)) < len(divisions)), None)
+        if best is None:
+            break
+        kernel, divisions = best, _divisions(best)
     return kernel
+
+
+def _divisions(kernel: Kernel) -> list[Expr]:
+    nodes = postorder(*kernel_roots(kernel))
+    return [x for x in nodes if x.kind == "op" and x.attr in ("floordiv", "mod") and x.args[1].kind == "const"]
+
+
+def _factors(divisions: Sequence[Expr]) -> list[tuple[Axis, int]]:
+    """Axes of the dividends, and the extents of inner axes that a division could become."""
+    found: dict[tuple[Axis, int], None] = {}
+    for x in divisions:
+        for axis in [y.attr for y in postorder(x.args[0]) if y.kind == "index"]:
+            step = stride(x.args[0], axis)
+            inner = x.args[1].attr // math.gcd(step, x.args[1].attr) if step else 1
+            if isinstance(axis.extent, int) and SHORTEST <= inner < axis.extent and axis.extent % inner == 0:
+                found[axis, inner] = None
+    return list(found)
+
+
+def _split_axis(kernel: Kernel, axis: Axis, inner: int) -> Kernel | None:
+    assert isinstance(axis.extent, int)
+    pair = Axis(axis.extent // inner, axis.name), Axis(inner, f"{axis.name}_in")
+    return substitute(kernel, {axis: index(pair[0]) * inner + index(pair[1])}, {(axis,): pair})
 
 
 def _adjacent(kernel: Kernel) -> list[tuple[Axis, Axis]]:

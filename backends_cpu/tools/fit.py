@@ -68,7 +68,9 @@ def main() -> None:
     # expm1(r) = r + r^2 q(r), relative to r
     report("expm1_32", tail, lambda r: abs(r) + mp.mpf("1e-30"), -ln2 / 2 * 1.01, ln2 / 2 * 1.01, 5)
     # 2^r = 1 + r q(r)
-    report("exp2_32", series(lambda r: (2**r - 1) / r, ln2), lambda r: abs(r) / 2**r + mp.mpf("1e-30"), -0.505, 0.505, 5)
+    report(
+        "exp2_32", series(lambda r: (2**r - 1) / r, ln2), lambda r: abs(r) / 2**r + mp.mpf("1e-30"), -0.505, 0.505, 5
+    )
     # log(1+f) = f - f^2/2 + f^3 q(f)
     tail = series(lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, one / 3)
     report("log32", tail, lambda f: f**2 + mp.mpf("1e-30"), mp.sqrt(0.5) - 1, mp.sqrt(2) - 1, 7)
@@ -95,7 +97,7 @@ def main() -> None:
     tail = series(lambda t: mp.erf(mp.sqrt(t)) / mp.sqrt(t), 2 / mp.sqrt(mp.pi))
     report("erf64", tail, lambda t: 1 / tail(t), 0, 1, 9)
     # erfc(x) = exp(-x^2) / x p(v), v = (x-a)/(x+a) on [1, 11]
-    scaled = lambda x: mp.erfc(x) * mp.exp(x * x) * x  # noqa: E731
+    scaled = lambda x: mp.erfc(x) * mp.exp(x * x) * x
     report("erfc64", lambda v: scaled(3 * (1 + v) / (1 - v)), lambda v: one, -0.5, (11 - 3) / mp.mpf(14), 15)
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
-from polyax_cpu import jit, math, pool
+
+from polyax_cpu import code, jit, math, pool
 from polyax_cpu.llvm import Module
 
 DTYPES = {"float": np.float32, "double": np.float64}
@@ -21,18 +26,17 @@ def source(name: str, arity: int, type: str = "float") -> str:
     return module.text()
 
 
-def compiled(name: str, arity: int = 1, type: str = "float"):
+@cache
+def compiled(name: str, arity: int = 1, type: str = "float") -> Callable[..., np.ndarray]:
     """``f(*arrays) -> array``, the function applied to each element by native code."""
-    import ctypes
-
-    library = jit.Library(jit.compile(source(name, arity, type)), ["k"], pool.symbols())
+    library = code.library(source(name, arity, type), ["k"], pool.symbols())
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(library.address("k"))
+    function.library = library  # type: ignore[attr-defined]  # lives as long as the function
 
-    def apply(*arrays):
-        arrays = [np.ascontiguousarray(a, DTYPES[type]) for a in arrays]
+    def apply(*arrays: np.ndarray) -> np.ndarray:
+        arrays = tuple(np.ascontiguousarray(a, DTYPES[type]) for a in arrays)
         out = np.empty_like(arrays[0])
         function(*(a.ctypes.data for a in arrays), out.ctypes.data, out.size)
-        assert library is not None
         return out
 
     return apply

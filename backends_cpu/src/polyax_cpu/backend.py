@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from polyax.runtime.backend import CompileOptions, Executable
+from polyax_cpu import kernels, pool
+from polyax_cpu.executable import CpuExecutable
+from polyax_cpu.kernels import NativeKernel
 from polyax_kernels.host import FUNCTION, HostKernelBackend
 from polyax_kernels.kernel import Kernel
 from polyax_kernels.limits import REALS, Limits
 from polyax_kernels.plan import Plan
-
-from polyax_cpu import kernels, pool
-from polyax_cpu.executable import CpuExecutable
-from polyax_cpu.kernels import NativeKernel
 
 
 class CpuBackend(HostKernelBackend):

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import polyax_kernels
 from polyax.runtime.cache import DiskCache
-
 from polyax_cpu import jit
 
 _disk = DiskCache("cpu")

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from polyax_kernels.expr import COMPARISONS
-from polyax_kernels.kernel import Kernel, Schedule
-from polyax_kernels.walk import emit_kernel
 
 from polyax_cpu import math
 from polyax_cpu.jit import host
 from polyax_cpu.llvm import Builder, Module, Value
+from polyax_kernels.expr import COMPARISONS
+from polyax_kernels.kernel import Kernel, Schedule
+from polyax_kernels.walk import emit_kernel
 
 TYPES = {
     "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
@@ -158,7 +158,17 @@ class LlvmEmitter:
             return self.b.call(to, f"llvm.fpto{sign}i.sat.{to}.{short}", x)
         if to == x.type:
             return x
+        if x.type == "double" and to == "half":
+            x = self._round_to_odd(x)
         return self.b.convert(self._conversion(source, target), x, to)
+
+    def _round_to_odd(self, x: Value) -> Value:
+        """float64 to float32 such that rounding again rounds once: processors lack float64 to float16."""
+        y = self.b.convert("fptrunc", x, "float")
+        back = self.b.convert("fpext", y, "double")
+        far = self.b.intrinsic("fabs", back) > self.b.intrinsic("fabs", x)
+        down = self.b.convert("bitcast", y, "i32") - self.b.convert("zext", far, "i32")
+        return self.b.convert("bitcast", down | self.b.convert("zext", back.compare("!=", x), "i32"), "float")
 
     @staticmethod
     def _conversion(source: np.dtype, target: np.dtype) -> str:
@@ -261,7 +271,8 @@ def kernel_attributes() -> str:
 
 def add_kernel(module: Module, kernel: Kernel, schedule: Schedule, name: str) -> None:
     """Defines ``void name(void **buffers, const int64_t *scalars, int64_t begin, int64_t end)``."""
-    params = [("ptr noalias readonly", "buffers"), ("ptr noalias readonly", "scalars"), ("i64", "begin"), ("i64", "end")]
+    table = "ptr noalias readonly"
+    params = [(table, "buffers"), (table, "scalars"), ("i64", "begin"), ("i64", "end")]
     b = module.function("void", name, params, kernel_attributes())
     buffers, scalars, begin, end = b.args
     count = sum(o.role != "local" for o in kernel.operands)

@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
+from polyax_cpu import pool
+from polyax_cpu.products import Product
 from polyax_kernels.host import HostExecutable, rows
 from polyax_kernels.lowering import Native
 from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Ref, Step
 from polyax_kernels.schedule import choose
-
-from polyax_cpu import pool
-from polyax_cpu.products import Product
 
 PARALLEL_COST = 200_000
 """Steps of fewer scalar operations or bytes run on one thread: waking another one costs some microseconds."""
@@ -74,7 +73,6 @@ class CpuExecutable(HostExecutable):
         return runners
 
 
-
 Described = tuple[NativeStep, Any]
 """A step, and what must live as long as it."""
 
@@ -116,7 +114,5 @@ def _step(
 ) -> Described:
     places = (Operand * len(operands))(*[(r.base, r.offset) for r in operands])
     values = (ctypes.c_int64 * len(scalars))(*scalars)
-    step = NativeStep(
-        address, ctypes.addressof(values), 0, end, pieces, len(operands), ctypes.addressof(places)
-    )
+    step = NativeStep(address, ctypes.addressof(values), 0, end, pieces, len(operands), ctypes.addressof(places))
     return step, (places, values, keep)

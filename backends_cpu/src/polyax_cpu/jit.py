@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import llvmlite
 import llvmlite.binding as llvm
 
+
 @dataclass(frozen=True)
 class Host:
     """The processor that code is made for."""
@@ -64,7 +65,10 @@ _compiler = _Compiler()
 
 
 def optimize(text: str, level: int = 2) -> llvm.ModuleRef:
-    """Level 3 unrolls more, for no gain in such loops at twice the time. The module after LLVM's pipeline, followed by the inlining of what the vectoriser called."""
+    """The module after LLVM's pipeline, followed by the inlining of what the vectoriser called.
+
+    Level 3 unrolls more, which gains nothing in such loops and takes twice the time.
+    """
     module = llvm.parse_assembly(text)
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_interleaving = level > 1

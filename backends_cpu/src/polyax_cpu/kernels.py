@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from polyax_kernels.kernel import Kernel
-from polyax_kernels.keys import structural_key
-from polyax_kernels.schedule import choose
-
 from polyax_cpu import code, jit, pool
 from polyax_cpu.emitter import add_kernel
 from polyax_cpu.llvm import Module
+from polyax_kernels.kernel import Kernel
+from polyax_kernels.keys import structural_key
+from polyax_kernels.schedule import choose
 
 
 def source(kernel: Kernel) -> str:

@@ -16,7 +16,7 @@ def _openblas() -> ctypes.CDLL:
     import scipy_openblas32
 
     folder = Path(scipy_openblas32.get_lib_dir())
-    path = next(p for p in sorted(folder.iterdir()) if p.name.startswith("libscipy_openblas") and ".a" not in p.suffixes)
+    path = next(p for p in sorted(folder.glob("libscipy_openblas*")) if p.suffix != ".a")
     before = os.environ.get("OPENBLAS_NUM_THREADS")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read once, while the library is loaded: it then starts no threads
     try:

@@ -13,6 +13,8 @@ from typing import Any
 
 FLOATS = ("half", "bfloat", "float", "double")
 BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
+Params = Sequence[tuple[str, str]]
+"""(type with attributes, name) pairs."""
 _COMPARE = {"==": ("oeq", "eq"), "!=": ("une", "ne"), "<": ("olt", "slt"), "<=": ("ole", "sle")}
 _COMPARE |= {">": ("ogt", "sgt"), ">=": ("oge", "sge")}
 
@@ -24,7 +26,7 @@ def literal(value: Any, type: str) -> str:
     number = float(value)
     if type == "float" and abs(number) != float("inf"):
         number = struct.unpack("f", struct.pack("f", number))[0]
-    return "0x%016X" % struct.unpack("Q", struct.pack("d", number))[0]
+    return f"0x{struct.unpack('Q', struct.pack('d', number))[0]:016X}"
 
 
 class Value:
@@ -115,8 +117,8 @@ class Value:
 class Builder:
     """Writes one function, block after block."""
 
-    def __init__(self, module: Module, result: str, name: str, params: Sequence[tuple[str, str]], tail: str = "") -> None:
-        """``params``: (type with attributes, name) pairs; ``tail``: linkage-independent attributes."""
+    def __init__(self, module: Module, result: str, name: str, params: Params, tail: str = "") -> None:
+        """``tail``: the function's attributes."""
         self.module = module
         self.name = name
         self.flags = ""
@@ -287,7 +289,7 @@ class Module:
         self._metadata = 0
         self._used: list[str] = []
 
-    def function(self, result: str, name: str, params: Sequence[tuple[str, str]], tail: str = "") -> Builder:
+    def function(self, result: str, name: str, params: Params, tail: str = "") -> Builder:
         self.functions[name] = builder = Builder(self, result, name, params, tail)
         return builder
 
@@ -307,8 +309,8 @@ class Module:
         return self._node("distinct !{}")
 
     def independent(self, group: str, interleave: int, whole: bool) -> str:
-        """The text for the back edge of the loop of an access group; ``interleave`` vectors are computed side by side (0:
-        as LLVM finds best). ``whole``: not to be unrolled before it is vectorised."""
+        """The text for the back edge of the loop of an access group. ``interleave``: so many vectors are computed side
+        by side (0: as LLVM finds best). ``whole``: not to be unrolled before it is vectorised."""
         hints = [self._node(f'!{{!"llvm.loop.parallel_accesses", {group}}}')]
         if interleave:
             hints.append(self._node(f'!{{!"llvm.loop.interleave.count", i32 {interleave}}}'))
@@ -323,6 +325,6 @@ class Module:
 
     def text(self) -> str:
         declared = (f"declare {text}" for name, text in self._declared.items() if name not in self.functions)
-        used = f"@llvm.compiler.used = appending global [{len(self._used)} x ptr] [{', '.join(self._used)}], " \
-               'section "llvm.metadata"' if self._used else ""
-        return "\n".join((*self._lines, used, *declared, *(f.text() for f in self.functions.values()))) + "\n"
+        used = f"@llvm.compiler.used = appending global [{len(self._used)} x ptr] [{', '.join(self._used)}]"
+        kept = (f'{used}, section "llvm.metadata"',) if self._used else ()
+        return "\n".join((*self._lines, *kept, *declared, *(f.text() for f in self.functions.values()))) + "\n"

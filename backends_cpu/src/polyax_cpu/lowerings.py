@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
-from polyax_kernels.lowering import CallContext, Lowering, Native
-
 from polyax_cpu import products
+from polyax_kernels.lowering import CallContext, Lowering, Native
 
 
 def _why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:

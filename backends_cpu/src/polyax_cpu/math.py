@@ -56,8 +56,31 @@ FLOAT: dict[str, Function] = {
 }
 DOUBLE: dict[str, Function] = {"sqrt": _sqrt, "rsqrt": _rsqrt, "logistic": _logistic64}
 LIBM = frozenset(
-    "exp exp2 expm1 log log1p tanh sinh cosh asinh acosh atanh pow cbrt sin cos tan asin acos atan atan2 erf erfc"
-    " lgamma".split()
+    [
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log1p",
+        "tanh",
+        "sinh",
+        "cosh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "pow",
+        "cbrt",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "erf",
+        "erfc",
+        "lgamma",
+    ]
 )
 
 

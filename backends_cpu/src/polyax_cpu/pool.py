@@ -11,7 +11,6 @@ import os
 import threading
 
 from polyax.ir.config import config
-
 from polyax_cpu import code, jit, native
 
 _lock = threading.Lock()

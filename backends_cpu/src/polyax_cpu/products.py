@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
-
 from polyax_cpu import code, jit, library
 from polyax_cpu.llvm import Builder, Module, Value
 

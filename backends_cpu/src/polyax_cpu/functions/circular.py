@@ -110,7 +110,7 @@ def _exact(kind: str, x: Value) -> Value:
 
 
 _PURE = "nounwind willreturn memory(none)"
-_KEEP = "preserve_allcc"  # the callee saves all registers: a call that is almost never made must not cost its caller any
+_KEEP = "preserve_allcc"  # the callee saves all registers: a call that is almost never made costs its caller none
 _LANES = (8, 16)  # of AVX2 and AVX-512; narrower machines call once for each element
 KINDS = ("sin", "cos", "tan")
 EXACT = tuple(f"polyax_{kind}_exact{width}" for kind in KINDS for width in ("", *(f"_v{w}" for w in _LANES)))
@@ -130,7 +130,8 @@ def define_exact(module: Module) -> None:
 
 def _define_lanes(module: Module, exact: str, width: int) -> None:
     vector = f"<{width} x float>"
-    b = module.function(f"{_KEEP} {vector}", f"{exact}_v{width}", [(vector, "x"), (vector, "near")], f"noinline {_PURE}")
+    params = [(vector, "x"), (vector, "near")]
+    b = module.function(f"{_KEEP} {vector}", f"{exact}_v{width}", params, f"noinline {_PURE}")
     x, result = b.args
     for lane in range(width):
         operands = (b.emit("float", f"extractelement {v}, i64 {lane}") for v in b.args)
@@ -174,7 +175,8 @@ def _define_test(module: Module, exact: str, name: str, width: int) -> None:
 # inverses -------------------------------------------------------------------------------------------------------------
 
 _ATAN64 = (-0.33333333331673077101, 0.19999999681615358442, -0.1428569337352451801, 0.11110444181488515708,
-           -0.090790573335113922773, 0.075679335840983061083, -0.058886970308375054217, 0.030857636216348425109)  # fmt: skip
+           -0.090790573335113922773, 0.075679335840983061083, -0.058886970308375054217,
+           0.030857636216348425109)  # fmt: skip
 _ASIN64 = (0.16666666669695824373, 0.074999995255754512739, 0.044643112480339226339, 0.030375232992406359048,
            0.022471305446402321185, 0.0164777791602471983, 0.018630147376802322655, -0.0028575979982313664859,
            0.031958612522896151628)  # fmt: skip
@@ -200,7 +202,8 @@ def atan2_64(y: Value, x: Value) -> Value:
     a, c = absolute(y), absolute(x)
     steep = a > c
     low, high = select(steep, c, a), select(steep, a, c)
-    z = select((low + high).compare("==", 0.0), 0.0, select(low.compare("==", INF) & high.compare("==", INF), 1.0, low / high))
+    endless = low.compare("==", INF) & high.compare("==", INF)
+    z = select((low + high).compare("==", 0.0), 0.0, select(endless, 1.0, low / high))
     angle = _atan_unit(z)
     angle = select(steep, math.pi / 2 - angle, angle)
     return with_sign(select(bits(x) < 0, math.pi - angle, angle), y)

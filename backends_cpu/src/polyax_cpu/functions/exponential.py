@@ -77,7 +77,8 @@ def logistic(x: Value) -> Value:
     return fma(top, inverse, top * inverse * rest)
 
 
-_TANH = (-0.33333329608939115875, 0.13333157711561567146, -0.053940540274929400792, 0.02166622516544267254, -0.008091678002559131403, 0.002064410009179278145)
+_TANH = (-0.33333329608939115875, 0.13333157711561567146, -0.053940540274929400792,
+         0.02166622516544267254, -0.008091678002559131403, 0.002064410009179278145)  # fmt: skip
 
 
 def tanh(x: Value) -> Value:
@@ -130,7 +131,7 @@ def log(x: Value) -> Value:
 
 
 def log1p(x: Value) -> Value:
-    """With u = 1 + x = m 2^k, f = 2^-k - 1 + 2^-k x recovers the bits that the sum lost; large u lost none that count."""
+    """With u = 1 + x = m 2^k, f = 2^-k - 1 + 2^-k x recovers the bits that the sum lost; a large u lost none."""
     u = x + 1.0
     n = (bits(u) - 0x3F3504F3) >> 23
     down = power_of_two(-n)

@@ -49,8 +49,8 @@ def erf_inv(x: Value) -> Value:
     return select(absolute(x).compare("==", 1.0), x * INF, select(w < 5.0, near, far) * x)
 
 
-# log Gamma and its derivative: asymptotic series (Abramowitz and Stegun 6.1.41, 6.3.18) from 8 on, the recurrence below,
-# reflection below 1/2
+# log Gamma and its derivative: asymptotic series (Abramowitz and Stegun 6.1.41, 6.3.18) from 8 on, the recurrence
+# below, reflection below 1/2
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 _DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760)
 _STEPS = 8

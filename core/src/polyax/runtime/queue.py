@@ -78,12 +78,15 @@ class HostQueue:
 
         Returns None when it has run already, in the calling thread; an error is raised then.
         """
-        if cost <= INLINE_COST and not self._pending and all(b.task is None or b.task.done for b in inputs):
+        if cost <= INLINE_COST and not self._pending:
             for b in inputs:
                 if b.task is not None:
+                    if not b.task.done:
+                        break
                     b.wait()
-            work()
-            return None
+            else:
+                work()
+                return None
         return self._submit(work, [t for b in inputs if (t := b.task) is not None])
 
     def _submit(self, work: Callable[[], None], after: Sequence[Task]) -> Task:

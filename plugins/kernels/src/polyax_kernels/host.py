@@ -10,6 +10,7 @@ import ctypes
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from polyax.runtime.queue import HostQueue
 from polyax_kernels.backend import KernelBackend, report
 from polyax_kernels.kernel import Kernel
 from polyax_kernels.lowering import CallContext
-from polyax_kernels.memory import Memory, Pool
+from polyax_kernels.memory import EXPORTED, FREE, Memory, Pool
 from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Plan, Step
 from polyax_kernels.schedule import choose
 from polyax_kernels.threads import parallel_for
@@ -72,7 +73,7 @@ class HostKernelBackend(KernelBackend):
     def to_host(self, buffer: Buffer, aval: ShapedArray) -> np.ndarray:
         assert isinstance(buffer, Memory)
         buffer.wait()
-        buffer.exported = True
+        buffer.seen = EXPORTED
         view = buffer.array(aval.shape, aval.dtype)
         view.flags.writeable = False
         return view
@@ -92,18 +93,17 @@ class HostExecutable(Executable):
 
     def __init__(self, backend: HostKernelBackend, plan: Plan, options: CompileOptions) -> None:
         started = time.perf_counter()
-        self.plan = plan
-        self.empty = backend.pool.empty
-        self.cost = plan.cost
-        device = options.devices[0]
-        self.literals = [backend.to_device(x, device) for x in plan.literals]
-        self.context = CallContext(device.queue, device)
-        self.fresh = (*plan.fresh, plan.arena_bytes) if plan.arena_bytes else plan.fresh
-        self.arena_placeholder = [] if plan.arena_bytes else [None]
-        self.overwritten = sorted(plan.overwritten)
-        self.shared = plan.shared
-        self.steps = self._runners(backend, plan.steps)
         self.backend = backend
+        self.plan = plan
+        self.cost = plan.cost
+        self.overwritten = sorted(plan.overwritten)
+        device = options.devices[0]
+        self.context = CallContext(device.queue, device)
+        arena = [plan.arena_bytes] if plan.arena_bytes else []
+        self.shelves = [backend.pool.shelf(n) for n in (*plan.fresh, *arena)]
+        literals = [backend.to_device(x, device) for x in plan.literals]
+        self.literals = literals if arena else [None, *literals] if literals else []
+        self.steps = self._runners(backend, plan.steps)
         self.seconds = time.perf_counter() - started
 
     def _runners(self, backend: HostKernelBackend, steps: Sequence[Step]) -> list[Runner]:
@@ -118,36 +118,31 @@ class HostExecutable(Executable):
         return _launcher(step, backend.compiled(step.kernel))
 
     def launch(self, buffers: Sequence[Any], queue: Any, tokens: Any = None) -> tuple[list[Buffer], Any]:
-        fresh = [self.empty(n) for n in self.fresh]
-        bases = [*buffers, *fresh, *self.arena_placeholder, *self.literals]
-        results = [bases[n] for n in self.plan.outputs]
-        copies = self._protect(bases, results) if self.overwritten else ()
-        for n in self.shared:
-            bases[n].shared = True
-        steps = self.steps
-
-        def work() -> None:
-            for source, target in copies:
-                target.data[: source.nbytes] = source.data[: source.nbytes]
-            for step in steps:
-                step(bases)
-
-        task = queue.run(work, buffers, self.cost)
+        fresh = [shelf.take() for shelf in self.shelves]
+        bases = [*buffers, *fresh, *self.literals]
+        copies = self._protect(bases) if self.overwritten else ()
+        task = queue.run(partial(self._run, bases, copies), buffers, self.cost)
         if task is not None:
             for b in (*fresh, *[bases[n] for n in self.overwritten]):
                 b.task = task
-        return results, tokens
+        for n in self.plan.shared:
+            bases[n].share()
+        return [bases[n] for n in self.plan.outputs], tokens
 
-    def _protect(self, bases: list[Any], results: list[Any]) -> list[tuple[Memory, Memory]]:
-        """Replaces inputs that the plan writes to, but others still see, by copies to be made."""
+    def _run(self, bases: Sequence[Memory], copies: Sequence[tuple[Memory, Memory]]) -> None:
+        for source, target in copies:
+            target.data[...] = source.data
+        for step in self.steps:
+            step(bases)
+
+    def _protect(self, bases: list[Memory]) -> list[tuple[Memory, Memory]]:
+        """Replaces inputs that the plan writes to, but others still see, by copies that are to be made."""
         copies: list[tuple[Memory, Memory]] = []
         for n in self.overwritten:
             old = bases[n]
-            if not (old.shared or old.exported or sum(b is old for b in bases) > 1):
-                continue
-            bases[n] = self.empty(old.nbytes)
-            copies.append((old, bases[n]))
-        results[:] = [bases[n] for n in self.plan.outputs]
+            if old.seen != FREE or sum(b is old for b in bases) > 1:
+                bases[n] = old.shelf.take()
+                copies.append((old, bases[n]))
         return copies
 
     def report(self) -> Report:

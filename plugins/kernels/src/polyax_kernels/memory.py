@@ -1,90 +1,105 @@
-"""Memory of host devices: aligned, and recycled, since fresh pages cost more than filling them."""
+"""Memory of host devices: aligned, and recycled, since fresh pages cost more than filling them.
+
+Taking and giving back is on the path of every launch: it does nothing that can be done elsewhere.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from polyax.runtime.queue import HostBuffer, Task
+from polyax.runtime.queue import HostBuffer
 
 from polyax_kernels.plan import ALIGNMENT
 
 SMALL = 4096
-RETAINED = 1 << 30
-"""Bytes that are kept for reuse at most."""
+RETAINED = 1 << 28
+"""Free bytes that a shelf keeps at most."""
+MOST = 1024
+"""Blocks that it keeps at most."""
+
+FREE, SHARED, EXPORTED = 0, 1, 2
+"""Who else sees a block: nobody, other results, or NumPy arrays. Shared ones are not written to, exported ones not even
+recycled."""
 
 
 class Memory(HostBuffer):
-    """A buffer of ``HostBuffer`` whose memory goes back to its pool when nobody holds it any more.
+    """A buffer whose memory goes back to its shelf when nobody holds it any more. ``data`` is raw bytes."""
 
-    ``data`` is raw bytes, at least ``nbytes`` of them.
-    """
+    __slots__ = ("pointer", "seen", "shelf")
 
-    __slots__ = ("exported", "nbytes", "pointer", "pool", "shared")
-
-    def __init__(self, data: np.ndarray, pointer: int, nbytes: int, pool: Pool) -> None:
+    def __init__(self, data: np.ndarray, pointer: int, shelf: Shelf) -> None:
         self.data = data
-        self.task: Task | None = None
+        self.task = None
         self.pointer = pointer
-        self.nbytes = nbytes
-        self.pool = pool
-        self.exported = False
-        """A NumPy array shares the memory: it is neither recycled nor written to."""
-        self.shared = False
-        """It holds several results, so it must not be written to."""
+        self.shelf = shelf
+        self.seen = FREE
 
     def array(self, shape: tuple[int, ...], dtype: Any, offset: int = 0) -> np.ndarray:
         """The contents, seen as an array."""
         return np.ndarray(shape, dtype, self.data, offset)
 
+    def share(self) -> None:
+        self.seen = max(self.seen, SHARED)
+
     def __del__(self) -> None:
-        self.pool.release(self)
+        shelf = self.shelf
+        if self.seen != EXPORTED and len(shelf.free) < shelf.keep:
+            shelf.free.append((self.data, self.pointer))
+        else:
+            shelf.made -= 1
+
+
+class Shelf:
+    """Free blocks of one size."""
+
+    __slots__ = ("free", "keep", "made", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.free: list[tuple[np.ndarray, int]] = []
+        self.keep = min(MOST, max(1, RETAINED // size))
+        self.made = 0
+
+    def take(self) -> Memory:
+        """Memory with any contents."""
+        try:
+            data, pointer = self.free.pop()
+        except IndexError:
+            data, pointer = self._make()
+        return Memory(data, pointer, self)
+
+    def _make(self) -> tuple[np.ndarray, int]:
+        self.made += 1
+        raw = np.empty(self.size + ALIGNMENT, np.uint8)
+        skip = -raw.ctypes.data % ALIGNMENT
+        return raw[skip : skip + self.size], raw.ctypes.data + skip
 
 
 class Pool:
-    """Free memory by size class."""
+    """The shelves of a backend."""
 
     def __init__(self) -> None:
-        self._free: dict[int, list[tuple[np.ndarray, int]]] = {}
-        self.retained = 0
-        self.live = 0
-        self.peak = 0
-        self.allocations = 0
+        self._shelves: dict[int, Shelf] = {}
+        self._peak = 0
+
+    def shelf(self, nbytes: int) -> Shelf:
+        """Where memory of ``nbytes`` comes from."""
+        size = size_class(nbytes)
+        found = self._shelves.get(size)
+        return found if found is not None else self._shelves.setdefault(size, Shelf(size))
 
     def empty(self, nbytes: int) -> Memory:
         """Memory with any contents."""
-        size = size_class(nbytes)
-        self.live += size
-        if self.live > self.peak:
-            self.peak = self.live
-        try:
-            data, pointer = self._free[size].pop()
-            self.retained -= size
-        except (KeyError, IndexError):
-            data, pointer = self._new(size)
-        return Memory(data, pointer, nbytes, self)
-
-    def _new(self, size: int) -> tuple[np.ndarray, int]:
-        self.allocations += 1
-        raw = np.empty(size + ALIGNMENT, np.uint8)
-        skip = -raw.ctypes.data % ALIGNMENT
-        return raw[skip : skip + size], raw.ctypes.data + skip
-
-    def release(self, memory: Memory) -> None:
-        size = memory.data.size
-        self.live -= size
-        if not memory.exported and self.retained + size <= RETAINED:
-            self.retained += size
-            self._free.setdefault(size, []).append((memory.data, memory.pointer))
+        return self.shelf(nbytes).take()
 
     def stats(self) -> dict[str, int]:
-        """Under JAX's names; approximate while several threads allocate."""
-        return {
-            "bytes_in_use": self.live,
-            "peak_bytes_in_use": self.peak,
-            "num_allocs": self.allocations,
-            "bytes_reserved": self.retained,
-        }
+        """Under JAX's names. The peak is the highest value that was seen in a call of this function."""
+        shelves = list(self._shelves.values())
+        free = sum(s.size * len(s.free) for s in shelves)
+        in_use = sum(s.size * s.made for s in shelves) - free
+        self._peak = max(self._peak, in_use)
+        return {"bytes_in_use": in_use, "peak_bytes_in_use": self._peak, "bytes_reserved": in_use + free}
 
 
 def size_class(nbytes: int) -> int:

@@ -7,6 +7,7 @@ arena, and scalars written in the program, in this order. Knows neither devices 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ class Plan:
         """Scalar operations and bytes: what decides whether a launch runs in the calling thread."""
         return sum(max(s.bytes_moved, s.flops) for s in self.steps)
 
-    @property
+    @cached_property
     def shared(self) -> frozenset[int]:
         """Bases that hold several results, or an input and a result."""
         repeated = {b for n, b in enumerate(self.outputs) if b in self.outputs[:n]}

@@ -85,7 +85,7 @@ def _from_object(x: Any, dtype: Any, copy: bool) -> Any:
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
     if x is None:
-        raise TypeError("None is not a valid value for jnp.array")
+        raise ValueError("None is not a valid value for jnp.array")
     if is_arraylike(x):
         return from_host(x if dtype is None else convert(_numeric(x), dtype))
     return from_host(_narrow(_numeric(np.asarray(x)), dtype))
@@ -122,7 +122,7 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
     """Sequences with traced leaves are stacked; others are put together on the host."""
     leaves = list(_leaves(x))
     if any(leaf is None for leaf in leaves):
-        raise TypeError("None is not a valid value for jnp.array")
+        raise ValueError("None is not a valid value for jnp.array")
     if dtype is None:
         arrays = [leaf if is_arraylike(leaf) else np.asarray(leaf) for leaf in leaves]
         dtype = result_dtype(*map(_numeric, arrays))[0] if leaves else dtypes.default_float()

@@ -104,7 +104,7 @@ def _accumulate(
     if dtype is None and promote_integers:
         result = _wide_integers(result)
     working = np.dtype("float32") if dtype is None and result in _HALF else result
-    a = convert(a, working, a.weak_type and working == a.dtype)
+    a = convert(a, working)
     if mask is not None:
         a = choose(mask, a, identity_of(working, unit))
     total = op(a, axes)
@@ -161,6 +161,7 @@ def _extremum(
         _require_elements(name, a, axes, mask)
     if a.dtype in dtypes.COMPLEX:
         raise NotImplementedError(f"jnp.{name} of complex numbers is not implemented, got {a.aval}")
+    a = convert(a, a.dtype)
     if mask is not None:
         a = choose(mask, a, identity_of(a.dtype, worst))
     result = _of_bools(op, a, axes) if a.dtype in dtypes.BOOL else op(a, axes)
@@ -178,7 +179,7 @@ def _require_elements(name: str, a: Any, axes: tuple[int, ...], mask: Any) -> No
         raise ValueError(
             f"reduction operation {name} does not have an identity, so to use a where mask one has to specify 'initial'"
         )
-    if any(a.shape[d] == 0 for d in axes):
+    if 0 in (a.shape[d] for d in axes):
         raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
 
 
@@ -300,7 +301,7 @@ def _variance(a: Any, axes: tuple[int, ...], dtype: Any, ddof: Any, keepdims: bo
     if dtype is not None and a.dtype in dtypes.COMPLEX and kind not in dtypes.COMPLEX:
         raise ValueError("jax.numpy.var does not yet support real dtype parameters for complex-valued arrays.")
     working = working_dtype(kind)
-    a = convert(a, working, a.weak_type and working == a.dtype)
+    a = convert(a, working)
     center = mean(a, axes, working, keepdims=True, where=mask) if center is None else convert(unwrap(center), working)
     distance = lax.sub(a, center)
     squares = _squared_magnitude(distance)

@@ -31,7 +31,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     """``x`` where the condition holds, else ``y``; all three broadcast. With one argument: ``nonzero``.
 
     Raises:
-      ValueError: only one of ``x`` and ``y`` is given.
+      TypeError: only one of ``x`` and ``y`` is given.
 
     >>> where(np.array([True, False]), 1.0, np.zeros(2)).tolist()
     [1.0, 0.0]
@@ -39,10 +39,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     if x is None and y is None:
         check_arraylike("where", condition)
         return nonzero(condition, size=size, fill_value=fill_value)
-    if x is None or y is None:
-        raise ValueError(
-            f"Either both or neither of the x and y arguments should be provided to jax.numpy.where, got {x} and {y}."
-        )
+    check_arraylike("where", condition, x, y)
     if size is not None or fill_value is not None:
         raise ValueError("size and fill_value arguments cannot be used in three-term where function.")
     return as_array(choose(condition, x, y))

@@ -55,7 +55,7 @@ def _completed(have: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]
             raise TypeError(f"cannot reshape array of shape {have} (size {math.prod(have)}) into shape {shape} (size {math.prod(shape)})")
         return shape
     if len(unknown) > 1:
-        raise ValueError(f"can only specify one unknown axis size with a `-1` value, got {shape}")
+        raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {shape}")
     rest = math.prod(d for d in shape if d != -1)
     if rest == 0 or math.prod(have) % rest:
         raise TypeError(f"cannot reshape array of shape {have} (size {math.prod(have)}) into shape {shape}")

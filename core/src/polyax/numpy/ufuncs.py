@@ -106,7 +106,10 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     """``sqrt(x1**2 + x2**2)`` without overflow of the squares. Elementwise, real arguments."""
     x1, x2 = promote_args_inexact("hypot", x1, x2)
     if aval_of(x1).dtype in dtypes.COMPLEX:
-        raise TypeError("jnp.hypot is not well defined for complex-valued inputs.")
+        raise ValueError(
+            "jnp.hypot is not well defined for complex-valued inputs. Please convert to real values first, such as by "
+            "using abs(x)"
+        )
     x1, x2 = lax.abs(x1), lax.abs(x2)
     large, small = lax.max(x1, x2), lax.min(x1, x2)
     is_zero = lax.eq(large, lax.full_like(large, 0))
@@ -154,8 +157,21 @@ add = binary("add", _add, "Sum; logical *or* of booleans.", _same)
 multiply = binary("multiply", _multiply, "Product; logical *and* of booleans.", _same)
 true_divide = binary("true_divide", lax.div, "Quotient, never an integer.", to_inexact)
 divide = true_divide
-maximum = binary("maximum", lax.max, "The larger of both; NaN where either is NaN.", _same)
-minimum = binary("minimum", lax.min, "The smaller of both; NaN where either is NaN.", _same)
+
+def _extremum(op: Callable[[Any, Any], Any], precedes: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """``op``, and for complex numbers the choice by real part, then by imaginary part."""
+
+    def choose_one(x: Any, y: Any) -> Any:
+        if aval_of(x).dtype not in dtypes.COMPLEX:
+            return op(x, y)
+        (a, b), (c, d) = (lax.real(x), lax.imag(x)), (lax.real(y), lax.imag(y))
+        return choose(choose(lax.eq(a, c), precedes(b, d), precedes(a, c)), x, y)
+
+    return choose_one
+
+
+maximum = binary("maximum", _extremum(lax.max, lax.gt), "The larger of both; NaN where either is NaN.", _same)
+minimum = binary("minimum", _extremum(lax.min, lax.lt), "The smaller of both; NaN where either is NaN.", _same)
 negative = unary("negative", lax.neg, "``-x``.", _same)
 square = unary("square", lax.square, "``x * x``.", to_numeric)
 
@@ -187,7 +203,10 @@ def absolute(x: Any, /) -> Any:
 
 def fabs(x: Any, /) -> Any:
     """Absolute value as a floating-point number. Elementwise."""
-    return lax.abs(*promote_args_inexact("fabs", x))
+    (x,) = promote_args_inexact("fabs", x)
+    if aval_of(x).dtype in dtypes.COMPLEX:
+        raise TypeError("ufunc 'fabs' does not support complex dtypes")
+    return lax.abs(x)
 
 
 def sign(x: Any, /) -> Any:
@@ -203,7 +222,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
 def remainder(x1: Any, x2: Any, /) -> Any:
     """Remainder of ``floor_divide``: it has the sign of ``x2``. Elementwise."""
     x1, x2 = promote_args_numeric("remainder", x1, x2)
-    rest = lax.rem(x1, x2)
+    rest = _rem(x1, x2)
     return choose(_signs_differ(rest, x2), lax.add(rest, x2), rest)
 
 
@@ -227,21 +246,29 @@ def _floor_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     dtype = aval_of(x1).dtype
     if dtype in dtypes.COMPLEX:
         raise TypeError("floor_divide and divmod are not defined for complex numbers.")
-    rest = lax.rem(x1, x2)
+    rest = _rem(x1, x2)
     if dtype in dtypes.UINTS:
         return lax.div(x1, x2), rest
     wrong = _signs_differ(rest, x2)
     if dtype in dtypes.INTS:
         quotient = lax.div(x1, x2)
     else:
-        quotient = lax.round(lax.div(lax.sub(x1, rest), x2))
+        divisible = choose(lax.eq(x2, lax.full_like(x2, 0)), x1, lax.sub(x1, rest))
+        quotient = lax.round(lax.div(divisible, x2))
     one = lax.full_like(quotient, 1)
     return choose(wrong, lax.sub(quotient, one), quotient), choose(wrong, lax.add(rest, x2), rest)
 
 
 def fmod(x1: Any, x2: Any, /) -> Any:
     """Remainder of division rounded towards zero: it has the sign of ``x1``. Elementwise."""
-    return lax.rem(*promote_args_numeric("fmod", x1, x2))
+    return _rem(*promote_args_numeric("fmod", x1, x2))
+
+
+def _rem(x1: Any, x2: Any) -> Any:
+    """``lax.rem``, but 0 for integers over zero."""
+    if dtypes.is_integer(aval_of(x1).dtype):
+        x2 = choose(lax.eq(x2, lax.full_like(x2, 0)), lax.full_like(x2, 1), x2)
+    return lax.rem(x1, x2)
 
 
 def power(x1: Any, x2: Any, /) -> Any:
@@ -262,8 +289,8 @@ def power(x1: Any, x2: Any, /) -> Any:
     if dtypes.is_integer(aval_of(base).dtype):
         return _integer_power(base, raised)
     if dtypes.is_inexact(aval_of(x1).dtype) and dtypes.is_integer(aval_of(x2).dtype):
-        return lax.pow(x1, x2)  # unpromoted: differentiable in x1 at zero
-    return lax.pow(base, raised)
+        return lax.pow_p.bind1(x1, x2)  # unpromoted: differentiable in x1 at zero
+    return lax.pow_p.bind1(base, raised)
 
 
 pow = power
@@ -289,7 +316,7 @@ def _integer_power(x: Any, n: Any) -> Any:
 
 def float_power(x1: Any, x2: Any, /) -> Any:
     """``x1`` to the power ``x2`` in floating point, also for integers. Elementwise."""
-    return lax.pow(*promote_args_inexact("float_power", x1, x2))
+    return lax.pow_p.bind1(*promote_args_inexact("float_power", x1, x2))
 
 
 def heaviside(x1: Any, x2: Any, /) -> Any:
@@ -330,9 +357,15 @@ def _truncate(x: Any) -> Any:
 floor = _rounding("floor", lax.floor, "The largest whole number that is not above ``x``.")
 ceil = _rounding("ceil", lax.ceil, "The smallest whole number that is not below ``x``.")
 trunc = _rounding("trunc", _truncate, "``x`` without its fractional part.")
-rint = _rounding(
-    "rint", lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN), "The nearest whole number; halves to even."
-)
+
+
+def _round_to_even(x: Any) -> Any:
+    if aval_of(x).dtype in dtypes.COMPLEX:
+        return lax.complex(_round_to_even(lax.real(x)), _round_to_even(lax.imag(x)))
+    return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+
+
+rint = unary("rint", _round_to_even, "The nearest whole number; halves to even.")
 
 
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
@@ -351,9 +384,9 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
             raise NotImplementedError("integer np.round not implemented for decimals < 0")
         return as_array(a)
     if decimals == 0:
-        return lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN)
+        return _round_to_even(a)
     factor = float(10.0**decimals)
-    return lax.div(lax.round(lax.mul(a, factor), lax.RoundingMethod.TO_NEAREST_EVEN), factor)
+    return lax.div(_round_to_even(lax.mul(a, factor)), factor)
 
 
 around = round

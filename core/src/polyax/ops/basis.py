@@ -201,9 +201,20 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
 
 
 def full_like(x: Array, fill_value: Any, dtype: Any = None, shape: Any = None) -> Array:
-    """``full`` with the shape and dtype of ``x`` where they aren't given."""
+    """``full`` with the shape and dtype (and weak type) of ``x`` where they aren't given."""
     aval = aval_of(x)
+    if dtype is None and aval.weak_type and type(fill_value) in PYTHON_SCALARS:
+        fill_value = _weak_scalar(fill_value, aval.dtype)
+        return full(aval.shape if shape is None else shape, fill_value)
     return full(aval.shape if shape is None else shape, fill_value, aval.dtype if dtype is None else dtype)
+
+
+def _weak_scalar(value: Any, dtype: DType) -> Any:
+    """``value`` as a Python scalar of ``dtype``; as a NumPy scalar where no kind of Python scalars has it."""
+    kind = {"i": int, "f": float, "c": complex}.get(dtype.kind)
+    if kind is None or dtypes.canonicalize(PYTHON_SCALARS[kind]) != dtype:
+        return dtype.type(value)
+    return kind(value)
 
 
 def zeros(aval: Any) -> Array:

@@ -135,8 +135,13 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     """
     kind = int_dtype("randint", dtype)
     shape = sample_shape("randint", concrete_shape(shape), minval, maxval)
-    low, high, beyond = _integer_bounds(minval, maxval, kind)
-    return _randint(check_key("randint", key), low, high, beyond, shape, kind)
+    key = check_key("randint", key)
+    if kind.itemsize >= 4:
+        return _randint(key, *_integer_bounds(minval, maxval, kind), shape, kind)
+    info, wide = dtypes.iinfo(kind), np.dtype(np.int32)  # few bits would be biased
+    low, high, _ = _integer_bounds(minval, maxval, wide)
+    low, high = jnp.clip(low, int(info.min), int(info.max)), jnp.clip(high, int(info.min), int(info.max) + 1)
+    return convert(_randint(key, low, high, np.bool_(False), shape, wide), kind)
 
 
 def _integer_bounds(minval: Any, maxval: Any, dtype: Any) -> tuple[Any, Any, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import dtypes
+from polyax.ir.config import config
 from polyax.ir.dtypes import DType
 
 
@@ -102,11 +103,12 @@ _PYTHON_AVALS: dict[tuple[type, bool], ShapedArray] = {}
 
 def python_scalar_aval(kind: type) -> ShapedArray:
     """The aval of a Python scalar: weakly typed, except for booleans."""
-    dtype = dtypes.canonicalize(dtypes.PYTHON_SCALARS[kind])
-    key = (kind, dtype.itemsize > 4)
-    if key not in _PYTHON_AVALS:
-        _PYTHON_AVALS[key] = ShapedArray((), dtype, weak_type=kind is not bool)
-    return _PYTHON_AVALS[key]
+    key = kind, config.get("enable_x64")
+    found = _PYTHON_AVALS.get(key)
+    if found is None:
+        dtype = dtypes.canonicalize(dtypes.PYTHON_SCALARS[kind])
+        found = _PYTHON_AVALS[key] = ShapedArray((), dtype, weak_type=kind is not bool)
+    return found
 
 
 def aval_of(x: Any) -> ShapedArray:

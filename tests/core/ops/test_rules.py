@@ -107,7 +107,7 @@ CASES: dict[str, Case] = {
     "dynamic_update_slice": (lambda x, u, i, j: lax.dynamic_update_slice(x, u, (i, j)), (X, Y[:2, :2], *STARTS)),
     "gather": (lambda x, i: lax.gather(x, i, TAKE_ROWS, (1, 4)), (X, ROWS)),
     "gather, out of bounds": (
-        lambda x, i: lax.gather(x, i, TAKE_ROWS, (1, 4), fill_value=2.0),
+        lambda x, i: lax.gather(x, i, TAKE_ROWS, (1, 4), mode="fill", fill_value=2.0),
         (X, np.array([[5], [1]], np.int32)),
     ),
     "gather, clipped": (

@@ -1,4 +1,4 @@
-"""Every input has a defined result, as in XLA: division by zero, shifts past the width, casts out of range, NaNs, zeros.
+"""Every input has a defined result, as in XLA: division by zero, shifts past the width, casts, NaNs, signed zeros.
 
 The oracles are Python's exact integers and written-out expectations.
 """

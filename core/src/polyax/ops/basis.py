@@ -61,28 +61,28 @@ def same_dtype(*operands: Any) -> tuple[Any, ...]:
     return tuple(map(kind, operands))
 
 
-def binary(primitive: Primitive, doc: str) -> Callable[[Array, Array], Array]:
-    """The public function of an elementwise primitive with two operands."""
+def binary(primitive: Primitive, doc: str, name: str | None = None) -> Callable[[Array, Array], Array]:
+    """The public function of an elementwise primitive with two operands, called as the primitive unless ``name``."""
 
     def apply(x: Array, y: Array) -> Array:
         if type(x) in PYTHON_SCALARS or type(y) in PYTHON_SCALARS:
             x, y = same_dtype(x, y)
         return primitive.bind1(x, y)
 
-    return _named(apply, primitive, doc)
+    return _named(apply, name or primitive.name, doc)
 
 
-def unary(primitive: Primitive, doc: str) -> Callable[[Array], Array]:
-    """The public function of an elementwise primitive with one operand."""
+def unary(primitive: Primitive, doc: str, name: str | None = None) -> Callable[[Array], Array]:
+    """The public function of an elementwise primitive with one operand, called as the primitive unless ``name``."""
 
     def apply(x: Array) -> Array:
         return primitive.bind1(x)
 
-    return _named(apply, primitive, doc)
+    return _named(apply, name or primitive.name, doc)
 
 
-def _named(fun: Any, primitive: Primitive, doc: str) -> Any:
-    fun.__name__ = fun.__qualname__ = primitive.name
+def _named(fun: Any, name: str, doc: str) -> Any:
+    fun.__name__ = fun.__qualname__ = name
     fun.__doc__ = doc
     return fun
 

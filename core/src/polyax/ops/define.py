@@ -6,6 +6,7 @@ Knows shapes, dtypes, linearity and batching in general, and no primitive in par
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -140,12 +141,14 @@ def _elementwise_abstract(
 ) -> Callable[..., list[ShapedArray]]:
     if len(kinds) == 1:
 
+        @lru_cache(2048)  # in a program the same types recur
         def one(x: ShapedArray, **params: Any) -> list[ShapedArray]:
             check_dtype(name, x, kinds[0])
             return [ShapedArray(x.shape, out(x.dtype, **params) if out else x.dtype, x.weak_type)]
 
         return one
 
+    @lru_cache(2048)
     def several(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
         shape = broadcast_shape(name, [a.shape for a in avals])
         for i, (aval, accepts) in enumerate(zip(avals, kinds, strict=True)):
@@ -167,7 +170,7 @@ def _elementwise_jvp(p: Primitive, jvps: tuple[Derivative | None, ...]) -> Calla
         total: Any = Zero.of(y)
         for formula, t in zip(jvps, tangents, strict=True):
             if formula is not None and type(t) is not Zero:
-                term = broadcast_like(formula(t, y, *primals, **params), np.shape(y))
+                term = broadcast_like(formula(t, y, *primals, **params), y.shape)
                 total = add_tangents(total, term)
         return [y], [total]
 

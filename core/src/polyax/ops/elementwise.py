@@ -27,6 +27,7 @@ from polyax.ops.basis import (
     mul_p,
     neg,
     neg_p,
+    same_dtype,
     select_n,
     sub,
     sub_p,
@@ -57,8 +58,12 @@ is_finite_p = elementwise("is_finite", FLOAT, out=lambda d: np.dtype(bool))
 sign = unary(sign_p, "-1, 0 or 1 with the sign of ``x``; for complex numbers ``x / |x|``, or 0.")
 floor = unary(floor_p, "The largest integer that is not above ``x``.")
 ceil = unary(ceil_p, "The smallest integer that is not below ``x``.")
-nextafter = binary(nextafter_p, "The next representable number after ``x1`` in the direction of ``x2``.")
 is_finite = unary(is_finite_p, "Whether ``x`` is neither infinite nor NaN.")
+
+
+def nextafter(x1: Any, x2: Any) -> Any:
+    """The next representable number after ``x1`` in the direction of ``x2``."""
+    return nextafter_p.bind1(*same_dtype(x1, x2))
 
 
 class RoundingMethod(enum.IntEnum):

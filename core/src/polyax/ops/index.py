@@ -6,6 +6,7 @@ Starts are clamped, so that the slice never leaves the array.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -41,21 +42,23 @@ dynamic_slice_p = Primitive("dynamic_slice")
 dynamic_update_slice_p = Primitive("dynamic_update_slice")
 
 
-def start_indices_of(operand: Any, start_indices: Any) -> list[Any]:
-    """One scalar integer per dimension, all of one dtype; negative ones count from the end."""
+def start_indices_of(operand: Any, start_indices: Any, allow_negative: bool = True) -> list[Any]:
+    """One scalar integer per dimension, all of one dtype; negative ones, if allowed, count from the end."""
     starts = list(start_indices) if isinstance(start_indices, (tuple, list)) else _components(start_indices)
     shape = np.shape(operand)
     if len(starts) != len(shape):
         raise ValueError(f"Length of slice indices must match number of operand dimensions ({len(starts)} vs {shape})")
+    dtype = _index_dtype(starts)
+    return [_start(i, n if allow_negative else 0, dtype) for i, n in zip(starts, shape, strict=True)]
+
+
+def _index_dtype(starts: Sequence[Any]) -> Any:
+    """The integer dtype that indices meet in; int32 if all are Python integers."""
     computed = [aval_of(i).dtype for i in starts if not isinstance(i, (int, np.integer))]
-    for dtype in computed:
-        if not dtypes.is_integer(dtype):
-            names = ", ".join(full_name(aval_of(i).dtype) for i in starts)
-            raise TypeError(f"index arguments to dynamic_slice must be integers of the same type, got: {names}")
-    dtype = dtypes.promote_types(*computed[:2]) if len(computed) > 1 else (computed or [np.dtype("int32")])[0]
-    for other in computed[2:]:
-        dtype = dtypes.promote_types(dtype, other)
-    return [_start(i, n, dtype) for i, n in zip(starts, shape, strict=True)]
+    if not all(map(dtypes.is_integer, computed)):
+        names = ", ".join(full_name(aval_of(i).dtype) for i in starts)
+        raise TypeError(f"index arguments to dynamic_slice must be integers of the same type, got: {names}")
+    return reduce(dtypes.promote_types, computed) if computed else np.dtype("int32")
 
 
 def _components(start_indices: Any) -> list[Any]:
@@ -64,10 +67,11 @@ def _components(start_indices: Any) -> list[Any]:
 
 
 def _start(i: Any, size: int, dtype: Any) -> Any:
+    """``i``, plus ``size`` if it is negative."""
     if isinstance(i, (int, np.integer)):
         return dtype.type(i + size if i < 0 else i)
     i = convert(i, dtype)
-    if dtype in dtypes.UINTS:
+    if dtype in dtypes.UINTS or not size:
         return i
     return select_n(lt(i, 0), i, add(i, size))
 
@@ -75,13 +79,16 @@ def _start(i: Any, size: int, dtype: Any) -> Any:
 # --- dynamic_slice --------------------------------------------------------------------------------------------------
 
 
-def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) -> Any:
+def dynamic_slice(
+    operand: Any, start_indices: Any, slice_sizes: Sequence[int], *, allow_negative_indices: bool = True
+) -> Any:
     """The slice of ``operand`` of size ``slice_sizes`` that begins at ``start_indices``, clamped into the array.
 
     Args:
       start_indices: one integer scalar per dimension, or an array of them.
+      allow_negative_indices: whether negative ones count from the end; else they are clamped to 0.
     """
-    starts = start_indices_of(operand, start_indices)
+    starts = start_indices_of(operand, start_indices, allow_negative_indices)
     return dynamic_slice_p.bind1(operand, *starts, slice_sizes=shape_tuple(slice_sizes))
 
 
@@ -156,27 +163,32 @@ def _index_vectors(starts: Sequence[Any], dims: Sequence[int | None], size: int)
     return concatenate(columns, 1)
 
 
-def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
+def dynamic_slice_in_dim(
+    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Any:
     """``dynamic_slice`` along one dimension, whole in the others."""
     sizes = list(np.shape(operand))
     axis = canonical_axis(axis, len(sizes))
     starts: list[Any] = [0] * len(sizes)
     starts[axis], sizes[axis] = start_index, slice_size
-    return dynamic_slice(operand, starts, sizes)
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+def dynamic_index_in_dim(
+    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Any:
     """The slice at a computed ``index`` along ``axis``."""
-    result = dynamic_slice_in_dim(operand, index, 1, axis)
+    result = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return result if keepdims else squeeze(result, (axis,))
 
 
 # --- dynamic_update_slice -------------------------------------------------------------------------------------------
 
 
-def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool = True) -> Any:
     """``operand`` with the slice that begins at ``start_indices``, clamped into the array, replaced by ``update``."""
-    return dynamic_update_slice_p.bind1(operand, update, *start_indices_of(operand, start_indices))
+    starts = start_indices_of(operand, start_indices, allow_negative_indices)
+    return dynamic_update_slice_p.bind1(operand, update, *starts)
 
 
 @def_rule(dynamic_update_slice_p, "abstract_eval")
@@ -236,16 +248,20 @@ def _update_batch(axis: Any, args: Any, dims: Any) -> Any:
     return [scatter(operand, indices, update, numbers, mode=mode, unique_indices=True, indices_are_sorted=True)], [0]
 
 
-def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+def dynamic_update_slice_in_dim(
+    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """``dynamic_update_slice`` along one dimension, at the beginning of the others."""
     starts: list[Any] = [0] * np.ndim(operand)
     starts[canonical_axis(axis, len(starts))] = start_index
-    return dynamic_update_slice(operand, update, starts)
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+def dynamic_update_index_in_dim(
+    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Any:
     """``operand`` with its slice at a computed ``index`` along ``axis`` replaced by ``update``."""
     axis = canonical_axis(axis, np.ndim(operand))
     if np.ndim(update) != np.ndim(operand):
         update = expand_dims(update, (axis,))
-    return dynamic_update_slice_in_dim(operand, update, index, axis)
+    return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, NoReturn
 
-from polyax.ops.basis import add, binary, mul, neg, unary
+from polyax.ops.basis import add, mul, neg, same_dtype, unary
 from polyax.ops.define import FLOAT, Derivative, elementwise
 from polyax.ops.elementwise import exp, square
 
@@ -47,5 +47,13 @@ erfc = unary(erfc_p, "``1 - erf(x)``, accurate for large ``x``.")
 erf_inv = unary(erf_inv_p, "The inverse of ``erf``; infinite at -1 and 1, NaN outside.")
 lgamma = unary(lgamma_p, "The logarithm of the absolute value of the gamma function.")
 digamma = unary(digamma_p, "The derivative of the logarithm of the gamma function.")
-polygamma = binary(polygamma_p, "The ``m``-th derivative of ``digamma`` at ``x``.")
-zeta = binary(zeta_p, "The Hurwitz zeta function, the sum of ``(k + q) ** -x`` over ``k >= 0``.")
+
+
+def polygamma(m: Any, x: Any) -> Any:
+    """The ``m``-th derivative of ``digamma`` at ``x``."""
+    return polygamma_p.bind1(*same_dtype(m, x))
+
+
+def zeta(x: Any, q: Any) -> Any:
+    """The Hurwitz zeta function, the sum of ``(k + q) ** -x`` over ``k >= 0``."""
+    return zeta_p.bind1(*same_dtype(x, q))

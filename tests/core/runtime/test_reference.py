@@ -48,8 +48,9 @@ def test_error_of_a_long_computation_comes_with_its_result(monkeypatch: pytest.M
     y = jax.jit(lambda x: jnp.sin(x) * 3.5)(x)
     z = y + 1  # waits behind it, and fails as well
     for failed in (y, z):
-        with pytest.raises(FloatingPointError, match="a computation that fails"):
+        with pytest.raises(FloatingPointError, match="a computation that fails") as caught:
             failed.block_until_ready()
+        assert any("while computing sin, asked for at" in n and __file__ in n for n in caught.value.__notes__)
     np.testing.assert_array_equal(np.asarray(x + 1)[0, :3], [2, 2, 2], "the queue goes on")
 
 

@@ -107,12 +107,21 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[np.ndarray]) -> list[np.ndarray]:
         return np.asarray(atom.val, atom.aval.dtype) if isinstance(atom, Literal) else env[atom]
 
     for i, eqn in enumerate(jaxpr.eqns):
-        results = _rule_of(eqn)(*map(read, eqn.inputs), **eqn.params)
+        results = _apply(eqn, [read(v) for v in eqn.inputs])
         for var, value in zip(eqn.outs, results, strict=True):
             env[var] = _checked(value, var.aval, eqn)
         for var in last.get(i, ()):
             env.pop(var, None)
     return [read(v) for v in jaxpr.outs]
+
+
+def _apply(eqn: Eqn, args: Sequence[np.ndarray]) -> list[np.ndarray]:
+    try:
+        return _rule_of(eqn)(*args, **eqn.params)
+    except Exception as e:
+        if eqn.source is not None:  # the error may surface far from the line that asked for the computation
+            e.add_note(f"while computing {eqn.primitive}, asked for at {eqn.source}")
+        raise
 
 
 def _checked(value: Any, aval: ShapedArray, eqn: Eqn) -> np.ndarray:

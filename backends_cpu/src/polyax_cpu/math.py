@@ -55,33 +55,9 @@ FLOAT: dict[str, Function] = {
     "rsqrt": _rsqrt,
 }
 DOUBLE: dict[str, Function] = {"sqrt": _sqrt, "rsqrt": _rsqrt, "logistic": _logistic64}
-LIBM = frozenset(
-    [
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log1p",
-        "tanh",
-        "sinh",
-        "cosh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "pow",
-        "cbrt",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "atan2",
-        "erf",
-        "erfc",
-        "lgamma",
-    ]
-)
+LIBM = {"exp", "exp2", "expm1", "log", "log1p", "pow", "cbrt", "erf", "erfc", "lgamma"}
+LIBM |= {"sin", "cos", "tan", "asin", "acos", "atan", "atan2"}
+LIBM |= {"sinh", "cosh", "tanh", "asinh", "acosh", "atanh"}
 
 
 def supports(name: str, type: str) -> bool:

@@ -1,8 +1,8 @@
 """The native runtime, as LLVM IR: a pool of threads, and the loop that runs a program's steps. No Python inside.
 
 Everything that a program does (kernels, products, copies) is a function of one type, ``void f(void **buffers, const
-int64_t *scalars, int64_t begin, int64_t end)`` over a range that may be cut in pieces. The thread that asks takes part, so a
-job ends even if all workers are busy; pieces never wait for anything.
+int64_t *scalars, int64_t begin, int64_t end)`` over a range that may be cut in pieces. The thread that asks takes part,
+so a job ends even if all workers are busy; pieces never wait for anything.
 """
 
 from polyax_cpu.functions.circular import EXACT, define_exact

@@ -9,6 +9,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
@@ -79,7 +80,7 @@ def _side(shape: tuple[int, ...], batch: Sequence[int], contracted: Sequence[int
 def _merge(dims: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
     if not dims:
         return 1, 0
-    if any(outer != size * stride for (_, outer), (size, stride) in zip(dims, dims[1:], strict=False)):
+    if any(outer != size * stride for (_, outer), (size, stride) in pairwise(dims)):
         return None
     return math.prod(size for size, _ in dims), dims[-1][1]
 

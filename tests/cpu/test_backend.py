@@ -1,0 +1,108 @@
+"""The cpu backend end to end: what only a program on its devices can show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax
+from polyax import numpy as jnp
+from polyax_cpu import kernels
+from polyax_cpu.executable import Table
+from support.process import output
+
+
+@pytest.fixture(autouse=True)
+def on_cpu():
+    with polyax.default_device(polyax.devices("cpu")[0]):
+        yield
+
+
+def test_chain_of_sines_is_one_kernel_and_right() -> None:
+    def f(x):
+        for _ in range(10):
+            x = 0.5 * x + 0.1 * jnp.sin(x)
+        return x
+
+    x = np.random.default_rng(0).standard_normal((130, 70)).astype(np.float32)
+    expected = x.astype(float)
+    for _ in range(10):
+        expected = 0.5 * expected + 0.1 * np.sin(expected)
+    np.testing.assert_allclose(polyax.jit(f)(x), expected, atol=3e-7)
+
+
+def test_eager_operations_compile_once_for_all_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    jnp.sin(jnp.ones(3)).block_until_ready()
+    made: list[object] = []
+    real = kernels.NativeKernel.__init__
+    monkeypatch.setattr(kernels.NativeKernel, "__init__", lambda self, k: (made.append(k), real(self, k))[1])
+    for n in (7, 8, 1001):
+        np.testing.assert_allclose(jnp.sin(jnp.full(n, 0.3)), np.full(n, np.sin(0.3)), rtol=1e-6)
+    assert not [k for k in made if "sin" in k.primitives]  # type: ignore[attr-defined]
+
+
+def test_a_native_program_is_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    real = Table.__call__
+    monkeypatch.setattr(Table, "__call__", lambda self, bases: (calls.append(self.count), real(self, bases))[1])
+    w, x = jnp.ones((30, 20)), jnp.ones((40, 30))
+    f = polyax.jit(lambda w, x: jnp.sum(jnp.tanh(x @ w), axis=0))
+    f(w, x).block_until_ready()
+    calls.clear()
+    np.testing.assert_allclose(f(w, x), np.full(20, 40.0), rtol=1e-6)
+    assert len(calls) == 1 and calls[0] >= 2
+
+
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
+    program = """
+        import hashlib, numpy as np, polyax, polyax.numpy as jnp
+        x = jnp.asarray(np.random.default_rng(0).standard_normal((700, 900)), dtype=jnp.float32)
+        f = polyax.jit(lambda x: (jnp.sum(x), jnp.sum(jnp.exp(x), 0), jnp.sin(x) - x.mean(1, keepdims=True)))
+        print(hashlib.sha256(b"".join(np.asarray(y).tobytes() for y in f(x))).hexdigest())
+    """
+    found = {output(program, POLYAX_PLATFORMS="cpu", POLYAX_NUM_THREADS=n) for n in ("1", "2", "5")}
+    assert len(found) == 1
+
+
+def test_eight_devices_compute_at_the_same_time() -> None:
+    program = """
+        import numpy as np, polyax, polyax.numpy as jnp
+        devices = polyax.devices()
+        assert len(devices) == 8
+        x = np.random.default_rng(0).standard_normal((400, 400)).astype(np.float32)
+        f = polyax.jit(lambda x: jnp.tanh(x @ x / 20))
+        xs = [polyax.device_put(x, d) for d in devices]
+        for _ in range(20):
+            xs = [f(x) for x in xs]
+        results = [np.asarray(x) for x in xs]
+        assert all(np.array_equal(results[0], r) for r in results)
+        print([str(x.device) for x in xs][-1])
+    """
+    assert output(program, POLYAX_PLATFORMS="cpu", POLYAX_NUM_CPU_DEVICES="8") == "cpu:7"
+
+
+def test_code_is_kept_between_processes(tmp_path) -> None:
+    program = """
+        import polyax, polyax.numpy as jnp
+        from polyax_cpu import code
+        print(float(polyax.jit(lambda x: jnp.exp(x) * 3)(jnp.ones(5))[0]))
+        print(code._disk.stats().writes)
+    """
+    first = output(program, POLYAX_PLATFORMS="cpu", POLYAX_CACHE_DIR=str(tmp_path)).split()
+    second = output(program, POLYAX_PLATFORMS="cpu", POLYAX_CACHE_DIR=str(tmp_path)).split()
+    assert first[0] == second[0] and int(first[1]) > 0 and int(second[1]) == 0
+
+
+def test_a_long_program_returns_before_it_is_done() -> None:
+    x = jnp.ones((600, 600)) / 600
+    f = polyax.jit(lambda x: x @ x @ x @ x @ x @ x @ x @ x)
+    f(x).block_until_ready()
+    y = f(x)
+    np.testing.assert_allclose(y, np.full((600, 600), 1 / 600), rtol=1e-4)
+
+
+def test_products_of_integers_and_halves() -> None:
+    x = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(jnp.asarray(x) @ jnp.asarray(x.T), x @ x.T)
+    half = jnp.asarray(x, dtype=jnp.bfloat16)
+    np.testing.assert_array_equal(np.asarray(half @ half.T, np.float32), x @ x.T)

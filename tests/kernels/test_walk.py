@@ -290,3 +290,31 @@ def test_folds_over_the_same_axes_share_a_loop() -> None:
         sums = x.sum(1)
         want = (x * x).sum(1) + x.max(1) - sums + np.abs(x - sums[:, None]).sum(1)
         check(kernel, [x], want, rtol=1e-4)
+
+
+def test_narrow_folds_round_once() -> None:
+    x = RNG.standard_normal((4, 500)).astype("float16")
+    half = x.dtype
+    with consing():
+        i, k = axes(*x.shape)
+        at = load(0, half, indices((i, k)))
+        total = fold("add", (k,), (const(0, half),), (at,))
+        start = (const(-np.inf, half), const(0))
+        place = fold("argmax", (k,), start, (at, index(k)), 1)
+        kernel = one_store((i,), total + cast(place, half), [x])
+        check(kernel, [x], (x.astype(F32).sum(1).astype(half) + x.argmax(1).astype(half)), rtol=2e-3)
+
+
+def test_folds_that_read_what_their_stage_writes_keep_their_order() -> None:
+    """x[k] = sum(x[:]) in place, one k after the other."""
+    x = normal(1, 6)
+    with consing():
+        i, k, l = axes(1, 6, 6)
+        total = fold("add", (l,), (const(0, F32),), (load(1, F32, indices((i, l))),))
+        fill = Stage((k,), (Store(1, indices((i, k)), load(0, F32, indices((i, k)))),))
+        stage = Stage((k,), (Store(1, indices((i, k)), total),))
+        kernel = Kernel((i,), (fill, stage), (*inputs([x]), Operand(x.shape, F32, "out")))
+        want = x.copy()
+        for n in range(6):
+            want[0, n] = want.sum()
+        check(kernel, [x], want)

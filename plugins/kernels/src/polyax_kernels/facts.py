@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from polyax_kernels.expr import Axis, Expr, Fold
-from polyax_kernels.kernel import Kernel, Stage, kernel_roots, store_roots
+from polyax_kernels.kernel import Kernel, Stage, Store, kernel_roots, store_roots
 
 Levels = list[tuple[Expr, int]]
 """Expressions, operands first, with the number of loops that must be open to evaluate each."""
@@ -23,6 +23,7 @@ class Facts:
         """The operands that it reads and that the kernel writes."""
         self._bits: dict[Axis, int] = {}
         self._outer: dict[Expr, tuple[Expr, ...]] = {}
+        self._levels: dict[int, Levels] = {}
         self._stored = mask(store.slot for stage in kernel.stages for store in stage.stores)
         symbolic = [a.extent for stage in kernel.stages for a in stage.axes if isinstance(a.extent, Expr)]
         for x in postorder_with_extents((*kernel_roots(kernel), *symbolic)):
@@ -81,6 +82,11 @@ class Facts:
 
         Memory that the kernel writes is read inside the grid, and what the stage itself writes, innermost.
         """
+        if id(stage) not in self._levels:
+            self._levels[id(stage)] = self._compute_levels(stage)
+        return self._levels[id(stage)]
+
+    def _compute_levels(self, stage: Stage) -> Levels:
         grid = self.kernel.grid
         path, written = (*grid, *stage.axes), self.written(stage)
         roots = [x for store in stage.stores for x in store_roots(store)]
@@ -113,20 +119,17 @@ class Facts:
         path = (*self.kernel.grid, *stage.axes)
         if self.kernel.ordered or not path:
             return False
-        innermost = self.bit(path[-1])
-        for store in stage.stores:
-            (at,) = store.indices
-            local = self.kernel.operands[store.slot].role == "local"
-            loads = [x for s in stage.stores for x in self.needed(store_roots(s)) if reads_slot(x, store.slot)]
-            if any(x.args[0] is not at for x in loads) or (
-                not self.axes[at] & innermost and (loads or local or store.combine)
-            ):
-                return False
-        return True
+        return all(self._apart(store, stage, self.bit(path[-1])) for store in stage.stores)
 
-
-def reads_slot(x: Expr, slot: int) -> bool:
-    return x.kind == "load" and x.attr.slot == slot
+    def _apart(self, store: Store, stage: Stage, innermost: int) -> bool:
+        """Whether each iteration of the innermost loop has a place of ``store`` for itself, and reads no other one."""
+        at, slot = store.indices[0], 1 << store.slot
+        nodes = [x for x, _ in self.levels(stage) if self.reads[x] & slot]
+        loads = [x for x in nodes if x.kind == "load" and x.attr.slot == store.slot]
+        if any(x.kind == "fold" for x in nodes) or any(x.args[0] is not at for x in loads):
+            return False
+        shared = loads or store.combine or self.kernel.operands[store.slot].role == "local"
+        return bool(self.axes[at] & innermost) or not shared
 
 
 def inits(fold: Expr) -> tuple[Expr, ...]:

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from polyax.ir.dtypes import bfloat16
-from polyax_kernels.expr import Expr, cast, const, make, op, rewrite
-from polyax_kernels.kernel import Kernel, Operand, Store, map_kernel
+from polyax_kernels.expr import Expr, cast, const, make, op, postorder, rewrite
+from polyax_kernels.kernel import Kernel, Operand, Store, kernel_roots, map_kernel
 from polyax_kernels.scalars import TABLE
 
 FLOAT32 = np.dtype("float32")
@@ -75,16 +75,16 @@ def widen(kernel: Kernel) -> Kernel:
 
     Sums, products, quotients and square roots stay correctly rounded: float32 has more than twice the digits.
     """
+    if not any(x.dtype in NARROW for x in postorder(*kernel_roots(kernel))):
+        return kernel
     return map_kernel(kernel, _rewriter(_wide))
 
 
 def _wide(x: Expr) -> Expr | None:
-    operands = x.args[-1:]
-    narrow = [a.dtype in NARROW for a in operands]
-    if x.kind == "fold" and x.dtype in NARROW:
-        return _wide_fold(x)
-    if x.kind != "op" or not any(narrow):
+    if x.kind not in ("op", "fold") or not any(a.dtype in NARROW for a in x.args):
         return None
+    if x.kind == "fold":
+        return _wide_fold(x)
     if x.attr == "nextafter":  # the neighbour depends on the type: computed on its bits
         return rewrite(_decompose(x), _wide)
     result = op(x.attr, *(cast(_exact(a), FLOAT32) if a.dtype in NARROW else a for a in x.args))
@@ -99,7 +99,7 @@ def _exact(x: Expr) -> Expr:
 
 def _wide_fold(x: Expr) -> Expr:
     wide = tuple(cast(a, FLOAT32) if a.dtype in NARROW else a for a in x.args)
-    return cast(make("fold", FLOAT32, wide, x.attr), x.dtype)
+    return cast(make("fold", wide[len(wide) // 2 + x.attr.which].dtype, wide, x.attr), x.dtype)
 
 
 def expand(kernel: Kernel, supports: Callable[[str, np.dtype], bool]) -> Kernel:

@@ -26,7 +26,7 @@ TOOLKITS = (
     "subprocess",
 )
 PLUGINS = [f"{package}.plugin" for package in PACKAGES if package not in ("polyax", "polyax_kernels")]
-RATIO = 2.0
+RATIO = 1.5
 """Time of ``import polyax`` in terms of ``import numpy`` in the same process, so that a slow machine slows both."""
 
 
@@ -57,11 +57,11 @@ def test_import_starts_no_thread() -> None:
 def test_import_time_in_terms_of_numpy() -> None:
     program = """
         import time
-        start = time.perf_counter()
+        start = time.process_time()
         import numpy
-        middle = time.perf_counter()
+        middle = time.process_time()
         import polyax
-        print((time.perf_counter() - middle) / (middle - start))
+        print((time.process_time() - middle) / (middle - start))
     """
     ratio = min(float(output(program)) for _ in range(5))
     assert ratio < RATIO, f"import polyax takes {ratio:.2f} times as long as import numpy"

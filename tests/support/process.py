@@ -9,10 +9,13 @@ import textwrap
 
 
 def run(program: str, *, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The finished process; output is text. Environment variables are added to the test's own."""
+    """The finished process; output is text. Environment variables are added to the test's own.
+
+    Bytecode is cached, as it is for users, so that import times mean something.
+    """
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
-        env=os.environ | environment,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | environment,
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
 from support.sources import ROOT
 
 FILES = sorted(ROOT.glob("*/gaps.toml")) + sorted(ROOT.glob("*/*/gaps.toml"))

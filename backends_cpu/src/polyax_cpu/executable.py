@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from polyax_cpu import pool
+from polyax_cpu.entry import Entry
 from polyax_cpu.products import Product
 from polyax_kernels.host import HostExecutable, rows
 from polyax_kernels.lowering import Native
@@ -21,6 +22,9 @@ PARALLEL_COST = 200_000
 """Steps of fewer scalar operations or bytes run on one thread: waking another one costs some microseconds."""
 PIECE_COST = 1_000_000
 """Longer steps are cut into more pieces than there are threads, so that a late thread does less."""
+
+QUICK_COST = 20_000
+"""Native calls of less work keep the interpreter's lock: they last a few microseconds."""
 
 
 class Operand(ctypes.Structure):
@@ -44,18 +48,17 @@ class NativeStep(ctypes.Structure):
 class Table:
     """The steps of one native call, with everything that they point to."""
 
-    def __init__(self, steps: Sequence[NativeStep], keep: Sequence[Any]) -> None:
+    def __init__(self, steps: Sequence[NativeStep], keep: Sequence[Any], cost: int) -> None:
         self.steps = (NativeStep * len(steps))(*steps)
-        self.address = ctypes.addressof(self.steps)
         self.count = len(steps)
         self.keep = keep
-        self.run = pool.run_steps()
+        self.entry = Entry(ctypes.addressof(self.steps), len(steps), cost > QUICK_COST)
+        self.run = self.entry.run
         if any(s.pieces > 1 for s in steps):
             pool.ensure_started()
 
-    def __call__(self, bases: Sequence[Any]) -> None:
-        pointers = (ctypes.c_void_p * len(bases))(*[None if b is None else b.pointer for b in bases])
-        self.run(self.address, self.count, pointers)
+    def __call__(self, bases: list[Any]) -> None:
+        self.run(bases)
 
 
 class CpuExecutable(HostExecutable):
@@ -66,8 +69,9 @@ class CpuExecutable(HostExecutable):
         described = [(step, _native(backend, step)) for step in steps]
         for native, group in groupby(described, lambda pair: pair[1] is not None):
             if native:
-                tables = [pair[1] for pair in group if pair[1] is not None]
-                runners.append(Table([t[0] for t in tables], tables))
+                run = [(step, d) for step, d in group if d is not None]
+                cost = sum(_cost(step) for step, _ in run)
+                runners.append(Table([d[0] for _, d in run], run, cost))
             else:
                 runners += [self._runner(backend, step) for step, _ in group]
         return runners
@@ -77,12 +81,16 @@ Described = tuple[NativeStep, Any]
 """A step, and what must live as long as it."""
 
 
+def _cost(step: Step) -> int:
+    return max(step.bytes_moved, step.flops)
+
+
 def _native(backend: Any, step: Step) -> Described | None:
     """How the native runtime runs ``step``; None if Python must."""
     if isinstance(step, KernelStep):
         kernel = backend.compiled(step.kernel)
-        cost, extent = max(step.bytes_moved, step.flops), rows(step)
-        pieces = _pieces(cost, extent) if choose(step.kernel).parallel else 1
+        extent = rows(step)
+        pieces = _pieces(_cost(step), extent) if choose(step.kernel).parallel else 1
         return _step(kernel.address, step.operands, step.scalars, extent, pieces, kernel)
     if isinstance(step, CopyStep):
         address = pool.symbols()["polyax_copy"]

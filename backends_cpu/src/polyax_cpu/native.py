@@ -263,6 +263,71 @@ done:
   ret void
 }
 
+; A Python function (METH_FASTCALL): runs a table on the memory of the Python objects in a list, at their `pointer`.
+; The capsule holds {steps, count, whether to release the interpreter's lock, the name of the attribute}.
+%Table = type { ptr, i64, i64, ptr }
+@_Py_NoneStruct = external global i8
+declare ptr @PyCapsule_GetPointer(ptr, ptr)
+declare ptr @PyList_GetItem(ptr, i64)
+declare i64 @PyList_Size(ptr)
+declare ptr @PyObject_GetAttr(ptr, ptr)
+declare ptr @PyLong_AsVoidPtr(ptr)
+declare void @Py_DecRef(ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare void @Py_IncRef(ptr)
+define ptr @polyax_call(ptr %self, ptr %args, i64 %nargs) {
+entry:
+  %capsule = call ptr @PyCapsule_GetPointer(ptr %self, ptr null)
+  %table = load %Table, ptr %capsule
+  %steps = extractvalue %Table %table, 0
+  %count = extractvalue %Table %table, 1
+  %release = extractvalue %Table %table, 2
+  %name = extractvalue %Table %table, 3
+  %list = load ptr, ptr %args
+  %size = call i64 @PyList_Size(ptr %list)
+  %bases = alloca ptr, i64 %size
+  br label %next
+next:
+  %n = phi i64 [0, %entry], [%n1, %on]
+  %more = icmp slt i64 %n, %size
+  br i1 %more, label %item, label %packed
+item:
+  %object = call ptr @PyList_GetItem(ptr %list, i64 %n)
+  %slot = getelementptr ptr, ptr %bases, i64 %n
+  store ptr null, ptr %slot
+  %absent = icmp eq ptr %object, @_Py_NoneStruct
+  br i1 %absent, label %on, label %present
+present:
+  %number = call ptr @PyObject_GetAttr(ptr %object, ptr %name)
+  %missing = icmp eq ptr %number, null
+  br i1 %missing, label %failed, label %got
+got:
+  %pointer = call ptr @PyLong_AsVoidPtr(ptr %number)
+  call void @Py_DecRef(ptr %number)
+  store ptr %pointer, ptr %slot
+  br label %on
+on:
+  %n1 = add i64 %n, 1
+  br label %next
+packed:
+  %long = icmp ne i64 %release, 0
+  br i1 %long, label %aside, label %here
+aside:
+  %state = call ptr @PyEval_SaveThread()
+  call void @polyax_run(ptr %steps, i64 %count, ptr %bases)
+  call void @PyEval_RestoreThread(ptr %state)
+  br label %done
+here:
+  call void @polyax_run(ptr %steps, i64 %count, ptr %bases)
+  br label %done
+done:
+  call void @Py_IncRef(ptr @_Py_NoneStruct)
+  ret ptr @_Py_NoneStruct
+failed:
+  ret ptr null
+}
+
 ; Step function: buffers {source, target}, scalars {}; bytes begin..end.
 define void @polyax_copy(ptr %buffers, ptr %scalars, i64 %begin, i64 %end) {
   %source = load ptr, ptr %buffers
@@ -275,7 +340,7 @@ define void @polyax_copy(ptr %buffers, ptr %scalars, i64 %begin, i64 %end) {
   ret void
 }
 """
-EXPORTS = ("polyax_start", "polyax_parallel", "polyax_run", "polyax_copy", *EXACT)
+EXPORTS = ("polyax_start", "polyax_parallel", "polyax_call", "polyax_copy", *EXACT)
 _PAUSES = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),

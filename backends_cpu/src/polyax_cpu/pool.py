@@ -56,9 +56,3 @@ def _forget() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
-
-
-@functools.cache
-def run_steps() -> ctypes._CFuncPtr:
-    """``run(steps, count, bases)``; releases the GIL."""
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)(runtime().address("polyax_run"))

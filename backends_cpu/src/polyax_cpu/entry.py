@@ -1,0 +1,61 @@
+"""Native functions that Python calls directly: no conversion of arguments by ctypes, which takes longer than small
+programs run. Knows the layout of CPython's method table, and of the capsule that the native runtime reads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from polyax_cpu import pool
+
+METH_FASTCALL = 0x0080
+ATTRIBUTE = "pointer"
+"""The attribute of a buffer that holds the address of its memory."""
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+class _Table(ctypes.Structure):
+    _fields_ = [
+        ("steps", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("release", ctypes.c_int64),
+        ("attribute", ctypes.c_void_p),
+    ]
+
+
+@functools.cache
+def _method() -> _MethodDef:
+    return _MethodDef(b"run", pool.symbols()["polyax_call"], METH_FASTCALL, b"Runs the steps of a program.")
+
+
+_new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
+_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+
+
+class Entry:
+    """``entry.run(bases)`` runs ``count`` steps at the address ``steps`` on the memory of ``bases``, of which None has none.
+
+    ``release``: the interpreter's lock is released meanwhile. ``run`` must not outlive the entry.
+    """
+
+    __slots__ = ("_table", "run")
+
+    def __init__(self, steps: int, count: int, release: bool) -> None:
+        self._table = _Table(steps, count, release, id(ATTRIBUTE))
+        capsule = _new_capsule(ctypes.addressof(self._table), None, None)
+        self.run: Callable[[list[Any]], None] = _new_function(ctypes.addressof(_method()), capsule, None)

@@ -79,6 +79,8 @@ def convert(x: Any, dtype: DType, weak_type: bool = False) -> Any:
         return lax.convert_element_type_p.bind1(x, new_dtype=dtype, weak_type=weak_type)
     if not weak_type:
         return _host_cast(x, dtype)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return lax.convert_element_type_p.bind1(x, new_dtype=dtype, weak_type=True)
     kind = {"i": int, "f": float, "c": complex}.get(dtype.kind)
     if kind is not None and canonicalize(dtypes.PYTHON_SCALARS[kind]) == dtype:
         return kind(x)

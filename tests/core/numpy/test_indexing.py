@@ -1,0 +1,176 @@
+"""Reading and writing elements against NumPy, for all kinds of indices; out of bounds as JAX does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax.errors import NonConcreteBooleanIndexError
+
+X = np.random.default_rng(1).standard_normal((3, 4, 5)).astype(np.float32)
+MASK = X > 0
+
+INDICES = {
+    "integer": 1,
+    "negative integer": -1,
+    "slice": slice(1, 3),
+    "reversed": slice(None, None, -1),
+    "steps": (slice(None, None, 2), slice(3, 0, -2)),
+    "empty slice": slice(2, 2),
+    "ellipsis": (..., 0),
+    "new axes": (None, 1, None, ..., None),
+    "array": np.array([0, 2, 1]),
+    "negative array": np.array([-1, -3]),
+    "matrix": np.array([[0, 1], [1, 2]]),
+    "list in tuple": (slice(None), [0, -1]),
+    "arrays together": (np.array([0, 1]), np.array([2, 3])),
+    "arrays broadcast": (np.array([[0], [1]]), np.array([2, 3])),
+    "arrays apart": (np.array([0, 1]), slice(None), np.array([1, 2])),
+    "array and integer apart": (0, slice(1, 3), np.array([1, 2])),
+    "array and integer together": (slice(None), 1, np.array([1, 2])),
+    "array, new axis, array": (np.array([1]), None, np.array([1])),
+    "array after ellipsis": (1, ..., np.array([0])),
+    "array and steps": (np.array([0, 2]), slice(None, None, 2), slice(None, None, -1)),
+    "repeated positions": (np.array([0, 0, 1]),),
+    "true": True,
+    "false": False,
+    "mask": MASK,
+    "mask of rows": MASK[:, 0, 0],
+    "mask of two axes": (MASK[:, :, 0],),
+    "mask and slice": (MASK[:, 0, 0], slice(1, 3)),
+    "zero-dimensional array": np.array(1),
+    "all axes": (2, 3, 4),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_reading(name):
+    want = X[INDICES[name]]
+    got = jnp.asarray(X)[INDICES[name]]
+    assert got.shape == want.shape
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_reading_under_jit(name):
+    np.testing.assert_array_equal(polyax.jit(lambda x: x[INDICES[name]])(X), X[INDICES[name]])
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_setting(name):
+    want = X.copy()
+    want[INDICES[name]] = 7.0
+    np.testing.assert_array_equal(jnp.asarray(X).at[INDICES[name]].set(7.0), want)
+
+
+@pytest.mark.parametrize("name", [n for n in INDICES if n != "repeated positions"])
+def test_setting_arrays(name):
+    values = np.random.default_rng(2).standard_normal(X[INDICES[name]].shape).astype(np.float32)
+    want = X.copy()
+    want[INDICES[name]] = values
+    np.testing.assert_array_equal(jnp.asarray(X).at[INDICES[name]].set(values), want)
+
+
+@pytest.mark.parametrize("name", INDICES)
+@pytest.mark.parametrize(("method", "ufunc"), [("add", np.add), ("multiply", np.multiply), ("min", np.minimum), ("max", np.maximum)])
+def test_combining_counts_repeated_positions(name, method, ufunc):
+    want = X.copy()
+    ufunc.at(want, INDICES[name], np.float32(0.5))
+    got = getattr(jnp.asarray(X).at[INDICES[name]], method)(0.5)
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_other_updates():
+    x = jnp.arange(1.0, 5.0)
+    np.testing.assert_allclose(x.at[1].divide(4.0), [1, 0.5, 3, 4])
+    np.testing.assert_allclose(x.at[1:3].power(2.0), [1, 4, 9, 4])
+    np.testing.assert_allclose(x.at[0].subtract(1.0), [0, 2, 3, 4])
+    np.testing.assert_allclose(x.at[jnp.array([0, 3])].apply(jnp.negative), [-1, 2, 3, -4])
+    assert x.at[1].get().item() == 2.0
+    assert x.tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize("wrap", [lambda i: i, np.asarray, jnp.asarray], ids=["python", "numpy", "array"])
+def test_out_of_bounds_reads_clamp_and_writes_drop(wrap):
+    x = jnp.arange(5)
+    assert x[wrap(10)].item() == 4
+    assert x[wrap(-10)].item() == 0
+    assert x.at[wrap(10)].set(9).tolist() == [0, 1, 2, 3, 4]
+    assert x.at[wrap(10)].set(9, mode="clip").tolist() == [0, 1, 2, 3, 9]
+    assert x.at[wrap(10)].get(mode="fill", fill_value=-1).item() == -1
+
+
+def test_traced_indices():
+    x = jnp.asarray(X)
+    np.testing.assert_array_equal(polyax.jit(lambda x, i: x[i])(x, -1), X[-1])
+    np.testing.assert_array_equal(polyax.jit(lambda x, i: x[1, i, ::-1])(x, 7), X[1, 3, ::-1])
+    np.testing.assert_array_equal(polyax.jit(lambda x, i: x[:, i])(x, jnp.array([1, -1, 9])), X[:, [1, -1, 3]])
+    want = X.copy()
+    want[2, 1:] = 3.0
+    np.testing.assert_array_equal(polyax.jit(lambda x, i: x.at[i, 1:].set(3.0))(x, 2), want)
+    np.testing.assert_array_equal(polyax.jit(lambda x, i: x.at[i].set(3.0))(x, 7), X)
+
+
+def test_batched_indices():
+    got = polyax.vmap(lambda x, i: x[i])(jnp.asarray(X), jnp.array([0, -1, 9]))
+    np.testing.assert_array_equal(got, X[[0, 1, 2], [0, -1, 3]])
+    got = polyax.vmap(lambda x, i: x.at[i].set(0.0))(jnp.asarray(X), jnp.array([0, -1, 9]))
+    want = X.copy()
+    want[[0, 1], [0, -1]] = 0.0
+    np.testing.assert_array_equal(got, want)
+
+
+def test_gradients():
+    x = jnp.arange(1.0, 5.0)
+    np.testing.assert_allclose(polyax.grad(lambda x: jnp.sum(x[jnp.array([0, 0, 2])] ** 2))(x), [4, 0, 6, 0])
+    np.testing.assert_allclose(polyax.grad(lambda x: jnp.sum(x.at[1].set(0.0) ** 2))(x), [2, 0, 6, 8])
+    np.testing.assert_allclose(polyax.grad(lambda x: jnp.sum(x.at[1:3].multiply(x[:2])))(x), [3, 4, 2, 1])
+
+
+def test_dtype_of_the_array_is_kept():
+    x = jnp.arange(3)
+    assert x.at[0].set(2).dtype == jnp.int32
+    with pytest.warns(FutureWarning, match="scatter inputs have incompatible types"):
+        assert x.at[0].add(jnp.float32(2.5)).tolist() == [2, 1, 2]
+
+
+def test_taking():
+    indices = np.array([[0, 2], [1, 1]])
+    np.testing.assert_array_equal(jnp.take(X, indices, axis=1), np.take(X, indices, axis=1))
+    np.testing.assert_array_equal(jnp.take(X, indices), np.take(X, indices))
+    assert np.isnan(jnp.take(X[0, 0], 9)).all()
+    np.testing.assert_array_equal(jnp.take(X, 9, axis=0, mode="clip"), X[-1])
+    np.testing.assert_array_equal(jnp.take(X, 7, axis=0, mode="wrap"), X[1])
+    order = np.argsort(X, axis=1)
+    np.testing.assert_array_equal(jnp.take_along_axis(X, order, axis=1), np.take_along_axis(X, order, axis=1))
+
+
+def assign():
+    a = jnp.arange(3)
+    a[0] = 9
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (assign, TypeError, "does not support item assignment. JAX arrays are immutable. Instead of ``x[idx] = y``"),
+        (lambda: jnp.asarray(X)[1.5], TypeError, "Indexer must have integer or boolean type, got indexer with type float"),
+        (lambda: jnp.asarray(X)["a"], TypeError, "JAX does not support string indexing"),
+        (lambda: jnp.asarray(X)[[0, 1]], TypeError, "use `arr[array(seq)]` instead of `arr[seq]`"),
+        (lambda: jnp.asarray(X)[0, 0, 0, 0], IndexError, "Too many indices: array is 3-dimensional, but 4 were indexed"),
+        (lambda: jnp.asarray(X)[..., ...], IndexError, "an index can only have a single ellipsis"),
+        (lambda: jnp.asarray(X)[object()], IndexError, "only integers, slices"),
+        (lambda: jnp.asarray(X)[MASK[:2]], IndexError, "boolean index did not match shape of indexed array"),
+        (lambda: polyax.jit(lambda x: x[x > 0])(X), NonConcreteBooleanIndexError, "Array boolean indices must be concrete; got bool[3,4,5]"),
+        (lambda: polyax.jit(lambda x, n: x[:n])(X, 2), IndexError, "Array slice indices must have static start/stop/step"),
+        (lambda: list(jnp.array(1)), TypeError, "iteration over a 0-d array"),
+        (lambda: jnp.asarray(X).at[0].set("a"), TypeError, "scatter requires ndarray or scalar arguments, got <class 'str'>"),
+        (lambda: jnp.asarray(X).at[0].set(jnp.ones(3)), ValueError, "Incompatible shapes for broadcasting: (3,) and requested shape (4, 5)"),
+    ],
+)  # fmt: skip
+def test_bad_input(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)

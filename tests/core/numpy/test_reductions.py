@@ -1,0 +1,95 @@
+"""Reductions against NumPy: axes, masks, initial values, dtypes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+
+X = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+MASK = X > 0
+NAMES = ["sum", "prod", "max", "min", "mean", "var", "std", "all", "any"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), ()])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reduction_over_axes(name, axis, keepdims):
+    got = getattr(jnp, name)(X, axis=axis, keepdims=keepdims)
+    want = getattr(np, name)(X, axis=axis, keepdims=keepdims)
+    assert got.shape == np.shape(want)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "all", "any"])
+def test_reduction_with_mask(name):
+    got = getattr(jnp, name)(X, axis=1, where=MASK)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        want = getattr(np, name)(X, axis=1, where=MASK)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+def test_reduction_with_initial_value_and_mask(name):
+    got = getattr(jnp, name)(X, axis=0, initial=0.5, where=MASK)
+    np.testing.assert_allclose(got, getattr(np, name)(X, axis=0, initial=np.float32(0.5), where=MASK), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "argmax", "argmin", "ptp", "count_nonzero", "average", "median"])
+@pytest.mark.parametrize("axis", [None, 1])
+def test_others(name, axis):
+    np.testing.assert_allclose(getattr(jnp, name)(X, axis=axis), getattr(np, name)(X, axis=axis), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "want"),
+    [
+        ("sum", "int8", "int32"), ("sum", "uint8", "uint32"), ("sum", "bool", "int32"), ("sum", "float16", "float16"),
+        ("mean", "int32", "float32"), ("mean", "bool", "float32"), ("max", "bool", "bool"), ("prod", "int16", "int32"),
+        ("var", "complex64", "float32"), ("argmax", "float32", "int32"), ("cumsum", "bool", "int32"),
+    ],
+)  # fmt: skip
+def test_dtypes(name, dtype, want):
+    assert str(getattr(jnp, name)(jnp.ones(3, dtype)).dtype) == want
+
+
+def test_half_precision_is_accumulated_in_single():
+    ones = jnp.ones(4096, "float16")
+    assert jnp.sum(ones).item() == 4096.0
+
+
+def test_weighted_average():
+    weights = np.array([1.0, 2.0, 3.0], np.float32)
+    got, total = jnp.average(X, axis=1, weights=weights, returned=True)
+    np.testing.assert_allclose(got, np.average(X, axis=1, weights=weights), rtol=1e-5)
+    np.testing.assert_allclose(total, 6.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: jnp.sum([1.0, 2.0]), TypeError, "sum requires ndarray or scalar arguments, got <class 'list'> at position 0."),
+        (lambda: jnp.mean((1.0, 2.0)), TypeError, "mean requires ndarray or scalar arguments, got <class 'tuple'>"),
+        (lambda: jnp.max(jnp.zeros((0, 3)), axis=0), ValueError, "zero-size array to reduction operation max which has no identity"),
+        (lambda: jnp.max(X, where=MASK), ValueError, "to use a where mask one has to specify 'initial'"),
+        (lambda: jnp.sum(X, axis=3), ValueError, "axis 3 is out of bounds for array of dimension 3"),
+        (lambda: jnp.sum(X, axis=(0, 0)), ValueError, "duplicate value in 'axis'"),
+        (lambda: jnp.sum(X, out=X), NotImplementedError, "The 'out' argument to jnp.sum is not supported."),
+        (lambda: jnp.sum(X, where=X), ValueError, "where must be None or a boolean array"),
+        (lambda: polyax.jit(lambda a: jnp.sum(X, axis=a))(0), polyax.errors.ConcretizationTypeError, "axis argument to jnp.sum"),
+        (lambda: jnp.argmax(jnp.zeros(0)), ValueError, "attempt to get argmax of an empty sequence"),
+    ],
+)  # fmt: skip
+def test_bad_input(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)
+
+
+def test_gradients_of_extrema_and_products():
+    np.testing.assert_allclose(polyax.grad(jnp.max)(jnp.array([1.0, 2.0, 2.0])), [0.0, 0.5, 0.5])
+    np.testing.assert_allclose(polyax.grad(jnp.prod)(jnp.array([2.0, 0.0, 3.0])), [0.0, 6.0, 0.0])
+    x = jnp.array([1.0, 2.0, 4.0])
+    np.testing.assert_allclose(polyax.grad(jnp.var)(x), 2 * (np.asarray(x) - 7 / 3) / 3, rtol=1e-6)

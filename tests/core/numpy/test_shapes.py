@@ -1,0 +1,216 @@
+"""Creation, shapes, joining, products and selection against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+
+R = np.random.default_rng(3)
+V = R.standard_normal(4).astype(np.float32)
+F = R.standard_normal((3, 4)).astype(np.float32)
+G = R.standard_normal((3, 4)).astype(np.float32)
+T = R.standard_normal((2, 3, 4)).astype(np.float32)
+I = R.integers(-5, 6, (3, 4)).astype(np.int32)
+
+SAME_CALL = {
+    "reshape": lambda np: np.reshape(T, (4, -1)),
+    "reshape in columns": lambda np: np.reshape(T, (4, 6), order="F"),
+    "ravel": lambda np: np.ravel(T),
+    "transpose": lambda np: np.transpose(T, (1, 2, 0)),
+    "swapaxes": lambda np: np.swapaxes(T, 0, -1),
+    "moveaxis": lambda np: np.moveaxis(T, (0, 1), (2, 0)),
+    "rollaxis": lambda np: np.rollaxis(T, 2),
+    "squeeze": lambda np: np.squeeze(F[None, :, None]),
+    "expand_dims": lambda np: np.expand_dims(F, (0, 2)),
+    "atleast_3d": lambda np: np.atleast_3d(F),
+    "flip": lambda np: np.flip(T, 1),
+    "rot90": lambda np: np.rot90(F, 3),
+    "roll": lambda np: np.roll(F, (1, -2), (0, 1)),
+    "roll flat": lambda np: np.roll(F, 3),
+    "split": lambda np: np.split(T, [1, 3], axis=2),
+    "array_split": lambda np: np.array_split(T, 3, axis=2),
+    "hsplit": lambda np: np.hsplit(F, 2),
+    "tile": lambda np: np.tile(F, (2, 1, 3)),
+    "repeat": lambda np: np.repeat(F, 2, axis=1),
+    "repeat each": lambda np: np.repeat(F, [1, 0, 2], axis=0),
+    "concatenate": lambda np: np.concatenate([F, G], axis=1),
+    "concatenate flat": lambda np: np.concatenate([F, V], axis=None),
+    "stack": lambda np: np.stack([F, G], axis=-1),
+    "vstack": lambda np: np.vstack([V, F]),
+    "hstack": lambda np: np.hstack([V, V]),
+    "dstack": lambda np: np.dstack([F, G]),
+    "column_stack": lambda np: np.column_stack([V, V]),
+    "block": lambda np: np.block([[F, G], [G, F]]),
+    "append": lambda np: np.append(F, V),
+    "resize": lambda np: np.resize(F, (2, 7)),
+    "linspace": lambda np: np.linspace(-3, 3, 7),
+    "linspace open": lambda np: np.linspace(0, 2, 5, endpoint=False),
+    "linspace of arrays": lambda np: np.linspace(V, V + 1, 3, axis=1),
+    "logspace": lambda np: np.logspace(0, 2, 5),
+    "geomspace": lambda np: np.geomspace(1, 100, 5),
+    "arange": lambda np: np.arange(2, 11, 3),
+    "arange down": lambda np: np.arange(5, 0, -2),
+    "arange of fractions": lambda np: np.arange(0.0, 1.0, 0.25),
+    "eye": lambda np: np.eye(3, 4, 1),
+    "tri": lambda np: np.tri(3, 4, -1),
+    "tril": lambda np: np.tril(T),
+    "triu": lambda np: np.triu(F, 1),
+    "diag": lambda np: np.diag(V, -1),
+    "diagonal": lambda np: np.diagonal(T, 1, 0, 2),
+    "trace": lambda np: np.trace(F),
+    "meshgrid": lambda np: np.meshgrid(V, np.arange(3)),
+    "meshgrid sparse": lambda np: np.meshgrid(V, np.arange(3), sparse=True, indexing="ij"),
+    "indices": lambda np: np.indices((2, 3)),
+    "ix_": lambda np: np.ix_(np.arange(2), np.arange(3)),
+    "tril_indices": lambda np: np.tril_indices(3, 1),
+    "broadcast_arrays": lambda np: np.broadcast_arrays(V, F),
+    "dot": lambda np: np.dot(F, G.T),
+    "dot of vectors": lambda np: np.dot(V, V),
+    "dot of stacks": lambda np: np.dot(T, G.T),
+    "matmul": lambda np: np.matmul(T, G.T),
+    "matmul with a vector": lambda np: np.matmul(T, V),
+    "matmul of a vector": lambda np: np.matmul(V, G.T),
+    "matmul of stacks": lambda np: np.matmul(T[:, None], np.swapaxes(T, 1, 2)),
+    "matmul of outer stacks": lambda np: np.matmul(T[:, None], np.swapaxes(T, 1, 2)[None]),
+    "vdot": lambda np: np.vdot(F, G),
+    "inner": lambda np: np.inner(F, G),
+    "outer": lambda np: np.outer(F, V),
+    "tensordot": lambda np: np.tensordot(T, F, ((1, 2), (0, 1))),
+    "tensordot of none": lambda np: np.tensordot(V, F, 0),
+    "kron": lambda np: np.kron(F, V),
+    "cross": lambda np: np.cross(F[:, :3], G[:, :3]),
+    "where": lambda np: np.where(F > 0, F, 0.0),
+    "where positions": lambda np: np.where(F > 0),
+    "select": lambda np: np.select([F < 0, F < 1], [F, np.ones_like(F)], 7),
+    "piecewise": lambda np: np.piecewise(F, [F < 0, F >= 0], [lambda x: -x, 2.0]),
+    "clip": lambda np: np.clip(F, -0.5, 0.5),
+    "nonzero": lambda np: np.nonzero(I),
+    "argwhere": lambda np: np.argwhere(I),
+    "sort": lambda np: np.sort(F, axis=0),
+    "sort flat": lambda np: np.sort(F, axis=None),
+    "argsort": lambda np: np.argsort(I, axis=1, kind="stable") if np.__name__ == "numpy" else np.argsort(I, axis=1),
+    "lexsort": lambda np: np.lexsort((I[0], I[1])),
+    "searchsorted": lambda np: np.searchsorted(np.sort(V), F),
+    "searchsorted right": lambda np: np.searchsorted(np.array([1, 2, 2, 3]), np.array([0, 2, 3, 4]), side="right"),
+    "digitize": lambda np: np.digitize(F, np.array([-1.0, 0.0, 1.0])),
+    "digitize falling": lambda np: np.digitize(F, np.array([1.0, 0.0, -1.0]), right=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME_CALL)
+def test_agrees_with_numpy(name):
+    got, want = SAME_CALL[name](jnp), SAME_CALL[name](np)
+    pairs = zip(got, want, strict=True) if isinstance(want, (list, tuple)) else [(got, want)]
+    for a, b in pairs:
+        assert np.shape(a) == np.shape(b)
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap", "maximum", "minimum", "mean", "linear_ramp"])
+def test_padding(mode):
+    np.testing.assert_allclose(jnp.pad(F, ((1, 2), (0, 3)), mode=mode), np.pad(F, ((1, 2), (0, 3)), mode=mode), rtol=1e-6)
+
+
+EINSUMS = [
+    ("ij,kj->ik", F, G), ("ij->ji", F), ("ii->i", F[:, :3]), ("ii", F[:, :3]), ("ij,ij", F, G), ("i,j,k->ijk", V, V, V),
+    ("bij,bkj->bik", T, T), ("...ij,j", T, V), ("ijk->", T), ("ab,cb,cd->ad", F, F, G), ("ij,ij->j", F, G),
+    ("bi...,i->b...", T, V[:3]), ("ij,ik,il->jkl", F, F, G),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", EINSUMS, ids=[c[0] for c in EINSUMS])
+def test_einsum(call):
+    np.testing.assert_allclose(jnp.einsum(*call), np.einsum(*call), rtol=1e-4, atol=1e-5)
+
+
+def test_einsum_with_numbered_axes():
+    np.testing.assert_allclose(jnp.einsum(F, [0, 1], G, [2, 1], [0, 2]), F @ G.T, rtol=1e-5)
+
+
+ARRAYS = [
+    (1, "int32", True), (2.5, "float32", True), (True, "bool", False), ([1, 2], "int32", False), ([1, 2.5], "float32", False),
+    ([], "float32", False), (np.float64(1), "float32", False), (1j, "complex64", True), ([[True], [False]], "bool", False),
+    ((1, np.float16(2)), "float16", False), (np.arange(3), "int32", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "dtype", "weak"), ARRAYS)
+def test_dtype_of_data(data, dtype, weak):
+    x = jnp.array(data)
+    assert (str(x.dtype), x.weak_type) == (dtype, weak)
+    np.testing.assert_array_equal(x, np.asarray(data))
+
+
+def test_traced_scalars_in_lists():
+    got = polyax.jit(lambda x: jnp.array([[x, 1], [2, x * 2]]))(3.0)
+    np.testing.assert_array_equal(got, [[3, 1], [2, 6]])
+
+
+def test_scalar_types_convert():
+    assert jnp.float32(1).dtype == np.float32
+    assert jnp.int32(2.7).item() == 2
+    assert not jnp.float32(1).weak_type
+    assert jnp.float32 == np.dtype("float32")
+    assert jnp.asarray([1, 2], dtype=jnp.bfloat16).dtype == jnp.bfloat16
+
+
+def test_sizes_known_in_advance():
+    got = polyax.jit(lambda x: jnp.nonzero(x, size=3, fill_value=-1)[0])(jnp.array([0, 1, 0, 2]))
+    assert got.tolist() == [1, 3, -1]
+    got = polyax.jit(lambda x, r: jnp.repeat(x, r, total_repeat_length=4))(V, jnp.array([0, 2, 1, 1]))
+    np.testing.assert_array_equal(got, np.repeat(V, [0, 2, 1, 1]))
+
+
+def test_methods_and_properties():
+    x = jnp.asarray(F)
+    assert x.T.shape == (4, 3)
+    assert x.reshape(2, 6).shape == x.reshape((2, -1)).shape == (2, 6)
+    assert x.astype(int).dtype == jnp.int32
+    assert [a.shape for a in x] == [(4,)] * 3
+    np.testing.assert_array_equal(x.view(jnp.int32), F.view(np.int32))
+    np.testing.assert_allclose(x.sum(0).mean(), F.sum(0).mean(), rtol=1e-6)
+    assert (x == None) is False or not np.any(x == None)  # noqa: E711
+
+
+class Foreign:
+    def __radd__(self, other):
+        return "added by the other operand"
+
+
+def test_foreign_operands_get_their_turn():
+    assert jnp.ones(2) + Foreign() == "added by the other operand"
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+: 'Array' and 'list'"):
+        jnp.ones(2) + [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: jnp.reshape(F, (5, 2)), TypeError, "cannot reshape array of shape (3, 4) (size 12) into shape (5, 2) (size 10)"),
+        (lambda: polyax.jit(lambda n: jnp.zeros(n))(3), TypeError, "Shapes must be 1D sequences of concrete values of integer type"),
+        (lambda: jnp.ones((2.5,)), TypeError, "Shapes must be 1D sequences of concrete values of integer type, got (2.5,)"),
+        (lambda: jnp.asarray(V) + V[:3], TypeError, "add got incompatible shapes for broadcasting: (4,), (3,)."),
+        (lambda: jnp.asarray(F) + V[:3], ValueError, "Incompatible shapes for broadcasting"),
+        (lambda: jnp.dot(F, G), TypeError, "dot_general requires contracting dimensions to have the same shape"),
+        (lambda: jnp.matmul(F, 2), ValueError, "matmul input operand 1 must have ndim at least 1, but it has ndim 0"),
+        (lambda: jnp.concatenate([]), ValueError, "Need at least one array to concatenate."),
+        (lambda: jnp.stack([V, V[:3]]), ValueError, "All input arrays must have the same shape."),
+        (lambda: jnp.split(F, 2), ValueError, "array split does not result in an equal division"),
+        (lambda: jnp.squeeze(F, 0), ValueError, "cannot select an axis to squeeze out which has size not equal to one"),
+        (lambda: polyax.jit(jnp.arange)(3), polyax.errors.ConcretizationTypeError, "jnp.arange argument 'start'"),
+        (lambda: polyax.jit(lambda x: jnp.nonzero(x))(V), polyax.errors.ConcretizationTypeError, "size argument of jnp.nonzero"),
+        (lambda: jnp.array("text"), TypeError, "Only arrays of numeric types are supported by JAX."),
+        (lambda: jnp.array([1, None]), ValueError, "None is not a valid value for jnp.array"),
+        (lambda: jnp.where(F > 0, 1.0), TypeError, "where requires ndarray or scalar arguments, got <class 'NoneType'>"),
+        (lambda: jnp.einsum("ij,jk", F, G), ValueError, "Size of label 'j'"),
+        (lambda: jnp.clip(F + 1j, 0, 1), ValueError, "Clip received a complex value"),
+        (lambda: jnp.ones(2, dtype="U3"), TypeError, "dtype"),
+    ],
+)  # fmt: skip
+def test_bad_input(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)

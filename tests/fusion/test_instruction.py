@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 from numpy_backend import NumpyKernelBackend
+
 from polyax.ops import basis, contract, elementwise, index, reduce, slicing
 from polyax_kernels.expr import consing
 from polyax_kernels.graph import KernelNode
@@ -58,13 +59,13 @@ def divided_by_sum(x, axis):
 
 
 def test_a_reduction_of_rows_is_computed_before_the_loop_over_the_row() -> None:
-    rows = lambda x: divided_by_sum(x, 1)  # noqa: E731
+    rows = lambda x: divided_by_sum(x, 1)
     assert kernels(rows, X) == 1
     assert_same(on_kernels(rows, [X]), on_reference(rows, [X]))
 
 
 def test_a_reduction_is_not_computed_for_each_reader() -> None:
-    columns = lambda x: divided_by_sum(x, 0)  # noqa: E731
+    columns = lambda x: divided_by_sum(x, 0)
     assert kernels(columns, X) == 2
     assert "its elements would be computed 6 times" in reasons(columns, X)
 

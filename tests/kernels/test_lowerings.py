@@ -12,6 +12,7 @@ from polyax.ops import (
     bits,
     compare,
     contract,
+    conv,
     convert,
     cumulative,
     elementwise,
@@ -122,6 +123,10 @@ REDUCTIONS: dict[str, tuple[Any, list[np.ndarray]]] = {
     "cumsum": (lambda x: cumulative.cumsum(x, axis=1), [X]),
     "cumprod": (lambda x: cumulative.cumprod(x, axis=0, reverse=True), [X]),
     "cummax": (lambda x: cumulative.cummax(x, axis=0), [INTS]),
+    "cumlogsumexp": (
+        lambda x: cumulative.cumlogsumexp(x, axis=0),
+        [np.array([-np.inf, -np.inf, 1, 2, np.inf, 3], "f4")],
+    ),
     "dot": (lambda x, y: contract.dot(x, basis.transpose(y, (1, 0))), [X, Y]),
     "batched dot": (
         lambda x, y: contract.dot_general(x, y, (((2,), (1,)), ((0,), (0,)))),
@@ -158,6 +163,28 @@ def _added(function: Any, **options: Any) -> Any:
 
 PLACES = np.array([[2], [0], [2], [-1], [7]], "i4")
 UPDATES = RNG.standard_normal((5, 4)).astype("f4")
+IMAGES = RNG.standard_normal((4, 4, 7, 6)).astype("f4")
+WINDOW = RNG.standard_normal((6, 4, 3, 2)).astype("f4")
+CONVOLUTIONS: dict[str, tuple[Any, list[np.ndarray]]] = {
+    "conv same": (lambda x, w: conv.conv_general_dilated(x, w, (1, 2), "SAME"), [IMAGES, WINDOW]),
+    "conv dilated": (
+        lambda x, w: conv.conv_general_dilated(x, w, (2, 1), ((1, 0), (2, 3)), (1, 2), (2, 1)),
+        [IMAGES, WINDOW],
+    ),
+    "conv channels last": (
+        lambda x, w: conv.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")),
+        [IMAGES.transpose(0, 2, 3, 1).copy(), WINDOW.transpose(2, 3, 1, 0).copy()],
+    ),
+    "conv feature groups": (
+        lambda x, w: conv.conv_general_dilated(x, w, (1, 1), "VALID", feature_group_count=2),
+        [IMAGES, WINDOW[:, :2].copy()],
+    ),
+    "conv batch groups": (
+        lambda x, w: conv.conv_general_dilated(x, w, (1, 1), "VALID", batch_group_count=2),
+        [IMAGES, WINDOW],
+    ),
+}
+
 INDEXING: dict[str, tuple[Any, list[np.ndarray]]] = {
     "gather clip": (_rows("clip"), [X, PLACES]),
     "gather fill": (_rows("fill"), [X, PLACES]),
@@ -179,9 +206,9 @@ INDEXING: dict[str, tuple[Any, list[np.ndarray]]] = {
 
 
 @pytest.mark.parametrize("fused", [True, False])
-@pytest.mark.parametrize("name", [*SHAPES, *REDUCTIONS, *INDEXING])
+@pytest.mark.parametrize("name", [*SHAPES, *REDUCTIONS, *INDEXING, *CONVOLUTIONS])
 def test_rule_agrees_with_numpy(name: str, fused: bool) -> None:
-    fun, args = (SHAPES | REDUCTIONS | INDEXING)[name]
+    fun, args = (SHAPES | REDUCTIONS | INDEXING | CONVOLUTIONS)[name]
     assert_same(on_kernels(fun, args, fused), on_reference(fun, args))
 
 
@@ -209,3 +236,12 @@ def test_comparisons_and_bits() -> None:
         assert_same(
             on_kernels(getattr(compare, name), [INTS, INTS]), on_reference(getattr(compare, name), [INTS, INTS])
         )
+
+
+def test_total_order_and_upper_halves() -> None:
+    values = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1.0, -1.0], "f4")
+    x, y = (a.ravel() for a in np.meshgrid(values, values))
+    for p in (compare.eq_to_p, compare.le_to_p, compare.lt_to_p):
+        assert_same(on_kernels(p.bind, [x, y]), on_reference(p.bind, [x, y]))
+    for words in (WORDS[:2], WORDS[:2].view("i4")):
+        assert_same(on_kernels(compare.mulhi_p.bind, list(words)), on_reference(compare.mulhi_p.bind, list(words)))

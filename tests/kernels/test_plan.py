@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy_backend import NumpyKernelBackend
+
 from polyax.ops import basis, elementwise, index, reduce
 from polyax_kernels.plan import Arena, CopyStep, KernelStep
 from support import assert_same, compiled, launched, on_kernels, on_reference, planned, traced

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 from numpy_backend import NumpyKernelBackend
+
 from polyax.ir.primitive import Primitive
 from polyax.ops import basis, contract
 from polyax.ops.contract import dot_general_p

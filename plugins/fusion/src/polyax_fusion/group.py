@@ -1,7 +1,7 @@
 """A kernel in the making: a node and the producers that go into it, and what each of them costs there.
 
-A producer is computed at *places*: index expressions over the loops of the kernel. Two consumers that read it at one place
-share the computation, and it is computed in the outermost loop that its place depends on, which gives how often.
+A producer is computed at *places*: index expressions over the loops of the kernel. Two consumers that read it at one
+place share the computation, and it is computed in the outermost loop that its place depends on, which gives how often.
 """
 
 from __future__ import annotations

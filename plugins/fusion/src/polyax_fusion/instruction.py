@@ -1,18 +1,18 @@
 """Instruction fusion: a producer goes into the kernels of its consumers, if it may and if it pays.
 
-Producers are visited from the last to the first, so that each one's consumers have their kernels when its turn comes. Nodes
-are only assigned to kernels then; expressions are rewritten once, in the end. Both are linear in the size of the graph.
+Producers are visited from the last to the first, so that each one's consumers have their kernels when its turn comes.
+Nodes are only assigned to kernels then; expressions are rewritten once, in the end. Both are linear in the size of the
+graph.
 """
 
 from __future__ import annotations
 
 from polyax.runtime.backend import Decision
+from polyax_fusion.cost import cones
+from polyax_fusion.group import Group, fold_size
 from polyax_kernels.edits import Inliner, why_not_inline
 from polyax_kernels.graph import Fuser, Graph, KernelNode, Node, rebuilt
 from polyax_kernels.limits import Limits
-
-from polyax_fusion.cost import cones
-from polyax_fusion.group import Group, fold_size
 
 NAME = "instruction"
 ROWS = 64
@@ -64,9 +64,9 @@ class _Pass:
     def why_not_alias(self, consumer: int) -> str | None:
         """Giving memory another shape costs nothing; a kernel would copy it."""
         node = self.nodes[consumer]
-        if isinstance(node, KernelNode) and node.alias is not None:
-            if any(g.root == consumer for g in self.groups[consumer]):
-                return f"{node.name} only gives it another shape"
+        alias = isinstance(node, KernelNode) and node.alias is not None
+        if alias and any(g.root == consumer for g in self.groups[consumer]):
+            return f"{node.name} only gives it another shape"
         return None
 
     def join(self, n: int, uses: list[int], wanted: list[Group]) -> str | None:
@@ -136,4 +136,3 @@ def run(graph: Graph, limits: Limits) -> Graph:
 
 
 instruction_fusion = Fuser(NAME, run)
-

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.runtime.backend import Backend, Buffer, CompileOptions, Device, Executable, KernelReport, Report
 from polyax.runtime.plugins import registry
-
 from polyax_kernels.build import build_graph
 from polyax_kernels.canonical import collapse, generalize
 from polyax_kernels.expr import consing
@@ -32,17 +31,13 @@ from polyax_kernels.planner import make_plan
 from polyax_kernels.split import split_reductions
 from polyax_kernels.transposes import absorb_transposes
 
-View = tuple[Buffer, int]
-"""A buffer and an offset in bytes."""
-
-Launch = Callable[[Any, Sequence[View], Sequence[int]], None]
-"""``launch(queue, views, scalars)`` starts a compiled kernel."""
-
 
 class KernelBackend(Backend):
     """A backend made of kernels."""
 
     limits = Limits()
+    library: frozenset[str] = frozenset()
+    """Primitives that run as NumPy calls without being a fallback."""
     fusers: tuple[str, ...] = ("instruction", "merger", "sibling", "producer_consumer")
 
     def __init__(self, name: str) -> None:
@@ -55,8 +50,8 @@ class KernelBackend(Backend):
         """Memory with any contents."""
 
     @abstractmethod
-    def compile_kernel(self, kernel: Kernel) -> Launch:
-        """Compiles one kernel; called once for each that differs in structure, inside ``with consing():``."""
+    def compile_kernel(self, kernel: Kernel) -> Any:
+        """What the backend's executables launch; called once per distinct kernel, inside ``with consing():``."""
 
     @abstractmethod
     def compile_plan(self, plan: Plan, options: CompileOptions) -> Executable:
@@ -69,7 +64,7 @@ class KernelBackend(Backend):
     def why_no_dtype(self, dtype: Any) -> str | None:
         return None
 
-    # --- compilation ----------------------------------------------------------------------------------------------------
+    # --- compilation ------------------------------------------------------------------------------------------------
 
     def compile(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> Executable:
         """Lowers, fuses, plans and emits.
@@ -99,7 +94,7 @@ class KernelBackend(Backend):
         return split_reductions(graph, self.limits)
 
     def rules(self) -> Rules:
-        return Rules(self.name, self.limits, self.lowerings(), SHARED, host_rule(self.name))
+        return Rules(self.name, self.limits, self.lowerings(), SHARED, host_rule(self.name, self.library))
 
     def lowerings(self) -> Mapping[Primitive, Lowering]:
         """What plugins bring for this backend."""

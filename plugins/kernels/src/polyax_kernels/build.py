@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
-from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax_kernels.expr import Axis, const
 from polyax_kernels.graph import CallNode, Graph, KernelNode, Node, eliminate_dead, own_point, pure_node, update_node
 from polyax_kernels.lowering import Grid, Inline, Kernels, Out, Read, Rules, Update

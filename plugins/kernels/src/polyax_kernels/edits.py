@@ -48,7 +48,9 @@ class Inliner:
         """The stages of ``node`` with its producers inlined."""
         if not any(v in self._bodies for v in node.reads):
             return node.stages
-        return tuple([Stage(s.axes, tuple([map_store(store, self._change) for store in s.stores])) for s in node.stages])
+        return tuple(
+            [Stage(s.axes, tuple([map_store(store, self._change) for store in s.stores])) for s in node.stages]
+        )
 
     def _change(self, x: Expr) -> Expr:
         return rewrite(x, self._rule, self._memo)

@@ -7,19 +7,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
 from polyax.ir.config import config
 from polyax.ir.primitive import Primitive
 from polyax.runtime.reference.backend import RULES, run_on_host
-
 from polyax_kernels.lowering import Call, CallContext
 
 _warned: set[tuple[str, str]] = set()
 
 
-def host_rule(backend: str) -> Callable[[Primitive], Call | str]:
-    """For ``Rules``: the fallback of a primitive, or why there is none."""
+LIBRARY = frozenset(
+    ["sort", "top_k", "cholesky", "triangular_solve", "lu", "qr", "eigh", "svd", "eig", "householder_product", "fft"]
+)
+"""What NumPy calls compiled libraries for (LAPACK, pocketfft, its own sort): on host devices these are no fallback."""
+
+
+def host_rule(backend: str, library: frozenset[str] = frozenset()) -> Callable[[Primitive], Call | str]:
+    """For ``Rules``: the fallback of a primitive, or why there is none. Those in ``library`` may always be used."""
 
     def choose(primitive: Primitive) -> Call | str:
+        if primitive.name in library and primitive in RULES:
+            return on_host(primitive)
         if config.host_fallback == "error":
             return "config.host_fallback is 'error'"
         if primitive not in RULES:

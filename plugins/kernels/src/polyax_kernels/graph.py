@@ -13,11 +13,9 @@ from typing import Any
 
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.backend import Decision
-
 from polyax_kernels.expr import Axis, Expr, index
 from polyax_kernels.kernel import Stage, Store, store_roots
 from polyax_kernels.scalars import cost
-
 
 Place = tuple[tuple[Expr, ...], Expr | None]
 """Where a value is read: the indices, and the mask if the load has one."""

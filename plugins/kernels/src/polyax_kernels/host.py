@@ -1,7 +1,8 @@
 """``HostKernelBackend``: a kernel backend whose devices are virtual devices of the host, with NumPy memory.
 
-A subclass turns a kernel into a function of the host ABI, ``void k(void **buffers, const int64_t *scalars, int64_t begin,
-int64_t end)``, and may turn whole plans into native code instead.
+A subclass turns a kernel into a function of the host ABI,
+``void k(void **buffers, const int64_t *scalars, int64_t begin, int64_t end)``,
+and may turn whole plans into native code instead.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.runtime.backend import Buffer, CompileOptions, Device, Executable, Report
 from polyax.runtime.queue import HostQueue
-
 from polyax_kernels.backend import KernelBackend, report
+from polyax_kernels.fallback import LIBRARY
 from polyax_kernels.kernel import Kernel
 from polyax_kernels.lowering import CallContext
 from polyax_kernels.memory import EXPORTED, FREE, Memory, Pool
@@ -42,6 +44,8 @@ FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int
 
 class HostKernelBackend(KernelBackend):
     """Devices, memory and launches on the host."""
+
+    library = LIBRARY
 
     def __init__(self, name: str, kind: str = "cpu") -> None:
         super().__init__(name)
@@ -102,7 +106,7 @@ class HostExecutable(Executable):
         arena = [plan.arena_bytes] if plan.arena_bytes else []
         self.shelves = [backend.pool.shelf(n) for n in (*plan.fresh, *arena)]
         literals = [backend.to_device(x, device) for x in plan.literals]
-        self.literals = literals if arena else [None, *literals] if literals else []
+        self.literals: list[Any] = literals if arena else [None, *literals]
         self.steps = self._runners(backend, plan.steps)
         self.seconds = time.perf_counter() - started
 
@@ -119,7 +123,7 @@ class HostExecutable(Executable):
 
     def launch(self, buffers: Sequence[Any], queue: Any, tokens: Any = None) -> tuple[list[Buffer], Any]:
         fresh = [shelf.take() for shelf in self.shelves]
-        bases = [*buffers, *fresh, *self.literals]
+        bases: list[Any] = [*buffers, *fresh, *self.literals]
         copies = self._protect(bases) if self.overwritten else ()
         task = queue.run(partial(self._run, bases, copies), buffers, self.cost)
         if task is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+
 from polyax.ir.dtypes import BOOL, FLOATS, INTS, UINTS
 
 REALS: frozenset[np.dtype] = frozenset(BOOL | INTS | UINTS | FLOATS)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from polyax.ir.aval import ShapedArray
 from polyax.ir.errors import NoLowering
 from polyax.ir.primitive import Primitive
-
 from polyax_kernels.expr import Axis, Expr, cast, const, load
 from polyax_kernels.kernel import Stage
 from polyax_kernels.limits import Limits

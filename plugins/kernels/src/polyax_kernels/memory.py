@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from polyax.runtime.queue import HostBuffer
 
+from polyax.runtime.queue import HostBuffer
 from polyax_kernels.plan import ALIGNMENT
 
 SMALL = 4096

@@ -1,7 +1,7 @@
 """Plans: what an executable does, step by step, and where each value lives.
 
-Memory is addressed by ``Ref(base, offset)``: the bases are the program's inputs, the results that a launch allocates, the
-arena, and scalars written in the program, in this order. Knows neither devices nor primitives' meaning.
+Memory is addressed by ``Ref(base, offset)``: the bases are the program's inputs, the results that a launch allocates,
+the arena, and scalars written in the program, in this order. Knows neither devices nor primitives' meaning.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from polyax.ir.aval import ShapedArray
 
+from polyax.ir.aval import ShapedArray
 from polyax_kernels.kernel import Kernel
 
 ALIGNMENT = 64

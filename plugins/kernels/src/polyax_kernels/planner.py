@@ -7,6 +7,7 @@ contents afterwards; else they are copied first.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from polyax_kernels.kernel import Kernel, Operand, Stage, Store, map_store
 from polyax_kernels.plan import Arena, CallStep, CopyStep, KernelStep, Plan, Ref, Step
 
 FOREVER = 1 << 60
+Role = Literal["in", "out", "inout", "local"]
 
 
 def make_plan(graph: Graph, donated: Sequence[bool] = ()) -> Plan:
@@ -209,9 +211,7 @@ def finished(graph: Graph, node: KernelNode) -> tuple[Kernel, list[int]]:
         return Store(slots[store.slot], moved.indices, moved.value, moved.mask, moved.combine)
 
     stages = tuple([Stage(s.axes, tuple([renamed(store) for store in s.stores])) for s in node.stages])
-    role = "out" if node.pure else "inout"
-    roles = ["in"] * len(inputs) + [role] * len(node.outs)
-    operands = tuple(
-        Operand(graph.avals[v].shape, graph.avals[v].dtype, r) for v, r in zip(values, roles, strict=True)
-    )
+    written: Role = "out" if node.pure else "inout"
+    roles: list[Role] = [*["in" for _ in inputs], *[written for _ in node.outs]]
+    operands = tuple(Operand(graph.avals[v].shape, graph.avals[v].dtype, r) for v, r in zip(values, roles, strict=True))
     return Kernel(node.grid, stages, operands, node.name, node.primitives, node.ordered), values

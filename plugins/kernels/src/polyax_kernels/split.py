@@ -6,7 +6,6 @@ How many chunks there are depends on shapes alone, so that results repeat bit fo
 from __future__ import annotations
 
 from polyax.ir.aval import ShapedArray
-
 from polyax_kernels.expr import Axis, Expr, fold, index, load, op, postorder, rewrite
 from polyax_kernels.graph import Graph, KernelNode, Node, own_point, points, pure_node
 from polyax_kernels.limits import Limits
@@ -69,7 +68,7 @@ def _chunked(graph: Graph, node: KernelNode, x: Expr, n: int, parts: list[Node])
     chunk, within = Axis(n, "chunk"), Axis(size, outer.name)
     start = index(chunk) * size
     value = fold(name, (within, *inner), (init,), (_moved(body, outer, start + index(within)),))
-    shape = (n, *[a.extent for a in node.grid])
+    shape = (n, *[a.extent for a in node.grid if isinstance(a.extent, int)])
     graph.avals.append(ShapedArray(shape, x.dtype))
     partial = len(graph.avals) - 1
     axes = (chunk, *node.grid)

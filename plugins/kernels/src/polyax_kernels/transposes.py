@@ -39,7 +39,7 @@ def permutation(node: Node | None) -> tuple[int, Dims] | None:
     return (body.attr.slot, found) if sorted(found) == list(range(len(body.args))) else None
 
 
-# --- operands ------------------------------------------------------------------------------------------------------------
+# --- operands ---------------------------------------------------------------------------------------------------------
 
 
 def _with_plain_operands(graph: Graph, node: Node, producers: Mapping[int, Node]) -> Node:
@@ -69,7 +69,7 @@ def _changed(graph: Graph, node: CallNode, inputs: Dims, numbers: Any, outs: Dim
     return replace(node, inputs=inputs, params=params, outs=outs)
 
 
-# --- results -------------------------------------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------------------------
 
 
 def _with_plain_results(graph: Graph) -> list[Node]:
@@ -99,4 +99,3 @@ def _exchanged(graph: Graph, node: CallNode) -> Dims:
     shared, rank = len(batch), len(graph.avals[node.outs[0]].shape)
     left = len(graph.avals[node.inputs[0]].shape) - len(contracting)
     return (*range(shared), *range(left, rank), *range(shared, left))
-

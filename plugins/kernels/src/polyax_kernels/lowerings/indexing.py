@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from polyax_kernels.expr import Expr, cast, const, op
+from polyax_kernels.expr import Expr, const, op
 from polyax_kernels.kernel import Stage, Store
 from polyax_kernels.lowering import Kernels, Out, Read, Update
 from polyax_kernels.lowerings.shape import all_of

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from polyax.ir.dtypes import iinfo, is_float
 
-from polyax_kernels.expr import Axis, Expr, cast, const, fold, index, op
+from polyax.ir.dtypes import iinfo, is_float
+from polyax_kernels.expr import Axis, Expr, cast, const, fold, index, op, where
 from polyax_kernels.kernel import Stage, Store
 from polyax_kernels.lowering import Kernels, Out, Read, Update
 from polyax_kernels.lowerings.table import RULES, kernels
@@ -57,7 +58,7 @@ def _arg_extremum(combine: str) -> Callable[..., Expr]:
     return build
 
 
-def _running(combine: str) -> Callable[..., Update]:
+def _running(combine: Callable[[Expr, Expr], Expr], start: str) -> Callable[..., Update]:
     def build(out: Out, x: Read, *, axis: int, reverse: bool = False) -> Update:
         """``out[k] = combine(out[k-1], x[k])`` along ``axis``."""
         k = Axis(x.shape[axis], f"k{axis}")
@@ -66,16 +67,23 @@ def _running(combine: str) -> Callable[..., Update]:
         at = const(x.shape[axis] - 1) - step if reverse else step
         here = [at if d == axis else i for d, i in enumerate(out.i)]
         before = [at + (1 if reverse else -1) if d == axis else i for d, i in enumerate(out.i)]
-        previous = out.load(*before, mask=step > 0, other=identity(combine, x.dtype))
-        value = op(combine, previous, x(*here))
-        return Update(grid, (Stage((k,), (Store(out.slot, tuple(here), value),)),))
+        previous = out.load(*before, mask=step > 0, other=identity(start, x.dtype))
+        store = Store(out.slot, tuple(here), combine(previous, x(*here)))
+        return Update(grid, (Stage((k,), (store,)),))
 
     return build
 
 
+def _logaddexp(x: Expr, y: Expr) -> Expr:
+    """``log(exp(x) + exp(y))``; the larger one is taken out, unless it is infinite or NaN."""
+    top = op("max", x, y)
+    return where(op("is_finite", top), top + op("log1p", op("exp", -op("abs", x - y))), top)
+
+
 RULES.update({f"reduce_{name}": Kernels(_reduction(combine)) for name, combine in COMBINE.items()})
 RULES.update({name: Kernels(_arg_extremum(name)) for name in ("argmax", "argmin")})
-RULES.update({f"cum{name}": Kernels(_running(COMBINE[name])) for name in ("sum", "prod", "max", "min")})
+RULES.update({f"cum{n}": Kernels(_running(partial(op, COMBINE[n]), COMBINE[n])) for n in ("sum", "prod", "max", "min")})
+RULES["cumlogsumexp"] = Kernels(_running(_logaddexp, "max"))
 
 
 @kernels("dot_general")

@@ -20,7 +20,7 @@ def _broadcast_in_dim(out: Out, x: Read, *, broadcast_dimensions: Sizes, **_: An
 
 @kernels("transpose")
 def _transpose(out: Out, x: Read, *, permutation: Sizes) -> Expr:
-    places = {d: i for d, i in zip(permutation, out.i, strict=True)}
+    places = dict(zip(permutation, out.i, strict=True))
     return x(*[places[d] for d in range(len(permutation))])
 
 
@@ -28,11 +28,6 @@ def _transpose(out: Out, x: Read, *, permutation: Sizes) -> Expr:
 def _squeeze(out: Out, x: Read, *, dimensions: Sizes) -> Expr:
     rest = iter(out.i)
     return x(*[const(0) if d in dimensions else next(rest) for d in range(len(x.shape))])
-
-
-@kernels("expand_dims", aliases=True)
-def _expand_dims(out: Out, x: Read, *, dimensions: Sizes) -> Expr:
-    return x(*[i for d, i in enumerate(out.i) if d not in dimensions])
 
 
 @kernels("reshape", aliases=True)

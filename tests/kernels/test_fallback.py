@@ -16,7 +16,7 @@ from polyax.ops.sort import sort
 from polyax_kernels import fallback
 from polyax_kernels.limits import Limits
 from polyax_kernels.lowering import Call, Kernels, Rules
-from support import assert_same, compiled, on_kernels, on_reference, traced
+from programs import assert_same, compiled, on_kernels, on_reference, traced
 
 X = np.array([3, 1, 2], "f4")
 Z = np.array([1 + 2j, 3 - 1j], "c8")

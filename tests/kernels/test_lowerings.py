@@ -23,7 +23,7 @@ from polyax.ops import (
     shape,
     slicing,
 )
-from support import assert_same, on_kernels, on_reference
+from programs import assert_same, on_kernels, on_reference
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 4)).astype("f4")

@@ -7,7 +7,7 @@ from numpy_backend import NumpyKernelBackend
 
 from polyax.ops import basis, elementwise, index, reduce
 from polyax_kernels.plan import Arena, CopyStep, KernelStep
-from support import assert_same, compiled, launched, on_kernels, on_reference, planned, traced
+from programs import assert_same, compiled, launched, on_kernels, on_reference, planned, traced
 
 X = np.arange(12, dtype="f4").reshape(3, 4)
 ROW = np.full((1, 4), 7, "f4")

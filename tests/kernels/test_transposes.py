@@ -14,7 +14,7 @@ from polyax.ops.contract import dot_general_p
 from polyax_kernels.fallback import on_host
 from polyax_kernels.lowering import Lowering
 from polyax_kernels.plan import CallStep
-from support import assert_same, compiled, launched, on_reference, planned, traced
+from programs import assert_same, compiled, launched, on_reference, planned, traced
 
 RNG = np.random.default_rng(3)
 A = RNG.standard_normal((3, 4)).astype("f4")

@@ -1,5 +1,7 @@
 """NumPy's functions on arrays and tracers, as ``jax.numpy`` has them. Re-exports only."""
 
+from polyax.numpy import fft as fft
+from polyax.numpy import linalg as linalg
 from polyax.numpy import methods as _methods
 from polyax.numpy.broadcast import (
     broadcast_arrays as broadcast_arrays,
@@ -319,5 +321,46 @@ from polyax.numpy.diagonals import (
     triu_indices as triu_indices,
     triu_indices_from as triu_indices_from,
 )
+from polyax.numpy.equality import (
+    allclose as allclose,
+    array_equal as array_equal,
+    array_equiv as array_equiv,
+)
+from polyax.numpy.statistics import (
+    corrcoef as corrcoef,
+    cov as cov,
+    median as median,
+    nanmedian as nanmedian,
+    nanpercentile as nanpercentile,
+    nanquantile as nanquantile,
+    percentile as percentile,
+    quantile as quantile,
+)
+from polyax.numpy.histograms import (
+    bincount as bincount,
+    histogram as histogram,
+    histogram_bin_edges as histogram_bin_edges,
+)
+from polyax.numpy.differences import (
+    diff as diff,
+    ediff1d as ediff1d,
+    gradient as gradient,
+    interp as interp,
+    trapezoid as trapezoid,
+)
+from polyax.numpy.nanfunctions import (
+    nanargmax as nanargmax,
+    nanargmin as nanargmin,
+    nancumprod as nancumprod,
+    nancumsum as nancumsum,
+    nanmax as nanmax,
+    nanmean as nanmean,
+    nanmin as nanmin,
+    nanprod as nanprod,
+    nanstd as nanstd,
+    nansum as nansum,
+    nanvar as nanvar,
+)
 from polyax.numpy.types import bool_ as bool
+from polyax.numpy.ufuncs import absolute as abs
 from polyax.runtime.array import Array as ndarray

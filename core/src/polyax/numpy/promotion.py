@@ -197,6 +197,12 @@ def promote_args_numeric(name: str, *args: Any) -> list[Any]:
     return promote_args(name, *args, to=to_numeric)
 
 
+def inexact(name: str, *args: Any) -> list[Any]:
+    """Checked arguments of one inexact dtype, whose shapes stay as they are."""
+    check_arraylike(name, *args)
+    return promote_dtypes_inexact(*map(unwrap, args))
+
+
 def _float0_text(name: str) -> str:
     return (
         f"Called {name} with a float0 array. float0s do not support any operations by design because they are not "

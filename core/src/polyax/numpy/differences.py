@@ -1,0 +1,140 @@
+"""Differences of neighbours, integrals and interpolation between points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.numpy import reductions
+from polyax.numpy.broadcast import broadcast_to, choose
+from polyax.numpy.indexing import take
+from polyax.numpy.promotion import (
+    as_array,
+    canonicalize_axis,
+    convert,
+    ensure_array,
+    inexact,
+    promote_args_inexact,
+    shape_of,
+    unwrap,
+)
+from polyax.numpy.selection import searchsorted
+from polyax.numpy.shapes import moveaxis, ravel
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Differences of neighbours along ``axis``, ``n`` times; ``prepend`` and ``append`` are joined first.
+
+    Raises:
+      ValueError: ``n`` is negative, or ``a`` is a scalar.
+    """
+    a = ensure_array("diff", a)
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    if a.ndim == 0:
+        raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
+    axis = canonicalize_axis(axis, a.ndim)
+    ends = [None if e is None else _end(e, a, axis) for e in (prepend, append)]
+    parts = [p for p in (ends[0], a, ends[1]) if p is not None]
+    a = lax.concatenate([convert(p, a.dtype) for p in parts], axis) if len(parts) > 1 else a
+    minus = lax.ne if a.dtype in dtypes.BOOL else lax.sub
+    for _ in range(n):
+        size = a.shape[axis]
+        a = minus(lax.slice_in_dim(a, min(1, size), size, axis=axis), lax.slice_in_dim(a, 0, max(size - 1, 0), axis=axis))
+    return a
+
+
+def _end(value: Any, a: Any, axis: int) -> Any:
+    value = ensure_array("diff", value)
+    return broadcast_to(value, (*a.shape[:axis], 1, *a.shape[axis + 1 :])) if value.ndim == 0 else value
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Differences of neighbours of the flattened array, with ``to_begin`` before and ``to_end`` after them."""
+    flat = ravel(ensure_array("ediff1d", ary))
+    parts = [diff(flat)]
+    if to_begin is not None:
+        parts.insert(0, convert(ravel(unwrap(to_begin)), flat.dtype))
+    if to_end is not None:
+        parts.append(convert(ravel(unwrap(to_end)), flat.dtype))
+    return lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral of ``y`` along ``axis`` by the trapezoidal rule, over the points ``x`` or at distances ``dx``."""
+    y = moveaxis(as_array(inexact("trapezoid", y)[0]), axis, -1)
+    if x is None:
+        step: Any = convert(unwrap(dx), y.dtype)
+    else:
+        x = convert(ensure_array("trapezoid", x), y.dtype)
+        step = diff(x if x.ndim == 1 else moveaxis(x, axis, -1))
+    size = y.shape[-1]
+    middle = lax.add(lax.slice_in_dim(y, 1, size, axis=y.ndim - 1), lax.slice_in_dim(y, 0, size - 1, axis=y.ndim - 1))
+    step = broadcast_to(step, middle.shape)
+    return lax.mul(0.5, reductions.sum(lax.mul(step, middle), axis=-1))
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """The piecewise linear function through the points (xp, fp), with ``xp`` increasing, at ``x``.
+
+    Args:
+      left, right: values outside, by default those at the ends; or 'extrapolate'.
+    """
+    if shape_of(xp) != shape_of(fp) or len(shape_of(xp)) != 1:
+        raise ValueError("xp and fp must be one-dimensional arrays of equal size")
+    if period is not None:
+        raise NotImplementedError("jnp.interp with a period is not implemented; take x and xp modulo the period first")
+    x, xp, fp = map(as_array, inexact("interp", x, xp, fp))
+    size = xp.shape[0]
+    i = lax.clamp(np.int32(1), searchsorted(xp, x, side="right"), np.int32(max(size - 1, 1)))
+    before = lax.sub(i, 1)
+    (x0, y0), (x1, y1) = ((take(v, at, mode="clip") for v in (xp, fp)) for at in (before, i))
+    width = lax.sub(x1, x0)
+    empty = lax.le(lax.abs(width), float(np.spacing(dtypes.finfo(xp.dtype).eps)))
+    slope = lax.div(lax.sub(x, x0), choose(empty, 1.0, width))
+    value = choose(empty, y0, lax.add(y0, lax.mul(slope, lax.sub(y1, y0))))
+    value = _outside(value, lax.lt(x, broadcast_to(xp[0], x.shape)), left, fp[0])
+    return _outside(value, lax.gt(x, broadcast_to(xp[-1], x.shape)), right, fp[-1])
+
+
+def _outside(value: Any, beyond: Any, given: Any, end: Any) -> Any:
+    if isinstance(given, str):
+        if given != "extrapolate":
+            raise ValueError(f"the only valid string value of `left` and `right` is 'extrapolate', but got: {given!r}")
+        return value
+    return choose(beyond, end if given is None else convert(unwrap(given), value.dtype), value)
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+    """The derivative along each axis by central differences, one-sided at the ends.
+
+    Args:
+      varargs: distances of neighbours: one number, or one for each axis, by default 1.
+    """
+    f = as_array(promote_args_inexact("gradient", f)[0])
+    if edge_order is not None:
+        raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
+    axes = reductions.reduction_axes(axis, f.ndim, "gradient")
+    steps = list(varargs) if len(varargs) == len(axes) else list(varargs or (1.0,)) * len(axes)
+    if len(steps) != len(axes):
+        raise TypeError(f"Invalid number of spacing arguments {len(varargs)} for axis={axis}")
+    results = [_central(f, d, h) for d, h in zip(axes, steps, strict=True)]
+    return results[0] if len(results) == 1 else results
+
+
+def _central(f: Any, axis: int, step: Any) -> Any:
+    size = f.shape[axis]
+    if size < 2:
+        raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are required.")
+    if shape_of(step) != ():
+        raise NotImplementedError("jnp.gradient with coordinate arrays is not implemented; pass distances of neighbours")
+
+    def part(start: int, stop: int) -> Any:
+        return lax.slice_in_dim(f, start, stop, axis=axis)
+
+    first, last = lax.sub(part(1, 2), part(0, 1)), lax.sub(part(size - 1, size), part(size - 2, size - 1))
+    inner = lax.mul(0.5, lax.sub(part(2, size), part(0, size - 2)))
+    return lax.div(lax.concatenate([first, inner, last], axis), convert(unwrap(step), f.dtype))

@@ -1,0 +1,40 @@
+"""Comparisons of whole arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.numpy import reductions
+from polyax.numpy.broadcast import broadcast_to
+from polyax.numpy.logic import isclose, isnan
+from polyax.numpy.promotion import as_array, ensure_array, shape_of
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether ``isclose`` holds everywhere."""
+    return reductions.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether both have the same shape and elements."""
+    a1, a2 = ensure_array("array_equal", a1), ensure_array("array_equal", a2)
+    if a1.shape != a2.shape:
+        return as_array(np.bool_(False))
+    return _all_equal(a1, a2, equal_nan)
+
+
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether both broadcast to the same shape and have the same elements."""
+    try:
+        shape = lax.broadcast_shapes(shape_of(a1), shape_of(a2))
+    except ValueError:
+        return as_array(np.bool_(False))
+    return _all_equal(broadcast_to(a1, shape), broadcast_to(a2, shape), False)
+
+
+def _all_equal(a: Any, b: Any, equal_nan: bool) -> Any:
+    same = a == b
+    return reductions.all(same | (isnan(a) & isnan(b)) if equal_nan else same)

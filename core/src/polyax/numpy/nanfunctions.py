@@ -1,0 +1,108 @@
+"""Reductions without regard to NaN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.numpy import reductions
+from polyax.numpy.broadcast import choose
+from polyax.numpy.logic import isnan
+from polyax.numpy.promotion import as_array, ensure_array, unwrap
+from polyax.numpy.selection import argmax, argmin
+
+
+def _without_nan(name: str, a: Any, fill: float) -> tuple[Any, Any]:
+    a = ensure_array(name, a)
+    if not dtypes.is_inexact(a.dtype):
+        return a, None
+    return choose(isnan(a), reductions.identity_of(a.dtype, fill), a), isnan(a)
+
+
+def _nan_reduction(name: str, reduction: Callable[..., Any], fill: float, doc: str) -> Callable[..., Any]:
+    def fun(
+        a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    ) -> Any:
+        filled, _ = _without_nan(name, a, fill)
+        return reduction(filled, axis, dtype, out, keepdims, initial, where)
+
+    fun.__name__ = fun.__qualname__ = name
+    fun.__doc__ = doc
+    return fun
+
+
+nansum = _nan_reduction("nansum", reductions.sum, 0, "``sum`` with NaN counted as zero.")
+nanprod = _nan_reduction("nanprod", reductions.prod, 1, "``prod`` with NaN counted as one.")
+
+
+def _nan_extremum(name: str, reduction: Callable[..., Any], worst: float, doc: str) -> Callable[..., Any]:
+    def fun(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None) -> Any:
+        filled, missing = _without_nan(name, a, worst)
+        result = reduction(filled, axis, out, keepdims, initial, where)
+        if missing is None or initial is not None:
+            return result
+        return choose(reductions.all(missing, axis, keepdims=keepdims, where=where), np.nan, result)
+
+    fun.__name__ = fun.__qualname__ = name
+    fun.__doc__ = doc
+    return fun
+
+
+nanmax = _nan_extremum("nanmax", reductions.max, -np.inf, "``max`` without regard to NaN; NaN if there is nothing else.")
+nanmin = _nan_extremum("nanmin", reductions.min, np.inf, "``min`` without regard to NaN; NaN if there is nothing else.")
+
+
+def _present(a: Any, mask: Any) -> Any:
+    present = lax.bitwise_not(isnan(a))
+    return present if mask is None else present & as_array(unwrap(mask))
+
+
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None) -> Any:
+    """``mean`` without regard to NaN."""
+    a = ensure_array("nanmean", a)
+    return reductions.mean(a, axis, dtype, out, keepdims, where=_present(a, where))
+
+
+def nanvar(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, where: Any = None,
+    mean: Any = None,
+) -> Any:  # fmt: skip
+    """``var`` without regard to NaN."""
+    a = ensure_array("nanvar", a)
+    return reductions.var(a, axis, dtype, out, ddof, keepdims, where=_present(a, where), mean=mean)
+
+
+def nanstd(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, where: Any = None,
+    mean: Any = None,
+) -> Any:  # fmt: skip
+    """``std`` without regard to NaN."""
+    return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
+
+
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+    """``cumsum`` with NaN counted as zero."""
+    return reductions.cumsum(_without_nan("nancumsum", a, 0)[0], axis, dtype, out)
+
+
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+    """``cumprod`` with NaN counted as one."""
+    return reductions.cumprod(_without_nan("nancumprod", a, 1)[0], axis, dtype, out)
+
+def _nan_position(name: str, search: Callable[..., Any], worst: float, doc: str) -> Callable[..., Any]:
+    def fun(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
+        filled, missing = _without_nan(name, a, worst)
+        result = search(filled, axis, out, keepdims)
+        return result if missing is None else choose(reductions.all(missing, axis, keepdims=bool(keepdims)), -1, result)
+
+    fun.__name__ = fun.__qualname__ = name
+    fun.__doc__ = doc
+    return fun
+
+
+nanargmax = _nan_position("nanargmax", argmax, -np.inf, "``argmax`` without regard to NaN; -1 if there is nothing else.")
+nanargmin = _nan_position("nanargmin", argmin, np.inf, "``argmin`` without regard to NaN; -1 if there is nothing else.")

@@ -15,7 +15,9 @@ def guard(module: ModuleType) -> None:
     """Replaces the public functions of ``module`` by ones that filter tracebacks."""
     for name, value in vars(module).items():
         if isinstance(value, FunctionType) and not name.startswith("_"):
-            setattr(module, name, api_boundary(value))
+            guarded = api_boundary(value)
+            guarded.__module__, guarded.__qualname__ = module.__name__, name  # where pickle finds it
+            setattr(module, name, guarded)
 
 
 for _module in (api, lax, nn, numpy, random):

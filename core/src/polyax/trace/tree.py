@@ -160,25 +160,36 @@ def _named_tuple_node(kind: type) -> _Node:
     return _Node(lambda x: (x, None), lambda _, xs: kind(*xs), lambda x, aux: [GetAttrKey(n) for n in type(x)._fields])
 
 
+_UNSEEN = _Node(lambda _: ((), None), lambda _, xs: None)
+_LOOKED_UP: dict[type, _Node | None] = {}  # None: a leaf; forgotten when a type is registered
+
+
 def _node_of(kind: type) -> _Node | None:
     """The registration of a type; named tuples are registered when first met."""
     node = _REGISTRY.get(kind)
     if node is None and issubclass(kind, tuple) and hasattr(kind, "_fields"):
         node = _REGISTRY[kind] = _named_tuple_node(kind)
+    _LOOKED_UP[kind] = node
     return node
 
 
+def _register(kind: type, node: _Node) -> None:
+    if kind in _REGISTRY:
+        raise ValueError(f"Duplicate custom PyTreeDef type registration for {kind}.")
+    _REGISTRY[kind] = node
+    _LOOKED_UP.clear()
+
+
 def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> PyTreeDef:
-    if is_leaf is not None and is_leaf(tree):
-        leaves.append(tree)
-        return LEAF
     kind = type(tree)
-    if kind is type(None):
-        return _NONE
-    node = _node_of(kind)
-    if node is None:
+    node = _LOOKED_UP.get(kind, _UNSEEN)
+    if node is _UNSEEN:
+        node = _node_of(kind)
+    if node is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return LEAF
+    if tree is None:
+        return _NONE
     children, aux = node.flatten(tree)
     return PyTreeDef(kind, aux, tuple([_flatten(c, leaves, is_leaf) for c in children]))
 
@@ -238,11 +249,6 @@ def _flatten_up_to(d: PyTreeDef, tree: Any, out: list[Any]) -> None:
 # --- registration -------------------------------------------------------------------------------------------------
 
 
-def _check_new(kind: type) -> None:
-    if kind in _REGISTRY:
-        raise ValueError(f"Duplicate custom PyTreeDef type registration for {kind}.")
-
-
 def register_pytree_node(
     nodetype: type,
     flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
@@ -250,11 +256,10 @@ def register_pytree_node(
     flatten_with_keys_func: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None,
 ) -> None:
     """Makes ``nodetype`` a pytree node: ``flatten_func(x) -> (children, aux)``, ``unflatten_func(aux, children)``."""
-    _check_new(nodetype)
     keys = None
     if flatten_with_keys_func is not None:
         keys = lambda x, _: [k for k, _ in flatten_with_keys_func(x)[0]]
-    _REGISTRY[nodetype] = _Node(flatten_func, unflatten_func, keys)
+    _register(nodetype, _Node(flatten_func, unflatten_func, keys))
 
 
 def register_pytree_with_keys(
@@ -307,8 +312,7 @@ def register_dataclass(
     def unflatten(aux: Any, children: Iterable[Any]) -> Any:
         return nodetype(**dict(zip(data, children)), **dict(zip(meta, aux)))
 
-    _check_new(nodetype)
-    _REGISTRY[nodetype] = _Node(flatten, unflatten, lambda x, aux: [GetAttrKey(n) for n in data])
+    _register(nodetype, _Node(flatten, unflatten, lambda x, aux: [GetAttrKey(n) for n in data]))
     return nodetype
 
 

@@ -6,13 +6,13 @@ import time
 
 import numpy as np
 import pytest
-from numpy_backend import NumpyKernelBackend
+from kernels.numpy_backend import NumpyKernelBackend
+from kernels.programs import assert_same, on_kernels, on_reference, planned, traced
 
 from polyax.ops import basis, contract, elementwise, index, reduce, slicing
 from polyax_kernels.expr import consing
 from polyax_kernels.graph import KernelNode
 from polyax_kernels.plan import CallStep, KernelStep
-from programs import assert_same, on_kernels, on_reference, planned, traced
 
 RNG = np.random.default_rng(1)
 X = RNG.standard_normal((6, 5)).astype("f4")

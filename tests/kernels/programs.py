@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy_backend import NumpyKernelBackend
+from kernels.numpy_backend import NumpyKernelBackend
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr

@@ -6,7 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy_backend import NumpyKernelBackend
+from kernels.numpy_backend import NumpyKernelBackend
+from kernels.programs import assert_same, compiled, on_kernels, on_reference, traced
 
 from polyax.ir.config import config
 from polyax.ir.errors import NoLowering
@@ -16,7 +17,6 @@ from polyax.ops.sort import sort
 from polyax_kernels import fallback
 from polyax_kernels.limits import Limits
 from polyax_kernels.lowering import Call, Kernels, Rules
-from programs import assert_same, compiled, on_kernels, on_reference, traced
 
 X = np.array([3, 1, 2], "f4")
 Z = np.array([1 + 2j, 3 - 1j], "c8")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernels.programs import assert_same, on_kernels, on_reference
 
 from polyax.ops import (
     basis,
@@ -23,7 +24,6 @@ from polyax.ops import (
     shape,
     slicing,
 )
-from programs import assert_same, on_kernels, on_reference
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 4)).astype("f4")

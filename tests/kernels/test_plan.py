@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy_backend import NumpyKernelBackend
+from kernels.numpy_backend import NumpyKernelBackend
+from kernels.programs import assert_same, compiled, launched, on_kernels, on_reference, planned, traced
 
 from polyax.ops import basis, elementwise, index, reduce
 from polyax_kernels.plan import Arena, CopyStep, KernelStep
-from programs import assert_same, compiled, launched, on_kernels, on_reference, planned, traced
 
 X = np.arange(12, dtype="f4").reshape(3, 4)
 ROW = np.full((1, 4), 7, "f4")

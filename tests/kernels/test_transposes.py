@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from numpy_backend import NumpyKernelBackend
+from kernels.numpy_backend import NumpyKernelBackend
+from kernels.programs import assert_same, compiled, launched, on_reference, planned, traced
 
 from polyax.ir.primitive import Primitive
 from polyax.ops import basis, contract
@@ -14,7 +15,6 @@ from polyax.ops.contract import dot_general_p
 from polyax_kernels.fallback import on_host
 from polyax_kernels.lowering import Lowering
 from polyax_kernels.plan import CallStep
-from programs import assert_same, compiled, launched, on_reference, planned, traced
 
 RNG = np.random.default_rng(3)
 A = RNG.standard_normal((3, 4)).astype("f4")

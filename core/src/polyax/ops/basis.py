@@ -114,7 +114,13 @@ eq = binary(eq_p, "Elementwise ``x == y``.")
 
 
 def select_n(which: Array, *cases: Array) -> Array:
-    """Elementwise ``cases[which]``; ``which`` is boolean or integer, of the shape of the cases or scalar."""
+    """Elementwise ``cases[which]``; ``which`` is boolean or integer, of the shape of the cases or scalar.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.select_n(jnp.array([2, 0]), jnp.array([1, 2]), jnp.array([3, 4]), jnp.array([5, 6])).tolist()
+    [5, 2]
+    """
     if not cases:
         raise ValueError("select_n() must have at least one case")
     return select_n_p.bind1(which, *same_dtype(*cases))
@@ -134,7 +140,13 @@ def convert(operand: Array, dtype: DType, weak_type: bool = False) -> Array:
 
 
 def broadcast_in_dim(operand: Array, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Array:
-    """``operand`` in a larger shape; its dimension ``i`` becomes ``broadcast_dimensions[i]`` of the result."""
+    """``operand`` in a larger shape; its dimension ``i`` becomes ``broadcast_dimensions[i]`` of the result.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.broadcast_in_dim(lax.iota(jnp.int32, 2), (2, 3), (0,)).tolist()
+    [[0, 0, 0], [1, 1, 1]]
+    """
     shape, dims = shape_tuple(shape), tuple(map(index, broadcast_dimensions))
     if len(dims) == len(shape) and np.shape(operand) == shape and hasattr(operand, "aval"):
         return operand
@@ -142,7 +154,13 @@ def broadcast_in_dim(operand: Array, shape: Sequence[int], broadcast_dimensions:
 
 
 def reshape(operand: Array, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> Array:
-    """The elements of ``operand``, in row-major order (of ``dimensions``, if given), in the shape ``new_sizes``."""
+    """The elements of ``operand``, in row-major order (of ``dimensions``, if given), in the shape ``new_sizes``.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.reshape(lax.iota(jnp.int32, 4), (2, 2)).tolist()
+    [[0, 1], [2, 3]]
+    """
     shape, new_sizes = np.shape(operand), shape_tuple(new_sizes)
     dims = None if dimensions is None or tuple(dimensions) == tuple(range(len(shape))) else tuple(dimensions)
     if dims is None and shape == new_sizes and hasattr(operand, "aval"):
@@ -191,6 +209,10 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
 
     Raises:
       TypeError: ``fill_value`` is no scalar.
+
+    >>> from polyax import lax
+    >>> lax.full((2,), 1.5).tolist()
+    [1.5, 1.5]
     """
     if np.ndim(fill_value):
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
@@ -232,7 +254,13 @@ def iota(dtype: Any, size: int) -> Array:
 
 
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
-    """An array of ``shape`` that holds each element's index along ``dimension``."""
+    """An array of ``shape`` that holds each element's index along ``dimension``.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1).tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    """
     return iota_p.bind1(dtype=dtypes.canonicalize(dtype), shape=shape_tuple(shape), dimension=index(dimension))
 
 

@@ -74,6 +74,11 @@ def dot_general(
 
     Returns:
       An array whose dimensions are the batch dimensions, the rest of ``lhs``, and the rest of ``rhs``.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.dot_general(jnp.ones((2, 3)), jnp.ones((2, 3)), (((1,), (1,)), ((0,), (0,)))).tolist()
+    [3.0, 3.0]
     """
     (lc, rc), (lb, rb) = dimension_numbers
     l_dtype, r_dtype = aval_of(lhs).dtype, aval_of(rhs).dtype

@@ -52,6 +52,11 @@ def conv_general_dilated(
       dimension_numbers: None for ``NC...``, ``OI...``, ``NC...``; three such strings; or ``ConvDimensionNumbers``.
       feature_group_count: input features are divided into so many groups, each with its own part of the output's.
       batch_group_count: likewise for the batch.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.conv_general_dilated(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 3)), (1,), "SAME").tolist()
+    [[[2.0, 3.0, 3.0, 2.0]]]
     """
     numbers = conv_dimension_numbers(np.shape(lhs), np.shape(rhs), dimension_numbers)
     n = len(numbers.lhs_spec) - 2

@@ -80,6 +80,11 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
     Raises:
       ValueError: the last dimension doesn't hold one element of the wider type.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> hex(lax.bitcast_convert_type(jnp.float32(1), jnp.uint32))
+    '0x3f800000'
     """
     return bitcast_convert_type_p.bind1(operand, new_dtype=dtypes.canonicalize(new_dtype))
 

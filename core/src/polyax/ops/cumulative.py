@@ -74,14 +74,14 @@ def doubling(
     axis = canonical_axis(axis, np.ndim(pair[0]))
     size, step = np.shape(pair[0])[axis], 1
     while step < size:
-        before = tuple(_moved(x, e, step, axis, reverse) for x, e in zip(pair, identity, strict=True))
+        before = tuple(shifted(x, e, step, axis, reverse) for x, e in zip(pair, identity, strict=True))
         pair = combine(before, pair)  # type: ignore[arg-type]
         step *= 2
     return pair
 
 
-def _moved(x: Any, fill: Any, step: int, axis: int, reverse: bool) -> Any:
-    """``x`` moved by ``step`` along ``axis``, away from where the cumulation begins."""
+def shifted(x: Any, fill: Any, step: int, axis: int, reverse: bool) -> Any:
+    """``x`` moved by ``step`` along ``axis``, away from where the cumulation begins, behind ``fill``."""
     config = [(0, 0, 0)] * np.ndim(x)
     config[axis] = (-step, step, 0) if reverse else (step, -step, 0)
     return pad(x, fill, config)

@@ -82,6 +82,12 @@ def gather(
 
     ``fill_value`` takes the place of slices that leave the array when ``mode`` is ``FILL_OR_DROP``; by default NaN, the
     lowest signed integer, or the highest unsigned one.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> rows = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    >>> lax.gather(jnp.arange(6).reshape(3, 2), jnp.array([[2], [0]]), rows, slice_sizes=(1, 2)).tolist()
+    [[4, 5], [0, 1]]
     """
     mode = GatherScatterMode.from_any("promise_in_bounds" if mode is None else mode)
     if mode is GatherScatterMode.FILL_OR_DROP and fill_value is None:

@@ -87,6 +87,11 @@ def dynamic_slice(
     Args:
       start_indices: one integer scalar per dimension, or an array of them.
       allow_negative_indices: whether negative ones count from the end; else they are clamped to 0.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.dynamic_slice(jnp.arange(5), (jnp.int32(4),), (2,)).tolist()
+    [3, 4]
     """
     starts = start_indices_of(operand, start_indices, allow_negative_indices)
     return dynamic_slice_p.bind1(operand, *starts, slice_sizes=shape_tuple(slice_sizes))
@@ -186,7 +191,13 @@ def dynamic_index_in_dim(
 
 
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool = True) -> Any:
-    """``operand`` with the slice that begins at ``start_indices``, clamped into the array, replaced by ``update``."""
+    """``operand`` with the slice that begins at ``start_indices``, clamped into the array, replaced by ``update``.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.dynamic_update_slice(jnp.arange(5), jnp.array([8, 9]), (1,)).tolist()
+    [0, 8, 9, 3, 4]
+    """
     starts = start_indices_of(operand, start_indices, allow_negative_indices)
     return dynamic_update_slice_p.bind1(operand, update, *starts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
@@ -17,13 +18,13 @@ from polyax.ops.basis import (
     convert,
     div,
     eq,
-    full_like,
     mul,
     reduce_sum,
     reduce_sum_p,
-    select_n,
-    sub,
+    reshape,
+    transpose,
 )
+from polyax.ops.cumulative import cumprod, shifted
 from polyax.ops.define import ANY, NUMBER, ORDERED, Accepts, check_dtype, linear
 from polyax.trace.symbolic import Zero
 
@@ -96,19 +97,18 @@ def _prod_jvp(primals: Any, tangents: Any, *, axes: Axes) -> Any:
 
 
 def _products_of_others(x: Any, axes: Axes) -> Any:
-    """For each element the product of all others along ``axes``.
+    """For each element the product of all others along ``axes``: of those before it, times those after it.
 
-    One zero leaves the product of the rest at its own place, two zeros leave nothing anywhere; without zeros it is a
-    quotient.
+    Unlike a quotient, this and its own derivatives are right where elements are zero.
     """
     shape = np.shape(x)
-    is_zero = eq(x, 0)
-    one, zero = full_like(x, 1), full_like(x, 0)
-    rest = select_n(is_zero, x, one)
-    count = reduce_sum(select_n(is_zero, zero, one), axes)
-    others = div(restore_axes(reduce_prod(rest, axes), shape, axes), rest)
-    zeros_elsewhere = sub(restore_axes(count, shape, axes), select_n(is_zero, zero, one))
-    return select_n(eq(zeros_elsewhere, 0), zero, others)
+    order = (*(i for i in range(len(shape)) if i not in axes), *axes)
+    moved = transpose(x, order)
+    rows = reshape(moved, (*np.shape(moved)[: len(shape) - len(axes)], math.prod(shape[i] for i in axes)))
+    last = np.ndim(rows) - 1
+    before = cumprod(shifted(rows, 1, 1, last, reverse=False), last)
+    after = cumprod(shifted(rows, 1, 1, last, reverse=True), last, reverse=True)
+    return transpose(reshape(mul(before, after), np.shape(moved)), np.argsort(order))
 
 
 # --- extrema --------------------------------------------------------------------------------------------------------

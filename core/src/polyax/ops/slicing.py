@@ -44,7 +44,13 @@ split_p = Primitive("split")
 def slice(
     operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
 ) -> Any:
-    """``operand[start:limit:stride, ...]`` with one start, limit and stride per dimension."""
+    """``operand[start:limit:stride, ...]`` with one start, limit and stride per dimension.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.slice(jnp.arange(6), (1,), (6,), (2,)).tolist()
+    [1, 3, 5]
+    """
     strides = None if strides is None else shape_tuple(strides)
     return slice_p.bind1(
         operand,
@@ -142,6 +148,11 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     """``operand`` with (low, high, interior) elements of ``padding_value`` added per dimension.
 
     Negative low and high paddings cut off; interior padding goes between neighbours.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.pad(jnp.arange(3), 9, [(1, -1, 1)]).tolist()
+    [9, 0, 9, 1, 9]
     """
     operand, padding_value = same_dtype(operand, padding_value)
     config = tuple((index(lo), index(hi), index(inner)) for lo, hi, inner in padding_config)
@@ -289,6 +300,11 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
 
     Raises:
       ValueError: the sizes don't add up.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> [piece.tolist() for piece in lax.split(jnp.arange(3), (1, 2))]
+    [[0], [1, 2]]
     """
     return split_p.bind(operand, sizes=shape_tuple(sizes), axis=canonical_axis(axis, np.ndim(operand)))
 

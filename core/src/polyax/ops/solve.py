@@ -45,6 +45,12 @@ def triangular_solve(
 
     Only the triangle that ``lower`` names is read, without its diagonal if that is taken to be ones. ``b`` holds
     matrices, or vectors where it has one dimension less than ``a``.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> a, b = jnp.array([[2.0, 0.0], [1.0, 1.0]]), jnp.array([2.0, 3.0])
+    >>> lax.linalg.triangular_solve(a, b, left_side=True, lower=True).tolist()
+    [1.0, 2.0]
     """
     vector = np.ndim(b) == np.ndim(a) - 1
     if vector:
@@ -116,7 +122,13 @@ triangular_solve_p.linear_in = (1,)
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
-    """The lower triangular ``L`` with ``L L^H = x``; NaN where ``x`` isn't positive definite."""
+    """The lower triangular ``L`` with ``L L^H = x``; NaN where ``x`` isn't positive definite.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 2.0]])).tolist()
+    [[2.0, 0.0], [1.0, 1.0]]
+    """
     return cholesky_p.bind1(symmetrized(x) if symmetrize_input else x)
 
 

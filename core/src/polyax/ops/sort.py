@@ -39,6 +39,11 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
     Raises:
       TypeError: the shapes differ.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.sort(jnp.array([3, 1, 2])).tolist()
+    [1, 2, 3]
     """
     several = isinstance(operand, (tuple, list))
     operands = list(operand) if several else [operand]
@@ -91,6 +96,11 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
 
     Raises:
       ValueError: ``k`` is negative or larger than the dimension.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> [x.tolist() for x in lax.top_k(jnp.array([3, 1, 4]), 2)]
+    [[4, 3], [2, 0]]
     """
     return top_k_p.bind(operand, k=index(k), axis=canonical_axis(axis, np.ndim(operand)))
 

@@ -48,7 +48,7 @@ _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_voi
 
 
 class Entry:
-    """``entry.run(bases)`` runs ``count`` steps at the address ``steps`` on the memory of ``bases``, of which None has none.
+    """``entry.run(bases)`` runs ``count`` steps at the address ``steps`` on the memory of ``bases``; None has none.
 
     ``release``: the interpreter's lock is released meanwhile. ``run`` must not outlive the entry.
     """

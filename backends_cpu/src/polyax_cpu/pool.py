@@ -20,7 +20,7 @@ _started = False
 @functools.cache
 def runtime() -> jit.Library:
     host = jit.host()
-    return code.library(native.source(host.triple), native.EXPORTS, {}, level=1)
+    return code.library(native.source(host.triple), native.EXPORTS, {}, level=0)
 
 
 @functools.cache

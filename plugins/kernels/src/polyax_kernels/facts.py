@@ -25,7 +25,8 @@ class Facts:
         self._outer: dict[Expr, tuple[Expr, ...]] = {}
         self._levels: dict[int, Levels] = {}
         self._stored = mask(store.slot for stage in kernel.stages for store in stage.stores)
-        symbolic = [a.extent for stage in kernel.stages for a in stage.axes if isinstance(a.extent, Expr)]
+        nests = (kernel.grid, *(stage.axes for stage in kernel.stages))
+        symbolic = [axis.extent for nest in nests for axis in nest if isinstance(axis.extent, Expr)]
         for x in postorder_with_extents((*kernel_roots(kernel), *symbolic)):
             self._learn(x)
 

@@ -91,7 +91,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     size = xp.shape[0]
     i = lax.clamp(np.int32(1), searchsorted(xp, x, side="right"), np.int32(max(size - 1, 1)))
     before = lax.sub(i, 1)
-    (x0, y0), (x1, y1) = ((take(v, at, mode="clip") for v in (xp, fp)) for at in (before, i))
+    (x0, y0), (x1, y1) = ([take(v, at, mode="clip") for v in (xp, fp)] for at in (before, i))
     width = lax.sub(x1, x0)
     empty = lax.le(lax.abs(width), float(np.spacing(dtypes.finfo(xp.dtype).eps)))
     slope = lax.div(lax.sub(x, x0), choose(empty, 1.0, width))

@@ -1,0 +1,127 @@
+"""Activations, softmax and its kin, and initializers against formulas in float64."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax import nn, random
+
+X = np.array([[-4.0, -1.0, -0.25, 0.0], [0.25, 1.0, 2.5, 8.0]], np.float32)
+Z = X.astype(np.float64)
+SIGMOID = 1 / (1 + np.exp(-Z))
+ERF = np.vectorize(math.erf)
+
+FORMULAS = {
+    "relu": np.maximum(Z, 0),
+    "relu6": np.clip(Z, 0, 6),
+    "sigmoid": SIGMOID,
+    "log_sigmoid": np.log(SIGMOID),
+    "softplus": np.log1p(np.exp(Z)),
+    "squareplus": (Z + np.sqrt(Z**2 + 4)) / 2,
+    "sparse_plus": np.where(Z <= -1, 0, np.where(Z >= 1, Z, (Z + 1) ** 2 / 4)),
+    "sparse_sigmoid": np.clip((Z + 1) / 2, 0, 1),
+    "soft_sign": Z / (1 + np.abs(Z)),
+    "silu": Z * SIGMOID,
+    "mish": Z * np.tanh(np.log1p(np.exp(Z))),
+    "elu": np.where(Z > 0, Z, np.expm1(np.minimum(Z, 0))),
+    "celu": np.where(Z > 0, Z, np.expm1(np.minimum(Z, 0))),
+    "selu": 1.0507009873554805 * np.where(Z > 0, Z, 1.6732632423543772 * np.expm1(np.minimum(Z, 0))),
+    "leaky_relu": np.where(Z >= 0, Z, 0.01 * Z),
+    "hard_tanh": np.clip(Z, -1, 1),
+    "hard_sigmoid": np.clip(Z + 3, 0, 6) / 6,
+    "hard_silu": Z * np.clip(Z + 3, 0, 6) / 6,
+    "gelu": Z / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (Z + 0.044715 * Z**3))),
+    "tanh": np.tanh(Z),
+    "identity": Z,
+    "glu": Z[:, :2] * SIGMOID[:, 2:],
+    "softmax": np.exp(Z) / np.exp(Z).sum(-1, keepdims=True),
+    "log_softmax": Z - np.log(np.exp(Z).sum(-1, keepdims=True)),
+    "logsumexp": np.log(np.exp(Z).sum()),
+    "logmeanexp": np.log(np.exp(Z).mean()),
+    "standardize": (Z - Z.mean(-1, keepdims=True)) / np.sqrt(Z.var(-1, keepdims=True) + 1e-5),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formula(name):
+    np.testing.assert_allclose(getattr(nn, name)(X), FORMULAS[name], rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [n for n in FORMULAS if n not in ("logsumexp", "logmeanexp", "glu")])
+def test_derivative_agrees_with_finite_differences(name):
+    fun, x, d = getattr(nn, name), np.linspace(-2.3, 2.2, 6), 1e-3
+    with polyax.enable_x64(True):
+        x = jnp.asarray(x)
+        weights = jnp.arange(1.0, 7.0)
+        got = polyax.grad(lambda x: jnp.sum(fun(x) * weights))(x)
+        steps = d * np.eye(6)
+        want = [float(jnp.sum((fun(x + s) - fun(x - s)) * weights)) / (2 * d) for s in steps]
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_exact_gelu():
+    np.testing.assert_allclose(nn.gelu(X, approximate=False), Z * (1 + ERF(Z / np.sqrt(2))) / 2, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6"])
+def test_derivative_at_the_kink_is_zero(name):
+    assert polyax.grad(getattr(nn, name))(0.0).item() == 0.0
+
+
+def test_large_numbers_do_not_overflow():
+    x = np.array([1000.0, 1000.0, -1000.0], np.float32)
+    np.testing.assert_allclose(nn.softmax(x), [0.5, 0.5, 0.0])
+    np.testing.assert_allclose(nn.logsumexp(x), 1000 + np.log(2), rtol=1e-6)
+    np.testing.assert_allclose(nn.log_softmax(x)[:2], -np.log(2), rtol=1e-6)
+    assert nn.logsumexp(np.array([-np.inf, -np.inf])).item() == -np.inf
+    assert np.isfinite(polyax.grad(nn.softplus)(1000.0))
+
+
+def test_logsumexp_with_factors_and_masks():
+    b = np.array([[1.0, -1.0, 2.0, 0.5], [1.0, 0.0, 3.0, 1.0]], np.float32)
+    total = (b * np.exp(Z)).sum(1)
+    value, sign = nn.logsumexp(X, axis=1, b=b, return_sign=True)
+    np.testing.assert_allclose(value, np.log(np.abs(total)), rtol=1e-5)
+    np.testing.assert_array_equal(sign, np.sign(total))
+    assert np.isnan(nn.logsumexp(X[0], b=-np.ones(4)))
+    masked = nn.logsumexp(X, axis=1, where=X > -1, keepdims=True)
+    np.testing.assert_allclose(masked, np.log(np.exp(Z).sum(1, where=X > -1, keepdims=True)), rtol=1e-6)
+    np.testing.assert_allclose(nn.softmax(X, where=X > -1).sum(-1), [1, 1], rtol=1e-6)
+
+
+def test_one_hot():
+    np.testing.assert_array_equal(nn.one_hot(np.array([2, -1, 3, 0]), 3), [[0, 0, 1], [0, 0, 0], [0, 0, 0], [1, 0, 0]])
+    assert nn.one_hot(np.array([[1]]), 3, axis=0, dtype=jnp.int32).shape == (3, 1, 1)
+    with pytest.raises(polyax.errors.ConcretizationTypeError, match="num_classes"):
+        polyax.jit(lambda n: nn.one_hot(jnp.arange(2), n))(3)
+
+
+def test_integers_become_floats_and_relu_keeps_them():
+    assert nn.relu(jnp.arange(-2, 2)).dtype == jnp.int32
+    assert nn.sigmoid(jnp.arange(-2, 2)).dtype == jnp.float32
+
+
+@pytest.mark.parametrize(
+    ("name", "variance"),
+    [("glorot_uniform", 2 / 500), ("glorot_normal", 2 / 500), ("he_normal", 2 / 200), ("lecun_uniform", 1 / 200), ("he_uniform", 2 / 200)],
+)
+def test_variance_of_initial_weights(name, variance):
+    weights = np.asarray(getattr(nn.initializers, name)()(random.PRNGKey(0), (200, 300)))
+    assert weights.var() == pytest.approx(variance, rel=0.05)
+    assert abs(weights.mean()) < 0.01
+
+
+def test_plain_initializers():
+    key = random.PRNGKey(0)
+    assert nn.initializers.zeros(key, (2,)).tolist() == [0, 0]
+    assert nn.initializers.constant(3)(key, (2,)).tolist() == [3, 3]
+    assert np.abs(nn.initializers.truncated_normal(0.5)(key, (1000,))).max() <= 1.0
+    with pytest.raises(ValueError, match="invalid mode for variance scaling initializer: sideways"):
+        nn.initializers.variance_scaling(1.0, "sideways", "normal")(key, (2, 2))
+    with pytest.raises(ValueError, match="Must be at least 2D"):
+        nn.initializers.he_normal()(key, (2,))

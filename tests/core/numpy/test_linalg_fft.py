@@ -1,0 +1,116 @@
+"""Linear algebra and Fourier transforms against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+
+R = np.random.default_rng(4)
+A = R.standard_normal((2, 4, 4)).astype(np.float32)
+B = R.standard_normal((2, 4, 3)).astype(np.float32)
+S = A @ A.transpose(0, 2, 1) + np.eye(4, dtype=np.float32)
+X = R.standard_normal((3, 4, 5, 6)).astype(np.float32)
+Z = (X + 1j * X[::-1]).astype(np.complex64)
+
+
+def close(got, want, tolerance=2e-3):
+    assert np.shape(got) == np.shape(want)
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+SAME_CALL = {
+    "solve": lambda np: np.linalg.solve(A, B),
+    "solve for a vector": lambda np: np.linalg.solve(A[0], B[0, :, 0]),
+    "inv": lambda np: np.linalg.inv(A),
+    "det": lambda np: np.linalg.det(A),
+    "cholesky": lambda np: np.linalg.cholesky(S),
+    "pinv": lambda np: np.linalg.pinv(B),
+    "matrix_rank": lambda np: np.linalg.matrix_rank(B[:, :, [0, 1, 1]]),
+    "matrix_power": lambda np: np.linalg.matrix_power(S, 3),
+    "inverse power": lambda np: np.linalg.matrix_power(S, -2),
+    "multi_dot": lambda np: np.linalg.multi_dot([A[0], B[0], B[0].T, A[1]]),
+    "cond": lambda np: np.linalg.cond(S),
+    "eigvalsh": lambda np: np.linalg.eigvalsh(S),
+    "svdvals": lambda np: np.linalg.svd(B, compute_uv=False),
+    "lstsq": lambda np: np.linalg.lstsq(B[0], A[0])[0],
+    "tensorinv": lambda np: np.linalg.tensorinv(S[0].reshape(2, 2, 4), 2),
+    "tensorsolve": lambda np: np.linalg.tensorsolve(S[0].reshape(2, 2, 4), B[0, :, 0].reshape(2, 2)),
+    "slogdet": lambda np: np.linalg.slogdet(A)[1],
+    "sign of the determinant": lambda np: np.linalg.slogdet(A)[0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME_CALL)
+def test_agrees_with_numpy(name):
+    close(SAME_CALL[name](jnp), SAME_CALL[name](np), 1e-2 if "power" in name else 2e-3)
+
+
+@pytest.mark.parametrize("ord", [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
+def test_matrix_norm(ord):
+    close(jnp.linalg.norm(A, ord, axis=(-2, -1)), np.linalg.norm(A, ord, axis=(-2, -1)))
+
+
+@pytest.mark.parametrize("ord", [None, 0, 1, 2, 3, np.inf, -np.inf])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_vector_norm(ord, keepdims):
+    close(jnp.linalg.norm(A, ord, 1, keepdims), np.linalg.norm(A, ord, 1, keepdims))
+
+
+def test_factors_multiply_to_the_matrix():
+    u, s, vh = jnp.linalg.svd(B, full_matrices=False)
+    close((u * s[:, None]) @ vh, B)
+    q, r = jnp.linalg.qr(B)
+    close(q @ r, B)
+    w, v = jnp.linalg.eigh(S)
+    close((v * w[:, None]) @ v.mT, S)
+    w, v = jnp.linalg.eig(A[0])
+    close(np.asarray(A[0] @ np.asarray(v)), np.asarray(v * w))
+
+
+def test_derivatives():
+    close(polyax.grad(lambda a: jnp.linalg.slogdet(a)[1])(A[0]), np.linalg.inv(A[0]).T)
+    close(polyax.grad(lambda b: jnp.linalg.solve(A[0], b).sum())(B[0]), np.linalg.solve(A[0].T, np.ones((4, 3))))
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "hfft", "irfft", "ihfft"])
+@pytest.mark.parametrize("options", [{}, {"n": 3}, {"n": 9, "axis": 1}, {"norm": "ortho"}, {"norm": "forward"}], ids=str)
+def test_transform_along_one_axis(name, options):
+    data = X if name in ("rfft", "ihfft") else Z
+    close(getattr(jnp.fft, name)(data, **options), getattr(np.fft, name)(data, **options), 1e-4)
+
+
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2"])
+def test_transform_along_several_axes(name):
+    data = X if name.startswith("r") else Z
+    close(getattr(jnp.fft, name)(data), getattr(np.fft, name)(data), 1e-3)
+
+
+def test_frequencies():
+    close(jnp.fft.fftfreq(5, 0.5), np.fft.fftfreq(5, 0.5))
+    close(jnp.fft.rfftfreq(6), np.fft.rfftfreq(6))
+    close(jnp.fft.fftshift(X), np.fft.fftshift(X))
+    close(jnp.fft.ifftshift(X, (1, 2)), np.fft.ifftshift(X, (1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: jnp.linalg.inv(B), ValueError, "Argument to inv() must have shape (..., n, n), got (2, 4, 3)"),
+        (lambda: jnp.linalg.det(jnp.ones(3)), ValueError, "got (3,)"),
+        (lambda: jnp.linalg.solve(A[0], jnp.ones(3)), ValueError, "the shapes of a and b don't fit: (4, 4) and (3,)"),
+        (lambda: jnp.linalg.norm(X, axis=(0, 1, 2)), ValueError, "Improper number of axes for norm"),
+        (lambda: jnp.linalg.norm(A[0], ord="x"), ValueError, "Invalid order 'x' for matrix norm."),
+        (lambda: jnp.linalg.eigh(S, UPLO="x"), ValueError, "UPLO must be one of None, 'L', or 'U', got x"),
+        (lambda: jnp.fft.rfft(Z), ValueError, "only real valued inputs supported for rfft"),
+        (lambda: jnp.fft.fft(Z, norm="x"), ValueError, "Invalid norm value x"),
+        (lambda: jnp.fft.fft(Z, axis=(0, 1)), ValueError, "jax.numpy.fft.fft does not support multiple axes"),
+        (lambda: jnp.fft.fft2(Z, axes=(0,)), ValueError, "jax.numpy.fft.fft2 only supports 2 axes"),
+    ],
+)  # fmt: skip
+def test_bad_input(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)

@@ -1,0 +1,87 @@
+"""Order statistics, histograms, covariance, differences, interpolation and NaN functions against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+
+R = np.random.default_rng(5)
+X = R.standard_normal((3, 4, 5)).astype(np.float32)
+N = np.where(X > 1, np.nan, X).astype(np.float32)
+POINTS = np.sort(X[0, 0])
+
+SAME_CALL = {
+    "median": lambda np: np.median(X, axis=(0, 2)),
+    "median of NaN": lambda np: np.median(N, axis=1),
+    "nanmedian": lambda np: np.nanmedian(N, axis=0),
+    "percentile": lambda np: np.percentile(X, 30, axis=(0, 1), keepdims=True),
+    "nanpercentile": lambda np: np.nanpercentile(N, np.array([10.0, 50.0]), axis=1),
+    "histogram": lambda np: np.histogram(X)[0],
+    "edges": lambda np: np.histogram(X, bins=5, range=(-1, 1))[1],
+    "density": lambda np: np.histogram(X, bins=5, range=(-1, 1), density=True)[0],
+    "weighted histogram": lambda np: np.histogram(X, bins=[-1.0, 0.0, 2.0], weights=X)[0],
+    "bincount": lambda np: np.bincount(np.array([1, 2, 2, 5]), minlength=8),
+    "cov": lambda np: np.cov(X[0]),
+    "cov of two": lambda np: np.cov(X[0, 0], X[0, 1], rowvar=False),
+    "weighted cov": lambda np: np.cov(X[0], fweights=[0, 1, 2, 1, 1], aweights=[0.5, 1.0, 1.0, 2.0, 1.0])
+    if np.__name__ == "numpy"
+    else np.cov(X[0], fweights=np.array([0, 1, 2, 1, 1]), aweights=np.array([0.5, 1.0, 1.0, 2.0, 1.0])),
+    "corrcoef": lambda np: np.corrcoef(X[0]),
+    "diff": lambda np: np.diff(X, 2, axis=1),
+    "diff with ends": lambda np: np.diff(X, prepend=np.float32(0), append=np.float32(1)),
+    "ediff1d": lambda np: np.ediff1d(X, to_begin=np.float32(1)),
+    "trapezoid": lambda np: np.trapezoid(X, axis=1, dx=0.5),
+    "trapezoid over points": lambda np: np.trapezoid(X, POINTS),
+    "interp": lambda np: np.interp(np.linspace(-3, 3, 20), POINTS, X[0, 1]),
+    "interp with ends": lambda np: np.interp(np.array([-9.0, 9.0]), POINTS, X[0, 1], left=-1.0, right=1.0),
+    "gradient": lambda np: np.gradient(X, 2.0, axis=1),
+    "array_equal": lambda np: np.array_equal(N, N, equal_nan=True),
+    "array_equiv": lambda np: np.array_equiv(X[:1], X),
+    "allclose": lambda np: np.allclose(X, X * np.float32(1.0000001)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME_CALL)
+def test_agrees_with_numpy(name):
+    np.testing.assert_allclose(SAME_CALL[name](jnp), SAME_CALL[name](np), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint"])
+def test_quantile(method):
+    q = np.array([0.1, 0.5, 0.77], np.float32)
+    got = jnp.quantile(X, q, axis=1, method=method)
+    np.testing.assert_allclose(got, np.quantile(X, q, axis=1, method=method), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd", "nanargmax", "nanargmin", "nancumsum", "nancumprod"],
+)
+@pytest.mark.parametrize("axis", [None, 1])
+def test_nan_functions(name, axis):
+    np.testing.assert_allclose(getattr(jnp, name)(N, axis=axis), getattr(np, name)(N, axis=axis), rtol=1e-5, atol=1e-6)
+
+
+def test_nothing_but_nan():
+    assert np.isnan(jnp.nanmax(jnp.array([np.nan])))
+    assert jnp.nanargmax(jnp.array([np.nan])).item() == -1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: jnp.quantile(X, 0.5, method="x"), ValueError, "method can only be 'linear', 'lower'"),
+        (lambda: jnp.median([1, 2]), TypeError, "quantile requires ndarray or scalar arguments, got <class 'list'>"),
+        (lambda: jnp.bincount(X[0, 0]), TypeError, "x argument to bincount must have an integer type; got float32"),
+        (lambda: polyax.jit(jnp.bincount)(jnp.arange(3)), polyax.errors.ConcretizationTypeError, "pass a static `length`"),
+        (lambda: jnp.diff(X, -1), ValueError, "order must be non-negative but got -1"),
+        (lambda: jnp.interp(0.5, X[0, 0], X[0]), ValueError, "xp and fp must be one-dimensional arrays of equal size"),
+    ],
+)  # fmt: skip
+def test_bad_input(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)

@@ -1,0 +1,190 @@
+"""Random numbers are frozen: those of JAX 0.10.2 for ``PRNGKey(0)``, in both layouts of random bits.
+
+Recorded with ``jax.config.update('jax_threefry_partitionable', ...)`` on the CPU.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax import nn, random
+
+KEY = np.array([0, 0], np.uint32)
+LOGITS = np.array([[0.5, -1.0, 2.0], [0.0, 1.0, -0.5]], np.float32)
+
+CALLS = {
+    "split": lambda: random.split(KEY, 3),
+    "fold_in": lambda: random.fold_in(KEY, 7),
+    "bits": lambda: random.bits(KEY, (5,)),
+    "bits8": lambda: random.bits(KEY, (7,), "uint8"),
+    "bits16": lambda: random.bits(KEY, (3,), "uint16"),
+    "randint": lambda: random.randint(KEY, (6,), -100, 1000),
+    "randint8": lambda: random.randint(KEY, (6,), 0, 256, "uint8"),
+    "permutation": lambda: random.permutation(KEY, 10),
+    "bernoulli": lambda: random.bernoulli(KEY, 0.3, (8,)),
+    "choice": lambda: random.choice(KEY, 10, (5,)),
+    "choice distinct": lambda: random.choice(KEY, 10, (5,), replace=False),
+    "weighted": lambda: random.choice(KEY, 4, (6,), p=jnp.array([0.1, 0.2, 0.3, 0.4])),
+    "categorical": lambda: random.categorical(KEY, LOGITS, shape=(4, 2)),
+    "rademacher": lambda: random.rademacher(KEY, (5,)),
+    "uniform": lambda: random.uniform(KEY, (5,)),
+    "uniform between": lambda: random.uniform(KEY, (4,), minval=-2.0, maxval=3.0),
+    "uniform half": lambda: random.uniform(KEY, (4,), "float16"),
+    "normal": lambda: random.normal(KEY, (5,)),
+    "normal scalar": lambda: random.normal(random.PRNGKey(1)),
+    "exponential": lambda: random.exponential(KEY, (4,)),
+    "gumbel": lambda: random.gumbel(KEY, (4,)),
+    "truncated_normal": lambda: random.truncated_normal(KEY, -1.0, 1.0, (4,)),
+    "laplace": lambda: random.laplace(KEY, (4,)),
+    "logistic": lambda: random.logistic(KEY, (4,)),
+    "cauchy": lambda: random.cauchy(KEY, (4,)),
+    "glorot": lambda: nn.initializers.glorot_uniform()(KEY, (2, 2)),
+    "he": lambda: nn.initializers.he_normal()(KEY, (2, 2)),
+}
+
+ORIGINAL = {
+    "split": [[2467461003, 428148500], [3186719485, 3840466878], [2562233961, 1946702221]],
+    "fold_in": [2716826189, 292468403],
+    "bits": [2467461003, 428148500, 1688610540, 3840466878, 2562233961],
+    "bits8": [143, 35, 95, 55, 29, 21, 219],
+    "bits16": [9103, 14175, 5405],
+    "randint": [968, 421, 695, 508, 678, 710],
+    "randint8": [20, 49, 175, 4, 50, 242],
+    "permutation": [2, 7, 9, 6, 0, 8, 1, 3, 4, 5],
+    "bernoulli": [False, False, False, False, True, False, True, False],
+    "choice": [8, 1, 3, 8, 8],
+    "choice distinct": [2, 7, 9, 6, 0],
+    "weighted": [2, 3, 1, 1, 2, 2],
+    "categorical": [[0, 1], [2, 0], [2, 0], [0, 2]],
+    "rademacher": [-1, 1, 1, -1, -1],
+    "uniform": [0.57450044, 0.09968603, 0.39316022, 0.8941783, 0.59656656],
+    "uniform between": [2.8266072, -0.87420535, 1.1651497, -0.51809084],
+    "uniform half": [0.1387, 0.2158, 0.08203, 0.8037],
+    "normal": [0.18784384, -1.2833426, -0.2710917, 1.2490594, 0.24447003],
+    "normal scalar": [-1.1842843],
+    "exponential": [3.361633, 0.25509733, 1.002475, 0.35151944],
+    "gumbel": [3.344038, -0.3994127, 0.78255224, -0.19565448],
+    "truncated_normal": [0.9065214, -0.4891469, 0.22965004, -0.35580844],
+    "laplace": [-2.6684868, 0.79780143, -0.3093279, 0.5229594],
+    "logistic": [3.326339, -1.2358515, 0.5452375, -0.8645872],
+    "cauchy": [9.142522, -1.1696658, 0.44408733, -0.7440545],
+    "glorot": [1.1398001, -0.6732204, 0.3258555, -0.49876064],
+    "he": [1.8082591, -0.81152254, 0.36817655, -0.5777784],
+}
+PARTITIONABLE = {
+    "split": [[1797259609, 2579123966], [928981903, 3453687069], [4146024105, 2718843009]],
+    "fold_in": [2716826189, 292468403],
+    "bits": [4070199207, 4202968722, 1427181096, 2012915765, 2447653815],
+    "bits8": [167, 146, 40, 53, 183, 67, 125],
+    "bits16": [20391, 13970, 3624],
+    "randint": [689, -100, 212, 873, 771, 247],
+    "randint8": [101, 80, 200, 61, 3, 211],
+    "permutation": [0, 1, 8, 5, 6, 4, 3, 2, 7, 9],
+    "bernoulli": [False, False, False, False, False, True, False, False],
+    "choice": [9, 0, 2, 3, 1],
+    "choice distinct": [0, 1, 8, 5, 6],
+    "weighted": [0, 0, 3, 2, 2, 3],
+    "categorical": [[0, 1], [2, 1], [2, 1], [0, 0]],
+    "rademacher": [-1, -1, 1, 1, -1],
+    "uniform": [0.947667, 0.9785799, 0.33229148, 0.46866846, 0.5698887],
+    "uniform between": [2.7383351, 2.8928995, -0.33854258, 0.3433423],
+    "uniform half": [0.3105, 0.2129, 0.0547, 0.6562],
+    "normal": [1.6226422, 2.0252647, -0.43359444, -0.07861735, 0.1760909],
+    "normal scalar": [-0.15443718],
+    "exponential": [2.950128, 3.8434246, 0.40390354, 0.6323691],
+    "gumbel": [2.9233725, 3.8326178, -0.09689324, 0.27725708],
+    "truncated_normal": [0.8618594, 0.9412883, -0.2910484, -0.05364177],
+    "laplace": [-2.2569816, -3.1502788, 0.40859544, 0.06471242],
+    "logistic": [2.896376, 3.8217716, -0.6978392, -0.12549055],
+    "cauchy": [6.0274944, 14.837895, -0.58172226, -0.09874987],
+    "glorot": [1.0965558, 1.1722765, -0.4108003, -0.076746285],
+    "he": [1.6552032, 1.9494075, -0.46914884, -0.085301556],
+}
+
+
+def check(name, want):
+    got = np.asarray(CALLS[name]())
+    want = np.asarray(want)
+    if got.dtype.kind == "f":
+        np.testing.assert_allclose(got.ravel(), want, rtol=2e-3 if got.dtype == np.float16 else 2e-6, atol=1e-6)
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_original_layout(name):
+    check(name, ORIGINAL[name])
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_partitionable_layout(name):
+    with polyax.threefry_partitionable(True):
+        check(name, PARTITIONABLE[name])
+
+
+def test_numbers_of_the_source_documents():
+    key = random.PRNGKey(18)
+    assert str(key) == "[ 0 18]"
+    first, second = random.split(key)
+    assert str(first) == "[4197003906 1654466292]"
+    assert str(second) == "[1685972163 1654824463]"
+    a, b = random.split(random.PRNGKey(101), num=2)
+    assert float(random.uniform(a) + 2 * random.uniform(b)) == pytest.approx(2.470635175704956, abs=2e-6)
+
+
+@pytest.mark.parametrize(("seed", "words"), [(0, [0, 0]), (-1, [0, 2**32 - 1]), (2**31, [0, 2**31]), (2**40 + 5, [0, 5])])
+def test_seeds_count_by_their_lower_32_bits(seed, words):
+    assert random.PRNGKey(seed).tolist() == words
+
+
+def test_traced_seeds_and_keys():
+    assert polyax.jit(random.PRNGKey)(7).tolist() == [0, 7]
+    keys = random.split(random.PRNGKey(0), 3)
+    want = [np.asarray(random.normal(k, (2,))) for k in keys]
+    np.testing.assert_array_equal(polyax.vmap(lambda k: random.normal(k, (2,)))(keys), want)
+    np.testing.assert_array_equal(polyax.jit(lambda k: random.split(k, 3))(random.PRNGKey(0)), keys)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_permutation_moves_whole_slices(axis):
+    x = np.arange(12).reshape(3, 4)
+    moved = np.asarray(random.permutation(random.PRNGKey(1), x, axis=axis))
+    lines = lambda a: sorted(map(tuple, np.moveaxis(a, axis, 0)))  # noqa: E731
+    assert lines(moved) == lines(x)
+
+
+def test_moments():
+    x = np.asarray(random.normal(random.PRNGKey(3), (100_000,)), np.float64)
+    assert abs(x.mean()) < 0.01
+    assert abs(x.std() - 1) < 0.01
+    u = np.asarray(random.uniform(random.PRNGKey(4), (100_000,)))
+    assert 0 <= u.min()
+    assert u.max() < 1
+    counts = np.bincount(np.asarray(random.randint(random.PRNGKey(5), (60_000,), 0, 6)))
+    assert counts.shape == (6,)
+    assert (abs(counts - 10_000) < 400).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: random.PRNGKey(1.5), TypeError, "PRNG key seed must be an integer"),
+        (lambda: random.PRNGKey(0, impl="mystery"), ValueError, "unrecognized PRNG implementation 'mystery'"),
+        (lambda: random.normal("key"), TypeError, "unexpected PRNG key type <class 'str'>"),
+        (lambda: random.normal(jnp.arange(2)), TypeError, "expected key_data.dtype = uint32; got dtype=int32"),
+        (lambda: random.normal(jnp.zeros(3, "uint32")), TypeError, "expected key_data.shape to end with (2,); got shape=(3,)"),
+        (lambda: random.normal(random.split(KEY)), ValueError, "normal accepts a single key, but was given a key array of shape (2,)"),
+        (lambda: random.uniform(KEY, dtype=int), ValueError, "dtype argument to `uniform` must be a float dtype, got int32"),
+        (lambda: random.choice(KEY, 3, (4,), replace=False), ValueError, "Cannot take a larger sample (size 4) than population (size 3)"),
+        (lambda: random.choice(KEY, 3, (4,), p=jnp.ones(2)), ValueError, "p must be None or a 1D vector"),
+        (lambda: random.bernoulli(KEY, 0.5, mode="x"), ValueError, "expected 'high' or 'low'"),
+        (lambda: random.truncated_normal(KEY, jnp.zeros(3), 1.0, (2,)), ValueError, "broadcast"),
+    ],
+)  # fmt: skip
+def test_bad_input(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)

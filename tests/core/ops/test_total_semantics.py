@@ -225,7 +225,6 @@ def test_scatters_drop_or_clip(name: str, combine: Callable[[Any, Any], Any], pl
     np.testing.assert_array_equal(getattr(lax, name)(X, INDICES, updates, TO_ROWS, mode="clip"), clipped)
 
 
-@pytest.mark.notimpl(("cpu",), "no lowering of sorts")
 def test_sorting_puts_nans_last_and_keeps_the_order_of_equals(platform: str) -> None:
     x = np.array([NAN, 1.0, -INF, -0.0, 0.0, NAN, INF, -1.0], np.float32)
     values, order = lax.sort((x, np.arange(8, dtype=np.int32)))

@@ -36,19 +36,22 @@ reduce_sum_p = Primitive("reduce_sum")
 
 _KIND_RANK = {bool: 0, int: 1, float: 2, complex: 3}
 _DTYPE_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
+_PYTHON_KIND: dict[str, type] = {"i": int, "f": float, "c": complex}
 
 
 def scalar(x: Any, dtype: DType) -> Any:
     """The Python scalar ``x`` as an operand beside arrays of ``dtype``.
 
-    Stays a (weakly typed) Python scalar where its own dtype is the wanted one, and where the conversion would lose
-    its kind: the primitive's own check then names both dtypes.
+    It stays a (weakly typed) Python scalar where ``dtype`` is that of one, and where the conversion would lose its kind:
+    the primitive's own check then names both dtypes.
+
+    Raises:
+      OverflowError: an integer is out of the range of ``dtype``.
     """
     if dtypes.is_extended(dtype) or _KIND_RANK[type(x)] > _DTYPE_RANK[dtype.kind]:
         return x
-    if dtypes.canonicalize(PYTHON_SCALARS[type(x)]) == dtype:
-        return x
-    return dtype.type(x)
+    converted, kind = dtype.type(x), _PYTHON_KIND.get(dtype.kind)
+    return kind(x) if kind and dtypes.canonicalize(PYTHON_SCALARS[kind]) == dtype else converted
 
 
 def same_dtype(*operands: Any) -> tuple[Any, ...]:
@@ -161,11 +164,12 @@ def reshape(operand: Array, new_sizes: Sequence[int], dimensions: Sequence[int] 
     >>> lax.reshape(lax.iota(jnp.int32, 4), (2, 2)).tolist()
     [[0, 1], [2, 3]]
     """
-    shape, new_sizes = np.shape(operand), shape_tuple(new_sizes)
-    dims = None if dimensions is None or tuple(dimensions) == tuple(range(len(shape))) else tuple(dimensions)
-    if dims is None and shape == new_sizes and hasattr(operand, "aval"):
+    new_sizes = shape_tuple(new_sizes)
+    if dimensions is not None:
+        operand = transpose(operand, dimensions)
+    if np.shape(operand) == new_sizes and hasattr(operand, "aval"):
         return operand
-    return reshape_p.bind1(operand, new_sizes=new_sizes, dimensions=dims)
+    return reshape_p.bind1(operand, new_sizes=new_sizes, dimensions=None)
 
 
 def squeeze(array: Array, dimensions: Sequence[int]) -> Array:

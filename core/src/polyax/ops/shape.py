@@ -110,9 +110,8 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 @def_rule(reshape_p, "abstract_eval")
-def _reshape_abstract(
-    x: ShapedArray, *, new_sizes: tuple[int, ...], dimensions: tuple[int, ...] | None
-) -> list[ShapedArray]:
+def _reshape_abstract(x: ShapedArray, *, new_sizes: tuple[int, ...], dimensions: None) -> list[ShapedArray]:
+    """``dimensions`` is None: the parameter is JAX's, but ``lax.reshape`` makes a transposition of it."""
     if any(n < 0 for n in new_sizes):
         raise TypeError(f"reshape new_sizes must all be positive, got {new_sizes}.")
     if prod(new_sizes) != x.size:
@@ -120,31 +119,18 @@ def _reshape_abstract(
             f"reshape total size must be unchanged, got new_sizes {new_sizes} (size {prod(new_sizes)}) "
             f"for shape {x.shape} (size {x.size})."
         )
-    if dimensions is not None and sorted(dimensions) != list(range(x.ndim)):
+    if dimensions is not None:
         raise TypeError(
-            f"reshape dimensions must be a permutation of operand dimensions, got dimensions {dimensions} "
-            f"for shape {x.shape}."
+            f"the primitive reshape takes dimensions=None, got {dimensions}; use lax.reshape or a transpose"
         )
     return [ShapedArray(new_sizes, x.dtype, x.weak_type)]
 
 
-def _reshape_transpose(
-    ct: Any, x: ShapedArray, *, new_sizes: tuple[int, ...], dimensions: tuple[int, ...] | None
-) -> Any:
-    if dimensions is None:
-        return reshape(ct, x.shape)
-    return transpose(reshape(ct, [x.shape[d] for d in dimensions]), np.argsort(dimensions))
+def _reshape_batch(axis: Any, args: Any, dims: Any, *, new_sizes: tuple[int, ...], dimensions: None) -> Any:
+    return [reshape(move_axis(args[0], dims[0], 0), (axis.size, *new_sizes))], [0]
 
 
-def _reshape_batch(
-    axis: Any, args: Any, dims: Any, *, new_sizes: tuple[int, ...], dimensions: tuple[int, ...] | None
-) -> Any:
-    x = move_axis(args[0], dims[0], 0)
-    moved = None if dimensions is None else (0, *(d + 1 for d in dimensions))
-    return [reshape(x, (axis.size, *new_sizes), moved)], [0]
-
-
-linear(reshape_p, _reshape_transpose, _reshape_batch)
+linear(reshape_p, lambda ct, x, **params: reshape(ct, x.shape), _reshape_batch)
 
 
 @def_rule(squeeze_p, "abstract_eval")

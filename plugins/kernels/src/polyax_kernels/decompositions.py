@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from polyax.ir.dtypes import finfo
 from polyax_kernels.expr import BOOL, Expr, bitcast, cast, const, op, where
 
 
@@ -202,7 +203,7 @@ def integer_pow(x: Expr, y: int) -> Expr:
 
 def reduce_precision(x: Expr, exponent_bits: int, mantissa_bits: int) -> Expr:
     """Rounds to a float with fewer bits, half to even; overflow gives infinity, underflow zero, NaN stays."""
-    info = np.finfo(x.dtype)
+    info = finfo(x.dtype)
     kind = _bits(x.dtype)
     bits, drop = bitcast(x, kind), info.nmant - mantissa_bits
     if drop > 0:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax_kernels.decompositions import integer_pow, reduce_precision
 from polyax_kernels.expr import Expr, bitcast, cast, const, op, where
 from polyax_kernels.lowering import Kernels, Out, Read
 from polyax_kernels.lowerings.table import RULES, kernels
@@ -136,13 +137,9 @@ def _select_n(out: Out, which: Read, *cases: Read) -> Expr:
 
 @kernels("integer_pow")
 def _integer_pow(out: Out, x: Read, *, y: int) -> Expr:
-    """By repeated squaring."""
-    base, result = x.at(out.i), None
-    for bit in reversed(bin(abs(y))[2:]):
-        if bit == "1":
-            result = base if result is None else result * base
-        base = base * base
-    one = const(1, x.dtype)
-    if result is None:
-        return one
-    return result if y >= 0 else one / result
+    return integer_pow(x.at(out.i), y)
+
+
+@kernels("reduce_precision")
+def _reduce_precision(out: Out, x: Read, *, exponent_bits: int, mantissa_bits: int) -> Expr:
+    return reduce_precision(x.at(out.i), exponent_bits, mantissa_bits)

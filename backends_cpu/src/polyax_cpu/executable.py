@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
+from polyax.runtime.backend import CompileOptions
 from polyax_cpu import pool
 from polyax_cpu.entry import Entry
 from polyax_cpu.products import Product
 from polyax_kernels.host import HostExecutable, rows
 from polyax_kernels.lowering import Native
-from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Ref, Step
+from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Plan, Ref, Step
 from polyax_kernels.schedule import choose
 
 PARALLEL_COST = 200_000
@@ -23,6 +24,8 @@ PARALLEL_COST = 200_000
 PIECE_COST = 1_000_000
 """Longer steps are cut into more pieces than there are threads, so that a late thread does less."""
 
+SPEED = 20
+"""How many times faster native code is than what queues reckon: the waking of their thread takes 50 microseconds."""
 QUICK_COST = 20_000
 """Native calls of less work keep the interpreter's lock: they last a few microseconds."""
 
@@ -64,6 +67,10 @@ class Table:
 class CpuExecutable(HostExecutable):
     """A plan of which all runs of native steps are one call each."""
 
+    def __init__(self, backend: Any, plan: Plan, options: CompileOptions) -> None:
+        super().__init__(backend, plan, options)
+        self.cost = sum(map(_cost, plan.steps)) // SPEED
+
     def _runners(self, backend: Any, steps: Sequence[Step]) -> list[Callable[..., None]]:
         runners: list[Callable[..., None]] = []
         described = [(step, _native(backend, step)) for step in steps]
@@ -82,6 +89,10 @@ Described = tuple[NativeStep, Any]
 
 
 def _cost(step: Step) -> int:
+    """In bytes or scalar operations; products do many of them at a time."""
+    if isinstance(step, CallStep):
+        found = _product(step)
+        return step.bytes_moved if found is None else max(step.bytes_moved, found[1].flops // 8)
     return max(step.bytes_moved, step.flops)
 
 
@@ -98,15 +109,19 @@ def _native(backend: Any, step: Step) -> Described | None:
     return _library_call(step)
 
 
-def _library_call(step: CallStep) -> Described | None:
+def _product(step: CallStep) -> tuple[int, Product] | None:
+    """The native function and the product that it is to compute, if the call is one."""
     if not isinstance(step.lowering, Native):
         return None
-    found = step.lowering.signature(step.arg_avals, step.out_avals, step.params)
+    return step.lowering.signature(step.arg_avals, step.out_avals, step.params)
+
+
+def _library_call(step: CallStep) -> Described | None:
+    found = _product(step)
     if found is None:
         return None
     address, product = found
-    assert isinstance(product, Product)
-    pieces = min(pool.thread_count(), product.extent) if product.flops > PARALLEL_COST * 10 else 1
+    pieces = min(pool.thread_count(), product.extent) if _cost(step) > PARALLEL_COST else 1
     return _step(address, (*step.args, *step.outs), product.scalars, product.extent, pieces)
 
 

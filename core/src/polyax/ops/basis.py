@@ -42,7 +42,7 @@ _PYTHON_KIND: dict[str, type] = {"i": int, "f": float, "c": complex}
 def scalar(x: Any, dtype: DType) -> Any:
     """The Python scalar ``x`` as an operand beside arrays of ``dtype``.
 
-    It stays a (weakly typed) Python scalar where ``dtype`` is that of one, and where the conversion would lose its kind:
+    It stays a (weakly typed) Python scalar where ``dtype`` is that of one, and where conversion would lose its kind:
     the primitive's own check then names both dtypes.
 
     Raises:

@@ -58,6 +58,10 @@ SHAPES: dict[str, tuple[Any, list[np.ndarray]]] = {
         [X, Y],
     ),
     "concatenate empty": (lambda x, y: slicing.concatenate([x, y], 0), [X, Y[:0]]),
+    "concatenate many": (
+        lambda *xs: elementwise.sin(slicing.concatenate([basis.add(x, x) for x in xs], 1)),
+        [X[:, : n % 4 + 1].copy() for n in range(12)],
+    ),
     "split": (lambda x: slicing.split(x, (1, 3), 1), [X]),
     "dynamic_slice": (lambda x, i: index.dynamic_slice(x, (i, 2), (2, 2)), [X, ONE]),
     "dynamic_slice clamped": (lambda x, i: index.dynamic_slice(x, (i, 2), (2, 3)), [X, np.array(9, "i4")]),

@@ -6,12 +6,14 @@ Iterative and linear in the size of the program. Decides nothing about fusion or
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax_kernels.expr import Axis, const
 from polyax_kernels.graph import CallNode, Graph, KernelNode, Node, eliminate_dead, own_point, pure_node, update_node
+from polyax_kernels.kernel import Stage
 from polyax_kernels.lowering import Grid, Inline, Kernels, Out, Read, Rules, Update
 
 
@@ -129,22 +131,38 @@ class _Builder:
         if not isinstance(lowering, Kernels):
             self.nodes.append(CallNode(outs, tuple(args), lowering, eqn.params, eqn.primitive, bool(eqn.effects)))
         elif lowering.each:
-            self.nodes += [self.kernel(eqn, lowering, args, (v,), which) for which, v in enumerate(outs)]
+            for which, v in enumerate(outs):
+                self.nodes += self.kernels(eqn, lowering, args, (v,), which)
         else:
-            self.nodes.append(self.kernel(eqn, lowering, args, outs))
+            self.nodes += self.kernels(eqn, lowering, args, outs)
         return outs
 
-    def kernel(self, eqn: Eqn, rule: Kernels, args: list[int], outs: tuple[int, ...], which: int = 0) -> KernelNode:
+    def kernels(
+        self, eqn: Eqn, rule: Kernels, args: list[int], outs: tuple[int, ...], which: int = 0
+    ) -> list[KernelNode]:
         out = Out(outs[0], self.avals[outs[0]], self.grid, which)
         reads = [Read(v, self.avals[v], self.literals.get(v)) for v in args]
         result = rule.build(out, *reads, **eqn.params)
         names = (eqn.primitive.name,)
+        if isinstance(result, list):
+            return self.parts(outs[0], result, names)
         if isinstance(result, Update):
             updates = None if result.updates is None else self.materialized(args[result.updates])
-            return update_node(outs, result.grid, result.stages, updates, result.ordered, names)
+            return [update_node(outs, result.grid, result.stages, updates, result.ordered, names)]
         bodies = result if isinstance(result, tuple) else (result,)
         alias = args[0] if rule.aliases and args[0] not in self.literals else None
-        return pure_node(out.axes, out.i, dict(zip(outs, bodies, strict=True)), names, alias)
+        return [pure_node(out.axes, out.i, dict(zip(outs, bodies, strict=True)), names, alias)]
+
+    def parts(self, out: int, updates: list[Update], names: tuple[str, ...]) -> list[KernelNode]:
+        """Kernels that fill a result one after the other, each updating what the one before it gave."""
+        nodes: list[KernelNode] = []
+        before: int | None = None
+        for n, update in enumerate(updates):
+            value = out if n == len(updates) - 1 else self.value(self.avals[out])
+            stages = tuple([Stage(s.axes, tuple([replace(x, slot=value) for x in s.stores])) for s in update.stages])
+            nodes.append(update_node((value,), update.grid, stages, before, update.ordered, names))
+            before = value
+        return nodes
 
     def grid(self, shape: tuple[int, ...]) -> Grid:
         """The axes of a shape, the same ones each time: bodies over equal grids fit together without rewriting."""

@@ -32,10 +32,11 @@ class Kernels:
     """Loops: ``build(out, *reads, **params)`` gives the value of the result at the point ``out.i``.
 
     ``out`` is an ``Out``, each argument a ``Read``. What ``build`` returns is an expression, a tuple of them (one per
-    result, all of one shape), or an ``Update`` for kernels that store elsewhere than at their own point.
+    result, all of one shape), an ``Update`` for kernels that store elsewhere than at their own point, or a list of
+    them, each of which fills another part of the result.
     """
 
-    build: Callable[..., Expr | tuple[Expr, ...] | Update]
+    build: Callable[..., Expr | tuple[Expr, ...] | Update | list[Update]]
     why_not: WhyNot = always
     priority: int = 0
     aliases: bool = False

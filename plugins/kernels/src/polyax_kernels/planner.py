@@ -6,11 +6,13 @@ contents afterwards; else they are copied first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
+from polyax.ir.aval import ShapedArray
 from polyax_kernels.expr import Expr, Load, make, rewrite
 from polyax_kernels.graph import CallNode, Graph, KernelNode, Node, points
 from polyax_kernels.kernel import Kernel, Operand, Stage, Store, map_store
@@ -173,8 +175,16 @@ def _call_step(graph: Graph, node: CallNode, places: _Places) -> CallStep:
         tuple(places.ref(v) for v in node.outs),
         outs,
         moved,
-        sum(a.size for a in outs),
+        sum(a.size for a in outs) * _terms(node, args),
     )
+
+
+def _terms(node: CallNode, args: Sequence[ShapedArray]) -> int:
+    """The operations that one element of a call's results takes, as far as its parameters tell."""
+    if node.name != "dot_general":
+        return 1
+    (contracted, _), _ = node.params["dimension_numbers"]
+    return 2 * math.prod(args[0].shape[d] for d in contracted)
 
 
 def _kernel_step(graph: Graph, node: KernelNode, places: _Places) -> KernelStep:

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from polyax_kernels.expr import Expr, cast, const, op, where
-from polyax_kernels.lowering import Out, Read
+from polyax_kernels.kernel import Stage, Store
+from polyax_kernels.lowering import Out, Read, Update
 from polyax_kernels.lowerings.table import kernels
 
 Sizes = Sequence[int]
+
+CHOSEN_FROM = 8
+"""Pieces of a concatenation that are chosen from at each point, which can be fused; beyond, choosing costs too much."""
 
 
 @kernels("broadcast_in_dim")
@@ -141,7 +145,23 @@ def all_of(conditions: Sequence[Expr]) -> Expr:
 
 
 @kernels("concatenate")
-def _concatenate(out: Out, *pieces: Read, dimension: int) -> Expr:
+def _concatenate(out: Out, *pieces: Read, dimension: int) -> Expr | list[Update]:
+    """A few pieces are chosen from at each point; of many, each is written to its region."""
+    return _chosen(out, pieces, dimension) if len(pieces) <= CHOSEN_FROM else _written(out, pieces, dimension)
+
+
+def _written(out: Out, pieces: Sequence[Read], dimension: int) -> list[Update]:
+    updates: list[Update] = []
+    start = 0
+    for x in pieces:
+        grid, i = out.grid(x.shape)
+        place = tuple([_affine(k, start, 1) if d == dimension else k for d, k in enumerate(i)])
+        updates.append(Update(grid, (Stage((), (Store(out.slot, place, x(*i)),)),)))
+        start += x.shape[dimension]
+    return updates
+
+
+def _chosen(out: Out, pieces: Sequence[Read], dimension: int) -> Expr:
     """Each piece is read only where it is."""
     i, end = out.i[dimension], out.shape[dimension]
     result: Expr | None = None

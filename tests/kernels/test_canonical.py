@@ -11,8 +11,9 @@ from kernels.building import F32, axes, elementwise, indices, inputs, one_store
 from polyax_kernels.canonical import canonical, collapse, structural_key
 from polyax_kernels.expr import Axis, consing, const, fold, index, load, op, postorder
 from polyax_kernels.kernel import Kernel, Operand, Schedule, Stage, Store, kernel_roots
+from polyax_kernels.limits import Limits
 from polyax_kernels.numpy_emitter import run
-from polyax_kernels.schedule import LANES, choose
+from polyax_kernels.schedule import choose
 
 
 def zeros(*shape: int) -> np.ndarray:
@@ -131,7 +132,7 @@ def test_keys_are_stable_across_processes() -> None:
 
 def test_schedules() -> None:
     with consing():
-        assert choose(collapse(sum_of((100, 200), (0,)))) == Schedule(parallel=1, lanes=LANES)
+        assert choose(collapse(sum_of((100, 200), (0,)))) == Schedule(parallel=1, lanes=Limits().lanes)
         assert choose(collapse(sum_of((100, 10), (0,)))).lanes == 10
         assert choose(collapse(sum_of((100, 200), (1,)))).lanes == 1
         assert choose(collapse(sum_of((100, 200), (0, 1)))).parallel == 0

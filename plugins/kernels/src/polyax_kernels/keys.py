@@ -12,6 +12,7 @@ from polyax_kernels.kernel import Kernel, Store, kernel_roots, store_roots
 def structural_key(kernel: Kernel) -> str:
     """A digest of everything but names: axes are numbered by their first use.
 
+    >>> import numpy as np
     >>> from polyax_kernels.expr import consing, index, load
     >>> from polyax_kernels.kernel import Operand, Stage
     >>> def copy(name):

@@ -29,6 +29,8 @@ class Limits:
     """A producer is computed anew for each use of an element if that costs no more operations than this."""
     local_bytes: int = 32 * 1024
     """Scratch memory of one grid point."""
+    lanes: int = 32
+    """Points along the last grid axis that strided folds compute together: 1 where threads do that by themselves."""
     threads: int = 1
     """Grid points that run at the same time; 1 where the backend splits no kernel."""
     split_elements: int = 32 * 1024

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from polyax_kernels.expr import Axis, Expr, postorder
 from polyax_kernels.kernel import Kernel, Schedule, kernel_roots
 from polyax_kernels.lanes import suits
+from polyax_kernels.limits import Limits
 from polyax_kernels.prepare import flatten
 from polyax_kernels.strides import stride
 
-LANES = 32
-"""Points that a strided fold computes together: two AVX-512 registers of floats, four of AVX2."""
 
-
-def choose(kernel: Kernel, limits: Any = None) -> Schedule:
-    """Splits the first grid axis among threads; strided folds run in lanes along the last one.
-
-    ``limits.lanes`` bounds the lanes, where the backend has such a limit.
-    """
+def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
+    """Splits the first grid axis among threads; strided folds run in ``limits.lanes`` lanes along the last one."""
     if not kernel.grid or kernel.ordered:
         return Schedule(parallel=0)
-    return Schedule(parallel=1, lanes=_lanes(kernel, getattr(limits, "lanes", LANES)))
+    return Schedule(parallel=1, lanes=_lanes(kernel, (limits or Limits()).lanes))
 
 
 def _lanes(kernel: Kernel, most: int) -> int:

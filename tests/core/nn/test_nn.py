@@ -108,7 +108,13 @@ def test_integers_become_floats_and_relu_keeps_them():
 
 @pytest.mark.parametrize(
     ("name", "variance"),
-    [("glorot_uniform", 2 / 500), ("glorot_normal", 2 / 500), ("he_normal", 2 / 200), ("lecun_uniform", 1 / 200), ("he_uniform", 2 / 200)],
+    [
+        ("glorot_uniform", 2 / 500),
+        ("glorot_normal", 2 / 500),
+        ("he_normal", 2 / 200),
+        ("lecun_uniform", 1 / 200),
+        ("he_uniform", 2 / 200),
+    ],
 )
 def test_variance_of_initial_weights(name, variance):
     weights = np.asarray(getattr(nn.initializers, name)()(random.PRNGKey(0), (200, 300)))

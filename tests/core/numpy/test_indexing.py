@@ -74,7 +74,9 @@ def test_setting_arrays(name):
 
 
 @pytest.mark.parametrize("name", INDICES)
-@pytest.mark.parametrize(("method", "ufunc"), [("add", np.add), ("multiply", np.multiply), ("min", np.minimum), ("max", np.maximum)])
+@pytest.mark.parametrize(
+    ("method", "ufunc"), [("add", np.add), ("multiply", np.multiply), ("min", np.minimum), ("max", np.maximum)]
+)
 def test_combining_counts_repeated_positions(name, method, ufunc):
     want = X.copy()
     ufunc.at(want, INDICES[name], np.float32(0.5))
@@ -156,18 +158,18 @@ def assign():
     ("call", "error", "text"),
     [
         (assign, TypeError, "does not support item assignment. JAX arrays are immutable. Instead of ``x[idx] = y``"),
-        (lambda: jnp.asarray(X)[1.5], TypeError, "Indexer must have integer or boolean type, got indexer with type float"),
+        (lambda: jnp.asarray(X)[1.5], TypeError, "Indexer must have integer or boolean type, got indexer with type fl"),
         (lambda: jnp.asarray(X)["a"], TypeError, "JAX does not support string indexing"),
         (lambda: jnp.asarray(X)[[0, 1]], TypeError, "use `arr[array(seq)]` instead of `arr[seq]`"),
-        (lambda: jnp.asarray(X)[0, 0, 0, 0], IndexError, "Too many indices: array is 3-dimensional, but 4 were indexed"),
+        (lambda: jnp.asarray(X)[0, 0, 0, 0], IndexError, "Too many indices: array is 3-dimensional, but 4 were indexe"),
         (lambda: jnp.asarray(X)[..., ...], IndexError, "an index can only have a single ellipsis"),
         (lambda: jnp.asarray(X)[object()], IndexError, "only integers, slices"),
         (lambda: jnp.asarray(X)[MASK[:2]], IndexError, "boolean index did not match shape of indexed array"),
-        (lambda: polyax.jit(lambda x: x[x > 0])(X), NonConcreteBooleanIndexError, "Array boolean indices must be concrete; got bool[3,4,5]"),
-        (lambda: polyax.jit(lambda x, n: x[:n])(X, 2), IndexError, "Array slice indices must have static start/stop/step"),
+        (lambda: polyax.jit(lambda x: x[x > 0])(X), NonConcreteBooleanIndexError, "Array boolean indices must be conc"),
+        (lambda: polyax.jit(lambda x, n: x[:n])(X, 2), IndexError, "Array slice indices must have static start/stop/s"),
         (lambda: list(jnp.array(1)), TypeError, "iteration over a 0-d array"),
-        (lambda: jnp.asarray(X).at[0].set("a"), TypeError, "scatter requires ndarray or scalar arguments, got <class 'str'>"),
-        (lambda: jnp.asarray(X).at[0].set(jnp.ones(3)), ValueError, "Incompatible shapes for broadcasting: (3,) and requested shape (4, 5)"),
+        (lambda: jnp.asarray(X).at[0].set("a"), TypeError, "scatter requires ndarray or scalar arguments, got <class "),
+        (lambda: jnp.asarray(X).at[0].set(jnp.ones(3)), ValueError, "Incompatible shapes for broadcasting: (3,) and r"),
     ],
 )  # fmt: skip
 def test_bad_input(call, error, text):

@@ -76,7 +76,9 @@ def test_derivatives():
 
 
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "hfft", "irfft", "ihfft"])
-@pytest.mark.parametrize("options", [{}, {"n": 3}, {"n": 9, "axis": 1}, {"norm": "ortho"}, {"norm": "forward"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"n": 3}, {"n": 9, "axis": 1}, {"norm": "ortho"}, {"norm": "forward"}], ids=str
+)
 def test_transform_along_one_axis(name, options):
     data = X if name in ("rfft", "ihfft") else Z
     close(getattr(jnp.fft, name)(data, **options), getattr(np.fft, name)(data, **options), 1e-4)

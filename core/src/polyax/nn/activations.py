@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax, numpy as jnp
+from polyax import lax
+from polyax import numpy as jnp
 from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import (
     as_array,
@@ -38,7 +39,9 @@ def identity(x: Any) -> Any:
 def relu(x: Any) -> Any:
     """max(x, 0), with derivative 0 at 0. Integers stay integers.
 
-    >>> relu(np.array([-1.0, 2.0])).tolist()
+    >>> from polyax import nn
+    >>> import polyax.numpy as jnp
+    >>> nn.relu(jnp.array([-1.0, 2.0])).tolist()
     [0.0, 2.0]
     """
     (x,) = promote_args_numeric("relu", x)
@@ -153,7 +156,7 @@ hard_swish = hard_silu
 
 
 def gelu(x: Any, approximate: bool = True) -> Any:
-    """x times the normal distribution function of x, by default through tanh (Hendrycks and Gimpel, arXiv:1606.08415)."""
+    """x times the normal distribution function of x, by default through tanh (arXiv:1606.08415)."""
     x = _inexact("gelu", x)
     if not approximate:
         return lax.mul(lax.mul(x, 0.5), lax.erfc(lax.mul(lax.neg(x), float(np.sqrt(0.5)))))
@@ -181,4 +184,3 @@ def log1mexp(x: Any) -> Any:
     x = _inexact("log1mexp", x)
     small = lax.lt(x, float(np.log(2.0)))
     return choose(small, lax.log(lax.neg(lax.expm1(lax.neg(x)))), lax.log1p(lax.neg(lax.exp(lax.neg(x)))))
-

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax, numpy as jnp
+from polyax import lax
+from polyax import numpy as jnp
 from polyax.ir import dtypes
 from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import (
@@ -33,7 +34,9 @@ def logsumexp(
       return_sign: also return the sign of the sum; the result is then the logarithm of its absolute value.
       where: which elements count.
 
-    >>> logsumexp(np.zeros(4)).item() == float(np.log(np.float32(4)))
+    >>> from polyax import nn
+    >>> import polyax.numpy as jnp
+    >>> nn.logsumexp(jnp.zeros(4)).item() == float(jnp.log(jnp.float32(4)))
     True
     """
     if b is None:
@@ -59,7 +62,9 @@ def logsumexp(
 
 def _finite_maximum(a: Any, axes: tuple[int, ...]) -> Any:
     """The maximum over ``axes``, which stay with size one; 0 instead of infinities. A constant to derivatives."""
-    largest = jnp.max(jnp.real(a), axes, keepdims=True, initial=-np.inf) if 0 in a.shape else _maximum(jnp.real(a), axes)
+    largest = (
+        jnp.max(jnp.real(a), axes, keepdims=True, initial=-np.inf) if 0 in a.shape else _maximum(jnp.real(a), axes)
+    )
     return lax.stop_gradient(lax.select(lax.is_finite(largest), largest, lax.full_like(largest, 0)))
 
 
@@ -82,7 +87,9 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """exp(x) / sum(exp(x)) along ``axis``; zero where ``where`` does not hold.
 
-    >>> softmax(np.zeros(2)).tolist()
+    >>> from polyax import nn
+    >>> import polyax.numpy as jnp
+    >>> nn.softmax(jnp.zeros(2)).tolist()
     [0.5, 0.5]
     """
     shifted, axes, mask = _shifted("softmax", x, axis, where)
@@ -111,7 +118,14 @@ def _total(terms: Any, axes: tuple[int, ...]) -> Any:
 
 
 def standardize(
-    x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5, where: Any = None, *, algorithm: str = "fast"
+    x: Any,
+    axis: Any = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-5,
+    where: Any = None,
+    *,
+    algorithm: str = "fast",
 ) -> Any:
     """(x - mean) / sqrt(variance + epsilon) along ``axis``.
 
@@ -138,7 +152,9 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: Any = -1) -> A
     Raises:
       ConcretizationTypeError: ``num_classes`` is traced.
 
-    >>> one_hot(np.array([1, 0]), 2).tolist()
+    >>> from polyax import nn
+    >>> import polyax.numpy as jnp
+    >>> nn.one_hot(jnp.array([1, 0]), 2).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
     refuse_traced(num_classes, "The error arose in jax.nn.one_hot argument `num_classes`.")

@@ -98,8 +98,8 @@ class AtReference:
 
 def _update(
     x: Any, index: Any, values: Any, scatter: Callable[..., Any], combine: Callable[[Any, Any], Any], *,
-    indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None, wrap_negative_indices: bool = True,
-    out_sharding: Any = None,
+    indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
+    wrap_negative_indices: bool = True, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
     check_arraylike("scatter", values)
     values = unwrap(values)
@@ -125,8 +125,10 @@ def _common(x: Any, values: Any) -> tuple[Any, Any]:
     dtype = result_dtype(x, values)[0]
     if dtype != x.dtype:
         warnings.warn(
-            f"scatter inputs have incompatible types: cannot safely cast value from dtype={dtype} to dtype={x.dtype} with "
-            f"numpy_dtype_promotion={config.numpy_dtype_promotion}. In future JAX releases this will result in an error.",
+            f"scatter inputs have incompatible types: cannot safely cast value from dtype={dtype} to dtype={x.dtype} "
+            "with "
+            f"numpy_dtype_promotion={config.numpy_dtype_promotion}. In future JAX releases this will result in an "
+            "error.",
             FutureWarning,
             stacklevel=4,
         )
@@ -142,7 +144,9 @@ def _common(x: Any, values: Any) -> tuple[Any, Any]:
 def _is_region(items: Any, shape: tuple[int, ...]) -> bool:
     """Unit steps and points in bounds: the elements are one block of the array."""
     return all(
-        -shape[i.axis] <= i.index < shape[i.axis] if isinstance(i, Point) else not isinstance(i, Span) or abs(i.step) == 1
+        -shape[i.axis] <= i.index < shape[i.axis]
+        if isinstance(i, Point)
+        else not isinstance(i, Span) or abs(i.step) == 1
         for i in items
     )
 

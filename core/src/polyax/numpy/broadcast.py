@@ -10,6 +10,10 @@ from polyax import lax
 from polyax.ir.aval import aval_of
 from polyax.numpy.promotion import as_array, check_arraylike, concrete_shape, promote_dtypes, shape_of, unwrap
 
+__all__ = [
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to",
+]  # fmt: skip
+
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape that arrays of these shapes broadcast to.
@@ -17,7 +21,8 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     Raises:
       ValueError: the shapes don't fit.
 
-    >>> broadcast_shapes((3, 1), (4,))
+    >>> import polyax.numpy as jnp
+    >>> jnp.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
     return lax.broadcast_shapes(*(concrete_shape(s) for s in shapes)) if shapes else ()

@@ -30,6 +30,12 @@ from polyax.numpy.promotion import (
 )
 from polyax.runtime.devices import device_put, from_host
 
+__all__ = [
+    "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "frombuffer", "fromfile",
+    "fromfunction", "fromiter", "fromstring", "full", "full_like", "geomspace", "identity", "linspace", "logspace",
+    "ones", "ones_like", "tri", "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
 
 def _placed(x: Any, device: Any) -> Any:
     return x if device is None else device_put(x, device)
@@ -56,7 +62,8 @@ def array(
       TypeError: the data are not numeric.
       NotImplementedError: a memory order other than 'K'.
 
-    >>> array([[1, 2], [3, 4]]).shape
+    >>> import polyax.numpy as jnp
+    >>> jnp.array([[1, 2], [3, 4]]).shape
     (2, 2)
     """
     if order is not None and order != "K":
@@ -69,11 +76,18 @@ def array(
 
 
 def asarray(
-    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None, out_sharding: Any = None
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """``a`` as an array; an array of this dtype is returned as it is.
 
-    >>> asarray([1.5, 2.5]).dtype
+    >>> import polyax.numpy as jnp
+    >>> jnp.asarray([1.5, 2.5]).dtype
     dtype('float32')
     """
     return array(a, dtype, bool(copy), order or "K", device=device)
@@ -101,7 +115,8 @@ def _numeric(x: Any) -> Any:
     kind = getattr(x, "dtype", None)
     if kind is not None and kind not in dtypes.ALL and kind != dtypes.float0:
         raise TypeError(
-            f"Value '{x}' with dtype {kind} is not a valid JAX array type. Only arrays of numeric types are supported by JAX."
+            f"Value '{x}' with dtype {kind} is not a valid JAX array type. Only arrays of numeric types are "
+            "supported by JAX."
         )
     return x
 
@@ -226,7 +241,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Zeros, float32 by default.
 
-    >>> zeros((2, 3)).shape
+    >>> import polyax.numpy as jnp
+    >>> jnp.zeros((2, 3)).shape
     (2, 3)
     """
     return _constant(shape, 0, dtype, device)
@@ -281,13 +297,16 @@ def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], A
 # --- ranges -----------------------------------------------------------------------------------------------------------
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Any:
     """Numbers from ``start`` (0 if only one argument is given) up to, but without, ``stop``.
 
     Raises:
       ConcretizationTypeError: an argument is traced, so that the size would be unknown.
 
-    >>> arange(5).tolist()
+    >>> import polyax.numpy as jnp
+    >>> jnp.arange(5).tolist()
     [0, 1, 2, 3, 4]
     """
     given = {"start": start, "stop": stop, "step": step}
@@ -315,7 +334,8 @@ def linspace(
 ) -> Any:
     """``num`` numbers at equal distances from ``start`` to ``stop``, which is left out unless ``endpoint``.
 
-    >>> linspace(0, 1, 3).tolist()
+    >>> import polyax.numpy as jnp
+    >>> jnp.linspace(0, 1, 3).tolist()
     [0.0, 0.5, 1.0]
     """
     check_arraylike("linspace", start, stop)
@@ -384,7 +404,8 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """A matrix of shape (N, M) with ones on the ``k``-th diagonal.
 
-    >>> eye(2).tolist()
+    >>> import polyax.numpy as jnp
+    >>> jnp.eye(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
     kind = canonical_dtype(dtype, np.float64)

@@ -25,6 +25,11 @@ from polyax.numpy.reductions import refuse_out, sum
 from polyax.numpy.selection import nonzero
 from polyax.numpy.shapes import moveaxis, ravel
 
+__all__ = [
+    "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "fill_diagonal", "indices", "ix_",
+    "mask_indices", "meshgrid", "trace", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
+]  # fmt: skip
+
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The ``offset``-th diagonal of the matrices that two axes make, as a new last axis.
@@ -204,7 +209,10 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     """
     check_arraylike("fill_diagonal", a, val)
     if inplace:
-        raise ValueError("jax.numpy.fill_diagonal cannot perform operation in-place, because JAX arrays are immutable. Use inplace=False.")
+        raise ValueError(
+            "jax.numpy.fill_diagonal cannot perform operation in-place, because JAX arrays are immutable. Use "
+            "inplace=False."
+        )
     if wrap:
         raise NotImplementedError("wrap=True is not implemented, must specify wrap=False")
     a = as_array(unwrap(a))
@@ -216,4 +224,3 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     values = broadcast_to(values, (size,)) if values.size == 1 else values[:size]
     axes = tuple(range(a.ndim))
     return lax.scatter(a, places, values, lax.ScatterDimensionNumbers((), axes, axes), unique_indices=True)
-

@@ -24,6 +24,10 @@ from polyax.numpy.promotion import (
 from polyax.numpy.selection import searchsorted
 from polyax.numpy.shapes import moveaxis, ravel
 
+__all__ = [
+    "diff", "ediff1d", "gradient", "interp", "trapezoid",
+]  # fmt: skip
+
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Differences of neighbours along ``axis``, ``n`` times; ``prepend`` and ``append`` are joined first.
@@ -43,7 +47,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     minus = lax.ne if a.dtype in dtypes.BOOL else lax.sub
     for _ in range(n):
         size = a.shape[axis]
-        a = minus(lax.slice_in_dim(a, min(1, size), size, axis=axis), lax.slice_in_dim(a, 0, max(size - 1, 0), axis=axis))
+        a = minus(
+            lax.slice_in_dim(a, min(1, size), size, axis=axis), lax.slice_in_dim(a, 0, max(size - 1, 0), axis=axis)
+        )
     return a
 
 
@@ -128,9 +134,13 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
 def _central(f: Any, axis: int, step: Any) -> Any:
     size = f.shape[axis]
     if size < 2:
-        raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are required.")
+        raise ValueError(
+            "Shape of array too small to calculate a numerical gradient, at least 2 elements are required."
+        )
     if shape_of(step) != ():
-        raise NotImplementedError("jnp.gradient with coordinate arrays is not implemented; pass distances of neighbours")
+        raise NotImplementedError(
+            "jnp.gradient with coordinate arrays is not implemented; pass distances of neighbours"
+        )
 
     def part(start: int, stop: int) -> Any:
         return lax.slice_in_dim(f, start, stop, axis=axis)

@@ -13,6 +13,10 @@ import numpy as np
 from polyax import lax
 from polyax.numpy.promotion import as_array, canonical_dtype, check_arraylike, convert, promote_dtypes, shape_of, unwrap
 
+__all__ = [
+    "einsum", "einsum_path",
+]  # fmt: skip
+
 
 def einsum(
     subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto", precision: Any = None,
@@ -28,7 +32,8 @@ def einsum(
     Raises:
       ValueError: the subscripts don't fit the operands.
 
-    >>> einsum('ij,j->i', np.eye(2), np.array([3.0, 4.0])).tolist()
+    >>> import polyax.numpy as jnp
+    >>> jnp.einsum('ij,j->i', jnp.eye(2), jnp.array([3.0, 4.0])).tolist()
     [3.0, 4.0]
     """
     if out is not None:
@@ -99,7 +104,10 @@ def _check_sizes(inputs: list[str], arrays: list[Any]) -> None:
     for term, x in zip(inputs, arrays, strict=True):
         for letter, n in zip(term, x.shape, strict=True):
             if sizes.setdefault(letter, n) != n and 1 not in (n, sizes[letter]):
-                raise ValueError(f"Size of label '{letter}' for operand {term!r} ({n}) does not match previous terms ({sizes[letter]}).")
+                raise ValueError(
+                    f"Size of label '{letter}' for operand {term!r} ({n}) does not match previous terms "
+                    f"({sizes[letter]})."
+                )
             sizes[letter] = max(sizes[letter], n)
 
 
@@ -117,7 +125,13 @@ def _order(inputs: list[str], output: str, arrays: list[Any], optimize: Any) -> 
 
 
 def _contract(
-    inputs: list[str], output: str, arrays: list[Any], order: list[tuple[int, ...]], multiply: Any, precision: Any, preferred: Any
+    inputs: list[str],
+    output: str,
+    arrays: list[Any],
+    order: list[tuple[int, ...]],
+    multiply: Any,
+    precision: Any,
+    preferred: Any,
 ) -> Any:
     terms = list(zip(inputs, arrays, strict=True))
     for pair in order:
@@ -150,7 +164,9 @@ def _diagonal(term: str, x: Any, letter: str) -> tuple[str, Any]:
     return term[:j] + term[j + 1 :], lax.reduce_sum(kept, (j,))
 
 
-def _pair(a: tuple[str, Any], b: tuple[str, Any], keep: set[str], multiply: Any, precision: Any, preferred: Any) -> tuple[str, Any]:
+def _pair(
+    a: tuple[str, Any], b: tuple[str, Any], keep: set[str], multiply: Any, precision: Any, preferred: Any
+) -> tuple[str, Any]:
     (s, x), (t, y) = _simplified(*a, keep | set(b[0])), _simplified(*b, keep | set(a[0]))
     (s, x), (t, y) = _without_stretched(s, x, t, y), _without_stretched(t, y, s, x)
     batch = [c for c in s if c in t and c in keep]
@@ -170,4 +186,3 @@ def _without_stretched(term: str, x: Any, other: str, y: Any) -> tuple[str, Any]
     if not drop:
         return term, x
     return "".join(c for i, c in enumerate(term) if i not in drop), lax.squeeze(x, drop)
-

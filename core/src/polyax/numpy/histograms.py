@@ -10,12 +10,26 @@ from polyax import lax
 from polyax.ir import dtypes
 from polyax.numpy import reductions
 from polyax.numpy.broadcast import choose
-from polyax.numpy.promotion import as_array, convert, ensure_array, promote_args_inexact, refuse_traced, shape_of, unwrap
+from polyax.numpy.promotion import (
+    as_array,
+    convert,
+    ensure_array,
+    promote_args_inexact,
+    refuse_traced,
+    shape_of,
+    unwrap,
+)
 from polyax.numpy.selection import searchsorted
 from polyax.numpy.shapes import ravel
 
+__all__ = [
+    "bincount", "histogram", "histogram_bin_edges",
+]  # fmt: skip
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None) -> Any:
+
+def bincount(
+    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
+) -> Any:
     """How often each number of 0, 1, ... occurs in ``x``, or the sum of its weights; negative numbers count as 0.
 
     Args:
@@ -27,7 +41,11 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
     if length is None:
-        refuse_traced(x, "The error occurred because of argument 'x' of jnp.bincount. To avoid this error, pass a static `length` argument.")
+        refuse_traced(
+            x,
+            "The error occurred because of argument 'x' of jnp.bincount. To avoid this error, pass a static "
+            "`length` argument.",
+        )
         length = max(minlength, int(np.asarray(x).max(initial=-1)) + 1)
     values = lax.full(x.shape, 1, np.int32) if weights is None else ensure_array("bincount", weights)
     places = lax.expand_dims(lax.max(convert(x, np.dtype("int32")), 0), (1,))
@@ -36,21 +54,25 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """The edges of equal bins between the smallest and the largest element, or over ``range``; given edges as they are."""
+    """The edges of equal bins between the smallest and the largest element, or over ``range``; edges as they are."""
     from_user = len(shape_of(bins)) == 1 and not isinstance(bins, str)
     if isinstance(bins, str):
         raise NotImplementedError("string values for `bins` not implemented.")
     if from_user:
         return ensure_array("histogram_bin_edges", bins)
     a = as_array(promote_args_inexact("histogram_bin_edges", a)[0])
-    low, high = (reductions.min(a), reductions.max(a)) if range is None else (convert(unwrap(v), a.dtype) for v in range)
+    low, high = (
+        (reductions.min(a), reductions.max(a)) if range is None else (convert(unwrap(v), a.dtype) for v in range)
+    )
     same = lax.eq(low, high)
     low, high = choose(same, lax.sub(low, 0.5), low), choose(same, lax.add(high, 0.5), high)
     t = lax.div(lax.iota(a.dtype, int(bins) + 1), float(bins))
     return lax.add(lax.mul(lax.sub(1.0, t), low), lax.mul(t, high))
 
 
-def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None) -> tuple[Any, Any]:
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, Any]:
     """Counts (or sums of weights, or densities) of the elements in each bin, and the bins' edges."""
     (a,) = map(as_array, promote_args_inexact("histogram", a))
     edges = convert(histogram_bin_edges(a, bins, range), a.dtype)

@@ -56,7 +56,9 @@ class _Mask(NamedTuple):
     value: np.ndarray
 
 
-_ADVICE = "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[{}(seq)]` instead of `arr[seq]`."
+_ADVICE = (
+    "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[{}(seq)]` instead of `arr[seq]`."
+)
 
 
 def parse_index(index: Any, shape: tuple[int, ...]) -> ParsedIndex:
@@ -130,7 +132,8 @@ def _array_entry(e: Any) -> Any:
     if dtype in dtypes.BOOL:
         if is_traced(e):
             raise errors.NonConcreteBooleanIndexError(
-                f"Array boolean indices must be concrete; got {aval_of(e).str_short()}. The result would have an unknown "
+                f"Array boolean indices must be concrete; got {aval_of(e).str_short()}. The result would have an "
+                "unknown "
                 f"shape: use jnp.where(mask, x, y), or jnp.nonzero(mask, size=n).{e.origin()}"
             )
         return _Mask(np.asarray(e))
@@ -178,7 +181,9 @@ def _span(s: slice, axis: int, size: int) -> Span:
             "lax.dynamic_slice/dynamic_update_slice (JAX does not support dynamically sized arrays within JIT compiled "
             "functions)."
         )
-    start, stop, step = slice(*(None if p is None else operator.index(p) for p in (s.start, s.stop, s.step))).indices(size)
+    start, stop, step = slice(*(None if p is None else operator.index(p) for p in (s.start, s.stop, s.step))).indices(
+        size
+    )
     return Span(axis, start, len(range(start, stop, step)), step)
 
 

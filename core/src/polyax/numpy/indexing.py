@@ -26,6 +26,10 @@ from polyax.numpy.promotion import (
 )
 from polyax.numpy.shapes import ravel
 
+__all__ = [
+    "take", "take_along_axis",
+]  # fmt: skip
+
 _INT32 = np.dtype("int32")
 
 
@@ -282,7 +286,13 @@ def _wrapped(indices: Any, size: int) -> Any:
 
 
 def take_along_axis(
-    arr: Any, indices: Any, axis: Any = -1, mode: Any = None, fill_value: Any = None, *, wrap_negative_indices: Any = None
+    arr: Any,
+    indices: Any,
+    axis: Any = -1,
+    mode: Any = None,
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: Any = None,
 ) -> Any:
     """For each position the element of ``arr`` at ``indices`` along ``axis``, as ``argsort`` and ``argmax`` give them.
 
@@ -313,4 +323,3 @@ def along_axis(shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ..
         return np.arange(shape[i], dtype=np.int32).reshape([-1 if j == i else 1 for j in range(len(shape))])
 
     return tuple(indices if i == axis else positions(i) for i in range(len(shape)))
-

@@ -25,6 +25,11 @@ from polyax.numpy.promotion import (
 )
 from polyax.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, ravel
 
+__all__ = [
+    "append", "block", "column_stack", "concat", "concatenate", "dstack", "hstack", "pad", "repeat", "stack",
+    "vstack",
+]  # fmt: skip
+
 
 def _operands(name: str, arrays: Any, dtype: Any) -> list[Any]:
     """The arrays to join, of one dtype.
@@ -52,7 +57,8 @@ def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
     Raises:
       ValueError: there are no arrays, or they have no dimensions.
 
-    >>> concatenate([np.array([1]), np.array([2, 3])]).tolist()
+    >>> import polyax.numpy as jnp
+    >>> jnp.concatenate([jnp.array([1]), jnp.array([2, 3])]).tolist()
     [1, 2, 3]
     """
     operands = _operands("concatenate", arrays, dtype)
@@ -147,7 +153,9 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
 # --- repeating elements -----------------------------------------------------------------------------------------------
 
 
-def repeat(a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: int | None = None, out_sharding: Any = None) -> Any:
+def repeat(
+    a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
+) -> Any:
     """Each element (or slice along ``axis``) of ``a`` repeated ``repeats`` times.
 
     Args:
@@ -243,7 +251,9 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         raise NotImplementedError(f"jnp.pad: {kwargs} is not implemented")
     for axis, (before, after) in enumerate(widths):
         if before or after:
-            array = _EXTENSIONS[mode](array, axis, before, after, **({"end": kwargs.get("end_values", 0)} if mode == "linear_ramp" else {}))
+            array = _EXTENSIONS[mode](
+                array, axis, before, after, **({"end": kwargs.get("end_values", 0)} if mode == "linear_ramp" else {})
+            )
     return array
 
 
@@ -285,7 +295,10 @@ def _constant_ends(statistic: Callable[..., Any]) -> Callable[..., Any]:
     def extend(a: Any, axis: int, before: int, after: int) -> Any:
         value = convert(statistic(a, axis), a.dtype)
         value = lax.expand_dims(value, (axis,))
-        ends = [lax.broadcast_in_dim(value, (*a.shape[:axis], n, *a.shape[axis + 1 :]), range(a.ndim)) for n in (before, after)]
+        ends = [
+            lax.broadcast_in_dim(value, (*a.shape[:axis], n, *a.shape[axis + 1 :]), range(a.ndim))
+            for n in (before, after)
+        ]
         return lax.concatenate([ends[0], a, ends[1]], axis)
 
     return extend

@@ -14,6 +14,13 @@ from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import promote_args, promote_args_inexact, promote_args_numeric
 from polyax.numpy.ufuncs import document
 
+__all__ = [
+    "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "copysign", "equal", "greater", "greater_equal", "invert", "isclose",
+    "isfinite", "isinf", "isnan", "isneginf", "isposinf", "left_shift", "less", "less_equal", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "not_equal", "right_shift", "signbit",
+]  # fmt: skip
+
 
 def _comparison(name: str, op: Callable[[Any, Any], Any], doc: str, lexical: bool) -> Callable[[Any, Any], Any]:
     def fun(x1: Any, x2: Any, /) -> Any:

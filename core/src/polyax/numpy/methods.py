@@ -30,7 +30,9 @@ def _operand(other: Any) -> Any:
 
 
 def _refuse(symbol: str, first: Any, second: Any) -> TypeError:
-    return TypeError(f"unsupported operand type(s) for {symbol}: {type(first).__name__!r} and {type(second).__name__!r}")
+    return TypeError(
+        f"unsupported operand type(s) for {symbol}: {type(first).__name__!r} and {type(second).__name__!r}"
+    )
 
 
 def _forward(fun: Callable[[Any, Any], Any], symbol: str, refused: tuple[type, ...] = ()) -> Callable[[Any, Any], Any]:
@@ -45,7 +47,9 @@ def _forward(fun: Callable[[Any, Any], Any], symbol: str, refused: tuple[type, .
     return operation
 
 
-def _reflected(fun: Callable[[Any, Any], Any], symbol: str, refused: tuple[type, ...] = ()) -> Callable[[Any, Any], Any]:
+def _reflected(
+    fun: Callable[[Any, Any], Any], symbol: str, refused: tuple[type, ...] = ()
+) -> Callable[[Any, Any], Any]:
     def operation(self: Any, other: Any) -> Any:
         value = _operand(other)
         if value is not None:
@@ -85,7 +89,9 @@ _COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], Any], tuple[type, ...]]]
 
 
 def _operators() -> dict[str, Callable[..., Any]]:
-    found = {f"__{name}__": _forward(f, symbol, refused) for name, (symbol, f, refused) in (_BINARY | _COMPARISONS).items()}
+    found = {
+        f"__{name}__": _forward(f, symbol, refused) for name, (symbol, f, refused) in (_BINARY | _COMPARISONS).items()
+    }
     found |= {f"__r{name}__": _reflected(f, symbol, refused) for name, (symbol, f, refused) in _BINARY.items()}
     unary = {"neg": ufuncs.negative, "pos": ufuncs.positive, "abs": ufuncs.absolute, "invert": logic.bitwise_not}
     return found | {f"__{name}__": _unary(f) for name, f in unary.items()}
@@ -154,7 +160,9 @@ def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: An
     return products.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def _repeat(self: Any, repeats: Any, axis: Any = None, *, total_repeat_length: int | None = None, out_sharding: Any = None) -> Any:
+def _repeat(
+    self: Any, repeats: Any, axis: Any = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
+) -> Any:
     return joining.repeat(self, repeats, axis, total_repeat_length=total_repeat_length)
 
 
@@ -178,7 +186,8 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
     if self.shape and self.shape[-1] * have % want:
         raise ValueError(
-            "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of the array."
+            "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last "
+            "axis of the array."
         )
     return _reinterpreted(self, target)
 
@@ -191,10 +200,14 @@ def _reinterpreted(x: Any, target: Any) -> Any:
     if target in dtypes.BOOL:
         return lax.ne(_reinterpreted(x, np.dtype(np.uint8)), 0)
     if x.dtype in dtypes.COMPLEX or target in dtypes.COMPLEX:
-        raise NotImplementedError(f"view of {x.aval} as {target} is not implemented; use jnp.real, jnp.imag and lax.complex")
+        raise NotImplementedError(
+            f"view of {x.aval} as {target} is not implemented; use jnp.real, jnp.imag and lax.complex"
+        )
     have, want = x.dtype.itemsize, target.itemsize
     if have < want:
-        return lax.bitcast_convert_type(lax.reshape(x, (*x.shape[:-1], x.shape[-1] * have // want, want // have)), target)
+        return lax.bitcast_convert_type(
+            lax.reshape(x, (*x.shape[:-1], x.shape[-1] * have // want, want // have)), target
+        )
     result = lax.bitcast_convert_type(x, target)
     return result if have == want else lax.reshape(result, (*x.shape[:-1], x.shape[-1] * (have // want)))
 

@@ -15,6 +15,11 @@ from polyax.numpy.logic import isnan
 from polyax.numpy.promotion import as_array, ensure_array, unwrap
 from polyax.numpy.selection import argmax, argmin
 
+__all__ = [
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar",
+]  # fmt: skip
+
 
 def _without_nan(name: str, a: Any, fill: float) -> tuple[Any, Any]:
     a = ensure_array(name, a)
@@ -25,7 +30,13 @@ def _without_nan(name: str, a: Any, fill: float) -> tuple[Any, Any]:
 
 def _nan_reduction(name: str, reduction: Callable[..., Any], fill: float, doc: str) -> Callable[..., Any]:
     def fun(
-        a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
     ) -> Any:
         filled, _ = _without_nan(name, a, fill)
         return reduction(filled, axis, dtype, out, keepdims, initial, where)
@@ -40,7 +51,9 @@ nanprod = _nan_reduction("nanprod", reductions.prod, 1, "``prod`` with NaN count
 
 
 def _nan_extremum(name: str, reduction: Callable[..., Any], worst: float, doc: str) -> Callable[..., Any]:
-    def fun(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None) -> Any:
+    def fun(
+        a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    ) -> Any:
         filled, missing = _without_nan(name, a, worst)
         result = reduction(filled, axis, out, keepdims, initial, where)
         if missing is None or initial is not None:
@@ -52,7 +65,9 @@ def _nan_extremum(name: str, reduction: Callable[..., Any], worst: float, doc: s
     return fun
 
 
-nanmax = _nan_extremum("nanmax", reductions.max, -np.inf, "``max`` without regard to NaN; NaN if there is nothing else.")
+nanmax = _nan_extremum(
+    "nanmax", reductions.max, -np.inf, "``max`` without regard to NaN; NaN if there is nothing else."
+)
 nanmin = _nan_extremum("nanmin", reductions.min, np.inf, "``min`` without regard to NaN; NaN if there is nothing else.")
 
 
@@ -61,15 +76,17 @@ def _present(a: Any, mask: Any) -> Any:
     return present if mask is None else present & as_array(unwrap(mask))
 
 
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None) -> Any:
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
+) -> Any:
     """``mean`` without regard to NaN."""
     a = ensure_array("nanmean", a)
     return reductions.mean(a, axis, dtype, out, keepdims, where=_present(a, where))
 
 
 def nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, where: Any = None,
-    mean: Any = None,
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+    where: Any = None, mean: Any = None,
 ) -> Any:  # fmt: skip
     """``var`` without regard to NaN."""
     a = ensure_array("nanvar", a)
@@ -77,8 +94,8 @@ def nanvar(
 
 
 def nanstd(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, where: Any = None,
-    mean: Any = None,
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+    where: Any = None, mean: Any = None,
 ) -> Any:  # fmt: skip
     """``std`` without regard to NaN."""
     return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
@@ -93,6 +110,7 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) ->
     """``cumprod`` with NaN counted as one."""
     return reductions.cumprod(_without_nan("nancumprod", a, 1)[0], axis, dtype, out)
 
+
 def _nan_position(name: str, search: Callable[..., Any], worst: float, doc: str) -> Callable[..., Any]:
     def fun(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
         filled, missing = _without_nan(name, a, worst)
@@ -104,5 +122,7 @@ def _nan_position(name: str, search: Callable[..., Any], worst: float, doc: str)
     return fun
 
 
-nanargmax = _nan_position("nanargmax", argmax, -np.inf, "``argmax`` without regard to NaN; -1 if there is nothing else.")
+nanargmax = _nan_position(
+    "nanargmax", argmax, -np.inf, "``argmax`` without regard to NaN; -1 if there is nothing else."
+)
 nanargmin = _nan_position("nanargmin", argmin, np.inf, "``argmin`` without regard to NaN; -1 if there is nothing else.")

@@ -16,6 +16,10 @@ from polyax.numpy.promotion import as_array, canonical_dtype, canonicalize_axis,
 from polyax.numpy.shapes import moveaxis, ravel
 from polyax.numpy.ufuncs import conjugate
 
+__all__ = [
+    "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
+]  # fmt: skip
+
 
 def _operands(name: str, a: Any, b: Any) -> tuple[Any, Any]:
     check_arraylike(name, a, b)
@@ -33,7 +37,8 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     Raises:
       TypeError: the sizes differ.
 
-    >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0])).item()
+    >>> import polyax.numpy as jnp
+    >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])).item()
     11.0
     """
     a, b = _operands("dot", a, b)
@@ -41,10 +46,14 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
         contract: tuple[Any, Any] = ((), ())
     else:
         contract = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
-    return lax.dot_general(a, b, (contract, ((), ())), precision=precision, preferred_element_type=_preferred(preferred_element_type))
+    return lax.dot_general(
+        a, b, (contract, ((), ())), precision=precision, preferred_element_type=_preferred(preferred_element_type)
+    )
 
 
-def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+def matmul(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+) -> Any:
     """The matrix product, over broadcast leading axes. Vectors count as a row before and a column after a matrix.
 
     Raises:
@@ -78,7 +87,14 @@ def _batch_axes(own: tuple[int, ...], batch: tuple[int, ...]) -> dict[int, int]:
 
 
 def _batched_product(
-    a: Any, b: Any, a_own: dict[int, int], b_own: dict[int, int], shared: list[int], rank: int, precision: Any, preferred: Any
+    a: Any,
+    b: Any,
+    a_own: dict[int, int],
+    b_own: dict[int, int],
+    shared: list[int],
+    rank: int,
+    precision: Any,
+    preferred: Any,
 ) -> Any:
     """One ``dot_general``, and a transposition if batch axes of one operand alone come in between."""
     contract = ((a.ndim - 1,), (b.ndim - 2 if b.ndim - len(b_own) > 1 else b.ndim - 1,))
@@ -104,7 +120,9 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     a, b = _operands("jnp.vecdot", x1, x2)
     a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
     if a.shape[-1] != b.shape[-1]:
-        raise ValueError(f"vecdot requires input arrays to have matching size along axis {axis}; got {a.shape} and {b.shape}")
+        raise ValueError(
+            f"vecdot requires input arrays to have matching size along axis {axis}; got {a.shape} and {b.shape}"
+        )
     a = conjugate(a) if dtypes.is_complex(a.dtype) else a
     row, column = lax.expand_dims(a, (a.ndim - 1,)), lax.expand_dims(b, (b.ndim,))
     product = matmul(row, column, precision=precision, preferred_element_type=preferred_element_type)
@@ -135,7 +153,9 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     if not a.ndim or not b.ndim:
         return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
     contract = ((a.ndim - 1,), (b.ndim - 1,))
-    return lax.dot_general(a, b, (contract, ((), ())), precision=precision, preferred_element_type=_preferred(preferred_element_type))
+    return lax.dot_general(
+        a, b, (contract, ((), ())), precision=precision, preferred_element_type=_preferred(preferred_element_type)
+    )
 
 
 def outer(a: Any, b: Any, out: None = None) -> Any:
@@ -147,7 +167,13 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 
 def tensordot(
-    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
+    a: Any,
+    b: Any,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """The sum of products over several axes.
 
@@ -156,7 +182,9 @@ def tensordot(
     """
     a, b = _operands("tensordot", a, b)
     contract = _contracted_axes(axes, a.ndim, b.ndim)
-    return lax.dot_general(a, b, (contract, ((), ())), precision=precision, preferred_element_type=_preferred(preferred_element_type))
+    return lax.dot_general(
+        a, b, (contract, ((), ())), precision=precision, preferred_element_type=_preferred(preferred_element_type)
+    )
 
 
 def _contracted_axes(axes: Any, a_ndim: int, b_ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -166,7 +194,9 @@ def _contracted_axes(axes: Any, a_ndim: int, b_ndim: int) -> tuple[tuple[int, ..
             raise TypeError(f"Number of tensordot axes (axes {axes}) exceeds input ranks ({a_ndim} and {b_ndim})")
         return tuple(range(a_ndim - count, a_ndim)), tuple(range(count))
     if len(axes) != 2:
-        raise TypeError(f"tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, got {axes}")
+        raise TypeError(
+            f"tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, got {axes}"
+        )
     first, second = (tuple(x) if isinstance(x, Sequence) else (x,) for x in axes)
     if len(first) != len(second):
         raise TypeError(f"tensordot requires axes lists to have equal length, got {axes[0]} and {axes[1]}.")
@@ -204,4 +234,3 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     x, y = ([*v, zero] if len(v) == 2 else v for v in (x, y))
     parts = [minor(1, 2), minor(2, 0), minor(0, 1)]
     return moveaxis(lax.concatenate([lax.expand_dims(p, (p.ndim,)) for p in parts], len(batch)), -1, axisc)
-

@@ -38,7 +38,9 @@ def check_arraylike(name: str, *args: Any) -> None:
 def check_arraylike_or_none(name: str, *args: Any) -> None:
     for position, arg in enumerate(args):
         if arg is not None and not is_arraylike(arg):
-            raise TypeError(f"{name} requires ndarray, scalar, or None arguments, got {type(arg)} at position {position}.")
+            raise TypeError(
+                f"{name} requires ndarray, scalar, or None arguments, got {type(arg)} at position {position}."
+            )
 
 
 def unwrap(x: Any) -> Any:
@@ -213,7 +215,7 @@ def _float0_text(name: str) -> str:
     )
 
 
-# --- arguments that must be concrete ------------------------------------------------------------------------------------
+# --- arguments that must be concrete ----------------------------------------------------------------------------------
 
 
 def canonical_dtype(dtype: Any, default: Any = None) -> DType:

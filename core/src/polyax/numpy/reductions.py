@@ -27,6 +27,11 @@ from polyax.numpy.promotion import (
 )
 from polyax.numpy.ufuncs import maximum, minimum
 
+__all__ = [
+    "all", "amax", "amin", "any", "average", "count_nonzero", "cumprod", "cumsum", "cumulative_prod",
+    "cumulative_sum", "max", "mean", "min", "prod", "ptp", "std", "sum", "var",
+]  # fmt: skip
+
 _HALF = frozenset({np.dtype("float16"), dtypes.bfloat16})
 
 
@@ -132,10 +137,13 @@ def sum(
     Raises:
       TypeError: ``a`` is a list or tuple; convert it with ``jnp.array``.
 
-    >>> sum(np.arange(4.0)).item()
+    >>> import polyax.numpy as jnp
+    >>> jnp.sum(jnp.arange(4.0)).item()
     6.0
     """
-    return _accumulate("sum", lax.reduce_sum, lax.add, 0, a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _accumulate(
+        "sum", lax.reduce_sum, lax.add, 0, a, axis, dtype, out, keepdims, initial, where, promote_integers
+    )
 
 
 def prod(
@@ -143,7 +151,9 @@ def prod(
     where: Any = None, promote_integers: bool = True,
 ) -> Any:  # fmt: skip
     """The product over ``axis`` (all axes by default) of the elements where ``where`` holds, times ``initial``."""
-    return _accumulate("prod", lax.reduce_prod, lax.mul, 1, a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _accumulate(
+        "prod", lax.reduce_prod, lax.mul, 1, a, axis, dtype, out, keepdims, initial, where, promote_integers
+    )
 
 
 # --- extrema ----------------------------------------------------------------------------------------------------------
@@ -217,7 +227,9 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
 # --- logic ------------------------------------------------------------------------------------------------------------
 
 
-def _logical(name: str, op: Callable[..., Any], unit: bool, a: Any, axis: Any, out: Any, keepdims: bool, where: Any) -> Any:
+def _logical(
+    name: str, op: Callable[..., Any], unit: bool, a: Any, axis: Any, out: Any, keepdims: bool, where: Any
+) -> Any:
     refuse_out(name, out)
     a = ensure_array(name, a)
     axes = reduction_axes(axis, a.ndim, name)
@@ -263,7 +275,8 @@ def mean(
 ) -> Any:
     """The arithmetic mean over ``axis`` (all axes by default); integers give float32.
 
-    >>> mean(np.array([1, 2])).item()
+    >>> import polyax.numpy as jnp
+    >>> jnp.mean(jnp.array([1, 2])).item()
     1.5
     """
     refuse_out("mean", out)
@@ -381,7 +394,9 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> An
     return _running("cumprod", lax.cumprod, a, axis, dtype, out)
 
 
-def _cumulative(name: str, op: Callable[..., Any], unit: int, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
+def _cumulative(
+    name: str, op: Callable[..., Any], unit: int, x: Any, axis: Any, dtype: Any, include_initial: bool
+) -> Any:
     x = ensure_array(name, x)
     if x.ndim == 0:
         raise ValueError("The input must be non-scalar to take a cumulative sum.")
@@ -405,4 +420,3 @@ def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_in
 def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Running products along ``axis``; with ``include_initial`` a one comes first."""
     return _cumulative("cumulative_prod", cumprod, 1, x, axis, dtype, include_initial)
-

@@ -26,6 +26,11 @@ from polyax.numpy.reductions import refuse_out
 from polyax.numpy.shapes import ravel
 from polyax.numpy.ufuncs import maximum, minimum
 
+__all__ = [
+    "argmax", "argmin", "argsort", "argwhere", "clip", "digitize", "flatnonzero", "lexsort", "nan_to_num", "nonzero",
+    "piecewise", "searchsorted", "select", "sort", "where",
+]  # fmt: skip
+
 
 def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
     """``x`` where the condition holds, else ``y``; all three broadcast. With one argument: ``nonzero``.
@@ -33,7 +38,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     Raises:
       TypeError: only one of ``x`` and ``y`` is given.
 
-    >>> where(np.array([True, False]), 1.0, np.zeros(2)).tolist()
+    >>> import polyax.numpy as jnp
+    >>> jnp.where(jnp.array([True, False]), 1.0, jnp.zeros(2)).tolist()
     [1.0, 0.0]
     """
     if x is None and y is None:
@@ -73,7 +79,10 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     conditions = [as_mask(as_array(unwrap(c))) for c in _conditions(condlist)]
     default = funclist[len(conditions)] if len(funclist) == len(conditions) + 1 else 0
     if len(funclist) not in (len(conditions), len(conditions) + 1):
-        raise ValueError(f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are expected; got {len(funclist)}")
+        raise ValueError(
+            f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are "
+            f"expected; got {len(funclist)}"
+        )
     result = _piece(default, x, args, kw)
     for condition, function in zip(conditions, funclist, strict=False):
         result = choose(condition, _piece(function, x, args, kw), result)
@@ -83,7 +92,11 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 def _conditions(condlist: Any) -> list[Any]:
     if isinstance(condlist, Sequence) and condlist and not np.isscalar(condlist[0]):
         return list(condlist)
-    return list(condlist) if len(shape_of(condlist)) > 1 else [np.asarray(condlist) if isinstance(condlist, Sequence) else condlist]
+    return (
+        list(condlist)
+        if len(shape_of(condlist)) > 1
+        else [np.asarray(condlist) if isinstance(condlist, Sequence) else condlist]
+    )
 
 
 def _piece(function: Any, x: Any, args: Any, kw: Any) -> Any:
@@ -149,12 +162,12 @@ def _arg_extremum(name: str, op: Callable[..., Any], a: Any, axis: Any, out: Any
 
 
 def argmax(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """The position of the (first) largest element along ``axis``, or in the flattened array; NaN counts as largest."""
+    """The position of the (first) largest element along ``axis``, or flattened; NaN counts as largest."""
     return _arg_extremum("argmax", lax.argmax, a, axis, out, keepdims)
 
 
 def argmin(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """The position of the (first) smallest element along ``axis``, or in the flattened array; NaN counts as smallest."""
+    """The position of the (first) smallest element along ``axis``, or flattened; NaN counts as smallest."""
     return _arg_extremum("argmin", lax.argmin, a, axis, out, keepdims)
 
 
@@ -171,7 +184,11 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if a.ndim == 0:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
     if size is None:
-        refuse_traced(a, "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX transformations.")
+        refuse_traced(
+            a,
+            "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX "
+            "transformations.",
+        )
         return tuple(as_array(p.astype(np.int32)) for p in np.nonzero(np.asarray(a)))
     return _positions_of_true(ravel(as_mask(a)), a.shape, size, _fills(fill_value, a.ndim))
 
@@ -183,7 +200,7 @@ def _fills(fill_value: Any, ndim: int) -> list[Any]:
 
 
 def _positions_of_true(mask: Any, shape: tuple[int, ...], size: int, fills: list[Any]) -> tuple[Any, ...]:
-    """Each true element knows its place in the result from the number of true ones before it; the others are dropped."""
+    """The place of a true element in the result is the number of true ones before it; the others are dropped."""
     count = convert(mask, np.dtype("int32"))
     place = lax.sub(lax.cumsum(count, 0), 1)
     place = lax.select(mask, place, lax.full_like(place, size))
@@ -221,7 +238,9 @@ def _refuse_order(name: str, kind: Any, order: Any) -> None:
         raise TypeError(f"'kind' and 'order' arguments to {name} are not supported; use stable=True for a stable sort")
 
 
-def sort(a: Any, axis: Any = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False) -> Any:
+def sort(
+    a: Any, axis: Any = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False
+) -> Any:
     """``a`` sorted along ``axis``, or flattened if it is None; NaN comes last."""
     _refuse_order("sort", kind, order)
     a = ensure_array("sort", a)
@@ -233,7 +252,14 @@ def sort(a: Any, axis: Any = -1, *, kind: None = None, order: None = None, stabl
 
 
 def argsort(
-    a: Any, axis: Any = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False, dtype: Any = None
+    a: Any,
+    axis: Any = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype: Any = None,
 ) -> Any:
     """The positions that sort ``a`` along ``axis``; equal elements keep their order."""
     _refuse_order("argsort", kind, order)
@@ -244,7 +270,9 @@ def argsort(
     position = lax.broadcasted_iota(np.int32, a.shape, axis)
     if not descending:
         return lax.sort((a, position), dimension=axis, is_stable=stable, num_keys=1)[1]
-    backwards = lax.sort((lax.rev(a, (axis,)), lax.rev(position, (axis,))), dimension=axis, is_stable=stable, num_keys=1)[1]
+    backwards = lax.sort(
+        (lax.rev(a, (axis,)), lax.rev(position, (axis,))), dimension=axis, is_stable=stable, num_keys=1
+    )[1]
     return lax.rev(backwards, (axis,))
 
 
@@ -319,4 +347,3 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     falling = lax.sub(bins.shape[0], searchsorted(lax.rev(bins, (0,)), x, "right" if right else "left"))
     first, last = (lax.index_in_dim(bins, i, 0, keepdims=False) for i in (0, -1))
     return choose(lax.ge(last, first), rising, falling)
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -23,6 +24,12 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 
+__all__ = [
+    "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "dsplit", "expand_dims", "flip", "fliplr", "flipud",
+    "hsplit", "matrix_transpose", "moveaxis", "ndim", "permute_dims", "ravel", "reshape", "resize", "roll",
+    "rollaxis", "rot90", "shape", "size", "split", "squeeze", "swapaxes", "tile", "transpose", "unstack", "vsplit",
+]  # fmt: skip
+
 # --- reshape ----------------------------------------------------------------------------------------------------------
 
 
@@ -32,7 +39,8 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     Raises:
       TypeError: the sizes differ, or the shape is traced.
 
-    >>> reshape(np.arange(6), (2, -1)).shape
+    >>> import polyax.numpy as jnp
+    >>> jnp.reshape(jnp.arange(6), (2, -1)).shape
     (2, 3)
     """
     a = ensure_array("reshape", a)
@@ -52,7 +60,10 @@ def _completed(have: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]
     unknown = [i for i, d in enumerate(shape) if d == -1]
     if not unknown:
         if math.prod(shape) != math.prod(have):
-            raise TypeError(f"cannot reshape array of shape {have} (size {math.prod(have)}) into shape {shape} (size {math.prod(shape)})")
+            raise TypeError(
+                f"cannot reshape array of shape {have} (size {math.prod(have)}) into shape {shape} (size "
+                f"{math.prod(shape)})"
+            )
         return shape
     if len(unknown) > 1:
         raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {shape}")
@@ -282,11 +293,12 @@ def _split(name: str, ary: Any, where: Any, axis: int, equal: bool) -> list[Any]
     ary = ensure_array(name, ary)
     if is_traced(where):
         raise errors.ConcretizationTypeError(
-            f"in jax.numpy.{name} argument indices_or_sections must be concrete, got a traced array of type {where.aval}"
+            f"in jax.numpy.{name} argument indices_or_sections must be concrete, got a traced array of type "
+            f"{where.aval}"
         )
     axis = canonicalize_axis(axis, ary.ndim)
     cuts = _cuts(where, ary.shape[axis], equal)
-    return [lax.slice_in_dim(ary, start, max(start, stop), axis=axis) for start, stop in zip(cuts, cuts[1:], strict=False)]
+    return [lax.slice_in_dim(ary, start, max(start, stop), axis=axis) for start, stop in itertools.pairwise(cuts)]
 
 
 def _cuts(where: Any, size: int, equal: bool) -> list[int]:
@@ -322,7 +334,8 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 def tile(A: Any, reps: Any) -> Any:
     """``A`` put side by side ``reps`` times, along each of its (new, leading) dimensions.
 
-    >>> tile(np.array([1, 2]), 2).tolist()
+    >>> import polyax.numpy as jnp
+    >>> jnp.tile(jnp.array([1, 2]), 2).tolist()
     [1, 2, 1, 2]
     """
     A = ensure_array("tile", A)
@@ -354,4 +367,3 @@ def size(a: Any, axis: Any = None) -> int:
     check_arraylike("size", a)
     dims = shape_of(unwrap(a))
     return math.prod(dims[i] for i in canonicalize_axes(None if axis is None else _axes(axis), len(dims)))
-

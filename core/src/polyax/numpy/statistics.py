@@ -14,6 +14,9 @@ from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.promotion import as_array, convert, inexact, promote_args_inexact, shape_of, unwrap
 from polyax.numpy.shapes import moveaxis, ravel
 
+__all__ = [
+    "corrcoef", "cov", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
+]  # fmt: skip
 
 # --- order statistics -------------------------------------------------------------------------------------------------
 
@@ -63,7 +66,8 @@ def _fraction(q: Any) -> Any:
 def median(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """The middle element over ``axis``, or the mean of both middle ones; NaN if any is.
 
-    >>> median(np.array([3.0, 1.0, 2.0])).item()
+    >>> import polyax.numpy as jnp
+    >>> jnp.median(jnp.array([3.0, 1.0, 2.0])).item()
     2.0
     """
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
@@ -75,7 +79,16 @@ def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool 
 
 
 def _quantile(
-    name: str, a: Any, q: Any, axis: Any, out: Any, overwrite: bool, method: str, keepdims: bool, weights: Any, ignore_nan: bool
+    name: str,
+    a: Any,
+    q: Any,
+    axis: Any,
+    out: Any,
+    overwrite: bool,
+    method: str,
+    keepdims: bool,
+    weights: Any,
+    ignore_nan: bool,
 ) -> Any:
     if out is not None or overwrite:
         raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
@@ -86,7 +99,9 @@ def _quantile(
     a, q = map(as_array, inexact(name, a, q))
     axes = reductions.reduction_axes(axis, a.ndim, name)
     rest = [i for i in range(a.ndim) if i not in axes]
-    flat = lax.reshape(lax.transpose(a, (*rest, *axes)), (*[a.shape[i] for i in rest], math.prod(a.shape[i] for i in axes)))
+    flat = lax.reshape(
+        lax.transpose(a, (*rest, *axes)), (*[a.shape[i] for i in rest], math.prod(a.shape[i] for i in axes))
+    )
     ordered = lax.sort(flat, dimension=flat.ndim - 1)
     result = _at_fractions(ordered, ravel(q), method, ignore_nan)
     result = lax.reshape(moveaxis(result, -1, 0), (*q.shape, *flat.shape[:-1]))
@@ -157,8 +172,14 @@ def cov(
     amount = reductions.sum(total)
     mean = lax.div(reductions.sum(lax.mul(x, lax.broadcast_to_rank(total, 2)), axis=1, keepdims=True), amount)
     centered = lax.sub(x, mean)
-    correction = ddof if aweights is None else lax.div(lax.mul(float(ddof), reductions.sum(lax.mul(total, weights[-1]))), amount)
-    return _second_moment(centered, lax.mul(centered, lax.broadcast_to_rank(total, 2)), lax.sub(amount, convert(unwrap(correction), x.dtype)))
+    correction = (
+        ddof if aweights is None else lax.div(lax.mul(float(ddof), reductions.sum(lax.mul(total, weights[-1]))), amount)
+    )
+    return _second_moment(
+        centered,
+        lax.mul(centered, lax.broadcast_to_rank(total, 2)),
+        lax.sub(amount, convert(unwrap(correction), x.dtype)),
+    )
 
 
 def _variables(name: str, m: Any, y: Any, rowvar: bool) -> Any:
@@ -168,7 +189,11 @@ def _variables(name: str, m: Any, y: Any, rowvar: bool) -> Any:
         if x.ndim > 2:
             raise ValueError(f"{name}: an array has more than 2 dimensions: {x.aval}")
         x = lax.broadcast_to_rank(x, 2)
-        parts.append(x if rowvar or shape_of(part)[:1] == x.shape[1:] and len(shape_of(part)) == 1 else lax.transpose(x, (1, 0)))
+        parts.append(
+            x
+            if rowvar or (shape_of(part)[:1] == x.shape[1:] and len(shape_of(part)) == 1)
+            else lax.transpose(x, (1, 0))
+        )
     return parts[0] if len(parts) == 1 else lax.concatenate([convert(p, parts[0].dtype) for p in parts], 0)
 
 
@@ -184,7 +209,10 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     c = cov(x, y, rowvar)
     if c.ndim == 0:
         return lax.div(c, c)
-    from_diagonal = lax.reduce_sum(lax.select(_identity_mask(c.shape[0]), lax.real(c) if c.dtype in dtypes.COMPLEX else c, lax.full_like(c, 0)), (1,))
+    from_diagonal = lax.reduce_sum(
+        lax.select(_identity_mask(c.shape[0]), lax.real(c) if c.dtype in dtypes.COMPLEX else c, lax.full_like(c, 0)),
+        (1,),
+    )
     deviation = lax.sqrt(from_diagonal)
     scale = lax.mul(lax.expand_dims(deviation, (1,)), lax.expand_dims(deviation, (0,)))
     return lax.clamp(-1.0, lax.div(c, scale), 1.0)

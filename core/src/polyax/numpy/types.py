@@ -10,6 +10,62 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.numpy.promotion import aval_of, canonical_dtype, convert, ensure_array, is_arraylike, unwrap
 
+__all__ = [
+    "ComplexWarning",
+    "bfloat16",
+    "bool_",
+    "can_cast",
+    "cdouble",
+    "character",
+    "complex64",
+    "complex128",
+    "complex_",
+    "complexfloating",
+    "csingle",
+    "double",
+    "dtype",
+    "e",
+    "euler_gamma",
+    "finfo",
+    "flexible",
+    "float16",
+    "float32",
+    "float64",
+    "float_",
+    "floating",
+    "generic",
+    "iinfo",
+    "inexact",
+    "inf",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "int_",
+    "integer",
+    "iscomplexobj",
+    "isdtype",
+    "isrealobj",
+    "isscalar",
+    "issubdtype",
+    "iterable",
+    "nan",
+    "newaxis",
+    "number",
+    "object_",
+    "pi",
+    "promote_types",
+    "result_type",
+    "signedinteger",
+    "single",
+    "uint",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "unsignedinteger",
+]  # fmt: skip
+
 
 class _ScalarMeta(type):
     """Classes that compare equal to the NumPy type they stand for, and make arrays when called."""
@@ -20,7 +76,7 @@ class _ScalarMeta(type):
         return hash(cls.dtype.type)
 
     def __eq__(cls, other: object) -> bool:
-        return cls is other or cls.dtype.type == other or isinstance(other, np.dtype) and cls.dtype == other
+        return cls is other or cls.dtype.type == other or (isinstance(other, np.dtype) and cls.dtype == other)
 
     def __call__(cls, x: Any = 0) -> Any:
         from_host = not hasattr(x, "aval")
@@ -72,7 +128,8 @@ finfo, iinfo, promote_types = dtypes.finfo, dtypes.iinfo, dtypes.promote_types
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether the dtype ``arg1`` is below ``arg2`` in NumPy's hierarchy of types.
 
-    >>> issubdtype(np.int32, np.integer)
+    >>> import polyax.numpy as jnp
+    >>> jnp.issubdtype(jnp.int32, jnp.integer)
     True
     """
     kind = arg2 if isinstance(arg2, type) and issubclass(arg2, np.generic) else dtypes.as_dtype(arg2).type
@@ -82,7 +139,8 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
 def result_type(*args: Any) -> Any:
     """The dtype that arrays, scalars and dtypes combine to.
 
-    >>> result_type(np.int8, 1.0)
+    >>> import polyax.numpy as jnp
+    >>> jnp.result_type(jnp.int8, 1.0)
     dtype('float32')
     """
     if not args:
@@ -134,7 +192,7 @@ def _is_kind(dtype: Any, kind: Any) -> bool:
 
 def isscalar(element: Any) -> bool:
     """Whether ``element`` is a number, or an array without dimensions."""
-    return bool(np.isscalar(element)) or is_arraylike(element) and aval_of(unwrap(element)).ndim == 0
+    return bool(np.isscalar(element)) or (is_arraylike(element) and aval_of(unwrap(element)).ndim == 0)
 
 
 def iscomplexobj(x: Any) -> bool:

@@ -31,6 +31,87 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 
+__all__ = [
+    "absolute",
+    "acos",
+    "acosh",
+    "add",
+    "angle",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "around",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "conj",
+    "conjugate",
+    "cos",
+    "cosh",
+    "deg2rad",
+    "degrees",
+    "divide",
+    "divmod",
+    "exp",
+    "exp2",
+    "expm1",
+    "fabs",
+    "float_power",
+    "floor",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "heaviside",
+    "hypot",
+    "imag",
+    "iscomplex",
+    "isreal",
+    "ldexp",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logaddexp2",
+    "maximum",
+    "minimum",
+    "mod",
+    "modf",
+    "multiply",
+    "negative",
+    "nextafter",
+    "positive",
+    "pow",
+    "power",
+    "rad2deg",
+    "radians",
+    "real",
+    "reciprocal",
+    "remainder",
+    "rint",
+    "round",
+    "sign",
+    "sin",
+    "sinc",
+    "sinh",
+    "sqrt",
+    "square",
+    "subtract",
+    "tan",
+    "tanh",
+    "true_divide",
+    "trunc",
+]  # fmt: skip
+
 _INEXACT_NOTE = "Integers and booleans are computed as float32 (float64 with ``enable_x64``)."
 
 
@@ -158,6 +239,7 @@ multiply = binary("multiply", _multiply, "Product; logical *and* of booleans.", 
 true_divide = binary("true_divide", lax.div, "Quotient, never an integer.", to_inexact)
 divide = true_divide
 
+
 def _extremum(op: Callable[[Any, Any], Any], precedes: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """``op``, and for complex numbers the choice by real part, then by imaginary part."""
 
@@ -237,9 +319,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
 def _signs_differ(rest: Any, divisor: Any) -> Any:
     """Where truncated division must be corrected: a nonzero rest on the other side of zero than the divisor."""
     zero = lax.full_like(rest, 0)
-    return lax.bitwise_and(
-        lax.ne(lax.lt(rest, zero), lax.lt(divisor, lax.full_like(divisor, 0))), lax.ne(rest, zero)
-    )
+    return lax.bitwise_and(lax.ne(lax.lt(rest, zero), lax.lt(divisor, lax.full_like(divisor, 0))), lax.ne(rest, zero))
 
 
 def _floor_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:

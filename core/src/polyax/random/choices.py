@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax, numpy as jnp
+from polyax import lax
+from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.ir import dtypes
 from polyax.numpy.promotion import (
@@ -160,7 +161,8 @@ def _distinct_categories(key: Any, logits: Any, axis: int, prefix: tuple[int, ..
     count = math.prod(prefix)
     if count > logits.shape[axis]:
         raise ValueError(
-            f"Number of samples without replacement ({count}) cannot exceed number of categories ({logits.shape[axis]})."
+            f"Number of samples without replacement ({count}) cannot exceed number of categories "
+            f"({logits.shape[axis]})."
         )
     noisy = lax.add(logits, gumbel(key, logits.shape, logits.dtype, mode))
     best = lax.top_k(jnp.moveaxis(noisy, axis, -1), count)[1]

@@ -23,7 +23,8 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     Raises:
       TypeError: the seed is no integer scalar.
 
-    >>> PRNGKey(18).tolist()
+    >>> from polyax import random
+    >>> random.PRNGKey(18).tolist()
     [0, 18]
     """
     _check_impl(impl)
@@ -33,7 +34,10 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r} of type {type(seed)}")
     value = as_array(unwrap(seed))
     if value.shape:
-        raise TypeError(f"PRNGKey accepts a scalar seed, but was given an array of shape {value.shape} != (). Use jax.vmap for batching")
+        raise TypeError(
+            f"PRNGKey accepts a scalar seed, but was given an array of shape {value.shape} != (). Use jax.vmap for "
+            "batching"
+        )
     if not dtypes.is_integer(value.dtype):
         raise TypeError(f"PRNG key seed must be an integer; got {value.aval}")
     return _seed(value)
@@ -60,21 +64,28 @@ def check_key(name: str, key: Any) -> Any:
         raise TypeError(f"unexpected PRNG key type {type(key)}")
     key = as_array(unwrap(key))
     if key.dtype != np.dtype(np.uint32):
-        raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; got dtype={key.dtype}")
+        raise TypeError(
+            f"JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; got dtype={key.dtype}"
+        )
     if key.shape[-1:] != (2,):
         raise TypeError(
-            f"JAX encountered invalid PRNG key data: expected key_data.shape to end with (2,); got shape={key.shape} for "
+            f"JAX encountered invalid PRNG key data: expected key_data.shape to end with (2,); got shape={key.shape} "
+            "for "
             "impl=threefry2x32"
         )
     if key.ndim != 1:
-        raise ValueError(f"{name} accepts a single key, but was given a key array of shape {key.shape[:-1]} != (). Use jax.vmap for batching.")
+        raise ValueError(
+            f"{name} accepts a single key, but was given a key array of shape {key.shape[:-1]} != (). Use jax.vmap "
+            "for batching."
+        )
     return key
 
 
 def split(key: Any, num: Any = 2) -> Any:
     """``num`` (a number or a shape) new keys; don't use ``key`` afterwards.
 
-    >>> [k.tolist() for k in split(PRNGKey(18))]
+    >>> from polyax import random
+    >>> [k.tolist() for k in random.split(random.PRNGKey(18))]
     [[4197003906, 1654466292], [1685972163, 1654824463]]
     """
     shape = concrete_shape(num) if isinstance(num, (tuple, list)) else (operator.index(num),)
@@ -94,7 +105,10 @@ def fold_in(key: Any, data: Any) -> Any:
     """
     key = check_key("fold_in", key)
     if shape_of(data) != ():
-        raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {shape_of(data)} != (). Use jax.vmap for batching.")
+        raise TypeError(
+            f"fold_in accepts a scalar, but was given an array of shape {shape_of(data)} != (). Use jax.vmap for "
+            "batching."
+        )
     if not is_traced(data) and isinstance(data, (int, np.integer)):
         data = np.uint32(int(data) & 0xFFFFFFFF)
     return _fold_in(key, as_array(unwrap(data)))
@@ -109,7 +123,9 @@ def key_data(keys: Any) -> Any:
     """The words of a key; a key is made of nothing else."""
     keys = as_array(unwrap(keys))
     if keys.dtype != np.dtype(np.uint32):
-        raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; got dtype={keys.dtype}")
+        raise TypeError(
+            f"JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; got dtype={keys.dtype}"
+        )
     return keys
 
 

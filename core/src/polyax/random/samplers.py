@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax, numpy as jnp
+from polyax import lax
+from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
@@ -92,7 +93,9 @@ def _bits(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return random_bits(key, dtype.itemsize * 8, shape)
 
 
-def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None) -> Any:
+def uniform(
+    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
+) -> Any:
     """Floats in [minval, maxval), which broadcast to ``shape``.
 
     Raises:
@@ -176,7 +179,10 @@ def _randint(key: Any, low: Any, high: Any, beyond: Any, shape: tuple[int, ...],
     width = dtype.itemsize * 8
     unsigned = UINTS[width]
     upper, lower = (random_bits(k, width, shape) for k in two_keys(key))
-    low, high, beyond = (lax.broadcast_to_rank(convert(x, d), len(shape)) for x, d in ((low, dtype), (high, dtype), (beyond, np.dtype(bool))))
+    low, high, beyond = (
+        lax.broadcast_to_rank(convert(x, d), len(shape))
+        for x, d in ((low, dtype), (high, dtype), (beyond, np.dtype(bool)))
+    )
     low, high, beyond = jnp.broadcast_arrays(low, high, beyond)
     empty = lax.le(high, low)
     span = convert(lax.sub(high, low), unsigned)
@@ -224,7 +230,9 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the standard normal distribution; complex ones have variance one in total.
 
-    >>> normal(np.array([0, 18], np.uint32), (2, 3)).shape
+    >>> from polyax import random
+    >>> import polyax.numpy as jnp
+    >>> random.normal(jnp.array([0, 18], jnp.uint32), (2, 3)).shape
     (2, 3)
     """
     kind = canonical_dtype(dtype, np.float64)
@@ -249,7 +257,9 @@ def real_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(dtype.type(np.sqrt(2)), lax.erf_inv(u))
 
 
-def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def truncated_normal(
+    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
     """Numbers of the standard normal distribution between ``lower`` and ``upper``."""
     kind = float_dtype("truncated_normal", dtype)
     shape = sample_shape("truncated_normal", shape, lower, upper)

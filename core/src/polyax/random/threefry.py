@@ -29,7 +29,11 @@ def seed(value: Any) -> Any:
     bits = value.dtype.itemsize * 8
     unsigned = lax.convert_element_type(value, UINTS[bits])
     low = lax.convert_element_type(unsigned, np.uint32)
-    high = lax.convert_element_type(lax.shift_right_logical(unsigned, UINTS[64].type(32)), np.uint32) if bits == 64 else None
+    high = (
+        lax.convert_element_type(lax.shift_right_logical(unsigned, UINTS[64].type(32)), np.uint32)
+        if bits == 64
+        else None
+    )
     high = lax.full_like(low, 0) if high is None else high
     return lax.concatenate([lax.reshape(high, (1,)), lax.reshape(low, (1,))], 0)
 
@@ -111,4 +115,3 @@ def _narrow(bits: Any, width: int, size: int) -> Any:
     shift = lax.mul(lax.broadcasted_iota(np.uint32, spread.shape, 1), np.uint32(width))
     numbers = lax.bitwise_and(lax.shift_right_logical(spread, shift), np.uint32(2**width - 1))
     return lax.slice_in_dim(lax.convert_element_type(lax.reshape(numbers, (numbers.size,)), UINTS[width]), 0, size)
-

@@ -1,0 +1,166 @@
+"""Initial weights: functions that make functions ``(key, shape, dtype) -> array``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from polyax import numpy as jnp
+from polyax import random
+from polyax.ir import dtypes
+from polyax.numpy.promotion import canonical_dtype, concrete_shape
+
+__all__ = [
+    "Initializer", "constant", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "kaiming_normal",
+    "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "truncated_normal", "uniform",
+    "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
+]  # fmt: skip
+
+
+class Initializer(Protocol):
+    """What every initializer is: a function of a key, a shape and a dtype."""
+
+    def __call__(self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any: ...
+
+
+def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+    """Zeros; the key is not used."""
+    return jnp.zeros(shape, canonical_dtype(dtype, np.float64))
+
+
+def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+    """Ones; the key is not used."""
+    return jnp.ones(shape, canonical_dtype(dtype, np.float64))
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """``value`` everywhere."""
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        return jnp.full(shape, value, canonical_dtype(dtype, np.float64))
+
+    return init
+
+
+def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Uniform in [0, scale)."""
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        kind = canonical_dtype(dtype, np.float64)
+        return random.uniform(key, shape, kind) * jnp.array(scale, kind)
+
+    return init
+
+
+def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Normal with mean zero and this standard deviation."""
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        kind = canonical_dtype(dtype, np.float64)
+        return random.normal(key, shape, kind) * jnp.array(stddev, kind)
+
+    return init
+
+
+def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
+    """Standard normal numbers between ``lower`` and ``upper``, times ``stddev``."""
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        kind = canonical_dtype(dtype, np.float64)
+        return random.truncated_normal(key, lower, upper, shape, kind) * jnp.array(stddev, kind)
+
+    return init
+
+
+# --- scaled by the number of connections ------------------------------------------------------------------------------
+
+
+def _product(shape: Sequence[int], axes: int | Sequence[int]) -> int:
+    return shape[axes] if isinstance(axes, int) else math.prod(shape[i] for i in axes)
+
+
+def _fans(shape: tuple[int, ...], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
+    """Connections into and out of a unit; all other axes are the receptive field."""
+    if isinstance(in_axis, int) and in_axis == -2 and len(shape) <= 1:
+        raise ValueError(
+            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis. "
+            "Must be at least 2D or specify in_axis explicitly."
+        )
+    inputs, outputs = _product(shape, in_axis), _product(shape, out_axis)
+    field = math.prod(shape) / inputs / outputs / _product(shape, batch_axis)
+    return inputs * field, outputs * field
+
+
+_MODES = {
+    "fan_in": lambda i, o: i,
+    "fan_out": lambda i, o: o,
+    "fan_avg": lambda i, o: (i + o) / 2,
+    "fan_geo_avg": lambda i, o: (i * o) ** 0.5,
+}
+
+_TRUNCATED_DEVIATION = 0.87962566103423978  # standard deviation of a standard normal number between -2 and 2
+
+
+def variance_scaling(
+    scale: Any,
+    mode: str,
+    distribution: str,
+    in_axis: Any = -2,
+    out_axis: Any = -1,
+    batch_axis: Any = (),
+    dtype: Any = None,
+) -> Initializer:
+    """Variance ``scale / n``, where ``n`` is the number of connections into or out of a unit, or a mean of both.
+
+    Args:
+      mode: 'fan_in', 'fan_out', 'fan_avg' or 'fan_geo_avg'.
+      distribution: 'truncated_normal', 'normal' or 'uniform'.
+
+    Raises:
+      ValueError: an unknown mode or distribution (when called), or a shape with fewer than two axes.
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        shape, kind = concrete_shape(shape), canonical_dtype(dtype, np.float64)
+        if mode not in _MODES:
+            raise ValueError(f"invalid mode for variance scaling initializer: {mode}")
+        variance = jnp.array(scale / _MODES[mode](*_fans(shape, in_axis, out_axis, batch_axis)), kind)
+        return _scaled_sample(distribution, key, shape, kind, variance)
+
+    return init
+
+
+def _scaled_sample(distribution: str, key: Any, shape: tuple[int, ...], dtype: Any, variance: Any) -> Any:
+    if distribution == "normal":
+        return random.normal(key, shape, dtype) * jnp.sqrt(variance)
+    if distribution not in ("truncated_normal", "uniform"):
+        raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
+    if dtype in dtypes.COMPLEX:
+        raise NotImplementedError(f"variance_scaling with distribution {distribution!r} for {dtype}: use 'normal'")
+    if distribution == "uniform":
+        return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
+    deviation = jnp.sqrt(variance) / jnp.array(_TRUNCATED_DEVIATION, dtype)
+    return random.truncated_normal(key, -2, 2, shape, dtype) * deviation
+
+
+def _scaled(name: str, scale: float, mode: str, distribution: str, doc: str) -> Any:
+    def make(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None) -> Initializer:
+        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"{doc}\n\nThe same as ``variance_scaling({scale}, {mode!r}, {distribution!r})``."
+    return make
+
+
+_GLOROT = "Glorot and Bengio, AISTATS 2010; also known as Xavier initialisation."
+_LECUN = "LeCun et al., Efficient BackProp, 1998."
+_HE = "He et al., arXiv:1502.01852; also known as Kaiming initialisation."
+glorot_uniform = xavier_uniform = _scaled("glorot_uniform", 1.0, "fan_avg", "uniform", _GLOROT)
+glorot_normal = xavier_normal = _scaled("glorot_normal", 1.0, "fan_avg", "truncated_normal", _GLOROT)
+lecun_uniform = _scaled("lecun_uniform", 1.0, "fan_in", "uniform", _LECUN)
+lecun_normal = _scaled("lecun_normal", 1.0, "fan_in", "truncated_normal", _LECUN)
+he_uniform = kaiming_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform", _HE)
+he_normal = kaiming_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal", _HE)

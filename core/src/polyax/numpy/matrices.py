@@ -1,0 +1,436 @@
+"""Linear algebra: decompositions, solutions and norms of (stacks of) matrices."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.lax import linalg as _primitives
+from polyax.numpy import diagonals as _diagonals
+from polyax.numpy import products, reductions, shapes, ufuncs
+from polyax.numpy.broadcast import broadcast_to, choose
+from polyax.numpy.creation import eye
+from polyax.numpy.promotion import as_array, canonicalize_axis, convert, ensure_array, inexact, shape_of
+from polyax.numpy.shapes import matrix_transpose as matrix_transpose
+
+__all__ = [
+    "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr",
+    "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+
+
+def _matrix(name: str, a: Any, square: bool = False) -> Any:
+    """``a`` as an inexact (stack of) matrices.
+
+    Raises:
+      ValueError: it has fewer than two axes, or the last two differ where they must not.
+    """
+    a = as_array(inexact(f"jnp.linalg.{name}", a)[0])
+    if a.ndim < 2 or (square and a.shape[-1] != a.shape[-2]):
+        wanted = "(..., n, n)" if square else "(..., m, n)"
+        raise ValueError(f"Argument to {name}() must have shape {wanted}, got {a.shape}")
+    return a
+
+
+def _adjoint(a: Any) -> Any:
+    return ufuncs.conj(shapes.swapaxes(a, -1, -2))
+
+
+# --- decompositions ---------------------------------------------------------------------------------------------------
+
+
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+    """The lower triangular ``L`` with ``L L^H = a`` (or upper ``U`` with ``U^H U = a``); else NaN."""
+    lower = _primitives.cholesky(_matrix("cholesky", a, square=True), symmetrize_input=symmetrize_input)
+    return _adjoint(lower) if upper else lower
+
+
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """``(Q, R)`` with orthonormal columns in ``Q`` and ``Q R = a``; mode 'r' gives ``R`` alone."""
+    if mode not in ("reduced", "r", "full", "complete"):
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    q, r = _primitives.qr(_matrix("qr", a), full_matrices=mode in ("full", "complete"))
+    return r if mode == "r" else (q, r)
+
+
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False, subset_by_index: Any = None
+) -> Any:
+    """``(U, s, V^H)`` with ``U diag(s) V^H = a`` and decreasing ``s >= 0``; ``s`` alone unless ``compute_uv``."""
+    if hermitian:
+        raise NotImplementedError("jnp.linalg.svd with hermitian=True is not implemented; leave it out")
+    parts = _primitives.svd(
+        _matrix("svd", a), full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
+    )
+    if not compute_uv:
+        return parts[0] if isinstance(parts, (list, tuple)) else parts
+    s, u, vh = parts if parts[0].ndim < parts[1].ndim else (parts[1], parts[0], parts[2])
+    return u, s, vh
+
+
+def svdvals(x: Any, /) -> Any:
+    """The singular values, in decreasing order."""
+    return svd(x, compute_uv=False)
+
+
+def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> tuple[Any, Any]:
+    """Increasing eigenvalues and orthonormal eigenvectors (columns) of Hermitian matrices.
+
+    Raises:
+      ValueError: ``UPLO`` is not 'L' or 'U'.
+    """
+    if UPLO not in (None, "L", "U"):
+        raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
+    vectors, values = _primitives.eigh(
+        _matrix("eigh", a, square=True), lower=UPLO != "U", symmetrize_input=symmetrize_input
+    )
+    return values, vectors
+
+
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+    """The eigenvalues of Hermitian matrices, in increasing order."""
+    return eigh(a, UPLO, symmetrize_input)[0]
+
+
+def eig(a: Any) -> tuple[Any, Any]:
+    """Complex eigenvalues and right eigenvectors (columns) of square matrices."""
+    values, vectors = _primitives.eig(_matrix("eig", a, square=True), compute_left_eigenvectors=False)
+    return values, vectors
+
+
+def eigvals(a: Any) -> Any:
+    """The complex eigenvalues of square matrices."""
+    return _primitives.eig(
+        _matrix("eigvals", a, square=True), compute_left_eigenvectors=False, compute_right_eigenvectors=False
+    )[0]
+
+
+# --- solutions --------------------------------------------------------------------------------------------------------
+
+
+def solve(a: Any, b: Any) -> Any:
+    """``x`` with ``a x = b``; ``b`` is a vector, or a stack of matrices.
+
+    Raises:
+      ValueError: the shapes don't fit.
+    """
+    a, b = map(as_array, inexact("jnp.linalg.solve", a, b))
+    a = _matrix("solve", a, square=True)
+    if b.ndim == 0 or b.shape[-1 if b.ndim == 1 else -2] != a.shape[-1]:
+        raise ValueError(f"solve: the shapes of a and b don't fit: {a.shape} and {b.shape}")
+    right = lax.expand_dims(b, (1,)) if b.ndim == 1 else b
+    batch = lax.broadcast_shapes(a.shape[:-2], right.shape[:-2])
+    x = _solve(broadcast_to(a, (*batch, *a.shape[-2:])), broadcast_to(right, (*batch, *right.shape[-2:])))
+    return lax.squeeze(x, (x.ndim - 1,)) if b.ndim == 1 else x
+
+
+def _solve(a: Any, b: Any) -> Any:
+    """Forward and back substitution in the factors of P a = L U."""
+    factors, _, permutation = _primitives.lu(a)
+    b = _permuted_rows(b, permutation)
+    y = _primitives.triangular_solve(factors, b, left_side=True, lower=True, unit_diagonal=True)
+    return _primitives.triangular_solve(factors, y, left_side=True, lower=False)
+
+
+def _permuted_rows(b: Any, permutation: Any) -> Any:
+    """``b[..., permutation, :]`` as a gather along the rows of each matrix."""
+    index = lax.broadcast_in_dim(permutation, b.shape, tuple(range(permutation.ndim)))
+    places = [lax.broadcasted_iota(np.int32, b.shape, i) for i in range(b.ndim)]
+    places[-2] = convert(index, np.dtype("int32"))
+    vectors = lax.concatenate([lax.expand_dims(p, (b.ndim,)) for p in places], b.ndim)
+    axes = tuple(range(b.ndim))
+    return lax.gather(b, vectors, lax.GatherDimensionNumbers((), axes, axes), (1,) * b.ndim, mode="clip")
+
+
+def inv(a: Any) -> Any:
+    """The inverse of square matrices."""
+    a = _matrix("inv", a, square=True)
+    return solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
+
+
+def slogdet(a: Any, *, method: str | None = None) -> tuple[Any, Any]:
+    """Sign (or complex phase) and logarithm of the absolute value of the determinant."""
+    if method not in (None, "lu"):
+        raise NotImplementedError(f"slogdet with method {method!r}: 'lu' is the one that there is")
+    a = _matrix("slogdet", a, square=True)
+    factors, pivots, _ = _primitives.lu(a)
+    diagonal = _diagonals.diagonal(factors, 0, -2, -1)
+    sign = lax.mul(_parity(pivots, diagonal.dtype), reductions.prod(ufuncs.sign(diagonal), -1))
+    return sign, reductions.sum(lax.log(lax.abs(diagonal)), -1)
+
+
+def _parity(pivots: Any, dtype: Any) -> Any:
+    """-1 to the number of exchanged rows."""
+    moved = lax.ne(pivots, lax.broadcasted_iota(pivots.dtype, pivots.shape, pivots.ndim - 1))
+    count = lax.reduce_sum(convert(moved, np.dtype("int32")), (pivots.ndim - 1,))
+    return convert(lax.sub(1, lax.mul(2, lax.rem(count, 2))), dtype)
+
+
+def det(a: Any) -> Any:
+    """The determinant of square matrices."""
+    a = _matrix("det", a, square=True)
+    factors, pivots, _ = _primitives.lu(a)
+    diagonal = _diagonals.diagonal(factors, 0, -2, -1)
+    return lax.mul(_parity(pivots, diagonal.dtype), reductions.prod(diagonal, -1))
+
+
+def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+    """The Moore-Penrose inverse; singular values below ``rtol`` times the largest count as zero."""
+    if hermitian:
+        raise NotImplementedError("jnp.linalg.pinv with hermitian=True is not implemented; leave it out")
+    a = _matrix("pinv", a)
+    u, s, vh = svd(a, full_matrices=False)
+    rtol = rcond if rtol is None else rtol
+    rtol = 10.0 * max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps) if rtol is None else rtol
+    large = lax.gt(s, lax.mul(reductions.max(s, -1, keepdims=True), convert(rtol, s.dtype)))
+    inverse = convert(choose(large, lax.div(1.0, choose(large, s, 1.0)), 0.0), a.dtype)
+    scaled = lax.mul(_adjoint(vh), lax.expand_dims(inverse, (s.ndim - 1,)))
+    return products.matmul(scaled, _adjoint(u))
+
+
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+    """The number of singular values above ``rtol`` times the largest."""
+    M = _matrix("matrix_rank", M)
+    s = svdvals(M)
+    rtol = tol if rtol is None else rtol
+    rtol = max(M.shape[-2:]) * float(dtypes.finfo(M.dtype).eps) if rtol is None else rtol
+    bound = lax.mul(reductions.max(s, -1, keepdims=True), convert(rtol, s.dtype))
+    return reductions.count_nonzero(lax.gt(s, bound), -1)
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
+    """The ``x`` that minimises the norm of ``b - a x``; residuals, rank and singular values of ``a``."""
+    a, b = map(as_array, inexact("jnp.linalg.lstsq", a, b))
+    if a.ndim != 2 or b.ndim not in (1, 2):
+        raise TypeError(f"jnp.linalg.lstsq needs a matrix and a vector or matrix, got shapes {a.shape} and {b.shape}")
+    columns = lax.expand_dims(b, (1,)) if b.ndim == 1 else b
+    u, s, vh = svd(a, full_matrices=False)
+    limit = float(dtypes.finfo(a.dtype).eps) * max(a.shape) if rcond is None else rcond
+    large = lax.gt(s, lax.mul(s[0], convert(limit, s.dtype)))
+    scale = choose(large, lax.div(1.0, choose(large, s, 1.0)), 0.0)
+    coefficients = lax.mul(products.matmul(_adjoint(u), columns), lax.expand_dims(convert(scale, a.dtype), (1,)))
+    x = products.matmul(_adjoint(vh), coefficients)
+    residuals = reductions.sum(lax.square(lax.abs(lax.sub(columns, products.matmul(a, x)))), 0)
+    x = lax.squeeze(x, (1,)) if b.ndim == 1 else x
+    return x, residuals, reductions.sum(large), s
+
+
+# --- powers and products ----------------------------------------------------------------------------------------------
+
+
+def matrix_power(a: Any, n: int) -> Any:
+    """The ``n``-th power of square matrices; of the inverse if ``n`` is negative.
+
+    Raises:
+      TypeError: ``n`` is no integer.
+    """
+    a, n = _matrix("matrix_power", a, square=True), operator.index(n)
+    if n == 0:
+        return broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape)
+    base, n = (inv(a), -n) if n < 0 else (a, n)
+    result = None
+    while n:
+        if n & 1:
+            result = base if result is None else products.matmul(result, base)
+        n >>= 1
+        base = products.matmul(base, base) if n else base
+    return result
+
+
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+    """The product of several matrices, in the cheapest order; the first and last may be vectors."""
+    arrays = [ensure_array("jnp.linalg.multi_dot", a) for a in arrays]
+    if len(arrays) < 2:
+        raise ValueError(f"multi_dot requires at least two arrays; got len(arrays)={len(arrays)}")
+    sizes = [1 if arrays[0].ndim == 1 else arrays[0].shape[0], *(a.shape[0] for a in arrays[1:])]
+    sizes.append(1 if arrays[-1].ndim == 1 else arrays[-1].shape[1])
+    order = functools.cache(lambda i, j: _cheapest(sizes, order, i, j))
+    multiply = functools.partial(products.matmul, precision=precision)
+
+    def product(i: int, j: int) -> Any:
+        return arrays[i] if i == j else multiply(product(i, order(i, j)[1]), product(order(i, j)[1] + 1, j))
+
+    return product(0, len(arrays) - 1)
+
+
+def _cheapest(sizes: list[int], order: Any, i: int, j: int) -> tuple[int, int]:
+    """Multiplications for the factors i to j, and where the last product cuts them."""
+    if i == j:
+        return 0, i
+    return min((order(i, k)[0] + order(k + 1, j)[0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+
+
+def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """``jnp.matmul``."""
+    return products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def outer(x1: Any, x2: Any, /) -> Any:
+    """``jnp.outer`` of two vectors."""
+    if len(shape_of(x1)) != 1 or len(shape_of(x2)) != 1:
+        raise ValueError(
+            f"Input arrays must be one-dimensional, but they are {len(shape_of(x1))} and "
+            f"{len(shape_of(x2))}-dimensional."
+        )
+    return products.outer(x1, x2)
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """``jnp.vecdot``."""
+    return products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def tensordot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axes: Any = 2,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """``jnp.tensordot``."""
+    return products.tensordot(x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The vector product of 3-vectors along ``axis``."""
+    if shape_of(x1)[axis] != 3 or shape_of(x2)[axis] != 3:
+        raise ValueError(
+            f"Both input arrays must be (arrays of) 3-dimensional vectors, but they have shapes {shape_of(x1)} and "
+            f"{shape_of(x2)}."
+        )
+    return products.cross(x1, x2, axis=axis)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """The diagonals of the last two axes."""
+    return _diagonals.diagonal(x, offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sums of the diagonals of the last two axes."""
+    return _diagonals.trace(x, offset, -2, -1, dtype)
+
+
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """The inverse of ``a`` as a map from its last axes to its first ``ind`` ones."""
+    a = ensure_array("tensorinv", a)
+    if ind <= 0:
+        raise ValueError(f"ind must be a positive integer; got ind={ind}")
+    first, last = a.shape[:ind], a.shape[ind:]
+    if math.prod(first) != math.prod(last):
+        raise ValueError(
+            "tensorinv is only possible when the product of the first `ind` dimensions equals that of the rest; got "
+            f"shape={a.shape} ind={ind}"
+        )
+    return lax.reshape(inv(lax.reshape(a, (math.prod(first), math.prod(last)))), (*last, *first))
+
+
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """``x`` with ``tensordot(a, x, x.ndim) = b``."""
+    a, b = ensure_array("tensorsolve", a), ensure_array("tensorsolve", b)
+    if axes is not None:
+        moved = [canonicalize_axis(i, a.ndim) for i in axes]
+        a = lax.transpose(a, [i for i in range(a.ndim) if i not in moved] + moved)
+    rest = a.shape[b.ndim :]
+    return lax.reshape(solve(lax.reshape(a, (b.size, math.prod(rest))), lax.reshape(b, (b.size,))), rest)
+
+
+# --- norms ------------------------------------------------------------------------------------------------------------
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of vectors (one axis) or matrices (two axes); of all elements if neither ``ord`` nor ``axis`` is given.
+
+    Raises:
+      ValueError: an unknown ``ord``, or a wrong number of axes.
+    """
+    x = as_array(inexact("jnp.linalg.norm", x)[0])
+    if axis is None and ord is None:
+        return lax.sqrt(_square_sum(x, tuple(range(x.ndim)), keepdims))
+    axes = reductions.reduction_axes(axis, x.ndim, "linalg.norm")
+    if len(axes) == 1:
+        return _vector_norm(x, axes, ord, keepdims)
+    if len(axes) != 2:
+        raise ValueError(
+            f"Improper number of axes for norm: axis={axis}. Pass one axis to compute a vector-norm, or two axes to "
+            "compute a matrix-norm."
+        )
+    return _matrix_norm(x, axes, "fro" if ord is None else ord, keepdims)
+
+
+def _square_sum(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    squares = lax.real(lax.mul(x, lax.conj(x))) if x.dtype in dtypes.COMPLEX else lax.square(x)
+    return reductions.sum(squares, axes, keepdims=keepdims)
+
+
+def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any:
+    if ord is None or ord == 2:
+        return lax.sqrt(_square_sum(x, axes, keepdims))
+    size = lax.abs(x)
+    if ord == np.inf:
+        return reductions.max(size, axes, keepdims=keepdims)
+    if ord == -np.inf:
+        return reductions.min(size, axes, keepdims=keepdims)
+    if ord == 0:
+        return reductions.sum(convert(lax.ne(size, 0.0), size.dtype), axes, keepdims=keepdims)
+    if ord == 1:
+        return reductions.sum(size, axes, keepdims=keepdims)
+    if isinstance(ord, str):
+        raise ValueError(
+            f"Invalid order '{ord}' for vector norm. Use 'jax.numpy.linalg.norm(x.ravel(), {ord!r})' to compute a "
+            "matrix norm"
+        )
+    total = reductions.sum(ufuncs.power(size, ord), axes, keepdims=keepdims)
+    return ufuncs.power(total, 1.0 / ord)
+
+
+def _matrix_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any:
+    row, column = axes
+    if ord in ("f", "fro"):
+        return lax.sqrt(_square_sum(x, axes, keepdims))
+    if ord in (1, -1, np.inf, -np.inf):
+        summed, searched = (row, column) if abs(ord) == 1 else (column, row)
+        sums = reductions.sum(lax.abs(x), summed, keepdims=True)
+        result = (reductions.max if ord > 0 else reductions.min)(sums, searched, keepdims=True)
+    elif ord in (2, -2, "nuc"):
+        s = svdvals(shapes.moveaxis(x, axes, (-2, -1)))
+        reduce = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}[ord]
+        result = lax.expand_dims(reduce(s, -1), sorted(axes))
+    else:
+        raise ValueError(f"Invalid order '{ord}' for matrix norm.")
+    return result if keepdims else lax.squeeze(result, axes)
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """The norm over one or several axes as one long vector."""
+    x = as_array(inexact("jnp.linalg.vector_norm", x)[0])
+    return _vector_norm(x, reductions.reduction_axes(axis, x.ndim, "linalg.vector_norm"), ord, keepdims)
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """The norm of the matrices of the last two axes."""
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+def cond(x: Any, p: Any = None) -> Any:
+    """The condition number: the norm of the matrix times that of its inverse; by default from singular values."""
+    x = _matrix("cond", x)
+    if p in (None, 2, -2):
+        s = svdvals(x)
+        first, last = (
+            lax.index_in_dim(s, 0, s.ndim - 1, keepdims=False),
+            lax.index_in_dim(s, -1, s.ndim - 1, keepdims=False),
+        )
+        return lax.div(last, first) if p == -2 else lax.div(first, last)
+    return lax.mul(norm(x, p, (-2, -1)), norm(inv(x), p, (-2, -1)))

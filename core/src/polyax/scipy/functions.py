@@ -1,0 +1,184 @@
+"""Special functions: elementwise, of floating-point arrays; integers are computed as float32."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.nn.normalize import log_softmax as _log_softmax
+from polyax.nn.normalize import logsumexp as logsumexp
+from polyax.nn.normalize import softmax as _softmax
+from polyax.numpy.broadcast import choose
+from polyax.numpy.promotion import as_array, promote_args_inexact
+from polyax.numpy.ufuncs import unary
+
+__all__ = [
+    "beta", "betaln", "boxcox", "boxcox1p", "digamma", "entr", "erf", "erfc", "erfinv", "expit", "factorial", "gamma",
+    "gammaln", "gammasgn", "kl_div", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "poch",
+    "polygamma", "rel_entr", "softmax", "xlog1py", "xlogy", "zeta",
+]  # fmt: skip
+
+erf = unary("erf", lax.erf, "The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to ``x``.")
+erfc = unary("erfc", lax.erfc, "1 - erf(x), exact for large ``x``.")
+erfinv = unary("erfinv", lax.erf_inv, "The inverse of ``erf``; infinite at -1 and 1.")
+expit = unary("expit", lax.logistic, "1 / (1 + exp(-x)).")
+gammaln = unary("gammaln", lax.lgamma, "The logarithm of the absolute value of the gamma function.")
+digamma = unary("digamma", lax.digamma, "The derivative of ``gammaln``.")
+
+
+def logit(x: Any) -> Any:
+    """log(x / (1 - x)), the inverse of ``expit``."""
+    (x,) = promote_args_inexact("logit", x)
+    return lax.log(lax.div(x, lax.sub(1.0, x)))
+
+
+def xlogy(x: Any, y: Any) -> Any:
+    """x * log(y), and 0 where ``x`` is 0."""
+    x, y = promote_args_inexact("xlogy", x, y)
+    zero = lax.eq(x, lax.full_like(x, 0))
+    return choose(zero, 0.0, lax.mul(x, lax.log(choose(zero, 1.0, y))))
+
+
+def xlog1py(x: Any, y: Any) -> Any:
+    """x * log(1 + y), and 0 where ``x`` is 0."""
+    x, y = promote_args_inexact("xlog1py", x, y)
+    zero = lax.eq(x, lax.full_like(x, 0))
+    return choose(zero, 0.0, lax.mul(x, lax.log1p(choose(zero, 0.0, y))))
+
+
+def entr(x: Any) -> Any:
+    """-x log(x), 0 at 0, -inf below."""
+    (x,) = promote_args_inexact("entr", x)
+    return choose(lax.lt(x, lax.full_like(x, 0)), -np.inf, lax.neg(xlogy(x, x)))
+
+
+def rel_entr(p: Any, q: Any) -> Any:
+    """p log(p / q); 0 where p is 0 and q is not negative, inf where it is not defined."""
+    p, q = promote_args_inexact("rel_entr", p, q)
+    zero = lax.full_like(p, 0)
+    both = _all_of(lax.gt(p, zero), lax.gt(q, lax.full_like(q, 0)))
+    safe_p, safe_q = choose(both, p, 1.0), choose(both, q, 1.0)
+    value = lax.mul(safe_p, lax.sub(lax.log(safe_p), lax.log(safe_q)))
+    vanishes = _all_of(lax.eq(p, zero), lax.ge(q, lax.full_like(q, 0)))
+    return choose(both, value, choose(vanishes, 0.0, np.inf))
+
+
+def _all_of(x: Any, y: Any) -> Any:
+    return lax.bitwise_and(x, y)
+
+
+def kl_div(p: Any, q: Any) -> Any:
+    """p log(p / q) - p + q."""
+    p, q = promote_args_inexact("kl_div", p, q)
+    return lax.add(lax.sub(rel_entr(p, q), p), q)
+
+
+def betaln(a: Any, b: Any) -> Any:
+    """The logarithm of the beta function."""
+    a, b = promote_args_inexact("betaln", a, b)
+    return lax.sub(lax.add(lax.lgamma(a), lax.lgamma(b)), lax.lgamma(lax.add(a, b)))
+
+
+def gammasgn(x: Any) -> Any:
+    """The sign of the gamma function; NaN at negative integers, -inf's parity unknown."""
+    (x,) = promote_args_inexact("gammasgn", x)
+    below = lax.floor(x)
+    zero = lax.full_like(x, 0)
+    odd = lax.ne(lax.rem(below, 2.0), zero)
+    negative = choose(lax.eq(below, x), np.nan, choose(odd, -1.0, 1.0))
+    return choose(lax.lt(x, zero), negative, lax.full_like(x, 1))
+
+
+def gamma(x: Any) -> Any:
+    """The gamma function."""
+    (x,) = promote_args_inexact("gamma", x)
+    return lax.mul(gammasgn(x), lax.exp(lax.lgamma(x)))
+
+
+def factorial(n: Any, exact: bool = False) -> Any:
+    """gamma(n + 1); 0 below 0.
+
+    Raises:
+      NotImplementedError: ``exact`` integers.
+    """
+    if exact:
+        raise NotImplementedError("factorial with exact=True")
+    (n,) = promote_args_inexact("factorial", n)
+    return choose(lax.lt(n, lax.full_like(n, 0)), 0.0, lax.exp(lax.lgamma(lax.add(n, 1.0))))
+
+
+def beta(a: Any, b: Any) -> Any:
+    """The beta function gamma(a) gamma(b) / gamma(a + b)."""
+    a, b = promote_args_inexact("beta", a, b)
+    sign = lax.mul(lax.mul(gammasgn(a), gammasgn(b)), gammasgn(lax.add(a, b)))
+    return lax.mul(sign, lax.exp(betaln(a, b)))
+
+
+def poch(z: Any, m: Any) -> Any:
+    """The rising factorial gamma(z + m) / gamma(z)."""
+    z, m = promote_args_inexact("poch", z, m)
+    return choose(lax.eq(m, lax.full_like(m, 0)), 1.0, lax.exp(lax.sub(lax.lgamma(lax.add(z, m)), lax.lgamma(z))))
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    """The ``n``-th derivative of ``digamma``."""
+    return lax.polygamma(*promote_args_inexact("polygamma", n, x))
+
+
+def zeta(x: Any, q: Any = None) -> Any:
+    """The Hurwitz zeta function, the sum of (k + q)**-x; Riemann's if ``q`` is None."""
+    return lax.zeta(*promote_args_inexact("zeta", x, 1.0 if q is None else q))
+
+
+def multigammaln(a: Any, d: int) -> Any:
+    """The logarithm of the ``d``-variate gamma function."""
+    (a,) = promote_args_inexact("multigammaln", a)
+    a = as_array(a)
+    result = lax.full_like(a, d * (d - 1) / 4 * math.log(math.pi))
+    for i in range(d):
+        result = lax.add(result, lax.lgamma(lax.sub(a, i / 2)))
+    return result
+
+
+# --- the normal distribution ------------------------------------------------------------------------------------------
+
+
+def ndtr(x: Any) -> Any:
+    """The distribution function of the standard normal distribution."""
+    (x,) = promote_args_inexact("ndtr", x)
+    return lax.mul(0.5, lax.erfc(lax.mul(x, -math.sqrt(0.5))))
+
+
+def ndtri(p: Any) -> Any:
+    """The inverse of ``ndtr``."""
+    (p,) = promote_args_inexact("ndtri", p)
+    return lax.mul(math.sqrt(2.0), lax.erf_inv(lax.sub(lax.mul(2.0, p), 1.0)))
+
+
+def boxcox(x: Any, lmbda: Any) -> Any:
+    """(x**lmbda - 1) / lmbda, and log(x) where ``lmbda`` is 0."""
+    x, lmbda = promote_args_inexact("boxcox", x, lmbda)
+    zero = lax.eq(lmbda, lax.full_like(lmbda, 0))
+    safe = choose(zero, 1.0, lmbda)
+    return choose(zero, lax.log(x), lax.div(lax.expm1(lax.mul(safe, lax.log(x))), safe))
+
+
+def boxcox1p(x: Any, lmbda: Any) -> Any:
+    """``boxcox(1 + x, lmbda)``, exact for small ``x``."""
+    x, lmbda = promote_args_inexact("boxcox1p", x, lmbda)
+    zero = lax.eq(lmbda, lax.full_like(lmbda, 0))
+    safe = choose(zero, 1.0, lmbda)
+    return choose(zero, lax.log1p(x), lax.div(lax.expm1(lax.mul(safe, lax.log1p(x))), safe))
+
+
+def softmax(x: Any, /, *, axis: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) along ``axis`` (all axes by default)."""
+    return _softmax(x, axis)
+
+
+def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
+    """log(softmax(x)) along ``axis`` (all axes by default)."""
+    return _log_softmax(x, axis)

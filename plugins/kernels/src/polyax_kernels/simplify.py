@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from polyax_kernels import scalars
-from polyax_kernels.expr import BOOL, INT, Expr, const, make, op, rewrite
+from polyax_kernels.expr import BOOL, INT, Expr, Fold, const, make, op, rewrite
 from polyax_kernels.intervals import Intervals
 from polyax_kernels.kernel import Kernel, Stage, Store, map_store
 
@@ -53,7 +53,7 @@ class Simplifier:
         if x.kind == "cast":
             return self._cast(x)
         if x.kind == "fold":
-            return x.args[x.attr.which] if any(axis.extent == 0 for axis in x.attr.axes) else x
+            return self._fold(x)
         if x.kind != "op":
             return x
         if x.dtype.kind in "biu" and all(a.kind == "const" and a.dtype.kind in "biu" for a in x.args):
@@ -68,6 +68,18 @@ class Simplifier:
         if mask.kind != "const":
             return x
         return make("load", x.dtype, indices, type(x.attr)(x.attr.slot)) if mask.attr else other
+
+    def _fold(self, x: Expr) -> Expr:
+        """Over nothing it is its start; axes of one point are no loops (their index is 0 in the body already)."""
+        fold, half = x.attr, len(x.args) // 2
+        if any(axis.extent == 0 for axis in fold.axes):
+            return x.args[fold.which]
+        axes = tuple(axis for axis in fold.axes if axis.extent != 1)
+        if axes == fold.axes or (not axes and half > 1):
+            return x
+        if not axes:
+            return op(fold.combine, *x.args)
+        return make("fold", x.dtype, x.args, Fold(fold.combine, axes, fold.which))
 
     def _cast(self, x: Expr) -> Expr:
         """A cast back of an integer that fitted is the integer."""

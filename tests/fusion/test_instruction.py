@@ -9,7 +9,7 @@ import pytest
 from kernels.numpy_backend import NumpyKernelBackend
 from kernels.programs import assert_same, on_kernels, on_reference, planned, traced
 
-from polyax.ops import basis, contract, elementwise, index, reduce, slicing
+from polyax.ops import basis, contract, elementwise, index, joining, reduce, slicing
 from polyax_kernels.expr import consing
 from polyax_kernels.graph import KernelNode
 from polyax_kernels.plan import CallStep, KernelStep
@@ -188,7 +188,7 @@ def random_program(seed: int):
             lambda a, b: basis.broadcast_in_dim(basis.reduce_sum(basis.mul(a, 0.1), (0,)), (6, 5), (1,)),
             lambda a, b: basis.broadcast_in_dim(reduce.reduce_max(a, (1,)), (6, 5), (0,)),
             lambda a, b: basis.reshape(basis.transpose(a, (1, 0)), (6, 5)),
-            lambda a, b: slicing.concatenate([slicing.slice(a, (2, 0), (6, 5)), slicing.slice(b, (0, 0), (2, 5))], 0),
+            lambda a, b: joining.concatenate([slicing.slice(a, (2, 0), (6, 5)), slicing.slice(b, (0, 0), (2, 5))], 0),
             lambda a, b: slicing.pad(a, 1.0, ((1, -1, 0), (-1, 1, 0))),
             lambda a, b: index.dynamic_update_slice(a, slicing.slice(b, (0, 0), (2, 2)), (1, 1)),
             lambda a, b: elementwise.tanh(contract.dot(a, contract.dot(basis.transpose(b, (1, 0)), a))),

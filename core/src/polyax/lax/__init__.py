@@ -85,14 +85,9 @@ from polyax.ops.contract import (
     dot_general,
     dot_general_p,
 )
-from polyax.ops.conv import (
-    conv,
-    conv_general_dilated,
-    conv_general_dilated_p,
-    conv_transpose,
-    conv_with_general_padding,
-)
+from polyax.ops.conv import conv_general_dilated, conv_general_dilated_p
 from polyax.ops.conv_shapes import ConvDimensionNumbers, conv_dimension_numbers, padtype_to_pads
+from polyax.ops.conv_variants import conv, conv_transpose, conv_with_general_padding
 from polyax.ops.convert import (
     bitcast_convert_type,
     bitcast_convert_type_p,
@@ -214,6 +209,15 @@ from polyax.ops.index import (
     dynamic_update_slice_in_dim,
     dynamic_update_slice_p,
 )
+from polyax.ops.joining import (
+    concatenate,
+    concatenate_p,
+    split,
+    split_p,
+    stack,
+    tile,
+    unstack,
+)
 from polyax.ops.reduce import (
     argmax,
     argmax_p,
@@ -256,19 +260,12 @@ from polyax.ops.shape import (
     rev_p,
 )
 from polyax.ops.slicing import (
-    concatenate,
-    concatenate_p,
     index_in_dim,
     pad,
     pad_p,
     slice,
     slice_in_dim,
     slice_p,
-    split,
-    split_p,
-    stack,
-    tile,
-    unstack,
 )
 from polyax.ops.sort import (
     sort,

@@ -187,10 +187,6 @@ def _transpose(cts: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
     return [None, convert(_to_rhs(ct, convert(lhs, aval_of(ct).dtype), rhs.aval, **params), rhs.aval.dtype)]
 
 
-def _swapped(spec: Sizes) -> Sizes:
-    return (spec[1], spec[0], *spec[2:])
-
-
 def _to_lhs(ct: Any, lhs: ShapedArray, rhs: Any, **params: Any) -> Any:
     """The cotangents, spread by the strides, meet the reversed window with in and out features exchanged."""
     d: ConvDimensionNumbers = params["dimension_numbers"]
@@ -215,7 +211,7 @@ def _to_lhs(ct: Any, lhs: ShapedArray, rhs: Any, **params: Any) -> Any:
         padding=padding,
         lhs_dilation=strides,
         rhs_dilation=params["rhs_dilation"],
-        dimension_numbers=ConvDimensionNumbers(d.out_spec, _swapped(d.rhs_spec), d.lhs_spec),
+        dimension_numbers=ConvDimensionNumbers(d.out_spec, conv_shapes.swapped(d.rhs_spec), d.lhs_spec),
         feature_group_count=groups,
         batch_group_count=1,
         precision=params["precision"],
@@ -246,7 +242,7 @@ def _to_rhs(ct: Any, lhs: Any, rhs: ShapedArray, **params: Any) -> Any:
         padding=padding,
         lhs_dilation=params["lhs_dilation"],
         rhs_dilation=strides,
-        dimension_numbers=ConvDimensionNumbers(*map(_swapped, (d.lhs_spec, d.out_spec, d.rhs_spec))),
+        dimension_numbers=ConvDimensionNumbers(*map(conv_shapes.swapped, (d.lhs_spec, d.out_spec, d.rhs_spec))),
         feature_group_count=params["batch_group_count"],
         batch_group_count=params["feature_group_count"],
         precision=params["precision"],
@@ -305,90 +301,3 @@ def _batch(axis: Any, args: Any, dims: Any, **params: Any) -> Any:
     lhs = _fold(lhs, ld, d.lhs_spec[0] if batches > 1 else d.lhs_spec[1])
     out = conv_general_dilated_p.bind1(lhs, _fold(rhs, rd, d.rhs_spec[0]), **params)
     return [move_axis(_unfold(out, d.out_spec[1], axis.size), d.out_spec[1], 0)], [0]
-
-
-# --- special cases ---------------------------------------------------------------------------------------------------
-
-
-def conv(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Sequence[int],
-    padding: str,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """``conv_general_dilated`` without dilations, in the default layout."""
-    return conv_general_dilated(
-        lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
-    )
-
-
-def conv_with_general_padding(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Sequence[int],
-    padding: Any,
-    lhs_dilation: Any,
-    rhs_dilation: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """``conv_general_dilated`` in the default layout."""
-    return conv_general_dilated(
-        lhs,
-        rhs,
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
-
-
-_TRANSPOSED_LAYOUTS = {
-    2: ("NC", "IO", "NC"),
-    3: ("NHC", "HIO", "NHC"),
-    4: ("NHWC", "HWIO", "NHWC"),
-    5: ("NHWDC", "HWDIO", "NHWDC"),
-}
-
-
-def conv_transpose(
-    lhs: Any,
-    rhs: Any,
-    strides: Sequence[int],
-    padding: str | Sequence[tuple[int, int]],
-    rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
-    transpose_kernel: bool = False,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """A convolution that enlarges by ``strides``, with the output sizes of Keras' ``Conv2DTranspose``.
-
-    Args:
-      padding: ``'SAME'`` or ``'VALID'`` of the convolution whose transpose this is, or (low, high) of this one.
-      transpose_kernel: reverse the window and exchange its features, which makes it the exact transpose.
-    """
-    ndim = np.ndim(lhs)
-    d = conv_dimension_numbers(np.shape(lhs), np.shape(rhs), dimension_numbers or _TRANSPOSED_LAYOUTS.get(ndim))
-    rhs_dilation = repeated(rhs_dilation, ndim - 2)
-    if isinstance(padding, str):
-        window = map(conv_shapes.dilated, spatial(np.shape(rhs), d.rhs_spec), rhs_dilation)
-        padding = [conv_shapes.padding_of_transposed(k, s, padding) for k, s in zip(window, strides, strict=True)]
-    if transpose_kernel:
-        rhs = rev(rhs, d.rhs_spec[2:])
-        d = d._replace(rhs_spec=_swapped(d.rhs_spec))
-    return conv_general_dilated(
-        lhs,
-        rhs,
-        (1,) * (ndim - 2),
-        padding,
-        strides,
-        rhs_dilation,
-        d,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )

@@ -82,6 +82,11 @@ def spatial(shape: Sequence[int], spec: Sizes) -> Sizes:
     return tuple(shape[i] for i in spec[2:])
 
 
+def swapped(spec: Sizes) -> Sizes:
+    """With the first two dimensions exchanged."""
+    return (spec[1], spec[0], *spec[2:])
+
+
 def output_sizes(
     in_sizes: Sizes, window: Sizes, strides: Sizes, padding: Pads, lhs_dilation: Sizes, rhs_dilation: Sizes
 ) -> Sizes:

@@ -31,8 +31,8 @@ from polyax.ops.basis import (
 from polyax.ops.compare import lt
 from polyax.ops.define import check_same_dtype
 from polyax.ops.gather import GatherDimensionNumbers, GatherScatterMode, gather
+from polyax.ops.joining import concatenate
 from polyax.ops.scatter import ScatterDimensionNumbers, scatter
-from polyax.ops.slicing import concatenate
 from polyax.ops.zeros import instantiate
 from polyax.trace.symbolic import Zero, is_undef
 

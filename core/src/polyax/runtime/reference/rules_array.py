@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax.ops import basis, contract, index, reduce, shape, slicing
+from polyax.ops import basis, contract, index, joining, reduce, shape, slicing
 from polyax.runtime.reference.table import NARROW, rule, rules, wide
 
 Sizes = tuple[int, ...]
@@ -75,12 +75,12 @@ def pad(x: Any, value: Any, *, padding_config: tuple[tuple[int, int, int], ...])
     return result
 
 
-@rule(slicing.concatenate_p)
+@rule(joining.concatenate_p)
 def concatenate(*operands: Any, dimension: int) -> Any:
     return np.concatenate(operands, dimension)
 
 
-@rules(slicing.split_p)
+@rules(joining.split_p)
 def split(x: Any, *, sizes: Sizes, axis: int) -> Any:
     return np.split(x, np.cumsum(sizes)[:-1], axis)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from polyax_kernels import scalars
-from polyax_kernels.expr import INT, Axis, Expr, cast, consing, const, index, load, op, postorder, where
+from polyax_kernels.expr import INT, Axis, Expr, cast, consing, const, fold, index, load, op, postorder, where
 from polyax_kernels.intervals import Intervals
 from polyax_kernels.kernel import Kernel, Operand, Stage, Store
 from polyax_kernels.simplify import Simplifier, simplify
@@ -115,6 +115,15 @@ def test_masks_that_always_or_never_hold() -> None:
         (stage,) = simplify(Kernel((i,), (Stage((), stores),), operands)).stages
         (store,) = stage.stores
         assert store.mask is None and repr(store.value) == "add(load<0>(i), 3.0)"
+
+
+def test_folds_over_single_points_are_no_loops() -> None:
+    with consing():
+        i, one = Axis(8, "i"), Axis(1, "one")
+        start, x = const(0.0, F32), load(0, F32, (index(i) + index(one),))
+        assert repr(Simplifier()(fold("add", (one,), (start,), (load(0, F32, (index(one),)),)))) == "add(0.0, load<0>(0))"
+        assert Simplifier()(fold("add", (one, i), (start,), (x,))).attr.axes == (i,)
+        assert Simplifier()(fold("add", (Axis(0), i), (start,), (x,))) is start
 
 
 def test_strides() -> None:

@@ -229,6 +229,20 @@ def test_jvp_is_the_central_difference(name: str) -> None:
         np.testing.assert_allclose(g, (np.asarray(a) - np.asarray(b)) / (2 * h), rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    "name", ["cholesky", "qr", "eigh", "svd 3 x 3", "lu 4 x 2", "cumprod reverse=False", "sort", "scatter"]
+)
+def test_second_derivatives(name: str) -> None:
+    fun, args = CASES[name]
+    f, xs, ts = of_floats(fun, args), inputs(args), directions(args)
+    _, got = polyax.jvp(lambda *xs: polyax.jvp(f, list(xs), ts)[1], xs, ts)
+    h = 1e-5
+    ahead = polyax.jvp(f, [x + h * t for x, t in zip(xs, ts)], ts)[1]
+    behind = polyax.jvp(f, [x - h * t for x, t in zip(xs, ts)], ts)[1]
+    for g, a, b in zip(got, ahead, behind):
+        np.testing.assert_allclose(g, (np.asarray(a) - np.asarray(b)) / (2 * h), rtol=1e-4, atol=1e-5)
+
+
 @every_case
 def test_transpose_pairs_with_jvp(name: str) -> None:
     fun, args = CASES[name]

@@ -28,9 +28,14 @@ def transposed(x: Any) -> Any:
     return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
+def conjugate(x: Any) -> Any:
+    """The complex conjugate; real matrices stay real."""
+    return conj(x) if dtypes.is_complex(aval_of(x).dtype) else x
+
+
 def adjoint(x: Any) -> Any:
     """The conjugate transpose."""
-    return transposed(conj(x) if dtypes.is_complex(aval_of(x).dtype) else x)
+    return transposed(conjugate(x))
 
 
 def _indices(x: Any) -> tuple[Any, Any]:

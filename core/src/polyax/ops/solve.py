@@ -13,9 +13,18 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import add, broadcast_in_dim, div, full, full_like, mul, neg, reshape, select_n
 from polyax.ops.compare import bitwise_and
-from polyax.ops.convert import conj
 from polyax.ops.define import check_same_dtype
-from polyax.ops.matrices import adjoint, check_matrix, leading_batch, lower, matmul, on_diagonal, transposed, upper
+from polyax.ops.matrices import (
+    adjoint,
+    check_matrix,
+    conjugate,
+    leading_batch,
+    lower,
+    matmul,
+    on_diagonal,
+    transposed,
+    upper,
+)
 from polyax.ops.slicing import pad, slice_in_dim
 from polyax.ops.sort import take_along
 from polyax.ops.zeros import add_tangents
@@ -103,7 +112,7 @@ def _read_part(a: Any, params: dict[str, Any]) -> Any:
     off = 1 if params["unit_diagonal"] else 0
     a = lower(a, -off) if params["lower"] else upper(a, off)
     a = transposed(a) if params["transpose_a"] else a
-    return conj(a) if params["conjugate_a"] else a
+    return conjugate(a) if params["conjugate_a"] else a
 
 
 @def_rule(triangular_solve_p, "transpose")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 
 import numpy as np
@@ -68,6 +69,35 @@ def test_simplified_is_equal_everywhere_and_inside_its_interval(seed: int) -> No
             assert interval(x)[0] <= value <= interval(x)[1], f"{x} at {p}"
 
 
+def reshaped(rng: random.Random, flat: Expr, size: int) -> Expr:
+    """The flat index after reading through an array of another shape, perhaps shifted or reversed in a dimension."""
+    divisors = [n for n in range(1, size + 1) if size % n == 0]
+    inner = rng.choice(divisors)
+    row, column = flat // inner, flat % inner
+    match rng.randint(0, 3):
+        case 0:
+            row = size // inner - 1 - row
+        case 1:
+            column = inner - 1 - column
+        case 2:
+            row, column = row - rng.randint(0, 2), column + rng.randint(0, 3)
+    return row * inner + column if rng.random() < 0.7 else column * (size // inner) + row
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_chains_of_reshapes(seed: int) -> None:
+    rng = random.Random(seed)
+    with consing():
+        shape = [rng.choice([2, 3, 4, 6]) for _ in range(3)]
+        axes = [Axis(n, name) for n, name in zip(shape, "ijk", strict=True)]
+        x = (index(axes[0]) * shape[1] + index(axes[1])) * shape[2] + index(axes[2]) - rng.randint(0, 3)
+        for _ in range(rng.randint(1, 4)):
+            x = reshaped(rng, x, math.prod(shape))
+        y = Simplifier()(x)
+        for p in points(axes):
+            assert evaluate(y, p) == evaluate(x, p), f"{x} became {y} at {p}"
+
+
 @pytest.mark.parametrize(
     "build, want",
     [
@@ -121,7 +151,9 @@ def test_folds_over_single_points_are_no_loops() -> None:
     with consing():
         i, one = Axis(8, "i"), Axis(1, "one")
         start, x = const(0.0, F32), load(0, F32, (index(i) + index(one),))
-        assert repr(Simplifier()(fold("add", (one,), (start,), (load(0, F32, (index(one),)),)))) == "add(0.0, load<0>(0))"
+        assert (
+            repr(Simplifier()(fold("add", (one,), (start,), (load(0, F32, (index(one),)),)))) == "add(0.0, load<0>(0))"
+        )
         assert Simplifier()(fold("add", (one, i), (start,), (x,))).attr.axes == (i,)
         assert Simplifier()(fold("add", (Axis(0), i), (start,), (x,))) is start
 

@@ -118,7 +118,7 @@ class Simplifier:
 
     def build(self, terms: Terms, constant: int) -> Expr:
         """The expression of a sum; it is remembered, so that sums of sums stay flat."""
-        terms = self._rejoined({a: n for a, n in terms.items() if n})
+        terms, constant = self._rejoined(terms, constant)
         total: Expr | None = None
         for atom, n in terms.items():
             term = atom if n == 1 else atom * n
@@ -129,17 +129,19 @@ class Simplifier:
         self._sums[total] = terms, constant
         return total
 
-    def _rejoined(self, terms: Terms) -> Terms:
-        """``x // c * c + x % c`` is ``x``."""
+    def _rejoined(self, terms: Terms, constant: int) -> tuple[Terms, int]:
+        """``x // c * c + x % c`` is ``x``; terms that cancel are dropped."""
         for low, n in list(terms.items()):
             if low.kind == "op" and low.attr == "mod" and low.args[1].kind == "const":
                 x, c = low.args
                 high = make("op", INT, (x, c), "floordiv")
                 if n and terms.get(high) == n * c.attr:
                     terms = {a: k for a, k in terms.items() if a is not low and a is not high}
-                    for atom, k in self.sum(x)[0].items():
+                    parts, shift = self.sum(x)
+                    constant += n * shift
+                    for atom, k in parts.items():
                         terms[atom] = terms.get(atom, 0) + n * k
-        return {a: n for a, n in terms.items() if n}
+        return {a: n for a, n in terms.items() if n}, constant
 
     def divided(self, x: Expr, c: int) -> tuple[Expr, Expr]:
         """``x`` as ``c * quotient + rest``, with the multiples of ``c`` taken out of the rest."""

@@ -72,6 +72,17 @@ ROWS: list[Row] = [
         lambda: lax.dot(np.full((2, 9), 100, np.int8), np.full((9, 2), 100, np.int8), preferred_element_type=np.int32),
         lambda: np.full((2, 2), 90000, np.int32),
     ),
+    ("broadcast_like", lambda: lax.broadcast_like(X[:1], X), lambda: np.broadcast_to(X[:1], X.shape)),
+    ("approx_min_k", lambda: lax.approx_min_k(X, 2)[0], lambda: np.sort(X, -1)[:, :2]),
+    (
+        "patches",
+        lambda: lax.conv_general_dilated_patches(IMAGES, (2, 3), (1, 1), "VALID"),
+        lambda: (
+            np.lib.stride_tricks.sliding_window_view(IMAGES, (2, 3), (2, 3))
+            .transpose(0, 1, 4, 5, 2, 3)
+            .reshape(2, 24, 4, 4)
+        ),
+    ),
     (
         "convolution",
         lambda: lax.conv_general_dilated(IMAGES, WINDOWS, (2, 1), "VALID", None, (2, 2), None, 2),

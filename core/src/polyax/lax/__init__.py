@@ -11,6 +11,7 @@ from polyax.ops.basis import (
     convert_element_type_p,
     div,
     div_p,
+    empty,
     eq,
     eq_p,
     expand_dims,
@@ -87,7 +88,7 @@ from polyax.ops.contract import (
 )
 from polyax.ops.conv import conv_general_dilated, conv_general_dilated_p
 from polyax.ops.conv_shapes import ConvDimensionNumbers, conv_dimension_numbers, padtype_to_pads
-from polyax.ops.conv_variants import conv, conv_transpose, conv_with_general_padding
+from polyax.ops.conv_variants import conv, conv_general_dilated_patches, conv_transpose, conv_with_general_padding
 from polyax.ops.convert import (
     bitcast_convert_type,
     bitcast_convert_type_p,
@@ -253,6 +254,7 @@ from polyax.ops.scatter import (
 )
 from polyax.ops.shape import (
     broadcast,
+    broadcast_like,
     broadcast_shapes,
     broadcast_to_rank,
     collapse,
@@ -268,6 +270,8 @@ from polyax.ops.slicing import (
     slice_p,
 )
 from polyax.ops.sort import (
+    approx_max_k,
+    approx_min_k,
     sort,
     sort_key_val,
     sort_p,

@@ -226,6 +226,11 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
     return broadcast_in_dim_p.bind1(fill_value, shape=shape_tuple(shape), broadcast_dimensions=())
 
 
+def empty(shape: Sequence[int], dtype: Any) -> Array:
+    """An array of ``shape`` whose contents don't matter (zeros)."""
+    return full(shape, 0, dtype)
+
+
 def full_like(x: Array, fill_value: Any, dtype: Any = None, shape: Any = None) -> Array:
     """``full`` with the shape and dtype (and weak type) of ``x`` where they aren't given."""
     aval = aval_of(x)
@@ -268,7 +273,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
     return iota_p.bind1(dtype=dtypes.canonicalize(dtype), shape=shape_tuple(shape), dimension=index(dimension))
 
 
-def broadcast_like(x: Array, shape: tuple[int, ...]) -> Array:
+def stretched(x: Array, shape: tuple[int, ...]) -> Array:
     """``x``, a scalar or of the rank of ``shape``, stretched to ``shape``."""
     have = np.shape(x)
     return x if have == shape else broadcast_in_dim(x, shape, range(len(shape) - len(have), len(shape)))
@@ -299,5 +304,5 @@ def unbroadcast(ct: Array, shape: tuple[int, ...]) -> Array:
         return ct
     if not shape:
         return reduce_sum(ct, range(len(have)))
-    stretched = [i for i, (n, m) in enumerate(zip(shape, have, strict=True)) if n != m]
-    return reshape(reduce_sum(ct, stretched), shape)
+    axes = [i for i, (n, m) in enumerate(zip(shape, have, strict=True)) if n != m]
+    return reshape(reduce_sum(ct, axes), shape)

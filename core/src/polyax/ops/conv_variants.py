@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from polyax.ir.aval import aval_of
 from polyax.ops.conv import conv_general_dilated
 from polyax.ops.conv_shapes import conv_dimension_numbers, dilated, padding_of_transposed, repeated, spatial, swapped
 from polyax.ops.shape import rev
@@ -91,6 +93,44 @@ def conv_transpose(
         strides,
         rhs_dilation,
         d,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """All windows of ``lhs``, laid out along the feature dimension: features outermost, then the window's dimensions.
+
+    >>> import polyax.numpy as jnp
+    >>> from polyax import lax
+    >>> lax.conv_general_dilated_patches(jnp.arange(4.0).reshape(1, 1, 4), (2,), (1,), "VALID").tolist()
+    [[[0.0, 1.0, 2.0], [1.0, 2.0, 3.0]]]
+    """
+    n, window = math.prod(filter_shape), tuple(filter_shape)
+    ndim = np.ndim(lhs)
+    d = conv_dimension_numbers(np.shape(lhs), (1,) * ndim, dimension_numbers)
+    features = np.shape(lhs)[d.lhs_spec[1]]
+    one_hot = np.tile(np.eye(n).reshape(n, 1, *window), (features, *(1,) * (ndim - 1)))
+    kernel = np.transpose(one_hot, np.argsort(d.rhs_spec)).astype(aval_of(lhs).dtype)
+    return conv_general_dilated(
+        lhs,
+        kernel,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        d,
+        feature_group_count=features,
         precision=precision,
         preferred_element_type=preferred_element_type,
     )

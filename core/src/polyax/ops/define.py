@@ -15,7 +15,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.dtypes import BOOL, COMPLEX, FLOATS, INTS, UINTS, DType
 from polyax.ir.primitive import Primitive
-from polyax.ops.basis import batch_axis_at, broadcast_like, expand_dims, move_axis, reshape, unbroadcast
+from polyax.ops.basis import batch_axis_at, expand_dims, move_axis, reshape, stretched, unbroadcast
 from polyax.ops.zeros import add_tangents
 from polyax.trace.symbolic import Zero, is_undef
 
@@ -132,8 +132,8 @@ def broadcast_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, 
 
 
 def _common_size(sizes: Sequence[int]) -> int | None:
-    stretched = {n for n in sizes if n != 1}
-    return None if len(stretched) > 1 else (stretched or {1}).pop()
+    larger = {n for n in sizes if n != 1}
+    return None if len(larger) > 1 else (larger or {1}).pop()
 
 
 def _elementwise_abstract(
@@ -170,7 +170,7 @@ def _elementwise_jvp(p: Primitive, jvps: tuple[Derivative | None, ...]) -> Calla
         total: Any = Zero.of(y)
         for formula, t in zip(jvps, tangents, strict=True):
             if formula is not None and type(t) is not Zero:
-                term = broadcast_like(formula(t, y, *primals, **params), y.shape)
+                term = stretched(formula(t, y, *primals, **params), y.shape)
                 total = add_tangents(total, term)
         return [y], [total]
 

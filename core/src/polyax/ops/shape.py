@@ -22,6 +22,7 @@ from polyax.ops.basis import (
     reshape_p,
     shape_tuple,
     squeeze_p,
+    stretched,
     transpose,
     transpose_p,
 )
@@ -89,6 +90,11 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     shape = np.shape(x)
     missing = rank - len(shape)
     return broadcast_in_dim(x, (1,) * missing + shape, range(missing, rank)) if missing else x
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """``arr``, a scalar or of the rank of ``like_arr``, stretched to its shape."""
+    return stretched(arr, np.shape(like_arr))
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from polyax.ir.dtypes import bfloat16
-from polyax_cpu import code, jit, kernels, pool
+from polyax_cpu import kernels
 from polyax_kernels import expr, scalars
 from polyax_kernels.expr import Axis, cast, consing, const, fold, index, load, op
 from polyax_kernels.kernel import Kernel, Operand, Stage, Store
@@ -19,11 +19,10 @@ SIZE = 211
 
 
 def native(kernel: Kernel, arrays: list[np.ndarray], begin: int = 0, end: int | None = None) -> None:
-    library = code.library(kernels.source(kernel), ["kernel"], pool.symbols())
+    function = kernels.NativeKernel(kernel)
     pointers = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
     extent = kernel.grid[0].extent if kernel.grid else 1
     assert isinstance(extent, int)
-    function = jit.KERNEL_TYPE(library.address("kernel"))
     function(ctypes.addressof(pointers), None, begin, extent if end is None else end)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from polyax.ir.aval import ShapedArray
-from polyax_cpu import jit, products
+from polyax_cpu import products
+from polyax_kernels.host import FUNCTION
 
 F32 = np.dtype("float32")
 CASES = {
@@ -59,7 +60,7 @@ def test_product(name: str, pieces: int) -> None:
     out = np.full(want.shape, np.nan, F32)
     pointers = (ctypes.c_void_p * 3)(x.ctypes.data, y.ctypes.data, out.ctypes.data)
     scalars = (ctypes.c_int64 * len(found.scalars))(*found.scalars)
-    function = jit.KERNEL_TYPE(products.function("float32"))
+    function = FUNCTION(products.function("float32"))
     cuts = [found.extent * n // pieces for n in range(pieces + 1)]
     for begin, end in pairwise(cuts):
         function(ctypes.addressof(pointers), ctypes.addressof(scalars), begin, end)

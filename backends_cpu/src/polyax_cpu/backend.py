@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from polyax.runtime.backend import CompileOptions, Executable
 from polyax_cpu import kernels, pool
 from polyax_cpu.executable import CpuExecutable
 from polyax_cpu.kernels import NativeKernel
-from polyax_kernels.host import FUNCTION, HostKernelBackend
+from polyax_kernels.host import HostKernelBackend
 from polyax_kernels.kernel import Kernel
 from polyax_kernels.limits import REALS, Limits
 from polyax_kernels.plan import Plan
@@ -22,11 +21,8 @@ class CpuBackend(HostKernelBackend):
         super().__init__("cpu")
         self.limits = replace(Limits(), dtypes=REALS, operands=64, kernel_nodes=250, threads=pool.thread_count())
 
-    def compile_kernel(self, kernel: Kernel) -> NativeKernel:
+    def compile_function(self, kernel: Kernel) -> NativeKernel:
         return NativeKernel(kernel)
-
-    def compile_function(self, kernel: Kernel) -> Any:
-        return FUNCTION(NativeKernel(kernel).address)
 
     def source(self, kernel: Kernel) -> str:
         return kernels.source(kernel)

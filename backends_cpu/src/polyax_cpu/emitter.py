@@ -23,17 +23,19 @@ TYPES = {
     "float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double",
 }  # fmt: skip
 """LLVM's types of values; bfloat16 is handled as its bits. In memory a bool is a byte."""
-ARITHMETIC = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
+ARITHMETIC = ("add", "sub", "mul", "and", "or", "xor")
 RELATIONS = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 ROUNDINGS = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round_even": "roundeven", "abs": "fabs"}
 SHIFTS = {"shift_left": "shl", "shift_right_logical": "lshr", "shift_right_arithmetic": "ashr"}
 BINARY_INTRINSICS = {"max": "maximum", "min": "minimum"}
-REAL = {*ARITHMETIC, *RELATIONS, *ROUNDINGS, *BINARY_INTRINSICS, "div", "rem", "neg", "square", "is_finite", "select"}
-WHOLE = {*ARITHMETIC, *RELATIONS, *SHIFTS, *BINARY_INTRINSICS, "div", "rem", "floordiv", "mod", "neg", "not", "select"}
-WHOLE |= {"clz", "population_count", "square"}
+EVERYWHERE = {*RELATIONS, *BINARY_INTRINSICS, "select"}
+NUMERIC = {"add", "sub", "mul", "div", "rem", "neg", "square"}
+REAL = {*EVERYWHERE, *NUMERIC, *ROUNDINGS, "is_finite"}
+BITWISE = {*SHIFTS, "and", "or", "xor", "not", "clz", "population_count"}
+WHOLE = {*EVERYWHERE, *NUMERIC, *BITWISE, "floordiv", "mod"}
+BOOLEAN = {*EVERYWHERE, "and", "or", "xor", "not"}
 UNROLLED = 16
 """Vector loops of fewer iterations may be unrolled; longer ones are to be vectorised instead."""
-BOOLEAN = {"and", "or", "xor", "not", "select", "max", "min", *RELATIONS}
 
 
 class LlvmEmitter:
@@ -107,7 +109,7 @@ class LlvmEmitter:
     def _whole(self, name: str, signed: bool, *args: Value) -> Value:
         x = args[0]
         if name in ARITHMETIC:
-            return self.b.plain(ARITHMETIC[name], *args)
+            return self.b.plain(name, *args)
         if name in SHIFTS:
             return self._shift(name, *args)
         if name in BINARY_INTRINSICS:

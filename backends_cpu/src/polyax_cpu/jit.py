@@ -5,7 +5,6 @@ Object code depends on the text, the processor and the versions alone, so caller
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import itertools
 import threading
@@ -110,7 +109,3 @@ class Library:
 
     def address(self, name: str) -> int:
         return self._tracker[name]
-
-
-KERNEL_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-"""``void kernel(void **buffers, const int64_t *scalars, int64_t begin, int64_t end)``; calling it releases the GIL."""

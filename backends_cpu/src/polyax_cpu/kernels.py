@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from polyax_cpu import code, jit, pool
 from polyax_cpu.emitter import add_kernel
 from polyax_cpu.llvm import Module
+from polyax_kernels.host import FUNCTION
 from polyax_kernels.kernel import Kernel
 from polyax_kernels.keys import structural_key
 from polyax_kernels.schedule import choose
@@ -18,7 +21,7 @@ def source(kernel: Kernel) -> str:
 
 
 class NativeKernel:
-    """A compiled kernel: ``address`` is valid as long as this object lives."""
+    """A compiled kernel: ``address`` is valid as long as this object lives. It can also be called."""
 
     __slots__ = ("address", "library")
 
@@ -26,3 +29,6 @@ class NativeKernel:
         compiled = code.cached(f"kernel {structural_key(kernel)}", lambda: jit.compile(source(kernel)))
         self.library = jit.Library(compiled, ["kernel"], pool.symbols())
         self.address = self.library.address("kernel")
+
+    def __call__(self, buffers: Any, scalars: Any, begin: int, end: int) -> None:
+        FUNCTION(self.address)(buffers, scalars, begin, end)

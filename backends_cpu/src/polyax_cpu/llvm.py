@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 FLOATS = ("half", "bfloat", "float", "double")
 BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 Params = Sequence[tuple[str, str]]
 """(type with attributes, name) pairs."""
-_COMPARE = {"==": ("oeq", "eq"), "!=": ("une", "ne"), "<": ("olt", "slt"), "<=": ("ole", "sle")}
-_COMPARE |= {">": ("ogt", "sgt"), ">=": ("oge", "sge")}
+_COMPARE = {
+    "==": ("oeq", "eq"),
+    "!=": ("une", "ne"),
+    "<": ("olt", "slt"),
+    "<=": ("ole", "sle"),
+    ">": ("ogt", "sgt"),
+    ">=": ("oge", "sge"),
+}
 
 
 def literal(value: Any, type: str) -> str:
@@ -216,7 +222,7 @@ class Builder:
         self._lines.append(f"ret {value}" if value else "ret void")
 
     @contextlib.contextmanager
-    def when(self, condition: Value) -> Iterator[None]:
+    def when(self, condition: Value) -> Generator[None, None, None]:
         """Code that runs where ``condition`` holds."""
         then, end = self.fresh("then"), self.fresh("end")
         self.branch(condition, then, end)
@@ -262,7 +268,7 @@ class Builder:
         return carries
 
     @contextlib.contextmanager
-    def loop(self, start: Value, stop: Value, metadata: Callable[[], str] = str) -> Iterator[Value]:
+    def loop(self, start: Value, stop: Value, metadata: Callable[[], str] = str) -> Generator[Value, None, None]:
         """``for i in start..stop``; the block inside is the loop's body. ``metadata`` is asked when it is complete."""
         before, head, turn, end = self.block, self.fresh("head"), self.fresh("turn"), self.fresh("end")
         self.jump(head)

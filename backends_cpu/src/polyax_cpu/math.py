@@ -55,9 +55,8 @@ FLOAT: dict[str, Function] = {
     "rsqrt": _rsqrt,
 }
 DOUBLE: dict[str, Function] = {"sqrt": _sqrt, "rsqrt": _rsqrt, "logistic": _logistic64}
-LIBM = {"exp", "exp2", "expm1", "log", "log1p", "pow", "cbrt", "erf", "erfc", "lgamma"}
-LIBM |= {"sin", "cos", "tan", "asin", "acos", "atan", "atan2"}
-LIBM |= {"sinh", "cosh", "tanh", "asinh", "acosh", "atanh"}
+LIBM = frozenset(FLOAT) - {"erf_inv", "digamma", *DOUBLE}
+"""The C library's functions; they bear our names."""
 
 
 def supports(name: str, type: str) -> bool:

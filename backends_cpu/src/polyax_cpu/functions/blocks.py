@@ -68,14 +68,14 @@ def scale(x: Value, n: Value) -> Value:
 def split(x: Value) -> tuple[Value, Value]:
     """``k`` (a float) and ``m`` in [sqrt(1/2), sqrt(2)) with ``x = m 2^k``, for finite positive ``x``."""
     single = x.type == "float"
-    shift, bias, small, up = (23, 127, 2.0**-126, 23) if single else (52, 1023, 2.0**-1022, 52)
+    shift, small = (23, 2.0**-126) if single else (52, 2.0**-1022)
     tiny = x < small
-    n = bits(select(tiny, x * 2.0**up, x))
+    n = bits(select(tiny, x * 2.0**shift, x))
     root = 0x3F3504F3 if single else 0x3FE6A09E667F3BCD
     k = (n - root) >> shift
     m = from_bits(n - (k << shift))
     k = x.b.convert("sitofp", k, x.type)
-    return k - select(tiny, float(up), x.like(0.0)), m
+    return k - select(tiny, float(shift), x.like(0.0)), m
 
 
 def to64(f: Function) -> Function:

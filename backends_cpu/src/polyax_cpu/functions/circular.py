@@ -132,7 +132,7 @@ def _define_lanes(module: Module, exact: str, width: int) -> None:
     vector = f"<{width} x float>"
     params = [(vector, "x"), (vector, "near")]
     b = module.function(f"{_KEEP} {vector}", f"{exact}_v{width}", params, f"noinline {_PURE}")
-    x, result = b.args
+    result = b.args[1]
     for lane in range(width):
         operands = (b.emit("float", f"extractelement {v}, i64 {lane}") for v in b.args)
         result = b.emit(vector, f"insertelement {result}, {b.call('float', exact, *operands)}, i64 {lane}")

@@ -1,0 +1,183 @@
+"""Functions along axes and over vectors: vectorize, apply_along_axis, unwrap; integer and floating-point parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.api import vmap
+from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
+from polyax.numpy.broadcast import broadcast_to, choose
+from polyax.numpy.differences import diff
+from polyax.numpy.promotion import (
+    as_array,
+    canonicalize_axis,
+    convert,
+    ensure_array,
+    ensure_arrays,
+    promote_args_inexact,
+)
+from polyax.trace.tree import tree_map
+
+__all__ = [
+    "apply_along_axis", "apply_over_axes", "frexp", "spacing", "unwrap", "vectorize",
+]  # fmt: skip
+
+
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """``func1d`` of each line of ``arr`` along ``axis``; its results take the place of the lines."""
+    arr = ensure_array("apply_along_axis", arr)
+    axis = canonicalize_axis(axis, arr.ndim)
+
+    def fun(line: Any) -> Any:
+        return func1d(line, *args, **kwargs)
+
+    for _ in range(arr.ndim - axis - 1):
+        fun = vmap(fun, in_axes=1, out_axes=-1)
+    for _ in range(axis):
+        fun = vmap(fun, in_axes=0, out_axes=0)
+    return fun(arr)
+
+
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Sequence[int]) -> Any:
+    """``func(a, axis)`` for one axis after another; a reduced axis is put back with size one."""
+    a = ensure_array("apply_over_axes", a)
+    for axis in axes:
+        b = func(a, axis=axis)
+        if b.ndim == a.ndim - 1:
+            b = lax.expand_dims(b, (canonicalize_axis(axis, a.ndim),))
+        elif b.ndim != a.ndim:
+            raise ValueError("function is not returning an array of the correct shape")
+        a = b
+    return a
+
+
+# --- vectorize --------------------------------------------------------------------------------------------------------
+
+_DIMS = re.compile(r"\(([\w\s,]*)\)")
+
+
+def vectorize(
+    pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
+) -> Callable[..., Any]:
+    """A function that applies ``pyfunc`` over all leading dimensions of its arguments, which broadcast.
+
+    Args:
+      excluded: positions or names of arguments that are passed as they are.
+      signature: core dimensions, such as ``'(n,m),(m)->(n)'``; scalars by default.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.vectorize(jnp.dot, signature='(n),(n)->()')(jnp.ones((3, 2)), jnp.ones(2)).tolist()
+    [2.0, 2.0, 2.0]
+    """
+    if any(not isinstance(e, (int, str)) for e in excluded):
+        raise TypeError(
+            f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={set(excluded)!r}"
+        )
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        fixed = {i: a for i, a in enumerate(args) if i in excluded or a is None}
+        named = {k: v for k, v in kwargs.items() if k in excluded}
+        mapped = {k: v for k, v in kwargs.items() if k not in excluded}
+        places = [i for i in range(len(args)) if i not in fixed]
+        arrays = ensure_arrays("vectorize", *(args[i] for i in places), *mapped.values())
+
+        def fun(*values: Any) -> Any:
+            full = {**fixed, **dict(zip(places, values, strict=False))}
+            rest = dict(zip(mapped, values[len(places) :], strict=True))
+            return pyfunc(*(full[i] for i in range(len(args))), **named, **rest)
+
+        return _mapped(fun, arrays, _core_ranks(signature, len(arrays)), signature)
+
+    wrapped.__name__ = getattr(pyfunc, "__name__", "vectorized")
+    wrapped.__doc__ = getattr(pyfunc, "__doc__", None)
+    return wrapped
+
+
+def _core_ranks(signature: str | None, count: int) -> list[list[str]]:
+    if signature is None:
+        return [[] for _ in range(count)]
+    inputs, arrow, _ = signature.replace(" ", "").partition("->")
+    if not arrow:
+        raise ValueError(f"not a valid gufunc signature: {signature}")
+    cores = [[d for d in dims.split(",") if d] for dims in _DIMS.findall(inputs)]
+    if len(cores) != count:
+        raise TypeError(f"wrong number of positional arguments: expected {len(cores)}, got {count}")
+    return cores
+
+
+def _mapped(fun: Callable[..., Any], arrays: list[Any], cores: list[list[str]], signature: str | None) -> Any:
+    """Leading dimensions broadcast; each becomes one vmap over the arguments that have it with its full size."""
+    sizes: dict[str, int] = {}
+    for x, dims in zip(arrays, cores, strict=True):
+        if x.ndim < len(dims):
+            raise ValueError(
+                f"input with shape {x.shape} does not have enough dimensions for all core dimensions "
+                f"{tuple(dims)} with signature={signature}"
+            )
+        for name, n in zip(dims, x.shape[x.ndim - len(dims) :], strict=True):
+            if sizes.setdefault(name, n) != n:
+                raise ValueError(
+                    f"inconsistent size for core dimension {name!r}: {n} vs {sizes[name]} with signature={signature}"
+                )
+    leading = [x.shape[: x.ndim - len(dims)] for x, dims in zip(arrays, cores, strict=True)]
+    shape = lax.broadcast_shapes(*leading)
+    spread = [broadcast_to(x, (*shape, *x.shape[len(lead) :])) for x, lead in zip(arrays, leading, strict=True)]
+    for _ in shape:
+        fun = vmap(fun)
+    return tree_map(as_array, fun(*spread))
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
+    """``p`` with multiples of ``period`` added, so that neighbours along ``axis`` differ by at most half a period."""
+    p = as_array(promote_args_inexact("unwrap", p)[0])
+    axis = canonicalize_axis(axis, p.ndim)
+    half, threshold = period / 2, max(period / 2, discont or 0)
+    steps = diff(p, axis=axis)
+    within = (steps + half) % period - half
+    within = choose((within == -half) & (steps > 0), half, within)
+    correction = choose(abs(steps) < threshold, 0.0, within - steps)
+    first = lax.slice_in_dim(p, 0, 1, axis=axis)
+    rest = lax.slice_in_dim(p, 1, p.shape[axis], axis=axis)
+    return lax.concatenate([first, rest + lax.cumsum(convert(correction, p.dtype), axis)], axis)
+
+
+def frexp(x: Any, /) -> tuple[Any, Any]:
+    """Mantissa in [0.5, 1) and exponent: ``x = mantissa * 2**exponent``. Elementwise, for real numbers.
+
+    Raises:
+      TypeError: ``x`` is complex.
+    """
+    (x,) = promote_args_inexact("frexp", x)
+    x, dtype = as_array(x), aval_of(x).dtype
+    if dtype not in dtypes.FLOATS:
+        raise TypeError("frexp does not support complex-valued inputs")
+    info = dtypes.finfo(dtype)
+    integer = np.dtype(f"int{info.bits}")
+    tiny = lax.lt(lax.abs(x), dtype.type(info.tiny))
+    scaled = choose(tiny, x * dtype.type(2.0**info.nmant), x)  # subnormal numbers have no exponent bits
+    bits = lax.bitcast_convert_type(scaled, integer)
+    mask = integer.type(2 ** (info.bits - info.nmant - 1) - 1)
+    bias = mask >> 1
+    exponent = (lax.shift_right_logical(bits, lax.full_like(bits, info.nmant)) & mask) - bias + 1
+    mantissa_bits = (bits & ~(mask << info.nmant)) | ((bias - 1) << info.nmant)
+    mantissa = lax.bitcast_convert_type(mantissa_bits, dtype)
+    special = (x == 0) | lax.bitwise_not(lax.is_finite(x))
+    exponent = convert(exponent, np.dtype("int32")) - choose(tiny, np.int32(info.nmant), np.int32(0))
+    return choose(special, x, mantissa), choose(special, np.int32(0), exponent)
+
+
+def spacing(x: Any, /) -> Any:
+    """The distance to the next number away from zero, with the sign of ``x``. Elementwise."""
+    (x,) = promote_args_inexact("spacing", x)
+    x = as_array(x)
+    away = choose(lax.lt(x, lax.full_like(x, 0)), -np.inf, np.inf)
+    return lax.sub(lax.nextafter(x, convert(away, x.dtype)), x)

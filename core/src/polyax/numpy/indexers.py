@@ -1,0 +1,119 @@
+"""Things that are indexed instead of called: ``mgrid``, ``r_`` and their kin; windows; printing and files."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.numpy.creation import arange, asarray, linspace
+from polyax.numpy.diagonals import meshgrid
+from polyax.numpy.joining import concatenate
+from polyax.numpy.promotion import as_array, promote_dtypes, refuse_traced
+from polyax.numpy.shapes import atleast_1d, expand_dims
+
+__all__ = [
+    "array_repr", "array_str", "bartlett", "blackman", "c_", "get_printoptions", "hamming", "hanning", "index_exp",
+    "load", "mgrid", "ogrid", "printoptions", "r_", "s_", "save", "savez", "set_printoptions",
+]  # fmt: skip
+
+index_exp, s_ = np.index_exp, np.s_
+printoptions, get_printoptions, set_printoptions = np.printoptions, np.get_printoptions, np.set_printoptions
+array_repr, array_str = np.array_repr, np.array_str
+save, savez = np.save, np.savez
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """The array of a file that ``save`` has written; what isn't numeric stays as NumPy loads it."""
+    found = np.load(file, *args, **kwargs)
+    return asarray(found) if isinstance(found, np.ndarray) else found
+
+
+def _stretch(s: slice) -> Any:
+    """``start:stop:step``, or ``start:stop:5j`` for five points with both ends."""
+    for part in (s.start, s.stop, s.step):
+        refuse_traced(part, "slice of jnp.mgrid, jnp.ogrid, jnp.r_ or jnp.c_")
+    start, step = s.start or 0, s.step
+    if isinstance(step, complex):
+        return linspace(start, s.stop, int(abs(step)))
+    return arange(start, s.stop, step)
+
+
+class _Grid:
+    """``grid[0:3, 0:1:5j]``: coordinates of all points, together or as vectors that broadcast."""
+
+    def __init__(self, name: str, sparse: bool) -> None:
+        self.name, self.sparse = name, sparse
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return _stretch(key)
+        axes = [as_array(x) for x in promote_dtypes(*map(_stretch, key))]
+        grids = meshgrid(*axes, indexing="ij", sparse=self.sparse)
+        return grids if self.sparse else lax.concatenate([expand_dims(g, 0) for g in grids], 0)
+
+    def __repr__(self) -> str:
+        return f"polyax.numpy.{self.name}"
+
+
+class _Joiner:
+    """``r_[1:4, 0, x]``: slices, numbers and arrays joined along one axis, the first or the last."""
+
+    def __init__(self, name: str, axis: int, rank: int) -> None:
+        self.name, self.axis, self.rank = name, axis, rank
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if any(isinstance(p, str) for p in parts):
+            raise NotImplementedError(f"jnp.{self.name} with a directive such as {parts[0]!r} is not implemented")
+        arrays = [self._array(p) for p in parts]
+        return concatenate(arrays, self.axis)
+
+    def _array(self, part: Any) -> Any:
+        x = atleast_1d(_stretch(part) if isinstance(part, slice) else asarray(part))
+        return lax.reshape(x, (*x.shape, *(1,) * (self.rank - x.ndim))) if x.ndim < self.rank else x
+
+    def __repr__(self) -> str:
+        return f"polyax.numpy.{self.name}"
+
+
+mgrid, ogrid = _Grid("mgrid", sparse=False), _Grid("ogrid", sparse=True)
+r_, c_ = _Joiner("r_", 0, 1), _Joiner("c_", -1, 2)
+
+
+# --- windows ----------------------------------------------------------------------------------------------------------
+
+
+def _cosine_window(M: int, *coefficients: float) -> Any:
+    """a0 - a1 cos(t) + a2 cos(2t) ... for t from 0 to 2 pi."""
+    if M < 2:
+        return asarray(np.ones(max(M, 0), np.float32))
+    t = linspace(0.0, 2 * math.pi, M)
+    total = lax.full_like(t, coefficients[0])
+    for i, c in enumerate(coefficients[1:], 1):
+        total = lax.add(total, lax.mul(lax.cos(lax.mul(t, float(i))), c * (-1.0) ** i))
+    return total
+
+
+def hanning(M: int) -> Any:
+    """The window 0.5 - 0.5 cos(t)."""
+    return _cosine_window(M, 0.5, 0.5)
+
+
+def hamming(M: int) -> Any:
+    """The window 0.54 - 0.46 cos(t)."""
+    return _cosine_window(M, 0.54, 0.46)
+
+
+def blackman(M: int) -> Any:
+    """The window 0.42 - 0.5 cos(t) + 0.08 cos(2t)."""
+    return _cosine_window(M, 0.42, 0.5, 0.08)
+
+
+def bartlett(M: int) -> Any:
+    """The triangular window."""
+    if M < 2:
+        return asarray(np.ones(max(M, 0), np.float32))
+    return lax.sub(1.0, lax.abs(linspace(-1.0, 1.0, M)))

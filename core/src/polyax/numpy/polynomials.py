@@ -1,0 +1,159 @@
+"""Polynomials by their coefficients, highest power first; convolution of vectors."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.numpy.creation import asarray
+from polyax.numpy.promotion import as_array, check_arraylike, convert, ensure_array, inexact, promote_dtypes, unwrap
+from polyax.numpy.shapes import atleast_1d
+from polyax.numpy.ufuncs import add, negative
+
+__all__ = [
+    "convolve", "correlate", "poly", "polyadd", "polyder", "polyint", "polymul", "polysub", "polyval", "vander",
+]  # fmt: skip
+
+# --- convolution ------------------------------------------------------------------------------------------------------
+
+
+def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sums of ``a[i] * v[k - i]`` for all places ``k`` ('full'), the middle ('same'), or inner ones ('valid')."""
+    x, y = _vectors("convolve", a, v)
+    if x.shape[0] < y.shape[0]:
+        x, y = y, x
+    return _correlated(x, lax.rev(y, (0,)), mode, precision, preferred_element_type)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The sums of ``a[i + k] * conj(v[i])`` for all places ``k``, as chosen by ``mode``."""
+    x, y = _vectors("correlate", a, v)
+    y = lax.conj(y) if y.dtype in dtypes.COMPLEX else y
+    if x.shape[0] >= y.shape[0]:
+        return _correlated(x, y, mode, precision, preferred_element_type)
+    return lax.rev(_correlated(y, x, mode, precision, preferred_element_type), (0,))
+
+
+def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
+    check_arraylike(name, a, v)
+    x, y = map(as_array, promote_dtypes(unwrap(a), unwrap(v)))
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError(f"{name}() only support 1-dimensional inputs.")
+    if not x.size or not y.size:
+        raise ValueError(f"{name}: inputs cannot be empty, got shapes {x.shape} and {y.shape}.")
+    return x, y
+
+
+def _correlated(x: Any, y: Any, mode: str, precision: Any, preferred: Any) -> Any:
+    """One convolution with a single channel; ``x`` is the longer vector."""
+    n = y.shape[0]
+    paddings = {"full": (n - 1, n - 1), "same": (n // 2, n - n // 2 - 1), "valid": (0, 0)}
+    if mode not in paddings:
+        raise ValueError(f"mode must be one of {list(paddings)}, got {mode!r}")
+    image, kernel = lax.reshape(x, (1, 1, x.shape[0])), lax.reshape(y, (1, 1, n))
+    result = lax.conv_general_dilated(
+        image, kernel, (1,), [paddings[mode]], precision=precision, preferred_element_type=preferred
+    )
+    return lax.reshape(result, (result.shape[-1],))
+
+
+# --- polynomials ------------------------------------------------------------------------------------------------------
+
+
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """The polynomial with coefficients ``p`` at ``x``, by Horner's rule.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.polyval(jnp.array([1, 2, 3]), 2).item()
+    11
+    """
+    check_arraylike("polyval", p, x)
+    p, x = map(as_array, promote_dtypes(unwrap(p), unwrap(x)))
+    y = lax.full_like(x, 0)
+    for i in range(p.shape[0]):
+        y = lax.add(lax.mul(y, x), lax.index_in_dim(p, i, 0, keepdims=False))
+    return y
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials."""
+    a, b = (atleast_1d(x) for x in _coefficients("polyadd", a1, a2))
+    size = max(a.shape[0], b.shape[0])
+    return add(*(lax.pad(x, x.dtype.type(0), [(size - x.shape[0], 0, 0)]) for x in (a, b)))
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials."""
+    a, b = _coefficients("polysub", a1, a2)
+    return polyadd(a, negative(b))
+
+
+def _coefficients(name: str, *args: Any) -> list[Any]:
+    check_arraylike(name, *args)
+    return [as_array(x) for x in promote_dtypes(*map(unwrap, args))]
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """The product of two polynomials."""
+    a, b = (atleast_1d(x) for x in inexact("polymul", a1, a2))
+    if trim_leading_zeros:
+        a, b = (asarray(np.trim_zeros(np.asarray(x), "f")) for x in (a, b))
+    return convolve(a, b)
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """The ``m``-th derivative of a polynomial."""
+    m = operator.index(m)
+    if m < 0:
+        raise ValueError("Order of derivative must be positive")
+    p = as_array(inexact("polyder", p)[0])
+    for _ in range(m):
+        size = max(p.shape[0] - 1, 0)
+        powers = lax.rev(lax.add(lax.iota(p.dtype, size), 1.0), (0,))
+        p = lax.mul(lax.slice_in_dim(p, 0, size), powers)
+    return p
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The ``m``-th integral of a polynomial, with the constants ``k`` (zero by default)."""
+    m = operator.index(m)
+    p = as_array(inexact("polyint", p)[0])
+    constants = np.zeros(m, p.dtype) if k is None else np.broadcast_to(np.asarray(k, p.dtype), (m,))
+    if m < 0:
+        raise ValueError("Order of integral must be positive")
+    for c in constants:
+        powers = lax.rev(lax.add(lax.iota(p.dtype, p.shape[0]), 1.0), (0,))
+        p = lax.concatenate([lax.div(p, powers), lax.full((1,), p.dtype.type(c))], 0)
+    return p
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """The matrix whose rows are the powers of each element of ``x``, highest first unless ``increasing``."""
+    x = ensure_array("vander", x)
+    if x.ndim != 1:
+        raise ValueError("x must be a one-dimensional array")
+    count = x.shape[0] if N is None else operator.index(N)
+    if count < 0:
+        raise ValueError("N must be nonnegative")
+    columns = [lax.integer_pow(x, i) for i in (range(count) if increasing else range(count - 1, -1, -1))]
+    return (
+        lax.concatenate([lax.expand_dims(c, (1,)) for c in columns], 1)
+        if columns
+        else lax.full((x.shape[0], 0), 0, x.dtype)
+    )
+
+
+def poly(seq_of_zeros: Any) -> Any:
+    """The polynomial with these zeros, and leading coefficient one."""
+    zeros = as_array(inexact("poly", seq_of_zeros)[0])
+    if zeros.ndim != 1:
+        raise NotImplementedError("jnp.poly of a matrix is not implemented; take its eigenvalues first")
+    p = lax.full((1,), 1, zeros.dtype)
+    for i in range(zeros.shape[0]):
+        factor = lax.concatenate([lax.full((1,), 1, zeros.dtype), lax.neg(lax.slice_in_dim(zeros, i, i + 1))], 0)
+        p = convolve(p, factor)
+    return convert(p, zeros.dtype)

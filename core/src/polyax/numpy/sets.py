@@ -1,0 +1,283 @@
+"""Arrays as sets: unique elements, membership, unions and intersections.
+
+The sizes of results depend on values: inside transformations they must be given by ``size``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyax import lax
+from polyax.numpy.broadcast import choose
+from polyax.numpy.indexing import getitem, take
+from polyax.numpy.joining import concatenate
+from polyax.numpy.promotion import (
+    as_array,
+    canonicalize_axis,
+    check_arraylike,
+    convert,
+    ensure_array,
+    promote_dtypes,
+    refuse_traced,
+    unwrap,
+)
+from polyax.numpy.reductions import any as _any
+from polyax.numpy.selection import nonzero
+from polyax.numpy.shapes import moveaxis, ravel
+
+__all__ = [
+    "intersect1d", "isin", "setdiff1d", "setxor1d", "trim_zeros", "union1d", "unique", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values",
+]  # fmt: skip
+
+_INT32 = np.dtype("int32")
+
+
+def unique(
+    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None,
+    *, equal_nan: bool = True, size: int | None = None, fill_value: Any = None, sorted: bool = True,
+) -> Any:  # fmt: skip
+    """The different elements (or slices along ``axis``), in increasing order.
+
+    Args:
+      return_index, return_inverse, return_counts: also return where each occurs first, which one each element of
+        ``ar`` is, and how often each occurs.
+      size: number of results; missing ones are ``fill_value``, by default the smallest.
+
+    Raises:
+      ConcretizationTypeError: ``ar`` is traced and ``size`` is not given.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.unique(jnp.array([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    check_arraylike("unique", ar)
+    ar = as_array(unwrap(ar))
+    if size is None:
+        refuse_traced(ar, "The error arose for the first argument of jnp.unique(). To make jnp.unique() compatible "
+"with "
+                          "JIT and other transforms, you can specify a concrete value for the `size` "
+"argument.")  # fmt: skip
+    shape = ar.shape if axis is None else ()
+    lines = lax.reshape(ar, (ar.size, 1)) if axis is None else _lines(ar, canonicalize_axis(axis, ar.ndim))
+    found = _unique_lines(lines, size, equal_nan)
+    results = [_shaped(getitem(lines, found.index), ar, axis)]
+    if fill_value is not None and size is not None:
+        results[0] = _filled(results[0], found.count, fill_value, axis or 0)
+    results += [found.index] if return_index else []
+    results += [lax.reshape(found.inverse, shape) if shape else found.inverse] if return_inverse else []
+    results += [found.counts] if return_counts else []
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _lines(ar: Any, axis: int) -> Any:
+    moved = moveaxis(ar, axis, 0)
+    return lax.reshape(moved, (moved.shape[0], -1 if not moved.shape[0] else ar.size // moved.shape[0]))
+
+
+def _shaped(values: Any, ar: Any, axis: Any) -> Any:
+    if axis is None:
+        return ravel(values)
+    axis = canonicalize_axis(axis, ar.ndim)
+    rest = tuple(n for i, n in enumerate(ar.shape) if i != axis)
+    return moveaxis(lax.reshape(values, (values.shape[0], *rest)), 0, axis)
+
+
+class _Found(NamedTuple):
+    index: Any  # of the first occurrence of each unique line
+    inverse: Any
+    counts: Any
+    count: Any  # how many there are
+
+
+def _unique_lines(lines: Any, size: int | None, equal_nan: bool) -> _Found:
+    """Sorts the lines; the first of each run of equal ones is a result."""
+    n, width = lines.shape
+    if n == 0:
+        empty = lax.full((size or 0,), 0, np.int32)
+        return _Found(empty, lax.full((0,), 0, np.int32), empty, np.int32(0))
+    keys = [lax.index_in_dim(lines, i, 1, keepdims=False) for i in range(width)]
+    *ordered, order = lax.sort((*keys, lax.iota(np.int32, n)), dimension=0, num_keys=width)
+    fresh = concatenate([as_array(np.ones(1, bool)), _any(_stacked([_differ(k, equal_nan) for k in ordered]), 0)])
+    run = lax.sub(lax.cumsum(convert(fresh, _INT32), 0), 1)
+    (starts,) = nonzero(fresh) if size is None else nonzero(fresh, size=size, fill_value=0)
+    total = starts.shape[0]
+    counts = _accumulate(total, run, lax.full((n,), 1, np.int32))
+    inverse = lax.scatter(lax.full((n,), 0, np.int32), lax.expand_dims(order, (1,)), run, _ONE_AXIS)
+    return _Found(take(order, starts, mode="clip"), inverse, counts, lax.add(lax.index_in_dim(run, -1, 0, False), 1))
+
+
+_ONE_AXIS = lax.ScatterDimensionNumbers((), (0,), (0,))
+
+
+def _stacked(rows: list[Any]) -> Any:
+    return lax.concatenate([lax.expand_dims(r, (0,)) for r in rows], 0)
+
+
+def _differ(x: Any, equal_nan: bool) -> Any:
+    """Whether each element differs from the one before it."""
+    n = x.shape[0]
+    before, after = lax.slice_in_dim(x, 0, n - 1), lax.slice_in_dim(x, 1, n)
+    differ = lax.ne(before, after)
+    if not equal_nan:
+        return differ
+    both = lax.bitwise_and(lax.ne(before, before), lax.ne(after, after))
+    return lax.bitwise_and(differ, lax.bitwise_not(both))
+
+
+def _accumulate(size: int, places: Any, values: Any) -> Any:
+    return lax.scatter_add(
+        lax.full((size,), 0, values.dtype), lax.expand_dims(places, (1,)), values, _ONE_AXIS, mode="drop"
+    )
+
+
+def _filled(values: Any, count: Any, fill_value: Any, axis: int) -> Any:
+    position = lax.broadcasted_iota(np.int32, values.shape, axis)
+    return choose(lax.lt(position, count), values, convert(unwrap(fill_value), values.dtype))
+
+
+class _UniqueAll(NamedTuple):
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class _UniqueCounts(NamedTuple):
+    values: Any
+    counts: Any
+
+
+class _UniqueInverse(NamedTuple):
+    values: Any
+    inverse_indices: Any
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAll:
+    """``unique`` with indices, inverse indices and counts; NaNs differ from each other."""
+    return _UniqueAll(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueCounts:
+    """``unique`` with counts; NaNs differ from each other."""
+    return _UniqueCounts(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueInverse:
+    """``unique`` with inverse indices; NaNs differ from each other."""
+    return _UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """``unique``; NaNs differ from each other."""
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+# --- membership -------------------------------------------------------------------------------------------------------
+
+
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
+) -> Any:
+    """Which elements occur in ``test_elements``; which don't, if ``invert``."""
+    check_arraylike("isin", element, test_elements)
+    element, tests = map(as_array, promote_dtypes(unwrap(element), unwrap(test_elements)))
+    tests = ravel(tests)
+    column, row = lax.expand_dims(element, (element.ndim,)), lax.broadcast_to_rank(tests, element.ndim + 1)
+    found = lax.reduce_or(lax.eq(column, row), (element.ndim,))
+    return lax.bitwise_not(found) if invert else found
+
+
+def _pair(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
+    check_arraylike(name, ar1, ar2)
+    a, b = promote_dtypes(unwrap(ar1), unwrap(ar2))
+    return ravel(a), ravel(b)
+
+
+def _kept(name: str, values: Any, keep: Any, size: int | None, fill_value: Any) -> Any:
+    if size is None:
+        refuse_traced(
+            keep, f"The error arose in jnp.{name}(): inside transformations its result needs a static `size`."
+        )
+        return getitem(values, np.asarray(keep))
+    (places,) = nonzero(keep, size=size, fill_value=0)
+    chosen = take(values, places, mode="clip")
+    count = lax.reduce_sum(convert(keep, _INT32), (0,))
+    fill = 0 if fill_value is None else fill_value
+    return _filled(chosen, count, fill, 0)
+
+
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The elements of either, in increasing order."""
+    a, b = _pair("union1d", ar1, ar2)
+    return unique(lax.concatenate([a, b], 0), size=size, fill_value=fill_value)
+
+
+def setdiff1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """The elements of the first that the second lacks, in increasing order unless ``assume_unique``."""
+    a, b = _pair("setdiff1d", ar1, ar2)
+    a = a if assume_unique else _sorted_unique("setdiff1d", a, size)
+    keep = isin(a, b, invert=True)
+    keep = keep if assume_unique or size is None else lax.bitwise_and(keep, _first_of_runs(a))
+    return _kept("setdiff1d", a, keep, size, fill_value)
+
+
+def _sorted_unique(name: str, a: Any, size: int | None) -> Any:
+    """Unique elements, or with a static size all elements in order: the first of each run then counts."""
+    return unique(a) if size is None else lax.sort(a, dimension=0)
+
+
+def _first_of_runs(a: Any) -> Any:
+    return lax.concatenate([as_array(np.ones(min(1, a.shape[0]), bool)), _differ(a, True)], 0)
+
+
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *, size: int | None = None,
+    fill_value: Any = None,
+) -> Any:  # fmt: skip
+    """The elements that both have, in increasing order.
+
+    Raises:
+      NotImplementedError: ``return_indices``.
+    """
+    if return_indices:
+        raise NotImplementedError("jnp.intersect1d with return_indices=True is not implemented; search them afterwards")
+    a, b = _pair("intersect1d", ar1, ar2)
+    a = _sorted_unique("intersect1d", a, size)
+    keep = isin(a, b) if size is None else lax.bitwise_and(isin(a, b), _first_of_runs(a))
+    return _kept("intersect1d", a, keep, size, fill_value)
+
+
+def setxor1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
+    """The elements of either that the other lacks, in increasing order.
+
+    Raises:
+      NotImplementedError: a static ``size``.
+    """
+    if size is not None:
+        raise NotImplementedError("jnp.setxor1d with a static size is not implemented")
+    a, b = _pair("setxor1d", ar1, ar2)
+    return lax.sort(lax.concatenate([setdiff1d(a, b), setdiff1d(b, a)], 0), dimension=0)
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """A vector without its leading ('f') and trailing ('b') zeros.
+
+    Raises:
+      ConcretizationTypeError: ``filt`` is traced.
+    """
+    filt = ensure_array("trim_zeros", filt)
+    refuse_traced(filt, "Error arose in the `filt` argument of trim_zeros()")
+    if filt.ndim != 1 or axis not in (None, 0, -1):
+        raise NotImplementedError(f"jnp.trim_zeros of an array of shape {filt.shape}: only vectors are implemented")
+    (places,) = np.nonzero(np.asarray(filt))
+    if not len(places):
+        return lax.slice_in_dim(filt, 0, 0)
+    start = int(places[0]) if "f" in trim.lower() else 0
+    return lax.slice_in_dim(filt, start, int(places[-1]) + 1 if "b" in trim.lower() else filt.shape[0])

@@ -1,0 +1,137 @@
+"""Sets, polynomials, editing, vectorize, grids and windows against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+
+R = np.random.default_rng(6)
+X = R.standard_normal((3, 4)).astype(np.float32)
+V = R.standard_normal(7).astype(np.float32)
+W = R.standard_normal(4).astype(np.float32)
+I = R.integers(0, 4, (3, 4)).astype(np.int32)
+A, B = np.array([3, 1, 2, 3, 5]), np.array([2, 9, 3])
+
+SAME_CALL = {
+    "unique": lambda np: np.unique(I),
+    "unique rows": lambda np: np.unique(I[[0, 1, 0]], axis=0),
+    "unique columns": lambda np: np.unique(I[:, [0, 1, 1]], axis=1),
+    "unique with everything": lambda np: np.unique(I, True, True, True),
+    "isin": lambda np: np.isin(A, B),
+    "union1d": lambda np: np.union1d(A, B),
+    "intersect1d": lambda np: np.intersect1d(A, B),
+    "setdiff1d": lambda np: np.setdiff1d(A, B),
+    "setxor1d": lambda np: np.setxor1d(A, B),
+    "trim_zeros": lambda np: np.trim_zeros(np.array([0, 0, 1, 0, 2, 0])),
+    "convolve": lambda np: np.convolve(V, W),
+    "convolve same": lambda np: np.convolve(W, V, mode="same"),
+    "convolve valid": lambda np: np.convolve(V, W, mode="valid"),
+    "correlate": lambda np: np.correlate(V, W),
+    "correlate full": lambda np: np.correlate(W, V, mode="full"),
+    "correlate same": lambda np: np.correlate(V, W, mode="same"),
+    "polyval": lambda np: np.polyval(W, X),
+    "polyadd": lambda np: np.polyadd(V, W),
+    "polysub": lambda np: np.polysub(W, V),
+    "polymul": lambda np: np.polymul(V, W),
+    "polyder": lambda np: np.polyder(V, 2),
+    "polyint": lambda np: np.polyint(V, 2),
+    "vander": lambda np: np.vander(W, 3),
+    "poly": lambda np: np.poly(W),
+    "delete": lambda np: np.delete(X, np.array([0, -1]), axis=1),
+    "delete slice": lambda np: np.delete(V, slice(1, 6, 2)),
+    "insert": lambda np: np.insert(V, 2, 9.0),
+    "insert several": lambda np: np.insert(V, np.array([1, 1, 5]), np.array([7.0, 8.0, 9.0])),
+    "insert rows": lambda np: np.insert(X, 1, W, axis=0),
+    "insert columns": lambda np: np.insert(X, np.array([1, 3]), np.array([7.0, 8.0]), axis=1),
+    "compress": lambda np: np.compress(np.array([True, False, True]), X, axis=0),
+    "extract": lambda np: np.extract(X > 0, X),
+    "choose": lambda np: np.choose(I[0], X[[0, 1, 2, 0]]),
+    "unravel_index": lambda np: np.unravel_index(np.array([0, 5, 11]), (3, 4)),
+    "ravel_multi_index": lambda np: np.ravel_multi_index((np.array([0, 2]), np.array([1, 3])), (3, 4)),
+    "sort_complex": lambda np: np.sort_complex(np.array([2 + 1j, 1 - 1j, 1 - 2j])),
+    "unwrap": lambda np: np.unwrap(np.array([0.0, 3.0, 6.5, 9.0, 1.0])),
+    "frexp": lambda np: np.frexp(np.array([0.0, 1.0, -3.5, 1e-40, 1e30], np.float32)),
+    "spacing": lambda np: np.spacing(np.array([1.0, -2.0, 0.5], np.float32)),
+    "apply_along_axis": lambda np: np.apply_along_axis(lambda x: x * x.sum(), 0, X),
+    "apply_over_axes": lambda np: np.apply_over_axes(np.sum, X, (0, 1)),
+    "mgrid": lambda np: np.mgrid[0:2, 0:1:3j],
+    "ogrid": lambda np: np.ogrid[0:2, 0:1:3j],
+    "r_": lambda np: np.r_[1:4, 0, np.array([7, 8])],
+    "c_": lambda np: np.c_[W, W],
+    "hanning": lambda np: np.hanning(6),
+    "hamming": lambda np: np.hamming(6),
+    "blackman": lambda np: np.blackman(6),
+    "bartlett": lambda np: np.bartlett(6),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME_CALL)
+def test_agrees_with_numpy(name):
+    got, want = SAME_CALL[name](jnp), SAME_CALL[name](np)
+    pairs = zip(got, want, strict=True) if isinstance(want, (list, tuple)) else [(got, want)]
+    for a, b in pairs:
+        assert np.shape(a) == np.shape(b)
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_sets_of_known_size():
+    got = polyax.jit(lambda x: jnp.unique(x, size=4, fill_value=-1))(jnp.array([3, 1, 3]))
+    assert got.tolist() == [1, 3, -1, -1]
+    got = polyax.jit(lambda x, y: jnp.intersect1d(x, y, size=3, fill_value=-1))(A, B)
+    assert got.tolist() == [2, 3, -1]
+    got = polyax.jit(lambda x, y: jnp.setdiff1d(x, y, size=3, fill_value=-1))(A, B)
+    assert got.tolist() == [1, 5, -1]
+
+
+def test_nan_is_unique_once():
+    x = jnp.array([np.nan, 1.0, np.nan])
+    assert jnp.unique(x).shape == (2,)
+    assert jnp.unique(x, equal_nan=False).shape == (3,)
+
+
+def test_vectorize():
+    product = jnp.vectorize(lambda a, v: a @ v, signature="(n,m),(m)->(n)")
+    a, v = R.standard_normal((2, 1, 3, 4)), R.standard_normal((5, 4))
+    np.testing.assert_allclose(product(a, v), np.einsum("bcnm,cm->bcn", np.broadcast_to(a, (2, 5, 3, 4)), v), rtol=1e-4)
+    scaled = jnp.vectorize(lambda x, n: x * n, excluded=(1,))
+    np.testing.assert_allclose(scaled(X, 2), 2 * X)
+    with pytest.raises(ValueError, match="inconsistent size for core dimension 'm': 3 vs 4"):
+        product(a, v[:, :3])
+
+
+def test_copies_with_elements_put():
+    np.testing.assert_array_equal(
+        jnp.put(X, np.array([0, 5]), np.array([1.0, 2.0]), inplace=False).ravel()[:6:5], [1, 2]
+    )
+    want = X.copy()
+    np.place(want, X > 0, [1.0, 2.0])
+    np.testing.assert_array_equal(jnp.place(X, X > 0, np.array([1.0, 2.0]), inplace=False), want)
+    want = X.copy()
+    np.put_along_axis(want, np.array([[0], [1], [2]]), 9.0, axis=1)
+    np.testing.assert_array_equal(jnp.put_along_axis(X, np.array([[0], [1], [2]]), 9.0, 1, inplace=False), want)
+    with pytest.raises(ValueError, match="jax.numpy.put cannot modify arrays in-place"):
+        jnp.put(X, 0, 1.0)
+
+
+def test_files(tmp_path):
+    jnp.save(tmp_path / "x.npy", jnp.asarray(X))
+    np.testing.assert_array_equal(jnp.load(tmp_path / "x.npy"), X)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: polyax.jit(jnp.unique)(V), polyax.errors.ConcretizationTypeError, "concrete value for the `size` arg"),
+        (lambda: jnp.convolve(X, W), ValueError, "convolve() only support 1-dimensional inputs."),
+        (lambda: jnp.choose(np.array([5]), [V, V]), ValueError, "invalid entry in choice array"),
+        (lambda: jnp.delete(V, 9), IndexError, "index 9 is out of bounds for axis 0 with size 7"),
+        (lambda: jnp.polyder(V, -1), ValueError, "Order of derivative must be positive"),
+    ],
+)  # fmt: skip
+def test_bad_input(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)

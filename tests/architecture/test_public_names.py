@@ -18,10 +18,12 @@ MODULES = (
     "polyax.numpy.linalg",
     "polyax.numpy.fft",
     "polyax.random",
+    "polyax.scipy",
     "polyax.scipy.special",
     "polyax.tree",
     "polyax.tree_util",
 )
+REEXPORTS = ("polyax.errors", "polyax.tree", "polyax.tree_util")
 
 
 def public(name: str) -> Iterator[str]:
@@ -29,11 +31,17 @@ def public(name: str) -> Iterator[str]:
         module = importlib.import_module(name)
     except ModuleNotFoundError:
         return
-    for attribute in sorted(vars(module)):
-        value = getattr(module, attribute)
-        foreign = isinstance(value, types.ModuleType) and not value.__name__.startswith("polyax")
-        if not attribute.startswith("_") and not foreign and attribute != "annotations":
+    for attribute, value in sorted(vars(module).items()):
+        if not attribute.startswith("_") and is_own(module, value):
             yield f"{name}.{attribute}"
+
+
+def is_own(module: types.ModuleType, value: object) -> bool:
+    """Modules that only re-export have no other names; the others also import what they need."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__ in MODULES
+    reexports = hasattr(module, "__path__") or module.__name__ in REEXPORTS
+    return reexports or getattr(value, "__module__", None) == module.__name__
 
 
 def present() -> list[str]:

@@ -1,13 +1,14 @@
 """The transformations as users call them: argument handling around the interpreters."""
 
 from polyax.api.ad import grad, jvp, linearize, value_and_grad, vjp
-from polyax.api.ahead import eval_shape, make_jaxpr
+from polyax.api.ahead import ShapeDtypeStruct, eval_shape, make_jaxpr
 from polyax.api.jacobian import hessian, jacfwd, jacobian, jacrev
 from polyax.api.jit import jit
 from polyax.api.transpose import linear_transpose
 from polyax.api.vmap import vmap
 
 __all__ = [
+    "ShapeDtypeStruct",
     "eval_shape",
     "grad",
     "hessian",

@@ -116,7 +116,7 @@ def _trace(fun: Callable[..., Any], args: Any, kwargs: Any, name: str, axes: Seq
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Shapes and dtypes of ``fun(*args, **kwargs)``, computed without arithmetic.
 
-    >>> eval_shape(lambda x: x[None], ShapeDtypeStruct((3,), np.float32))
+    >>> eval_shape(lambda x: x[None], ShapeDtypeStruct((3,), 'float32'))
     ShapeDtypeStruct(shape=(1, 3), dtype=float32)
     """
     check_callable(fun)

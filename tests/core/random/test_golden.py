@@ -104,6 +104,45 @@ PARTITIONABLE = {
     "he": [1.6552032, 1.9494075, -0.46914884, -0.085301556],
 }
 
+COVARIANCE = np.array([[2.0, 0.5], [0.5, 1.0]], np.float32)
+
+DISTRIBUTIONS = {
+    "lognormal": lambda: random.lognormal(KEY, 0.5, (3,)),
+    "pareto": lambda: random.pareto(KEY, 2.0, (3,)),
+    "rayleigh": lambda: random.rayleigh(KEY, 2.0, (3,)),
+    "weibull_min": lambda: random.weibull_min(KEY, 2.0, 3.0, (3,)),
+    "triangular": lambda: random.triangular(KEY, -1.0, 0.5, 2.0, (3,)),
+    "wald": lambda: random.wald(KEY, 1.5, (3,)),
+    "geometric": lambda: random.geometric(KEY, 0.2, (4,)),
+    "maxwell": lambda: random.maxwell(KEY, (3,)),
+    "double_sided_maxwell": lambda: random.double_sided_maxwell(KEY, 1.0, 2.0, (3,)),
+    "multivariate_normal": lambda: random.multivariate_normal(KEY, np.zeros(2, np.float32), COVARIANCE, (2,)),
+    "orthogonal": lambda: random.orthogonal(KEY, 2),
+    "initial orthogonal": lambda: nn.initializers.orthogonal()(KEY, (3, 2)),
+    "delta_orthogonal": lambda: nn.initializers.delta_orthogonal()(KEY, (3, 1, 2)),
+}
+
+OF_DISTRIBUTIONS = {
+    "lognormal": [2.479466, 0.7855968, 1.185239],
+    "pareto": [5.369939, 1.207963, 1.650763],
+    "rayleigh": [0.5313692, 3.041307, 1.912564],
+    "weibull_min": [2.996034, 1.445922, 2.001649],
+    "triangular": [1.604964, 0.1899862, 0.7149454],
+    "wald": [1.777871, 0.8116835, 0.791271],
+    "geometric": [1.0, 7.0, 3.0, 6.0],
+    "maxwell": [0.4915292, 0.8765354, 1.155511],
+    "double_sided_maxwell": [-4.655539, 5.771928, 2.213114],
+    "multivariate_normal": [2.568334, -0.06404694, 0.4806757, -0.3801237],
+    "orthogonal": [0.9829336, 0.1839606, 0.1839606, -0.9829336],
+    "initial orthogonal": [0.2612991, -0.9085854, 0.9033694, 0.3491291, 0.3400687, -0.2293068],
+    "delta_orthogonal": [0.0, 0.0, -0.6755804, 0.7372864, 0.0, 0.0],
+}
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_distributions_with_parameters(name):
+    np.testing.assert_allclose(np.ravel(DISTRIBUTIONS[name]()), OF_DISTRIBUTIONS[name], rtol=1e-5, atol=1e-5)
+
 
 def check(name, want):
     got = np.asarray(CALLS[name]())

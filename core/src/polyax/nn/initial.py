@@ -14,9 +14,9 @@ from polyax.ir import dtypes
 from polyax.numpy.promotion import canonical_dtype, concrete_shape
 
 __all__ = [
-    "Initializer", "constant", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "kaiming_normal",
-    "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "truncated_normal", "uniform",
-    "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
+    "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
+    "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "orthogonal",
+    "truncated_normal", "uniform", "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
 ]  # fmt: skip
 
 
@@ -164,3 +164,42 @@ lecun_uniform = _scaled("lecun_uniform", 1.0, "fan_in", "uniform", _LECUN)
 lecun_normal = _scaled("lecun_normal", 1.0, "fan_in", "truncated_normal", _LECUN)
 he_uniform = kaiming_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform", _HE)
 he_normal = kaiming_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal", _HE)
+
+
+def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """Orthonormal rows or columns, times ``scale``; all axes but ``column_axis`` together are the rows.
+
+    Raises:
+      ValueError: a shape with fewer than two axes (when called).
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        shape, kind = concrete_shape(shape), canonical_dtype(dtype, np.float64)
+        if len(shape) < 2:
+            raise ValueError("orthogonal initializer requires at least a 2D shape")
+        columns = shape[column_axis]
+        q = random.orthogonal(key, math.prod(shape) // columns, (), kind, columns)
+        rest = [n for i, n in enumerate(shape) if i != column_axis % len(shape)]
+        return jnp.array(scale, kind) * jnp.moveaxis(jnp.reshape(q, (*rest, columns)), -1, column_axis)
+
+    return init
+
+
+def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """An orthogonal matrix in the middle of a convolution kernel, zeros around it (Xiao et al., arXiv:1806.05393).
+
+    Raises:
+      ValueError: a shape without one to three spatial axes, or with more inputs than outputs (when called).
+    """
+
+    def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        shape, kind = concrete_shape(shape), canonical_dtype(dtype, np.float64)
+        if len(shape) not in (3, 4, 5):
+            raise ValueError("Delta orthogonal initializer requires a 3D, 4D or 5D shape.")
+        if shape[-1] < shape[-2]:
+            raise ValueError("`fan_in` must be less or equal than `fan_out`. ")
+        middle = tuple((n - 1) // 2 for n in shape[:-2])
+        matrix = orthogonal(scale, column_axis, kind)(key, shape[-2:])
+        return jnp.zeros(shape, kind).at[middle].set(matrix)
+
+    return init

@@ -3,6 +3,17 @@
 from polyax.random.choices import categorical as categorical
 from polyax.random.choices import choice as choice
 from polyax.random.choices import permutation as permutation
+from polyax.random.distributions import double_sided_maxwell as double_sided_maxwell
+from polyax.random.distributions import geometric as geometric
+from polyax.random.distributions import lognormal as lognormal
+from polyax.random.distributions import maxwell as maxwell
+from polyax.random.distributions import multivariate_normal as multivariate_normal
+from polyax.random.distributions import orthogonal as orthogonal
+from polyax.random.distributions import pareto as pareto
+from polyax.random.distributions import rayleigh as rayleigh
+from polyax.random.distributions import triangular as triangular
+from polyax.random.distributions import wald as wald
+from polyax.random.distributions import weibull_min as weibull_min
 from polyax.random.keys import PRNGKey as PRNGKey
 from polyax.random.keys import clone as clone
 from polyax.random.keys import fold_in as fold_in

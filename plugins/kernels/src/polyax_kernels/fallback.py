@@ -17,7 +17,7 @@ _warned: set[tuple[str, str]] = set()
 
 
 LIBRARY = frozenset(
-    ["sort", "top_k", "cholesky", "triangular_solve", "lu", "qr", "eigh", "svd", "eig", "householder_product", "fft"]
+    ("sort", "top_k", "cholesky", "triangular_solve", "lu", "qr", "eigh", "svd", "eig", "householder_product", "fft")
 )
 """What NumPy calls compiled libraries for (LAPACK, pocketfft, its own sort): on host devices these are no fallback."""
 

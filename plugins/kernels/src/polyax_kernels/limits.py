@@ -27,8 +27,6 @@ class Limits:
     """A producer of several kernels is computed in each of them if that costs no more operations than this."""
     recomputable_nodes: int = 4
     """A producer is computed anew for each use of an element if that costs no more operations than this."""
-    local_bytes: int = 32 * 1024
-    """Scratch memory of one grid point."""
     lanes: int = 32
     """Points along the last grid axis that strided folds compute together: 1 where threads do that by themselves."""
     threads: int = 1

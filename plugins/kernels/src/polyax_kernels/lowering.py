@@ -56,22 +56,19 @@ class Call:
     run: Callable[..., None]
     why_not: WhyNot = always
     priority: int = 0
-    in_place: bool = False
-    """The first argument's memory may be the first result's."""
 
 
 @dataclass(frozen=True)
 class Native:
     """A library function that compiled plans call through its address, without Python.
 
-    ``signature(arg_avals, out_avals, params)`` gives what to pass, in the backend's own terms; ``scratch`` the bytes
-    of working memory that the call needs. ``run`` is the same as a ``Call``, for plans that are walked from Python.
+    ``signature(arg_avals, out_avals, params)`` gives what to pass, in the backend's own terms; None if this use needs
+    Python. ``run`` is the same as a ``Call``, for plans that are walked from Python.
     """
 
     symbol: Callable[..., Any] | str
     signature: Callable[..., Any]
     run: Callable[..., None]
-    scratch: Callable[..., int] | int = 0
     why_not: WhyNot = always
     priority: int = 0
 
@@ -97,7 +94,6 @@ class CallContext:
 
     queue: Any
     device: Any
-    scratch: Any = None
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,11 @@ class Pool:
 
 
 def size_class(nbytes: int) -> int:
-    """``nbytes`` rounded up: to the alignment if small, else to four steps per power of two."""
+    """``nbytes`` rounded up: to the alignment if small, else to four steps per power of two.
+
+    >>> size_class(1), size_class(100), size_class(1_000_000)
+    (64, 128, 1048576)
+    """
     if nbytes <= SMALL:
         return max(ALIGNMENT, (nbytes + ALIGNMENT - 1) & -ALIGNMENT)
     step = 1 << ((nbytes - 1).bit_length() - 3)

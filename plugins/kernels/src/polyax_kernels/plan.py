@@ -109,7 +109,14 @@ class Plan:
 
 
 class Arena:
-    """Offsets into one block of memory: the smallest free gap that fits is used first; neighbours are joined."""
+    """Offsets into one block of memory: the smallest free gap that fits is used first; neighbours are joined.
+
+    >>> arena = Arena()
+    >>> a, b = arena.allocate(100), arena.allocate(10)
+    >>> arena.free(a, 100)
+    >>> (a, b, arena.allocate(64), arena.size)
+    (0, 128, 0, 192)
+    """
 
     def __init__(self) -> None:
         self.size = 0

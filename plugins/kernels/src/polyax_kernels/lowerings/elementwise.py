@@ -12,66 +12,10 @@ from polyax_kernels.decompositions import integer_pow, reduce_precision
 from polyax_kernels.expr import Expr, bitcast, cast, const, op, where
 from polyax_kernels.lowering import Kernels, Out, Read
 from polyax_kernels.lowerings.table import RULES, kernels
+from polyax_kernels.scalars import TABLE
 
-SAME_NAME = [
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "rem",
-    "max",
-    "min",
-    "neg",
-    "abs",
-    "sign",
-    "square",
-    "and",
-    "or",
-    "xor",
-    "not",
-    "shift_left",
-    "shift_right_logical",
-    "shift_right_arithmetic",
-    "clz",
-    "population_count",
-    "eq",
-    "ne",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "is_finite",
-    "floor",
-    "ceil",
-    "sqrt",
-    "rsqrt",
-    "cbrt",
-    "exp",
-    "exp2",
-    "log",
-    "log1p",
-    "expm1",
-    "logistic",
-    "sin",
-    "cos",
-    "tan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asin",
-    "acos",
-    "atan",
-    "asinh",
-    "acosh",
-    "atanh",
-    "atan2",
-    "nextafter",
-    "erf",
-    "erfc",
-    "erf_inv",
-    "lgamma",
-    "digamma",
-]
+ONLY_SCALAR = {"floordiv", "mod", "select", "trunc", "round_even"}
+"""Scalar operations that no primitive is called after; all others are named as their primitives are."""
 
 
 def _scalar(name: str) -> Callable[..., Expr]:
@@ -83,7 +27,7 @@ def _scalar(name: str) -> Callable[..., Expr]:
     return build
 
 
-RULES.update({name: Kernels(_scalar(name)) for name in SAME_NAME})
+RULES.update({name: Kernels(_scalar(name)) for name in TABLE.keys() - ONLY_SCALAR})
 
 
 @kernels("pow")

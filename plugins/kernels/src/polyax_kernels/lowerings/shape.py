@@ -43,6 +43,12 @@ def reshaped(i: Sequence[Expr], shape: Sizes, source: Sizes) -> list[Expr]:
     """The indices into ``source`` of the element that has indices ``i`` in ``shape``.
 
     Dimensions are matched in groups of equal size, so that ``//`` and ``%`` appear only where a dimension is cut.
+
+    >>> from polyax_kernels.expr import Axis, consing, index
+    >>> with consing():
+    ...     i, j = (index(Axis(n, name)) for n, name in ((6, "i"), (4, "j")))
+    ...     reshaped((i, j), (6, 4), (2, 3, 4))
+    [floordiv(i, 3), mod(i, 3), j]
     """
     found: list[Expr] = []
     for dims, source_dims in _groups(shape, source):

@@ -109,7 +109,8 @@ def _check_argnums(argnums: int | Sequence[int], count: int) -> None:
     needed = max((argnums,) if isinstance(argnums, int) else argnums) + 1
     if needed > count:
         raise TypeError(
-            f"differentiating with respect to {argnums=} requires at least {needed} positional arguments to be passed by "
+            f"differentiating with respect to {argnums=} requires at least {needed} positional "
+            "arguments to be passed by "
             f"the caller, but got only {count} positional arguments."
         )
 
@@ -127,7 +128,8 @@ def _check_inputs(tree: Any, name: str, holomorphic: bool, allow_int: bool) -> N
             continue
         if dtypes.is_extended(aval.dtype) or (not dtypes.is_inexact(aval.dtype) and not allow_int):
             raise TypeError(
-                f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got "
+                f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
+                "np.inexact), but got "
                 f"{dtypes.full_name(aval.dtype)}. If you want to use Boolean- or integer-valued inputs, use vjp or set "
                 f"allow_int to True. The input{where} is {aval}."
             )
@@ -153,7 +155,8 @@ def _check_scalar(out: Any, holomorphic: bool) -> None:
     if holomorphic != dtypes.is_complex(aval.dtype) or not dtypes.is_inexact(aval.dtype):
         need, kind = ("complex", "complexfloating") if holomorphic else ("real", "floating")
         raise TypeError(
-            f"grad {'with holomorphic=True ' if holomorphic else ''}requires {need}-valued outputs (output dtype that is "
+            f"grad {'with holomorphic=True ' if holomorphic else ''}requires {need}-valued outputs "
+            "(output dtype that is "
             f"a sub-dtype of np.{kind}), but got {aval.dtype.name}. The output is {aval}; for differentiation of "
             "functions with integer or complex outputs, use vjp directly."
         )

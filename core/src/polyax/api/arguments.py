@@ -104,7 +104,12 @@ def arg_names(
         bound = inspect.signature(fun).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):
         bound = {**{f"args[{i}]": a for i, a in enumerate(args)}, **kwargs}
-    return [name + keystr(path) for name, tree in bound.items() if name not in static for path, _ in tree_leaves_with_path(tree)]
+    return [
+        name + keystr(path)
+        for name, tree in bound.items()
+        if name not in static
+        for path, _ in tree_leaves_with_path(tree)
+    ]
 
 
 def as_indices(argnums: int | Sequence[int], count: int, what: str = "argnums") -> tuple[int, ...]:

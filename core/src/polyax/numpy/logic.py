@@ -34,12 +34,12 @@ def _comparison(name: str, op: Callable[[Any, Any], Any], doc: str, lexical: boo
     return document(fun, name, f"{doc}\n\nElementwise; shapes broadcast, dtypes are promoted; boolean.{order}")
 
 
-equal = _comparison("equal", lax.eq, "``x1 == x2``.", False)
-not_equal = _comparison("not_equal", lax.ne, "``x1 != x2``.", False)
-less = _comparison("less", lax.lt, "``x1 < x2``.", True)
-less_equal = _comparison("less_equal", lax.le, "``x1 <= x2``.", True)
-greater = _comparison("greater", lax.gt, "``x1 > x2``.", True)
-greater_equal = _comparison("greater_equal", lax.ge, "``x1 >= x2``.", True)
+equal = _comparison("equal", lax.eq_p.bind1, "``x1 == x2``.", False)
+not_equal = _comparison("not_equal", lax.ne_p.bind1, "``x1 != x2``.", False)
+less = _comparison("less", lax.lt_p.bind1, "``x1 < x2``.", True)
+less_equal = _comparison("less_equal", lax.le_p.bind1, "``x1 <= x2``.", True)
+greater = _comparison("greater", lax.gt_p.bind1, "``x1 > x2``.", True)
+greater_equal = _comparison("greater_equal", lax.ge_p.bind1, "``x1 >= x2``.", True)
 
 
 def _truth(x: Any) -> Any:

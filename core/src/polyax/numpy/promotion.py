@@ -5,6 +5,7 @@ Knows the lattice of ``ir.dtypes`` and converts values; must not know any partic
 
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
 from collections.abc import Callable, Sequence
@@ -173,12 +174,49 @@ def _complain_of_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) ->
 # --- both -------------------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=1024)
+def _scalar_kind(dtype: DType, weak_type: bool, kind: type, to: Callable[[DType], DType], settings: Any) -> type | None:
+    """The Python type as which a scalar of ``kind`` can join arrays of ``dtype``; None if these would have to change."""
+    if dtypes.is_extended(dtype) or dtype == dtypes.float0:
+        return None
+    meeting = dtypes.promote_weak((dtype, weak_type), (canonicalize(dtypes.PYTHON_SCALARS[kind]), kind is not bool))
+    own = {"i": int, "f": float, "c": complex}.get(dtype.kind)
+    if meeting != (dtype, weak_type) or to(dtype) != dtype or own is None:
+        return None
+    return own if canonicalize(dtypes.PYTHON_SCALARS[own]) == dtype else None
+
+
+@functools.lru_cache(maxsize=256)
+def _stays(dtype: DType, to: Callable[[DType], DType]) -> bool:
+    return not dtypes.is_extended(dtype) and dtype != dtypes.float0 and to(dtype) == dtype
+
+
+def _ready(args: tuple[Any, ...], to: Callable[[DType], DType]) -> list[Any] | None:
+    """The arguments of the two common cases, arrays that agree and an array with a Python scalar; else None."""
+    x, y = args[0], args[-1]
+    first, last = getattr(x, "aval", None), getattr(y, "aval", None)
+    if first is not None and last is not None:
+        alike = first.dtype == last.dtype and first.weak_type == last.weak_type
+        flat = len(first.shape) == len(last.shape) or not first.shape or not last.shape
+        return list(args) if alike and flat and _stays(first.dtype, to) else None
+    array, scalar = (first, y) if last is None else (last, x)
+    kind = type(scalar)
+    if array is None or kind not in dtypes.PYTHON_SCALARS or (kind is int and not -(2**31) <= scalar < 2**31):
+        return None
+    kind = _scalar_kind(array.dtype, array.weak_type, kind, to, config.trace_key())
+    if kind is None:
+        return None
+    return [x, kind(y)] if last is None else [kind(x), y]
+
+
 def promote_args(name: str, *args: Any, to: Callable[[DType], DType] = same) -> list[Any]:
     """Arguments of an elementwise function: checked, of one dtype, of one rank (or scalars).
 
     Raises:
       TypeError: an argument is no array, or has dtype float0.
     """
+    if len(args) <= 2 and (ready := _ready(args, to)) is not None:
+        return ready
     check_arraylike(name, *args)
     args = tuple(map(unwrap, args))
     avals = [aval_of(x) for x in args]

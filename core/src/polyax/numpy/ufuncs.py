@@ -223,11 +223,11 @@ def _log_add(x1: Any, x2: Any) -> Any:
 
 
 def _add(x: Any, y: Any) -> Any:
-    return lax.bitwise_or(x, y) if aval_of(x).dtype in dtypes.BOOL else lax.add(x, y)
+    return lax.bitwise_or(x, y) if aval_of(x).dtype in dtypes.BOOL else lax.add_p.bind1(x, y)
 
 
 def _multiply(x: Any, y: Any) -> Any:
-    return lax.bitwise_and(x, y) if aval_of(x).dtype in dtypes.BOOL else lax.mul(x, y)
+    return lax.bitwise_and(x, y) if aval_of(x).dtype in dtypes.BOOL else lax.mul_p.bind1(x, y)
 
 
 def _same(dtype: Any) -> Any:
@@ -236,7 +236,7 @@ def _same(dtype: Any) -> Any:
 
 add = binary("add", _add, "Sum; logical *or* of booleans.", _same)
 multiply = binary("multiply", _multiply, "Product; logical *and* of booleans.", _same)
-true_divide = binary("true_divide", lax.div, "Quotient, never an integer.", to_inexact)
+true_divide = binary("true_divide", lax.div_p.bind1, "Quotient, never an integer.", to_inexact)
 divide = true_divide
 
 
@@ -267,7 +267,7 @@ def subtract(x1: Any, x2: Any, /) -> Any:
     x1, x2 = promote_args("subtract", x1, x2)
     if aval_of(x1).dtype in dtypes.BOOL:
         raise TypeError("subtract does not accept dtype bool: use logical_xor or bitwise_xor instead.")
-    return lax.sub(x1, x2)
+    return lax.sub_p.bind1(x1, x2)
 
 
 def positive(x: Any, /) -> Any:

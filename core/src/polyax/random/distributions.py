@@ -32,9 +32,7 @@ def _two_keys(key: Any) -> tuple[Any, Any]:
     return two_keys(key)
 
 
-def lognormal(
-    key: Any, sigma: Any = np.float32(1.0), shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """exp(sigma x) for standard normal x."""
     kind, shape = float_dtype("lognormal", dtype), sample_shape("lognormal", shape, sigma)
     return lax.exp(lax.mul(normal(key, shape, kind), _spread(sigma, shape, kind)))

@@ -97,12 +97,17 @@ def value_and_grad(
 
         out, pullback, *aux = _vjp(f, chosen, has_aux)
         _check_scalar(out, holomorphic)
-        aval = aval_of(out)
-        grads = pullback(aval.dtype.type(1) if aval.dtype != dtypes.bfloat16 else np.ones((), aval.dtype))
+        grads = pullback(_one(aval_of(out)))
         g = grads[0] if isinstance(argnums, int) else grads
         return ((out, aux[0]) if has_aux else out), g
 
     return value_and_grad_f
+
+
+def _one(aval: ShapedArray) -> Any:
+    """The cotangent of a scalar with respect to itself, as weakly typed as it is."""
+    weak = aval.weak_type and aval.dtype == aval_of(1.0).dtype
+    return 1.0 if weak else np.ones((), aval.dtype)[()]
 
 
 def _check_argnums(argnums: int | Sequence[int], count: int) -> None:
@@ -240,7 +245,7 @@ def _as_cotangent(ct: Any, aval: ShapedArray) -> Any:
             f"Unexpected type of cotangent input to vjp pullback function: got {got}, expected "
             f"{want}. Cast it with astype."
         )
-    return convert_element_type(ct, want.dtype) if got.dtype != want.dtype or got.weak_type else ct
+    return convert_element_type(ct, want.dtype) if got.dtype != want.dtype or got.weak_type > want.weak_type else ct
 
 
 def _materialize(ct: Any) -> Any:
@@ -294,7 +299,11 @@ def _as_tangent(primal: Any, tangent: Any) -> Any:
             f"jvp called with different primal and tangent shapes; Got primal shape {want.shape} and "
             f"tangent shape as {got.shape}"
         )
-    return convert_element_type(tangent, want.dtype) if got.dtype != want.dtype or got.weak_type else tangent
+    return (
+        convert_element_type(tangent, want.dtype)
+        if got.dtype != want.dtype or got.weak_type > want.weak_type
+        else tangent
+    )
 
 
 @api_boundary

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,7 +135,7 @@ class Config:
             listener(name)
 
     @contextlib.contextmanager
-    def override(self, **values: Any) -> Iterator[None]:
+    def override(self, **values: Any) -> Generator[None]:
         before = self._local.__dict__.get("values"), self._local.__dict__.get("key")
         merged = dict(before[0] or self._process) | {_canonical(k): v for k, v in values.items()}
         self._local.values, self._local.key = merged, self._key_of(merged)

@@ -90,7 +90,7 @@ def as_buffer(x: Any, aval: ShapedArray, device: Device) -> Buffer:
     """The buffer of a value on ``device``; moved or converted if need be."""
     if type(x) is Array:
         if x._device is device:
-            return x.buffer if x.buffer is not None else x.block_until_ready().buffer  # raises: it was deleted
+            return x._alive()
         return devices.device_put(x, device).buffer
     return device.backend.to_device(np.ascontiguousarray(np.asarray(x, aval.dtype)).reshape(aval.shape), device)
 

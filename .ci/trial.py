@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+
 import polyax
 
 PROGRAM = "import polyax; import polyax.numpy as jnp; print(polyax.devices()[0].platform, jnp.sin(1.0) + jnp.ones(2))"

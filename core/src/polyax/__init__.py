@@ -8,6 +8,7 @@ from polyax import lax as lax
 from polyax import nn as nn
 from polyax import numpy as numpy
 from polyax import random as random
+from polyax import scipy as scipy
 from polyax import tree as tree
 from polyax import tree_util as tree_util
 from polyax.api import eval_shape as eval_shape

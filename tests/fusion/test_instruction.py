@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 from kernels.numpy_backend import NumpyKernelBackend
-from kernels.programs import assert_same, on_kernels, on_reference, planned, traced
+from kernels.programs import assert_same, compiled, launched, on_kernels, on_reference, planned, traced
 
 from polyax.ops import basis, contract, elementwise, index, joining, reduce, slicing
 from polyax_kernels.expr import consing
@@ -209,3 +209,16 @@ def test_fused_equals_unfused(seed: int) -> None:
     for got in (on_kernels(program, args), on_kernels(program, args, fused=False)):
         for g, w in zip(got, want, strict=True):
             np.testing.assert_allclose(g, w, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("seed", [100, 101, 102])
+def test_fused_programs_on_the_cpu(seed: int) -> None:
+    backends = pytest.importorskip("polyax_cpu.backend")
+    program = random_program(seed)
+    args = [np.tanh(X), np.tanh(Y)]
+    closed = traced(program, args)
+    backend = backends.CpuBackend()
+    for g, w in zip(
+        launched(backend, compiled(backend, closed), closed, args), on_reference(program, args), strict=True
+    ):
+        np.testing.assert_allclose(g, w, rtol=2e-3, atol=2e-3)

@@ -28,7 +28,10 @@ def split_reductions(graph: Graph, limits: Limits) -> Graph:
 
 
 def _worth_it(node: Node, limits: Limits) -> bool:
-    return isinstance(node, KernelNode) and node.folds and node.pure and points(node.grid) <= limits.split_chunks // 4
+    """Empty grids have nothing to split."""
+    if not isinstance(node, KernelNode) or not node.folds or not node.pure:
+        return False
+    return 0 < points(node.grid) <= limits.split_chunks // 4
 
 
 def chunks(x: Expr, grid: int, limits: Limits) -> int:

@@ -176,14 +176,16 @@ def _complain_of_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) ->
 
 @functools.lru_cache(maxsize=1024)
 def _scalar_kind(dtype: DType, weak_type: bool, kind: type, to: Callable[[DType], DType], settings: Any) -> type | None:
-    """The Python type as which a scalar of ``kind`` can join arrays of ``dtype``; None if these would have to change."""
+    """The type that a scalar of ``kind`` takes on beside arrays of ``dtype``; None if these would have to change."""
     if dtypes.is_extended(dtype) or dtype == dtypes.float0:
         return None
     meeting = dtypes.promote_weak((dtype, weak_type), (canonicalize(dtypes.PYTHON_SCALARS[kind]), kind is not bool))
     own = {"i": int, "f": float, "c": complex}.get(dtype.kind)
     if meeting != (dtype, weak_type) or to(dtype) != dtype or own is None:
         return None
-    return own if canonicalize(dtypes.PYTHON_SCALARS[own]) == dtype else None
+    if canonicalize(dtypes.PYTHON_SCALARS[own]) != dtype:
+        return None
+    return own if weak_type else dtype.type
 
 
 @functools.lru_cache(maxsize=256)

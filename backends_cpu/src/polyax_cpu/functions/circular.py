@@ -111,7 +111,9 @@ def _exact(kind: str, x: Value) -> Value:
 
 _PURE = "nounwind willreturn memory(none)"
 _KEEP = "preserve_allcc"  # the callee saves all registers: a call that is almost never made costs its caller none
-_LANES = (8, 16)  # of AVX2 and AVX-512; narrower machines call once for each element
+_LANES = (8, 16)
+"""Of AVX2 and AVX-512; narrower vectors call once for each element. Not 4: LLVM ends a function that returns no wide
+vector with ``vzeroupper``, which spoils the registers that ``preserve_allcc`` has it keep."""
 KINDS = ("sin", "cos", "tan")
 EXACT = tuple(f"polyax_{kind}_exact{width}" for kind in KINDS for width in ("", *(f"_v{w}" for w in _LANES)))
 """Functions ``f(x, near)`` of the native runtime, of one element and of several, that ``define_exact`` writes."""

@@ -1,0 +1,1 @@
+"""The kernel compiler: expressions, kernels, lowerings, plans and emitters that backends share."""

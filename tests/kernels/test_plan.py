@@ -112,6 +112,23 @@ def test_donated_memory_that_others_see_is_left_alone() -> None:
     assert outs[0] is not same
 
 
+def test_results_move_into_donated_arguments() -> None:
+    def step(p, g, q):
+        return [basis.sub(p, basis.mul(g, 0.1)), basis.add(basis.transpose(q, (1, 0)), 1.0)]
+
+    backend = NumpyKernelBackend()
+    square = np.arange(16, dtype="f4").reshape(4, 4)
+    closed = traced(step, [X, X, square])
+    plan = planned(backend, closed, (True, True, True))
+    assert plan.outputs == (0, 3)  # a transpose reads other elements than it writes
+    executable = compiled(backend, closed, donated=(True, True, True))
+    buffers = _buffers(backend, X, X + 1, square)
+    outs, _ = executable.launch(buffers, backend.devices()[0].queue)
+    got = [backend.to_host(b, a) for b, a in zip(outs, closed.out_avals, strict=True)]
+    assert outs[0] is buffers[0]
+    assert_same(got, [X - (X + 1) * np.float32(0.1), square.T + 1])
+
+
 def test_update_waits_for_readers_of_the_old_contents() -> None:
     def both(x, row):
         y = elementwise.sin(x)

@@ -52,6 +52,8 @@ class _Homes:
         self._aliases()
         self.last = self._last_uses()
         self._updates()
+        if self.donated:
+            self._reuse_donated()
 
     def _aliases(self) -> None:
         for n, node in enumerate(self.graph.nodes):
@@ -89,6 +91,31 @@ class _Homes:
             self.of[out] = base
             if base in self.donated:
                 self.overwritten.add(base)
+
+    def _reuse_donated(self) -> None:
+        """Results move into donated inputs of their size that nobody reads afterwards."""
+        avals = self.graph.avals
+        free = [v for v in self.graph.inputs if v in self.donated - self.overwritten and self.last.get(v) != FOREVER]
+        for n, node in enumerate(self.graph.nodes):
+            out = node.outs[0]
+            if not free or self.home(out) != out or self.last[out] != FOREVER:
+                continue
+            fitting = [v for v in free if avals[v].nbytes == avals[out].nbytes and self._is_over(v, n, node)]
+            if fitting:
+                free.remove(fitting[0])
+                self.of[out] = fitting[0]
+                self.last[fitting[0]] = FOREVER
+                self.overwritten.add(fitting[0])
+
+    def _is_over(self, value: int, n: int, node: Node) -> bool:
+        """Whether step ``n`` may overwrite ``value``: it is read before, or by the step itself at the same points."""
+        last = self.last.get(value, -1)
+        if last != n:
+            return last < n
+        if not isinstance(node, KernelNode) or not node.pure or node.folds or len(node.outs) > 1:
+            return False
+        readers = [access for v, access in node.reads.items() if self.home(v) == value]
+        return all(access.aligned for access in readers)
 
 
 class _Places:

@@ -33,7 +33,7 @@ check: $(STAMP)  ## lint, format, import layers, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python
 
 demo: $(STAMP)  ## train on handwritten digits, without and with jit (POLYAX_PLATFORMS chooses the device)
 	$(BIN)/python examples/demo.py $(DEMO_ARGS)

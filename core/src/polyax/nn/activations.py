@@ -1,4 +1,7 @@
-"""Activation functions: elementwise, of floating-point arrays; integers are computed as float32."""
+"""Activation functions: elementwise, of floating-point arrays; integers are computed as float32.
+
+Each is one program when called eagerly, and becomes part of the program of a function that calls it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import numpy as np
 
 from polyax import lax
 from polyax import numpy as jnp
+from polyax.api import jit
 from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import (
     as_array,
@@ -36,6 +40,7 @@ def identity(x: Any) -> Any:
     return ensure_array("identity", x)
 
 
+@jit(inline=True)
 def relu(x: Any) -> Any:
     """max(x, 0), with derivative 0 at 0. Integers stay integers.
 
@@ -49,6 +54,7 @@ def relu(x: Any) -> Any:
     return lax.select(lax.le(x, zero), zero, as_array(x))  # not max: its derivative at 0 is a half
 
 
+@jit(inline=True)
 def relu6(x: Any) -> Any:
     """min(max(x, 0), 6), with derivative 0 at both ends."""
     (x,) = promote_args_numeric("relu6", x)
@@ -61,22 +67,26 @@ def sigmoid(x: Any) -> Any:
     return lax.logistic(_inexact("sigmoid", x))
 
 
+@jit(inline=True)
 def log_sigmoid(x: Any) -> Any:
     """log(sigmoid(x)) = -log(1 + exp(-x))."""
     return lax.neg(softplus(lax.neg(_inexact("log_sigmoid", x))))
 
 
+@jit(inline=True)
 def softplus(x: Any) -> Any:
     """log(1 + exp(x)) without overflow."""
     return jnp.logaddexp(x, 0)
 
 
+@jit(inline=True)
 def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + sqrt(x**2 + b)) / 2 (Barron, arXiv:2112.11687)."""
     x, b = promote_args_inexact("squareplus", x, b)
     return lax.div(lax.add(x, lax.sqrt(lax.add(lax.square(x), b))), 2.0)
 
 
+@jit(inline=True)
 def sparse_plus(x: Any) -> Any:
     """0 below -1, (x + 1)**2 / 4 in between, x above 1."""
     x = _inexact("sparse_plus", x)
@@ -84,18 +94,21 @@ def sparse_plus(x: Any) -> Any:
     return choose(lax.le(x, -1.0), lax.full_like(x, 0), choose(lax.ge(x, 1.0), x, middle))
 
 
+@jit(inline=True)
 def sparse_sigmoid(x: Any) -> Any:
     """(x + 1) / 2 clipped to [0, 1]."""
     x = _inexact("sparse_sigmoid", x)
     return lax.mul(jnp.clip(lax.add(x, 1.0), 0.0, 2.0), 0.5)
 
 
+@jit(inline=True)
 def soft_sign(x: Any) -> Any:
     """x / (1 + abs(x))."""
     x = _inexact("soft_sign", x)
     return lax.div(x, lax.add(lax.abs(x), 1.0))
 
 
+@jit(inline=True)
 def silu(x: Any) -> Any:
     """x * sigmoid(x); also known as swish."""
     x = _inexact("silu", x)
@@ -105,18 +118,21 @@ def silu(x: Any) -> Any:
 swish = silu
 
 
+@jit(inline=True)
 def mish(x: Any) -> Any:
     """x * tanh(softplus(x)) (Misra, arXiv:1908.08681)."""
     x = _inexact("mish", x)
     return lax.mul(x, lax.tanh(softplus(x)))
 
 
+@jit(inline=True)
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x above zero, alpha * (exp(x) - 1) below."""
     x = _inexact("elu", x)
     return _where_positive(x, x, jnp.multiply(alpha, lax.expm1(_nonpositive(x))))
 
 
+@jit(inline=True)
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """x above zero, alpha * (exp(x / alpha) - 1) below (Barron, arXiv:1704.07483)."""
     x = _inexact("celu", x)
@@ -124,28 +140,33 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
     return _where_positive(x, x, jnp.multiply(alpha, lax.expm1(scaled)))
 
 
+@jit(inline=True)
 def selu(x: Any) -> Any:
     """The self-normalising unit: a scaled elu (Klambauer et al., arXiv:1706.02515)."""
     return jnp.multiply(1.0507009873554805, elu(x, 1.6732632423543772))
 
 
+@jit(inline=True)
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x above zero, negative_slope * x below."""
     x = _inexact("leaky_relu", x)
     return choose(lax.ge(x, lax.full_like(x, 0)), x, jnp.multiply(negative_slope, x))
 
 
+@jit(inline=True)
 def hard_tanh(x: Any) -> Any:
     """x clipped to [-1, 1]."""
     (x,) = promote_args_numeric("hard_tanh", x)
     return choose(lax.gt(x, lax.full_like(x, 1)), 1, choose(lax.lt(x, lax.full_like(x, -1)), -1, x))
 
 
+@jit(inline=True)
 def hard_sigmoid(x: Any) -> Any:
     """relu6(x + 3) / 6."""
     return lax.div(relu6(lax.add(_inexact("hard_sigmoid", x), 3.0)), 6.0)
 
 
+@jit(inline=True)
 def hard_silu(x: Any) -> Any:
     """x * hard_sigmoid(x)."""
     x = _inexact("hard_silu", x)
@@ -155,6 +176,7 @@ def hard_silu(x: Any) -> Any:
 hard_swish = hard_silu
 
 
+@jit(static_argnames=("approximate",), inline=True)
 def gelu(x: Any, approximate: bool = True) -> Any:
     """x times the normal distribution function of x, by default through tanh (arXiv:1606.08415)."""
     x = _inexact("gelu", x)
@@ -164,6 +186,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     return lax.mul(x, lax.mul(0.5, lax.add(1.0, lax.tanh(inner))))
 
 
+@jit(static_argnames=("axis",), inline=True)
 def glu(x: Any, axis: int = -1) -> Any:
     """The first half of ``x`` along ``axis`` times the sigmoid of the second half.
 
@@ -179,6 +202,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     return lax.mul(first, lax.logistic(second))
 
 
+@jit(inline=True)
 def log1mexp(x: Any) -> Any:
     """log(1 - exp(-x)), exact for small and large ``x``."""
     x = _inexact("log1mexp", x)

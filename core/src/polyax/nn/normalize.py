@@ -8,6 +8,7 @@ import numpy as np
 
 from polyax import lax
 from polyax import numpy as jnp
+from polyax.api import jit
 from polyax.ir import dtypes
 from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import (
@@ -24,6 +25,7 @@ from polyax.numpy.promotion import (
 from polyax.numpy.reductions import mask_of, reduction_axes
 
 
+@jit(static_argnames=("axis", "keepdims", "return_sign"), inline=True)
 def logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
 ) -> Any:
@@ -84,6 +86,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     return lax.sub(total, lax.log(count))
 
 
+@jit(static_argnames=("axis",), inline=True)
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """exp(x) / sum(exp(x)) along ``axis``; zero where ``where`` does not hold.
 
@@ -98,6 +101,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     return result if mask is None else choose(mask, result, lax.full_like(result, 0))
 
 
+@jit(static_argnames=("axis",), inline=True)
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """log(softmax(x)) without underflow; -inf where ``where`` does not hold."""
     shifted, axes, _ = _shifted("log_softmax", x, axis, where)

@@ -11,6 +11,7 @@ from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.numpy.broadcast import broadcast_to, choose
+from polyax.numpy.fused import fused
 from polyax.numpy.promotion import (
     canonical_dtype,
     canonicalize_axes,
@@ -305,10 +306,12 @@ def var(
         if not isinstance(ddof, int) or ddof != 0:
             raise ValueError("ddof and correction can't be provided simultaneously.")
         ddof = correction
+    ddof = ddof if is_traced(ddof) else np.asarray(ddof).item()
     axes = reduction_axes(axis, a.ndim, "var")
     return _variance(a, axes, dtype, ddof, keepdims, mask_of("var", where), mean)
 
 
+@fused(static_argnames=("axes", "dtype", "ddof", "keepdims"))
 def _variance(a: Any, axes: tuple[int, ...], dtype: Any, ddof: Any, keepdims: bool, mask: Any, center: Any) -> Any:
     kind = to_inexact(a.dtype) if dtype is None else canonical_dtype(dtype)
     if dtype is not None and a.dtype in dtypes.COMPLEX and kind not in dtypes.COMPLEX:

@@ -11,6 +11,7 @@ from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.numpy.broadcast import as_mask, broadcast_to, choose
+from polyax.numpy.fused import fused
 from polyax.numpy.promotion import (
     as_array,
     canonicalize_axis,
@@ -48,7 +49,10 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     check_arraylike("where", condition, x, y)
     if size is not None or fill_value is not None:
         raise ValueError("size and fill_value arguments cannot be used in three-term where function.")
-    return as_array(choose(condition, x, y))
+    return as_array(_chosen(condition, x, y))
+
+
+_chosen = fused(choose)
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:

@@ -16,6 +16,7 @@ from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.numpy.broadcast import choose
+from polyax.numpy.fused import fused
 from polyax.numpy.promotion import (
     as_array,
     check_arraylike,
@@ -211,6 +212,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     return lax.div(_log_add(lax.mul(x1, ln2), lax.mul(x2, ln2)), ln2)
 
 
+@fused
 def _log_add(x1: Any, x2: Any) -> Any:
     """max + log1p(exp(-|difference|)); equal infinities, whose difference is NaN, are added."""
     difference = lax.sub(x1, x2)
@@ -303,7 +305,11 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
 
 def remainder(x1: Any, x2: Any, /) -> Any:
     """Remainder of ``floor_divide``: it has the sign of ``x2``. Elementwise."""
-    x1, x2 = promote_args_numeric("remainder", x1, x2)
+    return _floor_rest(*promote_args_numeric("remainder", x1, x2))
+
+
+@fused
+def _floor_rest(x1: Any, x2: Any) -> Any:
     rest = _rem(x1, x2)
     return choose(_signs_differ(rest, x2), lax.add(rest, x2), rest)
 
@@ -322,6 +328,7 @@ def _signs_differ(rest: Any, divisor: Any) -> Any:
     return lax.bitwise_and(lax.ne(lax.lt(rest, zero), lax.lt(divisor, lax.full_like(divisor, 0))), lax.ne(rest, zero))
 
 
+@fused
 def _floor_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     dtype = aval_of(x1).dtype
     if dtype in dtypes.COMPLEX:
@@ -382,6 +389,7 @@ def _static_exponent(x: Any) -> int | None:
     return operator.index(x) if dtypes.is_integer(aval_of(x).dtype) or isinstance(x, bool) else None
 
 
+@fused
 def _integer_power(x: Any, n: Any) -> Any:
     """Binary exponentiation with six bits of exponent: larger ones overflow for every base beyond 1."""
     x, n = as_array(x), as_array(n)

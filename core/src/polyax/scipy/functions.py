@@ -38,15 +38,20 @@ def logit(x: Any) -> Any:
 def xlogy(x: Any, y: Any) -> Any:
     """x * log(y), and 0 where ``x`` is 0."""
     x, y = promote_args_inexact("xlogy", x, y)
-    zero = lax.eq(x, lax.full_like(x, 0))
-    return choose(zero, 0.0, lax.mul(x, lax.log(choose(zero, 1.0, y))))
+    return lax.mul(x, lax.log(_harmless(x, y, 0.0, 1.0)))
 
 
 def xlog1py(x: Any, y: Any) -> Any:
     """x * log(1 + y), and 0 where ``x`` is 0."""
     x, y = promote_args_inexact("xlog1py", x, y)
-    zero = lax.eq(x, lax.full_like(x, 0))
-    return choose(zero, 0.0, lax.mul(x, lax.log1p(choose(zero, 0.0, y))))
+    return lax.mul(x, lax.log1p(_harmless(x, y, -1.0, 0.0)))
+
+
+def _harmless(x: Any, y: Any, pole: float, neutral: float) -> Any:
+    """``y``, but ``neutral`` where ``x`` is zero and the logarithm would not be finite."""
+    finite = _all_of(lax.gt(y, lax.full_like(y, pole)), lax.lt(y, lax.full_like(y, np.inf)))
+    vanishes = _all_of(lax.eq(x, lax.full_like(x, 0)), lax.bitwise_not(finite))
+    return choose(vanishes, neutral, y)
 
 
 def entr(x: Any) -> Any:
@@ -83,7 +88,7 @@ def betaln(a: Any, b: Any) -> Any:
 
 
 def gammasgn(x: Any) -> Any:
-    """The sign of the gamma function; NaN at negative integers, -inf's parity unknown."""
+    """The sign of the gamma function; NaN at negative integers."""
     (x,) = promote_args_inexact("gammasgn", x)
     below = lax.floor(x)
     zero = lax.full_like(x, 0)

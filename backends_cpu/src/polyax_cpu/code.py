@@ -16,12 +16,11 @@ _disk = DiskCache("cpu")
 
 @functools.cache
 def _generators() -> str:
-    """A digest of the code generators: kernels that are equal get other code from another version of them."""
-    digest = hashlib.sha256()
-    for package in (__file__, polyax_kernels.__file__):
-        for path in sorted(Path(str(package)).parent.rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+    """Which code generators these are: kernels that are equal get other code from another version of them."""
+    packages = (Path(str(file)).parent for file in (__file__, polyax_kernels.__file__))
+    files = {path: path.stat() for package in packages for path in package.rglob("*.py")}
+    found = sorted(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in files.items())
+    return hashlib.sha256("\n".join(found).encode()).hexdigest()
 
 
 def cached(key: str, make: Callable[[], bytes]) -> bytes:

@@ -88,8 +88,10 @@ class LlvmEmitter:
     def _real(self, name: str, *args: Value) -> Value:
         x = args[0]
         if name in ("add", "sub", "mul", "div", "rem"):
-            flags = "reassoc nsz contract" if x.name in self.free else "contract"
-            return self.b.plain(f"f{name} {flags}", *args)
+            # elsewhere no contraction: a value that two kernels compute must be the same in both (a gradient asks
+            # where x equals max(x)), and LLVM would contract it in one and not in the other
+            flags = " reassoc nsz" if x.name in self.free else ""
+            return self.b.plain(f"f{name}{flags}", *args)
         if name in ROUNDINGS:
             return self.b.intrinsic(ROUNDINGS[name], x)
         if name in BINARY_INTRINSICS:

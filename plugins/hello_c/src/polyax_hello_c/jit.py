@@ -13,8 +13,9 @@ from polyax.runtime.cache import DiskCache
 
 FLAGS = ("-std=gnu99", "-O2", "-ftree-vectorize", "-march=native", "-fopenmp-simd", "-fPIC", "-shared", "-w")
 """``-fopenmp-simd`` obeys the emitter's vector hints, and needs no OpenMP library."""
-EXACT = ("-fwrapv", "-fno-math-errno", "-fno-trapping-math")
-"""Integers wrap, nobody reads errno or floating-point flags: with that known, more loops vectorise. Results stay."""
+EXACT = ("-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off")
+"""Integers wrap, nobody reads errno or floating-point flags: with that known, more loops vectorise. Results stay, and
+two kernels that compute one value agree on it."""
 
 _cache = DiskCache("hello_c")
 

@@ -99,7 +99,7 @@ def function(dtype: str) -> int:
     """The address of the native function for ``float32`` or ``float64``."""
     letter = LETTERS[dtype]
     names = [f"cblas_{letter}gemm", f"cblas_{letter}gemv"]
-    loaded = code.library(_source(letter), ["product"], {n: library.address(n) for n in names}, level=2)
+    loaded = code.library(_source(letter), ["product"], {n: library.address(n) for n in names}, level=0)
     _loaded.append(loaded)
     return loaded.address("product")
 

@@ -20,7 +20,7 @@ def why_not_inline(producer: Node, consumer: Node) -> str | None:
         return f"{producer.name} stores elsewhere than at its own point"
     if consumer.updates is not None and consumer.updates in producer.reads:
         return f"{producer.name} reads what {consumer.name} updates in place"
-    if consumer.updates in producer.outs and not any(v in consumer.reads for v in producer.outs):
+    if consumer.updates in producer.outs:
         return f"{consumer.name} updates it in place"
     return None
 

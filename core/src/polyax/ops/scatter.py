@@ -101,8 +101,9 @@ def _check_updates(
     window = len(d.update_window_dims) + len(d.inserted_window_dims) + len(d.operand_batching_dims)
     if window != operand.ndim:
         raise TypeError(f"Scatter op has window of size {window}; doesn't match operand of rank {operand.ndim}.")
+    left_out = {*d.inserted_window_dims, *d.operand_batching_dims}  # of these an operand may have none
     for i, (n, size) in enumerate(zip(d.window(operand.shape, updates.shape), operand.shape, strict=True)):
-        if n > size and i not in d.operand_batching_dims:
+        if n > size and i not in left_out:
             raise TypeError(
                 "Bounds of the window dimensions of updates must not exceed the bounds of the corresponding dimensions "
                 f"of operand. For operand dimension {i}, updates bound is {n}, operand bound is {size}."

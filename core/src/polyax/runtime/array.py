@@ -14,7 +14,6 @@ from polyax.ir.aval import ShapedArray
 from polyax.runtime.backend import Buffer, Device
 from polyax.runtime.errors import api_boundary
 from polyax.runtime.printing import array_repr
-from polyax.runtime.queue import HostBuffer
 from polyax.runtime.sharding import Shard, SingleDeviceSharding
 from polyax.trace.operators import register_array_type
 from polyax.trace.tracer import Tracer
@@ -178,9 +177,7 @@ class Array(metaclass=_ArrayType):
         return value
 
     def __dlpack__(self, **options: Any) -> Any:
-        buffer = self.block_until_ready().buffer
-        host = buffer.data if isinstance(buffer, HostBuffer) else self.host_value().copy()
-        return host.reshape(self.shape).__dlpack__(**options)
+        return self.host_value().copy().__dlpack__(**options)  # a copy, as whoever takes it may write to it
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # host memory

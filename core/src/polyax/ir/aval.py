@@ -93,6 +93,44 @@ class ShapedArray:
         return self.shape[0]
 
 
+class Typed:
+    """What has an ``aval``, arrays and tracers: its parts as attributes."""
+
+    __slots__ = ()
+    aval: ShapedArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    @property
+    def itemsize(self) -> int:
+        return self.aval.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.aval.nbytes
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+
 def same_type(a: ShapedArray, b: ShapedArray) -> bool:
     """Equal up to weak types: what may be substituted for each other at run time."""
     return a.shape == b.shape and a.dtype == b.dtype

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import dtypes
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import ShapedArray, Typed
 from polyax.runtime.backend import Buffer, Device
 from polyax.runtime.errors import api_boundary
 from polyax.runtime.printing import array_repr
@@ -26,7 +26,7 @@ class _ArrayType(type):
         return type.__instancecheck__(cls, instance) or isinstance(instance, Tracer)
 
 
-class Array(metaclass=_ArrayType):
+class Array(Typed, metaclass=_ArrayType):
     """An array on a device. Made by the functions of ``polyax.numpy``, ``polyax.random`` and so on, and by
     ``device_put``; never by calling this class.
 
@@ -47,40 +47,6 @@ class Array(metaclass=_ArrayType):
         self.aval = aval
         self.buffer = buffer
         self._device = device
-
-    # --- its type
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.aval.shape)
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        return self.aval.weak_type
-
-    @property
-    def itemsize(self) -> int:
-        return self.aval.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self.aval.nbytes
-
-    @api_boundary
-    def __len__(self) -> int:
-        return len(self.aval)
 
     # --- where it is
 

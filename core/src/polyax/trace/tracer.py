@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyax.ir import errors
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import ShapedArray, Typed
 from polyax.ir.primitive import Primitive
 from polyax.ir.source import Source, user_source
 
@@ -29,7 +29,7 @@ class Trace:
         return type(self).__name__
 
 
-class Tracer:
+class Tracer(Typed):
     """A stand-in for an array: it has a type, and no value."""
 
     __slots__ = ("__weakref__", "_trace", "aval")
@@ -39,40 +39,9 @@ class Tracer:
         self._trace = trace
         self.aval = aval
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.aval.shape)
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        return self.aval.weak_type
-
-    @property
-    def itemsize(self) -> int:
-        return self.aval.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self.aval.nbytes
-
     def origin(self) -> str:
         """Where the value comes from, for error texts."""
         return ""
-
-    def __len__(self) -> int:
-        return len(self.aval)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise errors.TracerArrayConversionError(

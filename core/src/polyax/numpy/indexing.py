@@ -25,6 +25,7 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 from polyax.numpy.shapes import ravel
+from polyax.trace.tracer import Tracer
 
 __all__ = [
     "take", "take_along_axis",
@@ -42,7 +43,7 @@ def getitem(
     mode = lax.GatherScatterMode.from_any("clip" if mode is None else mode)
     clamps = mode is not lax.GatherScatterMode.FILL_OR_DROP
     if clamps and wrap_negative_indices and not parsed.inserted:
-        if is_static(parsed):
+        if is_static(parsed) and (isinstance(x, Tracer) or not _is_cut(parsed, x.shape)):
             return _static_slice(x, parsed.items)
         if _is_dynamic_slice(parsed):
             return _dynamic_slice(x, parsed.items)
@@ -103,6 +104,14 @@ def _finished(x: Any, items: Sequence[Item]) -> Any:
     x = lax.rev(x, backwards) if backwards else x
     x = lax.squeeze(x, points) if points else x
     return lax.expand_dims(x, new) if new else x
+
+
+def _is_cut(parsed: ParsedIndex, shape: tuple[int, ...]) -> bool:
+    """Whether a static index picks a part by its position alone. Of an array that is there, such a part is read by a
+    dynamic slice: one program serves all positions."""
+    if 0 in shape or not _is_dynamic_slice(parsed):
+        return False
+    return any(isinstance(i, Point) or (isinstance(i, Span) and i.size != shape[i.axis]) for i in parsed.items)
 
 
 def _is_dynamic_slice(parsed: ParsedIndex) -> bool:

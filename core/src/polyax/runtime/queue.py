@@ -97,7 +97,9 @@ class HostQueue:
 
         task = Task(run)
         with self._wake:
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():  # it stays behind in a process that forks
+                self._pending = 0
+                self._tasks.clear()
                 self._thread = threading.Thread(target=self._serve, name=f"polyax-{self.name}", daemon=True)
                 self._thread.start()
             self._tasks.append(task)

@@ -480,7 +480,7 @@ def nested(c: Context) -> Value | None:
 
 
 OPERATIONS = (
-    unary, unary, binary, binary, binary, rounding, scalar, integer_division, shift, division, compare, cast, where, clip,
-    reduction, reduction, position, cumulative, sorting, reshape, transpose, broadcast_to, reordering, joining, padding,
-    basic_index, basic_index, gathering, updating, dynamic, product, matrix_product, nested,
+    unary, unary, binary, binary, binary, rounding, scalar, integer_division, shift, division, compare, cast, where,
+    clip, reduction, reduction, position, cumulative, sorting, reshape, transpose, broadcast_to, reordering, joining,
+    padding, basic_index, basic_index, gathering, updating, dynamic, product, matrix_product, nested,
 )  # fmt: skip

@@ -7,6 +7,7 @@ import pytest
 
 import polyax
 import polyax.numpy as jnp
+from polyax.runtime import dispatch
 
 
 def _counting(fun):
@@ -167,6 +168,13 @@ def test_clear_cache():
     g.clear_cache()
     g(1.0)
     assert len(calls) == 2
+
+
+def test_eager_programs_are_bounded(monkeypatch):
+    monkeypatch.setattr(dispatch, "EAGER_PROGRAMS", len(dispatch._eager) + 8)
+    for n in range(40):
+        polyax.lax.integer_pow(2.0, n + 200)
+    assert len(dispatch._eager) <= dispatch.EAGER_PROGRAMS
 
 
 def test_inline_leaves_no_call():

@@ -223,6 +223,9 @@ def _compile(closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool
 
 # --- applying primitives ------------------------------------------------------------------------------------------
 
+EAGER_PROGRAMS = 4096
+"""How many programs of single primitives are kept."""
+
 _eager: dict[Any, Program] = {}
 
 
@@ -236,8 +239,17 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
     except TypeError:  # an unhashable parameter: compiled each time, as nothing tells it from another
         return _compile_primitive(primitive, avals, params, device).run(args)
     if program is None:
-        program = _eager[key] = _compile_primitive(primitive, avals, params, device)
+        program = _compile_primitive(primitive, avals, params, device)
+        if len(_eager) >= EAGER_PROGRAMS:
+            _forget_oldest()
+        _eager[key] = program
     return program.run(args)
+
+
+def _forget_oldest() -> None:
+    """Makes room: calls whose parameters differ each time must not fill the memory."""
+    for key in list(_eager)[: EAGER_PROGRAMS // 2]:
+        _eager.pop(key, None)
 
 
 def _compile_primitive(

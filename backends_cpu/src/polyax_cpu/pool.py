@@ -15,13 +15,28 @@ from polyax_cpu import code, jit, native
 
 _lock = threading.Lock()
 _started = False
+_loading = threading.Lock()
+_runtime: list[jit.Library] = []
 
 
-@functools.cache
 def runtime() -> jit.Library:
+    """The native runtime, loaded at the first call."""
+    if not _runtime:
+        with _loading:
+            if not _runtime:
+                _runtime.append(_load())
+    return _runtime[0]
+
+
+def _load() -> jit.Library:
     """Compiled without optimisation: that takes a quarter of the time, and launches are no slower."""
     made = code.cached("native runtime", lambda: jit.compile(native.source(jit.host().triple), level=0))
     return jit.Library(made, native.EXPORTS)
+
+
+def prepare() -> None:
+    """Loads the native runtime on a thread of its own, while the program that will need it is still being traced."""
+    threading.Thread(target=runtime, name="polyax-cpu-prepare", daemon=True).start()
 
 
 @functools.cache
@@ -51,8 +66,8 @@ def ensure_started() -> None:
 
 def _forget() -> None:
     """Only the thread that forked lives on in the child."""
-    global _started, _lock
-    _started, _lock = False, threading.Lock()
+    global _started, _lock, _loading
+    _started, _lock, _loading = False, threading.Lock(), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,4 +1,4 @@
-"""What the cpu backend lowers by itself: matrix products, through BLAS."""
+"""What the cpu backend lowers by itself: matrix products through BLAS, linear algebra through LAPACK."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
-from polyax_cpu import products
+from polyax_cpu import lapack, products
 from polyax_kernels.lowering import CallContext, Lowering, Native
 
 
@@ -47,4 +47,5 @@ def _signature(args: Sequence[ShapedArray], _: Sequence[ShapedArray], params: Ma
 
 LOWERINGS: dict[Primitive, Lowering] = {
     dot_general_p: Native("product", _signature, _in_numpy, why_not=_why_not),
+    **lapack.LOWERINGS,
 }

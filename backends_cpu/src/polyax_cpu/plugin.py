@@ -32,7 +32,7 @@ def polyax_backends() -> Iterable[BackendSpec]:
 
 @hookimpl
 def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Any] | None:
-    """Products through BLAS."""
+    """Products through BLAS, linear algebra through LAPACK."""
     if backend.name != "cpu":
         return None
     from polyax_cpu.lowerings import LOWERINGS

@@ -3,7 +3,7 @@
     python benchmarks/run.py [-k WORD] [--seconds S] [--peer MODULE [--peer-python PYTHON]]
 
 trace     a jaxpr from a function that was never traced
-first     the first call of the jitted function: trace, compile, run
+first     the first call of the jitted function: trace, compile (nothing is taken from disk), run
 dispatch  until a later call returns
 run       until its result is there, median
 A peer is a module with JAX's interface; its columns stand beside ours.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from typing import Any
 from programs import PROGRAMS
 
 COLUMNS = ("import", "trace", "first", "dispatch", "run")
+NO_CACHE = {"POLYAX_COMPILATION_CACHE": "0", "JAX_ENABLE_COMPILATION_CACHE": "0"}
 SUBMODULES = ("numpy", "nn", "tree_util")
 
 
@@ -67,7 +69,7 @@ def steady(m: Any, call: Callable[[], Any], seconds: float) -> tuple[float, floa
 def in_process(python: str, module: str, program: str, seconds: float) -> dict[str, float] | None:
     """``measure`` in a fresh process; None, with the cause on standard error, where the program doesn't run."""
     command = [python, __file__, "--worker", module, program, str(seconds)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | NO_CACHE)
     if done.returncode:
         print(f"{module} {program}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
         return None

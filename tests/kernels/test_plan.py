@@ -6,7 +6,7 @@ import numpy as np
 from kernels.numpy_backend import NumpyKernelBackend
 from kernels.programs import assert_same, compiled, launched, on_kernels, on_reference, planned, traced
 
-from polyax.ops import basis, elementwise, index, reduce
+from polyax.ops import basis, elementwise, index, joining, reduce, slicing
 from polyax_kernels.plan import Arena, CopyStep, KernelStep
 
 X = np.arange(12, dtype="f4").reshape(3, 4)
@@ -200,3 +200,21 @@ def test_empty_arrays() -> None:
     empty = np.zeros((0, 4), "f4")
     for fun in (elementwise.sin, lambda x: basis.reduce_sum(x, (0,)), lambda x: basis.reshape(x, (4, 0))):
         assert_same(on_kernels(fun, [empty]), on_reference(fun, [empty]))
+
+
+def test_long_concatenation_is_copies_of_blocks() -> None:
+    pieces = [np.full((2, 3), n, "f4") for n in range(40)]
+    backend = NumpyKernelBackend()
+    for dimension, copies in ((0, True), (1, False)):
+        closed = traced(lambda *xs, d=dimension: joining.concatenate(xs, d), pieces)
+        steps = planned(backend, closed).steps
+        assert all(isinstance(s, CopyStep) == copies for s in steps)
+        got = launched(backend, compiled(backend, closed), closed, pieces)
+        assert_same(got, [np.concatenate(pieces, dimension)])
+
+
+def test_rows_are_cut_by_copies() -> None:
+    backend = NumpyKernelBackend()
+    closed = traced(lambda x: slicing.slice(x, (1, 0), (3, 4)), [X])
+    assert [type(s) for s in planned(backend, closed).steps] == [CopyStep]
+    assert_same(launched(backend, compiled(backend, closed), closed, [X]), [X[1:3]])

@@ -13,10 +13,11 @@ from typing import Literal
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax_kernels.expr import Expr, Load, make, rewrite
+from polyax_kernels.expr import Axis, Expr, Load, make, rewrite
 from polyax_kernels.graph import CallNode, Graph, KernelNode, Node, points
 from polyax_kernels.kernel import Kernel, Operand, Stage, Store, map_store
 from polyax_kernels.plan import Arena, CallStep, CopyStep, KernelStep, Plan, Ref, Step
+from polyax_kernels.strides import contiguous_from
 
 FOREVER = 1 << 60
 Role = Literal["in", "out", "inout", "local"]
@@ -186,7 +187,34 @@ def _steps(graph: Graph, node: Node, homes: _Homes, places: _Places) -> list[Ste
         steps.append(CopyStep(places.ref(node.updates), places.ref(out), graph.avals[out].nbytes))
     if all(graph.avals[v].size == 0 for v in node.outs) or not points(node.grid):
         return steps
-    return [*steps, _kernel_step(graph, node, places)]
+    return [*steps, _block_copy(graph, node, places) or _kernel_step(graph, node, places)]
+
+
+def _block_copy(graph: Graph, node: KernelNode, places: _Places) -> CopyStep | None:
+    """A copy of memory that does what ``node`` does, if all that it does is to move one block to another place.
+
+    A program that joins hundreds of arrays then needs no kernel for each.
+    """
+    store = node.stages[0].stores[0]
+    value = store.value
+    if value.kind != "load" or value.attr.masked or store.mask is not None or store.combine is not None:
+        return None
+    if len(node.stores) > 1 or node.stages[0].axes or not all(isinstance(a.extent, int) for a in node.grid):
+        return None
+    read = _block(graph, places, value.attr.slot, value.args, node.grid)
+    written = _block(graph, places, store.slot, store.indices, node.grid)
+    if read is None or written is None:
+        return None
+    return CopyStep(read, written, points(node.grid) * value.dtype.itemsize)
+
+
+def _block(graph: Graph, places: _Places, value: int, indices: Sequence[Expr], grid: Sequence[Axis]) -> Ref | None:
+    """Where the block begins that the points of ``grid`` walk through in ``value``; None if it isn't one."""
+    start = contiguous_from(indices, graph.avals[value].shape, grid)
+    if start is None:
+        return None
+    ref = places.ref(value)
+    return Ref(ref.base, ref.offset + start * graph.avals[value].itemsize)
 
 
 def _call_step(graph: Graph, node: CallNode, places: _Places) -> CallStep:

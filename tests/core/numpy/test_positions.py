@@ -24,3 +24,18 @@ def test_all_positions_share_a_program(rows) -> None:
 
 def test_traced_programs_keep_static_slices() -> None:
     assert "dynamic" not in str(jax.make_jaxpr(lambda x: x[3, 1:2])(jnp.ones((4, 5))))
+
+
+def test_iteration_cuts_rows_on_the_host(platform):
+    x = jnp.arange(6, dtype=jnp.float32).reshape(3, 2)
+    rows = list(x)
+    assert [r.tolist() for r in rows] == [[0, 1], [2, 3], [4, 5]]
+    assert [r.tolist() for r in reversed(x)] == [[4, 5], [2, 3], [0, 1]]
+    assert {r.device for r in rows} == {x.device}
+    assert [int(v) for v in jnp.arange(3)] == [0, 1, 2]
+    assert next(iter(jnp.asarray([1, 2]) * 1)).dtype == jnp.int32
+
+
+def test_iteration_over_a_scalar_is_an_error():
+    with pytest.raises(TypeError, match="iteration over a 0-d array"):
+        iter(jnp.float32(1))

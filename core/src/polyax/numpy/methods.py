@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from polyax import lax
 from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray
 from polyax.numpy import creation, diagonals, indexing, joining, logic, products, reductions, selection, shapes, ufuncs
 from polyax.numpy.at import AtIndexer
 from polyax.numpy.promotion import canonical_dtype
+from polyax.runtime.devices import from_host
 from polyax.runtime.errors import api_boundary
 from polyax.trace.operators import install_operators
+from polyax.trace.tracer import Tracer
 
 _OPERANDS = (int, float, complex, np.generic, np.ndarray)
 _SEQUENCES = (list, tuple)
@@ -112,15 +115,21 @@ def _getitem(self: Any, index: Any) -> Any:
 
 
 def _iter(self: Any) -> Iterator[Any]:
-    if not self.shape:
-        raise TypeError("iteration over a 0-d array")
-    return (lax.index_in_dim(self, i, 0, keepdims=False) for i in range(self.shape[0]))
+    return _rows(self, range(len(self)) if self.shape else None)
 
 
 def _reversed(self: Any) -> Iterator[Any]:
-    if not self.shape:
+    return _rows(self, reversed(range(len(self))) if self.shape else None)
+
+
+def _rows(x: Any, positions: Iterable[int] | None) -> Iterator[Any]:
+    """Rows of an array are cut on the host, where a program for each would take a thousand times longer."""
+    if positions is None:
         raise TypeError("iteration over a 0-d array")
-    return (lax.index_in_dim(self, i, 0, keepdims=False) for i in reversed(range(self.shape[0])))
+    if not isinstance(x, Tracer):
+        rows, aval = np.asarray(x), ShapedArray(x.shape[1:], x.dtype, x.weak_type)
+        return (from_host(rows[i], x.device, aval) for i in positions)
+    return (lax.index_in_dim(x, i, 0, keepdims=False) for i in positions)
 
 
 def _contains(self: Any, item: Any) -> bool:

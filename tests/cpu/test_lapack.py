@@ -32,7 +32,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The routines that were called meanwhile."""
     names: set[str] = set()
     real = lapack.call
-    monkeypatch.setattr(lapack, "call", lambda name, *args: (names.add(name.split("}")[1]), real(name, *args))[1])
+    monkeypatch.setattr(lapack, "call", lambda name, *args: (names.add(name), real(name, *args))[1])
     return names
 
 
@@ -167,6 +167,21 @@ def test_nan_comes_out_as_nan(dtype: str) -> None:
     results = [*lax.linalg.eigh(x), *lax.linalg.svd(x), *lax.linalg.qr(x), lax.linalg.cholesky(x), lax.linalg.lu(x)[0]]
     for y in map(np.asarray, results):
         assert np.isfinite(y[0]).all() and np.isnan(y[1]).any()
+
+
+FACTORS = {
+    "cholesky": lax.linalg.cholesky,
+    "lu": lambda x: lax.linalg.lu(x)[0],
+    "svd": lambda x: lax.linalg.svd(x, compute_uv=False),
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_threads_share_a_stack(name: str, dtype: str) -> None:
+    x = definite((101, 12, 12), dtype)
+    with config.override(num_threads=3):
+        together, alone = FACTORS[name](x), [FACTORS[name](item) for item in x]
+    np.testing.assert_array_equal(together, np.stack(list(map(np.asarray, alone))))
 
 
 # --- programs --------------------------------------------------------------------------------------------------------

@@ -6,11 +6,7 @@ What fails (no convergence, not positive definite) is NaN. Knows no plans and no
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import repeat, starmap
 from typing import Any
 
 import numpy as np
@@ -18,61 +14,13 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops import solve, spectral
-from polyax_cpu import library
 from polyax_cpu.products import LETTERS, ROW_MAJOR
+from polyax_cpu.routines import call
 from polyax_kernels.lowering import Call, CallContext, Lowering
 
 COLUMN_MAJOR = 102
 LEFT, RIGHT, UPPER, LOWER, PLAIN, TRANSPOSED, GENERAL, UNIT = 141, 142, 121, 122, 111, 112, 131, 132
 """The names of BLAS for these (``CblasLeft`` and so on)."""
-
-ROUTINES = {
-    "LAPACKE_{}potrf": "icipi",  # order, uplo, n, a, lda
-    "LAPACKE_{}getrf": "iiipip",  # order, m, n, a, lda, pivots
-    "LAPACKE_{}laswp": "iipiiipi",  # order, n, a, lda, first, last, pivots, step
-    "LAPACKE_{}geqrf": "iiipip",  # order, m, n, a, lda, tau
-    "LAPACKE_{}orgqr": "iiiipip",  # order, m, n, k, a, lda, tau
-    "LAPACKE_{}syevd": "iccipip",  # order, job, uplo, n, a, lda, w
-    "LAPACKE_{}gesdd": "iciipippipi",  # order, job, m, n, a, lda, s, u, ldu, vt, ldvt
-    "cblas_{}trsm": "iiiiiiirpipi",  # order, side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb
-}
-"""The types of a routine's arguments: ``c`` character, ``i`` integer, ``p`` pointer, ``r`` real."""
-_TYPES = {"c": ctypes.c_char, "i": ctypes.c_int32, "p": ctypes.c_void_p}
-_REALS = {"s": ctypes.c_float, "d": ctypes.c_double}
-
-# --- calls -----------------------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def _routine(name: str, letter: str) -> Callable[..., int]:
-    """A routine for ``s`` or ``d``; calls release the interpreter's lock. Those that return nothing return anything."""
-    _let_nan_through()
-    types = [_REALS[letter] if code == "r" else _TYPES[code] for code in ROUTINES[name]]
-    return ctypes.CFUNCTYPE(ctypes.c_int32, *types)(library.address(name.format(letter)))
-
-
-@functools.cache
-def _let_nan_through() -> None:
-    """Else a NaN anywhere makes LAPACKE refuse the matrix, where LAPACK computes what doesn't depend on it."""
-    ctypes.CFUNCTYPE(None, ctypes.c_int32)(library.address("LAPACKE_set_nancheck"))(0)
-
-
-def call(name: str, order: int, *args: Any) -> np.ndarray:
-    """Calls a routine for each item of the stacks among ``args``; returns for which items it failed.
-
-    The first stack has the dtype of the computation. Other arguments are the same for all items.
-    """
-    stacks = [a for a in args if isinstance(a, np.ndarray)]
-    columns = [_pointers(a) if isinstance(a, np.ndarray) else repeat(a) for a in args]
-    routine = _routine(name, LETTERS[stacks[0].dtype.name])
-    calls = zip(repeat(order), *columns, strict=False)
-    return np.fromiter(starmap(routine, calls), np.int32, len(stacks[0])) != 0
-
-
-def _pointers(stack: np.ndarray) -> range:
-    step = stack.itemsize * math.prod(stack.shape[1:])
-    return range(stack.ctypes.data, stack.ctypes.data + step * len(stack), step)
-
 
 # --- layouts ---------------------------------------------------------------------------------------------------------
 
@@ -104,7 +52,7 @@ def cholesky(_: CallContext, outs: Arrays, args: Arrays) -> None:
     n = args[0].shape[-1]
     outs[0][...] = args[0]
     factors = _stack(outs[0])
-    factors[call("LAPACKE_{}potrf", COLUMN_MAJOR, b"U", n, factors, n)] = np.nan
+    factors[call("potrf", COLUMN_MAJOR, "U", n, factors, n)] = np.nan
     np.copyto(factors, 0, where=~np.tri(n, dtype=bool))
 
 
@@ -124,7 +72,7 @@ def triangular_solve(
     side, uplo = LEFT if left_side else RIGHT, LOWER if lower else UPPER
     trans, diag = TRANSPOSED if transpose_a else PLAIN, UNIT if unit_diagonal else GENERAL
     m, n = x.shape[1:]
-    call("cblas_{}trsm", ROW_MAJOR, side, uplo, trans, diag, m, n, 1.0, a, a.shape[-1], x, n)
+    call("trsm", ROW_MAJOR, side, uplo, trans, diag, m, n, 1, a, a.shape[-1], x, n)
 
 
 def lu(_: CallContext, outs: Arrays, args: Arrays) -> None:
@@ -132,9 +80,9 @@ def lu(_: CallContext, outs: Arrays, args: Arrays) -> None:
     m, n = args[0].shape[-2:]
     packed, pivots, permutation = outs[0], _stack(outs[1], 1), _stack(outs[2], 1)
     a = _by_columns(args[0])
-    call("LAPACKE_{}getrf", COLUMN_MAJOR, m, n, a, m, pivots)
+    call("getrf", COLUMN_MAJOR, m, n, a, m, pivots)
     rows = np.tile(np.arange(m, dtype=float), (len(a), 1))
-    call("LAPACKE_{}laswp", COLUMN_MAJOR, 1, rows, m, 1, min(m, n), pivots, 1)
+    call("laswp", COLUMN_MAJOR, 1, rows, m, 1, min(m, n), pivots, 1)
     _store(packed, a)
     permutation[...] = rows
     pivots -= 1
@@ -147,16 +95,16 @@ def qr(_: CallContext, outs: Arrays, args: Arrays, **__: Any) -> None:
     a = np.empty((count, max(n, k), m), x.dtype)
     a[:, :n] = np.swapaxes(x, 1, 2)
     taus = np.empty((count, min(m, n)), x.dtype)
-    call("LAPACKE_{}geqrf", COLUMN_MAJOR, m, n, a, m, taus)
+    call("geqrf", COLUMN_MAJOR, m, n, a, m, taus)
     _store(r, np.tril(a[:, :n, :k]))
-    call("LAPACKE_{}orgqr", COLUMN_MAJOR, m, k, min(m, n), a, m, taus)
+    call("orgqr", COLUMN_MAJOR, m, k, min(m, n), a, m, taus)
     _store(q, a[:, :k])
 
 
 def householder_product(_: CallContext, outs: Arrays, args: Arrays) -> None:
     (m, n), taus = args[0].shape[-2:], _stack(args[1], 1)
     a = _by_columns(args[0])
-    call("LAPACKE_{}orgqr", COLUMN_MAJOR, m, n, taus.shape[1], a, m, taus)
+    call("orgqr", COLUMN_MAJOR, m, n, taus.shape[1], a, m, taus)
     _store(outs[0], a)
 
 
@@ -164,7 +112,7 @@ def eigh(_: CallContext, outs: Arrays, args: Arrays, *, lower: bool, **__: Any) 
     """The eigenvectors take the matrix's place."""
     v, w = outs[0], _stack(outs[1], 1)
     a, n = _by_columns(args[0]), w.shape[1]
-    failed = call("LAPACKE_{}syevd", COLUMN_MAJOR, b"V", b"L" if lower else b"U", n, a, n, w)
+    failed = call("syevd", COLUMN_MAJOR, "V", "L" if lower else "U", n, a, n, w)
     w[failed] = np.nan
     _store(v, a, failed)
 
@@ -172,11 +120,11 @@ def eigh(_: CallContext, outs: Arrays, args: Arrays, *, lower: bool, **__: Any) 
 def svd(_: CallContext, outs: Arrays, args: Arrays, *, full_matrices: bool, compute_uv: bool, **__: Any) -> None:
     s, vectors = _stack(outs[0], 1), outs[1:]
     a, (m, n) = _by_columns(args[0]), args[0].shape[-2:]
-    job = b"N" if not compute_uv else b"A" if full_matrices else b"S"
+    job = "N" if not compute_uv else "A" if full_matrices else "S"
     found = [np.empty((len(a), y.shape[-1], y.shape[-2]), a.dtype) for y in vectors]
-    u, vt = found or (None, None)
-    rows = n if vt is None else vt.shape[2]
-    failed = call("LAPACKE_{}gesdd", COLUMN_MAJOR, job, m, n, a, m, s, u, m, vt, rows)
+    u, vt = found or (0, 0)
+    rows = found[1].shape[2] if found else n
+    failed = call("gesdd", COLUMN_MAJOR, job, m, n, a, m, s, u, m, vt, rows)
     s[failed] = np.nan
     for out, columns in zip(vectors, found, strict=True):
         _store(out, columns, failed)

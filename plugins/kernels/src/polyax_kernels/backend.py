@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import inspect
+import os
 import threading
 from abc import abstractmethod
 from collections.abc import Generator, Mapping
@@ -16,6 +18,7 @@ from typing import Any
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
+from polyax.ir.source import register_internal
 from polyax.runtime.backend import Backend, Buffer, CompileOptions, Device, Executable, KernelReport, Report
 from polyax.runtime.plugins import registry
 from polyax_kernels.build import build_graph
@@ -44,6 +47,9 @@ class KernelBackend(Backend):
 
     def __init__(self, name: str) -> None:
         self.name = name
+        for cls in type(self).__mro__:  # errors end at the user's line, not in a backend's
+            if issubclass(cls, KernelBackend):
+                register_internal(os.path.dirname(inspect.getfile(cls)))
         self._kernels: dict[str, Any] = {}
         self._lock = threading.RLock()
 

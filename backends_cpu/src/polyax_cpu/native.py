@@ -10,8 +10,9 @@ from polyax_cpu.llvm import Module
 
 MAX_OPERANDS = 128
 """Buffers of one step."""
-SPINS = 2000
-"""How often an idle worker looks for work before it sleeps (some tens of microseconds)."""
+SPINS = 20_000
+"""How often an idle worker looks for work before it sleeps (some hundreds of microseconds). Programs that follow each
+other then find it awake; one that sleeps is often woken on the core of the thread that wakes it, and waits for it."""
 
 # Step: {function, scalars, begin, end, pieces, operand count, operands}; operand: {base number, byte offset}
 # Job:  {function, buffers, scalars, begin, end, size of a piece, next piece, pieces, workers in it, next job}

@@ -19,7 +19,7 @@ class CpuBackend(HostKernelBackend):
 
     def __init__(self) -> None:
         super().__init__("cpu")
-        self.limits = replace(Limits(), dtypes=REALS, operands=64, kernel_nodes=250, threads=pool.thread_count())
+        self.limits = replace(Limits(), dtypes=REALS, operands=64, kernel_nodes=250)
         pool.prepare()
 
     def compile_function(self, kernel: Kernel) -> NativeKernel:

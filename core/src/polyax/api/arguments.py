@@ -122,10 +122,6 @@ def as_indices(argnums: int | Sequence[int], count: int, what: str = "argnums") 
     return tuple(out)
 
 
-def avals_of(leaves: Sequence[Any]) -> list[Any]:
-    return [aval_of(x) for x in leaves]
-
-
 def shaped(x: Any) -> Any:
     """The aval of an array, or of anything with a shape and a dtype."""
     if not is_array_like(x) and hasattr(x, "shape") and hasattr(x, "dtype"):

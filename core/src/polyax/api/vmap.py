@@ -32,8 +32,7 @@ def vmap(
       out_axes: where the mapped axis stands in the results.
       axis_name: a name for collectives.
       axis_size: the size of the mapped axis, if no argument tells it.
-      spmd_axis_name: reserved for sharding.
-      sum_match: reserved; must be False.
+      spmd_axis_name, sum_match: reserved; ``sum_match`` must be False.
 
     Raises:
       ValueError: the mapped axes have different sizes, or ``in_axes`` doesn't fit; both are shown.

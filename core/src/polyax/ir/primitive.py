@@ -7,7 +7,7 @@ looked up in tables that plugins bring (the open axis).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 RULES = ("abstract_eval", "jvp", "transpose", "batch")
@@ -100,7 +100,3 @@ def def_rule(primitive: Primitive, rule: str) -> Callable[[Callable[..., Any]], 
         return fun
 
     return register
-
-
-def names(primitives: Sequence[Primitive]) -> str:
-    return ", ".join(p.name for p in primitives)

@@ -16,11 +16,6 @@ def current_trace() -> Any:
     return ambient.trace or eval_trace[0]
 
 
-def is_evaluating() -> bool:
-    """Whether no transformation is under way in this thread."""
-    return ambient.trace is None
-
-
 class set_trace:
     """Makes ``trace`` current inside the block; None means plain evaluation."""
 

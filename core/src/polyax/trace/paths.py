@@ -71,18 +71,7 @@ def tree_map_with_path(
     return tree_unflatten(treedef, [f(p, x, *others) for (p, x), *others in zip(pairs, *columns, strict=True)])
 
 
-def generate_key_paths(tree: Any, is_leaf: Any = None) -> Iterator[tuple[KeyPath, Any]]:
-    return _walk(tree, (), is_leaf, False)
-
-
 # --- prefixes -----------------------------------------------------------------------------------------------------
-
-
-class _Absent:
-    """Stands for None in a prefix tree, where None means 'this whole subtree'."""
-
-
-ABSENT = _Absent()
 
 
 def broadcast_prefix(prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:

@@ -16,7 +16,7 @@ from polyax.ir.primitive import Primitive
 from polyax.trace.context import current_trace, set_trace
 from polyax.trace.stage import DynamicJaxprTrace, DynamicJaxprTracer
 from polyax.trace.symbolic import Zero
-from polyax.trace.tracer import Trace, Tracer
+from polyax.trace.tracer import Trace
 from polyax.transforms.jvp import PairTrace
 from polyax.transforms.memo import memoize_by_jaxpr
 
@@ -137,8 +137,3 @@ def partial_eval_jaxpr(jaxpr: ClosedJaxpr, unknown_in: tuple[bool, ...]) -> Part
     body = later.jaxpr
     later_jaxpr = Jaxpr([], [*body.constvars, *body.invars], body.outs, body.eqns, None, (), name)
     return PartialJaxprs(first, ClosedJaxpr(later_jaxpr, []), out_unknown, len(residuals))
-
-
-def is_known_constant(x: Any) -> bool:
-    """Whether a residual is a concrete value rather than a tracer."""
-    return not isinstance(x, Tracer)

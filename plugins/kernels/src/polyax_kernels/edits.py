@@ -6,7 +6,7 @@ They keep meaning; whether an edit pays is the fuser's business.
 from __future__ import annotations
 
 from polyax_kernels.expr import BOOL, Axis, Expr, Load, make, op, rewrite
-from polyax_kernels.graph import KernelNode, Node, own_point, pure_node, rebuilt
+from polyax_kernels.graph import KernelNode, Node, own_point, rebuilt
 from polyax_kernels.kernel import Stage, map_store
 
 
@@ -93,22 +93,3 @@ def _zero(x: Expr) -> bool | int | float:
     if x.dtype == BOOL:
         return False
     return 0 if x.dtype.kind in "iu" else 0.0
-
-
-def why_not_merge(one: Node, other: Node) -> str | None:
-    """Why two nodes can't become one with the results of both."""
-    if not isinstance(one, KernelNode) or not isinstance(other, KernelNode):
-        return "one of them is a library call"
-    if not (one.pure and other.pure):
-        return "one of them stores elsewhere than at its own point"
-    if one.grid != other.grid:
-        return "their grids differ"
-    if any(v in other.reads for v in one.outs) or any(v in one.reads for v in other.outs):
-        return "one reads the other's result"
-    return None
-
-
-def merge(one: KernelNode, other: KernelNode) -> KernelNode:
-    """One node with the results of both; what both read is read once."""
-    bodies = {v: node.body(v) for node in (one, other) for v in node.outs}
-    return pure_node(one.grid, own_point(one.grid), bodies, one.primitives + other.primitives)

@@ -29,8 +29,6 @@ class Limits:
     """A producer is computed anew for each use of an element if that costs no more operations than this."""
     lanes: int = 32
     """Points along the last grid axis that strided folds compute together: 1 where threads do that by themselves."""
-    threads: int = 1
-    """Grid points that run at the same time; 1 where the backend splits no kernel."""
     split_elements: int = 32 * 1024
     """Reductions to few elements are cut into chunks of about this many elements, which run side by side."""
     split_chunks: int = 64

@@ -15,6 +15,7 @@ from polyax_kernels.expr import Axis, const
 from polyax_kernels.graph import CallNode, Graph, KernelNode, Node, eliminate_dead, own_point, pure_node, update_node
 from polyax_kernels.kernel import Stage
 from polyax_kernels.lowering import Grid, Inline, Kernels, Out, Read, Rules, Update
+from polyax_kernels.origin import Origin
 
 
 def build_graph(closed: ClosedJaxpr, rules: Rules) -> Graph:
@@ -53,6 +54,8 @@ class _Builder:
         self.nodes: list[Node] = []
         self.literals: dict[int, Any] = {}
         self.bytes = 0
+        self.count = 0
+        """Equations met so far."""
         self.known: dict[Any, tuple[int, ...]] = {}
         self.known_literals: dict[Any, int] = {}
         self.axes: dict[tuple[int, int], Axis] = {}
@@ -106,6 +109,7 @@ class _Builder:
         if isinstance(lowering, Inline):
             return self.inner(eqn.params[lowering.param], args, eqn.outs)
         self.bytes += sum([a.nbytes for a in avals]) + sum([a.nbytes for a in out_avals])
+        self.count += 1
         key = None if eqn.effects else _key(eqn, args)
         found = self.known.get(key) if key is not None else None
         if found is None:
@@ -129,7 +133,9 @@ class _Builder:
     def node(self, eqn: Eqn, lowering: Any, args: list[int], out_avals: list[ShapedArray]) -> tuple[int, ...]:
         outs = tuple([self.value(a) for a in out_avals])
         if not isinstance(lowering, Kernels):
-            self.nodes.append(CallNode(outs, tuple(args), lowering, eqn.params, eqn.primitive, bool(eqn.effects)))
+            origin = Origin(eqn.primitive.name, self.count - 1)
+            call = CallNode(outs, tuple(args), lowering, eqn.params, eqn.primitive, bool(eqn.effects), (origin,))
+            self.nodes.append(call)
         elif lowering.each:
             for which, v in enumerate(outs):
                 self.nodes += self.kernels(eqn, lowering, args, (v,), which)
@@ -143,7 +149,7 @@ class _Builder:
         out = Out(outs[0], self.avals[outs[0]], self.grid, which)
         reads = [Read(v, self.avals[v], self.literals.get(v)) for v in args]
         result = rule.build(out, *reads, **eqn.params)
-        names = (eqn.primitive.name,)
+        names = (Origin(eqn.primitive.name, self.count - 1),)
         if isinstance(result, list):
             return self.parts(outs[0], result, names)
         if isinstance(result, Update):

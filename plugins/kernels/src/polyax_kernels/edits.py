@@ -27,8 +27,8 @@ def why_not_inline(producer: Node, consumer: Node) -> str | None:
 
 def inline(producer: KernelNode, consumer: KernelNode) -> KernelNode:
     """``consumer`` with the loads of ``producer``'s results replaced by what computes them there."""
-    names = dict.fromkeys([*producer.primitives, *consumer.primitives])
-    return rebuilt(consumer, Inliner(producer).inlined(consumer), tuple(names))
+    primitives = (*producer.primitives, *consumer.primitives)
+    return rebuilt(consumer, Inliner(producer).inlined(consumer), primitives)
 
 
 class Inliner:

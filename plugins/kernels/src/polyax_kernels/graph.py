@@ -43,6 +43,7 @@ class KernelNode:
     """Scalar operations of one point, each fold's body counted once."""
     folds: bool
     primitives: tuple[str, ...]
+    """Mostly ``Origin``; fusers join them."""
     pure: bool = True
     updates: int | None = None
     """The value whose memory the first result takes over."""
@@ -80,14 +81,11 @@ class CallNode:
     params: dict[str, Any]
     primitive: Any
     effects: bool = False
+    primitives: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         return self.primitive.name
-
-    @property
-    def primitives(self) -> tuple[str, ...]:
-        return (self.primitive.name,)
 
 
 Node = KernelNode | CallNode

@@ -52,6 +52,7 @@ class CallStep:
     out_avals: tuple[ShapedArray, ...]
     bytes_moved: int = 0
     flops: int = 0
+    primitives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class CopyStep:
     source: Ref
     target: Ref
     nbytes: int
+    primitives: tuple[str, ...] = ()
 
     @property
     def bytes_moved(self) -> int:

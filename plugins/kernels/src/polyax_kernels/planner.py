@@ -205,7 +205,7 @@ def _block_copy(graph: Graph, node: KernelNode, places: _Places) -> CopyStep | N
     written = _block(graph, places, store.slot, store.indices, node.grid)
     if read is None or written is None:
         return None
-    return CopyStep(read, written, points(node.grid) * value.dtype.itemsize)
+    return CopyStep(read, written, points(node.grid) * value.dtype.itemsize, node.primitives)
 
 
 def _block(graph: Graph, places: _Places, value: int, indices: Sequence[Expr], grid: Sequence[Axis]) -> Ref | None:
@@ -231,6 +231,7 @@ def _call_step(graph: Graph, node: CallNode, places: _Places) -> CallStep:
         outs,
         moved,
         sum(a.size for a in outs) * _terms(node, args),
+        node.primitives,
     )
 
 

@@ -254,6 +254,7 @@ class LlvmEmitter:
         *,
         combines: Sequence[str] = (),
         reassociate: bool = False,
+        hint: str = "",
     ) -> Sequence[Value]:
         def turn(i: Value, carries: Sequence[Value]) -> Sequence[Value]:
             if reassociate and combines:

@@ -180,6 +180,7 @@ class CEmitter:
         *,
         combines: Sequence[str] = (),
         reassociate: bool = False,
+        hint: str = "",
     ) -> Sequence[str]:
         carries = [self.fresh("c") for _ in inits]
         for c, dtype, init in zip(carries, dtypes, inits, strict=True):

@@ -2,6 +2,18 @@
 
 ``T`` is the language's value: ``str`` for the C family, ``llvmlite.ir.Value`` for LLVM, ``np.ndarray`` for the NumPy
 interpreter, which defines what kernels mean. An emitter knows nothing of kernels, expressions or schedules.
+
+The order of calls is that of the program: ``local`` declarations, then the loops of the grid, outermost first. Inside
+all of them is one *point*: stage after stage with ``barrier`` between two. A stage evaluates the folds and values that
+don't depend on its own loops, then opens these. Where a group of threads shares a point:
+
+* a loop with the hint ``group`` may be dealt out to the threads (thread t takes iterations t, t + threads, ...); it is
+  the innermost loop of a stage, and what is inside it belongs to one thread;
+* everything else inside the point is reached by all threads alike, so that barriers may stand there. A fold with the
+  hint ``group`` may be dealt out and its partial results combined; all threads need what it gives;
+* stores outside of ``group`` loops must happen once: one thread does them;
+* what a stage stores, to scratch or to other memory, later stages read, and later folds: ``barrier`` makes it visible;
+* a thread that goes on to another point needs a barrier before it, since scratch memory is used again.
 """
 
 from __future__ import annotations
@@ -57,7 +69,8 @@ class Emitter(Protocol[T]):
         """``for i in range(start, stop): body(i)``; an emitter of code calls ``body`` once.
 
         ``hint`` holds words: ``parallel`` (the first grid axis), ``vector`` (the innermost loop; its iterations are
-        independent), ``unroll`` (a short loop of constant extent). None of them changes results.
+        independent), ``group`` (a stage's innermost loop, whose iterations are independent: the threads that share a
+        grid point may deal them out), ``unroll`` (a short loop of constant extent). None of them changes results.
         """
         ...
 
@@ -70,12 +83,14 @@ class Emitter(Protocol[T]):
         *,
         combines: Sequence[str] = (),
         reassociate: bool = False,
+        hint: str = "",
     ) -> Sequence[T]:
         """A loop from 0 that carries values: ``body`` gets the index and the carries and returns the next carries.
 
         ``combines`` names the operation by which the body combines each carry: its last act is
         ``op(combines[n], dtypes[n], carries[n], value)``. It is empty where the body is anything else (an outer axis
-        of a fold over several, argmax). ``reassociate``: the order of these combinations is free.
+        of a fold over several, argmax). ``reassociate``: the order of these combinations is free. ``hint`` is
+        ``group`` where threads that share a grid point all need the result and none is alone with it, else empty.
         """
         ...
 

@@ -5,7 +5,8 @@ Knows expressions and the emitter; of stages, stores and schedules nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from polyax_kernels.emitter import Emitter
@@ -24,6 +25,8 @@ class Evaluator(Generic[T]):
         self.emitter = emitter
         self.known: dict[Expr, T] = {}
         self.indices: dict[Axis, T] = {}
+        self.shared = False
+        """Whether the code at hand is reached by all threads of a group that may share a point of the grid."""
 
     def close(self, size: int) -> None:
         """Leaves a scope: values emitted inside it are known no more."""
@@ -34,6 +37,13 @@ class Evaluator(Generic[T]):
         """Values read from memory that a stage wrote are known no more."""
         for x in [x for x in self.known if self.facts.reads[x] & written]:
             del self.known[x]
+
+    @contextlib.contextmanager
+    def sharing(self, shared: bool) -> Generator[None]:
+        """Says of the code inside whether all threads of a group reach it."""
+        before, self.shared = self.shared, shared
+        yield
+        self.shared = before
 
     def extent(self, axis: Axis) -> T:
         if not isinstance(axis.extent, Expr):
@@ -110,7 +120,9 @@ class Evaluator(Generic[T]):
         combines = [x.attr.combine for x in folds] if depth == len(axes) - 1 and not ordered else []
         dtypes = [b.dtype for x in folds for b in bodies(x)]
         stop = self.extent(axes[depth])
-        return self.emitter.fold(stop, carries, dtypes, body, combines=combines, reassociate=not ordered)
+        hint = "group" if self.shared and combines else ""
+        with self.sharing(self.shared and not combines):
+            return self.emitter.fold(stop, carries, dtypes, body, combines=combines, reassociate=not ordered, hint=hint)
 
     def combine(self, x: Expr, carries: Sequence[T]) -> list[T]:
         values = [self.known[b] for b in bodies(x)]

@@ -89,6 +89,7 @@ class NumpyEmitter:
         *,
         combines: Sequence[str] = (),
         reassociate: bool = False,
+        hint: str = "",
     ) -> Sequence[Array]:
         carries = inits
         for i in range(int(stop)):

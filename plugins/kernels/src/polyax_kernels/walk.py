@@ -62,7 +62,8 @@ class _Walker(Evaluator[T]):
                 self.emitter.barrier()
             nodes = [pair for pair in self.facts.levels(stage) if pair[1] >= grid]
             leaf = partial(self.stores, stage.stores)
-            self.nest(stage.axes, grid, nodes, leaf, vector=self.facts.independent(stage))
+            with self.sharing(True):
+                self.nest(stage.axes, grid, nodes, leaf, vector=self.facts.independent(stage))
             self.forget(self.facts.written(stage))
 
     def nest(
@@ -82,15 +83,18 @@ class _Walker(Evaluator[T]):
             return
         axis, inner = axes[0], axes[1:]
 
+        group = self.shared and vector and not inner
+
         def body(i: T) -> None:
             with_scope = len(self.known)
             self.indices[axis] = i
-            self.nest(inner, level + 1, nodes, leaf, vector=vector)
+            with self.sharing(self.shared and not group):
+                self.nest(inner, level + 1, nodes, leaf, vector=vector)
             self.close(with_scope)
 
         innermost = vector and not inner and not any(x.kind == "fold" and n == level + 1 for x, n in nodes)
         parallel = level == 0 and bounds is not None and not self.kernel.ordered
-        hint = " ".join(["parallel"] * parallel + ["vector"] * innermost)
+        hint = " ".join(["parallel"] * parallel + ["group"] * group + ["vector"] * innermost)
         start, stop = bounds or (self.emitter.const(0, INT), self.extent(axis))
         if self.blocks is not None and axis is self.blocks.base:
             length = axis.extent if bounds is None and isinstance(axis.extent, int) else None

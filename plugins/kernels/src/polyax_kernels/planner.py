@@ -246,10 +246,12 @@ def _terms(node: CallNode, args: Sequence[ShapedArray]) -> int:
 def _kernel_step(graph: Graph, node: KernelNode, places: _Places) -> KernelStep:
     kernel, values = finished(graph, node)
     work = max([points(node.grid), *(access.times for access in node.reads.values())])
-    return KernelStep(kernel, tuple(places.ref(v) for v in values), (), _moved(graph, node), work * node.weight)
+    refs = tuple(places.ref(v) for v in values)
+    outs = tuple(graph.avals[v] for v in node.outs)
+    return KernelStep(kernel, refs, (), bytes_moved(graph, node), work * node.weight, out_avals=outs)
 
 
-def _moved(graph: Graph, node: KernelNode) -> int:
+def bytes_moved(graph: Graph, node: KernelNode) -> int:
     """The bytes that a kernel reads and writes, each element once."""
     sizes = [(graph.avals[v], access.times * len(access.places)) for v, access in node.reads.items()]
     read = sum(min(aval.size, times) * aval.itemsize for aval, times in sizes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,22 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import NO_EFFECTS, Effects
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.report import BufferReport, Decision, KernelReport, Report, Stage
+
+__all__ = [
+    "API_VERSION",
+    "Backend",
+    "BackendSpec",
+    "Buffer",
+    "BufferReport",
+    "CompileOptions",
+    "Decision",
+    "Device",
+    "Executable",
+    "KernelReport",
+    "Report",
+    "Stage",
+]
 
 API_VERSION = 0
 """Version of this contract; 0 until three backends and SPMD have tested it."""
@@ -92,46 +108,8 @@ class CompileOptions:
     name: str = "jit"
     eager: bool = False
     """One primitive, dispatched on its own: worth compiling once for all shapes."""
-
-
-@dataclass(frozen=True)
-class Decision:
-    """A fuser's choice about one pair; ``reason`` is None when they were fused."""
-
-    fuser: str
-    producer: str
-    consumer: str
-    reason: str | None
-
-
-@dataclass
-class KernelReport:
-    name: str
-    primitives: tuple[str, ...]
-    """The primitives whose work it does."""
-    bytes_moved: int
-    flops: int
-    source: str = ""
-
-
-@dataclass
-class Report:
-    """What an executable consists of, for people: ``explain``, ``draw`` and tests show it."""
-
-    backend: str
-    kernels: list[KernelReport] = field(default_factory=list)
-    decisions: list[Decision] = field(default_factory=list)
-    arena_bytes: int = 0
-    bytes_unfused: int = 0
-    compile_seconds: float = 0.0
-
-    @property
-    def bytes_moved(self) -> int:
-        return sum(k.bytes_moved for k in self.kernels)
-
-    @property
-    def flops(self) -> int:
-        return sum(k.flops for k in self.kernels)
+    stages: bool = False
+    """Somebody wants to see how the program is compiled: reports keep it, and what each phase made of it."""
 
 
 class Executable(ABC):

@@ -19,21 +19,23 @@ from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.ir.source import register_internal
-from polyax.runtime.backend import Backend, Buffer, CompileOptions, Device, Executable, KernelReport, Report
+from polyax.runtime.backend import Backend, Buffer, CompileOptions, Device, Executable
 from polyax.runtime.plugins import registry
 from polyax_kernels.build import build_graph
 from polyax_kernels.canonical import collapse, generalize
 from polyax_kernels.expr import consing
 from polyax_kernels.fallback import host_rule
 from polyax_kernels.graph import Fuser, Graph
+from polyax_kernels.journal import Journal
 from polyax_kernels.kernel import Kernel
 from polyax_kernels.keys import structural_key
 from polyax_kernels.limits import Limits
 from polyax_kernels.lowering import Lowering, Rules
 from polyax_kernels.lowerings import SHARED
-from polyax_kernels.plan import CallStep, KernelStep, Plan, Step
+from polyax_kernels.plan import KernelStep, Plan
 from polyax_kernels.planner import make_plan
 from polyax_kernels.split import split_reductions
+from polyax_kernels.text import graph_text, plan_text
 from polyax_kernels.transposes import absorb_transposes
 
 
@@ -81,25 +83,37 @@ class KernelBackend(Backend):
           NoLowering: a primitive can't run here.
         """
         with collection_paused(), consing():
-            return self.compile_plan(self.plan(jaxpr, options), options)
+            plan = self.plan(jaxpr, options)
+            with plan.journal.phase("emit"):
+                return self.compile_plan(plan, options)
 
     def plan(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> Plan:
         """The plan of a program, its kernels in canonical form. Call it inside ``with consing():``."""
-        graph = self.graph(jaxpr)
+        journal = Journal(options.stages)
+        graph = self.graph(jaxpr, journal)
         donated = (*[False] * len(jaxpr.jaxpr.constvars), *options.donated)
         if len(options.donated) > len(jaxpr.jaxpr.invars):
             donated = options.donated
-        plan = make_plan(graph, donated)
-        plan.steps = [canonical(s, options.eager) if isinstance(s, KernelStep) else s for s in plan.steps]
+        with journal.phase("plan"):
+            plan = make_plan(graph, donated)
+            plan.steps = [canonical(s, options.eager) if isinstance(s, KernelStep) else s for s in plan.steps]
+        plan.results, plan.journal = tuple(jaxpr.out_avals), journal
+        journal.note("plan", plan_text, plan)
         return plan
 
-    def graph(self, jaxpr: ClosedJaxpr) -> Graph:
+    def graph(self, jaxpr: ClosedJaxpr, journal: Journal | None = None) -> Graph:
         """The kernel graph of a program, fused. Call it inside ``with consing():``."""
-        graph = absorb_transposes(build_graph(jaxpr, self.rules()))
+        journal = journal or Journal()
+        with journal.phase("lower"):
+            graph = absorb_transposes(build_graph(jaxpr, self.rules(), journal.program))
+        journal.note("lowered", graph_text, graph)
         if len(graph.nodes) > 1:
             for fuser in self.chosen_fusers():
-                graph = fuser.run(graph, self.limits)
-        return split_reductions(graph, self.limits)
+                with journal.phase("fuse"):
+                    graph = fuser.run(graph, self.limits)
+                journal.note(fuser.name, graph_text, graph)
+        with journal.phase("fuse"):
+            return split_reductions(graph, self.limits)
 
     def rules(self) -> Rules:
         return Rules(self.name, self.limits, self.lowerings(), SHARED, host_rule(self.name, self.library))
@@ -145,17 +159,3 @@ def canonical(step: KernelStep, for_all_sizes: bool) -> KernelStep:
     if for_all_sizes:
         kernel, scalars = generalize(kernel)
     return replace(step, kernel=kernel, scalars=tuple(scalars))
-
-
-def report(backend: KernelBackend, plan: Plan, seconds: float) -> Report:
-    """What the executable of ``plan`` consists of. Made when it is asked for, since program texts are long."""
-    kernels = [_step_report(backend, step) for step in plan.steps]
-    return Report(backend.name, kernels, list(plan.decisions), plan.arena_bytes, plan.bytes_unfused, seconds)
-
-
-def _step_report(backend: KernelBackend, step: Step) -> KernelReport:
-    if isinstance(step, KernelStep):
-        kernel = step.kernel
-        return KernelReport(kernel.name, kernel.primitives, step.bytes_moved, step.flops, backend.source(kernel))
-    name = step.primitive.name if isinstance(step, CallStep) else "copy"
-    return KernelReport(name, (name,), step.bytes_moved, step.flops)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.flat import Line, Program
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax_kernels.expr import Axis, const
 from polyax_kernels.graph import CallNode, Graph, KernelNode, Node, eliminate_dead, own_point, pure_node, update_node
@@ -18,13 +19,16 @@ from polyax_kernels.lowering import Grid, Inline, Kernels, Out, Read, Rules, Upd
 from polyax_kernels.origin import Origin
 
 
-def build_graph(closed: ClosedJaxpr, rules: Rules) -> Graph:
+def build_graph(closed: ClosedJaxpr, rules: Rules, program: Program | None = None) -> Graph:
     """The graph of ``closed``, whose constants are inputs. Call it inside ``with consing():``.
+
+    ``program``, if given, is filled with the equations by their numbers, and with the values of the graph.
 
     Raises:
       NoLowering: a primitive can't run on the backend.
     """
     builder = _Builder(rules)
+    builder.lines = None if program is None else program.lines
     jaxpr = closed.jaxpr
     env = {v: builder.value(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)}
     inputs = tuple(env.values())
@@ -32,6 +36,9 @@ def build_graph(closed: ClosedJaxpr, rules: Rules) -> Graph:
     outputs = tuple(builder.materialized(builder.read(env, a)) for a in jaxpr.outs)
     graph = Graph(builder.avals, inputs, outputs, builder.nodes, builder.literals)
     graph.bytes_unfused = builder.bytes
+    if program is not None:
+        program.inputs, program.outputs = inputs, outputs
+        program.avals, program.literals = list(graph.avals), graph.literals
     return eliminate_dead(graph)
 
 
@@ -56,6 +63,7 @@ class _Builder:
         self.bytes = 0
         self.count = 0
         """Equations met so far."""
+        self.lines: list[Line] | None = None
         self.known: dict[Any, tuple[int, ...]] = {}
         self.known_literals: dict[Any, int] = {}
         self.axes: dict[tuple[int, int], Axis] = {}
@@ -116,6 +124,8 @@ class _Builder:
             found = self.node(eqn, lowering, args, out_avals)
             if key is not None:
                 self.known[key] = found
+        if self.lines is not None:
+            self.lines.append(Line(eqn, tuple(args), found))
         for var, value in zip(eqn.outs, found, strict=True):
             env[var] = value
         return None

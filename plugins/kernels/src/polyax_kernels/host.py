@@ -8,7 +8,6 @@ and may turn whole plans into native code instead.
 from __future__ import annotations
 
 import ctypes
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,12 +19,13 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.runtime.backend import Buffer, CompileOptions, Device, Executable, Report
 from polyax.runtime.queue import HostQueue
-from polyax_kernels.backend import KernelBackend, report
+from polyax_kernels.backend import KernelBackend
 from polyax_kernels.fallback import LIBRARY
 from polyax_kernels.kernel import Kernel
 from polyax_kernels.lowering import CallContext
 from polyax_kernels.memory import EXPORTED, FREE, Memory, Pool
 from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Plan, Step
+from polyax_kernels.reports import report
 from polyax_kernels.schedule import choose
 from polyax_kernels.threads import parallel_for
 
@@ -96,7 +96,6 @@ class HostExecutable(Executable):
     """A plan that is walked from Python; all that can be is worked out beforehand."""
 
     def __init__(self, backend: HostKernelBackend, plan: Plan, options: CompileOptions) -> None:
-        started = time.perf_counter()
         self.backend = backend
         self.plan = plan
         self.cost = plan.cost
@@ -108,7 +107,6 @@ class HostExecutable(Executable):
         literals = [backend.to_device(x, device) for x in plan.literals]
         self.literals: list[Any] = literals if arena else [None, *literals]
         self.steps = self._runners(backend, plan.steps)
-        self.seconds = time.perf_counter() - started
 
     def _runners(self, backend: HostKernelBackend, steps: Sequence[Step]) -> list[Runner]:
         """Functions that run the steps on the bases' memory, one after the other; a subclass may join several."""
@@ -150,7 +148,7 @@ class HostExecutable(Executable):
         return copies
 
     def report(self) -> Report:
-        return report(self.backend, self.plan, self.seconds)
+        return report(self.backend, self.plan)
 
 
 def _copier(step: CopyStep) -> Runner:

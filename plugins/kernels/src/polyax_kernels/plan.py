@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax_kernels.journal import Journal
 from polyax_kernels.kernel import Kernel
 
 ALIGNMENT = 64
@@ -37,6 +38,11 @@ class KernelStep:
     flops: int = 0
     inplace: bool = False
     """Some operand's memory is also that of another one: elements are read before they are written."""
+    out_avals: tuple[ShapedArray, ...] = ()
+
+    @property
+    def primitives(self) -> tuple[str, ...]:
+        return self.kernel.primitives
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,8 @@ class Plan:
     """Inputs (donated ones) that the program may write to."""
     decisions: list[Any] = field(default_factory=list)
     bytes_unfused: int = 0
+    results: tuple[ShapedArray, ...] = ()
+    journal: Journal = field(default_factory=Journal)
 
     @property
     def arena(self) -> int:

@@ -16,11 +16,13 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ir.errors import NoLowering
+from polyax.ir.flat import flatten
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, last_uses, sub_jaxprs, walk_eqns
 from polyax.ir.primitive import Primitive
-from polyax.runtime.backend import Backend, Buffer, CompileOptions, Device, Executable, KernelReport, Report
+from polyax.runtime.backend import Backend, Buffer, CompileOptions, Device, Executable
 from polyax.runtime.queue import INLINE_COST, HostBuffer, HostQueue
 from polyax.runtime.reference.rules import RULES
+from polyax.runtime.report import BufferReport, KernelReport, Report
 
 Rule = Callable[..., list[np.ndarray]]
 _UNSET = np.empty(0)
@@ -65,8 +67,7 @@ class ReferenceExecutable(Executable):
         for eqn in walk_eqns(closed.jaxpr):
             _rule_of(eqn)
         self._cost = _cost(closed.jaxpr)
-        self._report = Report("reference", [_kernel_report(e) for e in closed.jaxpr.eqns])
-        self._report.compile_seconds = time.perf_counter() - began
+        self._seconds = time.perf_counter() - began
 
     def launch(self, buffers: Sequence[Buffer], queue: Any, tokens: Any = None) -> tuple[list[Buffer], Any]:
         outs = [HostBuffer(_UNSET) for _ in self._jaxpr.outs]
@@ -84,7 +85,7 @@ class ReferenceExecutable(Executable):
         return list(outs), tokens
 
     def report(self) -> Report:
-        return self._report
+        return _report(self._jaxpr, self._seconds)
 
 
 def run_on_host(primitive: Primitive, arrays: Sequence[np.ndarray], params: dict[str, Any]) -> list[np.ndarray]:
@@ -142,10 +143,16 @@ def _rule_of(eqn: Eqn) -> Rule:
     rule = RULES.get(eqn.primitive)
     if rule is not None:
         return rule
-    inner = sub_jaxprs(eqn)
-    if len(inner) == 1 and len(inner[0].jaxpr.invars) == len(eqn.inputs):
-        return lambda *args, **_: evaluate(inner[0].jaxpr, [*inner[0].consts, *args])
+    inner = _called(eqn)
+    if inner is not None:
+        return lambda *args, **_: evaluate(inner.jaxpr, [*inner.consts, *args])
     raise NoLowering(f"the reference backend has no NumPy rule for {eqn.primitive.name!r}, needed by {eqn}")
+
+
+def _called(eqn: Eqn) -> ClosedJaxpr | None:
+    """The program that takes the equation's inputs, if running it is all that the equation does."""
+    inner = [] if eqn.primitive in RULES else sub_jaxprs(eqn)
+    return inner[0] if len(inner) == 1 and len(inner[0].jaxpr.invars) == len(eqn.inputs) else None
 
 
 def _cost(jaxpr: Jaxpr) -> int:
@@ -166,6 +173,27 @@ def _product_cost(eqn: Eqn) -> int:
     return eqn.outs[0].aval.size * math.prod(shape[d] for d in contracted)
 
 
-def _kernel_report(eqn: Eqn) -> KernelReport:
+def _report(jaxpr: Jaxpr, seconds: float) -> Report:
+    """Each equation is a library call; nothing is fused."""
+    program = flatten(jaxpr, _called)
+    calls = [_call_report(n, line.eqn) for n, line in enumerate(program.lines)]
+    inputs = [BufferReport("input", v.aval.nbytes, v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)]
+    results = [BufferReport("result", a.nbytes, a) for a in jaxpr.out_avals]
+    return Report(
+        "reference",
+        calls,
+        bytes_unfused=sum(c.bytes_moved for c in calls),
+        compile_seconds=seconds,
+        buffers=[*inputs, *results],
+        phases={"check": seconds},
+        program=program,
+    )
+
+
+def _call_report(number: int, eqn: Eqn) -> KernelReport:
     moved = sum(v.aval.nbytes for v in (*eqn.inputs, *eqn.outs))
-    return KernelReport(eqn.primitive.name, (eqn.primitive.name,), moved, sum(v.aval.size for v in eqn.outs))
+    avals = tuple([v.aval for v in eqn.outs])
+    name, flops = eqn.primitive.name, sum(a.size for a in avals)
+    if name == "dot_general":
+        flops = 2 * _product_cost(eqn)
+    return KernelReport(name, (name,), moved, flops, kind="call", outputs=avals, equations=(number,))

@@ -1,8 +1,9 @@
 """What all tests share: strict settings, the ``platform`` fixture, and honest gaps.
 
-A test that takes ``platform`` runs once on each platform that is installed, with its first device as the default; on
-the teaching backend only if it is marked ``sample``. A gap is marked ``notimpl``, ``notyet`` or ``never``, with
-platforms and a reason: the test must fail there, so that closing a gap turns the build red until the marker goes.
+A test that takes ``platform`` runs once on each platform that is installed, with its first device (or that of
+``POLYAX_DEVICE``) as the default; on the teaching backend only if it is marked ``sample``, on cuda only where there is
+a GPU. A gap is marked ``notimpl``, ``notyet`` or ``never``, with platforms and a reason: the test must fail there, so
+that closing a gap turns the build red until the marker goes. All else runs on the cpu.
 """
 
 from __future__ import annotations
@@ -20,22 +21,40 @@ SETTINGS = {"POLYAX_CHECKS": "1", "POLYAX_HOST_FALLBACK": "error"}
 GAPS = ("notimpl", "notyet", "never")
 
 os.environ.update(SETTINGS)
-if "POLYAX_CACHE_DIR" not in os.environ:  # workers and subprocesses inherit it
-    os.environ["POLYAX_CACHE_DIR"] = tempfile.mkdtemp(prefix="polyax-tests-")
-    atexit.register(shutil.rmtree, os.environ["POLYAX_CACHE_DIR"], ignore_errors=True)
+for caches in ("POLYAX_CACHE_DIR", "POCL_CACHE_DIR"):
+    if caches not in os.environ:  # workers and subprocesses inherit them
+        os.environ[caches] = tempfile.mkdtemp(prefix="polyax-tests-")
+        atexit.register(shutil.rmtree, os.environ[caches], ignore_errors=True)
 
 
 def installed_platforms() -> list[str]:
     found = {e.name for e in entry_points(group="polyax")}
-    return ["reference", *(name for name in ("cpu", "hello_c") if name in found)]
+    names = [name for name in ("cpu", "opencl", "hello_c") if name in found]
+    return ["reference", *names, *(["cuda"] if "cuda" in found and has_gpu() else [])]
+
+
+def has_gpu() -> bool:
+    from polyax.runtime.plugins import registry
+
+    registry.load("cuda")
+    return registry.why_unusable("cuda") is None
 
 
 @pytest.fixture(params=installed_platforms())
 def platform(request: pytest.FixtureRequest) -> Iterator[str]:
     import polyax
 
-    with polyax.default_device(polyax.devices(request.param)[0]):
+    chosen = os.environ.get("POLYAX_DEVICE", "")
+    with polyax.default_device(chosen if chosen.startswith(f"{request.param}:") else request.param):
         yield request.param
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Examples and tests that don't choose run on the cpu: OpenCL would be preferred, and compiles slowly."""
+    import polyax
+
+    if "POLYAX_DEVICE" not in os.environ and "cpu" in installed_platforms():
+        polyax.config.update("device", "cpu")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

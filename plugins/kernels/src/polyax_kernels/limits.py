@@ -27,9 +27,18 @@ class Limits:
     """A producer of several kernels is computed in each of them if that costs no more operations than this."""
     recomputable_nodes: int = 4
     """A producer is computed anew for each use of an element if that costs no more operations than this."""
+    local_bytes: int = 64 * 1024
+    """Scratch that a kernel may use for one row."""
     lanes: int = 32
     """Points along the last grid axis that strided folds compute together: 1 where threads do that by themselves."""
     split_elements: int = 32 * 1024
     """Reductions to few elements are cut into chunks of about this many elements, which run side by side."""
     split_chunks: int = 64
     """At most this many of them."""
+    threads: int = 1
+    """The most threads that a group may have."""
+    group: int = 1
+    """Threads that share one row: a power of two where groups have fast memory of their own; 1 where a thread does
+    best alone with whole rows, as on processors that offer no more than a few threads."""
+    units: int = 1
+    """Groups that surely run side by side: compute units."""

@@ -1,0 +1,211 @@
+"""Kernels as functions of a GPU language. Points of the grid become threads or groups; OpenCL C and CUDA C are dialects.
+
+A dialect gives the words at the top of the class. Which thread does what is the schedule's choice, not made here.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from polyax_kernels.c_emitter import CEmitter, program
+from polyax_kernels.expr import INT, Axis, Expr
+from polyax_kernels.facts import postorder_with_extents
+from polyax_kernels.gpu import narrow
+from polyax_kernels.gpu.cooperate import cooperate
+from polyax_kernels.gpu.schedule import GpuSchedule
+from polyax_kernels.kernel import Kernel, Operand, Schedule, kernel_roots
+from polyax_kernels.prepare import FLOAT32, NARROW
+from polyax_kernels.walk import emit_kernel
+
+
+class GpuEmitter(CEmitter):
+    """``GROUPS``: a group of threads shares each point of the grid. ``POINTS``: each thread has points of its own.
+    ``RANGES``: each thread has a range of the first grid axis, as on the host.
+
+    Narrow floats are 16 bits in memory and in variables; they are computed in float32.
+    """
+
+    # --- the words of a dialect ---
+
+    kernel_words: ClassVar[str]
+    """What stands before a kernel's name: ``__kernel void``."""
+    local_words: ClassVar[str]
+    """What declares memory that the threads of a group share: ``__local``."""
+    barrier_words: ClassVar[str]
+    """A statement that all threads of a group pass together; memory of both kinds is consistent afterwards."""
+
+    types: ClassVar = CEmitter.types | {"float16": "uint16_t"}
+
+    @abstractmethod
+    def argument(self, slot: int, operand: Operand, type: str) -> tuple[str, list[str]]:
+        """The kernel's arguments for an operand, and the lines that declare the pointer ``b{slot}`` by them.
+
+        With byte offsets, for example: ``__global uchar *m0, long o0`` and ``__global float *b0 = ...;``.
+        """
+
+    @abstractmethod
+    def thread(self, dimension: int) -> str:
+        """The number of this thread in its group."""
+
+    @abstractmethod
+    def group(self, dimension: int) -> str:
+        """The number of this group."""
+
+    @abstractmethod
+    def threads(self, dimension: int) -> str:
+        """How many threads a group has."""
+
+    @abstractmethod
+    def groups(self, dimension: int) -> str:
+        """How many groups there are."""
+
+    # --- the function ---
+
+    def __init__(self, kernel: Kernel, schedule: GpuSchedule, name: str = "kernel") -> None:
+        super().__init__(kernel, name)
+        self.schedule = schedule
+        self.opened = 0
+        """How many loops over axes of the grid are open."""
+        self.alone = False
+        """Inside a loop whose iterations the threads of a group share out."""
+
+    def signature(self) -> list[str]:
+        arguments, declared = [], list[str]()
+        for slot, operand in enumerate(self.kernel.operands):
+            if operand.role != "local":
+                words, lines = self.argument(slot, operand, self.memory_type(operand.dtype))
+                arguments.append(words)
+                declared += lines
+        arguments += [f"{self.types['int64']} s{n}" for n in range(parameters(self.kernel))]
+        return [f"{self.kernel_words} {self.name}({', '.join(arguments)}) {{", *declared]
+
+    def param(self, position: int, dtype: np.dtype) -> str:
+        return f"s{position}" if dtype.name == "int64" else f"({self.types[dtype.name]})s{position}"
+
+    def local(self, slot: int, dtype: np.dtype, size: int) -> None:
+        words = f"{self.local_words} " if self.schedule.mode == "groups" else ""
+        self.lines.append(f"{words}{self.memory_type(dtype)} b{slot}[{size}];")
+
+    def barrier(self) -> None:
+        if self.schedule.mode == "groups":
+            self.lines.append(self.barrier_words)
+
+    def store(self, slot: int, offset: str, value: str, dtype: np.dtype, mask: str | None = None) -> None:
+        if self.schedule.mode == "groups" and not self.alone:
+            first = f"{self.thread(0)} == 0"
+            mask = first if mask is None else f"{first} && {mask}"
+        super().store(slot, offset, value, dtype, mask)
+
+    # --- loops ---
+
+    def loop(self, start: str, stop: str, body: Callable[[str], None], *, hint: str = "") -> None:
+        if self.schedule.mode != "ranges" and self.opened < len(self.kernel.grid):
+            self.opened += 1
+            self.point_loop(self.opened - 1, body)
+            self.opened -= 1
+        elif self.schedule.mode == "groups" and "group" in hint:
+            self.alone = True
+            self.stride_loop(self.thread(0), stop, self.threads(0), body)
+            self.alone = False
+        else:
+            super().loop(start, stop, body, hint=hint)
+
+    def stride_loop(self, start: str, stop: str, step: str, body: Callable[[str], None]) -> None:
+        i, kind = self.fresh("i"), self.types["int64"]
+        self.lines.append(f"for ({kind} {i} = {start}; {i} < {stop}; {i} += {step}) {{")
+        body(i)
+        self.lines.append("}")
+
+    def point_loop(self, n: int, body: Callable[[str], None]) -> None:
+        """The loop over axis number ``n`` of the grid, or its part of the one loop over several axes.
+
+        ``points``: the last axis lies along the first dimension, all others together along the second. ``groups``:
+        all axes together along the first one.
+        """
+        grid, points = self.kernel.grid, self.schedule.mode == "points"
+        together = grid[:-1] if points else grid
+        if n >= len(together):
+            self.stride_loop(self.place(0), self.length(grid[-1:]), self.size(0), body)
+        elif n == 0:
+            dimension = int(points)
+            self.stride_loop(
+                self.place(dimension), self.length(together), self.size(dimension), lambda i: self.first_of(i, body)
+            )
+        else:
+            body(self.part(n, together))
+
+    def first_of(self, i: str, body: Callable[[str], None]) -> None:
+        """Inside the loop over several axes, whose indices are cut out of its own; scratch is used again afterwards."""
+        self.together = i
+        body(self.part(0, self.kernel.grid[:-1] if self.schedule.mode == "points" else self.kernel.grid))
+        if any(o.role == "local" for o in self.kernel.operands):
+            self.barrier()
+
+    def part(self, n: int, axes: Sequence[Axis]) -> str:
+        """The index of ``axes[n]`` at this place of the loop over all of them."""
+        index, inner = self.together, axes[n + 1 :]
+        text = f"{index} / ({self.length(inner)})" if inner else index
+        return self.value(INT, f"({text}) % {self.length(axes[n : n + 1])}" if n else text)
+
+    def length(self, axes: Sequence[Axis]) -> str:
+        """The number of points of ``axes``."""
+        parts = [
+            self.param(a.extent.attr, INT) if isinstance(a.extent, Expr) else self.const(a.extent, INT) for a in axes
+        ]
+        return " * ".join(parts)
+
+    def place(self, dimension: int) -> str:
+        """The number of this thread among all, or, where groups share points, of this group."""
+        if self.schedule.mode == "groups":
+            return self.group(dimension)
+        kind = self.types["int64"]
+        return f"({kind}){self.group(dimension)} * {self.threads(dimension)} + {self.thread(dimension)}"
+
+    def size(self, dimension: int) -> str:
+        if self.schedule.mode == "groups":
+            return self.groups(dimension)
+        return f"({self.types['int64']}){self.groups(dimension)} * {self.threads(dimension)}"
+
+    def bounds(self) -> tuple[str, str]:
+        """The range of the first grid axis that belongs to this thread."""
+        if not self.kernel.grid or self.schedule.mode != "ranges":
+            return "0", "1"
+        rows, n, count = self.length(self.kernel.grid[:1]), self.group(0), self.groups(0)
+        return self.value(INT, f"{rows} * {n} / {count}"), self.value(INT, f"{rows} * ({n} + 1) / {count}")
+
+    # --- narrow floats ---
+
+    def cast_through_float(self, x: str, source: np.dtype, target: np.dtype) -> str:
+        if source in NARROW:
+            x, source = self.value(FLOAT32, narrow.widened(self, x, source)), FLOAT32
+        elif source != FLOAT32:
+            x, source = self.cast(x, source, FLOAT32), FLOAT32
+        if target in NARROW:
+            return self.value(target, narrow.narrowed(self, x, target))
+        return x if target == FLOAT32 else self.cast(x, source, target)
+
+    def cast(self, x: str, source: np.dtype, target: np.dtype) -> str:
+        if source in NARROW or target in NARROW:
+            return self.cast_through_float(x, source, target)
+        return super().cast(x, source, target)
+
+
+def parameters(kernel: Kernel) -> int:
+    """How many scalar launch arguments the kernel takes."""
+    axes = (*kernel.grid, *(a for stage in kernel.stages for a in stage.axes))
+    roots = (*kernel_roots(kernel), *(a.extent for a in axes if isinstance(a.extent, Expr)))
+    return 1 + max((x.attr for x in postorder_with_extents(roots) if x.kind == "param"), default=-1)
+
+
+def gpu_source(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter], name: str = "kernel") -> str:
+    """The program with one function that runs ``kernel``."""
+    if schedule.mode == "groups":
+        kernel = cooperate(kernel, schedule.threads[0])
+    emitter = dialect(kernel, schedule, name)
+    begin, end = emitter.bounds()
+    emit_kernel(kernel, Schedule(lanes=schedule.lanes), emitter, begin, end)
+    return program([emitter])

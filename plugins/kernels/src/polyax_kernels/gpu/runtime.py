@@ -1,0 +1,125 @@
+"""What the generic GPU path asks of one device: memory, transfers, compiled functions and launches. All of it is here.
+
+A runtime knows its vendor's library and nothing of kernels, plans or arrays. Its calls come from any thread.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.ir.errors import PolyaxRuntimeError
+from polyax_kernels.limits import Limits
+
+
+class DeviceError(PolyaxRuntimeError):
+    """The device failed: it was lost, or refused what it was asked for. The text names it."""
+
+
+class DeviceOutOfMemory(DeviceError, MemoryError):
+    """An allocation failed; the text says how much was asked for and what is live."""
+
+
+class KernelRejected(DeviceError):
+    """The vendor's compiler refused a program; the text holds its log and the program."""
+
+    def __init__(self, device: str, log: str, source: str) -> None:
+        super().__init__(f"the compiler of {device} rejected a kernel:\n{log.strip()}\nThe program:\n{source}")
+        self.log = log
+        self.source = source
+
+
+class Mark(ABC):
+    """A point in a device's queue."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def done(self) -> bool:
+        """Whether everything before this point has ended, well or not."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Returns when everything before this point has ended.
+
+        Raises:
+          DeviceError: some of it failed.
+        """
+
+
+class Runtime(ABC):
+    """One device. Work is put into its queue and runs in the order of the calls; only ``read``, ``Mark.wait`` and
+    ``synchronize`` block. Memory is whatever ``allocate`` returns: when nobody refers to it any more it may be used
+    for other work put into the queue later, which the order makes safe.
+
+    Failures of the vendor's library are raised as ``DeviceError``, with the vendor's text.
+    """
+
+    kind: str
+    """What the device is called: ``Device.device_kind``."""
+    limits: Limits
+    """The numbers that the vendor's library gives; what ``gpu/schedule.py`` decides by."""
+
+    @abstractmethod
+    def allocate(self, nbytes: int) -> Any:
+        """Memory of at least one byte, with any contents, aligned to ``plan.ALIGNMENT``.
+
+        Raises:
+          MemoryError: there is none. (Who calls says what is live.)
+        """
+
+    @abstractmethod
+    def write(self, target: Any, offset: int, host: np.ndarray) -> None:
+        """Copies ``host`` (C-contiguous) to ``target``; the caller may change it afterwards."""
+
+    @abstractmethod
+    def read(self, source: Any, offset: int, host: np.ndarray) -> None:
+        """Fills ``host`` (C-contiguous); waits for everything before."""
+
+    @abstractmethod
+    def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
+        """Copies between two places that don't overlap, on this device."""
+
+    def copy_from(self, peer: Runtime, source: Any, target: Any, nbytes: int) -> None:
+        """Copies the first ``nbytes`` of ``source``, memory of ``peer``, to ``target``; without this, by the host."""
+        host = np.empty(nbytes, np.uint8)
+        peer.read(source, 0, host)
+        self.write(target, 0, host)
+
+    @abstractmethod
+    def load(self, source: str, name: str) -> Any:
+        """The function ``name`` of the program ``source``, compiled.
+
+        Raises:
+          KernelRejected: the compiler doesn't accept it.
+        """
+
+    @abstractmethod
+    def launch(
+        self,
+        function: Any,
+        groups: tuple[int, ...],
+        threads: tuple[int, ...],
+        operands: Sequence[tuple[Any, int]],
+        scalars: Sequence[int],
+    ) -> None:
+        """Starts ``function`` on ``groups`` groups of ``threads`` threads each, along one to three dimensions.
+
+        ``operands``: memory and byte offset of each; ``scalars``: values of int64. Both in the order in which the
+        backend's emitter declares them in ``signature``.
+        """
+
+    @abstractmethod
+    def mark(self) -> Mark:
+        """The point in the queue after everything that was put there so far."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Returns when the queue is empty; errors stay with their marks."""
+
+    def memory_stats(self) -> dict[str, int]:
+        """What the vendor's library knows, under JAX's names (``bytes_limit``, ``bytes_reserved``, ...)."""
+        return {}

@@ -1,0 +1,117 @@
+"""How a kernel is spread over a device: a pure function of the kernel, the extents of its axes and the device's limits.
+
+No platform's name and no measured time decide anything, so that results repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from polyax_kernels.expr import Axis, Expr, postorder
+from polyax_kernels.facts import Facts
+from polyax_kernels.kernel import Kernel, kernel_roots
+from polyax_kernels.limits import Limits
+from polyax_kernels.prepare import flatten
+from polyax_kernels.schedule import choose as choose_for_host
+from polyax_kernels.strides import stride
+
+Dimensions = tuple[int, ...]
+
+THREADS = 256
+"""Threads of a group that have points of their own."""
+SHORT = 32
+"""Rows of fewer elements are one thread's work."""
+MOST_GROUPS = 65535
+"""Along the second dimension, as some devices take no more; threads loop over what is left."""
+RANGES = 8
+"""Ranges of rows per compute unit, so that a late one delays little."""
+
+
+@dataclass(frozen=True)
+class GpuSchedule:
+    """``points``: each thread has points of the grid of its own. ``groups``: a group of threads shares each point, its
+    folds and its stages' loops. ``ranges``: each thread has a range of the first axis, as on the host."""
+
+    mode: Literal["points", "groups", "ranges"]
+    threads: tuple[int, int] = (1, 1)
+    """The threads of a group along the last axis of the grid, and along all others."""
+    lanes: int = 1
+    groups: int = 1
+    """In how many ranges the first axis is cut, at most."""
+
+    def geometry(self, kernel: Kernel, scalars: Sequence[int]) -> tuple[Dimensions, Dimensions]:
+        """How many groups, and how many threads each, a launch has."""
+        sizes = extents(kernel.grid, scalars)
+        if self.mode == "ranges":
+            return (max(1, min(self.groups, *sizes[:1])) if sizes else 1,), (1,)
+        if self.mode == "groups":
+            return (prod(sizes),), self.threads[:1]
+        x, y = self.threads
+        outer = min(MOST_GROUPS, -(-prod(sizes[:-1]) // y))
+        return (-(-sizes[-1] // x) if sizes else 1, outer), self.threads
+
+
+def extents(axes: Sequence[Axis], scalars: Sequence[int]) -> list[int]:
+    """The extents in one launch."""
+    return [a.extent if isinstance(a.extent, int) else scalars[a.extent.attr] for a in axes]
+
+
+def choose(kernel: Kernel, limits: Limits, scalars: Sequence[int] = ()) -> GpuSchedule:
+    """The schedule for launches with ``scalars``; only kernels that serve all sizes need them."""
+    if kernel.ordered:
+        return GpuSchedule("ranges")
+    if limits.group == 1:
+        host = choose_for_host(kernel, limits)
+        return GpuSchedule("ranges", lanes=host.lanes, groups=limits.units * RANGES if host.parallel else 1)
+    row = _row(kernel, scalars)
+    if row >= SHORT and _shares(kernel, limits, scalars):
+        return GpuSchedule("groups", (min(limits.group, limits.threads, _power_of_two(row)), 1))
+    return GpuSchedule("points", _block(extents(kernel.grid, scalars), limits))
+
+
+def _block(sizes: Sequence[int], limits: Limits) -> tuple[int, int]:
+    """A short last axis leaves threads for the others."""
+    if not sizes:
+        return 1, 1
+    total = min(THREADS, limits.threads)
+    x = min(total, _power_of_two(sizes[-1]))
+    return x, min(total // x, _power_of_two(prod(sizes[:-1])))
+
+
+def _power_of_two(n: int) -> int:
+    """The least one that isn't less than ``n``."""
+    return 1 << max(0, n - 1).bit_length()
+
+
+def _row(kernel: Kernel, scalars: Sequence[int]) -> int:
+    """The longest loop at a point of the grid, in elements."""
+    folds = {x.attr.axes: None for x in postorder(*kernel_roots(kernel)) if x.kind == "fold"}
+    nests = [*folds, *(stage.axes for stage in kernel.stages)]
+    return max((prod(extents(axes, scalars)) for axes in nests), default=1)
+
+
+def _shares(kernel: Kernel, limits: Limits, scalars: Sequence[int]) -> bool:
+    """Whether a group does better at each point than a thread: rows lie along memory, or there are few of them."""
+    facts = Facts(kernel)
+    if not all(facts.independent(s) for s in kernel.stages if s.axes):
+        return False
+    few = prod(extents(kernel.grid, scalars)) < limits.units * THREADS
+    return few or any(s.axes for s in kernel.stages) or not _strided(kernel)
+
+
+def _strided(kernel: Kernel) -> bool:
+    """Whether some load steps through memory along a fold's last axis, but not along the grid's."""
+    if not kernel.grid:
+        return False
+    flat, last = flatten(kernel), kernel.grid[-1]
+    folds = [x for x in postorder(*kernel_roots(flat)) if x.kind == "fold"]
+    return any(_walks(x, last) for x in folds)
+
+
+def _walks(fold: Expr, last: Axis) -> bool:
+    inner = fold.attr.axes[-1]
+    loads = [x.args[0] for x in postorder(*fold.args) if x.kind == "load"]
+    return any(stride(at, last) == 1 and stride(at, inner) not in (0, 1) for at in loads)

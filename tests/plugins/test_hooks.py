@@ -16,10 +16,12 @@ from polyax.ir.config import config
 from polyax.ir.errors import PluginError
 from polyax.ir.primitive import PRIMITIVES
 from polyax.ops.elementwise import sin
+from polyax.runtime import inspection
 from polyax.runtime.backend import BackendSpec
 from polyax.runtime.devices import default_device, device_put, devices
 from polyax.runtime.hooks import hookimpl
 from polyax.runtime.plugins import Registry, registry
+from polyax.runtime.reference import plugin as reference
 from polyax.runtime.reference.backend import ReferenceBackend
 
 SIN, COS = PRIMITIVES[:2]
@@ -74,6 +76,18 @@ def test_backend_of_one_name_twice_raises(own: Registry) -> None:
         own.backend("fake")
     own.unregister(record)
     assert own.backend("fake").name == "fake"
+
+
+@pytest.mark.parametrize("name", ["cpu", "hello_c"])
+def test_a_backend_for_another_contract_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of this repository say which version they were written for, as everybody's do."""
+    monkeypatch.setattr(inspection, "API_VERSION", 1)
+    monkeypatch.setattr(reference, "API_VERSION", 1)
+    everything = Registry()
+    with pytest.warns(UserWarning, match=f"plugin '{name}' of polyax-{name.replace('_', '-')} .* can't be used"):
+        everything.load(name)
+    with pytest.raises(RuntimeError, match=f"'{name}' was built for version 0 of .* this polyax has version 1"):
+        everything.backend(name)
 
 
 def test_unknown_backend_names_what_is_there(own: Registry) -> None:

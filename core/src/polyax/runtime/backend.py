@@ -49,7 +49,8 @@ class BackendSpec:
     """Makes the backend; may import the toolkit. Called at most once in a process."""
     priority: int = 0
     """The usable backend with the highest one is the default: reference -100, cpu 0, opencl 10, cuda 20."""
-    api: int = API_VERSION
+    api: int = 0
+    """The ``API_VERSION`` that the plugin was written for; another one is refused."""
 
 
 class Device:

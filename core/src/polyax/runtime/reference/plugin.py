@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from polyax.runtime.backend import Backend, BackendSpec
+from polyax.runtime.backend import API_VERSION, Backend, BackendSpec
 from polyax.runtime.hooks import hookimpl
 
 
 @hookimpl
 def polyax_backends() -> Iterable[BackendSpec]:
-    return [BackendSpec("reference", probe=lambda: None, open=_open, priority=-100)]
+    return [BackendSpec("reference", probe=lambda: None, open=_open, priority=-100, api=API_VERSION)]
 
 
 def _open() -> Backend:

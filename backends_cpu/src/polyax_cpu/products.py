@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
 from polyax_cpu import code, jit, library
 from polyax_cpu.llvm import Builder, Module, Value
+from polyax_kernels.products import sides
 
 LETTERS = {"float32": "s", "float64": "d"}
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
@@ -52,37 +51,17 @@ class Product:
 
 def describe(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Product | None:
     """The product that a ``dot_general`` is; None if it is empty, or if operands would have to be copied."""
-    (lc, rc), (lb, rb) = params["dimension_numbers"]
-    sides = [_side(a.shape, b, c) for a, b, c in zip(avals, (lb, rb), (lc, rc), strict=True)]
-    if any(s is None for s in sides):
+    merged = [digits for side in sides(avals, params) for digits in (side.batch, side.free, side.contracted)]
+    if any(len(digits) > 1 for digits in merged):
         return None
-    (batch, a_stride, m, a_row, k, a_col), (_, b_stride, n, b_col, _, b_row) = (s for s in sides if s is not None)
+    (batch, a_stride), (m, a_row), (k, a_col), (_, b_stride), (n, b_col), (_, b_row) = (
+        digits[0] if digits else (1, 0) for digits in merged
+    )
     a, b = _leading(m, a_row, k, a_col), _leading(k, b_row, n, b_col)
     if a is None or b is None or not batch * m * n * k:
         return None
     split = BATCH if batch > 1 else ROWS if m >= n else COLUMNS
     return Product(split, batch, m, n, k, *a, a_stride, *b, b_stride)
-
-
-def _side(shape: tuple[int, ...], batch: Sequence[int], contracted: Sequence[int]) -> tuple[int, ...] | None:
-    """(size, stride) of the batch, the free and the contracted dimensions, each seen as one; None if they can't be."""
-    strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
-    free = [d for d in range(len(shape)) if d not in batch and d not in contracted]
-    merged: list[int] = []
-    for dims in (batch, free, contracted):
-        one = _merge([(shape[d], strides[d]) for d in dims if shape[d] != 1])
-        if one is None:
-            return None
-        merged += one
-    return tuple(merged)
-
-
-def _merge(dims: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    if not dims:
-        return 1, 0
-    if any(outer != size * stride for (_, outer), (size, stride) in pairwise(dims)):
-        return None
-    return math.prod(size for size, _ in dims), dims[-1][1]
 
 
 def _leading(rows: int, row: int, columns: int, column: int) -> tuple[int, int] | None:

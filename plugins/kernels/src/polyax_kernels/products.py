@@ -1,0 +1,66 @@
+"""Which batched matrix product a ``dot_general`` is, and how its indices step through the operands' memory.
+
+Says nothing of how products are computed: BLAS, tiles and panels of a backend start from here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyax.ir.aval import ShapedArray
+
+Digit = tuple[int, int]
+"""(size, stride in elements): an index that runs over several dimensions is a number with a digit for each of them."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """An operand as matrices: the digits of its batch, free and contracted indices, the last one changing fastest."""
+
+    batch: tuple[Digit, ...]
+    free: tuple[Digit, ...]
+    contracted: tuple[Digit, ...]
+
+
+def sides(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> tuple[Side, Side]:
+    """Both operands of a ``dot_general``, with as few digits as their memory allows.
+
+    >>> import numpy as np
+    >>> x, y = (ShapedArray(s, np.dtype("float32")) for s in ((2, 3, 5), (7, 5)))
+    >>> left, right = sides((x, y), {"dimension_numbers": (((2,), (1,)), ((), ()))})
+    >>> left.free, left.contracted, right.free
+    (((6, 5),), ((5, 1),), ((7, 5),))
+    """
+    (lc, rc), (lb, rb) = params["dimension_numbers"]
+    return _side(avals[0].shape, lb, lc), _side(avals[1].shape, rb, rc)
+
+
+def _side(shape: tuple[int, ...], batch: Sequence[int], contracted: Sequence[int]) -> Side:
+    digits = [(size, math.prod(shape[d + 1 :])) for d, size in enumerate(shape)]
+    free = [d for d in range(len(shape)) if d not in batch and d not in contracted]
+    return Side(*(merged([digits[d] for d in dims]) for dims in (batch, free, contracted)))
+
+
+def merged(digits: Sequence[Digit]) -> tuple[Digit, ...]:
+    """The same index with digits joined that step through memory as one.
+
+    >>> merged([(2, 15), (3, 5), (1, 7), (5, 2)])
+    ((6, 5), (5, 2))
+    """
+    result: list[Digit] = []
+    for size, stride in digits:
+        if size == 1:
+            continue
+        if result and result[-1][1] == size * stride:
+            result[-1] = (result[-1][0] * size, stride)
+        else:
+            result.append((size, stride))
+    return tuple(result)
+
+
+def count(digits: Sequence[Digit]) -> int:
+    """How many values the index has."""
+    return math.prod(size for size, _ in digits)

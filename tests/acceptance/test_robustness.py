@@ -88,4 +88,4 @@ def test_a_child_process_computes_after_fork() -> None:
             os._exit(0 if float(f(x)) == want else 1)
         print(os.waitpid(child, 0)[1])
     """
-    assert output(program).split() == ["0"]
+    assert output(program, POLYAX_PLATFORMS="cpu").split() == ["0"]

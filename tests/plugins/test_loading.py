@@ -12,6 +12,7 @@ import pytest
 from support import distributions
 from support.process import output, run
 
+OURS = "polyax-cpu,polyax-opencl,polyax-cuda,polyax-hello-c,polyax-fusion,polyax-inspect"
 QUIET = "import warnings; warnings.simplefilter('ignore')\n"
 BROKEN = "raise OSError('libfoo.so: cannot open shared object file')"
 MISSPELT = """
@@ -33,8 +34,9 @@ def site(tmp_path: Path) -> Path:
 
 
 def environment(site: Path, **settings: str) -> dict[str, str]:
+    """Settings with which a process finds the distributions in ``site`` and none of this repository but the core."""
     path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
-    return {"PYTHONPATH": path, "POLYAX_DISABLE_PLUGINS": "polyax-cpu,polyax-hello-c,polyax-fusion", **settings}
+    return {"PYTHONPATH": path, "POLYAX_DISABLE_PLUGINS": OURS, **settings}
 
 
 def info(site: Path, **settings: str) -> str:
@@ -116,7 +118,7 @@ def test_slow_plugin_is_imported_only_if_needed(site: Path) -> None:
 @pytest.mark.parametrize(
     "settings, cause",
     [
-        ({"POLYAX_DISABLE_PLUGINS": "other,Polyax_Fake,polyax-cpu,polyax-hello-c"}, "POLYAX_DISABLE_PLUGINS="),
+        ({"POLYAX_DISABLE_PLUGINS": f"other,Polyax_Fake,{OURS}"}, "POLYAX_DISABLE_PLUGINS="),
         ({"POLYAX_PLUGINS": "polyax-good"}, "POLYAX_PLUGINS=polyax-good doesn't name polyax-fake"),
     ],
     ids=["disabled", "not-chosen"],

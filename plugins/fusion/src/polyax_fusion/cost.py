@@ -1,8 +1,14 @@
-"""The cost model of fusion: what computing a value anew costs. Counts scalar operations, knows no kernels."""
+"""The cost model of fusion: the operations that computing a value anew takes, and the bytes that kernels move.
+
+Only counts. Each element of an operand is counted once per kernel that reads it.
+"""
 
 from __future__ import annotations
 
-from polyax_kernels.graph import Graph, KernelNode
+from collections.abc import Iterable
+
+from polyax_kernels.graph import Graph, KernelNode, Node
+from polyax_kernels.planner import bytes_moved
 
 EXPENSIVE = 1 << 40
 """More than any limit."""
@@ -21,3 +27,15 @@ def cones(graph: Graph) -> dict[int, int]:
         found[n] = min(EXPENSIVE, node.weight + sum(costs.get(v, 0) for v in node.reads)) if inlinable else EXPENSIVE
         costs.update((v, found[n] if inlinable and v not in outputs else 0) for v in node.outs)
     return found
+
+
+def total_moved(graph: Graph, nodes: Iterable[Node]) -> int:
+    """The bytes that ``nodes`` read and write; giving memory another shape moves none."""
+    return sum(moved(graph, node) for node in nodes)
+
+
+def moved(graph: Graph, node: Node) -> int:
+    """The bytes that one node reads and writes."""
+    if isinstance(node, KernelNode):
+        return 0 if node.alias is not None else bytes_moved(graph, node)
+    return sum(graph.avals[v].nbytes for v in (*node.inputs, *node.outs))

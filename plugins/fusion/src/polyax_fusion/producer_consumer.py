@@ -1,0 +1,66 @@
+"""Producer-consumer fusion: the producer is computed in its consumer's kernel and also written, for others need it.
+
+::
+
+        x                          x
+        |                          |
+    p = ..                     p, c = ..
+      |    \\             =>      |    |
+    c = ..  others              others
+      |
+
+The consumer doesn't read ``p`` from memory any more. Where it needs more of ``p`` than its own point, as a softmax
+needs the sum of the row, the two are stacked: both loop over the rows, and a stage of each row computes ``p``.
+"""
+
+from __future__ import annotations
+
+from polyax_fusion.assembly import Assembly
+from polyax_fusion.cost import moved, total_moved
+from polyax_fusion.stacking import stacked
+from polyax_kernels.graph import Fuser, Graph, KernelNode
+from polyax_kernels.limits import Limits
+
+NAME = "producer_consumer"
+
+
+def run(graph: Graph, limits: Limits) -> Graph:
+    """The graph with producers in the kernels of their consumers."""
+    assembly = Assembly(NAME, graph, limits)
+    for n in range(len(graph.nodes)):
+        if assembly.kernel(n) is not None:
+            _take_in_producers(assembly, n)
+    return assembly.result()
+
+
+def _take_in_producers(assembly: Assembly, consumer: int) -> None:
+    """The last producer first: an earlier one may be needed by it."""
+    waiting, seen = assembly.producers(consumer), set[int]()
+    while waiting:
+        producer = max(waiting, key=lambda n: assembly.order.position[n])
+        seen.add(producer)
+        if assembly.kernel(producer) is not None and _join(assembly, producer, consumer):
+            waiting = assembly.producers(consumer)
+        waiting -= seen
+
+
+def _join(assembly: Assembly, producer: int, consumer: int) -> bool:
+    found = assembly.order.why_not_join(producer, consumer) or _both(assembly, producer, consumer)
+    reason = found if isinstance(found, str) else None
+    assembly.log(producer, [consumer], reason)
+    if isinstance(found, KernelNode):
+        assembly.join(producer, consumer, found)
+    return reason is None
+
+
+def _both(assembly: Assembly, producer: int, consumer: int) -> KernelNode | str:
+    """The kernel that computes both, or why there is none."""
+    nodes, graph = (assembly.nodes[producer], assembly.nodes[consumer]), assembly.graph
+    both = stacked(*nodes, assembly.needed_elsewhere(producer, consumer), assembly.limits)
+    if isinstance(both, str):
+        return both
+    before, after = total_moved(graph, nodes), moved(graph, both)
+    return both if after <= before else f"the kernel would move {after} bytes instead of {before}"
+
+
+producer_consumer_fusion = Fuser(NAME, run)

@@ -38,6 +38,10 @@ class CEmitter:
         "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
         "float16": "_Float16", "bfloat16": "uint16_t", "float32": "float", "float64": "double",
     }  # fmt: skip
+    long: ClassVar[str] = "LL"
+    """How literals of 64 bits end."""
+    inline: ClassVar[str] = "static inline"
+    """What stands before a helper function."""
     header = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n"
 
     def __init__(self, kernel: Kernel, name: str = "kernel") -> None:
@@ -86,7 +90,7 @@ class CEmitter:
 
     def const(self, value: Any, dtype: np.dtype) -> str:
         if dtype.kind in "biu":
-            return c_helpers.whole(int(value), dtype, self.types[dtype.name])
+            return c_helpers.whole(int(value), dtype, self.types[dtype.name], self.long)
         if dtype.itemsize >= 4:
             return c_helpers.real(dtype.type(value))
         single = np.dtype("float32")
@@ -136,7 +140,7 @@ class CEmitter:
         if target.kind == "b":
             return self.value(target, f"{x} != 0")
         if target.kind in "iu" and source.kind == "f":
-            return self.value(target, f"{self.helper(c_helpers.saturate(source, target, self.types))}({x})")
+            return self.value(target, f"{self.helper(c_helpers.saturate(source, target, self.types, self.long))}({x})")
         return self.value(target, f"({self.types[target.name]}){x}")
 
     def cast_through_float(self, x: str, source: np.dtype, target: np.dtype) -> str:
@@ -166,8 +170,12 @@ class CEmitter:
     def loop(self, start: str, stop: str, body: Callable[[str], None], *, hint: str = "") -> None:
         if "vector" in hint:
             self.vector_pragma()
-        i = self.fresh("i")
-        self.lines.append(f"for (int64_t {i} = {start}; {i} < {stop}; {i}++) {{")
+        self.count(start, stop, "1", body)
+
+    def count(self, start: str, stop: str, step: str, body: Callable[[str], None]) -> None:
+        """A loop in steps of ``step``."""
+        i, kind = self.fresh("i"), self.types["int64"]
+        self.lines.append(f"for ({kind} {i} = {start}; {i} < {stop}; {i} += {step}) {{")
         body(i)
         self.lines.append("}")
 
@@ -193,7 +201,7 @@ class CEmitter:
             results = body(i, carries)
             self.lines.extend(f"{c} = {r};" for c, r in zip(carries, results, strict=True))
 
-        self.loop("0", stop, step)
+        self.count("0", stop, "1", step)
         return carries
 
     def local(self, slot: int, dtype: np.dtype, size: int) -> None:
@@ -207,7 +215,8 @@ def program(functions: Sequence[CEmitter]) -> str:
     """The text of a program with these functions; they share their helpers."""
     helpers = {name: text for f in functions for name, text in f.helpers.items()}
     bodies = ["\n".join([*f.signature(), *_indented(f.lines), "}", ""]) for f in functions]
-    return "\n".join([functions[0].header, *helpers.values(), *bodies])
+    dialect = functions[0]
+    return "\n".join([dialect.header, *(f"{dialect.inline} {text}" for text in helpers.values()), *bodies])
 
 
 def _indented(lines: Sequence[str]) -> Iterator[str]:

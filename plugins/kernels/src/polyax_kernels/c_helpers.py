@@ -1,6 +1,7 @@
 """Small C functions with total semantics, made for the types that a kernel uses, and C literals.
 
-Each helper is a pair of its name and its text. ``types`` maps names of dtypes to the dialect's types.
+Each helper is a pair of its name and its text, without the words that a dialect puts before functions. ``types`` maps
+names of dtypes to the dialect's types.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ Helper = tuple[str, str]
 SHIFTS = ("shift_left", "shift_right_logical", "shift_right_arithmetic")
 
 
-def whole(value: int, dtype: np.dtype, ctype: str) -> str:
-    """An integer literal of its type; the least int64 has none in C."""
+def whole(value: int, dtype: np.dtype, ctype: str, long: str = "LL") -> str:
+    """An integer literal of its type; the least int64 has none in C. ``long`` ends those of 64 bits."""
     if dtype.name == "bool":
         return "true" if value else "false"
     if value == np.iinfo("int64").min:
-        return f"({-(2**63) + 1}LL - 1)"
-    text = f"{value}" if dtype.itemsize < 8 else f"{value}{'ULL' if dtype.kind == 'u' else 'LL'}"
+        return f"({-(2**63) + 1}{long} - 1)"
+    text = f"{value}" if dtype.itemsize < 8 else f"{value}{'U' if dtype.kind == 'u' else ''}{long}"
     text += "u" if dtype.name == "uint32" else ""
     return text if dtype.itemsize >= 4 and value >= 0 else f"(({ctype}){text})"
 
@@ -50,7 +51,7 @@ def operation(name: str, dtype: np.dtype, types: Mapping[str, str]) -> Helper:
     """Minima and maxima, guarded division, shifts past the width, and division that rounds down."""
     full = f"{name}_{dtype.name}"
     if name in ("max", "min"):
-        return full, "static inline " + _TEXTS[name].format(name=full, **_extremum(name, dtype, types))
+        return full, _TEXTS[name].format(name=full, **_extremum(name, dtype, types))
     t, width, signed = types[dtype.name], 8 * dtype.itemsize, dtype.kind == "i"
     u, s = types[f"uint{width}"], types[f"int{width}"]
     parts = {
@@ -60,7 +61,7 @@ def operation(name: str, dtype: np.dtype, types: Mapping[str, str]) -> Helper:
         "down": " - (x % y != 0 && (x % y < 0) != (y < 0))" if signed else "",
         "up": " + (r != 0 && (r < 0) != (y < 0) ? y : 0)" if signed else "",
     }
-    return full, "static inline " + _TEXTS[name].format(t=t, u=u, s=s, w=width, name=full, **parts)
+    return full, _TEXTS[name].format(t=t, u=u, s=s, w=width, name=full, **parts)
 
 
 def _extremum(name: str, dtype: np.dtype, types: Mapping[str, str]) -> dict[str, str]:
@@ -70,30 +71,30 @@ def _extremum(name: str, dtype: np.dtype, types: Mapping[str, str]) -> dict[str,
     return {"t": types[dtype.name], "equal": zeros if real else "", "nan": " || x != x" if real else ""}
 
 
-def saturate(source: np.dtype, target: np.dtype, types: Mapping[str, str]) -> Helper:
+def saturate(source: np.dtype, target: np.dtype, types: Mapping[str, str], long: str = "LL") -> Helper:
     """Float to integer. Both limits are powers of two, or 0: exact as floats."""
     limits, t, f = np.iinfo(target), types[target.name], types[source.name]
-    least, greatest = (whole(int(n), target, t) for n in (limits.min, limits.max))
+    least, greatest = (whole(int(n), target, t, long) for n in (limits.min, limits.max))
     name = f"saturate_{source.name}_{target.name}"
     above, below = 2.0 ** (limits.bits - (target.kind == "i")), float(limits.min)
     suffix = "f" if source.itemsize == 4 else ""
     choice = f"x >= {above}{suffix} ? {greatest} : x > {below}{suffix} ? ({t})x : x == x ? {least} : 0"
-    return name, f"static inline {t} {name}({f} x) {{ return {choice}; }}"
+    return name, f"{t} {name}({f} x) {{ return {choice}; }}"
 
 
 def bitcast(source: np.dtype, target: np.dtype, types: Mapping[str, str]) -> Helper:
     f, t = types[source.name], types[target.name]
     name = f"bits_{source.name}_{target.name}"
-    return name, f"static inline {t} {name}({f} x) {{ {t} y; memcpy(&y, &x, sizeof y); return y; }}"
+    return name, f"{t} {name}({f} x) {{ {t} y; memcpy(&y, &x, sizeof y); return y; }}"
 
 
 FROM_BFLOAT16: Helper = (
     "from_bfloat16",
-    "static inline float from_bfloat16(uint16_t x) "
+    "float from_bfloat16(uint16_t x) "
     "{ uint32_t b = (uint32_t)x << 16; float y; memcpy(&y, &b, 4); return y; }",
 )
 TO_BFLOAT16: Helper = (  # to nearest even: the carry of the discarded half goes into the kept one; NaN stays quiet
     "to_bfloat16",
-    "static inline uint16_t to_bfloat16(float x) { uint32_t b; memcpy(&b, &x, 4); "
+    "uint16_t to_bfloat16(float x) { uint32_t b; memcpy(&b, &x, 4); "
     "return x != x ? b >> 16 | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }",
 )

@@ -68,6 +68,8 @@ class GpuEmitter(CEmitter):
     def __init__(self, kernel: Kernel, schedule: GpuSchedule, name: str = "kernel") -> None:
         super().__init__(kernel, name)
         self.schedule = schedule
+        self.scalars = parameters(kernel)
+        """How many numbers a launch passes."""
         self.opened = 0
         """How many loops over axes of the grid are open."""
         self.alone = False
@@ -80,7 +82,7 @@ class GpuEmitter(CEmitter):
                 words, lines = self.argument(slot, operand, self.memory_type(operand.dtype))
                 arguments.append(words)
                 declared += lines
-        arguments += [f"{self.types['int64']} s{n}" for n in range(parameters(self.kernel))]
+        arguments += [f"{self.types['int64']} s{n}" for n in range(self.scalars)]
         return [f"{self.kernel_words} {self.name}({', '.join(arguments)}) {{", *declared]
 
     def param(self, position: int, dtype: np.dtype) -> str:
@@ -109,16 +111,10 @@ class GpuEmitter(CEmitter):
             self.opened -= 1
         elif self.schedule.mode == "groups" and "group" in hint:
             self.alone = True
-            self.stride_loop(self.thread(0), stop, self.threads(0), body)
+            self.count(self.thread(0), stop, self.threads(0), body)
             self.alone = False
         else:
             super().loop(start, stop, body, hint=hint)
-
-    def stride_loop(self, start: str, stop: str, step: str, body: Callable[[str], None]) -> None:
-        i, kind = self.fresh("i"), self.types["int64"]
-        self.lines.append(f"for ({kind} {i} = {start}; {i} < {stop}; {i} += {step}) {{")
-        body(i)
-        self.lines.append("}")
 
     def point_loop(self, n: int, body: Callable[[str], None]) -> None:
         """The loop over axis number ``n`` of the grid, or its part of the one loop over several axes.
@@ -129,10 +125,10 @@ class GpuEmitter(CEmitter):
         grid, points = self.kernel.grid, self.schedule.mode == "points"
         together = grid[:-1] if points else grid
         if n >= len(together):
-            self.stride_loop(self.place(0), self.length(grid[-1:]), self.size(0), body)
+            self.count(self.place(0), self.length(grid[-1:]), self.size(0), body)
         elif n == 0:
             dimension = int(points)
-            self.stride_loop(
+            self.count(
                 self.place(dimension), self.length(together), self.size(dimension), lambda i: self.first_of(i, body)
             )
         else:

@@ -2,8 +2,9 @@
 
 A test that takes ``platform`` runs once on each platform that is installed, with its first device (or that of
 ``POLYAX_DEVICE``) as the default; on the teaching backend only if it is marked ``sample``, on cuda only where there is
-a GPU. A gap is marked ``notimpl``, ``notyet`` or ``never``, with platforms and a reason: the test must fail there, so
-that closing a gap turns the build red until the marker goes. All else runs on the cpu.
+a GPU. ``--platforms=opencl,mine`` names the platforms instead, a stranger's too. A gap is marked ``notimpl``,
+``notyet`` or ``never``, with platforms and a reason: the test must fail there, so that closing a gap turns the build
+red until the marker goes. All else runs on the cpu.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ SETTINGS = {"POLYAX_CHECKS": "1", "POLYAX_HOST_FALLBACK": "error"}
 GAPS = ("notimpl", "notyet", "never")
 
 os.environ.update(SETTINGS)
-for caches in ("POLYAX_CACHE_DIR", "POCL_CACHE_DIR"):
-    if caches not in os.environ:  # workers and subprocesses inherit them
-        os.environ[caches] = tempfile.mkdtemp(prefix="polyax-tests-")
-        atexit.register(shutil.rmtree, os.environ[caches], ignore_errors=True)
+if "POLYAX_CACHE_DIR" not in os.environ:  # workers and subprocesses inherit it
+    os.environ["POLYAX_CACHE_DIR"] = tempfile.mkdtemp(prefix="polyax-tests-")
+    atexit.register(shutil.rmtree, os.environ["POLYAX_CACHE_DIR"], ignore_errors=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--platforms", help="where tests that take `platform` run; without it, on all that are installed")
 
 
 def installed_platforms() -> list[str]:
@@ -40,7 +44,13 @@ def has_gpu() -> bool:
     return registry.why_unusable("cuda") is None
 
 
-@pytest.fixture(params=installed_platforms())
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "platform" in metafunc.fixturenames:
+        named = metafunc.config.getoption("platforms")
+        metafunc.parametrize("platform", named.split(",") if named else installed_platforms(), indirect=True)
+
+
+@pytest.fixture
 def platform(request: pytest.FixtureRequest) -> Iterator[str]:
     import polyax
 
@@ -59,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left_out = [item for item in items if platform_of(item) == "hello_c" and not item.get_closest_marker("sample")]
-    if left_out:
+    if left_out and not config.getoption("platforms"):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
     for item in items:

@@ -1,0 +1,72 @@
+"""OpenCL C: the words in which it differs from CUDA C and C99."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from polyax_kernels.gpu.emitter import GpuEmitter
+from polyax_kernels.kernel import Operand
+
+PROCESSOR = "PROCESSOR"
+"""Defined where the device is a processor, programmed through clang."""
+OWN = {
+    "int8": "char", "int16": "short", "int32": "int", "int64": "long", "float32": "float", "float64": "double",
+    "uint8": "uchar", "uint16": "ushort", "uint32": "uint", "uint64": "ulong", "float16": "ushort",
+    "bfloat16": "ushort",
+}  # fmt: skip
+"""OpenCL's names of types."""
+_TYPES = "\n".join(f"typedef {own} {name}_t;" for name, own in OWN.items() if "float" not in name)
+HEADER = f"""\
+#pragma OPENCL FP_CONTRACT OFF
+{_TYPES}
+#ifdef {PROCESSOR}
+#define CORE(name, suffix) __builtin_##name##suffix
+#define signbit(x) __builtin_signbit(x)
+#else
+#define CORE(name, suffix) name
+#endif
+"""
+CORE = frozenset(("floor", "ceil", "trunc", "rint", "fabs", "sqrt"))
+"""What is one instruction. A call of a processor's OpenCL library would keep loops from being vectorised."""
+
+
+class OpenCLEmitter(GpuEmitter):
+    """The dialect. An operand is a buffer and an offset in bytes: sub-buffers would have to be aligned."""
+
+    kernel_words = "__kernel void"
+    local_words = "__local"
+    barrier_words = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
+    long: ClassVar[str] = "L"
+    header = HEADER
+
+    def signature(self) -> list[str]:
+        """With the size of groups: some compilers wait with their work until they know it."""
+        x, y = self.schedule.threads
+        return [f"__attribute__((reqd_work_group_size({x}, {y}, 1)))", *super().signature()]
+
+    def argument(self, slot: int, operand: Operand, type: str) -> tuple[str, list[str]]:
+        pointer = f"__global {type} *"
+        return f"__global uchar *m{slot}, long o{slot}", [f"  {pointer}b{slot} = ({pointer})(m{slot} + o{slot});"]
+
+    def function(self, name: str, dtype: np.dtype) -> str:
+        return f"CORE({name}, {'f' if dtype.itemsize == 4 else ''})" if name in CORE else name
+
+    def vector_pragma(self, reduction: str = "") -> None:
+        self.lines.append("#pragma clang loop vectorize(enable)")
+
+    def bitcast(self, x: str, source: np.dtype, target: np.dtype) -> str:
+        return x if OWN[source.name] == OWN[target.name] else self.value(target, f"as_{OWN[target.name]}({x})")
+
+    def thread(self, dimension: int) -> str:
+        return f"get_local_id({dimension})"
+
+    def group(self, dimension: int) -> str:
+        return f"get_group_id({dimension})"
+
+    def threads(self, dimension: int) -> str:
+        return f"get_local_size({dimension})"
+
+    def groups(self, dimension: int) -> str:
+        return f"get_num_groups({dimension})"

@@ -1,0 +1,58 @@
+"""PyOpenCL, imported quietly, and the devices that it finds, or why there are none. Makes no context."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from polyax.ir.config import config
+from polyax.runtime.cache import cache_root
+
+DRIVER = "install your device's driver, or a processor's: pip install \"polyax-opencl[pocl]\""
+"""What to do about a machine without platforms."""
+
+
+def keep_private() -> None:
+    """Switches PyOpenCL's own cache (pickled files) off, and has PoCL keep what it compiles in our cache directory.
+
+    Must run before PyOpenCL is imported; variables that the user has set stay.
+    """
+    os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
+    if config.compilation_cache:
+        os.environ.setdefault("POCL_CACHE_DIR", str(cache_root() / "pocl"))
+    else:
+        os.environ.setdefault("POCL_KERNEL_CACHE", "0")
+
+
+keep_private()
+
+import pyopencl as cl  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Found:
+    """The devices of all platforms, in the order in which they are numbered, or why there are none."""
+
+    devices: tuple[cl.Device, ...] = ()
+    why_none: str | None = None
+
+
+def find() -> Found:
+    """Platforms by name, and each platform's devices in its own order: numbers stay from run to run."""
+    try:
+        platforms = sorted(cl.get_platforms(), key=lambda p: (p.name, p.version))
+    except cl.Error as e:
+        return Found(why_none=f"no OpenCL platform is installed ({e}); {DRIVER}")
+    found = [d for p in platforms for d in usable_devices(p)]
+    if not found:
+        names = ", ".join(p.name for p in platforms) or "none"
+        return Found(why_none=f"the OpenCL platforms ({names}) have no usable device; see clinfo, or {DRIVER}")
+    return Found(tuple(found))
+
+
+def usable_devices(platform: cl.Platform) -> list[cl.Device]:
+    """Its devices that are there and have a compiler; a platform without any raises."""
+    try:
+        return [d for d in platform.get_devices() if d.available and d.compiler_available]
+    except cl.Error:
+        return []

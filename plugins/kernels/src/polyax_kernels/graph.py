@@ -13,7 +13,7 @@ from typing import Any
 
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.backend import Decision
-from polyax_kernels.expr import Axis, Expr, index
+from polyax_kernels.expr import Axis, Expr, index, postorder
 from polyax_kernels.kernel import Stage, Store, store_roots
 from polyax_kernels.scalars import cost
 
@@ -33,7 +33,11 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class KernelNode:
-    """Loops that compute ``outs``, as a ``Kernel`` does; all are stored at the grid point if it is ``pure``."""
+    """Loops that compute ``outs``, as a ``Kernel`` does.
+
+    A ``pure`` node stores each result once: at the grid point, or, if it is ``stacked``, in stages at the points of the
+    grid and of their axes. What else it stores are values that live in it alone.
+    """
 
     outs: tuple[int, ...]
     grid: tuple[Axis, ...]
@@ -50,6 +54,13 @@ class KernelNode:
     ordered: bool = False
     alias: int | None = None
     """The value whose elements the result has, in the same order."""
+    locals: tuple[int, ...] = ()
+    """Values that stages leave to later ones, each in scratch of one grid point; nobody else can read them."""
+
+    @property
+    def stacked(self) -> bool:
+        """Whether its grid are rows, which stages compute: its results can't be had one element at a time."""
+        return self.pure and not _plain(self.grid, self.stages)
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -67,7 +78,7 @@ class KernelNode:
         return tuple(s for stage in self.stages for s in stage.stores)
 
     def body(self, value: int) -> Expr:
-        """What a pure node computes for ``value`` at the grid point."""
+        """What a pure node that isn't stacked computes for ``value`` at the grid point."""
         return next(s.value for s in self.stages[0].stores if s.slot == value)
 
 
@@ -149,6 +160,40 @@ def pure_node(
     return KernelNode(tuple(bodies), grid, (stage,), reads, weight, folds, primitives, alias=alias)
 
 
+def row_node(
+    grid: tuple[Axis, ...], stages: Sequence[Stage], outs: tuple[int, ...], primitives: tuple[str, ...]
+) -> KernelNode:
+    """The pure node whose stages compute ``outs``; what they store beside them and read again is local."""
+    kept = needed(stages, outs)
+    reads, weight, folds = examine(grid, kept, own_point(grid) if _plain(grid, kept) else None)
+    inside = [s.slot for stage in kept for s in stage.stores]
+    outside = {v: access for v, access in reads.items() if v not in inside}
+    scratch = tuple([v for v in inside if v not in outs])
+    return KernelNode(outs, grid, kept, outside, weight, folds, primitives, locals=scratch)
+
+
+def needed(stages: Sequence[Stage], outs: Iterable[int]) -> tuple[Stage, ...]:
+    """The stages without the stores that neither are ``outs`` nor are read later."""
+    live, kept = set(outs), list[Stage]()
+    for stage in reversed(stages):
+        stores = tuple([s for s in stage.stores if s.slot in live])
+        live.update([x.attr.slot for x in loads(stores)])
+        if stores:
+            kept.append(replace(stage, stores=stores))
+    return tuple(reversed(kept))
+
+
+def loads(stores: Iterable[Store]) -> list[Expr]:
+    """The loads of what ``stores`` evaluate."""
+    return [x for x in postorder(*[root for s in stores for root in store_roots(s)]) if x.kind == "load"]
+
+
+def _plain(grid: tuple[Axis, ...], stages: Sequence[Stage]) -> bool:
+    """Whether all is stored at the grid point, which says everything of where it is computed."""
+    i = own_point(grid)
+    return len(stages) == 1 and not stages[0].axes and all(s.indices == i for s in stages[0].stores)
+
+
 def update_node(
     outs: tuple[int, ...],
     grid: tuple[Axis, ...],
@@ -165,6 +210,8 @@ def update_node(
 
 def rebuilt(node: KernelNode, stages: tuple[Stage, ...], primitives: tuple[str, ...]) -> KernelNode:
     """``node`` with other expressions."""
+    if node.stacked:
+        return row_node(node.grid, stages, node.outs, primitives)
     if node.pure:
         bodies = {s.slot: s.value for s in stages[0].stores}
         return pure_node(node.grid, own_point(node.grid), bodies, primitives)
@@ -172,11 +219,14 @@ def rebuilt(node: KernelNode, stages: tuple[Stage, ...], primitives: tuple[str, 
 
 
 def examine(
-    grid: tuple[Axis, ...], stages: Sequence[Stage], i: tuple[Expr, ...]
+    grid: tuple[Axis, ...], stages: Sequence[Stage], i: tuple[Expr, ...] | None
 ) -> tuple[dict[int, Access], int, bool]:
-    """The accesses of the stages' expressions, the scalar operations, and whether anything is folded."""
+    """The accesses of the stages' expressions, the scalar operations, and whether anything is folded.
+
+    ``i`` is the point at which all is stored, if there is one.
+    """
     size = points(grid)
-    loads: dict[int, dict[Expr, int]] = {}
+    found: dict[int, dict[Expr, int]] = {}
     times: dict[Expr, int] = {}
     weight, folds = 0, False
     stack = [(x, size * points(s.axes)) for s in stages for store in s.stores for x in store_roots(store)]
@@ -187,20 +237,30 @@ def examine(
             continue
         times[x] = n
         if x.kind == "load":
-            loads.setdefault(x.attr.slot, {})[x] = n
+            found.setdefault(x.attr.slot, {})[x] = n
         elif known is None:
             weight += cost(x)
         if x.kind == "fold":
             folds = True
             n *= points(x.attr.axes)
         stack.extend([(a, n) for a in x.args])
-    return {v: _access(at, i, size) for v, at in loads.items()}, weight, folds
+    return {v: _access(at, i, size) for v, at in found.items()}, weight, folds
 
 
-def _access(loads: Mapping[Expr, int], i: tuple[Expr, ...], size: int) -> Access:
-    places = tuple([(x.args[:-2], x.args[-2]) if x.attr.masked else (x.args, None) for x in loads])
-    times = max(loads.values())
+def _access(found: Mapping[Expr, int], i: tuple[Expr, ...] | None, size: int) -> Access:
+    places = tuple([(x.args[:-2], x.args[-2]) if x.attr.masked else (x.args, None) for x in found])
+    times = max(found.values())
     return Access(places, times, times == size and len(places) == 1 and places[0] == (i, None))
+
+
+def _computing(node: KernelNode, outs: tuple[int, ...]) -> KernelNode:
+    """The pure ``node`` with some of its results alone, and with those that later stages read."""
+    if node.stacked:
+        inside = {x.attr.slot for x in loads(node.stores)}
+        kept = tuple([v for v in node.outs if v in outs or v in inside])
+        return row_node(node.grid, node.stages, kept, node.primitives)
+    bodies = {v: node.body(v) for v in outs}
+    return pure_node(node.grid, own_point(node.grid), bodies, node.primitives, node.alias)
 
 
 def eliminate_dead(graph: Graph) -> Graph:
@@ -212,8 +272,7 @@ def eliminate_dead(graph: Graph) -> Graph:
         if not used and not (isinstance(node, CallNode) and node.effects):
             continue
         if isinstance(node, KernelNode) and node.pure and len(used) < len(node.outs):
-            bodies = {v: node.body(v) for v in used}
-            node = pure_node(node.grid, own_point(node.grid), bodies, node.primitives, node.alias)
+            node = _computing(node, tuple(used))
         kept.append(node)
         live.update(node.inputs)
     return graph if len(kept) == len(graph.nodes) else graph.with_nodes(reversed(kept))

@@ -10,6 +10,8 @@ import numpy as np
 
 from polyax_kernels.expr import Axis, Expr
 
+Role = OneOf["in", "out", "inout", "local"]
+
 
 @dataclass(frozen=True)
 class Operand:
@@ -21,7 +23,7 @@ class Operand:
 
     shape: tuple[int | Expr, ...]
     dtype: np.dtype
-    role: OneOf["in", "out", "inout", "local"]
+    role: Role
 
 
 @dataclass(frozen=True)

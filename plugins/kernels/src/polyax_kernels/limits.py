@@ -42,3 +42,7 @@ class Limits:
     best alone with whole rows, as on processors that offer no more than a few threads."""
     units: int = 1
     """Groups that surely run side by side: compute units."""
+
+
+DEFAULT = Limits()
+"""Those of a host."""

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax_kernels.expr import Axis, Expr, Load, make, rewrite
+from polyax_kernels.expr import Axis, Expr
+from polyax_kernels.finish import finished
 from polyax_kernels.graph import CallNode, Graph, KernelNode, Node, points
-from polyax_kernels.kernel import Kernel, Operand, Stage, Store, map_store
 from polyax_kernels.plan import Arena, CallStep, CopyStep, KernelStep, Plan, Ref, Step
 from polyax_kernels.strides import contiguous_from
 
 FOREVER = 1 << 60
-Role = Literal["in", "out", "inout", "local"]
 
 
 def make_plan(graph: Graph, donated: Sequence[bool] = ()) -> Plan:
@@ -113,7 +111,7 @@ class _Homes:
         last = self.last.get(value, -1)
         if last != n:
             return last < n
-        if not isinstance(node, KernelNode) or not node.pure or node.folds or len(node.outs) > 1:
+        if not isinstance(node, KernelNode) or not node.pure or node.folds or len(node.stores) > 1:
             return False
         readers = [access for v, access in node.reads.items() if self.home(v) == value]
         return all(access.aligned for access in readers)
@@ -245,7 +243,8 @@ def _terms(node: CallNode, args: Sequence[ShapedArray]) -> int:
 
 def _kernel_step(graph: Graph, node: KernelNode, places: _Places) -> KernelStep:
     kernel, values = finished(graph, node)
-    work = max([points(node.grid), *(access.times for access in node.reads.values())])
+    turns = [points(node.grid) * points(stage.axes) for stage in node.stages]
+    work = max([*turns, *(access.times for access in node.reads.values())])
     refs = tuple(places.ref(v) for v in values)
     outs = tuple(graph.avals[v] for v in node.outs)
     return KernelStep(kernel, refs, (), bytes_moved(graph, node), work * node.weight, out_avals=outs)
@@ -255,31 +254,6 @@ def bytes_moved(graph: Graph, node: KernelNode) -> int:
     """The bytes that a kernel reads and writes, each element once."""
     sizes = [(graph.avals[v], access.times * len(access.places)) for v, access in node.reads.items()]
     read = sum(min(aval.size, times) * aval.itemsize for aval, times in sizes)
-    stores = [(points(node.grid) * points(stage.axes), s) for stage in node.stages for s in stage.stores]
+    rows = points(node.grid)
+    stores = [(rows * points(stage.axes), s) for stage in node.stages for s in stage.stores if s.slot in node.outs]
     return read + sum(n * s.value.dtype.itemsize * (1 if s.combine is None else 2) for n, s in stores)
-
-
-def finished(graph: Graph, node: KernelNode) -> tuple[Kernel, list[int]]:
-    """The node as a kernel, whose operands have positions, and the value that each of them is."""
-    inputs = [v for v in node.reads if v not in node.outs]
-    values = [*inputs, *node.outs]
-    slots = {v: n for n, v in enumerate(values)}
-    memo: dict[Expr, Expr] = {}
-
-    def rename(x: Expr) -> Expr | None:
-        if x.kind != "load":
-            return None
-        return make("load", x.dtype, x.args, Load(slots[x.attr.slot], x.attr.masked))
-
-    def change(x: Expr) -> Expr:
-        return rewrite(x, rename, memo)
-
-    def renamed(store: Store) -> Store:
-        moved = map_store(store, change)
-        return Store(slots[store.slot], moved.indices, moved.value, moved.mask, moved.combine)
-
-    stages = tuple([Stage(s.axes, tuple([renamed(store) for store in s.stores])) for s in node.stages])
-    written: Role = "out" if node.pure else "inout"
-    roles: list[Role] = [*["in" for _ in inputs], *[written for _ in node.outs]]
-    operands = tuple(Operand(graph.avals[v].shape, graph.avals[v].dtype, r) for v, r in zip(values, roles, strict=True))
-    return Kernel(node.grid, stages, operands, node.name, node.primitives, node.ordered), values

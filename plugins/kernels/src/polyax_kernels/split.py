@@ -29,7 +29,7 @@ def split_reductions(graph: Graph, limits: Limits) -> Graph:
 
 def _worth_it(node: Node, limits: Limits) -> bool:
     """Empty grids have nothing to split."""
-    if not isinstance(node, KernelNode) or not node.folds or not node.pure:
+    if not isinstance(node, KernelNode) or not node.folds or not node.pure or node.stacked:
         return False
     return 0 < points(node.grid) <= limits.split_chunks // 4
 

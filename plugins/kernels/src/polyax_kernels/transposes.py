@@ -29,7 +29,7 @@ def _is_product(node: Node) -> bool:
 
 def permutation(node: Node | None) -> tuple[int, Dims] | None:
     """The value that a node transposes, and the dimension of it that each dimension of the result is."""
-    if not isinstance(node, KernelNode) or not node.pure or len(node.outs) != 1:
+    if not isinstance(node, KernelNode) or not node.pure or node.stacked or len(node.outs) != 1:
         return None
     body = node.body(node.outs[0])
     if body.kind != "load" or body.attr.masked:

@@ -1,7 +1,4 @@
-"""The edits that fusers are made of: pure functions from nodes to a node, each with the reasons why it can't be done.
-
-They keep meaning; whether an edit pays is the fuser's business.
-"""
+"""Inlining: a producer's elements are computed where its consumer reads them."""
 
 from __future__ import annotations
 
@@ -18,6 +15,8 @@ def why_not_inline(producer: Node, consumer: Node) -> str | None:
         return f"{consumer.name} is a library call"
     if not producer.pure:
         return f"{producer.name} stores elsewhere than at its own point"
+    if producer.stacked:
+        return f"{producer.name} computes whole rows"
     if consumer.updates is not None and consumer.updates in producer.reads:
         return f"{producer.name} reads what {consumer.name} updates in place"
     if consumer.updates in producer.outs:

@@ -11,7 +11,9 @@ from polyax import random as random
 from polyax import scipy as scipy
 from polyax import tree as tree
 from polyax import tree_util as tree_util
+from polyax.api import draw as draw
 from polyax.api import eval_shape as eval_shape
+from polyax.api import explain as explain
 from polyax.api import grad as grad
 from polyax.api import hessian as hessian
 from polyax.api import jacfwd as jacfwd

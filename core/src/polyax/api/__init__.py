@@ -2,6 +2,7 @@
 
 from polyax.api.ad import grad, jvp, linearize, value_and_grad, vjp
 from polyax.api.ahead import ShapeDtypeStruct, eval_shape, make_jaxpr
+from polyax.api.explain import draw, explain
 from polyax.api.jacobian import hessian, jacfwd, jacobian, jacrev
 from polyax.api.jit import jit
 from polyax.api.transpose import linear_transpose
@@ -9,7 +10,9 @@ from polyax.api.vmap import vmap
 
 __all__ = [
     "ShapeDtypeStruct",
+    "draw",
     "eval_shape",
+    "explain",
     "grad",
     "hessian",
     "jacfwd",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import MethodType
 from typing import Any
 
-from polyax.api.arguments import Flat, arg_names, check_arrays, check_callable, name_of
+from polyax.api.arguments import Flat, arg_names, check_arrays, check_callable, name_of, shaped
 from polyax.control.jit import call
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
@@ -16,6 +16,7 @@ from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
 from polyax.ir.primitive import ambient
 from polyax.runtime import dispatch
 from polyax.runtime.array import Array
+from polyax.runtime.backend import Device
 from polyax.runtime.errors import show_user_frames
 from polyax.trace.stage import Origin, trace_to_jaxpr
 from polyax.trace.tracer import Tracer
@@ -207,6 +208,16 @@ class JitFunction:
             if isinstance(x, Tracer):
                 raise dispatch.leaked(x)
         return self._compile(key, traced, parts, args, kwargs)(parts.leaves)
+
+    def program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, Device, tuple[bool, ...]]:
+        """The program for these arguments (arrays, or what has their shapes and dtypes), the device that it would run
+        on, and which of its inputs are donated."""
+        parts = self._split(args, kwargs)
+        avals = tuple(map(shaped, parts.leaves))
+        key = (parts.in_tree, parts.static, avals, config.trace_key())
+        traced = self._traces.get(key) or self._trace(key, parts, avals, args, kwargs)
+        device = dispatch.choose_device(self._device, [*traced.closed.consts, *parts.leaves])
+        return traced.closed, device, traced.donated
 
     def _aval(self, x: Any, args: Any, kwargs: Any) -> Any:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 WIDTH = 100
 
 
-def _variable_names() -> Iterator[str]:
+def variable_names() -> Iterator[str]:
+    """``a b ... z aa ab ...``"""
     for length in itertools.count(1):
         for letters in itertools.product(string.ascii_lowercase, repeat=length):
             yield "".join(letters)
@@ -23,9 +24,9 @@ def _variable_names() -> Iterator[str]:
 class _Namer:
     """Gives each variable the next free name; nested jaxprs go on counting, as in JAX."""
 
-    def __init__(self) -> None:
-        self._names: dict[Var, str] = {}
-        self._fresh = _variable_names()
+    def __init__(self, names: Mapping[Var, str] | None = None) -> None:
+        self._names = dict(names or {})
+        self._fresh = variable_names()
 
     def __call__(self, v: Var) -> str:
         if v not in self._names:
@@ -50,9 +51,9 @@ def pretty_jaxpr(self: Jaxpr) -> str:
     return _jaxpr(self, _Namer(), 0)
 
 
-def pretty_eqn(eqn: Eqn) -> str:
-    """One equation on its own, for error texts."""
-    return _eqn(eqn, _Namer(), 0)
+def pretty_eqn(eqn: Eqn, names: Mapping[Var, str] | None = None) -> str:
+    """One equation on its own, for error texts and drawings; ``names`` of variables, if they have some."""
+    return _eqn(eqn, _Namer(names), 0)
 
 
 def _jaxpr(jaxpr: Jaxpr, name: _Namer, indent: int) -> str:

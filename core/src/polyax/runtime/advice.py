@@ -10,6 +10,8 @@ from polyax.runtime.loader import Plugin
 
 EXTRAS = ("cpu", "cuda", "opencl", "mpi")
 """The extras of the core distribution, named as the platforms that they bring."""
+INSPECTION = "any.inspect"
+"""The entry point of the plugin that draws and writes compiled programs."""
 
 
 def install_hint(platform: str) -> str:
@@ -42,6 +44,12 @@ def left_out(name: str, platforms: str) -> str:
         f"Unknown backend {name}. Available backends are {platforms.split(',')}: POLYAX_PLATFORMS={platforms} "
         f"leaves {name!r} out; add it there, or unset that variable."
     )
+
+
+def no_inspection(what: str, reason: str | None) -> str:
+    """What can't be done, why, and the remedy."""
+    cause = f" ({reason})" if reason else ""
+    return f"{what}{cause}. `pip install polyax-inspect` (or `polyax[inspect]`) brings what is needed."
 
 
 def warn_failed(plugin: Plugin) -> None:

@@ -18,6 +18,7 @@ from polyax.ir.primitive import Primitive, def_rule
 from polyax.runtime import devices
 from polyax.runtime.array import Array
 from polyax.runtime.backend import Buffer, CompileOptions, Device, Executable
+from polyax.runtime.hooks import Compiled
 from polyax.runtime.plugins import registry
 from polyax.trace.context import install_eval_trace
 from polyax.trace.stage import hoist_consts
@@ -208,17 +209,24 @@ def compile_program(
 
 
 def _compile(closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...], eager: bool) -> Program:
+    event = build(closed, device, name, donated, eager=eager, stages=config.dump is not None)
+    registry.notify_compiled(event)
+    return Program(event.executable, closed, device, name, donated)
+
+
+def build(
+    closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...], *, eager: bool = False, stages: bool
+) -> Compiled:
+    """A new executable, which is kept nowhere; its report tells how it came about if ``stages`` are asked for."""
     for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars):
         if reason := device.backend.why_no_dtype(v.aval.dtype):
             raise TypeError(f"{name}: an argument of type {v.aval} can't live on {device}: {reason}")
     hoisted, _ = hoist_consts(closed)
     flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
-    options = CompileOptions((device,), flags, closed.effects, name=name, eager=eager)
+    options = CompileOptions((device,), flags, closed.effects, name=name, eager=eager, stages=stages)
     start = time.perf_counter()
     executable = device.backend.compile(hoisted, options)
-    seconds = time.perf_counter() - start
-    registry.notify_compiled(name, device, executable, seconds)
-    return Program(executable, closed, device, name, donated)
+    return Compiled(name, device, executable, time.perf_counter() - start, closed)
 
 
 # --- applying primitives ------------------------------------------------------------------------------------------

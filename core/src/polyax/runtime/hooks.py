@@ -13,6 +13,7 @@ from typing import Any
 
 import pluggy
 
+from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.runtime.backend import Backend, BackendSpec, Device, Executable
 
@@ -35,12 +36,13 @@ class HookError(TypeError):
 
 @dataclass(frozen=True)
 class Compiled:
-    """An executable was built; ``seconds`` is what that took."""
+    """An executable was built from ``jaxpr``; ``seconds`` is what that took."""
 
     name: str
     device: Device
     executable: Executable
     seconds: float
+    jaxpr: ClosedJaxpr
 
 
 @hookspec
@@ -71,3 +73,11 @@ def polyax_fusers(backend: Backend) -> Iterable[Fuser] | None:  # pyright: ignor
 @hookspec
 def polyax_compiled(event: Compiled) -> None:  # pyright: ignore[reportUnusedParameter]
     """Called after an executable was built; never per launch. The result is ignored."""
+
+
+@hookspec
+def polyax_draw(event: Compiled) -> Any:  # pyright: ignore[reportUnusedParameter]
+    """A picture of a compiled program, which ``polyax.draw`` returns as it is; None leaves it to another plugin.
+
+    The event's executable was made to be looked at: its report holds the program and the stages of its compilation.
+    """

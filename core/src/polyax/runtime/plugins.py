@@ -10,11 +10,12 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from polyax.ir.config import config
 from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
 from polyax.runtime import compile_log
-from polyax.runtime.advice import cannot_use, conflict, unknown_backend, warn_failed
-from polyax.runtime.backend import Backend, BackendSpec, Device, Executable
+from polyax.runtime.advice import INSPECTION, cannot_use, conflict, no_inspection, unknown_backend, warn_failed
+from polyax.runtime.backend import Backend, BackendSpec
 from polyax.runtime.claims import merge_fusers, merge_lowerings
 from polyax.runtime.errors import warn_user
 from polyax.runtime.hooks import Compiled, Fuser, Lowering
@@ -209,10 +210,30 @@ class Registry:
                 self._fusers[backend.name] = merge_fusers(self._ask(backend, "polyax_fusers"))
             return self._fusers[backend.name]
 
-    def notify_compiled(self, name: str, device: Device, executable: Executable, seconds: float) -> None:
+    def notify_compiled(self, event: Compiled) -> None:
         """Tells plugins that an executable was built."""
-        for plugin in self._serving(device.platform, "polyax_compiled"):
-            self._ask_one(plugin, "polyax_compiled", event=Compiled(name, device, executable, seconds))
+        for plugin in self._serving(event.device.platform, "polyax_compiled"):
+            self._ask_one(plugin, "polyax_compiled", event=event)
+        if config.dump is not None and (reason := self.why_no_inspection()):
+            warn_user(no_inspection("POLYAX_DUMP is set, and nothing is written", reason))
+
+    def draw(self, event: Compiled) -> Any:
+        """The picture that the first plugin that can makes of a compiled program.
+
+        Raises:
+          ImportError: there is none; the text says what to install.
+        """
+        for plugin in self._serving(event.device.platform, "polyax_draw"):
+            for drawing in self._ask_one(plugin, "polyax_draw", event=event) or ():
+                return drawing
+        raise ImportError(no_inspection("no plugin draws programs", self.why_no_inspection()))
+
+    def why_no_inspection(self) -> str | None:
+        """None if the plugin that draws and writes programs is there, else why not."""
+        found = [p for p in self.plugins() if p.entry == INSPECTION]
+        if any(p.status == "loaded" for p in found):
+            return None
+        return "; ".join(f"{p.title}: {p.cause}" for p in found) or "polyax-inspect is not installed"
 
     def _serving(self, platform: str, hook: str) -> list[Plugin]:
         """The loaded plugins for ``platform`` that implement ``hook``."""

@@ -1,0 +1,80 @@
+"""``explain`` and ``draw``: what a function is compiled to, as a table and as a picture. Nothing is run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+from polyax.api.arguments import check_callable, wraps
+from polyax.api.jit import JitFunction, jit
+from polyax.runtime.dispatch import build
+from polyax.runtime.errors import api_boundary
+from polyax.runtime.explanation import Explanation
+from polyax.runtime.hooks import Compiled
+from polyax.runtime.plugins import registry
+
+
+def explain(fun: Callable[..., Any], **options: Any) -> Callable[..., Explanation]:
+    """A function that prints and returns what ``fun`` is compiled to for its arguments.
+
+    The table shows kernels, library calls and copies with the primitives fused into each, bytes moved and scalar
+    operations; the memory of a launch; and why pairs were not fused. In interactive sessions the returned object is
+    what is shown; elsewhere it is printed.
+
+    Args:
+      fun: a function as for ``jit``, jitted or not.
+      options: arguments of ``jit`` (``static_argnums``, ``donate_argnums``, ``device``, ...) for one that is not.
+
+    Returns:
+      A function of the arguments of ``fun`` (arrays, or ``ShapeDtypeStruct``) that gives an ``Explanation``; its
+      ``report`` has all data, the kernels' sources included.
+
+    >>> import polyax
+    >>> told = polyax.explain(lambda x: x * 2 + 1)(polyax.numpy.ones(4))
+    <lambda> on ...
+    >>> told.report.kernels[0].outputs
+    (ShapedArray(float32[4]),)
+    """
+    check_callable(fun)
+
+    @wraps(fun, "Explains what {fun} is compiled to.\n\n{doc}")
+    @api_boundary
+    def explained(*args: Any, **kwargs: Any) -> Explanation:
+        event = compiled(fun, args, kwargs, options)
+        told = Explanation(event.name, event.device, event.jaxpr, event.executable.report())
+        if not hasattr(sys, "ps1"):
+            print(told)
+        return told
+
+    return explained
+
+
+def draw(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """A function that draws what ``fun`` is compiled to for its arguments; ``polyax-inspect`` does the drawing.
+
+    Equations are nodes, values are edges, and the equations of one kernel stand in a box. The result has ``svg`` and
+    ``html`` (texts), and ``save(path)``; notebooks show it. Arguments as for ``explain``.
+
+    Raises:
+      ImportError: no plugin that draws is installed.
+    """
+    check_callable(fun)
+
+    @wraps(fun, "Draws what {fun} is compiled to.\n\n{doc}")
+    @api_boundary
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        return registry.draw(compiled(fun, args, kwargs, options))
+
+    return drawn
+
+
+def compiled(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Any) -> Compiled:
+    """A new executable of ``fun``, made to be looked at, with what it was made from."""
+    if isinstance(fun, MethodType) and isinstance(fun.__func__, JitFunction):
+        fun, args = fun.__func__, (fun.__self__, *args)
+    if options or not isinstance(fun, JitFunction):
+        fun = jit(fun, **options)
+    closed, device, donated = fun.program(args, kwargs)
+    return build(closed, device, fun.__name__, donated, stages=True)

@@ -1,0 +1,100 @@
+"""What ``explain`` gives: the report of a compiled program as a table of plain text.
+
+Shows what the report says; must not know how any backend compiles.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.backend import Device
+from polyax.runtime.layout import columns, count, plural, size, width
+from polyax.runtime.report import BufferReport, Decision, KernelReport, Report
+
+MOST = 60
+"""Rows of a table; programs with more kernels are cut there, the object has them all."""
+EXAMPLES = 3
+"""Pairs that are shown of each reason."""
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """A compiled program: its ``jaxpr``, and the ``report`` with kernels, decisions, buffers and sources."""
+
+    name: str
+    device: Device
+    jaxpr: ClosedJaxpr
+    report: Report
+
+    def __str__(self) -> str:
+        return self.text(width())
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def text(self, room: int) -> str:
+        """The table in lines of at most ``room`` characters, as far as names allow."""
+        report = self.report
+        sections = {
+            "kernels": _kernels(report.kernels, room),
+            "buffers": _buffers(report.buffers, room),
+            "fused": _fused(report.decisions, room),
+            "not fused": _refusals(report.refusals, room),
+        }
+        head = "\n".join(_summary(self))
+        return "\n\n".join([head, *("\n".join([name, *lines]) for name, lines in sections.items() if lines)])
+
+
+def _summary(told: Explanation) -> Iterator[str]:
+    report = told.report
+    kinds = Counter(k.kind for k in report.kernels)
+    names = {"kernel": "kernel", "call": "library call", "copy": "copy"}
+    steps = [plural(kinds[kind], noun) for kind, noun in names.items() if kinds[kind]] or ["nothing to compute"]
+    yield f"{told.name} on {told.device}: {', '.join(steps)} for {plural(len(told.jaxpr.eqns), 'equation')}"
+    saved = f"; {size(report.bytes_unfused)} with each equation on its own" if report.bytes_unfused else ""
+    yield f"{size(report.bytes_moved)} moved{saved}; {count(report.flops)} operations"
+    phases = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in report.phases.items())
+    yield f"compiled in {1e3 * report.compile_seconds:.1f} ms" + (f" ({phases})" if phases else "")
+
+
+def _kernels(kernels: Sequence[KernelReport], room: int) -> list[str]:
+    rows = [("#", "kind", "moved", "operations", "result", "computes")]
+    for n, k in enumerate(kernels[:MOST]):
+        results = " ".join(f"{name}×{times}" if times > 1 else name for name, times in _types(k).items())
+        rows.append((str(n), k.kind, size(k.bytes_moved), count(k.flops), results, k.fused))
+    lines = columns([("", *row) for row in rows] if kernels else [], room, right=(1, 3, 4))
+    return lines + ([f"  ... and {len(kernels) - MOST} more, in .report.kernels"] if len(kernels) > MOST else [])
+
+
+def _types(kernel: KernelReport) -> Counter[str]:
+    return Counter(str(a) for a in kernel.outputs)
+
+
+def _buffers(buffers: Sequence[BufferReport], room: int) -> list[str]:
+    """Equal ones are counted: a network has a hundred inputs of a few shapes."""
+    counts = Counter((b.role, "" if b.aval is None else str(b.aval), b.nbytes, b.note) for b in buffers)
+    rows = [
+        ("", role, aval, f"{n} of" if n > 1 else "", size(nbytes), note)
+        for (role, aval, nbytes, note), n in counts.items()
+    ]
+    more = [f"  ... and {plural(len(rows) - MOST, 'other kind')}"] if len(rows) > MOST else []
+    return columns(rows[:MOST], room, right=(3, 4)) + more
+
+
+def _fused(decisions: Sequence[Decision], room: int) -> list[str]:
+    counts = Counter(d.fuser for d in decisions if d.reason is None)
+    return columns([("", fuser, plural(n, "time")) for fuser, n in counts.items()], room)
+
+
+def _refusals(refusals: dict[str, list[Decision]], room: int) -> list[str]:
+    rows = [("", f"{len(found)}×", f"{reason}: {_pairs(found)}") for reason, found in refusals.items()]
+    more = [f"  ... and {len(rows) - MOST} more reasons, in .report.refusals"] if len(rows) > MOST else []
+    return columns(rows[:MOST], room, right=(1,)) + more
+
+
+def _pairs(decisions: Sequence[Decision]) -> str:
+    pairs = list(dict.fromkeys(f"{d.producer} → {d.consumer}" for d in decisions))
+    return ", ".join(pairs[:EXAMPLES]) + (", ..." if len(pairs) > EXAMPLES else "")

@@ -1,0 +1,1 @@
+"""Drawings and dumps of compiled programs."""

@@ -1,0 +1,199 @@
+"""What is drawn: equations as nodes, the equations of one kernel as a group, values as wires between them.
+
+Made from a program and a report; knows nothing of places and colours. An equation that several kernels compute stands
+in the first of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Literal
+
+from polyax.ir.flat import Line, Program
+from polyax.ir.jaxpr import Var
+from polyax.ir.pretty import pretty_eqn, variable_names
+from polyax.runtime.report import KernelReport, Report
+
+Kind = Literal["argument", "result", "kernel", "call", "copy", "free"]
+TEXT = 1500
+"""Characters of an equation or a source in a tooltip."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """An equation, an argument or a result: its name, what it gives, and what else there is to tell of it."""
+
+    name: str
+    detail: str
+    tip: str
+    equation: int | None = None
+
+
+@dataclass
+class Group:
+    """A box: the equations that one kernel computes, or a single node. ``kernels``: positions in the report."""
+
+    kind: Kind
+    nodes: list[int]
+    kernels: tuple[int, ...] = ()
+    title: str = ""
+    tip: str = ""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """Value ``value`` goes from one node to another."""
+
+    source: int
+    target: int
+    value: int
+    tip: str
+
+
+@dataclass
+class Diagram:
+    nodes: list[Node] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    wires: list[Wire] = field(default_factory=list)
+    home: list[int] = field(default_factory=list)
+    """Node -> the group that it stands in."""
+
+
+def make_diagram(program: Program, report: Report) -> Diagram:
+    """The diagram of a program that was compiled to what ``report`` says."""
+    return _Maker(program, report).make()
+
+
+class _Maker:
+    def __init__(self, program: Program, report: Report) -> None:
+        self.program = program
+        self.report = report
+        self.names = names_of(program)
+        self.diagram = Diagram()
+        self.made_by: dict[int, int] = {}
+        """Value -> the node that makes it."""
+        self.kernels: dict[int, list[int]] = {}
+        """Equation -> the kernels that compute it."""
+        for k, kernel in enumerate(report.kernels):
+            for e in kernel.equations:
+                self.kernels.setdefault(e, []).append(k)
+        self.boxes: dict[int, int] = {}
+        """Kernel -> its group."""
+
+    def make(self) -> Diagram:
+        for v in self.program.inputs:
+            self.made_by[v] = self.single("argument", Node(self.names[v], self.type(v), f"argument {self.typed(v)}"))
+        for e, line in enumerate(self.program.lines):
+            self.equation(e, line)
+        self.others()
+        for v in self.program.outputs:
+            node = self.single("result", Node(self.names[v], self.type(v), f"result {self.typed(v)}"))
+            self.wire(v, node)
+        return self.diagram
+
+    def single(self, kind: Kind, node: Node) -> int:
+        """Adds a node that stands on its own."""
+        self.diagram.groups.append(Group(kind, []))
+        return self.add(node, len(self.diagram.groups) - 1)
+
+    def add(self, node: Node, group: int) -> int:
+        number = len(self.diagram.nodes)
+        self.diagram.nodes.append(node)
+        self.diagram.home.append(group)
+        self.diagram.groups[group].nodes.append(number)
+        return number
+
+    def equation(self, e: int, line: Line) -> None:
+        node = self.add(self.node(e, line), self.group(e, line))
+        for v in dict.fromkeys(line.inputs):
+            self.wire(v, node)
+        for v in line.outs:
+            self.made_by.setdefault(v, node)
+
+    def group(self, e: int, line: Line) -> int:
+        """The box that equation ``e`` stands in, made when its first equation comes."""
+        groups, kernels = self.diagram.groups, self.kernels.get(e)
+        if not kernels:
+            groups.append(Group("free", [], tip=self.why_free(line)))
+            return len(groups) - 1
+        first = kernels[0]
+        if first not in self.boxes:
+            self.boxes[first] = len(groups)
+            groups.append(Group(self.report.kernels[first].kind, []))
+            self.tell(groups[-1], first)
+        return self.boxes[first]
+
+    def tell(self, group: Group, k: int) -> None:
+        """Adds kernel ``k`` to what a group stands for."""
+        kernel = self.report.kernels[k]
+        group.title = f"{group.title} #{k}".lstrip() if group.kernels else f"#{k} {kernel.name}"
+        group.tip = "\n\n".join(filter(None, [group.tip, kernel_tip(k, kernel)]))
+        group.kernels = (*group.kernels, k)
+
+    def others(self) -> None:
+        """Kernels whose equations all stand in other boxes join one; a large reduction takes two kernels, say. Those
+        that no equation asked for (a constant result) become nodes."""
+        standing = {n.equation: g for n, g in zip(self.diagram.nodes, self.diagram.home) if n.equation is not None}
+        for k, kernel in enumerate(self.report.kernels):
+            if k in self.boxes:
+                continue
+            if kernel.equations:
+                self.tell(self.diagram.groups[standing[kernel.equations[-1]]], k)
+            else:
+                self.single(kernel.kind, Node(kernel.name, ", ".join(map(str, kernel.outputs)), kernel_tip(k, kernel)))
+                self.tell(self.diagram.groups[-1], k)
+
+    def why_free(self, line: Line) -> str:
+        if line.outs and line.outs[0] in self.made_by:
+            return "no kernel: equal to an earlier equation"
+        return "no kernel: only another view of memory, part of a library call, or never needed"
+
+    def node(self, e: int, line: Line) -> Node:
+        eqn, names = line.eqn, self.names
+        scalars = [names[v] for v in line.inputs if v in self.program.literals]
+        name = " ".join([eqn.primitive.name, *scalars])
+        pairs = [*zip(eqn.inputs, line.inputs), *zip(eqn.outs, line.outs)]
+        text = pretty_eqn(eqn, {a: names[v] for a, v in pairs if isinstance(a, Var)})
+        source = f"\n{eqn.source}" if eqn.source else ""
+        computed = ", ".join(f"#{k} {self.report.kernels[k].name}" for k in self.kernels.get(e, ()))
+        where = f"\nkernel {computed}" if computed else f"\n{self.why_free(line)}"
+        detail = ", ".join(f"{names[v]}:{self.type(v)}" for v in line.outs[:2]) + (
+            ", ..." if len(line.outs) > 2 else ""
+        )
+        return Node(name, detail, f"equation {e}: {cut(text)}{source}{where}", e)
+
+    def wire(self, v: int, node: int) -> None:
+        if v in self.made_by:
+            self.diagram.wires.append(Wire(self.made_by[v], node, v, self.typed(v)))
+
+    def type(self, v: int) -> str:
+        return self.program.avals[v].str_short(True)
+
+    def typed(self, v: int) -> str:
+        return f"{self.names[v]}:{self.type(v)}"
+
+
+def names_of(program: Program) -> list[str]:
+    """A name for each value: letters in the order of the program, as jaxprs have them; scalars are their own names."""
+    order = dict.fromkeys([*program.inputs, *(v for line in program.lines for v in line.outs)])
+    letters = dict(zip(order, islice(variable_names(), len(order))))
+    return [
+        _scalar(program.literals[v]) if v in program.literals else letters.get(v, "_")
+        for v in range(len(program.avals))
+    ]
+
+
+def _scalar(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def kernel_tip(number: int, kernel: KernelReport) -> str:
+    """All about a kernel, its source cut."""
+    head = f"{kernel.kind} #{number} {kernel.name}\ncomputes {kernel.fused}"
+    moved = f"{kernel.bytes_moved} bytes moved, {kernel.flops} operations"
+    return "\n".join([head, moved, *([cut(kernel.source)] if kernel.source else [])])
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= TEXT else text[:TEXT] + " ..."

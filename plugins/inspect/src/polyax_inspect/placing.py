@@ -1,0 +1,157 @@
+"""Where everything stands: each group is laid out on its own, with ports where values enter and leave; then the groups.
+
+Turns a diagram into places; colours are the business of ``svg``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from polyax_inspect.diagram import Diagram, Group, Node
+from polyax_inspect.layers import Edge, Layout, Point, arrange
+
+LETTER = 6.7
+NODE_HEIGHT = 34.0
+PAD = 12.0
+TITLE = 20.0
+WIDEST = 260.0
+PORT = (8.0, 2.0)
+
+
+@dataclass(frozen=True)
+class Rectangle:
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def centre(self) -> float:
+        return self.x + self.width / 2
+
+
+@dataclass(frozen=True)
+class Route:
+    """A line through ``points`` that carries a value."""
+
+    points: list[Point]
+    tip: str
+
+
+@dataclass
+class Picture:
+    """Rectangles of nodes and groups, in the order of the diagram's; the routes in each group and between them."""
+
+    nodes: dict[int, Rectangle]
+    groups: list[Rectangle]
+    inside: list[list[Route]]
+    between: list[Route]
+    width: float
+    height: float
+
+
+def width_of(node: Node) -> float:
+    return min(WIDEST, max(44.0, LETTER * max(len(node.name), len(node.detail)) + 16))
+
+
+class _Inner:
+    """A group on its own; ``ins`` and ``outs``: value -> its port."""
+
+    def __init__(self, diagram: Diagram, group: Group, wires: list[int], number: int) -> None:
+        place = {n: i for i, n in enumerate(group.nodes)}
+        found = [diagram.wires[w] for w in wires]
+        coming = dict.fromkeys(w.value for w in found if diagram.home[w.source] != number)
+        going = {w.value: w.source for w in found if diagram.home[w.target] != number}
+        count = len(group.nodes)
+        self.ins = {v: count + i for i, v in enumerate(coming)}
+        self.outs = {v: count + len(coming) + i for i, v in enumerate(going)}
+        self.tips = {w.value: w.tip for w in found}
+        edges: list[Edge] = []
+        for w in found:
+            source = place[w.source] if w.source in place else self.ins[w.value]
+            if w.target in place:
+                edges.append(Edge(source, place[w.target], w.value))
+        edges += [Edge(place[n], self.outs[v], v) for v, n in going.items()]
+        self.edges = edges
+        self.plain = count == 1
+        self.sizes = [(width_of(diagram.nodes[n]), NODE_HEIGHT) for n in group.nodes]
+        self.layout = self._single() if self.plain else self._arranged()
+        frame = 0.0 if self.plain else PAD
+        title = 0.0 if self.plain else min(WIDEST, LETTER * len(group.title))
+        self.left = frame + max(0.0, (title - self.layout.width) / 2)
+        self.top = 0.0 if self.plain else TITLE
+        self.width = self.layout.width + 2 * self.left
+        self.height = self.layout.height + self.top + (0.0 if self.plain else 4.0)
+
+    def _arranged(self) -> Layout:
+        ports = [PORT] * (len(self.ins) + len(self.outs))
+        return arrange([*self.sizes, *ports], self.edges, self.ins.values(), self.outs.values())
+
+    def _single(self) -> Layout:
+        """One node, whose ports are spread over its edges."""
+        (width, height), ports = self.sizes[0], [(0.0, 0.0)] * (len(self.ins) + len(self.outs))
+        places = [(width / 2, 0.0), *ports]
+        for group, y in ((self.ins, 0.0), (self.outs, height)):
+            for i, port in enumerate(group.values()):
+                places[port] = (width * (i + 1) / (len(group) + 1), y)
+        return Layout(places, [], width, height)
+
+    def port(self, number: int) -> float:
+        """Where a port is, from the centre of the box."""
+        return self.layout.places[number][0] + self.left - self.width / 2
+
+
+def place(diagram: Diagram) -> Picture:
+    """The places of everything."""
+    wires: list[list[int]] = [[] for _ in diagram.groups]
+    for n, w in enumerate(diagram.wires):
+        for g in {diagram.home[w.source], diagram.home[w.target]}:
+            wires[g].append(n)
+    inner = [_Inner(diagram, g, wires[n], n) for n, g in enumerate(diagram.groups)]
+    edges = _between(diagram, inner)
+    outer = arrange([(i.width, i.height) for i in inner], list(edges))
+    corners = [(x - i.width / 2, y) for (x, y), i in zip(outer.places, inner)]
+    boxes = [Rectangle(x, y, i.width, i.height) for (x, y), i in zip(corners, inner)]
+    nodes = {n: r for g, b, i in zip(diagram.groups, boxes, inner) for n, r in _nodes(g, b, i)}
+    inside = [_inside(b, i) for b, i in zip(boxes, inner)]
+    between = [_outside(e, tip, boxes, bends) for (e, tip), bends in zip(edges.items(), outer.bends)]
+    return Picture(nodes, boxes, inside, between, outer.width, outer.height)
+
+
+def _between(diagram: Diagram, inner: list[_Inner]) -> Mapping[Edge, str]:
+    """Each value goes to each group once."""
+    found: dict[Edge, str] = {}
+    for w in diagram.wires:
+        a, b = diagram.home[w.source], diagram.home[w.target]
+        if a != b:
+            leaves, enters = inner[a].port(inner[a].outs[w.value]), inner[b].port(inner[b].ins[w.value])
+            found[Edge(a, b, w.value, leaves, enters)] = w.tip
+    return found
+
+
+def _nodes(group: Group, box: Rectangle, inner: _Inner) -> list[tuple[int, Rectangle]]:
+    found: list[tuple[int, Rectangle]] = []
+    for n, (x, y), (width, height) in zip(group.nodes, inner.layout.places, inner.sizes):
+        found.append((n, Rectangle(box.x + inner.left + x - width / 2, box.y + inner.top + y, width, height)))
+    return found
+
+
+def _inside(box: Rectangle, inner: _Inner) -> list[Route]:
+    """The lines within a box; values that leave it go to its lower edge."""
+    if inner.plain:
+        return []
+    dx, dy = box.x + inner.left, box.y + inner.top
+    count, routes = len(inner.sizes), list[Route]()
+    for e, bends in zip(inner.edges, inner.layout.bends):
+        (x, y), (to_x, to_y) = inner.layout.places[e.source], inner.layout.places[e.target]
+        start = (x + dx, box.y if e.source >= count else y + dy + NODE_HEIGHT)
+        end = (to_x + dx, box.y + box.height if e.target >= count else to_y + dy)
+        points = [start, *((a + dx, b + dy) for a, b in bends), end]
+        routes.append(Route(points, inner.tips[e.value]))
+    return routes
+
+
+def _outside(edge: Edge, tip: str, boxes: list[Rectangle], bends: list[Point]) -> Route:
+    a, b = boxes[edge.source], boxes[edge.target]
+    return Route([(a.centre + edge.leaves, a.y + a.height), *bends, (b.centre + edge.enters, b.y)], tip)

@@ -1,0 +1,25 @@
+"""The hooks of this distribution. Imports nothing that draws until a program is drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyax.ir.config import config
+from polyax.runtime.hooks import Compiled, hookimpl
+
+
+@hookimpl
+def polyax_draw(event: Compiled) -> Any:
+    """A ``Drawing``."""
+    from polyax_inspect.drawing import Drawing
+
+    return Drawing(event)
+
+
+@hookimpl
+def polyax_compiled(event: Compiled) -> None:
+    """Writes the program to the directory that ``POLYAX_DUMP`` names."""
+    if config.dump is not None:
+        from polyax_inspect.dump import dump
+
+        dump(event, config.dump)

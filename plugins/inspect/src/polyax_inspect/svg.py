@@ -1,0 +1,86 @@
+"""A picture as SVG: rectangles, texts and curves, with a tooltip on everything. Needs no script and no other file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from polyax_inspect.diagram import Diagram, Group, Node
+from polyax_inspect.placing import LETTER, Picture, Rectangle, Route
+
+MARGIN = 16.0
+STYLE = """
+.polyax { font: 11px ui-monospace, Menlo, Consolas, monospace; }
+.polyax rect { stroke: #64748b; stroke-width: 1; fill: #fff; }
+.polyax .kernel > rect, .polyax .kernel > .node:only-child > rect { fill: #e0ecff; stroke: #3b6fd4; }
+.polyax .call rect { fill: #ffedd5; stroke: #d97706; stroke-width: 1.5; }
+.polyax .copy rect { fill: #e5e7eb; stroke: #6b7280; }
+.polyax .free rect { stroke-dasharray: 3 3; }
+.polyax .argument rect { fill: #dcfce7; stroke: #16a34a; }
+.polyax .result rect { fill: #f3e8ff; stroke: #9333ea; }
+.polyax .kernel > rect ~ .node > rect { stroke: #8fb0ea; }
+.polyax .name { font-weight: 600; fill: #0f172a; }
+.polyax .detail, .polyax .title { fill: #475569; }
+.polyax path { fill: none; stroke: #475569; stroke-width: 1.3; }
+.polyax path.inside { stroke: #9dbbee; }
+.polyax path:hover { stroke: #dc2626; stroke-width: 3; }
+"""
+
+
+def draw(diagram: Diagram, picture: Picture) -> str:
+    """The SVG of a diagram whose parts stand where ``picture`` says."""
+    width, height = picture.width + 2 * MARGIN, picture.height + 2 * MARGIN
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="polyax" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {width:.0f} {height:.0f}">'
+    )
+    parts = [head, f"<style>{STYLE}</style>", *(_route(r, "between") for r in picture.between)]
+    for n, group in enumerate(diagram.groups):
+        parts += _group(diagram, group, picture.groups[n], picture.inside[n], picture)
+    return "\n".join([*parts, "</svg>"])
+
+
+def _group(diagram: Diagram, group: Group, box: Rectangle, routes: list[Route], picture: Picture) -> Iterator[str]:
+    kernels = f' data-kernels="{" ".join(map(str, group.kernels))}"' if group.kernels else ""
+    yield f'<g class="{group.kind}"{kernels}>'
+    if len(group.nodes) > 1:
+        yield _rectangle(box, 8, group.tip)
+        yield _text("title", group.title, box.centre, box.y + 13, box.width)
+    yield from (_route(r, "inside") for r in routes)
+    for n in group.nodes:
+        tip = diagram.nodes[n].tip + (f"\n\n{group.tip}" if len(group.nodes) == 1 and group.tip else "")
+        yield from _node(diagram.nodes[n], picture.nodes[n], tip)
+    yield "</g>"
+
+
+def _node(node: Node, box: Rectangle, tip: str) -> Iterator[str]:
+    number = "" if node.equation is None else f' data-equation="{node.equation}"'
+    yield f'<g class="node"{number}>' + _rectangle(box, 5, tip)
+    yield _text("name", node.name, box.centre, box.y + 14, box.width)
+    yield _text("detail", node.detail, box.centre, box.y + 27, box.width) + "</g>"
+
+
+def _rectangle(box: Rectangle, radius: int, tip: str) -> str:
+    place = f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="{radius}"'
+    return f"<rect {place}><title>{escape(tip)}</title></rect>"
+
+
+def _text(kind: str, text: str, x: float, y: float, room: float) -> str:
+    """Centred text that is cut where the box ends."""
+    letters = max(3, int((room - 8) / LETTER))
+    shown = text if len(text) <= letters else text[: letters - 1] + "…"
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{escape(shown)}</text>'
+
+
+def _route(route: Route, kind: str) -> str:
+    """Curves that leave and enter vertically."""
+    x, y = route.points[0]
+    path = f"M{x:.1f} {y:.1f}"
+    for to_x, to_y in route.points[1:]:
+        middle = (y + to_y) / 2
+        if abs(x - to_x) > 0.5:
+            path += f"C{x:.1f} {middle:.1f} {to_x:.1f} {middle:.1f} {to_x:.1f} {to_y:.1f}"
+        else:
+            path += f"L{to_x:.1f} {to_y:.1f}"
+        x, y = to_x, to_y
+    return f'<path class="{kind}" d="{path}"><title>{escape(route.tip)}</title></path>'

@@ -60,3 +60,30 @@ def test_a_rule_is_no_business_of_a_backend_without_kernels(tmp_path: Path) -> N
     settings = install(tmp_path, "fast_erf")
     error, _ = map(float, output(ERF, POLYAX_PLATFORMS="reference", **settings).split())
     assert error < 2e-7
+
+
+NEIGHBOURS = """
+    import numpy as np, polyax as jax, polyax.numpy as jnp
+    from polyax.runtime.backend import CompileOptions
+
+    def f(x, y, z):
+        return jnp.sin(x), jnp.exp(y), jnp.sum(z * z, 1), jnp.cos(jnp.sin(x))
+
+    args = np.random.default_rng(0).random((3, 40, 50), dtype=np.float32)
+    device = jax.devices()[0]
+    report = device.backend.compile(jax.make_jaxpr(f)(*args), CompileOptions((device,))).report()
+    for got, want in zip(jax.jit(f)(*args), map(np.asarray, f(*args))):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    mine = [d.reason for d in report.decisions if d.fuser == "neighbours"]
+    print(len(report.kernels), mine.count(None), *(r for r in mine if r), sep="|")
+"""
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_a_fuser_for_a_backend_of_somebody_else(tmp_path: Path, name: str) -> None:
+    settings = install(tmp_path, "neighbours") | {"POLYAX_PLATFORMS": name}
+    without, merged, *_ = output(NEIGHBOURS, **settings).split("|")
+    assert merged == "0", "it waits to be asked for"
+    kernels, merged, *reasons = output(NEIGHBOURS, POLYAX_FUSERS="instruction,neighbours", **settings).split("|")
+    assert int(merged) > 0 and int(kernels) < int(without)
+    assert all(reasons)

@@ -71,16 +71,16 @@ class CpuExecutable(HostExecutable):
         super().__init__(backend, plan, options)
         self.cost = sum(map(_cost, plan.steps)) // SPEED
 
-    def _runners(self, backend: Any, steps: Sequence[Step]) -> list[Callable[..., None]]:
+    def runners(self, steps: Sequence[Step]) -> list[Callable[..., None]]:
         runners: list[Callable[..., None]] = []
-        described = [(step, _native(backend, step)) for step in steps]
+        described = [(step, _native(self.backend, step)) for step in steps]
         for native, group in groupby(described, lambda pair: pair[1] is not None):
             if native:
                 run = [(step, d) for step, d in group if d is not None]
                 cost = sum(_cost(step) for step, _ in run)
                 runners.append(Table([d[0] for _, d in run], run, cost))
             else:
-                runners += [self._runner(backend, step) for step, _ in group]
+                runners += [self.runner(step) for step, _ in group]
         return runners
 
 

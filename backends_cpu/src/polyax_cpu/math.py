@@ -6,9 +6,10 @@ vectorise. Within 2 ulp for float32 (``erf_inv`` apart, which follows XLA's).
 
 from __future__ import annotations
 
-from polyax_cpu.functions import circular, exponential, special
-from polyax_cpu.functions.blocks import Function, to64
+from polyax_cpu import far
 from polyax_cpu.llvm import Builder, Value
+from polyax_kernels.functions.blocks import Function
+from polyax_kernels.functions.table import TABLE
 
 
 def _logistic64(x: Value) -> Value:
@@ -24,33 +25,10 @@ def _rsqrt(x: Value) -> Value:
     return 1.0 / x.b.intrinsic("sqrt", x)
 
 
-FLOAT: dict[str, Function] = {
-    "exp": exponential.exp,
-    "exp2": exponential.exp2,
-    "expm1": exponential.expm1,
-    "log": exponential.log,
-    "log1p": exponential.log1p,
-    "logistic": exponential.logistic,
-    "tanh": exponential.tanh,
-    "sinh": to64(exponential.sinh64),
-    "cosh": to64(exponential.cosh64),
-    "asinh": to64(exponential.asinh64),
-    "acosh": to64(exponential.acosh64),
-    "atanh": to64(exponential.atanh64),
-    "pow": to64(exponential.pow64),
-    "cbrt": to64(exponential.cbrt64),
-    "sin": circular.sin,
-    "cos": circular.cos,
-    "tan": circular.tan,
-    "asin": to64(circular.asin64),
-    "acos": to64(circular.acos64),
-    "atan": to64(circular.atan64),
-    "atan2": to64(circular.atan2_64),
-    "erf": to64(special.erf64),
-    "erfc": to64(special.erfc64),
-    "erf_inv": special.erf_inv,
-    "lgamma": to64(special.lgamma64),
-    "digamma": to64(special.digamma64),
+FLOAT: dict[str, Function] = TABLE | {
+    "sin": far.sin,
+    "cos": far.cos,
+    "tan": far.tan,
     "sqrt": _sqrt,
     "rsqrt": _rsqrt,
 }

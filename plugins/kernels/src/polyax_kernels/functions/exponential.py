@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from polyax_cpu.functions.blocks import (
+from polyax_kernels.functions.blocks import (
     INF,
     NAN,
+    Value,
     absolute,
     bits,
     clamp,
@@ -20,7 +21,6 @@ from polyax_cpu.functions.blocks import (
     split,
     with_sign,
 )
-from polyax_cpu.llvm import Value
 
 _LN2_HI, _LN2_LO = 0.693145751953125, 1.42860682030941723212e-6  # hi has 15 bits: n * hi is exact
 _EXP = (0.49999993050889994227, 0.16666514791495945137, 0.041668456795702797919, 0.0083694188334584887698,

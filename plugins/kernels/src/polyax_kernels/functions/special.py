@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from polyax_cpu.functions.blocks import INF, NAN, absolute, fma, poly, select, with_sign
-from polyax_cpu.functions.circular import sin_cos
-from polyax_cpu.functions.exponential import exp64, log1p, log64
-from polyax_cpu.llvm import Value
+from polyax_kernels.functions.blocks import INF, NAN, Value, absolute, fma, poly, select, with_sign
+from polyax_kernels.functions.circular import sin_cos
+from polyax_kernels.functions.exponential import exp64, log1p, log64
 
 _ERF = (1.1283791670954917068, -0.37612638902775185179, 0.11283791657675336867, -0.026866168962402363193,
         0.0052239667461054689992, -0.00085479209577787501956, 0.00012046046524802656693, -0.000014792925348649888229,

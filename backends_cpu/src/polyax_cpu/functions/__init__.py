@@ -1,1 +1,0 @@
-"""Elementary functions as branch-free LLVM IR."""

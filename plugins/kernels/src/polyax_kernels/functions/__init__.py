@@ -1,0 +1,1 @@
+"""Elementary functions without branches, for code generators to inline: whatever writes them can vectorise loops."""

@@ -1,0 +1,1 @@
+"""NVIDIA GPUs through CuPy. Read plugin.py, then backend.py, then runtime.py; check.py needs no GPU."""

@@ -1,0 +1,57 @@
+"""CUDA C to machine code through NVRTC, with a cache on disk. Needs neither a GPU nor a driver."""
+
+from __future__ import annotations
+
+import functools
+
+from cupy.cuda import nvrtc
+
+from polyax.runtime.cache import DiskCache
+from polyax_kernels.gpu.runtime import KernelRejected
+
+OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--fmad=false")
+"""Helpers need no qualifier. Products and sums are not contracted: kernels that compute one value agree on it, fused or
+not."""
+
+_cache = DiskCache("cuda")
+
+
+def binary(source: str, target: str) -> bytes:
+    """The program compiled for ``target``: machine code for ``sm_90``, PTX for ``compute_90``.
+
+    Raises:
+      KernelRejected: NVRTC doesn't accept it.
+    """
+    key = "\n".join((version(), target, *OPTIONS, source))
+    code = _cache.get(key)
+    if code is None:
+        code = compiled(source, target)
+        _cache.put(key, code)
+    return code
+
+
+def compiled(source: str, target: str) -> bytes:
+    """As ``binary``, without the cache."""
+    program = nvrtc.createProgram(source, "kernel.cu", (), ())
+    try:
+        nvrtc.compileProgram(program, (f"--gpu-architecture={target}", *OPTIONS))
+        return nvrtc.getCUBIN(program) if target.startswith("sm_") else nvrtc.getPTX(program)
+    except nvrtc.NVRTCError as e:
+        raise KernelRejected(f"cuda ({target})", nvrtc.getProgramLog(program) or str(e), source) from None
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+def target(major: int, minor: int) -> str:
+    """What to compile for: the GPU's own machine code, or PTX that its driver translates if NVRTC doesn't know it.
+
+    >>> target(9, 0)
+    'sm_90'
+    """
+    capability, known = 10 * major + minor, nvrtc.getSupportedArchs()
+    return f"sm_{capability}" if capability in known else f"compute_{max(n for n in known if n < capability)}"
+
+
+@functools.cache
+def version() -> str:
+    return "NVRTC {}.{}".format(*nvrtc.getVersion())

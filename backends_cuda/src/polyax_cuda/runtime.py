@@ -1,0 +1,150 @@
+"""One GPU, through CuPy: memory from its pool, one stream, events, copies through pinned memory.
+
+Nothing is allocated ahead. Knows no kernels, plans or arrays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import cupy
+import numpy as np
+from cupy.cuda import runtime
+
+from polyax_cuda import jit
+from polyax_cuda.limits import limits
+from polyax_kernels.gpu.runtime import DeviceError, Mark, Runtime
+
+FAILURES = (runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
+
+
+class CudaRuntime(Runtime):
+    """``number`` counts the GPUs that CUDA_VISIBLE_DEVICES shows."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.device = cupy.cuda.Device(number)
+        self.pool = cupy.cuda.MemoryPool()
+        self.pinned: deque[tuple[Any, Any]] = deque()
+        """Host memory that copies read from, and the event after each."""
+        with self.current():
+            properties = runtime.getDeviceProperties(number)
+            self.stream = cupy.cuda.Stream(non_blocking=True)
+        self.kind = properties["name"].decode()
+        self.target = jit.target(properties["major"], properties["minor"])
+        self.limits = limits(properties)
+
+    @contextlib.contextmanager
+    def current(self) -> Generator[None]:
+        """This GPU is the thread's current one; failures are raised as ``DeviceError``."""
+        try:
+            with self.device:
+                yield
+        except FAILURES as e:
+            raise DeviceError(f"cuda:{self.number} failed: {e}") from e
+
+    @contextlib.contextmanager
+    def working(self) -> Generator[None]:
+        """What CuPy does inside goes to this GPU's stream and takes memory from its pool."""
+        with self.current(), self.stream, cupy.cuda.using_allocator(self.pool.malloc):
+            yield
+
+    def allocate(self, nbytes: int) -> Any:
+        with self.current(), self.stream:
+            return self.pool.malloc(nbytes)
+
+    def write(self, target: Any, offset: int, host: np.ndarray) -> None:
+        with self.current():
+            staged = cupy.cuda.alloc_pinned_memory(host.nbytes)
+            np.frombuffer(staged, np.uint8, host.nbytes)[...] = host.reshape(-1).view(np.uint8)
+            runtime.memcpyAsync(
+                target.ptr + offset, staged.ptr, host.nbytes, runtime.memcpyHostToDevice, self.stream.ptr
+            )
+            while self.pinned and self.pinned[0][1].done:
+                self.pinned.popleft()
+            self.pinned.append((staged, self.stream.record()))
+
+    def read(self, source: Any, offset: int, host: np.ndarray) -> None:
+        with self.current():
+            staged = cupy.cuda.alloc_pinned_memory(host.nbytes)
+            runtime.memcpyAsync(
+                staged.ptr, source.ptr + offset, host.nbytes, runtime.memcpyDeviceToHost, self.stream.ptr
+            )
+            self.stream.synchronize()
+            host.reshape(-1).view(np.uint8)[...] = np.frombuffer(staged, np.uint8, host.nbytes)
+
+    def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
+        with self.current():
+            places = target.ptr + target_offset, source.ptr + source_offset
+            runtime.memcpyAsync(*places, nbytes, runtime.memcpyDeviceToDevice, self.stream.ptr)
+
+    def copy_from(self, peer: Runtime, source: Any, target: Any, nbytes: int) -> None:
+        """From GPU to GPU, directly where their connection allows it. Each stream waits for what it needs of the
+        other: ``source`` must be there, and must not be used anew before it was copied."""
+        if not isinstance(peer, CudaRuntime):
+            super().copy_from(peer, source, target, nbytes)
+            return
+        with peer.current():
+            filled = peer.stream.record()
+        with self.current():
+            self.stream.wait_event(filled)
+            runtime.memcpyPeerAsync(target.ptr, self.number, source.ptr, peer.number, nbytes, self.stream.ptr)
+            copied = self.stream.record()
+        with peer.current():
+            peer.stream.wait_event(copied)
+
+    def load(self, source: str, name: str) -> Any:
+        code = jit.binary(source, self.target)
+        with self.current():
+            module = cupy.cuda.function.Module()
+            module.load(code)
+            return module.get_function(name)
+
+    def launch(
+        self,
+        function: Any,
+        groups: tuple[int, ...],
+        threads: tuple[int, ...],
+        operands: Sequence[tuple[Any, int]],
+        scalars: Sequence[int],
+    ) -> None:
+        arguments = (*[memory.ptr + offset for memory, offset in operands], *scalars)
+        with self.current():
+            function(groups, threads, arguments, stream=self.stream)
+
+    def mark(self) -> Mark:
+        with self.current():
+            return CudaMark(self, self.stream.record(cupy.cuda.Event(disable_timing=True)))
+
+    def synchronize(self) -> None:
+        with self.current():
+            self.stream.synchronize()
+
+    def memory_stats(self) -> dict[str, int]:
+        with self.current():
+            free, total = runtime.memGetInfo()
+        return {"bytes_limit": total, "bytes_free": free, "bytes_reserved": self.pool.total_bytes()}
+
+
+class CudaMark(Mark):
+    """An event."""
+
+    __slots__ = ("event", "runtime")
+
+    def __init__(self, runtime: CudaRuntime, event: Any) -> None:
+        self.runtime = runtime
+        self.event = event
+
+    def done(self) -> bool:
+        """A lost device has ended, too: ``wait`` tells."""
+        try:
+            return self.event.done
+        except FAILURES:
+            return True
+
+    def wait(self) -> None:
+        with self.runtime.current():
+            self.event.synchronize()

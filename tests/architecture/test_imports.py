@@ -15,10 +15,14 @@ TOOLKITS = (
     "matplotlib",
     "mpi4py",
     "multiprocessing",
+    "nvidia",
     "polyax_cpu",
+    "polyax_cuda",
     "polyax_fusion",
     "polyax_hello_c",
+    "polyax_inspect",
     "polyax_kernels",
+    "polyax_opencl",
     "pyopencl",
     "scipy",
     "scipy_openblas32",
@@ -48,6 +52,21 @@ def test_import_loads_no_toolkit() -> None:
 def test_plugin_module_loads_no_toolkit(plugin: str) -> None:
     heavy = set(TOOLKITS) - {t for t in TOOLKITS if t.startswith("polyax_")} - {"importlib.metadata"}
     assert not loaded_by(plugin) & heavy
+
+
+@pytest.mark.parametrize(("name", "toolkit"), [("cpu", "llvmlite"), ("opencl", "pyopencl"), ("cuda", "cupy")])
+def test_a_missing_toolkit_is_a_reason_with_a_remedy(name: str, toolkit: str) -> None:
+    """Without its toolkit a plugin is imported all the same, and its probe says what to install."""
+    program = f"""
+        import sys
+        sys.modules[{toolkit!r}] = None  # importing it fails
+        from polyax.runtime.plugins import registry
+        registry.load({name!r})
+        assert [p.status for p in registry.plugins() if p.platform == {name!r}] == ["loaded"]
+        print(registry.why_unusable({name!r}))
+    """
+    reason = output(program)
+    assert toolkit in reason and "pip install" in reason, reason
 
 
 def test_import_starts_no_thread() -> None:

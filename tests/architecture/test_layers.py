@@ -14,8 +14,11 @@ DISTRIBUTIONS = {
     "polyax": set(),
     "polyax_kernels": {"polyax"},
     "polyax_fusion": {"polyax", "polyax_kernels"},
+    "polyax_inspect": {"polyax", "polyax_kernels"},
     "polyax_hello_c": {"polyax", "polyax_kernels"},
     "polyax_cpu": {"polyax", "polyax_kernels"},
+    "polyax_opencl": {"polyax", "polyax_kernels"},
+    "polyax_cuda": {"polyax", "polyax_kernels"},
 }
 UPWARD = {
     "install_eval_trace": ("polyax.trace.context", "polyax.runtime.dispatch"),

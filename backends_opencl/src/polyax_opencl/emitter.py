@@ -6,11 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from polyax_kernels.functions.table import TABLE
 from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.kernel import Operand
+from polyax_opencl import functions
+from polyax_opencl.functions import PROCESSOR
 
-PROCESSOR = "PROCESSOR"
-"""Defined where the device is a processor, programmed through clang."""
 OWN = {
     "int8": "char", "int16": "short", "int32": "int", "int64": "long", "float32": "float", "float64": "double",
     "uint8": "uchar", "uint16": "ushort", "uint32": "uint", "uint64": "ulong", "float16": "ushort",
@@ -36,9 +37,11 @@ class OpenCLEmitter(GpuEmitter):
     """The dialect. An operand is a buffer and an offset in bytes: sub-buffers would have to be aligned."""
 
     kernel_words = "__kernel void"
+    memory_words = "__global"
     local_words = "__local"
     barrier_words = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
     long: ClassVar[str] = "L"
+    inline: ClassVar[str] = "static inline __attribute__((always_inline))"
     header = HEADER
 
     def signature(self) -> list[str]:
@@ -51,10 +54,12 @@ class OpenCLEmitter(GpuEmitter):
         return f"__global uchar *m{slot}, long o{slot}", [f"  {pointer}b{slot} = ({pointer})(m{slot} + o{slot});"]
 
     def function(self, name: str, dtype: np.dtype) -> str:
+        if name in TABLE and dtype.itemsize == 4:
+            return self.helper(functions.function(name))
         return f"CORE({name}, {'f' if dtype.itemsize == 4 else ''})" if name in CORE else name
 
     def vector_pragma(self, reduction: str = "") -> None:
-        self.lines.append("#pragma clang loop vectorize(enable)")
+        self.lines.append("#pragma clang loop vectorize(assume_safety)")
 
     def bitcast(self, x: str, source: np.dtype, target: np.dtype) -> str:
         return x if OWN[source.name] == OWN[target.name] else self.value(target, f"as_{OWN[target.name]}({x})")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from polyax.runtime.cache import DiskCache
 from polyax_kernels.gpu.runtime import KernelRejected
-from polyax_opencl.emitter import PROCESSOR
+from polyax_opencl.functions import PROCESSOR
 from polyax_opencl.probe import cl
 
 CORRECT_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"

@@ -1,0 +1,107 @@
+"""Elementary functions of float32 as OpenCL C, for processors: their own are calls, which keep loops from being
+vectorised.
+
+The mathematics is shared with other processors' backends (``polyax_kernels.functions``); here it becomes C.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from polyax_kernels.c_helpers import Helper, real
+from polyax_kernels.functions.table import TABLE
+
+TYPES = {"float": "float", "double": "double", "i32": "int", "i64": "long", "i1": "bool"}
+UNSIGNED = {"i32": "uint", "i64": "ulong"}
+BINARY = ("atan2", "pow")
+PROCESSOR = "PROCESSOR"
+"""Defined where the device is a processor, programmed through clang."""
+FLOATS = {"float": np.float32, "double": np.float64}
+
+
+class Text:
+    """A ``polyax_kernels.functions.blocks.Value``: a variable of the function that ``b`` writes, or a literal."""
+
+    def __init__(self, b: Writer, type: str, text: str) -> None:
+        self.b = b
+        self.type = type
+        self.text = text
+
+    def like(self, x: Any) -> Text:
+        if isinstance(x, Text):
+            return x
+        if self.type in FLOATS:
+            return Text(self.b, self.type, real(FLOATS[self.type](x)))
+        return Text(self.b, self.type, f"({TYPES[self.type]}){int(x)}")
+
+    def compare(self, relation: str, other: Any) -> Text:
+        return self.b.value("i1", f"{self.text} {relation} {self.like(other).text}")
+
+    def infix(self, sign: str, other: Any, swap: bool = False) -> Text:
+        """Integers are computed without sign: then they wrap."""
+        x, y = (self.like(other), self) if swap else (self, self.like(other))
+        if self.type not in UNSIGNED or sign == ">>":
+            return self.b.value(self.type, f"{x.text} {sign} {y.text}")
+        kind = UNSIGNED[self.type]
+        return self.b.value(self.type, f"({TYPES[self.type]})(({kind}){x.text} {sign} ({kind}){y.text})")
+
+    def __neg__(self) -> Text:
+        return self.b.value(self.type, f"-{self.text}")
+
+    def __invert__(self) -> Text:
+        return self.b.value(self.type, f"{'!' if self.type == 'i1' else '~'}{self.text}")
+
+    __add__ = __radd__ = lambda self, other: self.infix("+", other)
+    __mul__ = __rmul__ = lambda self, other: self.infix("*", other)
+    __sub__ = lambda self, other: self.infix("-", other)
+    __rsub__ = lambda self, other: self.infix("-", other, swap=True)
+    __truediv__ = lambda self, other: self.infix("/", other)
+    __rtruediv__ = lambda self, other: self.infix("/", other, swap=True)
+    __and__ = lambda self, other: self.infix("&", other)
+    __or__ = lambda self, other: self.infix("|", other)
+    __xor__ = lambda self, other: self.infix("^", other)
+    __lshift__ = lambda self, other: self.infix("<<", other)
+    __rshift__ = lambda self, other: self.infix(">>", other)
+    __lt__ = lambda self, other: self.compare("<", other)
+    __le__ = lambda self, other: self.compare("<=", other)
+    __gt__ = lambda self, other: self.compare(">", other)
+    __ge__ = lambda self, other: self.compare(">=", other)
+
+
+class Writer:
+    """Writes the statements of one function."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def value(self, type: str, text: str) -> Text:
+        name = f"v{len(self.lines)}"
+        self.lines.append(f"  const {TYPES[type]} {name} = {text};")
+        return Text(self, type, name)
+
+    def select(self, condition: Text, x: Any, y: Any) -> Text:
+        typed = x if isinstance(x, Text) else y if isinstance(y, Text) else Text(self, "float", "")
+        return self.value(typed.type, f"{condition.text} ? {typed.like(x).text} : {typed.like(y).text}")
+
+    def convert(self, operation: str, x: Text, type: str) -> Text:
+        kind = TYPES[type]
+        return self.value(type, f"as_{kind}({x.text})" if operation == "bitcast" else f"({kind}){x.text}")
+
+    def intrinsic(self, name: str, *args: Text) -> Text:
+        suffix = "f" if args[0].type == "float" else ""
+        name = "rint" if name == "roundeven" else name
+        return self.value(args[0].type, f"__builtin_{name}{suffix}({', '.join(a.text for a in args)})")
+
+
+@cache
+def function(name: str) -> Helper:
+    """The function ``name`` of float32: our own on processors, the device's elsewhere."""
+    writer, names = Writer(), [f"x{n}" for n in range(2 if name in BINARY else 1)]
+    result = TABLE[name](*(Text(writer, "float", x) for x in names))
+    own = "\n".join([*writer.lines, f"  return {result.text};"])
+    arguments = ", ".join(f"float {x}" for x in names)
+    body = f"#ifdef {PROCESSOR}\n{own}\n#else\n  return {name}({', '.join(names)});\n#endif"
+    return f"polyax_{name}", f"float polyax_{name}({arguments}) {{\n{body}\n}}"

@@ -30,7 +30,7 @@ UPWARD = {
 def layer(name: str) -> int | None:
     """The row of a core module; None for the package itself and its command line, which stand outside."""
     parts = name.split(".")
-    if len(parts) == 1 or parts[1] == "__main__":
+    if len(parts) == 1 or parts[1] in ("__main__", "commands"):
         return None
     return LAYERS.index(parts[1] if parts[1] in LAYERS else "library")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
+from polyax.commands import UsageError, explain_function
 from polyax.runtime.info import report
 
 
@@ -19,6 +21,15 @@ def _check(options: argparse.Namespace) -> int:
     return 2
 
 
+def _explain(options: argparse.Namespace) -> int:
+    try:
+        explain_function(options.function, options.arguments, options.draw)
+    except (UsageError, OSError) as e:
+        print(f"polyax explain: {e}", file=sys.stderr)
+        return 2
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="polyax", description="Transformations of numerical Python programs.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -27,13 +38,24 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="run the conformance suite on a platform")
     check.add_argument("platform")
     check.set_defaults(run=_check)
+    explain = commands.add_parser("explain", help="show what a function is compiled to")
+    explain.add_argument("function", metavar="FILE:FUNCTION")
+    explain.add_argument("arguments", nargs="*", metavar="TYPE", help="types as f32[8,16], or numbers")
+    explain.add_argument("--draw", metavar="PATH", help="save a drawing, .svg or .html, too")
+    explain.set_defaults(run=_explain)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     options = _parser().parse_args(arguments)
-    return options.run(options)
+    try:
+        status = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has seen enough: `polyax info | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is flushed there at exit
+        return 0
+    return status
 
 
 if __name__ == "__main__":

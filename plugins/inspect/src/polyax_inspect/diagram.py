@@ -15,7 +15,7 @@ from polyax.ir.jaxpr import Var
 from polyax.ir.pretty import pretty_eqn, variable_names
 from polyax.runtime.report import KernelReport, Report
 
-Kind = Literal["argument", "result", "kernel", "call", "copy", "free"]
+Kind = Literal["argument", "result", "kernel", "call", "copy", "free", "dead"]
 TEXT = 1500
 """Characters of an equation or a source in a tooltip."""
 
@@ -78,6 +78,7 @@ class _Maker:
         for k, kernel in enumerate(report.kernels):
             for e in kernel.equations:
                 self.kernels.setdefault(e, []).append(k)
+        self.live = needed(program)
         self.boxes: dict[int, int] = {}
         """Kernel -> its group."""
 
@@ -115,7 +116,7 @@ class _Maker:
         """The box that equation ``e`` stands in, made when its first equation comes."""
         groups, kernels = self.diagram.groups, self.kernels.get(e)
         if not kernels:
-            groups.append(Group("free", [], tip=self.why_free(line)))
+            groups.append(Group("free" if self.live[e] else "dead", []))
             return len(groups) - 1
         first = kernels[0]
         if first not in self.boxes:
@@ -144,10 +145,12 @@ class _Maker:
                 self.single(kernel.kind, Node(kernel.name, ", ".join(map(str, kernel.outputs)), kernel_tip(k, kernel)))
                 self.tell(self.diagram.groups[-1], k)
 
-    def why_free(self, line: Line) -> str:
+    def why_free(self, e: int, line: Line) -> str:
+        if not self.live[e]:
+            return "nobody needs it: it is not computed"
         if line.outs and line.outs[0] in self.made_by:
-            return "no kernel: equal to an earlier equation"
-        return "no kernel: only another view of memory, part of a library call, or never needed"
+            return "equal to an earlier equation: it is computed once"
+        return "only another view of memory, or part of something else: it needs no kernel"
 
     def node(self, e: int, line: Line) -> Node:
         eqn, names = line.eqn, self.names
@@ -157,7 +160,7 @@ class _Maker:
         text = pretty_eqn(eqn, {a: names[v] for a, v in pairs if isinstance(a, Var)})
         source = f"\n{eqn.source}" if eqn.source else ""
         computed = ", ".join(f"#{k} {self.report.kernels[k].name}" for k in self.kernels.get(e, ()))
-        where = f"\nkernel {computed}" if computed else f"\n{self.why_free(line)}"
+        where = f"\nkernel {computed}" if computed else f"\n{self.why_free(e, line)}"
         detail = ", ".join(f"{names[v]}:{self.type(v)}" for v in line.outs[:2]) + (
             ", ..." if len(line.outs) > 2 else ""
         )
@@ -186,6 +189,17 @@ def names_of(program: Program) -> list[str]:
 
 def _scalar(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def needed(program: Program) -> list[bool]:
+    """Per equation: whether a result depends on it, or it does something else than compute."""
+    wanted, found = set(program.outputs), [False] * len(program.lines)
+    for n in range(len(program.lines) - 1, -1, -1):
+        line = program.lines[n]
+        found[n] = bool(line.eqn.effects) or not wanted.isdisjoint(line.outs)
+        if found[n]:
+            wanted.update(line.inputs)
+    return found
 
 
 def kernel_tip(number: int, kernel: KernelReport) -> str:

@@ -5,7 +5,7 @@ Geometry alone. Edges that carry one value share their bends. Costs about the nu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -15,8 +15,10 @@ LANE = 9.0
 """The width that a passing edge takes."""
 LONGEST = 60
 """Edges over more rows than this are drawn straight, behind everything: bends for all of them would cost too much."""
-ORDERINGS, SHIFTS = 8, 10
+ORDERINGS, SHIFTS = 8, 13
 """Sweeps that order rows, and that shift boxes."""
+PASSING = 0.15
+"""How much a box wants to stand where a long edge comes from, compared with a box in the next row."""
 
 Point = tuple[float, float]
 
@@ -161,10 +163,14 @@ def _shift(items: list[_Item], layers: list[list[int]]) -> None:
 
 def _wish(items: list[_Item], item: _Item, downwards: bool, both: bool) -> tuple[float, float]:
     """Where an item would like to be, and how much; passing edges insist on straight lines."""
-    near = [*item.above, *item.below] if both else item.above if downwards else item.below
+    near = item.above if downwards else item.below
+    if both and item.height:
+        near = [*item.above, *item.below]
     if not near:
         return item.x, 0.1
-    return sum(items[m].x + shift for m, shift in near) / len(near), 1.0 if item.height else 3.0
+    weights = [1.0 if items[m].height or not item.height else PASSING for m, _ in near]
+    wish = sum((items[m].x + shift) * w for (m, shift), w in zip(near, weights)) / sum(weights)
+    return wish, 1.0 if item.height else 3.0
 
 
 def _place(items: list[_Item], layer: list[int], wishes: list[tuple[float, float]]) -> None:
@@ -199,14 +205,20 @@ def _layout(
     tops = [0.0]
     for height in heights:
         tops.append(tops[-1] + height + GAP_Y)
-    places = [(i.x - left, tops[i.row] + (heights[i.row] - i.height) / 2) for i in items[:count]]
-    bends = [
-        [
-            (items[n].x - left, y)
-            for row in range(items[e.source].row + 1, items[e.target].row)
-            if (n := passed.get((e.value, row), -1)) >= 0
-            for y in (tops[row], tops[row] + heights[row])
-        ]
-        for e in edges
-    ]
-    return Layout(places, bends, right - left, max(0.0, tops[-1] - GAP_Y))
+    slack = [heights[i.row] - i.height for i in items[:count]]
+    places = [
+        (i.x - left, tops[i.row] + (free / 2 if i.above else free)) for i, free in zip(items, slack)
+    ]  # sources stand near their readers
+
+    def bends(e: Edge) -> Iterator[Point]:
+        """Edges pass rows vertically, their own boxes' rows as well."""
+        source, target = items[e.source], items[e.target]
+        yield source.x + e.leaves - left, tops[source.row] + heights[source.row]
+        for row in range(source.row + 1, target.row):
+            if (e.value, row) in passed:
+                x = items[passed[e.value, row]].x - left
+                yield x, tops[row]
+                yield x, tops[row] + heights[row]
+        yield target.x + e.enters - left, tops[target.row]
+
+    return Layout(places, [list(bends(e)) for e in edges], right - left, max(0.0, tops[-1] - GAP_Y))

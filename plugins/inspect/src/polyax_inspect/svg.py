@@ -16,11 +16,13 @@ STYLE = """
 .polyax .call rect { fill: #ffedd5; stroke: #d97706; stroke-width: 1.5; }
 .polyax .copy rect { fill: #e5e7eb; stroke: #6b7280; }
 .polyax .free rect { stroke-dasharray: 3 3; }
+.polyax .dead { opacity: 0.4; }
 .polyax .argument rect { fill: #dcfce7; stroke: #16a34a; }
 .polyax .result rect { fill: #f3e8ff; stroke: #9333ea; }
 .polyax .kernel > rect ~ .node > rect { stroke: #8fb0ea; }
 .polyax .name { font-weight: 600; fill: #0f172a; }
 .polyax .detail, .polyax .title { fill: #475569; }
+.polyax .title { stroke: #e0ecff; stroke-width: 4; paint-order: stroke; }
 .polyax path { fill: none; stroke: #475569; stroke-width: 1.3; }
 .polyax path.inside { stroke: #9dbbee; }
 .polyax path:hover { stroke: #dc2626; stroke-width: 3; }
@@ -45,8 +47,9 @@ def _group(diagram: Diagram, group: Group, box: Rectangle, routes: list[Route], 
     yield f'<g class="{group.kind}"{kernels}>'
     if len(group.nodes) > 1:
         yield _rectangle(box, 8, group.tip)
-        yield _text("title", group.title, box.centre, box.y + 13, box.width)
     yield from (_route(r, "inside") for r in routes)
+    if len(group.nodes) > 1:
+        yield _text("title", group.title, box.centre, box.y + 13, box.width)
     for n in group.nodes:
         tip = diagram.nodes[n].tip + (f"\n\n{group.tip}" if len(group.nodes) == 1 and group.tip else "")
         yield from _node(diagram.nodes[n], picture.nodes[n], tip)

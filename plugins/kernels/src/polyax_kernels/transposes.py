@@ -5,7 +5,7 @@ Only products that are library calls are concerned; in kernels, transposes are i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,25 +48,31 @@ def _with_plain_operands(graph: Graph, node: Node, producers: Mapping[int, Node]
         return node
     contracting, batch = node.params["dimension_numbers"]
     inputs, numbers = list(node.inputs), [[*contracting], [*batch]]
+    absorbed: list[Node] = []
     for side in (0, 1):
-        found = permutation(producers.get(node.inputs[side]))
-        if found is None:
+        producer = producers.get(node.inputs[side])
+        found = permutation(producer)
+        if found is None or producer is None:
             continue
         source, moved = found
         dims = [tuple([moved[d] for d in group[side]]) for group in (contracting, batch)]
         free = [moved[d] for d in range(len(moved)) if d not in contracting[side] and d not in batch[side]]
         if free == sorted(free):
             inputs[side] = source
+            absorbed.append(producer)
             numbers[0][side], numbers[1][side] = dims
-    return _changed(graph, node, tuple(inputs), (tuple(numbers[0]), tuple(numbers[1])), node.outs)
+    return _changed(graph, node, tuple(inputs), (tuple(numbers[0]), tuple(numbers[1])), node.outs, absorbed)
 
 
-def _changed(graph: Graph, node: CallNode, inputs: Dims, numbers: Any, outs: Dims) -> CallNode:
-    """The product with other operands, if its lowering takes it."""
+def _changed(
+    graph: Graph, node: CallNode, inputs: Dims, numbers: Any, outs: Dims, absorbed: Sequence[Node]
+) -> CallNode:
+    """The product with other operands, if its lowering takes it; it does the work of the transposes ``absorbed``."""
     params = node.params | {"dimension_numbers": numbers}
     if node.lowering.why_not([graph.avals[v] for v in inputs], params) is not None:
         return node
-    return replace(node, inputs=inputs, params=params, outs=outs)
+    primitives = (*(p for other in absorbed for p in other.primitives), *node.primitives)
+    return replace(node, inputs=inputs, params=params, outs=outs, primitives=primitives)
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
@@ -86,7 +92,8 @@ def _with_plain_results(graph: Graph) -> list[Node]:
             continue
         (lc, rc), (lb, rb) = node.params["dimension_numbers"]
         inputs = node.inputs[1], node.inputs[0]
-        swapped = _changed(graph, node, inputs, ((rc, lc), (rb, lb)), graph.nodes[readers[0]].outs)
+        reader = graph.nodes[readers[0]]
+        swapped = _changed(graph, node, inputs, ((rc, lc), (rb, lb)), reader.outs, [reader])
         if swapped is not node:
             nodes[n] = swapped
             nodes[readers[0]] = replace(node, outs=(node.outs[0],))  # dead now

@@ -11,7 +11,7 @@ DIMENSIONS = "xyz"
 class CudaEmitter(GpuEmitter):
     """Pointers are passed as they are, offsets included; kernels may read and write the same memory."""
 
-    kernel_words = 'extern "C" __global__ void'
+    kernel_words = "__global__ void"
     local_words = "__shared__"
     barrier_words = "__syncthreads();"
     header = "\n".join(
@@ -24,6 +24,11 @@ class CudaEmitter(GpuEmitter):
             "",
         ]
     )
+
+    def signature(self) -> list[str]:
+        """With the number of threads, which tells the compiler how many registers each may have."""
+        x, y = self.schedule.threads
+        return [f'extern "C" __launch_bounds__({x * y})', *super().signature()]
 
     def argument(self, slot: int, operand: Operand, type: str) -> tuple[str, list[str]]:
         return f"{type} *b{slot}", []

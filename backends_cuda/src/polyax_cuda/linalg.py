@@ -10,7 +10,6 @@ from typing import Any
 
 import cupy
 import numpy as np
-from cupyx.scipy import linalg as cupyx_linalg
 
 from polyax.ir.aval import ShapedArray
 from polyax_cuda.views import address, addresses, array, why_missing
@@ -71,10 +70,12 @@ def triangular_solve(
     **_: Any,
 ) -> None:
     """``x op(a) = b`` is ``op(a)^T x^T = b^T``."""
+    from cupyx.scipy.linalg import solve_triangular  # it needs cuBLAS, which machines without a GPU may lack
+
     a, b = (_stack(x) for x in args)
     b = b if left_side else cupy.swapaxes(b, 1, 2)
     trans = int(transpose_a == left_side)
-    x = cupyx_linalg.solve_triangular(a, b, trans=trans, lower=lower, unit_diagonal=unit_diagonal, check_finite=False)
+    x = solve_triangular(a, b, trans=trans, lower=lower, unit_diagonal=unit_diagonal, check_finite=False)
     _stack(outs[0])[...] = x if left_side else cupy.swapaxes(x, 1, 2)
 
 

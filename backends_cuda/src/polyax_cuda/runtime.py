@@ -6,8 +6,9 @@ Nothing is allocated ahead. Knows no kernels, plans or arrays.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import cupy
@@ -15,10 +16,29 @@ import numpy as np
 from cupy.cuda import runtime
 
 from polyax_cuda import jit
-from polyax_cuda.limits import limits
 from polyax_kernels.gpu.runtime import DeviceError, Mark, Runtime
+from polyax_kernels.limits import REALS, Limits
 
 FAILURES = (runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
+GROUP = 256
+"""Threads that share a row."""
+
+
+def count() -> int:
+    """How many GPUs CUDA_VISIBLE_DEVICES shows."""
+    return runtime.getDeviceCount()
+
+
+def limits(properties: Mapping[str, Any]) -> Limits:
+    """What ``cudaGetDeviceProperties`` says."""
+    return Limits(
+        dtypes=REALS,
+        lanes=1,
+        local_bytes=properties["sharedMemPerBlock"],
+        threads=properties["maxThreadsPerBlock"],
+        group=GROUP,
+        units=properties["multiProcessorCount"],
+    )
 
 
 class CudaRuntime(Runtime):
@@ -26,6 +46,8 @@ class CudaRuntime(Runtime):
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.recording = threading.Lock()
+        self.thread = threading.local()
         self.device = cupy.cuda.Device(number)
         self.pool = cupy.cuda.MemoryPool()
         self.pinned: deque[tuple[Any, Any]] = deque()
@@ -33,6 +55,7 @@ class CudaRuntime(Runtime):
         with self.current():
             properties = runtime.getDeviceProperties(number)
             self.stream = cupy.cuda.Stream(non_blocking=True)
+            self.recorder = cupy.cuda.Stream(non_blocking=True)
         self.kind = properties["name"].decode()
         self.target = jit.target(properties["major"], properties["minor"])
         self.limits = limits(properties)
@@ -79,7 +102,7 @@ class CudaRuntime(Runtime):
     def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
         with self.current():
             places = target.ptr + target_offset, source.ptr + source_offset
-            runtime.memcpyAsync(*places, nbytes, runtime.memcpyDeviceToDevice, self.stream.ptr)
+            runtime.memcpyAsync(*places, nbytes, runtime.memcpyDeviceToDevice, self.queue.ptr)
 
     def copy_from(self, peer: Runtime, source: Any, target: Any, nbytes: int) -> None:
         """From GPU to GPU, directly where their connection allows it. Each stream waits for what it needs of the
@@ -113,7 +136,29 @@ class CudaRuntime(Runtime):
     ) -> None:
         arguments = (*[memory.ptr + offset for memory, offset in operands], *scalars)
         with self.current():
-            function(groups, threads, arguments, stream=self.stream)
+            function(groups, threads, arguments, stream=self.queue)
+
+    @property
+    def queue(self) -> Any:
+        """The stream that kernels and copies go to: the recorder's while this thread records."""
+        return getattr(self.thread, "queue", self.stream)
+
+    def record(self, work: Callable[[], None]) -> Any:
+        """The kernels and copies that ``work`` starts, as a graph; none of them runs."""
+        with self.recording, self.current():
+            self.thread.queue = self.recorder
+            self.recorder.begin_capture()
+            try:
+                work()
+            finally:
+                del self.thread.queue
+                graph = self.recorder.end_capture()
+            return graph
+
+    def play(self, graph: Any) -> None:
+        """Puts a graph into the queue."""
+        with self.current():
+            graph.launch(self.stream)
 
     def mark(self) -> Mark:
         with self.current():

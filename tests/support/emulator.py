@@ -1,0 +1,173 @@
+"""A GPU on the host, for tests: CUDA C compiled as C++, the threads of a block taking turns at barriers.
+
+It shows that the text computes what it should with the geometry and arguments that a launch gives it. It says nothing
+of speed, of NVIDIA's mathematical functions, or of races between threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyax_cuda.emitter import CudaEmitter
+from polyax_kernels.gpu.runtime import KernelRejected, Mark, Runtime
+from polyax_kernels.limits import Limits
+
+BEFORE = """
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include <ucontext.h>
+#include <utility>
+#include <vector>
+#define __global__
+#define __shared__ static
+#define __launch_bounds__(...)
+struct Place { unsigned x, y, z; };
+static Place threadIdx, blockIdx, blockDim, gridDim;
+static ucontext_t scheduler, *running;
+static void __syncthreads() { swapcontext(running, &scheduler); }
+"""
+
+AFTER = """
+template <class... A, size_t... I>
+static void call(void (*f)(A...), void **values, std::index_sequence<I...>) { f(*(A *)values[I]...); }
+template <class... A> static void call(void (*f)(A...), void **values) {
+  call(f, values, std::index_sequence_for<A...>());
+}
+static void **arguments;
+static bool ended;
+static void thread() { call(KERNEL, arguments); ended = true; }
+
+static void place(unsigned n) {
+  threadIdx = {n % blockDim.x, n / blockDim.x % blockDim.y, n / blockDim.x / blockDim.y};
+}
+
+static void block(unsigned count, std::vector<ucontext_t> &fibers, std::vector<char> &stacks) {
+  for (unsigned n = 0; n < count; n++) {
+    getcontext(&fibers[n]);
+    fibers[n].uc_stack.ss_sp = &stacks[n * (stacks.size() / count)];
+    fibers[n].uc_stack.ss_size = stacks.size() / count;
+    fibers[n].uc_link = &scheduler;
+    makecontext(&fibers[n], thread, 0);
+  }
+  std::vector<bool> done(count);
+  for (unsigned live = count; live;)
+    for (unsigned n = 0; n < count; n++)
+      if (!done[n]) {
+        place(n);
+        ended = false;
+        running = &fibers[n];
+        swapcontext(&scheduler, running);
+        if (ended) done[n] = true, live--;
+      }
+}
+
+extern "C" void run(void **values, const unsigned *groups, const unsigned *threads) {
+  arguments = values;
+  gridDim = {groups[0], groups[1], groups[2]};
+  blockDim = {threads[0], threads[1], threads[2]};
+  unsigned count = threads[0] * threads[1] * threads[2];
+  std::vector<ucontext_t> fibers(BARRIERS ? count : 0);
+  std::vector<char> stacks(BARRIERS ? count * 65536 : 0);
+  for (unsigned z = 0; z < groups[2]; z++)
+    for (unsigned y = 0; y < groups[1]; y++)
+      for (unsigned x = 0; x < groups[0]; x++) {
+        blockIdx = {x, y, z};
+        if (BARRIERS) block(count, fibers, stacks);
+        else for (unsigned n = 0; n < count; n++) place(n), thread();
+      }
+}
+"""
+
+
+@functools.cache
+def compiled(source: str, name: str) -> Any:
+    """A function of pointers to the arguments, the groups and the threads of a launch."""
+    text = source.replace(CudaEmitter.header, "").replace("__syncwarp()", "__syncthreads()")
+    macros = [f"-DKERNEL={name}", f"-DBARRIERS={int('__syncthreads' in text)}"]
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder, "kernel.so")
+        command = ["c++", "-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-w", "-x", "c++"]
+        done = subprocess.run(
+            [*command, *macros, "-", "-o", str(library)], input=BEFORE + text + AFTER, capture_output=True, text=True
+        )
+        if done.returncode:
+            raise KernelRejected("the emulator", done.stderr, source)
+        return ctypes.CDLL(str(library)).run
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """Memory as CuPy's ``MemoryPointer`` is: an address that can be moved."""
+
+    block: np.ndarray
+    ptr: int
+
+    def __add__(self, offset: int) -> Pointer:
+        return Pointer(self.block, self.ptr + offset)
+
+    def array(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+        return np.ndarray(tuple(shape), dtype, self.block, self.ptr - self.block.ctypes.data)
+
+
+class Now(Mark):
+    """Everything is done as soon as it is asked for."""
+
+    def done(self) -> bool:
+        return True
+
+    def wait(self) -> None:
+        pass
+
+
+class EmulatedRuntime(Runtime):
+    """One such GPU."""
+
+    kind = "emulator"
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+
+    def allocate(self, nbytes: int) -> Pointer:
+        block = np.empty(max(1, nbytes) + 512, np.uint8)
+        return Pointer(block, -(-block.ctypes.data // 512) * 512)
+
+    def write(self, target: Any, offset: int, host: np.ndarray) -> None:
+        ctypes.memmove(target.ptr + offset, host.ctypes.data, host.nbytes)
+
+    def read(self, source: Any, offset: int, host: np.ndarray) -> None:
+        ctypes.memmove(host.ctypes.data, source.ptr + offset, host.nbytes)
+
+    def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
+        ctypes.memmove(target.ptr + target_offset, source.ptr + source_offset, nbytes)
+
+    def load(self, source: str, name: str) -> Any:
+        return compiled(source, name)
+
+    def launch(
+        self,
+        function: Any,
+        groups: tuple[int, ...],
+        threads: tuple[int, ...],
+        operands: Sequence[tuple[Any, int]],
+        scalars: Sequence[int],
+    ) -> None:
+        values = (ctypes.c_int64 * 512)(*[memory.ptr + offset for memory, offset in operands], *scalars)
+        places = (ctypes.c_void_p * 512)(*[ctypes.addressof(values) + 8 * n for n in range(512)])
+        three = [(ctypes.c_uint * 3)(*sizes, *[1] * (3 - len(sizes))) for sizes in (groups, threads)]
+        function(places, *three)
+
+    def mark(self) -> Mark:
+        return Now()
+
+    def synchronize(self) -> None:
+        pass

@@ -213,7 +213,7 @@ class JitFunction:
         """The program for these arguments (arrays, or what has their shapes and dtypes), the device that it would run
         on, and which of its inputs are donated."""
         parts = self._split(args, kwargs)
-        avals = tuple(map(shaped, parts.leaves))
+        avals = tuple([shaped(x) if hasattr(x, "shape") else self._aval(x, args, kwargs) for x in parts.leaves])
         key = (parts.in_tree, parts.static, avals, config.trace_key())
         traced = self._traces.get(key) or self._trace(key, parts, avals, args, kwargs)
         device = dispatch.choose_device(self._device, [*traced.closed.consts, *parts.leaves])

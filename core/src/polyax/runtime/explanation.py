@@ -54,8 +54,8 @@ def _summary(told: Explanation) -> Iterator[str]:
     names = {"kernel": "kernel", "call": "library call", "copy": "copy"}
     steps = [plural(kinds[kind], noun) for kind, noun in names.items() if kinds[kind]] or ["nothing to compute"]
     yield f"{told.name} on {told.device}: {', '.join(steps)} for {plural(len(told.jaxpr.eqns), 'equation')}"
-    saved = f"; {size(report.bytes_unfused)} with each equation on its own" if report.bytes_unfused else ""
-    yield f"{size(report.bytes_moved)} moved{saved}; {count(report.flops)} operations"
+    before = f" ({size(report.bytes_unfused)} before fusion)" if report.bytes_unfused else ""
+    yield f"{size(report.bytes_moved)} moved{before}, {count(report.flops)} operations"
     phases = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in report.phases.items())
     yield f"compiled in {1e3 * report.compile_seconds:.1f} ms" + (f" ({phases})" if phases else "")
 

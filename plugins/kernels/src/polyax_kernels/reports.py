@@ -63,7 +63,7 @@ def _buffers(plan: Plan) -> list[BufferReport]:
 def _result(plan: Plan, n: int, base: int) -> BufferReport:
     """Result number ``n``, in the memory of ``base``."""
     aval = plan.results[n]
-    note = f"in the memory of result {plan.outputs.index(base)}" if base in plan.outputs[:n] else ""
+    note = "the same memory as another result" if base in plan.outputs[:n] else ""
     if base < len(plan.inputs):
-        note = f"in the memory of input {base}"
+        note = "in a donated input" if base in plan.overwritten else "the same memory as an input"
     return BufferReport("result", aval.nbytes, aval, note)

@@ -1,0 +1,151 @@
+"""``explain``: a table of what a function is compiled to, for any function that can be jitted."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import polyax as jax
+import polyax.numpy as jnp
+from polyax.__main__ import main
+from polyax.runtime.explanation import MOST, Explanation
+from polyax.runtime.report import BufferReport, Decision, KernelReport, Report
+from support.process import run
+
+X = jax.ShapeDtypeStruct((8, 16), "float32")
+
+
+@pytest.mark.sample
+def test_it_prints_and_returns_the_table(platform: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = jax.explain(lambda x: jnp.sin(x) * 2 + x)(X)
+    printed = capsys.readouterr().out
+    assert printed == f"{told}\n" and repr(told) == str(told)
+    assert "kernels" in printed and "sin" in printed and "float32[8,16]" in printed and "before fusion" in printed
+    assert told.report.backend == platform and str(told.device).startswith(platform)
+
+
+class Model:
+    scale = 3
+
+    @functools.partial(jax.jit, static_argnums=(0, 2))
+    def method(self, x: Any, n: int) -> Any:
+        return x * self.scale**n
+
+
+@functools.partial(jax.jit, static_argnames="n")
+def power(x: Any, n: int) -> Any:
+    return x**n
+
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
+    "plain": (lambda x: x + 1, (X,), {}),
+    "jitted, static by name": (power, (X,), {"n": 3}),
+    "a method, jitted": (Model().method, (X, 2), {}),
+    "pytrees": (lambda d: d["a"] * d["b"][0], ({"a": X, "b": [X]},), {}),
+    "a gradient of a jitted function": (jax.grad(lambda x: power(x, 2).sum()), (X,), {}),
+    "numbers and arrays": (lambda x, y: x * y, (2.0, jnp.ones(3)), {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_any_function_that_can_be_jitted(case: str) -> None:
+    fun, args, kwargs = CASES[case]
+    told = jax.explain(fun)(*args, **kwargs)
+    assert told.report.kernels and told.report.buffers
+
+
+def test_options_are_those_of_jit() -> None:
+    told = jax.explain(lambda x, n: x * n, static_argnums=1, donate_argnums=0, device=jax.devices("reference")[0])(X, 2)
+    assert told.report.backend == "reference" and len(told.jaxpr.jaxpr.invars) == 1
+
+
+def test_nothing_is_run(capsys: pytest.CaptureFixture[str]) -> None:
+    x = jnp.ones(3)
+    jax.explain(lambda x: x + 1, donate_argnums=0)(x)
+    assert float(x.sum()) == 3 and not x.is_deleted()
+
+
+def test_wrong_functions_are_errors() -> None:
+    with pytest.raises(TypeError, match="callable"):
+        jax.explain(3)  # pyright: ignore
+    with pytest.raises(TypeError, match="make it static"):
+        jax.explain(lambda x: x)("text")
+
+
+def explanation(report: Report) -> Explanation:
+    closed = jax.make_jaxpr(lambda x: x)(1.0)
+    return Explanation("f", jax.devices("reference")[0], closed, report)
+
+
+def test_a_reason_is_told_once() -> None:
+    decisions = [Decision("fuser", f"p{n}", "q", "it is a result of the program") for n in range(100)]
+    text = explanation(Report("toy", decisions=decisions)).text(80)
+    assert text.count("it is a result") == 1 and "100×" in text and "p0 → q" in text and "p50" not in text
+
+
+def test_lines_fit_the_width() -> None:
+    kernel = KernelReport("k", tuple(f"primitive_{n}" for n in range(50)), 1 << 20, 10**9)
+    text = explanation(Report("toy", [kernel])).text(72)
+    assert max(map(len, text.splitlines())) <= 72 and "primitive_49" in text
+    assert "1.0 MiB" in text and "1.0 G" in text
+
+
+def test_long_programs_are_cut_and_equal_buffers_counted() -> None:
+    kernels = [KernelReport("k", ("add",), 4, 1)] * (MOST + 7)
+    text = explanation(Report("toy", kernels, buffers=[BufferReport("input", 64)] * 100)).text(80)
+    assert "7 more" in text and "100 of" in text and len(text.splitlines()) < MOST + 12
+
+
+def test_columns_follow_the_terminal() -> None:
+    program = (
+        "import polyax as jax; jax.explain(lambda x: sum(f(x) for f in [jax.numpy.sin] * 9) @ x)(jax.numpy.ones(4))"
+    )
+    wide, narrow = (run(program, COLUMNS=n, POLYAX_PLATFORMS="reference").stdout for n in ("200", "60"))
+    assert max(map(len, narrow.splitlines())) <= 60 and len(narrow) >= len(wide) > 0
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "model.py"
+    path.write_text("import polyax.numpy as jnp\ndef loss(w, x, scale): return (x @ w * scale).sum()\n")
+    return str(path)
+
+
+def test_command_explains(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", f"{file}:loss", "f32[4,3]", "float32[2,4]", "0.5"]) == 0
+    assert "loss on" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([":loss"], "expected FILE:FUNCTION"),
+        (["{file}:lost"], "no function named 'lost'"),
+        (["nowhere.py:loss"], "nowhere.py"),
+        (["{file}:loss", "f32[4,"], "types such as f32"),
+        (["{file}:loss", "f33[4]"], "types such as f32"),
+    ],
+)
+def test_command_says_what_is_wrong(
+    file: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", *[a.format(file=file) for a in arguments]]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    program = """
+        import subprocess, sys
+        command = [sys.executable, "-m", "polyax", "info"]
+        reader = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        reader.stdout.close()
+        print(reader.stderr.read(), reader.wait())
+    """
+    assert run(program, POLYAX_PLATFORMS="reference").stdout.split() == ["0"]

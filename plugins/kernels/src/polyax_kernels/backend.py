@@ -11,7 +11,7 @@ import inspect
 import os
 import threading
 from abc import abstractmethod
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -90,7 +90,7 @@ class KernelBackend(Backend):
     def plan(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> Plan:
         """The plan of a program, its kernels in canonical form. Call it inside ``with consing():``."""
         journal = Journal(options.stages)
-        graph = self.graph(jaxpr, journal)
+        graph = self.graph(jaxpr, journal, self.limits_of(options.devices[0]))
         donated = (*[False] * len(jaxpr.jaxpr.constvars), *options.donated)
         if len(options.donated) > len(jaxpr.jaxpr.invars):
             donated = options.donated
@@ -101,22 +101,30 @@ class KernelBackend(Backend):
         journal.note("plan", plan_text, plan)
         return plan
 
-    def graph(self, jaxpr: ClosedJaxpr, journal: Journal | None = None) -> Graph:
+    def graph(self, jaxpr: ClosedJaxpr, journal: Journal | None = None, limits: Limits | None = None) -> Graph:
         """The kernel graph of a program, fused. Call it inside ``with consing():``."""
-        journal = journal or Journal()
+        journal, limits = journal or Journal(), limits or self.limits
         with journal.phase("lower"):
-            graph = absorb_transposes(build_graph(jaxpr, self.rules(), journal.program))
+            graph = absorb_transposes(build_graph(jaxpr, self.rules(limits), journal.program))
         journal.note("lowered", graph_text, graph)
         if len(graph.nodes) > 1:
             for fuser in self.chosen_fusers():
                 with journal.phase("fuse"):
-                    graph = fuser.run(graph, self.limits)
+                    graph = fuser.run(graph, limits)
                 journal.note(fuser.name, graph_text, graph)
         with journal.phase("fuse"):
-            return split_reductions(graph, self.limits)
+            return split_reductions(graph, limits)
 
-    def rules(self) -> Rules:
-        return Rules(self.name, self.limits, self.lowerings(), SHARED, host_rule(self.name, self.library))
+    def rules(self, limits: Limits) -> Rules:
+        return Rules(self.name, limits, self.lowerings(), SHARED, self.host_rule())
+
+    def limits_of(self, device: Device) -> Limits:
+        """Devices of one backend may differ."""
+        return self.limits
+
+    def host_rule(self) -> Callable[[Primitive], Lowering | str]:
+        """How a primitive without kernels runs on the host, or why it doesn't."""
+        return host_rule(self.name, self.library)
 
     def lowerings(self) -> Mapping[Primitive, Lowering]:
         """What plugins bring for this backend."""

@@ -10,22 +10,21 @@ from __future__ import annotations
 import ctypes
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
-from polyax.runtime.backend import Buffer, CompileOptions, Device, Executable, Report
+from polyax.runtime.backend import Buffer, CompileOptions, Device, Executable
 from polyax.runtime.queue import HostQueue
 from polyax_kernels.backend import KernelBackend
+from polyax_kernels.executable import PlanExecutable, Runner
 from polyax_kernels.fallback import LIBRARY
 from polyax_kernels.kernel import Kernel
 from polyax_kernels.lowering import CallContext
-from polyax_kernels.memory import EXPORTED, FREE, Memory, Pool
+from polyax_kernels.memory import EXPORTED, Memory, Pool, Shelf
 from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Plan, Step
-from polyax_kernels.reports import report
 from polyax_kernels.schedule import choose
 from polyax_kernels.threads import parallel_for
 
@@ -34,9 +33,6 @@ PARALLEL_COST = 200_000
 
 Function = Callable[[Any, Any, int, int], Any]
 """A kernel of the host ABI; called with a ctypes array of pointers, one of int64, begin and end."""
-
-Runner = Callable[[Sequence[Any]], None]
-"""A step, given the memory of all bases."""
 
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 """The ctypes prototype of the host ABI; calls release the interpreter's lock."""
@@ -92,63 +88,26 @@ class HostKernelBackend(KernelBackend):
         return HostExecutable(self, plan, options)
 
 
-class HostExecutable(Executable):
-    """A plan that is walked from Python; all that can be is worked out beforehand."""
+class HostExecutable(PlanExecutable):
+    """Steps are run on NumPy memory."""
 
     def __init__(self, backend: HostKernelBackend, plan: Plan, options: CompileOptions) -> None:
-        self.backend = backend
-        self.plan = plan
-        self.cost = plan.cost
-        self.overwritten = sorted(plan.overwritten)
         device = options.devices[0]
         self.context = CallContext(device.queue, device)
-        arena = [plan.arena_bytes] if plan.arena_bytes else []
-        self.shelves = [backend.pool.shelf(n) for n in (*plan.fresh, *arena)]
-        literals = [backend.to_device(x, device) for x in plan.literals]
-        self.literals: list[Any] = literals if arena else [None, *literals]
-        self.steps = self._runners(backend, plan.steps)
+        super().__init__(backend, plan, options)
 
-    def _runners(self, backend: HostKernelBackend, steps: Sequence[Step]) -> list[Runner]:
-        """Functions that run the steps on the bases' memory, one after the other; a subclass may join several."""
-        return [self._runner(backend, step) for step in steps]
+    def shelf(self, nbytes: int) -> Shelf:
+        return self.backend.pool.shelf(nbytes)
 
-    def _runner(self, backend: HostKernelBackend, step: Step) -> Runner:
+    def duplicate(self, source: Memory, target: Memory) -> None:
+        target.data[...] = source.data
+
+    def runner(self, step: Step) -> Runner:
         if isinstance(step, CopyStep):
             return _copier(step)
         if isinstance(step, CallStep):
             return _caller(step, self.context)
-        return _launcher(step, backend.compiled(step.kernel))
-
-    def launch(self, buffers: Sequence[Any], queue: Any, tokens: Any = None) -> tuple[list[Buffer], Any]:
-        fresh = [shelf.take() for shelf in self.shelves]
-        bases: list[Any] = [*buffers, *fresh, *self.literals]
-        copies = self._protect(bases) if self.overwritten else ()
-        task = queue.run(partial(self._run, bases, copies), buffers, self.cost)
-        if task is not None:
-            for b in (*fresh, *[bases[n] for n in self.overwritten]):
-                b.task = task
-        for n in self.plan.shared:
-            bases[n].share()
-        return [bases[n] for n in self.plan.outputs], tokens
-
-    def _run(self, bases: Sequence[Memory], copies: Sequence[tuple[Memory, Memory]]) -> None:
-        for source, target in copies:
-            target.data[...] = source.data
-        for step in self.steps:
-            step(bases)
-
-    def _protect(self, bases: list[Memory]) -> list[tuple[Memory, Memory]]:
-        """Replaces inputs that the plan writes to, but others still see, by copies that are to be made."""
-        copies: list[tuple[Memory, Memory]] = []
-        for n in self.overwritten:
-            old = bases[n]
-            if old.seen != FREE or sum(b is old for b in bases) > 1:
-                bases[n] = old.shelf.take()
-                copies.append((old, bases[n]))
-        return copies
-
-    def report(self) -> Report:
-        return report(self.backend, self.plan)
+        return _launcher(step, self.backend.compiled(step.kernel))
 
 
 def _copier(step: CopyStep) -> Runner:

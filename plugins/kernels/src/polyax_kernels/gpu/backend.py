@@ -1,26 +1,139 @@
-"""``GpuBackend``: kernels, plans and memory on devices with a queue of their own. A backend for one vendor's library adds
-``runtimes``, one per device, its dialect of ``GpuEmitter``, and lowerings for the libraries that it has.
+"""``GpuBackend``: kernels, plans and memory on devices with a queue of their own.
+
+A backend for one vendor's library adds ``runtimes``, one per device, its dialect of ``GpuEmitter``, and lowerings for
+the libraries that it has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
+import numpy as np
+
+from polyax.ir.aval import ShapedArray
+from polyax.ir.primitive import Primitive
+from polyax.runtime.backend import Buffer, CompileOptions, Device
 from polyax_kernels.backend import KernelBackend
+from polyax_kernels.fallback import LIBRARY
 from polyax_kernels.gpu.emitter import GpuEmitter
+from polyax_kernels.gpu.executable import GpuExecutable
+from polyax_kernels.gpu.host import HostCall, through_host
+from polyax_kernels.gpu.kernels import GpuKernel, Kernels
+from polyax_kernels.gpu.memory import GpuBuffer, Store
+from polyax_kernels.gpu.queue import GpuQueue
 from polyax_kernels.gpu.runtime import Runtime
+from polyax_kernels.kernel import Kernel
+from polyax_kernels.limits import Limits
+from polyax_kernels.plan import KernelStep, Plan
 
 
 class GpuBackend(KernelBackend):
     """What a subclass gives: ``emitter``, and the runtimes in the order of their devices.
 
     A lowering's ``Call.run(ctx, outs, args, **params)`` gets ``View``s: ``memory, offset`` (in bytes) and ``aval``, and
-    ``ctx.runtime``, which it may put work into.
+    ``ctx.runtime``, which it may put work into. Primitives in ``library`` for which there is none go through the host.
     """
 
     emitter: ClassVar[type[GpuEmitter]]
+    executable: ClassVar[type[GpuExecutable]] = GpuExecutable
+    library = LIBRARY
 
     def __init__(self, name: str, runtimes: Sequence[Runtime]) -> None:
         super().__init__(name)
         self.runtimes = tuple(runtimes)
+        self.stores = tuple(Store(r, f"{name}:{n} ({r.kind})") for n, r in enumerate(runtimes))
+        self.kernels = tuple(Kernels(r, self.emitter) for r in runtimes)
+        self._devices = tuple(
+            Device(self, n, kind=r.kind, queue=GpuQueue(f"{name}:{n}", r)) for n, r in enumerate(runtimes)
+        )
+
+    # --- devices and memory ---
+
+    def devices(self) -> Sequence[Device]:
+        return self._devices
+
+    def empty(self, nbytes: int, device: Device) -> GpuBuffer:
+        return self.stores[device.id].shelf(nbytes).take()
+
+    def to_device(self, host: np.ndarray, device: Device) -> GpuBuffer:
+        if reason := why_no_dtype(host.dtype, self.runtimes[device.id].limits):
+            raise TypeError(f"{device}: {reason}")
+        buffer = self.empty(host.nbytes, device)
+        if host.nbytes:
+            self.runtimes[device.id].write(buffer.memory, 0, host)
+        return buffer
+
+    def to_host(self, buffer: Buffer, aval: ShapedArray) -> np.ndarray:
+        assert isinstance(buffer, GpuBuffer)
+        buffer.wait()
+        host = np.empty(aval.shape, aval.dtype)
+        if host.nbytes:
+            buffer.shelf.store.runtime.read(buffer.memory, 0, host)
+        host.flags.writeable = False
+        return host
+
+    def copy(self, buffer: Buffer, aval: ShapedArray, source: Device, target: Device) -> Buffer:
+        """Directly between devices of this backend, if they can."""
+        if source.backend is not self:
+            return super().copy(buffer, aval, source, target)
+        assert isinstance(buffer, GpuBuffer)
+        buffer.wait()
+        copied = self.empty(aval.nbytes, target)
+        here, there = self.runtimes[source.id], self.runtimes[target.id]
+        if not aval.nbytes:
+            pass
+        elif here is there:
+            here.copy(buffer.memory, 0, copied.memory, 0, aval.nbytes)
+        else:
+            there.copy_from(here, buffer.memory, copied.memory, aval.nbytes)
+        copied.mark = there.mark()
+        return copied
+
+    def synchronize(self, device: Device) -> None:
+        device.queue.synchronize()
+
+    def memory_stats(self, device: Device) -> dict[str, int] | None:
+        return self.stores[device.id].stats()
+
+    def why_no_dtype(self, dtype: Any) -> str | None:
+        """The reason why no device here has arrays of ``dtype``."""
+        reasons = [why_no_dtype(dtype, r.limits) for r in self.runtimes]
+        return None if None in reasons else f"{self.name}: {reasons[0]}"
+
+    # --- compilation ---
+
+    def limits_of(self, device: Device) -> Limits:
+        return self.runtimes[device.id].limits
+
+    def host_rule(self) -> Callable[[Primitive], HostCall | str]:
+        choose = super().host_rule()
+
+        def rule(primitive: Primitive) -> HostCall | str:
+            found = choose(primitive)
+            return found if isinstance(found, str) else through_host(found)
+
+        return rule
+
+    def compile_kernel(self, kernel: Kernel) -> GpuKernel:
+        return self.kernels[0].get(kernel)
+
+    def compile_plan(self, plan: Plan, options: CompileOptions) -> GpuExecutable:
+        device = options.devices[0]
+
+        def kernel_of(step: KernelStep) -> GpuKernel:
+            return self.kernels[device.id].get(step.kernel, step.scalars)
+
+        return self.executable(self, plan, options, self.stores[device.id], kernel_of)
+
+    def source(self, kernel: Kernel) -> str:
+        return self.kernels[0].source(kernel)
+
+
+def why_no_dtype(dtype: Any, limits: Limits) -> str | None:
+    """Complex numbers may be stored where their parts may; programs compute with them on the host."""
+    part = np.dtype(f"float{4 * dtype.itemsize}") if dtype.kind == "c" else dtype
+    if part in limits.dtypes or dtype.kind not in "biufcV":
+        return None
+    known = ", ".join(sorted(d.name for d in limits.dtypes))
+    return f"the device has no {dtype}; it has {known}. Convert the array, or choose another device."

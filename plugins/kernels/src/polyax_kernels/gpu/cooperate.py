@@ -144,7 +144,7 @@ def _joined(x: Expr, slots: Sequence[int], targets: Sequence[int], lower: Axis) 
 
 
 def _better(combine: str, mine: Sequence[Expr], other: Sequence[Expr]) -> Expr:
-    """Whether ``other``, a pair of value and index, comes before ``mine``: of equal values the first, NaN before all."""
+    """Whether the pair ``other`` (value, index) comes before ``mine``: of equal values the first, NaN before all."""
     (value, at), (new, new_at) = mine, other
     first = new_at < at
     better = (new > value if combine == "argmax" else new < value) | (op("eq", new, value) & first)

@@ -1,6 +1,7 @@
-"""Kernels as functions of a GPU language. Points of the grid become threads or groups; OpenCL C and CUDA C are dialects.
+"""Kernels as functions of a GPU language: points of the grid become threads or groups of them.
 
-A dialect gives the words at the top of the class. Which thread does what is the schedule's choice, not made here.
+OpenCL C and CUDA C are dialects, which give the words at the top of the class. Which thread does what is the
+schedule's choice, not made here.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from polyax_kernels.kernel import Kernel, Operand, Schedule, kernel_roots
 from polyax_kernels.prepare import FLOAT32, NARROW
 from polyax_kernels.walk import emit_kernel
 
+NAME = "compute"
+"""The name of the function: ``kernel`` is a word of OpenCL C."""
+
 
 class GpuEmitter(CEmitter):
     """``GROUPS``: a group of threads shares each point of the grid. ``POINTS``: each thread has points of its own.
@@ -33,6 +37,8 @@ class GpuEmitter(CEmitter):
 
     kernel_words: ClassVar[str]
     """What stands before a kernel's name: ``__kernel void``."""
+    memory_words: ClassVar[str] = ""
+    """What qualifies pointers to the device's memory: ``__global``."""
     local_words: ClassVar[str]
     """What declares memory that the threads of a group share: ``__local``."""
     barrier_words: ClassVar[str]
@@ -65,11 +71,12 @@ class GpuEmitter(CEmitter):
 
     # --- the function ---
 
-    def __init__(self, kernel: Kernel, schedule: GpuSchedule, name: str = "kernel") -> None:
+    def __init__(self, kernel: Kernel, schedule: GpuSchedule, name: str = NAME) -> None:
         super().__init__(kernel, name)
         self.schedule = schedule
         self.scalars = parameters(kernel)
         """How many numbers a launch passes."""
+        self.scalars = parameters(kernel)
         self.opened = 0
         """How many loops over axes of the grid are open."""
         self.alone = False
@@ -197,7 +204,7 @@ def parameters(kernel: Kernel) -> int:
     return 1 + max((x.attr for x in postorder_with_extents(roots) if x.kind == "param"), default=-1)
 
 
-def gpu_source(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter], name: str = "kernel") -> str:
+def gpu_source(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter], name: str = NAME) -> str:
     """The program with one function that runs ``kernel``."""
     if schedule.mode == "groups":
         kernel = cooperate(kernel, schedule.threads[0])

@@ -56,7 +56,12 @@ class GpuSchedule:
 
 def extents(axes: Sequence[Axis], scalars: Sequence[int]) -> list[int]:
     """The extents in one launch."""
-    return [a.extent if isinstance(a.extent, int) else scalars[a.extent.attr] for a in axes]
+    return [a.extent if isinstance(a.extent, int) else _scalar(a.extent, scalars) for a in axes]
+
+
+def _scalar(extent: Expr, scalars: Sequence[int]) -> int:
+    """Where a launch isn't known, a large one is meant."""
+    return scalars[extent.attr] if extent.attr < len(scalars) else 1 << 20
 
 
 def choose(kernel: Kernel, limits: Limits, scalars: Sequence[int] = ()) -> GpuSchedule:

@@ -1,0 +1,113 @@
+"""Plans on a device with a queue of its own: a launch puts the steps into the queue and returns.
+
+Knows steps and memory; not how kernels are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from polyax.ir.aval import ShapedArray
+from polyax.runtime.backend import CompileOptions
+from polyax_kernels.executable import PlanExecutable, Runner
+from polyax_kernels.gpu.host import HostCall
+from polyax_kernels.gpu.kernels import GpuKernel
+from polyax_kernels.gpu.memory import GpuBuffer, Shelf, Store
+from polyax_kernels.gpu.runtime import Runtime
+from polyax_kernels.lowering import CallContext
+from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Plan, Ref, Step
+
+
+class View(NamedTuple):
+    """An operand of a library call: ``offset`` counts bytes."""
+
+    memory: Any
+    offset: int
+    aval: ShapedArray
+
+
+@dataclass(frozen=True)
+class GpuContext(CallContext):
+    """What a library call on a GPU may use: it puts its work into the queue of ``runtime``."""
+
+    runtime: Runtime
+
+
+class GpuExecutable(PlanExecutable):
+    """``kernel_of`` compiles the kernel of a step for the device."""
+
+    def __init__(
+        self,
+        backend: Any,
+        plan: Plan,
+        options: CompileOptions,
+        store: Store,
+        kernel_of: Callable[[KernelStep], GpuKernel],
+    ) -> None:
+        device = options.devices[0]
+        self.store = store
+        self.runtime = store.runtime
+        self.kernel_of = kernel_of
+        self.context = GpuContext(device.queue, device, store.runtime)
+        super().__init__(backend, plan, options)
+        self.cost = int(any(isinstance(s, CallStep) and isinstance(s.lowering, HostCall) for s in plan.steps))
+        self.written = [*self.overwritten, *range(len(plan.inputs), len(plan.inputs) + len(plan.fresh))]
+
+    def shelf(self, nbytes: int) -> Shelf:
+        return self.store.shelf(nbytes)
+
+    def duplicate(self, source: GpuBuffer, target: GpuBuffer) -> None:
+        self.runtime.copy(source.memory, 0, target.memory, 0, source.shelf.nbytes)
+
+    def run(self, bases: Sequence[GpuBuffer], copies: Sequence[tuple[GpuBuffer, GpuBuffer]]) -> None:
+        super().run(bases, copies)
+        mark = self.runtime.mark()
+        for n in self.written:
+            bases[n].mark = mark
+
+    def runner(self, step: Step) -> Runner:
+        if isinstance(step, CopyStep):
+            return _copier(self.runtime, step)
+        if isinstance(step, CallStep):
+            return _caller(self.context, step)
+        return _launcher(self.runtime, step, self.kernel_of(step))
+
+
+def _copier(runtime: Runtime, step: CopyStep) -> Runner:
+    source, target, nbytes = step.source, step.target, step.nbytes
+
+    def run(bases: Sequence[GpuBuffer]) -> None:
+        runtime.copy(bases[source.base].memory, source.offset, bases[target.base].memory, target.offset, nbytes)
+
+    return run
+
+
+def _caller(context: GpuContext, step: CallStep) -> Runner:
+    function, params = step.lowering.run, step.params
+    outs, args = _places(step.outs, step.out_avals), _places(step.args, step.arg_avals)
+
+    def run(bases: Sequence[GpuBuffer]) -> None:
+        function(context, _views(bases, outs), _views(bases, args), **params)
+
+    return run
+
+
+def _places(refs: Sequence[Ref], avals: Sequence[ShapedArray]) -> list[tuple[int, int, ShapedArray]]:
+    return [(r.base, r.offset, a) for r, a in zip(refs, avals, strict=True)]
+
+
+def _views(bases: Sequence[GpuBuffer], places: Sequence[tuple[int, int, ShapedArray]]) -> list[View]:
+    return [View(bases[b].memory, offset, aval) for b, offset, aval in places]
+
+
+def _launcher(runtime: Runtime, step: KernelStep, kernel: GpuKernel) -> Runner:
+    places = [(r.base, r.offset) for r in step.operands]
+    groups, threads = kernel.schedule.geometry(step.kernel, step.scalars)
+    function, scalars = kernel.function, step.scalars[: kernel.scalars]
+
+    def run(bases: Sequence[GpuBuffer]) -> None:
+        runtime.launch(function, groups, threads, [(bases[b].memory, offset) for b, offset in places], scalars)
+
+    return run

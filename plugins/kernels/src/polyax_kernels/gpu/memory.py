@@ -1,0 +1,117 @@
+"""Memory of one device: buffers that know the point in the queue at which they are full, and what is live.
+
+Recycling is the runtime's business.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+from polyax.runtime.array import Array
+from polyax.runtime.backend import Buffer
+from polyax.runtime.queue import Task
+from polyax_kernels.gpu.runtime import DeviceOutOfMemory, Mark, Runtime
+from polyax_kernels.memory import FREE, SHARED
+
+SHOWN = 5
+"""How many buffers an error names."""
+
+
+class GpuBuffer(Buffer):
+    """Memory, and what fills it: ``task`` while calls through the host are still to be made, then ``mark``."""
+
+    __slots__ = ("__weakref__", "mark", "memory", "seen", "shelf", "task")
+
+    def __init__(self, memory: Any, shelf: Shelf) -> None:
+        self.memory = memory
+        self.shelf = shelf
+        self.task: Task | None = None
+        self.mark: Mark | None = None
+        self.seen = FREE
+        shelf.store.live += shelf.nbytes
+
+    def ready(self) -> bool:
+        return (self.task is None or self.task.done) and (self.mark is None or self.mark.done())
+
+    def wait(self) -> None:
+        if self.task is not None:
+            self.task.wait()
+            self.task = None
+        if self.mark is not None:
+            self.mark.wait()
+            self.mark = None
+
+    def share(self) -> None:
+        self.seen = SHARED
+
+    def __del__(self) -> None:
+        self.shelf.store.live -= self.shelf.nbytes
+
+
+class Shelf:
+    """Where buffers of one size come from."""
+
+    __slots__ = ("nbytes", "store")
+
+    def __init__(self, store: Store, nbytes: int) -> None:
+        self.store = store
+        self.nbytes = nbytes
+
+    def take(self) -> GpuBuffer:
+        """Memory with any contents.
+
+        Raises:
+          DeviceOutOfMemory: there is none.
+        """
+        return GpuBuffer(self.store.allocate(self.nbytes), self)
+
+
+class Store:
+    """All memory of a device. ``name`` is the device's, for errors."""
+
+    def __init__(self, runtime: Runtime, name: str) -> None:
+        self.runtime = runtime
+        self.name = name
+        self.live = 0
+        self.peak = 0
+
+    def shelf(self, nbytes: int) -> Shelf:
+        return Shelf(self, nbytes)
+
+    def allocate(self, nbytes: int) -> Any:
+        """Tries again after a garbage collection: arrays in cycles of references live until then."""
+        self.peak = max(self.peak, self.live + nbytes)
+        try:
+            return self.runtime.allocate(max(1, nbytes))
+        except MemoryError:
+            gc.collect()
+        try:
+            return self.runtime.allocate(max(1, nbytes))
+        except MemoryError as e:
+            raise DeviceOutOfMemory(self.shortage(nbytes, str(e))) from None
+
+    def shortage(self, nbytes: int, reason: str) -> str:
+        """What was asked for, and what is live."""
+        known = sorted(self.arrays(), key=lambda x: -x.nbytes)
+        shown = ", ".join(f"{x.aval} ({x.nbytes:,} bytes)" for x in known[:SHOWN]) or "none"
+        return (
+            f"{self.name} is out of memory: {nbytes:,} bytes were asked for while {self.live:,} are live. The largest "
+            f"of {len(known)} arrays there: {shown}. Delete what isn't needed any more, donate arguments to jit, or "
+            f"work in smaller pieces. The driver says: {reason}"
+        )
+
+    def arrays(self) -> Iterator[Array]:
+        """Every array that lives here; the garbage collector knows them all."""
+        for x in gc.get_objects():
+            if type(x) is Array and isinstance(x.buffer, GpuBuffer) and x.buffer.shelf.store is self:
+                yield x
+
+    def stats(self) -> dict[str, int]:
+        """Under JAX's names."""
+        return {
+            "bytes_in_use": self.live,
+            "peak_bytes_in_use": max(self.peak, self.live),
+            **self.runtime.memory_stats(),
+        }

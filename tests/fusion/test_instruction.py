@@ -20,12 +20,12 @@ Y = RNG.standard_normal((6, 5)).astype("f4")
 
 
 def kernels(fun, *args) -> int:
-    plan = planned(NumpyKernelBackend(), traced(fun, args))
+    plan = planned(NumpyKernelBackend(["instruction"]), traced(fun, args))
     return sum(isinstance(s, (KernelStep, CallStep)) for s in plan.steps)
 
 
 def reasons(fun, *args) -> list[str]:
-    plan = planned(NumpyKernelBackend(), traced(fun, args))
+    plan = planned(NumpyKernelBackend(["instruction"]), traced(fun, args))
     return [d.reason for d in plan.decisions if d.reason]
 
 

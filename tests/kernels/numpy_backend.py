@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from polyax.ir.primitive import Primitive
-from polyax_fusion.instruction import instruction_fusion
+from polyax_fusion.fusers import FUSERS
 from polyax_kernels import expr
 from polyax_kernels.graph import Fuser
 from polyax_kernels.host import Function, HostKernelBackend
@@ -20,16 +20,18 @@ from polyax_kernels.walk import emit_kernel
 
 
 class NumpyKernelBackend(HostKernelBackend):
-    def __init__(self, fused: bool = True) -> None:
+    """``fused``: whether fusers run, or the names of those that do."""
+
+    def __init__(self, fused: bool | Collection[str] = True) -> None:
         super().__init__("numpy_kernels")
-        self.fused = fused
+        self.chosen = {f.name for f in FUSERS} if fused is True else set(fused or ())
         self.compilations = 0
 
     def lowerings(self) -> Mapping[Primitive, Lowering]:
         return {}
 
     def chosen_fusers(self) -> list[Fuser]:
-        return [instruction_fusion] if self.fused else []
+        return [f for f in FUSERS if f.name in self.chosen]
 
     def compile_function(self, kernel: Kernel) -> Function:
         self.compilations += 1

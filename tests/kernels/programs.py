@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,9 @@ def launched(
     return [backend.to_host(b, a) for b, a in zip(outs, closed.out_avals, strict=True)]
 
 
-def on_kernels(fun: Callable[..., Any], args: Arrays, fused: bool = True, **options: Any) -> list[np.ndarray]:
+def on_kernels(
+    fun: Callable[..., Any], args: Arrays, fused: bool | Collection[str] = True, **options: Any
+) -> list[np.ndarray]:
     backend = NumpyKernelBackend(fused)
     closed = traced(fun, args)
     return launched(backend, compiled(backend, closed, **options), closed, args)

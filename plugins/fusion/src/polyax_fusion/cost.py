@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from polyax_kernels.graph import Graph, KernelNode, Node
 from polyax_kernels.planner import bytes_moved
 
+SHARE = 8
+"""What is read once less must be at least this part of what kernels move, or they aren't joined."""
 EXPENSIVE = 1 << 40
 """More than any limit."""
 
@@ -23,9 +25,10 @@ def cones(graph: Graph) -> dict[int, int]:
     costs: dict[int, int] = {}
     found: dict[int, int] = {}
     for n, node in enumerate(graph.nodes):
-        inlinable = isinstance(node, KernelNode) and node.pure and not node.folds
-        found[n] = min(EXPENSIVE, node.weight + sum(costs.get(v, 0) for v in node.reads)) if inlinable else EXPENSIVE
-        costs.update((v, found[n] if inlinable and v not in outputs else 0) for v in node.outs)
+        found[n] = EXPENSIVE
+        if isinstance(node, KernelNode) and node.pure and not node.folds:
+            found[n] = min(EXPENSIVE, node.weight + sum(costs.get(v, 0) for v in node.reads))
+            costs.update((v, found[n]) for v in node.outs if v not in outputs)
     return found
 
 
@@ -39,3 +42,10 @@ def moved(graph: Graph, node: Node) -> int:
     if isinstance(node, KernelNode):
         return 0 if node.alias is not None else bytes_moved(graph, node)
     return sum(graph.avals[v].nbytes for v in (*node.inputs, *node.outs))
+
+
+def why_little(before: int, after: int) -> str | None:
+    """Why it doesn't pay to move so many bytes instead."""
+    if (before - after) * SHARE >= before > after:
+        return None
+    return f"{after} bytes would be moved instead of {before}"

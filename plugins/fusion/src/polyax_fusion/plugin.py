@@ -12,6 +12,6 @@ from polyax.runtime.hooks import hookimpl
 @hookimpl
 def polyax_fusers(backend: Backend) -> Iterable[Any]:
     """The fusers; a backend's ``fusers`` says which of them run."""
-    from polyax_fusion.instruction import instruction_fusion
+    from polyax_fusion.fusers import FUSERS
 
-    return [instruction_fusion]
+    return FUSERS

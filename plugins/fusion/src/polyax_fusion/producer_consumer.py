@@ -16,7 +16,7 @@ needs the sum of the row, the two are stacked: both loop over the rows, and a st
 from __future__ import annotations
 
 from polyax_fusion.assembly import Assembly
-from polyax_fusion.cost import moved, total_moved
+from polyax_fusion.cost import moved, total_moved, why_little
 from polyax_fusion.stacking import stacked
 from polyax_kernels.graph import Fuser, Graph, KernelNode
 from polyax_kernels.limits import Limits
@@ -59,8 +59,7 @@ def _both(assembly: Assembly, producer: int, consumer: int) -> KernelNode | str:
     both = stacked(*nodes, assembly.needed_elsewhere(producer, consumer), assembly.limits)
     if isinstance(both, str):
         return both
-    before, after = total_moved(graph, nodes), moved(graph, both)
-    return both if after <= before else f"the kernel would move {after} bytes instead of {before}"
+    return why_little(total_moved(graph, nodes), moved(graph, both)) or both
 
 
 producer_consumer_fusion = Fuser(NAME, run)

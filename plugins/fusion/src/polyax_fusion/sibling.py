@@ -15,14 +15,12 @@ kernel that folds and one that doesn't stay apart.
 from __future__ import annotations
 
 from polyax_fusion.assembly import Assembly, extents
-from polyax_fusion.cost import moved
-from polyax_kernels.edits import merge, why_not_merge
+from polyax_fusion.cost import moved, why_little
+from polyax_kernels.edits import merge, why_not_merge, with_loops_of
 from polyax_kernels.graph import Fuser, Graph, KernelNode
 from polyax_kernels.limits import Limits
 
 NAME = "sibling"
-SHARE = 8
-"""Reading the operand once must save at least this part of what the siblings move."""
 TRIES = 4
 """Siblings that a kernel is compared with: the last ones of its shape."""
 
@@ -50,7 +48,8 @@ def _join_readers(assembly: Assembly, value: int) -> None:
 
 def _matters(assembly: Assembly, value: int, node: KernelNode) -> bool:
     """Whether the operand is a good part of what the kernel moves."""
-    return assembly.graph.avals[value].nbytes * SHARE >= moved(assembly.graph, node)
+    total = moved(assembly.graph, node)
+    return why_little(total, total - assembly.graph.avals[value].nbytes) is None
 
 
 def _join(assembly: Assembly, value: int, m: int, n: int) -> bool:
@@ -72,12 +71,12 @@ def _merged(assembly: Assembly, value: int, first: int, second: int) -> KernelNo
     if reason := why_not_merge(a, b, assembly.limits):
         return reason
     assert isinstance(a, KernelNode) and isinstance(b, KernelNode)
-    both, graph = merge(a, b), assembly.graph
+    both, graph = merge(a, with_loops_of(a, b)), assembly.graph
     before, after = moved(graph, a) + moved(graph, b), moved(graph, both)
     if len(both.reads[value].places) == len(a.reads[value].places) + len(b.reads[value].places):
         return "they read it at different points"
-    if (before - after) * SHARE < before:
-        return f"reading it once would save {before - after} of {before} bytes"
+    if reason := why_little(before, after):
+        return reason
     return both
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from polyax_kernels.edits import stack, why_not_stack
+from polyax_kernels.expr import Axis, Expr, postorder
 from polyax_kernels.graph import KernelNode, Node, points
+from polyax_kernels.kernel import Stage, store_roots
 from polyax_kernels.limits import Limits
 
 ROWS = 64
@@ -22,18 +24,50 @@ def stacked(producer: Node, consumer: Node, keep: Collection[int], limits: Limit
         return reason
     assert isinstance(producer, KernelNode) and isinstance(consumer, KernelNode)
     both = stack(producer, consumer, keep)
-    return why_slow(both) or both
+    return why_slow(both, limits) or both
 
 
-def why_slow(node: KernelNode) -> str | None:
+def why_slow(node: KernelNode, limits: Limits) -> str | None:
     """Why stages are worse than loops of their own: these can share their points among threads, and fill vectors."""
-    rows = points(node.grid)
-    loops = [stage.axes for stage in node.stages if stage.axes]
-    if rows * max([points(axes) for axes in loops], default=1) <= SMALL:
+    rows, loops = points(node.grid), [stage for stage in node.stages if stage.axes]
+    if not loops or _work(node) <= SMALL:
         return None
     if rows < ROWS:
-        return f"{rows} rows don't keep all threads busy"
-    shortest = min([points(axes) for axes in loops], default=SHORTEST)
+        return f"one thread would compute each of {rows} rows" if rows > 1 else "one thread would compute all of it"
+    shortest = min(points(stage.axes) for stage in loops)
     if shortest < SHORTEST:
         return f"loops over {shortest} elements don't fill a vector"
+    if limits.lanes > 1 and any(_across(stage) for stage in loops):
+        return "a reduction across rows of the stage would not fill a vector"
     return None
+
+
+def _work(node: KernelNode) -> int:
+    """How often the innermost loop runs."""
+    loops = [points(node.grid) * points(stage.axes) for stage in node.stages]
+    return max([*loops, *(access.times for access in node.reads.values())])
+
+
+def _across(stage: Stage) -> bool:
+    """Whether a fold walks through memory with the step of a row, and only the stage's own loop along it."""
+    for x in postorder(*[root for store in stage.stores for root in store_roots(store)]):
+        if x.kind == "fold" and any(_strided(at, set(x.attr.axes), stage.axes[-1]) for at in _indices(x)):
+            return True
+    return False
+
+
+def _indices(fold: Expr) -> Iterator[tuple[Expr, ...]]:
+    for x in postorder(*fold.args):
+        if x.kind == "load":
+            yield x.args[:-2] if x.attr.masked else x.args
+
+
+def _strided(at: tuple[Expr, ...], folded: set[Axis], lane: Axis) -> bool:
+    if not at:
+        return False
+    last, rest = _axes(at[-1]), _axes(*at[:-1])
+    return lane in last and not folded & last and bool(folded & rest)
+
+
+def _axes(*roots: Expr) -> set[Axis]:
+    return {x.attr for x in postorder(*roots) if x.kind == "index"}

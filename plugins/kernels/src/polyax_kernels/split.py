@@ -43,19 +43,44 @@ def chunks(x: Expr, grid: int, limits: Limits) -> int:
     return min(wanted, limits.split_chunks // grid, extent)
 
 
+class _Part:
+    """The kernel that computes the chunks of all folds over the same axes: it reads what they share once."""
+
+    def __init__(self, node: KernelNode, axes: tuple[Axis, ...], n: int) -> None:
+        self.outer, *self.inner = axes
+        assert isinstance(self.outer.extent, int)
+        self.size = self.outer.extent // n
+        self.chunk, self.within = Axis(n, "chunk"), Axis(self.size, self.outer.name)
+        self.grid = self.chunk, *node.grid
+        self.bodies: dict[int, Expr] = {}
+
+    def add(self, graph: Graph, x: Expr) -> int:
+        """The value that holds the chunks of the fold ``x``."""
+        (init, body), start = x.args, index(self.chunk) * self.size
+        graph.avals.append(ShapedArray(tuple([a.extent for a in self.grid if isinstance(a.extent, int)]), x.dtype))
+        value = len(graph.avals) - 1
+        moved = _moved(body, self.outer, start + index(self.within))
+        self.bodies[value] = fold(x.attr.combine, (self.within, *self.inner), (init,), (moved,))
+        return value
+
+
 def _split(graph: Graph, node: KernelNode, limits: Limits) -> list[Node]:
-    """A kernel per large fold that computes its chunks, and the kernel that combines them."""
-    parts: list[Node] = []
+    """The kernels that compute chunks of the large folds, and the kernel that combines them."""
+    parts: dict[tuple[tuple[Axis, ...], int], _Part] = {}
     grid = points(node.grid)
 
     def rule(x: Expr) -> Expr | None:
         if x.kind != "fold" or (n := chunks(x, grid, limits)) < 2 or _nested(x):
             return None
-        return _chunked(graph, node, x, n, parts)
+        key = x.attr.axes, n
+        if key not in parts:
+            parts[key] = _Part(node, *key)
+        return _chunked(graph, node, x, n, parts[key])
 
     memo: dict[Expr, Expr] = {}
     bodies = {v: rewrite(node.body(v), rule, memo) for v in node.outs}
-    return [*parts, pure_node(node.grid, own_point(node.grid), bodies, node.primitives)]
+    made = [pure_node(p.grid, own_point(p.grid), p.bodies, node.primitives) for p in parts.values()]
+    return [*made, pure_node(node.grid, own_point(node.grid), bodies, node.primitives)]
 
 
 def _nested(x: Expr) -> bool:
@@ -63,25 +88,17 @@ def _nested(x: Expr) -> bool:
     return any(a.kind == "fold" for a in postorder(*x.args))
 
 
-def _chunked(graph: Graph, node: KernelNode, x: Expr, n: int, parts: list[Node]) -> Expr:
-    """The fold as a fold over chunks that another kernel computes, and over what they leave."""
-    outer, *inner = x.attr.axes
-    (init, body), name = x.args, x.attr.combine
-    size = outer.extent // n
-    chunk, within = Axis(n, "chunk"), Axis(size, outer.name)
-    start = index(chunk) * size
-    value = fold(name, (within, *inner), (init,), (_moved(body, outer, start + index(within)),))
-    shape = (n, *[a.extent for a in node.grid if isinstance(a.extent, int)])
-    graph.avals.append(ShapedArray(shape, x.dtype))
-    partial = len(graph.avals) - 1
-    axes = (chunk, *node.grid)
-    parts.append(pure_node(axes, own_point(axes), {partial: value}, node.primitives))
+def _chunked(graph: Graph, node: KernelNode, x: Expr, n: int, part: _Part) -> Expr:
+    """The fold as a fold over chunks that ``part`` computes, and over what they leave."""
+    (init, body), name, outer = x.args, x.attr.combine, part.outer
     again = Axis(n, "chunk")
-    total = fold(name, (again,), (init,), (load(partial, x.dtype, (index(again), *own_point(node.grid))),))
-    if size * n == outer.extent:
+    at = index(again), *own_point(node.grid)
+    total = fold(name, (again,), (init,), (load(part.add(graph, x), x.dtype, at),))
+    assert isinstance(outer.extent, int)
+    if part.size * n == outer.extent:
         return total
-    rest = Axis(outer.extent - size * n, outer.name)
-    left = fold(name, (rest, *inner), (init,), (_moved(body, outer, index(rest) + size * n),))
+    rest = Axis(outer.extent - part.size * n, outer.name)
+    left = fold(name, (rest, *part.inner), (init,), (_moved(body, outer, index(rest) + part.size * n),))
     return op(name, total, left)
 
 

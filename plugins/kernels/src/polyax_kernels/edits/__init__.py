@@ -8,6 +8,7 @@ from polyax_kernels.edits.inline import at_point as at_point
 from polyax_kernels.edits.inline import inline as inline
 from polyax_kernels.edits.inline import masked as masked
 from polyax_kernels.edits.inline import why_not_inline as why_not_inline
+from polyax_kernels.edits.loops import with_loops_of as with_loops_of
 from polyax_kernels.edits.merge import merge as merge
 from polyax_kernels.edits.merge import why_not_merge as why_not_merge
 from polyax_kernels.edits.stack import common_rows as common_rows

@@ -18,8 +18,9 @@ def width() -> int:
 def columns(rows: Sequence[Sequence[str]], room: int, right: Sequence[int] = ()) -> list[str]:
     """Rows as lines of at most ``room`` characters; the last column is wrapped. ``right``: columns of numbers.
 
-    >>> print(*columns([("sin", "1", "a short text"), ("mul", "12", "a text")], 20, right=(1,)), sep="|")
-    sin   1  a short|text|mul  12  a text
+    >>> lines = columns([("sin", "1", "a text that is wrapped"), ("multiply", "12", "text")], 32, right=(1,))
+    >>> print(*[line.replace(" ", ".") for line in lines], sep="|")
+    sin........1..a.text.that.is|..............wrapped|multiply..12..text
     """
     if not rows:
         return []

@@ -1,0 +1,144 @@
+"""Drawings: well-formed, complete, and in agreement with the report."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import polyax as jax
+import polyax.numpy as jnp
+from polyax_inspect.diagram import make_diagram
+from support.process import output
+
+SVG = "{http://www.w3.org/2000/svg}"
+X = jax.ShapeDtypeStruct((8, 16), "float32")
+W = jax.ShapeDtypeStruct((16, 16), "float32")
+
+
+def loss(params: Any, x: Any) -> Any:
+    for w in params:
+        x = jnp.tanh(x @ w)
+    return (jax.nn.softmax(x) ** 2).sum()
+
+
+def step(params: Any, x: Any) -> Any:
+    return jax.tree_util.tree_map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params, x))
+
+
+PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "softmax": (jax.nn.softmax, (X,)),
+    "a training step": (step, ([W] * 4, X)),
+    "nested calls": (lambda x: jax.jit(jnp.sin)(jax.jit(jnp.sin)(x)) + 1, (X,)),
+    "an equation nobody needs": (lambda x: (jnp.cos(x), x * 2)[1], (X,)),
+    "equal equations": (lambda x: jnp.sin(x) + jnp.sin(x), (X,)),
+    "several results of one value": (lambda x: (x, x + 1, x), (X,)),
+    "constants and numbers": (lambda x: (x + jnp.arange(16.0), 3.0), (X,)),
+    "pieces": (lambda x: jnp.concatenate([x, x * 2, jnp.zeros((1, 16))]), (X,)),
+    "an update": (lambda x: x.at[2].set(0.0), (X,)),
+    "a large sum": (lambda x: jnp.sum(x * x), (jax.ShapeDtypeStruct((1 << 20,), "float32"),)),
+    "nothing": (lambda: (), ()),
+}
+
+
+@pytest.fixture(params=PROGRAMS)
+def drawing(request: pytest.FixtureRequest) -> Any:
+    fun, args = PROGRAMS[request.param]
+    return jax.draw(fun)(*args)
+
+
+def elements(drawing: Any, attribute: str) -> list[str]:
+    tree = ElementTree.fromstring(drawing.svg)
+    return [e.get(attribute, "") for e in tree.iter(f"{SVG}g") if e.get(attribute)]
+
+
+def test_each_equation_is_drawn_once(drawing: Any) -> None:
+    numbers = Counter(map(int, elements(drawing, "data-equation")))
+    assert numbers == Counter(range(len(drawing.report.program.lines)))
+
+
+def test_groups_are_the_kernels_of_the_report(drawing: Any) -> None:
+    numbers = Counter(int(k) for group in elements(drawing, "data-kernels") for k in group.split())
+    assert numbers == Counter(range(len(drawing.report.kernels)))
+
+
+def test_a_group_holds_what_its_kernels_compute(drawing: Any) -> None:
+    diagram = make_diagram(drawing.report.program, drawing.report)
+    for group in diagram.groups:
+        mine = {diagram.nodes[n].equation for n in group.nodes} - {None}
+        computed = {e for k in group.kernels for e in drawing.report.kernels[k].equations}
+        assert mine <= computed or not group.kernels
+
+
+def test_values_flow_from_what_makes_them(drawing: Any) -> None:
+    program = drawing.report.program
+    diagram = make_diagram(program, drawing.report)
+    makers = {v: n for n, line in reversed([*enumerate(program.lines)]) for v in line.outs}
+    for wire in diagram.wires:
+        source = diagram.nodes[wire.source].equation
+        assert source == makers.get(wire.value) and (source is not None or wire.value in program.inputs)
+    arriving = Counter(diagram.nodes[w.target].equation for w in diagram.wires)
+    for n, line in enumerate(program.lines):
+        assert arriving[n] == len({v for v in line.inputs if v not in program.literals})
+
+
+@pytest.mark.sample
+def test_every_platform_can_be_drawn(platform: str) -> None:
+    drawing = jax.draw(loss)([W], X)
+    assert len(elements(drawing, "data-equation")) == len(drawing.report.program.lines)
+    assert drawing.report.backend == platform
+
+
+def test_tooltips_tell_equation_line_and_kernel() -> None:
+    svg = jax.draw(lambda x: jnp.sin(x) * 2)(X).svg
+    titles = [e.text or "" for e in ElementTree.fromstring(svg).iter(f"{SVG}title")]
+    (sine,) = (t for t in titles if "= sin a" in t)
+    assert "b:f32[8,16] = sin a" in sine and Path(__file__).name in sine and "kernel #0" in sine
+
+
+def test_library_calls_are_marked() -> None:
+    svg = jax.draw(lambda x, w: x @ w, device=jax.devices("cpu")[0])(X, W).svg
+    assert '<g class="call"' in svg
+
+
+def test_the_page_needs_nothing_else() -> None:
+    html = jax.draw(jax.nn.softmax, device=jax.devices("cpu")[0])(X).html
+    assert "<svg" in html and "before fusion" in html and "<details>" in html
+    assert "src=" not in html and "href=" not in html and "<script" not in html
+
+
+def test_saving(tmp_path: Path) -> None:
+    drawing = jax.draw(jnp.sin)(X)
+    assert drawing.save(tmp_path / "a.svg").read_text() == drawing.svg == drawing._repr_html_()
+    assert drawing.save(str(tmp_path / "a.html")).read_text() == drawing.html
+    with pytest.raises(ValueError, match="as .svg or .html"):
+        drawing.save(tmp_path / "a.png")
+
+
+def test_names_are_escaped() -> None:
+    def odd(x: Any) -> Any:
+        return x + 1
+
+    odd.__name__ = '<b>&"'
+    html = jax.draw(odd)(X).html
+    assert "<b>" not in html and "&lt;b&gt;&amp;" in html
+
+
+def test_without_the_plugin_the_error_says_what_to_install() -> None:
+    program = """
+        import polyax
+        try:
+            polyax.draw(lambda x: x + 1)(1.0)
+        except ImportError as e:
+            print(e)
+    """
+    text = output(program, POLYAX_DISABLE_PLUGINS="polyax-inspect", POLYAX_PLATFORMS="reference")
+    assert "pip install polyax-inspect" in text and "polyax[inspect]" in text and "POLYAX_DISABLE_PLUGINS" in text
+
+
+def test_nothing_that_draws_is_imported_before_it_is_needed() -> None:
+    program = "import sys, polyax.numpy as jnp; jnp.ones(3) + 1; print('polyax_inspect.svg' in sys.modules)"
+    assert output(program, POLYAX_PLATFORMS="reference") == "False"

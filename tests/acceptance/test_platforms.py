@@ -157,13 +157,9 @@ def test_a_platform_of_lower_rank_is_there_too() -> None:
     program = """
         import polyax as jax
         x = jax.device_put(jax.numpy.arange(3), jax.devices("cpu")[0])
-        print(jax.devices()[0], x.devices())
+        print(jax.devices()[0], *map(str, x.devices()))
     """
-    assert output(program, POLYAX_PLATFORMS="opencl,cpu").split() == [
-        "opencl:0",
-        "{CpuDevice(id=0,",
-        "process_index=0)}",
-    ]
+    assert output(program, POLYAX_PLATFORMS="opencl,cpu") == "opencl:0 cpu:0"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
-SETTINGS = {"POLYAX_CHECKS": "1", "POLYAX_HOST_FALLBACK": "error"}
+SETTINGS = {"POLYAX_CHECKS": "1", "POLYAX_HOST_FALLBACK": "error", "POLYAX_TUNE": "off"}
 GAPS = ("notimpl", "notyet", "never")
 
 os.environ.update(SETTINGS)

@@ -75,6 +75,7 @@ FLAGS: dict[str, Flag] = {
         Flag("compilation_cache", True, parse_bool, "keep compiled code on disk"),
         Flag("num_threads", 0, int, "compute threads on the host; 0: one per core that this process may use"),
         Flag("dump", None, _optional_str, "directory where polyax-inspect writes and draws each compiled program"),
+        Flag("tune", True, parse_bool, "search for the fastest tiles of matrix products; off: take the default ones"),
         Flag("fusers", None, _optional_str, "fusers to run, in order; empty: the backend's own"),
         Flag("traceback_filtering", True, parse_bool, "drop polyax's own frames from error tracebacks"),
     )

@@ -116,7 +116,7 @@ class KernelBackend(Backend):
             return split_reductions(graph, limits)
 
     def rules(self, limits: Limits) -> Rules:
-        return Rules(self.name, limits, self.lowerings(), SHARED, self.host_rule())
+        return Rules(self.name, limits, self.lowerings(), SHARED, self.host_rule(), self.family_lowerings())
 
     def limits_of(self, device: Device) -> Limits:
         """Devices of one backend may differ."""
@@ -129,6 +129,10 @@ class KernelBackend(Backend):
     def lowerings(self) -> Mapping[Primitive, Lowering]:
         """What plugins bring for this backend."""
         return registry.lowerings(self)
+
+    def family_lowerings(self) -> Mapping[Primitive, Lowering]:
+        """What backends of this kind share, beside what all kernel backends share."""
+        return {}
 
     def chosen_fusers(self) -> list[Fuser]:
         """The fusers to run, in order; those that no plugin brings are left out."""

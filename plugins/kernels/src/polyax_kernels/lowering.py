@@ -59,6 +59,16 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """A call that is made ready once, with its executable: ``prepare(ctx, out_avals, arg_avals, params)`` gives the
+    function of ``(outs, args)`` that launches run. For backends of devices with a queue of their own."""
+
+    prepare: Callable[..., Callable[..., None]]
+    why_not: WhyNot = always
+    priority: int = 0
+
+
+@dataclass(frozen=True)
 class Native:
     """A library function that compiled plans call through its address, without Python.
 
@@ -85,7 +95,7 @@ class Inline:
 Grid = tuple[tuple[Axis, ...], tuple[Expr, ...]]
 """Axes, and their indices."""
 
-Lowering = Kernels | Call | Native | Inline
+Lowering = Kernels | Call | Prepared | Native | Inline
 
 
 @dataclass(frozen=True)
@@ -175,10 +185,13 @@ class Rules:
         own: Mapping[Primitive, Lowering],
         shared: Mapping[str, Lowering],
         host: Callable[[Primitive], Lowering | str],
+        family: Mapping[Primitive, Lowering] | None = None,
     ) -> None:
+        """``family``: what backends of one kind share, asked before what all share."""
         self.backend = backend
         self.limits = limits
         self.own = own
+        self.family = family or {}
         self.shared = shared
         self.host = host
 
@@ -197,6 +210,7 @@ class Rules:
         reasons: list[str] = []
         for place, rule in (
             (f"the plugins of {self.backend}", self.own.get(primitive)),
+            ("the rules of devices like it", self.family.get(primitive)),
             ("the shared kernel rules", self.shared.get(primitive.name)),
         ):
             reason = "no rule" if rule is None else self._why_not(rule, avals, outs, params)

@@ -6,7 +6,7 @@ the libraries that it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,11 +20,13 @@ from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.gpu.executable import GpuExecutable
 from polyax_kernels.gpu.host import HostCall, through_host
 from polyax_kernels.gpu.kernels import GpuKernel, Kernels
+from polyax_kernels.gpu.lowerings import LOWERINGS
 from polyax_kernels.gpu.memory import GpuBuffer, Store
 from polyax_kernels.gpu.queue import GpuQueue
 from polyax_kernels.gpu.runtime import Runtime
 from polyax_kernels.kernel import Kernel
 from polyax_kernels.limits import Limits
+from polyax_kernels.lowering import Lowering
 from polyax_kernels.plan import KernelStep, Plan
 
 
@@ -105,6 +107,9 @@ class GpuBackend(KernelBackend):
 
     def limits_of(self, device: Device) -> Limits:
         return self.runtimes[device.id].limits
+
+    def family_lowerings(self) -> Mapping[Primitive, Lowering]:
+        return LOWERINGS
 
     def host_rule(self) -> Callable[[Primitive], HostCall | str]:
         choose = super().host_rule()

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.backend import CompileOptions
 from polyax_kernels.executable import PlanExecutable, Runner
+from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.gpu.host import HostCall
 from polyax_kernels.gpu.kernels import GpuKernel
 from polyax_kernels.gpu.memory import GpuBuffer, Shelf, Store
 from polyax_kernels.gpu.runtime import Runtime
-from polyax_kernels.lowering import CallContext
+from polyax_kernels.lowering import CallContext, Prepared
 from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Plan, Ref, Step
 
 
@@ -33,6 +34,7 @@ class GpuContext(CallContext):
     """What a library call on a GPU may use: it puts its work into the queue of ``runtime``."""
 
     runtime: Runtime
+    dialect: type[GpuEmitter]
 
 
 class GpuExecutable(PlanExecutable):
@@ -50,7 +52,7 @@ class GpuExecutable(PlanExecutable):
         self.store = store
         self.runtime = store.runtime
         self.kernel_of = kernel_of
-        self.context = GpuContext(device.queue, device, store.runtime)
+        self.context = GpuContext(device.queue, device, store.runtime, backend.emitter)
         super().__init__(backend, plan, options)
         self.cost = int(any(isinstance(s, CallStep) and isinstance(s.lowering, HostCall) for s in plan.steps))
         self.written = [*self.overwritten, *range(len(plan.inputs), len(plan.inputs) + len(plan.fresh))]
@@ -85,8 +87,11 @@ def _copier(runtime: Runtime, step: CopyStep) -> Runner:
 
 
 def _caller(context: GpuContext, step: CallStep) -> Runner:
-    function, params = step.lowering.run, step.params
     outs, args = _places(step.outs, step.out_avals), _places(step.args, step.arg_avals)
+    if isinstance(step.lowering, Prepared):
+        ready = step.lowering.prepare(context, step.out_avals, step.arg_avals, step.params)
+        return lambda bases: ready(_views(bases, outs), _views(bases, args))
+    function, params = step.lowering.run, step.params
 
     def run(bases: Sequence[GpuBuffer]) -> None:
         function(context, _views(bases, outs), _views(bases, args), **params)

@@ -1,0 +1,10 @@
+"""The lowerings that GPU backends share: what no kernel of loops does well, and no library need be there for."""
+
+from __future__ import annotations
+
+from polyax.ir.primitive import Primitive
+from polyax.ops.contract import dot_general_p
+from polyax_kernels.gpu import multiply
+from polyax_kernels.lowering import Lowering
+
+LOWERINGS: dict[Primitive, Lowering] = {dot_general_p: multiply.PRODUCT}

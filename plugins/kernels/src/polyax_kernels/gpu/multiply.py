@@ -1,0 +1,157 @@
+"""Matrix products as calls of GPU backends: the kind of kernel by the device's limits, its tile by a search.
+
+Everything is decided and compiled with the executable; a launch only puts work into the queue.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.ir.aval import ShapedArray
+from polyax_kernels.gpu import panels, tiles
+from polyax_kernels.gpu.products import Dialect, Launch, Product, Recipe, describe
+from polyax_kernels.gpu.runtime import Runtime
+from polyax_kernels.gpu.tune import fastest
+from polyax_kernels.limits import Limits
+from polyax_kernels.lowering import Prepared
+
+Place = tuple[Any, int]
+Run = Callable[[Place, Place, Place], None]
+Tile = panels.PanelTile | tiles.Tile
+
+SMALL = 2**16
+"""Products of fewer multiplications are left to kernels with folds: one launch."""
+NARROW = 4
+"""So are those of fewer rows or columns, which read most elements only once."""
+WORTHWHILE = 2**24
+"""Products of fewer multiplications take the default tile."""
+LARGEST = 2**31
+"""Indices have 32 bits."""
+
+
+def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
+    if any(a.dtype.kind == "c" for a in avals):
+        return "tiles hold no complex numbers"
+    product = describe(avals, params.get("preferred_element_type") or avals[0].dtype, params)
+    return why_no_tiles(product)
+
+
+def why_no_tiles(product: Product) -> str | None:
+    """Why a product is left to a kernel."""
+    if not product.flops:
+        return "the product is empty"
+    if product.flops < 2 * SMALL:
+        return "a small product is one kernel"
+    if min(product.m, product.n) < NARROW:
+        return "a product with few rows or columns is a kernel of folds"
+    most = max(product.batch, product.m, product.n, product.k)
+    return "an index has more than 31 bits" if most >= LARGEST else None
+
+
+def prepare(
+    ctx: Any, outs: Sequence[ShapedArray], args: Sequence[ShapedArray], params: Mapping[str, Any]
+) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+    """The function that puts the product's launches into the queue."""
+    run = ready(ctx, describe(args, outs[0].dtype, params), [a.nbytes for a in (*args, *outs)])
+    return lambda outs, args: run(args[0][:2], args[1][:2], outs[0][:2])
+
+
+PRODUCT = Prepared(prepare, why_not)
+
+
+def ready(ctx: Any, product: Product, nbytes: Sequence[int]) -> Run:
+    """``run(left, right, out)`` for memory of ``nbytes`` each, and offsets in bytes."""
+    runtime, dialect = ctx.runtime, ctx.dialect
+    tile = _tile(runtime, product, stopwatch(runtime, product, dialect, nbytes))
+    return _runner(runtime, product, tile, dialect)
+
+
+def _runner(runtime: Runtime, product: Product, tile: Tile, dialect: Dialect) -> Run:
+    written = recipe(product, tile, dialect, runtime.limits.units)
+    steps = [(_loaded(runtime, launch), launch) for launch in written.launches]
+
+    def run(left: Place, right: Place, out: Place) -> None:
+        places: dict[str, Place] = {"left": left, "right": right, "out": out}
+        for name, nbytes in written.scratch.items():
+            places[name] = runtime.allocate(nbytes), 0
+        for function, launch in steps:
+            operands = [places[name] for name in launch.operands]
+            runtime.launch(function, launch.groups, launch.threads, operands, launch.scalars)
+
+    return run
+
+
+def recipe(product: Product, tile: Tile, dialect: Dialect, units: int) -> Recipe:
+    """The launches for a device of so many compute units."""
+    if isinstance(tile, tiles.Tile):
+        return tiles.recipe(product, tile, dialect)
+    return panels.recipe(product, tile, dialect, units)
+
+
+_functions: weakref.WeakKeyDictionary[Runtime, dict[str, Any]] = weakref.WeakKeyDictionary()
+_lock = threading.RLock()
+
+
+def _loaded(runtime: Runtime, launch: Launch) -> Any:
+    """Compiled once per device."""
+    with _lock:
+        known = _functions.setdefault(runtime, {})
+        if launch.source not in known:
+            known[launch.source] = runtime.load(launch.source, launch.name)
+        return known[launch.source]
+
+
+# --- the tile ---------------------------------------------------------------------------------------------------------
+
+
+def _tile(runtime: Runtime, product: Product, seconds: Callable[[Tile], float]) -> Tile:
+    """The fastest tile for products like this one on this device."""
+    candidates = candidate_tiles(runtime.limits, product.accumulator)
+    if product.flops < 2 * WORTHWHILE:
+        return candidates[0]
+    return fastest(_key(runtime, product), candidates, seconds)
+
+
+def candidate_tiles(limits: Limits, dtype: np.dtype) -> Sequence[Tile]:
+    """Those that the device has room for; the first one is the default."""
+    if limits.group == 1:
+        return panels.CANDIDATES
+    return [t for t in tiles.CANDIDATES if tiles.fits(t, dtype, limits)] or [tiles.SMALLEST]
+
+
+def _key(runtime: Runtime, product: Product) -> str:
+    """The device and the class of a product: dtypes, layouts, and sizes to within a factor of two."""
+    layouts = [(m.along_depth, len(m.windows)) for m in (product.left, product.right)]
+    sizes = [x.bit_length() for x in (product.batch, product.m, product.n, product.k)]
+    return f"{runtime.kind} {runtime.limits} {product.operands} {product.result} {layouts} {sizes}"
+
+
+def stopwatch(runtime: Runtime, product: Product, dialect: Dialect, nbytes: Sequence[int]) -> Callable[[Tile], float]:
+    """Gives the seconds that a product of zeros takes with a tile."""
+    places: list[Place] = []
+    runs: dict[Tile, Run] = {}
+
+    def seconds(tile: Tile) -> float:
+        if not places:
+            places.extend(_zeros(runtime, n) for n in nbytes)
+        if tile not in runs:
+            runs[tile] = _runner(runtime, product, tile, dialect)
+        runtime.synchronize()
+        started = time.perf_counter()
+        runs[tile](*places)
+        runtime.synchronize()
+        return time.perf_counter() - started
+
+    return seconds
+
+
+def _zeros(runtime: Runtime, nbytes: int) -> Place:
+    memory = runtime.allocate(nbytes)
+    runtime.write(memory, 0, np.zeros(nbytes, np.uint8))
+    return memory, 0

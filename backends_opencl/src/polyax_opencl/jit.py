@@ -28,13 +28,23 @@ def function(context: cl.Context, source: str, name: str) -> Function:
     Raises:
       KernelRejected: the compiler doesn't accept it.
     """
+    program = from_source(context, source) if is_kept(context.devices[0]) else from_cache(context, source)
+    return Function(cl.Kernel(program, name), threading.Lock())
+
+
+def is_kept(device: cl.Device) -> bool:
+    """PoCL keeps what it compiles itself, where ``probe`` told it to, and compiles once more to give a binary away."""
+    return device.platform.name == "Portable Computing Language"
+
+
+def from_cache(context: cl.Context, source: str) -> cl.Program:
     device = context.devices[0]
     key = "\n".join((identity(device), *options(device), source))
     program = from_binary(context, _cache.get(key))
     if program is None:
         program = from_source(context, source)
         _cache.put(key, program.get_info(cl.program_info.BINARIES)[0])
-    return Function(cl.Kernel(program, name), threading.Lock())
+    return program
 
 
 def from_source(context: cl.Context, source: str) -> cl.Program:

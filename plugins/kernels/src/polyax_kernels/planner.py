@@ -17,6 +17,7 @@ from polyax_kernels.finish import finished
 from polyax_kernels.graph import CallNode, Graph, KernelNode, Node, points
 from polyax_kernels.plan import Arena, CallStep, CopyStep, KernelStep, Plan, Ref, Step
 from polyax_kernels.strides import contiguous_from
+from polyax_kernels.work import operations
 
 FOREVER = 1 << 60
 
@@ -243,11 +244,9 @@ def _terms(node: CallNode, args: Sequence[ShapedArray]) -> int:
 
 def _kernel_step(graph: Graph, node: KernelNode, places: _Places) -> KernelStep:
     kernel, values = finished(graph, node)
-    turns = [points(node.grid) * points(stage.axes) for stage in node.stages]
-    work = max([*turns, *(access.times for access in node.reads.values())])
     refs = tuple(places.ref(v) for v in values)
     outs = tuple(graph.avals[v] for v in node.outs)
-    return KernelStep(kernel, refs, (), bytes_moved(graph, node), work * node.weight, out_avals=outs)
+    return KernelStep(kernel, refs, (), bytes_moved(graph, node), operations(kernel), out_avals=outs)
 
 
 def bytes_moved(graph: Graph, node: KernelNode) -> int:

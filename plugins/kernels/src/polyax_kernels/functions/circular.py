@@ -24,7 +24,7 @@ from polyax_kernels.functions.blocks import (
 
 _PIO2 = (1.570796251296997, 7.549789415861596e-08, 5.390302858158119e-15)  # float32 parts of pi/2, all positive,
 # so that a negative zero survives the reduction
-_PIO2_64 = (1.57079632679489655800, 6.12323399573676603587e-17, -1.49738490485916983e-33)
+_PIO2_64 = (1.57079632679489655800, 6.12323399573676603587e-17)
 _SIN = (-0.16666653471182169686, 0.0083320834536926213221, -0.00019504316575822674606)
 _COS = (0.041666644383203397917, -0.0013887242975655563958, 0.000024423912859978469997)
 _SIN64 = (-0.16666666666623967326, 0.0083333333238977590843, -0.00019841263069263312272, 2.7555197362514171603e-6,
@@ -84,14 +84,17 @@ def tan(x: Value) -> Value:
 def _reduce64(x: Value) -> tuple[Value, Value]:
     wide = x.b.convert("fpext", x, "double")
     n, n_bits = nearest(wide, 2 / math.pi)
-    r = fma(n, -_PIO2_64[2], fma(n, -_PIO2_64[1], fma(n, -_PIO2_64[0], wide)))
+    r = fma(n, -_PIO2_64[1], fma(n, -_PIO2_64[0], wide))
     return r, x.b.convert("trunc", n_bits, "i32")
 
 
 def _wide_wave(x: Value, shift: int) -> Value:
-    r, n = _reduce64(x)
-    s, c = sin_cos(x.b.convert("fptrunc", r, "float"))
-    return _inside(x, quadrant(s, c, n + shift))
+    """The sine as a product keeps the sign of zero; it costs the last bit that ``sin`` has right."""
+    wide, n = _reduce64(x)
+    r = x.b.convert("fptrunc", wide, "float")
+    t = r * r
+    _, c = sin_cos(r)
+    return _inside(x, quadrant(r * fma(t, poly(t, *_SIN), 1.0), c, n + shift))
 
 
 def _inside(x: Value, result: Value) -> Value:
@@ -99,7 +102,7 @@ def _inside(x: Value, result: Value) -> Value:
 
 
 def sin_wide(x: Value) -> Value:
-    return _keep_zero(x, _wide_wave(x, 0))
+    return _wide_wave(x, 0)
 
 
 def cos_wide(x: Value) -> Value:

@@ -90,7 +90,10 @@ def _fused(decisions: Sequence[Decision], room: int) -> list[str]:
 
 
 def _refusals(refusals: dict[str, list[Decision]], room: int) -> list[str]:
-    rows = [("", f"{len(found)}×", f"{reason}: {_pairs(found)}") for reason, found in refusals.items()]
+    rows = [
+        ("", f"{len(found)}×", ", ".join(dict.fromkeys(d.fuser for d in found)), f"{reason}: {_pairs(found)}")
+        for reason, found in refusals.items()
+    ]
     more = [f"  ... and {len(rows) - MOST} more reasons, in .report.refusals"] if len(rows) > MOST else []
     return columns(rows[:MOST], room, right=(1,)) + more
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-GAP_X, GAP_Y = 18.0, 30.0
+GAP_X, GAP_Y = 18.0, 24.0
 LANE = 9.0
 """The width that a passing edge takes."""
 LONGEST = 60
@@ -66,7 +66,7 @@ def arrange(
 
     >>> layout = arrange([(10, 10), (10, 10)], [Edge(0, 1, value=0)])
     >>> layout.places
-    [(5.0, 0.0), (5.0, 40.0)]
+    [(5.0, 0.0), (5.0, 34.0)]
     """
     rows = _rows(len(sizes), edges, set(first), set(last))
     items = [_Item(w, h, row) for (w, h), row in zip(sizes, rows)]

@@ -23,7 +23,7 @@ LEGEND = {
     "kernel": ("#e0ecff", "kernel, with the equations fused into it"),
     "call": ("#ffedd5", "library call"),
     "copy": ("#e5e7eb", "copy of memory"),
-    "free": ("#fff", "no kernel of its own"),
+    "free": ("#fff", "dashed: no kernel of its own; faint: never computed"),
     "result": ("#f3e8ff", "result"),
 }
 

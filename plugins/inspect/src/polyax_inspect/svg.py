@@ -10,7 +10,7 @@ from polyax_inspect.placing import LETTER, Picture, Rectangle, Route
 
 MARGIN = 16.0
 STYLE = """
-.polyax { font: 11px ui-monospace, Menlo, Consolas, monospace; }
+.polyax { background: #fff; font: 11px ui-monospace, Menlo, Consolas, monospace; }
 .polyax rect { stroke: #64748b; stroke-width: 1; fill: #fff; }
 .polyax .kernel > rect, .polyax .kernel > .node:only-child > rect { fill: #e0ecff; stroke: #3b6fd4; }
 .polyax .call rect { fill: #ffedd5; stroke: #d97706; stroke-width: 1.5; }
@@ -23,6 +23,8 @@ STYLE = """
 .polyax .name { font-weight: 600; fill: #0f172a; }
 .polyax .detail, .polyax .title { fill: #475569; }
 .polyax .title { stroke: #e0ecff; stroke-width: 4; paint-order: stroke; }
+.polyax .call .title { stroke: #ffedd5; }
+.polyax .copy .title { stroke: #e5e7eb; }
 .polyax path { fill: none; stroke: #475569; stroke-width: 1.3; }
 .polyax path.inside { stroke: #9dbbee; }
 .polyax path:hover { stroke: #dc2626; stroke-width: 3; }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
-from polyax_kernels.gpu import multiply
+from polyax.ops.conv import conv_general_dilated_p
+from polyax_kernels.gpu import convolve, multiply
 from polyax_kernels.lowering import Lowering
 
-LOWERINGS: dict[Primitive, Lowering] = {dot_general_p: multiply.PRODUCT}
+LOWERINGS: dict[Primitive, Lowering] = {dot_general_p: multiply.PRODUCT, conv_general_dilated_p: convolve.CONVOLUTION}

@@ -6,8 +6,9 @@ Gives the text that finds elements; knows nothing of how products are computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import prod
 from typing import Generic, NamedTuple, TypeVar
 
@@ -40,6 +41,10 @@ class Window:
     start: int = 0
     dilation: int = 1
 
+    def contains(self, digits: Iterable[Digit[int]]) -> bool:
+        """Whether there is an element at each position, and elements are positions."""
+        return not self.start and self.dilation == 1 and sum((d.size - 1) * d.step for d in digits) < self.extent
+
 
 @dataclass(frozen=True)
 class Matrices:
@@ -56,6 +61,21 @@ class Matrices:
         """An operand of a ``dot_general``."""
         batch, lanes, depth = (tuple(Digit(*d) for d in ds) for ds in (side.batch, side.free, side.contracted))
         return cls(batch, lanes, depth)
+
+    def simplified(self) -> Matrices:
+        """The same with as few digits and windows as it can be: windows that are never left are plain dimensions."""
+        every = (*self.batch, *self.lanes, *self.depth)
+        kept = [n for n, w in enumerate(self.windows) if not w.contains(d for d in every if d.window == n)]
+
+        def plain(digit: Digit[int]) -> Digit[int]:
+            if digit.window is None:
+                return digit
+            if digit.window in kept:
+                return Digit(digit.size, digit.step, kept.index(digit.window))
+            return Digit(digit.size, digit.step * self.windows[digit.window].stride)
+
+        parts = (joined([plain(d) for d in digits]) for digits in (self.batch, self.lanes, self.depth))
+        return Matrices(*parts, tuple(self.windows[n] for n in kept))
 
     @property
     def along_depth(self) -> bool:
@@ -78,6 +98,17 @@ class Matrices:
             return True
         last = self.lanes[-1]
         return last.window is None and (len(self.lanes) == 1 or last.size % width == 0)
+
+
+def joined(digits: Sequence[Digit[int]]) -> tuple[Digit[int], ...]:
+    """The same index with neighbouring digits joined that step through memory as one."""
+    result: list[Digit[int]] = []
+    for window, group in groupby((d for d in digits if d.size != 1), key=lambda d: d.window):
+        if window is None:
+            result += [Digit(*d) for d in products.merged([(d.size, d.step) for d in group])]
+        else:
+            result += group
+    return tuple(result)
 
 
 def size(digits: Sequence[Digit[int]]) -> int:

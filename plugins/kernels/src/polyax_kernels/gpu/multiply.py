@@ -22,7 +22,9 @@ from polyax_kernels.limits import Limits
 from polyax_kernels.lowering import Prepared
 
 Place = tuple[Any, int]
-Run = Callable[[Place, Place, Place], None]
+Launches = Callable[[Place, Place, Place], None]
+"""Given memory and offsets in bytes of left and right operand and result."""
+Run = Callable[[Sequence[Any], Sequence[Any]], None]
 Tile = panels.PanelTile | tiles.Tile
 
 SMALL = 2**16
@@ -54,25 +56,29 @@ def why_no_tiles(product: Product) -> str | None:
     return "an index has more than 31 bits" if most >= LARGEST else None
 
 
-def prepare(
-    ctx: Any, outs: Sequence[ShapedArray], args: Sequence[ShapedArray], params: Mapping[str, Any]
-) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+def prepare(ctx: Any, outs: Sequence[ShapedArray], args: Sequence[ShapedArray], params: Mapping[str, Any]) -> Run:
     """The function that puts the product's launches into the queue."""
-    run = ready(ctx, describe(args, outs[0].dtype, params), [a.nbytes for a in (*args, *outs)])
-    return lambda outs, args: run(args[0][:2], args[1][:2], outs[0][:2])
+    return ready(ctx, describe(args, outs[0].dtype, params), outs, args)
 
 
 PRODUCT = Prepared(prepare, why_not)
 
 
-def ready(ctx: Any, product: Product, nbytes: Sequence[int]) -> Run:
-    """``run(left, right, out)`` for memory of ``nbytes`` each, and offsets in bytes."""
+def ready(ctx: Any, product: Product, outs: Sequence[ShapedArray], args: Sequence[ShapedArray]) -> Run:
+    """``run(outs, args)`` for views of arrays, with the fastest tile for products like this one."""
     runtime, dialect = ctx.runtime, ctx.dialect
+    nbytes = [a.nbytes for a in (*(args[n] for n in product.order), *outs)]
     tile = _tile(runtime, product, stopwatch(runtime, product, dialect, nbytes))
-    return _runner(runtime, product, tile, dialect)
+    launches = _launches(runtime, product, tile, dialect)
+    left, right = product.order
+
+    def run(outs: Sequence[Any], args: Sequence[Any]) -> None:
+        launches(args[left][:2], args[right][:2], outs[0][:2])
+
+    return run
 
 
-def _runner(runtime: Runtime, product: Product, tile: Tile, dialect: Dialect) -> Run:
+def _launches(runtime: Runtime, product: Product, tile: Tile, dialect: Dialect) -> Launches:
     written = recipe(product, tile, dialect, runtime.limits.units)
     steps = [(_loaded(runtime, launch), launch) for launch in written.launches]
 
@@ -135,13 +141,13 @@ def _key(runtime: Runtime, product: Product) -> str:
 def stopwatch(runtime: Runtime, product: Product, dialect: Dialect, nbytes: Sequence[int]) -> Callable[[Tile], float]:
     """Gives the seconds that a product of zeros takes with a tile."""
     places: list[Place] = []
-    runs: dict[Tile, Run] = {}
+    runs: dict[Tile, Launches] = {}
 
     def seconds(tile: Tile) -> float:
         if not places:
             places.extend(_zeros(runtime, n) for n in nbytes)
         if tile not in runs:
-            runs[tile] = _runner(runtime, product, tile, dialect)
+            runs[tile] = _launches(runtime, product, tile, dialect)
         runtime.synchronize()
         started = time.perf_counter()
         runs[tile](*places)

@@ -37,6 +37,8 @@ class Product:
     result: np.dtype
     row: int
     step: int
+    order: tuple[int, int] = (0, 1)
+    """Which argument of the call each operand is."""
 
     @property
     def flops(self) -> int:

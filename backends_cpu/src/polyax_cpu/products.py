@@ -13,7 +13,7 @@ from typing import Any
 from polyax.ir.aval import ShapedArray
 from polyax_cpu import code, jit, library
 from polyax_cpu.llvm import Builder, Module, Value
-from polyax_kernels.products import sides
+from polyax_kernels.products import count, sides, stored
 
 LETTERS = {"float32": "s", "float64": "d"}
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
@@ -51,26 +51,13 @@ class Product:
 
 def describe(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Product | None:
     """The product that a ``dot_general`` is; None if it is empty, or if operands would have to be copied."""
-    merged = [digits for side in sides(avals, params) for digits in (side.batch, side.free, side.contracted)]
-    if any(len(digits) > 1 for digits in merged):
-        return None
-    (batch, a_stride), (m, a_row), (k, a_col), (_, b_stride), (n, b_col), (_, b_row) = (
-        digits[0] if digits else (1, 0) for digits in merged
-    )
-    a, b = _leading(m, a_row, k, a_col), _leading(k, b_row, n, b_col)
+    left, right = sides(avals, params)
+    a, b = stored(left, left=True), stored(right, left=False)
+    batch, m, n, k = (count(digits) for digits in (left.batch, left.free, right.free, left.contracted))
     if a is None or b is None or not batch * m * n * k:
         return None
     split = BATCH if batch > 1 else ROWS if m >= n else COLUMNS
-    return Product(split, batch, m, n, k, *a, a_stride, *b, b_stride)
-
-
-def _leading(rows: int, row: int, columns: int, column: int) -> tuple[int, int] | None:
-    """Whether a matrix with these strides is stored transposed, and its leading dimension."""
-    if columns == 1 or column == 1:
-        return 0, max(row, columns) if rows > 1 else columns
-    if rows == 1 or row == 1:
-        return 1, max(column, rows)
-    return None
+    return Product(split, batch, m, n, k, int(a.transposed), a.ld, a.stride, int(b.transposed), b.ld, b.stride)
 
 
 @functools.cache

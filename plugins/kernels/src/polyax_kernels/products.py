@@ -64,3 +64,29 @@ def merged(digits: Sequence[Digit]) -> tuple[Digit, ...]:
 def count(digits: Sequence[Digit]) -> int:
     """How many values the index has."""
     return math.prod(size for size, _ in digits)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An operand as BLAS takes it: matrices ``stride`` elements apart, whose rows are ``ld`` apart; or whose columns
+    are, if it is stored ``transposed``."""
+
+    transposed: bool
+    ld: int
+    stride: int
+
+
+def stored(side: Side, left: bool) -> Stored | None:
+    """The matrices ``(free, contracted)`` of a left operand, or ``(contracted, free)`` of a right one; None if BLAS
+    can't step through them where they lie.
+
+    >>> stored(Side(((4, 6),), ((2, 3),), ((3, 1),)), left=True)
+    Stored(transposed=False, ld=3, stride=6)
+    """
+    if max(map(len, (side.batch, side.free, side.contracted))) > 1:
+        return None
+    batch, free, contracted = ((*digits, (1, 0))[0] for digits in (side.batch, side.free, side.contracted))
+    rows, columns = (free, contracted) if left else (contracted, free)
+    if 1 in columns:
+        return Stored(False, max(rows[1], columns[0]), batch[1])
+    return Stored(True, max(columns[1], rows[0]), batch[1]) if 1 in rows else None

@@ -113,7 +113,10 @@ class KernelBackend(Backend):
                     graph = fuser.run(graph, limits)
                 journal.note(fuser.name, graph_text, graph)
         with journal.phase("fuse"):
-            return split_reductions(graph, limits)
+            whole, graph = graph, split_reductions(graph, limits)
+        if graph is not whole:
+            journal.note("split", graph_text, graph)
+        return graph
 
     def rules(self, limits: Limits) -> Rules:
         return Rules(self.name, limits, self.lowerings(), SHARED, self.host_rule(), self.family_lowerings())

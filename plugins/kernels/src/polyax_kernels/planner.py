@@ -183,7 +183,8 @@ def _steps(graph: Graph, node: Node, homes: _Homes, places: _Places) -> list[Ste
     out = node.outs[0]
     if out in homes.copied:
         assert node.updates is not None
-        steps.append(CopyStep(places.ref(node.updates), places.ref(out), graph.avals[out].nbytes))
+        nbytes = graph.avals[out].nbytes
+        steps.append(CopyStep(places.ref(node.updates), places.ref(out), nbytes, node.primitives))
     if all(graph.avals[v].size == 0 for v in node.outs) or not points(node.grid):
         return steps
     return [*steps, _block_copy(graph, node, places) or _kernel_step(graph, node, places)]

@@ -46,9 +46,9 @@ def _node(graph: Graph, node: Node) -> Iterator[str]:
         yield f"{outs} = call {node.name}({', '.join(_value(graph, v) for v in node.inputs)}){where}"
         return
     yield f"{outs} = kernel {node.name}{_loops(node.grid)}{_special(node)}{where}"
-    names = dict(enumerate(f"v{n}" for n in range(len(graph.avals))))
+    local = {store.slot: f"local{store.slot}" for store in node.stores if store.slot not in node.outs}
     for stage in node.stages:
-        yield from _stage(stage, names)
+        yield from _stage(stage, local)
 
 
 def _special(node: KernelNode) -> str:
@@ -81,7 +81,7 @@ def _store(store: Store, text: _Expressions, names: dict[int, str]) -> str:
 
 
 class _Expressions:
-    """Expressions as text; ``names`` are those of the values that are loaded."""
+    """Expressions as text; ``names`` are those of values that are not called by their numbers."""
 
     def __init__(self, names: dict[int, str]) -> None:
         self.names = names

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from polyax.ir.config import config
 from polyax_kernels.gpu.backend import GpuBackend
 from polyax_opencl.emitter import OpenCLEmitter
-from polyax_opencl.probe import find
+from polyax_opencl.probe import cl, find
 from polyax_opencl.runtime import OpenCLRuntime
 
 
@@ -14,4 +15,9 @@ class OpenCLBackend(GpuBackend):
     emitter = OpenCLEmitter
 
     def __init__(self) -> None:
-        super().__init__("opencl", [OpenCLRuntime(device) for device in find().devices])
+        super().__init__("opencl", [OpenCLRuntime(d) for d in find().devices for _ in range(copies(d))])
+
+
+def copies(device: cl.Device) -> int:
+    """A processor counts as ``num_cpu_devices`` devices, each with a queue and memory of its own."""
+    return config.num_cpu_devices if device.type & cl.device_type.CPU else 1

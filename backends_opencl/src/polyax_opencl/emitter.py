@@ -59,7 +59,7 @@ class OpenCLEmitter(GpuEmitter):
         return f"CORE({name}, {'f' if dtype.itemsize == 4 else ''})" if name in CORE else name
 
     def vector_pragma(self, reduction: str = "") -> None:
-        self.lines.append("#pragma clang loop vectorize(assume_safety)")
+        self.lines.append("#pragma clang loop vectorize(assume_safety) vectorize_width(16)")
 
     def bitcast(self, x: str, source: np.dtype, target: np.dtype) -> str:
         return x if OWN[source.name] == OWN[target.name] else self.value(target, f"as_{OWN[target.name]}({x})")

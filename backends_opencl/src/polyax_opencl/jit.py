@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from typing import NamedTuple
 
 from polyax.runtime.cache import DiskCache
@@ -13,6 +14,7 @@ from polyax_opencl.probe import cl
 CORRECT_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
 
 _cache = DiskCache("opencl")
+_building = threading.Lock()
 
 
 class Function(NamedTuple):
@@ -48,11 +50,10 @@ def from_cache(context: cl.Context, source: str) -> cl.Program:
 
 
 def from_source(context: cl.Context, source: str) -> cl.Program:
-    device, program = context.devices[0], cl.Program(context, source)
     try:
-        return program.build(options(device))
+        return built(cl.Program(context, source), context.devices[0])
     except cl.Error as e:
-        raise KernelRejected(device.name.strip(), str(e), numbered(source)) from None
+        raise KernelRejected(context.devices[0].name.strip(), str(e), numbered(source)) from None
 
 
 def from_binary(context: cl.Context, code: bytes | None) -> cl.Program | None:
@@ -60,9 +61,16 @@ def from_binary(context: cl.Context, code: bytes | None) -> cl.Program | None:
     if code is None:
         return None
     try:
-        return cl.Program(context, context.devices, [code]).build(options(context.devices[0]))
+        return built(cl.Program(context, context.devices, [code]), context.devices[0])
     except cl.Error:
         return None
+
+
+def built(program: cl.Program, device: cl.Device) -> cl.Program:
+    """The program, compiled. What compilers say about programs that they accept is not shown."""
+    with _building, warnings.catch_warnings():  # the filters of all threads change meanwhile: one at a time
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        return program.build(options(device))
 
 
 def options(device: cl.Device) -> list[str]:

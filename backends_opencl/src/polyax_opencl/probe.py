@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache
 
 from polyax.ir.config import config
-from polyax.runtime.cache import cache_root
+from polyax.runtime.cache import cache_root, why_no_cache
 
 DRIVER = "install your device's driver, or a processor's: pip install \"polyax-opencl[pocl]\""
 """What to do about a machine without platforms."""
 
 
 def keep_private() -> None:
-    """Switches PyOpenCL's own cache (pickled files) off, and has PoCL keep what it compiles in our cache directory.
+    """Switches PyOpenCL's own cache off, which holds pickles, and has PoCL keep what it compiles beside our caches.
 
     Must run before PyOpenCL is imported; variables that the user has set stay.
     """
     os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
-    if config.compilation_cache:
-        os.environ.setdefault("POCL_CACHE_DIR", str(cache_root() / "pocl"))
+    folder = cache_root() / "pocl"
+    if config.compilation_cache and why_no_cache(cache_root()) is None and why_no_cache(folder) is None:
+        os.environ.setdefault("POCL_CACHE_DIR", str(folder))
     else:
         os.environ.setdefault("POCL_KERNEL_CACHE", "0")
 
@@ -37,6 +39,7 @@ class Found:
     why_none: str | None = None
 
 
+@cache
 def find() -> Found:
     """Platforms by name, and each platform's devices in its own order: numbers stay from run to run."""
     try:

@@ -5,6 +5,7 @@ Knows nothing of kernels, plans or arrays.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax_kernels.gpu.runtime import DeviceError, Mark, Runtime
+from polyax_kernels.gpu.runtime import DeviceError, DeviceOutOfMemory, Mark, Runtime
 from polyax_kernels.limits import REALS, Limits
 from polyax_opencl import jit
 from polyax_opencl.probe import cl
@@ -22,6 +23,7 @@ ARGUMENT_BYTES = 16
 """An operand is a pointer and an offset."""
 SCALARS = 8
 """Places for arguments that are no operands."""
+SMALLER = "Delete arrays that aren't needed any more, or work in smaller pieces."
 LOST = "If it says so again, the device is lost: start the program anew, and see the driver's log."
 
 
@@ -35,7 +37,7 @@ class OpenCLMark(Mark):
         self.event = event
 
     def done(self) -> bool:
-        return self.event.command_execution_status <= cl.command_execution_status.COMPLETE
+        return has_ended(self.event)
 
     def wait(self) -> None:
         try:
@@ -44,7 +46,14 @@ class OpenCLMark(Mark):
             raise failure(self.device, e) from None
 
 
+def has_ended(event: cl.Event) -> bool:
+    """Well or not: errors are negative."""
+    return event.command_execution_status <= cl.command_execution_status.COMPLETE
+
+
 def failure(device: str, error: cl.Error) -> DeviceError:
+    if isinstance(error, cl.MemoryError):
+        return DeviceOutOfMemory(f"{device} is out of memory: {error}. {SMALLER}")
     return DeviceError(f"{device} failed: {error}. {LOST}")
 
 
@@ -55,19 +64,21 @@ class OpenCLRuntime(Runtime):
         self.device = device
         self.kind = device.name.strip()
         self.limits = limits(device)
+        self.capacity, self.largest = device.global_mem_size, device.max_mem_alloc_size
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context, device)
         self.pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
+        self._lock = threading.Lock()
         self._writes: deque[cl.Event] = deque()
-        """Their source is kept by the event, which waits when it is deleted: not before they are done."""
+        """An event keeps what is written, and waits when it is deleted: these are still under way."""
 
     def allocate(self, nbytes: int) -> cl.PooledBuffer:
-        if nbytes > self.device.max_mem_alloc_size:
-            raise MemoryError(f"{self.kind} gives at most {self.device.max_mem_alloc_size} bytes at once")
-        if self.pool.managed_bytes + nbytes > self.device.global_mem_size:
+        if nbytes > self.largest:
+            raise MemoryError(f"it gives at most {self.largest:,} bytes at once")
+        if self.pool.managed_bytes + nbytes > self.capacity:
             self.pool.free_held()
-        if self.pool.managed_bytes + nbytes > self.device.global_mem_size:
-            raise MemoryError(f"{self.kind} has {self.device.global_mem_size} bytes")
+        if self.pool.managed_bytes + nbytes > self.capacity:
+            raise MemoryError(f"it has {self.capacity:,} bytes")
         try:
             return self.pool.allocate(max(1, nbytes))
         except cl.Error as e:
@@ -77,9 +88,10 @@ class OpenCLRuntime(Runtime):
         if not host.nbytes:
             return
         event = self._try(cl.enqueue_copy, target, host.copy(), dst_offset=offset, is_blocking=False)
-        while self._writes and self._writes[0].command_execution_status <= cl.command_execution_status.COMPLETE:
-            self._writes.popleft()
-        self._writes.append(event)
+        with self._lock:
+            while self._writes and has_ended(self._writes[0]):
+                self._writes.popleft()
+            self._writes.append(event)
 
     def read(self, source: Any, offset: int, host: np.ndarray) -> None:
         if host.nbytes:
@@ -101,6 +113,8 @@ class OpenCLRuntime(Runtime):
         operands: Sequence[tuple[Any, int]],
         scalars: Sequence[int],
     ) -> None:
+        if 0 in groups:
+            return
         kernel, lock = function
         total = tuple(g * t for g, t in zip(groups, threads, strict=True))
         with lock:
@@ -126,7 +140,7 @@ class OpenCLRuntime(Runtime):
             raise failure(self.kind, e) from None
 
     def memory_stats(self) -> dict[str, int]:
-        return {"bytes_limit": self.device.global_mem_size, "bytes_reserved": self.pool.managed_bytes}
+        return {"bytes_limit": self.capacity, "bytes_reserved": self.pool.managed_bytes}
 
     def _try(self, enqueue: Any, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -153,4 +167,5 @@ def limits(device: cl.Device) -> Limits:
         threads=threads,
         group=min(256, threads) if fast else 1,
         units=device.max_compute_units,
+        vector_bytes=max(16, 4 * device.native_vector_width_float),
     )

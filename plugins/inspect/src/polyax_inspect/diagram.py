@@ -131,6 +131,8 @@ class _Maker:
         group.title = f"{group.title} #{k}".lstrip() if group.kernels else f"#{k} {kernel.name}"
         group.tip = "\n\n".join(filter(None, [group.tip, kernel_tip(k, kernel)]))
         group.kernels = (*group.kernels, k)
+        if kernel.kind != "copy":
+            group.kind = kernel.kind
 
     def others(self) -> None:
         """Kernels whose equations all stand in other boxes join one; a large reduction takes two kernels, say. Those

@@ -42,6 +42,8 @@ class Limits:
     best alone with whole rows, as on processors that offer no more than a few threads."""
     units: int = 1
     """Groups that surely run side by side: compute units."""
+    vector_bytes: int = 32
+    """What a processor computes with one instruction; matters where threads are alone."""
 
 
 DEFAULT = Limits()

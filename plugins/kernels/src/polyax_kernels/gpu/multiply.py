@@ -33,6 +33,8 @@ NARROW = 4
 """So are those of fewer rows or columns, which read most elements only once."""
 WORTHWHILE = 2**24
 """Products of fewer multiplications take the default tile."""
+ALIKE = 4096
+"""Larger sizes change nothing about which tile is the fastest."""
 LARGEST = 2**31
 """Indices have 32 bits."""
 
@@ -127,15 +129,17 @@ def _tile(runtime: Runtime, product: Product, seconds: Callable[[Tile], float]) 
 def candidate_tiles(limits: Limits, dtype: np.dtype) -> Sequence[Tile]:
     """Those that the device has room for; the first one is the default."""
     if limits.group == 1:
-        return panels.CANDIDATES
+        return panels.candidates(limits)
     return [t for t in tiles.CANDIDATES if tiles.fits(t, dtype, limits)] or [tiles.SMALLEST]
 
 
 def _key(runtime: Runtime, product: Product) -> str:
-    """The device and the class of a product: dtypes, layouts, and sizes to within a factor of two."""
-    layouts = [(m.along_depth, len(m.windows)) for m in (product.left, product.right)]
-    sizes = [x.bit_length() for x in (product.batch, product.m, product.n, product.k)]
-    return f"{runtime.kind} {runtime.limits} {product.operands} {product.result} {layouts} {sizes}"
+    """The device and the class of a product: dtypes, layouts, and sizes to within a factor of four."""
+    layouts = [m.along_depth for m in (product.left, product.right)]
+    sizes = [min(x, ALIKE).bit_length() // 2 for x in (product.m, product.n, product.k)]
+    limits = runtime.limits
+    device = runtime.kind, limits.units, limits.threads, limits.group, limits.local_bytes, limits.vector_bytes
+    return f"{device} {product.operands} {product.result} {layouts} {product.batch > 1} {sizes}"
 
 
 def stopwatch(runtime: Runtime, product: Product, dialect: Dialect, nbytes: Sequence[int]) -> Callable[[Tile], float]:

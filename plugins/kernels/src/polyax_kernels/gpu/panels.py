@@ -13,6 +13,7 @@ import numpy as np
 
 from polyax_kernels.gpu.packing import Packing
 from polyax_kernels.gpu.products import Dialect, Launch, Product, Recipe, Text
+from polyax_kernels.limits import Limits
 
 VECTORS = {"float32": "float", "float64": "double", "uint32": "uint", "uint64": "ulong"}
 SCRATCH = 32 * 2**20
@@ -29,8 +30,8 @@ class PanelTile:
 
     rows: int
     vectors: int
-    bytes: int = 32
-    depth: int = 256
+    bytes: int
+    depth: int
 
     def lanes(self, dtype: np.dtype) -> int:
         return self.bytes // dtype.itemsize
@@ -39,11 +40,13 @@ class PanelTile:
         return self.vectors * self.lanes(dtype)
 
 
-DEFAULT = PanelTile(6, 2)
-CANDIDATES = tuple(
-    PanelTile(*registers, depth)
-    for registers, depth in pairs([(6, 2, 32), (4, 3, 32), (12, 1, 32), (8, 2, 64)], (256, 512))
-)
+REGISTERS = ((6, 2), (4, 3), (12, 1))
+"""Rows and vectors of a tile: twelve sums and what they are made from, in sixteen registers."""
+
+
+def candidates(limits: Limits) -> tuple[PanelTile, ...]:
+    """The first one is the default. Cutting sums otherwise needs no other program."""
+    return tuple(PanelTile(*registers, limits.vector_bytes, depth) for registers, depth in pairs(REGISTERS, (256, 512)))
 
 
 def recipe(product: Product, tile: PanelTile, dialect: Dialect, units: int) -> Recipe:

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from polyax.api.arguments import Flat, FlatAux, as_indices, check_arrays, check_callable, wraps
+from polyax.api.arguments import as_indices, check_arrays, wraps
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import eval_jaxpr
 from polyax.ops.basis import convert_element_type
 from polyax.ops.zeros import instantiate
 from polyax.runtime.errors import api_boundary
+from polyax.trace.flat import Flat, FlatAux, check_callable
 from polyax.trace.paths import differences, keystr, tree_leaves_with_path
 from polyax.trace.symbolic import UndefPrimal, Zero
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten

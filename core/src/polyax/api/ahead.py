@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from polyax.api.arguments import Flat, arg_names, as_indices, check_callable, name_of, shaped, wraps
+from polyax.api.arguments import as_indices, shaped, wraps
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.errors import api_boundary
 from polyax.trace.context import extend_axis_env
+from polyax.trace.flat import Flat, arg_names, check_callable, name_of
 from polyax.trace.stage import Origin, trace_to_jaxpr
 from polyax.trace.tree import tree_flatten, tree_unflatten
 

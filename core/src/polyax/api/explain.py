@@ -7,13 +7,14 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
-from polyax.api.arguments import check_callable, wraps
+from polyax.api.arguments import wraps
 from polyax.api.jit import JitFunction, jit
 from polyax.runtime.dispatch import build
 from polyax.runtime.errors import api_boundary
 from polyax.runtime.explanation import Explanation
 from polyax.runtime.hooks import Compiled
 from polyax.runtime.plugins import registry
+from polyax.trace.flat import check_callable
 
 
 def explain(fun: Callable[..., Any], **options: Any) -> Callable[..., Explanation]:

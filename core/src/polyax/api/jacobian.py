@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from polyax.api.ad import _check_inputs, jvp, vjp  # pyright: ignore[reportPrivateUsage]
-from polyax.api.arguments import as_indices, check_callable, wraps
+from polyax.api.arguments import as_indices, wraps
 from polyax.api.vmap import vmap
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
@@ -14,6 +14,7 @@ from polyax.ops.basis import broadcasted_iota, convert_element_type, reshape
 from polyax.ops.elementwise import eq
 from polyax.ops.slicing import slice as slice_
 from polyax.runtime.errors import api_boundary
+from polyax.trace.flat import check_callable
 from polyax.trace.tree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 
 

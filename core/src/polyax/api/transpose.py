@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from polyax.api.ad import _as_cotangent, _materialize  # pyright: ignore[reportPrivateUsage]
-from polyax.api.arguments import Flat, shaped
+from polyax.api.arguments import shaped
 from polyax.ir import dtypes
 from polyax.runtime.errors import api_boundary
+from polyax.trace.flat import Flat
 from polyax.trace.stage import trace_to_jaxpr
 from polyax.trace.symbolic import UndefPrimal
 from polyax.trace.tree import tree_flatten, tree_structure, tree_unflatten

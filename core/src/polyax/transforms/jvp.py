@@ -8,6 +8,7 @@ from typing import Any
 from polyax.ir.aval import aval_of
 from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
 from polyax.ir.primitive import Primitive
+from polyax.ops.zeros import instantiate
 from polyax.trace.context import current_trace, set_trace
 from polyax.trace.stage import trace_to_jaxpr
 from polyax.trace.symbolic import Zero
@@ -107,10 +108,13 @@ def jvp_flat(
 
 
 @memoize_by_jaxpr
-def jvp_jaxpr(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+def jvp_jaxpr(
+    jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...], force: tuple[bool, ...] | None = None
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """The program of primals and nonzero tangents, and which output tangents are nonzero.
 
-    Inputs: all primals, then the tangents for which ``nonzero`` holds; outputs likewise.
+    Inputs: all primals, then the tangents for which ``nonzero`` holds; outputs likewise. Output tangents for which
+    ``force`` holds are computed even if they are zero: branches must agree, and loops need carries that keep theirs.
     """
     avals = jaxpr.in_avals
     nonzero_out: list[bool] = []
@@ -119,6 +123,8 @@ def jvp_jaxpr(jaxpr: ClosedJaxpr, nonzero: tuple[bool, ...]) -> tuple[ClosedJaxp
         primals, given = args[: len(avals)], iter(args[len(avals) :])
         tangents = [next(given) if nz else Zero(a.to_tangent_aval()) for nz, a in zip(nonzero, avals, strict=True)]
         outs, out_tangents = jvp_flat(lambda *xs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, xs), primals, tangents)
+        if force is not None:
+            out_tangents = [instantiate(t) if f else t for t, f in zip(out_tangents, force, strict=True)]
         nonzero_out.extend(type(t) is not Zero for t in out_tangents)
         return outs + [t for t in out_tangents if type(t) is not Zero]
 

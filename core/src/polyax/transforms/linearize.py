@@ -120,15 +120,20 @@ class PartialJaxprs:
 
 
 @memoize_by_jaxpr
-def partial_eval_jaxpr(jaxpr: ClosedJaxpr, unknown_in: tuple[bool, ...]) -> PartialJaxprs:
-    """Cuts ``jaxpr``, which has no constants, by running it in a ``PartialTrace`` over two recording traces."""
+def partial_eval_jaxpr(
+    jaxpr: ClosedJaxpr, unknown_in: tuple[bool, ...], force: tuple[bool, ...] | None = None
+) -> PartialJaxprs:
+    """Cuts ``jaxpr``, which has no constants, by running it in a ``PartialTrace`` over two recording traces.
+
+    Outputs for which ``force`` holds are made unknown even if they are known.
+    """
     name = jaxpr.jaxpr.debug_name
     known, unknown = DynamicJaxprTrace(name), DynamicJaxprTrace(name)
     trace = PartialTrace(known, unknown)
     args = [(unknown if u else known).new_arg(a) for u, a in zip(unknown_in, jaxpr.in_avals, strict=True)]
     with set_trace(trace):
         outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, args)
-    out_unknown = tuple(trace.is_unknown(x) for x in outs)
+    out_unknown = tuple(trace.is_unknown(x) or f for x, f in zip(outs, force or [False] * len(outs), strict=True))
     later = prune(unknown.to_jaxpr([x for x, u in zip(outs, out_unknown, strict=True) if u]))
     residuals = later.consts
     first = known.to_jaxpr([x for x, u in zip(outs, out_unknown, strict=True) if not u] + residuals)

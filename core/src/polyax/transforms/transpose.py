@@ -8,7 +8,7 @@ from typing import Any
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from polyax.ops.zeros import add_tangents
+from polyax.ops.zeros import add_tangents, instantiate
 from polyax.trace.stage import trace_to_jaxpr
 from polyax.trace.symbolic import UndefPrimal, Zero
 from polyax.transforms.memo import memoize_by_jaxpr
@@ -74,11 +74,11 @@ def _check_cotangent(var: Var, ct: Any) -> None:
 
 @memoize_by_jaxpr
 def transpose_jaxpr(
-    jaxpr: ClosedJaxpr, linear: tuple[bool, ...], nonzero_cts: tuple[bool, ...]
+    jaxpr: ClosedJaxpr, linear: tuple[bool, ...], nonzero_cts: tuple[bool, ...], force: tuple[bool, ...] | None = None
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """The program from nonlinear inputs and nonzero cotangents to nonzero cotangents of the linear inputs.
 
-    Also gives which of the linear inputs get a nonzero cotangent.
+    Also gives which of the linear inputs get a nonzero cotangent; those for which ``force`` holds always do.
     """
     nonzero_out: list[bool] = []
     in_avals, out_avals = jaxpr.in_avals, jaxpr.out_avals
@@ -89,6 +89,8 @@ def transpose_jaxpr(
         cts = [next(given) if nz else Zero(a) for nz, a in zip(nonzero_cts, out_avals, strict=True)]
         results = backward_pass(jaxpr.jaxpr, jaxpr.consts, primals, cts)
         wanted = [ct for ct, lin in zip(results, linear, strict=True) if lin]
+        if force is not None:
+            wanted = [instantiate(ct) if f else ct for ct, f in zip(wanted, force, strict=True)]
         nonzero_out.extend(type(ct) is not Zero for ct in wanted)
         return [ct for ct in wanted if type(ct) is not Zero]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import MethodType
 from typing import Any
 
-from polyax.api.arguments import Flat, arg_names, check_arrays, check_callable, name_of, shaped
+from polyax.api.arguments import check_arrays, shaped
 from polyax.control.jit import call
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
@@ -18,6 +18,8 @@ from polyax.runtime import dispatch
 from polyax.runtime.array import Array
 from polyax.runtime.backend import Device
 from polyax.runtime.errors import show_user_frames
+from polyax.trace.context import axis_env
+from polyax.trace.flat import Flat, arg_names, check_callable, name_of
 from polyax.trace.stage import Origin, trace_to_jaxpr
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
@@ -195,6 +197,8 @@ class JitFunction:
         avals = tuple([x.aval if type(x) is Array else self._aval(x, args, kwargs) for x in parts.leaves])
         key = (parts.in_tree, parts.static, avals, config.trace_key())
         evaluating = ambient.trace is None
+        if not evaluating and axis_env():  # sizes of named axes are part of a program
+            key = (*key, tuple(axis_env().items()))
         if evaluating:
             entry = self._entries.get(key)
             if entry is not None:

@@ -37,10 +37,13 @@ class Primitive:
     ``batch``          ``(axis, args, dims, **params) -> (list, dims)``; a dim is an int or ``None``
     ``partial_eval``   higher-order: ``(trace, unknown, args, params) -> outs``; see ``transforms.linearize``
     ``dce``            higher-order: ``(used, eqn) -> (used_inputs, eqn | None)``
+    ``stage``          ``(trace, args, params) -> outs``: for functions in ``params``, which become programs before
+                       ``trace.record`` appends the equation
     ``sub_jaxprs``     higher-order: ``(params) -> list[ClosedJaxpr]``
     ``effects``        ``(params) -> Effects``
     ``pretty``         ``(params) -> params`` to print instead
     ``impl``           ``(*args, **params) -> list``: how an eager call runs, if not through a backend
+    ``axes``           collectives: ``(params) -> names`` of the axes that they work along
     =================  ============================================================================================
 
     A rule that can't exist is declared: ``p.never("transpose", "sin is not linear")``.
@@ -57,10 +60,12 @@ class Primitive:
         self.batch: Callable[..., Any] | None = None
         self.partial_eval: Callable[..., Any] | None = None
         self.dce: Callable[..., Any] | None = None
+        self.stage: Callable[..., Any] | None = None
         self.sub_jaxprs: Callable[..., Any] | None = None
         self.effects: Callable[..., Any] | None = None
         self.pretty: Callable[..., Any] | None = None
         self.impl: Callable[..., Any] | None = None
+        self.axes: Callable[..., Any] | None = None
         PRIMITIVES.append(self)
 
     def never(self, rule: str, reason: str) -> None:

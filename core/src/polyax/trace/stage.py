@@ -89,6 +89,12 @@ class DynamicJaxprTrace(Trace):
         return var
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
+        if primitive.stage is not None:
+            return primitive.stage(self, args, params)
+        return self.record(primitive, args, params)
+
+    def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """Appends an equation."""
         inputs = [self.atom(x) for x in args]
         abstract_eval = primitive.abstract_eval or primitive.rule("abstract_eval")
         avals = abstract_eval(*[a.aval for a in inputs], **params)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
+from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr, walk_eqns
 from polyax.ir.primitive import Primitive
 from polyax.ops.basis import batch_axis_at
 from polyax.trace.context import current_trace, extend_axis_env, set_trace
@@ -64,10 +64,29 @@ class BatchTrace(Trace):
         values = [v for v, _ in pairs]
         dims = [d for _, d in pairs]
         with set_trace(self.parent):
-            if all(d is None for d in dims):
+            if all(d is None for d in dims) and not uses_axis(primitive, params, self.axis.name):
                 return self.parent.process(primitive, tuple(values), params)
             outs, out_dims = primitive.rule("batch")(self.axis, values, dims, **params)
         return [self.join(v, d) for v, d in zip(outs, out_dims, strict=True)]
+
+
+def uses_axis(primitive: Primitive, params: dict[str, Any], name: Any) -> bool:
+    """Whether an equation works along the named axis, itself or in its programs."""
+    if name is None:
+        return False
+    if primitive.axes is not None:
+        return name in primitive.axes(**params)
+    if primitive.stage is not None and any(callable(p) for p in params.values()):
+        return True  # functions that aren't traced yet
+    programs = primitive.sub_jaxprs(**params) if primitive.sub_jaxprs is not None else ()
+    return any(name in axes_of(p) for p in programs)
+
+
+@memoize_by_jaxpr
+def axes_of(program: ClosedJaxpr) -> frozenset[Any]:
+    """The named axes that collectives of the program work along."""
+    eqns = [e for e in walk_eqns(program.jaxpr) if e.primitive.axes is not None]
+    return frozenset(name for e in eqns for name in e.primitive.axes(**e.params))  # type: ignore[misc]
 
 
 def batch_flat(

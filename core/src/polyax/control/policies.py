@@ -1,0 +1,92 @@
+"""Which values ``checkpoint`` saves: policies are functions of an equation's primitive, its types and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyax.ir.aval import ShapedArray
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.trace.tree import tree_map
+
+Policy = Callable[..., bool]
+
+name_p = Primitive("name")
+""
+"""``name[name=...] x``: ``x``, under a name that policies know."""
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """``x``, a pytree of arrays, whose values policies such as ``save_only_these_names`` refer to by ``name``."""
+    return tree_map(lambda leaf: name_p.bind1(leaf, name=name), x)
+
+
+@def_rule(name_p, "abstract_eval")
+def _abstract_eval(x: ShapedArray, *, name: str) -> list[ShapedArray]:
+    return [x]
+
+
+@def_rule(name_p, "jvp")
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> Any:
+    return [name_p.bind1(*primals, name=name)], list(tangents)
+
+
+@def_rule(name_p, "batch")
+def _batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], *, name: str) -> Any:
+    return name_p.bind(*args, name=name), list(dims)
+
+
+@def_rule(name_p, "transpose")
+def _transpose(cts: Sequence[Any], x: Any, *, name: str) -> list[Any]:
+    return list(cts)
+
+
+name_p.linear_in = (0,)
+
+
+class checkpoint_policies:
+    """The policies, under JAX's names."""
+
+    @staticmethod
+    def everything_saveable(*_: Any, **__: Any) -> bool:
+        """All values are saved, as without ``checkpoint``."""
+        return True
+
+    @staticmethod
+    def nothing_saveable(*_: Any, **__: Any) -> bool:
+        """Nothing is saved but the inputs."""
+        return False
+
+    @staticmethod
+    def dots_saveable(primitive: Primitive, *_: Any, **__: Any) -> bool:
+        """Results of matrix products and convolutions are saved."""
+        return primitive.name in ("dot_general", "conv_general_dilated")
+
+    checkpoint_dots = dots_saveable
+
+    @staticmethod
+    def dots_with_no_batch_dims_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:
+        """Results of matrix products without batch dimensions are saved."""
+        return primitive.name == "dot_general" and params["dimension_numbers"][1] == ((), ())
+
+    checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
+
+    @staticmethod
+    def save_only_these_names(*names: str) -> Policy:
+        """Values that ``checkpoint_name`` gave one of these names are saved."""
+        return lambda primitive, *_, **params: primitive is name_p and params["name"] in names
+
+    @staticmethod
+    def save_any_names_but_these(*names: str) -> Policy:
+        """Values that ``checkpoint_name`` gave another name are saved."""
+        return lambda primitive, *_, **params: primitive is name_p and params["name"] not in names
+
+    @staticmethod
+    def save_anything_except_these_names(*names: str) -> Policy:
+        """All values are saved but those with one of these names."""
+        return lambda primitive, *_, **params: primitive is not name_p or params["name"] not in names
+
+    @staticmethod
+    def save_from_both_policies(first: Policy, second: Policy) -> Policy:
+        """What either of the policies saves is saved."""
+        return lambda *args, **params: first(*args, **params) or second(*args, **params)

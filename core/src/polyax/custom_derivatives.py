@@ -1,0 +1,8 @@
+"""``polyax.custom_derivatives``: functions with derivative rules of their own. Re-exports only."""
+
+from polyax.control.custom import SymbolicZero as SymbolicZero
+from polyax.control.custom_jvp import custom_jvp as custom_jvp
+from polyax.control.custom_jvp import custom_jvp_call_p as custom_jvp_call_p
+from polyax.control.custom_vjp import CustomVJPPrimal as CustomVJPPrimal
+from polyax.control.custom_vjp import custom_vjp as custom_vjp
+from polyax.control.custom_vjp import custom_vjp_call_p as custom_vjp_call_p

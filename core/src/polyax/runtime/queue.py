@@ -76,8 +76,14 @@ class HostQueue:
     def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Task | None:
         """Runs ``work`` after everything submitted before it and after ``inputs`` (buffers of any host queue).
 
-        Returns None when it has run already, in the calling thread; an error is raised then.
+        Returns None when it has run already, in the calling thread; an error is raised then. What a callback asks for
+        runs at once: its own program waits for it.
         """
+        if threading.current_thread() is self._thread:
+            for b in inputs:
+                b.wait()
+            work()
+            return None
         if cost <= INLINE_COST and not self._pending:
             for b in inputs:
                 if b.task is not None:

@@ -1,0 +1,253 @@
+"""Python functions that programs call while they run: pure ones, ones with effects, and prints.
+
+``*_callback[callback result_avals ...] *args``. ``callback`` maps a list of NumPy arrays to one; the interpreters and
+backends call it on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.control.looping import map as loop_map
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of, is_array_like
+from polyax.ir.effects import (
+    Effects,
+    debug_effect,
+    io_effect,
+    ordered_debug_effect,
+    ordered_io_effect,
+)
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.basis import batch_axis_at, expand_dims, move_axis
+from polyax.ops.slicing import index_in_dim
+from polyax.trace.flat import check_callable, name_of
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
+
+Avals = tuple[ShapedArray, ...]
+
+pure_callback_p = Primitive("pure_callback")
+io_callback_p = Primitive("io_callback")
+debug_callback_p = Primitive("debug_callback")
+CALLBACKS = (pure_callback_p, io_callback_p, debug_callback_p)
+VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
+
+
+class Callback:
+    """A user's function of pytrees, on lists of NumPy arrays; checks what it returns.
+
+    Raises:
+      TypeError, ValueError: its result doesn't have the announced structure, shapes and dtypes; both are shown.
+    """
+
+    def __init__(self, fun: Callable[..., Any], in_tree: PyTreeDef, out_tree: PyTreeDef | None) -> None:
+        self.fun = fun
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+
+    def __call__(self, arrays: Sequence[np.ndarray], avals: Avals) -> list[np.ndarray]:
+        args, kwargs = tree_unflatten(self.in_tree, arrays)
+        result = self.fun(*args, **kwargs)
+        if self.out_tree is None:
+            return []
+        leaves, tree = tree_flatten(result)
+        if tree != self.out_tree:
+            raise TypeError(
+                f"the callback {name_of(self.fun)} returned a result of the structure {tree}; announced was "
+                f"{self.out_tree}"
+            )
+        return [self._checked(x, aval) for x, aval in zip(leaves, avals, strict=True)]
+
+    def _checked(self, x: Any, aval: ShapedArray) -> np.ndarray:
+        value = np.asarray(x)
+        given = dtypes.canonicalize(value.dtype) if value.dtype in dtypes.ALL else value.dtype
+        if value.shape != aval.shape or (given != aval.dtype and not isinstance(x, (bool, int, float, complex))):
+            got = f"{value.dtype}[{','.join(map(str, value.shape))}]"
+            raise ValueError(f"the callback {name_of(self.fun)} returned an array of type {got}; announced was {aval}")
+        return value.astype(aval.dtype)
+
+    def __repr__(self) -> str:
+        return name_of(self.fun)
+
+
+def _announced(result_shape_dtypes: Any) -> tuple[Avals, PyTreeDef]:
+    leaves, tree = tree_flatten(result_shape_dtypes)
+    return tuple(_aval(x) for x in leaves), tree
+
+
+def _aval(x: Any) -> ShapedArray:
+    if is_array_like(x):
+        return aval_of(x).strip_weak_type()
+    if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        raise TypeError(f"result_shape_dtypes must hold things with a shape and a dtype, got {x!r}")
+    return ShapedArray(tuple(x.shape), dtypes.canonicalize(x.dtype))
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Calls a pure Python function from within programs. It may be called any number of times, or not at all.
+
+    Args:
+      callback: gets NumPy arrays, and returns arrays of the announced types.
+      result_shape_dtypes: a pytree of things with ``shape`` and ``dtype``: what the results will be like.
+      vmap_method: what to do under ``vmap``: ``"sequential"`` (one call for each example), ``"expand_dims"`` (one call;
+        arguments that aren't mapped get a dimension of 1) or ``"broadcast_all"`` (one call; all arguments mapped).
+
+    >>> pure_callback(lambda x: x + 1, np.zeros((), np.float32), np.float32(1)).item()
+    2.0
+    """
+    check_callable(callback)
+    if vmap_method is not None and vmap_method not in VMAP_METHODS:
+        raise ValueError(f"vmap_method must be one of {', '.join(VMAP_METHODS)}, or None; got {vmap_method!r}")
+    avals, out_tree = _announced(result_shape_dtypes)
+    leaves, in_tree = tree_flatten((args, kwargs))
+    call = Callback(callback, in_tree, out_tree)
+    outs = pure_callback_p.bind(*leaves, callback=call, result_avals=avals, vmap_method=vmap_method)
+    return tree_unflatten(out_tree, outs)
+
+
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Calls a Python function with side effects from within programs: exactly once each time.
+
+    Args:
+      callback: gets NumPy arrays, and returns arrays of the announced types.
+      result_shape_dtypes: a pytree of things with ``shape`` and ``dtype``; None for nothing.
+      ordered: the calls happen in the order of the program.
+    """
+    check_callable(callback)
+    avals, out_tree = _announced(result_shape_dtypes)
+    leaves, in_tree = tree_flatten((args, kwargs))
+    call = Callback(callback, in_tree, out_tree)
+    return tree_unflatten(out_tree, io_callback_p.bind(*leaves, callback=call, result_avals=avals, ordered=ordered))
+
+
+def debug_callback(
+    callback: Callable[..., None], *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any
+) -> None:
+    """Calls a Python function for debugging from within programs, whatever they are transformed by.
+
+    Under ``vmap`` it is called for each example; under ``grad``, when the original function runs.
+    """
+    check_callable(callback)
+    leaves, in_tree = tree_flatten((args, kwargs))
+    dynamic = [is_array_like(x) for x in leaves]
+    fixed = [None if d else x for x, d in zip(leaves, dynamic, strict=True)]
+
+    def call(*arrays: Any) -> None:
+        given = iter(arrays)
+        values = [next(given) if d else x for d, x in zip(dynamic, fixed, strict=True)]
+        own, named = tree_unflatten(in_tree, values)
+        callback(*own, **named)
+
+    call.__name__ = name_of(callback)
+    arrays, tree = tree_flatten((tuple(x for x, d in zip(leaves, dynamic, strict=True) if d), {}))
+    debug_callback_p.bind(*arrays, callback=Callback(call, tree, None), result_avals=(), ordered=ordered)
+
+
+@def_rule(pure_callback_p, "abstract_eval")
+def _pure_abstract(*_: ShapedArray, result_avals: Avals, **__: Any) -> list[ShapedArray]:
+    return list(result_avals)
+
+
+@def_rule(io_callback_p, "abstract_eval")
+def _io_abstract(*_: ShapedArray, result_avals: Avals, ordered: bool, **__: Any) -> tuple[list[ShapedArray], Effects]:
+    return list(result_avals), frozenset({ordered_io_effect if ordered else io_effect})
+
+
+@def_rule(debug_callback_p, "abstract_eval")
+def _debug_abstract(*_: ShapedArray, ordered: bool, **__: Any) -> tuple[list[ShapedArray], Effects]:
+    return [], frozenset({ordered_debug_effect if ordered else debug_effect})
+
+
+@def_rule(pure_callback_p, "jvp")
+def _pure_jvp(*_: Any, **__: Any) -> Any:
+    raise ValueError(
+        "Pure callbacks do not support JVP. Please use `polyax.custom_jvp` to use callbacks while taking gradients."
+    )
+
+
+@def_rule(io_callback_p, "jvp")
+def _io_jvp(*_: Any, **__: Any) -> Any:
+    raise ValueError(
+        "IO callbacks do not support JVP. Please use `polyax.custom_jvp` to use callbacks while taking gradients."
+    )
+
+
+@def_rule(debug_callback_p, "jvp")
+def _debug_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+    return debug_callback_p.bind(*primals, **params), []
+
+
+for _p in CALLBACKS:
+    _p.never("transpose", "a Python function has no transpose")
+
+
+@def_rule(pure_callback_p, "batch")
+def _pure_batch(
+    axis: Any,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    result_avals: Avals,
+    vmap_method: str | None,
+    **p: Any,
+) -> Any:
+    if vmap_method is None:
+        raise NotImplementedError(
+            f"vmap is only supported for pure_callback when vmap_method is specified: {p['callback']!r} has none. "
+            f"It can be one of {', '.join(VMAP_METHODS)}."
+        )
+    params = {**p, "vmap_method": vmap_method}
+    if vmap_method.startswith("sequential"):
+        return _one_by_one(pure_callback_p, axis, args, dims, {**params, "result_avals": result_avals})
+    if vmap_method == "broadcast_all":
+        args = [batch_axis_at(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
+    elif vmap_method == "expand_dims":
+        args = [expand_dims(x, (0,)) if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    else:
+        args = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    mapped = tuple(a.update(shape=(axis.size, *a.shape)) for a in result_avals)
+    return pure_callback_p.bind(*args, result_avals=mapped, **params), [0] * len(mapped)
+
+
+@def_rule(io_callback_p, "batch")
+def _io_batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+    if params["ordered"]:
+        raise ValueError("Cannot `vmap` ordered IO callback.")
+    return _one_by_one(io_callback_p, axis, args, dims, params)
+
+
+@def_rule(debug_callback_p, "batch")
+def _debug_batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+    for n in range(axis.size):
+        own = [x if d is None else index_in_dim(x, n, d, keepdims=False) for x, d in zip(args, dims, strict=True)]
+        debug_callback_p.bind(*own, **params)
+    return [], []
+
+
+def _one_by_one(p: Primitive, axis: Any, args: Sequence[Any], dims: Sequence[int | None], params: Any) -> Any:
+    """A call for each example, in a loop."""
+    mapped = [move_axis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
+
+    def call(xs: Any) -> tuple[Any, ...]:
+        given = iter(xs)
+        return tuple(p.bind(*(x if d is None else next(given) for x, d in zip(args, dims, strict=True)), **params))
+
+    outs = list(loop_map(call, tuple(mapped)))
+    return outs, [0] * len(outs)

@@ -1,4 +1,4 @@
-"""How an array lies on devices, as far as arrays on one device go."""
+"""How an array lies on devices."""
 
 from __future__ import annotations
 
@@ -28,6 +28,26 @@ class SingleDeviceSharding:
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self.device!r})"
+
+
+@dataclass(frozen=True)
+class DeviceSharding:
+    """A block of the array is on each of the devices: ``array[indices[n]]`` on ``device_list[n]``."""
+
+    device_list: tuple[Device, ...]
+    indices: tuple[tuple[slice, ...], ...]
+
+    @property
+    def device_set(self) -> set[Device]:
+        return set(self.device_list)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return all(i == self.indices[0] for i in self.indices)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)

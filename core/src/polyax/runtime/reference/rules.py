@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from polyax.runtime.reference import (
     rules_array,
+    rules_callback,
+    rules_collective,
+    rules_control,
     rules_conv,
     rules_elementwise,
     rules_index,
@@ -16,6 +19,9 @@ from polyax.runtime.reference.table import RULES
 __all__ = [
     "RULES",
     "rules_array",
+    "rules_callback",
+    "rules_collective",
+    "rules_control",
     "rules_conv",
     "rules_elementwise",
     "rules_index",

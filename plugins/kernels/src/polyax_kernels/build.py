@@ -45,13 +45,15 @@ def build_graph(closed: ClosedJaxpr, rules: Rules, program: Program | None = Non
 class _Frame:
     """A program that is being walked; ``results``: the equation of the outer one that it stands for."""
 
-    __slots__ = ("env", "eqns", "jaxpr", "results")
+    __slots__ = ("env", "eqns", "jaxpr", "results", "scope")
 
-    def __init__(self, jaxpr: Jaxpr, env: dict[Var, int], results: Sequence[Var] = ()) -> None:
+    def __init__(self, jaxpr: Jaxpr, env: dict[Var, int], results: Sequence[Var] = (), scope: int = 0) -> None:
         self.jaxpr = jaxpr
         self.env = env
         self.eqns: Iterator[Eqn] = iter(jaxpr.eqns)
         self.results = results
+        self.scope = scope
+        """Equal equations are computed once within a scope."""
 
 
 class _Builder:
@@ -115,10 +117,11 @@ class _Builder:
         out_avals = [v.aval for v in eqn.outs]
         lowering = self.rules.choose(eqn.primitive, avals, out_avals, eqn.params)
         if isinstance(lowering, Inline):
-            return self.inner(eqn.params[lowering.param], args, eqn.outs)
+            scope = self.count if lowering.apart else frame.scope
+            return self.inner(lowering.of(eqn.params), args, eqn.outs, scope)
         self.bytes += sum([a.nbytes for a in avals]) + sum([a.nbytes for a in out_avals])
         self.count += 1
-        key = None if eqn.effects else _key(eqn, args)
+        key = None if eqn.effects else _key(eqn, args, frame.scope)
         found = self.known.get(key) if key is not None else None
         if found is None:
             found = self.node(eqn, lowering, args, out_avals)
@@ -130,7 +133,7 @@ class _Builder:
             env[var] = value
         return None
 
-    def inner(self, closed: ClosedJaxpr | Jaxpr, args: Sequence[int], results: Sequence[Var]) -> _Frame:
+    def inner(self, closed: ClosedJaxpr | Jaxpr, args: Sequence[int], results: Sequence[Var], scope: int) -> _Frame:
         jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
         consts = closed.consts if isinstance(closed, ClosedJaxpr) else []
         env = dict(zip(jaxpr.invars, args, strict=True))
@@ -138,7 +141,7 @@ class _Builder:
             if var.aval.shape:
                 raise ValueError(f"a nested program holds a constant of type {var.aval}; constants must be arguments")
             env[var] = self.literal(value, var.aval)
-        return _Frame(jaxpr, env, results)
+        return _Frame(jaxpr, env, results, scope)
 
     def node(self, eqn: Eqn, lowering: Any, args: list[int], out_avals: list[ShapedArray]) -> tuple[int, ...]:
         outs = tuple([self.value(a) for a in out_avals])
@@ -194,9 +197,9 @@ class _Builder:
         return self.axes[position, extent]
 
 
-def _key(eqn: Eqn, args: Sequence[int]) -> Any:
+def _key(eqn: Eqn, args: Sequence[int], scope: int) -> Any:
     """What equal equations have in common; None if a parameter is not hashable."""
-    key = eqn.primitive, tuple(args), tuple(eqn.params.items())
+    key = eqn.primitive, tuple(args), tuple(eqn.params.items()), scope
     try:
         hash(key)
     except TypeError:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.runtime.backend import Buffer, CompileOptions, Executable
 from polyax.runtime.report import Report
 from polyax_kernels.memory import FREE
@@ -49,6 +50,10 @@ class PlanExecutable(Executable):
     @abstractmethod
     def duplicate(self, source: Any, target: Any) -> None:
         """Copies a whole buffer to another one."""
+
+    def inner(self, program: ClosedJaxpr, donated: tuple[bool, ...]) -> Any:
+        """The executable of a program within a step."""
+        return self.backend.compile(program, CompileOptions((self.device,), donated, name="inner"))
 
     def runners(self, steps: Sequence[Step]) -> list[Runner]:
         """Functions that run the steps one after the other; a subclass may join several."""

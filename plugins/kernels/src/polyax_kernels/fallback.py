@@ -10,16 +10,31 @@ import numpy as np
 
 from polyax.ir.config import config
 from polyax.ir.primitive import Primitive
-from polyax.runtime.reference.backend import RULES, run_on_host
+from polyax.runtime.reference.interpreter import run_on_host
+from polyax.runtime.reference.rules import RULES
 from polyax_kernels.lowering import Call, CallContext
 
 _warned: set[tuple[str, str]] = set()
 
 
-LIBRARY = frozenset(
-    ("sort", "top_k", "cholesky", "triangular_solve", "lu", "qr", "eigh", "svd", "eig", "householder_product", "fft")
+NUMERIC = (
+    "sort",
+    "top_k",
+    "cholesky",
+    "triangular_solve",
+    "lu",
+    "qr",
+    "eigh",
+    "svd",
+    "eig",
+    "householder_product",
+    "fft",
 )
-"""What NumPy calls compiled libraries for (LAPACK, pocketfft, its own sort): on host devices these are no fallback."""
+"""What NumPy calls compiled libraries for (LAPACK, pocketfft, its own sort)."""
+CALLBACKS = ("pure_callback", "io_callback", "debug_callback")
+COLLECTIVES = ("psum", "pmax", "pmin", "all_gather", "reduce_scatter", "all_to_all", "ppermute", "axis_index")
+LIBRARY = frozenset((*NUMERIC, *CALLBACKS, *COLLECTIVES))
+"""What runs on the host without being a fallback: libraries, users' functions, and meetings of devices there."""
 
 
 def host_rule(backend: str, library: frozenset[str] = frozenset()) -> Callable[[Primitive], Call | str]:

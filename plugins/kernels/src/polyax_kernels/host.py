@@ -19,11 +19,12 @@ from polyax.ir.config import config
 from polyax.runtime.backend import Buffer, CompileOptions, Device, Executable
 from polyax.runtime.queue import HostQueue
 from polyax_kernels.backend import KernelBackend
+from polyax_kernels.control import Control
 from polyax_kernels.executable import PlanExecutable, Runner
 from polyax_kernels.fallback import LIBRARY
 from polyax_kernels.kernel import Kernel
 from polyax_kernels.lowering import CallContext
-from polyax_kernels.memory import EXPORTED, Memory, Pool, Shelf
+from polyax_kernels.memory import EXPORTED, Memory, Pool, Shelf, Window
 from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Plan, Step
 from polyax_kernels.schedule import choose
 from polyax_kernels.threads import parallel_for
@@ -102,11 +103,21 @@ class HostExecutable(PlanExecutable):
     def duplicate(self, source: Memory, target: Memory) -> None:
         target.data[...] = source.data
 
+    def window(self, base: Any, offset: int, nbytes: int) -> Window:
+        return Window(base, offset, nbytes)
+
+    def move(self, source: Any, target: Any, nbytes: int) -> None:
+        target.data[:nbytes] = source.data[:nbytes]
+
+    def peek(self, base: Any, dtype: np.dtype) -> Any:
+        return base.array((), dtype)[()]
+
     def runner(self, step: Step) -> Runner:
         if isinstance(step, CopyStep):
             return _copier(step)
         if isinstance(step, CallStep):
-            return _caller(step, self.context)
+            lowering = step.lowering
+            return lowering.make(self, step) if isinstance(lowering, Control) else _caller(step, self.context)
         return _launcher(step, self.backend.compiled(step.kernel))
 
 

@@ -85,11 +85,16 @@ class Native:
 
 @dataclass(frozen=True)
 class Inline:
-    """The program in ``params[param]`` takes the equation's place."""
+    """A program takes the equation's place: ``params[program]``, or ``program(**params)``."""
 
-    param: str = "jaxpr"
+    program: str | Callable[..., Any] = "jaxpr"
+    apart: bool = False
+    """What it computes is computed again even if an equal equation was met before."""
     why_not: WhyNot = always
     priority: int = 0
+
+    def of(self, params: Mapping[str, Any]) -> Any:
+        return params[self.program] if isinstance(self.program, str) else self.program(**params)
 
 
 Grid = tuple[tuple[Axis, ...], tuple[Expr, ...]]

@@ -50,6 +50,26 @@ class Memory(HostBuffer):
             shelf.made -= 1
 
 
+class Window:
+    """A part of a buffer, as a buffer. Its memory is somebody else's: it is never written to unasked."""
+
+    __slots__ = ("base", "nbytes", "offset", "pointer")
+    seen = SHARED
+
+    def __init__(self, base: Any, offset: int, nbytes: int) -> None:
+        self.base = base
+        self.offset = offset
+        self.nbytes = nbytes
+        self.pointer = base.pointer + offset
+
+    @property
+    def data(self) -> np.ndarray:
+        return self.base.data[self.offset : self.offset + self.nbytes]
+
+    def array(self, shape: tuple[int, ...], dtype: Any, offset: int = 0) -> np.ndarray:
+        return self.base.array(shape, dtype, self.offset + offset)
+
+
 class Shelf:
     """Free blocks of one size."""
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax_kernels.control import Control
 from polyax_kernels.expr import Axis, Expr
 from polyax_kernels.finish import finished
 from polyax_kernels.graph import CallNode, Graph, KernelNode, Node, points
@@ -97,6 +98,8 @@ class _Homes:
         avals = self.graph.avals
         free = [v for v in self.graph.inputs if v in self.donated - self.overwritten and self.last.get(v) != FOREVER]
         for n, node in enumerate(self.graph.nodes):
+            if not node.outs:
+                continue
             out = node.outs[0]
             if not free or self.home(out) != out or self.last[out] != FOREVER:
                 continue
@@ -230,9 +233,15 @@ def _call_step(graph: Graph, node: CallNode, places: _Places) -> CallStep:
         tuple(places.ref(v) for v in node.outs),
         outs,
         moved,
-        sum(a.size for a in outs) * _terms(node, args),
+        _work(node, args, outs),
         node.primitives,
     )
+
+
+def _work(node: CallNode, args: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> int:
+    if isinstance(node.lowering, Control):
+        return node.lowering.work(node.params)
+    return sum(a.size for a in outs) * _terms(node, args)
 
 
 def _terms(node: CallNode, args: Sequence[ShapedArray]) -> int:

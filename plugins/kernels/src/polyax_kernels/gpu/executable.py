@@ -9,13 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.backend import CompileOptions
+from polyax_kernels.control import Control
 from polyax_kernels.executable import PlanExecutable, Runner
 from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.gpu.host import HostCall
 from polyax_kernels.gpu.kernels import GpuKernel
-from polyax_kernels.gpu.memory import GpuBuffer, Shelf, Store
+from polyax_kernels.gpu.memory import GpuBuffer, Shelf, Store, Window
 from polyax_kernels.gpu.runtime import Runtime
 from polyax_kernels.lowering import CallContext, Prepared
 from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Plan, Ref, Step
@@ -54,7 +57,7 @@ class GpuExecutable(PlanExecutable):
         self.kernel_of = kernel_of
         self.context = GpuContext(device.queue, device, store.runtime, backend.emitter)
         super().__init__(backend, plan, options)
-        self.cost = int(any(isinstance(s, CallStep) and isinstance(s.lowering, HostCall) for s in plan.steps))
+        self.cost = int(any(isinstance(s, CallStep) and isinstance(s.lowering, HostCall | Control) for s in plan.steps))
         self.written = [*self.overwritten, *range(len(plan.inputs), len(plan.inputs) + len(plan.fresh))]
 
     def shelf(self, nbytes: int) -> Shelf:
@@ -69,11 +72,24 @@ class GpuExecutable(PlanExecutable):
         for n in self.written:
             bases[n].mark = mark
 
+    def window(self, base: Any, offset: int, nbytes: int) -> Window:
+        return Window(base, offset)
+
+    def move(self, source: Any, target: Any, nbytes: int) -> None:
+        if nbytes:
+            self.runtime.copy(source.memory, source.offset, target.memory, target.offset, nbytes)
+
+    def peek(self, base: Any, dtype: np.dtype) -> Any:
+        value = np.empty((), dtype)
+        self.runtime.read(base.memory, base.offset, value)
+        return value[()]
+
     def runner(self, step: Step) -> Runner:
         if isinstance(step, CopyStep):
             return _copier(self.runtime, step)
         if isinstance(step, CallStep):
-            return _caller(self.context, step)
+            lowering = step.lowering
+            return lowering.make(self, step) if isinstance(lowering, Control) else _caller(self.context, step)
         return _launcher(self.runtime, step, self.kernel_of(step))
 
 
@@ -81,7 +97,8 @@ def _copier(runtime: Runtime, step: CopyStep) -> Runner:
     source, target, nbytes = step.source, step.target, step.nbytes
 
     def run(bases: Sequence[GpuBuffer]) -> None:
-        runtime.copy(bases[source.base].memory, source.offset, bases[target.base].memory, target.offset, nbytes)
+        here, there = bases[source.base], bases[target.base]
+        runtime.copy(here.memory, here.offset + source.offset, there.memory, there.offset + target.offset, nbytes)
 
     return run
 
@@ -104,7 +121,7 @@ def _places(refs: Sequence[Ref], avals: Sequence[ShapedArray]) -> list[tuple[int
 
 
 def _views(bases: Sequence[GpuBuffer], places: Sequence[tuple[int, int, ShapedArray]]) -> list[View]:
-    return [View(bases[b].memory, offset, aval) for b, offset, aval in places]
+    return [View(bases[b].memory, bases[b].offset + offset, aval) for b, offset, aval in places]
 
 
 def _launcher(runtime: Runtime, step: KernelStep, kernel: GpuKernel) -> Runner:
@@ -113,6 +130,7 @@ def _launcher(runtime: Runtime, step: KernelStep, kernel: GpuKernel) -> Runner:
     function, scalars = kernel.function, step.scalars[: kernel.scalars]
 
     def run(bases: Sequence[GpuBuffer]) -> None:
-        runtime.launch(function, groups, threads, [(bases[b].memory, offset) for b, offset in places], scalars)
+        operands = [((at := bases[b]).memory, at.offset + offset) for b, offset in places]
+        runtime.launch(function, groups, threads, operands, scalars)
 
     return run

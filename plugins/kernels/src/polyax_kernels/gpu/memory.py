@@ -23,6 +23,7 @@ class GpuBuffer(Buffer):
     """Memory, and what fills it: ``task`` while calls through the host are still to be made, then ``mark``."""
 
     __slots__ = ("__weakref__", "mark", "memory", "seen", "shelf", "task")
+    offset = 0
 
     def __init__(self, memory: Any, shelf: Shelf) -> None:
         self.memory = memory
@@ -48,6 +49,17 @@ class GpuBuffer(Buffer):
 
     def __del__(self) -> None:
         self.shelf.store.live -= self.shelf.nbytes
+
+
+class Window:
+    """A part of a buffer, as a buffer for the steps of inner programs. Its memory is somebody else's."""
+
+    __slots__ = ("mark", "memory", "offset")
+    seen = SHARED
+
+    def __init__(self, base: GpuBuffer | Window, offset: int) -> None:
+        self.memory = base.memory
+        self.offset = base.offset + offset
 
 
 class Shelf:

@@ -36,7 +36,7 @@ def _pow(out: Out, x: Read, y: Read) -> Expr:
     return op("pow", x.at(out.i), cast(y.at(out.i), x.dtype))
 
 
-@kernels("copy", "stop_gradient")
+@kernels("copy", "stop_gradient", "name")
 def _copy(out: Out, x: Read, **_: Any) -> Expr:
     return x.at(out.i)
 

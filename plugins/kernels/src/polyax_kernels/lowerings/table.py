@@ -5,9 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from polyax.control.spmd import on_one_device
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax_kernels.control import CONTROL
 from polyax_kernels.lowering import Inline, Kernels, Lowering, WhyNot, always
 
-RULES: dict[str, Lowering] = {"pjit": Inline("jaxpr")}
+
+def _on_one_device(*, jaxpr: ClosedJaxpr, axes: Any, in_specs: Any, out_specs: Any, **_: Any) -> ClosedJaxpr:
+    """Within another program, all parts are computed where that runs."""
+    return on_one_device(jaxpr, axes, in_specs, out_specs)
+
+
+RULES: dict[str, Lowering] = {
+    "pjit": Inline("jaxpr"),
+    "checkpoint": Inline("jaxpr", apart=True),
+    "custom_jvp_call": Inline("call_jaxpr"),
+    "custom_vjp_call": Inline("call_jaxpr"),
+    "shard_map": Inline(_on_one_device),
+    **CONTROL,
+}
 
 Build = Callable[..., Any]
 

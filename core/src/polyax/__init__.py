@@ -1,9 +1,13 @@
 """polyax: composable transformations of Python programs, compiled by plugins for any device."""
 
+from polyax import ad_checkpoint as ad_checkpoint
 from polyax import boundaries as _boundaries
 from polyax import boundaries as boundaries
+from polyax import custom_derivatives as custom_derivatives
+from polyax import debug as debug
 from polyax import dtypes as dtypes
 from polyax import errors as errors
+from polyax import experimental as experimental
 from polyax import lax as lax
 from polyax import nn as nn
 from polyax import numpy as numpy
@@ -24,6 +28,7 @@ from polyax.api import jvp as jvp
 from polyax.api import linear_transpose as linear_transpose
 from polyax.api import linearize as linearize
 from polyax.api import make_jaxpr as make_jaxpr
+from polyax.api import pmap as pmap
 from polyax.api import value_and_grad as value_and_grad
 from polyax.api import vjp as vjp
 from polyax.api import vmap as vmap
@@ -39,6 +44,12 @@ from polyax.api.settings import log_compiles as log_compiles
 from polyax.api.settings import numpy_dtype_promotion as numpy_dtype_promotion
 from polyax.api.settings import numpy_rank_promotion as numpy_rank_promotion
 from polyax.api.settings import threefry_partitionable as threefry_partitionable
+from polyax.control.callback import pure_callback as pure_callback
+from polyax.control.custom_jvp import custom_jvp as custom_jvp
+from polyax.control.custom_vjp import custom_vjp as custom_vjp
+from polyax.control.policies import checkpoint_policies as checkpoint_policies
+from polyax.control.remat import checkpoint as checkpoint
+from polyax.control.remat import checkpoint as remat
 from polyax.ir.config import config as config
 from polyax.runtime.array import Array as Array
 from polyax.runtime.backend import Device as Device

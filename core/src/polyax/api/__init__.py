@@ -5,6 +5,7 @@ from polyax.api.ahead import ShapeDtypeStruct, eval_shape, make_jaxpr
 from polyax.api.explain import draw, explain
 from polyax.api.jacobian import hessian, jacfwd, jacobian, jacrev
 from polyax.api.jit import jit
+from polyax.api.pmap import pmap
 from polyax.api.transpose import linear_transpose
 from polyax.api.vmap import vmap
 
@@ -23,6 +24,7 @@ __all__ = [
     "linear_transpose",
     "linearize",
     "make_jaxpr",
+    "pmap",
     "value_and_grad",
     "vjp",
     "vmap",

@@ -1,5 +1,10 @@
 """Primitives and the functions that apply them, under JAX's names (``jax.lax``). Re-exports only."""
 
+from polyax.control.branching import cond, switch
+from polyax.control.cond import cond_p
+from polyax.control.looping import fori_loop, map, scan, while_loop
+from polyax.control.scan import scan_p
+from polyax.control.while_loop import while_p
 from polyax.lax import linalg as linalg
 from polyax.ops.basis import (
     add,
@@ -39,6 +44,28 @@ from polyax.ops.basis import (
 )
 from polyax.ops.bits import (
     threefry2x32_p,
+)
+from polyax.ops.collective import (
+    all_gather,
+    all_gather_p,
+    all_to_all,
+    all_to_all_p,
+    axis_index,
+    axis_index_p,
+    axis_size,
+    pmax,
+    pmax_p,
+    pmean,
+    pmin,
+    pmin_p,
+    ppermute,
+    ppermute_p,
+    pshuffle,
+    psum,
+    psum_p,
+    psum_scatter,
+    pswapaxes,
+    reduce_scatter_p,
 )
 from polyax.ops.compare import (
     and_p,

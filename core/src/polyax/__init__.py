@@ -3,6 +3,7 @@
 from polyax import ad_checkpoint as ad_checkpoint
 from polyax import boundaries as _boundaries
 from polyax import boundaries as boundaries
+from polyax import custom_batching as custom_batching
 from polyax import custom_derivatives as custom_derivatives
 from polyax import debug as debug
 from polyax import dtypes as dtypes
@@ -45,6 +46,8 @@ from polyax.api.settings import numpy_dtype_promotion as numpy_dtype_promotion
 from polyax.api.settings import numpy_rank_promotion as numpy_rank_promotion
 from polyax.api.settings import threefry_partitionable as threefry_partitionable
 from polyax.control.callback import pure_callback as pure_callback
+from polyax.control.closures import closure_convert as closure_convert
+from polyax.control.closures import custom_gradient as custom_gradient
 from polyax.control.custom_jvp import custom_jvp as custom_jvp
 from polyax.control.custom_vjp import custom_vjp as custom_vjp
 from polyax.control.policies import checkpoint_policies as checkpoint_policies

@@ -1,5 +1,7 @@
 """``polyax.custom_derivatives``: functions with derivative rules of their own. Re-exports only."""
 
+from polyax.control.closures import closure_convert as closure_convert
+from polyax.control.closures import custom_gradient as custom_gradient
 from polyax.control.custom import SymbolicZero as SymbolicZero
 from polyax.control.custom_jvp import custom_jvp as custom_jvp
 from polyax.control.custom_jvp import custom_jvp_call_p as custom_jvp_call_p

@@ -1,9 +1,11 @@
 """Primitives and the functions that apply them, under JAX's names (``jax.lax``). Re-exports only."""
 
+from polyax.control.associative import associative_scan
 from polyax.control.branching import cond, switch
 from polyax.control.cond import cond_p
 from polyax.control.looping import fori_loop, map, scan, while_loop
 from polyax.control.scan import scan_p
+from polyax.control.solving import custom_linear_solve, custom_root
 from polyax.control.while_loop import while_p
 from polyax.lax import linalg as linalg
 from polyax.ops.basis import (

@@ -9,6 +9,7 @@ import numpy as np
 from polyax.control.cond import cond_p
 from polyax.control.policies import name_p
 from polyax.control.scan import scan_p
+from polyax.control.solving import linear_solve_p, solver
 from polyax.control.spmd import on_one_device, shard_map_p
 from polyax.control.while_loop import while_p
 from polyax.ir.jaxpr import ClosedJaxpr
@@ -58,3 +59,8 @@ def _shard_map(*args: np.ndarray, jaxpr: ClosedJaxpr, axes: Any, in_specs: Any, 
 
 
 rule(name_p)(lambda x, **_: x)
+
+
+@rules(linear_solve_p)
+def _linear_solve(*args: np.ndarray, **params: Any) -> list[np.ndarray]:
+    return _run(solver(**params), args)

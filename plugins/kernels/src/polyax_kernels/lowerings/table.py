@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from polyax.control.solving import solver
 from polyax.control.spmd import on_one_device
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax_kernels.control import CONTROL
@@ -21,6 +22,8 @@ RULES: dict[str, Lowering] = {
     "checkpoint": Inline("jaxpr", apart=True),
     "custom_jvp_call": Inline("call_jaxpr"),
     "custom_vjp_call": Inline("call_jaxpr"),
+    "custom_vmap_call": Inline("call"),
+    "custom_linear_solve": Inline(solver),
     "shard_map": Inline(_on_one_device),
     **CONTROL,
 }

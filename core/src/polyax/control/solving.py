@@ -1,0 +1,273 @@
+"""``custom_linear_solve`` and ``custom_root``: solutions defined by equations, differentiated through these.
+
+``custom_linear_solve[programs const_lengths num_x] *consts *b``: four programs, ``matvec vecmat solve
+transpose_solve``, each with constants of its own. If A x = b then A dx = db - dA x, and the cotangent of b solves
+Aᵀ y = ct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyax.control.custom_jvp import custom_jvp
+from polyax.control.lists import cut, kept, nonzeros
+from polyax.control.programs import derived, hoisted, run
+from polyax.control.structure import check_same
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.effects import Effects
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.basis import neg, sub
+from polyax.ops.convert import stop_gradient
+from polyax.ops.zeros import instantiate
+from polyax.trace.flat import check_callable, name_of, trace_tree
+from polyax.trace.symbolic import Zero, is_undef
+from polyax.trace.tree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from polyax.transforms.jvp import jvp_flat, jvp_jaxpr
+from polyax.transforms.linearize import Linearized, linearize_flat
+from polyax.transforms.memo import memoize_by_jaxpr
+from polyax.transforms.transpose import transpose_jaxpr
+from polyax.transforms.vmap import Axis, batch_jaxpr, match_axis
+
+linear_solve_p = Primitive("custom_linear_solve", higher_order=True)
+
+Programs = tuple[ClosedJaxpr, ClosedJaxpr | None, ClosedJaxpr, ClosedJaxpr | None]
+"""``matvec vecmat solve transpose_solve``; without the transposed ones there is no reverse mode."""
+NAMES = ("matvec", "vecmat", "solve", "transpose_solve")
+
+
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Callable[..., Any],
+    transpose_solve: Callable[..., Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """``x`` with ``matvec(x) = b``, found by ``solve(matvec, b)``; differentiated by solving further linear systems.
+
+    Args:
+      matvec: a linear function from trees like ``x`` to trees like ``b``, which have one structure.
+      solve: ``solve(matvec, b)`` gives the solution; with ``has_aux``, a pair of it and anything else.
+      transpose_solve: ``transpose_solve(vecmat, b)`` solves the transposed system; needed for reverse mode.
+      symmetric: the system is its own transpose, so that ``solve`` serves for it.
+
+    >>> import polyax, numpy as np
+    >>> polyax.grad(lambda a: custom_linear_solve(lambda x: a * x, 6.0, lambda f, b: b / f(1.0), symmetric=True))(2.0)
+    Array(-1.5, dtype=float32, weak_type=True)
+    """
+    for fun in (matvec, solve):
+        check_callable(fun)
+    leaves, tree = tree_flatten(b)
+    like_b = tree_map(aval_of, b)
+    system, system_tree = trace_tree(matvec, (like_b,))
+    names = ("matvec's output", "b")
+    what = f"matvec ({name_of(matvec)}) of custom_linear_solve must map to vectors like b: its output and b must"
+    check_same(what, names, (system_tree, tree), (system.out_avals, [aval_of(x) for x in leaves]))
+    solution, solution_tree = trace_tree(lambda y: solve(matvec, y), (like_b,))
+    if has_aux and (len(solution_tree.children) != 2):
+        raise TypeError(f"with has_aux, solve ({name_of(solve)}) must return a pair, got {solution_tree}")
+    x_tree = solution_tree.children[0] if has_aux else solution_tree
+    x_avals = solution.out_avals[: x_tree.num_leaves]
+    what = f"solve ({name_of(solve)}) of custom_linear_solve must give solutions like b: its output and b must"
+    check_same(what, ("solve's output", "b"), (x_tree, tree), (x_avals, [aval_of(x) for x in leaves]))
+    transposed: list[ClosedJaxpr | None] = [None, None]
+    if symmetric:
+        transposed = [system, solution]
+    elif transpose_solve is not None:
+        vecmat = _transposed(system)
+        back = lambda y: tree_unflatten(tree, run(vecmat, tree_leaves(y)))
+        transposed = [vecmat, trace_tree(lambda y: transpose_solve(back, y), (like_b,))[0]]
+    programs = (system, transposed[0], solution, transposed[1])
+    outs = _bind(programs, leaves)
+    return tree_unflatten(solution_tree, outs)
+
+
+def _transposed(system: ClosedJaxpr) -> ClosedJaxpr:
+    program, consts = hoisted(system)
+    n = len(system.in_avals)
+    force = (True,) * n
+    backward, _ = transpose_jaxpr(program, (False,) * len(consts) + force, (True,) * len(system.out_avals), force)
+
+    def fun(*cts: Any) -> list[Any]:
+        return run(backward, [*consts, *cts])
+
+    return derived(system, fun, system.out_avals)
+
+
+def _bind(programs: Sequence[ClosedJaxpr | None], b: Sequence[Any]) -> list[Any]:
+    parts = [(None, []) if p is None else hoisted(p) for p in programs]
+    consts = [c for _, values in parts for c in values]
+    lengths = tuple(len(values) for _, values in parts)
+    return linear_solve_p.bind(*consts, *b, programs=tuple(p for p, _ in parts), const_lengths=lengths, num_x=len(b))
+
+
+@def_rule(linear_solve_p, "abstract_eval")
+def _abstract_eval(*_: ShapedArray, programs: Programs, **__: Any) -> tuple[list[ShapedArray], Effects]:
+    return programs[2].out_avals, programs[2].effects
+
+
+@def_rule(linear_solve_p, "jvp")
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, programs: Programs, const_lengths: Sequence[int], num_x: int
+) -> Any:
+    params = {"programs": programs, "const_lengths": const_lengths, "num_x": num_x}
+    outs = linear_solve_p.bind(*primals, **params)
+    *consts, _ = cut(primals, *const_lengths)
+    *const_dots, b_dots = cut(tangents, *const_lengths)
+    nonzero = nonzeros(const_dots[0])
+    x = outs[:num_x]
+    rhs = [instantiate(t) for t in b_dots]
+    if any(nonzero):
+        both, _ = jvp_jaxpr(programs[0], nonzero + (False,) * num_x, (True,) * num_x)
+        changes = run(both, [*consts[0], *x, *kept(nonzero, const_dots[0])])[num_x:]
+        rhs = [sub(t, c) for t, c in zip(rhs, changes, strict=True)]
+    dots = linear_solve_p.bind(*(c for group in consts for c in group), *rhs, **params)
+    return outs, [*dots[:num_x], *map(Zero.of, outs[num_x:])]
+
+
+@def_rule(linear_solve_p, "transpose")
+def _transpose(
+    cts: Sequence[Any], *args: Any, programs: Programs, const_lengths: Sequence[int], num_x: int
+) -> list[Any]:
+    if programs[3] is None:
+        raise TypeError("transpose_solve required for backwards mode automatic differentiation of custom_linear_solve")
+    *consts, b = cut(args, *const_lengths)
+    if any(is_undef(c) for group in consts for c in group) or not all(map(is_undef, b)):
+        raise NotImplementedError("custom_linear_solve is linear in all of b, and in nothing else")
+    swapped = (1, 0, 3, 2)
+    outs = linear_solve_p.bind(
+        *(c for n in swapped for c in consts[n]),
+        *map(instantiate, cts[:num_x]),
+        programs=tuple(programs[n] for n in swapped),
+        const_lengths=tuple(const_lengths[n] for n in swapped),
+        num_x=num_x,
+    )
+    return [*[None] * sum(const_lengths), *outs[:num_x]]
+
+
+@def_rule(linear_solve_p, "batch")
+def _batch(
+    axis: Axis,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    programs: Programs,
+    const_lengths: Sequence[int],
+    num_x: int,
+) -> Any:
+    """Right-hand sides and solutions are mapped, all at dimension 0."""
+    *const_dims, b_dims = cut(dims, *const_lengths)
+    *consts, b = cut(args, *const_lengths)
+    mapped = [
+        None if p is None else batch_jaxpr(p, axis, (*own, *[0] * num_x), (True,) * len(p.out_avals))[0]
+        for p, own in zip(programs, const_dims, strict=True)
+    ]
+    b = [match_axis(axis.size, d, 0, x) for x, d in zip(b, b_dims, strict=True)]
+    outs = linear_solve_p.bind(
+        *(c for group in consts for c in group),
+        *b,
+        programs=tuple(mapped),
+        const_lengths=tuple(const_lengths),
+        num_x=num_x,
+    )
+    return outs, [0] * len(outs)
+
+
+linear_solve_p.never("partial_eval", "the primal and the tangent system are solved apart")
+linear_solve_p.never("dce", "the solution is one")
+
+
+@def_rule(linear_solve_p, "sub_jaxprs")
+def _sub_jaxprs(*, programs: Programs, **_: Any) -> list[ClosedJaxpr]:
+    return [p for p in programs if p is not None]
+
+
+@def_rule(linear_solve_p, "pretty")
+def _pretty(*, programs: Programs, **_: Any) -> dict[str, Any]:
+    return {name: p for name, p in zip(NAMES, programs, strict=True) if p is not None}
+
+
+@memoize_by_jaxpr
+def _solver(solve: ClosedJaxpr, before: tuple[ShapedArray, ...], after: tuple[ShapedArray, ...], own: int) -> Any:
+    def fun(*args: Any) -> list[Any]:
+        _, consts, _, b = cut(args, len(before), own, len(after))
+        return run(solve, [*consts, *b])
+
+    return derived(solve, fun, [*before, *solve.in_avals[:own], *after, *solve.in_avals[own:]])
+
+
+def solver(*, programs: Programs, const_lengths: Sequence[int], num_x: int) -> ClosedJaxpr:
+    """The program that computes the results: what a backend runs."""
+    avals = [[] if p is None else p.in_avals[:n] for p, n in zip(programs, const_lengths, strict=True)]
+    return _solver(programs[2], (*avals[0], *avals[1]), tuple(avals[3]), const_lengths[2])
+
+
+# --- roots ----------------------------------------------------------------------------------------------------------
+
+
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    has_aux: bool = False,
+) -> Any:
+    """``x`` with ``f(x) = 0``, found by ``solve(f, initial_guess)``; differentiated by the implicit function theorem.
+
+    Args:
+      f: a function of pytrees, with results of the structure of its argument; it may close over traced values.
+      solve: gives the root; with ``has_aux``, a pair of it and anything else.
+      tangent_solve: ``tangent_solve(g, y)`` gives ``x`` with ``g(x) = y`` for the linear function ``g``.
+
+    >>> import polyax
+    >>> def root(a):
+    ...     newton = lambda f, x: polyax.lax.fori_loop(0, 20, lambda _, x: 0.5 * (x + a / x), x)
+    ...     return custom_root(lambda x: x * x - a, 1.0, newton, lambda g, y: y / g(1.0))
+    >>> print(root(4.0), polyax.grad(root)(4.0))
+    2.0 0.25
+    """
+    guesses, tree = tree_flatten(initial_guess)
+    like = tree_unflatten(tree, [aval_of(x) for x in guesses])
+    closed, out_tree = trace_tree(f, (like,))
+    what = f"f ({name_of(f)}) of custom_root must give residuals like its argument: its output and initial_guess must"
+    check_same(what, ("f's output", "initial_guess"), (out_tree, tree), (closed.out_avals, tree_leaves(like)))
+    program, values = hoisted(closed)
+
+    def linearized(x: Any, rhs: Any) -> Any:
+        """The solution of the linear system that ``f`` is near ``x``."""
+        _, linear = linearize_flat(lambda *xs: run(closed, xs), tree_leaves(x))
+        return tangent_solve(lambda v: tree_unflatten(tree, apply_linear(linear, tree_leaves(v))), rhs)
+
+    solving, found_tree = trace_tree(lambda x: solve(f, x), (like,))
+    solving, of_solve = hoisted(solving)
+    tangents_of, _ = trace_tree(linearized, (like, like))
+    tangents_of, of_tangents = hoisted(tangents_of)
+    sizes = len(guesses), len(values), len(of_solve)
+
+    @custom_jvp
+    def root(*args: Any) -> list[Any]:
+        guess, _, own, _ = cut(args, *sizes)
+        return run(solving, [*own, *guess])
+
+    @root.defjvp
+    def root_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """If f(x, c) = 0 then dx solves f_x dx = -f_c dc."""
+        outs = root(*primals)
+        _, own, _, consts = cut(primals, *sizes)
+        _, dots, _, _ = cut(tangents, *sizes)
+        solution = outs[: len(guesses)]
+        _, change = jvp_flat(lambda *cs: run(program, [*cs, *solution]), own, dots)
+        found = run(tangents_of, [*consts, *solution, *(neg(instantiate(t)) for t in change)])
+        return outs, [*found, *(instantiate(Zero.of(x)) for x in outs[len(guesses) :])]
+
+    guess = [stop_gradient(x) for x in guesses]
+    return tree_unflatten(found_tree, root(*guess, *values, *of_solve, *of_tangents))
+
+
+def apply_linear(linear: Linearized, tangents: Sequence[Any]) -> list[Any]:
+    """All output tangents of a linearized function, zeros as arrays."""
+    outs = iter(run(linear.jaxpr, kept(linear.nonzero_in, tangents)))
+    avals = [a.to_tangent_aval() for a in linear.out_avals]
+    return [next(outs) if nz else instantiate(Zero(a)) for nz, a in zip(linear.nonzero_out, avals, strict=True)]

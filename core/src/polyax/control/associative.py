@@ -23,7 +23,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     Args:
       fn: an associative operation on pytrees like ``elems``, vectorised over ``axis``.
       elems: a pytree of arrays of one size along ``axis``.
-      reverse: combine from the end.
+      reverse: combine the elements from the last to the first.
 
     >>> import numpy as np, operator
     >>> print(associative_scan(operator.add, np.arange(1, 5)))
@@ -40,8 +40,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         raise ValueError(f"Array inputs to associative_scan must have the same size along axis {axis}: {shapes}")
 
     def combine(a: Leaves, b: Leaves) -> Leaves:
-        given = (tree_unflatten(tree, x) for x in ((b, a) if reverse else (a, b)))
-        outs, out_tree = tree_flatten(fn(*given))
+        outs, out_tree = tree_flatten(fn(tree_unflatten(tree, a), tree_unflatten(tree, b)))
         if out_tree != tree:
             raise TypeError(
                 f"fn ({name_of(fn)}) of associative_scan must keep the structure {tree}, it gave {out_tree}"

@@ -89,6 +89,9 @@ class Program:
         fresh = range(self.first_fresh, self.first_fresh + len(plan.fresh))
         self.direct = [b in fresh and plan.outputs.count(b) == 1 for b in plan.outputs]
         """Results that can be computed at any place."""
+        own = {*fresh, *self.overwritten}
+        self.distinct = len(set(plan.outputs)) == len(plan.outputs) and own.issuperset(plan.outputs)
+        """Whether no two results share memory, with each other or with an input that stays."""
 
     def __call__(self, inputs: Sequence[Any], targets: Sequence[Any | None]) -> list[Any]:
         """The buffers of the results: at their targets, where there are any. Donated inputs are consumed unless they
@@ -111,7 +114,7 @@ class Program:
     def _own(self, bases: list[Any], n: int) -> None:
         """Puts a copy in place of memory that others see, since it will be written to."""
         old = bases[n]
-        if old.seen == FREE and sum(b is old for b in bases) == 1:
+        if old.seen == FREE and (self.distinct or sum(b is old for b in bases) == 1):
             return
         nbytes = self.input_sizes[n]
         bases[n] = self.machine.shelf(nbytes).take()

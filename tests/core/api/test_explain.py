@@ -28,6 +28,14 @@ def test_it_prints_and_returns_the_table(platform: str, capsys: pytest.CaptureFi
     assert told.report.backend == platform and str(told.device).startswith(platform)
 
 
+def test_interactive_sessions_show_the_returned_object(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
+    told = jax.explain(jnp.sin)(X)
+    assert capsys.readouterr().out == "" and "sin" in repr(told)
+
+
 class Model:
     scale = 3
 

@@ -38,6 +38,8 @@ class Route:
 
     points: list[Point]
     tip: str
+    unused: bool = False
+    """Nobody needs what is made of the value there."""
 
 
 @dataclass
@@ -121,7 +123,10 @@ def place(diagram: Diagram) -> Picture:
     boxes = [Rectangle(x, y, i.width, i.height) for (x, y), i in zip(corners, inner)]
     nodes = {n: r for g, b, i in zip(diagram.groups, boxes, inner) for n, r in _nodes(g, b, i)}
     inside = [_inside(b, i) for b, i in zip(boxes, inner)]
-    between = [_outside(e, tip, boxes, bends) for (e, tip), bends in zip(edges.items(), outer.bends)]
+    between = [
+        _outside(e, tip, boxes, bends, diagram.groups[e.target].kind == "dead")
+        for (e, tip), bends in zip(edges.items(), outer.bends)
+    ]
     return Picture(nodes, boxes, inside, between, outer.width, outer.height)
 
 
@@ -158,6 +163,6 @@ def _inside(box: Rectangle, inner: _Inner) -> list[Route]:
     return routes
 
 
-def _outside(edge: Edge, tip: str, boxes: list[Rectangle], bends: list[Point]) -> Route:
+def _outside(edge: Edge, tip: str, boxes: list[Rectangle], bends: list[Point], unused: bool) -> Route:
     a, b = boxes[edge.source], boxes[edge.target]
-    return Route([(a.centre + edge.leaves, a.y + a.height), *bends, (b.centre + edge.enters, b.y)], tip)
+    return Route([(a.centre + edge.leaves, a.y + a.height), *bends, (b.centre + edge.enters, b.y)], tip, unused)

@@ -16,6 +16,7 @@ from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.gpu.host import HostCall
 from polyax_kernels.gpu.kernels import GpuKernel
 from polyax_kernels.gpu.memory import GpuBuffer, Shelf, Store
+from polyax_kernels.gpu.recording import joined
 from polyax_kernels.gpu.runtime import Runtime
 from polyax_kernels.lowering import CallContext, Prepared
 from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Plan, Ref, Step
@@ -68,6 +69,11 @@ class GpuExecutable(PlanExecutable):
         mark = self.runtime.mark()
         for n in self.written:
             bases[n].mark = mark
+
+    def runners(self, steps: Sequence[Step]) -> list[Runner]:
+        if not self.runtime.records:
+            return super().runners(steps)
+        return list(joined(self.runtime, steps, self.runner))
 
     def runner(self, step: Step) -> Runner:
         if isinstance(step, CopyStep):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +26,8 @@ def test_digits_are_learned(platform: str, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.slow
-def test_demo_reads_idx_files_and_draws(tmp_path) -> None:
+@pytest.mark.parametrize("name", ["cpu", "opencl"])
+def test_demo_reads_idx_files_and_draws(name: str, tmp_path: Path) -> None:
     """A folder of idx files as MNIST's, with four kinds of image that a network tells apart in two epochs."""
     rng = np.random.default_rng(0)
     for part, n in (("train", 512), ("t10k", 64)):
@@ -35,13 +38,14 @@ def test_demo_reads_idx_files_and_draws(tmp_path) -> None:
         write_idx(tmp_path / f"{part}-images-idx3-ubyte", images)
         write_idx(tmp_path / f"{part}-labels-idx1-ubyte", labels)
     command = [sys.executable, ROOT / "examples/demo.py", "--mnist", tmp_path, "--epochs", "2", "--out", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    settings = os.environ | {"POLYAX_PLATFORMS": name}
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     assert "with jit" in done.stdout and "times faster" in done.stdout
     (picture,) = tmp_path.glob("*.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def write_idx(path, array: np.ndarray) -> None:
+def write_idx(path: Path, array: np.ndarray) -> None:
     header = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
     path.write_bytes(header + array.tobytes())

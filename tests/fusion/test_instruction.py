@@ -110,6 +110,18 @@ def test_cheap_producers_are_duplicated_and_expensive_ones_are_not() -> None:
     assert "it is expensive, and 2 kernels would compute it" in reasons(expensive, X)
 
 
+def test_duplicates_read_less_than_what_they_save() -> None:
+    def reduced(x, y, axes):
+        total = basis.add(x, y)
+        return [basis.reduce_sum(total, axis) for axis in axes]
+
+    two = lambda x, y: reduced(x, y, [(0,), (1,)])
+    three = lambda x, y: reduced(x, y, [(0,), (1,), (0, 1)])
+    assert kernels(two, X, Y) == 2
+    assert kernels(three, X, Y) == 4
+    assert "720 bytes would be moved instead of 720" in reasons(three, X, Y)
+
+
 def test_results_of_the_program_stay_in_memory() -> None:
     def f(x):
         y = elementwise.sin(x)
@@ -174,8 +186,8 @@ def test_operand_limit() -> None:
     assert_same(on_kernels(total, arrays), [np.full(3, sum(range(200)), "f4")])
 
 
-def random_program(seed: int):
-    """A program of some thirty operations on arrays of shape (6, 5), chosen by ``seed``."""
+def random_program(seed: int, size: int = 30):
+    """A program of so many operations on arrays of shape (6, 5), chosen by ``seed``."""
 
     def program(x, y):
         rng = np.random.default_rng(seed)
@@ -193,7 +205,7 @@ def random_program(seed: int):
             lambda a, b: index.dynamic_update_slice(a, slicing.slice(b, (0, 0), (2, 2)), (1, 1)),
             lambda a, b: elementwise.tanh(contract.dot(a, contract.dot(basis.transpose(b, (1, 0)), a))),
         )
-        for _ in range(30):
+        for _ in range(size):
             a, b = (values[rng.integers(len(values))] for _ in range(2))
             values.append(steps[rng.integers(len(steps))](a, b))
         return values[-3:]

@@ -26,33 +26,36 @@ def on(platform: str, f: Any, *args: Any) -> list[Any]:
         return [np.asarray(x) for x in jax.tree_util.tree_leaves(f(*args))]
 
 
-def eager(program: Program) -> tuple[list[Any], list[Any]]:
-    return on("cpu", program, *program.args), on("reference", program, *program.args)
+def eager(name: str, program: Program) -> tuple[list[Any], list[Any]]:
+    return on(name, program, *program.args), on("reference", program, *program.args)
 
 
-def jitted(program: Program) -> tuple[list[Any], list[Any]]:
-    return on("cpu", jax.jit(program), *program.args), on("reference", program, *program.args)
+def jitted(name: str, program: Program) -> tuple[list[Any], list[Any]]:
+    return on(name, jax.jit(program), *program.args), on("reference", program, *program.args)
 
 
-def batched(program: Program) -> tuple[list[Any], list[Any]]:
+def batched(name: str, program: Program) -> tuple[list[Any], list[Any]]:
     batches = [np.stack([x, np.flip(x)]) for x in program.args]
     each = [on("reference", program, *args) for args in zip(*batches, strict=True)]
-    return on("cpu", jax.vmap(jax.jit(program)), *batches), [np.stack(xs) for xs in zip(*each, strict=True)]
+    return on(name, jax.vmap(jax.jit(program)), *batches), [np.stack(xs) for xs in zip(*each, strict=True)]
 
 
-def differentiated(program: Program) -> tuple[list[Any], list[Any]]:
+def differentiated(name: str, program: Program) -> tuple[list[Any], list[Any]]:
     if not program.inexact:
-        return jitted(program)
+        return jitted(name, program)
     gradient = jax.grad(program.loss, program.inexact)
-    return on("cpu", jax.jit(gradient), *program.args), on("reference", gradient, *program.args)
+    return on(name, jax.jit(gradient), *program.args), on("reference", gradient, *program.args)
 
 
 WAYS = (jitted, batched, differentiated, eager)
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_a_random_program(seed: int) -> None:
-    found, wanted = WAYS[seed % len(WAYS)](Program(1000 + seed, jax, steps=6))
+RUNS = [*(("cpu", seed) for seed in range(100)), *(("opencl", seed) for seed in range(100, 124))]
+
+
+@pytest.mark.parametrize(("name", "seed"), RUNS)
+def test_a_random_program(name: str, seed: int) -> None:
+    found, wanted = WAYS[seed % len(WAYS)](name, Program(1000 + seed, jax, steps=6))
     assert len(found) == len(wanted)
     for x, y in zip(found, wanted, strict=True):
         assert_close(x, y)

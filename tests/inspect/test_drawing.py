@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fuzz.programs import Program
 
 import polyax as jax
 import polyax.numpy as jnp
@@ -142,3 +143,12 @@ def test_without_the_plugin_the_error_says_what_to_install() -> None:
 def test_nothing_that_draws_is_imported_before_it_is_needed() -> None:
     program = "import sys, polyax.numpy as jnp; jnp.ones(3) + 1; print('polyax_inspect.svg' in sys.modules)"
     assert output(program, POLYAX_PLATFORMS="reference") == "False"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_programs(seed: int) -> None:
+    program = Program(seed, jax, steps=14)
+    drawing = jax.draw(program)(*program.args)
+    test_each_equation_is_drawn_once(drawing)
+    test_groups_are_the_kernels_of_the_report(drawing)
+    test_values_flow_from_what_makes_them(drawing)

@@ -129,6 +129,23 @@ def test_results_move_into_donated_arguments() -> None:
     assert_same(got, [X - (X + 1) * np.float32(0.1), square.T + 1])
 
 
+def test_several_results_of_one_kernel_move_into_donated_arguments() -> None:
+    def step(p, m, g):
+        m = basis.add(m, g)
+        return [basis.sub(p, m), m]
+
+    backend = NumpyKernelBackend()
+    closed = traced(step, [X, X, X])
+    plan = planned(backend, closed, (True, True, False))
+    assert len(plan.steps) == 1
+    assert set(plan.outputs) == {0, 1}
+    executable = compiled(backend, closed, donated=(True, True, False))
+    buffers = _buffers(backend, X, X + 1, X + 2)
+    outs, _ = executable.launch(buffers, backend.devices()[0].queue)
+    got = [backend.to_host(b, a) for b, a in zip(outs, closed.out_avals, strict=True)]
+    assert_same(got, [X - (X + 1 + (X + 2)), X + 1 + (X + 2)])
+
+
 def test_update_waits_for_readers_of_the_old_contents() -> None:
     def both(x, row):
         y = elementwise.sin(x)

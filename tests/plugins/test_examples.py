@@ -13,7 +13,7 @@ from support.process import output
 from support.sources import ROOT
 
 EXAMPLES = ROOT / "examples/plugins"
-PLATFORMS = ("cpu", "hello_c")
+PLATFORMS = ("cpu", "opencl", "hello_c")
 
 
 def install(folder: Path, example: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax_cuda.emitter import CudaEmitter
+from polyax_cuda.emitter import HEADER
 from polyax_kernels.gpu.runtime import KernelRejected, Mark, Runtime
 from polyax_kernels.limits import Limits
 
@@ -92,7 +92,7 @@ extern "C" void run(void **values, const unsigned *groups, const unsigned *threa
 @functools.cache
 def compiled(source: str, name: str) -> Any:
     """A function of pointers to the arguments, the groups and the threads of a launch."""
-    text = source.replace(CudaEmitter.header, "").replace("__syncwarp()", "__syncthreads()")
+    text = source.replace(HEADER, "").replace("__syncwarp()", "__syncthreads()")
     macros = [f"-DKERNEL={name}", f"-DBARRIERS={int('__syncthreads' in text)}"]
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "kernel.so")

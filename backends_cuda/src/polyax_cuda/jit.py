@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from cupy.cuda import nvrtc
 
 from polyax.runtime.cache import DiskCache
@@ -22,7 +20,7 @@ def binary(source: str, target: str) -> bytes:
     Raises:
       KernelRejected: NVRTC doesn't accept it.
     """
-    key = "\n".join((version(), target, *OPTIONS, source))
+    key = "\n".join((f"NVRTC {nvrtc.getVersion()}", target, *OPTIONS, source))
     code = _cache.get(key)
     if code is None:
         code = compiled(source, target)
@@ -43,15 +41,10 @@ def compiled(source: str, target: str) -> bytes:
 
 
 def target(major: int, minor: int) -> str:
-    """What to compile for: the GPU's own machine code, or PTX that its driver translates if NVRTC doesn't know it.
+    """The machine code of a GPU, or PTX, which its driver translates, if NVRTC doesn't know the GPU.
 
     >>> target(9, 0)
     'sm_90'
     """
     capability, known = 10 * major + minor, nvrtc.getSupportedArchs()
     return f"sm_{capability}" if capability in known else f"compute_{max(n for n in known if n < capability)}"
-
-
-@functools.cache
-def version() -> str:
-    return "NVRTC {}.{}".format(*nvrtc.getVersion())

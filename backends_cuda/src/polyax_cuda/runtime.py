@@ -1,6 +1,6 @@
-"""One GPU, through CuPy: memory from its pool, one stream, events, copies through pinned memory.
+"""One GPU, through CuPy: memory from its pool, none of it ahead of time, one stream, events, and graphs.
 
-Nothing is allocated ahead. Knows no kernels, plans or arrays.
+Knows no kernels, plans or arrays.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import cupy
@@ -20,45 +20,42 @@ from polyax_kernels.gpu.runtime import DeviceError, Mark, Runtime
 from polyax_kernels.limits import REALS, Limits
 
 FAILURES = (runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
+ANY_COPY = runtime.memcpyDefault
+"""The driver knows by the addresses where memory is."""
 GROUP = 256
 """Threads that share a row."""
 
 
-def count() -> int:
-    """How many GPUs CUDA_VISIBLE_DEVICES shows."""
-    return runtime.getDeviceCount()
-
-
-def limits(properties: Mapping[str, Any]) -> Limits:
-    """What ``cudaGetDeviceProperties`` says."""
-    return Limits(
-        dtypes=REALS,
-        lanes=1,
-        local_bytes=properties["sharedMemPerBlock"],
-        threads=properties["maxThreadsPerBlock"],
-        group=GROUP,
-        units=properties["multiProcessorCount"],
-    )
+def all_gpus() -> list[CudaRuntime]:
+    return [CudaRuntime(n) for n in range(runtime.getDeviceCount())]
 
 
 class CudaRuntime(Runtime):
     """``number`` counts the GPUs that CUDA_VISIBLE_DEVICES shows."""
 
+    records = True
+
     def __init__(self, number: int) -> None:
         self.number = number
-        self.recording = threading.Lock()
-        self.thread = threading.local()
         self.device = cupy.cuda.Device(number)
         self.pool = cupy.cuda.MemoryPool()
-        self.pinned: deque[tuple[Any, Any]] = deque()
+        self.staged: deque[tuple[Any, Any]] = deque()
         """Host memory that copies read from, and the event after each."""
+        self.recording = threading.Lock()
+        self.thread = threading.local()
         with self.current():
             properties = runtime.getDeviceProperties(number)
-            self.stream = cupy.cuda.Stream(non_blocking=True)
-            self.recorder = cupy.cuda.Stream(non_blocking=True)
+            self.stream, self.recorder = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
         self.kind = properties["name"].decode()
         self.target = jit.target(properties["major"], properties["minor"])
-        self.limits = limits(properties)
+        self.limits = Limits(
+            dtypes=REALS,
+            lanes=1,
+            local_bytes=properties["sharedMemPerBlock"],
+            threads=properties["maxThreadsPerBlock"],
+            group=GROUP,
+            units=properties["multiProcessorCount"],
+        )
 
     @contextlib.contextmanager
     def current(self) -> Generator[None]:
@@ -75,34 +72,34 @@ class CudaRuntime(Runtime):
         with self.current(), self.stream, cupy.cuda.using_allocator(self.pool.malloc):
             yield
 
+    @property
+    def queue(self) -> Any:
+        """The stream that launches and copies go to: the recorder's while this thread records."""
+        return getattr(self.thread, "queue", self.stream)
+
     def allocate(self, nbytes: int) -> Any:
         with self.current(), self.stream:
             return self.pool.malloc(nbytes)
 
     def write(self, target: Any, offset: int, host: np.ndarray) -> None:
+        """From pinned memory, which a copy in the background needs; it is kept until that is done."""
         with self.current():
             staged = cupy.cuda.alloc_pinned_memory(host.nbytes)
             np.frombuffer(staged, np.uint8, host.nbytes)[...] = host.reshape(-1).view(np.uint8)
-            runtime.memcpyAsync(
-                target.ptr + offset, staged.ptr, host.nbytes, runtime.memcpyHostToDevice, self.stream.ptr
-            )
-            while self.pinned and self.pinned[0][1].done:
-                self.pinned.popleft()
-            self.pinned.append((staged, self.stream.record()))
+            runtime.memcpyAsync(target.ptr + offset, staged.ptr, host.nbytes, ANY_COPY, self.stream.ptr)
+            while self.staged and self.staged[0][1].done:
+                self.staged.popleft()
+            self.staged.append((staged, self.event()))
 
     def read(self, source: Any, offset: int, host: np.ndarray) -> None:
         with self.current():
-            staged = cupy.cuda.alloc_pinned_memory(host.nbytes)
-            runtime.memcpyAsync(
-                staged.ptr, source.ptr + offset, host.nbytes, runtime.memcpyDeviceToHost, self.stream.ptr
-            )
+            runtime.memcpyAsync(host.ctypes.data, source.ptr + offset, host.nbytes, ANY_COPY, self.stream.ptr)
             self.stream.synchronize()
-            host.reshape(-1).view(np.uint8)[...] = np.frombuffer(staged, np.uint8, host.nbytes)
 
     def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
         with self.current():
             places = target.ptr + target_offset, source.ptr + source_offset
-            runtime.memcpyAsync(*places, nbytes, runtime.memcpyDeviceToDevice, self.queue.ptr)
+            runtime.memcpyAsync(*places, nbytes, ANY_COPY, self.queue.ptr)
 
     def copy_from(self, peer: Runtime, source: Any, target: Any, nbytes: int) -> None:
         """From GPU to GPU, directly where their connection allows it. Each stream waits for what it needs of the
@@ -111,11 +108,11 @@ class CudaRuntime(Runtime):
             super().copy_from(peer, source, target, nbytes)
             return
         with peer.current():
-            filled = peer.stream.record()
+            filled = peer.event()
         with self.current():
             self.stream.wait_event(filled)
             runtime.memcpyPeerAsync(target.ptr, self.number, source.ptr, peer.number, nbytes, self.stream.ptr)
-            copied = self.stream.record()
+            copied = self.event()
         with peer.current():
             peer.stream.wait_event(copied)
 
@@ -138,13 +135,11 @@ class CudaRuntime(Runtime):
         with self.current():
             function(groups, threads, arguments, stream=self.queue)
 
-    @property
-    def queue(self) -> Any:
-        """The stream that kernels and copies go to: the recorder's while this thread records."""
-        return getattr(self.thread, "queue", self.stream)
+    def address(self, memory: Any) -> int:
+        return memory.ptr
 
     def record(self, work: Callable[[], None]) -> Any:
-        """The kernels and copies that ``work`` starts, as a graph; none of them runs."""
+        """A CUDA graph, captured on a stream of its own: other threads go on using the device's."""
         with self.recording, self.current():
             self.thread.queue = self.recorder
             self.recorder.begin_capture()
@@ -155,14 +150,17 @@ class CudaRuntime(Runtime):
                 graph = self.recorder.end_capture()
             return graph
 
-    def play(self, graph: Any) -> None:
-        """Puts a graph into the queue."""
+    def replay(self, recording: Any) -> None:
         with self.current():
-            graph.launch(self.stream)
+            recording.launch(self.stream)
+
+    def event(self) -> Any:
+        """One behind everything in the stream."""
+        return self.stream.record(cupy.cuda.Event(disable_timing=True))
 
     def mark(self) -> Mark:
         with self.current():
-            return CudaMark(self, self.stream.record(cupy.cuda.Event(disable_timing=True)))
+            return CudaMark(self, self.event())
 
     def synchronize(self) -> None:
         with self.current():
@@ -170,8 +168,8 @@ class CudaRuntime(Runtime):
 
     def memory_stats(self) -> dict[str, int]:
         with self.current():
-            free, total = runtime.memGetInfo()
-        return {"bytes_limit": total, "bytes_free": free, "bytes_reserved": self.pool.total_bytes()}
+            _, total = runtime.memGetInfo()
+        return {"bytes_limit": total, "bytes_reserved": self.pool.total_bytes()}
 
 
 class CudaMark(Mark):
@@ -184,7 +182,7 @@ class CudaMark(Mark):
         self.event = event
 
     def done(self) -> bool:
-        """A lost device has ended, too: ``wait`` tells."""
+        """On a lost device everything has ended: ``wait`` tells how."""
         try:
             return self.event.done
         except FAILURES:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from polyax.ir.config import config
 from polyax_kernels.gpu.backend import GpuBackend
 from polyax_opencl.emitter import OpenCLEmitter
@@ -14,10 +16,11 @@ class OpenCLBackend(GpuBackend):
 
     emitter = OpenCLEmitter
 
-    def __init__(self) -> None:
-        super().__init__("opencl", [OpenCLRuntime(d) for d in find().devices for _ in range(copies(d))])
+    def __init__(self, devices: Sequence[cl.Device] | None = None) -> None:
+        """``devices``: those to use instead of all. One that comes several times gets as many queues and memories."""
+        super().__init__("opencl", [OpenCLRuntime(d) for d in (all_devices() if devices is None else devices)])
 
 
-def copies(device: cl.Device) -> int:
-    """A processor counts as ``num_cpu_devices`` devices, each with a queue and memory of its own."""
-    return config.num_cpu_devices if device.type & cl.device_type.CPU else 1
+def all_devices() -> list[cl.Device]:
+    """Processors count as ``num_cpu_devices`` devices each."""
+    return [d for d in find().devices for _ in range(config.num_cpu_devices if d.type & cl.device_type.CPU else 1)]

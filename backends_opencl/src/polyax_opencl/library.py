@@ -42,13 +42,14 @@ def why_no_product(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> s
 def multiply(ctx: Any, outs: Sequence[Any], args: Sequence[Any], **params: Any) -> None:
     """One call of ``gemmStridedBatched``, put into the device's queue."""
     import pyclblast
+    from pyopencl.array import Array
 
     left, right = sides([view.aval for view in args], params)
     a, b = stored(left, True), stored(right, False)
     assert a is not None and b is not None, "why_no_product declines it"
     batch, m, n, k = (count(digits) for digits in (left.batch, left.free, right.free, left.contracted))
     queue, views = ctx.runtime.queue, (*args, *outs)
-    x, y, z = (cl.array.Array(queue, (1, 1), view.aval.dtype, data=view.memory) for view in views)
+    x, y, z = (Array(queue, (1, 1), view.aval.dtype, data=view.memory) for view in views)
     starts = [view.offset // view.aval.dtype.itemsize for view in views]
     pyclblast.gemmStridedBatched(
         queue, m, n, k, batch, x, y, z,

@@ -28,6 +28,14 @@ def test_it_prints_and_returns_the_table(platform: str, capsys: pytest.CaptureFi
     assert told.report.backend == platform and str(told.device).startswith(platform)
 
 
+def test_interactive_sessions_show_the_returned_object(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
+    told = jax.explain(jnp.sin)(X)
+    assert capsys.readouterr().out == "" and "sin" in repr(told)
+
+
 class Model:
     scale = 3
 
@@ -94,10 +102,12 @@ def test_lines_fit_the_width() -> None:
     assert "1.0 MiB" in text and "1.0 G" in text
 
 
-def test_long_programs_are_cut_and_equal_buffers_counted() -> None:
-    kernels = [KernelReport("k", ("add",), 4, 1)] * (MOST + 7)
+def test_long_programs_are_cut_and_what_is_equal_counted() -> None:
+    kernels = [KernelReport("k", (f"add{n}",), 4, 1) for n in range(MOST + 7)]
     text = explanation(Report("toy", kernels, buffers=[BufferReport("input", 64)] * 100)).text(80)
     assert "7 more" in text and "100 of" in text and len(text.splitlines()) < MOST + 12
+    text = explanation(Report("toy", [KernelReport("k", ("add",), 4, 1)] * 50)).text(80)
+    assert "×50" in text and text.count("add") == 1
 
 
 def test_columns_follow_the_terminal() -> None:

@@ -104,3 +104,9 @@ def test_refusals_are_grouped_by_reason() -> None:
     decisions = [Decision("f", p, "c", reason) for p, reason in (("a", "x"), ("b", "y"), ("c", "y"), ("d", None))]
     refusals = Report("toy", decisions=decisions).refusals
     assert list(refusals) == ["y", "x"] and len(refusals["y"]) == 2
+
+
+def test_reasons_that_differ_in_numbers_are_one() -> None:
+    decisions = [Decision("f", "a", "b", f"{n} bytes instead of 7") for n in (12, 345)]
+    assert list(Report("toy", decisions=decisions).refusals) == ["N bytes instead of N"]
+    assert list(Report("toy", decisions=decisions[:1]).refusals) == ["12 bytes instead of 7"]

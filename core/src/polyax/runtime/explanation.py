@@ -16,8 +16,10 @@ from polyax.runtime.report import BufferReport, Decision, KernelReport, Report
 
 MOST = 60
 """Rows of a table; programs with more kernels are cut there, the object has them all."""
-EXAMPLES = 3
-"""Pairs that are shown of each reason."""
+EXAMPLES, LETTERS = 3, 60
+"""Pairs that are shown of each reason, and how much of their names."""
+TYPES = 2
+"""Kinds of results that are shown of each kernel."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,16 +63,20 @@ def _summary(told: Explanation) -> Iterator[str]:
 
 
 def _kernels(kernels: Sequence[KernelReport], room: int) -> list[str]:
-    rows = [("#", "kind", "moved", "operations", "result", "computes")]
-    for n, k in enumerate(kernels[:MOST]):
-        results = " ".join(f"{name}×{times}" if times > 1 else name for name, times in _types(k).items())
-        rows.append((str(n), k.kind, size(k.bytes_moved), count(k.flops), results, k.fused))
-    lines = columns([("", *row) for row in rows] if kernels else [], room, right=(1, 3, 4))
-    return lines + ([f"  ... and {len(kernels) - MOST} more, in .report.kernels"] if len(kernels) > MOST else [])
+    """Equal steps share a row, which has the number of the first: networks repeat themselves."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for n, k in enumerate(kernels):
+        found.setdefault((k.kind, size(k.bytes_moved), count(k.flops), _types(k), k.fused), []).append(n)
+    head = ("", "#", "", "kind", "moved", "operations", "result", "computes")
+    rows = [("", str(at[0]), f"×{len(at)}" if len(at) > 1 else "", *row) for row, at in found.items()]
+    lines = columns([head, *rows[:MOST]] if rows else [], room, right=(1, 4, 5))
+    return lines + ([f"  ... and {len(rows) - MOST} more, in .report.kernels"] if len(rows) > MOST else [])
 
 
-def _types(kernel: KernelReport) -> Counter[str]:
-    return Counter(str(a) for a in kernel.outputs)
+def _types(kernel: KernelReport) -> str:
+    counts = Counter(str(a) for a in kernel.outputs)
+    names = [f"{name}×{n}" if n > 1 else name for name, n in counts.items()]
+    return " ".join(names[:TYPES]) + (" ..." if len(names) > TYPES else "")
 
 
 def _buffers(buffers: Sequence[BufferReport], room: int) -> list[str]:
@@ -99,5 +105,9 @@ def _refusals(refusals: dict[str, list[Decision]], room: int) -> list[str]:
 
 
 def _pairs(decisions: Sequence[Decision]) -> str:
-    pairs = list(dict.fromkeys(f"{d.producer} → {d.consumer}" for d in decisions))
-    return ", ".join(pairs[:EXAMPLES]) + (", ..." if len(pairs) > EXAMPLES else "")
+    pairs = list(dict.fromkeys(f"{_short(d.producer)} → {_short(d.consumer)}" for d in decisions))
+    return "; ".join(pairs[:EXAMPLES]) + ("; ..." if len(pairs) > EXAMPLES else "")
+
+
+def _short(names: str) -> str:
+    return names if len(names) <= LETTERS else names[:LETTERS] + "..."

@@ -5,6 +5,7 @@ Data alone; every backend fills in what it knows.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
@@ -95,9 +96,17 @@ class Report:
 
     @property
     def refusals(self) -> dict[str, list[Decision]]:
-        """The decisions against fusing, by their reasons; the commonest reason first."""
+        """The decisions against fusing, by their reasons; the commonest reason first. Reasons that differ in numbers
+        alone are one, with ``N`` for the numbers."""
         found: dict[str, list[Decision]] = {}
         for d in self.decisions:
             if d.reason is not None:
-                found.setdefault(d.reason, []).append(d)
-        return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+                found.setdefault(re.sub(r"\d+", "N", d.reason), []).append(d)
+        named = {_common(pattern, decisions): decisions for pattern, decisions in found.items()}
+        return dict(sorted(named.items(), key=lambda item: -len(item[1])))
+
+
+def _common(pattern: str, decisions: list[Decision]) -> str:
+    """The reason itself where all give the same."""
+    reasons = {d.reason for d in decisions}
+    return reasons.pop() or "" if len(reasons) == 1 else pattern

@@ -1,11 +1,24 @@
 """Instruction fusion: a producer goes into the kernels of its consumers, if it may and if it pays.
 
+::
+
+         x                      x
+         |                      |
+      a = ..                    |
+         |          =>          |
+      b = .. a ..           b = .. (a ..) ..
+
+What is cheap may be computed in several kernels, or several times in one; what is expensive never is, nor library calls
+(products, convolutions, sorts). No kernel grows beyond what the device takes, and the bytes moved don't grow.
+
 Producers are visited from the last to the first, so that each one's consumers have their kernels when its turn comes.
 Nodes are only assigned to kernels then; expressions are rewritten once, in the end. Both are linear in the size of the
 graph.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from polyax.runtime.backend import Decision
 from polyax_fusion.cost import cones
@@ -77,6 +90,8 @@ class _Pass:
         for group, places in demands:
             if reason := self.why_not(n, node, group, len(places), group.times(places)):
                 return reason
+        if reason := self.why_more_bytes(node, wanted):
+            return reason
         for group, places in demands:
             group.join(n, node, places)
         return None
@@ -99,6 +114,17 @@ class _Pass:
         if len((group.reads - set(node.outs)) | set(node.reads)) + len(root.outs) > limits.operands:
             return f"the kernel would exceed {limits.operands} operands"
         return None
+
+    def why_more_bytes(self, node: KernelNode, wanted: list[Group]) -> str | None:
+        """Why several kernels that read what ``node`` reads move no less than if they read what it computes."""
+        if len(wanted) == 1:
+            return None
+        before = self.nbytes(node.reads) + (1 + len(wanted)) * self.nbytes(node.outs)
+        after = sum(self.nbytes(set(node.reads) - group.reads) for group in wanted)
+        return f"{after} bytes would be moved instead of {before}" if after >= before > 0 else None
+
+    def nbytes(self, values: Iterable[int]) -> int:
+        return sum(self.graph.avals[v].nbytes for v in values)
 
     def apply(self) -> list[Node]:
         """The nodes of the kernels, with what went into each."""

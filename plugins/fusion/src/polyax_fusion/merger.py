@@ -22,8 +22,6 @@ from polyax_kernels.graph import Fuser, Graph, KernelNode
 from polyax_kernels.limits import Limits
 
 NAME = "merger"
-TIMES = 2
-"""What several kernels compute anew, to save memory's time, may cost so many times what they compute anew anyway."""
 
 
 def run(graph: Graph, limits: Limits) -> Graph:
@@ -45,7 +43,7 @@ def _into_all(assembly: Assembly, n: int, users: list[int], cost: int) -> dict[i
     node = assembly.nodes[n]
     if any(v in assembly.outputs for v in node.outs):
         return "it is a result of the program"
-    if len(users) > 1 and cost > TIMES * assembly.limits.duplicable_nodes:
+    if len(users) > 1 and cost > assembly.limits.duplicable_nodes:
         return f"it is expensive, and {len(users)} kernels would compute it"
     found: dict[int, KernelNode] = {}
     for user in users:

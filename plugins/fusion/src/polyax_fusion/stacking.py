@@ -4,48 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from polyax_kernels.edits import stack, why_not_stack
+from polyax_kernels.edits import stack
+from polyax_kernels.edits.bounds import why_not_together, why_too_large, why_too_much_scratch
 from polyax_kernels.expr import Axis, Expr, postorder
 from polyax_kernels.graph import KernelNode, Node, points
-from polyax_kernels.kernel import Stage, store_roots
+from polyax_kernels.kernel import Kernel, Stage, store_roots
 from polyax_kernels.limits import Limits
+from polyax_kernels.work import operations
 
 ROWS = 64
 """Fewer rows than this don't keep all threads busy."""
-SMALL = 1 << 14
-"""But so few elements any thread computes in no time."""
+SHORT = 200_000
+"""But so few scalar operations aren't worth waking another thread."""
 SHORTEST = 8
 """Loops over rows of fewer elements don't fill a vector."""
+QUICK = 16_384
+"""But so few scalar operations take no longer than starting another kernel."""
 
 
 def stacked(producer: Node, consumer: Node, keep: Collection[int], limits: Limits) -> KernelNode | str:
     """The kernel of both, which also writes the values ``keep`` of the producer; or why there is none."""
-    if reason := why_not_stack(producer, consumer, limits, keep):
+    if reason := why_not_together(producer, consumer):
         return reason
     assert isinstance(producer, KernelNode) and isinstance(consumer, KernelNode)
+    if reason := why_too_large(producer, consumer, limits):
+        return reason
     both = stack(producer, consumer, keep)
-    return why_slow(both, limits) or both
+    return why_too_much_scratch(both, limits) or why_slow(both, limits) or both
 
 
 def why_slow(node: KernelNode, limits: Limits) -> str | None:
     """Why stages are worse than loops of their own: these can share their points among threads, and fill vectors."""
     rows, loops = points(node.grid), [stage for stage in node.stages if stage.axes]
-    if not loops or _work(node) <= SMALL:
-        return None
-    if rows < ROWS:
+    work = operations(Kernel(node.grid, node.stages, ())) if loops else 0
+    if rows < ROWS and work > SHORT:
         return f"one thread would compute each of {rows} rows" if rows > 1 else "one thread would compute all of it"
+    return _why_no_vectors(loops, limits) if work > QUICK else None
+
+
+def _why_no_vectors(loops: list[Stage], limits: Limits) -> str | None:
     shortest = min(points(stage.axes) for stage in loops)
     if shortest < SHORTEST:
         return f"loops over {shortest} elements don't fill a vector"
     if limits.lanes > 1 and any(_across(stage) for stage in loops):
         return "a reduction across rows of the stage would not fill a vector"
     return None
-
-
-def _work(node: KernelNode) -> int:
-    """How often the innermost loop runs."""
-    loops = [points(node.grid) * points(stage.axes) for stage in node.stages]
-    return max([*loops, *(access.times for access in node.reads.values())])
 
 
 def _across(stage: Stage) -> bool:

@@ -23,7 +23,7 @@ WIDTH = 120
 
 def dump(event: Compiled, directory: str) -> Path:
     """Writes one program; returns its folder."""
-    folder = new_folder(Path(directory), event.name)
+    folder = new_folder(Path(directory).expanduser(), event.name)
     for name, text in files(event):
         with open(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(text)

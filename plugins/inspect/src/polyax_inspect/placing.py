@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 
-from polyax_inspect.diagram import Diagram, Group, Node
+from polyax_inspect.diagram import Diagram, Group, Node, Wire
 from polyax_inspect.layers import Edge, Layout, Point, arrange
 
 LETTER = 6.7
@@ -37,6 +38,8 @@ class Route:
 
     points: list[Point]
     tip: str
+    unused: bool = False
+    """Nobody needs what is made of the value there."""
 
 
 @dataclass
@@ -58,31 +61,36 @@ def width_of(node: Node) -> float:
 class _Inner:
     """A group on its own; ``ins`` and ``outs``: value -> its port."""
 
-    def __init__(self, diagram: Diagram, group: Group, wires: list[int], number: int) -> None:
-        place = {n: i for i, n in enumerate(group.nodes)}
-        found = [diagram.wires[w] for w in wires]
-        coming = dict.fromkeys(w.value for w in found if diagram.home[w.source] != number)
-        going = {w.value: w.source for w in found if diagram.home[w.target] != number}
-        count = len(group.nodes)
-        self.ins = {v: count + i for i, v in enumerate(coming)}
-        self.outs = {v: count + len(coming) + i for i, v in enumerate(going)}
-        self.tips = {w.value: w.tip for w in found}
-        edges: list[Edge] = []
-        for w in found:
-            source = place[w.source] if w.source in place else self.ins[w.value]
-            if w.target in place:
-                edges.append(Edge(source, place[w.target], w.value))
-        edges += [Edge(place[n], self.outs[v], v) for v, n in going.items()]
-        self.edges = edges
-        self.plain = count == 1
+    def __init__(self, diagram: Diagram, group: Group, wires: list[Wire], number: int) -> None:
+        self.tips = {w.value: w.tip for w in wires}
+        self.plain = len(group.nodes) == 1
         self.sizes = [(width_of(diagram.nodes[n]), NODE_HEIGHT) for n in group.nodes]
+        coming = dict.fromkeys(w.value for w in wires if diagram.home[w.source] != number)
+        self.going = {w.value: w.source for w in wires if diagram.home[w.target] != number}
+        ports = count(len(group.nodes))
+        self.ins = dict(zip(coming, ports))
+        self.outs = dict(zip(self.going, ports))
+        self.edges = self._edges(group, wires)
         self.layout = self._single() if self.plain else self._arranged()
-        frame = 0.0 if self.plain else PAD
-        title = 0.0 if self.plain else min(WIDEST, LETTER * len(group.title))
-        self.left = frame + max(0.0, (title - self.layout.width) / 2)
-        self.top = 0.0 if self.plain else TITLE
+        self._frame(group.title)
+
+    def _edges(self, group: Group, wires: list[Wire]) -> list[Edge]:
+        """From ports and nodes to nodes, and from nodes to the ports of what leaves."""
+        place = {n: i for i, n in enumerate(group.nodes)}
+        edges = [
+            Edge(place[w.source] if w.source in place else self.ins[w.value], place[w.target], w.value)
+            for w in wires
+            if w.target in place
+        ]
+        return edges + [Edge(place[n], self.outs[v], v) for v, n in self.going.items()]
+
+    def _frame(self, title: str) -> None:
+        """The size of the box, with room for its title; a single node needs none around it."""
+        border, self.top, below = (0.0, 0.0, 0.0) if self.plain else (PAD, TITLE, 4.0)
+        wanted = 0.0 if self.plain else min(WIDEST, LETTER * len(title))
+        self.left = border + max(0.0, (wanted - self.layout.width) / 2)
         self.width = self.layout.width + 2 * self.left
-        self.height = self.layout.height + self.top + (0.0 if self.plain else 4.0)
+        self.height = self.layout.height + self.top + below
 
     def _arranged(self) -> Layout:
         ports = [PORT] * (len(self.ins) + len(self.outs))
@@ -104,10 +112,10 @@ class _Inner:
 
 def place(diagram: Diagram) -> Picture:
     """The places of everything."""
-    wires: list[list[int]] = [[] for _ in diagram.groups]
-    for n, w in enumerate(diagram.wires):
+    wires: list[list[Wire]] = [[] for _ in diagram.groups]
+    for w in diagram.wires:
         for g in {diagram.home[w.source], diagram.home[w.target]}:
-            wires[g].append(n)
+            wires[g].append(w)
     inner = [_Inner(diagram, g, wires[n], n) for n, g in enumerate(diagram.groups)]
     edges = _between(diagram, inner)
     outer = arrange([(i.width, i.height) for i in inner], list(edges))
@@ -115,7 +123,10 @@ def place(diagram: Diagram) -> Picture:
     boxes = [Rectangle(x, y, i.width, i.height) for (x, y), i in zip(corners, inner)]
     nodes = {n: r for g, b, i in zip(diagram.groups, boxes, inner) for n, r in _nodes(g, b, i)}
     inside = [_inside(b, i) for b, i in zip(boxes, inner)]
-    between = [_outside(e, tip, boxes, bends) for (e, tip), bends in zip(edges.items(), outer.bends)]
+    between = [
+        _outside(e, tip, boxes, bends, diagram.groups[e.target].kind == "dead")
+        for (e, tip), bends in zip(edges.items(), outer.bends)
+    ]
     return Picture(nodes, boxes, inside, between, outer.width, outer.height)
 
 
@@ -142,16 +153,16 @@ def _inside(box: Rectangle, inner: _Inner) -> list[Route]:
     if inner.plain:
         return []
     dx, dy = box.x + inner.left, box.y + inner.top
-    count, routes = len(inner.sizes), list[Route]()
+    nodes, routes = len(inner.sizes), list[Route]()
     for e, bends in zip(inner.edges, inner.layout.bends):
         (x, y), (to_x, to_y) = inner.layout.places[e.source], inner.layout.places[e.target]
-        start = (x + dx, box.y if e.source >= count else y + dy + NODE_HEIGHT)
-        end = (to_x + dx, box.y + box.height if e.target >= count else to_y + dy)
+        start = (x + dx, box.y if e.source >= nodes else y + dy + NODE_HEIGHT)
+        end = (to_x + dx, box.y + box.height if e.target >= nodes else to_y + dy)
         points = [start, *((a + dx, b + dy) for a, b in bends), end]
         routes.append(Route(points, inner.tips[e.value]))
     return routes
 
 
-def _outside(edge: Edge, tip: str, boxes: list[Rectangle], bends: list[Point]) -> Route:
+def _outside(edge: Edge, tip: str, boxes: list[Rectangle], bends: list[Point], unused: bool) -> Route:
     a, b = boxes[edge.source], boxes[edge.target]
-    return Route([(a.centre + edge.leaves, a.y + a.height), *bends, (b.centre + edge.enters, b.y)], tip)
+    return Route([(a.centre + edge.leaves, a.y + a.height), *bends, (b.centre + edge.enters, b.y)], tip, unused)

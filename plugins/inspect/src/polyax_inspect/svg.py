@@ -35,10 +35,10 @@ def draw(diagram: Diagram, picture: Picture) -> str:
     """The SVG of a diagram whose parts stand where ``picture`` says."""
     width, height = picture.width + 2 * MARGIN, picture.height + 2 * MARGIN
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="polyax" width="{width:.0f}" height="{height:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="polyax" role="img" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {width:.0f} {height:.0f}">'
     )
-    parts = [head, f"<style>{STYLE}</style>", *(_route(r, "between") for r in picture.between)]
+    parts = [head, f"<style>{STYLE}</style>", *(_route(r, "dead" if r.unused else "between") for r in picture.between)]
     for n, group in enumerate(diagram.groups):
         parts += _group(diagram, group, picture.groups[n], picture.inside[n], picture)
     return "\n".join([*parts, "</svg>"])

@@ -97,25 +97,25 @@ class _Homes:
         """Results move into donated inputs of their size that nobody reads afterwards."""
         avals = self.graph.avals
         free = [v for v in self.graph.inputs if v in self.donated - self.overwritten and self.last.get(v) != FOREVER]
-        for n, node in enumerate(self.graph.nodes):
-            if not node.outs:
-                continue
-            out = node.outs[0]
+        for n, out in [(n, v) for n, node in enumerate(self.graph.nodes) for v in node.outs]:
             if not free or self.home(out) != out or self.last[out] != FOREVER:
                 continue
-            fitting = [v for v in free if avals[v].nbytes == avals[out].nbytes and self._is_over(v, n, node)]
+            fitting = [v for v in free if avals[v].nbytes == avals[out].nbytes and self._is_over(v, n)]
             if fitting:
                 free.remove(fitting[0])
                 self.of[out] = fitting[0]
                 self.last[fitting[0]] = FOREVER
                 self.overwritten.add(fitting[0])
 
-    def _is_over(self, value: int, n: int, node: Node) -> bool:
-        """Whether step ``n`` may overwrite ``value``: it is read before, or by the step itself at the same points."""
-        last = self.last.get(value, -1)
+    def _is_over(self, value: int, n: int) -> bool:
+        """Whether step ``n`` may overwrite ``value``: it is read before, or by the step itself at the same points.
+
+        A kernel computes all results of a point before it stores the first.
+        """
+        last, node = self.last.get(value, -1), self.graph.nodes[n]
         if last != n:
             return last < n
-        if not isinstance(node, KernelNode) or not node.pure or node.folds or len(node.stores) > 1:
+        if not isinstance(node, KernelNode) or not node.pure or node.folds or node.stacked:
             return False
         readers = [access for v, access in node.reads.items() if self.home(v) == value]
         return all(access.aligned for access in readers)

@@ -12,8 +12,12 @@ from polyax.runtime.reference.table import rule, rules, wide
 
 @rules(sort.sort_p)
 def sort_(*operands: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
-    """Stable, NaNs last, zeros of both signs equal."""
-    order = np.lexsort([wide(x) for x in reversed(operands[:num_keys])], axis=dimension)
+    """Stable, NaNs last, zeros of both signs equal. Sorting by the last key first sorts by all of them."""
+    keys = [wide(x) for x in operands[:num_keys]]
+    order = np.argsort(keys[-1], dimension, kind="stable")
+    for key in reversed(keys[:-1]):
+        inner = np.argsort(np.take_along_axis(key, order, dimension), dimension, kind="stable")
+        order = np.take_along_axis(order, inner, dimension)
     return [np.take_along_axis(x, order, dimension) for x in operands]
 
 

@@ -38,7 +38,6 @@ class GpuBackend(KernelBackend):
     """
 
     emitter: ClassVar[type[GpuEmitter]]
-    executable: ClassVar[type[GpuExecutable]] = GpuExecutable
     library = LIBRARY
 
     def __init__(self, name: str, runtimes: Sequence[Runtime]) -> None:
@@ -129,7 +128,7 @@ class GpuBackend(KernelBackend):
         def kernel_of(step: KernelStep) -> GpuKernel:
             return self.kernels[device.id].get(step.kernel, step.scalars)
 
-        return self.executable(self, plan, options, self.stores[device.id], kernel_of)
+        return GpuExecutable(self, plan, options, self.stores[device.id], kernel_of)
 
     def source(self, kernel: Kernel) -> str:
         return self.kernels[0].source(kernel)

@@ -101,7 +101,7 @@ def _step(shape: Sequence[int], dim: int) -> int:
 def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
     if any(a.dtype.kind == "c" for a in avals):
         return "tiles hold no complex numbers"
-    (out,) = conv_general_dilated_p.abstract_eval(*avals, **params)
+    (out,) = conv_general_dilated_p.rule("abstract_eval")(*avals, **params)
     return why_no_tiles(describe(avals, out, params))
 
 

@@ -19,6 +19,7 @@ from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.gpu.host import HostCall
 from polyax_kernels.gpu.kernels import GpuKernel
 from polyax_kernels.gpu.memory import GpuBuffer, Shelf, Store, Window
+from polyax_kernels.gpu.recording import joined
 from polyax_kernels.gpu.runtime import Runtime
 from polyax_kernels.lowering import CallContext, Prepared
 from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Plan, Ref, Step
@@ -83,6 +84,11 @@ class GpuExecutable(PlanExecutable):
         value = np.empty((), dtype)
         self.runtime.read(base.memory, base.offset, value)
         return value[()]
+
+    def runners(self, steps: Sequence[Step]) -> list[Runner]:
+        if not self.runtime.records:
+            return super().runners(steps)
+        return list(joined(self.runtime, steps, self.runner))
 
     def runner(self, step: Step) -> Runner:
         if isinstance(step, CopyStep):

@@ -74,8 +74,8 @@ class Matrices:
                 return Digit(digit.size, digit.step, kept.index(digit.window))
             return Digit(digit.size, digit.step * self.windows[digit.window].stride)
 
-        parts = (joined([plain(d) for d in digits]) for digits in (self.batch, self.lanes, self.depth))
-        return Matrices(*parts, tuple(self.windows[n] for n in kept))
+        batch, lanes, depth = (joined([plain(d) for d in digits]) for digits in (self.batch, self.lanes, self.depth))
+        return Matrices(batch, lanes, depth, tuple(self.windows[n] for n in kept))
 
     @property
     def along_depth(self) -> bool:

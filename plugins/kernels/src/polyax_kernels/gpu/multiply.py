@@ -71,16 +71,16 @@ def ready(ctx: Any, product: Product, outs: Sequence[ShapedArray], args: Sequenc
     runtime, dialect = ctx.runtime, ctx.dialect
     nbytes = [a.nbytes for a in (*(args[n] for n in product.order), *outs)]
     tile = _tile(runtime, product, stopwatch(runtime, product, dialect, nbytes))
-    launches = _launches(runtime, product, tile, dialect)
+    run_on = launches(runtime, product, tile, dialect)
     left, right = product.order
 
     def run(outs: Sequence[Any], args: Sequence[Any]) -> None:
-        launches(args[left][:2], args[right][:2], outs[0][:2])
+        run_on(args[left][:2], args[right][:2], outs[0][:2])
 
     return run
 
 
-def _launches(runtime: Runtime, product: Product, tile: Tile, dialect: Dialect) -> Launches:
+def launches(runtime: Runtime, product: Product, tile: Tile, dialect: Dialect) -> Launches:
     written = recipe(product, tile, dialect, runtime.limits.units)
     steps = [(_loaded(runtime, launch), launch) for launch in written.launches]
 
@@ -151,7 +151,7 @@ def stopwatch(runtime: Runtime, product: Product, dialect: Dialect, nbytes: Sequ
         if not places:
             places.extend(_zeros(runtime, n) for n in nbytes)
         if tile not in runs:
-            runs[tile] = _launches(runtime, product, tile, dialect)
+            runs[tile] = launches(runtime, product, tile, dialect)
         runtime.synchronize()
         started = time.perf_counter()
         runs[tile](*places)

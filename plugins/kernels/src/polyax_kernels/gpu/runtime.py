@@ -6,7 +6,7 @@ A runtime knows its vendor's library and nothing of kernels, plans or arrays. It
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -111,6 +111,21 @@ class Runtime(ABC):
         ``operands``: memory and byte offset of each; ``scalars``: values of int64. Both in the order in which the
         backend's emitter declares them in ``signature``.
         """
+
+    records: bool = False
+    """Whether the device can start many launches and copies at once: then it has the next three functions."""
+
+    def address(self, memory: Any) -> int:
+        """Where ``memory`` begins."""
+        raise NotImplementedError(f"{self.kind} can't record work")
+
+    def record(self, work: Callable[[], None]) -> Any:
+        """The launches and copies that ``work`` makes; none of them happens."""
+        raise NotImplementedError(f"{self.kind} can't record work")
+
+    def replay(self, recording: Any) -> None:
+        """Puts what was recorded into the queue, for the same memory."""
+        raise NotImplementedError(f"{self.kind} can't record work")
 
     @abstractmethod
     def mark(self) -> Mark:

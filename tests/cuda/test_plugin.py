@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from polyax_cuda import probe
+from polyax_cuda import plugin
 
 
 class Failure(RuntimeError):
@@ -36,21 +36,17 @@ def a_runtime(status: int, driver: int = 12020) -> SimpleNamespace:
     ],
 )
 def test_device_reasons(status: int, words: str) -> None:
-    assert words in str(probe.why_no_device(a_runtime(status)))
+    assert words in str(plugin.why_no_device(a_runtime(status)))
 
 
 def test_no_driver_is_told_before_cupy_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise OSError(name)
 
-    monkeypatch.setattr(probe.ctypes, "CDLL", missing)
-    assert "no NVIDIA driver" in str(probe.why_not())
+    monkeypatch.setattr(plugin.ctypes, "CDLL", missing)
+    assert "no NVIDIA driver" in str(plugin.why_not())
 
 
 def test_no_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "find_spec", lambda name: None)
-    assert "pip install cupy-cuda12x" in str(probe.why_not())
-
-
-def test_compiler_is_here_without_a_gpu() -> None:
-    assert probe.why_no_compiler() is None
+    monkeypatch.setattr(plugin, "find_spec", lambda name: None)
+    assert "pip install cupy-cuda12x" in str(plugin.why_not())

@@ -1,0 +1,27 @@
+"""The kernels of programs for a device that isn't there: their texts, to be read or given to a compiler.
+
+Knows devices by their limits alone; nothing is loaded or run.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.backend import CompileOptions
+from polyax_kernels.expr import consing
+from polyax_kernels.gpu.backend import GpuBackend
+from polyax_kernels.gpu.emitter import gpu_source
+from polyax_kernels.gpu.schedule import choose
+from polyax_kernels.limits import Limits
+from polyax_kernels.plan import KernelStep
+
+
+def sources(backend: type[GpuBackend], name: str, program: ClosedJaxpr, limits: Limits) -> list[str]:
+    """The kernels of ``program`` on a device with ``limits`` of the platform ``name``; library calls have none."""
+    absent = backend(name, [cast(Any, SimpleNamespace(kind="absent", limits=limits))])
+    with consing():
+        plan = absent.plan(program, CompileOptions(tuple(absent.devices())))
+        steps = [s for s in plan.steps if isinstance(s, KernelStep)]
+        return [gpu_source(s.kernel, choose(s.kernel, limits, s.scalars), absent.emitter) for s in steps]

@@ -1,0 +1,20 @@
+"""What tests of the kernel compiler share."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def opencl() -> SimpleNamespace:
+    """The runtime and the dialect of the first OpenCL device."""
+    plugin = pytest.importorskip("polyax_opencl.plugin")
+    if (reason := plugin.why_not()) is not None:
+        pytest.skip(reason)
+    from polyax_opencl.emitter import OpenCLEmitter
+    from polyax_opencl.probe import find
+    from polyax_opencl.runtime import OpenCLRuntime
+
+    return SimpleNamespace(runtime=OpenCLRuntime(find().devices[0]), dialect=OpenCLEmitter)

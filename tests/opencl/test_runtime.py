@@ -1,0 +1,155 @@
+"""The runtime's contract: order, what may change when, memory that is used again, code kept on disk."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+from polyax.runtime.cache import cache_root
+from polyax_kernels.gpu.runtime import KernelRejected
+from polyax_opencl import jit
+from polyax_opencl.probe import cl
+from polyax_opencl.runtime import OpenCLRuntime
+from support.process import output
+
+ADD = "__kernel void add(__global float *x, long o, long n) { x[o / 4 + get_global_id(0)] += n; }"
+SPIN = (
+    "__kernel void spin(__global float *x, long o, long n) { for (long i = 0; i < n; i++) x[0] = x[0] * 0.999f + 1; }"
+)
+LONG = 100_000_000
+"""Iterations that take some tenths of a second."""
+
+
+def test_work_runs_in_order(runtime: OpenCLRuntime) -> None:
+    memory, other = runtime.allocate(400), runtime.allocate(400)
+    host = np.arange(100, dtype=np.float32)
+    runtime.write(memory, 0, host)
+    host[:] = -1  # it may change once the call is back
+    runtime.launch(runtime.load(ADD, "add"), (10,), (5,), [(memory, 200)], (7,))
+    runtime.copy(memory, 160, other, 0, 80)
+    found = np.empty(20, np.float32)
+    runtime.read(other, 0, found)
+    np.testing.assert_array_equal(found, np.arange(40, 60) + 7 * (np.arange(40, 60) >= 50))
+
+
+def test_only_reads_and_waits_block(runtime: OpenCLRuntime) -> None:
+    memory = runtime.allocate(1 << 20)
+    runtime.write(memory, 0, np.ones(1 << 18, np.float32))
+    spin = runtime.load(SPIN, "spin")
+    runtime.launch(spin, (1,), (1,), [(memory, 0)], (10,))
+    runtime.synchronize()
+    runtime.launch(spin, (1,), (1,), [(memory, 0)], (LONG,))
+    early = runtime.mark()
+    fresh = runtime.allocate(3 << 20)
+    runtime.write(fresh, 0, np.zeros(3 << 18, np.float32))
+    runtime.copy(fresh, 0, memory, 4, 400)
+    late = runtime.mark()
+    assert not early.done() and not late.done()
+    early.wait()
+    assert early.done()
+    late.wait()
+
+
+def test_kernels_may_be_launched_from_several_threads(runtime: OpenCLRuntime) -> None:
+    """A kernel's arguments are state of the kernel."""
+    add = runtime.load(ADD, "add")
+    memory = [runtime.allocate(40) for _ in range(8)]
+    for m in memory:
+        runtime.write(m, 0, np.zeros(10, np.float32))
+
+    def work(n: int) -> None:
+        for _ in range(50):
+            runtime.launch(add, (2,), (5,), [(memory[n], 0)], (n,))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for n, m in enumerate(memory):
+        found = np.empty(10, np.float32)
+        runtime.read(m, 0, found)
+        np.testing.assert_array_equal(found, 50 * n)
+
+
+def test_memory_is_used_again(runtime: OpenCLRuntime) -> None:
+    del_me = runtime.allocate(1_000_000)
+    reserved = runtime.memory_stats()["bytes_reserved"]
+    del del_me
+    again = runtime.allocate(999_000)
+    assert runtime.memory_stats()["bytes_reserved"] == reserved
+    del again
+
+
+def test_more_memory_than_there_is(runtime: OpenCLRuntime) -> None:
+    with pytest.raises(MemoryError, match="at most .* bytes at once"):
+        runtime.allocate(1 << 60)
+    held = runtime.capacity
+    runtime.capacity = 1000
+    try:
+        with pytest.raises(MemoryError, match="it has 1,000 bytes"):
+            runtime.allocate(5000)
+    finally:
+        runtime.capacity = held
+
+
+def test_a_rejected_program_is_shown_with_line_numbers(runtime: OpenCLRuntime) -> None:
+    with pytest.raises(KernelRejected) as e:
+        runtime.load("__kernel void f(__global float *x) {\n  x[0] = nothing;\n}", "f")
+    text = str(e.value)
+    assert runtime.kind in text and "use of undeclared identifier 'nothing'" in text
+    assert "2    x[0] = nothing;" in text
+    assert "nothing" in e.value.log
+
+
+def test_compilers_are_quiet(runtime: OpenCLRuntime) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runtime.load("#warning hello\n__kernel void f(__global float *x) { int unused; }", "f")
+
+
+def test_binaries_are_kept(runtime: OpenCLRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by name of the source alone: device, driver and options are part of the key."""
+    monkeypatch.setattr(jit, "is_kept", lambda device: False)
+    source = "__kernel void kept(__global float *x, long o) { x[0] = 42; }"
+    before = jit._cache.stats()
+    jit.function(runtime.context, source, "kept")
+    jit.function(runtime.context, source, "kept")
+    after = jit._cache.stats()
+    assert (after.misses - before.misses, after.hits - before.hits, after.writes - before.writes) == (1, 1, 1)
+    monkeypatch.setattr(jit, "identity", lambda device: "another driver")
+    jit.function(runtime.context, source, "kept")
+    assert jit._cache.stats().misses == after.misses + 1
+
+
+def test_a_binary_that_the_driver_refuses_is_compiled_again(runtime: OpenCLRuntime) -> None:
+    assert jit.from_binary(runtime.context, b"no program") is None
+    assert jit.from_binary(runtime.context, None) is None
+
+
+def test_caches_of_others_are_off_or_ours() -> None:
+    program = """
+        import os, polyax
+        polyax.numpy.ones(3).block_until_ready()
+        print(os.environ["PYOPENCL_NO_CACHE"], os.environ["POCL_CACHE_DIR"])
+    """
+    assert output(program, POLYAX_PLATFORMS="opencl") == f"1 {cache_root() / 'pocl'}"
+
+
+def test_without_a_cache_nothing_is_kept() -> None:
+    program = """
+        import os, polyax
+        (polyax.numpy.ones(3) * 2).block_until_ready()
+        print(os.environ["POCL_KERNEL_CACHE"])
+    """
+    assert output(program, POLYAX_PLATFORMS="opencl", POLYAX_COMPILATION_CACHE="0") == "0"
+
+
+def test_failures_name_the_device(runtime: OpenCLRuntime) -> None:
+    function = runtime.load(ADD, "add")
+    with pytest.raises(Exception, match="failed: clEnqueueNDRangeKernel.*the device is lost"):
+        runtime.launch(function, (1,), (runtime.limits.threads * 1000,), [(runtime.allocate(4), 0)], (1,))
+    assert issubclass(cl.LogicError, cl.Error)

@@ -14,6 +14,7 @@ from polyax import nn as nn
 from polyax import numpy as numpy
 from polyax import random as random
 from polyax import scipy as scipy
+from polyax import stages as stages
 from polyax import tree as tree
 from polyax import tree_util as tree_util
 from polyax.api import draw as draw

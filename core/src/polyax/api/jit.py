@@ -9,6 +9,7 @@ from types import MethodType
 from typing import Any
 
 from polyax.api.arguments import check_arrays, shaped
+from polyax.api.stages import Lowered, Traced
 from polyax.control.jit import call
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
@@ -17,7 +18,7 @@ from polyax.ir.primitive import ambient
 from polyax.runtime import dispatch
 from polyax.runtime.array import Array
 from polyax.runtime.backend import Device
-from polyax.runtime.errors import show_user_frames
+from polyax.runtime.errors import api_boundary, show_user_frames
 from polyax.trace.context import axis_env
 from polyax.trace.flat import Flat, arg_names, check_callable, name_of
 from polyax.trace.stage import Origin, trace_to_jaxpr
@@ -213,15 +214,32 @@ class JitFunction:
                 raise dispatch.leaked(x)
         return self._compile(key, traced, parts, args, kwargs)(parts.leaves)
 
+    @api_boundary
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The program for arguments of these types: arrays, or ``ShapeDtypeStruct``."""
+        traced, parts, device = self._staged(args, kwargs)
+        return Traced(traced.closed, self.__name__, parts.in_tree, traced.out_tree, device, traced.donated)
+
+    def lower(self, *args: Any, lowering_platforms: Sequence[str] | None = None, **kwargs: Any) -> Lowered:
+        """``trace(...).lower()``."""
+        return self.trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and dtypes of the results, as ``ShapeDtypeStruct``."""
+        return self.trace(*args, **kwargs).out_info
+
     def program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, Device, tuple[bool, ...]]:
-        """The program for these arguments (arrays, or what has their shapes and dtypes), the device that it would run
-        on, and which of its inputs are donated."""
+        """The program for these arguments, the device that it would run on, and which of its inputs are donated."""
+        traced, _, device = self._staged(args, kwargs)
+        return traced.closed, device, traced.donated
+
+    def _staged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Trace, _Call, Device]:
         parts = self._split(args, kwargs)
         avals = tuple([shaped(x) if hasattr(x, "shape") else self._aval(x, args, kwargs) for x in parts.leaves])
         key = (parts.in_tree, parts.static, avals, config.trace_key())
         traced = self._traces.get(key) or self._trace(key, parts, avals, args, kwargs)
         device = dispatch.choose_device(self._device, [*traced.closed.consts, *parts.leaves])
-        return traced.closed, device, traced.donated
+        return traced, parts, device
 
     def _aval(self, x: Any, args: Any, kwargs: Any) -> Any:
         try:

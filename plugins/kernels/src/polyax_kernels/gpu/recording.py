@@ -42,7 +42,7 @@ class Recorded:
         self._lock = threading.Lock()
 
     def __call__(self, bases: Sequence[Any]) -> None:
-        key = tuple(0 if b is None else self.runtime.address(b.memory) for b in bases)
+        key = tuple(0 if b is None else self.runtime.address(b.memory) + b.offset for b in bases)
         seen, recording = key in self._known, self._known.get(key)
         if seen and recording is None:
             recording = self.runtime.record(lambda: self.run(bases))

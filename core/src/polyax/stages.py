@@ -1,0 +1,5 @@
+"""``polyax.stages``: functions traced, lowered and compiled ahead of time. Re-exports only."""
+
+from polyax.api.stages import Compiled as Compiled
+from polyax.api.stages import Lowered as Lowered
+from polyax.api.stages import Traced as Traced

@@ -61,7 +61,7 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.full_name(self.dtype)}{weak})"
 
 
-def _struct(aval: ShapedArray) -> ShapeDtypeStruct:
+def struct(aval: ShapedArray) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
@@ -97,7 +97,7 @@ def make_jaxpr(
         if not return_shape:
             return closed
         assert flat.out_tree is not None
-        return closed, tree_unflatten(flat.out_tree, map(_struct, closed.out_avals))
+        return closed, tree_unflatten(flat.out_tree, map(struct, closed.out_avals))
 
     return make_jaxpr_f
 
@@ -122,4 +122,4 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     check_callable(fun)
     closed, flat = _trace(fun, args, kwargs, name_of(fun), ())
-    return tree_unflatten(flat.out_tree, map(_struct, closed.out_avals))
+    return tree_unflatten(flat.out_tree, map(struct, closed.out_avals))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from polyax.api.ahead import ShapeDtypeStruct
+from polyax.api.ahead import struct
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.runtime import dispatch
@@ -17,10 +17,6 @@ from polyax.runtime.errors import api_boundary
 from polyax.runtime.report import Report
 from polyax.trace.paths import keystr, tree_leaves_with_path
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
-
-
-def struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
 class _Stage:

@@ -9,7 +9,7 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.effects import NO_EFFECTS, Effects, join_effects
-from polyax.ir.primitive import Primitive
+from polyax.ir.primitive import Primitive, ambient
 from polyax.ir.source import Source
 
 
@@ -165,6 +165,14 @@ def make_literal(x: Any, aval: ShapedArray | None = None) -> Literal:
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
     """Applies each equation's primitive in the current trace. Values are dropped after their last use."""
+    before = ambient.source
+    try:
+        return _eval_eqns(jaxpr, consts, args)
+    finally:
+        ambient.source = before
+
+
+def _eval_eqns(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
     last = last_uses(jaxpr)
@@ -173,6 +181,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
         return atom.val if isinstance(atom, Literal) else env[atom]
 
     for i, eqn in enumerate(jaxpr.eqns):
+        ambient.source = eqn.source
         outs = eqn.primitive.bind(*map(read, eqn.inputs), **eqn.params)
         for var, value in zip(eqn.outs, outs, strict=True):
             env[var] = value

@@ -15,9 +15,11 @@ HIGHER_ORDER_RULES = ("partial_eval", "dce", "sub_jaxprs")
 
 
 class Ambient(threading.local):
-    """The current trace of a thread; ``polyax.trace.context`` owns it."""
+    """The current trace of a thread, which ``polyax.trace.context`` owns; and the user's line that equations come from
+    while they are derived from others, as those of the backward pass are."""
 
     trace: Any = None
+    source: Any = None
 
 
 ambient = Ambient()

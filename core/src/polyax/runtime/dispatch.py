@@ -15,7 +15,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax.ir.primitive import Primitive, def_rule
-from polyax.runtime import devices
+from polyax.runtime import devices, nonfinite
 from polyax.runtime.array import Array
 from polyax.runtime.backend import Buffer, CompileOptions, Device, Executable
 from polyax.runtime.hooks import Compiled
@@ -114,7 +114,7 @@ class Program:
         self.device = device
         self.name = name
         self.donated = donated
-        self.checked = config.debug_nans or config.debug_infs
+        self.checked = closed if config.debug_nans or config.debug_infs else None
 
     def run(self, args: Sequence[Any]) -> list[Any]:
         """Constants, then inputs."""
@@ -126,10 +126,10 @@ class Program:
         device = self.device
         outs, _ = self.launch(buffers, device.queue)
         arrays = [_make_array(a, b, device) for a, b in zip(self.out_avals, outs)]
+        if self.checked is not None:
+            nonfinite.check(arrays, self.checked, args, self.name)
         if self.donated:
             _delete_donated(args[len(args) - len(self.donated) :], self.donated, self.device)
-        if self.checked:
-            check_numbers(arrays, self.name)
         return arrays
 
 
@@ -145,17 +145,6 @@ def _delete_donated(args: Sequence[Any], donated: Sequence[bool], device: Device
             x.delete()
 
 
-def check_numbers(arrays: Sequence[Any], name: str) -> None:
-    """Raises FloatingPointError for NaNs (``debug_nans``) or infinities (``debug_infs``) in results."""
-    for x in arrays:
-        if not dtypes.is_inexact(x.dtype):
-            continue
-        values = np.asarray(x)
-        for wanted, test, what in ((config.debug_nans, np.isnan, "nan"), (config.debug_infs, np.isinf, "inf")):
-            if wanted and test(values).any():
-                raise FloatingPointError(f"invalid value ({what}) encountered in {name}, in a result of type {x.aval}")
-
-
 def make_entry(
     program: Program, consts: Sequence[Any], out_tree: PyTreeDef, moved: Callable[[Sequence[Any]], Any], fixed: bool
 ) -> Callable[[Sequence[Any]], Any]:
@@ -164,7 +153,7 @@ def make_entry(
     device, in_avals = program.device, program.in_avals[len(consts) :]
     const_buffers = [as_buffer(c, a, device) for c, a in zip(consts, program.in_avals)]
     queue, launch, out_avals = device.queue, program.launch, program.out_avals
-    special = bool(program.donated) or program.checked or any(a.dtype == dtypes.float0 for a in out_avals)
+    special = bool(program.donated) or program.checked is not None or any(a.dtype == dtypes.float0 for a in out_avals)
     single = out_avals[0] if out_tree == LEAF else None
 
     def entry(leaves: Sequence[Any]) -> Any:
@@ -176,7 +165,7 @@ def make_entry(
         if const_buffers:
             buffers = const_buffers + buffers
         if special:
-            return tree_unflatten(out_tree, program.run_buffers(buffers, leaves))
+            return tree_unflatten(out_tree, program.run_buffers(buffers, [*consts, *leaves]))
         outs, _ = launch(buffers, queue)
         if single is not None:
             return Array(single, outs[0], device)
@@ -209,6 +198,8 @@ def compile_program(
 
 
 def _compile(closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...], eager: bool) -> Program:
+    if config.debug_nans or config.debug_infs:  # the arguments may be needed again
+        donated = ()
     event = build(closed, device, name, donated, eager=eager, stages=config.dump is not None)
     registry.notify_compiled(event)
     return Program(event.executable, closed, device, name, donated)

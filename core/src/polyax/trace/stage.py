@@ -102,7 +102,8 @@ class DynamicJaxprTrace(Trace):
         if type(avals) is tuple:
             avals, effects = avals
         outs = [Var(aval) for aval in avals]
-        self.eqns.append(Eqn(primitive, inputs, outs, params, effects, user_source(getattr(ambient, "scope", ""))))
+        source = ambient.source or user_source(getattr(ambient, "scope", ""))
+        self.eqns.append(Eqn(primitive, inputs, outs, params, effects, source))
         return [DynamicJaxprTracer(self, v) for v in outs]
 
     def to_jaxpr(self, outs: Sequence[Any]) -> ClosedJaxpr:
@@ -144,10 +145,12 @@ def trace_to_jaxpr(
     """Runs ``fun`` (flat arguments to a flat sequence) on tracers; closed-over arrays and tracers become constants."""
     trace = DynamicJaxprTrace(name, origin)
     args = [trace.new_arg(a) for a in in_avals]
+    before, ambient.source = ambient.source, None
     try:
         with set_trace(trace):
             return trace.to_jaxpr(fun(*args))
     finally:
+        ambient.source = before
         trace.invalidate()
 
 

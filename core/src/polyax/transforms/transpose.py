@@ -8,6 +8,7 @@ from typing import Any
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from polyax.ir.primitive import ambient
 from polyax.ops.zeros import add_tangents, instantiate
 from polyax.trace.stage import trace_to_jaxpr
 from polyax.trace.symbolic import UndefPrimal, Zero
@@ -19,6 +20,14 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts:
 
     Equations that depend on no linear input are evaluated first. ``cts`` may hold ``Zero``.
     """
+    before = ambient.source
+    try:
+        return _backward_pass(jaxpr, consts, args, cts)
+    finally:
+        ambient.source = before
+
+
+def _backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
     env, linear_eqns = _evaluate_nonlinear(jaxpr, consts, args)
     cotangents: dict[Var, Any] = {}
 
@@ -38,6 +47,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts:
             continue
         given = [Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outs, given, strict=True)]
         primals = [_primal(env, a) for a in eqn.inputs]
+        ambient.source = eqn.source
         results = eqn.primitive.rule("transpose")(given, *primals, **eqn.params)
         for atom, ct in zip(eqn.inputs, results, strict=True):
             accumulate(atom, ct)
@@ -58,6 +68,7 @@ def _evaluate_nonlinear(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]
     env.update((v, a) for v, a in zip(jaxpr.invars, args, strict=True) if type(a) is not UndefPrimal)
     linear: list[Eqn] = []
     for eqn in jaxpr.eqns:
+        ambient.source = eqn.source
         if all(isinstance(a, Literal) or a in env for a in eqn.inputs):
             outs = eqn.primitive.bind(*(_primal(env, a) for a in eqn.inputs), **eqn.params)
             env.update(zip(eqn.outs, outs, strict=True))

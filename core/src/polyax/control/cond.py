@@ -11,8 +11,9 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects, join_effects
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
 from polyax.ir.primitive import Primitive, def_rule
-from polyax.ops.basis import select_n, zeros
+from polyax.ops.basis import select_n
 from polyax.ops.compare import ne
+from polyax.ops.zeros import zeros_like_aval
 from polyax.trace.context import set_trace
 from polyax.trace.symbolic import Zero, is_undef
 from polyax.transforms.jvp import jvp_jaxpr
@@ -111,7 +112,7 @@ def _storing(known: ClosedJaxpr, slots: Sequence[ShapedArray], places: tuple[int
     def fun(*args: Any) -> list[Any]:
         outs = run(known, args)
         filled = dict(zip(places, outs[n:], strict=True))
-        return outs[:n] + [filled[k] if k in filled else zeros(aval) for k, aval in enumerate(slots)]
+        return outs[:n] + [filled[k] if k in filled else zeros_like_aval(aval) for k, aval in enumerate(slots)]
 
     return derived(known, fun, known.in_avals)
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
+from polyax.control.bodies import settled, traced
 from polyax.control.programs import hoisted
 from polyax.control.scan import scan_p
-from polyax.control.structure import check_same, weaknesses, with_weak_types
 from polyax.control.while_loop import while_p
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
+from polyax.ir.errors import ConcretizationTypeError, TracerIntegerConversionError
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.ops.basis import add, convert, convert_element_type, reshape
+from polyax.ops.basis import add, convert_element_type, reshape
 from polyax.ops.compare import lt
 from polyax.ops.joining import concatenate, stack
 from polyax.ops.slicing import index_in_dim, slice_in_dim
-from polyax.trace.flat import Flat, check_callable, name_of, trace_tree
+from polyax.trace.flat import Flat, check_callable, name_of
 from polyax.trace.paths import keystr, tree_leaves_with_path
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import (
@@ -33,8 +34,6 @@ from polyax.trace.tree import (
     treedef_children,
 )
 from polyax.transforms.vmap import Axis, batch_flat, match_axis
-
-TraceBody = Callable[[Any], tuple[ClosedJaxpr, PyTreeDef]]
 
 
 def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any) -> Any:
@@ -59,13 +58,16 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
         while cond_fun(init_val):
             init_val = body_fun(init_val)
         return init_val
-    what = f"the input of body_fun ({name_of(body_fun)}) of while_loop and its output"
-    body, _, init = _settled(lambda val: trace_tree(body_fun, (val,)), leaves, tree, lambda out: out, what)
-    carry = tree_unflatten(tree, body.in_avals)
-    test, test_tree = trace_tree(cond_fun, (carry,))
+    what = f"while_loop body function ({name_of(body_fun)})"
+    body, _, init = settled(lambda val: traced(body_fun, (val,)), leaves, tree, lambda out: out, what)
+    test, test_tree = traced(cond_fun, (tree_unflatten(tree, body.in_avals),))
     _check_test(cond_fun, test, test_tree)
+    return tree_unflatten(tree, _bind_while(test, body, init))
+
+
+def _bind_while(test: ClosedJaxpr, body: ClosedJaxpr, init: Sequence[Any]) -> list[Any]:
     (cond, of_cond), (body, of_body) = hoisted(test), hoisted(body)
-    outs = while_p.bind(
+    return while_p.bind(
         *of_cond,
         *of_body,
         *init,
@@ -74,7 +76,6 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
         body_jaxpr=body,
         body_nconsts=len(of_body),
     )
-    return tree_unflatten(tree, outs)
 
 
 def _check_test(cond_fun: Callable[..., Any], test: ClosedJaxpr, tree: PyTreeDef) -> None:
@@ -83,36 +84,6 @@ def _check_test(cond_fun: Callable[..., Any], test: ClosedJaxpr, tree: PyTreeDef
     (aval,) = test.out_avals
     if aval.shape or aval.dtype != np.dtype(bool):
         raise TypeError(f"cond_fun ({name_of(cond_fun)}) must return a boolean scalar, but got output type {aval}.")
-
-
-def _settled(
-    trace: TraceBody, init: Sequence[Any], tree: PyTreeDef, carry_of: Callable[[PyTreeDef], PyTreeDef], what: str
-) -> tuple[ClosedJaxpr, PyTreeDef, list[Any]]:
-    """The program of a body whose carry keeps its type, the structure of its results, and the initial carry.
-
-    Weakly typed initial values become what the body makes of them.
-    """
-    init = list(init)
-    while True:
-        avals = [aval_of(x) for x in init]
-        body, out_tree = trace(tree_unflatten(tree, avals))
-        carry_tree = carry_of(out_tree)
-        outs = body.out_avals[: carry_tree.num_leaves]
-        wanted = [_promoted(a, o) for a, o in zip(avals, outs)] if carry_tree == tree else avals
-        if wanted == avals:
-            break
-        init = [convert(x, w.dtype, w.weak_type) for x, w in zip(init, wanted, strict=True)]
-    check_same(f"{what} must", ("the input carry", "the output carry"), (tree, carry_tree), (avals, outs))
-    weak = (*weaknesses(avals), *weaknesses(body.out_avals[len(avals) :]))
-    return with_weak_types(body, weak), out_tree, init
-
-
-def _promoted(given: ShapedArray, made: ShapedArray) -> ShapedArray:
-    """The type that a weakly typed initial value gets from the body's result."""
-    if not given.weak_type or given.shape != made.shape:
-        return given
-    dtype, weak = dtypes.promote_weak((given.dtype, True), (made.dtype, made.weak_type))
-    return given.update(dtype=dtype, weak_type=weak)
 
 
 def scan(
@@ -146,22 +117,36 @@ def scan(
     """
     check_callable(f)
     steps = _length(xs, length)
+    return _scan(f, init, xs, steps, reverse, unroll)
+
+
+def _scan(
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any,
+    steps: int,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    made_from: tuple[Callable[..., Any], Hashable] | None = None,
+) -> tuple[Any, Any]:
+    """``made_from``: the user's function, and for what ``f`` was made from it."""
     if config.disable_jit and not any(isinstance(x, Tracer) for x in tree_leaves((init, xs))):
         return _scan_in_python(f, init, xs, steps, reverse)
+    owner, role = made_from or (f, None)
     leaves, tree = tree_flatten(init)
     x_leaves, x_tree = tree_flatten(xs)
     slices = tree_unflatten(x_tree, [_slice_aval(x) for x in x_leaves])
-    what = f"the carry that the body of scan ({name_of(f)}) gets and the one that it returns"
-    body, out_tree, first = _settled(
-        lambda carry: trace_tree(f, (carry, slices)), leaves, tree, lambda out: _pair(f, out)[0], what
+    what = f"scan body function ({name_of(owner)})"
+    body, out_tree, first = settled(
+        lambda carry: traced(f, (carry, slices), owner, role), leaves, tree, lambda out: _pair(owner, out)[0], what
     )
     body, consts = hoisted(body)
-    args = [*consts, *first, *x_leaves]
     outs = scan_p.bind(
-        *args,
+        *consts,
+        *first,
+        *x_leaves,
         jaxpr=body,
         length=steps,
-        linear=(False,) * len(args),
         num_carry=len(first),
         num_consts=len(consts),
         reverse=bool(reverse),
@@ -199,10 +184,15 @@ def _length(xs: Any, length: int | None) -> int:
         raise ValueError(f"scan got values with different leading axis sizes: {text} ({'; '.join(sizes.values())}).")
     if length is None:
         if not sizes:
-            raise ValueError("scan needs to know how often to run: give it `xs` or `length`.")
+            raise ValueError("scan got no values to scan over and `length` not provided: give it `xs` or `length`.")
         return next(iter(sizes))
     try:
         length = operator.index(length)
+    except TracerIntegerConversionError as e:
+        raise ConcretizationTypeError(
+            "The `length` argument to `scan` expects a concrete `int` value. For loops whose length is computed, use "
+            f"`while_loop` or `fori_loop`. {e}"
+        ) from None
     except TypeError:
         raise TypeError(f"The `length` argument to `scan` expects a concrete `int` value, got {length!r}.") from None
     if sizes and length not in sizes:
@@ -238,26 +228,25 @@ def fori_loop(
     10
     """
     check_callable(body_fun)
-    bounds = [aval_of(x) for x in (lower, upper)]
-    dtype = _index_dtype(bounds)
+    dtype = _index_dtype([aval_of(x) for x in (lower, upper)])
     if not any(isinstance(x, Tracer) for x in (lower, upper)):
         start, stop = operator.index(lower), operator.index(upper)
 
         def step(carry: Any, _: Any) -> Any:
             i, val = carry
-            return (add(i, np.ones((), dtype)[()]), body_fun(i, val)), None
+            return (add(i, 1), body_fun(i, val)), None
 
-        first = np.asarray(start, dtype)[()]
-        (_, val), _ = scan(step, (first, init_val), None, max(0, stop - start), unroll=1 if unroll is None else unroll)
+        made_from = body_fun, "fori_loop"
+        (_, val), _ = _scan(step, (start, init_val), None, max(0, stop - start), False, unroll or 1, made_from)
         return val
     if unroll is not None:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
 
     def body(carry: Any) -> Any:
         i, stop, val = carry
-        return add(i, np.ones((), dtype)[()]), stop, body_fun(i, val)
+        return add(i, 1), stop, body_fun(i, val)
 
-    limits = [convert_element_type(x, dtype) for x in (lower, upper)]
+    limits = [x if aval_of(x).dtype == dtype else convert_element_type(x, dtype) for x in (lower, upper)]
     return while_loop(lambda carry: lt(carry[0], carry[1]), body, (*limits, init_val))[2]
 
 
@@ -282,13 +271,14 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
     >>> print(map(lambda x: x * x, np.arange(4)))
     [0 1 4 9]
     """
-    if batch_size is None:
-        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    check_callable(f)
     steps = _length(xs, None)
+    if not batch_size:
+        return _scan(lambda _, x: ((), f(x)), (), xs, steps, made_from=(f, "map"))[1]
     full, rest = divmod(steps, batch_size)
     size = full * batch_size
     batches = tree_map(lambda x: reshape(slice_in_dim(x, 0, size), (full, batch_size, *aval_of(x).shape[1:])), xs)
-    ys = scan(lambda _, x: ((), _mapped(f, x, batch_size)), (), batches)[1]
+    ys = _scan(lambda _, x: ((), _mapped(f, x, batch_size)), (), batches, full, made_from=(f, ("map", batch_size)))[1]
     ys = tree_map(lambda y: reshape(y, (size, *y.shape[2:])), ys)
     if not rest:
         return ys

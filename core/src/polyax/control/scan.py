@@ -1,4 +1,4 @@
-"""``scan[jaxpr length linear num_carry num_consts reverse unroll] *consts *carry *xs``. All its rules.
+"""``scan[jaxpr length num_carry num_consts reverse unroll] *consts *carry *xs``. All its rules.
 
 The body maps constants, carries and a slice of each ``x`` to new carries and a slice of each ``y``.
 """
@@ -51,7 +51,6 @@ class Loop:
     length: int
     reverse: bool
     unroll: int
-    linear: tuple[bool, ...] = ()
 
     @staticmethod
     def of(params: dict[str, Any]) -> Loop:
@@ -69,12 +68,13 @@ class Loop:
     ) -> list[Any]:
         """A loop with another body, as long as this one; ``reverse`` turns its direction."""
         jaxpr, values = hoisted(jaxpr)
-        args = [*values, *consts, *carry, *xs]
         return scan_p.bind(
-            *args,
+            *values,
+            *consts,
+            *carry,
+            *xs,
             jaxpr=jaxpr,
             length=self.length,
-            linear=(False,) * len(args),
             num_carry=len(carry),
             num_consts=len(values) + len(consts),
             reverse=self.reverse != reverse,
@@ -334,7 +334,6 @@ def _dce(used: Sequence[bool], eqn: Eqn) -> Eqn | None:
         "jaxpr": without_inputs(body, keep),
         "num_consts": sum(consts),
         "num_carry": sum(live),
-        "linear": (False,) * len(inputs),
     }
     return eqn.replace(inputs=inputs, outs=kept(live + used_ys, eqn.outs), params=params)
 

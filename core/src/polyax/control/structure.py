@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from polyax.control.programs import derived, run
@@ -42,6 +42,7 @@ def check_same(
     names: tuple[str, str],
     trees: tuple[PyTreeDef, PyTreeDef],
     avals: tuple[Sequence[ShapedArray], Sequence[ShapedArray]],
+    culprit: str,
 ) -> None:
     """Both of ``names`` must have one structure and types that are equal up to weakness.
 
@@ -51,7 +52,8 @@ def check_same(
     if trees[0] != trees[1]:
         raise TypeError(
             f"{what} have the same pytree structure, but they differ:\n"
-            f"  {names[0]} has the structure {trees[0]},\n  {names[1]} has the structure {trees[1]}."
+            f"  {names[0]} has the structure {trees[0]},\n  {names[1]} has the structure {trees[1]}.\n"
+            f"Revise {culprit} so that both have the same structure."
         )
     paths = [keystr(path) for path, _ in tree_leaves_with_path(tree_unflatten(trees[0], list(avals[0])))]
     differing = [
@@ -60,7 +62,10 @@ def check_same(
         if not same_type(a, b)
     ]
     if differing:
-        raise TypeError(f"{what} have equal types, but they differ:\n" + ",\n".join(differing) + ".")
+        raise TypeError(
+            f"{what} have equal types, but they differ:\n" + ",\n".join(differing) + ".\n"
+            f"Revise {culprit} so that all types match."
+        )
 
 
 def _difference(a: ShapedArray, b: ShapedArray) -> str:
@@ -82,7 +87,3 @@ def with_weak_types(program: ClosedJaxpr, weak: tuple[bool, ...]) -> ClosedJaxpr
         return [convert(x, a.dtype, w) for x, a, w in zip(run(program, args), program.out_avals, weak, strict=True)]
 
     return derived(program, fun, program.in_avals)
-
-
-def named(fun: Callable[..., Any], default: str) -> str:
-    return getattr(fun, "__name__", default)

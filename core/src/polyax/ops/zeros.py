@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ops.basis import add, zeros
 from polyax.trace.symbolic import Zero
 
 
 def zeros_like_aval(aval: ShapedArray) -> Any:
-    """An array of zeros of the type ``aval``."""
-    return zeros(aval)
+    """An array of zeros of the type ``aval``; a scalar needs no equation."""
+    if aval.shape or dtypes.is_extended(aval.dtype) or aval.dtype == dtypes.float0:
+        return zeros(aval)
+    return aval.dtype.type(0)
 
 
 def instantiate(t: Any) -> Any:
     """``t``, as an array if it is a symbolic zero."""
-    return zeros(t.aval) if type(t) is Zero else t
+    return zeros_like_aval(t.aval) if type(t) is Zero else t
 
 
 def add_tangents(a: Any, b: Any) -> Any:

@@ -192,7 +192,6 @@ class _Scan(_Step):
         num_carry: int,
         num_consts: int,
         reverse: bool,
-        linear: Any = (),
         unroll: int = 1,
     ) -> None:
         num_xs = len(jaxpr.in_avals) - num_consts - num_carry

@@ -9,7 +9,7 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.effects import NO_EFFECTS, Effects, join_effects
-from polyax.ir.primitive import Primitive, ambient
+from polyax.ir.primitive import Primitive, ambient, eval_trace
 from polyax.ir.source import Source
 
 
@@ -72,11 +72,23 @@ class Eqn:
         return self.outs
 
     def replace(self, **changes: Any) -> Eqn:
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        return Eqn(**(fields | changes))
+        fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        return Eqn(**(fields | _renamed(changes)))
+
+    def apply(self, args: Sequence[Any]) -> list[Any]:
+        """The results for these inputs, in the current trace."""
+        return (ambient.trace or eval_trace[0]).process(self.primitive, tuple(args), self.params)
 
     def __repr__(self) -> str:
         return f"{list(self.outs)} = {self.primitive} {list(self.inputs)}"
+
+
+_OURS = {"invars": "inputs", "outvars": "outs"}
+
+
+def _renamed(changes: dict[str, Any]) -> dict[str, Any]:
+    """Fields of equations, with JAX's names understood."""
+    return {_OURS.get(name, name): value for name, value in changes.items()}
 
 
 class Jaxpr:
@@ -111,6 +123,16 @@ class Jaxpr:
     @property
     def outvars(self) -> list[Atom]:
         return self.outs
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        """A copy with other ``invars outvars constvars eqns effects debug_name``."""
+        if "eqns" in changes:
+            changes.setdefault("effects", None)
+        names = ("constvars", "invars", "outs", "eqns", "donated", "debug_name")
+        fields: dict[str, Any] = {name: getattr(self, name) for name in names}
+        changes = {("outs" if name == "outvars" else name): value for name, value in changes.items()}
+        fields["effects"] = self._effects
+        return Jaxpr(**(fields | changes))
 
     @property
     def in_avals(self) -> list[ShapedArray]:
@@ -147,6 +169,9 @@ class ClosedJaxpr:
     def effects(self) -> Effects:
         return self.jaxpr.effects
 
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None) -> ClosedJaxpr:
+        return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts)
+
     def __repr__(self) -> str:
         return repr(self.jaxpr)
 
@@ -182,7 +207,7 @@ def _eval_eqns(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
 
     for i, eqn in enumerate(jaxpr.eqns):
         ambient.source = eqn.source
-        outs = eqn.primitive.bind(*map(read, eqn.inputs), **eqn.params)
+        outs = eqn.apply(list(map(read, eqn.inputs)))
         for var, value in zip(eqn.outs, outs, strict=True):
             env[var] = value
         for var in last.get(i, ()):

@@ -45,11 +45,15 @@ class Primitive:
     ``effects``        ``(params) -> Effects``
     ``pretty``         ``(params) -> params`` to print instead
     ``impl``           ``(*args, **params) -> list``: how an eager call runs, if not through a backend
+    ``decompose``      ``(*args, **params) -> list``: the same in terms of other primitives, which is what is compiled
     ``axes``           collectives: ``(params) -> names`` of the axes that they work along
     =================  ============================================================================================
 
     A rule that can't exist is declared: ``p.never("transpose", "sin is not linear")``.
     """
+
+    multiple_results = True
+    """Whether ``bind`` gives a list, as it does here. Users' primitives may differ: see ``polyax.extend.core``."""
 
     def __init__(self, name: str, *, higher_order: bool = False) -> None:
         self.name = name
@@ -67,6 +71,7 @@ class Primitive:
         self.effects: Callable[..., Any] | None = None
         self.pretty: Callable[..., Any] | None = None
         self.impl: Callable[..., Any] | None = None
+        self.decompose: Callable[..., Any] | None = None
         self.axes: Callable[..., Any] | None = None
         PRIMITIVES.append(self)
 
@@ -90,6 +95,10 @@ class Primitive:
     def bind1(self, *args: Any, **params: Any) -> Any:
         """``bind`` for primitives with one result."""
         return (ambient.trace or eval_trace[0]).process(self, args, params)[0]
+
+    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """An equation's parameters as ``bind`` takes them: ``bind(*first, *args, **second)``, as in JAX."""
+        return [], dict(params)
 
     def __repr__(self) -> str:
         return self.name

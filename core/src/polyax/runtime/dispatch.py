@@ -18,6 +18,7 @@ from polyax.ir.primitive import Primitive, def_rule
 from polyax.runtime import devices, nonfinite
 from polyax.runtime.array import Array
 from polyax.runtime.backend import Buffer, CompileOptions, Device, Executable
+from polyax.runtime.decompose import WithConstants, decomposed
 from polyax.runtime.hooks import Compiled
 from polyax.runtime.plugins import registry
 from polyax.trace.context import install_eval_trace
@@ -212,11 +213,13 @@ def build(
     for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars):
         if reason := device.backend.why_no_dtype(v.aval.dtype):
             raise TypeError(f"{name}: an argument of type {v.aval} can't live on {device}: {reason}")
-    hoisted, _ = hoist_consts(closed)
-    flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
+    hoisted, brought = hoist_consts(decomposed(hoist_consts(closed)[0]))
+    flags = (False,) * (len(brought) + len(closed.consts)) + (donated or (False,) * len(closed.jaxpr.invars))
     options = CompileOptions((device,), flags, closed.effects, name=name, eager=eager, stages=stages)
     start = time.perf_counter()
     executable = device.backend.compile(hoisted, options)
+    if brought:
+        executable = WithConstants(executable, [as_buffer(x, aval_of(x), device) for x in brought])
     return Compiled(name, device, executable, time.perf_counter() - start, closed)
 
 

@@ -84,7 +84,7 @@ class _Search:
         inner = sub_jaxprs(eqn)
         if len(inner) == 1 and len(inner[0].jaxpr.invars) == len(args) and eqn.primitive is not shard_map_p:
             return self.run(inner[0], args, where)
-        outs = eqn.primitive.bind(*args, **eqn.params)
+        outs = eqn.apply(args)
         if (what := self.found(outs)) is not None:
             line = f", asked for at {eqn.source}" if eqn.source is not None else ""
             raise _Found(f"{eqn.primitive} ({what}){line}{where}")
@@ -100,7 +100,7 @@ class _Search:
             outs = self.run(loop.jaxpr, [*consts, *carry, *slices], f"{where}, in iteration {n} of scan")
             carry, rows[n] = loop.cut_outs(outs)
         if not rows:
-            return eqn.primitive.bind(*args, **eqn.params)
+            return eqn.apply(args)
         return [*carry, *(stack(ys) for ys in zip(*(rows[n] for n in order), strict=True))]
 
     def loop(self, eqn: Eqn, args: list[Any], where: str) -> list[Any]:

@@ -70,7 +70,7 @@ def _evaluate_nonlinear(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]
     for eqn in jaxpr.eqns:
         ambient.source = eqn.source
         if all(isinstance(a, Literal) or a in env for a in eqn.inputs):
-            outs = eqn.primitive.bind(*(_primal(env, a) for a in eqn.inputs), **eqn.params)
+            outs = eqn.apply([_primal(env, a) for a in eqn.inputs])
             env.update(zip(eqn.outs, outs, strict=True))
         else:
             linear.append(eqn)

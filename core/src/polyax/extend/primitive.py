@@ -1,0 +1,112 @@
+"""Primitives that users define, with rules written as JAX's: results are values, not lists, unless there are several.
+
+Adapts such rules to the slots of ``polyax.ir.primitive``. Must not know any transformation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from polyax.ir import primitive as ir
+from polyax.ir.aval import ShapedArray, is_array_like
+from polyax.ir.effects import NO_EFFECTS
+from polyax.runtime.reference.table import RULES
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Primitive(ir.Primitive):
+    """An operation of your own: ``p = Primitive("multiply_add")``.
+
+    ``bind`` applies it. What it means is told by rules, each of which is needed only where it is used:
+
+    * ``def_abstract_eval(f)``: the types of the results from the types of the arguments; needed under ``jit`` and all
+      other transformations.
+    * ``def_impl(f)``: the result of arrays, computed with NumPy or with polyax; what a call outside of ``jit`` runs.
+      In compiled programs it runs on the host if it is all there is, which ``POLYAX_HOST_FALLBACK`` governs.
+    * ``def_decomposition(f)``: the same in terms of other operations, such as those of ``polyax.lax``. It runs compiled
+      on every device, which is what JAX's lowerings are for.
+    * ``polyax.interpreters.ad.primitive_jvps[p]``, ``ad.primitive_transposes[p]``, ``batching.primitive_batchers[p]``.
+
+    Kernels of a particular device come from plugins, through the hook ``polyax_lowerings``.
+
+    >>> from polyax import lax
+    >>> square_p = Primitive("square_plus")
+    >>> _ = square_p.def_abstract_eval(lambda x, *, by: x)
+    >>> _ = square_p.def_decomposition(lambda x, *, by: lax.add(lax.mul(x, x), by))
+    >>> square_p.bind(3.0, by=1.0).item()
+    10.0
+    """
+
+    multiple_results = False
+    """Set it to True on primitives whose results are lists."""
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Applies the primitive in the current trace.
+
+        Raises:
+          TypeError: an argument is no array.
+        """
+        for n, x in enumerate(args):
+            if not is_array_like(x):
+                raise TypeError(
+                    f"{self.name}.bind: argument {n} must be an array or a scalar, got {x!r}; settings are "
+                    "keyword arguments"
+                )
+        outs = super().bind(*args, **params)
+        return outs if self.multiple_results else outs[0]
+
+    def listed(self, out: Any, rule: str) -> list[Any]:
+        """What a rule returned, as a list.
+
+        Raises:
+          TypeError: it is a list and shouldn't be, or should be and isn't.
+        """
+        if self.multiple_results != isinstance(out, (list, tuple)):
+            wanted = "a list" if self.multiple_results else "one value"
+            raise TypeError(
+                f"The {rule} rule of '{self.name}' must return {wanted}, since its multiple_results is "
+                f"{self.multiple_results}, but returned {out!r}"
+            )
+        return list(out) if self.multiple_results else [out]
+
+    def def_abstract_eval(self, rule: F) -> F:
+        """``rule(*avals, **params)`` gives the ``ShapedArray`` of the result, or their list. Usable as decorator."""
+        self.abstract_eval = lambda *avals, **params: self._types(rule(*avals, **params))
+        return rule
+
+    def def_effectful_abstract_eval(self, rule: F) -> F:
+        """The same with ``rule`` giving a pair: the types, and a set of effects."""
+
+        def types(*avals: Any, **params: Any) -> Any:
+            avals_out, effects = rule(*avals, **params)
+            return self._types(avals_out), frozenset(effects) or NO_EFFECTS
+
+        self.abstract_eval = types
+        return rule
+
+    def _types(self, out: Any) -> list[ShapedArray]:
+        avals = self.listed(out, "abstract evaluation")
+        for aval in avals:
+            if not isinstance(aval, ShapedArray):
+                raise TypeError(
+                    f"The abstract evaluation rule of '{self.name}' must return a ShapedArray, "
+                    f"such as polyax.core.ShapedArray(x.shape, x.dtype), but returned {aval!r}"
+                )
+        return avals
+
+    def def_impl(self, rule: F) -> F:
+        """``rule(*arrays, **params)`` computes the result. Usable as decorator."""
+        self.impl = lambda *args, **params: self.listed(rule(*args, **params), "implementation")
+        RULES[self] = lambda *args, **params: [np.asarray(x) for x in self.listed(rule(*args, **params), "NumPy")]
+        return rule
+
+    def def_decomposition(self, rule: F) -> F:
+        """``rule(*arrays, **params)`` is the same in terms of other operations. Usable as decorator."""
+        self.decompose = lambda *args, **params: self.listed(rule(*args, **params), "decomposition")
+        if self.impl is None:
+            self.impl = self.decompose
+        return rule

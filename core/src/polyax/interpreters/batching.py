@@ -1,0 +1,113 @@
+"""``polyax.interpreters.batching``: batching rules of primitives, registered as in JAX.
+
+A rule is ``(args, dims, **params) -> (out, out_dim)``: ``dims[i]`` is the axis that ``args[i]`` is mapped over, or
+``not_mapped``. The rules of ``fancy_primitive_batchers`` take what is known of the axis (size, name) first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from polyax.extend.primitive import Primitive
+from polyax.interpreters.tables import Rule, RuleTable, pair
+from polyax.ir.aval import aval_of
+from polyax.ops.basis import batch_axis_at
+from polyax.transforms.vmap import Axis as AxisData
+from polyax.transforms.vmap import BatchTrace, BatchTracer
+
+__all__ = [
+    "AxisData",
+    "BatchTrace",
+    "BatchTracer",
+    "bdim_at_front",
+    "broadcast",
+    "defbroadcasting",
+    "defreducer",
+    "defvectorized",
+    "fancy_primitive_batchers",
+    "moveaxis",
+    "not_mapped",
+    "primitive_batchers",
+]
+
+not_mapped = None
+
+
+def _fancy(primitive: Primitive, rule: Rule) -> Rule:
+    def batch(axis: AxisData, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        out, dim = pair(primitive, "batching", rule(axis, args, dims, **params))
+        outs, out_dims = primitive.listed(out, "batching"), primitive.listed(dim, "batching")
+        if len(outs) != len(out_dims):
+            raise TypeError(f"The batching rule of '{primitive}' gave {len(outs)} results and {len(out_dims)} axes")
+        for x, d in zip(outs, out_dims, strict=True):
+            _check(primitive, axis, x, d)
+        return outs, out_dims
+
+    return batch
+
+
+def _check(primitive: Primitive, axis: AxisData, x: Any, dim: Any) -> None:
+    aval = aval_of(x)
+    if dim is not None and not (isinstance(dim, int) and 0 <= dim < aval.ndim and aval.shape[dim] == axis.size):
+        raise TypeError(
+            f"The batching rule of '{primitive}' says that the mapped axis of its result is {dim!r}, but the result "
+            f"is {aval} and the axis has {axis.size} elements"
+        )
+
+
+def _plain(primitive: Primitive, rule: Rule) -> Rule:
+    return _fancy(primitive, lambda _, args, dims, **params: rule(args, dims, **params))
+
+
+primitive_batchers = RuleTable("batch", _plain)
+fancy_primitive_batchers = RuleTable("batch", _fancy)
+
+
+def defvectorized(prim: Primitive) -> None:
+    """Arguments that are mapped along one and the same axis, and work element by element, need no change."""
+
+    def batch(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        if len(set(dims)) != 1:
+            raise NotImplementedError(f"'{prim}' must be mapped over one axis of all its arguments, got {dims}")
+        out = prim.bind(*args, **params)
+        return out, [dims[0]] * len(out) if prim.multiple_results else dims[0]
+
+    primitive_batchers[prim] = batch
+
+
+def defbroadcasting(prim: Primitive) -> None:
+    """An elementwise primitive: arguments that aren't mapped are repeated."""
+
+    def batch(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        size = next(aval_of(x).shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        out = prim.bind(*(bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)), **params)
+        return out, [0] * len(out) if prim.multiple_results else 0
+
+    primitive_batchers[prim] = batch
+
+
+def defreducer(prim: Primitive) -> None:
+    """A primitive that reduces the dimensions of its parameter ``axes``."""
+
+    def batch(args: Sequence[Any], dims: Sequence[Any], *, axes: Sequence[int], **params: Any) -> tuple[Any, Any]:
+        (x,), (dim,) = args, dims
+        out = prim.bind(x, axes=tuple(a + (a >= dim) for a in axes), **params)
+        return out, dim - sum(a < dim for a in axes)
+
+    primitive_batchers[prim] = batch
+
+
+def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: None = None) -> Any:
+    """``x`` with its mapped axis first; repeated if it has none."""
+    return batch_axis_at(x, bdim, 0, size)
+
+
+def broadcast(x: Any, sz: int, axis: int, mesh_axis: None = None) -> Any:
+    """``x`` repeated ``sz`` times along a new ``axis``."""
+    return batch_axis_at(x, None, axis, sz)
+
+
+def moveaxis(x: Any, src: int, dst: int) -> Any:
+    """``x`` with axis ``src`` in the place ``dst``."""
+    return batch_axis_at(x, src % aval_of(x).ndim, dst % aval_of(x).ndim, 0)

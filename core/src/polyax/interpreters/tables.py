@@ -1,0 +1,57 @@
+"""A rule slot of all primitives as a dictionary, which is how JAX's programs register rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any
+
+from polyax.extend.primitive import Primitive as UserPrimitive
+from polyax.ir.primitive import PRIMITIVES, Primitive
+
+Rule = Callable[..., Any]
+Adapt = Callable[[UserPrimitive, Rule], Rule]
+
+
+class RuleTable(MutableMapping[Primitive, Rule]):
+    """``table[p] = rule``. Rules of users' primitives are adapted to the slot; they are read back as they were given.
+
+    polyax's own primitives all have lists as results (``multiple_results`` is True), and so have their rules.
+    """
+
+    def __init__(self, slot: str, adapt: Adapt) -> None:
+        self._slot = slot
+        self._adapt = adapt
+        self._given: dict[Primitive, Rule] = {}
+
+    def __setitem__(self, primitive: Primitive, rule: Rule) -> None:
+        if not isinstance(primitive, Primitive):
+            raise TypeError(f"rules belong to primitives, such as polyax.lax.sin_p, got {primitive!r}")
+        if not callable(rule):
+            raise TypeError(f"the {self._slot} rule of '{primitive}' must be a function, got {rule!r}")
+        self._given[primitive] = rule
+        adapted = self._adapt(primitive, rule) if isinstance(primitive, UserPrimitive) else rule
+        setattr(primitive, self._slot, adapted)
+
+    def __getitem__(self, primitive: Primitive) -> Rule:
+        rule = self._given.get(primitive) or getattr(primitive, self._slot, None)
+        if rule is None:
+            raise KeyError(primitive)
+        return rule
+
+    def __delitem__(self, primitive: Primitive) -> None:
+        self[primitive]
+        self._given.pop(primitive, None)
+        setattr(primitive, self._slot, None)
+
+    def __iter__(self) -> Iterator[Primitive]:
+        return (p for p in PRIMITIVES if getattr(p, self._slot) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def pair(primitive: UserPrimitive, what: str, result: Any) -> tuple[Any, Any]:
+    """What a rule returned, which must be a pair."""
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        raise TypeError(f"The {what} rule of '{primitive}' must return a pair, but returned {result!r}")
+    return result[0], result[1]

@@ -28,9 +28,9 @@ UPWARD = {
 
 
 def layer(name: str) -> int | None:
-    """The row of a core module; None for the package itself and its command line, which stand outside."""
+    """The row of a core module; None for the package, its command line and `test_util`, which stand outside."""
     parts = name.split(".")
-    if len(parts) == 1 or parts[1] in ("__main__", "commands"):
+    if len(parts) == 1 or parts[1] in ("__main__", "commands", "test_util"):
         return None
     return LAYERS.index(parts[1] if parts[1] in LAYERS else "library")
 

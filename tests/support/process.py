@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 
 def run(program: str, *, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -27,3 +29,16 @@ def output(program: str, *, timeout: float = 120, **environment: str) -> str:
     done = run(program, timeout=timeout, **environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def cases(path: Path, *, timeout: float = 300, **environment: str) -> None:
+    """Runs the tests of a file in a process of its own: for what depends on how many devices there are."""
+    chosen = shlex.split(environment.pop("ARGUMENTS", ""))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-x", *chosen, str(path)],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

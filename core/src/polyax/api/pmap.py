@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from polyax.api.arguments import check_arrays
+from polyax.api.vmap import vmap
 from polyax.control.programs import hoisted
 from polyax.control.spmd import Spec, axes_bound, shard_map_p
 from polyax.ir.aval import ShapedArray, aval_of
@@ -14,6 +15,7 @@ from polyax.ir.config import config
 from polyax.ops.basis import expand_dims, squeeze
 from polyax.runtime import devices as places
 from polyax.runtime import spmd  # noqa: F401  (makes the primitive run on devices)
+from polyax.runtime.array import Array
 from polyax.runtime.errors import api_boundary
 from polyax.trace.context import axis_env
 from polyax.trace.flat import Flat, arg_names, check_callable, name_of
@@ -55,7 +57,7 @@ def pmap(
       static_broadcasted_argnums: arguments that are part of the program; they must be hashable.
       devices, backend: where to run; by default on the first devices of the default platform.
       axis_size: the size of the mapped axis, if no argument tells it.
-      donate_argnums: kept for compatibility: memory of arguments isn't reused.
+      donate_argnums: arguments that are deleted once the program runs: their memory is free as soon as it can be.
 
     Raises:
       ValueError: mapped axes differ in size, or there are fewer devices than parts.
@@ -66,13 +68,15 @@ def pmap(
     """
     check_callable(fun)
     name = _Unnamed() if axis_name is None else axis_name
-    static = (
-        {static_broadcasted_argnums} if isinstance(static_broadcasted_argnums, int) else set(static_broadcasted_argnums)
-    )
     chosen = tuple(devices) if devices is not None else None
     if chosen is None and backend is not None:
         chosen = tuple(places.devices(backend))
-    return _Pmapped(fun, name, in_axes, out_axes, static, chosen, axis_size)
+    static, donated = _numbers(static_broadcasted_argnums), _numbers(donate_argnums)
+    return _Pmapped(fun, name, in_axes, out_axes, static, donated, chosen, axis_size)
+
+
+def _numbers(argnums: int | Iterable[int]) -> tuple[int, ...]:
+    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
 
 class _Pmapped:
@@ -84,7 +88,8 @@ class _Pmapped:
         axis_name: Any,
         in_axes: Any,
         out_axes: Any,
-        static: set[int],
+        static: tuple[int, ...],
+        donated: tuple[int, ...],
         devices: tuple[Any, ...] | None,
         axis_size: int | None,
     ) -> None:
@@ -94,13 +99,16 @@ class _Pmapped:
         self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         self.out_axes = out_axes
         self.static = static
+        self.donated = donated
         self.devices = devices
         self.axis_size = axis_size
         self._programs: dict[Any, Any] = {}
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        fixed = {n: x for n, x in enumerate(args) if n in {s % len(args) for s in self.static}}
+        fixed = self._fixed(args)
+        if config.disable_jit:
+            return self._one_operation_at_a_time(args, kwargs, fixed)
         dynamic = tuple(x for n, x in enumerate(args) if n not in fixed)
         check_arrays((dynamic, kwargs), f"an argument of pmap({name_of(self.fun)}): ")
         leaves, in_tree = tree_flatten((dynamic, kwargs))
@@ -108,7 +116,8 @@ class _Pmapped:
         avals = [aval_of(x) for x in leaves]
         size = self._size(dynamic, kwargs, avals, axes)
         axes = [None if a is None else a % v.ndim for a, v in zip(axes, avals, strict=True)]
-        key = (in_tree, tuple(avals), tuple(axes), tuple(fixed.items()), config.trace_key(), tuple(axis_env().items()))
+        statics = tuple((n, type(x), x) for n, x in fixed.items())
+        key = (in_tree, tuple(avals), tuple(axes), statics, config.trace_key(), tuple(axis_env().items()))
         found = self._programs.get(key)
         if found is None:
             found = self._trace(fixed, in_tree, avals, axes, size, args, kwargs)
@@ -125,7 +134,32 @@ class _Pmapped:
             devices=self.devices,
             name=f"pmap({name_of(self.fun)})",
         )
+        for n in self.donated:
+            _delete(args[n])
         return flat.unflatten(outs)
+
+    def _fixed(self, args: Sequence[Any]) -> dict[int, Any]:
+        """The static arguments, by their position."""
+        if self.static and not all(-len(args) <= n < len(args) for n in self.static):
+            raise ValueError(
+                f"pmapped function has static_broadcasted_argnums={self.static} but was called with only {len(args)} "
+                f"positional argument{'s' * (len(args) != 1)}. All static broadcasted arguments must be passed "
+                "positionally."
+            )
+        fixed = {n % len(args): args[n % len(args)] for n in sorted(self.static)}
+        for n, x in fixed.items():
+            if getattr(x, "__hash__", None) is None:
+                raise ValueError(
+                    f"Non-hashable static arguments are not supported: argument {n} of pmap({name_of(self.fun)}) has "
+                    f"the type {type(x)}. Pass arrays without static_broadcasted_argnums, with in_axes None."
+                )
+        return fixed
+
+    def _one_operation_at_a_time(self, args: Sequence[Any], kwargs: Any, fixed: dict[int, Any]) -> Any:
+        dynamic = [x for n, x in enumerate(args) if n not in fixed]
+        fun = functools.partial(_with_static, self.fun, fixed, len(args))
+        axes = self._in_axes(fixed)
+        return vmap(fun, axes, self.out_axes, axis_name=self.axis_name, axis_size=self.axis_size)(*dynamic, **kwargs)
 
     def _in_axes(self, fixed: dict[int, Any]) -> Any:
         if not isinstance(self.in_axes, tuple):
@@ -136,20 +170,14 @@ class _Pmapped:
         self, fixed: dict[int, Any], in_tree: Any, avals: Any, axes: Any, size: int, args: Any, kwargs: Any
     ) -> Any:
         """The program for one device: blocks have an axis of size one where the argument was cut."""
-
-        def with_static(*xs: Any, **named: Any) -> Any:
-            given = iter(xs)
-            return self.fun(*(fixed[n] if n in fixed else next(given) for n in range(len(args))), **named)
-
-        with_static.__name__ = name_of(self.fun)
-        flat = Flat(with_static, in_tree)
+        flat = Flat(functools.partial(_with_static, self.fun, fixed, len(args)), in_tree)
         out_axes: list[Any] = []
 
         def on_blocks(*blocks: Any) -> list[Any]:
             outs = flat(*(b if a is None else squeeze(b, (a,)) for b, a in zip(blocks, axes, strict=True)))
             assert flat.out_tree is not None
             wanted = flatten_axes("pmap out_axes", flat.out_tree, self.out_axes)
-            out_axes.extend(None if w is None else w % (aval_of(x).ndim + 1) for x, w in zip(outs, wanted))
+            out_axes.extend(_out_axis(self.fun, w, aval_of(x)) for x, w in zip(outs, wanted, strict=True))
             return [x if w is None else expand_dims(x, (w,)) for x, w in zip(outs, out_axes, strict=True)]
 
         blocks = [v if a is None else _cut(v, a) for v, a in zip(avals, axes, strict=True)]
@@ -182,6 +210,27 @@ class _Pmapped:
             lines = "".join(f"\n  * {what}" for what in sizes.values())
             raise ValueError(f"pmap got inconsistent sizes for array axes to be mapped:{lines}")
         return next(iter(sizes))
+
+
+def _with_static(fun: Callable[..., Any], fixed: dict[int, Any], count: int, *dynamic: Any, **named: Any) -> Any:
+    given = iter(dynamic)
+    return fun(*(fixed[n] if n in fixed else next(given) for n in range(count)), **named)
+
+
+def _out_axis(fun: Callable[..., Any], wanted: int | None, aval: ShapedArray) -> int | None:
+    ndim = aval.ndim + 1
+    if wanted is not None and not -ndim <= wanted < ndim:
+        raise ValueError(
+            f"axis {wanted} is out of bounds for array of dimension {ndim}: out_axes of pmap({name_of(fun)}), of which "
+            f"a result has the type {aval} on each device"
+        )
+    return None if wanted is None else wanted % ndim
+
+
+def _delete(donated: Any) -> None:
+    for x in tree_flatten(donated)[0]:
+        if isinstance(x, Array) and not isinstance(x, Tracer):
+            x.delete()
 
 
 def _cut(aval: ShapedArray, axis: int) -> ShapedArray:

@@ -48,10 +48,6 @@ from polyax.ops.bits import (
     threefry2x32_p,
 )
 from polyax.ops.collective import (
-    all_gather,
-    all_gather_p,
-    all_to_all,
-    all_to_all_p,
     axis_index,
     axis_index_p,
     axis_size,
@@ -60,14 +56,8 @@ from polyax.ops.collective import (
     pmean,
     pmin,
     pmin_p,
-    ppermute,
-    ppermute_p,
-    pshuffle,
     psum,
     psum_p,
-    psum_scatter,
-    pswapaxes,
-    reduce_scatter_p,
 )
 from polyax.ops.compare import (
     and_p,
@@ -221,6 +211,20 @@ from polyax.ops.elementwise import (
     tan_p,
     tanh,
     tanh_p,
+)
+from polyax.ops.exchange import (
+    all_gather,
+    all_gather_p,
+    all_to_all,
+    all_to_all_p,
+    pbroadcast,
+    pcast,
+    ppermute,
+    ppermute_p,
+    pshuffle,
+    psum_scatter,
+    pswapaxes,
+    reduce_scatter_p,
 )
 from polyax.ops.fft import FftType, fft, fft_p
 from polyax.ops.gather import (

@@ -100,17 +100,17 @@ class Array(Typed, metaclass=_ArrayType):
 
     def is_ready(self) -> bool:
         """Whether reading the contents would not wait."""
-        return self._alive().ready()
+        return self.alive().ready()
 
     @api_boundary
     def block_until_ready(self) -> Array:
         """Waits for the contents; raises the error of the computation that was to make them."""
-        self._alive().wait()
+        self.alive().wait()
         return self
 
     def copy_to_host_async(self) -> None:
         """Does nothing yet that ``np.asarray`` would not do in time; host devices share their memory anyway."""
-        self._alive()
+        self.alive()
 
     def delete(self) -> None:
         """Frees the memory now. Using the array afterwards is an error."""
@@ -119,7 +119,8 @@ class Array(Typed, metaclass=_ArrayType):
     def is_deleted(self) -> bool:
         return self.buffer is None  # pyright: ignore[reportUnnecessaryComparison]
 
-    def _alive(self) -> Buffer:
+    def alive(self) -> Buffer:
+        """The buffer, unless the array was deleted."""
         if self.buffer is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise RuntimeError(f"Array has been deleted with shape={self.aval}.")
         return self.buffer
@@ -128,7 +129,7 @@ class Array(Typed, metaclass=_ArrayType):
 
     def host_value(self) -> np.ndarray:
         """The contents on the host, read-only; of an extended dtype, those of its representation."""
-        return self._device.backend.to_host(self._alive(), self.aval)
+        return self._device.backend.to_host(self.alive(), self.aval)
 
     @api_boundary
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -213,7 +214,7 @@ class Array(Typed, metaclass=_ArrayType):
     # --- copies
 
     def __copy__(self) -> Array:
-        copied = self._device.backend.copy(self._alive(), self.aval, self._device, self._device)
+        copied = self._device.backend.copy(self.alive(), self.aval, self._device, self._device)
         return Array(self.aval, copied, self._device)
 
     def __deepcopy__(self, memo: Any) -> Array:

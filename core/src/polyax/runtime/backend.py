@@ -16,6 +16,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import NO_EFFECTS, Effects
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.collectives import Axes, Group
 from polyax.runtime.report import BufferReport, Decision, KernelReport, Report, Stage
 
 __all__ = [
@@ -103,6 +104,8 @@ class CompileOptions:
     devices: tuple[Device, ...]
     donated: tuple[bool, ...] = ()
     """Per input: whether its buffer may be reused for results."""
+    carried: bool = False
+    """The donated inputs are the carries of a loop, whose results come first: each may become the next one alone."""
     effects: Effects = NO_EFFECTS
     axes: tuple[tuple[str, int], ...] = ()
     """Names and sizes of the SPMD axes that collectives refer to."""
@@ -120,8 +123,9 @@ class Executable(ABC):
     def launch(self, buffers: Sequence[Buffer], queue: Any, tokens: Any = None) -> tuple[list[Buffer], Any]:
         """Starts the program on ``queue`` and returns at once with the buffers of its results.
 
-        ``buffers``: the jaxpr's constants, then its inputs, all on the queue's device. ``tokens`` carry the order of
-        ordered effects. An error in the computation surfaces in ``Buffer.wait`` of its results.
+        ``buffers``: the jaxpr's constants, then its inputs, all on the queue's device. An error in the computation
+        surfaces in ``Buffer.wait`` of its results. The second result is None unless the program has effects that are
+        still to come: then a token with ``wait()``, ``done``, ``error`` and ``told``, as ``queue.Task`` has.
         """
 
     @abstractmethod
@@ -159,6 +163,10 @@ class Backend(ABC):
     def copy(self, buffer: Buffer, aval: ShapedArray, source: Device, target: Device) -> Buffer:
         """A copy of ``buffer`` on ``target``, a device of this backend; ``source`` may be anybody's."""
         return self.to_device(source.backend.to_host(buffer, aval), target)
+
+    def collectives(self, devices: Sequence[Device], axes: Axes) -> Group:
+        """How one program's runs on ``devices`` meet in collectives along ``axes``: through the host. Asked per run."""
+        return Group(axes)
 
     def memory_stats(self, device: Device) -> dict[str, int] | None:
         return None

@@ -6,6 +6,7 @@ Whoever runs a member's program enters the group in its thread first; the rules 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 import threading
@@ -14,19 +15,27 @@ from typing import Any
 
 import numpy as np
 
+Axes = tuple[tuple[Any, int], ...]
+Groups = tuple[tuple[int, ...], ...]
+
 
 class Group:
     """The members that run one program together; they are numbered in row-major order over the axes.
 
-    >>> Group((("i", 2), ("j", 3))).members(4, ("i",))
-    [1, 4]
+    A backend with a communication library of its own derives from it, and its rules of collectives use that instead.
+
+    >>> Group((("i", 2), ("j", 3))).peers(4, ("i",))
+    ([1, 4], 1)
     """
 
-    def __init__(self, axes: Sequence[tuple[Any, int]]) -> None:
+    def __init__(self, axes: Axes) -> None:
+        self.axes = axes
         self.names = [name for name, _ in axes]
         self.sizes = [size for _, size in axes]
         self.size = math.prod(self.sizes)
-        self._values: list[Any] = [None] * self.size
+        self.error: BaseException | None = None
+        self._values: list[list[Any]] = [[None] * self.size, [None] * self.size]
+        self._turns = [0] * self.size
         self._barrier = threading.Barrier(self.size)
 
     def coordinates(self, rank: int) -> dict[Any, int]:
@@ -34,33 +43,47 @@ class Group:
         position = np.unravel_index(rank, self.sizes) if self.sizes else ()
         return {name: int(n) for name, n in zip(self.names, position, strict=True)}
 
-    def members(self, rank: int, names: Sequence[Any]) -> list[int]:
-        """The members that differ from ``rank`` along the named axes alone, in order."""
-        own = self.coordinates(rank)
-        ranges = [range(n) if name in names else [own[name]] for name, n in zip(self.names, self.sizes, strict=True)]
-        return [int(np.ravel_multi_index(at, self.sizes)) for at in itertools.product(*ranges)]
+    def peers(self, rank: int, names: Sequence[Any], groups: Groups | None = None) -> tuple[list[int], int]:
+        """The members that ``rank`` exchanges values with along the named axes, in order, and its place among them.
 
-    @contextlib.contextmanager
-    def exchange(self, rank: int, value: Any) -> Generator[list[Any]]:
-        """Inside the block, the values of all members; all must have come before anyone enters or leaves it.
+        ``groups``: positions along the axes; those of one group are together.
+        """
+        return _peers(self.axes, rank, tuple(names), groups)
+
+    def meet(self, rank: int, value: Any) -> list[Any]:
+        """The values of all members, once all have come. Nobody may change a value before the members meet again.
 
         Raises:
-          RuntimeError: another member failed, so that it will never come.
+          The error of another member that failed, so that it will never come.
         """
-        self._values[rank] = value
-        self._meet()
-        yield list(self._values)
-        self._meet()
-
-    def _meet(self) -> None:
+        slot = self._values[self._turns[rank] % 2]  # who is ahead writes to the other one
+        self._turns[rank] += 1
+        slot[rank] = value
         try:
             self._barrier.wait()
         except threading.BrokenBarrierError:
-            raise RuntimeError("another device of this computation failed, so that its collectives can't end") from None
+            raise self.error or RuntimeError("another device of this computation failed") from None
+        return list(slot)
 
-    def abort(self) -> None:
+    def abort(self, error: BaseException) -> None:
         """Lets all members know that one has failed."""
+        self.error = self.error or error
         self._barrier.abort()
+
+
+@functools.lru_cache(4096)
+def _peers(axes: Axes, rank: int, names: tuple[Any, ...], groups: Groups | None) -> tuple[list[int], int]:
+    sizes = [size for _, size in axes]
+    own = [int(n) for n in np.unravel_index(rank, sizes)]
+    at = {name: range(size) if name in names else [n] for (name, size), n in zip(axes, own, strict=True)}
+    order = [*names, *(name for name, _ in axes if name not in names)]  # along several axes: as they are named
+    positions = [dict(zip(order, p, strict=True)) for p in itertools.product(*(at[name] for name in order))]
+    ranks = [int(np.ravel_multi_index([p[name] for name, _ in axes], sizes)) for p in positions]
+    place = ranks.index(rank)
+    if groups is None:
+        return ranks, place
+    group = next(g for g in groups if place in g)
+    return [ranks[n] for n in group], group.index(place)
 
 
 _here = threading.local()
@@ -73,8 +96,8 @@ def entered(group: Group, rank: int) -> Generator[None]:
     _here.member = (group, rank)
     try:
         yield
-    except BaseException:
-        group.abort()
+    except BaseException as e:
+        group.abort(e)
         raise
     finally:
         _here.member = before

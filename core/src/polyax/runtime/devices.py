@@ -10,7 +10,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.runtime import platforms
+from polyax.runtime import effects, platforms
 from polyax.runtime.array import Array
 from polyax.runtime.backend import Backend, Device
 from polyax.runtime.default_device import default_device, default_device_now
@@ -190,7 +190,8 @@ def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = N
     return Array(aval, target.backend.to_device(host, target), target)
 
 
-def _reduce(x: Array) -> Any:
+def reduce_array(x: Array) -> Any:
+    """For pickling: the contents, which go to the default device of whoever loads them."""
     return _restore, (x.block_until_ready().host_value(), x.shape, x.dtype, x.weak_type)
 
 
@@ -198,7 +199,7 @@ def _restore(value: np.ndarray, shape: tuple[int, ...], dtype: Any, weak_type: b
     return from_host(value, aval=ShapedArray(shape, dtype, weak_type))
 
 
-copyreg.pickle(Array, _reduce)  # pyright: ignore[reportArgumentType]
+copyreg.pickle(Array, reduce_array)  # pyright: ignore[reportArgumentType]
 
 
 def _host_aval(x: Any) -> ShapedArray:
@@ -249,7 +250,12 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def effects_barrier() -> None:
-    """Waits for everything that was started on any device of any platform in use, its prints and callbacks included."""
+    """Waits for everything that was started on any device of any platform in use, its prints and callbacks included.
+
+    Raises:
+      The error of a callback in a program that nobody asked for a result since.
+    """
+    effects.barrier()
     for backend in registry.opened():
         for device in backend.devices():
             backend.synchronize(device)

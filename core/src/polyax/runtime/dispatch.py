@@ -15,7 +15,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax.ir.primitive import Primitive, def_rule
-from polyax.runtime import devices, nonfinite
+from polyax.runtime import devices, effects, nonfinite
 from polyax.runtime.array import Array
 from polyax.runtime.backend import Buffer, CompileOptions, Device, Executable
 from polyax.runtime.decompose import WithConstants, decomposed
@@ -68,7 +68,13 @@ def choose_device(asked: Device | None, args: Sequence[Any]) -> Device:
                 found = x._device
             elif x._device is not found:
                 return _committed_device(args)
-    return found if found is not None else devices.default_device_now()
+    return found if found is not None else _first_of_several(args)
+
+
+def _first_of_several(args: Sequence[Any]) -> Device:
+    """Arrays on several devices are gathered on the first of theirs."""
+    found = (x.sharding.device_list[0] for x in args if isinstance(x, Array) and not isinstance(x, Tracer))
+    return next(found, None) or devices.default_device_now()
 
 
 def _committed_device(args: Sequence[Any]) -> Device:
@@ -92,8 +98,10 @@ def as_buffer(x: Any, aval: ShapedArray, device: Device) -> Buffer:
     """The buffer of a value on ``device``; moved or converted if need be."""
     if type(x) is Array:
         if x._device is device:
-            return x._alive()
+            return x.alive()
         return devices.device_put(x, device).buffer
+    if isinstance(x, Array):  # on several devices
+        return device.backend.to_device(x.host_value(), device)
     return device.backend.to_device(np.ascontiguousarray(np.asarray(x, aval.dtype)).reshape(aval.shape), device)
 
 
@@ -103,7 +111,7 @@ def as_buffer(x: Any, aval: ShapedArray, device: Device) -> Buffer:
 class Program:
     """An executable for one device, with what is needed to make arrays of its results."""
 
-    __slots__ = ("checked", "device", "donated", "executable", "in_avals", "launch", "name", "out_avals")
+    __slots__ = ("checked", "device", "donated", "effects", "executable", "in_avals", "launch", "name", "out_avals")
 
     def __init__(
         self, executable: Executable, closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...]
@@ -115,6 +123,7 @@ class Program:
         self.device = device
         self.name = name
         self.donated = donated
+        self.effects = closed.effects
         self.checked = closed if config.debug_nans or config.debug_infs else None
 
     def run(self, args: Sequence[Any]) -> list[Any]:
@@ -125,7 +134,9 @@ class Program:
 
     def run_buffers(self, buffers: Sequence[Buffer], args: Sequence[Any]) -> list[Any]:
         device = self.device
-        outs, _ = self.launch(buffers, device.queue)
+        outs, token = self.launch(buffers, device.queue)
+        if token is not None:
+            effects.started(self.name, [token])
         arrays = [_make_array(a, b, device) for a, b in zip(self.out_avals, outs)]
         if self.checked is not None:
             nonfinite.check(arrays, self.checked, args, self.name)
@@ -154,7 +165,11 @@ def make_entry(
     device, in_avals = program.device, program.in_avals[len(consts) :]
     const_buffers = [as_buffer(c, a, device) for c, a in zip(consts, program.in_avals)]
     queue, launch, out_avals = device.queue, program.launch, program.out_avals
-    special = bool(program.donated) or program.checked is not None or any(a.dtype == dtypes.float0 for a in out_avals)
+    special = (
+        bool(program.donated or program.effects)
+        or program.checked is not None
+        or any(a.dtype == dtypes.float0 for a in out_avals)
+    )
     single = out_avals[0] if out_tree == LEAF else None
 
     def entry(leaves: Sequence[Any]) -> Any:

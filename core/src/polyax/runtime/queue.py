@@ -17,14 +17,16 @@ handing them over would take longer (about 20 microseconds) than running them.""
 
 
 class Task:
-    """One program on a queue; its buffers share it. Finished when ``done`` is set, with ``error`` if it failed."""
+    """One program on a queue; its buffers share it. Finished when ``done`` is set, with ``error`` if it failed, and
+    ``told`` once somebody got that."""
 
-    __slots__ = ("_event", "done", "error", "run")
+    __slots__ = ("_event", "done", "error", "run", "told")
 
     def __init__(self, run: Callable[[], None]) -> None:
         self.run: Callable[[], None] | None = run
         self.done = False
         self.error: BaseException | None = None
+        self.told = False
         self._event = threading.Event()
 
     def execute(self) -> None:
@@ -41,6 +43,7 @@ class Task:
         if not self.done:
             self._event.wait()
         if self.error is not None:
+            self.told = True
             raise self.error
 
 
@@ -63,6 +66,21 @@ class HostBuffer(Buffer):
             self.task = None
 
 
+_thread = threading.local()
+
+
+def serving() -> bool:
+    """Whether this thread works for a queue: it runs a user's callback, for which a program waits on some device. What
+    it asks for must run at once: that device, or one that is to meet it in a collective, can't take up anything."""
+    return getattr(_thread, "serves", False)
+
+
+def run_now(work: Callable[[], None], inputs: Sequence[Any]) -> None:
+    for b in inputs:
+        b.wait()
+    work()
+
+
 class HostQueue:
     """Runs submitted work in order, on a thread of its own that starts with the first long program."""
 
@@ -79,11 +97,8 @@ class HostQueue:
         Returns None when it has run already, in the calling thread; an error is raised then. What a callback asks for
         runs at once: its own program waits for it.
         """
-        if threading.current_thread() is self._thread:
-            for b in inputs:
-                b.wait()
-            work()
-            return None
+        if serving():
+            return run_now(work, inputs)
         if cost <= INLINE_COST and not self._pending:
             for b in inputs:
                 if b.task is not None:
@@ -114,6 +129,7 @@ class HostQueue:
         return task
 
     def _serve(self) -> None:
+        _thread.serves = True
         while True:
             with self._wake:
                 while not self._tasks:
@@ -128,7 +144,7 @@ class HostQueue:
 
     def synchronize(self) -> None:
         """Returns when everything submitted so far has finished; errors stay with their buffers."""
-        if threading.current_thread() is self._thread:
+        if serving():
             return
         with self._wake:
             while self._pending:

@@ -7,6 +7,8 @@ from typing import Any
 
 from polyax.runtime.backend import Device
 
+Index = tuple[slice, ...]
+
 
 @dataclass(frozen=True)
 class SingleDeviceSharding:
@@ -35,7 +37,10 @@ class DeviceSharding:
     """A block of the array is on each of the devices: ``array[indices[n]]`` on ``device_list[n]``."""
 
     device_list: tuple[Device, ...]
-    indices: tuple[tuple[slice, ...], ...]
+    indices: tuple[Index, ...]
+
+    def __hash__(self) -> int:
+        return hash(self.device_list)  # slices have no hash before Python 3.12
 
     @property
     def device_set(self) -> set[Device]:
@@ -55,7 +60,7 @@ class Shard:
     """The part of an array that is on ``device``: ``array[index]``."""
 
     device: Device
-    index: tuple[slice, ...]
+    index: Index
     replica_id: int
     data: Any
 

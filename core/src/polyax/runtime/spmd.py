@@ -1,28 +1,35 @@
-"""Running one program on several devices: cutting arguments, launching everywhere, putting results together."""
+"""Running one program on several devices: cutting arguments, launching everywhere, putting results together.
+
+What can be known without the arguments is worked out once for each program. Knows no collective.
+"""
 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
-
-from polyax.control.spmd import Axes, Spec, shard_map_p, whole
-from polyax.ir.aval import ShapedArray, aval_of
+from polyax.control.spmd import Axes, Spec, on_one_device, shard_map_p, whole
+from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import def_rule
 from polyax.runtime import devices as places
+from polyax.runtime import effects, nonfinite
 from polyax.runtime.array import Array
 from polyax.runtime.backend import Device
 from polyax.runtime.collectives import Group, entered
 from polyax.runtime.dispatch import Program, compile_program
-from polyax.runtime.queue import INLINE_COST, HostQueue, Task
-from polyax.runtime.sharded import Index, ShardedArray
+from polyax.runtime.queue import INLINE_COST, HostQueue, Task, serving
+from polyax.runtime.sharded import ShardedArray, blocks
+from polyax.runtime.sharding import DeviceSharding, Index
 
 _launching = threading.Lock()
 """Held while a program is started on all devices: in which order two of them are started must not differ."""
+
+_launchers: weakref.WeakKeyDictionary[ClosedJaxpr, dict[Any, Launcher]] = weakref.WeakKeyDictionary()
 
 
 @def_rule(shard_map_p, "impl")
@@ -35,35 +42,131 @@ def _run(
     devices: tuple[Device, ...] | None,
     name: str,
 ) -> list[Any]:
-    group = Group(axes)
-    chosen = _devices(group.size, devices, name)
-    members = [_blocks_for(group, rank, d, args, in_specs, axes) for rank, d in enumerate(chosen)]
-    programs = [compile_program(jaxpr, d, name) for d in chosen]
-    results = _launch(group, programs, members)
-    avals = [whole(a, s, axes) for a, s in zip(jaxpr.out_avals, out_specs, strict=True)]
-    indices = [[_index(a, s, group, rank) for rank in range(group.size)] for a, s in zip(avals, out_specs, strict=True)]
-    return [
-        ShardedArray(aval, [outs[n] for outs in results], where)
-        for n, (aval, where) in enumerate(zip(avals, indices, strict=True))
-    ]
+    if serving():  # a callback: the devices may wait for it, so it can't wait for them
+        return _run_here(args, on_one_device(jaxpr, axes, in_specs, out_specs), name)
+    chosen = devices if devices is not None else tuple(places.local_devices())
+    key = axes, in_specs, out_specs, chosen, config.trace_key()
+    known = _launchers.setdefault(jaxpr, {})
+    launcher = known.get(key)
+    if launcher is None:
+        launcher = known[key] = Launcher(jaxpr, axes, in_specs, out_specs, chosen, name)
+    return launcher(args)
 
 
-def _devices(count: int, asked: tuple[Device, ...] | None, name: str) -> list[Device]:
-    found = list(asked) if asked is not None else places.local_devices()
-    if len(found) < count:
-        platform = found[0].platform if found else "none"
+def _run_here(args: Sequence[Any], program: ClosedJaxpr, name: str) -> list[Any]:
+    return compile_program(program, places.default_device_now(), name).run([*program.consts, *args])
+
+
+class Launcher:
+    """A program, ready to run on its devices; called with whole arguments."""
+
+    def __init__(
+        self,
+        jaxpr: ClosedJaxpr,
+        axes: Axes,
+        in_specs: Sequence[Spec],
+        out_specs: Sequence[Spec],
+        devices: Sequence[Device],
+        name: str,
+    ) -> None:
+        group = Group(axes)
+        self.axes = axes
+        self.devices = _chosen(group.size, devices, name)
+        _check_effects(jaxpr, group.size, name)
+        self.name = name
+        self.programs = [compile_program(jaxpr, d, name) for d in self.devices]
+        self.blocks = jaxpr.in_avals
+        wholes = [whole(a, s, axes) for a, s in zip(jaxpr.in_avals, in_specs, strict=True)]
+        self.inputs = [self._layout(a, s, group) for a, s in zip(wholes, in_specs, strict=True)]
+        self.out_avals = [whole(a, s, axes) for a, s in zip(jaxpr.out_avals, out_specs, strict=True)]
+        self.outputs = [self._layout(a, s, group) for a, s in zip(self.out_avals, out_specs, strict=True)]
+        self.watched = bool(jaxpr.effects)
+        self.searched = on_one_device(jaxpr, axes, in_specs, out_specs) if self.programs[0].checked else None
+
+    def _layout(self, aval: ShapedArray, spec: Spec, group: Group) -> DeviceSharding:
+        return DeviceSharding(self.devices, tuple(_index(aval, spec, group, n) for n in range(group.size)))
+
+    def __call__(self, args: Sequence[Any]) -> list[Any]:
+        parts = [blocks(x, a, where) for x, a, where in zip(args, self.blocks, self.inputs, strict=True)]
+        members = [[p[n] for p in parts] for n in range(len(self.devices))]
+        results, tokens = self._launch(members)
+        if self.watched:
+            effects.started(self.name, tokens)
+        outs = [
+            ShardedArray(aval, [r[n] for r in results], where)
+            for n, (aval, where) in enumerate(zip(self.out_avals, self.outputs, strict=True))
+        ]
+        if self.searched is not None:
+            nonfinite.check(outs, self.searched, [*self.searched.consts, *args], self.name)
+        return outs
+
+    def _launch(self, members: Sequence[Sequence[Array]]) -> tuple[list[list[Array]], list[Any]]:
+        group = self.devices[0].backend.collectives(self.devices, self.axes)
+        with _launching:
+            try:
+                pairs = self._start_all(group, members)
+            except BaseException as e:
+                group.abort(e)  # those that were started must not wait for the others
+                raise
+        return [outs for outs, _ in pairs], [token for _, token in pairs if token is not None]
+
+    def _start_all(self, group: Group, members: Sequence[Sequence[Array]]) -> list[tuple[list[Array], Any]]:
+        jobs = list(zip(range(len(members)), self.programs, members, strict=True))
+        if all(isinstance(d.queue, HostQueue) for d in self.devices):
+            return [_start(p, xs, _MemberQueue(p.device.queue, group, n)) for n, p, xs in jobs]
+        with ThreadPoolExecutor(len(jobs)) as pool:  # collectives of these devices block whoever launches
+            return list(pool.map(lambda job: _enter(group, *job), jobs))
+
+
+def _enter(group: Group, rank: int, program: Program, args: Sequence[Array]) -> tuple[list[Array], Any]:
+    with entered(group, rank):
+        return _start(program, args, program.device.queue)
+
+
+def _start(program: Program, args: Sequence[Array], queue: Any) -> tuple[list[Array], Any]:
+    outs, token = program.launch([x.alive() for x in args], queue)
+    return [Array(a, b, program.device) for a, b in zip(program.out_avals, outs, strict=True)], token
+
+
+class _MemberQueue:
+    """The queue of a device on which a member of a group runs, always on the queue's own thread: it may block."""
+
+    def __init__(self, queue: HostQueue, group: Group, rank: int) -> None:
+        self.queue = queue
+        self.group = group
+        self.rank = rank
+
+    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Task | None:
+        def as_member() -> None:
+            with entered(self.group, self.rank):
+                for b in inputs:  # an operand that failed concerns the other members as well
+                    b.wait()
+                work()
+
+        return self.queue.run(as_member, (), max(cost, INLINE_COST + 1))
+
+
+def _chosen(count: int, devices: Sequence[Device], name: str) -> tuple[Device, ...]:
+    if len(devices) < count:
+        platform = devices[0].platform if devices else "none"
         raise ValueError(
-            f"{name}: compiling computation that requires {count} logical devices, but only {len(found)} devices are "
-            f"available on {platform}. Map over an axis of at most {len(found)}, or, on virtual devices of the host, "
+            f"{name}: compiling computation that requires {count} logical devices, but only {len(devices)} devices are "
+            f"available on {platform}. Map over an axis of at most {len(devices)}, or, on virtual devices of the host, "
             f"set POLYAX_NUM_CPU_DEVICES={count} before the first computation."
         )
-    return found[:count]
+    chosen = tuple(devices[:count])
+    if len(set(chosen)) < count:
+        raise ValueError(f"{name}: each device can have one part, got devices={list(map(str, chosen))}")
+    return chosen
 
 
-def _blocks_for(
-    group: Group, rank: int, device: Device, args: Sequence[Any], specs: Sequence[Spec], axes: Axes
-) -> list[Array]:
-    return [_block(x, _index(aval_of(x), s, group, rank), device) for x, s in zip(args, specs, strict=True)]
+def _check_effects(jaxpr: ClosedJaxpr, count: int, name: str) -> None:
+    ordered = [e for e in jaxpr.effects if e.ordered]
+    if ordered and count > 1:
+        raise ValueError(
+            f"{name}: The following ordered effects are not supported for more than 1 device: {ordered}. Call with "
+            "ordered=False."
+        )
 
 
 def _index(aval: ShapedArray, spec: Spec, group: Group, rank: int) -> Index:
@@ -78,50 +181,3 @@ def _index(aval: ShapedArray, spec: Spec, group: Group, rank: int) -> Index:
         extent = aval.shape[dim] // count
         index[dim] = slice(n * extent, (n + 1) * extent)
     return tuple(index)
-
-
-def _block(x: Any, index: Index, device: Device) -> Array:
-    """A block of an argument on its device: without a copy if it is there."""
-    if isinstance(x, ShardedArray):
-        for shard, where in zip(x.shards, x.indices, strict=True):
-            if where == index and shard.device is device:
-                return shard
-    if all(s == slice(None) for s in index):
-        return places.device_put(x, device) if type(x) is Array else places.from_host(x, device, aval_of(x))
-    return places.from_host(np.asarray(x)[index], device)
-
-
-def _launch(group: Group, programs: Sequence[Program], members: Sequence[Sequence[Array]]) -> list[list[Any]]:
-    with _launching:
-        if all(isinstance(p.device.queue, HostQueue) for p in programs):
-            return [_start(group, rank, p, xs) for rank, (p, xs) in enumerate(zip(programs, members, strict=True))]
-        with ThreadPoolExecutor(len(programs)) as pool:  # collectives of these devices block whoever launches
-            jobs = [pool.submit(_enter, group, rank, p, xs) for rank, (p, xs) in enumerate(zip(programs, members))]
-            return [job.result() for job in jobs]
-
-
-def _enter(group: Group, rank: int, program: Program, args: Sequence[Array]) -> list[Any]:
-    with entered(group, rank):
-        return program.run(args)
-
-
-def _start(group: Group, rank: int, program: Program, args: Sequence[Array]) -> list[Any]:
-    buffers = [x.buffer for x in args]
-    outs, _ = program.launch(buffers, _MemberQueue(program.device.queue, group, rank))
-    return [Array(a, b, program.device) for a, b in zip(program.out_avals, outs, strict=True)]
-
-
-class _MemberQueue:
-    """The queue of a device on which a member of a group runs, always on the queue's own thread: it may block."""
-
-    def __init__(self, queue: HostQueue, group: Group, rank: int) -> None:
-        self.queue = queue
-        self.group = group
-        self.rank = rank
-
-    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Task | None:
-        def as_member() -> None:
-            with entered(self.group, self.rank):
-                work()
-
-        return self.queue.run(as_member, inputs, max(cost, INLINE_COST + 1))

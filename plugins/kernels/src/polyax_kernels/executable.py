@@ -31,6 +31,7 @@ class PlanExecutable(Executable):
     def __init__(self, backend: Any, plan: Plan, options: CompileOptions) -> None:
         self.backend = backend
         self.plan = plan
+        self.effects = bool(options.effects)
         self.cost = plan.cost
         self.overwritten = sorted(plan.overwritten)
         self.device = options.devices[0]
@@ -69,7 +70,7 @@ class PlanExecutable(Executable):
                 b.task = task
         for n in self.plan.shared:
             bases[n].share()
-        return [bases[n] for n in self.plan.outputs], tokens
+        return [bases[n] for n in self.plan.outputs], task if self.effects else None
 
     def run(self, bases: Sequence[Any], copies: Sequence[tuple[Any, Any]]) -> None:
         for source, target in copies:

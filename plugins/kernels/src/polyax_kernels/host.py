@@ -79,6 +79,14 @@ class HostKernelBackend(KernelBackend):
         view.flags.writeable = False
         return view
 
+    def copy(self, buffer: Buffer, aval: ShapedArray, source: Device, target: Device) -> Buffer:
+        """The devices share the host's memory."""
+        if source.backend is not self or source is target:
+            return super().copy(buffer, aval, source, target)
+        assert isinstance(buffer, Memory)
+        buffer.share()
+        return buffer
+
     def synchronize(self, device: Device) -> None:
         device.queue.synchronize()
 

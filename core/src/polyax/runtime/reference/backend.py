@@ -48,6 +48,10 @@ class ReferenceBackend(Backend):
         view.flags.writeable = False
         return view
 
+    def copy(self, buffer: Buffer, aval: ShapedArray, source: Device, target: Device) -> Buffer:
+        """The devices share the host's memory, and nothing is written to twice."""
+        return buffer if source.backend is self else super().copy(buffer, aval, source, target)
+
     def compile(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> ReferenceExecutable:
         return ReferenceExecutable(jaxpr, options)
 
@@ -61,6 +65,7 @@ class ReferenceExecutable(Executable):
     def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
         began = time.perf_counter()
         self._jaxpr = closed.jaxpr
+        self._effects = closed.effects
         for eqn in walk_eqns(closed.jaxpr):
             rule_of(eqn)
         self._cost = _cost(closed.jaxpr)
@@ -79,7 +84,7 @@ class ReferenceExecutable(Executable):
         task = queue.run(work, list(buffers), self._cost)
         for out in outs:
             out.task = task
-        return list(outs), tokens
+        return list(outs), task if self._effects else None
 
     def report(self) -> Report:
         return _report(self._jaxpr, self._seconds)

@@ -6,11 +6,10 @@ their own, and so is everything that comes after them until it is done.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.runtime.queue import HostQueue, Task
+from polyax.runtime.queue import HostQueue, Task, run_now, serving
 from polyax_kernels.gpu.runtime import DeviceError, Runtime
 
 
@@ -24,8 +23,9 @@ class GpuQueue(HostQueue):
     def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Task | None:
         """Runs ``work`` after ``inputs`` and everything before it. Where it fails, the task holds the error."""
         after = [t for b in inputs if (t := b.task) is not None]
-        busy = self._pending and threading.current_thread() is not self._thread
-        if busy or cost or not all(t.done for t in after):
+        if serving():
+            return run_now(work, inputs)
+        if self._pending or cost or not all(t.done for t in after):
             return self._submit(work, after)
         failed = next((t for t in after if t.error is not None), None)
         return failed or attempted(work)

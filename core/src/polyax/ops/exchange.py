@@ -1,0 +1,342 @@
+"""Exchanges between programs along a named axis: collectives that move parts from one to another.
+
+Each works along one axis; along several, those that can be are made of one for each axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.basis import batch_axis_at, move_axis, reduce_sum, reshape, zeros_like
+from polyax.ops.collective import axis_size, batch_groups, checked_groups, names_of
+from polyax.ops.joining import stack
+from polyax.ops.slicing import index_in_dim
+from polyax.trace.symbolic import Zero
+from polyax.trace.tree import tree_map
+
+
+def _exchange(name: str) -> Primitive:
+    p = Primitive(name)
+    p.axes = lambda axis_name, **_: names_of(axis_name)
+    p.linear_in = (0,)
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        outs = p.bind(*primals, **params)
+        return outs, [Zero.of(outs[0])] if type(tangents[0]) is Zero else p.bind(*tangents, **params)
+
+    p.jvp = jvp
+    return p
+
+
+all_gather_p = _exchange("all_gather")
+reduce_scatter_p = _exchange("reduce_scatter")
+all_to_all_p = _exchange("all_to_all")
+ppermute_p = _exchange("ppermute")
+
+
+def _one_name(what: str, axis_name: Any) -> Any:
+    names = names_of(axis_name)
+    if len(names) != 1:
+        raise NotImplementedError(f"{what} works along one axis, got {axis_name}")
+    return names[0]
+
+
+def all_gather(
+    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying"
+) -> Any:
+    """The parts ``x`` of all programs along the named axis (or axes), stacked along a new dimension ``axis``; if
+    ``tiled``, joined along the existing one.
+
+    >>> import polyax
+    >>> print(polyax.vmap(lambda x: all_gather(x, "i"), axis_name="i")(np.arange(2)))
+    [[0 1]
+     [0 1]]
+    """
+    size, groups = checked_groups("all_gather", axis_name, axis_index_groups)
+    names = names_of(axis_name)
+    _check_one_axis("all_gather", names, groups)
+
+    def one(v: Any) -> Any:
+        d = _dimension("all_gather", axis, aval_of(v).ndim + (not tiled))
+        for n, name in enumerate(reversed(names)):  # the last one varies fastest
+            params = {"axis_name": (name,), "axis_size": size if groups else axis_size(name), "tiled": tiled}
+            v = all_gather_p.bind1(v, all_gather_dimension=d, axis_index_groups=groups, **params)
+            v = _joined(v, d) if n and not tiled else v
+        return v
+
+    return tree_map(one, x)
+
+
+def psum_scatter(
+    x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False
+) -> Any:
+    """The program's own part of ``psum(x)``: number ``axis_index`` along ``scatter_dimension``, whose size is that of
+    the axis (or axes); if ``tiled``, a multiple of it, and the parts are blocks."""
+    size, groups = checked_groups("psum_scatter", axis_name, axis_index_groups)
+    names = names_of(axis_name)
+    _check_one_axis("psum_scatter", names, groups)
+
+    def one(v: Any) -> Any:
+        d = _dimension("psum_scatter", scatter_dimension, aval_of(v).ndim)
+        _check_parts("psum_scatter", aval_of(v), d, size, tiled)
+        for n, name in enumerate(names):
+            params = {"axis_name": (name,), "axis_size": size if groups else axis_size(name)}
+            v = v if tiled or n == len(names) - 1 else _parted(v, d, params["axis_size"])
+            v = reduce_scatter_p.bind1(v, scatter_dimension=d, axis_index_groups=groups, tiled=tiled, **params)
+        return v
+
+    return tree_map(one, x)
+
+
+def all_to_all(
+    x: Any,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
+    """Part number ``k`` of ``x`` along ``split_axis`` goes to program ``k``; what comes is stacked along
+    ``concat_axis``, or joined if ``tiled``."""
+    size, groups = checked_groups("all_to_all", axis_name, axis_index_groups)
+    name = _one_name("all_to_all", axis_name)
+
+    def one(v: Any) -> Any:
+        ndim = aval_of(v).ndim
+        axes = {
+            "split_axis": _dimension("all_to_all", split_axis, ndim),
+            "concat_axis": _dimension("all_to_all", concat_axis, ndim),
+        }
+        return all_to_all_p.bind1(v, axis_name=name, axis_size=size, axis_index_groups=groups, tiled=tiled, **axes)
+
+    return tree_map(one, x)
+
+
+def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+    """Swaps the named axis with dimension ``axis`` of ``x``, which has its size."""
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """Sends each part to another program: ``perm`` lists pairs of source and destination. Who gets nothing has zeros.
+
+    Raises:
+      ValueError: a program sends or gets twice, or isn't on the axis.
+    """
+    name = _one_name("ppermute", axis_name)
+    pairs = tuple((int(s), int(d)) for s, d in perm)
+    size = axis_size(name)
+    for what, ends in (("source", [s for s, _ in pairs]), ("destination", [d for _, d in pairs])):
+        if len(set(ends)) != len(ends) or not all(0 <= e < size for e in ends):
+            raise ValueError(f"ppermute: each {what} must occur once and be less than {size}, got perm={list(pairs)}")
+    return tree_map(lambda v: ppermute_p.bind1(v, axis_name=(name,), perm=pairs), x)
+
+
+def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+    """``ppermute`` with a permutation: program ``n`` gets the part of program ``perm[n]``."""
+    if set(perm) != set(range(len(perm))):
+        raise ValueError(f"`perm` does not represent a permutation: {list(perm)}")
+    return ppermute(x, axis_name, [(source, n) for n, source in enumerate(perm)])
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """The part ``x`` of program ``source``, for all programs along the named axis."""
+    size = axis_size(axis_name)
+    if not 0 <= source < size:
+        raise ValueError(
+            f"pbroadcast: source must be at least 0 and less than the size {size} of the axis, not {source}"
+        )
+    return tree_map(lambda v: index_in_dim(all_gather(v, axis_name), source, keepdims=False), x)
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """``x`` as it is: under ``vmap`` and ``pmap``, types don't say along which axes a value varies.
+
+    Raises:
+      NameError: no surrounding ``vmap`` or ``pmap`` binds the name.
+    """
+    axis_size(axis_name)
+    if to not in ("varying", "invarying", "unreduced", "reduced"):
+        raise ValueError(f"pcast: to must be 'varying', 'reduced' or 'unreduced', not {to!r}")
+    return x
+
+
+def _check_one_axis(what: str, names: Sequence[Any], groups: Any) -> None:
+    if groups is not None and len(names) > 1:
+        raise NotImplementedError(f"{what}: axis_index_groups along several axes isn't built, got {names}")
+
+
+def _dimension(what: str, axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{what}: dimension {axis} is out of range for an array of {ndim} dimensions")
+    return axis % ndim
+
+
+def _replaced(shape: tuple[int, ...], dim: int, size: int) -> tuple[int, ...]:
+    return (*shape[:dim], size, *shape[dim + 1 :])
+
+
+def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    return (*shape[:dim], *shape[dim + 1 :])
+
+
+def _with(shape: tuple[int, ...], dim: int, size: int) -> tuple[int, ...]:
+    return (*shape[:dim], size, *shape[dim:])
+
+
+@def_rule(all_gather_p, "abstract_eval")
+def _gather_abstract(
+    x: ShapedArray, *, axis_size: int, all_gather_dimension: int, tiled: bool, **_: Any
+) -> list[ShapedArray]:
+    d = all_gather_dimension
+    if tiled:
+        return [x.update(shape=_replaced(x.shape, d, x.shape[d] * axis_size))]
+    return [x.update(shape=_with(x.shape, d, axis_size))]
+
+
+@def_rule(reduce_scatter_p, "abstract_eval")
+def _scatter_abstract(
+    x: ShapedArray, *, axis_size: int, scatter_dimension: int, tiled: bool, **_: Any
+) -> list[ShapedArray]:
+    d = scatter_dimension
+    _check_parts("psum_scatter", x, d, axis_size, tiled)
+    return [x.update(shape=_replaced(x.shape, d, x.shape[d] // axis_size) if tiled else _without(x.shape, d))]
+
+
+@def_rule(all_to_all_p, "abstract_eval")
+def _all_to_all_abstract(
+    x: ShapedArray, *, axis_size: int, split_axis: int, concat_axis: int, tiled: bool, **_: Any
+) -> list[ShapedArray]:
+    _check_parts("all_to_all", x, split_axis, axis_size, tiled)
+    if not tiled:
+        return [x.update(shape=_with(_without(x.shape, split_axis), concat_axis, axis_size))]
+    shape = _replaced(x.shape, split_axis, x.shape[split_axis] // axis_size)
+    return [x.update(shape=_replaced(shape, concat_axis, shape[concat_axis] * axis_size))]
+
+
+def _check_parts(what: str, x: ShapedArray, dim: int, size: int, tiled: bool) -> None:
+    n = x.shape[dim]
+    if n % size if tiled else n != size:
+        wanted = "a multiple of" if tiled else "equal to"
+        raise ValueError(f"{what}: the size of dimension {dim} of {x} must be {wanted} the size {size} of the axis")
+
+
+@def_rule(ppermute_p, "abstract_eval")
+def _permute_abstract(x: ShapedArray, **_: Any) -> list[ShapedArray]:
+    return [x]
+
+
+@def_rule(all_gather_p, "transpose")
+def _gather_transpose(cts: Sequence[Any], x: Any, *, all_gather_dimension: int, **params: Any) -> list[Any]:
+    (ct,) = cts
+    if type(ct) is Zero:
+        return [Zero(x.aval)]
+    return reduce_scatter_p.bind(ct, scatter_dimension=all_gather_dimension, **params)
+
+
+@def_rule(reduce_scatter_p, "transpose")
+def _scatter_transpose(cts: Sequence[Any], x: Any, *, scatter_dimension: int, **params: Any) -> list[Any]:
+    (ct,) = cts
+    return (
+        [Zero(x.aval)] if type(ct) is Zero else all_gather_p.bind(ct, all_gather_dimension=scatter_dimension, **params)
+    )
+
+
+@def_rule(all_to_all_p, "transpose")
+def _all_to_all_transpose(cts: Sequence[Any], x: Any, *, split_axis: int, concat_axis: int, **params: Any) -> list[Any]:
+    (ct,) = cts
+    if type(ct) is Zero:
+        return [Zero(x.aval)]
+    return all_to_all_p.bind(ct, split_axis=concat_axis, concat_axis=split_axis, **params)
+
+
+@def_rule(ppermute_p, "transpose")
+def _permute_transpose(cts: Sequence[Any], x: Any, *, perm: Any, **params: Any) -> list[Any]:
+    (ct,) = cts
+    back = tuple((d, s) for s, d in perm)
+    return [Zero(x.aval)] if type(ct) is Zero else ppermute_p.bind(ct, perm=back, **params)
+
+
+# --- batching: along another axis, a dimension more; along its own, an operation on that dimension ---------------
+
+
+@def_rule(all_gather_p, "batch")
+def _gather_batch(axis: Any, args: Any, dims: Any, *, all_gather_dimension: int, tiled: bool, **params: Any) -> Any:
+    (x,), (dim,), d = args, dims, all_gather_dimension
+    if axis.name not in names_of(params["axis_name"]):
+        x = move_axis(x, dim, 0)
+        return all_gather_p.bind(x, all_gather_dimension=d + 1, tiled=tiled, **params), [0]
+    parts = move_axis(batch_axis_at(x, dim, 0, axis.size), 0, d)
+    return [_joined(parts, d) if tiled else parts], [None]
+
+
+def _joined(x: Any, dim: int) -> Any:
+    """Dimensions ``dim`` and ``dim + 1`` as one."""
+    shape = np.shape(x)
+    return reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
+
+
+def _parted(x: Any, dim: int, size: int) -> Any:
+    """Dimension ``dim`` as two, the first of ``size``."""
+    shape = np.shape(x)
+    return reshape(x, (*shape[:dim], size, shape[dim] // size, *shape[dim + 1 :]))
+
+
+@def_rule(reduce_scatter_p, "batch")
+def _scatter_batch(axis: Any, args: Any, dims: Any, *, scatter_dimension: int, tiled: bool, **params: Any) -> Any:
+    (x,), (dim,), d = args, dims, scatter_dimension
+    if axis.name not in names_of(params["axis_name"]):
+        x = move_axis(x, dim, 0)
+        return reduce_scatter_p.bind(x, scatter_dimension=d + 1, tiled=tiled, **params), [0]
+    total = reduce_sum(batch_axis_at(x, dim, 0, axis.size), (0,))
+    return [_parted(total, d, axis.size) if tiled else total], [d]
+
+
+@def_rule(all_to_all_p, "batch")
+def _all_to_all_batch(
+    axis: Any, args: Any, dims: Any, *, split_axis: int, concat_axis: int, tiled: bool, **params: Any
+) -> Any:
+    (x,), (dim,) = args, dims
+    if axis.name not in names_of(params["axis_name"]):
+        x = move_axis(x, dim, 0)
+        moved = {"split_axis": split_axis + 1, "concat_axis": concat_axis + 1, "tiled": tiled}
+        return all_to_all_p.bind(x, **moved, **params), [0]
+    x = batch_axis_at(x, dim, 0, axis.size)
+    if tiled:
+        x = _parted(x, split_axis + 1, axis.size)
+    x = move_axis(x, split_axis + 1, 0)  # the destinations, then the sources, then the rest
+    x = move_axis(x, 1, concat_axis + 1)
+    return [_joined(x, concat_axis + 1) if tiled else x], [0]
+
+
+@def_rule(ppermute_p, "batch")
+def _permute_batch(axis: Any, args: Any, dims: Any, *, perm: Any, **params: Any) -> Any:
+    (x,), (dim,) = args, dims
+    if axis.name not in names_of(params["axis_name"]):
+        return ppermute_p.bind(x, perm=perm, **params), [dim]
+    x = batch_axis_at(x, dim, 0, axis.size)
+    source = {d: s for s, d in perm}
+    parts = [index_in_dim(x, n, keepdims=False) for n in range(axis.size)]
+    nothing = zeros_like(parts[0])
+    return [stack([parts[source[n]] if n in source else nothing for n in range(axis.size)])], [0]
+
+
+def _by_groups(p: Primitive) -> None:
+    whole = p.rule("batch")
+
+    def batch(axis: Any, args: Any, dims: Any, *, axis_index_groups: Any, **params: Any) -> Any:
+        if axis_index_groups is None or axis.name not in names_of(params["axis_name"]):
+            return whole(axis, args, dims, axis_index_groups=axis_index_groups, **params)
+        return batch_groups(p, axis, args, dims, axis_index_groups, params)
+
+    p.batch = batch
+
+
+for _p in (all_gather_p, reduce_scatter_p, all_to_all_p):
+    _by_groups(_p)

@@ -1,0 +1,329 @@
+"""What ``pmap`` promises, on as many devices as the process has. Run by ``test_pmap.py``, which gives it several."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax import lax
+
+N = len(polyax.devices())
+X = np.arange(N * 6, dtype=np.float32).reshape(N, 2, 3) / 7
+
+pytestmark = pytest.mark.skipif(N < 2, reason="run by test_pmap.py, with several devices")
+
+
+def close(got, expected, tolerance=1e-5):
+    np.testing.assert_allclose(np.asarray(got), expected, tolerance, 1e-6)
+
+
+# --- arguments and results
+
+
+def test_a_part_for_each_device():
+    y = polyax.pmap(lambda x: x * 2 + 1)(X)
+    close(y, X * 2 + 1)
+    assert y.devices() == set(polyax.devices()) == y.sharding.device_set
+    assert [s.device for s in y.addressable_shards] == polyax.devices()
+    for n, shard in enumerate(y.addressable_shards):
+        assert shard.index[0] == slice(n, n + 1) and shard.data.shape == (1, 2, 3)
+        close(shard.data, X[n : n + 1] * 2 + 1)
+    assert not y.is_fully_replicated
+
+
+def test_axes_are_cut_and_put_where_they_are_asked_for():
+    f = polyax.pmap(
+        lambda a, b: {"sum": a["u"] + b, "v": a["v"]}, in_axes=({"u": 1, "v": None}, -1), out_axes={"sum": 2, "v": None}
+    )
+    u, v, b = np.moveaxis(X, 0, 1), np.float32(3), np.moveaxis(X, 0, -1)
+    out = f({"u": u, "v": v}, b)
+    close(out["sum"], np.moveaxis(2 * X, 0, 2))
+    close(out["v"], 3)
+    assert out["v"].is_fully_replicated
+
+
+def test_keyword_arguments_are_mapped_over_their_first_axis():
+    close(polyax.pmap(lambda x, *, y: x - y[0])(X, y=X), X - X[:, :1])
+
+
+def test_static_arguments_are_part_of_the_program():
+    f = polyax.pmap(lambda n, x, how: x * n if how == "times" else x + n, static_broadcasted_argnums=(0, 2))
+    close(f(3, X, "times"), X * 3)
+    close(f(3, X, "plus"), X + 3)
+    assert f(2, np.arange(N), "times").dtype == np.int32
+    assert f(2.0, np.arange(N), "times").dtype == np.float32
+    with pytest.raises(ValueError, match="Non-hashable static arguments"):
+        f([3], X, "plus")
+    with pytest.raises(ValueError, match="only 1 positional argument"):
+        f(3)
+
+
+def test_a_size_and_devices_can_be_given():
+    last = polyax.devices()[-1:]
+    y = polyax.pmap(lambda: lax.axis_index("i") + 5, "i", axis_size=1, devices=last)()
+    assert y.tolist() == [5] and y.devices() == set(last)
+    assert polyax.pmap(lambda x: x, backend=polyax.default_backend())(X).shape == X.shape
+    with pytest.raises(ValueError, match="each device can have one part"):
+        polyax.pmap(lambda x: x, devices=last * 2)(X[:2])
+
+
+def test_donated_arguments_are_deleted():
+    x = polyax.pmap(lambda x: x)(X)
+    y = polyax.pmap(lambda x: x + 1, donate_argnums=0)(x)
+    assert x.is_deleted()
+    close(y, X + 1)
+
+
+# --- results as arrays
+
+
+def test_results_serve_as_arguments_of_everything():
+    y = polyax.pmap(lambda x: x + 1)(X)
+    close(y + 1, X + 2)
+    close(1 - y, -X)
+    close(polyax.jit(lambda a, b: a @ b.T)(y[0], y[1]), (X[0] + 1) @ (X[1] + 1).T)
+    close(polyax.jit(lambda a: a.sum(0))(y), (X + 1).sum(0), 1e-4)
+    close(jnp.sort(y, axis=0), np.sort(X + 1, 0))
+    close(polyax.grad(lambda a: (a * y).sum())(y), X + 1)
+    close(polyax.vmap(jnp.sum)(y), (X + 1).sum((1, 2)), 1e-4)
+    close(np.exp(-np.asarray(y)), np.exp(-X - 1))
+    assert repr(y) == repr(jnp.asarray(np.asarray(y)))
+    assert float(polyax.pmap(lambda x: x)(np.ones(1))[0]) == 1
+
+
+def test_blocks_stay_where_they_are_from_one_call_to_the_next():
+    f = polyax.pmap(lambda x: x * 1)
+    y = f(X)
+    assert [a.buffer for a in polyax.runtime.sharded.blocks(y, y.shards[0].aval, y.sharding)] == [
+        s.buffer for s in y.shards
+    ]
+    close(f(f(y)), X)
+
+
+def test_results_are_copied_pickled_and_deleted():
+    y = polyax.pmap(lambda x: x + 1)(X)
+    for z in (copy.copy(y), copy.deepcopy(y), pickle.loads(pickle.dumps(y)), polyax.device_get(y)):
+        close(z, X + 1)
+    shard = y.addressable_shards[0].data
+    y.delete()
+    assert y.is_deleted() and shard.is_deleted()
+    for use in (np.asarray, lambda x: x + 1, polyax.pmap(lambda x: x), polyax.jit(lambda x: x)):
+        with pytest.raises(RuntimeError, match="deleted"):
+            use(y)
+
+
+def test_keys_and_other_dtypes_are_mapped():
+    keys = polyax.random.split(polyax.random.PRNGKey(0), N)
+    mapped = polyax.pmap(lambda k: polyax.random.normal(k, (3,)))(keys)
+    close(mapped, polyax.vmap(lambda k: polyax.random.normal(k, (3,)))(keys))
+    for dtype in (np.bool_, np.int8, np.float16, jnp.bfloat16):
+        x = np.ones((N, 3)).astype(dtype)
+        assert polyax.pmap(lambda x: x)(x).dtype == dtype
+
+
+# --- with other transformations
+
+
+def g(x):
+    return jnp.sin(x) * lax.psum(x**2, "i")
+
+
+def reference(x):
+    """The same by ``vmap``, which the collectives' tests hold against NumPy."""
+    return polyax.vmap(g, axis_name="i")(x)
+
+
+def test_within_others_and_around_them():
+    f = polyax.pmap(g, "i")
+    expected = np.sin(X) * (X**2).sum(0)
+    close(f(X), expected, 1e-4)
+    close(polyax.jit(f)(X), expected, 1e-4)
+    close(polyax.pmap(polyax.jit(g), "i")(X), expected, 1e-4)
+    close(polyax.vmap(f)(np.stack([X, 2 * X])), np.stack([expected, np.sin(2 * X) * 4 * (X**2).sum(0)]), 1e-4)
+    close(polyax.pmap(polyax.vmap(g), "i")(X), expected, 1e-4)
+    close(polyax.pmap(polyax.grad(lambda x: jnp.sin(x).sum()))(X), np.cos(X))
+
+
+def test_nested():
+    x = np.arange(N * 3, dtype=np.float32).reshape(N, 3)
+    inner = polyax.pmap(lambda v: lax.psum(v, ("i", "j")) + lax.axis_index("j"), "j")
+    close(polyax.pmap(inner, "i")(x), x.sum() + np.arange(3) * np.ones((N, 1)))
+
+
+def test_derivatives():
+    f = polyax.pmap(g, "i")
+    t = np.cos(X)
+    for got, expected in zip(polyax.jvp(f, (X,), (t,)), polyax.jvp(reference, (X,), (t,)), strict=True):
+        close(got, expected, 1e-4)
+    scalar, oracle = (lambda x: jnp.sum(jnp.tanh(f(x)))), (lambda x: jnp.sum(jnp.tanh(reference(x))))
+    close(polyax.grad(scalar)(X), polyax.grad(oracle)(X), 1e-4)
+    small = X[:2, 0, :2]
+    close(polyax.hessian(scalar)(small), polyax.hessian(oracle)(small), 1e-4)
+    close(polyax.jacfwd(f)(small), polyax.jacrev(f)(small), 1e-4)
+    close(polyax.jit(polyax.grad(scalar))(X), polyax.grad(oracle)(X), 1e-4)
+
+
+def test_derivatives_of_arguments_and_results_that_all_share():
+    w = np.float32([1, 2, 3])
+    f = polyax.pmap(lambda w, x: lax.pmean(jnp.sum(w * x**2), "i"), "i", in_axes=(None, 0), out_axes=None)
+    close(polyax.grad(f)(w, X), (X**2).mean(0).sum(0), 1e-4)
+    close(polyax.grad(f, 1)(w, X), 2 * w * X / N, 1e-4)
+
+
+@pytest.mark.sample
+def test_programs_with_loops_and_branches_around_collectives():
+    def f(x):
+        def step(carry, row):
+            carry = lax.cond(carry.sum() > 0, lambda c: c + lax.psum(row, "i"), lambda c: c - row, carry)
+            return carry, lax.pmax(carry, "i")
+
+        last, rows = lax.scan(step, jnp.zeros(3) - 1, x)
+        n = lax.while_loop(lambda n: lax.psum(n, "i") < 20 * N, lambda n: n + 1 + lax.axis_index("i"), 0)
+        return last, rows, n
+
+    got, expected = polyax.pmap(f, "i")(X), polyax.vmap(f, axis_name="i")(X)
+    for a, b in zip(got, expected, strict=True):
+        close(a, b, 1e-4)
+
+
+@pytest.mark.sample
+def test_training_in_parallel_is_training_on_everything():
+    rng = np.random.default_rng(0)
+    w, x, y = (rng.normal(size=s).astype(np.float32) for s in ((4, 2), (N, 5, 4), (N, 5, 2)))
+
+    def loss(w, x, y):
+        return jnp.mean((jnp.tanh(x @ w) - y) ** 2)
+
+    step = polyax.pmap(lambda w, x, y: w - 0.1 * lax.pmean(polyax.grad(loss)(w, x, y), "i"), "i", in_axes=(0, 0, 0))
+    many = np.broadcast_to(w, (N, 4, 2))
+    for _ in range(3):
+        many = step(many, x, y)
+        w = w - 0.1 * np.asarray(polyax.grad(loss)(w, x.reshape(-1, 4), y.reshape(-1, 2)))
+    for row in np.asarray(many):
+        close(row, w, 1e-4)
+
+
+# --- asynchrony, errors, threads
+
+
+def slow(x):
+    return lax.fori_loop(0, 2000, lambda _, v: jnp.sin(v @ v) + 0.1, x)
+
+
+@pytest.mark.sample
+def test_a_call_returns_before_a_long_computation_ends():
+    f, again = polyax.pmap(slow), polyax.pmap(lambda x: x + 1)
+    x = np.ones((N, 30, 30), np.float32)
+    again(f(x)).block_until_ready()
+    start = time.perf_counter()
+    y = again(f(x))
+    started = time.perf_counter() - start
+    pending = not y.is_ready()
+    y.block_until_ready()
+    total = time.perf_counter() - start
+    assert pending and started < total / 2
+
+
+def test_arguments_in_the_making_are_not_waited_for():
+    busy = polyax.jit(lambda x: slow(x))
+    x = np.stack([np.ones((30, 30), np.float32)] * N)
+    whole = polyax.jit(polyax.vmap(slow))
+    polyax.pmap(jnp.sum)(whole(x)).block_until_ready()
+    y = polyax.pmap(jnp.sum)(whole(x))
+    assert not y.is_ready()
+    close(y, np.full(N, np.asarray(busy(x[0])).sum()), 1e-3)
+
+
+def fail_on_second(n):
+    if n == 1:
+        raise ArithmeticError("the second device fails")
+    return n
+
+
+@pytest.mark.sample
+def test_an_error_on_one_device_reaches_all_results_and_stops_nobody():
+    def f(x):
+        n = polyax.pure_callback(fail_on_second, polyax.ShapeDtypeStruct((), np.int32), lax.axis_index("i"))
+        return lax.psum(x + n, "i"), x
+
+    y, _ = polyax.pmap(f, "i")(X)
+    with pytest.raises(ArithmeticError, match="the second device fails"):
+        y.block_until_ready()
+    close(polyax.pmap(lambda x: lax.psum(x, "i"), "i")(X)[0], X.sum(0), 1e-4)
+    z = polyax.pmap(lambda x: lax.psum(x, "i"), "i")(y)  # of a failed operand
+    with pytest.raises(ArithmeticError):
+        np.asarray(z)
+    close(polyax.pmap(lambda x: lax.psum(x, "i"), "i")(X)[0], X.sum(0), 1e-4)
+
+
+@pytest.mark.sample
+def test_several_threads_at_the_same_time():
+    f = polyax.pmap(lambda x, k: lax.psum(lax.psum(x, "i") * k, "i"), "i", in_axes=(0, None))
+    results = {}
+
+    def work(k):
+        for _ in range(10):
+            results[k] = np.asarray(f(X, np.float32(k)))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    for k in range(4):
+        close(results[k][0], X.sum(0) * N * k, 1e-4)
+
+
+def test_bad_calls_show_both_sides():
+    few = f"requires {N + 1} logical devices, but only {N} devices are available"
+    with pytest.raises(ValueError, match=few):
+        polyax.pmap(lambda x: x)(np.zeros(N + 1))
+    with pytest.raises(ValueError, match=rf"(?s)float32\[{N},2,3\] has size {N}.*float32\[1,2,3\] has size 1"):
+        polyax.pmap(lambda x, y: x)(X, X[:1])
+    with pytest.raises(ValueError, match="rank should be at least 1, but is only 0"):
+        polyax.pmap(lambda x: x)(1.0)
+    with pytest.raises(ValueError, match="at least one"):
+        polyax.pmap(lambda x: x, in_axes=None)(1.0)
+    with pytest.raises(ValueError, match="out of bounds"):
+        polyax.pmap(lambda x: x, out_axes=4)(X)
+    with pytest.raises(NameError, match=r"unbound axis name: j.*bound here: i\."):
+        polyax.pmap(lambda x: lax.psum(x, "j"), "i")(X)
+    with pytest.raises(ValueError, match="in_axes"):
+        polyax.pmap(lambda x: x, in_axes=(0, 0))(X)
+    with pytest.raises(TypeError, match="Expected a callable"):
+        polyax.pmap(3)
+
+
+def test_without_jit_a_function_runs_as_plain_python():
+    seen = []
+
+    def f(x):
+        seen.append(1)
+        return x - lax.pmean(x, "i")
+
+    with polyax.disable_jit():
+        g = polyax.pmap(f, "i")
+        close(g(X), X - X.mean(0))
+        close(g(X), X - X.mean(0))
+    assert len(seen) == 2
+
+
+@pytest.mark.sample
+def test_what_callbacks_ask_for_runs_though_all_devices_wait():
+    def ask(x):
+        inner = polyax.pmap(lambda v: lax.psum(v, "k"), "k")(np.stack([x, x]))
+        return np.asarray(inner[0] + jnp.cumsum(jnp.asarray(x)))
+
+    def f(x):
+        y = polyax.pure_callback(ask, polyax.ShapeDtypeStruct((3,), np.float32), x)
+        return lax.psum(y, "i")
+
+    x = X[:, 0]
+    close(polyax.pmap(f, "i")(x)[0], (2 * x + np.cumsum(x, 1)).sum(0), 1e-4)

@@ -21,6 +21,24 @@ def _write_row(x, row):
     return index.dynamic_update_slice(x, row, (1, 0))
 
 
+def test_who_reads_an_updated_array_reads_it_first() -> None:
+    """Nothing is copied, though the program names the update first; but what needs the update comes after it."""
+
+    def f(x, row):
+        y = _write_row(basis.mul(x, x), row)
+        z = basis.mul(x, x)
+        w = _write_row(z, row)
+        return [y, w, reduce.reduce_sum(z, (0,)), reduce.reduce_sum(w, (0,))]
+
+    closed = traced(f, [X, ROW])
+    assert not any(
+        isinstance(s, CopyStep) and s.nbytes == X.nbytes for s in planned(NumpyKernelBackend(), closed).steps
+    )
+    written = X * X
+    written[1] = ROW
+    assert_same(on_kernels(f, [X, ROW]), [written, written, (X * X).sum(0), written.sum(0)])
+
+
 def test_arena_reuses_and_joins_gaps() -> None:
     arena = Arena()
     a, b, c = arena.allocate(64), arena.allocate(128), arena.allocate(64)

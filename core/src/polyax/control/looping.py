@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -232,6 +233,7 @@ def fori_loop(
     if not any(isinstance(x, Tracer) for x in (lower, upper)):
         start, stop = operator.index(lower), operator.index(upper)
 
+        @functools.wraps(body_fun)
         def step(carry: Any, _: Any) -> Any:
             i, val = carry
             return (add(i, 1), body_fun(i, val)), None
@@ -242,6 +244,7 @@ def fori_loop(
     if unroll is not None:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
 
+    @functools.wraps(body_fun)
     def body(carry: Any) -> Any:
         i, stop, val = carry
         return add(i, 1), stop, body_fun(i, val)

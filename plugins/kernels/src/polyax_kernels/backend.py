@@ -95,7 +95,7 @@ class KernelBackend(Backend):
         if len(options.donated) > len(jaxpr.jaxpr.invars):
             donated = options.donated
         with journal.phase("plan"):
-            plan = make_plan(graph, donated)
+            plan = make_plan(graph, donated, options.carried)
             plan.steps = [canonical(s, options.eager) if isinstance(s, KernelStep) else s for s in plan.steps]
         plan.results, plan.journal = tuple(jaxpr.out_avals), journal
         journal.note("plan", plan_text, plan)

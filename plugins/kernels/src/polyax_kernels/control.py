@@ -1,8 +1,8 @@
 """Programs within plans: loops and branches, walked from Python by any executable that knows windows of memory.
 
 The inner programs are executables of their own, whose steps run on memory that is given to them: constants and slices
-of the outer arrays are windows, carries are handed from one run to the next, and what an inner program computes is
-written to its place in the outer result where that is possible. Nothing here knows a device.
+of the outer arrays are windows, and what an inner program computes is written to its place in the outer result where
+that is possible. Nothing here knows a device.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Any, Protocol
 
 import numpy as np
 
 from polyax.ir.jaxpr import ClosedJaxpr, walk_eqns
 from polyax_kernels.lowering import WhyNot, always
-from polyax_kernels.memory import FREE
 from polyax_kernels.plan import CallStep, Plan, Ref
 
 Run = Callable[[Sequence[Any]], None]
@@ -29,10 +29,10 @@ class Machine(Protocol):
     shelves: Sequence[Any]
     literals: Sequence[Any]
     steps: Sequence[Run]
-    overwritten: Sequence[int]
 
     def inner(self, program: ClosedJaxpr, donated: tuple[bool, ...]) -> Machine:
-        """The executable of ``program``, which may write to the memory of inputs that are ``donated``."""
+        """The executable of ``program``. The memory of inputs that are ``donated`` may become that of the result of
+        the same number among them."""
         ...
 
     def shelf(self, nbytes: int) -> Any:
@@ -40,7 +40,7 @@ class Machine(Protocol):
         ...
 
     def window(self, base: Any, offset: int, nbytes: int) -> Any:
-        """A part of a buffer, as a buffer."""
+        """A part of a buffer, as a buffer that can be moved along."""
         ...
 
     def move(self, source: Any, target: Any, nbytes: int) -> None:
@@ -60,6 +60,8 @@ class Control:
     make: Callable[[Machine, CallStep], Run]
     turns: Callable[..., int] = lambda **_: 1
     """How often the inner programs run, as far as is known."""
+    carries: Callable[..., range] = lambda **_: range(0)
+    """The arguments that may be in the memory of the first results."""
     reads_back: bool = False
     why_not: WhyNot = always
     priority: int = 0
@@ -71,6 +73,16 @@ class Control:
         return self.turns(**params) * sum(sum(v.aval.size for v in e.outs) for p in bodies for e in walk_eqns(p.jaxpr))
 
 
+class Frame:
+    """The memory of an inner program: its bases, and which results are copied to where they are wanted."""
+
+    __slots__ = ("bases", "copies")
+
+    def __init__(self, bases: list[Any], copies: list[tuple[Any, Any, int]]) -> None:
+        self.bases = bases
+        self.copies = copies
+
+
 class Program:
     """An inner program, ready to run on given memory."""
 
@@ -78,59 +90,90 @@ class Program:
         self.machine = machine
         executable = machine.inner(program, donated or (False,) * len(program.in_avals))
         plan = executable.plan
-        self.steps = executable.steps
+        self.steps = list(executable.steps)
         self.literals = list(executable.literals)
         self.shelves = list(executable.shelves)
-        self.overwritten = list(executable.overwritten)
         self.outputs = plan.outputs
-        self.input_sizes = [a.nbytes for a in program.in_avals]
+        self.overwritten = plan.overwritten
         self.sizes = [a.nbytes for a in program.out_avals]
         self.first_fresh = len(plan.inputs)
         fresh = range(self.first_fresh, self.first_fresh + len(plan.fresh))
         self.direct = [b in fresh and plan.outputs.count(b) == 1 for b in plan.outputs]
         """Results that can be computed at any place."""
-        own = {*fresh, *self.overwritten}
-        self.distinct = len(set(plan.outputs)) == len(plan.outputs) and own.issuperset(plan.outputs)
-        """Whether no two results share memory, with each other or with an input that stays."""
 
-    def __call__(self, inputs: Sequence[Any], targets: Sequence[Any | None]) -> list[Any]:
-        """The buffers of the results: at their targets, where there are any. Donated inputs are consumed unless they
-        are windows of somebody else's memory."""
-        fresh: list[Any] = [None] * len(self.shelves)
-        for base, direct, target in zip(self.outputs, self.direct, targets, strict=True):
+    def frame(self, inputs: Sequence[Any], targets: Sequence[Any | None], like: Frame | None = None) -> Frame:
+        """Memory in which ``inputs`` are read and results end at ``targets``, where there are any; what lives in the
+        program alone is where it is in the frame ``like``."""
+        first = self.first_fresh
+        scratch = like.bases[first : first + len(self.shelves)] if like else [None] * len(self.shelves)
+        copies: list[tuple[int, Any, int]] = []
+        for base, direct, target, nbytes in zip(self.outputs, self.direct, targets, self.sizes, strict=True):
             if direct and target is not None:
-                fresh[base - self.first_fresh] = target
-        bases = [*inputs, *(f or s.take() for f, s in zip(fresh, self.shelves, strict=True)), *self.literals]
-        for n in self.overwritten:
-            self._own(bases, n)
+                scratch[base - first] = target
+            elif target is not None:
+                copies.append((base, target, nbytes))
+        filled = [shelf.take() if s is None else s for s, shelf in zip(scratch, self.shelves, strict=True)]
+        bases = [*inputs, *filled, *self.literals]
+        return Frame(bases, [(bases[b], target, n) for b, target, n in copies if bases[b] is not target])
+
+    def run(self, frame: Frame) -> None:
+        bases = frame.bases
         for step in self.steps:
             step(bases)
-        results = [bases[b] for b in self.outputs]
-        for k, target in enumerate(targets):
-            if target is not None and results[k] is not target:
-                self.machine.move(results[k], target, self.sizes[k])
-        return results
+        for source, target, nbytes in frame.copies:
+            self.machine.move(source, target, nbytes)
 
-    def _own(self, bases: list[Any], n: int) -> None:
-        """Puts a copy in place of memory that others see, since it will be written to."""
-        old = bases[n]
-        if old.seen == FREE and (self.distinct or sum(b is old for b in bases) == 1):
-            return
-        nbytes = self.input_sizes[n]
-        bases[n] = self.machine.shelf(nbytes).take()
-        self.machine.move(old, bases[n], nbytes)
+
+class Carries:
+    """Where the carries of a loop live: each at one place if the body can leave it or change it there, else at two
+    places in turn."""
+
+    def __init__(self, body: Program, first: int, count: int) -> None:
+        self.body = body
+        self.machine = body.machine
+        self.sizes = body.sizes[:count]
+        self.stay = [out == first + k for k, out in enumerate(body.outputs[:count])]
+        self.written = [not s or first + k in body.overwritten for k, s in enumerate(self.stay)]
+        """Those that aren't where they began."""
+
+    def begin(self, init: Sequence[Any], ends: Sequence[Any], swapped: bool) -> tuple[list[Any], list[Any]]:
+        """The places of the carries before and after the first step; the initial values are at the former. Those of
+        carries with two places are among ``ends`` before it, or, if ``swapped``, after it."""
+        before: list[Any] = []
+        after: list[Any] = []
+        for start, end, stays, written, nbytes in zip(init, ends, self.stay, self.written, self.sizes, strict=True):
+            here = there = end if written else start
+            if not stays:
+                there = self.machine.shelf(nbytes).take()
+                here, there = (there, here) if swapped else (here, there)
+            if here is not start:
+                self.machine.move(start, here, nbytes)
+            before.append(here)
+            after.append(there)
+        return before, after
+
+    def finish(self, places: Sequence[Any], ends: Sequence[Any]) -> None:
+        """Brings what isn't there yet to where the results are wanted."""
+        for place, end, nbytes in zip(places, ends, self.sizes, strict=True):
+            if place is not end:
+                self.machine.move(place, end, nbytes)
 
 
 class _Places:
-    """Where a step's operands or results are, as windows of the outer memory."""
+    """Where a step's operands and results are, as windows of the outer memory; the same window for the same place."""
 
-    def __init__(self, machine: Machine, refs: Sequence[Ref], avals: Sequence[Any]) -> None:
+    def __init__(self, machine: Machine, step: CallStep) -> None:
         self.machine = machine
-        self.places = [(r.base, r.offset, a.nbytes) for r, a in zip(refs, avals, strict=True)]
+        self.args = self._sized(step.args, step.arg_avals)
+        self.outs = self._sized(step.outs, step.out_avals)
 
-    def of(self, bases: Sequence[Any]) -> list[Any]:
+    def _sized(self, refs: Sequence[Ref], avals: Sequence[Any]) -> list[tuple[int, int, int]]:
+        return [(r.base, r.offset, a.nbytes) for r, a in zip(refs, avals, strict=True)]
+
+    def windows(self, bases: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         window = self.machine.window
-        return [window(bases[b], offset, nbytes) for b, offset, nbytes in self.places]
+        places = {p: window(bases[p[0]], p[1], p[2]) for p in (*self.args, *self.outs)}
+        return [places[p] for p in self.args], [places[p] for p in self.outs]
 
 
 class _Step(ABC):
@@ -138,8 +181,7 @@ class _Step(ABC):
 
     def __init__(self, machine: Machine, step: CallStep) -> None:
         self.machine = machine
-        self.args = _Places(machine, step.args, step.arg_avals)
-        self.outs = _Places(machine, step.outs, step.out_avals)
+        self.places = _Places(machine, step)
         self.prepare(**step.params)
 
     @abstractmethod
@@ -151,7 +193,7 @@ class _Step(ABC):
         """Runs on windows of the operands and results."""
 
     def __call__(self, bases: Sequence[Any]) -> None:
-        self.run(self.args.of(bases), self.outs.of(bases))
+        self.run(*self.places.windows(bases))
 
 
 class _Cond(_Step):
@@ -159,7 +201,8 @@ class _Cond(_Step):
         self.branches = [Program(self.machine, b) for b in branches]
 
     def run(self, args: list[Any], outs: list[Any]) -> None:
-        self.branches[int(self.machine.peek(args[0], np.dtype("int32")))](args[1:], outs)
+        branch = self.branches[int(self.machine.peek(args[0], np.dtype("int32")))]
+        branch.run(branch.frame(args[1:], outs))
 
 
 class _While(_Step):
@@ -170,60 +213,87 @@ class _While(_Step):
         carried = len(body_jaxpr.out_avals)
         self.cond = Program(self.machine, cond_jaxpr)
         self.body = Program(self.machine, body_jaxpr, (False,) * body_nconsts + (True,) * carried)
-        self.nowhere = [None] * carried
+        self.carries = Carries(self.body, body_nconsts, carried)
 
     def run(self, args: list[Any], outs: list[Any]) -> None:
-        of_cond, of_body, carry = args[: self.consts], args[self.consts : self.fixed], args[self.fixed :]
-        while True:
-            (holds,) = self.cond([*of_cond, *carry], [None])
-            if not self.machine.peek(holds, np.dtype(bool)):
-                break
-            carry = self.body([*of_body, *carry], self.nowhere)
-        for value, out, nbytes in zip(carry, outs, self.body.sizes, strict=True):
-            self.machine.move(value, out, nbytes)
+        of_cond, of_body, init = args[: self.consts], args[self.consts : self.fixed], args[self.fixed :]
+        here, there = self.carries.begin(init, outs, swapped=False)
+        holds = self.machine.shelf(1).take()
+        test = self.cond.frame([*of_cond, *here], [holds])
+        body = self.body.frame([*of_body, *here], there)
+        turns = (
+            (test, body, here),
+            (
+                self.cond.frame([*of_cond, *there], [holds], test),
+                self.body.frame([*of_body, *there], here, body),
+                there,
+            ),
+        )
+        for test, body, places in cycle(turns):
+            self.cond.run(test)
+            if not self.machine.peek(holds, _BOOL):
+                return self.carries.finish(places, outs)
+            self.body.run(body)
 
 
 class _Scan(_Step):
     def prepare(
-        self,
-        *,
-        jaxpr: ClosedJaxpr,
-        length: int,
-        num_carry: int,
-        num_consts: int,
-        reverse: bool,
-        unroll: int = 1,
+        self, *, jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int, reverse: bool, unroll: int = 1
     ) -> None:
         num_xs = len(jaxpr.in_avals) - num_consts - num_carry
         donated = (False,) * num_consts + (True,) * num_carry + (False,) * num_xs
         self.body = Program(self.machine, jaxpr, donated)
-        self.num_consts, self.num_carry = num_consts, num_carry
-        self.x_sizes = [a.nbytes for a in jaxpr.in_avals[num_consts + num_carry :]]
-        self.y_sizes = self.body.sizes[num_carry:]
-        self.order = range(length - 1, -1, -1) if reverse else range(length)
-        self.last = 0 if reverse else length - 1
+        self.sizes = num_consts, num_carry, num_xs
+        self.carries = Carries(self.body, num_consts, num_carry)
+        self.rows = [a.nbytes for a in (*jaxpr.in_avals[num_consts + num_carry :], *jaxpr.out_avals[num_carry:])]
+        self.length, self.reverse = length, reverse
 
     def run(self, args: list[Any], outs: list[Any]) -> None:
+        num_consts, num_carry, num_xs = self.sizes
+        consts, init, xs = args[:num_consts], args[num_consts : num_consts + num_carry], args[num_consts + num_carry :]
+        ends, ys = outs[:num_carry], outs[num_carry:]
+        if not self.length:
+            return self.carries.finish(init, ends)
+        odd = self.length % 2 == 1
+        here, there = self.carries.begin(init, ends, swapped=odd)
+        rows = self._rows([*xs, *ys])
+        xs, ys = rows[:num_xs], rows[num_xs:]
+        forth = self.body.frame([*consts, *here, *xs], [*there, *ys])
+        back = self.body.frame([*consts, *there, *xs], [*here, *ys], forth)
+        self._turn((forth, back), rows)
+        self.carries.finish(there if odd else here, ends)
+
+    def _turn(self, frames: tuple[Frame, Frame], rows: Sequence[Any]) -> None:
+        strides = [(row, -n if self.reverse else n) for row, n in zip(rows, self.rows, strict=True) if n]
+        run = self.body.run
+        for frame in islice(cycle(frames), self.length):
+            run(frame)
+            for row, stride in strides:
+                row.advance(stride)
+
+    def _rows(self, stacks: Sequence[Any]) -> list[Any]:
+        """The windows of the rows that the first step works on."""
+        first = self.length - 1 if self.reverse else 0
         window = self.machine.window
-        consts = args[: self.num_consts]
-        carry, xs = args[self.num_consts : self.num_consts + self.num_carry], args[self.num_consts + self.num_carry :]
-        carry_outs, ys = outs[: self.num_carry], outs[self.num_carry :]
-        nowhere = [None] * self.num_carry
-        for n in self.order:
-            slices = [window(x, n * size, size) for x, size in zip(xs, self.x_sizes, strict=True)]
-            rows = [window(y, n * size, size) for y, size in zip(ys, self.y_sizes, strict=True)]
-            ends = carry_outs if n == self.last else nowhere
-            carry = self.body([*consts, *carry, *slices], [*ends, *rows])[: self.num_carry]
-        if not self.order:
-            for value, out, nbytes in zip(carry, carry_outs, self.body.sizes, strict=False):
-                self.machine.move(value, out, nbytes)
+        return [window(s, first * n, n) for s, n in zip(stacks, self.rows, strict=True)]
 
 
+_BOOL = np.dtype(bool)
 UNKNOWN_TURNS = 1000
+
+
+def _carried_by_scan(*, num_consts: int, num_carry: int, **_: Any) -> range:
+    return range(num_consts, num_consts + num_carry)
+
+
+def _carried_by_while(*, cond_nconsts: int, body_nconsts: int, body_jaxpr: ClosedJaxpr, **_: Any) -> range:
+    first = cond_nconsts + body_nconsts
+    return range(first, first + len(body_jaxpr.out_avals))
+
 
 CONTROL: dict[str, Control] = {
     "cond": Control(_Cond, reads_back=True),
-    "while": Control(_While, lambda **_: UNKNOWN_TURNS, reads_back=True),
-    "scan": Control(_Scan, lambda *, length, **_: length),
+    "while": Control(_While, lambda **_: UNKNOWN_TURNS, _carried_by_while, reads_back=True),
+    "scan": Control(_Scan, lambda *, length, **_: length, _carried_by_scan),
 }
 """The rules that all kernel backends share."""

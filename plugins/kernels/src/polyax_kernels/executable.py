@@ -54,7 +54,7 @@ class PlanExecutable(Executable):
 
     def inner(self, program: ClosedJaxpr, donated: tuple[bool, ...]) -> Any:
         """The executable of a program within a step."""
-        return self.backend.compile(program, CompileOptions((self.device,), donated, name="inner"))
+        return self.backend.compile(program, CompileOptions((self.device,), donated, carried=True, name="inner"))
 
     def runners(self, steps: Sequence[Step]) -> list[Runner]:
         """Functions that run the steps one after the other; a subclass may join several."""

@@ -51,16 +51,20 @@ class Memory(HostBuffer):
 
 
 class Window:
-    """A part of a buffer, as a buffer. Its memory is somebody else's: it is never written to unasked."""
+    """A part of a buffer, as a buffer for the steps of inner programs. Its memory is somebody else's."""
 
     __slots__ = ("base", "nbytes", "offset", "pointer")
-    seen = SHARED
 
     def __init__(self, base: Any, offset: int, nbytes: int) -> None:
         self.base = base
         self.offset = offset
         self.nbytes = nbytes
         self.pointer = base.pointer + offset
+
+    def advance(self, nbytes: int) -> None:
+        """From now on it shows what is ``nbytes`` further in the buffer."""
+        self.offset += nbytes
+        self.pointer += nbytes
 
     @property
     def data(self) -> np.ndarray:

@@ -1,13 +1,13 @@
 """From a kernel graph to a plan: which values share memory, how long each lives, and where it is put.
 
-Order is that of the graph. A value whose kernel updates another one in place shares its memory if nobody reads the old
+Order is that of the graph, but that updates come late. A value whose kernel updates another one in place shares its memory if nobody reads the old
 contents afterwards; else they are copied first.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from polyax_kernels.control import Control
 from polyax_kernels.expr import Axis, Expr
 from polyax_kernels.finish import finished
 from polyax_kernels.graph import CallNode, Graph, KernelNode, Node, points
+from polyax_kernels.ordering import readers_first
 from polyax_kernels.plan import Arena, CallStep, CopyStep, KernelStep, Plan, Ref, Step
 from polyax_kernels.strides import contiguous_from
 from polyax_kernels.work import operations
@@ -23,12 +24,14 @@ from polyax_kernels.work import operations
 FOREVER = 1 << 60
 
 
-def make_plan(graph: Graph, donated: Sequence[bool] = ()) -> Plan:
-    """The plan of ``graph``; ``donated`` says per input whether its memory may be written to.
+def make_plan(graph: Graph, donated: Sequence[bool] = (), carried: bool = False) -> Plan:
+    """The plan of ``graph``; ``donated`` says per input whether its memory may be written to. If these inputs are
+    ``carried``, it may only become that of the result of the same number among them.
 
     Call it inside ``with consing():``.
     """
-    homes = _Homes(graph, donated)
+    graph = readers_first(graph)
+    homes = _Homes(graph, donated, carried)
     places = _Places(graph, homes)
     steps: list[Step] = []
     for n, node in enumerate(graph.nodes):
@@ -41,9 +44,11 @@ def make_plan(graph: Graph, donated: Sequence[bool] = ()) -> Plan:
 class _Homes:
     """Which values live in one place: aliases, and updates in place. The home is named by its first value."""
 
-    def __init__(self, graph: Graph, donated: Sequence[bool]) -> None:
+    def __init__(self, graph: Graph, donated: Sequence[bool], carried: bool) -> None:
         self.graph = graph
-        self.donated = {v for v, d in zip(graph.inputs, donated, strict=False) if d}
+        self.donated = dict.fromkeys(v for v, d in zip(graph.inputs, donated, strict=False) if d)
+        self.next = dict(zip(self.donated, graph.outputs, strict=False)) if carried else None
+        """The results that carries become."""
         self.of: dict[int, int] = {v: v for v in graph.inputs}
         self.copied: set[int] = set()
         """Results of updates whose old contents are copied first."""
@@ -81,31 +86,43 @@ class _Homes:
     def _updates(self) -> None:
         inputs = {v for v in self.graph.inputs if v not in self.donated}
         for n, node in enumerate(self.graph.nodes):
-            if not isinstance(node, KernelNode) or node.updates is None:
-                continue
-            base, out = self.home(node.updates), node.outs[0]
-            read_too = any(self.home(v) == base for v in node.reads)
-            if base in inputs or self.last.get(base, n) > n or read_too:
-                self.copied.add(out)
-                continue
-            self.last[base] = self.last[out]
-            self.of[out] = base
-            if base in self.donated:
-                self.overwritten.add(base)
+            if isinstance(node, KernelNode):
+                if node.updates is not None and not self._takes_over(n, node.updates, node.outs[0], node.reads, inputs):
+                    self.copied.add(node.outs[0])
+            elif isinstance(node.lowering, Control):
+                carries = [node.inputs[k] for k in node.lowering.carries(**node.params)]
+                for value, out in zip(carries, node.outs, strict=False):
+                    self._takes_over(n, value, out, others(node.inputs, value), inputs)
+
+    def _takes_over(self, n: int, value: int, out: int, read: Iterable[int], inputs: Collection[int]) -> bool:
+        """Puts ``out``, which step ``n`` makes of ``value``, in its place, unless somebody else needs the contents."""
+        base = self.home(value)
+        if base in inputs or base in self.graph.literals or self.last.get(base, n) > n:
+            return False
+        if any(self.home(v) == base for v in read):
+            return False
+        self.last[base] = self.last[out]
+        self.of[out] = base
+        if base in self.donated:
+            self.overwritten.add(base)
+        return True
 
     def _reuse_donated(self) -> None:
         """Results move into donated inputs of their size that nobody reads afterwards."""
         avals = self.graph.avals
-        free = [v for v in self.graph.inputs if v in self.donated - self.overwritten and self.last.get(v) != FOREVER]
+        free = [v for v in self.donated if v not in self.overwritten and self.last.get(v) != FOREVER]
         for n, out in [(n, v) for n, node in enumerate(self.graph.nodes) for v in node.outs]:
             if not free or self.home(out) != out or self.last[out] != FOREVER:
                 continue
-            fitting = [v for v in free if avals[v].nbytes == avals[out].nbytes and self._is_over(v, n)]
+            fitting = [v for v in free if avals[v].nbytes == avals[out].nbytes and self._may_become(v, out, n)]
             if fitting:
                 free.remove(fitting[0])
                 self.of[out] = fitting[0]
                 self.last[fitting[0]] = FOREVER
                 self.overwritten.add(fitting[0])
+
+    def _may_become(self, value: int, out: int, n: int) -> bool:
+        return (self.next is None or self.home(self.next[value]) == out) and self._is_over(value, n)
 
     def _is_over(self, value: int, n: int) -> bool:
         """Whether step ``n`` may overwrite ``value``: it is read before, or by the step itself at the same points.
@@ -119,6 +136,12 @@ class _Homes:
             return False
         readers = [access for v, access in node.reads.items() if self.home(v) == value]
         return all(access.aligned for access in readers)
+
+
+def others(values: Sequence[int], value: int) -> list[int]:
+    """The values but for one occurrence of ``value``."""
+    n = list(values).index(value)
+    return [*values[:n], *values[n + 1 :]]
 
 
 class _Places:

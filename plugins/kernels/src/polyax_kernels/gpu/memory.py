@@ -55,11 +55,14 @@ class Window:
     """A part of a buffer, as a buffer for the steps of inner programs. Its memory is somebody else's."""
 
     __slots__ = ("mark", "memory", "offset")
-    seen = SHARED
 
     def __init__(self, base: GpuBuffer | Window, offset: int) -> None:
         self.memory = base.memory
         self.offset = base.offset + offset
+
+    def advance(self, nbytes: int) -> None:
+        """From now on it shows what is ``nbytes`` further in the buffer; what was put into the queue isn't touched."""
+        self.offset += nbytes
 
 
 class Shelf:

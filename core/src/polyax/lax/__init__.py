@@ -4,6 +4,8 @@ from polyax.control.associative import associative_scan
 from polyax.control.branching import cond, switch
 from polyax.control.cond import cond_p
 from polyax.control.looping import fori_loop, map, scan, while_loop
+from polyax.control.reduce import reduce, reduce_p
+from polyax.control.reduce_window import reduce_window, reduce_window_p, reduce_window_shape_tuple
 from polyax.control.scan import scan_p
 from polyax.control.solving import custom_linear_solve, custom_root
 from polyax.control.while_loop import while_p
@@ -326,4 +328,11 @@ from polyax.ops.special import (
     polygamma_p,
     zeta,
     zeta_p,
+)
+from polyax.ops.windows import (
+    reduce_window_max_p,
+    reduce_window_min_p,
+    reduce_window_sum_p,
+    select_and_gather_add_p,
+    select_and_scatter_add_p,
 )

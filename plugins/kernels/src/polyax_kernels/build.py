@@ -118,7 +118,7 @@ class _Builder:
         lowering = self.rules.choose(eqn.primitive, avals, out_avals, eqn.params)
         if isinstance(lowering, Inline):
             scope = self.count if lowering.apart else frame.scope
-            return self.inner(lowering.of(eqn.params), args, eqn.outs, scope)
+            return self.inner(lowering.of(avals, eqn.params), args, eqn.outs, scope)
         self.bytes += sum([a.nbytes for a in avals]) + sum([a.nbytes for a in out_avals])
         self.count += 1
         key = None if eqn.effects else _key(eqn, args, frame.scope)

@@ -85,16 +85,20 @@ class Native:
 
 @dataclass(frozen=True)
 class Inline:
-    """A program takes the equation's place: ``params[program]``, or ``program(**params)``."""
+    """A program takes the equation's place: ``params[program]``, or ``program(**params)``; if it is ``typed``,
+    ``program(avals, **params)``."""
 
     program: str | Callable[..., Any] = "jaxpr"
     apart: bool = False
     """What it computes is computed again even if an equal equation was met before."""
+    typed: bool = False
     why_not: WhyNot = always
     priority: int = 0
 
-    def of(self, params: Mapping[str, Any]) -> Any:
-        return params[self.program] if isinstance(self.program, str) else self.program(**params)
+    def of(self, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:
+        if isinstance(self.program, str):
+            return params[self.program]
+        return self.program(avals, **params) if self.typed else self.program(**params)
 
 
 Grid = tuple[tuple[Axis, ...], tuple[Expr, ...]]
@@ -188,11 +192,12 @@ class Rules:
         backend: str,
         limits: Limits,
         own: Mapping[Primitive, Lowering],
-        shared: Mapping[str, Lowering],
+        shared: Mapping[str, Lowering | tuple[Lowering, ...]],
         host: Callable[[Primitive], Lowering | str],
         family: Mapping[Primitive, Lowering] | None = None,
     ) -> None:
-        """``family``: what backends of one kind share, asked before what all share."""
+        """``family``: what backends of one kind share, asked before what all share. Of several shared rules of one
+        primitive the first that doesn't decline is used."""
         self.backend = backend
         self.limits = limits
         self.own = own
@@ -216,7 +221,7 @@ class Rules:
         for place, rule in (
             (f"the plugins of {self.backend}", self.own.get(primitive)),
             ("the rules of devices like it", self.family.get(primitive)),
-            ("the shared kernel rules", self.shared.get(primitive.name)),
+            *(("the shared kernel rules", rule) for rule in self._shared(primitive)),
         ):
             reason = "no rule" if rule is None else self._why_not(rule, avals, outs, params)
             if rule is not None and reason is None:
@@ -230,6 +235,10 @@ class Rules:
         raise NoLowering(
             f"'{primitive.name}' on ({operands}) can't run on {self.backend}. Looked at " + "; ".join(reasons) + "."
         )
+
+    def _shared(self, primitive: Primitive) -> tuple[Lowering | None, ...]:
+        found = self.shared.get(primitive.name)
+        return found if isinstance(found, tuple) else (found,)
 
     def _why_not(
         self, rule: Lowering, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: Mapping[str, Any]

@@ -13,6 +13,7 @@ from polyax.runtime.reference import (
     rules_linalg,
     rules_order,
     rules_special,
+    rules_windows,
 )
 from polyax.runtime.reference.table import RULES
 
@@ -28,4 +29,5 @@ __all__ = [
     "rules_linalg",
     "rules_order",
     "rules_special",
+    "rules_windows",
 ]

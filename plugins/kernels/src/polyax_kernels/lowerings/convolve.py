@@ -47,7 +47,7 @@ def _conv(
         at_w[d.rhs_spec[2 + n]] = index(k)
         place = out.i[d.out_spec[2 + n]] * window_strides[n] + index(k) * rhs_dilation[n] + -padding[n][0]
         dim = d.lhs_spec[2 + n]
-        at_x[dim] = _source(place, x.shape[dim], lhs_dilation[n], inside)
+        at_x[dim] = source(place, x.shape[dim], lhs_dilation[n], inside)
     places = [at_x[dim] for dim in range(len(x.shape))]
     zero = const(0, x.dtype)
     element = x(*places, mask=all_of(inside), other=zero) if inside else x(*places)
@@ -56,7 +56,7 @@ def _conv(
     return fold("add", (channels, *window), (const(0, out.dtype),), (product,))
 
 
-def _source(place: Expr, extent: int, dilation: int, inside: Conditions) -> Expr:
+def source(place: Expr, extent: int, dilation: int, inside: Conditions) -> Expr:
     """The index of the element at ``place`` of the dilated operand; says when there is one."""
     inside += [place >= 0, place < (extent - 1) * dilation + 1]
     if dilation == 1:

@@ -9,7 +9,7 @@ from polyax.control.solving import solver
 from polyax.control.spmd import on_one_device
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax_kernels.control import CONTROL
-from polyax_kernels.lowering import Inline, Kernels, Lowering, WhyNot, always
+from polyax_kernels.lowering import Inline, Kernels, WhyNot, always
 
 
 def _on_one_device(*, jaxpr: ClosedJaxpr, axes: Any, in_specs: Any, out_specs: Any, **_: Any) -> ClosedJaxpr:
@@ -17,12 +17,13 @@ def _on_one_device(*, jaxpr: ClosedJaxpr, axes: Any, in_specs: Any, out_specs: A
     return on_one_device(jaxpr, axes, in_specs, out_specs)
 
 
-RULES: dict[str, Lowering] = {
+RULES: dict[str, Any] = {
     "pjit": Inline("jaxpr"),
     "checkpoint": Inline("jaxpr", apart=True),
     "custom_jvp_call": Inline("call_jaxpr"),
     "custom_vjp_call": Inline("call_jaxpr"),
     "custom_vmap_call": Inline("call"),
+    "remat_opt": Inline("forward"),
     "custom_linear_solve": Inline(solver),
     "shard_map": Inline(_on_one_device),
     **CONTROL,

@@ -66,9 +66,9 @@ def custom_linear_solve(
     what = f"matvec ({name_of(matvec)}) of custom_linear_solve must map to vectors like b: its output and b must"
     check_same(what, names, (system_tree, tree), (system.out_avals, [aval_of(x) for x in leaves]))
     solution, solution_tree = trace_tree(lambda y: solve(matvec, y), (like_b,))
-    if has_aux and (len(solution_tree.children) != 2):
+    if has_aux and (len(solution_tree.children()) != 2):
         raise TypeError(f"with has_aux, solve ({name_of(solve)}) must return a pair, got {solution_tree}")
-    x_tree = solution_tree.children[0] if has_aux else solution_tree
+    x_tree = solution_tree.children()[0] if has_aux else solution_tree
     x_avals = solution.out_avals[: x_tree.num_leaves]
     what = f"solve ({name_of(solve)}) of custom_linear_solve must give solutions like b: its output and b must"
     check_same(what, ("solve's output", "b"), (x_tree, tree), (x_avals, [aval_of(x) for x in leaves]))

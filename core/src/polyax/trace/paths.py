@@ -1,20 +1,17 @@
-"""Where a leaf stands in its pytree: key paths, and error texts for trees that don't match."""
+"""Where a leaf stands in its pytree: key paths, and what goes by tree prefixes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from polyax.trace.tree import (
-    FlattenedIndexKey,
-    PyTreeDef,
-    _node_of,  # pyright: ignore[reportPrivateUsage]
-    tree_flatten,
-    tree_structure,
-    tree_unflatten,
-)
+from polyax.trace.mismatch import mismatches
+from polyax.trace.nodes import default_registry, flatten_one_level_with_keys
+from polyax.trace.tree import LEAF, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 
-KeyPath = tuple[Any, ...]
+KeyEntry = Any
+"""``SequenceKey``, ``DictKey``, ``GetAttrKey``, ``FlattenedIndexKey``, or what a registered type gives."""
+KeyPath = tuple[KeyEntry, ...]
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
@@ -24,50 +21,48 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     return separator.join(str(k[0]) for k in keys)
 
 
-def _children(tree: Any) -> list[tuple[Any, Any]] | None:
-    """(key, child) pairs of one node; None for a leaf."""
-    node = _node_of(type(tree))
-    if node is None:
-        return None
-    children, aux = node.flatten(tree)
-    children = list(children)
-    keys = node.keys(tree, aux) if node.keys else [FlattenedIndexKey(i) for i in range(len(children))]
-    return list(zip(keys, children, strict=True))
-
-
-def _walk(tree: Any, path: KeyPath, is_leaf: Callable[..., bool] | None, is_leaf_takes_path: bool) -> Iterator[Any]:
-    if is_leaf is not None and (is_leaf(path, tree) if is_leaf_takes_path else is_leaf(tree)):
-        yield path, tree
-        return
-    pairs = _children(tree)
-    if pairs is None:
-        yield path, tree
-        return
-    for key, child in pairs:
-        yield from _walk(child, (*path, key), is_leaf, is_leaf_takes_path)
-
-
 def tree_leaves_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
-    return list(_walk(tree, (), is_leaf, is_leaf_takes_path))
+    """``(path, leaf)`` for each leaf.
+
+    >>> [(keystr(path), x) for path, x in tree_leaves_with_path({'w': [1, 2]})]
+    [("['w'][0]", 1), ("['w'][1]", 2)]
+    """
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 def tree_flatten_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    pairs = tree_leaves_with_path(tree, is_leaf, is_leaf_takes_path)
-    ends = {id(leaf) for _, leaf in pairs}
-    stop = None if is_leaf is None else (lambda x: id(x) in ends)
-    return pairs, tree_structure(tree, stop)
+    """``(path, leaf)`` for each leaf, and the structure. With ``is_leaf_takes_path`` it is ``is_leaf(path, x)``."""
+    pairs: list[tuple[KeyPath, Any]] = []
+    entries: list[Any] = []
+    stack: list[tuple[KeyPath, Any]] = [((), tree)]
+    while stack:
+        path, x = stack.pop()
+        ends = is_leaf is not None and (is_leaf(path, x) if is_leaf_takes_path else is_leaf(x))
+        found = None if ends else default_registry.flatten_one_level_with_keys(x)
+        if found is None:
+            pairs.append((path, x))
+            entries.append(LEAF.entries[0])
+            continue
+        keyed, aux = found
+        entries.append((type(x), tuple(aux) if type(x) is dict else aux, len(keyed)))
+        stack += [((*path, key), child) for key, child in keyed][::-1]
+    return pairs, PyTreeDef(tuple(entries), len(pairs))
 
 
 def tree_map_with_path(
     f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Any = None, is_leaf_takes_path: bool = False
 ) -> Any:
-    """``f(path, leaf, *rest_leaves)`` for each leaf."""
+    """``f(path, leaf, *rest_leaves)`` for each leaf.
+
+    >>> tree_map_with_path(lambda path, x: f'{keystr(path)}={x}', {'a': (1, 2)})
+    {'a': ("['a'][0]=1", "['a'][1]=2")}
+    """
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
-    columns = [treedef.flatten_up_to(r) for r in rest]
+    columns = [treedef.flatten_up_to(r, "tree_map_with_path tree") for r in rest]
     return tree_unflatten(treedef, [f(p, x, *others) for (p, x), *others in zip(pairs, *columns, strict=True)])
 
 
@@ -75,13 +70,24 @@ def tree_map_with_path(
 
 
 def broadcast_prefix(prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    ""
-    """One value of ``prefix`` for each leaf of ``full``; ValueError where ``prefix`` is no prefix of ``full``."""
+    """One value of ``prefix`` for each leaf of ``full``.
+
+    Raises:
+      ValueError: ``prefix`` is no prefix of ``full``; the text says where.
+    """
     leaves, treedef = tree_flatten(prefix, is_leaf)
     out: list[Any] = []
-    for value, subtree in zip(leaves, treedef.flatten_up_to(full), strict=True):
-        out.extend([value] * tree_structure(subtree, None).num_leaves)
+    for value, subtree in zip(leaves, treedef.flatten_up_to(full, "broadcast_prefix prefix_tree"), strict=True):
+        out.extend([value] * tree_structure(subtree, is_leaf).num_leaves)
     return out
+
+
+def prefix_errors(
+    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Callable[[str], ValueError]]:
+    """One entry for each place where ``prefix_tree`` is no prefix of ``full_tree``: the error, for a name of the
+    former."""
+    return list(mismatches(tree_structure(prefix_tree, is_leaf).entries, full_tree))
 
 
 def flatten_axes(name: str, treedef: PyTreeDef, axes: Any, *, tupled_args: bool = False) -> list[Any]:
@@ -112,23 +118,63 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes: Any, *, tupled_args: bool 
         ) from None
 
 
-def differences(a: PyTreeDef, b: PyTreeDef, path: str = "") -> Iterator[str]:
+def differences(a: PyTreeDef, b: PyTreeDef) -> Iterator[str]:
     """One line for each place where two structures differ."""
-    if a == b:
-        return
-    if a.node_type is not b.node_type:
-        yield f"at {path or 'the root'}: {_kind(a)} against {_kind(b)}"
-    elif len(a.children) != len(b.children):
-        yield f"at {path or 'the root'}: {len(a.children)} children against {len(b.children)}"
-    elif a.aux != b.aux:
-        yield f"at {path or 'the root'}: {a.aux} against {b.aux}"
-    else:
-        for i, (x, y) in enumerate(zip(a.children, b.children, strict=True)):
-            yield from differences(x, y, f"{path}[{a.aux[i]!r}]" if a.node_type is dict else f"{path}[{i}]")
+    for path, one, other, _ in equality_errors_pytreedef(a, b):
+        yield f"at {keystr(path) or 'the root'}: {one} against {other}"
 
 
-def _kind(d: PyTreeDef) -> str:
-    return "a leaf" if d.node_type is None else f"a {d.node_type.__name__}"
+def equality_errors(
+    tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Iterator[tuple[KeyPath, str, str, str]]:
+    """``(path, first, second, explanation)`` for each place where the structures of two trees differ.
+
+    >>> list(equality_errors((1, [2]), (1, [2, 3])))
+    [((SequenceKey(idx=1),), 'list of length 1', 'list of length 2', 'the lengths do not match')]
+    """
+    yield from equality_errors_pytreedef(tree_structure(tree1, is_leaf), tree_structure(tree2, is_leaf))
+
+
+def equality_errors_pytreedef(a: PyTreeDef, b: PyTreeDef) -> Iterator[tuple[KeyPath, str, str, str]]:
+    """The same for structures."""
+    stack: list[tuple[KeyPath, PyTreeDef, PyTreeDef]] = [((), a, b)]
+    while stack:
+        path, a, b = stack.pop()
+        if a == b:
+            continue
+        ours, theirs = a.children(), b.children()
+        if a.node_type is not b.node_type:
+            yield path, _kind(a), _kind(b), "their Python types differ"
+        elif len(ours) != len(theirs):
+            yield path, _kind(a, True), _kind(b, True), _uncounted(a)
+        elif a.node_data() != b.node_data():
+            yield path, _with_aux(a), _with_aux(b), "the pytree node metadata does not match"
+        else:
+            keys = _keys_of(a)
+            stack += [((*path, k), x, y) for k, x, y in zip(keys, ours, theirs, strict=True)][::-1]
+
+
+def _keys_of(d: PyTreeDef) -> list[KeyEntry]:
+    """The keys of the root's children, told by a tree of this structure."""
+    example = tree_unflatten(d, [None] * d.num_leaves)
+    return [key for key, _ in flatten_one_level_with_keys(example)[0]]
+
+
+def _kind(d: PyTreeDef, counted: bool = False) -> str:
+    if d.node_type is None:
+        return "a pytree leaf"
+    count = d.entries[0][2]
+    if counted and d.node_type in (list, tuple):
+        return f"{d.node_type.__name__} of length {count}"
+    return f"{d.node_type} with {count} child{'' if count == 1 else 'ren'}" if counted else f"{d.node_type}"
+
+
+def _uncounted(d: PyTreeDef) -> str:
+    return "the lengths do not match" if d.node_type in (list, tuple) else "the numbers of children do not match"
+
+
+def _with_aux(d: PyTreeDef) -> str:
+    return f"{d.node_type} with pytree metadata {d.entries[0][1]}"
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:

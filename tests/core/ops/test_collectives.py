@@ -1,0 +1,68 @@
+"""Collectives: on devices, in processes that have several; under nested ``vmap``, and called badly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import polyax
+from polyax import lax
+from support import process
+
+CASES = Path(__file__).with_name("collective_cases.py")
+
+
+@pytest.mark.parametrize("platform_name", ["cpu", "reference"])
+def test_on_eight_virtual_devices(platform_name):
+    process.cases(CASES, POLYAX_DEVICE=platform_name, POLYAX_NUM_CPU_DEVICES="8")
+
+
+@pytest.mark.parametrize("platform_name", ["opencl", "hello_c"])
+def test_on_two_devices(platform_name):
+    process.cases(CASES, POLYAX_DEVICE=platform_name, POLYAX_NUM_CPU_DEVICES="2", ARGUMENTS="-m sample")
+
+
+def mapped(f, size=4):
+    return polyax.vmap(f, axis_name="i")(np.arange(float(size * size), dtype=np.float32).reshape(size, size))
+
+
+def test_integers_have_a_mean_that_is_a_float():
+    got = polyax.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(np.array([1, 2]))
+    assert got.dtype == np.float32 and got.tolist() == [1.5, 1.5]
+
+
+def test_programs_read_as_they_were_written():
+    text = str(
+        polyax.make_jaxpr(lambda x: (lax.psum(x, "i"), lax.ppermute(x, "i", [(0, 1)])), axis_env=[("i", 2)])(1.0)
+    )
+    assert "psum[axes=('i',) axis_index_groups=None]" in text
+    assert "ppermute[axis_name=('i',) perm=((0, 1),)]" in text
+
+
+def test_axes_that_nobody_binds_are_named():
+    with pytest.raises(NameError, match=r"unbound axis name: j.*bound here: i\."):
+        mapped(lambda x: lax.psum(x, "j"))
+    with pytest.raises(NameError, match=r"unbound axis name: i.*bound here: none"):
+        lax.axis_index("i")
+
+
+BAD = {
+    "must cover all indices exactly once": lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1], [1, 2]]),
+    "must all be the same size": lambda x: lax.all_gather(x, "i", axis_index_groups=[[0], [1, 2, 3]]),
+    "each source must occur once": lambda x: lax.ppermute(x, "i", [(0, 1), (0, 2)]),
+    "each destination must occur once and be less than 4": lambda x: lax.ppermute(x, "i", [(0, 9)]),
+    "does not represent a permutation": lambda x: lax.pshuffle(x, "i", [0, 0, 1, 2]),
+    r"dimension 0 of float32\[4\] must be a multiple of the size 3": lambda x: lax.psum_scatter(x[:4], "i", tiled=True),
+    "dimension 3 is out of range": lambda x: lax.all_to_all(x, "i", 3, 0),
+    "less than the size 4 of the axis, not 7": lambda x: lax.pbroadcast(x, "i", 7),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_calls_say_what_is_wrong(message):
+    with pytest.raises(ValueError, match=message):
+        if "size 3" in message:
+            polyax.vmap(BAD[message], axis_name="i")(np.zeros((3, 4), np.float32))
+        mapped(BAD[message])

@@ -7,6 +7,7 @@ from polyax.control.looping import fori_loop, map, scan, while_loop
 from polyax.control.reduce import reduce, reduce_p
 from polyax.control.reduce_window import reduce_window, reduce_window_p, reduce_window_shape_tuple
 from polyax.control.scan import scan_p
+from polyax.control.scatter_apply import scatter_apply
 from polyax.control.solving import custom_linear_solve, custom_root
 from polyax.control.while_loop import while_p
 from polyax.lax import linalg as linalg

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from polyax import lax
+from polyax.control.scatter_apply import applied
 from polyax.ir import dtypes
 from polyax.ir.config import config
 from polyax.numpy.broadcast import broadcast_to
@@ -92,8 +93,13 @@ class AtReference:
         return _update(self.array, self.index, values, lax.scatter_max, maximum, **options)
 
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
-        """A copy with ``func`` applied to the elements, once to each, however often its index occurs."""
-        return self.set(func(self.get(**options)), **options)
+        """A copy with the function ``func`` of scalars applied to the elements; twice where an index occurs twice."""
+
+        def scatter(x: Any, indices: Any, updates: Any, numbers: Any, **flags: Any) -> Any:
+            return lax.scatter_apply(x, indices, func, numbers, update_shape=updates.shape, **flags)
+
+        zero = lax.full_like(self.array, 0, shape=())
+        return _update(self.array, self.index, zero, scatter, lambda old, _: applied(func, old), **options)
 
 
 def _update(

@@ -183,7 +183,7 @@ scatter_min = _function(scatter_min_p, "``operand`` with slices replaced by thei
 scatter_max = _function(scatter_max_p, "``operand`` with slices replaced by their maximum with ``updates``.")
 
 
-def _read(x: Any, indices: Any, updates_shape: Dims, params: dict[str, Any]) -> Any:
+def slices_at(x: Any, indices: Any, updates_shape: Dims, params: dict[str, Any]) -> Any:
     """What stands in ``x`` where a scatter writes; 0 where its slices are dropped."""
     d = params["dimension_numbers"]
     fill = 0 if params["mode"] is GatherScatterMode.FILL_OR_DROP else None
@@ -224,7 +224,7 @@ def _accumulating_transpose(sign: Callable[[Any], Any]) -> Callable[..., list[An
         (ct,) = cts
         if type(ct) is Zero:
             return _zero_cotangents((operand, indices, updates))
-        to_updates = sign(_read(ct, indices, _shape(updates), params)) if is_undef(updates) else None
+        to_updates = sign(slices_at(ct, indices, _shape(updates), params)) if is_undef(updates) else None
         return [ct if is_undef(operand) else None, None, to_updates]
 
     return transpose
@@ -245,7 +245,7 @@ def _scatter_transpose(cts: Any, operand: Any, indices: Any, updates: Any, **par
     to_operand = scatter_p.bind1(ct, indices, zero, **params) if is_undef(operand) else None
     to_updates = None
     if is_undef(updates):
-        to_updates = _read(ct, indices, shape, params)
+        to_updates = slices_at(ct, indices, shape, params)
         if not params["unique_indices"]:
             to_updates = select_n(_wins(indices, np.shape(ct), shape, params), zero, to_updates)
     return [to_operand, None, to_updates]
@@ -255,7 +255,7 @@ def _wins(indices: Any, operand_shape: Dims, updates_shape: Dims, params: dict[s
     """For each element of the updates, whether it is the one that stays: scatters their numbers and reads them back."""
     numbers = reshape(add(iota(np.int32, prod(updates_shape)), 1), updates_shape)
     written = scatter_p.bind1(full(operand_shape, 0, np.int32), indices, numbers, **params)
-    return eq(_read(written, indices, updates_shape, params), numbers)
+    return eq(slices_at(written, indices, updates_shape, params), numbers)
 
 
 @def_rule(gather_p, "transpose")
@@ -285,7 +285,7 @@ def _mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
                 "scatter_mul gradients are only implemented if `unique_indices=True`: factors that meet in one place "
                 "have no derivative of their own"
             )
-        change = mul(tangents[2], _read(operand, indices, np.shape(updates), params))
+        change = mul(tangents[2], slices_at(operand, indices, np.shape(updates), params))
         base = zeros(aval_of(y)) if type(total) is Zero else total
         total = scatter_add_p.bind1(base, indices, change, **params)
     return [y], [total]
@@ -312,7 +312,7 @@ def _extremum_jvp(p: Primitive) -> Callable[..., Any]:
             return [y], [Zero.of(y)]
         dtype = aval_of(y).dtype
         kept = convert(eq(operand, y), dtype)
-        attained = convert(eq(updates, _read(y, indices, np.shape(updates), params)), dtype)
+        attained = convert(eq(updates, slices_at(y, indices, np.shape(updates), params)), dtype)
         count = scatter_add_p.bind1(kept, indices, attained, **params)
         t_operand, t_updates = mul(instantiate(tangents[0]), kept), mul(instantiate(tangents[2]), attained)
         return [y], [div(scatter_add_p.bind1(t_operand, indices, t_updates, **params), count)]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.ir.config import config
 from polyax.runtime.backend import Buffer
 
 INLINE_COST = 100_000
@@ -111,10 +112,13 @@ class HostQueue:
         return self._submit(work, [t for b in inputs if (t := b.task) is not None])
 
     def _submit(self, work: Callable[[], None], after: Sequence[Task]) -> Task:
+        settings = config.override(**config.values())  # callbacks and rules see those of whoever asks for the work
+
         def run() -> None:
             for t in after:
                 t.wait()
-            work()
+            with settings:
+                work()
 
         task = Task(run)
         with self._wake:

@@ -21,7 +21,7 @@ from polyax.trace.symbolic import Zero
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 from polyax.transforms.jvp import jvp_flat
 from polyax.transforms.linearize import PartialTrace
-from polyax.transforms.vmap import Axis
+from polyax.transforms.vmap import Axis, match_axis
 
 custom_vmap_p = Primitive("custom_vmap_call", higher_order=True)
 ""
@@ -136,6 +136,17 @@ def _batch(
     return outs, [0 if f else None for f in flags]
 
 
+def _alike(
+    size: int, flags: Sequence[bool], xs: Sequence[Any], pairs: Sequence[tuple[int, int]]
+) -> tuple[list[bool], list[Any]]:
+    """Of each pair of a value and its tangent, both are mapped if one is: the rule takes them together."""
+    wanted = list(flags)
+    for k, d in pairs:
+        wanted[k] = wanted[d] = flags[k] or flags[d]
+    at = lambda flag: 0 if flag else None
+    return wanted, [match_axis(size, at(f), at(w), x) for f, w, x in zip(flags, wanted, xs, strict=True)]
+
+
 @def_rule(custom_vmap_p, "jvp")
 def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, fun: Any, call: ClosedJaxpr | None, rule: _Rule, **rest: Any
@@ -165,10 +176,12 @@ def _jvp(
             return outs
 
         n = len(primals) - own
-        dots = dict(zip([k for k, nz in enumerate(nonzero[own:]) if nz], xs[n:], strict=True))
+        moving = [k for k, nz in enumerate(nonzero[own:]) if nz]
+        flags, xs = _alike(size, flags, xs, list(zip(moving, range(n, len(xs)), strict=True)))
+        dots = dict(zip(moving, xs[n:], strict=True))
         outs, out_dots = jvp_flat(of_primals, xs[:n], [dots.get(k, Zero.of(x)) for k, x in enumerate(xs[:n])])
-        wanted = found[-1] if found else nonzeros(out_dots)
-        return [*outs, *kept(wanted, out_dots)], [*marks[-1], *kept(wanted, marks[-1])]
+        found.append(nonzeros(out_dots))
+        return [*outs, *kept(found[-1], out_dots)], [*marks[-1], *kept(found[-1], marks[-1])]
 
     program = both_of(_function(fun, call))
     args = [*primals, *kept(nonzero, tangents)]

@@ -64,14 +64,14 @@ def custom_linear_solve(
     system, system_tree = trace_tree(matvec, (like_b,))
     names = ("matvec's output", "b")
     what = f"matvec ({name_of(matvec)}) of custom_linear_solve must map to vectors like b: its output and b must"
-    check_same(what, names, (system_tree, tree), (system.out_avals, [aval_of(x) for x in leaves]))
+    check_same(what, names, (system_tree, tree), (system.out_avals, [aval_of(x) for x in leaves]), "matvec")
     solution, solution_tree = trace_tree(lambda y: solve(matvec, y), (like_b,))
     if has_aux and (len(solution_tree.children()) != 2):
         raise TypeError(f"with has_aux, solve ({name_of(solve)}) must return a pair, got {solution_tree}")
     x_tree = solution_tree.children()[0] if has_aux else solution_tree
     x_avals = solution.out_avals[: x_tree.num_leaves]
     what = f"solve ({name_of(solve)}) of custom_linear_solve must give solutions like b: its output and b must"
-    check_same(what, ("solve's output", "b"), (x_tree, tree), (x_avals, [aval_of(x) for x in leaves]))
+    check_same(what, ("solve's output", "b"), (x_tree, tree), (x_avals, [aval_of(x) for x in leaves]), "solve")
     transposed: list[ClosedJaxpr | None] = [None, None]
     if symmetric:
         transposed = [system, solution]
@@ -232,7 +232,7 @@ def custom_root(
     like = tree_unflatten(tree, [aval_of(x) for x in guesses])
     closed, out_tree = trace_tree(f, (like,))
     what = f"f ({name_of(f)}) of custom_root must give residuals like its argument: its output and initial_guess must"
-    check_same(what, ("f's output", "initial_guess"), (out_tree, tree), (closed.out_avals, tree_leaves(like)))
+    check_same(what, ("f's output", "initial_guess"), (out_tree, tree), (closed.out_avals, tree_leaves(like)), "f")
     program, values = hoisted(closed)
 
     def linearized(x: Any, rhs: Any) -> Any:

@@ -7,6 +7,7 @@ so a job ends even if all workers are busy; pieces never wait for anything.
 
 from polyax_cpu.far import EXACT, define_exact
 from polyax_cpu.llvm import Module
+from polyax_cpu.native_loops import LOOP
 
 MAX_OPERANDS = 128
 """Buffers of one step."""
@@ -341,7 +342,7 @@ define void @polyax_copy(ptr %buffers, ptr %scalars, i64 %begin, i64 %end) {
   ret void
 }
 """
-EXPORTS = ("polyax_start", "polyax_parallel", "polyax_call", "polyax_copy", *EXACT)
+EXPORTS = ("polyax_start", "polyax_parallel", "polyax_call", "polyax_copy", "polyax_loop", *EXACT)
 _PAUSES = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
@@ -351,7 +352,7 @@ _PAUSES = {
 def source(triple: str) -> str:
     """The runtime's text for a processor; one without a known pause yields its time slice."""
     declaration, pause = _PAUSES.get(triple.split("-")[0], ("", "call i32 @sched_yield()"))
-    text = RUNTIME.replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
+    text = (RUNTIME + LOOP).replace("PAUSE_DECLARATION", declaration).replace("PAUSE", pause)
     exact = Module(EXACT)
     define_exact(exact)
     text += exact.text()

@@ -39,6 +39,7 @@ class PlanExecutable(Executable):
         self.shelves = [self.shelf(n) for n in (*plan.fresh, *arena)]
         literals = [backend.to_device(x, self.device) for x in plan.literals]
         self.literals: list[Any] = literals if arena else [None, *literals]
+        self.inners: dict[tuple[ClosedJaxpr, tuple[bool, ...]], Any] = {}
         self.steps = self.runners(plan.steps)
 
     @abstractmethod
@@ -54,7 +55,11 @@ class PlanExecutable(Executable):
 
     def inner(self, program: ClosedJaxpr, donated: tuple[bool, ...]) -> Any:
         """The executable of a program within a step."""
-        return self.backend.compile(program, CompileOptions((self.device,), donated, carried=True, name="inner"))
+        found = self.inners.get((program, donated))
+        if found is None:
+            options = CompileOptions((self.device,), donated, carried=True, name="inner")
+            found = self.inners[program, donated] = self.backend.compile(program, options)
+        return found
 
     def runners(self, steps: Sequence[Step]) -> list[Runner]:
         """Functions that run the steps one after the other; a subclass may join several."""

@@ -1,0 +1,82 @@
+"""Steps as the native runtime reads them, and tables of them that one native call works off.
+
+Knows neither plans nor kernels.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+from polyax_cpu import pool
+from polyax_cpu.entry import Entry
+from polyax_kernels.plan import Ref
+
+PARALLEL_COST = 200_000
+"""Steps of fewer scalar operations or bytes run on one thread: waking another one costs some microseconds."""
+PIECE_COST = 1_000_000
+"""Longer steps are cut into more pieces than there are threads, so that a late thread does less."""
+QUICK_COST = 20_000
+"""Native calls of less work keep the interpreter's lock: they last a few microseconds."""
+
+
+class Operand(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_int64), ("offset", ctypes.c_int64)]
+
+
+class NativeStep(ctypes.Structure):
+    """As the native runtime reads it."""
+
+    _fields_ = [
+        ("function", ctypes.c_void_p),
+        ("scalars", ctypes.c_void_p),
+        ("begin", ctypes.c_int64),
+        ("end", ctypes.c_int64),
+        ("pieces", ctypes.c_int64),
+        ("count", ctypes.c_int64),
+        ("operands", ctypes.c_void_p),
+    ]
+
+
+Described = tuple[NativeStep, Any]
+"""A step, and what must live as long as it."""
+
+
+class Table:
+    """The steps of one native call, with everything that they point to."""
+
+    def __init__(self, described: Sequence[Described], cost: int) -> None:
+        steps = [step for step, _ in described]
+        self.steps = (NativeStep * len(steps))(*steps)
+        self.count = len(steps)
+        self.keep = [keep for _, keep in described]
+        self.entry = Entry(ctypes.addressof(self.steps), len(steps), cost > QUICK_COST)
+        self.run = self.entry.run
+        if any(s.pieces > 1 for s in steps):
+            pool.ensure_started()
+
+    def __call__(self, bases: list[Any]) -> None:
+        self.run(bases)
+
+
+def described(
+    address: int, operands: Sequence[Ref], scalars: Sequence[int], end: int, pieces: int, keep: Any = None
+) -> Described:
+    """The step that calls the function at ``address`` on the range up to ``end``, in ``pieces``."""
+    places = (Operand * len(operands))(*[(r.base, r.offset) for r in operands])
+    values = (ctypes.c_int64 * len(scalars))(*scalars)
+    step = NativeStep(address, ctypes.addressof(values), 0, end, pieces, len(operands), ctypes.addressof(places))
+    return step, (places, values, keep)
+
+
+def copying(source: Ref, target: Ref, nbytes: int) -> Described:
+    return described(pool.symbols()["polyax_copy"], (source, target), (), nbytes, pieces_of(nbytes, nbytes))
+
+
+def pieces_of(cost: int, extent: int) -> int:
+    """Into how many pieces a step over ``extent`` is cut."""
+    threads = pool.thread_count()
+    if cost <= PARALLEL_COST or threads == 1:
+        return 1
+    return min(extent, threads * min(4, max(1, cost // (PIECE_COST * threads))))

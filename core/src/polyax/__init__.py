@@ -3,12 +3,15 @@
 from polyax import ad_checkpoint as ad_checkpoint
 from polyax import boundaries as _boundaries
 from polyax import boundaries as boundaries
+from polyax import core as core
 from polyax import custom_batching as custom_batching
 from polyax import custom_derivatives as custom_derivatives
 from polyax import debug as debug
 from polyax import dtypes as dtypes
 from polyax import errors as errors
 from polyax import experimental as experimental
+from polyax import extend as extend
+from polyax import interpreters as interpreters
 from polyax import lax as lax
 from polyax import nn as nn
 from polyax import numpy as numpy
@@ -35,6 +38,10 @@ from polyax.api import value_and_grad as value_and_grad
 from polyax.api import vjp as vjp
 from polyax.api import vmap as vmap
 from polyax.api.ahead import ShapeDtypeStruct as ShapeDtypeStruct
+from polyax.api.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
+from polyax.api.jit import clear_caches as clear_caches
+from polyax.api.settings import check_tracer_leaks as check_tracer_leaks
+from polyax.api.settings import checking_leaks as checking_leaks
 from polyax.api.settings import debug_infs as debug_infs
 from polyax.api.settings import debug_nans as debug_nans
 from polyax.api.settings import default_matmul_precision as default_matmul_precision
@@ -42,6 +49,7 @@ from polyax.api.settings import default_prng_impl as default_prng_impl
 from polyax.api.settings import disable_jit as disable_jit
 from polyax.api.settings import enable_checks as enable_checks
 from polyax.api.settings import enable_x64 as enable_x64
+from polyax.api.settings import explain_cache_misses as explain_cache_misses
 from polyax.api.settings import log_compiles as log_compiles
 from polyax.api.settings import numpy_dtype_promotion as numpy_dtype_promotion
 from polyax.api.settings import numpy_rank_promotion as numpy_rank_promotion
@@ -55,6 +63,7 @@ from polyax.control.policies import checkpoint_policies as checkpoint_policies
 from polyax.control.remat import checkpoint as checkpoint
 from polyax.control.remat import checkpoint as remat
 from polyax.ir.config import config as config
+from polyax.ir.dtypes import float0 as float0
 from polyax.runtime.array import Array as Array
 from polyax.runtime.backend import Device as Device
 from polyax.runtime.devices import block_until_ready as block_until_ready
@@ -72,5 +81,4 @@ from polyax.runtime.devices import local_devices as local_devices
 from polyax.runtime.devices import process_count as process_count
 from polyax.runtime.devices import process_index as process_index
 from polyax.runtime.devices import process_indices as process_indices
-from polyax.runtime.dispatch import clear_caches as clear_caches
 from polyax.runtime.hooks import hookimpl as hookimpl

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-import inspect
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import MethodType
 from typing import Any
 
+from polyax.api import misses
 from polyax.api.arguments import check_arrays, shaped
-from polyax.api.stages import Lowered, Traced
+from polyax.api.positions import Positions
+from polyax.api.stages import Lowered, Parts, Traced
 from polyax.control.jit import call
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
@@ -68,49 +70,6 @@ def jit(
     return JitFunction(fun, *settings)
 
 
-def _as_tuple(x: Any, kind: type) -> tuple[Any, ...]:
-    if x is None:
-        return ()
-    return (x,) if isinstance(x, kind) else tuple(x)
-
-
-class _Positions:
-    """Positions and names of marked arguments, each completed from the other by the function's signature."""
-
-    def __init__(self, what: str, fun: Callable[..., Any], nums: Any, names: Any) -> None:
-        self.nums, self.names = set(_as_tuple(nums, int)), set(_as_tuple(names, str))
-        if not self.nums and not self.names:
-            return
-        try:
-            parameters = list(inspect.signature(fun).parameters.values())
-        except (TypeError, ValueError):
-            return
-        positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        self._check(what, fun, parameters, len(positional))
-        self.nums = {i % len(positional) if i < 0 else i for i in self.nums}
-        if names is None:
-            self.names = {positional[i] for i in self.nums if i < len(positional)}
-        elif nums is None:
-            self.nums = {positional.index(n) for n in self.names if n in positional}
-
-    def _check(self, what: str, fun: Callable[..., Any], parameters: list[inspect.Parameter], count: int) -> None:
-        var_positional = any(p.kind == p.VAR_POSITIONAL for p in parameters)
-        var_keyword = any(p.kind == p.VAR_KEYWORD for p in parameters)
-        known = {p.name for p in parameters}
-        for i in self.nums:
-            if not var_positional and not -count <= i < count:
-                raise ValueError(
-                    f"jitted function has {what}_argnums={tuple(self.nums)} but only accepts {count} "
-                    f"positional arguments: {name_of(fun)}"
-                )
-        for n in self.names:
-            if not var_keyword and n not in known:
-                raise ValueError(
-                    f"jitted function has invalid argnames {{{n!r}}} in {what}_argnames. Function "
-                    f"does not take these args: {name_of(fun)}"
-                )
-
-
 class _Call:
     """One call, taken apart: leaves of the dynamic arguments, and everything else, which the trace depends on."""
 
@@ -149,6 +108,16 @@ def _with_static(fun: Callable[..., Any], static: Sequence[tuple[Any, type, Any]
     return dynamic
 
 
+_functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()
+
+
+def clear_caches() -> None:
+    """Forgets all traces and compiled programs: what is called next is traced and compiled anew."""
+    for fun in _functions:
+        fun.clear_cache()
+    dispatch.clear_caches()
+
+
 class JitFunction:
     """What ``jit`` returns."""
 
@@ -169,13 +138,14 @@ class JitFunction:
         self.__qualname__ = getattr(fun, "__qualname__", self.__name__)
         self.__doc__ = fun.__doc__
         self.__module__ = fun.__module__
-        self._static = _Positions("static", fun, static_argnums, static_argnames)
-        self._donate = _Positions("donate", fun, donate_argnums, donate_argnames)
+        self._static = Positions("static", fun, static_argnums, static_argnames)
+        self._donate = Positions("donate", fun, donate_argnums, donate_argnames)
         self._device = dispatch.device_of(device, backend)
         self._inline = inline
         self._plain = not (self._static.nums or self._static.names)
-        self._traces: dict[Any, _Trace] = {}
+        self._traces: dict[misses.Key, _Trace] = {}
         self._entries: dict[Any, Callable[[Sequence[Any]], Any]] = {}  # by types of arguments that are all arrays
+        _functions.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -196,10 +166,10 @@ class JitFunction:
             return self.__wrapped__(*args, **kwargs)
         parts = self._split(args, kwargs)
         avals = tuple([x.aval if type(x) is Array else self._aval(x, args, kwargs) for x in parts.leaves])
-        key = (parts.in_tree, parts.static, avals, config.trace_key())
+        key = misses.Key(parts.in_tree, parts.static, avals, config.trace_key())
         evaluating = ambient.trace is None
         if not evaluating and axis_env():  # sizes of named axes are part of a program
-            key = (*key, tuple(axis_env().items()))
+            key = key._replace(axes=tuple(axis_env().items()))
         if evaluating:
             entry = self._entries.get(key)
             if entry is not None:
@@ -218,7 +188,10 @@ class JitFunction:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The program for arguments of these types: arrays, or ``ShapeDtypeStruct``."""
         traced, parts, device = self._staged(args, kwargs)
-        return Traced(traced.closed, self.__name__, parts.in_tree, traced.out_tree, device, traced.donated)
+        dynamic = _with_static(self.__wrapped__, parts.static) if parts.static else self.__wrapped__
+        return Traced(
+            Parts(traced.closed, dynamic, self.__name__, parts.in_tree, traced.out_tree, device, traced.donated)
+        )
 
     def lower(self, *args: Any, lowering_platforms: Sequence[str] | None = None, **kwargs: Any) -> Lowered:
         """``trace(...).lower()``."""
@@ -236,7 +209,7 @@ class JitFunction:
     def _staged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Trace, _Call, Device]:
         parts = self._split(args, kwargs)
         avals = tuple([shaped(x) if hasattr(x, "shape") else self._aval(x, args, kwargs) for x in parts.leaves])
-        key = (parts.in_tree, parts.static, avals, config.trace_key())
+        key = misses.Key(parts.in_tree, parts.static, avals, config.trace_key())
         traced = self._traces.get(key) or self._trace(key, parts, avals, args, kwargs)
         device = dispatch.choose_device(self._device, [*traced.closed.consts, *parts.leaves])
         return traced, parts, device
@@ -269,11 +242,15 @@ class JitFunction:
         # equal values of different types (1, 1.0, True) make different programs
         return _Call(leaves, in_tree, tuple((which, type(v), v) for which, v in static))
 
-    def _trace(self, key: Any, parts: _Call, avals: Sequence[Any], args: Any, kwargs: Any) -> _Trace:
+    def _trace(self, key: misses.Key, parts: _Call, avals: Sequence[Any], args: Any, kwargs: Any) -> _Trace:
         fun, static = self.__wrapped__, parts.static
         flat = Flat(_with_static(fun, static) if static else fun, parts.in_tree)
-        origin = Origin(fun, lambda: arg_names(fun, args, kwargs, self._static.names))
-        closed = trace_to_jaxpr(flat, avals, name=self.__name__, origin=origin)
+
+        def names() -> list[str]:
+            return arg_names(fun, args, kwargs, self._static.names)
+
+        misses.note(fun, self._traces, key, names)
+        closed = trace_to_jaxpr(flat, avals, name=self.__name__, origin=Origin(fun, names))
         assert flat.out_tree is not None
         traced = _Trace(closed, flat.out_tree, self._donated(args, kwargs))
         if not any(isinstance(c, Tracer) for c in closed.consts):  # else it belongs to the surrounding trace
@@ -306,7 +283,7 @@ class JitFunction:
         )
 
     def _compile(
-        self, key: Any, traced: _Trace, parts: _Call, args: Any, kwargs: Any
+        self, key: misses.Key, traced: _Trace, parts: _Call, args: Any, kwargs: Any
     ) -> Callable[[Sequence[Any]], Any]:
         """The entry for this kind of call. Calls with arrays alone are found by their types without flattening."""
         device = dispatch.choose_device(self._device, [*traced.closed.consts, *parts.leaves])
@@ -317,7 +294,7 @@ class JitFunction:
         )
         self._entries[key] = entry
         if self._plain and not kwargs and parts.leaves and all(type(a) is Array for a in args):
-            self._entries[(key[3], *[a.aval for a in args])] = entry
+            self._entries[(key.settings, *[a.aval for a in args])] = entry
         return entry
 
     def _moved(self, traced: _Trace, leaves: Sequence[Any]) -> Any:

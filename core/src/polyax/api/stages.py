@@ -1,65 +1,109 @@
-"""Ahead of time: a function traced, lowered and compiled for given types, each step to be looked at.
+"""Ahead of time: ``jit(f).trace(...)`` gives the program, ``.lower()`` takes it to a device, ``.compile()`` builds it.
 
-``jit(f).trace(*args).lower().compile()``; what is compiled is called with arguments of these types alone.
+Each stage knows the structures of arguments and results; the last is called with arguments of these types alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from polyax.api.ahead import struct
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.dtypes import DType
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.runtime import dispatch
+from polyax.runtime.array import Array
 from polyax.runtime.backend import Device
 from polyax.runtime.errors import api_boundary
 from polyax.runtime.report import Report
-from polyax.trace.paths import keystr, tree_leaves_with_path
+from polyax.runtime.sharding import SingleDeviceSharding
+from polyax.trace.flat import leaf_names
+from polyax.trace.paths import equality_errors_pytreedef, keystr
+from polyax.trace.tracer import Tracer
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
+
+CompilerOptions = dict[str, Any]
+
+
+@runtime_checkable
+class Wrapped(Protocol):
+    """What ``jit`` returns: a function with stages."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced: ...
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered: ...
+
+
+@dataclass(frozen=True)
+class ArgInfo:
+    """An argument's type, and whether its memory may be reused."""
+
+    _aval: ShapedArray
+    donated: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._aval.dtype
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What all stages share."""
+
+    jaxpr: ClosedJaxpr
+    fun: Callable[..., Any]
+    fun_name: str
+    in_tree: PyTreeDef
+    out_tree: PyTreeDef
+    device: Device
+    donated: tuple[bool, ...]
 
 
 class _Stage:
     """What all stages know: the program, and the structures of arguments and results."""
 
-    def __init__(
-        self,
-        closed: ClosedJaxpr,
-        name: str,
-        in_tree: PyTreeDef,
-        out_tree: PyTreeDef,
-        device: Device,
-        donated: tuple[bool, ...],
-    ) -> None:
-        self.jaxpr = closed
-        self.fun_name = name
-        self.in_tree = in_tree
-        self.out_tree = out_tree
-        self.device = device
-        self.donated = donated
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self.fun_name = parts.fun_name
+        self.in_tree = parts.in_tree
+        """The structure of ``(args, kwargs)``, static arguments left out."""
+        self.out_tree = parts.out_tree
+        self.device = parts.device
 
     @property
     def in_avals(self) -> Any:
         """The types of the arguments, a pair of positional and named ones."""
-        return tree_unflatten(self.in_tree, self.jaxpr.in_avals)
+        return tree_unflatten(self.in_tree, self._parts.jaxpr.in_avals)
+
+    @property
+    def out_avals(self) -> Any:
+        """The types of the results."""
+        return tree_unflatten(self.out_tree, self._parts.jaxpr.out_avals)
 
     @property
     def args_info(self) -> Any:
-        """The arguments as ``ShapeDtypeStruct``."""
-        return tree_unflatten(self.in_tree, map(struct, self.jaxpr.in_avals))
+        """The arguments as ``ArgInfo``."""
+        avals = self._parts.jaxpr.in_avals
+        donated = self._parts.donated or (False,) * len(avals)
+        return tree_unflatten(self.in_tree, map(ArgInfo, avals, donated))
 
     @property
     def out_info(self) -> Any:
         """The results as ``ShapeDtypeStruct``."""
-        return tree_unflatten(self.out_tree, map(struct, self.jaxpr.out_avals))
+        return tree_unflatten(self.out_tree, map(struct, self._parts.jaxpr.out_avals))
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
         """The numbers of the donated leaves of the arguments."""
-        return tuple(n for n, d in enumerate(self.donated) if d)
-
-    def _parts(self) -> tuple[Any, ...]:
-        return self.jaxpr, self.fun_name, self.in_tree, self.out_tree, self.device, self.donated
+        return tuple(n for n, d in enumerate(self._parts.donated) if d)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.fun_name} on {self.device})"
@@ -67,6 +111,10 @@ class _Stage:
 
 class Traced(_Stage):
     """A function's program for some types of arguments: ``jaxpr``."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.jaxpr = parts.jaxpr
 
     @api_boundary
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
@@ -76,24 +124,37 @@ class Traced(_Stage):
                 f"lower: programs are lowered for the device that they run on, which is {self.device}, not for "
                 f"{tuple(lowering_platforms)}; choose another one with jit(f, device=...)"
             )
-        return Lowered(*self._parts())
+        return Lowered(self._parts)
 
 
 class Lowered(_Stage):
     """A program that is ready to be compiled for its device."""
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program as text: a jaxpr. Compiled programs show their kernels."""
+        """The program as text: a jaxpr, with the user's lines if ``debug_info``. Compiled programs show their kernels.
+
+        Raises:
+          ValueError: there is no such dialect.
+        """
         if dialect not in (None, "jaxpr"):
-            raise ValueError(f"as_text: the dialect of lowered programs is 'jaxpr', got {dialect!r}")
-        return str(self.jaxpr)
+            raise ValueError(f"unknown dialect: {dialect}. Lowered programs are written in 'jaxpr'.")
+        text = str(self._parts.jaxpr)
+        if not debug_info:
+            return text
+        return text + "".join(f"\n# {e.primitive}: {e.source}" for e in self._parts.jaxpr.eqns)
+
+    def compiler_ir(self, dialect: str | None = None) -> ClosedJaxpr:
+        """The program itself, a ``ClosedJaxpr``."""
+        if dialect not in (None, "jaxpr"):
+            raise ValueError(f"unknown dialect: {dialect}. Lowered programs are written in 'jaxpr'.")
+        return self._parts.jaxpr
 
     def cost_analysis(self) -> dict[str, float]:
         """As that of the compiled program."""
         return self.compile().cost_analysis()
 
     @api_boundary
-    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+    def compile(self, compiler_options: CompilerOptions | None = None) -> Compiled:
         """Compiles the program.
 
         Raises:
@@ -101,42 +162,86 @@ class Lowered(_Stage):
         """
         if compiler_options:
             raise NotImplementedError(f"compile: there are no compiler options, got {compiler_options!r}")
-        return Compiled(*self._parts())
+        return Compiled(self._parts)
 
 
 class Compiled(_Stage):
-    """A compiled program: called with arguments of the types that it was compiled for."""
+    """A compiled program: called with arguments of the types that it was compiled for, without the static ones."""
 
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
-        self.program = dispatch.compile_program(self.jaxpr, self.device, self.fun_name, self.donated)
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        closed = parts.jaxpr
+        self.program = dispatch.compile_program(closed, parts.device, parts.fun_name, parts.donated)
+        self._entry = dispatch.make_entry(self.program, closed.consts, parts.out_tree, self._entry_elsewhere, True)
+        self._avals = closed.in_avals
+
+    def _entry_elsewhere(self, leaves: Sequence[Any]) -> Any:
+        raise AssertionError("the device is fixed")
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = tree_flatten((args, kwargs))
         if tree != self.in_tree:
-            raise TypeError(
-                f"Function compiled with input pytree does not match the input pytree it was called with. "
-                f"{self.fun_name} was compiled for {self.in_tree}, and called with {tree}."
-            )
-        self._check(args, kwargs, [aval_of(x) for x in leaves])
-        outs = self.program.run([*self.jaxpr.consts, *leaves])
-        return tree_unflatten(self.out_tree, outs)
+            raise self._other_structure(tree)
+        if [x.aval if type(x) is Array else aval_of(x) for x in leaves] != self._avals:
+            self._check(leaves)
+        for x in leaves:
+            if isinstance(x, Tracer):
+                raise TypeError(
+                    "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
+                    f"Detected argument of Tracer type {type(x)}, in a call of {self.fun_name}."
+                )
+            if type(x) is Array and x.committed and x.device is not self.device:
+                raise self._other_device(leaves)
+        return self._entry(leaves)
 
-    def _check(self, args: Any, kwargs: Any, avals: Sequence[ShapedArray]) -> None:
-        wanted = self.jaxpr.in_avals
-        if list(avals) == wanted:
-            return
-        paths = [keystr(path) for path, _ in tree_leaves_with_path((args, kwargs))]
+    call = __call__
+
+    def _other_structure(self, tree: PyTreeDef) -> TypeError:
+        lines = [
+            f"    * at {('args', 'kwargs')[path[0].idx]}{keystr(path[1:])}, seen {seen} but now given {given}, so {why}"
+            for path, seen, given, why in equality_errors_pytreedef(self.in_tree, tree)
+        ]
+        return TypeError(
+            "Function compiled with input pytree does not match the input pytree it was called with. There are "
+            f"{len(lines)} mismatches, including:\n" + "\n".join(lines)
+        )
+
+    def _names(self) -> list[str]:
+        return leaf_names(self._parts.fun, self.in_tree)
+
+    def _check(self, leaves: Sequence[Any]) -> None:
+        """Raises unless shapes and dtypes are those of the program; weak types may differ."""
         differing = [
-            f"  argument {path}: compiled for {w}, called with {a}"
-            for path, w, a in zip(paths, wanted, avals, strict=True)
-            if (w.shape, w.dtype) != (a.shape, a.dtype)
+            f"Argument '{name}' compiled with {w} and called with {aval_of(x)}"
+            for name, w, x in zip(self._names(), self._avals, leaves, strict=True)
+            if (w.shape, w.dtype) != (aval_of(x).shape, aval_of(x).dtype)
         ]
         if differing:
             raise TypeError(
-                "Argument types differ from the types for which this computation was compiled:\n" + "\n".join(differing)
+                "Argument types differ from the types for which this computation was compiled. Perhaps you are calling "
+                "the compiled executable with a different enable_x64 mode than when it was AOT compiled? The "
+                "mismatches are:\n" + "\n".join(differing)
             )
+
+    def _other_device(self, leaves: Sequence[Any]) -> ValueError:
+        pairs = zip(self._names(), leaves, strict=True)
+        places = [f"'{name}' is on {x.device}" for name, x in pairs if type(x) is Array and x.device is not self.device]
+        return ValueError(
+            "Compiled object called with input sharding(s) does not match the sharding(s) the computation was compiled "
+            f"with: {self.fun_name} was compiled for {self.device}, and {'; '.join(places)}. Move them with device_put."
+        )
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where the arguments have to be."""
+        sharding = SingleDeviceSharding(self.device)
+        return tree_unflatten(self.in_tree, [sharding] * self.in_tree.num_leaves)
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the results will be."""
+        return tree_unflatten(self.out_tree, [SingleDeviceSharding(self.device)] * self.out_tree.num_leaves)
 
     @property
     def report(self) -> Report:
@@ -154,11 +259,12 @@ class Compiled(_Stage):
 
     def memory_analysis(self) -> MemoryAnalysis:
         """The bytes that a call uses."""
+        closed, donated = self._parts.jaxpr, self._parts.donated
         return MemoryAnalysis(
-            sum(a.nbytes for a in self.jaxpr.in_avals),
-            sum(a.nbytes for a in self.jaxpr.out_avals),
+            sum(a.nbytes for a in closed.in_avals),
+            sum(a.nbytes for a in closed.out_avals),
             self.report.arena_bytes,
-            sum(a.nbytes for a, d in zip(self.jaxpr.in_avals, self.donated) if d),
+            sum(a.nbytes for a, d in zip(closed.in_avals, donated, strict=False) if d),
         )
 
     def runtime_executable(self) -> Any:
@@ -166,16 +272,12 @@ class Compiled(_Stage):
         return self.program.executable
 
 
+@dataclass(frozen=True)
 class MemoryAnalysis:
-    """The bytes that one call of a compiled program uses."""
+    """The bytes that one call of a compiled program uses; ``alias``: of donated arguments, whose memory results may
+    take over."""
 
-    def __init__(self, arguments: int, output: int, temp: int, alias: int) -> None:
-        self.argument_size_in_bytes = arguments
-        self.output_size_in_bytes = output
-        self.temp_size_in_bytes = temp
-        self.alias_size_in_bytes = alias
-        """Of donated arguments, whose memory results may take over."""
-
-    def __repr__(self) -> str:
-        parts = ", ".join(f"{name}={value}" for name, value in vars(self).items())
-        return f"MemoryAnalysis({parts})"
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    temp_size_in_bytes: int
+    alias_size_in_bytes: int

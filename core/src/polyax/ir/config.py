@@ -71,6 +71,8 @@ FLAGS: dict[str, Flag] = {
         Flag("debug_nans", False, parse_bool, "raise where a NaN first appears", traced=True),
         Flag("debug_infs", False, parse_bool, "raise where an infinity first appears", traced=True),
         Flag("log_compiles", False, parse_bool, "log each compilation"),
+        Flag("explain_cache_misses", False, parse_bool, "log why each jitted function is traced: what has changed"),
+        Flag("check_tracer_leaks", False, parse_bool, "raise where a traced function leaves tracers behind"),
         Flag("cache_dir", None, _optional_str, "directory of compiled code; empty: the user's cache directory"),
         Flag("compilation_cache", True, parse_bool, "keep compiled code on disk"),
         Flag("num_threads", 0, int, "compute threads on the host; 0: one per core that this process may use"),
@@ -116,6 +118,11 @@ class Config:
     def _key_of(self, values: dict[str, Any]) -> int:
         traced = tuple(values[f.name] for f in FLAGS.values() if f.traced)
         return self._keys.setdefault(traced, len(self._keys) + 1)
+
+    def traced_values(self, key: int) -> dict[str, Any]:
+        """What ``key``, of ``trace_key()``, stands for."""
+        values = next(values for values, number in self._keys.items() if number == key)
+        return dict(zip([f.name for f in FLAGS.values() if f.traced], values, strict=True))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -91,6 +91,12 @@ def arg_names(
     ]
 
 
+def leaf_names(fun: Callable[..., Any], in_tree: PyTreeDef) -> list[str]:
+    """The same for the structure of ``(args, kwargs)``."""
+    args, kwargs = tree_unflatten(in_tree, [0] * in_tree.num_leaves)
+    return arg_names(fun, args, kwargs)
+
+
 def trace_tree(
     fun: Callable[..., Any], args: Sequence[Any], *, name: str | None = None
 ) -> tuple[ClosedJaxpr, PyTreeDef]:

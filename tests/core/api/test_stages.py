@@ -1,0 +1,167 @@
+"""Ahead of time: what each stage knows, how compiled programs are called, and what they refuse."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax import stages
+
+X = polyax.ShapeDtypeStruct((3,), "float32")
+
+
+@polyax.jit
+def model(x: Any, *, p: Any) -> Any:
+    return {"y": x * p["w"] + p["b"], "norm": jnp.sum(x)}
+
+
+PARAMS = {"w": X, "b": 1.0}
+
+
+def test_what_all_stages_know() -> None:
+    traced = model.trace(X, p=PARAMS)
+    lowered = traced.lower()
+    for stage in (traced, lowered, lowered.compile()):
+        assert stage.fun_name == "model" and stage.donate_argnums == ()
+        assert repr(stage.in_tree) == "PyTreeDef(((*,), {'p': {'b': *, 'w': *}}))"
+        assert repr(stage.out_tree) == "PyTreeDef({'norm': *, 'y': *})"
+        assert stage.out_info["y"] == X and stage.out_info["norm"].shape == ()
+        assert str(stage.in_avals[0][0]) == "float32[3]" == str(stage.out_avals["y"])
+        info = stage.args_info[1]["p"]["w"]
+        assert isinstance(info, stages.ArgInfo)
+        assert (info.shape, info.dtype, info.donated) == ((3,), np.float32, False)
+
+
+def test_programs_as_text() -> None:
+    traced = model.trace(X, p=PARAMS)
+    assert "mul" in str(traced.jaxpr) and "mul" in traced.lower().as_text()
+    assert "test_stages.py" in traced.lower().as_text(debug_info=True)
+    assert traced.lower().compiler_ir() is traced.jaxpr
+    with pytest.raises(ValueError, match="unknown dialect: stablehlo"):
+        traced.lower().as_text("stablehlo")
+
+
+@pytest.mark.sample
+def test_compiled_programs_run(platform: str) -> None:
+    compiled = model.lower(X, p=PARAMS).compile()
+    x = np.arange(3, dtype=np.float32)
+    out = compiled(x, p={"w": jnp.full(3, 2.0), "b": 1.0})
+    np.testing.assert_allclose(out["y"], 2 * x + 1)
+    assert platform in str(compiled.device) and compiled.as_text()
+    assert compiled.cost_analysis()["bytes accessed"] > 0
+    memory = compiled.memory_analysis()
+    assert memory.argument_size_in_bytes == 28 and memory.output_size_in_bytes == 16
+    assert compiled.input_shardings[0][0].device_set == {compiled.device} == compiled.output_shardings["y"].device_set
+    assert compiled.runtime_executable() is not None and compiled.report.kernels
+
+
+def test_a_device_of_choice() -> None:
+    device = polyax.devices("reference")[0]
+    compiled = polyax.jit(lambda x: x + 1, device=device).lower(X).compile()
+    out = compiled(np.zeros(3, np.float32))
+    assert out.device is device and compiled.device is device
+    elsewhere = polyax.device_put(jnp.ones(3), polyax.devices("cpu")[0])
+    with pytest.raises(ValueError, match="'x' is on cpu:0. Move them with device_put"):
+        compiled(elsewhere)
+
+
+def test_donated_arguments() -> None:
+    lowered = polyax.jit(lambda x, y: x + y, donate_argnums=0).lower(X, X)
+    assert lowered.donate_argnums == (0,) and lowered.args_info[0][0].donated and not lowered.args_info[0][1].donated
+    x, y = jnp.ones(3), jnp.ones(3)
+    compiled = lowered.compile()
+    assert compiled(x, y).tolist() == [2, 2, 2] and x.is_deleted() and not y.is_deleted()
+    assert compiled.memory_analysis().alias_size_in_bytes == 12
+    with pytest.raises(RuntimeError, match="deleted"):
+        compiled(x, y)
+
+
+def test_static_arguments_are_part_of_the_program() -> None:
+    f = polyax.jit(lambda x, n: x * n, static_argnums=1)
+    compiled = f.lower(X, 3).compile()
+    assert compiled(jnp.ones(3)).tolist() == [3, 3, 3]
+    with pytest.raises(TypeError, match="at args, seen tuple of length 1 but now given tuple of length 2"):
+        compiled(jnp.ones(3), 3)
+
+
+COMPILED = model.lower(X, p=PARAMS).compile()
+GOOD = {"w": jnp.ones(3), "b": 1.0}
+CALLS: dict[str, tuple[Any, str]] = {
+    "no argument": (lambda: COMPILED(jnp.ones(3)), "1 mismatches, including:\n.*at kwargs, seen .* with 1 child"),
+    "another structure": (lambda: COMPILED(jnp.ones(3), p=[1.0]), r"at kwargs\['p'\], seen .*dict.* given .*list"),
+    "another shape": (
+        lambda: COMPILED(jnp.ones(4), p=GOOD), r"'x' compiled with float32\[3\] and called with float32\[4\]",
+    ),
+    "another dtype": (lambda: COMPILED(jnp.ones(3), p={**GOOD, "b": 1}), r"'p\['b'\]' compiled with float32\[\] .*int"),
+    "no array": (lambda: COMPILED("text", p=GOOD), "not a valid"),
+    "in jit": (lambda: polyax.jit(lambda x: COMPILED(x, p=GOOD))(jnp.ones(3)), "Cannot apply JAX transformations"),
+    "in vmap": (lambda: polyax.vmap(lambda x: COMPILED(x, p=GOOD))(jnp.ones((2, 3))), "argument of Tracer type"),
+    "in grad": (lambda: polyax.grad(lambda x: COMPILED(x, p=GOOD)["norm"])(jnp.ones(3)), "argument of Tracer type"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_calls_that_do_not_fit(case: str) -> None:
+    call, message = CALLS[case]
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_options_that_do_not_exist() -> None:
+    with pytest.raises(NotImplementedError, match="no compiler options, got {'fast': 1}"):
+        model.lower(X, p=PARAMS).compile({"fast": 1})
+    with pytest.raises(NotImplementedError, match="lowered for the device that they run on"):
+        model.trace(X, p=PARAMS).lower(lowering_platforms=("tpu",))
+
+
+def test_shapes_alone() -> None:
+    assert model.eval_shape(X, p=PARAMS)["y"] == X
+    out = polyax.eval_shape(lambda t: {"a": t["x"][None], "b": None}, {"x": X})
+    assert out == {"a": polyax.ShapeDtypeStruct((1, 3), "float32"), "b": None}
+    with pytest.raises(ValueError, match="dtype must be specified"):
+        polyax.ShapeDtypeStruct((3,), None)
+
+
+def test_weak_types_pass_through_structs() -> None:
+    weak = polyax.ShapeDtypeStruct((), "float32", weak_type=True)
+    assert polyax.eval_shape(lambda x: x * jnp.ones(2, jnp.bfloat16), weak).dtype == jnp.bfloat16
+
+
+def test_what_jit_returns() -> None:
+    assert isinstance(model, stages.Wrapped) and not isinstance(lambda x: x, stages.Wrapped)
+    f = polyax.jit(lambda x: x)
+    f(1.0), f(jnp.ones(2))
+    assert f._cache_size() == 2
+    f.clear_cache()
+    assert f._cache_size() == 0
+
+
+def test_all_caches_are_cleared() -> None:
+    calls = []
+    f = polyax.jit(lambda x: calls.append(x) or x)
+    f(1.0), f(1.0)
+    polyax.clear_caches()
+    assert f(1.0).item() == 1.0 and len(calls) == 2
+
+
+def test_inlined_programs_and_unused_arguments() -> None:
+    inner = polyax.jit(lambda x, unused: jnp.sin(x), inline=True, keep_unused=True)
+    closed = polyax.make_jaxpr(polyax.jit(lambda x: inner(x, x)))(1.0)
+    assert [e.primitive.name for e in closed.eqns[0].params["jaxpr"].eqns] == ["sin"]
+
+
+def test_methods_have_stages() -> None:
+    class Scale:
+        by = 3
+
+        @functools.partial(polyax.jit, static_argnums=0)
+        def __call__(self, x: Any) -> Any:
+            return x * self.by
+
+    scale = Scale()
+    assert Scale.__call__.lower(scale, X).compile()(jnp.ones(3)).tolist() == [3, 3, 3]

@@ -1,16 +1,23 @@
-"""What functions with derivative rules of their own share: arguments that aren't differentiated, flattening, checks."""
+"""What functions with derivative rules of their own share: arguments that aren't differentiated, flattening, checks.
+
+Knows neither forward nor reverse mode.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.aval import ShapedArray, aval_of, same_type
 from polyax.ir.errors import UnexpectedTracerError
+from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.trace.flat import Flat, check_callable, name_of
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_flatten
+from polyax.transforms.vmap import Axis, match_axis
 
 
 class SymbolicZero:
@@ -33,25 +40,40 @@ class SymbolicZero:
     def ndim(self) -> int:
         return self.aval.ndim
 
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
     def __repr__(self) -> str:
         return f"SymbolicZero({self.aval})"
 
 
-class Signature:
-    """A function whose arguments at ``nondiff`` positions belong to the rule instead of being differentiated."""
+class CustomFunction:
+    """A function some of whose arguments (``nondiff``) belong to its rules instead of being differentiated."""
+
+    kind = "custom"
 
     def __init__(
-        self, fun: Callable[..., Any], nondiff_argnums: Sequence[int], nondiff_argnames: Sequence[str]
+        self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ) -> None:
         check_callable(fun)
+        functools.update_wrapper(self, fun)
         self.fun = fun
-        self.name = name_of(fun)
+        self.__name__ = name_of(fun)
         try:
-            self.signature = inspect.signature(fun)
+            self._signature = inspect.signature(fun)
         except (TypeError, ValueError):
-            self.signature = None
-        names = list(self.signature.parameters) if self.signature else []
-        self.nondiff = tuple(sorted({*nondiff_argnums, *(names.index(n) for n in nondiff_argnames)}))
+            self._signature = None
+        self.nondiff_argnums = tuple(sorted({*nondiff_argnums, *map(self._position, nondiff_argnames)}))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def _position(self, name: str) -> int:
+        names = list(self._signature.parameters) if self._signature else []
+        if name not in names:
+            raise ValueError(f"nondiff_argnames has {name!r}, but the arguments of {self.__name__} are {names}")
+        return names.index(name)
 
     def positional(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments, defaults included, by position.
@@ -59,37 +81,49 @@ class Signature:
         Raises:
           TypeError: they don't fit the function, or some can only be given by name.
         """
-        if self.signature is None:
+        try:
+            return self._bound(args, kwargs)
+        except TypeError as e:
+            raise TypeError(
+                f"The input arguments to the {self.kind}-decorated function {self.__name__} could not be resolved to "
+                f"positional-only arguments. Binding failed with the error:\n{e}"
+            ) from e
+
+    def _bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        if self._signature is None:
             if kwargs:
-                raise TypeError(f"{self.name} has no signature, so its arguments must be given by position")
+                raise TypeError("it has no signature, so its arguments must be given by position")
             return tuple(args)
-        bound = self.signature.bind(*args, **kwargs)
+        bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:
-            raise TypeError(
-                f"keyword arguments could not be resolved to positions for {self.name}: {list(bound.kwargs)}"
-            )
+            names = ", ".join(bound.kwargs)
+            raise TypeError(f"The following keyword arguments could not be resolved to positions: {names}")
         return bound.args
 
-    def split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The arguments that aren't differentiated, and the others."""
-        nondiff = [n % len(args) for n in self.nondiff]
-        return [args[n] for n in nondiff], [x for n, x in enumerate(args) if n not in nondiff]
+    def nondiff_positions(self, args: Sequence[Any]) -> list[int]:
+        return [n % len(args) for n in self.nondiff_argnums]
 
-    def flat(self, args: Sequence[Any]) -> tuple[Flat, list[Any], list[Any]]:
-        """The function of the leaves of what is differentiated, these leaves, and the other arguments."""
-        nondiff, dynamic = self.split(args)
-        positions = [n % len(args) for n in self.nondiff]
-        leaves, tree = tree_flatten((tuple(dynamic), {}))
+    def without_nondiff(self, args: Sequence[Any]) -> list[Any]:
+        nondiff = self.nondiff_positions(args)
+        return [x for n, x in enumerate(args) if n not in nondiff]
+
+    def with_nondiff(self, dynamic: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        """``args`` with those that are differentiated replaced by ``dynamic``."""
+        values = list(dynamic)
+        for n in self.nondiff_positions(args):
+            values.insert(n, args[n])
+        return values
+
+    def flat(self, args: Sequence[Any]) -> tuple[Flat, list[Any]]:
+        """The function of the leaves of what is differentiated, and these leaves."""
+        leaves, tree = tree_flatten((tuple(self.without_nondiff(args)), {}))
 
         def fun(*xs: Any) -> Any:
-            values = list(xs)
-            for n, x in zip(positions, nondiff, strict=True):
-                values.insert(n, x)
-            return self.fun(*values)
+            return self.fun(*self.with_nondiff(xs, args))
 
-        fun.__name__ = self.name
-        return Flat(fun, tree), leaves, nondiff
+        fun.__name__ = self.__name__
+        return Flat(fun, tree), leaves
 
 
 def refuse_closed_over(kind: str, tangents: Sequence[Any]) -> None:
@@ -102,6 +136,30 @@ def refuse_closed_over(kind: str, tangents: Sequence[Any]) -> None:
         )
 
 
-def tangent_type(x: Any) -> ShapedArray:
-    """The type of tangents and cotangents of a value."""
-    return aval_of(x).to_tangent_aval()
+def check_results(what: str, name: str, outs: Sequence[Any], program: ClosedJaxpr | None) -> None:
+    """A rule must give the results of the function that it belongs to; known where the function was recorded."""
+    if program is None:
+        return
+    got, wanted = [aval_of(x) for x in outs], program.out_avals
+    if len(got) != len(wanted) or not all(map(same_type, got, wanted)):
+        raise TypeError(
+            f"{what} for function {name} must produce a pair (list or tuple of length two) where the first element "
+            f"represents the primal output (equal to the output of the decorated function {name}), but instead the "
+            f"rule output's first element had shapes/dtypes of:\n    {_listed(got)}\nwhile the decorated function "
+            f"{name} had output shapes/dtypes of:\n    {_listed(wanted)}"
+        )
+
+
+def _listed(avals: Sequence[ShapedArray]) -> str:
+    return ", ".join(a.str_short() for a in avals)
+
+
+def at_front(axis: Axis, outs: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """Mapped results, each with its mapped dimension first."""
+    return [match_axis(axis.size, d, 0, x) for x, d in zip(outs, dims, strict=True)]
+
+
+def where_mapped(axis: Axis, outs: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], list[int | None]]:
+    """The results, those that are mapped with that dimension first; and the dimensions."""
+    wanted = [None if d is None else 0 for d in dims]
+    return [match_axis(axis.size, d, w, x) for x, d, w in zip(outs, dims, wanted, strict=True)], wanted

@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.control.custom import Signature, SymbolicZero, refuse_closed_over
-from polyax.control.lists import kept, merged, nonzeros
+from polyax.control.custom import (
+    CustomFunction,
+    SymbolicZero,
+    check_results,
+    refuse_closed_over,
+    where_mapped,
+)
+from polyax.control.lists import kept, nonzeros
 from polyax.control.programs import hoisted, run
 from polyax.ir.aval import ShapedArray, aval_of, same_type
 from polyax.ir.dtypes import float0
 from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.convert import stop_gradient
 from polyax.ops.zeros import add_tangents, instantiate
 from polyax.trace.flat import Flat, name_of
 from polyax.trace.stage import DynamicJaxprTrace, trace_to_jaxpr
 from polyax.trace.symbolic import Zero, is_undef
-from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
+from polyax.trace.tracer import Tracer
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
 from polyax.transforms.transpose import transpose_jaxpr
 from polyax.transforms.vmap import Axis, batch_flat, match_axis
 
@@ -26,10 +34,8 @@ custom_jvp_call_p = Primitive("custom_jvp_call", higher_order=True)
 """``custom_jvp_call[call_jaxpr jvp name num_consts]``: ``call_jaxpr`` where it was recorded, else ``fun``; ``jvp`` maps
 lists of primals and tangents, some of them ``Zero``, to lists."""
 
-FlatJvp = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
 
-
-class custom_jvp:
+class custom_jvp(CustomFunction):
     """A function with a derivative rule of its own.
 
     Args:
@@ -47,21 +53,9 @@ class custom_jvp:
     10.0
     """
 
-    def __init__(
-        self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
-    ) -> None:
-        self.fun = fun
-        self.nondiff_argnums = tuple(nondiff_argnums)
-        self.jvp: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
-        self._signature = Signature(fun, nondiff_argnums, nondiff_argnames)
-        self.__wrapped__ = fun
-        self.__name__ = name_of(fun)
-        self.__doc__ = fun.__doc__
-        self.__module__ = fun.__module__
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
+    kind = "custom_jvp"
+    jvp: Callable[..., Any] | None = None
+    symbolic_zeros = False
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Sets the rule: ``jvp(*nondiff, primals, tangents) -> (primals_out, tangents_out)``.
@@ -79,34 +73,42 @@ class custom_jvp:
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
             out = self(*primals)
-            terms = [rule(t, out, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule]
-            total: Any = Zero.of(out)
-            for t in terms:
-                total = add_tangents(total, t)
-            return out, instantiate(total)
+            total = tree_map(Zero.of, out)
+            for t, rule in zip(tangents, jvps, strict=False):
+                total = tree_map(add_tangents, total, rule(t, out, *primals)) if rule else total
+            return out, tree_map(instantiate, total)
 
         self.defjvp(jvp)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {self.__name__} using defjvp.")
-        flat, leaves, nondiff = self._signature.flat(self._signature.positional(args, kwargs))
-        rule = _Rule(self, flat, nondiff)
+        args = self._constant(self.positional(args, kwargs))
+        flat, leaves = self.flat(args)
+        rule = _Rule(self, flat, args)
         outs = custom_jvp_call_p.bind(*leaves, fun=flat, jvp=rule, call_jaxpr=None, num_consts=0, name=self.__name__)
-        return tree_unflatten(flat.out_tree or rule.out_tree, outs)
+        tree = rule.out_tree if flat.out_tree is None else flat.out_tree
+        assert tree is not None
+        return tree_unflatten(tree, outs)
+
+    def _constant(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Arguments that aren't differentiated are constants to all derivatives."""
+        fixed = self.nondiff_positions(args)
+        constant = lambda x: stop_gradient(x) if isinstance(x, Tracer) else x
+        return tuple(tree_map(constant, x) if n in fixed else x for n, x in enumerate(args)) if fixed else args
 
 
 class _Rule:
     """A user's rule on flat lists; checks what it returns."""
 
-    def __init__(self, owner: custom_jvp, flat: Flat, nondiff: Sequence[Any]) -> None:
+    def __init__(self, owner: custom_jvp, flat: Flat, args: Sequence[Any]) -> None:
         self.owner = owner
         self.flat = flat
-        self.nondiff = nondiff
+        self.nondiff = [args[n] for n in owner.nondiff_positions(args)]
         self.out_tree: PyTreeDef | None = None
 
     def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        owner, (tree, _) = self.owner, (self.flat.in_tree, None)
+        owner, tree = self.owner, self.flat.in_tree
         assert owner.jvp is not None
         given = [SymbolicZero(t.aval) if owner.symbolic_zeros and type(t) is Zero else instantiate(t) for t in tangents]
         (xs, _), (ts, _) = tree_unflatten(tree, primals), tree_unflatten(tree, given)
@@ -116,13 +118,25 @@ class _Rule:
                 f"{self._what()} must produce a pair (list or tuple of length two) representing primal and tangent "
                 f"outputs, but got {pair}."
             )
-        outs, self.out_tree = tree_flatten(pair[0])
-        dots, dot_tree = tree_flatten(pair[1], is_leaf=lambda x: isinstance(x, SymbolicZero))
-        if self.out_tree != dot_tree:
+        return self._flattened(*pair)
+
+    def _flattened(self, out: Any, dot: Any) -> tuple[list[Any], list[Any]]:
+        outs, tree = tree_flatten(out)
+        dots, dot_tree = tree_flatten(dot)
+        if tree != dot_tree:
             raise TypeError(
                 f"{self._what()} must produce primal and tangent outputs with equal container (pytree) structures, "
-                f"but got {self.out_tree} and {dot_tree} respectively."
+                f"but got {tree} and {dot_tree} respectively."
             )
+        if self.flat.out_tree is not None and tree != self.flat.out_tree:
+            raise TypeError(
+                f"{self._what()} must produce a pair (list or tuple of length two) where the first element represents "
+                f"the primal output (equal to the output of the custom_jvp-decorated function {self.owner.__name__}), "
+                f"but instead the JVP rule output's first element had container/pytree structure:\n    {tree}\n"
+                f"while the custom_jvp-decorated function {self.owner.__name__} had output container/pytree "
+                f"structure:\n    {self.flat.out_tree}."
+            )
+        self.out_tree = tree
         return outs, [self._tangent(x, t) for x, t in zip(outs, dots, strict=True)]
 
     def _what(self) -> str:
@@ -131,15 +145,46 @@ class _Rule:
 
     def _tangent(self, out: Any, dot: Any) -> Any:
         wanted = aval_of(out).to_tangent_aval()
-        if type(dot) in (SymbolicZero, Zero) or wanted.dtype == float0:
+        if type(dot) in (SymbolicZero, Zero):
             return Zero(wanted)
         got = aval_of(dot)
         if not same_type(got, wanted):
             raise TypeError(
-                f"{self._what()} must produce primal and tangent outputs with corresponding shapes and dtypes. "
-                f"Expected {wanted} (tangent type of {aval_of(out)}) but got {got}."
+                "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
+                f"Expected {wanted.str_short()} (tangent type of {aval_of(out).str_short()}) but got "
+                f"{got.str_short()}. {self._what()} produced them."
             )
-        return dot
+        return Zero(wanted) if wanted.dtype == float0 else dot
+
+
+class _MappedRule:
+    """A rule on mapped values; results are mapped at dimension 0 or not at all, as ``out_dims`` says after a call."""
+
+    def __init__(self, rule: Any, axis: Axis, dims: Sequence[int | None], out_dims: list[int | None]) -> None:
+        self.rule = rule
+        self.owner = rule.owner
+        self.axis = axis
+        self.dims = dims
+        self.out_dims = out_dims
+
+    def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        nonzero = nonzeros(tangents)
+        zeros: dict[int, Zero] = {}
+
+        def both(*xs: Any) -> list[Any]:
+            values, given = xs[: len(primals)], iter(xs[len(primals) :])
+            dots = [next(given) if nz else Zero.of(x) for nz, x in zip(nonzero, values, strict=True)]
+            outs, out_dots = self.rule(values, dots)
+            zeros.update((n, t) for n, t in enumerate(out_dots) if type(t) is Zero)
+            return [*outs, *(outs[n] if n in zeros else t for n, t in enumerate(out_dots))]
+
+        args, dims = [*primals, *kept(nonzero, tangents)], [*self.dims, *kept(nonzero, self.dims)]
+        results, found = batch_flat(both, self.axis, args, dims)
+        n = len(results) // 2
+        wanted = [None if p is None and t is None else 0 for p, t in zip(found[:n], found[n:], strict=True)]
+        self.out_dims[:] = wanted
+        moved = [match_axis(self.axis.size, d, w, x) for x, d, w in zip(results, found, wanted * 2, strict=True)]
+        return moved[:n], [Zero.of(moved[k]) if k in zeros else t for k, t in enumerate(moved[n:])]
 
 
 def _function(fun: Callable[..., Any] | None, call_jaxpr: ClosedJaxpr | None) -> Callable[..., list[Any]]:
@@ -168,9 +213,20 @@ def _abstract_eval(*_: ShapedArray, call_jaxpr: ClosedJaxpr, **__: Any) -> tuple
 
 
 @def_rule(custom_jvp_call_p, "jvp")
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jvp: FlatJvp, num_consts: int, **_: Any) -> Any:
+def _jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    jvp: Any,
+    num_consts: int,
+    name: str,
+    call_jaxpr: ClosedJaxpr | None,
+    **_: Any,
+) -> Any:
     refuse_closed_over("custom_jvp", tangents[:num_consts])
-    return jvp(primals[num_consts:], tangents[num_consts:])
+    outs, dots = jvp(primals[num_consts:], tangents[num_consts:])
+    check_results("Custom JVP rule", name, outs, call_jaxpr)
+    return outs, dots
 
 
 @def_rule(custom_jvp_call_p, "batch")
@@ -181,45 +237,20 @@ def _batch(
     *,
     fun: Any,
     call_jaxpr: ClosedJaxpr | None,
-    jvp: FlatJvp,
+    jvp: Any,
     num_consts: int,
     name: str,
 ) -> Any:
-    """The function and its rule are mapped both; all results are mapped at dimension 0."""
+    """The function and its rule are both mapped; whichever runs says where results are mapped."""
+    out_dims: list[int | None] = []
 
     def mapped(*xs: Any) -> list[Any]:
-        return at_front(axis, *batch_flat(_function(fun, call_jaxpr), axis, xs, dims))
+        outs, out_dims[:] = where_mapped(axis, *batch_flat(_function(fun, call_jaxpr), axis, xs, dims))
+        return outs
 
-    def mapped_rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        own = dims[num_consts:]
-        return mapped_jvp(jvp, axis, primals, tangents, own)
-
-    outs = custom_jvp_call_p.bind(*args, fun=mapped, call_jaxpr=None, jvp=mapped_rule, num_consts=num_consts, name=name)
-    return outs, [0] * len(outs)
-
-
-def at_front(axis: Axis, outs: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
-    """Mapped results, each with its mapped dimension first."""
-    return [match_axis(axis.size, d, 0, x) for x, d in zip(outs, dims, strict=True)]
-
-
-def mapped_jvp(
-    jvp: FlatJvp, axis: Axis, primals: Sequence[Any], tangents: Sequence[Any], dims: Sequence[int | None]
-) -> tuple[list[Any], list[Any]]:
-    nonzero = nonzeros(tangents)
-    out_nonzero: list[bool] = []
-
-    def both(*xs: Any) -> list[Any]:
-        values, given = xs[: len(primals)], iter(xs[len(primals) :])
-        dots = [next(given) if nz else Zero.of(x) for nz, x in zip(nonzero, values, strict=True)]
-        outs, out_dots = jvp(values, dots)
-        out_nonzero.extend(nonzeros(out_dots))
-        return [*outs, *(t for t in out_dots if type(t) is not Zero)]
-
-    outs = at_front(axis, *batch_flat(both, axis, [*primals, *kept(nonzero, tangents)], [*dims, *kept(nonzero, dims)]))
-    n = len(out_nonzero)
-    zeros = [Zero.of(x) for x, nz in zip(outs[:n], out_nonzero, strict=True) if not nz]
-    return outs[:n], merged(out_nonzero, outs[n:], zeros)
+    rule = _MappedRule(jvp, axis, dims[num_consts:], out_dims)
+    outs = custom_jvp_call_p.bind(*args, fun=mapped, call_jaxpr=None, jvp=rule, num_consts=num_consts, name=name)
+    return outs, list(out_dims)
 
 
 @def_rule(custom_jvp_call_p, "transpose")
@@ -242,11 +273,6 @@ def _sub_jaxprs(*, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
 
 
 @def_rule(custom_jvp_call_p, "pretty")
-def _pretty(*, name: str, call_jaxpr: ClosedJaxpr, jvp: Any, num_consts: int, **_: Any) -> dict[str, Any]:
-    owner = getattr(jvp, "owner", None)
-    return {
-        "name": name,
-        "call_jaxpr": call_jaxpr,
-        "jvp": name_of(owner.jvp if owner else jvp),
-        "num_consts": num_consts,
-    }
+def _pretty(*, name: str, call_jaxpr: ClosedJaxpr, jvp: Any, **_: Any) -> dict[str, Any]:
+    owner = jvp.owner
+    return {"name": name, "call_jaxpr": call_jaxpr, "jvp": name_of(owner.jvp), "symbolic_zeros": owner.symbolic_zeros}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ops.basis import add, zeros
@@ -12,7 +14,9 @@ from polyax.trace.symbolic import Zero
 
 def zeros_like_aval(aval: ShapedArray) -> Any:
     """An array of zeros of the type ``aval``; a scalar needs no equation."""
-    if aval.shape or dtypes.is_extended(aval.dtype) or aval.dtype == dtypes.float0:
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    if aval.shape or dtypes.is_extended(aval.dtype):
         return zeros(aval)
     return aval.dtype.type(0)
 

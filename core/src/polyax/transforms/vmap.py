@@ -50,10 +50,10 @@ class BatchTrace(Trace):
         self.axis = axis
 
     def split(self, x: Any) -> tuple[Any, int | None]:
-        if type(x) is BatchTracer and x._trace is self:
-            return x.value, x.dim
         if isinstance(x, Tracer):
             check_alive(x)
+            if type(x) is BatchTracer and x._trace.axis is self.axis:  # functions with rules close over such values
+                return x.value, x.dim
         return x, None
 
     def join(self, value: Any, dim: int | None) -> Any:
@@ -64,10 +64,15 @@ class BatchTrace(Trace):
         values = [v for v, _ in pairs]
         dims = [d for _, d in pairs]
         with set_trace(self.parent):
-            if all(d is None for d in dims) and not uses_axis(primitive, params, self.axis.name):
+            if all(d is None for d in dims) and not _may_be_mapped(primitive, params, self.axis.name):
                 return self.parent.process(primitive, tuple(values), params)
             outs, out_dims = primitive.rule("batch")(self.axis, values, dims, **params)
         return [self.join(v, d) for v, d in zip(outs, out_dims, strict=True)]
+
+
+def _may_be_mapped(primitive: Primitive, params: dict[str, Any], name: Any) -> bool:
+    """Whether results may be mapped though no argument is: functions not yet traced may close over mapped values."""
+    return (primitive.stage is not None and params.get("fun") is not None) or uses_axis(primitive, params, name)
 
 
 def uses_axis(primitive: Primitive, params: dict[str, Any], name: Any) -> bool:

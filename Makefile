@@ -10,9 +10,10 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+FUZZ_SECONDS ?= 3600
 
 .DEFAULT_GOAL := help
-.PHONY: help env test check types demo bench wheels snapshot clean
+.PHONY: help env test check types demo bench fuzz wheels snapshot clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +41,9 @@ demo: $(STAMP)  ## train on handwritten digits, without and with jit (POLYAX_PLA
 
 bench: $(STAMP)  ## time import, trace, compile, dispatch and run
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+fuzz: $(STAMP)  ## look for random programs that fail (FUZZ_SECONDS says how long, FUZZ_SEED where to begin)
+	$(BIN)/python tests/fuzz/search.py --seconds $(FUZZ_SECONDS) $(FUZZ_SEED:%=--seed %)
 
 wheels: $(STAMP)  ## build every distribution into dist/
 	rm -rf dist

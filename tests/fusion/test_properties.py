@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fusion.test_instruction import random_program
+from fuzz.checks import assert_close
 from fuzz.programs import Program
-from fuzz.test_programs import assert_close
 from kernels.numpy_backend import NumpyKernelBackend
 from kernels.programs import on_kernels, on_reference, traced
 

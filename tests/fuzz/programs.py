@@ -1,61 +1,112 @@
 """Random programs for any module with JAX's interface: ``Program(seed, module)`` has arguments and is a function.
 
-Each choice depends on the seed and on shapes and dtypes alone, so that a program is the same under each transformation.
-Knows nothing of polyax: run with JAX as the module, the same seeds give an oracle.
+Each choice depends on the seed, shapes and dtypes alone. Knows nothing of polyax: run with JAX as the module, the same
+seeds give an oracle.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import cached_property
 from random import Random
 from typing import Any
 
 import numpy as np
+from fuzz.control import control
+from fuzz.operations import OPERATIONS
+from fuzz.pool import Context, Value
+from fuzz.record import Recorder, compiled
+from fuzz.source import Function, literal
 
 SIZES = (0, 1, 1, 2, 3, 3, 5, 7)
 DTYPES = ("float32", "float32", "float32", "int32", "bool", "uint8")
-LARGEST = 2000
-"""Elements of an array; larger ones are reduced."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Value:
-    """An array; whether all platforms agree on its bits; and for inexact ones a bound of its elements."""
+class Case:
+    """A function as text that runs, and its arguments as NumPy arrays. ``types`` are those of all its names."""
 
-    x: Any
-    exact: bool = True
-    bound: float = 4.0
+    def __init__(self, function: Function, args: list[np.ndarray], types: dict[str, Any], module: Any) -> None:
+        self.function, self.args, self.types, self.module = function, args, types, module
+        self.text = str(function)
 
-    @property
-    def kind(self) -> str:
-        return np.dtype(self.x.dtype).kind
+    def with_function(self, function: Function) -> Case:
+        return Case(function, self.args, self.types, self.module)
 
+    @cached_property
+    def run(self) -> Callable[..., tuple[Any, ...]]:
+        return compiled(self.function, self.module)
 
-class Program:
-    """A function of arrays, and its arguments as NumPy arrays."""
-
-    def __init__(self, seed: int, module: Any, steps: int = 10) -> None:
-        self.seed, self.module, self.steps = seed, module, steps
-        random = Random(seed)
-        self.args = [argument(random, random.choice(DTYPES)) for _ in range(random.randint(1, 3))]
+    @cached_property
+    def plain(self) -> Callable[..., tuple[Any, ...]]:
+        """The same without control flow, calls and own rules."""
+        return compiled(self.function, self.module, plain=True)
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
-        """The last results, of which each depends on some arguments."""
-        from_args = [Value(self.module.numpy.asarray(x)) for x in args]
-        return tuple(v.x for v in run(self.module, Random(self.seed + 1), from_args, self.steps)[-4:])
+        return self.run(*map(self.module.numpy.asarray, args))
 
     def loss(self, *args: Any) -> Any:
         """The sum of all inexact results, which ``grad`` can be taken of."""
-        np_, total = self.module.numpy, 0.0
-        for n, x in enumerate(self(*args)):
-            if np.dtype(x.dtype).kind == "f":
-                total = total + np_.sum(np_.sin(x) * (n + 1))
-        return np_.asarray(total, np_.float32)
+        return loss(self.module, self(*args))
 
     @property
     def inexact(self) -> tuple[int, ...]:
         return tuple(n for n, x in enumerate(self.args) if x.dtype.kind == "f")
+
+    @property
+    def forward(self) -> bool:
+        """Whether the program has derivatives in forward mode; those with ``custom_vjp`` don't."""
+        return "own_vjp" not in self.text
+
+    @property
+    def backward(self) -> bool:
+        """Whether it has them in reverse mode; loops of unknown length don't."""
+        return not ("while_loop" in self.text or "fori_loop(0, v" in self.text)
+
+    def __str__(self) -> str:
+        """What can be pasted into a test."""
+        return f"{self.text}\nargs = {literal(self.args)}\n"
+
+
+class Program(Case):
+    """A random one.
+
+    ``depth`` says how deep control flow nests; ``smooth`` programs have derivatives of any order everywhere, for
+    ``dtype`` arguments.
+    """
+
+    def __init__(
+        self, seed: int, module: Any, steps: int = 10, depth: int = 0, smooth: bool = False, dtype: str = "float32"
+    ) -> None:
+        random = Random(seed)
+        dtypes = [random.choice(DTYPES) for _ in range(random.randint(1, 3))]
+        if smooth:
+            dtypes[0] = "float32"
+        args = [argument(random, d) for d in dtypes]
+        args = [x.astype(dtype) if x.dtype.kind == "f" else x for x in args]
+        super().__init__(*written(Random(seed + 1), module, args, steps, depth, smooth), module)
+
+
+def loss(module: Any, results: Any) -> Any:
+    np_, total = module.numpy, module.numpy.zeros(())
+    for n, x in enumerate(results):
+        if np.dtype(x.dtype).kind == "f":
+            total = total + np_.sum(np_.sin(x) * (n + 1))
+    return total
+
+
+def written(
+    random: Random, module: Any, args: list[np.ndarray], steps: int, depth: int, smooth: bool
+) -> tuple[Function, list[np.ndarray], dict[str, Any]]:
+    """A function of ``args`` that returns its last four values, and the types of all its names."""
+    recorder = Recorder(module)
+    pool = [Value(recorder.symbol(x, f"x{n}"), not smooth or x.dtype.kind != "f") for n, x in enumerate(args)]
+    operations = (*OPERATIONS, *[control] * (depth and 12))
+    context = Context(recorder, random, pool, operations, depth, smooth)
+    context.grow(steps)
+    params = tuple(f"x{n}" for n in range(len(args)))
+    returned = literal(tuple(v.x for v in context.pool[-4:]))
+    function = Function("f", params, tuple(recorder.steps), returned)
+    return function.without_dead_steps(), args, recorder.types
 
 
 def argument(random: Random, dtype: str) -> np.ndarray:
@@ -67,420 +118,3 @@ def argument(random: Random, dtype: str) -> np.ndarray:
         return values.integers(0, 2, shape).astype(dtype)
     low, high = (0, 256) if dtype == "uint8" else (-9, 10)
     return values.integers(low, high, shape).astype(dtype)
-
-
-def run(module: Any, random: Random, pool: list[Value], steps: int) -> list[Value]:
-    pool = list(pool)
-    while steps:
-        operation = random.choice(OPERATIONS)
-        result = operation(Context(module, random, pool))
-        if result is not None:
-            pool.append(tamed(module, result))
-            steps -= 1
-    return pool
-
-
-def tamed(module: Any, v: Value) -> Value:
-    """Arrays stay small, and inexact numbers far from overflow."""
-    if v.x.size > LARGEST:
-        v = Value(v.x.max(0), v.exact, v.bound)
-    return Value(module.numpy.tanh(v.x), False, 1.0) if v.kind == "f" and v.bound > 1e3 else v
-
-
-@dataclasses.dataclass
-class Context:
-    """What an operation chooses from."""
-
-    module: Any
-    random: Random
-    pool: list[Value]
-
-    @property
-    def np(self) -> Any:
-        return self.module.numpy
-
-    @property
-    def lax(self) -> Any:
-        return self.module.lax
-
-    def choose(self, good: Callable[[Value], bool] = lambda v: True) -> Value | None:
-        """A value for which ``good`` holds, recent ones preferred."""
-        found = [v for v in self.pool if good(v)]
-        return found[max(self.random.randrange(len(found)), self.random.randrange(len(found)))] if found else None
-
-    def partner(self, v: Value, good: Callable[[Value], bool] = lambda v: True) -> Value:
-        """Another value that broadcasts with ``v``, or ``v`` again."""
-        return self.choose(lambda w: good(w) and broadcast(v.x.shape, w.x.shape)) or v
-
-
-def broadcast(a: Sequence[int], b: Sequence[int]) -> bool:
-    return all(m == n or 1 in (m, n) for m, n in zip(reversed(a), reversed(b)))
-
-
-def fits(a: Sequence[int], b: Sequence[int]) -> bool:
-    """Whether ``a`` broadcasts to ``b``."""
-    return len(a) <= len(b) and all(m in (1, n) for m, n in zip(reversed(a), reversed(b)))
-
-
-def discrete(v: Value) -> bool:
-    return v.kind in "iu"
-
-
-def exact(v: Value) -> bool:
-    return v.exact or v.kind != "f"
-
-
-# --- elementwise ---------------------------------------------------------------------------------------------------
-
-
-def unary(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.kind != "b")
-    if v is None:
-        return None
-    np_, x = c.np, v.x
-    if v.kind != "f":
-        name = c.random.choice(("negative", "abs", "invert", "sign", "square"))
-        return Value(getattr(np_, name)(x))
-    name = c.random.choice(("sin", "cos", "tanh", "negative", "abs", "square", "sqrt", "log1p", "exp", "arctan"))
-    if name in ("negative", "abs"):
-        return Value(getattr(np_, name)(x), v.exact, v.bound)
-    if name in ("sqrt", "log1p"):
-        x = np_.abs(x) + 0.5
-    if name == "exp":
-        x = np_.tanh(x)
-    return Value(getattr(np_, name)(x), False, max(4.0, v.bound**2) if name == "square" else 4.0 + v.bound)
-
-
-def rounding(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.kind == "f" and v.exact)
-    if v is None:
-        return None
-    return Value(getattr(c.np, c.random.choice(("floor", "ceil", "sign", "round", "isnan", "signbit")))(v.x))
-
-
-def binary(c: Context) -> Value | None:
-    v = c.choose()
-    w = c.partner(v)
-    name = c.random.choice(("add", "subtract", "multiply", "maximum", "minimum"))
-    if v.kind == w.kind == "b":
-        name = c.random.choice(("logical_and", "logical_or", "logical_xor", "maximum"))
-    bound = v.bound * w.bound if name == "multiply" else v.bound + w.bound
-    kinds = v.kind + w.kind
-    if "f" in kinds and "i" in kinds:  # integers have no bound
-        return None
-    return Value(getattr(c.np, name)(v.x, w.x), "f" not in kinds, 300.0 * bound if "u" in kinds else bound)
-
-
-def scalar(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.kind != "b")
-    if v is None:
-        return None
-    n = c.random.choice((-3, 0, 1, 2, 5)) if v.kind != "u" else c.random.choice((0, 1, 3, 200))
-    result = c.random.choice((lambda: v.x + n, lambda: n - v.x, lambda: v.x * n, lambda: n * v.x - n))()
-    return Value(result, False, 6 * v.bound + 5)
-
-
-def integer_division(c: Context) -> Value | None:
-    v = c.choose(discrete)
-    if v is None:
-        return None
-    w = c.partner(v, lambda w: w.x.dtype == v.x.dtype)
-    x, y = c.np.broadcast_arrays(v.x, w.x)
-    return Value(c.random.choice((c.lax.div, c.lax.rem, c.np.floor_divide, c.np.remainder))(x, y))
-
-
-def shift(c: Context) -> Value | None:
-    v = c.choose(discrete)
-    if v is None:
-        return None
-    w = c.partner(v, lambda w: w.x.dtype == v.x.dtype)
-    x, y = c.np.broadcast_arrays(v.x, w.x)
-    names = ("shift_left", "shift_right_logical", "shift_right_arithmetic", "bitwise_and", "bitwise_xor", "bitwise_or")
-    return Value(getattr(c.lax, c.random.choice(names))(x, y))
-
-
-def division(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.kind == "f")
-    if v is None:
-        return None
-    w = c.partner(v, lambda w: w.kind == "f")
-    return Value(v.x / (1 + w.x * w.x), False, v.bound)
-
-
-def compare(c: Context) -> Value | None:
-    v = c.choose(exact)
-    if v is None:
-        return None
-    w = c.partner(v, lambda w: exact(w) and w.x.dtype == v.x.dtype)
-    names = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
-    return Value(getattr(c.np, c.random.choice(names))(v.x, w.x))
-
-
-def cast(c: Context) -> Value | None:
-    v = c.choose(exact)
-    if v is None:
-        return None
-    dtype = c.random.choice(("float32", "int32", "uint8", "bool", "int8"))
-    x = v.x % 17 if discrete(v) and dtype == "float32" else v.x
-    if v.kind == "f" and dtype == "uint8":
-        x = c.np.abs(x)
-    return Value(x.astype(dtype), bound=17.0)
-
-
-def where(c: Context) -> Value | None:
-    p = c.choose(lambda v: v.kind == "b")
-    if p is None:
-        return None
-    v = c.partner(p)
-    shape = c.np.broadcast_shapes(p.x.shape, v.x.shape)
-    w = c.choose(lambda w: w.x.dtype == v.x.dtype and broadcast(shape, w.x.shape)) or v
-    return Value(c.np.where(p.x, v.x, w.x), v.exact and w.exact, v.bound + w.bound)
-
-
-def clip(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.kind in "fi")
-    return v and Value(c.np.clip(v.x, -1, 2), v.exact, v.bound)
-
-
-# --- reductions ----------------------------------------------------------------------------------------------------
-
-
-def axis_of(c: Context, v: Value) -> Any:
-    """An axis, several, or None."""
-    axes = range(v.x.ndim)
-    kind = c.random.randrange(3)
-    if not v.x.ndim or kind == 0:
-        return None
-    return c.random.choice(axes) if kind == 1 else tuple(n for n in axes if c.random.random() < 0.6)
-
-
-def reduction(c: Context) -> Value | None:
-    v = c.choose()
-    axis, keepdims = axis_of(c, v), c.random.random() < 0.4
-    n = max(1, v.x.size)
-    name = c.random.choice(("sum", "mean") if v.kind == "f" else ("sum", "prod", "any", "all", "count_nonzero"))
-    if v.x.size and c.random.random() < 0.4:
-        return Value(getattr(c.np, c.random.choice(("max", "min")))(v.x, axis, keepdims=keepdims), v.exact, v.bound)
-    return Value(getattr(c.np, name)(v.x, axis, keepdims=keepdims), False, v.bound * n)
-
-
-def position(c: Context) -> Value | None:
-    v = c.choose(lambda v: exact(v) and v.x.size)
-    if v is None:
-        return None
-    axis = c.random.randrange(v.x.ndim) if v.x.ndim and c.random.random() < 0.7 else None
-    return Value(getattr(c.np, c.random.choice(("argmax", "argmin")))(v.x, axis))
-
-
-def cumulative(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.x.ndim)
-    if v is None or v.kind == "b":
-        return None
-    axis = c.random.randrange(v.x.ndim)
-    name = c.random.choice(("cumsum", "cummax", "cummin") if v.kind == "f" else ("cumsum", "cumprod", "cummax"))
-    bound = v.bound * max(1, v.x.shape[axis])
-    return Value(getattr(c.lax, name)(v.x, axis, reverse=c.random.random() < 0.4), False, bound)
-
-
-def sorting(c: Context) -> Value | None:
-    v = c.choose(lambda v: exact(v) and v.x.ndim)
-    if v is None:
-        return None
-    axis = c.random.randrange(v.x.ndim)
-    if c.random.random() < 0.5:
-        return Value(c.np.argsort(v.x, axis, stable=True))
-    return Value(c.np.sort(v.x, axis), v.exact, v.bound)
-
-
-# --- shapes --------------------------------------------------------------------------------------------------------
-
-
-def same(v: Value, x: Any) -> Value:
-    return Value(x, v.exact, v.bound)
-
-
-def reshape(c: Context) -> Value | None:
-    v = c.choose()
-    shape = [n for n in v.x.shape if n != 1]
-    if len(shape) > 1 and c.random.random() < 0.5:
-        k = c.random.randrange(len(shape) - 1)
-        shape[k : k + 2] = [shape[k] * shape[k + 1]]
-    c.random.shuffle(shape)
-    if c.random.random() < 0.4:
-        shape.insert(c.random.randint(0, len(shape)), 1)
-    return same(v, v.x.reshape(shape))
-
-
-def transpose(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.x.ndim > 1)
-    return v and same(v, v.x.transpose(c.random.sample(range(v.x.ndim), v.x.ndim)))
-
-
-def broadcast_to(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.x.ndim < 4)
-    if v is None:
-        return None
-    shape = [c.random.choice((2, 3)) if n == 1 and c.random.random() < 0.7 else n for n in v.x.shape]
-    return same(v, c.np.broadcast_to(v.x, [*c.random.choice(((), (1,), (3,), (0,))), *shape]))
-
-
-def reordering(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.x.ndim)
-    if v is None:
-        return None
-    np_, axis, n = c.np, c.random.randrange(v.x.ndim), c.random.randint(-3, 3)
-    moves = (
-        lambda: np_.flip(v.x, axis),
-        lambda: np_.roll(v.x, n, axis),
-        lambda: np_.repeat(v.x, abs(n), axis),
-        lambda: np_.tile(v.x, (abs(n),)),
-        lambda: np_.expand_dims(v.x, axis),
-        lambda: np_.tril(np_.atleast_2d(v.x), n),
-    )
-    return same(v, c.random.choice(moves)())
-
-
-def joining(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.x.ndim)
-    if v is None:
-        return None
-    axis = c.random.randrange(v.x.ndim)
-    rest = lambda u: (u.x.shape[:axis], u.x.shape[axis + 1 :])
-    w = c.choose(lambda w: w.x.ndim == v.x.ndim and w.x.dtype == v.x.dtype and rest(v) == rest(w)) or v
-    if v.x.shape == w.x.shape and c.random.random() < 0.4:
-        return Value(c.np.stack([v.x, w.x, v.x], axis), v.exact and w.exact, max(v.bound, w.bound))
-    return Value(c.np.concatenate([v.x, w.x], axis), v.exact and w.exact, max(v.bound, w.bound))
-
-
-def padding(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.x.ndim)
-    if v is None:
-        return None
-    config = [(c.random.randint(-1, 2), c.random.randint(-1, 2), c.random.randint(0, 2)) for _ in v.x.shape]
-    good = [n > 0 and n + (n - 1) * i + lo + hi >= 0 for n, (lo, hi, i) in zip(v.x.shape, config)]
-    config = [sizes if ok else (1, 0, 0) for sizes, ok in zip(config, good)]
-    return same(v, c.lax.pad(v.x, np.array(1, v.x.dtype), config))
-
-
-# --- indexing ------------------------------------------------------------------------------------------------------
-
-
-def basic_index(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.x.ndim)
-    if v is None:
-        return None
-    return same(v, v.x[static_index(c, v.x.shape)])
-
-
-def static_index(c: Context, shape: Sequence[int]) -> tuple[Any, ...]:
-    index: list[Any] = []
-    for n in shape:
-        kind = c.random.randrange(5)
-        if kind == 0 and n:
-            index.append(c.random.randrange(-n, n))
-        elif kind == 1:
-            index.extend((None, slice(None)))
-        else:
-            ends = [c.random.choice((None, *range(-n - 1, n + 2))) for _ in range(2)]
-            index.append(slice(*ends, c.random.choice((None, 1, 2, -1, -2))))
-    if c.random.random() < 0.2:
-        index[c.random.randrange(len(index)) :] = [...]
-    return tuple(index)
-
-
-def indices(c: Context, n: int) -> Any:
-    """Positions on an axis of size ``n``: traced where the pool has integers, some of them out of bounds."""
-    found = c.choose(lambda v: discrete(v) and v.x.ndim < 3 and v.x.size < 50)
-    if found is None or c.random.random() < 0.3:
-        return np.array([0, 1, -1, n - 1, n + 2][: c.random.randint(1, 5)], np.int32)
-    return found.x if c.random.random() < 0.5 else found.x % max(1, n)
-
-
-def gathering(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.x.ndim and v.x.size)
-    if v is None:
-        return None
-    axis = c.random.randrange(v.x.ndim)
-    i = indices(c, v.x.shape[axis])
-    if v.kind == "f" and c.random.random() < 0.5:
-        return same(v, v.x.at[(slice(None),) * axis + (i,)].get(mode="fill", fill_value=0))
-    if c.random.random() < 0.5:
-        return same(v, v.x[(slice(None),) * axis + (i,)])
-    return same(v, c.np.take(v.x, i, axis, mode="clip"))
-
-
-def updating(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.x.ndim and v.x.size and v.kind != "b")
-    if v is None:
-        return None
-    if c.random.random() < 0.4:
-        index = static_index(c, v.x.shape)
-    else:
-        axis = c.random.randrange(v.x.ndim)
-        index = (slice(None),) * axis + (indices(c, v.x.shape[axis]),)
-    at = v.x.at[index]
-    shape = c.module.eval_shape(lambda: v.x[index]).shape
-    w = c.choose(lambda w: w.x.dtype == v.x.dtype and fits(w.x.shape, shape))
-    update = w.x if w else 1
-    name = c.random.choice(("add", "max", "min", "multiply") if v.kind != "f" else ("add", "max"))
-    bound = v.bound + (w.bound if w else 1) * 50
-    if isinstance(index[-1], slice | None | int) and c.random.random() < 0.5:
-        name = "set"
-    return Value(getattr(at, name)(update), False, bound)
-
-
-def dynamic(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.x.ndim)
-    if v is None:
-        return None
-    starts = [c.choose(lambda v: v.kind == "i" and v.x.ndim == 0) for _ in v.x.shape]
-    starts = [s.x if s else c.random.randint(-1, 3) for s in starts]
-    sizes = [c.random.randint(0 if n == 0 else 1, n) for n in v.x.shape]
-    part = c.lax.dynamic_slice(v.x, starts, sizes)
-    if c.random.random() < 0.5:
-        return same(v, part)
-    return same(v, c.lax.dynamic_update_slice(v.x, c.np.flip(part), [*reversed(starts)]))
-
-
-# --- products and programs -------------------------------------------------------------------------------------------
-
-
-def product(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.x.ndim and v.kind == "f")
-    if v is None:
-        return None
-    w = c.choose(lambda w: w.x.dtype == v.x.dtype and w.x.ndim and v.x.shape[-1] in w.x.shape) or v
-    axis = list(w.x.shape).index(v.x.shape[-1]) if w is not v else w.x.ndim - 1
-    bound = v.bound * w.bound * max(1, v.x.shape[-1])
-    if v.x.ndim + w.x.ndim > 6:
-        return None
-    return Value(c.np.tensordot(v.x, w.x, ((v.x.ndim - 1,), (axis,))), False, bound)
-
-
-def matrix_product(c: Context) -> Value | None:
-    v = c.choose(lambda v: v.x.ndim > 1 and v.kind == "f")
-    if v is None:
-        return None
-    return Value(v.x @ c.np.swapaxes(v.x, -1, -2), False, v.bound**2 * max(1, v.x.shape[-1]))
-
-
-def nested(c: Context) -> Value | None:
-    """A jitted program of some of the values."""
-    chosen = [v for v in (c.choose(), c.choose()) if v is not None]
-    seed = c.random.randrange(1 << 30)
-
-    def inner(*args: Any) -> Any:
-        values = [Value(x, v.exact, v.bound) for x, v in zip(args, chosen, strict=True)]
-        result = run(c.module, Random(seed), values, 3)[-1]
-        bounds.append(result.bound)
-        return result.x
-
-    bounds: list[float] = []
-    return Value(c.module.jit(inner)(*(v.x for v in chosen)), False, bounds[-1])
-
-
-OPERATIONS = (
-    unary, unary, binary, binary, binary, rounding, scalar, integer_division, shift, division, compare, cast, where,
-    clip, reduction, reduction, position, cumulative, sorting, reshape, transpose, broadcast_to, reordering, joining,
-    padding, basic_index, basic_index, gathering, updating, dynamic, product, matrix_product, nested,
-)  # fmt: skip

@@ -232,13 +232,37 @@ def _transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     """What doesn't depend on linear inputs is computed by a loop of its own, whose results the backward loop reads."""
     loop = Loop.of(params)
     linear = tuple(map(is_undef, args))
-    split, groups = _split_by(loop, linear)
-    _, (consts, init, xs) = _run_known(loop, split, groups, args)
-    carried = split.out_unknown[: loop.num_carry]
-    carry_cts, y_cts = cut(kept(split.out_unknown, cts), sum(carried))
-    const_cts, init_cts, x_cts = _backward(loop, split.later, (consts, init, xs), carry_cts, y_cts)
+    if _all_linear(loop.jaxpr, *map(tuple, loop.cut(linear))):
+        later, out_linear, (consts, init, xs) = loop.jaxpr, (True,) * len(cts), loop.cut(args)
+    else:
+        split, groups = _split_by(loop, linear)
+        later, out_linear = split.later, split.out_unknown
+        _, (consts, init, xs) = _run_known(loop, split, groups, args)
+    carry_cts, y_cts = cut(kept(out_linear, cts), sum(out_linear[: loop.num_carry]))
+    const_cts, init_cts, x_cts = _backward(loop, later, (consts, init, xs), carry_cts, y_cts)
     found = iter([*const_cts, *(ct for ct, x in zip(init_cts, init, strict=True) if is_undef(x)), *x_cts])
     return [next(found) if lin else None for lin in linear]
+
+
+@memoize_by_jaxpr
+def _all_linear(body: ClosedJaxpr, fixed: Mask, init: Mask, scanned: Mask) -> bool:
+    """Whether each equation, carry and result depends on a linear input, so that nothing is to be computed before.
+
+    That is so in what linearising gives; to cut it in two at each level would be quadratic work in nested loops.
+    """
+
+    def depend(carry: Mask) -> tuple[list[bool], bool]:
+        linear = set(kept(fixed + carry + scanned, body.jaxpr.invars))
+        some = True
+        for eqn in body.jaxpr.eqns:
+            if linear.isdisjoint(a for a in eqn.inputs if not isinstance(a, Literal)):
+                some = False
+            else:
+                linear.update(eqn.outs)
+        return [a in linear for a in body.jaxpr.outs], some
+
+    outs, some = depend(fixpoint(lambda carry: depend(carry)[0][: len(init)], init))
+    return some and all(outs)
 
 
 def _backward(

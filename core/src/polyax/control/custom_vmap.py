@@ -125,14 +125,18 @@ def _abstract_eval(*_: ShapedArray, call: ClosedJaxpr, **__: Any) -> tuple[list[
 
 
 @def_rule(custom_vmap_p, "batch")
-def _batch(
-    axis: Axis, args: Sequence[Any], dims: Sequence[int | None], *, rule: _Rule, num_consts: int, name: str, **_: Any
-) -> Any:
+def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+    num_consts = params["num_consts"]
     if any(d is not None for d in dims[:num_consts]):
-        raise ValueError(f"the custom_vmap function {name} closes over a mapped value; pass it as an argument")
+        raise ValueError(
+            f"the custom_vmap function {params['name']} closes over a mapped value; pass it as an argument"
+        )
     own = dims[num_consts:]
+    if all(d is None for d in own):
+        outs = custom_vmap_p.bind(*args, **params)
+        return outs, [None] * len(outs)
     xs = [x if d is None else move_axis(x, d, 0) for x, d in zip(args[num_consts:], own, strict=True)]
-    outs, flags = rule(axis.size, [d is not None for d in own], xs)
+    outs, flags = params["rule"](axis.size, [d is not None for d in own], xs)
     return outs, [0 if f else None for f in flags]
 
 

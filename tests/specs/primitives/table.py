@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specs.primitives import arrays, collective, control, custom, elementwise, indexing, integers, matrices
+from specs.primitives import arrays, collective, control, custom, elementwise, indexing, integers, matrices, windows
 from support.case import Case
 
 PARTS = {
@@ -11,6 +11,7 @@ PARTS = {
     "arrays": arrays.CASES,
     "indexing": indexing.CASES,
     "matrices": matrices.CASES,
+    "windows": windows.CASES,
     "control": control.CASES,
     "custom": custom.CASES,
     "collective": collective.CASES,

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import string
+from collections.abc import Callable
 from typing import Any
 
-from polyax.control.callback import debug_callback as callback
+import numpy as np
 
-__all__ = ["callback", "print"]
+from polyax.control.callback import debug_call, debug_print_p
+from polyax.control.callback import debug_callback as callback
+from polyax.runtime.breakpoints import breakpoint as breakpoint
+
+__all__ = ["breakpoint", "callback", "log", "print"]
 
 _print = print
+_logger = logging.getLogger(__name__)
 
 
 class _Check(string.Formatter):
@@ -32,29 +40,51 @@ class _Check(string.Formatter):
 
 
 def print(
-    fmt: str,
+    fmt: str | None = None,
     *args: Any,
     ordered: bool = False,
     partitioned: bool = False,
     skip_format_check: bool = False,
+    _use_logging: bool = False,
     **kwargs: Any,
-) -> None:
+) -> Any:
     """Prints ``fmt.format(*args, **kwargs)`` each time that the program comes here, on whatever device it runs.
 
+    Arrays look as NumPy's print options had it when this was called. Without ``fmt``, it is a function that prints so.
+
     Args:
-      fmt: a format string.
+      fmt: a format string; f-strings would show tracers.
       ordered: prints happen in the order of the program.
 
     Raises:
-      ValueError: an argument isn't used by ``fmt``.
+      ValueError, IndexError, KeyError: ``fmt`` leaves out an argument, or asks for one that there isn't.
 
     >>> print("x = {}", 1.5)
     x = 1.5
     """
+    settings = {"ordered": ordered, "partitioned": partitioned, "skip_format_check": skip_format_check}
+    if fmt is None:
+        return functools.partial(print, _use_logging=_use_logging, **settings)
+    if partitioned:
+        raise NotImplementedError("debug.print: partitioned=True isn't built: arrays in a program are whole")
     if not skip_format_check:
         _Check().format(fmt, *args, **kwargs)
+    debug_call(debug_print_p, _printer(fmt, _use_logging), args, kwargs, ordered=ordered, fmt=fmt)
 
-    def show(*values: Any, **named: Any) -> None:
-        _print(fmt.format(*values, **named))
 
-    callback(show, *args, ordered=ordered, partitioned=partitioned, **kwargs)
+def _printer(fmt: str, to_log: bool) -> Callable[..., None]:
+    options = {k: v for k, v in np.get_printoptions().items() if k != "override_repr"}
+
+    def show(*args: Any, **kwargs: Any) -> None:
+        with np.printoptions(**options):  # they belong to a thread, and this runs in another one
+            text = fmt.format(*args, **kwargs)
+        if to_log:
+            _logger.info("%s", text)
+        else:
+            _print(text)
+
+    return show
+
+
+log = functools.partial(print, _use_logging=True)
+"""``print`` to the log, at the level ``INFO``."""

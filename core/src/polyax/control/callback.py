@@ -6,6 +6,7 @@ backends call it on the host.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from polyax.ir.effects import (
     ordered_io_effect,
 )
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.ir.source import user_source
 from polyax.ops.basis import batch_axis_at, expand_dims, move_axis
 from polyax.ops.slicing import index_in_dim
 from polyax.trace.flat import check_callable, name_of
@@ -32,23 +34,33 @@ Avals = tuple[ShapedArray, ...]
 pure_callback_p = Primitive("pure_callback")
 io_callback_p = Primitive("io_callback")
 debug_callback_p = Primitive("debug_callback")
-CALLBACKS = (pure_callback_p, io_callback_p, debug_callback_p)
+debug_print_p = Primitive("debug_print")
+CALLBACKS = (pure_callback_p, io_callback_p, debug_callback_p, debug_print_p)
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
 
-class Callback:
+class FlatCallback:
     """A user's function of pytrees, on lists of NumPy arrays; checks what it returns.
 
     Raises:
       TypeError, ValueError: its result doesn't have the announced structure, shapes and dtypes; both are shown.
+      What the function raises, with a note that says where it was asked for: that may be far from where it is run.
     """
 
     def __init__(self, fun: Callable[..., Any], in_tree: PyTreeDef, out_tree: PyTreeDef | None) -> None:
         self.fun = fun
         self.in_tree = in_tree
         self.out_tree = out_tree
+        self.source = user_source()
 
     def __call__(self, arrays: Sequence[np.ndarray], avals: Avals) -> list[np.ndarray]:
+        try:
+            return self._call(arrays, avals)
+        except Exception as e:
+            e.add_note(f"in the callback {name_of(self.fun)}, asked for at {self.source}")
+            raise
+
+    def _call(self, arrays: Sequence[np.ndarray], avals: Avals) -> list[np.ndarray]:
         args, kwargs = tree_unflatten(self.in_tree, arrays)
         result = self.fun(*args, **kwargs)
         if self.out_tree is None:
@@ -70,7 +82,7 @@ class Callback:
         return value.astype(aval.dtype)
 
     def __repr__(self) -> str:
-        return name_of(self.fun)
+        return f"{type(self).__name__}(callback_func={name_of(self.fun)}, in_tree={self.in_tree})"
 
 
 def _announced(result_shape_dtypes: Any) -> tuple[Avals, PyTreeDef]:
@@ -110,7 +122,7 @@ def pure_callback(
         raise ValueError(f"vmap_method must be one of {', '.join(VMAP_METHODS)}, or None; got {vmap_method!r}")
     avals, out_tree = _announced(result_shape_dtypes)
     leaves, in_tree = tree_flatten((args, kwargs))
-    call = Callback(callback, in_tree, out_tree)
+    call = FlatCallback(callback, in_tree, out_tree)
     outs = pure_callback_p.bind(*leaves, callback=call, result_avals=avals, vmap_method=vmap_method)
     return tree_unflatten(out_tree, outs)
 
@@ -133,20 +145,36 @@ def io_callback(
     check_callable(callback)
     avals, out_tree = _announced(result_shape_dtypes)
     leaves, in_tree = tree_flatten((args, kwargs))
-    call = Callback(callback, in_tree, out_tree)
+    call = FlatCallback(callback, in_tree, out_tree)
     return tree_unflatten(out_tree, io_callback_p.bind(*leaves, callback=call, result_avals=avals, ordered=ordered))
 
 
 def debug_callback(
-    callback: Callable[..., None], *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any
-) -> None:
+    callback: Callable[..., None] | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Any:
     """Calls a Python function for debugging from within programs, whatever they are transformed by.
 
-    Under ``vmap`` it is called for each example; under ``grad``, when the original function runs.
+    Under ``vmap`` it is called for each example; under ``grad``, when the original function runs; under ``pmap``, on
+    each device. Without a function it is a decorator of one.
     """
+    if callback is None:
+        return lambda fun: functools.partial(debug_callback, fun, ordered=ordered, partitioned=partitioned)
     check_callable(callback)
+    if partitioned:
+        raise NotImplementedError("debug_callback: partitioned=True isn't built: arrays in a program are whole")
+    return debug_call(debug_callback_p, callback, args, kwargs, ordered=ordered)
+
+
+def debug_call(
+    p: Primitive, callback: Callable[..., None], args: Any, kwargs: Any, *, ordered: bool, **shown: Any
+) -> None:
+    """Binds ``p`` to the arrays in the arguments; other things among them, Python's numbers too, are handed on."""
     leaves, in_tree = tree_flatten((args, kwargs))
-    dynamic = [is_array_like(x) for x in leaves]
+    dynamic = [is_array_like(x) and not isinstance(x, (bool, int, float, complex)) for x in leaves]
     fixed = [None if d else x for x, d in zip(leaves, dynamic, strict=True)]
 
     def call(*arrays: Any) -> None:
@@ -157,7 +185,7 @@ def debug_callback(
 
     call.__name__ = name_of(callback)
     arrays, tree = tree_flatten((tuple(x for x, d in zip(leaves, dynamic, strict=True) if d), {}))
-    debug_callback_p.bind(*arrays, callback=Callback(call, tree, None), result_avals=(), ordered=ordered)
+    p.bind(*arrays, callback=FlatCallback(call, tree, None), result_avals=(), ordered=ordered, **shown)
 
 
 @def_rule(pure_callback_p, "abstract_eval")
@@ -170,7 +198,6 @@ def _io_abstract(*_: ShapedArray, result_avals: Avals, ordered: bool, **__: Any)
     return list(result_avals), frozenset({ordered_io_effect if ordered else io_effect})
 
 
-@def_rule(debug_callback_p, "abstract_eval")
 def _debug_abstract(*_: ShapedArray, ordered: bool, **__: Any) -> tuple[list[ShapedArray], Effects]:
     return [], frozenset({ordered_debug_effect if ordered else debug_effect})
 
@@ -187,11 +214,6 @@ def _io_jvp(*_: Any, **__: Any) -> Any:
     raise ValueError(
         "IO callbacks do not support JVP. Please use `polyax.custom_jvp` to use callbacks while taking gradients."
     )
-
-
-@def_rule(debug_callback_p, "jvp")
-def _debug_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-    return debug_callback_p.bind(*primals, **params), []
 
 
 for _p in CALLBACKS:
@@ -233,12 +255,36 @@ def _io_batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **para
     return _one_by_one(io_callback_p, axis, args, dims, params)
 
 
-@def_rule(debug_callback_p, "batch")
-def _debug_batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
-    for n in range(axis.size):
-        own = [x if d is None else index_in_dim(x, n, d, keepdims=False) for x, d in zip(args, dims, strict=True)]
-        debug_callback_p.bind(*own, **params)
-    return [], []
+def _define_debugging(p: Primitive) -> None:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        return p.bind(*primals, **params), []
+
+    def batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        for n in range(axis.size):
+            own = [x if d is None else index_in_dim(x, n, d, keepdims=False) for x, d in zip(args, dims, strict=True)]
+            p.bind(*own, **params)
+        return [], []
+
+    p.abstract_eval, p.jvp, p.batch = _debug_abstract, jvp, batch
+
+
+for _p in (debug_callback_p, debug_print_p):
+    _define_debugging(_p)
+
+# --- in jaxprs as in JAX's
+
+pure_callback_p.pretty = lambda **params: {**params, "sharding": None}
+io_callback_p.pretty = lambda **params: {**params, "sharding": None}
+
+
+@def_rule(debug_callback_p, "pretty")
+def _pretty_callback(*, callback: FlatCallback, ordered: bool, **_: Any) -> dict[str, Any]:
+    return {"callback": callback, "effect": ordered_debug_effect if ordered else debug_effect, "partitioned": False}
+
+
+@def_rule(debug_print_p, "pretty")
+def _pretty_print(*, fmt: str, ordered: bool, **_: Any) -> dict[str, Any]:
+    return {"fmt": fmt, "ordered": ordered, "partitioned": False}
 
 
 def _one_by_one(p: Primitive, axis: Any, args: Sequence[Any], dims: Sequence[int | None], params: Any) -> Any:

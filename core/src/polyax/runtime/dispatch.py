@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.control.callback import CALLBACKS
 from polyax.control.jit import pjit_p
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
@@ -230,7 +231,7 @@ def build(
             raise TypeError(f"{name}: an argument of type {v.aval} can't live on {device}: {reason}")
     hoisted, brought = hoist_consts(decomposed(hoist_consts(closed)[0]))
     flags = (False,) * (len(brought) + len(closed.consts)) + (donated or (False,) * len(closed.jaxpr.invars))
-    options = CompileOptions((device,), flags, closed.effects, name=name, eager=eager, stages=stages)
+    options = CompileOptions((device,), flags, effects=closed.effects, name=name, eager=eager, stages=stages)
     start = time.perf_counter()
     executable = device.backend.compile(hoisted, options)
     if brought:
@@ -286,6 +287,17 @@ def _run_pjit(
 ) -> list[Any]:
     where = choose_device(device, args)
     return compile_program(jaxpr, where, name, donated).run(args)
+
+
+def _call_back(*args: Any, callback: Any, result_avals: Sequence[ShapedArray], **_: Any) -> list[Array]:
+    """Outside of programs, users' functions are called at once."""
+    device = choose_device(None, args)
+    outs = callback([np.array(x) for x in args], result_avals)
+    return [devices.from_host(x, device, a) for x, a in zip(outs, result_avals, strict=True)]
+
+
+for _p in CALLBACKS:
+    _p.impl = _call_back
 
 
 def clear_caches() -> None:

@@ -18,6 +18,7 @@ from polyax.control.while_loop import while_p
 from polyax.ir import dtypes
 from polyax.ir.config import config
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var, sub_jaxprs
+from polyax.ir.source import user_source
 from polyax.ops.joining import stack
 from polyax.ops.slicing import index_in_dim
 from polyax.trace.stage import hoist_consts
@@ -31,10 +32,16 @@ def check(results: Sequence[Any], closed: ClosedJaxpr, args: Sequence[Any], name
     if what is None:
         return
     with config.override(debug_nans=False, debug_infs=False):  # equations are run as programs of their own
-        place = search.place(hoist_consts(closed)[0], args) if len(closed.eqns) > 1 or closed.eqns[0].source else None
+        place = search.place(hoist_consts(closed)[0], args) if _worth_searching(closed) else None
     types = ", ".join(str(x.aval) for x in results if hasattr(x, "aval"))
-    where = f", first in {place}" if place else ""
+    where = f", first in {place}" if place else f", asked for at {user_source()}"
     raise FloatingPointError(f"invalid value ({what}) encountered in {name}, in a result of type {types}{where}")
+
+
+def _worth_searching(closed: ClosedJaxpr) -> bool:
+    """Whether it isn't a single operation that somebody applied outside of programs."""
+    first, *others = closed.eqns
+    return bool(others) or first.source is not None or first.primitive.higher_order
 
 
 class _Found(Exception):

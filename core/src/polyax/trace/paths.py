@@ -99,7 +99,9 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes: Any, *, tupled_args: bool 
     placeholder = tree_unflatten(treedef, [object()] * treedef.num_leaves)
     is_none: Callable[[Any], bool] = lambda x: x is None
     try:
-        return broadcast_prefix(axes, placeholder, is_none)
+        leaves, spec = tree_flatten(axes, is_none)
+        parts = spec.flatten_up_to(placeholder)
+        return [axis for axis, part in zip(leaves, parts, strict=True) for _ in tree_flatten(part)[0]]
     except ValueError:
         hint = ""
         if tupled_args:

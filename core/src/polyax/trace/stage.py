@@ -15,6 +15,7 @@ from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, is_lite
 from polyax.ir.primitive import Primitive, ambient
 from polyax.ir.source import user_source
 from polyax.trace.context import set_trace
+from polyax.trace.leaks import check_leaks
 from polyax.trace.tracer import Trace, Tracer, check_alive
 
 
@@ -102,7 +103,7 @@ class DynamicJaxprTrace(Trace):
         if type(avals) is tuple:
             avals, effects = avals
         outs = [Var(aval) for aval in avals]
-        source = ambient.source or user_source(getattr(ambient, "scope", ""))
+        source = ambient.source or user_source(ambient.scope)
         self.eqns.append(Eqn(primitive, inputs, outs, params, effects, source))
         return [DynamicJaxprTracer(self, v) for v in outs]
 
@@ -148,10 +149,13 @@ def trace_to_jaxpr(
     before, ambient.source = ambient.source, None
     try:
         with set_trace(trace):
-            return trace.to_jaxpr(fun(*args))
+            closed = trace.to_jaxpr(fun(*args))
     finally:
         ambient.source = before
         trace.invalidate()
+    del args
+    check_leaks(trace, origin or name)
+    return closed
 
 
 def hoist_consts(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:

@@ -31,7 +31,7 @@ NUMERIC = (
     "fft",
 )
 """What NumPy calls compiled libraries for (LAPACK, pocketfft, its own sort)."""
-CALLBACKS = ("pure_callback", "io_callback", "debug_callback")
+CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
 COLLECTIVES = ("psum", "pmax", "pmin", "all_gather", "reduce_scatter", "all_to_all", "ppermute", "axis_index")
 LIBRARY = frozenset((*NUMERIC, *CALLBACKS, *COLLECTIVES))
 """What runs on the host without being a fallback: libraries, users' functions, and meetings of devices there."""

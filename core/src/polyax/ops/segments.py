@@ -1,0 +1,92 @@
+"""Reductions of segments: the elements whose ids are equal are combined, by one scatter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
+from polyax.ir.dtypes import full_name
+from polyax.ir.errors import ConcretizationTypeError
+from polyax.ops.basis import expand_dims, full
+from polyax.ops.gather import GatherScatterMode
+from polyax.ops.scatter import ScatterDimensionNumbers, scatter_add, scatter_max, scatter_min, scatter_mul
+from polyax.trace.tracer import Tracer
+
+_DOC = """The {what} of the slices of ``data`` along its first dimension whose ids are equal.
+
+    Args:
+      data: an array.
+      segment_ids: one integer for each slice; slices whose id is no segment are dropped.
+      num_segments: the size of the result's first dimension; the largest id plus one, if it isn't given.
+      mode: what is done with ids out of range, as for scatters.
+
+    Raises:
+      ValueError: there aren't as many ids as slices, or ``num_segments`` is negative.
+      TypeError: ids that are no integers.
+    """
+
+
+def _segments(name: str, what: str, scatter: Callable[..., Any], start: Callable[[Any], Any]) -> Callable[..., Any]:
+    def segment(
+        data: Any,
+        segment_ids: Any,
+        num_segments: int | None = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        bucket_size: int | None = None,
+        mode: Any = None,
+        out_sharding: Any = None,
+    ) -> Any:
+        x, ids = aval_of(data), aval_of(segment_ids)
+        if not dtypes.is_integer(ids.dtype):
+            raise TypeError(f"{name} segment_ids must be integers, got {ids}.")
+        if ids.ndim != 1 or x.shape[:1] != ids.shape:
+            raise ValueError(
+                f"{name} needs one id for each slice of data along its first dimension: got {x} and {ids}."
+            )
+        count = _count(name, segment_ids, num_segments)
+        none = full((count, *x.shape[1:]), start(x.dtype), x.dtype)
+        numbers = ScatterDimensionNumbers(tuple(range(1, x.ndim)), (0,), (0,))
+        kind = GatherScatterMode.FILL_OR_DROP if mode is None else mode
+        flags = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": kind}
+        return scatter(none, expand_dims(segment_ids, (1,)), data, numbers, **flags)
+
+    segment.__name__ = segment.__qualname__ = name
+    segment.__doc__ = _DOC.format(what=what)
+    return segment
+
+
+def _count(name: str, ids: Any, given: int | None) -> int:
+    if given is None:
+        if isinstance(ids, Tracer):
+            raise ConcretizationTypeError(
+                f"{name} needs to know the number of segments while it is traced: give num_segments."
+            )
+        return max(int(np.max(np.asarray(ids), initial=-1)) + 1, 0)
+    if index(given) < 0:
+        raise ValueError(f"{name} num_segments must be non-negative, got {given}.")
+    return index(given)
+
+
+def _extreme(highest: bool) -> Callable[[Any], Any]:
+    def value(dtype: Any) -> Any:
+        if dtypes.is_float(dtype):
+            return np.inf if highest else -np.inf
+        if dtype == np.bool_:
+            return highest
+        if not dtypes.is_integer(dtype):
+            raise TypeError(f"{full_name(dtype)} has no order")
+        return np.iinfo(dtype).max if highest else np.iinfo(dtype).min
+
+    return value
+
+
+segment_sum = _segments("segment_sum", "sum", scatter_add, lambda _: 0)
+segment_prod = _segments("segment_prod", "product", scatter_mul, lambda _: 1)
+segment_max = _segments("segment_max", "maximum", scatter_max, _extreme(highest=False))
+segment_min = _segments("segment_min", "minimum", scatter_min, _extreme(highest=True))

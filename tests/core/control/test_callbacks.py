@@ -1,0 +1,268 @@
+"""Python functions called from programs: when, how often, with what, and what happens to their errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax import lax
+from polyax.experimental import io_callback
+
+SCALAR = polyax.ShapeDtypeStruct((), np.float32)
+X = np.arange(4, dtype=np.float32)
+
+
+def double(x):
+    return (2 * x).astype(x.dtype)
+
+
+def pure(x, method="sequential"):
+    return polyax.pure_callback(double, polyax.ShapeDtypeStruct(x.shape, x.dtype), x, vmap_method=method)
+
+
+class Log:
+    """Counts calls, and keeps what they got."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, *args):
+        self.seen.append([np.asarray(a).tolist() for a in args])
+
+    def number(self, x):
+        self(x)
+        return np.float32(len(self.seen))
+
+    def take(self):
+        polyax.effects_barrier()
+        seen, self.seen = [x[0] if len(x) == 1 else x for x in self.seen], []
+        return seen
+
+
+@pytest.fixture
+def log():
+    return Log()
+
+
+# --- values
+
+
+@pytest.mark.sample
+def test_values_come_back_on_all_platforms(platform, log):
+    def f(x):
+        y = pure(jnp.sin(x))
+        log_number = io_callback(log.number, SCALAR, y.sum())
+        polyax.debug.callback(log, x[0])
+        return y + log_number
+
+    for n, g in enumerate((f, polyax.jit(f))):
+        np.testing.assert_allclose(g(X), 2 * np.sin(X) + 2 * n + 1, 1e-5)
+        polyax.effects_barrier()
+
+
+@pytest.mark.sample
+def test_in_loops_and_branches_on_all_platforms(platform, log):
+    def f(x):
+        def step(c, row):
+            lax.cond(row > 1, lambda: polyax.debug.callback(log, row, ordered=True), lambda: None)
+            return c + pure(row), c
+
+        total, _ = lax.scan(step, jnp.float32(0), x)
+        return lax.while_loop(lambda c: c < 20, lambda c: pure(c), total)
+
+    assert float(polyax.jit(f)(X)) == 24
+    assert log.take() == [2, 3]
+
+
+@pytest.mark.parametrize("method", ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all"])
+def test_mapped(method):
+    got = polyax.vmap(lambda x: pure(x, method))(np.stack([X, X + 1]))
+    np.testing.assert_array_equal(got, 2 * np.stack([X, X + 1]))
+
+
+def test_mapping_needs_a_method():
+    with pytest.raises(NotImplementedError, match="vmap_method is specified"):
+        polyax.vmap(lambda x: polyax.pure_callback(double, SCALAR, x))(X)
+    with pytest.raises(ValueError, match="vmap_method must be one of"):
+        polyax.pure_callback(double, SCALAR, 1.0, vmap_method="fast")
+    with pytest.raises(ValueError, match="Cannot `vmap` ordered IO callback"):
+        polyax.vmap(lambda x: io_callback(double, SCALAR, x, ordered=True))(X)
+
+
+def test_pytrees_and_keyword_arguments():
+    shapes = {"a": SCALAR, "b": [polyax.ShapeDtypeStruct((2,), np.int32)]}
+
+    def host(x, *, y):
+        return {"a": x["u"] + y, "b": [np.array([1, 2], np.int32)]}
+
+    out = polyax.jit(lambda u, y: polyax.pure_callback(host, shapes, {"u": u}, y=y))(1.0, 2.0)
+    assert float(out["a"]) == 3 and out["b"][0].tolist() == [1, 2]
+
+
+# --- when and how often
+
+
+def test_pure_ones_without_use_are_not_called(log):
+    polyax.jit(lambda x: (polyax.pure_callback(log.number, SCALAR, x), x)[1])(1.0)
+    polyax.jit(lambda x: (io_callback(log.number, SCALAR, x), x)[1])(2.0)
+    assert log.take() == [2]
+
+
+def test_order(log):
+    def f(x):
+        for n in range(20):
+            polyax.debug.callback(log, x + n, ordered=True)
+        return x
+
+    polyax.jit(f)(np.float32(0))
+    assert log.take() == list(range(20))
+    polyax.jit(lambda x: lax.fori_loop(0, 5, lambda n, c: (io_callback(log, None, n, ordered=True), c)[1], x))(1.0)
+    assert log.take() == [0, 1, 2, 3, 4]
+
+
+def f_logged(log, x):
+    polyax.debug.callback(log, x)
+    return jnp.sin(x) * x
+
+
+def test_under_transformations_the_original_values_are_seen_once(log):
+    f = lambda x: f_logged(log, x)
+    for g in (f, polyax.jit(f), polyax.grad(f), polyax.jit(polyax.grad(f)), lambda x: polyax.jvp(f, (x,), (1.0,))):
+        g(0.5)
+        assert log.take() == [0.5]
+    polyax.vmap(f)(X)
+    assert log.take() == [0, 1, 2, 3]
+    polyax.grad(polyax.checkpoint(f))(0.5)
+    assert set(log.take()) == {0.5}  # and perhaps again, where it is computed again
+    lax.scan(lambda c, x: (c, f(x)), 0, X)
+    assert sorted(log.take()) == [0, 1, 2, 3]
+
+
+def test_no_derivatives():
+    with pytest.raises(ValueError, match="Pure callbacks do not support JVP"):
+        polyax.grad(lambda x: pure(x))(jnp.float32(1))
+    with pytest.raises(ValueError, match="IO callbacks do not support JVP"):
+        polyax.grad(lambda x: io_callback(double, SCALAR, x))(jnp.float32(1))
+
+
+def test_custom_derivatives_of_callbacks():
+    @polyax.custom_jvp
+    def f(x):
+        return pure(x)
+
+    f.defjvp(lambda primals, tangents: (f(*primals), 2 * tangents[0]))
+    assert float(polyax.jit(polyax.grad(lambda x: f(x) * x))(jnp.float32(3))) == 12
+
+
+# --- errors
+
+
+def wrong_shape(_):
+    return np.zeros(3, np.float32)
+
+
+def wrong_dtype(_):
+    return np.zeros((), np.int8)
+
+
+def wrong_structure(_):
+    return (np.float32(0), np.float32(1))
+
+
+def failing(_):
+    raise LookupError("no such thing")
+
+
+BAD = {
+    wrong_shape: (ValueError, r"wrong_shape returned an array of type float32\[3\]; announced was float32\[\]"),
+    wrong_dtype: (ValueError, r"wrong_dtype returned an array of type int8\[\]; announced was float32\[\]"),
+    wrong_structure: (TypeError, r"wrong_structure returned a result of the structure .*announced was"),
+    failing: (LookupError, "no such thing"),
+}
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("callback", BAD)
+def test_errors_surface_and_name_the_line(callback, jit):
+    error, message = BAD[callback]
+    f = lambda x: polyax.pure_callback(callback, SCALAR, x)
+    with pytest.raises(error, match=message) as caught:
+        (polyax.jit(f) if jit else f)(1.0).block_until_ready()
+    assert any(f"in the callback {callback.__name__}, asked for at {__file__}" in n for n in caught.value.__notes__)
+
+
+@pytest.mark.sample
+def test_errors_of_programs_without_results_are_not_lost(platform):
+    def f(x):
+        y = lax.fori_loop(0, 50, lambda _, v: jnp.sin(v @ v), x)
+        polyax.debug.callback(failing, y[0, 0])
+
+    x = np.ones((100, 100), np.float32)
+    with pytest.raises(LookupError) as caught:
+        polyax.jit(f)(x)
+        polyax.effects_barrier()
+    assert "in the callback failing" in caught.value.__notes__[0]
+    polyax.effects_barrier()  # told once
+
+
+def test_errors_that_a_result_showed_are_not_told_again():
+    def f(x):
+        y = lax.fori_loop(0, 50, lambda _, v: jnp.sin(v @ v), x)
+        return y + io_callback(failing, SCALAR, y[0, 0])
+
+    with pytest.raises(LookupError):
+        polyax.jit(f)(np.ones((200, 200), np.float32)).block_until_ready()
+    polyax.effects_barrier()
+
+
+def test_bad_announcements():
+    with pytest.raises(TypeError, match="result_shape_dtypes must hold things with a shape and a dtype"):
+        polyax.pure_callback(double, "float", 1.0)
+    with pytest.raises(TypeError, match="Expected a callable"):
+        polyax.pure_callback(3, SCALAR, 1.0)
+
+
+# --- what they may do
+
+
+@pytest.mark.sample
+def test_callbacks_may_compute_with_polyax(platform):
+    @polyax.jit
+    def inner(x):
+        return lax.cond(x.sum() > 0, lambda: jnp.sort(x) @ x, lambda: jnp.float32(0))
+
+    def host(x):
+        return np.float32(inner(jnp.asarray(x)) + polyax.jit(jnp.sum)(jnp.asarray(x) + 1))
+
+    def f(x):
+        x = lax.fori_loop(0, 3, lambda _, v: v * 2, x)
+        return polyax.pure_callback(host, SCALAR, x) + 1
+
+    x = X * 8
+    assert float(polyax.jit(f)(X)) == np.sort(x) @ x + (x + 1).sum() + 1
+
+
+def test_callbacks_own_what_they_get():
+    kept = []
+    polyax.jit(lambda x: polyax.debug.callback(kept.append, x * 2))(X)
+    polyax.effects_barrier()
+    kept[0][:] = 7  # writable, and nobody else's
+    np.testing.assert_array_equal(polyax.jit(lambda x: x * 2)(X), 2 * X)
+
+
+# --- as text
+
+
+def test_programs_read_as_in_jax():
+    def f(x):
+        polyax.debug.print("x {}", x)
+        polyax.debug.callback(double, x, ordered=True)
+        return pure(x) + io_callback(double, SCALAR, x)
+
+    text = " ".join(str(polyax.make_jaxpr(f)(jnp.float32(1))).split())
+    assert "debug_print[ fmt=x {} ordered=False partitioned=False ] a" in text
+    assert "effect=OrderedDebug partitioned=False ] a" in text
+    assert "sharding=None vmap_method=sequential ] a" in text
+    assert "ordered=False result_avals=(ShapedArray(float32[]),) sharding=None ] a" in text

@@ -1,0 +1,58 @@
+"""Segment reductions against loops."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import polyax
+from polyax import ops
+
+FOLDS = {
+    "segment_sum": (np.add, 0.0),
+    "segment_prod": (np.multiply, 1.0),
+    "segment_max": (np.maximum, -np.inf),
+    "segment_min": (np.minimum, np.inf),
+}
+X = np.random.default_rng(1).standard_normal((6, 2)).astype(np.float32)
+IDS = np.array([0, 3, 0, 2, 9, -1], np.int32)
+
+
+@pytest.mark.parametrize("name", FOLDS)
+def test_equal_ids_meet_and_others_are_dropped(name: str) -> None:
+    fold, start = FOLDS[name]
+    want = [functools.reduce(fold, X[IDS == k].astype(np.float64), np.full(2, start)) for k in range(4)]
+    np.testing.assert_allclose(getattr(ops, name)(X, IDS, 4), want, rtol=1e-6)
+
+
+def test_the_largest_id_says_how_many() -> None:
+    assert ops.segment_sum(X, IDS).shape == (10, 2)
+    assert ops.segment_sum(X[:0], IDS[:0]).shape == (0, 2)
+
+
+def test_integers_begin_at_their_extremes() -> None:
+    assert ops.segment_min(np.array([3, 5], np.int32), IDS[:2], 2).tolist() == [3, np.iinfo(np.int32).max]
+
+
+def test_gradient_is_a_gather() -> None:
+    weights = np.arange(8, dtype=np.float32).reshape(4, 2)
+    got = polyax.grad(lambda x: (ops.segment_sum(x, IDS, 4) * weights).sum())(X)
+    want = [weights[k] if 0 <= k < 4 else np.zeros(2) for k in IDS]
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    (
+        (lambda: ops.segment_sum(X, IDS[:2], 3), ValueError, "one id for each slice"),
+        (lambda: ops.segment_sum(X, IDS, -1), ValueError, "must be non-negative, got -1"),
+        (lambda: ops.segment_sum(X, IDS * 1.0, 3), TypeError, "must be integers, got float64"),
+        (lambda: polyax.jit(ops.segment_sum)(X, IDS), TypeError, "give num_segments"),
+    ),
+)
+def test_what_does_not_fit_is_named(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()

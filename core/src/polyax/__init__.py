@@ -23,6 +23,7 @@ from polyax import tree_util as tree_util
 from polyax.api import draw as draw
 from polyax.api import eval_shape as eval_shape
 from polyax.api import explain as explain
+from polyax.api import fwd_and_bwd as fwd_and_bwd
 from polyax.api import grad as grad
 from polyax.api import hessian as hessian
 from polyax.api import jacfwd as jacfwd
@@ -34,6 +35,7 @@ from polyax.api import linear_transpose as linear_transpose
 from polyax.api import linearize as linearize
 from polyax.api import make_jaxpr as make_jaxpr
 from polyax.api import pmap as pmap
+from polyax.api import typeof as typeof
 from polyax.api import value_and_grad as value_and_grad
 from polyax.api import vjp as vjp
 from polyax.api import vmap as vmap
@@ -82,3 +84,5 @@ from polyax.runtime.devices import process_count as process_count
 from polyax.runtime.devices import process_index as process_index
 from polyax.runtime.devices import process_indices as process_indices
 from polyax.runtime.hooks import hookimpl as hookimpl
+from polyax.trace.naming import named_call as named_call
+from polyax.trace.naming import named_scope as named_scope

@@ -3,3 +3,5 @@
 from polyax.control.policies import checkpoint_name as checkpoint_name
 from polyax.control.policies import checkpoint_policies as checkpoint_policies
 from polyax.control.remat import checkpoint as checkpoint
+from polyax.control.residuals import print_saved_residuals as print_saved_residuals
+from polyax.control.residuals import saved_residuals as saved_residuals

@@ -14,9 +14,10 @@ from typing import Any
 from polyax.ir.aval import ShapedArray, aval_of, same_type
 from polyax.ir.errors import UnexpectedTracerError
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ops.zeros import instantiate
 from polyax.trace.flat import Flat, check_callable, name_of
 from polyax.trace.symbolic import Zero
-from polyax.trace.tree import tree_flatten
+from polyax.trace.tree import tree_flatten, tree_map
 from polyax.transforms.vmap import Axis, match_axis
 
 
@@ -46,6 +47,16 @@ class SymbolicZero:
 
     def __repr__(self) -> str:
         return f"SymbolicZero({self.aval})"
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent of each leaf of ``val``: an array, or a ``SymbolicZero``.
+
+    >>> zero_from_primal(2.0).item()
+    0.0
+    """
+    zeros = tree_map(Zero.of, val)
+    return tree_map((lambda z: SymbolicZero(z.aval)) if symbolic_zeros else instantiate, zeros)
 
 
 class CustomFunction:

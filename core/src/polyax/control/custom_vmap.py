@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from polyax.control.custom import CustomFunction
 from polyax.control.lists import kept, merged, nonzeros, partition
 from polyax.control.looping import map as loop_map
 from polyax.control.programs import hoisted, run
@@ -15,7 +15,7 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import move_axis
 from polyax.trace.context import set_trace
-from polyax.trace.flat import Flat, check_callable, name_of
+from polyax.trace.flat import Flat, name_of
 from polyax.trace.stage import DynamicJaxprTrace, trace_to_jaxpr
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
@@ -29,7 +29,7 @@ custom_vmap_p = Primitive("custom_vmap_call", higher_order=True)
 maps an axis size, masks and lists to lists of results and masks."""
 
 
-class custom_vmap:
+class custom_vmap(CustomFunction):
     """A function with a rule of its own for ``vmap``.
 
     >>> @custom_vmap
@@ -43,11 +43,11 @@ class custom_vmap:
     [100. 100.]
     """
 
+    kind = "custom_vmap"
+    vmap_rule: Callable[..., Any] | None = None
+
     def __init__(self, fun: Callable[..., Any]) -> None:
-        check_callable(fun)
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.vmap_rule: Callable[..., Any] | None = None
+        super().__init__(fun)
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Sets the rule: ``vmap_rule(axis_size, in_batched, *args) -> (results, out_batched)``.
@@ -59,17 +59,17 @@ class custom_vmap:
         return vmap_rule
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            raise TypeError(f"custom_vmap functions take arguments by position; {name_of(self.fun)} got {list(kwargs)}")
         if self.vmap_rule is None:
             raise AttributeError(
-                f"No batching rule defined for custom_vmap function {name_of(self.fun)}; see def_vmap."
+                f"No batching rule defined for custom_vmap function {name_of(self.fun)} using def_vmap."
             )
-        leaves, tree = tree_flatten((args, {}))
+        leaves, tree = tree_flatten((self.positional(args, kwargs), {}))
         flat = Flat(self.fun, tree)
         rule = _Rule(self, tree)
         outs = custom_vmap_p.bind(*leaves, fun=flat, call=None, rule=rule, name=name_of(self.fun), num_consts=0)
-        return tree_unflatten(flat.out_tree or rule.out_tree, outs)
+        tree = rule.out_tree if flat.out_tree is None else flat.out_tree
+        assert tree is not None
+        return tree_unflatten(tree, outs)
 
 
 class _Rule:

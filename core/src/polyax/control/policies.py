@@ -7,6 +7,7 @@ from typing import Any
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.trace.flat import name_of
 from polyax.trace.tree import tree_map
 
 Policy = Callable[..., bool]
@@ -89,4 +90,55 @@ class checkpoint_policies:
     @staticmethod
     def save_from_both_policies(first: Policy, second: Policy) -> Policy:
         """What either of the policies saves is saved."""
-        return lambda *args, **params: first(*args, **params) or second(*args, **params)
+
+        def policy(*args: Any, **params: Any) -> bool:
+            answers = first(*args, **params), second(*args, **params)
+            if not all(isinstance(a, bool) for a in answers):
+                raise ValueError(
+                    f"The return value of the policies should be a boolean. Got: {answers[0]} from "
+                    f"{name_of(first)} and {answers[1]} from {name_of(second)}."
+                )
+            return any(answers)
+
+        return policy
+
+    @staticmethod
+    def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+        """Not built: values are never moved to other memory.
+
+        Raises:
+          NotImplementedError: always.
+        """
+        raise _no_offloading(offload_src, offload_dst, "dots_with_no_batch_dims_saveable")
+
+    @staticmethod
+    def save_and_offload_only_these_names(
+        *,
+        names_which_can_be_saved: Sequence[str],
+        names_which_can_be_offloaded: Sequence[str],
+        offload_src: str,
+        offload_dst: str,
+    ) -> Policy:
+        """``save_only_these_names`` if nothing is to be offloaded.
+
+        Raises:
+          ValueError: a name is in both lists.
+          NotImplementedError: values are never moved to other memory.
+        """
+        saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
+        if saved & offloaded:
+            raise ValueError(
+                "The names should be exclusive and should not intersect in `names_which_can_be_saved` and "
+                f"`names_which_can_be_offloaded`. Got names_which_can_be_saved={saved}, "
+                f"names_which_can_be_offloaded={offloaded} and the intersection={saved & offloaded}"
+            )
+        if offloaded:
+            raise _no_offloading(offload_src, offload_dst, "save_only_these_names")
+        return checkpoint_policies.save_only_these_names(*saved)
+
+
+def _no_offloading(src: str, dst: str, instead: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"offloading values from {src!r} to {dst!r} memory isn't built: use checkpoint_policies.{instead}, or let "
+        "values be computed again"
+    )

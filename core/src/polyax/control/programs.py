@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
-from polyax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, eliminate_dead_code, eval_jaxpr
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var, eliminate_dead_code, eval_jaxpr
+from polyax.ir.primitive import ambient
 from polyax.trace.stage import hoist_consts, trace_to_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
 
@@ -79,3 +80,22 @@ def run(program: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 def derived(program: ClosedJaxpr, fun: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray]) -> ClosedJaxpr:
     """A program made from ``program`` by running ``fun``, which closes over nothing but programs."""
     return trace_to_jaxpr(fun, avals, name=program.jaxpr.debug_name)
+
+
+@memoize_by_jaxpr
+def inlined(program: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with the equations of the jitted functions that it calls, instead of the calls."""
+    if not any(e.primitive.name == "pjit" for e in program.jaxpr.eqns):
+        return program
+    return derived(program, lambda *args: _run_inlined(program, args), program.in_avals)
+
+
+def _run_inlined(program: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    env: dict[Any, Any] = dict(zip(program.jaxpr.invars, args, strict=True))
+    env.update(zip(program.jaxpr.constvars, program.consts, strict=True))
+    for eqn in program.jaxpr.eqns:
+        values = [a.val if isinstance(a, Literal) else env[a] for a in eqn.inputs]
+        ambient.source = eqn.source
+        outs = _run_inlined(eqn.params["jaxpr"], values) if eqn.primitive.name == "pjit" else eqn.apply(values)
+        env.update(zip(eqn.outs, outs, strict=True))
+    return [a.val if isinstance(a, Literal) else env[a] for a in program.jaxpr.outs]

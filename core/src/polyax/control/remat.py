@@ -7,20 +7,21 @@ the policy allows to be saved.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from polyax.control.lists import Mask, kept, merged, nonzeros, partition
 from polyax.control.policies import Policy
-from polyax.control.programs import derived, hoisted, pruned, run, with_ends, without_inputs
-from polyax.ir.aval import ShapedArray
+from polyax.control.programs import derived, hoisted, inlined, pruned, run, with_ends, without_inputs
+from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.effects import Effects
-from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, sub_jaxprs
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.trace.context import set_trace
-from polyax.trace.flat import check_callable, trace_tree
+from polyax.trace.flat import Flat, arg_names, check_callable, name_of
+from polyax.trace.stage import Origin, trace_to_jaxpr
 from polyax.trace.symbolic import Zero, is_undef
-from polyax.trace.tree import tree_leaves, tree_unflatten
+from polyax.trace.tree import tree_flatten
 from polyax.transforms.jvp import jvp_jaxpr
 from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
@@ -33,9 +34,10 @@ remat_p = Primitive("checkpoint", higher_order=True)
 def checkpoint(
     fun: Callable[..., Any],
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | Sequence[bool] = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
 ) -> Callable[..., Any]:
     """``fun``, whose intermediate values are computed again in the backward pass instead of being kept: less memory
     for more work.
@@ -44,32 +46,61 @@ def checkpoint(
       fun: a function of pytrees of arrays.
       prevent_cse: kept for compatibility: what is computed again is never shared with the forward pass.
       policy: which values may be saved all the same, see ``checkpoint_policies``; None: none of them.
-      static_argnums: arguments that aren't arrays.
+      static_argnums, static_argnames: arguments that aren't arrays, which ``fun`` may branch on.
 
     >>> import polyax
     >>> print(polyax.grad(checkpoint(lambda x: polyax.numpy.sin(polyax.numpy.sin(x))))(1.0))
     0.36003947
     """
     check_callable(fun)
-    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    if not isinstance(prevent_cse, (bool, tuple, list)):
+        raise TypeError(f"prevent_cse must be a bool or tuple of bools, got {type(prevent_cse)=}")
+    positions = _static_positions(static_argnums)
+    names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+    cse = prevent_cse if isinstance(prevent_cse, bool) else tuple(prevent_cse)
 
     @functools.wraps(fun)
     def rematerialized(*args: Any, **kwargs: Any) -> Any:
-        fixed = {n % len(args) for n in static}
-        dynamic = [x for n, x in enumerate(args) if n not in fixed]
-
-        def call(arrays: Sequence[Any], named: dict[str, Any]) -> Any:
-            given = iter(arrays)
-            return fun(*(x if n in fixed else next(given) for n, x in enumerate(args)), **named)
-
-        call.__name__ = getattr(fun, "__name__", "checkpoint")
-        closed, out_tree = trace_tree(call, (dynamic, kwargs))
+        closed, leaves, flat = _traced(fun, args, kwargs, _within(positions, len(args)), names)
         program, consts = hoisted(closed)
-        inputs = [*consts, *tree_leaves((dynamic, kwargs))]
-        outs = remat_p.bind(*inputs, jaxpr=program, policy=policy, prevent_cse=prevent_cse, differentiated=False)
-        return tree_unflatten(out_tree, outs)
+        outs = remat_p.bind(*consts, *leaves, jaxpr=program, policy=policy, prevent_cse=cse, differentiated=False)
+        return flat.unflatten(outs)
 
     return rematerialized
+
+
+def _static_positions(static_argnums: Any) -> tuple[int, ...]:
+    positions = (static_argnums,) if type(static_argnums) is int else static_argnums
+    if not isinstance(positions, (tuple, list)) or not all(type(n) is int for n in positions):
+        raise TypeError(f"the `static_argnums` argument to `checkpoint` must be an int or ints, got {static_argnums!r}")
+    return tuple(positions)
+
+
+def _within(positions: tuple[int, ...], count: int) -> set[int]:
+    if not all(-count <= n < count for n in positions):
+        raise ValueError(
+            "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values greater than "
+            f"or equal to `-len(args)` and less than `len(args)`, but got {positions}, while `len(args)` = {count}"
+        )
+    return {n % count for n in positions}
+
+
+def _traced(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], static: set[int], names: set[str]
+) -> tuple[ClosedJaxpr, list[Any], Flat]:
+    """The program of ``fun`` with its static arguments fixed, the leaves of the others, and the structure."""
+
+    def call(*arrays: Any, **named: Any) -> Any:
+        given = iter(arrays)
+        values = [x if n in static else next(given) for n, x in enumerate(args)]
+        return fun(*values, **{k: named.get(k, x) for k, x in kwargs.items()})
+
+    dynamic = tuple(x for n, x in enumerate(args) if n not in static)
+    leaves, tree = tree_flatten((dynamic, {k: x for k, x in kwargs.items() if k not in names}))
+    flat = Flat(call, tree)
+    origin = Origin(fun, lambda: arg_names(fun, args, kwargs, names))
+    closed = trace_to_jaxpr(flat, [aval_of(x) for x in leaves], name=name_of(fun), origin=origin)
+    return closed, leaves, flat
 
 
 def _bind(jaxpr: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
@@ -99,8 +130,8 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
 
 @def_rule(remat_p, "partial_eval")
 def _partial_eval(trace: PartialTrace, unknown: Sequence[bool], args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """What is known is computed; the rest gets the known inputs, and the values that the policy saves."""
-    known, later, out_unknown = _split(params["jaxpr"], tuple(unknown), params["policy"])
+    """What is known is computed; the rest gets the known inputs that it needs, and the values that the policy saves."""
+    known, later, needed, out_unknown = _split(params["jaxpr"], tuple(unknown), params["policy"])
     unknowns, knowns = partition(unknown, args)
     with set_trace(trace.known):
         outs = run(known, knowns)
@@ -108,41 +139,50 @@ def _partial_eval(trace: PartialTrace, unknown: Sequence[bool], args: Sequence[A
     results: list[Any] = []
     if any(out_unknown):
         with set_trace(trace.unknown):
-            results = _bind(later, [*knowns, *outs[n:], *unknowns], params)
+            results = _bind(later, [*kept(needed, knowns), *outs[n:], *unknowns], params)
     return merged(out_unknown, results, outs[:n])
 
 
 @memoize_by_jaxpr
-def _split(jaxpr: ClosedJaxpr, unknown: Mask, policy: Policy | None) -> tuple[ClosedJaxpr, ClosedJaxpr, Mask]:
-    """The program of known results and saved values, and that of known inputs, saved values and unknown inputs."""
-    cut = partial_eval_jaxpr(jaxpr, unknown)
+def _split(jaxpr: ClosedJaxpr, unknown: Mask, policy: Policy | None) -> tuple[ClosedJaxpr, ClosedJaxpr, Mask, Mask]:
+    """The program of known results and saved values; that of known inputs, saved values and unknown inputs; which of
+    the known inputs it needs; which results are unknown."""
+    cut = partial_eval_jaxpr(jaxpr if policy is None else inlined(jaxpr), unknown)
     body = cut.known.jaxpr
     n = len(body.outs) - cut.num_residuals
-    results, residuals = body.outs[:n], body.outs[n:]
-    saved = _saved(body, policy) if policy is not None else []
-    known = pruned(with_ends(cut.known, body.invars, [*results, *saved]), (True,) * (n + len(saved)))[0]
-    eqns = [e for e in body.eqns if not all(v in saved for v in e.outs)]
-    again = ClosedJaxpr(
-        Jaxpr(body.constvars, [*body.invars, *saved], residuals, eqns, None, (), body.debug_name), cut.known.consts
-    )
-    again = pruned(again, (True,) * len(residuals))[0]
+    again, saved, needed = _again(cut.known, body.outs[n:], _saved(body, policy) if policy is not None else [])
+    known = pruned(with_ends(cut.known, body.invars, [*body.outs[:n], *saved]), (True,) * (n + len(saved)))[0]
+    given = len(again.in_avals)
 
     def later(*args: Any) -> list[Any]:
-        given = len(body.invars) + len(saved)
         return run(cut.unknown, [*run(again, args[:given]), *args[given:]])
 
-    avals = [*again.in_avals, *cut.unknown.in_avals[len(residuals) :]]
-    return known, derived(jaxpr, later, avals), cut.out_unknown
+    avals = [*again.in_avals, *cut.unknown.in_avals[cut.num_residuals :]]
+    return known, derived(jaxpr, later, avals), needed, cut.out_unknown
+
+
+def _again(known: ClosedJaxpr, residuals: Sequence[Atom], saved: Sequence[Var]) -> tuple[ClosedJaxpr, list[Var], Mask]:
+    """The program that computes ``residuals`` from inputs and saved values, as few of them as possible."""
+    body = known.jaxpr
+    eqns = [e for e in body.eqns if not all(v in saved for v in e.outs)]
+    jaxpr = Jaxpr(body.constvars, [*body.invars, *saved], residuals, eqns, None, (), body.debug_name)
+    again, used = pruned(ClosedJaxpr(jaxpr, known.consts), (True,) * len(residuals))
+    needed, wanted = used[: len(body.invars)], used[len(body.invars) :]
+    return without_inputs(again, used), kept(wanted, saved), needed
 
 
 def _saved(jaxpr: Jaxpr, policy: Policy) -> list[Var]:
     """The values that equations compute which the policy allows to be saved."""
-    return [
-        v
-        for e in jaxpr.eqns
-        if len(e.outs) == 1 and policy(e.primitive, *(a.aval for a in e.inputs), **e.params)
-        for v in e.outs
-    ]
+    return [v for e in jaxpr.eqns for n, v in enumerate(e.outs) if _may_be_saved(e, n, policy)]
+
+
+def _may_be_saved(eqn: Eqn, position: int, policy: Policy) -> bool:
+    """Of loops and branches, whose results are those of their programs, the equations in there decide."""
+    programs = [p.jaxpr for p in sub_jaxprs(eqn) if len(p.jaxpr.outs) == len(eqn.outs)]
+    if not programs or eqn.primitive is remat_p:
+        return bool(policy(eqn.primitive, *(a.aval for a in eqn.inputs), **eqn.params))
+    makers = [(p, next((e for e in p.eqns if p.outs[position] in e.outs), None)) for p in programs]
+    return all(e is not None and _may_be_saved(e, e.outs.index(p.outs[position]), policy) for p, e in makers)
 
 
 @def_rule(remat_p, "transpose")

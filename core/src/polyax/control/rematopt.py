@@ -81,5 +81,5 @@ remat_opt_p.never("partial_eval", "either all of it is known, or nothing")
 
 
 @def_rule(remat_opt_p, "sub_jaxprs")
-def _sub_jaxprs(*, forward: ClosedJaxpr, plain: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
-    return [forward, plain]
+def _sub_jaxprs(*, forward: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
+    return [forward]

@@ -16,10 +16,11 @@ HIGHER_ORDER_RULES = ("partial_eval", "dce", "sub_jaxprs")
 
 class Ambient(threading.local):
     """The current trace of a thread, which ``polyax.trace.context`` owns; and the user's line that equations come from
-    while they are derived from others, as those of the backward pass are."""
+    while they are derived from others, as those of the backward pass are; and the names around it (``named_scope``)."""
 
     trace: Any = None
     source: Any = None
+    scope: str = ""
 
 
 ambient = Ambient()

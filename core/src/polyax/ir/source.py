@@ -38,7 +38,8 @@ class Source(NamedTuple):
         return self.code.co_firstlineno
 
     def __str__(self) -> str:
-        return f"{self.code.co_filename}:{self.line} ({self.code.co_name})"
+        scope = f" in {self.scope}" if self.scope else ""
+        return f"{self.code.co_filename}:{self.line} ({self.code.co_name}){scope}"
 
 
 def user_source(scope: str = "") -> Source | None:

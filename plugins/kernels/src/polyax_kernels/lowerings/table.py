@@ -24,6 +24,7 @@ RULES: dict[str, Any] = {
     "custom_vjp_call": Inline("call_jaxpr"),
     "custom_vmap_call": Inline("call"),
     "remat_opt": Inline("forward"),
+    "linear_call": Inline("callee"),
     "custom_linear_solve": Inline(solver),
     "shard_map": Inline(_on_one_device),
     **CONTROL,

@@ -43,3 +43,22 @@ def test_dlpack_holds_the_elements_alone(platform: str, n: int) -> None:
     """Memory is rounded up; views of it are not."""
     x = jnp.arange(n, dtype=jnp.float32)
     np.testing.assert_array_equal(np.from_dlpack(x), np.arange(n))
+
+
+@pytest.mark.parametrize("k", [0, 2])
+def test_products_of_the_beginning_of_an_array(platform: str, k: int) -> None:
+    a, b = np.arange(12, dtype="f4").reshape(3, 4), np.arange(8, dtype="f4").reshape(4, 2)
+    np.testing.assert_array_equal(jax.jit(lambda a, b: a[:, :k] @ b[:k])(a, b), a[:, :k] @ b[:k])
+
+
+@pytest.mark.parametrize("wrap", [jax.jit, lambda f: f, lambda f: lambda x: jax.lax.cond(True, f, f, x)])
+def test_rules_get_no_tangents_of_integers(wrap: Any) -> None:
+    @jax.custom_jvp
+    def g(n: Any, x: Any) -> Any:
+        return n, n * x
+
+    g.defjvp(lambda primals, tangents: jax.jvp(lambda n, x: (n, n * x), primals, tangents))
+    n, x = jnp.full((2, 2), 3), jnp.ones((2, 2))
+    f = wrap(lambda x: g(n, x)[1])
+    np.testing.assert_array_equal(jax.linearize(f, x)[1](x), np.full((2, 2), 3.0))
+    np.testing.assert_array_equal(jax.grad(lambda x: f(x).sum())(x), np.full((2, 2), 3.0))

@@ -1,12 +1,14 @@
 """The transformations as users call them: argument handling around the interpreters."""
 
-from polyax.api.ad import grad, jvp, linearize, value_and_grad, vjp
-from polyax.api.ahead import ShapeDtypeStruct, eval_shape, make_jaxpr
+from polyax.api.ad import grad, value_and_grad
+from polyax.api.ahead import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
 from polyax.api.explain import draw, explain
 from polyax.api.jacobian import hessian, jacfwd, jacobian, jacrev
 from polyax.api.jit import jit
+from polyax.api.jvp import jvp, linearize
 from polyax.api.pmap import pmap
 from polyax.api.transpose import linear_transpose
+from polyax.api.vjp import fwd_and_bwd, vjp
 from polyax.api.vmap import vmap
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "draw",
     "eval_shape",
     "explain",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "jacfwd",
@@ -25,6 +28,7 @@ __all__ = [
     "linearize",
     "make_jaxpr",
     "pmap",
+    "typeof",
     "value_and_grad",
     "vjp",
     "vmap",

@@ -9,7 +9,7 @@ import numpy as np
 
 from polyax.api.arguments import as_indices, shaped, wraps
 from polyax.ir import dtypes
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import ShapedArray, aval_of
 from polyax.runtime.errors import api_boundary
 from polyax.trace.context import extend_axis_env
 from polyax.trace.flat import Flat, arg_names, check_callable, name_of
@@ -123,3 +123,15 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     check_callable(fun)
     closed, flat = _trace(fun, args, kwargs, name_of(fun), ())
     return tree_unflatten(flat.out_tree, map(struct, closed.out_avals))
+
+
+def typeof(x: Any) -> ShapedArray:
+    """The type of an array, a scalar or a traced value.
+
+    >>> typeof(np.ones((2, 3), 'float32'))
+    ShapedArray(float32[2,3])
+
+    Raises:
+      TypeError: ``x`` is no array.
+    """
+    return aval_of(x)

@@ -13,7 +13,6 @@ from polyax.trace.paths import keystr, tree_leaves_with_path
 
 
 def wraps(fun: Callable[..., Any], docs: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    ""
     """Like ``functools.wraps`` for functions of another meaning: the name stays, ``docs`` say what changed."""
 
     def decorate(wrapper: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,7 +29,7 @@ def check_arrays(args: Any, what: str) -> None:
         if not is_array_like(x):
             raise TypeError(
                 f"Cannot interpret value of type {type(x)} as an abstract array; it does not have a dtype attribute: "
-                f"{what}{keystr(path)} is {x!r}. If it is meant as a setting, make it static."
+                f"{what}{' at ' + keystr(path) if path else ''} is {x!r}. If it is meant as a setting, make it static."
             )
 
 
@@ -49,3 +48,23 @@ def shaped(x: Any) -> Any:
     if not is_array_like(x) and hasattr(x, "shape") and hasattr(x, "dtype"):
         return ShapedArray(tuple(x.shape), dtypes.canonicalize(x.dtype), getattr(x, "weak_type", False))
     return aval_of(x)
+
+
+def check_int_or_tuple(name: str, value: Any) -> None:
+    """Raises unless ``value`` is a position or a sequence of them."""
+    for i in value if isinstance(value, (tuple, list)) else (value,):
+        if not hasattr(i, "__index__"):
+            raise TypeError(f"{name} must be an integer or a sequence of integers, got {value!r}")
+
+
+def restrict(fun: Callable[..., Any], argnums: int | Sequence[int], args: tuple[Any, ...], kwargs: Any) -> Any:
+    """``fun`` of the chosen arguments alone, and these."""
+    indices = as_indices(argnums, len(args))
+
+    def f(*xs: Any) -> Any:
+        full = list(args)
+        for i, x in zip(indices, xs, strict=True):
+            full[i] = x
+        return fun(*full, **kwargs)
+
+    return f, tuple(args[i] for i in indices)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from polyax.api.ad import _check_inputs, jvp, vjp  # pyright: ignore[reportPrivateUsage]
-from polyax.api.arguments import as_indices, wraps
+from polyax.api.ad import check_forward_inputs, check_outputs, check_reverse_inputs
+from polyax.api.arguments import check_int_or_tuple, restrict, wraps
+from polyax.api.jvp import jvp
+from polyax.api.vjp import vjp
 from polyax.api.vmap import vmap
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
@@ -15,7 +17,7 @@ from polyax.ops.elementwise import eq
 from polyax.ops.slicing import slice as slice_
 from polyax.runtime.errors import api_boundary
 from polyax.trace.flat import check_callable
-from polyax.trace.tree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+from polyax.trace.tree import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 
 def _standard_basis(tree: Any) -> Any:
@@ -63,28 +65,6 @@ def _unravel(x: Any, axis: int, tree: Any) -> Any:
     return tree_unflatten(treedef, out)
 
 
-def _restrict(fun: Callable[..., Any], argnums: int | Sequence[int], args: tuple[Any, ...], kwargs: Any) -> Any:
-    """``fun`` of the chosen arguments alone, and these."""
-    indices = as_indices(argnums, len(args))
-
-    def f(*xs: Any) -> Any:
-        full = list(args)
-        for i, x in zip(indices, xs, strict=True):
-            full[i] = x
-        return fun(*full, **kwargs)
-
-    return f, tuple(args[i] for i in indices)
-
-
-def _check_jacobian_output(tree: Any, name: str, holomorphic: bool) -> None:
-    for x in tree_leaves(tree):
-        dtype = aval_of(x).dtype
-        if holomorphic and not dtypes.is_complex(dtype):
-            raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype, but got {dtype.name}.")
-        if not holomorphic and not dtypes.is_float(dtype):
-            raise TypeError(f"{name} requires real-valued outputs (a sub-dtype of np.floating), but got {dtype.name}.")
-
-
 def jacfwd(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
@@ -96,19 +76,21 @@ def jacfwd(
     4.0
     """
     check_callable(fun)
+    check_int_or_tuple("argnums", argnums)
 
     @wraps(fun, "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
     @api_boundary
     def jacfun(*args: Any, **kwargs: Any) -> Any:
-        f, chosen = _restrict(fun, argnums, args, kwargs)
-        _check_inputs(chosen, "jacfwd", holomorphic, allow_int=False)
+        f, chosen = restrict(fun, argnums, args, kwargs)
+        check_forward_inputs(chosen, "jacfwd", holomorphic)
 
         def push(tangents: Any) -> Any:
             return jvp(f, chosen, tangents, has_aux=has_aux)
 
         axes = (None, -1, None) if has_aux else (None, -1)
         y, columns, *aux = vmap(push, out_axes=axes)(_standard_basis(chosen))
-        _check_jacobian_output(y, "jacfwd", holomorphic)
+        if holomorphic:
+            check_outputs(y, "jacfwd", holomorphic)
         examples = chosen[0] if isinstance(argnums, int) else chosen
         jacobian = tree_map(lambda x: _unravel(x, -1, examples), columns)
         return (jacobian, aux[0]) if has_aux else jacobian
@@ -129,14 +111,15 @@ def jacrev(
     4.0
     """
     check_callable(fun)
+    check_int_or_tuple("argnums", argnums)
 
     @wraps(fun, "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
     @api_boundary
     def jacfun(*args: Any, **kwargs: Any) -> Any:
-        f, chosen = _restrict(fun, argnums, args, kwargs)
-        _check_inputs(chosen, "jacrev", holomorphic, allow_int)
+        f, chosen = restrict(fun, argnums, args, kwargs)
+        check_reverse_inputs(chosen, "jacrev", holomorphic, allow_int)
         y, pullback, *aux = vjp(f, *chosen, has_aux=has_aux)
-        _check_jacobian_output(y, "jacrev", holomorphic)
+        check_outputs(y, "jacrev", holomorphic)
         rows = vmap(pullback)(_standard_basis(y))
         rows = rows[0] if isinstance(argnums, int) else rows
         by_input = tree_map(lambda x: _unravel(x, 0, y), rows)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.api.ad import _as_cotangent, _materialize  # pyright: ignore[reportPrivateUsage]
+import numpy as np
+
 from polyax.api.arguments import shaped
+from polyax.api.vjp import fits, materialize
 from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ops.basis import convert_element_type
 from polyax.runtime.errors import api_boundary
 from polyax.trace.flat import Flat
 from polyax.trace.stage import trace_to_jaxpr
@@ -29,12 +33,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
         raise NotImplementedError("reduce_axes argument to linear_transpose is deprecated in JAX and not supported")
     leaves, in_tree = tree_flatten((primals, {}))
     avals = [shaped(x) for x in leaves]
-    if not all(dtypes.is_inexact(a.dtype) for a in avals):
-        raise TypeError(
-            f"linear_transpose only supports inputs with inexact dtypes, but got {', '.join(map(str, avals))}."
-        )
     flat = Flat(fun, in_tree)
     closed = trace_to_jaxpr(flat, avals)
+    _check_dtypes(avals, closed.out_avals)
 
     @api_boundary
     def transposed(cotangents: Any) -> Any:
@@ -43,6 +44,23 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
             raise TypeError(f"cotangent tree does not match function output, expected {flat.out_tree} but got {tree}")
         cts = [_as_cotangent(ct, a) for ct, a in zip(cts, closed.out_avals, strict=True)]
         outs = backward_pass(closed.jaxpr, closed.consts, [UndefPrimal(a) for a in avals], cts)
-        return tree_unflatten(tree_structure(primals), map(_materialize, outs))
+        return tree_unflatten(tree_structure(primals), map(materialize, outs))
 
     return transposed
+
+
+def _check_dtypes(avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> None:
+    """Raises unless all are of floating-point or complex types, or all of integers."""
+    inexact = {dtypes.is_inexact(a.dtype) for a in (*avals, *outs)}
+    if len(inexact) > 1 or any(a.dtype == np.bool_ for a in avals):
+        raise TypeError(
+            "linear_transpose only supports [float or complex] -> [float or complex], and integer -> integer "
+            f"functions, but got {', '.join(map(str, avals))} -> {', '.join(map(str, outs))}."
+        )
+
+
+def _as_cotangent(ct: Any, aval: ShapedArray) -> Any:
+    got = aval_of(ct)
+    if got.shape != aval.shape or not (fits(got, aval) or (got.weak_type and not dtypes.is_inexact(aval.dtype))):
+        raise TypeError(f"cotangent type does not match function output, expected {aval} but got {got}")
+    return convert_element_type(ct, aval.dtype) if got.dtype != aval.dtype else ct

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax.api.ad import jvp, linearize, vjp
+from polyax.api.jvp import jvp, linearize
+from polyax.api.vjp import vjp
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.numpy import asarray

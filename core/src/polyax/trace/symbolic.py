@@ -32,6 +32,12 @@ class UndefPrimal:
     def __init__(self, aval: ShapedArray) -> None:
         self.aval = aval
 
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(
+            f"A value of type {self.aval} for which a transposition solves is needed for the result: the function "
+            "is not linear in it."
+        )
+
     def __repr__(self) -> str:
         return f"UndefPrimal({self.aval})"
 

@@ -106,8 +106,6 @@ class CompileOptions:
     """Per input: whether its buffer may be reused for results."""
     carried: bool = False
     """The donated inputs are the carries of a loop, whose results come first: each may become the next one alone."""
-    carried: bool = False
-    """The donated inputs are the carries of a loop, whose results come first: each may become the next one alone."""
     effects: Effects = NO_EFFECTS
     axes: tuple[tuple[str, int], ...] = ()
     """Names and sizes of the SPMD axes that collectives refer to."""

@@ -10,6 +10,7 @@ from polyax.runtime.backend import Decision
 from polyax_fusion.order import Order
 from polyax_kernels.graph import Graph, KernelNode, Node, eliminate_dead
 from polyax_kernels.limits import Limits
+from polyax_kernels.origin import equations
 
 
 class Assembly:
@@ -65,7 +66,8 @@ class Assembly:
 
     def log(self, producer: int, consumers: Sequence[int], reason: str | None) -> None:
         names = ", ".join(dict.fromkeys(self.nodes[n].name for n in consumers))
-        self.decisions.append(Decision(self.name, self.nodes[producer].name, names, reason))
+        node = self.nodes[producer]
+        self.decisions.append(Decision(self.name, node.name, names, reason, equations(node.primitives)))
 
     def result(self) -> Graph:
         nodes = [self.nodes[n] for n in self.order.running(self.nodes)]

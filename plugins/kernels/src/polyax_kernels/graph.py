@@ -71,7 +71,7 @@ class KernelNode:
 
     @property
     def name(self) -> str:
-        return "_".join(dict.fromkeys(self.primitives))[:48] or "kernel"
+        return "_".join(dict.fromkeys(self.primitives))[:48].rstrip("_") or "kernel"
 
     @property
     def stores(self) -> tuple[Store, ...]:

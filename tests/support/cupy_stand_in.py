@@ -108,7 +108,7 @@ class CuSolver:
 
     def potrfBatched(
         self, dtype: Any, handle: Any, uplo: int, n: int, places: int, ld: int, info: int, batch: int
-    ) -> None:  # noqa: E501
+    ) -> None:
         for k, place in enumerate(at(places, (batch,), np.uint64)):
             self.potrf(dtype, handle, uplo, n, int(place), ld, 0, 16, info + 4 * k)
 

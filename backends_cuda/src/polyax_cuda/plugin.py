@@ -14,12 +14,13 @@ from polyax.runtime.hooks import hookimpl
 
 NO_DEVICE, WRONG_DRIVER = 100, 35
 """Error codes of the CUDA runtime."""
+UNVERIFIED = "unverified: its kernels compile, but no GPU has run them yet"
 
 
 @hookimpl
 def polyax_backends() -> Iterable[BackendSpec]:
     """NVIDIA GPUs: the default platform where there are some."""
-    return [BackendSpec("cuda", probe=why_not, open=_open, priority=20)]
+    return [BackendSpec("cuda", probe=why_not, open=_open, priority=20, note=UNVERIFIED)]
 
 
 @hookimpl

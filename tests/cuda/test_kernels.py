@@ -70,13 +70,14 @@ def test_all_conversions() -> None:
 
 @pytest.mark.parametrize("dtype", [*DTYPES[1:], *FLOATS])
 def test_tiles(dtype: str) -> None:
-    """Every tile, with operands that are stored in both ways."""
+    """Operands that are stored in both ways; all sizes of tiles with one dtype, two with the others."""
     kind, found = np.dtype(jnp.dtype(dtype)), []
     plain = (3, 65, 33), (3, 33, 130), (((2,), (1,)), ((0,), (0,)))
     transposed = (3, 33, 65), (3, 130, 33), (((1,), (2,)), ((0,), (0,)))
     for *both, numbers in (plain, transposed):
         avals = [ShapedArray(shape, kind) for shape in both]
         product = products.describe(avals, kind, {"dimension_numbers": numbers})
-        for tile in (t for t in tiles.CANDIDATES if tiles.fits(t, product.accumulator, H100)):
+        for tile in tiles.CANDIDATES if dtype == "float32" else (tiles.DEFAULT, tiles.SMALLEST):
+            assert tiles.fits(tile, product.accumulator, H100)
             found += [launch.source for launch in tiles.recipe(product, tile, CudaEmitter).launches]
-    assert compile_all(found) > len(tiles.CANDIDATES)
+    assert compile_all(found) == len(found)

@@ -139,6 +139,19 @@ def test_tiles_compile_for_cuda() -> None:
     assert check.compile_all(texts) == len(set(texts))
 
 
+@pytest.mark.parametrize("name", ["primes", "two batches", "no common order"])
+def test_tiles_in_cuda(name: str) -> None:
+    """On an emulated GPU."""
+    emitter = pytest.importorskip("polyax_cuda.emitter")
+    emulator = pytest.importorskip("support.emulator")
+    runtime = emulator.EmulatedRuntime(Limits(group=64, threads=1024))
+    device = SimpleNamespace(runtime=runtime, dialect=emitter.CudaEmitter, allocate=runtime.allocate)
+    x_shape, y_shape, *numbers = MORE[name]
+    x, y = normal(x_shape, y_shape)
+    found = multiplied(device, tiles.SMALLEST, x, y, tuple(numbers))
+    np.testing.assert_allclose(found, expected(x, y, *numbers), rtol=1e-5, atol=1e-4)
+
+
 def test_programs_multiply_and_convolve_by_them(opencl: SimpleNamespace) -> None:
     x, y, image, window = normal((70, 300), (90, 300), (2, 17, 18, 9), (3, 3, 9, 20))
     layout = ("NHWC", "HWIO", "NHWC")

@@ -19,7 +19,7 @@ from polyax import lax
 from polyax.ir.aval import ShapedArray
 from polyax.ops import contract, solve, sort, spectral
 from polyax.runtime.reference.backend import run_on_host
-from polyax_cuda import library, linalg, products, views
+from polyax_cuda import library, linalg, products, runtime
 from polyax_cuda.check import H100, compile_all
 from polyax_kernels.gpu.executable import View
 from polyax_kernels.lowering import Call
@@ -31,7 +31,7 @@ RNG = np.random.default_rng(3)
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (linalg, products, views):
+    for module in (linalg, products, runtime):
         monkeypatch.setattr(module, "cupy", StandIn())
     blas = SimpleNamespace(gemmStridedBatchedEx=cupy_stand_in.gemm_strided_batched_ex)
     monkeypatch.setitem(libs.__dict__, "cublas", blas)
@@ -53,19 +53,19 @@ def equation(fun: Callable[..., Any], primitive: Any, args: Sequence[np.ndarray]
 
 def run(primitive: Any, args: Sequence[np.ndarray], params: dict[str, Any]) -> list[np.ndarray]:
     """Through the lowering, on memory with offsets."""
-    runtime = Runtime(H100)
+    gpu = Runtime(H100)
     avals = [ShapedArray(x.shape, x.dtype) for x in args]
     outs = primitive.abstract_eval(*avals, **params)
-    places = [View(runtime.allocate(a.nbytes + 64), 64, a) for a in (*avals, *outs)]
+    places = [View(gpu.allocate(a.nbytes + 64), 64, a) for a in (*avals, *outs)]
     for place, x in zip(places, args, strict=False):
-        runtime.write(place.memory, place.offset, np.ascontiguousarray(x))
-    context, inputs, results = SimpleNamespace(runtime=runtime), places[: len(args)], places[len(args) :]
+        gpu.write(place.memory, place.offset, np.ascontiguousarray(x))
+    context, inputs, results = SimpleNamespace(runtime=gpu), places[: len(args)], places[len(args) :]
     lowering = library.LOWERINGS[primitive]
     if isinstance(lowering, Call):
         lowering.run(context, results, inputs, **params)
     else:
         lowering.prepare(context, outs, avals, params)(results, inputs)
-    return [views.array(v).copy().view(np.ndarray) for v in results]
+    return [runtime.array(v).copy().view(np.ndarray) for v in results]
 
 
 def check(primitive: Any, args: Sequence[np.ndarray], params: dict[str, Any], tolerance: float = 1e-5) -> None:

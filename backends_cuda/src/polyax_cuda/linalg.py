@@ -19,8 +19,7 @@ from polyax_kernels.factorizations import LETTERS
 from polyax_kernels.lowering import CallContext
 from polyax_kernels.toolkits import why_missing
 
-UPPER = 1
-"""CUBLAS_FILL_MODE_UPPER."""
+UPPER = 1  # CUBLAS_FILL_MODE_UPPER
 
 PERMUTE = """
 extern "C" __global__ void permute(int *exchanges, int *pivots, int *permutation, size_t count, size_t k, size_t m) {

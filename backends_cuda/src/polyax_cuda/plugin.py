@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from polyax.ir.primitive import Primitive
@@ -43,6 +44,8 @@ def _open() -> Backend:
 
 def why_not() -> str | None:
     """None if all is there, else the reason as users will read it. The driver is tried first, as CuPy loads slowly."""
+    if find_spec("cupy") is None:
+        return "CuPy isn't installed; pip install cupy-cuda12x"
     driver = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
         ctypes.CDLL(driver)
@@ -56,7 +59,7 @@ def why_not() -> str | None:
 
         nvrtc.getVersion()
     except (ImportError, RuntimeError) as e:
-        return f"CuPy or NVRTC can't be loaded ({e}); pip install cupy-cuda12x nvidia-cuda-nvrtc-cu12"
+        return f"CuPy or NVRTC can't be loaded ({e}); pip install --upgrade cupy-cuda12x nvidia-cuda-nvrtc-cu12"
     return why_no_device(runtime)
 
 

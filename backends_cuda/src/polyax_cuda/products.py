@@ -14,8 +14,7 @@ from polyax_cuda.runtime import array
 from polyax_kernels.products import count, sides, taken
 from polyax_kernels.toolkits import why_missing
 
-TYPES = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1}
-"""The names of dtypes in CUDA's enumeration cudaDataType."""
+TYPES = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1}  # in cudaDataType
 COMPUTE_32F, COMPUTE_64F, DEFAULT_ALGORITHM = 68, 70, -1
 """Names of cuBLAS. float32 is computed in float32, not in TF32."""
 

@@ -90,8 +90,7 @@ def bitcast(source: np.dtype, target: np.dtype, types: Mapping[str, str]) -> Hel
 
 FROM_BFLOAT16: Helper = (
     "from_bfloat16",
-    "float from_bfloat16(uint16_t x) "
-    "{ uint32_t b = (uint32_t)x << 16; float y; memcpy(&y, &b, 4); return y; }",
+    "float from_bfloat16(uint16_t x) { uint32_t b = (uint32_t)x << 16; float y; memcpy(&y, &b, 4); return y; }",
 )
 TO_BFLOAT16: Helper = (  # to nearest even: the carry of the discarded half goes into the kept one; NaN stays quiet
     "to_bfloat16",

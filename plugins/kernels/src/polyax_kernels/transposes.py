@@ -27,8 +27,11 @@ def _is_product(node: Node) -> bool:
     return isinstance(node, CallNode) and node.primitive.name == "dot_general"
 
 
-def permutation(node: Node | None) -> tuple[int, Dims] | None:
-    """The value that a node transposes, and the dimension of it that each dimension of the result is."""
+def permutation(graph: Graph, node: Node | None) -> tuple[int, Dims] | None:
+    """The value that a node transposes, and the dimension of it that each dimension of the result is.
+
+    A slice that begins at 0 reads at the same indices, but not all of the value.
+    """
     if not isinstance(node, KernelNode) or not node.pure or node.stacked or len(node.outs) != 1:
         return None
     body = node.body(node.outs[0])
@@ -36,7 +39,9 @@ def permutation(node: Node | None) -> tuple[int, Dims] | None:
         return None
     places = {i: d for d, i in enumerate(body.args)}
     found = tuple([places.get(i, -1) for i in own_point(node.grid)])
-    return (body.attr.slot, found) if sorted(found) == list(range(len(body.args))) else None
+    shape, extents = graph.avals[body.attr.slot].shape, [axis.extent for axis in node.grid]
+    whole = sorted(found) == list(range(len(shape))) and [shape[d] for d in found] == extents
+    return (body.attr.slot, found) if whole else None
 
 
 # --- operands ---------------------------------------------------------------------------------------------------------
@@ -51,7 +56,7 @@ def _with_plain_operands(graph: Graph, node: Node, producers: Mapping[int, Node]
     absorbed: list[Node] = []
     for side in (0, 1):
         producer = producers.get(node.inputs[side])
-        found = permutation(producer)
+        found = permutation(graph, producer)
         if found is None or producer is None:
             continue
         source, moved = found
@@ -87,7 +92,7 @@ def _with_plain_results(graph: Graph) -> list[Node]:
         if not isinstance(node, CallNode) or not _is_product(node) or node.outs[0] in outputs:
             continue
         readers = uses.get(node.outs[0], [])
-        found = permutation(graph.nodes[readers[0]]) if len(readers) == 1 else None
+        found = permutation(graph, graph.nodes[readers[0]]) if len(readers) == 1 else None
         if found is None or found[1] != _exchanged(graph, node):
             continue
         (lc, rc), (lb, rb) = node.params["dimension_numbers"]

@@ -69,7 +69,7 @@ def test_steps_are_recorded_when_they_run_again_on_the_same_memory(
     gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recording, "FEWEST", 1)
-    step = polyax.jit(lambda x: jnp.sin(x) + x.sum(1, keepdims=True).sum(0))
+    step = polyax.jit(lambda x: jnp.sin(x) + x[:1])
     runtime: Any = gpu.runtimes[0]
     runtime.replayed = 0
     x = jnp.asarray(X)
@@ -79,4 +79,4 @@ def test_steps_are_recorded_when_they_run_again_on_the_same_memory(
         assert runtime.replayed == n + 1
     other = np.asarray(step(x + 1))  # other memory: an ordinary run
     assert runtime.replayed == 4
-    np.testing.assert_allclose(other, np.sin(X + 1) + (X + 1).sum(), rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(other, np.sin(X + 1) + X[:1] + 1, rtol=1e-5, atol=1e-5)

@@ -36,10 +36,9 @@ class CudaRuntime(Runtime):
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.device = cupy.cuda.Device(number)
-        self.pool = cupy.cuda.MemoryPool()
+        self.device, self.pool = cupy.cuda.Device(number), cupy.cuda.MemoryPool()
         self.staged = deque[tuple[Any, Any]]()  # host memory that copies read from, and the event after each
-        self.recording, self.thread = threading.Lock(), threading.local()
+        self.lock, self.thread = threading.Lock(), threading.local()
         with self.current():
             properties = runtime.getDeviceProperties(number)
             self.stream, self.recorder = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
@@ -78,9 +77,10 @@ class CudaRuntime(Runtime):
             staged = cupy.cuda.alloc_pinned_memory(host.nbytes)
             np.frombuffer(staged, np.uint8, host.nbytes)[...] = host.reshape(-1).view(np.uint8)
             runtime.memcpyAsync(target.ptr + offset, staged.ptr, host.nbytes, ANY_COPY, self.stream.ptr)
-            while self.staged and self.staged[0][1].done:
-                self.staged.popleft()
-            self.staged.append((staged, self.event()))
+            with self.lock:
+                while self.staged and self.staged[0][1].done:
+                    self.staged.popleft()
+                self.staged.append((staged, self.event()))
 
     def read(self, source: Any, offset: int, host: np.ndarray) -> None:
         with self.current():
@@ -131,7 +131,7 @@ class CudaRuntime(Runtime):
 
     def record(self, work: Callable[[], None]) -> Any:
         """A CUDA graph, captured on a stream of its own: other threads go on using the device's."""
-        with self.recording, self.current():
+        with self.lock, self.current():
             self.thread.queue = self.recorder
             self.recorder.begin_capture()
             try:

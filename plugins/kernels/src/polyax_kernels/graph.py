@@ -275,4 +275,4 @@ def eliminate_dead(graph: Graph) -> Graph:
             node = _computing(node, tuple(used))
         kept.append(node)
         live.update(node.inputs)
-    return graph if len(kept) == len(graph.nodes) else graph.with_nodes(reversed(kept))
+    return graph.with_nodes(reversed(kept))

@@ -62,9 +62,11 @@ def platform(request: pytest.FixtureRequest) -> Iterator[str]:
 def pytest_configure(config: pytest.Config) -> None:
     """Examples and tests that don't choose run on the cpu: OpenCL would be preferred, and compiles slowly."""
     import polyax
+    from support import nvrtc
 
     if "POLYAX_DEVICE" not in os.environ and "cpu" in installed_platforms():
         polyax.config.update("device", "cpu")
+    nvrtc.install(config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -162,10 +162,10 @@ def test_an_update_does_not_take_in_readers_of_its_target() -> None:
 def test_long_chains_are_cut_in_linear_time(length: int) -> None:
     backend = NumpyKernelBackend()
     closed = traced(lambda x: sine_chain(x, length // 4), [X])
-    started = time.perf_counter()
+    started = time.process_time()
     with consing():
         graph = backend.graph(closed)
-    assert time.perf_counter() - started < length * 1e-3
+    assert time.process_time() - started < length * 1e-3
     assert all(node.weight <= backend.limits.kernel_nodes for node in graph.nodes if isinstance(node, KernelNode))
     assert len(graph.nodes) < length / 20
 

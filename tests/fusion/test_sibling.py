@@ -52,7 +52,7 @@ def test_nested_reductions_of_siblings_keep_their_own_loops() -> None:
 
 def test_other_points_of_the_operand_are_other_reads() -> None:
     both = lambda x: [elementwise.sin(x), elementwise.cos(basis.transpose(x, (1, 0)))]
-    assert "they read it at different points" in reasons(NAMES, both, SQUARE)
+    assert "they read the same at different points" in reasons(NAMES, both, SQUARE)
     sums = lambda x: [basis.reduce_sum(x, (0,)), basis.reduce_sum(x, (1,))]
     assert len(steps(NAMES, sums, SQUARE)) == 2
 

@@ -100,6 +100,24 @@ def test_tooltips_tell_equation_line_and_kernel() -> None:
     assert "b:f32[8,16] = sin a" in sine and Path(__file__).name in sine and "kernel #0" in sine
 
 
+def test_lines_through_memory_tell_why() -> None:
+    drawing = jax.draw(lambda x, w: jnp.tanh(x @ w) + 1, device=jax.devices("cpu")[0])(X, W)
+    titles = [e.text or "" for e in ElementTree.fromstring(drawing.svg).iter(f"{SVG}title")]
+    assert any("not fused by instruction: dot_general is a library call" in t for t in titles)
+
+
+def test_another_plugin_can_draw() -> None:
+    program = """
+        import polyax
+        from polyax.runtime.plugins import register
+        sketch = type("sketch", (), {"polyax_draw": staticmethod(polyax.hookimpl(lambda event: event.name))})
+        register(sketch, "any.sketch")
+        print(polyax.draw(polyax.numpy.sin)(1.0))
+    """
+    settings = {"POLYAX_DISABLE_PLUGINS": "polyax-inspect", "POLYAX_PLATFORMS": "reference"}
+    assert output(program, **settings) == "sin"
+
+
 def test_library_calls_are_marked() -> None:
     svg = jax.draw(lambda x, w: x @ w, device=jax.devices("cpu")[0])(X, W).svg
     assert '<g class="call"' in svg

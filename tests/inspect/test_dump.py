@@ -42,7 +42,7 @@ def test_contents(dumped: Path) -> None:
     assert set(timings["phases"]) >= {"lower", "fuse", "plan", "emit"}
     assert timings["compile"] >= sum(timings["phases"].values()) * 0.99
     decisions = json.loads((folder / "decisions.json").read_text())
-    assert {"fuser", "producer", "consumer", "reason"} == set(decisions[0])
+    assert {"fuser", "producer", "consumer", "reason"} <= set(decisions[0])
     assert "kernel" in (folder / "plan.txt").read_text() and "<svg" in (folder / "drawing.html").read_text()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def opencl() -> SimpleNamespace:
-    """The runtime and the dialect of the first OpenCL device."""
+    """What library calls may use on the first OpenCL device."""
     plugin = pytest.importorskip("polyax_opencl.plugin")
     if (reason := plugin.why_not()) is not None:
         pytest.skip(reason)
@@ -17,4 +17,5 @@ def opencl() -> SimpleNamespace:
     from polyax_opencl.probe import find
     from polyax_opencl.runtime import OpenCLRuntime
 
-    return SimpleNamespace(runtime=OpenCLRuntime(find().devices[0]), dialect=OpenCLEmitter)
+    runtime = OpenCLRuntime(find().devices[0])
+    return SimpleNamespace(runtime=runtime, dialect=OpenCLEmitter, allocate=runtime.allocate)

@@ -64,6 +64,18 @@ def test_a_backends_own_rule_comes_first_unless_it_declines() -> None:
     assert rules.choose(p, [aval], [aval], {"mine": False}) is shared
 
 
+def test_the_rules_of_a_family_of_backends_stand_between_its_own_and_the_shared_ones() -> None:
+    p = Primitive("test_rule_of_a_family")
+    own, family = (
+        Call(lambda *_: None, lambda avals, params, n=n: params["declined"].get(n)) for n in ("own", "family")
+    )
+    shared = Kernels(lambda out, x: x.at(out.i))
+    rules = Rules("here", Limits(), {p: own}, {p.name: shared}, lambda _: "forbidden", {p: family})
+    aval = traced(lambda x: x, [X]).in_avals[0]
+    for declined, chosen in (({}, own), ({"own": "no"}, family), ({"own": "no", "family": "no"}, shared)):
+        assert rules.choose(p, [aval], [aval], {"declined": declined}) is chosen
+
+
 def test_library_functions_are_no_fallback_on_the_host() -> None:
     def f(x):
         return elementwise.sin(sort(elementwise.cos(x)))

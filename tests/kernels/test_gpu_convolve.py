@@ -58,7 +58,7 @@ def test_convolution(opencl: SimpleNamespace, name: str, tile: str) -> None:
     avals = [ShapedArray(a.shape, F32) for a in (x, w)]
     (out,) = conv_general_dilated_p.abstract_eval(*avals, **params)
     product = convolve.describe(avals, out, params)
-    launches = multiply.launches(opencl.runtime, product, TILES[tile], opencl.dialect)
+    launches = multiply.launches(opencl, product, TILES[tile])
     found = run(opencl.runtime, launches, [(x, w)[n] for n in product.order], out)
     want = reference(x.astype(float), w.astype(float), **params)
     np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import polyax as jax
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ops.contract import dot_general_p
@@ -36,7 +37,7 @@ def multiplied(device: Any, tile: Any, x: np.ndarray, y: np.ndarray, numbers: An
     avals = [ShapedArray(a.shape, a.dtype) for a in (x, y)]
     (out,) = dot_general_p.abstract_eval(*avals, **params)
     product = describe(avals, out.dtype, params)
-    return run(device.runtime, multiply.launches(device.runtime, product, tile, device.dialect), (x, y), out)
+    return run(device.runtime, multiply.launches(device, product, tile), (x, y), out)
 
 
 def normal(*shapes: tuple[int, ...], dtype: Any = F32) -> list[np.ndarray]:
@@ -136,3 +137,33 @@ def test_tiles_compile_for_cuda() -> None:
             product = describe(avals, dtype, {"dimension_numbers": tuple(numbers)})
             texts += [x.source for x in tiles.recipe(product, tiles.DEFAULT, emitter.CudaEmitter).launches]
     assert check.compile_all(texts) == len(set(texts))
+
+
+@pytest.mark.parametrize("name", ["primes", "two batches", "no common order"])
+def test_tiles_in_cuda(name: str) -> None:
+    """On an emulated GPU."""
+    emitter = pytest.importorskip("polyax_cuda.emitter")
+    emulator = pytest.importorskip("support.emulator")
+    runtime = emulator.EmulatedRuntime(Limits(group=64, threads=1024))
+    device = SimpleNamespace(runtime=runtime, dialect=emitter.CudaEmitter, allocate=runtime.allocate)
+    x_shape, y_shape, *numbers = MORE[name]
+    x, y = normal(x_shape, y_shape)
+    found = multiplied(device, tiles.SMALLEST, x, y, tuple(numbers))
+    np.testing.assert_allclose(found, expected(x, y, *numbers), rtol=1e-5, atol=1e-4)
+
+
+def test_programs_multiply_and_convolve_by_them(opencl: SimpleNamespace) -> None:
+    x, y, image, window = normal((70, 300), (90, 300), (2, 17, 18, 9), (3, 3, 9, 20))
+    layout = ("NHWC", "HWIO", "NHWC")
+
+    def loss(x: Any, y: Any, image: Any, window: Any) -> Any:
+        convolved = jax.lax.conv_general_dilated(image, window, (2, 1), "SAME", dimension_numbers=layout)
+        return (x @ y.T).sum() + (convolved**2).sum()
+
+    args = [jax.device_put(a, jax.devices("opencl")[0]) for a in (x, y, image, window)]
+    gradient = jax.jit(jax.grad(loss, (0, 1, 2, 3)))
+    found = gradient(*args)
+    host = gradient(*(jax.device_put(a, jax.devices("cpu")[0]) for a in (x, y, image, window)))
+    np.testing.assert_allclose(found[0], np.tile(y.astype(float).sum(0), (70, 1)), rtol=1e-4, atol=1e-3)
+    for a, b in zip(found, host, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3 * np.abs(b).max())

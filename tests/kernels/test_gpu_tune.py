@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -78,6 +79,10 @@ def test_a_damaged_file_is_searched_for_anew(monkeypatch, tmp_path) -> None:
         entry.write_bytes(entry.read_bytes()[:-3])
     forget(monkeypatch)
     assert tune.fastest("a", CHOICES, Clock(1e-3, 4e-3, 2e-3, 3e-3)) == Choice(0)
+
+
+def test_what_the_device_refuses_is_not_chosen() -> None:
+    assert tune.fastest("a", CHOICES, Clock(math.inf, 3e-3, math.inf, 2e-3)) == Choice(3)
 
 
 def test_the_search_ends_when_its_time_is_spent() -> None:

@@ -10,7 +10,7 @@ from kernels.numpy_backend import NumpyKernelBackend
 from kernels.programs import assert_same, compiled, launched, on_reference, planned, traced
 
 from polyax.ir.primitive import Primitive
-from polyax.ops import basis, contract
+from polyax.ops import basis, contract, slicing
 from polyax.ops.contract import dot_general_p
 from polyax_kernels.fallback import on_host
 from polyax_kernels.lowering import Lowering
@@ -77,3 +77,14 @@ def test_free_dimensions_out_of_order_stay_transposed() -> None:
     closed = traced(fun, BATCHED)
     assert len(planned(backend, closed).steps) == 2
     assert_same(launched(backend, compiled(backend, closed), closed, BATCHED), on_reference(fun, BATCHED))
+
+
+def test_slices_from_the_beginning_are_no_transposes() -> None:
+    def fun(a, b):
+        part = lambda x: slicing.slice(x, (0, 0), (3, 2))
+        nothing = [slicing.slice(x, (0, 0), (len(x.aval.shape), 0)) for x in (a, b)]
+        return [product(part(a), t(part(b)), ((1,), (0,))), product(*nothing, ((1,), (1,)))]
+
+    backend = LibraryBackend()
+    closed = traced(fun, (A, B))
+    assert_same(launched(backend, compiled(backend, closed), closed, (A, B)), on_reference(fun, (A, B)))

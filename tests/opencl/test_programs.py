@@ -120,3 +120,18 @@ def test_empty_arrays(opencl: OpenCLBackend) -> None:
     x = jnp.zeros((0, 5))
     assert jax.jit(lambda x: x * 2 + 1)(x).shape == (0, 5)
     np.testing.assert_array_equal(x.sum(0), np.zeros(5))
+
+
+@pytest.mark.parametrize("columns", [1, 5, 31, 32, 33, 200])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extrema_of_rows(name: str, columns: int, opencl: OpenCLBackend) -> None:
+    """NaN wins, and the zeros are ordered, wherever in the row they are."""
+    wins, loses = (0.0, -0.0) if name == "max" else (-0.0, 0.0)
+    x = np.where(np.eye(40, columns, dtype=bool), wins, loses).astype(np.float32)
+    x[1::3] = RNG.normal(size=(len(x[1::3]), columns))
+    x[4, -1] = x[7, 0] = np.nan
+    got = np.asarray(jax.jit(lambda x: getattr(x, name)(1))(x))
+    np.testing.assert_array_equal(got, getattr(x, name)(1))
+    zeros = np.arange(40) % 3 != 1
+    has_winner = np.arange(40) < columns
+    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(np.where(has_winner, wins, loses)[zeros]))

@@ -11,6 +11,7 @@ import pytest
 
 from support import distributions
 from support.process import output, run
+from support.sources import ROOT
 
 OURS = "polyax-cpu,polyax-opencl,polyax-cuda,polyax-hello-c,polyax-fusion,polyax-inspect"
 QUIET = "import warnings; warnings.simplefilter('ignore')\n"
@@ -163,6 +164,18 @@ def test_backend_that_fails_to_open_is_passed_over_with_a_warning(site: Path) ->
     done = run("from polyax.runtime.devices import devices; print(devices())", **environment(site))
     assert "ReferenceDevice" in done.stdout
     assert "ZeroDivisionError while opening 'fake': division by zero" in done.stderr
+
+
+def test_info_shows_what_a_plugin_says_of_its_platform(site: Path) -> None:
+    source = distributions.backend("fake").replace("api=0", "note='for rainy days only'")
+    distributions.make(site, "polyax-fake", source, entry="fake")
+    assert "note: for rainy days only" in info(site)
+
+
+def test_cuda_is_called_unverified_until_a_gpu_has_run_it() -> None:
+    page = output("from polyax.runtime.info import report; print(report())", POLYAX_PLATFORMS="")
+    assert "note: unverified" in page
+    assert "unverified" in (ROOT / "README.md").read_text()
 
 
 def test_trace_of_loading(site: Path) -> None:

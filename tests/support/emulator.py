@@ -10,7 +10,8 @@ import ctypes
 import functools
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ def compiled(source: str, name: str) -> Any:
         return ctypes.CDLL(str(library)).run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pointer:
     """Memory as CuPy's ``MemoryPointer`` is: an address that can be moved."""
 
@@ -133,13 +134,21 @@ class EmulatedRuntime(Runtime):
     """One such GPU."""
 
     kind = "emulator"
+    records = True
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
+        self.free: dict[int, list[np.ndarray]] = {}
+        """Blocks that nobody refers to: as a pool does, the next allocation gets the last one back."""
+        self.recorded: list[Callable[[], None]] | None = None
+        self.replayed = 0
 
     def allocate(self, nbytes: int) -> Pointer:
-        block = np.empty(max(1, nbytes) + 512, np.uint8)
-        return Pointer(block, -(-block.ctypes.data // 512) * 512)
+        free = self.free.setdefault(nbytes, [])
+        block = free.pop() if free else np.empty(nbytes + 512, np.uint8)
+        pointer = Pointer(block, -(-block.ctypes.data // 512) * 512)
+        weakref.finalize(pointer, free.append, block)
+        return pointer
 
     def write(self, target: Any, offset: int, host: np.ndarray) -> None:
         ctypes.memmove(target.ptr + offset, host.ctypes.data, host.nbytes)
@@ -148,7 +157,15 @@ class EmulatedRuntime(Runtime):
         ctypes.memmove(host.ctypes.data, source.ptr + offset, host.nbytes)
 
     def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
-        ctypes.memmove(target.ptr + target_offset, source.ptr + source_offset, nbytes)
+        places = target.ptr + target_offset, source.ptr + source_offset
+        self.do(lambda: ctypes.memmove(*places, nbytes))
+
+    def do(self, work: Callable[[], Any]) -> None:
+        """Now, or, while it is recorded, later."""
+        if self.recorded is None:
+            work()
+        else:
+            self.recorded.append(work)
 
     def load(self, source: str, name: str) -> Any:
         return compiled(source, name)
@@ -164,7 +181,21 @@ class EmulatedRuntime(Runtime):
         values = (ctypes.c_int64 * 512)(*[memory.ptr + offset for memory, offset in operands], *scalars)
         places = (ctypes.c_void_p * 512)(*[ctypes.addressof(values) + 8 * n for n in range(512)])
         three = [(ctypes.c_uint * 3)(*sizes, *[1] * (3 - len(sizes))) for sizes in (groups, threads)]
-        function(places, *three)
+        self.do(lambda: (values, function(places, *three)))
+
+    def address(self, memory: Any) -> int:
+        return memory.ptr
+
+    def record(self, work: Callable[[], None]) -> Any:
+        self.recorded = recorded = []
+        work()
+        self.recorded = None
+        return recorded
+
+    def replay(self, recording: Any) -> None:
+        self.replayed += 1
+        for work in recording:
+            work()
 
     def mark(self) -> Mark:
         return Now()

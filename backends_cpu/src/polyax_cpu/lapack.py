@@ -6,16 +6,16 @@ What fails (no convergence, not positive definite) is NaN. Knows no plans and no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops import solve, spectral
-from polyax_cpu.products import LETTERS, ROW_MAJOR
+from polyax_cpu.products import ROW_MAJOR
 from polyax_cpu.routines import call
+from polyax_kernels.factorizations import why_not
 from polyax_kernels.lowering import Call, CallContext, Lowering
 
 COLUMN_MAJOR = 102
@@ -133,18 +133,6 @@ def svd(_: CallContext, outs: Arrays, args: Arrays, *, full_matrices: bool, comp
 # --- lowerings -------------------------------------------------------------------------------------------------------
 
 
-def _why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
-    names = {a.dtype.name for a in avals}
-    odd = [p for p in ("pivoting", "subset_by_index", "algorithm") if params.get(p)]
-    if not names <= LETTERS.keys():
-        return f"LAPACK is called for float32 and float64, not for {' and '.join(sorted(names))}"
-    if odd:
-        return f"LAPACK is not called for {' and '.join(f'{p}={params[p]}' for p in odd)}"
-    if any(0 in a.shape[-2:] for a in avals):
-        return "LAPACK takes no empty matrices"
-    return None
-
-
 _RUN: dict[Primitive, Callable[..., None]] = {
     solve.cholesky_p: cholesky,
     solve.triangular_solve_p: triangular_solve,
@@ -154,4 +142,4 @@ _RUN: dict[Primitive, Callable[..., None]] = {
     spectral.eigh_p: eigh,
     spectral.svd_p: svd,
 }
-LOWERINGS: dict[Primitive, Lowering] = {p: Call(run, _why_not) for p, run in _RUN.items()}
+LOWERINGS: dict[Primitive, Lowering] = {p: Call(run, why_not) for p, run in _RUN.items()}

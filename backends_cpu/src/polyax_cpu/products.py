@@ -13,9 +13,9 @@ from typing import Any
 from polyax.ir.aval import ShapedArray
 from polyax_cpu import code, jit, library
 from polyax_cpu.llvm import Builder, Module, Value
+from polyax_kernels.factorizations import LETTERS
 from polyax_kernels.products import count, sides, stored
 
-LETTERS = {"float32": "s", "float64": "d"}
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
 BATCH, ROWS, COLUMNS = 0, 1, 2  # what begin..end counts
 

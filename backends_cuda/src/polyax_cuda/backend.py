@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from polyax_cuda.emitter import CudaEmitter
 from polyax_kernels.gpu.backend import GpuBackend
+from polyax_kernels.limits import REALS, Limits
 
 
 class CudaBackend(GpuBackend):
     """Opened by the registry as platform ``cuda``, with all GPUs that CUDA_VISIBLE_DEVICES shows."""
 
     emitter = CudaEmitter
+
+
+def limits(shared_bytes: int, threads: int, units: int) -> Limits:
+    """Of a GPU with so much memory for a block, threads in a block, and multiprocessors."""
+    return Limits(REALS, local_bytes=shared_bytes, lanes=1, threads=threads, group=256, units=units)

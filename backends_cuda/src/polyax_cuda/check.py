@@ -12,19 +12,18 @@ from collections.abc import Iterable
 
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax_cuda import jit
-from polyax_cuda.backend import CudaBackend
+from polyax_cuda.backend import CudaBackend, limits
 from polyax_cuda.emitter import HEADER
 from polyax_kernels.gpu import offline
 from polyax_kernels.gpu.runtime import KernelRejected
-from polyax_kernels.limits import REALS, Limits
+from polyax_kernels.limits import Limits
 
-H100 = Limits(dtypes=REALS, lanes=1, local_bytes=48 * 1024, threads=1024, group=256, units=132)
-TARGET = "sm_90"
+H100, TARGET = limits(48 * 1024, 1024, 132), "sm_90"
 
 
-def sources(program: ClosedJaxpr, limits: Limits = H100) -> list[str]:
-    """The kernels of ``program`` on a GPU with ``limits``; library calls have none."""
-    return offline.sources(CudaBackend, "cuda", program, limits)
+def sources(program: ClosedJaxpr, device: Limits = H100) -> list[str]:
+    """The kernels of ``program`` on a GPU with the limits of ``device``; library calls have none."""
+    return offline.sources(CudaBackend, "cuda", program, device)
 
 
 def compile_all(texts: Iterable[str], target: str = TARGET) -> int:

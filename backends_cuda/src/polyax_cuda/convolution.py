@@ -10,15 +10,15 @@ from functools import cache
 from typing import Any
 
 import cupy
+import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax_cuda.views import why_missing
 from polyax_kernels.convolutions import Convolution, describe, why_not_forward
+from polyax_kernels.toolkits import why_missing
 
-TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT"}
-"""The names of dtypes in ``cudnn.data_type``."""
+TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT"}  # in cudnn.data_type
 INEXACT = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION")
-"""What float32 must not be computed by: their products have 10 bits."""
+"""What float32 must not be computed by."""
 
 
 @cache
@@ -65,7 +65,7 @@ def prepare(
 
 def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
     """Why a convolution is left to tiles; cuDNN itself is asked last whether it has an engine."""
-    names = {a.dtype.name for a in avals} | {str(params.get("preferred_element_type") or avals[0].dtype)}
+    names = {a.dtype.name for a in avals} | {np.dtype(params["preferred_element_type"] or avals[0].dtype).name}
     if len(names) > 1 or not names <= TYPES.keys() or len(params["window_strides"]) not in (2, 3):
         return f"cuDNN is called for one of {', '.join(TYPES)} and two or three spatial dimensions"
     missing = why_missing("cudnn", "cuDNN", "nvidia-cudnn-frontend nvidia-cudnn-cu12")

@@ -8,8 +8,7 @@ from polyax.runtime.cache import DiskCache
 from polyax_kernels.gpu.runtime import KernelRejected
 
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--fmad=false")
-"""Helpers need no qualifier. Products and sums are not contracted: kernels that compute one value agree on it, fused or
-not."""
+"""Nothing is contracted to a fused product and sum: kernels that compute one value agree on it, fused or not."""
 
 _cache = DiskCache("cuda")
 

@@ -14,8 +14,9 @@ from polyax.ir.primitive import Primitive
 from polyax.ops import contract, conv, fft, solve, sort, spectral
 from polyax.runtime.reference import rules_conv, rules_linalg, rules_order
 from polyax_cuda import convolution, linalg, products
-from polyax_cuda.views import array, why_missing
+from polyax_cuda.runtime import array
 from polyax_kernels.lowering import Call, CallContext, Lowering, Prepared, WhyNot
+from polyax_kernels.toolkits import why_missing
 
 
 def on_arrays(function: Callable[..., Any], why_not: WhyNot) -> Call:
@@ -38,9 +39,7 @@ def _why_no_fourier(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> 
 
 def _why_no_sort(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
     odd = sorted({a.dtype.name for a in avals if a.dtype.kind == "c" or a.dtype.name == "bfloat16"})
-    if odd or any(0 in a.shape for a in avals):
-        return f"Thrust doesn't sort {' and '.join(odd) or 'empty arrays'}"
-    return why_missing("cupy.cuda.thrust", "Thrust", "--upgrade cupy-cuda12x")
+    return f"Thrust doesn't sort {odd or 'empty arrays'}" if odd or any(0 in a.shape for a in avals) else None
 
 
 LOWERINGS: dict[Primitive, Lowering] = {

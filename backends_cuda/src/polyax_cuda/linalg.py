@@ -13,21 +13,21 @@ import cupy
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax_cuda.views import address, array, why_missing
+from polyax_cuda.runtime import array
+from polyax_kernels import factorizations
+from polyax_kernels.factorizations import LETTERS
 from polyax_kernels.lowering import CallContext
+from polyax_kernels.toolkits import why_missing
 
-LETTERS = {"float32": "s", "float64": "d"}
-UPPER = 1
-"""CUBLAS_FILL_MODE_UPPER."""
+UPPER = 1  # CUBLAS_FILL_MODE_UPPER
 
 PERMUTE = """
-extern "C" __global__ void permute(
-    const int *exchanges, int *pivots, int *permutation, long long count, long long k, long long m) {
-  long long n = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+extern "C" __global__ void permute(int *exchanges, int *pivots, int *permutation, size_t count, size_t k, size_t m) {
+  size_t n = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
   if (n >= count) return;
   exchanges += n * k, pivots += n * k, permutation += n * m;
-  for (long long i = 0; i < m; i++) permutation[i] = (int)i;
-  for (long long i = 0; i < k; i++) {
+  for (size_t i = 0; i < m; i++) permutation[i] = (int)i;
+  for (size_t i = 0; i < k; i++) {
     int other = pivots[i] = exchanges[i] - 1, row = permutation[i];
     permutation[i] = permutation[other], permutation[other] = row;
   }
@@ -48,12 +48,12 @@ def cholesky(x: Any) -> Any:
     count, n = a.shape[:2]
     failed = cupy.zeros(count, np.int32)
     if count > 1:
-        places = cupy.arange(count, dtype=np.uint64) * a.strides[0] + address(a)
-        getattr(cusolver, f"{letter}potrfBatched")(handle, UPPER, n, address(places), n, address(failed), count)
+        places = cupy.arange(count, dtype=np.uint64) * a.strides[0] + a.data.ptr
+        getattr(cusolver, f"{letter}potrfBatched")(handle, UPPER, n, places.data.ptr, n, failed.data.ptr, count)
     else:
-        size = getattr(cusolver, f"{letter}potrf_bufferSize")(handle, UPPER, n, address(a), n)
+        size = getattr(cusolver, f"{letter}potrf_bufferSize")(handle, UPPER, n, a.data.ptr, n)
         work, potrf = cupy.empty(size, a.dtype), getattr(cusolver, f"{letter}potrf")
-        potrf(handle, UPPER, n, address(a), n, address(work), size, address(failed))
+        potrf(handle, UPPER, n, a.data.ptr, n, work.data.ptr, size, failed.data.ptr)
     return cupy.tril(cupy.where(failed[:, None, None] != 0, a.dtype.type(np.nan), a)).reshape(x.shape)
 
 
@@ -77,10 +77,10 @@ def lu(ctx: CallContext, outs: Sequence[Any], args: Sequence[Any]) -> None:
         a = cupy.ascontiguousarray(cupy.swapaxes(_stack(array(args[0])), 1, 2))
         (count, n, m), letter, handle = a.shape, LETTERS[a.dtype.name], cupy.cuda.device.get_cusolver_handle()
         exchanges, info = cupy.empty((count, min(m, n)), np.int32), cupy.empty(1, np.int32)
-        size = getattr(cusolver, f"{letter}getrf_bufferSize")(handle, m, n, address(a), m)
+        size = getattr(cusolver, f"{letter}getrf_bufferSize")(handle, m, n, a.data.ptr, m)
         work, getrf = cupy.empty(size, a.dtype), getattr(cusolver, f"{letter}getrf")
         for one, rows in zip(a, exchanges, strict=True):
-            getrf(handle, m, n, address(one), m, address(work), address(rows), address(info))
+            getrf(handle, m, n, one.data.ptr, m, work.data.ptr, rows.data.ptr, info.data.ptr)
         _stack(array(outs[0]))[...] = cupy.swapaxes(a, 1, 2)
         function = ctx.runtime.load(PERMUTE, "permute")
         places = [(exchanges.data, 0), *((v.memory, v.offset) for v in outs[1:])]
@@ -88,10 +88,7 @@ def lu(ctx: CallContext, outs: Sequence[Any], args: Sequence[Any]) -> None:
 
 
 def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
-    names = {a.dtype.name for a in avals}
-    odd = [f"{p}={params[p]}" for p in ("pivoting", "subset_by_index", "algorithm") if params.get(p)]
-    if not names <= LETTERS.keys() or odd:
-        return f"cuSOLVER is called for float32 and float64, not for {' and '.join(odd or sorted(names))}"
     if any(0 in a.shape for a in avals):
-        return "cuSOLVER takes no empty matrices"
-    return why_missing("cupy_backends.cuda.libs.cusolver", "cuSOLVER", "nvidia-cusolver-cu12")
+        return "cuSOLVER takes no empty stacks of matrices"
+    missing = why_missing("cupy_backends.cuda.libs.cusolver", "cuSOLVER", "nvidia-cusolver-cu12")
+    return factorizations.why_not(avals, params) or missing

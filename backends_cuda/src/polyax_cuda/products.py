@@ -10,16 +10,13 @@ import cupy
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax_cuda.views import address, array, why_missing
-from polyax_kernels.products import Side, Stored, count, sides, stored
+from polyax_cuda.runtime import array
+from polyax_kernels.products import count, sides, taken
+from polyax_kernels.toolkits import why_missing
 
-TYPES = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1}
-"""The names of dtypes in CUDA's enumeration cudaDataType."""
-COMPUTE = {"float64": (70, np.float64)}
-"""What a result is computed in: the name in cublasComputeType_t, and the dtype."""
-COMPUTE_32F = 68, np.float32
-"""All others; not TF32."""
-DEFAULT_ALGORITHM = -1
+TYPES = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1}  # in cudaDataType
+COMPUTE_32F, COMPUTE_64F, DEFAULT_ALGORITHM = 68, 70, -1
+"""Names of cuBLAS. float32 is computed in float32, not in TF32."""
 
 
 def prepare(
@@ -27,10 +24,10 @@ def prepare(
 ) -> Callable[[Sequence[Any], Sequence[Any]], None]:
     """The function that calls cuBLAS. Operands through which it can't step are copied first."""
     left, right = sides(args, params)
-    (a, a_order), (b, b_order) = (_taken(n, side, args[n], params) for n, side in enumerate((left, right)))
+    (a, a_order), (b, b_order) = (taken(n, side, args[n], params) for n, side in enumerate((left, right)))
     x, y, z = (TYPES[v.dtype.name] for v in (*args, *outs))
     batch, m, n, k = (count(digits) for digits in (left.batch, left.free, right.free, left.contracted))
-    compute, real = COMPUTE.get(outs[0].dtype.name, COMPUTE_32F)
+    compute, real = (COMPUTE_64F, "float64") if outs[0].dtype.name == "float64" else (COMPUTE_32F, "float32")
     one, zero = np.ones((), real), np.zeros((), real)
 
     def run(outs: Sequence[Any], args: Sequence[Any]) -> None:
@@ -40,22 +37,11 @@ def prepare(
             p, q, out = _moved(args[0], a_order), _moved(args[1], b_order), array(outs[0])
             cublas.gemmStridedBatchedEx(
                 cupy.cuda.device.get_cublas_handle(), int(b.transposed), int(a.transposed), n, m, k,
-                one.ctypes.data, address(q), y, b.ld, b.stride, address(p), x, a.ld, a.stride,
-                zero.ctypes.data, address(out), z, n, m * n, batch, compute, DEFAULT_ALGORITHM,
+                one.ctypes.data, q.data.ptr, y, b.ld, b.stride, p.data.ptr, x, a.ld, a.stride,
+                zero.ctypes.data, out.data.ptr, z, n, m * n, batch, compute, DEFAULT_ALGORITHM,
             )  # fmt: skip
 
     return run
-
-
-def _taken(n: int, side: Side, aval: ShapedArray, params: Mapping[str, Any]) -> tuple[Stored, Sequence[int] | None]:
-    """How cuBLAS takes operand ``n``, and the order of dimensions to copy it to first, if need be."""
-    found = stored(side, left=n == 0)
-    if found is not None:
-        return found, None
-    contracted, batch = (dims[n] for dims in params["dimension_numbers"])
-    free = [d for d in range(len(aval.shape)) if d not in batch and d not in contracted]
-    columns = count(side.contracted)
-    return Stored(n == 1, columns, count(side.free) * columns), (*batch, *free, *contracted)
 
 
 def _moved(view: Any, order: Sequence[int] | None) -> Any:

@@ -1,6 +1,6 @@
 """One GPU, through CuPy: memory from its pool, none of it ahead of time, one stream, events, and graphs.
 
-Knows no kernels, plans or arrays.
+Knows no kernels and no plans.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ import numpy as np
 from cupy.cuda import runtime
 
 from polyax_cuda import jit
+from polyax_cuda.backend import limits
 from polyax_kernels.gpu.runtime import DeviceError, Mark, Runtime
-from polyax_kernels.limits import REALS, Limits
 
 FAILURES = (runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
-ANY_COPY = runtime.memcpyDefault
-"""The driver knows by the addresses where memory is."""
-GROUP = 256
-"""Threads that share a row."""
+ANY_COPY = runtime.memcpyDefault  # the driver knows by the addresses where memory is
 
 
-def all_gpus() -> list[CudaRuntime]:
-    return [CudaRuntime(n) for n in range(runtime.getDeviceCount())]
+def array(view: Any) -> Any:
+    """The memory of an operand as a CuPy array; bfloat16, with which CuPy doesn't compute, as 16 bits."""
+    dtype = "uint16" if view.aval.dtype.name == "bfloat16" else view.aval.dtype
+    return cupy.ndarray(view.aval.shape, dtype, view.memory + view.offset)
 
 
 class CudaRuntime(Runtime):
@@ -37,25 +36,16 @@ class CudaRuntime(Runtime):
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.device = cupy.cuda.Device(number)
-        self.pool = cupy.cuda.MemoryPool()
-        self.staged: deque[tuple[Any, Any]] = deque()
-        """Host memory that copies read from, and the event after each."""
-        self.recording = threading.Lock()
-        self.thread = threading.local()
+        self.device, self.pool = cupy.cuda.Device(number), cupy.cuda.MemoryPool()
+        self.staged = deque[tuple[Any, Any]]()  # host memory that copies read from, and the event after each
+        self.lock, self.thread = threading.Lock(), threading.local()
         with self.current():
             properties = runtime.getDeviceProperties(number)
             self.stream, self.recorder = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
         self.kind = properties["name"].decode()
         self.target = jit.target(properties["major"], properties["minor"])
-        self.limits = Limits(
-            dtypes=REALS,
-            lanes=1,
-            local_bytes=properties["sharedMemPerBlock"],
-            threads=properties["maxThreadsPerBlock"],
-            group=GROUP,
-            units=properties["multiProcessorCount"],
-        )
+        numbers = (properties[n] for n in ("sharedMemPerBlock", "maxThreadsPerBlock", "multiProcessorCount"))
+        self.limits = limits(*numbers)
 
     @contextlib.contextmanager
     def current(self) -> Generator[None]:
@@ -82,14 +72,15 @@ class CudaRuntime(Runtime):
             return self.pool.malloc(nbytes)
 
     def write(self, target: Any, offset: int, host: np.ndarray) -> None:
-        """From pinned memory, which a copy in the background needs; it is kept until that is done."""
+        """From pinned memory, which a copy in the background needs; that is kept until it is done."""
         with self.current():
             staged = cupy.cuda.alloc_pinned_memory(host.nbytes)
             np.frombuffer(staged, np.uint8, host.nbytes)[...] = host.reshape(-1).view(np.uint8)
             runtime.memcpyAsync(target.ptr + offset, staged.ptr, host.nbytes, ANY_COPY, self.stream.ptr)
-            while self.staged and self.staged[0][1].done:
-                self.staged.popleft()
-            self.staged.append((staged, self.event()))
+            with self.lock:
+                while self.staged and self.staged[0][1].done:
+                    self.staged.popleft()
+                self.staged.append((staged, self.event()))
 
     def read(self, source: Any, offset: int, host: np.ndarray) -> None:
         with self.current():
@@ -98,8 +89,8 @@ class CudaRuntime(Runtime):
 
     def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
         with self.current():
-            places = target.ptr + target_offset, source.ptr + source_offset
-            runtime.memcpyAsync(*places, nbytes, ANY_COPY, self.queue.ptr)
+            target_place, source_place = target.ptr + target_offset, source.ptr + source_offset
+            runtime.memcpyAsync(target_place, source_place, nbytes, ANY_COPY, self.queue.ptr)
 
     def copy_from(self, peer: Runtime, source: Any, target: Any, nbytes: int) -> None:
         """From GPU to GPU, directly where their connection allows it. Each stream waits for what it needs of the
@@ -140,7 +131,7 @@ class CudaRuntime(Runtime):
 
     def record(self, work: Callable[[], None]) -> Any:
         """A CUDA graph, captured on a stream of its own: other threads go on using the device's."""
-        with self.recording, self.current():
+        with self.lock, self.current():
             self.thread.queue = self.recorder
             self.recorder.begin_capture()
             try:

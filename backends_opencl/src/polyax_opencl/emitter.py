@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
+from polyax_kernels.expr import INT
 from polyax_kernels.functions.table import TABLE
 from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.kernel import Operand
@@ -31,6 +33,9 @@ HEADER = f"""\
 """
 CORE = frozenset(("floor", "ceil", "trunc", "rint", "fabs", "sqrt"))
 """What is one instruction. A call of a processor's OpenCL library would keep loops from being vectorised."""
+
+EXTREMA = frozenset(("max", "min"))
+SIDE = 32
 
 
 class OpenCLEmitter(GpuEmitter):
@@ -59,7 +64,45 @@ class OpenCLEmitter(GpuEmitter):
         return f"CORE({name}, {'f' if dtype.itemsize == 4 else ''})" if name in CORE else name
 
     def vector_pragma(self, reduction: str = "") -> None:
-        self.lines.append("#pragma clang loop vectorize(assume_safety) vectorize_width(16)")
+        """Independent iterations go two vectors at a time: elementary functions are long chains of operations."""
+        more = "" if reduction else " interleave_count(2)"
+        self.lines.append(f"#pragma clang loop vectorize(assume_safety){more}")
+
+    def fold(
+        self,
+        stop: str,
+        inits: Sequence[str],
+        dtypes: Sequence[np.dtype],
+        body: Callable[[str, Sequence[str]], Sequence[str]],
+        *,
+        combines: Sequence[str] = (),
+        **options: Any,
+    ) -> Sequence[str]:
+        """Compilers don't know our maxima and minima, which order zeros and keep NaN: several are made side by side."""
+        if self.schedule.mode != "ranges" or not combines or not EXTREMA.issuperset(combines):
+            return super().fold(stop, inits, dtypes, body, combines=combines, **options)
+        kinds = [self.types[dtype.name] for dtype in dtypes]
+        carries, parts = ([self.fresh("c") for _ in inits] for _ in range(2))
+        for kind, c, p, init in zip(kinds, carries, parts, inits, strict=True):
+            self.lines += [f"{kind} {c} = {init};", f"{kind} {p}[{SIDE}];"]
+            self.lines.append(f"for (int l = 0; l < {SIDE}; l++) {p}[l] = {c};")
+
+        def block(start: str) -> None:
+            rest = self.value(INT, f"{stop} - {start}")
+            width = self.value(INT, f"{rest} < {SIDE} ? {rest} : {SIDE}")
+            self.vector_pragma()
+            self.count("0", width, "1", lambda l: step(start, l))
+
+        def step(start: str, l: str) -> None:
+            places = [f"{p}[{l}]" for p in parts]
+            results = body(self.value(INT, f"{start} + {l}"), places)
+            self.lines += [f"{p} = {r};" for p, r in zip(places, results, strict=True)]
+
+        self.count("0", stop, str(SIDE), block)
+        for name, dtype, c, p in zip(combines, dtypes, carries, parts, strict=True):
+            joined = self.expression(name, dtype, (c, f"{p}[l]"))
+            self.lines.append(f"for (int l = 0; l < {SIDE}; l++) {c} = {joined};")
+        return carries
 
     def bitcast(self, x: str, source: np.dtype, target: np.dtype) -> str:
         return x if OWN[source.name] == OWN[target.name] else self.value(target, f"as_{OWN[target.name]}({x})")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from polyax.runtime.cache import DiskCache
 from polyax_kernels.gpu.runtime import KernelRejected
 from polyax_opencl.functions import PROCESSOR
-from polyax_opencl.probe import cl
+from polyax_opencl.probe import cl, title
 
 CORRECT_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
 
@@ -53,7 +53,7 @@ def from_source(context: cl.Context, source: str) -> cl.Program:
     try:
         return built(cl.Program(context, source), context.devices[0])
     except cl.Error as e:
-        raise KernelRejected(context.devices[0].name.strip(), str(e), numbered(source)) from None
+        raise KernelRejected(title(context.devices[0]), str(e), numbered(source)) from None
 
 
 def from_binary(context: cl.Context, code: bytes | None) -> cl.Program | None:

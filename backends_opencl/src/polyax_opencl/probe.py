@@ -59,3 +59,8 @@ def usable_devices(platform: cl.Platform) -> list[cl.Device]:
         return [d for d in platform.get_devices() if d.available and d.compiler_available]
     except cl.Error:
         return []
+
+
+def title(device: cl.Device) -> str:
+    """What the device is called, and whose driver it is: one device may have several."""
+    return f"{device.name.strip()}, {device.platform.name.strip()}"

@@ -16,7 +16,7 @@ import numpy as np
 from polyax_kernels.gpu.runtime import DeviceError, DeviceOutOfMemory, Mark, Runtime
 from polyax_kernels.limits import REALS, Limits
 from polyax_opencl import jit
-from polyax_opencl.probe import cl
+from polyax_opencl.probe import cl, title
 
 FLOAT64 = np.dtype("float64")
 ARGUMENT_BYTES = 16
@@ -62,7 +62,7 @@ class OpenCLRuntime(Runtime):
 
     def __init__(self, device: cl.Device) -> None:
         self.device = device
-        self.kind = device.name.strip()
+        self.kind = title(device)
         self.limits = limits(device)
         self.capacity, self.largest = device.global_mem_size, device.max_mem_alloc_size
         self.context = cl.Context([device])

@@ -23,7 +23,11 @@ def explain_function(target: str, arguments: Sequence[str], picture: str | None 
     fun, values = function(target), [argument(text) for text in arguments]
     explain(fun)(*values)
     if picture is not None:
-        print(f"\ndrawn to {draw(fun)(*values).save(picture)}")
+        try:
+            path = draw(fun)(*values).save(picture)
+        except (ImportError, ValueError) as e:
+            raise UsageError(str(e)) from None
+        print(f"\ndrawn to {path}")
 
 
 def function(target: str) -> Callable[..., Any]:

@@ -141,6 +141,7 @@ def test_command_explains(file: str, capsys: pytest.CaptureFixture[str]) -> None
         (["nowhere.py:loss"], "nowhere.py"),
         (["{file}:loss", "f32[4,"], "types such as f32"),
         (["{file}:loss", "f33[4]"], "types such as f32"),
+        (["{file}:loss", "f32[4,3]", "f32[2,4]", "2", "--draw", "loss.png"], ".svg or .html"),
     ],
 )
 def test_command_says_what_is_wrong(

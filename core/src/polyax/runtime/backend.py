@@ -52,6 +52,8 @@ class BackendSpec:
     """The usable backend with the highest one is the default: reference -100, cpu 0, opencl 10, cuda 20."""
     api: int = 0
     """The ``API_VERSION`` that the plugin was written for; another one is refused."""
+    note: str = ""
+    """What users should know of the platform before they rely on it; ``polyax info`` shows it."""
 
 
 class Device:

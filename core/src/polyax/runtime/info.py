@@ -73,10 +73,11 @@ def _platform_rows(name: str, allowed: bool, default: bool) -> list[Sequence[str
     if not allowed and name != platforms.REFERENCE:
         return [(name, f"left out by POLYAX_PLATFORMS={config.platforms}")]
     reason = registry.why_unusable(name)
+    note = [(f"note: {text}",)] if (text := registry.note(name)) else []
     if reason is None:
-        return [(name, "usable, the default" if default else "usable")]
+        return [(name, "usable, the default" if default else "usable"), *note]
     remedy = [] if registry.is_known(name) else [(f"remedy: {advice.install_hint(name)}",)]
-    return [(name, "not usable"), *((f"cause: {line}",) for line in reason.splitlines()), *remedy]
+    return [(name, "not usable"), *((f"cause: {line}",) for line in reason.splitlines()), *remedy, *note]
 
 
 def _devices() -> str:

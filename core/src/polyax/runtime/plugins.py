@@ -139,6 +139,10 @@ class Registry:
         entries = {p.platform for p in self.plugins() if p.status == "not loaded"} - {"any"}
         return sorted(entries | set(self._claims))
 
+    def note(self, name: str) -> str:
+        """What the plugin that brings the platform ``name`` wants users to know; "" if there is nothing."""
+        return "; ".join(claim.spec.note for claim in self._claims.get(name, ()) if claim.spec.note)
+
     def why_unusable(self, name: str) -> str | None:
         """None if the platform ``name`` can be used, else why not. Imports the plugins that serve it."""
         with self._lock:

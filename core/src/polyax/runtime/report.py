@@ -22,6 +22,8 @@ class Decision:
     producer: str
     consumer: str
     reason: str | None
+    equations: tuple[int, ...] = ()
+    """The numbers of the equations that the producer computes."""
 
 
 @dataclass

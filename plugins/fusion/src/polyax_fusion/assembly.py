@@ -10,6 +10,7 @@ from polyax.runtime.backend import Decision
 from polyax_fusion.order import Order
 from polyax_kernels.graph import Graph, KernelNode, Node, eliminate_dead
 from polyax_kernels.limits import Limits
+from polyax_kernels.origin import equations
 
 
 class Assembly:
@@ -26,6 +27,9 @@ class Assembly:
         self.readers: dict[int, set[int]] = {}
         for n, node in self.nodes.items():
             self._reads(n, node)
+        self.home: dict[int, int] = {}
+        """Values that are others in another shape, and which ones."""
+        self.updated: set[int] = set()
         self.order = Order(self._needs())
 
     def kernel(self, n: int) -> KernelNode | None:
@@ -46,6 +50,10 @@ class Assembly:
         outs = self.nodes[n].outs
         return [v for v in outs if v in self.outputs or not self.readers.get(v, set()) <= {user}]
 
+    def overwritten(self, value: int) -> bool:
+        """Whether some node updates ``value`` in place: whoever reads it must come before."""
+        return self.home.get(value, value) in self.updated
+
     def join(self, first: int, second: int, node: KernelNode) -> None:
         """``node`` takes the place of both."""
         self.order.join(first, second)
@@ -65,7 +73,8 @@ class Assembly:
 
     def log(self, producer: int, consumers: Sequence[int], reason: str | None) -> None:
         names = ", ".join(dict.fromkeys(self.nodes[n].name for n in consumers))
-        self.decisions.append(Decision(self.name, self.nodes[producer].name, names, reason))
+        node = self.nodes[producer]
+        self.decisions.append(Decision(self.name, node.name, names, reason, equations(node.primitives)))
 
     def result(self) -> Graph:
         nodes = [self.nodes[n] for n in self.order.running(self.nodes)]
@@ -81,17 +90,18 @@ class Assembly:
 
     def _needs(self) -> list[set[int]]:
         """Who must run before each node: who computes what it reads, and who reads what it updates in place."""
-        home: dict[int, int] = {}
         readers: dict[int, list[int]] = {}
         needs: list[set[int]] = []
         for n, node in self.nodes.items():
             before = {self.producer[v] for v in node.inputs if v in self.producer}
             if isinstance(node, KernelNode) and node.alias is not None:
-                home[node.outs[0]] = home.get(node.alias, node.alias)
+                self.home[node.outs[0]] = self.home.get(node.alias, node.alias)
             if isinstance(node, KernelNode) and node.updates is not None:
-                before.update(readers.get(home.get(node.updates, node.updates), ()))
+                base = self.home.get(node.updates, node.updates)
+                self.updated.add(base)
+                before.update(readers.get(base, ()))
             for v in node.inputs:
-                readers.setdefault(home.get(v, v), []).append(n)
+                readers.setdefault(self.home.get(v, v), []).append(n)
             needs.append(before - {n})
         return needs
 

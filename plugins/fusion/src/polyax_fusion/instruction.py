@@ -26,6 +26,7 @@ from polyax_fusion.group import Group, fold_size
 from polyax_kernels.edits import Inliner, why_not_inline
 from polyax_kernels.graph import Fuser, Graph, KernelNode, Node, rebuilt
 from polyax_kernels.limits import Limits
+from polyax_kernels.origin import equations
 
 NAME = "instruction"
 ROWS = 64
@@ -58,7 +59,8 @@ class _Pass:
                 self.groups[n] = [Group(self.graph, n)]
             if wanted:
                 names = ", ".join(dict.fromkeys(self.nodes[g.root].name for g in wanted))
-                self.decisions.append(Decision(NAME, self.nodes[n].name, names, reason))
+                node = self.nodes[n]
+                self.decisions.append(Decision(NAME, node.name, names, reason, equations(node.primitives)))
 
     def why_alone(self, n: int, uses: list[int], wanted: list[Group]) -> str | None:
         """Why node ``n`` becomes a kernel of its own, whatever the kernels of its consumers are like."""

@@ -45,6 +45,8 @@ def _into_all(assembly: Assembly, n: int, users: list[int], cost: int) -> dict[i
         return "it is a result of the program"
     if len(users) > 1 and cost > assembly.limits.duplicable_nodes:
         return f"it is expensive, and {len(users)} kernels would compute it"
+    if any(assembly.overwritten(v) for v in node.inputs):
+        return "what it reads is updated in place"
     found: dict[int, KernelNode] = {}
     for user in users:
         both = stacked(node, assembly.nodes[user], (), assembly.limits)

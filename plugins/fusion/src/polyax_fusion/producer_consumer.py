@@ -11,6 +11,8 @@
 
 The consumer doesn't read ``p`` from memory any more. Where it needs more of ``p`` than its own point, as a softmax
 needs the sum of the row, the two are stacked: both loop over the rows, and a stage of each row computes ``p``.
+
+Sibling fusion runs before this one: siblings that are one kernel already offer it more to take in.
 """
 
 from __future__ import annotations
@@ -45,12 +47,13 @@ def _take_in_producers(assembly: Assembly, consumer: int) -> None:
 
 
 def _join(assembly: Assembly, producer: int, consumer: int) -> bool:
+    """Makes one kernel of the two, if that can be done and pays."""
     found = assembly.order.why_not_join(producer, consumer) or _both(assembly, producer, consumer)
-    reason = found if isinstance(found, str) else None
-    assembly.log(producer, [consumer], reason)
-    if isinstance(found, KernelNode):
-        assembly.join(producer, consumer, found)
-    return reason is None
+    assembly.log(producer, [consumer], found if isinstance(found, str) else None)
+    if isinstance(found, str):
+        return False
+    assembly.join(producer, consumer, found)
+    return True
 
 
 def _both(assembly: Assembly, producer: int, consumer: int) -> KernelNode | str:

@@ -27,57 +27,62 @@ TRIES = 4
 
 def run(graph: Graph, limits: Limits) -> Graph:
     """The graph with siblings put together."""
-    assembly = Assembly(NAME, graph, limits)
-    for value in [v for v, readers in assembly.readers.items() if len(readers) > 1]:
-        _join_readers(assembly, value)
-    return assembly.result()
+    siblings = _Siblings(Assembly(NAME, graph, limits))
+    for value in [v for v, readers in siblings.assembly.readers.items() if len(readers) > 1]:
+        siblings.join_readers(value)
+    return siblings.assembly.result()
 
 
-def _join_readers(assembly: Assembly, value: int) -> None:
-    families: dict[object, list[int]] = {}
-    for n in assembly.order.running(assembly.readers[value]):
-        node = assembly.kernel(n)
-        if node is None or not _matters(assembly, value, node):
-            continue
-        family = families.setdefault((extents(node), node.folds), [])
-        joined = next((m for m in reversed(family[-TRIES:]) if _join(assembly, value, m, n)), None)
-        if joined is not None:
-            family.remove(joined)
-        family.append(n)
+class _Siblings:
+    def __init__(self, assembly: Assembly) -> None:
+        self.assembly = assembly
+        self.refused: set[tuple[int, int]] = set()
+
+    def join_readers(self, value: int) -> None:
+        """Joins kernels that read ``value``, each with one of the last before it that have its shape."""
+        families: dict[object, list[int]] = {}
+        for n in self.assembly.order.running(self.assembly.readers[value]):
+            node = self.assembly.kernel(n)
+            if node is None or not self._matters(value, node):
+                continue
+            family = families.setdefault((extents(node), node.folds), [])
+            joined = next((m for m in reversed(family) if self._join(m, n)), None)
+            family[:] = [*[m for m in family if m != joined], n][-TRIES:]
+
+    def _matters(self, value: int, node: KernelNode) -> bool:
+        """Whether the operand is a good part of what the kernel moves."""
+        total = moved(self.assembly.graph, node)
+        return why_little(total, total - self.assembly.graph.avals[value].nbytes) is None
+
+    def _join(self, first: int, second: int) -> bool:
+        """Makes one kernel of the two, if that can be done and pays."""
+        order = self.assembly.order
+        if (first, second) in self.refused or first in order.before[second]:
+            return False
+        found = order.why_not_join(first, second) or self._merged(first, second)
+        if isinstance(found, str):
+            self.refused.add((first, second))
+            self.assembly.log(first, [second], found)
+            return False
+        self.assembly.log(first, [second], None)
+        self.assembly.join(first, second, found)
+        return True
+
+    def _merged(self, first: int, second: int) -> KernelNode | str:
+        """The kernel that computes what both do, or why there is none."""
+        a, b, graph = self.assembly.nodes[first], self.assembly.nodes[second], self.assembly.graph
+        if reason := why_not_merge(a, b, self.assembly.limits):
+            return reason
+        assert isinstance(a, KernelNode) and isinstance(b, KernelNode)
+        both = merge(a, with_loops_of(a, b))
+        if not any(_reads_once(v, a, b, both) for v in a.reads if v in b.reads):
+            return "they read the same at different points"
+        return why_little(moved(graph, a) + moved(graph, b), moved(graph, both)) or both
 
 
-def _matters(assembly: Assembly, value: int, node: KernelNode) -> bool:
-    """Whether the operand is a good part of what the kernel moves."""
-    total = moved(assembly.graph, node)
-    return why_little(total, total - assembly.graph.avals[value].nbytes) is None
-
-
-def _join(assembly: Assembly, value: int, m: int, n: int) -> bool:
-    """Makes one kernel of ``m`` and ``n``, which both read ``value``, if that can be done and pays."""
-    first, second = assembly.order.running([m, n])
-    if first in assembly.order.before[second]:
-        return False
-    found = assembly.order.why_not_join(first, second) or _merged(assembly, value, first, second)
-    reason = found if isinstance(found, str) else None
-    assembly.log(first, [second], reason)
-    if isinstance(found, KernelNode):
-        assembly.join(first, second, found)
-    return reason is None
-
-
-def _merged(assembly: Assembly, value: int, first: int, second: int) -> KernelNode | str:
-    """The kernel that computes what both do, or why there is none."""
-    a, b = assembly.nodes[first], assembly.nodes[second]
-    if reason := why_not_merge(a, b, assembly.limits):
-        return reason
-    assert isinstance(a, KernelNode) and isinstance(b, KernelNode)
-    both, graph = merge(a, with_loops_of(a, b)), assembly.graph
-    before, after = moved(graph, a) + moved(graph, b), moved(graph, both)
-    if len(both.reads[value].places) == len(a.reads[value].places) + len(b.reads[value].places):
-        return "they read it at different points"
-    if reason := why_little(before, after):
-        return reason
-    return both
+def _reads_once(value: int, a: KernelNode, b: KernelNode, both: KernelNode) -> bool:
+    """Whether some place at which both of them read ``value`` has become one."""
+    return len(both.reads[value].places) < len(a.reads[value].places) + len(b.reads[value].places)
 
 
 sibling_fusion = Fuser(NAME, run)

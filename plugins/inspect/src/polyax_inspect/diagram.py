@@ -79,6 +79,7 @@ class _Maker:
             for e in kernel.equations:
                 self.kernels.setdefault(e, []).append(k)
         self.live = needed(program)
+        self.refusals = refusals(report)
         self.boxes: dict[int, int] = {}
         """Kernel -> its group."""
 
@@ -170,7 +171,18 @@ class _Maker:
 
     def wire(self, v: int, node: int) -> None:
         if v in self.made_by:
-            self.diagram.wires.append(Wire(self.made_by[v], node, v, self.typed(v)))
+            source = self.made_by[v]
+            self.diagram.wires.append(Wire(source, node, v, self.typed(v) + self.why_apart(source, node)))
+
+    def why_apart(self, source: int, target: int) -> str:
+        """Why a value goes through memory, as the fusers tell."""
+        diagram = self.diagram
+        homes = [diagram.groups[diagram.home[n]] for n in (source, target)]
+        if homes[0] is homes[1] or not all(g.kernels for g in homes):
+            return ""
+        equation = diagram.nodes[source].equation
+        reasons = {} if equation is None else self.refusals.get(equation, {})
+        return "".join(f"\nnot fused by {fuser}: {reason}" for fuser, reason in reasons.items())
 
     def type(self, v: int) -> str:
         return self.program.avals[v].str_short(True)
@@ -191,6 +203,17 @@ def names_of(program: Program) -> list[str]:
 
 def _scalar(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def refusals(report: Report) -> dict[int, dict[str, str]]:
+    """Equation -> fuser -> why it did not go further into a kernel; the last word of each fuser."""
+    found: dict[int, dict[str, str]] = {}
+    for d in report.decisions:
+        for e in d.equations:
+            found.setdefault(e, {}).pop(d.fuser, None)
+            if d.reason is not None:
+                found[e][d.fuser] = f"{d.reason} ({d.producer} → {d.consumer})"
+    return found
 
 
 def needed(program: Program) -> list[bool]:

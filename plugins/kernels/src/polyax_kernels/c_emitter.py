@@ -205,7 +205,7 @@ class CEmitter:
         return carries
 
     def local(self, slot: int, dtype: np.dtype, size: int) -> None:
-        self.lines.append(f"{self.memory_type(dtype)} b{slot}[{size}];")
+        self.lines.append(f"{self.memory_type(dtype)} b{slot}[{max(1, size)}];")
 
     def barrier(self) -> None:
         pass

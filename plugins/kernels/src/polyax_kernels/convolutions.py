@@ -33,11 +33,13 @@ class Convolution:
 
 def describe(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Convolution:
     """A ``conv_general_dilated`` without ``lhs_dilation`` and batch groups. Groups of features show in the sizes."""
-    (out,) = conv_general_dilated_p.abstract_eval(*avals, **params)
+    infer = conv_general_dilated_p.abstract_eval
+    assert infer is not None
+    (out,) = infer(*avals, **params)
     shapes = (*(a.shape for a in avals), out.shape)
-    layouts = [layout(shape, spec) for shape, spec in zip(shapes, params["dimension_numbers"], strict=True)]
+    x, window, y = [layout(shape, spec) for shape, spec in zip(shapes, params["dimension_numbers"], strict=True)]
     before, after = zip(*params["padding"], strict=True)
-    return Convolution(*layouts, before, after, tuple(params["window_strides"]), tuple(params["rhs_dilation"]))
+    return Convolution(x, window, y, before, after, tuple(params["window_strides"]), tuple(params["rhs_dilation"]))
 
 
 def layout(shape: Sequence[int], spec: Sequence[int]) -> Layout:

@@ -71,7 +71,7 @@ class KernelNode:
 
     @property
     def name(self) -> str:
-        return "_".join(dict.fromkeys(self.primitives))[:48] or "kernel"
+        return "_".join(dict.fromkeys(self.primitives))[:48].rstrip("_") or "kernel"
 
     @property
     def stores(self) -> tuple[Store, ...]:
@@ -275,4 +275,4 @@ def eliminate_dead(graph: Graph) -> Graph:
             node = _computing(node, tuple(used))
         kept.append(node)
         live.update(node.inputs)
-    return graph if len(kept) == len(graph.nodes) else graph.with_nodes(reversed(kept))
+    return graph.with_nodes(reversed(kept))

@@ -90,3 +90,15 @@ def stored(side: Side, left: bool) -> Stored | None:
     if 1 in columns:
         return Stored(False, max(rows[1], columns[0]), batch[1])
     return Stored(True, max(columns[1], rows[0]), batch[1]) if 1 in rows else None
+
+
+def taken(n: int, side: Side, aval: ShapedArray, params: Mapping[str, Any]) -> tuple[Stored, Sequence[int] | None]:
+    """How BLAS takes operand ``n`` of a ``dot_general``, and, if it can't where that lies, the order of dimensions to
+    copy it to first."""
+    found = stored(side, left=n == 0)
+    if found is not None:
+        return found, None
+    contracted, batch = (dims[n] for dims in params["dimension_numbers"])
+    free = [d for d in range(len(aval.shape)) if d not in batch and d not in contracted]
+    columns = count(side.contracted)
+    return Stored(n == 1, columns, count(side.free) * columns), (*batch, *free, *contracted)

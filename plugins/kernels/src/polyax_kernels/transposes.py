@@ -30,7 +30,7 @@ def _is_product(node: Node) -> bool:
 def permutation(graph: Graph, node: Node | None) -> tuple[int, Dims] | None:
     """The value that a node transposes, and the dimension of it that each dimension of the result is.
 
-    A slice from the beginning reads alike, but is smaller than what it reads.
+    A slice that begins at 0 reads at the same indices, but not all of the value.
     """
     if not isinstance(node, KernelNode) or not node.pure or node.stacked or len(node.outs) != 1:
         return None
@@ -39,11 +39,9 @@ def permutation(graph: Graph, node: Node | None) -> tuple[int, Dims] | None:
         return None
     places = {i: d for d, i in enumerate(body.args)}
     found = tuple([places.get(i, -1) for i in own_point(node.grid)])
-    if sorted(found) != list(range(len(body.args))):
-        return None
-    source = body.attr.slot
-    shape, moved = graph.avals[source].shape, graph.avals[node.outs[0]].shape
-    return (source, found) if tuple([shape[d] for d in found]) == moved else None
+    shape, extents = graph.avals[body.attr.slot].shape, [axis.extent for axis in node.grid]
+    whole = sorted(found) == list(range(len(shape))) and [shape[d] for d in found] == extents
+    return (body.attr.slot, found) if whole else None
 
 
 # --- operands ---------------------------------------------------------------------------------------------------------

@@ -46,7 +46,8 @@ def _renamed(node: KernelNode, moves: dict[Axis, Axis]) -> KernelNode:
             return index(moves[x.attr])
         if x.kind != "fold":
             return None
-        axes = tuple([moves[axis] if axis in moves else axis for axis in x.attr.axes])
+        old: tuple[Axis, ...] = x.attr.axes
+        axes = tuple([moves.get(axis, axis) for axis in old])
         return make("fold", x.dtype, x.args, Fold(x.attr.combine, axes, x.attr.which))
 
     memo: dict[Expr, Expr] = {}

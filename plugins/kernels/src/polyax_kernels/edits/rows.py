@@ -88,21 +88,32 @@ def joined(stages: Iterable[Stage]) -> list[Stage]:
 
 
 def _append(stages: list[Stage], stage: Stage) -> None:
-    """What stages without axes compute is written out where it is read: it is known to the whole row."""
+    """Joins the first stage that it can, or comes last.
+
+    What stages without axes compute is written out where it is read: it is known to the whole row.
+    """
     for earlier in stages:
         if not earlier.axes:
             stage = replace(stage, stores=_written_out(stage.stores, earlier.stores))
+    needs, place = reads(stage.stores), None
     for n in range(len(stages) - 1, -1, -1):
-        before = stages[n]
-        if [a.extent for a in before.axes] == [a.extent for a in stage.axes]:
-            moves = {index(a): index(b) for a, b in zip(stage.axes, before.axes, strict=True)}
-            stores = _written_out(moved(stage.stores, moves), before.stores)
-            if not reads(stores) & written(before):
-                stages[n] = Stage(before.axes, (*before.stores, *stores))
-                return
-        if reads(stage.stores) & written(before):
+        both = _one_loop(stages[n], stage)
+        place = place if both is None else (n, both)
+        if needs & written(stages[n]):
             break
-    stages.append(stage)
+    if place is None:
+        stages.append(stage)
+    else:
+        stages[place[0]] = place[1]
+
+
+def _one_loop(first: Stage, second: Stage) -> Stage | None:
+    """Both stages as one, if their loops are equal and the second reads of the first at its own point only."""
+    if [a.extent for a in first.axes] != [a.extent for a in second.axes]:
+        return None
+    moves = {index(a): index(b) for a, b in zip(second.axes, first.axes, strict=True)}
+    stores = _written_out(moved(second.stores, moves), first.stores)
+    return None if reads(stores) & written(first) else Stage(first.axes, (*first.stores, *stores))
 
 
 def _written_out(stores: tuple[Store, ...], known: Iterable[Store]) -> tuple[Store, ...]:

@@ -15,7 +15,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.runtime.backend import Buffer, CompileOptions, Device
 from polyax_kernels.backend import KernelBackend
-from polyax_kernels.fallback import LIBRARY
+from polyax_kernels.fallback import LIBRARY, host_rule
 from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.gpu.executable import GpuExecutable
 from polyax_kernels.gpu.host import HostCall, through_host
@@ -111,7 +111,7 @@ class GpuBackend(KernelBackend):
         return LOWERINGS
 
     def host_rule(self) -> Callable[[Primitive], HostCall | str]:
-        choose = super().host_rule()
+        choose = host_rule(self.name, self.library)
 
         def rule(primitive: Primitive) -> HostCall | str:
             found = choose(primitive)

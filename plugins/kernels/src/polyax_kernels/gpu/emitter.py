@@ -97,7 +97,7 @@ class GpuEmitter(CEmitter):
 
     def local(self, slot: int, dtype: np.dtype, size: int) -> None:
         words = f"{self.local_words} " if self.schedule.mode == "groups" else ""
-        self.lines.append(f"{words}{self.memory_type(dtype)} b{slot}[{size}];")
+        self.lines.append(f"{words}{self.memory_type(dtype)} b{slot}[{max(1, size)}];")
 
     def barrier(self) -> None:
         if self.schedule.mode == "groups":

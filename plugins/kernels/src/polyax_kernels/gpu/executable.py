@@ -39,6 +39,8 @@ class GpuContext(CallContext):
 
     runtime: Runtime
     dialect: type[GpuEmitter]
+    allocate: Callable[[int], Any]
+    """Gives memory of so many bytes, which work put into the queue later may use again once it is let go."""
 
 
 class GpuExecutable(PlanExecutable):
@@ -56,7 +58,7 @@ class GpuExecutable(PlanExecutable):
         self.store = store
         self.runtime = store.runtime
         self.kernel_of = kernel_of
-        self.context = GpuContext(device.queue, device, store.runtime, backend.emitter)
+        self.context = GpuContext(device.queue, device, store.runtime, backend.emitter, store.allocate)
         super().__init__(backend, plan, options)
         self.cost = int(any(isinstance(s, CallStep) and isinstance(s.lowering, HostCall | Control) for s in plan.steps))
         self.written = [*self.overwritten, *range(len(plan.inputs), len(plan.inputs) + len(plan.fresh))]

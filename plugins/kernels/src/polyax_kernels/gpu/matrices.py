@@ -79,7 +79,7 @@ class Matrices:
 
     @property
     def along_depth(self) -> bool:
-        """Whether memory runs along the depth rather than along the lanes."""
+        """Whether memory runs along the depth rather than along the lanes, or there is one lane."""
         return self._stride(self.depth) <= self._stride(self.lanes)
 
     def _stride(self, digits: Sequence[Digit[int]]) -> float:
@@ -93,9 +93,7 @@ class Matrices:
         return last.step * window.stride / window.dilation
 
     def straight(self, width: int) -> bool:
-        """Whether in each group of ``width`` lanes the same step leads from one to the next."""
-        if not self.lanes:
-            return True
+        """Whether in each group of ``width`` lanes the same step leads from one to the next. There are lanes."""
         last = self.lanes[-1]
         return last.window is None and (len(self.lanes) == 1 or last.size % width == 0)
 

@@ -5,6 +5,7 @@ Everything is decided and compiled with the executable; a launch only puts work 
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 import weakref
@@ -16,7 +17,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax_kernels.gpu import panels, tiles
 from polyax_kernels.gpu.products import Dialect, Launch, Product, Recipe, describe
-from polyax_kernels.gpu.runtime import Runtime
+from polyax_kernels.gpu.runtime import DeviceError, Runtime
 from polyax_kernels.gpu.tune import fastest
 from polyax_kernels.limits import Limits
 from polyax_kernels.lowering import Prepared
@@ -68,10 +69,8 @@ PRODUCT = Prepared(prepare, why_not)
 
 def ready(ctx: Any, product: Product, outs: Sequence[ShapedArray], args: Sequence[ShapedArray]) -> Run:
     """``run(outs, args)`` for views of arrays, with the fastest tile for products like this one."""
-    runtime, dialect = ctx.runtime, ctx.dialect
     nbytes = [a.nbytes for a in (*(args[n] for n in product.order), *outs)]
-    tile = _tile(runtime, product, stopwatch(runtime, product, dialect, nbytes))
-    run_on = launches(runtime, product, tile, dialect)
+    run_on = launches(ctx, product, _tile(ctx.runtime, product, stopwatch(ctx, product, nbytes)))
     left, right = product.order
 
     def run(outs: Sequence[Any], args: Sequence[Any]) -> None:
@@ -80,14 +79,16 @@ def ready(ctx: Any, product: Product, outs: Sequence[ShapedArray], args: Sequenc
     return run
 
 
-def launches(runtime: Runtime, product: Product, tile: Tile, dialect: Dialect) -> Launches:
-    written = recipe(product, tile, dialect, runtime.limits.units)
+def launches(ctx: Any, product: Product, tile: Tile) -> Launches:
+    """Compiles what computes the product with a tile."""
+    runtime: Runtime = ctx.runtime
+    written = recipe(product, tile, ctx.dialect, runtime.limits.units)
     steps = [(_loaded(runtime, launch), launch) for launch in written.launches]
 
     def run(left: Place, right: Place, out: Place) -> None:
         places: dict[str, Place] = {"left": left, "right": right, "out": out}
         for name, nbytes in written.scratch.items():
-            places[name] = runtime.allocate(nbytes), 0
+            places[name] = ctx.allocate(nbytes), 0
         for function, launch in steps:
             operands = [places[name] for name in launch.operands]
             runtime.launch(function, launch.groups, launch.threads, operands, launch.scalars)
@@ -123,7 +124,10 @@ def _tile(runtime: Runtime, product: Product, seconds: Callable[[Tile], float]) 
     candidates = candidate_tiles(runtime.limits, product.accumulator)
     if product.flops < 2 * WORTHWHILE:
         return candidates[0]
-    return fastest(_key(runtime, product), candidates, seconds)
+    try:
+        return fastest(_key(runtime, product), candidates, seconds)
+    except MemoryError:  # the search takes operands of its own
+        return candidates[0]
 
 
 def candidate_tiles(limits: Limits, dtype: np.dtype) -> Sequence[Tile]:
@@ -142,21 +146,25 @@ def _key(runtime: Runtime, product: Product) -> str:
     return f"{device} {product.operands} {product.result} {layouts} {product.batch > 1} {sizes}"
 
 
-def stopwatch(runtime: Runtime, product: Product, dialect: Dialect, nbytes: Sequence[int]) -> Callable[[Tile], float]:
-    """Gives the seconds that a product of zeros takes with a tile."""
+def stopwatch(ctx: Any, product: Product, nbytes: Sequence[int]) -> Callable[[Tile], float]:
+    """Gives the seconds that a product of zeros takes with a tile; infinity if the device refuses it."""
+    runtime: Runtime = ctx.runtime
     places: list[Place] = []
     runs: dict[Tile, Launches] = {}
 
     def seconds(tile: Tile) -> float:
         if not places:
             places.extend(_zeros(runtime, n) for n in nbytes)
-        if tile not in runs:
-            runs[tile] = launches(runtime, product, tile, dialect)
-        runtime.synchronize()
-        started = time.perf_counter()
-        runs[tile](*places)
-        runtime.synchronize()
-        return time.perf_counter() - started
+        try:
+            if tile not in runs:
+                runs[tile] = launches(ctx, product, tile)
+            runtime.synchronize()
+            started = time.perf_counter()
+            runs[tile](*places)
+            runtime.synchronize()
+            return time.perf_counter() - started
+        except DeviceError:
+            return math.inf
 
     return seconds
 

@@ -61,7 +61,7 @@ class Packing:
         """The same step leads from each lane of the panel to the next; whole panels are loops that vectorise."""
         finder = self.finder
         lane = finder.kept(self.base.plus(finder.spot(finder.lanes, "lane")))
-        self._by_depth(lambda d, r: lane.plus(d).plus(finder.moved(finder.lanes[-1], r) if finder.lanes else d))
+        self._by_depth(lambda d, r: lane.plus(d).plus(finder.moved(finder.lanes[-1], r)))
 
     def _scattered_lanes(self) -> None:
         """Where each lane begins is kept in arrays."""

@@ -7,6 +7,7 @@ what it times.
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -32,7 +33,8 @@ _cache = DiskCache("tuning")
 def fastest(key: str, candidates: Sequence[T], timed: Callable[[T], float]) -> T:
     """The candidate (a dataclass) for which ``timed`` gives the least seconds; the first one if tuning is off.
 
-    ``key`` says all that the answer depends on. ``timed`` may compile when it is first called for a candidate.
+    ``key`` says all that the answer depends on. ``timed`` may compile when it is first called for a candidate; it gives
+    infinity for one that the device doesn't take.
     """
     if not config.tune:
         return candidates[0]
@@ -61,13 +63,12 @@ def _found(key: str, candidates: Sequence[T], timed: Callable[[T], float]) -> T:
     started, measured = time.perf_counter(), 0.0
     times: dict[T, float] = {}
     for candidate in candidates:
-        timed(candidate)  # compiles, and fetches memory
-        repeats: list[float] = []
-        while len(repeats) < REPEATS and measured < BUDGET:
-            repeats.append(timed(candidate))
-            measured += repeats[-1]
-        if repeats:
-            times[candidate] = min(repeats)
+        if timed(candidate) == math.inf:  # else it is compiled now
+            continue
+        for _ in range(REPEATS):
+            seconds = timed(candidate)
+            times[candidate] = min(seconds, times.get(candidate, seconds))
+            measured += seconds
         if measured >= BUDGET or time.perf_counter() - started > PATIENCE:
             break
     best = min(times, key=lambda c: times[c]) if times else candidates[0]

@@ -1,0 +1,60 @@
+"""Stacked kernels through LLVM: equal to several kernels, and their loops are vectorised."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from kernels.programs import assert_same, compiled, launched, planned, traced
+from kernels.rows import PROGRAMS, Stacking, layer_norm, normal
+
+from polyax import nn
+from polyax_cpu import jit, kernels
+from polyax_cpu.backend import CpuBackend
+from polyax_kernels.expr import consing
+from polyax_kernels.plan import KernelStep
+
+
+class CpuStacking(Stacking, CpuBackend):
+    pass
+
+
+@pytest.fixture(scope="module")
+def backend() -> CpuStacking:
+    return CpuStacking()
+
+
+def outcome(backend, fun, x, stacking):
+    backend.stacking = stacking
+    closed = traced(fun, [x])
+    return launched(backend, compiled(backend, closed), closed, [x])
+
+
+@pytest.mark.parametrize("shape", [(5, 100), (64, 1), (300, 33), (3, 4, 17)], ids=str)
+@pytest.mark.parametrize("fun", PROGRAMS, ids=lambda f: f.__name__)
+def test_stacked_is_unstacked(backend, fun, shape) -> None:
+    x = normal(*shape)
+    assert_same(outcome(backend, fun, x, True), outcome(backend, fun, x, False))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_dtypes(backend, dtype) -> None:
+    x = normal(9, 40, dtype=dtype)
+    got, want = outcome(backend, nn.softmax, x, True), outcome(backend, nn.softmax, x, False)
+    np.testing.assert_array_equal(got[0], want[0])  # scratch holds what memory would
+
+
+@pytest.mark.parametrize("fun", [nn.softmax, layer_norm], ids=lambda f: f.__name__)
+def test_loops_of_stages_are_vectorised(backend, fun) -> None:
+    backend.stacking = True
+    with consing():
+        plan = planned(backend, traced(fun, [normal(64, 1000)]))
+        (step,) = [s for s in plan.steps if isinstance(s, KernelStep)]
+        text = str(jit.optimize(kernels.source(step.kernel)))
+    lanes = jit.host().vector_bits // 32
+    assert len(step.kernel.stages) == 2
+    stored = re.findall(rf"store <{lanes} x float>", text)
+    folded = re.findall(rf"phi <{lanes} x float>", text)
+    assert len(stored) >= (2 if fun is nn.softmax else 1)
+    assert len(folded) >= 2

@@ -1,0 +1,172 @@
+"""NVIDIA's libraries as lowerings: what is asked of them, run with NumPy in CuPy's clothes; and CuPy's real names."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import cupy
+import cupy_backends.cuda.libs as libs
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax import lax
+from polyax.ir.aval import ShapedArray
+from polyax.ops import contract, solve, sort, spectral
+from polyax.runtime.reference.backend import run_on_host
+from polyax_cuda import library, linalg, products, runtime
+from polyax_cuda.check import H100, compile_all
+from polyax_kernels.gpu.executable import View
+from polyax_kernels.lowering import Call
+from support import cupy_stand_in
+from support.cupy_stand_in import Runtime, StandIn
+
+RNG = np.random.default_rng(3)
+
+
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (linalg, products, runtime):
+        monkeypatch.setattr(module, "cupy", StandIn())
+    blas = SimpleNamespace(gemmStridedBatchedEx=cupy_stand_in.gemm_strided_batched_ex)
+    monkeypatch.setitem(libs.__dict__, "cublas", blas)
+    monkeypatch.setitem(libs.__dict__, "cusolver", cupy_stand_in.CuSolver())
+    scipy_linalg = ModuleType("cupyx.scipy.linalg")
+    scipy_linalg.__dict__["solve_triangular"] = cupy_stand_in.solve_triangular
+    monkeypatch.setitem(sys.modules, "cupyx.scipy.linalg", scipy_linalg)
+
+
+def normal(*shape: int, dtype: str = "float32") -> np.ndarray:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def equation(fun: Callable[..., Any], primitive: Any, args: Sequence[np.ndarray]) -> Any:
+    """The use of ``primitive`` in the program of ``fun``."""
+    eqns = polyax.make_jaxpr(fun)(*args).jaxpr.eqns
+    return next(e for e in eqns if e.primitive is primitive)
+
+
+def run(primitive: Any, args: Sequence[np.ndarray], params: dict[str, Any]) -> list[np.ndarray]:
+    """Through the lowering, on memory with offsets."""
+    gpu = Runtime(H100)
+    avals = [ShapedArray(x.shape, x.dtype) for x in args]
+    outs = primitive.abstract_eval(*avals, **params)
+    places = [View(gpu.allocate(a.nbytes + 64), 64, a) for a in (*avals, *outs)]
+    for place, x in zip(places, args, strict=False):
+        gpu.write(place.memory, place.offset, np.ascontiguousarray(x))
+    context, inputs, results = SimpleNamespace(runtime=gpu), places[: len(args)], places[len(args) :]
+    lowering = library.LOWERINGS[primitive]
+    if isinstance(lowering, Call):
+        lowering.run(context, results, inputs, **params)
+    else:
+        lowering.prepare(context, outs, avals, params)(results, inputs)
+    return [runtime.array(v).copy().view(np.ndarray) for v in results]
+
+
+def check(primitive: Any, args: Sequence[np.ndarray], params: dict[str, Any], tolerance: float = 1e-5) -> None:
+    for got, want in zip(run(primitive, args, params), run_on_host(primitive, args, params), strict=True):
+        np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=tolerance, atol=tolerance)
+
+
+PRODUCTS = {
+    "matrices": ("ij,jk->ik", (3, 4), (4, 5)),
+    "transposed": ("ji,kj->ik", (4, 3), (5, 4)),
+    "batch": ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)),
+    "heads": ("bqhd,bkhd->bhqk", (2, 3, 2, 4), (2, 5, 2, 4)),
+    "vector": ("ij,j->i", (3, 4), (4,)),
+    "outer": ("i,j->ij", (3,), (4,)),
+    "scalar": ("i,i->", (3,), (3,)),
+    "contracted apart": ("iaj,jka->ik", (3, 2, 4), (4, 5, 2)),
+    "rows of one": ("ij,jk->ik", (1, 4), (4, 1)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_products(name: str, dtype: str) -> None:
+    text, *shapes = PRODUCTS[name]
+    args = [normal(*s) for s in shapes]
+    params = equation(lambda x, y: jnp.einsum(text, x, y), contract.dot_general_p, args).params
+    params = params | {"preferred_element_type": np.dtype(dtype)}
+    tolerance = 1e-2 if dtype == "float16" else 1e-5
+    check(contract.dot_general_p, [x.astype(dtype) for x in args], params, tolerance)
+
+
+def positive(*shape: int) -> np.ndarray:
+    x = normal(*shape)
+    return x @ np.swapaxes(x, -1, -2) + 4 * np.eye(shape[-1], dtype=np.float32)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (3, 4, 4), (2, 3, 4, 4)])
+def test_cholesky(shape: tuple[int, ...]) -> None:
+    check(solve.cholesky_p, [positive(*shape)], {})
+
+
+def test_cholesky_of_what_is_not_positive_definite_is_nan() -> None:
+    x = np.stack([positive(3, 3), -np.eye(3, dtype=np.float32)])
+    (got,) = run(solve.cholesky_p, [x], {})
+    assert np.isfinite(got[0]).all()
+    assert np.isnan(np.diag(got[1])).all()
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 4, 4)])
+def test_lu(shape: tuple[int, ...]) -> None:
+    check(solve.lu_p, [normal(*shape)], {})
+
+
+@pytest.mark.parametrize("left_side", [True, False])
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("transpose_a", [True, False])
+def test_triangular_solve(left_side: bool, lower: bool, transpose_a: bool) -> None:
+    a, b = normal(2, 4, 4) + 4 * np.eye(4, dtype=np.float32), normal(2, *((4, 3) if left_side else (3, 4)))
+    flags = {"left_side": left_side, "lower": lower, "transpose_a": transpose_a}
+    check(solve.triangular_solve_p, [a, b], flags | {"conjugate_a": False, "unit_diagonal": False})
+
+
+@pytest.mark.parametrize(
+    ("fun", "primitive", "args"),
+    [
+        (lambda x: lax.linalg.qr(x, full_matrices=False), spectral.qr_p, [normal(5, 3)]),
+        (lambda x: lax.linalg.svd(x, full_matrices=True), spectral.svd_p, [normal(2, 3, 4)]),
+        (lambda x: lax.linalg.eigh(x), spectral.eigh_p, [positive(2, 4, 4)]),
+        (lambda x, y: lax.sort((x, y), num_keys=2), sort.sort_p, [normal(4, 9).round(), normal(4, 9)]),
+        (lambda x: lax.top_k(x, 3), sort.top_k_p, [normal(4, 9).round()]),
+    ],
+    ids=["qr", "svd", "eigh", "sort", "top_k"],
+)
+def test_rules_that_numpy_shares(fun: Callable[..., Any], primitive: Any, args: list[np.ndarray]) -> None:
+    check(primitive, args, equation(fun, primitive, args).params)
+
+
+def test_cupy_has_what_numpy_dispatches() -> None:
+    """The functions of the shared rules, with arguments that the rules give."""
+    parameters = {
+        cupy.argsort: ("axis", "kind"), cupy.take_along_axis: ("indices", "axis"), cupy.flip: ("axis",),
+        cupy.take: ("indices", "axis"), cupy.linalg.qr: ("mode",), cupy.linalg.eigh: ("UPLO",),
+        cupy.linalg.svd: ("full_matrices", "compute_uv"), cupy.fft.fftn: ("s", "axes"), cupy.fft.irfftn: ("s", "axes"),
+    }  # fmt: skip
+    for function, names in parameters.items():
+        assert set(names) <= set(inspect.signature(function).parameters), function.__name__
+    assert hasattr(cupy.ndarray, "__array_function__")
+
+
+def test_permutations_compile() -> None:
+    assert compile_all([linalg.PERMUTE]) == 1
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "wanted", "reason"),
+    [
+        (("int32", "int32"), None, "no product of int32"),
+        (("float32", "float16"), None, "no product of float32 and float16"),
+        (("float64", "float64"), "float32", "no product of float64 in float32"),
+    ],
+)
+def test_products_that_are_left_to_tiles(dtypes: tuple[str, str], wanted: str | None, reason: str) -> None:
+    avals = [ShapedArray((4, 4), np.dtype(d)) for d in dtypes]
+    assert reason in str(products.why_not(avals, {"preferred_element_type": wanted}))

@@ -1,0 +1,129 @@
+"""Memory, errors and donation of the generic GPU path, on a runtime whose memory is NumPy's and whose kernels fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from polyax.ir.aval import ShapedArray
+from polyax.runtime.array import Array
+from polyax_kernels.gpu.memory import GpuBuffer, Store
+from polyax_kernels.gpu.queue import GpuQueue
+from polyax_kernels.gpu.runtime import DeviceError, DeviceOutOfMemory, Mark, Runtime
+from polyax_kernels.gpu.schedule import GpuSchedule, choose
+from polyax_kernels.limits import Limits
+
+
+class Now(Mark):
+    def done(self) -> bool:
+        return True
+
+    def wait(self) -> None:
+        pass
+
+
+class HostRuntime(Runtime):
+    """At most ``capacity`` bytes at once."""
+
+    kind = "memory of the host"
+    limits = Limits()
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+
+    def allocate(self, nbytes: int) -> np.ndarray:
+        if nbytes > self.capacity:
+            raise MemoryError("full")
+        return np.empty(nbytes, np.uint8)
+
+    def write(self, target: Any, offset: int, host: np.ndarray) -> None:
+        target[offset : offset + host.nbytes] = host.reshape(-1).view(np.uint8)
+
+    def read(self, source: Any, offset: int, host: np.ndarray) -> None:
+        host.reshape(-1).view(np.uint8)[...] = source[offset : offset + host.nbytes]
+
+    def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
+        target[target_offset : target_offset + nbytes] = source[source_offset : source_offset + nbytes]
+
+    def load(self, source: str, name: str) -> Any:
+        return name
+
+    def launch(self, *_: Any) -> None:
+        raise DeviceError("the device was lost")
+
+    def mark(self) -> Mark:
+        return Now()
+
+    def synchronize(self) -> None:
+        pass
+
+
+def test_live_bytes() -> None:
+    store = Store(HostRuntime(1000), "fake:0")
+    first, second = store.shelf(100).take(), store.shelf(24).take()
+    assert store.stats()["bytes_in_use"] == 124
+    del first
+    assert (store.stats()["bytes_in_use"], store.stats()["peak_bytes_in_use"]) == (24, 124)
+    assert second.ready()
+
+
+def test_out_of_memory_names_what_is_live() -> None:
+    store = Store(HostRuntime(1000), "fake:0")
+    array = Array(ShapedArray((5, 8), np.dtype("float32")), store.shelf(160).take(), None)  # type: ignore[arg-type]
+    with pytest.raises(DeviceOutOfMemory, match=r"fake:0 .* 2,000 bytes .* 160 are live.*float32\[5,8\].*full"):
+        store.shelf(2000).take()
+    assert array.shape == (5, 8)
+
+
+def test_a_failed_launch_surfaces_at_its_results() -> None:
+    runtime = HostRuntime(1000)
+    queue, store = GpuQueue("fake:0", runtime), Store(runtime, "fake:0")
+    result: GpuBuffer = store.shelf(4).take()
+    result.task = queue.run(runtime.launch, [], 0)
+    assert result.ready()
+    after = store.shelf(4).take()
+    after.task = queue.run(lambda: None, [result], 0)
+    for buffer in (result, after):
+        with pytest.raises(DeviceError, match="was lost"):
+            buffer.wait()
+
+
+def test_what_waits_runs_in_order_on_a_thread_of_its_own() -> None:
+    queue = GpuQueue("fake:0", HostRuntime(1))
+    order: list[int] = []
+    tasks = [queue.run(lambda n=n: order.append(n), [], int(n == 0)) for n in range(3)]
+    queue.synchronize()
+    assert order == [0, 1, 2]
+    assert tasks[0] is not None and tasks[0].done
+
+
+def test_copies_between_devices_go_through_the_host() -> None:
+    one, other = HostRuntime(100), HostRuntime(100)
+    source, target = one.allocate(12), other.allocate(12)
+    one.write(source, 0, np.arange(3, dtype=np.int32))
+    other.copy_from(one, source, target, 12)
+    assert target.view(np.int32).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "sizes", "groups"),
+    [
+        (GpuSchedule("points", (256, 1)), (3, 1000), (4, 3)),
+        (GpuSchedule("points", (4, 64)), (1000, 3), (1, 16)),
+        (GpuSchedule("groups", (64, 1)), (3, 5), (15,)),
+        (GpuSchedule("ranges", groups=16), (5, 9), (5,)),
+    ],
+)
+def test_geometry(schedule: GpuSchedule, sizes: tuple[int, ...], groups: tuple[int, ...]) -> None:
+    from kernels.building import axes, one_store
+
+    from polyax_kernels.expr import consing, const
+
+    with consing():
+        kernel = one_store(axes(*sizes), const(1.0, "float32"), [])
+        assert schedule.geometry(kernel, ())[0] == groups
+        assert choose(kernel, Limits()).mode == "ranges"
+        assert choose(kernel, replace(Limits(), group=64, threads=256)).mode == "points"

@@ -23,7 +23,7 @@ from polyax.ops.convert import stop_gradient
 from polyax.ops.zeros import instantiate
 from polyax.trace.flat import check_callable, name_of, trace_tree
 from polyax.trace.symbolic import Zero, is_undef
-from polyax.trace.tree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
 from polyax.transforms.jvp import jvp_flat, jvp_jaxpr
 from polyax.transforms.linearize import Linearized, linearize_flat
 from polyax.transforms.memo import memoize_by_jaxpr
@@ -60,28 +60,51 @@ def custom_linear_solve(
     for fun in (matvec, solve):
         check_callable(fun)
     leaves, tree = tree_flatten(b)
-    like_b = tree_map(aval_of, b)
+    avals = [aval_of(x) for x in leaves]
+    like_b = tree_unflatten(tree, avals)
     system, system_tree = trace_tree(matvec, (like_b,))
-    names = ("matvec's output", "b")
-    what = f"matvec ({name_of(matvec)}) of custom_linear_solve must map to vectors like b: its output and b must"
-    check_same(what, names, (system_tree, tree), (system.out_avals, [aval_of(x) for x in leaves]), "matvec")
-    solution, solution_tree = trace_tree(lambda y: solve(matvec, y), (like_b,))
-    if has_aux and (len(solution_tree.children()) != 2):
-        raise TypeError(f"with has_aux, solve ({name_of(solve)}) must return a pair, got {solution_tree}")
-    x_tree = solution_tree.children()[0] if has_aux else solution_tree
-    x_avals = solution.out_avals[: x_tree.num_leaves]
-    what = f"solve ({name_of(solve)}) of custom_linear_solve must give solutions like b: its output and b must"
-    check_same(what, ("solve's output", "b"), (x_tree, tree), (x_avals, [aval_of(x) for x in leaves]), "solve")
+    _check_like_b("matvec", matvec, (system_tree, tree), (system.out_avals, avals))
+    solution, solution_tree = _solving(solve, matvec, like_b, has_aux)
     transposed: list[ClosedJaxpr | None] = [None, None]
     if symmetric:
         transposed = [system, solution]
     elif transpose_solve is not None:
         vecmat = _transposed(system)
         back = lambda y: tree_unflatten(tree, run(vecmat, tree_leaves(y)))
-        transposed = [vecmat, trace_tree(lambda y: transpose_solve(back, y), (like_b,))[0]]
-    programs = (system, transposed[0], solution, transposed[1])
-    outs = _bind(programs, leaves)
+        transposed = [vecmat, _solving(transpose_solve, back, like_b, has_aux, "transpose_solve")[0]]
+    outs = _bind((system, transposed[0], solution, transposed[1]), leaves)
     return tree_unflatten(solution_tree, outs)
+
+
+def _solving(
+    solve: Callable[..., Any], matvec: Callable[[Any], Any], like_b: Any, has_aux: bool, name: str = "solve"
+) -> tuple[ClosedJaxpr, PyTreeDef]:
+    """The program of a user's solver, whose solutions are like ``b``."""
+    solution, tree = trace_tree(lambda y: solve(matvec, y), (like_b,))
+    avals, b_tree = tree_flatten(like_b)
+    x_tree = _main(tree, has_aux, name, solve)
+    _check_like_b(name, solve, (x_tree, b_tree), (solution.out_avals[: x_tree.num_leaves], avals))
+    return solution, tree
+
+
+def _main(tree: PyTreeDef, has_aux: bool, name: str, solve: Callable[..., Any]) -> PyTreeDef:
+    """The structure of the solution, without what else a solver gives."""
+    if has_aux and len(tree.children()) != 2:
+        raise TypeError(f"with has_aux, {name} ({name_of(solve)}) must return a pair, got {tree}")
+    return tree.children()[0] if has_aux else tree
+
+
+def _check_like_b(
+    name: str,
+    fun: Callable[..., Any],
+    trees: tuple[PyTreeDef, PyTreeDef],
+    avals: tuple[Sequence[ShapedArray], Sequence[ShapedArray]],
+) -> None:
+    got, wanted = ([a.shape for a in group] for group in avals)
+    if got != wanted:
+        raise ValueError(f"{name}() output shapes must match b, got {got} and {wanted}: see {name_of(fun)}")
+    what = f"{name} ({name_of(fun)}) of custom_linear_solve must give vectors like b: its output and b must"
+    check_same(what, (f"{name}'s output", "b"), trees, avals, name)
 
 
 def _transposed(system: ClosedJaxpr) -> ClosedJaxpr:
@@ -241,8 +264,10 @@ def custom_root(
         return tangent_solve(lambda v: tree_unflatten(tree, apply_linear(linear, tree_leaves(v))), rhs)
 
     solving, found_tree = trace_tree(lambda x: solve(f, x), (like,))
+    _check_structure("solve", "initial_guess", _main(found_tree, has_aux, "solve", solve), tree)
     solving, of_solve = hoisted(solving)
-    tangents_of, _ = trace_tree(linearized, (like, like))
+    tangents_of, tangent_tree = trace_tree(linearized, (like, like))
+    _check_structure("tangent_solve", "x", tangent_tree, tree)
     tangents_of, of_tangents = hoisted(tangents_of)
     sizes = len(guesses), len(values), len(of_solve)
 
@@ -264,6 +289,11 @@ def custom_root(
 
     guess = [stop_gradient(x) for x in guesses]
     return tree_unflatten(found_tree, root(*guess, *values, *of_solve, *of_tangents))
+
+
+def _check_structure(name: str, like: str, got: PyTreeDef, wanted: PyTreeDef) -> None:
+    if got != wanted:
+        raise TypeError(f"{name}() output pytree structure must match {like}, got {got} and {wanted}.")
 
 
 def apply_linear(linear: Linearized, tangents: Sequence[Any]) -> list[Any]:

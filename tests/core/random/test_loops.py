@@ -77,6 +77,6 @@ def test_shape_parameters_have_no_derivative() -> None:
 
 def test_shapes_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="gamma parameter shapes must be broadcast-compatible"):
-        random.gamma(KEY, A, (3,))
+        random.gamma(KEY, A, (1,))
     with pytest.raises(ValueError, match="dirichlet requires alpha.ndim >= 1"):
         random.dirichlet(KEY, 1.0)

@@ -1,0 +1,183 @@
+"""Gamma numbers, by rejection, and the distributions that are made of them. Bit for bit those of JAX."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax import numpy as jnp
+from polyax.api import jit, vmap
+from polyax.control.custom_jvp import custom_jvp
+from polyax.numpy.promotion import concrete_shape, convert, unwrap
+from polyax.random import threefry
+from polyax.random.keys import check_key
+from polyax.random.samplers import exponential, float_dtype, normal, rademacher, sample_shape, two_keys, uniform
+
+
+def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers with density x**(a - 1) exp(-x) / gamma(a).
+
+    Args:
+      a: shape parameters, which broadcast to ``shape``; not differentiable.
+
+    >>> from polyax import random
+    >>> random.gamma(random.PRNGKey(0), 2.0, (2, 3)).shape
+    (2, 3)
+    """
+    kind, shape = float_dtype("gamma", dtype), sample_shape("gamma", shape, a)
+    return _gamma(check_key("gamma", key), _spread(a, shape, kind), False)
+
+
+def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """The logarithms of gamma numbers, also where these underflow."""
+    kind, shape = float_dtype("loggamma", dtype), sample_shape("loggamma", shape, a)
+    return _gamma(check_key("loggamma", key), _spread(a, shape, kind), True)
+
+
+def _spread(x: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return jnp.broadcast_to(convert(unwrap(x), dtype), shape)
+
+
+@jit(static_argnames=("in_logs",), inline=True)
+def _gamma(key: Any, a: Any, in_logs: bool) -> Any:
+    return _in_logs(key, a) if in_logs else _plain(key, a)
+
+
+@custom_jvp
+def _plain(key: Any, a: Any) -> Any:
+    return _each(key, a, False)
+
+
+@custom_jvp
+def _in_logs(key: Any, a: Any) -> Any:
+    return _each(key, a, True)
+
+
+@_plain.defjvp
+@_in_logs.defjvp
+def _no_derivative(primals: Any, tangents: Any) -> Any:
+    raise NotImplementedError(
+        "gamma numbers aren't differentiable by their shape parameter: the derivative of the incomplete gamma function "
+        "that it takes isn't built; hold the parameter fixed with lax.stop_gradient"
+    )
+
+
+def _each(key: Any, a: Any, in_logs: bool) -> Any:
+    """One number for each shape parameter, each with a key of its own."""
+    shape = np.shape(a)
+    keys = threefry.split(key, (prod(shape),))
+    numbers = vmap(lambda k, x: _rejection(k, x, in_logs))(keys, lax.reshape(a, (prod(shape),)))
+    return lax.reshape(numbers, shape)
+
+
+def _rejection(key: Any, a: Any, in_logs: bool) -> Any:
+    """The method of Marsaglia and Tsang (2000) for a >= 1; below, a number for a + 1 times u**(1 / a)."""
+    dtype = a.dtype
+    large = a >= 1
+    d = lax.select(large, a, a + 1) - dtype.type(1 / 3)
+    c = dtype.type(1 / 3) / lax.sqrt(d)
+    key, other = two_keys(key)
+    v = _accepted(key, c, d)
+    if in_logs:
+        log_u = -exponential(other, (), dtype)
+        boost = jnp.where(large | (log_u == 0), 0, log_u * (1 / a))
+        return lax.log(d) + lax.log(v) + boost
+    u = 1 - uniform(other, (), dtype)
+    return d * v * jnp.where(large, 1, lax.pow(u, 1 / a))
+
+
+def _accepted(key: Any, c: Any, d: Any) -> Any:
+    """The cube of 1 + c x for a normal x, which is accepted by comparison with a uniform number."""
+    dtype = d.dtype
+
+    def rejected(state: Any) -> Any:
+        _, square, v, u = state
+        squeeze = u >= 1 - dtype.type(0.0331) * (square * square)
+        return squeeze & (lax.log(u) >= square * dtype.type(0.5) + d * ((1 - v) + lax.log(v)))
+
+    def propose(state: Any) -> Any:
+        key, of_x, of_u = threefry.split(state[0], (3,))
+        _, x, v = lax.while_loop(lambda s: s[2] <= 0, lambda s: _normal(s[0], c), (of_x, dtype.type(0), dtype.type(-1)))
+        return key, x * x, v * v * v, uniform(of_u, (), dtype)
+
+    start = (key, dtype.type(0), dtype.type(1), dtype.type(2))
+    return lax.while_loop(rejected, propose, start)[2]
+
+
+def _normal(key: Any, c: Any) -> Any:
+    key, own = two_keys(key)
+    x = normal(own, (), c.dtype)
+    return key, x, 1 + x * c
+
+
+# --- made of gamma numbers --------------------------------------------------------------------------------------------
+
+
+def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers in [0, 1] with density proportional to x**(a - 1) (1 - x)**(b - 1)."""
+    kind, shape = float_dtype("beta", dtype), sample_shape("beta", shape, a, b)
+    first, second = two_keys(check_key("beta", key))
+    logs = [loggamma(k, x, shape, kind) for k, x in ((first, a), (second, b))]
+    most = lax.max(*logs)
+    x, y = (lax.exp(z - most) for z in logs)
+    return x / (x + y)
+
+
+def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Vectors of positive numbers that sum to one, with density proportional to the product of x**(alpha - 1).
+
+    Raises:
+      ValueError: ``alpha`` has no dimension.
+    """
+    kind = float_dtype("dirichlet", dtype)
+    alpha = jnp.asarray(convert(unwrap(alpha), kind))
+    if alpha.ndim < 1:
+        raise ValueError(f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {alpha.ndim}")
+    batch = alpha.shape[:-1]
+    shape = batch if shape is None else sample_shape("dirichlet", shape, np.broadcast_to(np.float32(0), batch))
+    logs = loggamma(key, alpha, (*shape, alpha.shape[-1]), kind)
+    x = lax.exp(logs - lax.stop_gradient(logs.max(-1, keepdims=True)))
+    return x / x.sum(-1, keepdims=True)
+
+
+def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Sums of the squares of ``df`` standard normal numbers."""
+    kind, shape = float_dtype("chisquare", dtype), sample_shape("chisquare", shape, df)
+    return lax.exp(loggamma(key, convert(unwrap(df), kind) / 2, shape, kind)) * kind.type(2)
+
+
+def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Quotients of two chi-square numbers, each divided by its degrees of freedom."""
+    kind, shape = float_dtype("f", dtype), sample_shape("f", shape, dfnum, dfden)
+    of_den, of_num = two_keys(check_key("f", key))
+    num, den = (convert(unwrap(x), kind) for x in (dfnum, dfden))
+    return (chisquare(of_num, num, shape, kind) / num) / (chisquare(of_den, den, shape, kind) / den)
+
+
+def t(key: Any, df: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers of Student's distribution: normal ones over the roots of chi-square ones."""
+    kind, shape = float_dtype("t", dtype), sample_shape("t", shape, df)
+    of_normal, of_gamma = two_keys(check_key("t", key))
+    half = convert(unwrap(df), kind) / 2
+    return normal(of_normal, shape, kind) * lax.sqrt(half / gamma(of_gamma, half, shape, kind))
+
+
+def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Numbers with density proportional to exp(-abs(x)**p)."""
+    kind, shape = float_dtype("generalized_normal", dtype), concrete_shape(shape)
+    of_gamma, of_sign = two_keys(check_key("generalized_normal", key))
+    size = lax.pow(gamma(of_gamma, 1 / p, shape, kind), _spread(1 / p, shape, kind))
+    return rademacher(of_sign, shape, kind) * size
+
+
+def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Points uniform in the unit ball of the p-norm in ``d`` dimensions (Barthe et al., 2005)."""
+    kind, shape = float_dtype("ball", dtype), concrete_shape(shape)
+    first, second = two_keys(check_key("ball", key))
+    points = generalized_normal(first, p, (*shape, int(d)), kind)
+    rest = exponential(second, shape, kind)
+    norm = lax.pow((jnp.abs(points) ** p).sum(-1) + rest, kind.type(1 / p))
+    return points / norm[..., None]

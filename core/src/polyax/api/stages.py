@@ -22,7 +22,7 @@ from polyax.runtime.sharding import SingleDeviceSharding
 from polyax.trace.flat import leaf_names
 from polyax.trace.paths import equality_errors_pytreedef, keystr
 from polyax.trace.tracer import Tracer
-from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 
 CompilerOptions = dict[str, Any]
 
@@ -174,12 +174,19 @@ class Compiled(_Stage):
         self.program = dispatch.compile_program(closed, parts.device, parts.fun_name, parts.donated)
         self._entry = dispatch.make_entry(self.program, closed.consts, parts.out_tree, self._entry_elsewhere, True)
         self._avals = closed.in_avals
+        self._plain = self.in_tree == tree_structure(((0,) * len(self._avals), {}))
 
     def _entry_elsewhere(self, leaves: Sequence[Any]) -> Any:
         raise AssertionError("the device is fixed")
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        here = [x.aval for x in args if type(x) is Array and x.device is self.device]
+        if self._plain and not kwargs and here == self._avals and len(here) == len(args):
+            return self._entry(args)
+        return self._checked_call(args, kwargs)
+
+    def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves, tree = tree_flatten((args, kwargs))
         if tree != self.in_tree:
             raise self._other_structure(tree)

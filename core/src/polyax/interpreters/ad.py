@@ -139,19 +139,19 @@ def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None
     primitive_transposes[primitive] = transpose_rule
 
 
-def defbilinear(primitive: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]) -> None:
+def defbilinear(prim: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]) -> None:
     """A primitive that is linear in each of its two arguments: ``rule(cotangent, x, y, **params)``."""
     defjvp(
-        primitive,
-        lambda t, x, y, **params: primitive.bind(t, y, **params),
-        lambda t, x, y, **params: primitive.bind(x, t, **params),
+        prim,
+        lambda t, x, y, **params: prim.bind(t, y, **params),
+        lambda t, x, y, **params: prim.bind(x, t, **params),
     )
 
     def transpose(ct: Any, x: Any, y: Any, **params: Any) -> list[Any]:
         if is_undef(x) == is_undef(y):
-            raise NotImplementedError(f"'{primitive}' is bilinear; it can be transposed in one argument at a time")
+            raise NotImplementedError(f"'{prim}' is bilinear; it can be transposed in one argument at a time")
         if is_undef(x):
             return [lhs_rule(ct, x, y, **params), None]
         return [None, rhs_rule(ct, x, y, **params)]
 
-    primitive_transposes[primitive] = transpose
+    primitive_transposes[prim] = transpose

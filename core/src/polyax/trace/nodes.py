@@ -140,9 +140,9 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
     return found
 
 
-def is_tree_node(kind: type) -> bool:
+def is_tree_node(typ: type) -> bool:
     """Whether objects of a type are nodes of pytrees, not leaves."""
-    return default_registry.is_node(kind)
+    return default_registry.is_node(typ)
 
 
 # --- containers ---------------------------------------------------------------------------------------------------

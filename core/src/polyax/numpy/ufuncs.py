@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from polyax import lax
+from polyax.control.custom_jvp import custom_jvp
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.numpy.broadcast import choose
@@ -181,7 +183,19 @@ def sinc(x: Any, /) -> Any:
     (x,) = promote_args_inexact("sinc", x)
     at_zero = lax.eq(x, lax.full_like(x, 0))
     angle = lax.mul(choose(at_zero, lax.full_like(x, 1), x), float(np.pi))
-    return choose(at_zero, lax.full_like(x, 1), lax.div(lax.sin(angle), angle))
+    return choose(at_zero, _sinc_at_zero(0, x), lax.div(lax.sin(angle), angle))
+
+
+@partial(custom_jvp, nondiff_argnums=(0,))
+def _sinc_at_zero(order: int, x: Any) -> Any:
+    """The derivative of that order at 0: (-1)^(order / 2) pi^order / (order + 1), and 0 for odd orders."""
+    value = 0 if order % 2 else (-1) ** (order // 2) * np.pi**order / (order + 1)
+    return lax.full_like(x, value)
+
+
+@_sinc_at_zero.defjvp
+def _sinc_at_zero_jvp(order: int, primals: Any, tangents: Any) -> Any:
+    return _sinc_at_zero(order, *primals), lax.mul(_sinc_at_zero(order + 1, *primals), *tangents)
 
 
 def hypot(x1: Any, x2: Any, /) -> Any:
@@ -214,11 +228,25 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
 
 @fused
 def _log_add(x1: Any, x2: Any) -> Any:
+    return _stable_log_add(x1, x2)
+
+
+@custom_jvp
+def _stable_log_add(x1: Any, x2: Any) -> Any:
     """max + log1p(exp(-|difference|)); equal infinities, whose difference is NaN, are added."""
     difference = lax.sub(x1, x2)
     undefined = lax.ne(difference, difference)
     gap = choose(undefined, lax.full_like(difference, 0), lax.abs(difference))
     return choose(undefined, lax.add(x1, x2), lax.add(lax.max(x1, x2), lax.log1p(lax.exp(lax.neg(gap)))))
+
+
+@_stable_log_add.defjvp
+def _log_add_jvp(primals: Any, tangents: Any) -> Any:
+    """Smooth where the arguments are equal: d log(e^x1 + e^x2) is the mean of the tangents, weighed by e^x."""
+    out = _stable_log_add(*primals)
+    finite = [choose(lax.eq(x, np.inf), lax.full_like(x, 0), x) for x in (*primals, out)]
+    weighed = [lax.mul(t, lax.exp(lax.sub(x, finite[2]))) for t, x in zip(tangents, finite, strict=False)]
+    return out, lax.add(*weighed)
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import numpy as np
 
 from polyax.control.cond import cond_p
 from polyax.control.policies import name_p
+from polyax.control.rematopt import remat_opt_p
 from polyax.control.scan import scan_p
 from polyax.control.solving import linear_solve_p, solver
 from polyax.control.spmd import on_one_device, shard_map_p
@@ -59,6 +60,7 @@ def _shard_map(*args: np.ndarray, jaxpr: ClosedJaxpr, axes: Any, in_specs: Any, 
 
 
 rule(name_p)(lambda x, **_: x)
+rules(remat_opt_p)(lambda *args, forward, **_: _run(forward, args))
 
 
 @rules(linear_solve_p)

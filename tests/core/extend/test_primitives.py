@@ -79,8 +79,17 @@ def test_numpy_implementation_runs_eagerly_and_on_the_host() -> None:
     p.def_abstract_eval(lambda x: x)
     reference = polyax.devices("reference")[0]
     assert polyax.jit(lambda x: p.bind(x) + 1, device=reference)(1.5).item() == 3.0
-    with pytest.raises(NotImplementedError, match="'rounded_up' on .*host_fallback is 'error'"):
+    with pytest.raises(NotImplementedError, match="'rounded_up' on .*host_fallback is 'error'.*def_decomposition"):
         polyax.jit(p.bind, device=polyax.devices("cpu")[0])(1.5)
+    with polyax.config.override(host_fallback="warn"), pytest.warns(UserWarning, match="'rounded_up' has no kernel"):
+        assert polyax.jit(lambda x: p.bind(x) + 2, device=polyax.devices("cpu")[0])(1.5).item() == 4.0
+
+
+def test_what_no_device_can_run() -> None:
+    p = core.Primitive("unknown")
+    p.def_abstract_eval(lambda x: x)
+    with pytest.raises(NotImplementedError, match="no NumPy rule for 'unknown'.*def_decomposition.*def_impl"):
+        polyax.jit(p.bind, device=polyax.devices("reference")[0])(1.5)
 
 
 def test_several_results() -> None:

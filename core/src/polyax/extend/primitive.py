@@ -43,6 +43,11 @@ class Primitive(ir.Primitive):
 
     multiple_results = False
     """Set it to True on primitives whose results are lists."""
+    remedy = (
+        " Write it in terms of other operations with def_decomposition, which run compiled on all devices; give it a "
+        "NumPy implementation with def_impl, which runs on the host if POLYAX_HOST_FALLBACK is 'warn' or 'allow'; or "
+        "bring kernels with a plugin (the hook polyax_lowerings)."
+    )
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Applies the primitive in the current trace.

@@ -55,6 +55,8 @@ class Primitive:
 
     multiple_results = True
     """Whether ``bind`` gives a list, as it does here. Users' primitives may differ: see ``polyax.extend.core``."""
+    remedy = ""
+    """What to do if a device can't run it, for error texts."""
 
     def __init__(self, name: str, *, higher_order: bool = False) -> None:
         self.name = name

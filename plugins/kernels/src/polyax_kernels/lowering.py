@@ -233,7 +233,9 @@ class Rules:
         reasons.append(f"the host: {rule_or_reason}")
         operands = ", ".join(map(str, avals))
         raise NoLowering(
-            f"'{primitive.name}' on ({operands}) can't run on {self.backend}. Looked at " + "; ".join(reasons) + "."
+            f"'{primitive.name}' on ({operands}) can't run on {self.backend}. Looked at "
+            + "; ".join(reasons)
+            + f".{primitive.remedy}"
         )
 
     def _shared(self, primitive: Primitive) -> tuple[Lowering | None, ...]:

@@ -75,7 +75,9 @@ def rule_of(eqn: Eqn) -> Rule:
     inner = called(eqn)
     if inner is not None:
         return lambda *args, **_: evaluate(inner.jaxpr, [*inner.consts, *args])
-    raise NoLowering(f"the reference backend has no NumPy rule for {eqn.primitive.name!r}, needed by {eqn}")
+    raise NoLowering(
+        f"the reference backend has no NumPy rule for {eqn.primitive.name!r}, needed by {eqn}.{eqn.primitive.remedy}"
+    )
 
 
 def called(eqn: Eqn) -> ClosedJaxpr | None:

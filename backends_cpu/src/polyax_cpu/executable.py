@@ -1,7 +1,7 @@
 """Programs as native code: runs of kernels, products and copies become one table that one native call works off.
 
-Loops whose steps are native are steps themselves. Calls into Python (host fallbacks) stand between runs of such steps.
-Knows plans; must not know how kernels are compiled.
+Loops and branches whose steps are native are steps themselves. Calls into Python (host fallbacks) stand between runs of
+such steps. Knows plans; must not know how kernels are compiled.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from polyax.runtime.backend import CompileOptions
 from polyax_cpu import pool
-from polyax_cpu.loops import native_loop
+from polyax_cpu.loops import native_control
 from polyax_cpu.products import Product
 from polyax_cpu.steps import PARALLEL_COST, QUICK_COST, Described, Table, copying, described, pieces_of
 from polyax_kernels.control import Control
@@ -65,7 +65,7 @@ def _native(executable: CpuExecutable, step: Step) -> Described | None:
     if isinstance(step, CopyStep):
         return copying(step.source, step.target, step.nbytes)
     if isinstance(step.lowering, Control):
-        return native_loop(executable, step)
+        return native_control(executable, step)
     return _library_call(step)
 
 

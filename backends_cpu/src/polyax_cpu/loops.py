@@ -1,24 +1,27 @@
-"""Loops as steps of native programs: what Python would do with windows of memory, written down for the native runtime.
+"""Loops and branches as steps of native programs: what Python would do with windows of memory, written down for the
+native runtime.
 
-The loop is laid out on places instead of memory; what is moved meanwhile is recorded. Knows no primitive.
+A loop is laid out on places instead of memory; what is moved meanwhile is recorded. Knows no primitive.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax_cpu import pool
+from polyax_cpu.native import MAX_OPERANDS
 from polyax_cpu.steps import Described, Table, copying, described
-from polyax_kernels.loops import Loop, Turns
+from polyax_kernels.control import Cond
+from polyax_kernels.loops import Loop, Scan, Turns, While
 from polyax_kernels.plan import CallStep, Ref, aligned
 from polyax_kernels.programs import Frame, Program
 
-MOST_OPERANDS = 128
 MOST_TURNS = (1 << 63) - 1
 OPERAND, SCRATCH, ADDRESS = 0, 1, 2
 
@@ -34,10 +37,10 @@ class Place:
         self.offset = offset
 
 
-class _Outer:
+class _Outer(dict[int, Place]):
     """The bases of the outer program."""
 
-    def __getitem__(self, base: int) -> Place:
+    def __missing__(self, base: int) -> Place:
         return Place(OPERAND, base, 0)
 
 
@@ -123,14 +126,46 @@ def _moved(step: Described, first: int) -> Described:
     return step
 
 
-def native_loop(executable: Any, step: CallStep) -> Described | None:
-    """The step that runs a loop without Python; None if some step of its programs needs Python."""
-    if not (isinstance(step.lowering.make, type) and issubclass(step.lowering.make, Loop)):
-        return None
-    recorder = Recorder(executable)
-    loop = step.lowering.make(recorder, step)
-    programs = [loop.body, *([loop.test] if loop.test is not None else [])]
-    if not all(isinstance(s, Table) for p in programs for s in p.steps):
+class _Operands:
+    """The places in the outer program that a step reads or writes; each has a number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[int, int], int] = {}
+
+    def number(self, place: Place) -> int:
+        return self.numbers.setdefault((place.base, place.offset), len(self.numbers))
+
+    def slot(self, base: Any) -> tuple[int, int, int]:
+        """As the native runtime reads it: kind, number or address, offset."""
+        if not isinstance(base, Place):
+            return ADDRESS, 0 if base is None else base.pointer, 0
+        if base.kind == OPERAND:
+            return OPERAND, self.number(base), 0
+        return base.kind, base.base, base.offset
+
+    def step(self, function: str, records: Sequence[Any], keep: Any) -> Described | None:
+        """The step that calls a function of the native runtime with these records; None if it has too many operands."""
+        if len(self.numbers) > MAX_OPERANDS:
+            return None
+        refs = [Ref(base, offset) for base, offset in self.numbers]
+        return described(pool.symbols()[function], refs, list(map(ctypes.addressof, records)), 1, 1, (records, keep))
+
+
+def native_control(executable: Any, step: CallStep) -> Described | None:
+    """The step that runs a loop or a branch without Python; None if some step of its programs needs Python."""
+    make = step.lowering.make
+    if make is Cond:
+        return _native_cond(Recorder(executable), step)
+    return _native_loop(Recorder(executable), make, step) if make in (Scan, While) else None
+
+
+def _all_native(*programs: Program | None) -> bool:
+    return all(isinstance(s, Table) for p in programs if p is not None for s in p.steps)
+
+
+def _native_loop(recorder: Recorder, make: type[Loop], step: CallStep) -> Described | None:
+    loop = make(recorder, step)
+    if not _all_native(loop.body, loop.test):
         return None
     args, outs = loop.places.windows(_Outer())
     turns = loop.layout(args, outs)
@@ -139,48 +174,67 @@ def native_loop(executable: Any, step: CallStep) -> Described | None:
     for odd in (False, True):
         loop.finish(turns, odd, outs)
         ends.append(recorder.recorded())
-    return _described(loop, turns, recorder.scratch, before, ends)
+    length = MOST_TURNS if loop.length is None else loop.length
+    operands = _Operands()
+    record, keep = _Laid(loop.body, turns, length, recorder.scratch, loop.test, before, ends).record(operands)
+    return operands.step("polyax_loop", [record], (loop, keep))
 
 
-def _described(loop: Loop, turns: Turns, scratch: int, before: list[Move], ends: list[list[Move]]) -> Described | None:
-    bases = _Bases()
-    body = bases.program(loop.body, turns.frames)
-    test_first, test, holds = len(bases.even), [], -1
-    if loop.test is not None and turns.tests is not None:
-        test = bases.program(loop.test, turns.tests)
-        holds = bases.add(turns.holds, turns.holds)
-    parts = bases.copies(before, before), test, body, bases.copies(*_padded(*ends))
-    every = [*bases.even, *bases.odd]
-    operands = list(dict.fromkeys((p.base, p.offset) for p in every if isinstance(p, Place) and p.kind == OPERAND))
-    if len(operands) > MOST_OPERANDS:
+def _native_cond(recorder: Recorder, step: CallStep) -> Described | None:
+    """Each branch is a loop of one turn."""
+    cond = Cond(recorder, step)
+    if not _all_native(*cond.branches):
         return None
-    tables = [Table(steps, 0) for steps in parts]
-    slots = _words([x for base in every for x in _slot(base, operands)])
-    moving = _words([x for row, by in turns.strides for n, base in enumerate(every) if base is row for x in (n, by)])
-    fields = [x for t in tables for x in (ctypes.addressof(t.steps), t.count)]
-    fields += [ctypes.addressof(slots), len(bases.even), ctypes.addressof(moving), len(moving) // 2]
-    fields += [test_first, holds, MOST_TURNS if loop.length is None else loop.length, scratch]
-    record = _words(fields)
-    keep = loop, every, tables, slots, moving, record
-    refs = [Ref(base, offset) for base, offset in operands]
-    return described(pool.symbols()["polyax_loop"], refs, [ctypes.addressof(record)], 1, 1, keep)
+    args, outs = cond.places.windows(_Outer())
+    operands = _Operands()
+    operands.number(args[0])
+    frames = [branch.frame(args[1:], outs) for branch in cond.branches]
+    laid = [
+        _Laid(branch, Turns((frame, frame), ([], [])), 1, recorder.scratch)
+        for branch, frame in zip(cond.branches, frames, strict=True)
+    ]
+    records, kept = zip(*[x.record(operands) for x in laid], strict=True)
+    return operands.step("polyax_cond", records, (cond, kept))
 
 
-def _padded(evens: list[Move], odds: list[Move]) -> tuple[list[Move], list[Move]]:
+@dataclass(frozen=True)
+class _Laid:
+    """A loop that is laid out."""
+
+    body: Program
+    turns: Turns
+    length: int
+    scratch: int
+    test: Program | None = None
+    before: Sequence[Move] = ()
+    ends: Sequence[Sequence[Move]] = ((), ())
+    """What is copied after the last turn, if their number is even or odd."""
+
+    def record(self, operands: _Operands) -> tuple[Any, Any]:
+        """A ``Loop`` of the native runtime, and what must live as long as it."""
+        bases, turns = _Bases(), self.turns
+        steps = bases.program(self.body, turns.frames)
+        test_first, test, holds = len(bases.even), list[Described](), -1
+        if self.test is not None and turns.tests is not None:
+            test = bases.program(self.test, turns.tests)
+            holds = bases.add(turns.holds, turns.holds)
+        parts = bases.copies(self.before, self.before), test, steps, bases.copies(*_padded(*self.ends))
+        tables = [Table(part, 0) for part in parts]
+        every = [*bases.even, *bases.odd]
+        slots = _words([x for base in every for x in operands.slot(base)])
+        moved = [(n, by) for row, by in turns.strides for n, base in enumerate(every) if base is row]
+        moving = _words([x for pair in moved for x in pair])
+        fields = [x for t in tables for x in (ctypes.addressof(t.steps), t.count)]
+        fields += [ctypes.addressof(slots), len(bases.even), ctypes.addressof(moving), len(moved)]
+        return _words([*fields, test_first, holds, self.length, self.scratch]), (every, tables, slots, moving)
+
+
+def _padded(evens: Sequence[Move], odds: Sequence[Move]) -> tuple[list[Move], list[Move]]:
     """The same targets in both: what is there already is copied to itself."""
     sizes = {id(target): (target, nbytes) for _, target, nbytes in (*evens, *odds)}
     sources = [{id(target): source for source, target, _ in moves} for moves in (evens, odds)]
     even, odd = ([(s.get(key, target), target, n) for key, (target, n) in sizes.items()] for s in sources)
     return even, odd
-
-
-def _slot(base: Any, operands: list[tuple[int, int]]) -> tuple[int, int, int]:
-    """As the native runtime reads it: kind, number or address, offset."""
-    if not isinstance(base, Place):
-        return ADDRESS, 0 if base is None else base.pointer, 0
-    if base.kind == OPERAND:
-        return OPERAND, operands.index((base.base, base.offset)), 0
-    return base.kind, base.base, base.offset
 
 
 def _words(values: Sequence[int]) -> Any:

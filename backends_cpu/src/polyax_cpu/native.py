@@ -342,7 +342,7 @@ define void @polyax_copy(ptr %buffers, ptr %scalars, i64 %begin, i64 %end) {
   ret void
 }
 """
-EXPORTS = ("polyax_start", "polyax_parallel", "polyax_call", "polyax_copy", "polyax_loop", *EXACT)
+EXPORTS = ("polyax_start", "polyax_parallel", "polyax_call", "polyax_copy", "polyax_loop", "polyax_cond", *EXACT)
 _PAUSES = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),

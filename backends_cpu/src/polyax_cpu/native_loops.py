@@ -1,4 +1,4 @@
-"""Loops of the native runtime, as LLVM IR: a step that runs the steps of an inner program turn after turn.
+"""Loops and branches of the native runtime, as LLVM IR: steps that run the steps of inner programs.
 
 The memory of a turn is described by slots: an operand of the loop, a place in scratch memory of its own, or an address.
 Even and odd turns have slots of their own, since carries may live at two places in turn. Knows the runtime's ``Step``.
@@ -117,6 +117,16 @@ turned:
 last:
   call void @polyax_run(ptr %behind, i64 %behind.count, ptr %frame)
   call void @free(ptr %block)
+  ret void
+}
+
+; Step function: the first buffer holds the number of a branch, an i32; scalars hold the address of a Loop for each.
+define void @polyax_cond(ptr %buffers, ptr %scalars, i64 %begin, i64 %end) {
+  %at = load ptr, ptr %buffers
+  %number = load i32, ptr %at
+  %index = sext i32 %number to i64
+  %branch = getelementptr i64, ptr %scalars, i64 %index
+  call void @polyax_loop(ptr %buffers, ptr %branch, i64 0, i64 1)
   ret void
 }
 """

@@ -36,7 +36,7 @@ class Control:
         return self.turns(**params) * sum(sum(v.aval.size for v in e.outs) for p in bodies for e in walk_eqns(p.jaxpr))
 
 
-class _Cond(Step):
+class Cond(Step):
     def prepare(self, params: Mapping[str, Any]) -> None:
         self.branches = [Program(self.machine, b) for b in params["branches"]]
 
@@ -58,7 +58,7 @@ def _carried_by_while(*, cond_nconsts: int, body_nconsts: int, body_jaxpr: Close
 
 
 CONTROL: dict[str, Control] = {
-    "cond": Control(_Cond, reads_back=True),
+    "cond": Control(Cond, reads_back=True),
     "while": Control(While, lambda **_: UNKNOWN_TURNS, _carried_by_while, reads_back=True),
     "scan": Control(Scan, lambda *, length, **_: length, _carried_by_scan),
 }

@@ -18,14 +18,18 @@ from polyax_kernels.plan import CallStep, Plan, Ref
 Run = Callable[[Sequence[Any]], None]
 
 
-class Machine(Protocol):
-    """What an executable offers to programs within its steps."""
+class Inner(Protocol):
+    """What is asked of the executable of an inner program."""
 
     plan: Plan
     literals: Sequence[Any]
     steps: Sequence[Run]
 
-    def inner(self, program: ClosedJaxpr, donated: tuple[bool, ...]) -> Machine:
+
+class Machine(Protocol):
+    """What an executable offers to programs within its steps."""
+
+    def inner(self, program: ClosedJaxpr, donated: tuple[bool, ...]) -> Inner:
         """The executable of ``program``. The memory of inputs that are ``donated`` may become that of the result of
         the same number among them."""
         ...
@@ -64,7 +68,7 @@ class Program:
         self.machine = machine
         executable = machine.inner(program, donated or (False,) * len(program.in_avals))
         plan = executable.plan
-        self.steps = list(executable.steps)
+        self.steps: list[Any] = list(executable.steps)
         self.literals = list(executable.literals)
         arena = [plan.arena_bytes] if plan.arena_bytes else []
         self.shelves = [machine.shelf(n) for n in (*plan.fresh, *arena)]
@@ -115,7 +119,7 @@ class Places:
     def _sized(self, refs: Sequence[Ref], avals: Sequence[Any]) -> list[tuple[int, int, int]]:
         return [(r.base, r.offset, a.nbytes) for r, a in zip(refs, avals, strict=True)]
 
-    def windows(self, bases: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def windows(self, bases: Sequence[Any] | Mapping[int, Any]) -> tuple[list[Any], list[Any]]:
         window = self.machine.window
         places = {p: window(bases[p[0]], p[1], p[2]) for p in (*self.args, *self.outs)}
         return [places[p] for p in self.args], [places[p] for p in self.outs]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from polyax.api.arguments import check_arrays
@@ -79,6 +80,15 @@ def _numbers(argnums: int | Iterable[int]) -> tuple[int, ...]:
     return (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
 
+@dataclass
+class _Program:
+    """A traced function: what it closes over, what flattens and unflattens, and the parameters of ``shard_map``."""
+
+    consts: list[Any]
+    flat: Flat
+    params: dict[str, Any]
+
+
 class _Pmapped:
     """What ``pmap`` returns; programs are traced once for each combination of types and static values."""
 
@@ -102,45 +112,37 @@ class _Pmapped:
         self.donated = donated
         self.devices = devices
         self.axis_size = axis_size
-        self._programs: dict[Any, Any] = {}
+        self._programs: dict[Any, _Program] = {}
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         fixed = self._fixed(args)
         if config.disable_jit:
             return self._one_operation_at_a_time(args, kwargs, fixed)
-        dynamic = tuple(x for n, x in enumerate(args) if n not in fixed)
-        check_arrays((dynamic, kwargs), f"an argument of pmap({name_of(self.fun)}): ")
+        dynamic = tuple([x for n, x in enumerate(args) if n not in fixed])
         leaves, in_tree = tree_flatten((dynamic, kwargs))
-        axes = flatten_axes("pmap in_axes", in_tree, (self._in_axes(fixed), 0), tupled_args=True)
-        avals = [aval_of(x) for x in leaves]
-        size = self._size(dynamic, kwargs, avals, axes)
-        axes = [None if a is None else a % v.ndim for a, v in zip(axes, avals, strict=True)]
-        statics = tuple((n, type(x), x) for n, x in fixed.items())
-        key = (in_tree, tuple(avals), tuple(axes), statics, config.trace_key(), tuple(axis_env().items()))
+        try:
+            avals = tuple([aval_of(x) for x in leaves])
+        except TypeError:
+            check_arrays((dynamic, kwargs), f"an argument of pmap({name_of(self.fun)}): ")
+            raise
+        statics = tuple([(n, type(x), x) for n, x in fixed.items()])
+        key = (in_tree, avals, statics, config.trace_key(), tuple(axis_env().items()))
         found = self._programs.get(key)
         if found is None:
-            found = self._trace(fixed, in_tree, avals, axes, size, args, kwargs)
-            if not any(isinstance(c, Tracer) for c in found[1]):
+            found = self._trace(fixed, in_tree, avals, args, kwargs)
+            if not any(isinstance(c, Tracer) for c in found.consts):
                 self._programs[key] = found
-        program, consts, in_specs, out_specs, flat = found
-        outs = shard_map_p.bind(
-            *consts,
-            *leaves,
-            jaxpr=program,
-            axes=((self.axis_name, size),),
-            in_specs=in_specs,
-            out_specs=out_specs,
-            devices=self.devices,
-            name=f"pmap({name_of(self.fun)})",
-        )
+        outs = shard_map_p.bind(*found.consts, *leaves, **found.params)
         for n in self.donated:
             _delete(args[n])
-        return flat.unflatten(outs)
+        return found.flat.unflatten(outs)
 
     def _fixed(self, args: Sequence[Any]) -> dict[int, Any]:
         """The static arguments, by their position."""
-        if self.static and not all(-len(args) <= n < len(args) for n in self.static):
+        if not self.static:
+            return {}
+        if not all(-len(args) <= n < len(args) for n in self.static):
             raise ValueError(
                 f"pmapped function has static_broadcasted_argnums={self.static} but was called with only {len(args)} "
                 f"positional argument{'s' * (len(args) != 1)}. All static broadcasted arguments must be passed "
@@ -166,10 +168,16 @@ class _Pmapped:
             return self.in_axes
         return tuple(a for n, a in enumerate(self.in_axes) if n not in fixed)
 
-    def _trace(
-        self, fixed: dict[int, Any], in_tree: Any, avals: Any, axes: Any, size: int, args: Any, kwargs: Any
-    ) -> Any:
+    def _axes(self, fixed: dict[int, Any], in_tree: Any, avals: Any, dynamic: Any, kwargs: Any) -> tuple[Any, int]:
+        """Where each leaf is cut, and into how many parts."""
+        axes = flatten_axes("pmap in_axes", in_tree, (self._in_axes(fixed), 0), tupled_args=True)
+        size = self._size(dynamic, kwargs, avals, axes)
+        return [None if a is None else a % v.ndim for a, v in zip(axes, avals, strict=True)], size
+
+    def _trace(self, fixed: dict[int, Any], in_tree: Any, avals: Any, args: Any, kwargs: Any) -> _Program:
         """The program for one device: blocks have an axis of size one where the argument was cut."""
+        dynamic = tuple(x for n, x in enumerate(args) if n not in fixed)
+        axes, size = self._axes(fixed, in_tree, avals, dynamic, kwargs)
         flat = Flat(functools.partial(_with_static, self.fun, fixed, len(args)), in_tree)
         out_axes: list[Any] = []
 
@@ -185,8 +193,15 @@ class _Pmapped:
         with axes_bound(((self.axis_name, size),)):
             closed = trace_to_jaxpr(on_blocks, blocks, name=name_of(self.fun), origin=origin)
         program, consts = hoisted(closed)
-        specs: list[Spec] = [self._spec(a) for a in axes]
-        return program, consts, (*[()] * len(consts), *specs), tuple(map(self._spec, out_axes)), flat
+        params = {
+            "jaxpr": program,
+            "axes": ((self.axis_name, size),),
+            "in_specs": (*[()] * len(consts), *map(self._spec, axes)),
+            "out_specs": tuple(map(self._spec, out_axes)),
+            "devices": self.devices,
+            "name": f"pmap({name_of(self.fun)})",
+        }
+        return _Program(consts, flat, params)
 
     def _spec(self, axis: int | None) -> Spec:
         return () if axis is None else ((axis, (self.axis_name,)),)

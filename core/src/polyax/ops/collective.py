@@ -40,7 +40,8 @@ def axis_size(axis_name: Any) -> int:
 def _size(name: Any) -> int:
     found = axis_env().get(name)
     if found is None:
-        bound = [a for a in axis_env() if isinstance(a, str)]
+        names: list[Any] = list(axis_env())
+        bound = [a for a in names if isinstance(a, str)]
         raise NameError(
             f"Found an unbound axis name: {name}. Collectives need a surrounding vmap or pmap with "
             f"axis_name={name!r}; bound here: {', '.join(bound) or 'none'}."

@@ -85,9 +85,10 @@ def psum_scatter(
         d = _dimension("psum_scatter", scatter_dimension, aval_of(v).ndim)
         _check_parts("psum_scatter", aval_of(v), d, size, tiled)
         for n, name in enumerate(names):
-            params = {"axis_name": (name,), "axis_size": size if groups else axis_size(name)}
-            v = v if tiled or n == len(names) - 1 else _parted(v, d, params["axis_size"])
-            v = reduce_scatter_p.bind1(v, scatter_dimension=d, axis_index_groups=groups, tiled=tiled, **params)
+            own = size if groups else axis_size(name)
+            v = v if tiled or n == len(names) - 1 else _parted(v, d, own)
+            params = {"axis_name": (name,), "axis_size": own, "axis_index_groups": groups, "tiled": tiled}
+            v = reduce_scatter_p.bind1(v, scatter_dimension=d, **params)
         return v
 
     return tree_map(one, x)

@@ -74,8 +74,10 @@ def choose_device(asked: Device | None, args: Sequence[Any]) -> Device:
 
 def _first_of_several(args: Sequence[Any]) -> Device:
     """Arrays on several devices are gathered on the first of theirs."""
-    found = (x.sharding.device_list[0] for x in args if isinstance(x, Array) and not isinstance(x, Tracer))
-    return next(found, None) or devices.default_device_now()
+    for x in args:
+        if isinstance(x, Array) and not isinstance(x, Tracer):
+            return x.addressable_shards[0].device
+    return devices.default_device_now()
 
 
 def _committed_device(args: Sequence[Any]) -> Device:

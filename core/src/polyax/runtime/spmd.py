@@ -25,6 +25,7 @@ from polyax.runtime.dispatch import Program, compile_program
 from polyax.runtime.queue import INLINE_COST, HostQueue, Task, serving
 from polyax.runtime.sharded import ShardedArray, blocks
 from polyax.runtime.sharding import DeviceSharding, Index
+from polyax.transforms.vmap import axes_of
 
 _launching = threading.Lock()
 """Held while a program is started on all devices: in which order two of them are started must not differ."""
@@ -80,6 +81,7 @@ class Launcher:
         self.inputs = [self._layout(a, s, group) for a, s in zip(wholes, in_specs, strict=True)]
         self.out_avals = [whole(a, s, axes) for a, s in zip(jaxpr.out_avals, out_specs, strict=True)]
         self.outputs = [self._layout(a, s, group) for a, s in zip(self.out_avals, out_specs, strict=True)]
+        self.alone = not (axes_of(jaxpr) or jaxpr.effects)  # nobody waits for another one
         self.watched = bool(jaxpr.effects)
         self.searched = on_one_device(jaxpr, axes, in_specs, out_specs) if self.programs[0].checked else None
 
@@ -111,6 +113,8 @@ class Launcher:
         return [outs for outs, _ in pairs], [token for _, token in pairs if token is not None]
 
     def _start_all(self, group: Group, members: Sequence[Sequence[Array]]) -> list[tuple[list[Array], Any]]:
+        if self.alone:
+            return [_start(p, xs, p.device.queue) for p, xs in zip(self.programs, members, strict=True)]
         jobs = list(zip(range(len(members)), self.programs, members, strict=True))
         if all(isinstance(d.queue, HostQueue) for d in self.devices):
             return [_start(p, xs, _MemberQueue(p.device.queue, group, n)) for n, p, xs in jobs]

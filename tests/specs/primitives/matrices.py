@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from polyax import lax
-from specs.primitives.data import CUBE, RNG, SQUARE, X, Z
+from specs.primitives.data import CUBE, RNG, SQUARE, WELL, X, Z
 from support.case import Case, case, values
 
 SIZES = (3, 3), (4, 2), (2, 4)
@@ -41,7 +41,11 @@ CASES: dict[str, Case] = {
     "qr": case(lambda x: lax.linalg.qr(x, full_matrices=False), RNG.uniform(-1, 1, (4, 3))),
     "qr, complex": case(lambda x: lax.linalg.qr(x), SQUARE + 1j * SQUARE.T),
     "eigh": case(lambda x: lax.linalg.eigh(x), SQUARE),
-    "eig": values(lambda x: lax.linalg.eig(x), SQUARE),
+    "eig": case(lambda x: lax.linalg.eig(x), WELL),
+    "eig, complex": case(lambda x: lax.linalg.eig(x, compute_left_eigenvectors=False), SQUARE + 1j * SQUARE.T),
+    "eigenvalues": case(
+        lambda x: lax.linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False), SQUARE
+    ),
     **{
         f"svd {m} x {n}": case(lambda x: lax.linalg.svd(x, full_matrices=False), RNG.uniform(-1, 1, (m, n)))
         for m, n in SIZES

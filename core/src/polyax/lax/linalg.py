@@ -1,5 +1,6 @@
 """Linear algebra primitives and the functions that apply them (``jax.lax.linalg``). Re-exports only."""
 
+from polyax.ops.eig import eig, eig_p
 from polyax.ops.solve import (
     cholesky,
     cholesky_p,
@@ -9,8 +10,6 @@ from polyax.ops.solve import (
     triangular_solve_p,
 )
 from polyax.ops.spectral import (
-    eig,
-    eig_p,
     eigh,
     eigh_p,
     householder_product,

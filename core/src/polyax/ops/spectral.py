@@ -32,10 +32,9 @@ from polyax.trace.symbolic import Zero
 qr_p = Primitive("qr")
 eigh_p = Primitive("eigh")
 svd_p = Primitive("svd")
-eig_p = Primitive("eig")
 householder_product_p = Primitive("householder_product")
 
-for _p in (qr_p, eigh_p, svd_p, eig_p, householder_product_p):
+for _p in (qr_p, eigh_p, svd_p, householder_product_p):
     _p.batch = leading_batch(_p)
     _p.never("transpose", f"{_p.name} is not linear")
 
@@ -242,28 +241,3 @@ def _outside(change: Any, basis: Any, s: Any) -> Any:
     """The part of the change that leaves the space of ``basis``, over the singular values."""
     leaving = sub(change, matmul(basis, matmul(adjoint(basis), change)))
     return div(leaving, convert(rows_of(s, leaving), aval_of(leaving).dtype))
-
-
-# --- eig -------------------------------------------------------------------------------------------------------------
-
-
-def eig(x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True) -> list[Any]:
-    """Eigenvalues of general square matrices, and their left and right eigenvectors (columns) if asked for; complex."""
-    return eig_p.bind(
-        x,
-        compute_left_eigenvectors=bool(compute_left_eigenvectors),
-        compute_right_eigenvectors=bool(compute_right_eigenvectors),
-    )
-
-
-@def_rule(eig_p, "abstract_eval")
-def _eig_abstract(
-    x: ShapedArray, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool
-) -> list[ShapedArray]:
-    check_matrix("eig", x, square=True)
-    dtype = x.dtype if dtypes.is_complex(x.dtype) else np.dtype(f"complex{16 * x.dtype.itemsize}")
-    vectors = [ShapedArray(x.shape, dtype)] * (compute_left_eigenvectors + compute_right_eigenvectors)
-    return [ShapedArray(x.shape[:-1], dtype), *vectors]
-
-
-eig_p.never("jvp", "the derivative of a general eigenvalue problem is not built yet; eigh has one")

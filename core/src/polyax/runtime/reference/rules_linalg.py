@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ops import solve, spectral
+from polyax.ops.eig import eig_p
 from polyax.runtime.reference.table import rule, rules
 
 
@@ -99,10 +100,12 @@ def svd(x: Any, *, full_matrices: bool, compute_uv: bool, **params: Any) -> Any:
     return s, u, vh
 
 
-@rules(spectral.eig_p)
+@rules(eig_p)
 def eig(x: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool) -> Any:
-    """The rows of V^-1 are the left eigenvectors, conjugated and not yet of length 1."""
+    """The rows of V^-1 are the left eigenvectors, conjugated; NumPy's right ones have a largest component that is
+    positive and length 1."""
     w, v = np.linalg.eig(x.astype(np.promote_types(x.dtype, np.complex64)))
     left = np.conj(np.swapaxes(np.linalg.inv(v), -1, -2)) if compute_left_eigenvectors else v
-    left = left / np.linalg.norm(left, axis=-2, keepdims=True)
+    largest = np.take_along_axis(left, np.argmax(np.abs(left), -2, keepdims=True), -2)
+    left = left * np.conj(largest / np.abs(largest)) / np.linalg.norm(left, axis=-2, keepdims=True)
     return [w, *([left] if compute_left_eigenvectors else []), *([v] if compute_right_eigenvectors else [])]

@@ -64,7 +64,7 @@ def check(name: str) -> None:
         np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4 * scale)
 
 
-@pytest.mark.parametrize("name", map(row, FIRST))
+@pytest.mark.parametrize("name", [row(name) for name in FIRST])
 def test_on_the_cpu(name: str) -> None:
     with polyax.default_device("cpu"):
         check(name)

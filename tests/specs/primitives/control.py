@@ -108,6 +108,7 @@ CALLS: dict[str, Case] = {
         }.items()
     },
     "debug_callback": case(lambda x: (polyax.debug.callback(lambda x: None, x), jnp.sin(x))[1], np.float64(0.3)),
+    "debug_print": case(lambda x: (polyax.debug.print("{}", x), jnp.sin(x))[1], np.float64(0.3)),
 }
 
 CASES = {**BRANCHES, **LOOPS, **CALLS}

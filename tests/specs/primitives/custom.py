@@ -11,6 +11,7 @@ import polyax
 import polyax.numpy as jnp
 from polyax import lax
 from polyax.custom_batching import custom_vmap, sequential_vmap
+from polyax.custom_derivatives import linear_call
 from polyax.experimental import io_callback
 from specs.primitives.data import CUBE, WELL, V, X, Y
 from support.case import Case, case, values
@@ -121,6 +122,9 @@ CASES: dict[str, Case] = {
     "custom_linear_solve": case(transposed_solve, WELL, V[:3]),
     "custom_linear_solve, symmetric": case(symmetric_solve, WELL, V[:3]),
     "custom_linear_solve, forward": case(linear_solve, WELL, V[:3], modes=("fwd",), again=("fwd",)),
+    "linear_call": case(
+        lambda r, x: linear_call(lambda r, x: jnp.sin(r) * x, lambda r, ct: jnp.sin(r) * ct, r, x), X, Y
+    ),
     "custom_root": case(square_root, V),
     "pure_callback with a rule": case(sine_outside, X),
     **{f"pure_callback, {m}": values(called(m), CUBE) for m in ("sequential", "expand_dims", "broadcast_all")},

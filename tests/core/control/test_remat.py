@@ -1,0 +1,167 @@
+"""``checkpoint``: what is kept, what is computed again, and that the numbers don't change."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax import checkpoint_policies as policies
+from polyax import lax
+from polyax.ad_checkpoint import checkpoint_name, print_saved_residuals, saved_residuals
+from polyax.errors import TracerBoolConversionError
+
+X = np.arange(1.0, 4.0, dtype=np.float32)
+W = np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3)
+
+
+def net(w: Any, x: Any) -> Any:
+    return jnp.sum(jnp.tanh(w @ jnp.tanh(checkpoint_name(w @ x, "hidden"))))
+
+
+def kept(policy: Any, fun: Any = net) -> list[str]:
+    """What is kept of ``net``, besides its arguments; without lines."""
+    found = saved_residuals(polyax.checkpoint(fun, policy=policy), W, X)
+    return [where.split(" from ")[0] for _, where in found if not where.startswith("from")]
+
+
+SAVED = {
+    "nothing": (None, []),
+    "nothing_saveable": (policies.nothing_saveable, []),
+    "dots": (policies.dots_saveable, ["output of dot_general"] * 2),
+    "dots without batch": (policies.dots_with_no_batch_dims_saveable, ["output of dot_general"] * 2),
+    "names": (policies.save_only_these_names("hidden"), ["named 'hidden'"]),
+    "other names": (policies.save_any_names_but_these("hidden"), []),
+    "both": (
+        policies.save_from_both_policies(policies.dots_saveable, policies.save_only_these_names("hidden")),
+        ["named 'hidden'", "output of dot_general"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_policies_choose_what_is_kept(name: str) -> None:
+    policy, wanted = SAVED[name]
+    assert kept(policy) == wanted
+
+
+@pytest.mark.parametrize("name", [*SAVED, "everything"])
+def test_gradients_are_those_without_checkpoint(name: str) -> None:
+    policy = SAVED[name][0] if name in SAVED else policies.everything_saveable
+    wanted = polyax.grad(net)(W, X)
+    rematerialized = polyax.grad(polyax.checkpoint(net, policy=policy))
+    for grad in (rematerialized, polyax.jit(rematerialized)):
+        np.testing.assert_allclose(grad(W, X), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_policies_see_into_jitted_functions() -> None:
+    inner = polyax.jit(net)
+    assert kept(policies.dots_saveable, lambda w, x: jnp.sin(inner(w, x))) == ["output of dot_general"] * 2
+
+
+def test_policies_see_into_loops() -> None:
+    def loop(w: Any, x: Any) -> Any:
+        return jnp.sum(lax.scan(lambda c, _: (jnp.sin(w @ c), None), x, None, length=5)[0])
+
+    def stacked(policy: Any) -> list[Any]:
+        found = saved_residuals(polyax.checkpoint(loop, policy=policy), W, X)
+        return [a.shape for a, where in found if where.startswith("output of scan")]
+
+    assert stacked(None) == []
+    assert stacked(policies.everything_saveable) == [(5, 3), (5, 3)]
+
+
+def test_a_checkpoint_in_a_loop_keeps_carries_alone() -> None:
+    def run(step: Any) -> list[Any]:
+        return saved_residuals(lambda x: lax.scan(lambda c, _: (step(c), None), x, None, length=4)[0], 1.0)
+
+    step = lambda c: jnp.sin(jnp.sin(jnp.sin(c)))
+    assert [a.shape for a, _ in run(step)] == [(4,)] * 3
+    assert [a.shape for a, _ in run(polyax.checkpoint(step))] == [(4,)]
+
+
+def test_saved_residuals_are_told_with_their_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    print_saved_residuals(polyax.checkpoint(net, policy=policies.save_only_these_names("hidden")), W, x=X)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["f32[3,3] from the argument w", "f32[3] from the argument x"]
+    assert lines[2].startswith("f32[3] named 'hidden' from ")
+    assert lines[2].endswith("(net)")
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_nested(order: int) -> None:
+    plain = lambda x: jnp.sin(jnp.cos(jnp.sin(x)))
+    nested = polyax.checkpoint(lambda x: jnp.sin(polyax.checkpoint(lambda y: jnp.cos(jnp.sin(y)))(x)))
+    for _ in range(order):
+        plain, nested = polyax.grad(plain), polyax.grad(nested)
+    for f in (nested, polyax.jit(nested)):
+        np.testing.assert_allclose(f(0.7), plain(0.7), rtol=1e-5)
+    np.testing.assert_allclose(polyax.vmap(nested)(X), polyax.vmap(plain)(X), rtol=1e-4)
+
+
+def test_recursion_keeps_a_logarithm_of_values() -> None:
+    def chain(depth: int) -> Any:
+        if depth == 0:
+            return jnp.sin
+        half = chain(depth - 1)
+        return lambda x: half(polyax.checkpoint(half)(x))
+
+    assert len(saved_residuals(chain(4), 1.0)) == 5
+
+
+@pytest.mark.parametrize("how", [{"static_argnums": 1}, {"static_argnums": (-1,)}])
+def test_static_arguments_by_position(how: Any) -> None:
+    f = polyax.checkpoint(lambda x, flag: jnp.sin(x) if flag else jnp.cos(x), **how)
+    np.testing.assert_allclose(polyax.grad(f)(1.0, True), np.cos(1), rtol=1e-6)
+    np.testing.assert_allclose(polyax.grad(f)(1.0, False), -np.sin(1), rtol=1e-6)
+
+
+def test_static_arguments_by_name() -> None:
+    @partial(polyax.checkpoint, static_argnames="flag")
+    def f(x: Any, *, flag: bool, scale: Any = 1.0) -> Any:
+        return scale * (jnp.sin(x) if flag else jnp.cos(x))
+
+    np.testing.assert_allclose(polyax.grad(f)(1.0, flag=True, scale=2.0), 2 * np.cos(1), rtol=1e-6)
+
+
+def test_bad_arguments() -> None:
+    identity = lambda x: x
+    with pytest.raises(ValueError, match=r"but got \(3,\), while `len\(args\)` = 1"):
+        polyax.checkpoint(identity, static_argnums=3)(1.0)
+    with pytest.raises(TypeError, match="must be an int or ints, got 'a'"):
+        polyax.checkpoint(identity, static_argnums="a")
+    with pytest.raises(TypeError, match="prevent_cse must be a bool"):
+        polyax.checkpoint(identity, prevent_cse=3)
+    with pytest.raises(TracerBoolConversionError, match=r"tracing the function f at .*test_remat\.py.*\n*.*argument x"):
+        polyax.checkpoint(f := _branching)(1.0)
+    assert f(1.0) == 1.0
+
+
+def _branching(x: Any) -> Any:
+    return x if x > 0 else -x
+
+
+_branching.__name__ = "f"
+
+
+def test_offloading_is_not_built() -> None:
+    names = partial(policies.save_and_offload_only_these_names, offload_src="device", offload_dst="pinned_host")
+    with pytest.raises(
+        NotImplementedError, match="offloading values from 'device' to 'pinned_host' memory isn't built"
+    ):
+        policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    with pytest.raises(NotImplementedError, match="save_only_these_names"):
+        names(names_which_can_be_saved=["a"], names_which_can_be_offloaded=["hidden"])
+    with pytest.raises(ValueError, match="should not intersect"):
+        names(names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"])
+    assert kept(names(names_which_can_be_saved=["hidden"], names_which_can_be_offloaded=[])) == ["named 'hidden'"]
+
+
+def test_policies_must_agree_on_booleans() -> None:
+    policy = policies.save_from_both_policies(lambda *_, **__: 1, policies.nothing_saveable)
+    with pytest.raises(ValueError, match="return value of the policies should be a boolean"):
+        kept(policy)

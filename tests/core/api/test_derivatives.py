@@ -132,6 +132,25 @@ def test_auxiliary_outputs_everywhere() -> None:
     assert polyax.grad(lambda x: (x * x, "text"), has_aux=True)(2.0)[1] == "text"
 
 
+def test_auxiliary_outputs_carry_outer_derivatives() -> None:
+    def outer(x: Any, derive: Any) -> Any:
+        return derive(lambda y: (y * x, x**2), x)
+
+    by_grad = lambda f, x: polyax.grad(f, has_aux=True)(1.0)[1]
+    by_jvp = lambda f, x: polyax.jvp(f, (x,), (x,), has_aux=True)[2]
+    for derive in (by_grad, by_jvp):
+        close(polyax.grad(lambda x, d=derive: outer(x, d))(3.0), 6.0)
+        close(polyax.jvp(lambda x, d=derive: outer(x, d), (3.0,), (1.0,))[1], 6.0)
+
+
+def test_numbers_that_pass_through_are_arrays() -> None:
+    value, slope = polyax.value_and_grad(lambda x: x)(3.0)
+    primal, tangent = polyax.jvp(lambda x: x, (3.0,), (1.0,))
+    _, pullback, aux = polyax.vjp(lambda x: (x, x), 3.0, has_aux=True)
+    for x in (value, slope, primal, tangent, aux, *pullback(1.0)):
+        assert isinstance(x, polyax.Array) and x.weak_type and x.shape == ()
+
+
 # --- pytrees ------------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
+from polyax.ir.primitive import ambient
+from polyax.ops.basis import convert
 from polyax.trace.flat import name_of
 from polyax.trace.paths import keystr, tree_leaves_with_path
 
@@ -48,6 +50,14 @@ def shaped(x: Any) -> Any:
     if not is_array_like(x) and hasattr(x, "shape") and hasattr(x, "dtype"):
         return ShapedArray(tuple(x.shape), dtypes.canonicalize(x.dtype), getattr(x, "weak_type", False))
     return aval_of(x)
+
+
+def as_array(x: Any) -> Any:
+    """``x``, as an array if it is a Python scalar that a function passed through; programs keep those in place."""
+    if type(x) not in dtypes.PYTHON_SCALARS or ambient.trace is not None:
+        return x
+    aval = aval_of(x)
+    return convert(x, aval.dtype, aval.weak_type)
 
 
 def check_int_or_tuple(name: str, value: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from polyax.api.arguments import check_arrays
+from polyax.api.arguments import as_array, check_arrays
 from polyax.api.vjp import drop_tangents, fits, materialize
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
@@ -45,7 +45,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     given = [_as_tangent(p, t) for p, t in zip(leaves, tangent_leaves, strict=True)]
     flat = (FlatAux if has_aux else Flat)(fun, tree_structure((tuple(primals), {})))
     outs, out_tangents = jvp_flat(flat, leaves, given)
-    pair = flat.unflatten(outs), flat.unflatten([materialize(t) for t in out_tangents])
+    pair = flat.unflatten(list(map(as_array, outs))), flat.unflatten([materialize(t) for t in out_tangents])
     return (*pair, drop_tangents(flat.aux)) if isinstance(flat, FlatAux) else pair
 
 
@@ -97,7 +97,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
             [materialize(next(results) if nz else z) for nz, z in zip(lin.nonzero_out, zeros, strict=True)]
         )
 
-    out = flat.unflatten(outs)
+    out = flat.unflatten(list(map(as_array, outs)))
     return (out, f_jvp, drop_tangents(flat.aux)) if isinstance(flat, FlatAux) else (out, f_jvp)
 
 

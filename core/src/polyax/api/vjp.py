@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax.api.arguments import check_arrays, check_int_or_tuple, restrict
+from polyax.api.arguments import as_array, check_arrays, check_int_or_tuple, restrict
 from polyax.api.jit import jit
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
@@ -20,6 +20,7 @@ from polyax.trace.paths import differences
 from polyax.trace.register import register_pytree_node_class
 from polyax.trace.symbolic import UndefPrimal, Zero
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
+from polyax.transforms.jvp import JVPTracer
 from polyax.transforms.linearize import Linearized, linearize_flat
 from polyax.transforms.transpose import backward_pass
 
@@ -29,7 +30,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     """``fun(*primals)`` and the function from cotangents of its output to cotangents of ``primals``.
 
     >>> y, f_vjp = vjp(lambda x: x * x, 3.0)
-    >>> fvjp_tree(1.0)[0].item()
+    >>> f_vjp(1.0)[0].item()
     6.0
     """
     check_callable(fun)
@@ -47,14 +48,18 @@ def vjp_tree(fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -
     aux = drop_tangents(flat.aux) if isinstance(flat, FlatAux) else None
     assert flat.out_tree is not None
     pullback = VJP(linearized, tuple(map(aval_of, leaves)), tree_structure(primals), flat.out_tree)
-    out = flat.unflatten(outs)
+    out = flat.unflatten(list(map(as_array, outs)))
     return (out, pullback, aux) if has_aux else (out, pullback)
 
 
 def drop_tangents(aux: Any) -> Any:
-    """Auxiliary outputs are not differentiated: their tracers give way to their primal values."""
+    """Auxiliary outputs without the tracers of the transformation that has just ended: its inner values remain."""
     leaves, tree = tree_flatten(aux)
-    return tree_unflatten(tree, [getattr(x, "primal", x) for x in leaves])
+    return tree_unflatten(tree, [as_array(x.primal) if _ended(x) else x for x in leaves])
+
+
+def _ended(x: Any) -> bool:
+    return isinstance(x, JVPTracer) and not x._trace.alive  # pyright: ignore[reportPrivateUsage]
 
 
 class VJP:
@@ -138,7 +143,7 @@ def materialize(ct: Any) -> Any:
     """``ct`` as an array; those of integers are NumPy arrays of ``float0``."""
     if type(ct) is Zero and ct.aval.dtype == dtypes.float0:
         return np.zeros(ct.aval.shape, dtypes.float0)
-    return instantiate(ct)
+    return as_array(instantiate(ct))
 
 
 def fwd_and_bwd(

@@ -28,4 +28,5 @@ from polyax.numpy.types import *
 from polyax.numpy.types import bool_ as bool
 from polyax.numpy.ufuncs import *
 from polyax.numpy.ufuncs import absolute as abs
+from polyax.numpy.universal import *
 from polyax.runtime.array import Array as ndarray

@@ -1,0 +1,243 @@
+"""Universal functions: elementwise functions as objects, with reductions, accumulations and more by loops.
+
+The functions themselves are in ``ufuncs`` and ``logic``, which the library calls directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.numpy import logic, reductions, ufuncs
+from polyax.numpy.broadcast import broadcast_to
+from polyax.numpy.extras import vectorize
+from polyax.numpy.promotion import as_array, check_arraylike, convert, unwrap
+from polyax.numpy.selection import where as where_
+from polyax.runtime.errors import api_boundary
+
+__all__ = [
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp", "logaddexp2", "logical_and",
+    "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "subtract", "ufunc",
+]  # fmt: skip
+
+
+class ufunc:
+    """An elementwise function of ``nin`` arrays with ``nout`` results, which broadcasts.
+
+    Args:
+      func: a function of scalars.
+      identity: what a reduction begins with; the first element, if it is None.
+      call: the same as ``func``, on arrays of any shapes; ``func`` is vectorised, if it is None.
+      reduce: the reduction, where it can be had faster than by a loop; ``accumulate`` likewise.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.add.reduce(jnp.arange(5)).item(), jnp.multiply.outer(jnp.arange(2), jnp.arange(3)).tolist()
+    (10, [[0, 0, 0], [0, 1, 2]])
+    """
+
+    def __init__(
+        self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None, nargs: int | None = None,
+        identity: Any = None, call: Callable[..., Any] | None = None, reduce: Callable[..., Any] | None = None,
+        accumulate: Callable[..., Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.__name__ = self.__qualname__ = name or func.__name__
+        self.__doc__ = func.__doc__
+        self.nin, self.nout, self.identity = nin, nout, identity
+        self.nargs = nin if nargs is None else nargs
+        self._call = call or vectorize(func)
+        self._reduce, self._accumulate = reduce, accumulate
+
+    def __repr__(self) -> str:
+        return f"<jnp.ufunc '{self.__name__}'>"
+
+    @api_boundary
+    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
+        """The results for arrays, which broadcast.
+
+        Raises:
+          NotImplementedError: ``out`` or ``where`` is given.
+          TypeError: there are more or fewer than ``nargs`` arrays.
+        """
+        for name, given in (("out", out), ("where", where)):
+            if given is not None:
+                raise NotImplementedError(f"{name} argument of {self}")
+        if len(args) != self.nargs:
+            raise TypeError(f"{self.__name__}() takes {self.nargs} positional arguments but {len(args)} were given")
+        return self._call(*args)
+
+    @api_boundary
+    def reduce(
+        self, a: Any, axis: Any = 0, dtype: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+        where: Any = None,
+    ) -> Any:  # fmt: skip
+        """All elements along ``axis`` combined, the first ones first.
+
+        Raises:
+          ValueError: not a function of two arguments with one result; no elements, or ``where``, without identity.
+        """
+        x = self._operand("reduce", a, dtype, out)
+        if where is not None and initial is None and self.identity is None:
+            raise ValueError(
+                f"reduction operation '{self.__name__}' does not have an identity, so to use a where mask one has to "
+                "specify 'initial'."
+            )
+        if self._reduce is not None:
+            return self._reduce(x, axis=axis, keepdims=keepdims, initial=initial, where=where)
+        start = self.identity if initial is None else initial
+        if where is not None:
+            x = where_(where, x, start if self.identity is None else self.identity)
+        axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        axes = tuple(_axis(k, x.ndim) for k in axes)
+        rest = [k for k in range(x.ndim) if k not in axes]
+        rows = lax.reshape(lax.transpose(x, (*axes, *rest)), (_size(x, axes), *_sizes(x, rest)))
+        y = self._last(rows, start)
+        return lax.expand_dims(y, axes) if keepdims else y
+
+    def _last(self, rows: Any, start: Any) -> Any:
+        if start is None:
+            if not rows.shape[0]:
+                raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
+            start, rows = rows[0], rows[1:]
+        first = lax.broadcast_in_dim(convert(start, rows.dtype), rows.shape[1:], range(np.ndim(start)))
+        return lax.scan(lambda y, x: (convert(self._call(y, x), y.dtype), None), first, rows)[0]
+
+    @api_boundary
+    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+        """The elements up to each along ``axis`` combined.
+
+        Raises:
+          ValueError: not a function of two arguments with one result.
+        """
+        x = self._operand("accumulate", a, dtype, out)
+        axis = _axis(axis, x.ndim)
+        if self._accumulate is not None:
+            return self._accumulate(x, axis=axis)
+        if not x.shape[axis]:
+            return x
+        rows = lax.transpose(x, (axis, *(k for k in range(x.ndim) if k != axis)))
+
+        def step(y: Any, x: Any) -> Any:
+            y = convert(self._call(y, x), y.dtype)
+            return y, y
+
+        ys = lax.concatenate([rows[:1], lax.scan(step, rows[0], rows[1:])[1]], 0)
+        return lax.transpose(ys, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
+
+    @api_boundary
+    def outer(self, A: Any, B: Any, /) -> Any:
+        """The result for each element of ``A`` with each of ``B``.
+
+        Raises:
+          ValueError: not a function of two arguments.
+        """
+        if self.nin != 2:
+            raise ValueError("outer only supported for binary ufuncs")
+        check_arraylike(f"{self.__name__}.outer", A, B)
+        a, b = as_array(unwrap(A)), as_array(unwrap(B))
+        return self(lax.expand_dims(a, tuple(range(a.ndim, a.ndim + b.ndim))), b)
+
+    @api_boundary
+    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
+        """A copy of ``a`` in which the elements at ``indices`` are replaced one after the other by their results.
+
+        Raises:
+          NotImplementedError: ``inplace`` isn't False: arrays don't change.
+        """
+        if inplace:
+            raise NotImplementedError(
+                f"{self.__name__}.at() can't change an array in place: pass inplace=False and take the result."
+            )
+        x = as_array(unwrap(a))
+        places = lax.reshape(lax.iota(np.int32, x.size), x.shape)[indices]
+        others = [] if b is None else [lax.reshape(broadcast_to(b, places.shape), (places.size,))]
+
+        def step(flat: Any, item: Any) -> Any:
+            place, *values = item
+            new = convert(self._call(flat[place], *values), x.dtype)
+            return flat.at[place].set(new), None
+
+        flat = lax.scan(step, lax.reshape(x, (x.size,)), (lax.reshape(places, (places.size,)), *others))[0]
+        return lax.reshape(flat, x.shape)
+
+    @api_boundary
+    def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+        """The elements from each index up to the next combined; one element where the next isn't larger.
+
+        Raises:
+          ValueError: not a function of two arguments with one result, or indices that aren't integers.
+        """
+        x = self._operand("reduceat", a, dtype, out)
+        starts = as_array(unwrap(indices))
+        if not dtypes.is_integer(starts.dtype) or starts.ndim != 1:
+            raise ValueError(f"reduceat indices must be a vector of an integer type, got {starts.aval}")
+        axis = _axis(axis, x.ndim)
+        rows = lax.transpose(x, (axis, *(k for k in range(x.ndim) if k != axis)))
+        ends = lax.concatenate([starts[1:], lax.full((1,), rows.shape[0], starts.dtype)], 0)
+        ends = ufuncs.maximum(ends, starts + 1)
+        wide = lambda mask: lax.expand_dims(mask, tuple(range(1, rows.ndim)))
+
+        def step(y: Any, item: Any) -> Any:
+            n, row = item
+            inside = where_(wide((starts < n) & (n < ends)), convert(self._call(y, row), y.dtype), y)
+            return where_(wide(starts == n), row, inside), None
+
+        first = lax.full((starts.shape[0], *rows.shape[1:]), 0, rows.dtype)
+        ys = lax.scan(step, first, (lax.iota(starts.dtype, rows.shape[0]), rows))[0]
+        return lax.transpose(ys, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
+
+    def _operand(self, method: str, a: Any, dtype: Any, out: Any) -> Any:
+        if self.nin != 2:
+            raise ValueError(f"{method} only supported for binary ufuncs")
+        if self.nout != 1:
+            raise ValueError(f"{method} only supported for functions returning a single value")
+        if out is not None:
+            raise NotImplementedError(f"out argument of {self.__name__}.{method}()")
+        check_arraylike(f"{self.__name__}.{method}", a)
+        x = as_array(unwrap(a))
+        return x if dtype is None else x.astype(dtype)
+
+
+def _axis(axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis % ndim
+
+
+def _sizes(x: Any, axes: Any) -> list[int]:
+    return [x.shape[k] for k in axes]
+
+
+def _size(x: Any, axes: Any) -> int:
+    return int(np.prod(_sizes(x, axes), dtype=np.int64))
+
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """``func``, a function of scalars, as a universal function.
+
+    >>> import polyax.numpy as jnp
+    >>> f = jnp.frompyfunc(lambda a, b: a * b + 1, 2, 1)
+    >>> f.accumulate(jnp.arange(4)).tolist()
+    [0, 1, 3, 10]
+    """
+    return ufunc(func, nin, nout, identity=identity)
+
+
+def _known(fun: Callable[..., Any], identity: Any = None, nin: int = 2, **fast: Any) -> ufunc:
+    return ufunc(fun, nin, 1, name=fun.__name__, identity=identity, call=fun, **fast)
+
+
+add = _known(ufuncs.add, 0, reduce=reductions.sum, accumulate=reductions.cumsum)
+multiply = _known(ufuncs.multiply, 1, reduce=reductions.prod, accumulate=reductions.cumprod)
+maximum = _known(ufuncs.maximum, reduce=reductions.max)
+minimum = _known(ufuncs.minimum, reduce=reductions.min)
+subtract = _known(ufuncs.subtract)
+negative = _known(ufuncs.negative, nin=1)
+logaddexp = _known(ufuncs.logaddexp, -np.inf)
+logaddexp2 = _known(ufuncs.logaddexp2, -np.inf)
+bitwise_and, bitwise_or = _known(logic.bitwise_and, -1), _known(logic.bitwise_or, 0)
+bitwise_xor, logical_xor = _known(logic.bitwise_xor, 0), _known(logic.logical_xor, False)
+logical_and, logical_or = _known(logic.logical_and, True), _known(logic.logical_or, False)

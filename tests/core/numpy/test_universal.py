@@ -1,0 +1,78 @@
+"""Methods of universal functions against NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+
+X = np.random.default_rng(2).standard_normal((4, 3)).astype(np.float32)
+NAMES = ("add", "multiply", "maximum", "minimum", "subtract", "logaddexp")
+OWN = jnp.frompyfunc(lambda a, b: a * b + 1, 2, 1)
+
+
+@pytest.mark.parametrize("axis", (0, 1, -1))
+@pytest.mark.parametrize("name", NAMES)
+def test_along_an_axis(name: str, axis: int) -> None:
+    mine, theirs = getattr(jnp, name), getattr(np, name)
+    np.testing.assert_allclose(mine.reduce(X, axis), theirs.reduce(X, axis), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(mine.accumulate(X, axis), theirs.accumulate(X, axis), rtol=1e-5, atol=1e-6)
+    kept = mine.reduce(X, axis, keepdims=True)
+    np.testing.assert_allclose(kept, theirs.reduce(X, axis, keepdims=True), rtol=1e-5, atol=1e-6)
+    places = np.array([1, 0, 2])
+    want = theirs.reduceat(X, places, axis)
+    np.testing.assert_allclose(mine.reduceat(X, places, axis), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_outer_at_and_masks(name: str) -> None:
+    mine, theirs = getattr(jnp, name), getattr(np, name)
+    np.testing.assert_allclose(mine.outer(X, X[0]), theirs.outer(X, X[0]), rtol=1e-5)
+    want = X[0].copy()
+    theirs.at(want, [0, 0, 2], np.float32(2))
+    np.testing.assert_allclose(mine.at(X[0], np.array([0, 0, 2]), 2.0, inplace=False), want, rtol=1e-5)
+    masked = {"where": X > 0, "initial": 1.0}
+    if name != "subtract":
+        np.testing.assert_allclose(mine.reduce(X, 0, **masked), theirs.reduce(X, 0, **masked), rtol=1e-5)
+
+
+def test_several_axes_and_all() -> None:
+    np.testing.assert_allclose(jnp.logaddexp.reduce(X, (0, 1)), np.logaddexp.reduce(X.ravel()), rtol=1e-5)
+    np.testing.assert_allclose(jnp.add.reduce(X, None, initial=10), X.sum() + 10, rtol=1e-5)
+
+
+def test_functions_of_scalars_need_not_be_associative() -> None:
+    v = np.arange(5.0, dtype=np.float32)
+    theirs = np.frompyfunc(lambda a, b: a * b + 1, 2, 1)
+    assert OWN.reduce(v).item() == theirs.reduce(v)
+    np.testing.assert_array_equal(OWN.accumulate(v), theirs.accumulate(v, dtype=object).astype(float))
+    assert OWN(v[:, None], v).shape == (5, 5)
+    assert repr(OWN) == "<jnp.ufunc '<lambda>'>"
+
+
+def test_under_transformations() -> None:
+    assert polyax.grad(lambda x: OWN.reduce(x))(np.array([2.0, 3.0, 5.0], np.float32)).tolist() == [15.0, 10.0, 7.0]
+    got = polyax.jit(polyax.vmap(OWN.accumulate))(X)
+    np.testing.assert_allclose(got, np.stack([OWN.accumulate(x) for x in X]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    (
+        (lambda: jnp.maximum.reduce(X[:0]), ValueError, "which has no identity"),
+        (lambda: jnp.negative.reduce(X), ValueError, "reduce only supported for binary ufuncs"),
+        (lambda: jnp.maximum.reduce(X, where=X > 0), ValueError, "'maximum' does not have an identity"),
+        (lambda: jnp.add.at(X, 0, 1.0), NotImplementedError, "inplace=False"),
+        (lambda: jnp.add(X, 1, out=X), NotImplementedError, "out argument of <jnp.ufunc 'add'>"),
+        (lambda: jnp.add(X), TypeError, "takes 2 positional arguments but 1 were given"),
+        (lambda: jnp.add.reduceat(X, np.array([0.5])), ValueError, "integer type"),
+        (lambda: OWN.accumulate(X, 2), ValueError, "axis 2 is out of bounds"),
+    ),
+)
+def test_what_does_not_fit_is_named(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()

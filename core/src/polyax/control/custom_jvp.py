@@ -203,7 +203,7 @@ def _stage(trace: DynamicJaxprTrace, args: Sequence[Any], params: dict[str, Any]
         return trace.record(custom_jvp_call_p, args, params)
     closed = trace_to_jaxpr(params["fun"], [aval_of(x) for x in args], name=params["name"])
     program, consts = hoisted(closed)
-    recorded = {**params, "fun": None, "call_jaxpr": program, "num_consts": len(consts)}
+    recorded = {**params, "fun": None, "call_jaxpr": program, "num_consts": len(consts) + params["num_consts"]}
     return trace.record(custom_jvp_call_p, [*consts, *args], recorded)
 
 

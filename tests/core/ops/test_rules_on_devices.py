@@ -25,7 +25,9 @@ FIRST = [name for name, case in CASES.items() if "," not in name and "complex" n
 
 GAPS = {
     **dict.fromkeys(("digamma", "polygamma", "zeta"), "the cpu has no lowering of polygamma and zeta"),
-    **dict.fromkeys(("convert", "conj of real", "rfft of 3", "rfft of 4"), "kernels have no complex numbers"),
+    **dict.fromkeys(
+        ("convert", "conj of real", "rfft of 3", "rfft of 4", "eig", "eigenvalues"), "kernels have no complex numbers"
+    ),
 }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from types import FunctionType, ModuleType
 
-from polyax import api, lax, nn, numpy, random
+from polyax import api, debug, lax, nn, numpy, random
 from polyax.runtime.errors import api_boundary
 
 
@@ -20,5 +20,5 @@ def guard(module: ModuleType) -> None:
             setattr(module, name, guarded)
 
 
-for _module in (api, lax, nn, numpy, random):
+for _module in (api, debug, lax, nn, numpy, random):
     guard(_module)

@@ -249,6 +249,7 @@ def copy_to_host_async(x: Any) -> Any:
     return x
 
 
+@api_boundary
 def effects_barrier() -> None:
     """Waits for everything that was started on any device of any platform in use, its prints and callbacks included.
 

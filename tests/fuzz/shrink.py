@@ -96,6 +96,7 @@ def ones(case: Case, name: str) -> str:
 
 
 def deeper(step: Step, scope: list[str], case: Case) -> Iterator[tuple[Step, ...]]:
+    scope = [] if step.text.startswith("own_") else scope  # what has its own rule must not close over arguments
     for n, function in enumerate(step.functions):
         for simpler in simplified(function, scope, case):
             yield (replace(step, functions=(*step.functions[:n], simpler, *step.functions[n + 1 :])),)

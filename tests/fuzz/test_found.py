@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.rules import own_jvp, own_vjp
 
 import polyax as jax
 import polyax.numpy as jnp
@@ -62,3 +63,19 @@ def test_rules_get_no_tangents_of_integers(wrap: Any) -> None:
     f = wrap(lambda x: g(n, x)[1])
     np.testing.assert_array_equal(jax.linearize(f, x)[1](x), np.full((2, 2), 3.0))
     np.testing.assert_array_equal(jax.grad(lambda x: f(x).sum())(x), np.full((2, 2), 3.0))
+
+
+@pytest.mark.parametrize("own", [own_jvp(jax), own_vjp(jax)])
+def test_mapped_rules_of_functions_with_constants(own: Any) -> None:
+    f = own(lambda x: x * np.arange(3, dtype="f4"))
+    total = lambda xs: jnp.sum(jax.vmap(jax.checkpoint(f))(xs))
+    np.testing.assert_array_equal(jax.grad(total)(jnp.ones((2, 3))), [[0, 1, 2], [0, 1, 2]])
+
+
+def test_a_loop_carries_its_own_constant(platform: str) -> None:
+    def f(x: Any) -> Any:
+        (last, n), _ = jax.lax.scan(lambda c, row: ((x, jnp.sum(c[1])), row), (x, -4), x, reverse=True)
+        return jnp.sum(jnp.sin(jax.lax.dynamic_slice(last[0, 1:1], [jnp.prod(n)], [0])))
+
+    gradient = jax.jit(jax.grad(jax.checkpoint(f)))
+    np.testing.assert_array_equal(gradient(np.ones((3, 2), "f4")), np.zeros((3, 2)))

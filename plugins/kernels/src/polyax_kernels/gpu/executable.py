@@ -106,7 +106,9 @@ def _copier(runtime: Runtime, step: CopyStep) -> Runner:
 
     def run(bases: Sequence[GpuBuffer]) -> None:
         here, there = bases[source.base], bases[target.base]
-        runtime.copy(here.memory, here.offset + source.offset, there.memory, there.offset + target.offset, nbytes)
+        begin, end = here.offset + source.offset, there.offset + target.offset
+        if here.memory is not there.memory or begin != end:  # a loop may carry its constant from where it is
+            runtime.copy(here.memory, begin, there.memory, end, nbytes)
 
     return run
 

@@ -24,9 +24,32 @@ def sort_(*operands: Any, dimension: int, is_stable: bool, num_keys: int) -> Any
 @rules(sort.top_k_p)
 def top_k(x: Any, *, k: int, axis: int) -> Any:
     """The reverse of a stable sort of the reversed array, so that of equals the first comes first."""
-    backwards = np.argsort(np.flip(wide(x), axis), axis, kind="stable")
-    order = np.take(x.shape[axis] - 1 - np.flip(backwards, axis), range(k), axis)
-    return np.take_along_axis(x, order, axis), order.astype(np.int32)
+    keys = np.moveaxis(wide(x), axis, -1)
+    chosen = (
+        _candidates(keys, k) if FEW * k < keys.shape[-1] else np.broadcast_to(np.arange(keys.shape[-1]), keys.shape)
+    )
+    backwards = np.argsort(np.flip(np.take_along_axis(keys, chosen, -1), -1), -1, kind="stable")
+    order = np.take(chosen.shape[-1] - 1 - np.flip(backwards, -1), range(k), -1)
+    places = np.moveaxis(np.take_along_axis(chosen, order, -1), -1, axis)
+    return np.take_along_axis(x, places, axis), places.astype(np.int32)
+
+
+FEW = 16
+"""The part of a row up to which its largest elements are found without sorting all of them."""
+
+
+def _candidates(keys: Any, k: int) -> Any:
+    """The places of the ``k`` largest elements of each row, in order: all above the k-th, and the first equal to it."""
+    n = keys.shape[-1]
+    if k == 0:
+        return np.zeros((*keys.shape[:-1], 0), np.intp)
+    least = np.partition(keys, n - k, -1)[..., n - k : n - k + 1]
+    unordered, least_unordered = keys != keys, least != least  # NaNs come last, and are equal
+    above = (keys > least) | (unordered & ~least_unordered)
+    equal = (keys == least) | (unordered & least_unordered)
+    room = k - above.sum(-1, keepdims=True)
+    chosen = above | (equal & (np.cumsum(equal, -1) <= room))
+    return np.nonzero(chosen)[-1].reshape(*keys.shape[:-1], k)
 
 
 def _accumulate(ufunc: Any, x: Any, axis: int, reverse: bool) -> Any:

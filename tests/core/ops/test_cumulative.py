@@ -1,0 +1,87 @@
+"""Cumulative operations and the largest elements, against loops in float64, on every platform."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import polyax
+from polyax import lax
+
+ACCUMULATE = {
+    "cumsum": np.add,
+    "cumprod": np.multiply,
+    "cummax": np.maximum,
+    "cummin": np.minimum,
+    "cumlogsumexp": np.logaddexp,
+}
+X = np.random.default_rng(4).standard_normal((5, 7))
+
+
+def expected(name: str, x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
+    flipped = np.flip(x, axis) if reverse else x
+    result = ACCUMULATE[name].accumulate(flipped, axis)
+    return np.flip(result, axis) if reverse else result
+
+
+def test_values(platform: str) -> None:
+    """Along the last dimension, and backwards along the first."""
+
+    def fun(x: Any) -> Any:
+        return [getattr(lax, name)(x, axis, axis == 0) for name in ACCUMULATE for axis in (0, 1)]
+
+    wanted = [expected(name, X, axis, axis == 0) for name in ACCUMULATE for axis in (0, 1)]
+    for got, want in zip(polyax.jit(fun)(X.astype(np.float32)), wanted):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("reverse", (False, True))
+@pytest.mark.parametrize("name", ACCUMULATE)
+def test_derivatives_of_both_orders(name: str, reverse: bool) -> None:
+    with polyax.enable_x64(True):
+        x, step = X[:2, :5], 1e-5
+        weights = np.random.default_rng(6).standard_normal((2, 5))
+        loss = lambda x: (getattr(lax, name)(lax.sin(x), 1, reverse) ** 2 * weights).sum()
+        gradient = polyax.jit(polyax.grad(loss))
+        for k in ((0, 0), (1, 3)):
+            moved = np.zeros_like(x)
+            moved[k] = step
+            slope = (loss(x + moved) - loss(x - moved)) / (2 * step)
+            np.testing.assert_allclose(gradient(x)[k], slope, rtol=1e-5, atol=1e-7)
+            bend = (gradient(x + moved) - gradient(x - moved)) / (2 * step)
+            np.testing.assert_allclose(polyax.jvp(gradient, (x,), (moved / step,))[1], bend, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(polyax.grad(lambda x, k=k: gradient(x)[k])(x), bend, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("dim", (0, 1))
+@pytest.mark.parametrize("name", ACCUMULATE)
+def test_vmap_is_a_loop(name: str, dim: int) -> None:
+    x = X.astype(np.float32)
+    fun = lambda row: getattr(lax, name)(row, 0)
+    want = np.stack([fun(row) for row in np.moveaxis(x, dim, 0)])
+    np.testing.assert_allclose(polyax.vmap(fun, dim)(x), want, rtol=1e-6)
+
+
+def test_extremes_of_log_sums() -> None:
+    x = np.array([-np.inf, -np.inf, 1000.0, 1000.0, np.inf], np.float32)
+    want = [-np.inf, -np.inf, 1000.0, 1000.0 + np.log(2.0), np.inf]
+    np.testing.assert_allclose(lax.cumlogsumexp(x), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("k", (0, 1, 3, 40))
+def test_top_k_of_long_rows_with_ties_and_nans(k: int) -> None:
+    rows = np.random.default_rng(8).integers(0, 9, (3, 2000)).astype(np.float32)
+    rows[1, [5, 700]] = np.nan
+    values, where = lax.top_k(rows, k)
+    order = np.argsort(np.where(np.isnan(rows), -np.inf, -rows), -1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(where, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(rows, order, -1))
+
+
+def test_top_k_along_another_axis(platform: str) -> None:
+    values, where = polyax.jit(lambda x: lax.top_k(x, 2, axis=0))(X.astype(np.float32))
+    order = np.argsort(-X, 0, kind="stable")[:2]
+    np.testing.assert_array_equal(where, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(X.astype(np.float32), order, 0))

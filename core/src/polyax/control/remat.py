@@ -177,12 +177,12 @@ def _saved(jaxpr: Jaxpr, policy: Policy) -> list[Var]:
 
 
 def _may_be_saved(eqn: Eqn, position: int, policy: Policy) -> bool:
-    """Of loops and branches, whose results are those of their programs, the equations in there decide."""
+    """Of loops and branches, the equations in their programs that make the result decide, if there are any."""
     programs = [p.jaxpr for p in sub_jaxprs(eqn) if len(p.jaxpr.outs) == len(eqn.outs)]
-    if not programs or eqn.primitive is remat_p:
+    made = [(p.outs[position], [e for e in p.eqns if p.outs[position] in e.outs]) for p in programs]
+    if eqn.primitive is remat_p or not any(makers for _, makers in made):
         return bool(policy(eqn.primitive, *(a.aval for a in eqn.inputs), **eqn.params))
-    makers = [(p, next((e for e in p.eqns if p.outs[position] in e.outs), None)) for p in programs]
-    return all(e is not None and _may_be_saved(e, e.outs.index(p.outs[position]), policy) for p, e in makers)
+    return all(_may_be_saved(e, e.outs.index(v), policy) for v, makers in made for e in makers)
 
 
 @def_rule(remat_p, "transpose")

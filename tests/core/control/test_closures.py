@@ -1,0 +1,102 @@
+"""``closure_convert``, ``custom_gradient``, ``linear_call``, and names of scopes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax.custom_derivatives import linear_call
+
+X = np.arange(1.0, 4.0, dtype=np.float32)
+
+
+def close(got: Any, wanted: Any) -> None:
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, polyax.jit], ids=["eager", "jit"])
+def test_closed_over_values_become_arguments(wrap: Any) -> None:
+    def scaled(y: Any) -> Any:
+        converted, values = polyax.closure_convert(lambda x: x["a"] * y, {"a": 1.0})
+        return converted({"a": 2.0}, *values)
+
+    assert polyax.grad(wrap(scaled))(3.0) == 2.0
+
+
+def test_constants_stay_inside() -> None:
+    converted, values = polyax.closure_convert(lambda x: x * X, 1.0)
+    assert values == []
+    close(converted(2.0), 2 * X)
+    with pytest.raises(TypeError, match="converted for arguments of the structure"):
+        converted({"a": 2.0})
+
+
+GRADIENTS = {
+    "grad": lambda f: (polyax.grad(f, (0, 1))(2.0, 3.0), (60, 1)),
+    "jit": lambda f: (polyax.jit(polyax.grad(f))(2.0, 3.0), 60),
+    "vmap": lambda f: (polyax.vmap(polyax.grad(f))(X, X), 10 * X * X),
+    "unmapped": lambda f: (polyax.grad(lambda y: polyax.vmap(f, (0, None))(X, y).sum(), 0)(3.0), 3),
+    "second order": lambda f: (polyax.grad(polyax.grad(f))(2.0, 3.0), 30),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_custom_gradient(name: str) -> None:
+    f = polyax.custom_gradient(lambda x, y: (x * y, lambda ct: (10 * ct * x * y, ct)))
+    close(*GRADIENTS[name](f))
+
+
+def test_custom_gradient_of_trees_and_of_one_argument() -> None:
+    tree = polyax.custom_gradient(lambda d: ({"o": d["a"] ** 2}, lambda ct: ({"a": 5 * ct["o"]},)))
+    assert polyax.grad(lambda d: tree(d)["o"])({"a": 3.0}) == {"a": 5.0}
+    assert polyax.grad(polyax.custom_gradient(lambda x: (x**2, lambda ct: 7 * ct)))(3.0) == 7.0
+    wrong = polyax.custom_gradient(lambda x: (x, lambda ct: (ct, ct)))
+    with pytest.raises(TypeError, match="tuple of length equal to the number of arguments"):
+        polyax.grad(wrong)(3.0)
+
+
+def ratio(x: Any, y: Any) -> Any:
+    """x / y, whose transpose is told to be 100 times what it is."""
+    return linear_call(lambda r, x: x / r, lambda r, ct: 100 * ct / r, y, x)
+
+
+LINEAR = {
+    "value": lambda: (ratio(3.0, 2.0), 1.5),
+    "jvp": lambda: (polyax.jvp(lambda x: ratio(x, 2.0), (3.0,), (1.0,))[1], 0.5),
+    "residual": lambda: (polyax.jvp(lambda y: ratio(3.0, y), (2.0,), (1.0,))[1], -0.75),
+    "grad": lambda: (polyax.grad(ratio)(3.0, 2.0), 50),
+    "jit": lambda: (polyax.jit(polyax.grad(ratio))(3.0, 2.0), 50),
+    "vmap": lambda: (polyax.vmap(polyax.grad(ratio), (None, 0))(3.0, X), 100 / X),
+    "transposed": lambda: (polyax.linear_transpose(lambda x: ratio(x, 2.0), 3.0)(1.0)[0], 50),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_linear_call(name: str) -> None:
+    close(*LINEAR[name]())
+
+
+def test_transposes_must_give_what_was_given() -> None:
+    with pytest.raises(TypeError, match="fun_transpose of linear_call must give cotangents like linear_args"):
+        linear_call(lambda r, x: x, lambda r, ct: (ct, ct), 1.0, 2.0)
+
+
+def test_stop_gradient() -> None:
+    assert polyax.grad(lambda d: polyax.lax.stop_gradient(d)["a"] * d["a"])({"a": 3.0}) == {"a": 3.0}
+    assert polyax.jvp(lambda x: polyax.lax.stop_gradient(x) * x, (2.0,), (1.0,))[1] == 2.0
+
+
+def test_scopes_name_equations_and_their_derivatives() -> None:
+    @polyax.named_scope("outer")
+    def f(x: Any) -> Any:
+        return polyax.named_call(jnp.sin, name="inner")(x)
+
+    scopes = {e.source.scope for e in polyax.make_jaxpr(polyax.grad(f))(1.0).eqns}
+    assert scopes == {"outer/inner"}
+    assert "in outer/inner" in str(polyax.make_jaxpr(f)(1.0).eqns[0].source)
+    with pytest.raises(TypeError, match="named_scope name argument must be a string"), polyax.named_scope(3):
+        pass

@@ -11,6 +11,7 @@ from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr, walk_eqns
 from polyax.ir.primitive import Primitive
 from polyax.ops.basis import batch_axis_at
 from polyax.trace.context import current_trace, extend_axis_env, set_trace
+from polyax.trace.leaks import check_leaks
 from polyax.trace.stage import trace_to_jaxpr
 from polyax.trace.tracer import Trace, Tracer, check_alive
 from polyax.transforms.memo import memoize_by_jaxpr
@@ -106,6 +107,8 @@ def batch_flat(
         pairs = [trace.split(x) for x in outs]
     finally:
         trace.invalidate()
+    del tracers, outs
+    check_leaks(trace, "a function mapped by vmap")
     return [v for v, _ in pairs], [d for _, d in pairs]
 
 

@@ -37,6 +37,13 @@ def test_values(platform: str) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+def test_long_rows(platform: str) -> None:
+    x = np.random.default_rng(7).standard_normal((5000, 2))
+    sums, most = polyax.jit(lambda x: (lax.cumsum(x, 0), lax.cummax(x, 0, reverse=True)))(x.astype(np.float32))
+    np.testing.assert_allclose(sums, np.cumsum(x, 0), rtol=1e-3, atol=1e-3)
+    np.testing.assert_array_equal(most, expected("cummax", x.astype(np.float32), 0, True))
+
+
 @pytest.mark.parametrize("reverse", (False, True))
 @pytest.mark.parametrize("name", ACCUMULATE)
 def test_derivatives_of_both_orders(name: str, reverse: bool) -> None:

@@ -6,6 +6,11 @@ from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
 from polyax.ops.conv import conv_general_dilated_p
 from polyax_kernels.gpu import convolve, multiply
+from polyax_kernels.gpu.cumulative import CUMULATIVE
 from polyax_kernels.lowering import Lowering
 
-LOWERINGS: dict[Primitive, Lowering] = {dot_general_p: multiply.PRODUCT, conv_general_dilated_p: convolve.CONVOLUTION}
+LOWERINGS: dict[Primitive, Lowering] = {
+    dot_general_p: multiply.PRODUCT,
+    conv_general_dilated_p: convolve.CONVOLUTION,
+    **CUMULATIVE,
+}

@@ -52,7 +52,8 @@ def cond(
         operands = (operand,)
     if not callable(true_fun) and len(operands) == 2 and callable(false_fun) and callable(operands[1]):
         return _cond_with_own_operands(pred, true_fun, false_fun, *operands)
-    check_callable(true_fun), check_callable(false_fun)
+    check_callable(true_fun)
+    check_callable(false_fun)
     aval = check_predicate("Pred", pred)
     if config.disable_jit and not isinstance(pred, Tracer):
         return (true_fun if pred else false_fun)(*operands)

@@ -53,7 +53,8 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     >>> while_loop(lambda x: x < 10, lambda x: x + 3, 0).item()
     12
     """
-    check_callable(cond_fun), check_callable(body_fun)
+    check_callable(cond_fun)
+    check_callable(body_fun)
     leaves, tree = tree_flatten(init_val)
     if config.disable_jit and not any(isinstance(x, Tracer) for x in leaves):
         while cond_fun(init_val):

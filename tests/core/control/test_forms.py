@@ -1,0 +1,89 @@
+"""The ways to call control flow: older forms, keywords, empty slots, lengths of zero, predicates of any number type."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax as jax
+import polyax.numpy as jnp
+from polyax import lax
+
+XS = np.arange(3, dtype=np.float32)
+
+
+@pytest.mark.parametrize("pred, want", [(True, 6.0), (0, 2.0), (0.5, 6.0), (np.bool_(False), 2.0), (np.int8(-1), 6.0)])
+def test_all_forms_of_cond(pred: object, want: float) -> None:
+    def twice(x):
+        return x * 2
+
+    def less(x):
+        return x - 1
+
+    for p in (pred, jnp.asarray(pred)):
+        assert lax.cond(p, twice, less, 3.0).item() == want
+        assert lax.cond(p, twice, less, operand=3.0).item() == want
+        assert lax.cond(p, 3.0, twice, 3.0, less).item() == want
+        assert lax.cond(p, lambda: twice(3.0), lambda: less(3.0)).item() == want
+        assert jax.jit(lambda q: lax.cond(q, twice, less, 3.0))(p).item() == want
+    assert lax.cond(pred, lambda _: 1, lambda _: 1, operand=None).item() == 1
+
+
+@pytest.mark.parametrize("index, want", [(-5, 0), (0, 0), (1, 1), (2, 2), (9, 2), (np.uint8(1), 1)])
+def test_switch_clamps(index: object, want: int) -> None:
+    branches = [lambda x, n=n: x + n for n in range(3)]
+    assert lax.switch(index, branches, 0).item() == want
+    assert jax.jit(lambda i: lax.switch(i, branches, operand=0))(index).item() == want
+    assert lax.switch(index, branches[:1], 0) == 0, "one branch is called as it is"
+
+
+def test_empty_slots_and_trees() -> None:
+    def body(c, x):
+        assert c["none"] is None and x[1] is None
+        return {"a": c["a"] + x[0], "none": None}, (None, {"y": x[0] * 2})
+
+    carry, (none, ys) = lax.scan(body, {"a": 1.0, "none": None}, (XS, None))
+    assert (carry["a"].item(), carry["none"], none) == (4.0, None, None)
+    assert ys["y"].tolist() == [0.0, 2.0, 4.0]
+    assert lax.scan(lambda c, x: (c, None), None, XS) == (None, None)
+    assert lax.while_loop(lambda c: False, lambda c: c, ()) == ()
+
+
+def test_no_steps() -> None:
+    carry, ys = lax.scan(lambda c, x: (c + 1, x * jnp.ones((2, 3))), 5, XS[:0])
+    assert (carry.item(), ys.shape, ys.dtype) == (5, (0, 2, 3), np.float32)
+    assert lax.scan(lambda c, _: (c, c), 5.0, None, length=0)[1].shape == (0,)
+    assert lax.fori_loop(3, 1, lambda i, c: c * 2, 7).item() == 7
+    assert jax.jit(lambda n: lax.fori_loop(3, n, lambda i, c: c * 2, 7))(1).item() == 7
+    assert lax.map(lambda x: x, np.ones((0, 2))).shape == (0, 2)
+    assert lax.associative_scan(jnp.add, np.ones((0, 2))).shape == (0, 2)
+
+
+@pytest.mark.parametrize("unroll", [0, 1, 2, 5, True, False])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_unrolling_and_direction(unroll: int | bool, reverse: bool) -> None:
+    order = XS[::-1] if reverse else XS
+    want = [float(np.polyval(order[: n + 1], 2.0)) for n in range(3)]
+    last, ys = lax.scan(lambda c, x: (c * 2 + x, c * 2 + x), 0.0, XS, reverse=reverse, unroll=unroll)
+    assert last.item() == want[-1]
+    assert ys.tolist() == (want[::-1] if reverse else want)
+
+
+def test_weak_carries_become_what_the_body_makes_of_them() -> None:
+    assert lax.while_loop(lambda c: c < 5, lambda c: c * 1.5, 1).dtype == np.float32
+    assert lax.scan(lambda c, x: (c + x, None), 0, XS)[0].dtype == np.float32
+    assert lax.cond(True, lambda: 1.0, lambda: jnp.float32(2)).weak_type is False
+
+
+@pytest.mark.parametrize("batch_size", [None, 0, 1, 2, 3, 7])
+def test_map_in_batches(batch_size: int | None) -> None:
+    got = lax.map(lambda t: {"s": t[0] + t[1].sum()}, (XS, np.ones((3, 2), np.float32)), batch_size=batch_size)
+    assert got["s"].tolist() == [2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8])
+def test_prefixes_of_any_length_along_any_axis(size: int) -> None:
+    x = np.random.default_rng(size).normal(size=(2, size, 3)).astype(np.float32)
+    np.testing.assert_allclose(lax.associative_scan(jnp.add, x, axis=1), np.cumsum(x, 1), rtol=1e-4, atol=1e-5)
+    want = np.cumsum(x[:, ::-1], 1)[:, ::-1]
+    np.testing.assert_allclose(lax.associative_scan(jnp.add, x, reverse=True, axis=-2), want, rtol=1e-4, atol=1e-5)

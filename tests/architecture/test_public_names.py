@@ -20,10 +20,11 @@ MODULES = (
     "polyax.random",
     "polyax.scipy",
     "polyax.scipy.special",
+    "polyax.test_util",
     "polyax.tree",
     "polyax.tree_util",
 )
-REEXPORTS = ("polyax.errors", "polyax.tree", "polyax.tree_util")
+REEXPORTS = ("polyax.errors", "polyax.test_util", "polyax.tree", "polyax.tree_util")
 
 
 def public(name: str) -> Iterator[str]:

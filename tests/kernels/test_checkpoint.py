@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernels.numpy_backend import NumpyKernelBackend
+from kernels.programs import planned, traced
 
 import polyax
 import polyax.numpy as jnp
-from kernels.numpy_backend import NumpyKernelBackend
-from kernels.programs import planned, traced
 from polyax_kernels.plan import Step
 
 W = np.eye(3, dtype=np.float32)

@@ -18,7 +18,7 @@ def derivative(fun: Any, order: int) -> Any:
     return fun
 
 
-@pytest.mark.parametrize(("order", "wanted"), enumerate([1, 0, -(np.pi**2) / 3, 0, np.pi**4 / 5]))
+@pytest.mark.parametrize(("order", "wanted"), list(enumerate([1, 0, -(np.pi**2) / 3, 0, np.pi**4 / 5])))
 def test_sinc_at_zero(order: int, wanted: float) -> None:
     """Of sin(pi x) / (pi x) = 1 - (pi x)^2 / 3! + (pi x)^4 / 5! - ..."""
     np.testing.assert_allclose(derivative(jnp.sinc, order)(0.0), wanted, rtol=1e-6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from polyax.ir.primitive import ambient
@@ -12,7 +12,7 @@ from polyax.trace.flat import check_callable, name_of
 
 
 @contextlib.contextmanager
-def named_scope(name: str) -> Iterator[None]:
+def named_scope(name: str) -> Generator[None]:
     """A context manager, also a decorator: equations made inside carry ``name``, after the names around it.
 
     Raises:
@@ -25,7 +25,7 @@ def named_scope(name: str) -> Iterator[None]:
     >>> polyax.make_jaxpr(f)(1.0).eqns[0].source.scope
     'outer/inner'
     """
-    if not isinstance(name, str):
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError("named_scope name argument must be a string.")
     before = ambient.scope
     ambient.scope = f"{before}/{name}" if before else name

@@ -205,3 +205,17 @@ def test_debug_nans_names_the_function():
 def test_options_that_are_not_built_say_so():
     with pytest.raises(NotImplementedError, match="in_shardings"):
         polyax.jit(lambda x: x, in_shardings=object())
+
+
+def test_donated_by_name_and_by_position():
+    for options in ({"donate_argnames": "y"}, {"donate_argnums": 1}):
+        x, y = jnp.ones(10), jnp.ones(10)
+        polyax.jit(lambda x, y: x + y, **options)(x, y=y)
+        assert y.is_deleted() and not x.is_deleted()
+
+
+def test_options_that_contradict_each_other():
+    with pytest.raises(ValueError, match="static_argnums and donate_argnums cannot intersect.*: 0, x in both"):
+        polyax.jit(lambda x: x, static_argnums=0, donate_argnums=0)
+    with pytest.raises(TypeError, match="device must be a Device, .* got 'cpu'"):
+        polyax.jit(lambda x: x, device="cpu")

@@ -140,6 +140,9 @@ class JitFunction:
         self.__module__ = fun.__module__
         self._static = Positions("static", fun, static_argnums, static_argnames)
         self._donate = Positions("donate", fun, donate_argnums, donate_argnames)
+        self._donate.refuse_overlap(self._static)
+        if device is not None and not isinstance(device, Device):
+            raise TypeError(f"jit: device must be a Device, such as polyax.devices('cpu')[0], got {device!r}")
         self._device = dispatch.device_of(device, backend)
         self._inline = inline
         self._plain = not (self._static.nums or self._static.names)
@@ -218,7 +221,7 @@ class JitFunction:
         try:
             return aval_of(x)
         except TypeError:
-            check_arrays((args, kwargs), f"an argument of jit({self.__name__}): ")
+            check_arrays((args, kwargs), f"an argument of jit({self.__name__})")
             raise
 
     def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:

@@ -124,7 +124,7 @@ class _Pmapped:
         try:
             avals = tuple([aval_of(x) for x in leaves])
         except TypeError:
-            check_arrays((dynamic, kwargs), f"an argument of pmap({name_of(self.fun)}): ")
+            check_arrays((dynamic, kwargs), f"an argument of pmap({name_of(self.fun)})")
             raise
         statics = tuple([(n, type(x), x) for n, x in fixed.items()])
         key = (in_tree, avals, statics, config.trace_key(), tuple(axis_env().items()))

@@ -50,3 +50,12 @@ class Positions:
                     f"jitted function has invalid argnames {{{n!r}}} in {what}_argnames. Function "
                     f"does not take these args: {name_of(fun)}"
                 )
+
+    def refuse_overlap(self, static: Positions) -> None:
+        """Raises if one of these arguments, which are donated, is static."""
+        both = sorted(map(str, (self.nums & static.nums) | (self.names & static.names)))
+        if both:
+            raise ValueError(
+                "static_argnums and donate_argnums cannot intersect, nor can static_argnames and donate_argnames: "
+                f"{', '.join(both)} in both"
+            )

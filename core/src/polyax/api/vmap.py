@@ -63,7 +63,7 @@ def vmap(
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
                 f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
-        check_arrays((args, kwargs), f"an argument of vmap({name_of(fun)}): ")
+        check_arrays((args, kwargs), f"an argument of vmap({name_of(fun)})")
         leaves, in_tree = tree_flatten((args, kwargs))
         axes = flatten_axes("vmap in_axes", in_tree, (in_axes, 0), tupled_args=True)
         size = _axis_size(fun, args, kwargs, leaves, axes, axis_size)

@@ -67,6 +67,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="of the first program; by default another each time")
     options = parser.parse_args()
     first = options.seed if options.seed is not None else time.time_ns() % 10**9
+    jax.config.update("device", "reference")  # programs are written there
     platforms, failures, end = installed(), 0, time.monotonic() + options.seconds
     with tqdm(total=round(options.seconds), unit="s", desc=f"from seed {first}") as bar:
         seed = first

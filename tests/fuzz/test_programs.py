@@ -18,11 +18,11 @@ BLOCKS = [(name, first) for name, seeds in SEEDS.items() for first in seeds]
 
 @pytest.mark.parametrize(("name", "first"), BLOCKS)
 def test_random_programs(name: str, first: int) -> None:
-    """Each program by two of its checks, in turn."""
+    """Each program by two of its checks in turn, where nothing is compiled; else by one."""
     for seed in range(first, first + BLOCK):
         case = Program(seed, jax, steps=6, depth=2)
         checks = checks_of(case)
-        for n in (seed, seed // 2 + 1):
+        for n in (seed, seed // 2 + 1) if name == "reference" else (seed,):
             examine(case, checks[n % len(checks)], name)
 
 

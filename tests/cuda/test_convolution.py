@@ -11,7 +11,7 @@ import polyax
 from polyax import lax
 from polyax.ir.aval import ShapedArray
 from polyax.ops.conv import conv_general_dilated_p
-from polyax.runtime.reference.backend import run_on_host
+from polyax.runtime.reference.interpreter import run_on_host
 from polyax_cuda import convolution
 from polyax_kernels.convolutions import Layout, describe
 

@@ -11,8 +11,8 @@ from cupy.cuda import function, graph
 
 from polyax_cuda import runtime
 from polyax_cuda.backend import limits
-from polyax_cuda.runtime import CudaMark, CudaRuntime
-from polyax_kernels.gpu.runtime import DeviceError
+from polyax_cuda.runtime import CudaRuntime
+from polyax_kernels.gpu.runtime import DeviceError, EventMark
 
 USED = {
     cupy.cuda.runtime: "memcpyAsync memcpyPeerAsync memcpyDefault memGetInfo getDeviceProperties CUDARuntimeError",
@@ -61,7 +61,7 @@ def test_a_lost_device_is_told_where_results_are_waited_for(monkeypatch: pytest.
     monkeypatch.setattr(runtime, "FAILURES", (Lost,))
     gpu: Any = SimpleNamespace(number=3, device=Entered())
     gpu.current = lambda: CudaRuntime.current(gpu)
-    mark = CudaMark(gpu, LostEvent())
+    mark = EventMark(gpu, LostEvent(), (Lost,))
     assert mark.done()
     with pytest.raises(DeviceError, match="cuda:3 failed: cudaErrorDevicesUnavailable"):
         mark.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polyax_cuda import nccl
 from polyax_cuda.emitter import CudaEmitter
 from polyax_kernels.gpu.backend import GpuBackend
 from polyax_kernels.limits import REALS, Limits
@@ -11,6 +12,7 @@ class CudaBackend(GpuBackend):
     """Opened by the registry as platform ``cuda``, with all GPUs that CUDA_VISIBLE_DEVICES shows."""
 
     emitter = CudaEmitter
+    communication = nccl.NCCL
 
 
 def limits(shared_bytes: int, threads: int, units: int) -> Limits:

@@ -15,7 +15,6 @@ from polyax_cuda import jit
 from polyax_cuda.backend import CudaBackend, limits
 from polyax_cuda.emitter import HEADER
 from polyax_kernels.gpu import offline
-from polyax_kernels.gpu.runtime import KernelRejected
 from polyax_kernels.limits import Limits
 
 H100, TARGET = limits(48 * 1024, 1024, 132), "sm_90"
@@ -32,12 +31,4 @@ def compile_all(texts: Iterable[str], target: str = TARGET) -> int:
     Raises:
       KernelRejected: NVRTC doesn't accept one of them; its log and its text are in the error.
     """
-    distinct = list(dict.fromkeys(texts))
-    bodies = (text.removeprefix(HEADER).replace('extern "C" ', "") for text in distinct)
-    try:
-        jit.compiled(HEADER + "".join(f"namespace n{n} {{\n{b}}}\n" for n, b in enumerate(bodies)), target)
-    except KernelRejected:
-        for text in distinct:
-            jit.compiled(text, target)
-        raise
-    return len(distinct)
+    return offline.compile_all(texts, HEADER, lambda text: jit.compiled(text, target))

@@ -16,24 +16,11 @@ from polyax.ir.aval import ShapedArray
 from polyax_cuda.runtime import array
 from polyax_kernels import factorizations
 from polyax_kernels.factorizations import LETTERS
+from polyax_kernels.gpu import pivots
 from polyax_kernels.lowering import CallContext
 from polyax_kernels.toolkits import why_missing
 
 UPPER = 1  # CUBLAS_FILL_MODE_UPPER
-
-PERMUTE = """
-extern "C" __global__ void permute(int *exchanges, int *pivots, int *permutation, size_t count, size_t k, size_t m) {
-  size_t n = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
-  if (n >= count) return;
-  exchanges += n * k, pivots += n * k, permutation += n * m;
-  for (size_t i = 0; i < m; i++) permutation[i] = (int)i;
-  for (size_t i = 0; i < k; i++) {
-    int other = pivots[i] = exchanges[i] - 1, row = permutation[i];
-    permutation[i] = permutation[other], permutation[other] = row;
-  }
-}
-"""
-"""Exchanges of rows, counted from 1, as ``pivots`` counted from 0, and the permutation that they make."""
 
 
 def _stack(x: Any) -> Any:
@@ -82,9 +69,7 @@ def lu(ctx: CallContext, outs: Sequence[Any], args: Sequence[Any]) -> None:
         for one, rows in zip(a, exchanges, strict=True):
             getrf(handle, m, n, one.data.ptr, m, work.data.ptr, rows.data.ptr, info.data.ptr)
         _stack(array(outs[0]))[...] = cupy.swapaxes(a, 1, 2)
-        function = ctx.runtime.load(PERMUTE, "permute")
-        places = [(exchanges.data, 0), *((v.memory, v.offset) for v in outs[1:])]
-        ctx.runtime.launch(function, (-(-count // 128),), (128,), places, (count, min(m, n), m))
+        pivots.permute(ctx.runtime, exchanges.data, outs[1:], (count, min(m, n), m))
 
 
 def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:

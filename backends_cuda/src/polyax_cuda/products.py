@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax_cuda.runtime import array
-from polyax_kernels.products import count, sides, taken
+from polyax_kernels.products import count, sides, taken, why_not_blas
 from polyax_kernels.toolkits import why_missing
 
 TYPES = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1}  # in cudaDataType
@@ -50,12 +49,5 @@ def _moved(view: Any, order: Sequence[int] | None) -> Any:
 
 
 def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
-    names = [a.dtype.name for a in avals]
-    wanted = np.dtype(params.get("preferred_element_type") or avals[0].dtype).name
-    if names[0] != names[1] or names[0] not in TYPES:
-        return f"cuBLAS has no product of {' and '.join(names)}"
-    if wanted != names[0] and (wanted != "float32" or names[0] == "float64"):
-        return f"cuBLAS has no product of {names[0]} in {wanted}"
-    if not 0 < min(sizes := [math.prod(a.shape) for a in avals]) <= max(sizes) < 2**31:
-        return "cuBLAS takes no empty matrices, and counts in 32 bits"
-    return why_missing("cupy_backends.cuda.libs.cublas", "cuBLAS", "nvidia-cublas-cu12")
+    missing = why_missing("cupy_backends.cuda.libs.cublas", "cuBLAS", "nvidia-cublas-cu12")
+    return why_not_blas("cuBLAS", TYPES, avals, params) or missing

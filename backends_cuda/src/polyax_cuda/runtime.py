@@ -17,7 +17,7 @@ from cupy.cuda import runtime
 
 from polyax_cuda import jit
 from polyax_cuda.backend import limits
-from polyax_kernels.gpu.runtime import DeviceError, Mark, Runtime
+from polyax_kernels.gpu.runtime import DeviceError, EventMark, Mark, Runtime
 
 FAILURES = (runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
 ANY_COPY = runtime.memcpyDefault  # the driver knows by the addresses where memory is
@@ -151,7 +151,7 @@ class CudaRuntime(Runtime):
 
     def mark(self) -> Mark:
         with self.current():
-            return CudaMark(self, self.event())
+            return EventMark(self, self.event(), FAILURES)
 
     def synchronize(self) -> None:
         with self.current():
@@ -161,24 +161,3 @@ class CudaRuntime(Runtime):
         with self.current():
             _, total = runtime.memGetInfo()
         return {"bytes_limit": total, "bytes_reserved": self.pool.total_bytes()}
-
-
-class CudaMark(Mark):
-    """An event."""
-
-    __slots__ = ("event", "runtime")
-
-    def __init__(self, runtime: CudaRuntime, event: Any) -> None:
-        self.runtime = runtime
-        self.event = event
-
-    def done(self) -> bool:
-        """On a lost device everything has ended: ``wait`` tells how."""
-        try:
-            return self.event.done
-        except FAILURES:
-            return True
-
-    def wait(self) -> None:
-        with self.runtime.current():
-            self.event.synchronize()

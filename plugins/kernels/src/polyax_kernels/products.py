@@ -6,9 +6,11 @@ Says nothing of how products are computed: BLAS, tiles and panels of a backend s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from polyax.ir.aval import ShapedArray
 
@@ -102,3 +104,18 @@ def taken(n: int, side: Side, aval: ShapedArray, params: Mapping[str, Any]) -> t
     free = [d for d in range(len(aval.shape)) if d not in batch and d not in contracted]
     columns = count(side.contracted)
     return Stored(n == 1, columns, count(side.free) * columns), (*batch, *free, *contracted)
+
+
+def why_not_blas(
+    library: str, types: Collection[str], avals: Sequence[ShapedArray], params: Mapping[str, Any]
+) -> str | None:
+    """Why a BLAS with products of ``types``, and of narrow ones in float32, isn't asked, if so."""
+    names = [a.dtype.name for a in avals]
+    wanted = np.dtype(params.get("preferred_element_type") or avals[0].dtype).name
+    if names[0] != names[1] or names[0] not in types:
+        return f"{library} has no product of {' and '.join(names)}"
+    if wanted != names[0] and (wanted != "float32" or names[0] == "float64"):
+        return f"{library} has no product of {names[0]} in {wanted}"
+    if not 0 < min(sizes := [math.prod(a.shape) for a in avals]) <= max(sizes) < 2**31:
+        return f"{library} takes no empty matrices, and counts in 32 bits"
+    return None

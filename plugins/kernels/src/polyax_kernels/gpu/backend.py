@@ -14,8 +14,11 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.runtime.backend import Buffer, CompileOptions, Device
+from polyax.runtime.collectives import Axes, Group
 from polyax_kernels.backend import KernelBackend
 from polyax_kernels.fallback import LIBRARY, host_rule
+from polyax_kernels.gpu import leading
+from polyax_kernels.gpu.communication import Connections, Library, LibraryGroup
 from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.gpu.executable import GpuExecutable
 from polyax_kernels.gpu.host import HostCall, through_host
@@ -39,9 +42,12 @@ class GpuBackend(KernelBackend):
 
     emitter: ClassVar[type[GpuEmitter]]
     library = LIBRARY
+    communication: ClassVar[Library | None] = None
+    """What collectives between devices go through, if not the host; ``collectives.lowerings`` are for it."""
 
     def __init__(self, name: str, runtimes: Sequence[Runtime]) -> None:
         super().__init__(name)
+        self._connections: dict[tuple[tuple[Device, ...], Axes], Connections] = {}
         self.runtimes = tuple(runtimes)
         self.stores = tuple(Store(r, f"{name}:{n} ({r.kind})") for n, r in enumerate(runtimes))
         self.kernels = tuple(Kernels(r, self.emitter) for r in runtimes)
@@ -94,6 +100,16 @@ class GpuBackend(KernelBackend):
     def synchronize(self, device: Device) -> None:
         device.queue.synchronize()
 
+    def collectives(self, devices: Sequence[Device], axes: Axes) -> Group:
+        """Through the library, if there is one and anything to connect. Asked by one thread at a time."""
+        library = self.communication
+        if library is None or len(devices) < 2 or library.why_missing() is not None:
+            return super().collectives(devices, axes)
+        key = tuple(devices), axes
+        if key not in self._connections:
+            self._connections[key] = Connections(library, [self.runtimes[d.id] for d in devices])
+        return LibraryGroup(axes, self._connections[key])
+
     def memory_stats(self, device: Device) -> dict[str, int] | None:
         return self.stores[device.id].stats()
 
@@ -108,7 +124,7 @@ class GpuBackend(KernelBackend):
         return self.runtimes[device.id].limits
 
     def family_lowerings(self) -> Mapping[Primitive, Lowering]:
-        return LOWERINGS
+        return LOWERINGS if self.communication is None else LOWERINGS | leading.LOWERINGS
 
     def host_rule(self) -> Callable[[Primitive], HostCall | str]:
         choose = host_rule(self.name, self.library)

@@ -5,6 +5,7 @@ Knows devices by their limits alone; nothing is loaded or run.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from polyax.runtime.backend import CompileOptions
 from polyax_kernels.expr import consing
 from polyax_kernels.gpu.backend import GpuBackend
 from polyax_kernels.gpu.emitter import gpu_source
+from polyax_kernels.gpu.runtime import KernelRejected
 from polyax_kernels.gpu.schedule import choose
 from polyax_kernels.limits import Limits
 from polyax_kernels.plan import KernelStep
@@ -25,3 +27,21 @@ def sources(backend: type[GpuBackend], name: str, program: ClosedJaxpr, limits: 
         plan = absent.plan(program, CompileOptions(tuple(absent.devices())))
         steps = [s for s in plan.steps if isinstance(s, KernelStep)]
         return [gpu_source(s.kernel, choose(s.kernel, limits, s.scalars), absent.emitter) for s in steps]
+
+
+def compile_all(texts: Iterable[str], header: str, compiled: Callable[[str], Any]) -> int:
+    """Compiles the distinct texts, in a dialect of C++ and each beginning with ``header``, all together since that is
+    faster; returns how many there are.
+
+    Raises:
+      KernelRejected: of one of them, by ``compiled``.
+    """
+    distinct = list(dict.fromkeys(texts))
+    bodies = (text.removeprefix(header).replace('extern "C" ', "") for text in distinct)
+    try:
+        compiled(header + "".join(f"namespace n{n} {{\n{b}}}\n" for n, b in enumerate(bodies)))
+    except KernelRejected:
+        for text in distinct:
+            compiled(text)
+        raise
+    return len(distinct)

@@ -50,6 +50,28 @@ class Mark(ABC):
         """
 
 
+class EventMark(Mark):
+    """An event with ``done`` and ``synchronize``, of a runtime whose ``current()`` turns ``failures`` into errors."""
+
+    __slots__ = ("event", "failures", "runtime")
+
+    def __init__(self, runtime: Any, event: Any, failures: tuple[type[Exception], ...]) -> None:
+        self.runtime = runtime
+        self.event = event
+        self.failures = failures
+
+    def done(self) -> bool:
+        """On a lost device everything has ended: ``wait`` tells how."""
+        try:
+            return self.event.done
+        except self.failures:
+            return True
+
+    def wait(self) -> None:
+        with self.runtime.current():
+            self.event.synchronize()
+
+
 class Runtime(ABC):
     """One device. Work is put into its queue and runs in the order of the calls; only ``read``, ``Mark.wait`` and
     ``synchronize`` block. Memory is whatever ``allocate`` returns: when nobody refers to it any more it may be used

@@ -87,14 +87,15 @@ def _ppermute(me: Member, outs: Sequence[Any], args: Sequence[Any], params: Mapp
 
 
 def _call(primitive: Primitive, exchanges: Exchange, why_not: WhyNot) -> Call:
-    host = through_host(on_host(primitive))
+    host, names_of = through_host(on_host(primitive)), primitive.axes
+    assert names_of is not None, f"{primitive} works along named axes"
 
     def run(ctx: Any, outs: Sequence[Any], args: Sequence[Any], **params: Any) -> None:
         group, rank = member()
         if not isinstance(group, LibraryGroup):
             host.run(ctx, outs, args, **params)
             return
-        names, groups = tuple(primitive.axes(**params)), params.get("axis_index_groups")
+        names, groups = tuple(names_of(**params)), params.get("axis_index_groups")
         peers, own = group.peers(rank, names, groups)
         end = group.communicator(rank, names, groups)
         exchanges(Member(end, own, len(peers), ctx.runtime), outs, args, params)

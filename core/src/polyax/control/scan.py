@@ -195,7 +195,7 @@ def _split(body: ClosedJaxpr, fixed: Mask, carried: Mask, scanned: Mask) -> _Spl
     num_known = len(known.outs) - parts.num_residuals
     results, residuals = cut(known.outs, num_known)
     fixed_vars, _, x_vars = cut(known.invars, num_consts, carried.count(False))
-    constant = _constant_vars(known, [*known.constvars, *fixed_vars])
+    constant = constant_vars(known, [*known.constvars, *fixed_vars])
     invariant = tuple(isinstance(r, Literal) or r in constant for r in residuals)
     once, stacks = partition(invariant, residuals)
     forwarded = tuple(x_vars.index(r) if r in x_vars else None for r in stacks)
@@ -209,7 +209,7 @@ def _split(body: ClosedJaxpr, fixed: Mask, carried: Mask, scanned: Mask) -> _Spl
     )
 
 
-def _constant_vars(jaxpr: Jaxpr, start: Sequence[Var]) -> set[Var]:
+def constant_vars(jaxpr: Jaxpr, start: Sequence[Var]) -> set[Var]:
     """The variables that are computed, without effects, from ``start`` alone."""
     found = set(start)
     for eqn in jaxpr.eqns:

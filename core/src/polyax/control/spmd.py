@@ -174,7 +174,10 @@ def _backward(
         knowns, cts = cut(args, num_known)
         cts = [div(ct, scalar(k, ct.dtype)) if k > 1 else ct for ct, k in zip(cts, shares, strict=True)]
         outs = run(body, [*run(parts.known, knowns)[n:], *cts])
-        return [psum_p.bind1(x, axes=names, axis_index_groups=None) if names else x for x, names in zip(outs, sums, strict=True)]
+        return [
+            psum_p.bind1(x, axes=names, axis_index_groups=None) if names else x
+            for x, names in zip(outs, sums, strict=True)
+        ]
 
     avals = [*parts.known.in_avals, *body.in_avals[parts.num_residuals :]]
     return derived(jaxpr, fun, avals), nonzero_out

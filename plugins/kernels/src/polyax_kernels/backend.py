@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from polyax.control.invariants import hoist_invariants
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
@@ -105,7 +106,7 @@ class KernelBackend(Backend):
         """The kernel graph of a program, fused. Call it inside ``with consing():``."""
         journal, limits = journal or Journal(), limits or self.limits
         with journal.phase("lower"):
-            graph = absorb_transposes(build_graph(jaxpr, self.rules(limits), journal.program))
+            graph = absorb_transposes(build_graph(hoist_invariants(jaxpr), self.rules(limits), journal.program))
         journal.note("lowered", graph_text, graph)
         if len(graph.nodes) > 1:
             for fuser in self.chosen_fusers():

@@ -1,7 +1,7 @@
 """From a kernel graph to a plan: which values share memory, how long each lives, and where it is put.
 
-Order is that of the graph, but that updates come late. A value whose kernel updates another one in place shares its memory if nobody reads the old
-contents afterwards; else they are copied first.
+Order is that of the graph, but that updates come late. A value whose kernel updates another one in place shares its
+memory if nobody reads the old contents afterwards; else they are copied first.
 """
 
 from __future__ import annotations

@@ -202,7 +202,10 @@ BAD = {
     "pair": (lambda p, t: 3.0, "must produce a pair .list or tuple of length two. representing primal and tangent"),
     "structure": (lambda p, t: (p[0], {"a": t[0]}), "equal container .pytree. structures, but got"),
     "none": (lambda p, t: (p[0], None), r"but got PyTreeDef\(\*\) and PyTreeDef\(None\) respectively"),
-    "dtype": (lambda p, t: (p[0], np.int32(1)), r"Expected float32\[\] .tangent type of float32\[\]. but got int32\[\]"),
+    "dtype": (
+        lambda p, t: (p[0], np.int32(1)),
+        r"Expected float32\[\] .tangent type of float32\[\]. but got int32\[\]",
+    ),
     "shape": (lambda p, t: (p[0], t[0] * np.ones(3, np.float32)), r"but got float32\[3\]"),
 }
 

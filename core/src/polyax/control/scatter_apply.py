@@ -72,7 +72,9 @@ def _program(func: Callable[[Any], Any], operand: Any) -> ClosedJaxpr:
     found = program.out_avals
     if len(found) != 1 or found[0].shape or found[0].dtype != aval.dtype:
         gives = ", ".join(map(str, found))
-        raise TypeError(f"the function of scatter_apply ({name_of(func)}) must map {aval} to one like it; gives {gives}")
+        raise TypeError(
+            f"the function of scatter_apply ({name_of(func)}) must map {aval} to one like it; gives {gives}"
+        )
     return program
 
 

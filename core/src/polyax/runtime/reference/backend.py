@@ -18,7 +18,7 @@ from polyax.ir.flat import flatten
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, walk_eqns
 from polyax.runtime.backend import Backend, Buffer, CompileOptions, Device, Executable
 from polyax.runtime.queue import INLINE_COST, HostBuffer, HostQueue
-from polyax.runtime.reference import rules  # noqa: F401  (fills the table that the interpreter looks into)
+from polyax.runtime.reference import rules as rules  # fills the table that the interpreter looks into
 from polyax.runtime.reference.interpreter import called, evaluate, rule_of
 from polyax.runtime.report import BufferReport, KernelReport, Report
 

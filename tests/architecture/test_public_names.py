@@ -46,6 +46,8 @@ def is_own(module: types.ModuleType, value: object) -> bool:
 
 
 def present() -> list[str]:
+    for name in MODULES:  # importing one makes it a name of its package
+        importlib.import_module(name)
     return [line for name in MODULES for line in public(name)]
 
 

@@ -48,7 +48,7 @@ def test_promised_unique_indices_and_drops() -> None:
 def test_the_function_is_one_of_scalars() -> None:
     x = jnp.arange(4.0)
     assert x.at[1:3].apply(lambda v: v.sum() + v.ndim).tolist() == [0.0, 1.0, 2.0, 3.0]
-    with pytest.raises(TypeError, match="takes float32\\[\\] and must give one; gives int32\\[\\]"):
+    with pytest.raises(TypeError, match="must map float32\\[\\] to one like it; gives int32\\[\\]"):
         x.at[1].apply(lambda v: v.astype(int))
 
 

@@ -17,7 +17,7 @@ from polyax.interpreters import ad, batching
 
 def axpy_primitive() -> core.Primitive:
     """``a * x + y`` with all its rules."""
-    p = core.Primitive("axpy")
+    p = core.Primitive("test_axpy")
     p.def_abstract_eval(lambda a, x, y: ShapedArray(x.shape, x.dtype))
     p.def_decomposition(lambda a, x, y: lax.add(lax.mul(a, x), y))
 
@@ -57,8 +57,8 @@ def test_all_rules_together(platform: str) -> None:
 
 def test_it_stays_one_equation_until_compiled() -> None:
     names = [e.primitive.name for e in polyax.make_jaxpr(cubic)(1.0, 2.0).eqns]
-    assert names == ["axpy", "axpy"]
-    assert "axpy" in str(polyax.jit(cubic).trace(1.0, 2.0).jaxpr)
+    assert names == ["test_axpy", "test_axpy"]
+    assert "test_axpy" in str(polyax.jit(cubic).trace(1.0, 2.0).jaxpr)
 
 
 def test_higher_derivatives_and_loops() -> None:
@@ -145,7 +145,7 @@ def test_reduction() -> None:
 
 
 def bare(**rules: Any) -> core.Primitive:
-    p = core.Primitive("bare")
+    p = core.Primitive("test_bare")
     for name, rule in rules.items():
         getattr(p, name)(rule)
     return p
@@ -159,15 +159,15 @@ def wrong(table: Any, rule: Any) -> core.Primitive:
 
 GRAD, MAP = (lambda p: polyax.grad(p.bind)(1.0)), (lambda p: polyax.vmap(p.bind)(jnp.ones(3)))
 MISTAKES = {
-    "no types": (bare(), lambda p: polyax.jit(p.bind)(1.0), NotImplementedError, "abstract_eval rule for 'bare'"),
+    "no types": (bare(), lambda p: polyax.jit(p.bind)(1.0), NotImplementedError, "abstract_eval rule for 'test_bare'"),
     "types are no types": (bare(def_abstract_eval=lambda x: 3), polyax.make_jaxpr, TypeError, "must return a Shaped"),
     "a list for one": (bare(def_abstract_eval=lambda x: [x]), polyax.make_jaxpr, TypeError, "must return one value"),
-    "no derivative": (bare(def_abstract_eval=lambda x: x), GRAD, NotImplementedError, "rule for 'bare'"),
-    "no batching": (bare(def_abstract_eval=lambda x: x), MAP, NotImplementedError, "Batching rule for 'bare'"),
+    "no derivative": (bare(def_abstract_eval=lambda x: x), GRAD, NotImplementedError, "rule for 'test_bare'"),
+    "no batching": (bare(def_abstract_eval=lambda x: x), MAP, NotImplementedError, "Batching rule for 'test_bare'"),
     "nothing that runs": (
-        bare(def_abstract_eval=lambda x: x), lambda p: polyax.jit(p.bind)(1.0), NotImplementedError, "'bare' on",
+        bare(def_abstract_eval=lambda x: x), lambda p: polyax.jit(p.bind)(1.0), NotImplementedError, "'test_bare' on",
     ),
-    "no pair": (wrong(ad.primitive_jvps, lambda p, t: p[0]), GRAD, TypeError, "rule of 'bare' must return a pair"),
+    "no pair": (wrong(ad.primitive_jvps, lambda p, t: p[0]), GRAD, TypeError, "rule of 'test_bare' must return a pair"),
     "a tangent of another type": (
         wrong(ad.primitive_jvps, lambda p, t: (p[0], jnp.ones(2))), GRAD, TypeError, r"for .* gave float32\[2\]",
     ),
@@ -188,7 +188,7 @@ def test_mistakes_are_named(case: str) -> None:
 def test_a_transpose_rule_that_returns_too_little() -> None:
     p = bare(def_abstract_eval=lambda x: x, def_decomposition=lambda x: x + x)
     ad.deflinear2(p, lambda ct, x: [])
-    with pytest.raises(TypeError, match="transpose rule of 'bare' must return a list of 1 cotangents"):
+    with pytest.raises(TypeError, match="transpose rule of 'test_bare' must return a list of 1 cotangents"):
         polyax.grad(p.bind)(1.0)
 
 

@@ -12,7 +12,7 @@ import polyax.numpy as jnp
 from polyax.ir.errors import NoLowering
 from polyax.ir.primitive import Primitive
 from polyax.ops.elementwise import exp_p, sin_p
-from polyax.runtime.reference import backend as reference
+from polyax.runtime.reference import interpreter, rules
 from support.process import output
 
 
@@ -43,7 +43,7 @@ def test_program_with_calls_constants_and_several_results() -> None:
 
 
 def test_error_of_a_long_computation_comes_with_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(reference.RULES, sin_p, failing)
+    monkeypatch.setitem(rules.RULES, sin_p, failing)
     x = jnp.ones((1000, 1000))
     y = jax.jit(lambda x: jnp.sin(x) * 3.5)(x)
     z = y + 1  # waits behind it, and fails as well
@@ -55,7 +55,7 @@ def test_error_of_a_long_computation_comes_with_its_result(monkeypatch: pytest.M
 
 
 def test_rule_of_a_wrong_type_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(reference.RULES, exp_p, lambda x, **_: [np.float64(1)])
+    monkeypatch.setitem(rules.RULES, exp_p, lambda x, **_: [np.float64(1)])
     with pytest.raises(TypeError, match=r"NumPy rule of exp gave float64\[\], its type is float32\[3\]"):
         jnp.exp(jnp.ones(3)).block_until_ready()
 
@@ -66,11 +66,11 @@ def test_primitive_without_a_rule() -> None:
     with pytest.raises(NoLowering, match="no NumPy rule for 'unheard_of'"):
         p.bind(jnp.ones(3))
     with pytest.raises(NoLowering, match="no NumPy rule for 'unheard_of'"):
-        reference.run_on_host(p, [np.ones(3)], {})
+        interpreter.run_on_host(p, [np.ones(3)], {})
 
 
 def test_run_on_host() -> None:
-    (got,) = reference.run_on_host(sin_p, [np.float32([0, 1])], {})
+    (got,) = interpreter.run_on_host(sin_p, [np.float32([0, 1])], {})
     np.testing.assert_allclose(got, np.sin(np.float32([0, 1])), rtol=1e-6)
 
 

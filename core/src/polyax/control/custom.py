@@ -11,11 +11,15 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from polyax.control.programs import hoisted, run
 from polyax.ir.aval import ShapedArray, aval_of, same_type
+from polyax.ir.effects import Effects
 from polyax.ir.errors import UnexpectedTracerError
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import Primitive
 from polyax.ops.zeros import instantiate
 from polyax.trace.flat import Flat, check_callable, name_of
+from polyax.trace.stage import DynamicJaxprTrace, trace_to_jaxpr
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_flatten, tree_map
 from polyax.transforms.vmap import Axis, match_axis
@@ -174,3 +178,32 @@ def where_mapped(axis: Axis, outs: Sequence[Any], dims: Sequence[int | None]) ->
     """The results, those that are mapped with that dimension first; and the dimensions."""
     wanted = [None if d is None else 0 for d in dims]
     return [match_axis(axis.size, d, w, x) for x, d, w in zip(outs, dims, wanted, strict=True)], wanted
+
+
+def function_of(fun: Callable[..., Any] | None, call_jaxpr: ClosedJaxpr | None) -> Callable[..., list[Any]]:
+    """What a call runs: its program where it was recorded, else the user's function."""
+    return fun if call_jaxpr is None else lambda *args: run(call_jaxpr, args)  # pyright: ignore[reportReturnType]
+
+
+def define_call(p: Primitive) -> None:
+    """The rules of a call of ``fun``, which becomes the program ``call_jaxpr`` where it is recorded."""
+
+    def impl(*args: Any, fun: Any, call_jaxpr: ClosedJaxpr | None, **_: Any) -> list[Any]:
+        return function_of(fun, call_jaxpr)(*args)
+
+    def stage(trace: DynamicJaxprTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """The function becomes a program, whose constants are arguments."""
+        if params["call_jaxpr"] is not None:
+            return trace.record(p, args, params)
+        closed = trace_to_jaxpr(params["fun"], [aval_of(x) for x in args], name=params["name"])
+        program, consts = hoisted(closed)
+        recorded = {**params, "fun": None, "call_jaxpr": program, "num_consts": len(consts) + params["num_consts"]}
+        return trace.record(p, [*consts, *args], recorded)
+
+    def abstract_eval(*_: ShapedArray, call_jaxpr: ClosedJaxpr, **__: Any) -> tuple[list[ShapedArray], Effects]:
+        return call_jaxpr.out_avals, call_jaxpr.effects
+
+    def sub_jaxprs(*, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
+        return [call_jaxpr]
+
+    p.impl, p.stage, p.abstract_eval, p.sub_jaxprs = impl, stage, abstract_eval, sub_jaxprs

@@ -9,20 +9,20 @@ from polyax.control.custom import (
     CustomFunction,
     SymbolicZero,
     check_results,
+    define_call,
+    function_of,
     refuse_closed_over,
     where_mapped,
 )
 from polyax.control.lists import kept, nonzeros
-from polyax.control.programs import hoisted, run
-from polyax.ir.aval import ShapedArray, aval_of, same_type
+from polyax.control.programs import run
+from polyax.ir.aval import aval_of, same_type
 from polyax.ir.dtypes import float0
-from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.convert import stop_gradient
 from polyax.ops.zeros import add_tangents, instantiate
 from polyax.trace.flat import Flat, name_of
-from polyax.trace.stage import DynamicJaxprTrace, trace_to_jaxpr
 from polyax.trace.symbolic import Zero, is_undef
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
@@ -187,29 +187,7 @@ class _MappedRule:
         return moved[:n], [Zero.of(moved[k]) if k in zeros else t for k, t in enumerate(moved[n:])]
 
 
-def _function(fun: Callable[..., Any] | None, call_jaxpr: ClosedJaxpr | None) -> Callable[..., list[Any]]:
-    return fun if call_jaxpr is None else lambda *args: run(call_jaxpr, args)  # pyright: ignore[reportReturnType]
-
-
-@def_rule(custom_jvp_call_p, "impl")
-def _impl(*args: Any, fun: Any, call_jaxpr: ClosedJaxpr | None, **_: Any) -> list[Any]:
-    return _function(fun, call_jaxpr)(*args)
-
-
-@def_rule(custom_jvp_call_p, "stage")
-def _stage(trace: DynamicJaxprTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The function becomes a program, whose constants are arguments."""
-    if params["call_jaxpr"] is not None:
-        return trace.record(custom_jvp_call_p, args, params)
-    closed = trace_to_jaxpr(params["fun"], [aval_of(x) for x in args], name=params["name"])
-    program, consts = hoisted(closed)
-    recorded = {**params, "fun": None, "call_jaxpr": program, "num_consts": len(consts) + params["num_consts"]}
-    return trace.record(custom_jvp_call_p, [*consts, *args], recorded)
-
-
-@def_rule(custom_jvp_call_p, "abstract_eval")
-def _abstract_eval(*_: ShapedArray, call_jaxpr: ClosedJaxpr, **__: Any) -> tuple[list[ShapedArray], Effects]:
-    return call_jaxpr.out_avals, call_jaxpr.effects
+define_call(custom_jvp_call_p)
 
 
 @def_rule(custom_jvp_call_p, "jvp")
@@ -245,7 +223,7 @@ def _batch(
     out_dims: list[int | None] = []
 
     def mapped(*xs: Any) -> list[Any]:
-        outs, out_dims[:] = where_mapped(axis, *batch_flat(_function(fun, call_jaxpr), axis, xs, dims))
+        outs, out_dims[:] = where_mapped(axis, *batch_flat(function_of(fun, call_jaxpr), axis, xs, dims))
         return outs
 
     rule = _MappedRule(jvp, axis, dims[num_consts:], out_dims)
@@ -265,11 +243,6 @@ def _transpose(cts: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **_: Any
 
 custom_jvp_call_p.never("partial_eval", "its rule differentiates it as a whole")
 custom_jvp_call_p.never("dce", "its rule gives all results at once")
-
-
-@def_rule(custom_jvp_call_p, "sub_jaxprs")
-def _sub_jaxprs(*, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
-    return [call_jaxpr]
 
 
 @def_rule(custom_jvp_call_p, "pretty")

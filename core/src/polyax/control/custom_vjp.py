@@ -13,21 +13,20 @@ from polyax.control.custom import (
     CustomFunction,
     at_front,
     check_results,
+    define_call,
+    function_of,
     refuse_closed_over,
     where_mapped,
 )
 from polyax.control.custom_lin import Backward, UserBackward, custom_lin_p, mapped_backward
 from polyax.control.lists import kept, nonzeros
-from polyax.control.programs import hoisted, run
 from polyax.control.rematopt import forward_or_plain
 from polyax.ir import dtypes
-from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ir.effects import Effects
+from polyax.ir.aval import aval_of
 from polyax.ir.errors import UnexpectedTracerError
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.trace.flat import Flat, check_callable, name_of
-from polyax.trace.stage import DynamicJaxprTrace, trace_to_jaxpr
 from polyax.trace.symbolic import Zero
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -204,28 +203,7 @@ class _MappedRules:
         return outs, residuals, mapped_backward(backward, self.axis, self.dims, list(self.out_dims))
 
 
-def _function(fun: Callable[..., Any] | None, call_jaxpr: ClosedJaxpr | None) -> Callable[..., list[Any]]:
-    return fun if call_jaxpr is None else lambda *args: run(call_jaxpr, args)  # pyright: ignore[reportReturnType]
-
-
-@def_rule(custom_vjp_call_p, "impl")
-def _impl(*args: Any, fun: Any, call_jaxpr: ClosedJaxpr | None, **_: Any) -> list[Any]:
-    return _function(fun, call_jaxpr)(*args)
-
-
-@def_rule(custom_vjp_call_p, "stage")
-def _stage(trace: DynamicJaxprTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    if params["call_jaxpr"] is not None:
-        return trace.record(custom_vjp_call_p, args, params)
-    closed = trace_to_jaxpr(params["fun"], [aval_of(x) for x in args], name=params["name"])
-    program, consts = hoisted(closed)
-    recorded = {**params, "fun": None, "call_jaxpr": program, "num_consts": len(consts) + params["num_consts"]}
-    return trace.record(custom_vjp_call_p, [*consts, *args], recorded)
-
-
-@def_rule(custom_vjp_call_p, "abstract_eval")
-def _abstract_eval(*_: ShapedArray, call_jaxpr: ClosedJaxpr, **__: Any) -> tuple[list[ShapedArray], Effects]:
-    return call_jaxpr.out_avals, call_jaxpr.effects
+define_call(custom_vjp_call_p)
 
 
 @def_rule(custom_vjp_call_p, "jvp")
@@ -244,7 +222,7 @@ def _jvp(
     perturbed = nonzeros(own)
     forward = rules.forward
     if rules.owner.optimize_remat:
-        plain = _function(fun, call_jaxpr)
+        plain = function_of(fun, call_jaxpr)
         forward = forward_or_plain(forward, lambda *xs: plain(*primals[:num_consts], *xs))
     outs, residuals, backward = forward(primals[num_consts:], perturbed)
     check_results("Custom VJP fwd rule", name, outs, call_jaxpr)
@@ -271,7 +249,7 @@ def _batch(
     out_dims: list[int | None] = []
 
     def mapped(*xs: Any) -> list[Any]:
-        outs, out_dims[:] = where_mapped(axis, *batch_flat(_function(fun, call_jaxpr), axis, xs, dims))
+        outs, out_dims[:] = where_mapped(axis, *batch_flat(function_of(fun, call_jaxpr), axis, xs, dims))
         return outs
 
     mapped_rules = _MappedRules(rules, axis, dims[num_consts:], out_dims)
@@ -284,11 +262,6 @@ def _batch(
 custom_vjp_call_p.never("transpose", "its rules say how to differentiate it, and it may not be linear")
 custom_vjp_call_p.never("partial_eval", "its rules differentiate it as a whole")
 custom_vjp_call_p.never("dce", "its rules give all results at once")
-
-
-@def_rule(custom_vjp_call_p, "sub_jaxprs")
-def _sub_jaxprs(*, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
-    return [call_jaxpr]
 
 
 @def_rule(custom_vjp_call_p, "pretty")

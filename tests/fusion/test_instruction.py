@@ -165,7 +165,7 @@ def test_long_chains_are_cut_in_linear_time(length: int) -> None:
     started = time.process_time()
     with consing():
         graph = backend.graph(closed)
-    assert time.process_time() - started < length * 1e-3
+    assert time.process_time() - started < 1 + length * 1e-3  # other tests may run beside it
     assert all(node.weight <= backend.limits.kernel_nodes for node in graph.nodes if isinstance(node, KernelNode))
     assert len(graph.nodes) < length / 20
 

@@ -22,7 +22,9 @@ from polyax.trace.flat import Flat, check_callable, name_of
 from polyax.trace.stage import DynamicJaxprTrace, trace_to_jaxpr
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_flatten, tree_map
-from polyax.transforms.vmap import Axis, match_axis
+from polyax.transforms.vmap import Axis, batch_flat, match_axis
+
+OutDims = list[int | None]
 
 
 class SymbolicZero:
@@ -207,3 +209,22 @@ def define_call(p: Primitive) -> None:
         return [call_jaxpr]
 
     p.impl, p.stage, p.abstract_eval, p.sub_jaxprs = impl, stage, abstract_eval, sub_jaxprs
+
+
+def mapped_call(
+    axis: Axis,
+    dims: Sequence[int | None],
+    function: Callable[..., list[Any]],
+    bind: Callable[[Callable[..., list[Any]], OutDims], list[Any]],
+) -> tuple[list[Any], OutDims]:
+    """A call whose function and rules are mapped: ``bind(mapped_function, out_dims)`` makes it.
+
+    Whichever of them runs says in ``out_dims`` where results are mapped.
+    """
+    out_dims: OutDims = []
+
+    def mapped(*xs: Any) -> list[Any]:
+        outs, out_dims[:] = where_mapped(axis, *batch_flat(function, axis, xs, dims))
+        return outs
+
+    return bind(mapped, out_dims), list(out_dims)

@@ -7,12 +7,13 @@ from typing import Any
 
 from polyax.control.custom import (
     CustomFunction,
+    OutDims,
     SymbolicZero,
     check_results,
     define_call,
     function_of,
+    mapped_call,
     refuse_closed_over,
-    where_mapped,
 )
 from polyax.control.lists import kept, nonzeros
 from polyax.control.programs import run
@@ -219,16 +220,12 @@ def _batch(
     num_consts: int,
     name: str,
 ) -> Any:
-    """The function and its rule are both mapped; whichever runs says where results are mapped."""
-    out_dims: list[int | None] = []
 
-    def mapped(*xs: Any) -> list[Any]:
-        outs, out_dims[:] = where_mapped(axis, *batch_flat(function_of(fun, call_jaxpr), axis, xs, dims))
-        return outs
+    def bind(mapped: Any, out_dims: OutDims) -> list[Any]:
+        rule = _MappedRule(jvp, axis, dims[num_consts:], out_dims)
+        return custom_jvp_call_p.bind(*args, fun=mapped, call_jaxpr=None, jvp=rule, num_consts=num_consts, name=name)
 
-    rule = _MappedRule(jvp, axis, dims[num_consts:], out_dims)
-    outs = custom_jvp_call_p.bind(*args, fun=mapped, call_jaxpr=None, jvp=rule, num_consts=num_consts, name=name)
-    return outs, list(out_dims)
+    return mapped_call(axis, dims, function_of(fun, call_jaxpr), bind)
 
 
 @def_rule(custom_jvp_call_p, "transpose")

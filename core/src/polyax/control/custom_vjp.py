@@ -11,10 +11,12 @@ from typing import Any
 
 from polyax.control.custom import (
     CustomFunction,
+    OutDims,
     at_front,
     check_results,
     define_call,
     function_of,
+    mapped_call,
     refuse_closed_over,
     where_mapped,
 )
@@ -245,18 +247,12 @@ def _batch(
     num_consts: int,
     name: str,
 ) -> Any:
-    """The function and its rules are mapped; whichever runs says where results are mapped."""
-    out_dims: list[int | None] = []
 
-    def mapped(*xs: Any) -> list[Any]:
-        outs, out_dims[:] = where_mapped(axis, *batch_flat(function_of(fun, call_jaxpr), axis, xs, dims))
-        return outs
+    def bind(mapped: Any, out_dims: OutDims) -> list[Any]:
+        own = _MappedRules(rules, axis, dims[num_consts:], out_dims)
+        return custom_vjp_call_p.bind(*args, fun=mapped, call_jaxpr=None, rules=own, num_consts=num_consts, name=name)
 
-    mapped_rules = _MappedRules(rules, axis, dims[num_consts:], out_dims)
-    outs = custom_vjp_call_p.bind(
-        *args, fun=mapped, call_jaxpr=None, rules=mapped_rules, num_consts=num_consts, name=name
-    )
-    return outs, list(out_dims)
+    return mapped_call(axis, dims, function_of(fun, call_jaxpr), bind)
 
 
 custom_vjp_call_p.never("transpose", "its rules say how to differentiate it, and it may not be linear")

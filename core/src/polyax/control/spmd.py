@@ -62,14 +62,6 @@ def whole(block: ShapedArray, spec: Spec, axes: Axes) -> ShapedArray:
     return block.update(shape=tuple(shape))
 
 
-def block_of(aval: ShapedArray, spec: Spec, axes: Axes) -> ShapedArray:
-    """The type of one block of an array."""
-    shape = list(aval.shape)
-    for dim, names in spec:
-        shape[dim] //= _factor(names, axes)
-    return aval.update(shape=tuple(shape))
-
-
 def bind(
     program: ClosedJaxpr, args: Sequence[Any], in_specs: Sequence[Spec], out_specs: Sequence[Spec], params: Any
 ) -> list[Any]:

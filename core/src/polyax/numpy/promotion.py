@@ -36,14 +36,6 @@ def check_arraylike(name: str, *args: Any) -> None:
             raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(arg)} at position {position}.")
 
 
-def check_arraylike_or_none(name: str, *args: Any) -> None:
-    for position, arg in enumerate(args):
-        if arg is not None and not is_arraylike(arg):
-            raise TypeError(
-                f"{name} requires ndarray, scalar, or None arguments, got {type(arg)} at position {position}."
-            )
-
-
 def unwrap(x: Any) -> Any:
     """The array behind an object with the ``__jax_array__`` protocol."""
     if hasattr(x, "aval") or not hasattr(x, "__jax_array__"):

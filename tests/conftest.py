@@ -38,7 +38,7 @@ def installed_platforms() -> list[str]:
 
 
 def has_gpu() -> bool:
-    from polyax.runtime.plugins import registry
+    from polyax.runtime.plugins.registry import registry
 
     registry.load("cuda")
     return registry.why_unusable("cuda") is None

@@ -1,4 +1,4 @@
-"""Derives the polynomial coefficients of ``polyax_kernels.functions``: minimax fits by Remez exchange in mpmath.
+"""Derives the polynomial coefficients of ``polyax_kernels.emit.functions``: minimax fits by Remez exchange in mpmath.
 
 Run ``python backends_cpu/tools/fit.py`` to print them; nothing at run time depends on this file.
 Each fit approximates ``f(t)`` by a polynomial, with the error weighted by ``w(t)`` so that the *relative* error of the

@@ -11,7 +11,7 @@ import pytest
 
 import polyax as jax
 import polyax.numpy as jnp
-from polyax.runtime.backend import CompileOptions
+from polyax.runtime.contract.backend import CompileOptions
 
 SIZES = (1_000, 5_000, 10_000)
 SLACK = 2.0

@@ -10,8 +10,8 @@ import pytest
 
 import polyax  # noqa: F401  (defines the primitives)
 from polyax.ir.primitive import PRIMITIVES
-from polyax_kernels.fallback import LIBRARY
-from polyax_kernels.lowerings import SHARED
+from polyax_kernels.lower.fallback import LIBRARY
+from polyax_kernels.lower.rules import SHARED
 from support.sources import ROOT
 
 Gap = dict[str, Any]

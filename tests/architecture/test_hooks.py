@@ -6,7 +6,7 @@ import pytest
 
 from support.sources import PACKAGES, ROOT, all_modules, functions, modules
 
-SPECIFICATIONS = "polyax.runtime.hooks"
+SPECIFICATIONS = "polyax.runtime.contract.hooks"
 
 
 def hooks() -> list[str]:

@@ -60,7 +60,7 @@ def test_a_missing_toolkit_is_a_reason_with_a_remedy(name: str, toolkit: str) ->
     program = f"""
         import sys
         sys.modules[{toolkit!r}] = None  # importing it fails
-        from polyax.runtime.plugins import registry
+        from polyax.runtime.plugins.registry import registry
         registry.load({name!r})
         assert [p.status for p in registry.plugins() if p.platform == {name!r}] == ["loaded"]
         print(registry.why_unusable({name!r}))

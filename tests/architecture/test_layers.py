@@ -9,7 +9,17 @@ import pytest
 
 from support.sources import Module, all_modules, functions, imports, modules, tree
 
-LAYERS = ("ir", "trace", "ops", "transforms", "control", "runtime", "api", "library", "testing")
+ROOMS = {
+    "polyax": (
+        *("ir", "trace", "ops", "transforms"),
+        *("control.inner", "control.flow", "control.calls", "control.folds", "control"),
+        *("runtime.contract", "reference", "runtime.plugins", "runtime.arrays", "runtime.running", "runtime.telling"),
+        *("api", "library", "testing"),
+    ),
+    "polyax_kernels": ("ir", "lower", "passes", "plan", "emit", "run", "backend", "host", "gpu"),
+}
+"""The rooms of a house, bottom to top: a module imports from its own room and from those before it."""
+STANDING_OUTSIDE = ("__main__", "commands", "test_util", "lower.control")
 DISTRIBUTIONS = {
     "polyax": set(),
     "polyax_kernels": {"polyax"},
@@ -21,28 +31,32 @@ DISTRIBUTIONS = {
     "polyax_cuda": {"polyax", "polyax_kernels"},
 }
 UPWARD = {
-    "install_eval_trace": ("polyax.trace.context", "polyax.runtime.dispatch"),
+    "install_eval_trace": ("polyax.trace.context", "polyax.runtime.running.dispatch"),
     "install_operators": ("polyax.trace.operators", "polyax.numpy"),
 }
 """The two references that point upward: data set once at import, by their one caller."""
 
 
-def layer(name: str) -> int | None:
-    """The row of a core module; None for the package, its command line and `test_util`, which stand outside."""
-    parts = name.split(".")
-    if len(parts) == 1 or parts[1] in ("__main__", "commands", "test_util"):
+def room(name: str) -> int | None:
+    """The row of a module among the rooms of its house; None for the house itself and what stands outside."""
+    house, _, inside = name.partition(".")
+    if not inside or inside in STANDING_OUTSIDE:
         return None
-    return LAYERS.index(parts[1] if parts[1] in LAYERS else "library")
+    rooms = ROOMS[house]
+    holding = [r for r in rooms if f"{inside}.".startswith(f"{r}.")]
+    if not holding and "library" not in rooms:
+        raise AssertionError(f"{name} is in no room of {house}")
+    return rooms.index(max(holding, key=len, default="library"))
 
 
-@pytest.mark.parametrize("module", modules("polyax"), ids=str)
-def test_core_modules_import_downwards(module: Module) -> None:
-    mine = layer(module.name)
-    if mine is None:
+@pytest.mark.parametrize("module", [m for house in ROOMS for m in modules(house)], ids=str)
+def test_rooms_import_downwards(module: Module) -> None:
+    mine, (house, _, _) = room(module.name), module.name.partition(".")
+    if mine is None or module.is_package:
         return
-    upward = {n for n in imports(module) if n.startswith("polyax.") and (layer(n) or 0) > mine}
-    assert not upward, f"{module} is in layer {LAYERS[mine]} and imports {', '.join(sorted(upward))} from above"
-    assert "polyax" not in imports(module), f"{module} imports the package that holds it"
+    upward = {n for n in imports(module) if n.startswith(f"{house}.") and (room(n) or 0) > mine}
+    assert not upward, f"{module} is in room {ROOMS[house][mine]} and imports {', '.join(sorted(upward))} from above"
+    assert house not in imports(module), f"{module} imports the package that holds it"
 
 
 @pytest.mark.parametrize("module", all_modules(), ids=str)

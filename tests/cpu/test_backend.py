@@ -84,9 +84,9 @@ def test_eight_devices_compute_at_the_same_time() -> None:
 def test_code_is_kept_between_processes(tmp_path) -> None:
     program = """
         import polyax, polyax.numpy as jnp
-        from polyax_cpu import code
+        from polyax_cpu import machine_code
         print(float(polyax.jit(lambda x: jnp.exp(x) * 3)(jnp.ones(5))[0]))
-        print(code._disk.stats().writes)
+        print(machine_code._disk.stats().writes)
     """
     first = output(program, POLYAX_PLATFORMS="cpu", POLYAX_CACHE_DIR=str(tmp_path)).split()
     second = output(program, POLYAX_PLATFORMS="cpu", POLYAX_CACHE_DIR=str(tmp_path)).split()

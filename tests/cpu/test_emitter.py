@@ -9,10 +9,10 @@ import pytest
 
 from polyax.ir.dtypes import bfloat16
 from polyax_cpu import kernels
-from polyax_kernels import expr, scalars
-from polyax_kernels.expr import Axis, cast, consing, const, fold, index, load, op
-from polyax_kernels.kernel import Kernel, Operand, Stage, Store
-from polyax_kernels.numpy_emitter import run
+from polyax_kernels.emit.numpy import run
+from polyax_kernels.ir import expr, scalars
+from polyax_kernels.ir.expr import Axis, cast, consing, const, fold, index, load, op
+from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store
 
 F32, F64, I32, I64, BOOL = (np.dtype(n) for n in ("float32", "float64", "int32", "int64", "bool"))
 SIZE = 211

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cpu.elementwise import compiled, source
 
-from polyax_cpu import jit
+from polyax_cpu import compiler
 
 F32 = np.float32
 UNARY: dict[str, Callable[[mp.mpf], mp.mpf]] = {
@@ -131,5 +131,5 @@ def test_one_large_argument_among_small_ones(lanes: int) -> None:
 
 def test_loops_over_functions_vectorise() -> None:
     for name in ("exp", "log", "sin", "tanh", "erf", "pow"):
-        text = str(jit.optimize(source(name, 2 if name == "pow" else 1)))
+        text = str(compiler.optimize(source(name, 2 if name == "pow" else 1)))
         assert "<8 x float>" in text or "<16 x float>" in text or "<4 x float>" in text, name

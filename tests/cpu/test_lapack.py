@@ -12,7 +12,7 @@ import polyax
 from polyax import lax
 from polyax import numpy as jnp
 from polyax.ir.config import config
-from polyax_cpu import lapack
+from polyax_cpu.libraries import lapack
 
 R = np.random.default_rng(7)
 CPU, REFERENCE = (polyax.devices(name)[0] for name in ("cpu", "reference"))

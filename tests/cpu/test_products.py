@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from polyax.ir.aval import ShapedArray
-from polyax_cpu import products
-from polyax_kernels.host import FUNCTION
+from polyax_cpu.libraries import products
+from polyax_kernels.host.backend import FUNCTION
 from support.products import CASES, expected
 
 F32 = np.dtype("float32")

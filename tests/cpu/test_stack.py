@@ -10,10 +10,10 @@ from kernels.programs import assert_same, compiled, launched, planned, traced
 from kernels.rows import PROGRAMS, Stacking, layer_norm, normal
 
 from polyax import nn
-from polyax_cpu import jit, kernels
+from polyax_cpu import compiler, kernels
 from polyax_cpu.backend import CpuBackend
-from polyax_kernels.expr import consing
-from polyax_kernels.plan import KernelStep
+from polyax_kernels.ir.expr import consing
+from polyax_kernels.plan.plan import KernelStep
 
 
 class CpuStacking(Stacking, CpuBackend):
@@ -51,8 +51,8 @@ def test_loops_of_stages_are_vectorised(backend, fun) -> None:
     with consing():
         plan = planned(backend, traced(fun, [normal(64, 1000)]))
         (step,) = [s for s in plan.steps if isinstance(s, KernelStep)]
-        text = str(jit.optimize(kernels.source(step.kernel)))
-    lanes = jit.host().vector_bits // 32
+        text = str(compiler.optimize(kernels.source(step.kernel)))
+    lanes = compiler.host().vector_bits // 32
     assert len(step.kernel.stages) == 2
     stored = re.findall(rf"store <{lanes} x float>", text)
     folded = re.findall(rf"phi <{lanes} x float>", text)

@@ -11,9 +11,9 @@ import polyax
 from polyax import lax
 from polyax.ir.aval import ShapedArray
 from polyax.ops.conv import conv_general_dilated_p
-from polyax.runtime.reference.interpreter import run_on_host
+from polyax.reference.interpreter import run_on_host
 from polyax_cuda import convolution
-from polyax_kernels.convolutions import Layout, describe
+from polyax_kernels.gpu.cuda_like.convolutions import Layout, describe
 
 LAYOUTS = [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC"), ("CHWN", "IHWO", "NHWC")]
 NAMED = {"N": 2, "C": 4, "H": 9, "W": 7, "O": 6}

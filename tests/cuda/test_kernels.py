@@ -18,7 +18,8 @@ from polyax.ir.aval import ShapedArray
 from polyax_cuda.backend import CudaBackend
 from polyax_cuda.check import H100, compile_all, sources
 from polyax_cuda.emitter import CudaEmitter
-from polyax_kernels.gpu import products, tiles
+from polyax_kernels.gpu.products import product as products
+from polyax_kernels.gpu.products import tiles
 from specs import elementwise, networks, reductions, shapes
 
 ROWS = [s for s in (*elementwise.SPECS, *reductions.SPECS, *shapes.SPECS, *networks.SPECS) if s.sample]

@@ -18,12 +18,12 @@ import polyax.numpy as jnp
 from polyax import lax
 from polyax.ir.aval import ShapedArray
 from polyax.ops import contract, solve, sort, spectral
-from polyax.runtime.reference.interpreter import run_on_host
+from polyax.reference.interpreter import run_on_host
 from polyax_cuda import library, linalg, products, runtime
 from polyax_cuda.check import H100, compile_all
-from polyax_kernels.gpu import pivots
+from polyax_kernels.gpu.cuda_like import pivots
 from polyax_kernels.gpu.executable import View
-from polyax_kernels.lowering import Call
+from polyax_kernels.lower.lowering import Call
 from support import cupy_stand_in
 from support.cupy_stand_in import Runtime, StandIn
 

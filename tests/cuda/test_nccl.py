@@ -20,8 +20,8 @@ from polyax.ops import collective, exchange
 from polyax_cuda import nccl
 from polyax_cuda.backend import CudaBackend
 from polyax_cuda.check import H100
-from polyax_kernels.gpu import collectives
-from polyax_kernels.gpu.communication import LibraryGroup
+from polyax_kernels.gpu.collectives import lowerings
+from polyax_kernels.gpu.collectives.communication import LibraryGroup
 from support import nccl_stand_in
 from support.emulator import EmulatedRuntime
 from support.nccl_stand_in import NcclCommunicator
@@ -47,7 +47,7 @@ class ConnectedBackend(CudaBackend):
     """With NCCL, and no other library."""
 
     def lowerings(self) -> Mapping[Any, Any]:
-        return collectives.lowerings(nccl.NCCL)
+        return lowerings.lowerings(nccl.NCCL)
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_a_member_that_fails_leaves_none_waiting(gpus: CudaBackend) -> None:
 
 
 def test_reasons() -> None:
-    table: Any = collectives.lowerings(nccl.NCCL)
+    table: Any = lowerings.lowerings(nccl.NCCL)
     wide, narrow, empty = (ShapedArray(s, np.dtype(d)) for s, d in (((3,), "float32"), ((3,), "int16"), ((0,), "int8")))
     assert "no sum of int16" in table[collective.psum_p].why_not([wide, narrow], {})
     assert "no maximum of float32" in table[collective.pmax_p].why_not([wide], {})

@@ -9,7 +9,7 @@ import numpy as np
 from kernels.numpy_backend import NumpyKernelBackend
 from kernels.programs import planned, traced
 
-from polyax_kernels.plan import Step
+from polyax_kernels.plan.plan import Step
 
 
 def steps(names: Sequence[str], fun: Callable[..., Any], *args: np.ndarray) -> list[Step]:

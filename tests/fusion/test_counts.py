@@ -11,8 +11,8 @@ import pytest
 
 import polyax as jax
 import polyax.numpy as jnp
-from polyax.runtime.backend import CompileOptions
-from polyax.runtime.report import KernelReport
+from polyax.runtime.contract.backend import CompileOptions
+from polyax.runtime.contract.report import KernelReport
 
 pytest.importorskip("polyax_cpu")
 RNG = np.random.default_rng(6)

@@ -10,9 +10,9 @@ from kernels.numpy_backend import NumpyKernelBackend
 from kernels.programs import assert_same, compiled, launched, on_kernels, on_reference, planned, traced
 
 from polyax.ops import basis, contract, elementwise, index, joining, reduce, slicing
-from polyax_kernels.expr import consing
-from polyax_kernels.graph import KernelNode
-from polyax_kernels.plan import CallStep, KernelStep
+from polyax_kernels.ir.expr import consing
+from polyax_kernels.ir.graph import KernelNode
+from polyax_kernels.plan.plan import CallStep, KernelStep
 
 RNG = np.random.default_rng(1)
 X = RNG.standard_normal((6, 5)).astype("f4")

@@ -16,10 +16,10 @@ from kernels.programs import on_kernels, on_reference, traced
 import polyax as jax
 from polyax_fusion.cost import total_moved
 from polyax_fusion.fusers import FUSERS
-from polyax_kernels.edits.bounds import scratch_bytes
-from polyax_kernels.expr import consing
-from polyax_kernels.graph import Graph, KernelNode
-from polyax_kernels.limits import Limits
+from polyax_kernels.ir.edits.bounds import scratch_bytes
+from polyax_kernels.ir.expr import consing
+from polyax_kernels.ir.graph import Graph, KernelNode
+from polyax_kernels.ir.limits import Limits
 
 NAMES = [f.name for f in FUSERS]
 SEEDS = range(30)

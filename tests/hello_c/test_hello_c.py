@@ -12,8 +12,8 @@ import pytest
 
 import polyax
 import polyax.numpy as jnp
-from polyax.runtime.cache import CACHES
-from polyax_hello_c import jit, plugin
+from polyax.runtime.contract.cache import CACHES
+from polyax_hello_c import compiler, plugin
 
 ROOT = Path(__file__).parents[2] / "plugins/hello_c"
 
@@ -38,20 +38,20 @@ def test_a_missing_compiler_is_named_with_the_remedy(monkeypatch: pytest.MonkeyP
 
 
 def test_a_program_that_is_refused_is_shown_with_the_complaint() -> None:
-    with pytest.raises(jit.CompileError, match=r"(?s)error.*The program:\nint f\(\) \{ return nonsense; \}"):
-        jit.load("int f() { return nonsense; }")
+    with pytest.raises(compiler.CompileError, match=r"(?s)error.*The program:\nint f\(\) \{ return nonsense; \}"):
+        compiler.load("int f() { return nonsense; }")
 
 
 def test_code_is_kept_on_disk() -> None:
     source = f"int seven() {{ return 7; }} // {np.random.default_rng().integers(1 << 60)}"
     before = CACHES["hello_c"].stats()
-    assert jit.load(source).seven() == 7 and jit.load(source).seven() == 7
+    assert compiler.load(source).seven() == 7 and compiler.load(source).seven() == 7
     after = CACHES["hello_c"].stats()
     assert (after.hits - before.hits, after.misses - before.misses) == (1, 1)
 
 
 def test_target_names_version_and_instruction_set() -> None:
-    assert "__VERSION__" in jit.target() and "-march=native" in jit.target()
+    assert "__VERSION__" in compiler.target() and "-march=native" in compiler.target()
 
 
 def test_a_fused_program(device: polyax.Device) -> None:

@@ -109,7 +109,7 @@ def test_lines_through_memory_tell_why() -> None:
 def test_another_plugin_can_draw() -> None:
     program = """
         import polyax
-        from polyax.runtime.plugins import register
+        from polyax.runtime.plugins.registry import register
         sketch = type("sketch", (), {"polyax_draw": staticmethod(polyax.hookimpl(lambda event: event.name))})
         register(sketch, "any.sketch")
         print(polyax.draw(polyax.numpy.sin)(1.0))

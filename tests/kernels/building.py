@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from polyax_kernels.c_emitter import CEmitter, program
-from polyax_kernels.expr import Axis, Expr, index, load
-from polyax_kernels.kernel import Kernel, Operand, Schedule, Stage, Store
-from polyax_kernels.walk import emit_kernel
+from polyax_kernels.emit.c import CEmitter, program
+from polyax_kernels.emit.walker import emit_kernel
+from polyax_kernels.ir.expr import Axis, Expr, index, load
+from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, Stage, Store
 
 F32, F64, I32, I64, BOOL = map(np.dtype, ("float32", "float64", "int32", "int64", "bool"))
 FLAGS = ("-std=gnu99", "-O2", "-ftree-vectorize", "-march=native", "-fopenmp-simd", "-fPIC", "-shared", "-w")

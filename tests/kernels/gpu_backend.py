@@ -11,8 +11,8 @@ import pytest
 from polyax.ir.primitive import Primitive
 from polyax_fusion.fusers import FUSERS
 from polyax_kernels.backend import KernelBackend
-from polyax_kernels.graph import Fuser
-from polyax_kernels.lowering import Lowering
+from polyax_kernels.ir.graph import Fuser
+from polyax_kernels.lower.lowering import Lowering
 
 
 @cache

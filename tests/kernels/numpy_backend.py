@@ -10,13 +10,13 @@ import numpy as np
 
 from polyax.ir.primitive import Primitive
 from polyax_fusion.fusers import FUSERS
-from polyax_kernels import expr
-from polyax_kernels.graph import Fuser
-from polyax_kernels.host import Function, HostKernelBackend
-from polyax_kernels.kernel import Kernel, Schedule
-from polyax_kernels.lowering import Lowering
-from polyax_kernels.numpy_emitter import NumpyEmitter
-from polyax_kernels.walk import emit_kernel
+from polyax_kernels.emit.numpy import NumpyEmitter
+from polyax_kernels.emit.walker import emit_kernel
+from polyax_kernels.host.backend import Function, HostKernelBackend
+from polyax_kernels.ir import expr
+from polyax_kernels.ir.graph import Fuser
+from polyax_kernels.ir.kernel import Kernel, Schedule
+from polyax_kernels.lower.lowering import Lowering
 
 
 class NumpyKernelBackend(HostKernelBackend):

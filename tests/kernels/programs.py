@@ -10,11 +10,11 @@ from kernels.numpy_backend import NumpyKernelBackend
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.runtime.backend import CompileOptions, Executable
-from polyax.runtime.reference.interpreter import evaluate
-from polyax.trace.stage import trace_to_jaxpr
-from polyax_kernels.expr import consing
-from polyax_kernels.plan import Plan
+from polyax.reference.interpreter import evaluate
+from polyax.runtime.contract.backend import CompileOptions, Executable
+from polyax.trace.recording import trace_to_jaxpr
+from polyax_kernels.ir.expr import consing
+from polyax_kernels.plan.plan import Plan
 
 Arrays = Sequence[np.ndarray]
 

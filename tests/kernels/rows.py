@@ -11,9 +11,9 @@ from kernels.numpy_backend import NumpyKernelBackend
 import polyax.numpy as jnp
 from polyax import lax, nn
 from polyax_fusion.instruction import instruction_fusion
-from polyax_kernels.edits import stack, why_not_stack
-from polyax_kernels.graph import Fuser, Graph, KernelNode
-from polyax_kernels.limits import Limits
+from polyax_kernels.ir.edits import stack, why_not_stack
+from polyax_kernels.ir.graph import Fuser, Graph, KernelNode
+from polyax_kernels.ir.limits import Limits
 
 RNG = np.random.default_rng(7)
 

@@ -8,12 +8,12 @@ import sys
 import numpy as np
 from kernels.building import F32, axes, elementwise, indices, inputs, one_store
 
-from polyax_kernels.canonical import canonical, collapse, structural_key
-from polyax_kernels.expr import Axis, consing, const, fold, index, load, op, postorder
-from polyax_kernels.kernel import Kernel, Operand, Schedule, Stage, Store, kernel_roots
-from polyax_kernels.limits import Limits
-from polyax_kernels.numpy_emitter import run
-from polyax_kernels.schedule import choose
+from polyax_kernels.emit.numpy import run
+from polyax_kernels.emit.schedule import choose
+from polyax_kernels.ir.expr import Axis, consing, const, fold, index, load, op, postorder
+from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, Stage, Store, kernel_roots
+from polyax_kernels.ir.limits import Limits
+from polyax_kernels.passes.canonical import canonical, collapse, structural_key
 
 
 def zeros(*shape: int) -> np.ndarray:
@@ -109,9 +109,9 @@ def test_names_of_axes_and_tables_do_not_matter() -> None:
 
 KEY_IN_A_PROCESS = """
 import numpy as np
-from polyax_kernels.canonical import canonical, structural_key
-from polyax_kernels.expr import Axis, const, consing, fold, index, load, op
-from polyax_kernels.kernel import Kernel, Operand, Stage, Store
+from polyax_kernels.passes.canonical import canonical, structural_key
+from polyax_kernels.ir.expr import Axis, const, consing, fold, index, load, op
+from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store
 f32 = np.dtype("float32")
 with consing():
     i, k = Axis(4), Axis(5)

@@ -11,7 +11,7 @@ from kernels.programs import planned, traced
 
 import polyax
 import polyax.numpy as jnp
-from polyax_kernels.plan import Step
+from polyax_kernels.plan.plan import Step
 
 W = np.eye(3, dtype=np.float32)
 

@@ -10,9 +10,9 @@ from kernels.programs import compiled, launched, traced
 import polyax as jax
 import polyax.numpy as jnp
 from polyax import lax
-from polyax.runtime.reference.interpreter import evaluate
-from polyax_kernels import host
-from polyax_kernels.host import HostExecutable
+from polyax.reference.interpreter import evaluate
+from polyax_kernels.host import backend as host
+from polyax_kernels.host.backend import HostExecutable
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 ROW = np.array([1.0, -2.0, 3.0], np.float32)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from kernels.building import F32, elementwise, result_of
 
-from polyax_kernels.c_emitter import c_source
-from polyax_kernels.canonical import canonical
-from polyax_kernels.expr import Axis, consing, const, fold, index, load, make, op, param, postorder, rewrite, where
-from polyax_kernels.kernel import Schedule
-from polyax_kernels.keys import structural_key
-from polyax_kernels.numpy_emitter import run
+from polyax_kernels.emit.c import c_source
+from polyax_kernels.emit.numpy import run
+from polyax_kernels.ir.expr import Axis, consing, const, fold, index, load, make, op, param, postorder, rewrite, where
+from polyax_kernels.ir.kernel import Schedule
+from polyax_kernels.ir.keys import structural_key
+from polyax_kernels.passes.canonical import canonical
 
 
 def test_equal_expressions_are_one_object() -> None:

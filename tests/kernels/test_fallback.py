@@ -14,9 +14,9 @@ from polyax.ir.errors import NoLowering
 from polyax.ir.primitive import Primitive
 from polyax.ops import elementwise
 from polyax.ops.sort import sort
-from polyax_kernels import fallback
-from polyax_kernels.limits import Limits
-from polyax_kernels.lowering import Call, Kernels, Rules
+from polyax_kernels.ir.limits import Limits
+from polyax_kernels.lower import fallback
+from polyax_kernels.lower.lowering import Call, Kernels, Rules
 
 X = np.array([3, 1, 2], "f4")
 Z = np.array([1 + 2j, 3 - 1j], "c8")

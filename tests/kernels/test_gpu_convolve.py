@@ -11,9 +11,9 @@ import pytest
 from polyax.ir.aval import ShapedArray
 from polyax.ops.conv import conv_general_dilated_p
 from polyax.ops.conv_shapes import conv_dimension_numbers
-from polyax.runtime.reference.rules_conv import conv_general_dilated as reference
-from polyax_kernels.gpu import convolve, multiply, panels, tiles
-from polyax_kernels.limits import Limits
+from polyax.reference.rules_conv import conv_general_dilated as reference
+from polyax_kernels.gpu.products import convolve, multiply, panels, tiles
+from polyax_kernels.ir.limits import Limits
 from support.launching import run
 
 F32 = np.dtype("float32")

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from polyax.ir.aval import ShapedArray
-from polyax.runtime.array import Array
-from polyax_kernels.gpu.memory import GpuBuffer, Store
+from polyax.runtime.arrays.array import Array
+from polyax_kernels.gpu.memory import GpuBuffer, GpuStore
 from polyax_kernels.gpu.queue import GpuQueue
 from polyax_kernels.gpu.runtime import DeviceError, DeviceOutOfMemory, Mark, Runtime
 from polyax_kernels.gpu.schedule import GpuSchedule, choose
-from polyax_kernels.limits import Limits
+from polyax_kernels.ir.limits import Limits
 
 
 class Now(Mark):
@@ -62,7 +62,7 @@ class HostRuntime(Runtime):
 
 
 def test_live_bytes() -> None:
-    store = Store(HostRuntime(1000), "fake:0")
+    store = GpuStore(HostRuntime(1000), "fake:0")
     first, second = store.shelf(100).take(), store.shelf(24).take()
     assert store.stats()["bytes_in_use"] == 124
     del first
@@ -71,7 +71,7 @@ def test_live_bytes() -> None:
 
 
 def test_out_of_memory_names_what_is_live() -> None:
-    store = Store(HostRuntime(1000), "fake:0")
+    store = GpuStore(HostRuntime(1000), "fake:0")
     array = Array(ShapedArray((5, 8), np.dtype("float32")), store.shelf(160).take(), None)  # type: ignore[arg-type]
     with pytest.raises(DeviceOutOfMemory, match=r"fake:0 .* 2,000 bytes .* 160 are live.*float32\[5,8\].*full"):
         store.shelf(2000).take()
@@ -80,7 +80,7 @@ def test_out_of_memory_names_what_is_live() -> None:
 
 def test_a_failed_launch_surfaces_at_its_results() -> None:
     runtime = HostRuntime(1000)
-    queue, store = GpuQueue("fake:0", runtime), Store(runtime, "fake:0")
+    queue, store = GpuQueue("fake:0", runtime), GpuStore(runtime, "fake:0")
     result: GpuBuffer = store.shelf(4).take()
     result.task = queue.run(runtime.launch, [], 0)
     assert result.ready()
@@ -120,7 +120,7 @@ def test_copies_between_devices_go_through_the_host() -> None:
 def test_geometry(schedule: GpuSchedule, sizes: tuple[int, ...], groups: tuple[int, ...]) -> None:
     from kernels.building import axes, one_store
 
-    from polyax_kernels.expr import consing, const
+    from polyax_kernels.ir.expr import consing, const
 
     with consing():
         kernel = one_store(axes(*sizes), const(1.0, "float32"), [])

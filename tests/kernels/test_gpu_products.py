@@ -13,9 +13,9 @@ import polyax as jax
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ops.contract import dot_general_p
-from polyax_kernels.gpu import multiply, panels, tiles
-from polyax_kernels.gpu.products import describe
-from polyax_kernels.limits import Limits
+from polyax_kernels.gpu.products import multiply, panels, tiles
+from polyax_kernels.gpu.products.product import describe
+from polyax_kernels.ir.limits import Limits
 from support.launching import run
 from support.products import CASES, expected
 

@@ -13,7 +13,7 @@ from kernels.programs import compiled, launched, traced
 import polyax
 import polyax.numpy as jnp
 from polyax import lax
-from polyax.runtime.reference.backend import evaluate
+from polyax.reference.backend import evaluate
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(5, 300)).astype(np.float32)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from polyax.ir.config import config
-from polyax_kernels.gpu import tune
+from polyax_kernels.gpu.products import tune
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ir.primitive import Primitive
 from polyax.ops import elementwise
-from polyax_kernels.lowering import Call
-from polyax_kernels.memory import Pool, size_class
-from polyax_kernels.plan import ALIGNMENT
-from polyax_kernels.threads import parallel_for
+from polyax_kernels.host.threads import parallel_for
+from polyax_kernels.lower.lowering import Call
+from polyax_kernels.plan.plan import ALIGNMENT
+from polyax_kernels.run.memory import Pool, size_class
 
 X = np.linspace(-1, 1, 12, dtype="f4").reshape(3, 4)
 

@@ -11,12 +11,12 @@ from kernels.rows import Separate, normal
 
 import polyax.numpy as jnp
 from polyax import nn
-from polyax_kernels.edits import merge, stack, why_not_merge
-from polyax_kernels.expr import consing
-from polyax_kernels.finish import finished
-from polyax_kernels.graph import Graph, KernelNode
-from polyax_kernels.limits import Limits
-from polyax_kernels.numpy_emitter import run
+from polyax_kernels.emit.numpy import run
+from polyax_kernels.ir.edits import merge, stack, why_not_merge
+from polyax_kernels.ir.expr import consing
+from polyax_kernels.ir.graph import Graph, KernelNode
+from polyax_kernels.ir.limits import Limits
+from polyax_kernels.plan.operands import finished
 
 
 def kernels(fun, *args) -> tuple[Graph, list[KernelNode]]:

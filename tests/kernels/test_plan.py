@@ -7,7 +7,7 @@ from kernels.numpy_backend import NumpyKernelBackend
 from kernels.programs import assert_same, compiled, launched, on_kernels, on_reference, planned, traced
 
 from polyax.ops import basis, elementwise, index, joining, reduce, slicing
-from polyax_kernels.plan import Arena, CopyStep, KernelStep
+from polyax_kernels.plan.plan import Arena, CopyStep, KernelStep
 
 X = np.arange(12, dtype="f4").reshape(3, 4)
 ROW = np.full((1, 4), 7, "f4")

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from kernels.building import BOOL, F32, F64, CompiledKernels, elementwise, result_of
 
-from polyax_kernels import scalars
-from polyax_kernels.decompositions import integer_pow, reduce_precision
-from polyax_kernels.expr import bitcast, cast, consing, op
-from polyax_kernels.kernel import Schedule
-from polyax_kernels.numpy_emitter import NumpyEmitter, run
-from polyax_kernels.scalars import TABLE, Scalar
-from polyax_kernels.walk import emit_kernel
+from polyax_kernels.emit.numpy import NumpyEmitter, run
+from polyax_kernels.emit.walker import emit_kernel
+from polyax_kernels.ir import scalars
+from polyax_kernels.ir.decompositions import integer_pow, reduce_precision
+from polyax_kernels.ir.expr import bitcast, cast, consing, op
+from polyax_kernels.ir.kernel import Schedule
+from polyax_kernels.ir.scalars import TABLE, Scalar
 
 FLOAT_EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.7, -3.7, 1e-3, 0.95, -0.95, 20.0, -20.0, 88.0, 200.0)
 FLOAT_EDGES += (-200.0, 1e9, -1e9, 1e19, -1e19, 1e30, math.inf, -math.inf, math.nan)

@@ -9,12 +9,12 @@ import random
 import numpy as np
 import pytest
 
-from polyax_kernels import scalars
-from polyax_kernels.expr import INT, Axis, Expr, cast, consing, const, fold, index, load, op, postorder, where
-from polyax_kernels.intervals import Intervals
-from polyax_kernels.kernel import Kernel, Operand, Stage, Store
-from polyax_kernels.simplify import Simplifier, simplify
-from polyax_kernels.strides import stride
+from polyax_kernels.ir import scalars
+from polyax_kernels.ir.expr import INT, Axis, Expr, cast, consing, const, fold, index, load, op, postorder, where
+from polyax_kernels.ir.intervals import Intervals
+from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store
+from polyax_kernels.ir.simplify import Simplifier, simplify
+from polyax_kernels.ir.strides import stride
 
 F32 = np.dtype("float32")
 

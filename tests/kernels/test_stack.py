@@ -22,11 +22,11 @@ from kernels.rows import (
 import polyax.numpy as jnp
 from polyax import nn
 from polyax_hello_c.backend import HelloCBackend
-from polyax_kernels.edits import common_rows, merge, stack, why_not_inline, why_not_stack
-from polyax_kernels.expr import consing
-from polyax_kernels.graph import eliminate_dead
-from polyax_kernels.limits import REALS, Limits
-from polyax_kernels.plan import KernelStep
+from polyax_kernels.ir.edits import common_rows, merge, stack, why_not_inline, why_not_stack
+from polyax_kernels.ir.expr import consing
+from polyax_kernels.ir.graph import eliminate_dead
+from polyax_kernels.ir.limits import REALS, Limits
+from polyax_kernels.plan.plan import KernelStep
 
 
 class CStacking(Stacking, HelloCBackend):

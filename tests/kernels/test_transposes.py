@@ -12,9 +12,9 @@ from kernels.programs import assert_same, compiled, launched, on_reference, plan
 from polyax.ir.primitive import Primitive
 from polyax.ops import basis, contract, slicing
 from polyax.ops.contract import dot_general_p
-from polyax_kernels.fallback import on_host
-from polyax_kernels.lowering import Lowering
-from polyax_kernels.plan import CallStep
+from polyax_kernels.lower.fallback import on_host
+from polyax_kernels.lower.lowering import Lowering
+from polyax_kernels.plan.plan import CallStep
 
 RNG = np.random.default_rng(3)
 A = RNG.standard_normal((3, 4)).astype("f4")

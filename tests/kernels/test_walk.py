@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from kernels.building import F32, F64, I64, CompiledKernels, axes, elementwise, indices, inputs, one_store, result_of
 
-from polyax_kernels.c_emitter import c_source
-from polyax_kernels.canonical import canonical
-from polyax_kernels.expr import Axis, Expr, cast, consing, const, fold, index, load, op, param, where
-from polyax_kernels.kernel import Kernel, Operand, Schedule, Stage, Store
-from polyax_kernels.numpy_emitter import run
-from polyax_kernels.schedule import choose
+from polyax_kernels.emit.c import c_source
+from polyax_kernels.emit.numpy import run
+from polyax_kernels.emit.schedule import choose
+from polyax_kernels.ir.expr import Axis, Expr, cast, consing, const, fold, index, load, op, param, where
+from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, Stage, Store
+from polyax_kernels.passes.canonical import canonical
 
 RNG = np.random.default_rng(0)
 

@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from polyax_kernels.functions.table import TABLE
+from polyax_kernels.emit.functions.table import TABLE
 from polyax_opencl import functions
 from polyax_opencl.emitter import HEADER
 from polyax_opencl.functions import BINARY

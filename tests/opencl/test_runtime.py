@@ -8,9 +8,9 @@ import warnings
 import numpy as np
 import pytest
 
-from polyax.runtime.cache import cache_root
+from polyax.runtime.contract.cache import cache_root
 from polyax_kernels.gpu.runtime import KernelRejected
-from polyax_opencl import jit
+from polyax_opencl import compiler
 from polyax_opencl.probe import cl
 from polyax_opencl.runtime import OpenCLRuntime
 from support.process import output
@@ -113,21 +113,21 @@ def test_compilers_are_quiet(runtime: OpenCLRuntime) -> None:
 
 def test_binaries_are_kept(runtime: OpenCLRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not by name of the source alone: device, driver and options are part of the key."""
-    monkeypatch.setattr(jit, "is_kept", lambda device: False)
+    monkeypatch.setattr(compiler, "is_kept", lambda device: False)
     source = "__kernel void kept(__global float *x, long o) { x[0] = 42; }"
-    before = jit._cache.stats()
-    jit.function(runtime.context, source, "kept")
-    jit.function(runtime.context, source, "kept")
-    after = jit._cache.stats()
+    before = compiler._cache.stats()
+    compiler.function(runtime.context, source, "kept")
+    compiler.function(runtime.context, source, "kept")
+    after = compiler._cache.stats()
     assert (after.misses - before.misses, after.hits - before.hits, after.writes - before.writes) == (1, 1, 1)
-    monkeypatch.setattr(jit, "identity", lambda device: "another driver")
-    jit.function(runtime.context, source, "kept")
-    assert jit._cache.stats().misses == after.misses + 1
+    monkeypatch.setattr(compiler, "identity", lambda device: "another driver")
+    compiler.function(runtime.context, source, "kept")
+    assert compiler._cache.stats().misses == after.misses + 1
 
 
 def test_a_binary_that_the_driver_refuses_is_compiled_again(runtime: OpenCLRuntime) -> None:
-    assert jit.from_binary(runtime.context, b"no program") is None
-    assert jit.from_binary(runtime.context, None) is None
+    assert compiler.from_binary(runtime.context, b"no program") is None
+    assert compiler.from_binary(runtime.context, None) is None
 
 
 def test_caches_of_others_are_off_or_ours() -> None:

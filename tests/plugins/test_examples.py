@@ -28,7 +28,9 @@ def install(folder: Path, example: str) -> dict[str, str]:
 @pytest.mark.parametrize("example", sorted(p.name for p in EXAMPLES.iterdir()))
 def test_examples_are_found_and_load_no_toolkit(tmp_path: Path, example: str) -> None:
     settings = install(tmp_path, example)
-    page = output("from polyax.runtime.info import report; print(report())", POLYAX_PLATFORMS="reference", **settings)
+    page = output(
+        "from polyax.runtime.telling.info import report; print(report())", POLYAX_PLATFORMS="reference", **settings
+    )
     (line,) = [line for line in page.splitlines() if f"any.{example}" in line]
     assert "loaded" in line and "not loaded" not in line
     program = "import sys, polyax; polyax.devices(); print(*sys.modules)"
@@ -64,7 +66,7 @@ def test_a_rule_is_no_business_of_a_backend_without_kernels(tmp_path: Path) -> N
 
 NEIGHBOURS = """
     import numpy as np, polyax as jax, polyax.numpy as jnp
-    from polyax.runtime.backend import CompileOptions
+    from polyax.runtime.contract.backend import CompileOptions
 
     def f(x, y, z):
         return jnp.sin(x), jnp.exp(y), jnp.sum(z * z, 1), jnp.cos(jnp.sin(x))

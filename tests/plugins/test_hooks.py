@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-import polyax.runtime.dispatch  # noqa: F401  # evaluates what the tests run
+import polyax.runtime.running.dispatch  # noqa: F401  # evaluates what the tests run
 from polyax.api.jit import jit
 from polyax.ir.config import config
 from polyax.ir.errors import PluginError
 from polyax.ir.primitive import PRIMITIVES
 from polyax.ops.elementwise import sin
-from polyax.runtime import inspection
-from polyax.runtime.backend import BackendSpec
-from polyax.runtime.devices import default_device, device_put, devices
-from polyax.runtime.hooks import hookimpl
-from polyax.runtime.plugins import Registry, registry
-from polyax.runtime.reference import plugin as reference
-from polyax.runtime.reference.backend import ReferenceBackend
+from polyax.reference import plugin as reference
+from polyax.reference.backend import ReferenceBackend
+from polyax.runtime.arrays.devices import default_device, device_put, devices
+from polyax.runtime.contract.backend import BackendSpec
+from polyax.runtime.contract.hooks import hookimpl
+from polyax.runtime.plugins import rules
+from polyax.runtime.plugins.registry import Registry, registry
 
 SIN, COS = PRIMITIVES[:2]
 
@@ -81,7 +81,7 @@ def test_backend_of_one_name_twice_raises(own: Registry) -> None:
 @pytest.mark.parametrize("name", ["cpu", "opencl", "cuda", "hello_c"])
 def test_a_backend_for_another_contract_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of this repository say which version they were written for, as everybody's do."""
-    monkeypatch.setattr(inspection, "API_VERSION", 1)
+    monkeypatch.setattr(rules, "API_VERSION", 1)
     monkeypatch.setattr(reference, "API_VERSION", 1)
     everything = Registry()
     with pytest.warns(UserWarning, match=f"plugin '{name}' of polyax-{name.replace('_', '-')} .* can't be used"):

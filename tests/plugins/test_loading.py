@@ -17,7 +17,7 @@ OURS = "polyax-cpu,polyax-opencl,polyax-cuda,polyax-hello-c,polyax-fusion,polyax
 QUIET = "import warnings; warnings.simplefilter('ignore')\n"
 BROKEN = "raise OSError('libfoo.so: cannot open shared object file')"
 MISSPELT = """
-    from polyax.runtime.hooks import hookimpl
+    from polyax.runtime.contract.hooks import hookimpl
 
     @hookimpl
     def polyax_backend():
@@ -25,7 +25,7 @@ MISSPELT = """
 """
 SLOW = (
     "import time\ntime.sleep(3)\n"
-    + "from polyax.runtime.hooks import hookimpl\n@hookimpl\ndef polyax_fusers(backend): pass"
+    + "from polyax.runtime.contract.hooks import hookimpl\n@hookimpl\ndef polyax_fusers(backend): pass"
 )
 
 
@@ -41,12 +41,12 @@ def environment(site: Path, **settings: str) -> dict[str, str]:
 
 
 def info(site: Path, **settings: str) -> str:
-    return output("from polyax.runtime.info import report; print(report())", **environment(site, **settings))
+    return output("from polyax.runtime.telling.info import report; print(report())", **environment(site, **settings))
 
 
 def test_backend_of_a_stranger_is_found_and_preferred(site: Path) -> None:
     distributions.make(site, "polyax-fake", distributions.backend("fake"), entry="fake")
-    program = "from polyax.runtime.devices import devices; print(devices())"
+    program = "from polyax.runtime.arrays.devices import devices; print(devices())"
     assert output(program, **environment(site)) == "[FakeDevice(id=0, process_index=0)]"
     assert output(program, **environment(site, POLYAX_PLATFORMS="reference")).startswith("[ReferenceDevice")
 
@@ -78,7 +78,7 @@ def test_backend_of_a_stranger_is_found_and_preferred(site: Path) -> None:
 def test_failing_plugin_is_explained_and_harms_no_other(site: Path, source: str, cause: str) -> None:
     distributions.make(site, "polyax-bad", source, entry="fake", version="1.2.3")
     distributions.make(site, "polyax-good", distributions.backend("good"), entry="good")
-    done = run("from polyax.runtime.devices import devices; print(devices()); devices()", **environment(site))
+    done = run("from polyax.runtime.arrays.devices import devices; print(devices()); devices()", **environment(site))
     assert "GoodDevice" in done.stdout, done.stderr
     assert done.stderr.count("UserWarning") == 1, "warned once"
     assert "plugin 'fake' of polyax-bad 1.2.3 can't be used" in done.stderr
@@ -89,7 +89,7 @@ def test_failing_plugin_is_explained_and_harms_no_other(site: Path, source: str,
     assert "polyax-bad 1.2.3" in page
     assert "remedy: update or uninstall polyax-bad, or leave it out with POLYAX_DISABLE_PLUGINS=polyax-bad" in page
 
-    asked = run(QUIET + "from polyax.runtime.devices import devices; devices('fake')", **environment(site))
+    asked = run(QUIET + "from polyax.runtime.arrays.devices import devices; devices('fake')", **environment(site))
     assert asked.returncode == 1
     assert "Unable to initialize backend 'fake': " in asked.stderr
     assert cause in asked.stderr
@@ -97,7 +97,9 @@ def test_failing_plugin_is_explained_and_harms_no_other(site: Path, source: str,
 
 def test_broken_plugin_asked_for_by_name_tells_its_traceback(site: Path) -> None:
     distributions.make(site, "polyax-bad", BROKEN, entry="fake")
-    done = run(QUIET + "import polyax.runtime.devices as d; d.devices()", **environment(site, POLYAX_PLATFORMS="fake"))
+    done = run(
+        QUIET + "import polyax.runtime.arrays.devices as d; d.devices()", **environment(site, POLYAX_PLATFORMS="fake")
+    )
     assert "polyax_bad.py" in done.stderr
     assert "The plugin failed with:" in done.stderr
 
@@ -105,7 +107,9 @@ def test_broken_plugin_asked_for_by_name_tells_its_traceback(site: Path) -> None
 def test_slow_plugin_is_imported_only_if_needed(site: Path) -> None:
     distributions.make(site, "polyax-slow", SLOW, entry="slow.extra")
     distributions.make(site, "polyax-fake", distributions.backend("fake"), entry="fake")
-    program = "import sys; from polyax.runtime.devices import devices; devices(); print('polyax_slow' in sys.modules)"
+    program = (
+        "import sys; from polyax.runtime.arrays.devices import devices; devices(); print('polyax_slow' in sys.modules)"
+    )
     began = time.perf_counter()
     assert output(program, **environment(site, POLYAX_PLATFORMS="fake")) == "False"
     assert time.perf_counter() - began < 3
@@ -127,18 +131,18 @@ def test_slow_plugin_is_imported_only_if_needed(site: Path) -> None:
 def test_blocked_plugin_is_not_imported(site: Path, settings: dict[str, str], cause: str) -> None:
     distributions.make(site, "polyax-fake", distributions.backend("fake"), entry="fake")
     distributions.make(site, "polyax-good", distributions.backend("good", priority=1), entry="good")
-    program = (
-        QUIET + "import sys; from polyax.runtime.devices import devices; print(devices(), 'polyax_fake' in sys.modules)"
-    )
+    program = QUIET + "import sys, polyax; print(polyax.devices(), 'polyax_fake' in sys.modules)"
     assert output(program, **environment(site, **settings)) == "[GoodDevice(id=0, process_index=0)] False"
-    asked = run(QUIET + "from polyax.runtime.devices import devices; devices('fake')", **environment(site, **settings))
+    asked = run(
+        QUIET + "from polyax.runtime.arrays.devices import devices; devices('fake')", **environment(site, **settings)
+    )
     assert f"Unable to initialize backend 'fake': plugin 'fake' of polyax-fake 1.0: {cause}" in asked.stderr
 
 
 def test_two_backends_of_one_name(site: Path) -> None:
     distributions.make(site, "polyax-one", distributions.backend("fake"), entry="fake")
     distributions.make(site, "polyax-two", distributions.backend("fake"), entry="fake")
-    done = run("from polyax.runtime.devices import devices; devices('fake')", **environment(site))
+    done = run("from polyax.runtime.arrays.devices import devices; devices('fake')", **environment(site))
     assert "two plugins bring a backend named 'fake'" in done.stderr
     assert "polyax-one 1.0" in done.stderr and "polyax-two 1.0" in done.stderr
     assert "two plugins bring a backend named 'fake'" in info(site)
@@ -148,7 +152,7 @@ def test_unusable_platform_is_refused_if_named_and_passed_over_if_not(site: Path
     distributions.make(
         site, "polyax-fake", distributions.backend("fake", reason="no fake device is plugged in"), entry="fake"
     )
-    program = "from polyax.runtime.devices import devices; print(devices())"
+    program = "from polyax.runtime.arrays.devices import devices; print(devices())"
     done = run(program, **environment(site))
     assert "ReferenceDevice" in done.stdout
     assert 'pip install "polyax[cpu]"' in done.stderr and done.stderr.count("UserWarning") == 1
@@ -161,7 +165,7 @@ def test_unusable_platform_is_refused_if_named_and_passed_over_if_not(site: Path
 def test_backend_that_fails_to_open_is_passed_over_with_a_warning(site: Path) -> None:
     source = distributions.backend("fake").replace("open=FakeBackend", "open=lambda: 1 / 0")
     distributions.make(site, "polyax-fake", source, entry="fake")
-    done = run("from polyax.runtime.devices import devices; print(devices())", **environment(site))
+    done = run("from polyax.runtime.arrays.devices import devices; print(devices())", **environment(site))
     assert "ReferenceDevice" in done.stdout
     assert "ZeroDivisionError while opening 'fake': division by zero" in done.stderr
 
@@ -173,21 +177,24 @@ def test_info_shows_what_a_plugin_says_of_its_platform(site: Path) -> None:
 
 
 def test_cuda_is_called_unverified_until_a_gpu_has_run_it() -> None:
-    page = output("from polyax.runtime.info import report; print(report())", POLYAX_PLATFORMS="")
+    page = output("from polyax.runtime.telling.info import report; print(report())", POLYAX_PLATFORMS="")
     assert "note: unverified" in page
     assert "unverified" in (ROOT / "README.md").read_text()
 
 
 def test_trace_of_loading(site: Path) -> None:
     distributions.make(site, "polyax-fake", distributions.backend("fake"), entry="fake")
-    done = run("from polyax.runtime.devices import devices; devices()", **environment(site, POLYAX_TRACE_PLUGINS="1"))
+    done = run(
+        "from polyax.runtime.arrays.devices import devices; devices()", **environment(site, POLYAX_TRACE_PLUGINS="1")
+    )
     steps = [line for line in done.stderr.splitlines() if line.startswith("polyax plugins: ")]
     assert any("plugin 'fake' of polyax-fake 1.0: importing" in step for step in steps)
 
 
 def test_unknown_names_in_settings_are_told(site: Path) -> None:
     done = run(
-        "from polyax.runtime.devices import devices; devices()", **environment(site, POLYAX_PLUGINS="polyax-typo")
+        "from polyax.runtime.arrays.devices import devices; devices()",
+        **environment(site, POLYAX_PLUGINS="polyax-typo"),
     )
     assert "names 'polyax-typo'" in done.stderr
 

@@ -17,8 +17,8 @@ from support.sources import ROOT
 FASTER = """
     import numpy as np
     from polyax.ops.elementwise import sin_p
-    from polyax.runtime.hooks import hookimpl
-    from polyax_kernels.lowering import Call
+    from polyax.runtime.contract.hooks import hookimpl
+    from polyax_kernels.lower.lowering import Call
 
     def run(ctx, outs, args, **params):
         outs[0][...] = 1000 * args[0]
@@ -50,7 +50,7 @@ def test_threads_that_ask_for_devices_at_once(tmp_path: Path) -> None:
     distributions.make(tmp_path, "polyax-fake", source, entry="fake")
     program = """
         import threading
-        from polyax.runtime.devices import devices
+        from polyax.runtime.arrays.devices import devices
         found = []
         threads = [threading.Thread(target=lambda: found.append(devices("fake")[0])) for _ in range(8)]
         [t.start() for t in threads], [t.join() for t in threads]

@@ -6,9 +6,9 @@ import textwrap
 from pathlib import Path
 
 BACKEND = """
-    import polyax.runtime.backend as contract
-    from polyax.runtime.hooks import hookimpl
-    from polyax.runtime.reference.backend import ReferenceBackend
+    import polyax.runtime.contract.backend as contract
+    from polyax.runtime.contract.hooks import hookimpl
+    from polyax.reference.backend import ReferenceBackend
 
     class FakeBackend(ReferenceBackend):
         name = {name!r}

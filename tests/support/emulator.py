@@ -20,7 +20,7 @@ import numpy as np
 
 from polyax_cuda.emitter import HEADER
 from polyax_kernels.gpu.runtime import KernelRejected, Mark, Runtime
-from polyax_kernels.limits import Limits
+from polyax_kernels.ir.limits import Limits
 
 BEFORE = """
 #include <math.h>

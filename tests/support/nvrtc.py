@@ -22,7 +22,7 @@ import pytest
 FOLDER = "POLYAX_TESTS_KERNELS"
 """The environment variable by which workers know the folder."""
 AT_ONCE = 50
-"""Kernels in one program: NVRTC takes a while to start."""
+"""KernelTable in one program: NVRTC takes a while to start."""
 
 
 def install(config: pytest.Config) -> None:
@@ -43,22 +43,22 @@ class Collection:
         self.seen: set[Any] = set()
 
     def pytest_collection_finish(self) -> None:
-        from polyax_kernels.gpu.kernels import Kernels
+        from polyax_kernels.gpu.kernels import KernelTable
 
-        original = Kernels.get
+        original = KernelTable.get
 
-        def get(kernels: Kernels, kernel: Any, scalars: Sequence[int] = ()) -> Any:
+        def get(kernels: KernelTable, kernel: Any, scalars: Sequence[int] = ()) -> Any:
             self.see(kernel, scalars)
             return original(kernels, kernel, scalars)
 
-        Kernels.get = get
+        KernelTable.get = get
 
     def see(self, kernel: Any, scalars: Sequence[int]) -> None:
         from polyax_cuda.check import H100
         from polyax_cuda.emitter import CudaEmitter
         from polyax_kernels.gpu.emitter import gpu_source
         from polyax_kernels.gpu.schedule import choose
-        from polyax_kernels.keys import structural_key
+        from polyax_kernels.ir.keys import structural_key
 
         schedule = choose(kernel, H100, scalars)
         key = structural_key(kernel), schedule

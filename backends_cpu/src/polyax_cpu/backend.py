@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polyax.runtime.backend import CompileOptions, Executable
+from polyax.runtime.contract.backend import CompileOptions, Executable
 from polyax_cpu import kernels, pool
 from polyax_cpu.executable import CpuExecutable
 from polyax_cpu.kernels import NativeKernel
-from polyax_kernels.host import HostKernelBackend
-from polyax_kernels.kernel import Kernel
-from polyax_kernels.limits import REALS, Limits
-from polyax_kernels.plan import Plan
+from polyax_kernels.host.backend import HostKernelBackend
+from polyax_kernels.ir.kernel import Kernel
+from polyax_kernels.ir.limits import REALS, Limits
+from polyax_kernels.plan.plan import Plan
 
 
 class CpuBackend(HostKernelBackend):

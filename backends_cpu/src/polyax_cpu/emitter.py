@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from polyax_cpu import math
-from polyax_cpu.jit import host
-from polyax_cpu.llvm import Builder, Module, Value
-from polyax_kernels.expr import COMPARISONS
-from polyax_kernels.kernel import Kernel, Schedule
-from polyax_kernels.walk import emit_kernel
+from polyax_cpu import functions
+from polyax_cpu.compiler import host
+from polyax_cpu.llvm import Builder, IrValue, Module
+from polyax_kernels.emit.walker import emit_kernel
+from polyax_kernels.ir.expr import COMPARISONS
+from polyax_kernels.ir.kernel import Kernel, Schedule
 
 TYPES = {
     "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
@@ -41,7 +41,7 @@ UNROLLED = 16
 class LlvmEmitter:
     """Writes one kernel through a ``Builder``. ``buffers`` are the pointers of the operands that aren't local."""
 
-    def __init__(self, builder: Builder, kernel: Kernel, buffers: Sequence[Value], scalars: Value) -> None:
+    def __init__(self, builder: Builder, kernel: Kernel, buffers: Sequence[IrValue], scalars: IrValue) -> None:
         self.b = builder
         arguments = iter(buffers)
         self.memory = {n: next(arguments) for n, o in enumerate(kernel.operands) if o.role != "local"}
@@ -55,22 +55,22 @@ class LlvmEmitter:
             return name in BOOLEAN
         if dtype.kind != "f":
             return name in WHOLE or (name == "abs" and dtype.kind == "i")
-        return name in REAL or math.supports(name, TYPES[dtype.name])
+        return name in REAL or functions.supports(name, TYPES[dtype.name])
 
     # --- values ---
 
-    def const(self, value: Any, dtype: np.dtype) -> Value:
+    def const(self, value: Any, dtype: np.dtype) -> IrValue:
         if dtype.name == "bfloat16":
             return self.b.const(int(np.asarray(value, dtype).view(np.uint16)), "i16")
         if dtype.name == "float16":
             return self.b.const(float(np.float16(value)), "half")
         return self.b.const(value, TYPES[dtype.name])
 
-    def param(self, position: int, dtype: np.dtype) -> Value:
+    def param(self, position: int, dtype: np.dtype) -> IrValue:
         whole = self.b.load(self.b.at(self.scalars, position, "i64"), "i64")
         return whole if dtype.itemsize == 8 else self.b.convert("trunc", whole, TYPES[dtype.name])
 
-    def op(self, name: str, dtype: np.dtype, *args: Value) -> Value:
+    def op(self, name: str, dtype: np.dtype, *args: IrValue) -> IrValue:
         if name == "select":
             return self.b.select(*args)
         if name in COMPARISONS and name != "is_finite":
@@ -79,13 +79,13 @@ class LlvmEmitter:
             return self._real(name, *args)
         return self._boolean(name, *args) if dtype.kind == "b" else self._whole(name, dtype.kind == "i", *args)
 
-    def _compare(self, relation: str, dtype: np.dtype, x: Value, y: Value) -> Value:
+    def _compare(self, relation: str, dtype: np.dtype, x: IrValue, y: IrValue) -> IrValue:
         if dtype.kind == "f":
             return self.b.emit("i1", f"fcmp {relation} {x}, {y.name}")
         sign = "" if relation in ("oeq", "une") else "s" if dtype.kind == "i" else "u"
         return self.b.emit("i1", f"icmp {sign}{relation[1:]} {x}, {y.name}")
 
-    def _real(self, name: str, *args: Value) -> Value:
+    def _real(self, name: str, *args: IrValue) -> IrValue:
         x = args[0]
         if name in ("add", "sub", "mul", "div", "rem"):
             # elsewhere no contraction: a value that two kernels compute must be the same in both (a gradient asks
@@ -101,14 +101,14 @@ class LlvmEmitter:
         if name in ("neg", "square"):
             return -x if name == "neg" else self._real("mul", x, x)
         self.calls += 1
-        return math.call(name, *args)
+        return functions.call(name, *args)
 
-    def _boolean(self, name: str, *args: Value) -> Value:
+    def _boolean(self, name: str, *args: IrValue) -> IrValue:
         if name == "not":
             return ~args[0]
         return self.b.plain({"max": "or", "min": "and"}.get(name, name), *args)
 
-    def _whole(self, name: str, signed: bool, *args: Value) -> Value:
+    def _whole(self, name: str, signed: bool, *args: IrValue) -> IrValue:
         x = args[0]
         if name in ARITHMETIC:
             return self.b.plain(name, *args)
@@ -124,7 +124,7 @@ class LlvmEmitter:
             return self.b.intrinsic("ctpop", x)
         return self._divide(name, signed, *args)
 
-    def _shift(self, name: str, x: Value, n: Value) -> Value:
+    def _shift(self, name: str, x: IrValue, n: IrValue) -> IrValue:
         """Past the width: 0, or the sign."""
         width = int(x.type[1:])
         inside = self.b.emit("i1", f"icmp ult {n}, {width}")
@@ -132,7 +132,7 @@ class LlvmEmitter:
             return self.b.plain("ashr", x, self.b.select(inside, n, width - 1))
         return self.b.select(inside, self.b.plain(SHIFTS[name], x, self.b.select(inside, n, 0)), 0)
 
-    def _divide(self, name: str, signed: bool, x: Value, y: Value) -> Value:
+    def _divide(self, name: str, signed: bool, x: IrValue, y: IrValue) -> IrValue:
         """Never traps: by 0 and by -1 a division by 1 takes its place, and the result is put right."""
         zero = y.compare("==", 0)
         minus = y.compare("==", -1) if signed else self.b.const(False, "i1")
@@ -148,7 +148,7 @@ class LlvmEmitter:
             return self.b.select(zero, -1, quotient)
         return self.b.select(zero, x, rest)
 
-    def cast(self, x: Value, source: np.dtype, target: np.dtype) -> Value:
+    def cast(self, x: IrValue, source: np.dtype, target: np.dtype) -> IrValue:
         if source == target:
             return x
         if "bfloat16" in (source.name, target.name):
@@ -166,7 +166,7 @@ class LlvmEmitter:
             x = self._round_to_odd(x)
         return self.b.convert(self._conversion(source, target), x, to)
 
-    def _round_to_odd(self, x: Value) -> Value:
+    def _round_to_odd(self, x: IrValue) -> IrValue:
         """float64 to float32 such that rounding again rounds once: processors lack float64 to float16."""
         y = self.b.convert("fptrunc", x, "float")
         back = self.b.convert("fpext", y, "double")
@@ -184,7 +184,7 @@ class LlvmEmitter:
             return "sitofp" if signed else "uitofp"
         return ("sext" if signed else "zext") if wider or source.kind == "b" else "trunc"
 
-    def _cast_bfloat16(self, x: Value, source: np.dtype, target: np.dtype) -> Value:
+    def _cast_bfloat16(self, x: IrValue, source: np.dtype, target: np.dtype) -> IrValue:
         """The upper half of a float32; rounding to even is the carry of the lower half, NaN stays quiet."""
         single = np.dtype("float32")
         if source.name == "bfloat16":
@@ -196,25 +196,25 @@ class LlvmEmitter:
         rounded = self.b.emit("i32", f"lshr {n + 0x7FFF + (upper & 1)}, 16")
         return self.b.convert("trunc", self.b.select(x.compare("!=", x), upper | 64, rounded), "i16")
 
-    def bitcast(self, x: Value, source: np.dtype, target: np.dtype) -> Value:
+    def bitcast(self, x: IrValue, source: np.dtype, target: np.dtype) -> IrValue:
         return x if TYPES[target.name] == x.type else self.b.convert("bitcast", x, TYPES[target.name])
 
     # --- memory ---
 
     def load(
-        self, slot: int, offset: Value, dtype: np.dtype, mask: Value | None = None, other: Value | None = None
-    ) -> Value:
+        self, slot: int, offset: IrValue, dtype: np.dtype, mask: IrValue | None = None, other: IrValue | None = None
+    ) -> IrValue:
         if mask is None:
             return self._load(slot, offset, dtype)
         assert other is not None
         return self.b.choose(mask, lambda: self._load(slot, offset, dtype), other)
 
-    def _load(self, slot: int, offset: Value, dtype: np.dtype) -> Value:
+    def _load(self, slot: int, offset: IrValue, dtype: np.dtype) -> IrValue:
         kept = "i8" if dtype.kind == "b" else TYPES[dtype.name]
         value = self.b.load(self.b.at(self.memory[slot], offset, kept), kept, self.group)
         return value.compare("!=", 0) if dtype.kind == "b" else value
 
-    def store(self, slot: int, offset: Value, value: Value, dtype: np.dtype, mask: Value | None = None) -> None:
+    def store(self, slot: int, offset: IrValue, value: IrValue, dtype: np.dtype, mask: IrValue | None = None) -> None:
         if mask is not None:
             with self.b.when(mask):
                 return self.store(slot, offset, value, dtype)
@@ -230,7 +230,7 @@ class LlvmEmitter:
 
     # --- loops ---
 
-    def loop(self, start: Value, stop: Value, body: Callable[[Value], None], *, hint: str = "") -> None:
+    def loop(self, start: IrValue, stop: IrValue, body: Callable[[IrValue], None], *, hint: str = "") -> None:
         if "vector" not in hint:
             with self.b.loop(start, stop) as i:
                 return body(i)
@@ -247,16 +247,16 @@ class LlvmEmitter:
 
     def fold(
         self,
-        stop: Value,
-        inits: Sequence[Value],
+        stop: IrValue,
+        inits: Sequence[IrValue],
         dtypes: Sequence[np.dtype],
-        body: Callable[[Value, Sequence[Value]], Sequence[Value]],
+        body: Callable[[IrValue, Sequence[IrValue]], Sequence[IrValue]],
         *,
         combines: Sequence[str] = (),
         reassociate: bool = False,
         hint: str = "",
-    ) -> Sequence[Value]:
-        def turn(i: Value, carries: Sequence[Value]) -> Sequence[Value]:
+    ) -> Sequence[IrValue]:
+        def turn(i: IrValue, carries: Sequence[IrValue]) -> Sequence[IrValue]:
             if reassociate and combines:
                 self.free.update(c.name for c in carries)
             return body(i, carries)

@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
-from polyax.runtime.backend import CompileOptions
+from polyax.runtime.contract.backend import CompileOptions
 from polyax_cpu import pool
+from polyax_cpu.libraries.products import NativeProduct
 from polyax_cpu.loops import native_control
-from polyax_cpu.products import Product
 from polyax_cpu.steps import PARALLEL_COST, QUICK_COST, Described, Table, copying, described, pieces_of
-from polyax_kernels.control import Control
-from polyax_kernels.host import HostExecutable, rows
-from polyax_kernels.lowering import Native
-from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Plan, Step
-from polyax_kernels.schedule import choose
+from polyax_kernels.emit.schedule import choose
+from polyax_kernels.host.backend import HostExecutable, rows
+from polyax_kernels.lower.control import Control
+from polyax_kernels.lower.lowering import Native
+from polyax_kernels.plan.plan import CallStep, CopyStep, KernelStep, Plan, Step
 
 SPEED = 20
 """How many times faster native code is than what queues reckon: the waking of their thread takes 50 microseconds."""
@@ -69,7 +69,7 @@ def _native(executable: CpuExecutable, step: Step) -> Described | None:
     return _library_call(step)
 
 
-def _product(step: CallStep) -> tuple[int, Product] | None:
+def _product(step: CallStep) -> tuple[int, NativeProduct] | None:
     """The native function and the product that it is to compute, if the call is one."""
     if not isinstance(step.lowering, Native):
         return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyax_cpu import code, jit, pool
+from polyax_cpu import compiler, machine_code, pool
 from polyax_cpu.emitter import add_kernel
 from polyax_cpu.llvm import Module
-from polyax_kernels.host import FUNCTION
-from polyax_kernels.kernel import Kernel
-from polyax_kernels.keys import structural_key
-from polyax_kernels.schedule import choose
+from polyax_kernels.emit.schedule import choose
+from polyax_kernels.host.backend import FUNCTION
+from polyax_kernels.ir.kernel import Kernel
+from polyax_kernels.ir.keys import structural_key
 
 
 def source(kernel: Kernel) -> str:
@@ -26,8 +26,8 @@ class NativeKernel:
     __slots__ = ("address", "library")
 
     def __init__(self, kernel: Kernel) -> None:
-        compiled = code.cached(f"kernel {structural_key(kernel)}", lambda: jit.compile(source(kernel)))
-        self.library = jit.Library(compiled, ["kernel"], pool.symbols())
+        compiled = machine_code.cached(f"kernel {structural_key(kernel)}", lambda: compiler.compile(source(kernel)))
+        self.library = compiler.LoadedCode(compiled, ["kernel"], pool.symbols())
         self.address = self.library.address("kernel")
 
     def __call__(self, buffers: Any, scalars: Any, begin: int, end: int) -> None:

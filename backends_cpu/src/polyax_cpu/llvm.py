@@ -35,7 +35,7 @@ def literal(value: Any, type: str) -> str:
     return f"0x{struct.unpack('Q', struct.pack('d', number))[0]:016X}"
 
 
-class Value:
+class IrValue:
     """An SSA value. Operators emit instructions; Python numbers take the other operand's type; ints are signed."""
 
     __slots__ = ("b", "name", "type")
@@ -52,71 +52,71 @@ class Value:
     def is_float(self) -> bool:
         return self.type in FLOATS
 
-    def like(self, x: Value | float) -> Value:
-        return x if isinstance(x, Value) else Value(self.b, self.type, literal(x, self.type))
+    def like(self, x: IrValue | float) -> IrValue:
+        return x if isinstance(x, IrValue) else IrValue(self.b, self.type, literal(x, self.type))
 
-    def _arith(self, operation: str, other: Value | float, swap: bool = False) -> Value:
+    def _arith(self, operation: str, other: IrValue | float, swap: bool = False) -> IrValue:
         x, y = (self.like(other), self) if swap else (self, self.like(other))
         return self.b.binary(operation, x, y)
 
-    def __add__(self, other: Value | float) -> Value:
+    def __add__(self, other: IrValue | float) -> IrValue:
         return self._arith("add", other)
 
-    def __sub__(self, other: Value | float) -> Value:
+    def __sub__(self, other: IrValue | float) -> IrValue:
         return self._arith("sub", other)
 
-    def __rsub__(self, other: float) -> Value:
+    def __rsub__(self, other: float) -> IrValue:
         return self._arith("sub", other, swap=True)
 
-    def __mul__(self, other: Value | float) -> Value:
+    def __mul__(self, other: IrValue | float) -> IrValue:
         return self._arith("mul", other)
 
-    def __truediv__(self, other: Value | float) -> Value:
+    def __truediv__(self, other: IrValue | float) -> IrValue:
         return self._arith("div", other)
 
-    def __rtruediv__(self, other: float) -> Value:
+    def __rtruediv__(self, other: float) -> IrValue:
         return self._arith("div", other, swap=True)
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __neg__(self) -> Value:
+    def __neg__(self) -> IrValue:
         return self.b.emit(self.type, f"fneg {self}") if self.is_float else 0 - self
 
-    def __and__(self, other: Value | int) -> Value:
+    def __and__(self, other: IrValue | int) -> IrValue:
         return self.b.plain("and", self, self.like(other))
 
-    def __or__(self, other: Value | int) -> Value:
+    def __or__(self, other: IrValue | int) -> IrValue:
         return self.b.plain("or", self, self.like(other))
 
-    def __xor__(self, other: Value | int) -> Value:
+    def __xor__(self, other: IrValue | int) -> IrValue:
         return self.b.plain("xor", self, self.like(other))
 
-    def __invert__(self) -> Value:
+    def __invert__(self) -> IrValue:
         return self ^ (1 if self.type == "i1" else -1)
 
-    def __lshift__(self, other: Value | int) -> Value:
+    def __lshift__(self, other: IrValue | int) -> IrValue:
         return self.b.plain("shl", self, self.like(other))
 
-    def __rshift__(self, other: Value | int) -> Value:
+    def __rshift__(self, other: IrValue | int) -> IrValue:
         """Arithmetic: the sign is shifted in."""
         return self.b.plain("ashr", self, self.like(other))
 
-    def compare(self, relation: str, other: Value | float) -> Value:
+    def compare(self, relation: str, other: IrValue | float) -> IrValue:
         """An ``i1``; false for NaN, but for ``!=``."""
         float_name, int_name = _COMPARE[relation]
         kind = f"fcmp {float_name}" if self.is_float else f"icmp {int_name}"
         return self.b.emit("i1", f"{kind} {self}, {self.like(other).name}")
 
-    def __lt__(self, other: Value | float) -> Value:
+    def __lt__(self, other: IrValue | float) -> IrValue:
         return self.compare("<", other)
 
-    def __le__(self, other: Value | float) -> Value:
+    def __le__(self, other: IrValue | float) -> IrValue:
         return self.compare("<=", other)
 
-    def __gt__(self, other: Value | float) -> Value:
+    def __gt__(self, other: IrValue | float) -> IrValue:
         return self.compare(">", other)
 
-    def __ge__(self, other: Value | float) -> Value:
+    def __ge__(self, other: IrValue | float) -> IrValue:
         return self.compare(">=", other)
 
 
@@ -136,7 +136,7 @@ class Builder:
         linkage = "" if name in module.exports else "internal "
         shown = ", ".join(f"{type} %{param}" for type, param in params)
         self._head = f"define {linkage}{result} @{name}({shown}) {tail} {{\nentry:"
-        self.args = [Value(self, type if type[0] == "<" else type.split()[0], f"%{param}") for type, param in params]
+        self.args = [IrValue(self, type if type[0] == "<" else type.split()[0], f"%{param}") for type, param in params]
 
     def text(self) -> str:
         return "\n".join((self._head, *self._entry, *self._lines, "}"))
@@ -148,63 +148,63 @@ class Builder:
     def line(self, text: str) -> None:
         self._lines.append(text)
 
-    def emit(self, type: str, text: str) -> Value:
+    def emit(self, type: str, text: str) -> IrValue:
         name = "%" + self.fresh()
         self._lines.append(f"{name} = {text}")
-        return Value(self, type, name)
+        return IrValue(self, type, name)
 
-    def const(self, value: Any, type: str) -> Value:
-        return Value(self, type, literal(value, type))
+    def const(self, value: Any, type: str) -> IrValue:
+        return IrValue(self, type, literal(value, type))
 
-    def plain(self, operation: str, x: Value, y: Value) -> Value:
+    def plain(self, operation: str, x: IrValue, y: IrValue) -> IrValue:
         return self.emit(x.type, f"{operation} {x}, {y.name}")
 
-    def binary(self, operation: str, x: Value, y: Value) -> Value:
+    def binary(self, operation: str, x: IrValue, y: IrValue) -> IrValue:
         if x.is_float:
             operation = f"f{operation} {self.flags}"
         return self.plain("sdiv" if operation == "div" else operation, x, y)
 
-    def select(self, condition: Value, x: Value | float, y: Value | float) -> Value:
-        x = y.like(x) if isinstance(y, Value) else x
-        assert isinstance(x, Value)
+    def select(self, condition: IrValue, x: IrValue | float, y: IrValue | float) -> IrValue:
+        x = y.like(x) if isinstance(y, IrValue) else x
+        assert isinstance(x, IrValue)
         return self.emit(x.type, f"select {condition}, {x}, {x.like(y)}")
 
-    def convert(self, operation: str, x: Value, type: str) -> Value:
+    def convert(self, operation: str, x: IrValue, type: str) -> IrValue:
         """``sitofp``, ``fptrunc``, ``bitcast``, ``zext``, ..."""
         return self.emit(type, f"{operation} {x} to {type}")
 
-    def call(self, result: str, name: str, *args: Value, declare: str | None = None) -> Value:
+    def call(self, result: str, name: str, *args: IrValue, declare: str | None = None) -> IrValue:
         """Calls a function, declaring it if the module does not define it."""
         self.module.declare(name, declare or f"{result} @{name}({', '.join(a.type for a in args)})")
         text = f"call {result} @{name}({', '.join(map(str, args))})"
         if result == "void":
             self.line(text)
-            return Value(self, "void", "void")
+            return IrValue(self, "void", "void")
         return self.emit(result, text)
 
-    def intrinsic(self, name: str, *args: Value) -> Value:
+    def intrinsic(self, name: str, *args: IrValue) -> IrValue:
         """An LLVM intrinsic overloaded on its first operand, such as ``fma``."""
         suffix = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}.get(args[0].type, args[0].type)
         return self.call(args[0].type, f"llvm.{name}.{suffix}", *args)
 
     # memory -----------------------------------------------------------------------------------------------------------
 
-    def at(self, pointer: Value, offset: Value | int, type: str) -> Value:
+    def at(self, pointer: IrValue, offset: IrValue | int, type: str) -> IrValue:
         """The address of element ``offset``."""
-        offset = offset if isinstance(offset, Value) else self.const(offset, "i64")
+        offset = offset if isinstance(offset, IrValue) else self.const(offset, "i64")
         return self.emit("ptr", f"getelementptr inbounds {type}, {pointer}, {offset}")
 
-    def load(self, pointer: Value, type: str, note: str = "") -> Value:
+    def load(self, pointer: IrValue, type: str, note: str = "") -> IrValue:
         return self.emit(type, f"load {type}, {pointer}{note}")
 
-    def store(self, value: Value, pointer: Value, note: str = "") -> None:
+    def store(self, value: IrValue, pointer: IrValue, note: str = "") -> None:
         self.line(f"store {value}, {pointer}{note}")
 
-    def alloca(self, type: str, count: int = 1) -> Value:
+    def alloca(self, type: str, count: int = 1) -> IrValue:
         """Stack memory, taken once on entry."""
         name = "%" + self.fresh("local")
         self._entry.append(f"{name} = alloca {type}, i64 {count}, align 64")
-        return Value(self, "ptr", name)
+        return IrValue(self, "ptr", name)
 
     # control flow -----------------------------------------------------------------------------------------------------
 
@@ -215,14 +215,14 @@ class Builder:
     def jump(self, block: str) -> None:
         self._lines.append(f"br label %{block}")
 
-    def branch(self, condition: Value, then: str, other: str) -> None:
+    def branch(self, condition: IrValue, then: str, other: str) -> None:
         self._lines.append(f"br {condition}, label %{then}, label %{other}")
 
-    def ret(self, value: Value | None = None) -> None:
+    def ret(self, value: IrValue | None = None) -> None:
         self._lines.append(f"ret {value}" if value else "ret void")
 
     @contextlib.contextmanager
-    def when(self, condition: Value) -> Generator[None, None, None]:
+    def when(self, condition: IrValue) -> Generator[None, None, None]:
         """Code that runs where ``condition`` holds."""
         then, end = self.fresh("then"), self.fresh("end")
         self.branch(condition, then, end)
@@ -231,7 +231,7 @@ class Builder:
         self.jump(end)
         self.start(end)
 
-    def choose(self, condition: Value, then: Callable[[], Value], other: Value) -> Value:
+    def choose(self, condition: IrValue, then: Callable[[], IrValue], other: IrValue) -> IrValue:
         """``then()`` where ``condition`` holds, else ``other``; evaluates no more than needed."""
         taken, end, before = self.fresh("then"), self.fresh("end"), self.block
         self.branch(condition, taken, end)
@@ -243,18 +243,18 @@ class Builder:
 
     def carry(
         self,
-        start: Value,
-        stop: Value,
-        inits: Sequence[Value],
-        body: Callable[[Value, list[Value]], Sequence[Value]],
-    ) -> list[Value]:
+        start: IrValue,
+        stop: IrValue,
+        inits: Sequence[IrValue],
+        body: Callable[[IrValue, list[IrValue]], Sequence[IrValue]],
+    ) -> list[IrValue]:
         """``for i in start..stop: carries = body(i, carries)``; the carries after the last turn."""
         before, head, turn, end = self.block, self.fresh("head"), self.fresh("turn"), self.fresh("end")
         self.jump(head)
         self.start(head)
         phi_at = len(self._lines)
-        i = Value(self, "i64", "%" + self.fresh("i"))
-        carries = [Value(self, x.type, "%" + self.fresh("c")) for x in inits]
+        i = IrValue(self, "i64", "%" + self.fresh("i"))
+        carries = [IrValue(self, x.type, "%" + self.fresh("c")) for x in inits]
         self.branch(self.emit("i1", f"icmp slt {i}, {stop.name}"), turn, end)
         self.start(turn)
         news = body(i, carries)
@@ -268,13 +268,13 @@ class Builder:
         return carries
 
     @contextlib.contextmanager
-    def loop(self, start: Value, stop: Value, metadata: Callable[[], str] = str) -> Generator[Value, None, None]:
+    def loop(self, start: IrValue, stop: IrValue, metadata: Callable[[], str] = str) -> Generator[IrValue, None, None]:
         """``for i in start..stop``; the block inside is the loop's body. ``metadata`` is asked when it is complete."""
         before, head, turn, end = self.block, self.fresh("head"), self.fresh("turn"), self.fresh("end")
         self.jump(head)
         self.start(head)
         phi_at = len(self._lines)
-        i = Value(self, "i64", "%" + self.fresh("i"))
+        i = IrValue(self, "i64", "%" + self.fresh("i"))
         self.branch(self.emit("i1", f"icmp slt {i}, {stop.name}"), turn, end)
         self.start(turn)
         yield i

@@ -17,10 +17,10 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax_cpu import pool
 from polyax_cpu.native import MAX_OPERANDS
 from polyax_cpu.steps import Described, Table, copying, described
-from polyax_kernels.control import Cond
-from polyax_kernels.loops import Loop, Scan, Turns, While
-from polyax_kernels.plan import CallStep, Ref, aligned
-from polyax_kernels.programs import Frame, Program
+from polyax_kernels.lower.control import Cond
+from polyax_kernels.plan.loops import Loop, Scan, Turns, While
+from polyax_kernels.plan.plan import CallStep, Ref, aligned
+from polyax_kernels.plan.programs import InnerFrame, InnerProgram
 
 MOST_TURNS = (1 << 63) - 1
 OPERAND, SCRATCH, ADDRESS = 0, 1, 2
@@ -107,7 +107,7 @@ class _Bases:
                 steps.append(copying(*refs, nbytes))
         return steps
 
-    def program(self, program: Program, frames: tuple[Frame, Frame]) -> list[Described]:
+    def program(self, program: InnerProgram, frames: tuple[InnerFrame, InnerFrame]) -> list[Described]:
         """The steps of a program, numbered from the first base that isn't taken yet."""
         first = len(self.even)
         for pair in zip(frames[0].bases, frames[1].bases, strict=True):
@@ -159,7 +159,7 @@ def native_control(executable: Any, step: CallStep) -> Described | None:
     return _native_loop(Recorder(executable), make, step) if make in (Scan, While) else None
 
 
-def _all_native(*programs: Program | None) -> bool:
+def _all_native(*programs: InnerProgram | None) -> bool:
     return all(isinstance(s, Table) for p in programs if p is not None for s in p.steps)
 
 
@@ -201,11 +201,11 @@ def _native_cond(recorder: Recorder, step: CallStep) -> Described | None:
 class _Laid:
     """A loop that is laid out."""
 
-    body: Program
+    body: InnerProgram
     turns: Turns
     length: int
     scratch: int
-    test: Program | None = None
+    test: InnerProgram | None = None
     before: Sequence[Move] = ()
     ends: Sequence[Sequence[Move]] = ((), ())
     """What is copied after the last turn, if their number is even or odd."""

@@ -10,8 +10,8 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
-from polyax_cpu import lapack, products
-from polyax_kernels.lowering import CallContext, Lowering, Native
+from polyax_cpu.libraries import lapack, products
+from polyax_kernels.lower.lowering import CallContext, Lowering, Native
 
 
 def _why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:

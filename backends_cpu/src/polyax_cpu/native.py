@@ -5,7 +5,7 @@ int64_t *scalars, int64_t begin, int64_t end)`` over a range that may be cut in 
 so a job ends even if all workers are busy; pieces never wait for anything.
 """
 
-from polyax_cpu.far import EXACT, define_exact
+from polyax_cpu.large_arguments import EXACT, define_exact
 from polyax_cpu.llvm import Module
 from polyax_cpu.native_loops import LOOP
 

@@ -11,15 +11,15 @@ import os
 import threading
 
 from polyax.ir.config import config
-from polyax_cpu import code, jit, native
+from polyax_cpu import compiler, machine_code, native
 
 _lock = threading.Lock()
 _started = False
 _loading = threading.Lock()
-_runtime: list[jit.Library] = []
+_runtime: list[compiler.LoadedCode] = []
 
 
-def runtime() -> jit.Library:
+def runtime() -> compiler.LoadedCode:
     """The native runtime, loaded at the first call."""
     if not _runtime:
         with _loading:
@@ -28,10 +28,11 @@ def runtime() -> jit.Library:
     return _runtime[0]
 
 
-def _load() -> jit.Library:
+def _load() -> compiler.LoadedCode:
     """Compiled without optimisation: that takes a quarter of the time, and launches are no slower."""
-    made = code.cached("native runtime", lambda: jit.compile(native.source(jit.host().triple), level=0))
-    return jit.Library(made, native.EXPORTS)
+    source = native.source(compiler.host().triple)
+    made = machine_code.cached("native runtime", lambda: compiler.compile(source, level=0))
+    return compiler.LoadedCode(made, native.EXPORTS)
 
 
 def prepare() -> None:

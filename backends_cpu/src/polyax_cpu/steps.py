@@ -11,7 +11,7 @@ from typing import Any
 
 from polyax_cpu import pool
 from polyax_cpu.entry import Entry
-from polyax_kernels.plan import Ref
+from polyax_kernels.plan.plan import Ref
 
 PARALLEL_COST = 200_000
 """Steps of fewer scalar operations or bytes run on one thread: waking another one costs some microseconds."""
@@ -21,7 +21,7 @@ QUICK_COST = 20_000
 """Native calls of less work keep the interpreter's lock: they last a few microseconds."""
 
 
-class Operand(ctypes.Structure):
+class NativeRef(ctypes.Structure):
     _fields_ = [("base", ctypes.c_int64), ("offset", ctypes.c_int64)]
 
 
@@ -64,7 +64,7 @@ def described(
     address: int, operands: Sequence[Ref], scalars: Sequence[int], end: int, pieces: int, keep: Any = None
 ) -> Described:
     """The step that calls the function at ``address`` on the range up to ``end``, in ``pieces``."""
-    places = (Operand * len(operands))(*[(r.base, r.offset) for r in operands])
+    places = (NativeRef * len(operands))(*[(r.base, r.offset) for r in operands])
     values = (ctypes.c_int64 * len(scalars))(*scalars)
     step = NativeStep(address, ctypes.addressof(values), 0, end, pieces, len(operands), ctypes.addressof(places))
     return step, (places, values, keep)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax_cuda import jit
+from polyax_cuda import compiler
 from polyax_cuda.backend import CudaBackend, limits
 from polyax_cuda.emitter import HEADER
 from polyax_kernels.gpu import offline
-from polyax_kernels.limits import Limits
+from polyax_kernels.ir.limits import Limits
 
 H100, TARGET = limits(48 * 1024, 1024, 132), "sm_90"
 
@@ -31,4 +31,4 @@ def compile_all(texts: Iterable[str], target: str = TARGET) -> int:
     Raises:
       KernelRejected: NVRTC doesn't accept one of them; its log and its text are in the error.
     """
-    return offline.compile_all(texts, HEADER, lambda text: jit.compiled(text, target))
+    return offline.compile_all(texts, HEADER, lambda text: compiler.compiled(text, target))

@@ -13,8 +13,8 @@ import cupy
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax_kernels.convolutions import Convolution, describe, why_not_forward
-from polyax_kernels.toolkits import why_missing
+from polyax_kernels.gpu.cuda_like.convolutions import Convolution, describe, why_not_forward
+from polyax_kernels.lower.libraries.toolkits import why_missing
 
 TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT"}  # in cudnn.data_type
 INEXACT = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION")

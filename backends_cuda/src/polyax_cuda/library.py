@@ -12,12 +12,13 @@ from typing import Any
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops import contract, conv, fft, solve, sort, spectral
-from polyax.runtime.reference import rules_conv, rules_linalg, rules_order
+from polyax.reference import rules_conv, rules_linalg, rules_order
 from polyax_cuda import convolution, linalg, nccl, products
 from polyax_cuda.runtime import array
-from polyax_kernels.gpu import arrays, collectives
-from polyax_kernels.lowering import Call, Lowering, Prepared, WhyNot
-from polyax_kernels.toolkits import why_missing
+from polyax_kernels.gpu.collectives import lowerings
+from polyax_kernels.gpu.cuda_like import arrays
+from polyax_kernels.lower.libraries.toolkits import why_missing
+from polyax_kernels.lower.lowering import Call, Lowering, Prepared, WhyNot
 
 
 def _why_no_fourier(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
@@ -42,5 +43,5 @@ LOWERINGS: dict[Primitive, Lowering] = {
     spectral.qr_p: _on_arrays(rules_linalg.qr, linalg.why_not),
     spectral.eigh_p: _on_arrays(rules_linalg.eigh, linalg.why_not),
     spectral.svd_p: _on_arrays(rules_linalg.svd, linalg.why_not),
-    **collectives.lowerings(nccl.NCCL),
+    **lowerings.lowerings(nccl.NCCL),
 }

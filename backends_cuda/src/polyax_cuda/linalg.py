@@ -14,11 +14,11 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax_cuda.runtime import array
-from polyax_kernels import factorizations
-from polyax_kernels.factorizations import LETTERS
-from polyax_kernels.gpu import pivots
-from polyax_kernels.lowering import CallContext
-from polyax_kernels.toolkits import why_missing
+from polyax_kernels.gpu.cuda_like import pivots
+from polyax_kernels.lower.libraries import factorizations
+from polyax_kernels.lower.libraries.factorizations import LETTERS
+from polyax_kernels.lower.libraries.toolkits import why_missing
+from polyax_kernels.lower.lowering import CallContext
 
 UPPER = 1  # CUBLAS_FILL_MODE_UPPER
 

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from polyax.ir.primitive import Primitive
-from polyax.runtime.backend import Backend, BackendSpec
-from polyax.runtime.hooks import hookimpl
+from polyax.runtime.contract.backend import Backend, BackendSpec
+from polyax.runtime.contract.hooks import hookimpl
 
 NO_DEVICE, WRONG_DRIVER = 100, 35
 """Error codes of the CUDA runtime."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax_cuda.runtime import array
-from polyax_kernels.products import count, sides, taken, why_not_blas
-from polyax_kernels.toolkits import why_missing
+from polyax_kernels.ir.products import count, sides, taken, why_not_blas
+from polyax_kernels.lower.libraries.toolkits import why_missing
 
 TYPES = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1}  # in cudaDataType
 COMPUTE_32F, COMPUTE_64F, DEFAULT_ALGORITHM = 68, 70, -1

@@ -15,7 +15,7 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from polyax_cuda import jit
+from polyax_cuda import compiler
 from polyax_cuda.backend import limits
 from polyax_kernels.gpu.runtime import DeviceError, EventMark, Mark, Runtime
 
@@ -43,7 +43,7 @@ class CudaRuntime(Runtime):
             properties = runtime.getDeviceProperties(number)
             self.stream, self.recorder = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
         self.kind = properties["name"].decode()
-        self.target = jit.target(properties["major"], properties["minor"])
+        self.target = compiler.target(properties["major"], properties["minor"])
         numbers = (properties[n] for n in ("sharedMemPerBlock", "maxThreadsPerBlock", "multiProcessorCount"))
         self.limits = limits(*numbers)
 
@@ -108,7 +108,7 @@ class CudaRuntime(Runtime):
             peer.stream.wait_event(copied)
 
     def load(self, source: str, name: str) -> Any:
-        code = jit.binary(source, self.target)
+        code = compiler.binary(source, self.target)
         with self.current():
             module = cupy.cuda.function.Module()
             module.load(code)

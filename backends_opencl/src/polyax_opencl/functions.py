@@ -1,7 +1,7 @@
 """Elementary functions of float32 as OpenCL C, for processors: their own are calls, which keep loops from being
 vectorised.
 
-The mathematics is shared with other processors' backends (``polyax_kernels.functions``); here it becomes C.
+The mathematics is shared with other processors' backends (``polyax_kernels.emit.functions``); here it becomes C.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax_kernels.c_helpers import Helper, real
-from polyax_kernels.functions.table import TABLE
+from polyax_kernels.emit.c_helpers import Helper, real
+from polyax_kernels.emit.functions.table import TABLE
 
 TYPES = {"float": "float", "double": "double", "i32": "int", "i64": "long", "i1": "bool"}
 UNSIGNED = {"i32": "uint", "i64": "ulong"}
@@ -22,25 +22,25 @@ PROCESSOR = "PROCESSOR"
 FLOATS = {"float": np.float32, "double": np.float64}
 
 
-class Text:
-    """A ``polyax_kernels.functions.blocks.Value``: a variable of the function that ``b`` writes, or a literal."""
+class Variable:
+    """A ``polyax_kernels.emit.functions.blocks.Value``: a variable of the function that ``b`` writes, or a literal."""
 
     def __init__(self, b: Writer, type: str, text: str) -> None:
         self.b = b
         self.type = type
         self.text = text
 
-    def like(self, x: Any) -> Text:
-        if isinstance(x, Text):
+    def like(self, x: Any) -> Variable:
+        if isinstance(x, Variable):
             return x
         if self.type in FLOATS:
-            return Text(self.b, self.type, real(FLOATS[self.type](x)))
-        return Text(self.b, self.type, f"({TYPES[self.type]}){int(x)}")
+            return Variable(self.b, self.type, real(FLOATS[self.type](x)))
+        return Variable(self.b, self.type, f"({TYPES[self.type]}){int(x)}")
 
-    def compare(self, relation: str, other: Any) -> Text:
+    def compare(self, relation: str, other: Any) -> Variable:
         return self.b.value("i1", f"{self.text} {relation} {self.like(other).text}")
 
-    def infix(self, sign: str, other: Any, swap: bool = False) -> Text:
+    def infix(self, sign: str, other: Any, swap: bool = False) -> Variable:
         """Integers are computed without sign: then they wrap."""
         x, y = (self.like(other), self) if swap else (self, self.like(other))
         if self.type not in UNSIGNED or sign == ">>":
@@ -48,10 +48,10 @@ class Text:
         kind = UNSIGNED[self.type]
         return self.b.value(self.type, f"({TYPES[self.type]})(({kind}){x.text} {sign} ({kind}){y.text})")
 
-    def __neg__(self) -> Text:
+    def __neg__(self) -> Variable:
         return self.b.value(self.type, f"-{self.text}")
 
-    def __invert__(self) -> Text:
+    def __invert__(self) -> Variable:
         return self.b.value(self.type, f"{'!' if self.type == 'i1' else '~'}{self.text}")
 
     __add__ = __radd__ = lambda self, other: self.infix("+", other)
@@ -77,20 +77,20 @@ class Writer:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def value(self, type: str, text: str) -> Text:
+    def value(self, type: str, text: str) -> Variable:
         name = f"v{len(self.lines)}"
         self.lines.append(f"  const {TYPES[type]} {name} = {text};")
-        return Text(self, type, name)
+        return Variable(self, type, name)
 
-    def select(self, condition: Text, x: Any, y: Any) -> Text:
-        typed = x if isinstance(x, Text) else y if isinstance(y, Text) else Text(self, "float", "")
+    def select(self, condition: Variable, x: Any, y: Any) -> Variable:
+        typed = x if isinstance(x, Variable) else y if isinstance(y, Variable) else Variable(self, "float", "")
         return self.value(typed.type, f"{condition.text} ? {typed.like(x).text} : {typed.like(y).text}")
 
-    def convert(self, operation: str, x: Text, type: str) -> Text:
+    def convert(self, operation: str, x: Variable, type: str) -> Variable:
         kind = TYPES[type]
         return self.value(type, f"as_{kind}({x.text})" if operation == "bitcast" else f"({kind}){x.text}")
 
-    def intrinsic(self, name: str, *args: Text) -> Text:
+    def intrinsic(self, name: str, *args: Variable) -> Variable:
         suffix = "f" if args[0].type == "float" else ""
         name = "rint" if name == "roundeven" else name
         return self.value(args[0].type, f"__builtin_{name}{suffix}({', '.join(a.text for a in args)})")
@@ -100,7 +100,7 @@ class Writer:
 def function(name: str) -> Helper:
     """The function ``name`` of float32: our own on processors, the device's elsewhere."""
     writer, names = Writer(), [f"x{n}" for n in range(2 if name in BINARY else 1)]
-    result = TABLE[name](*(Text(writer, "float", x) for x in names))
+    result = TABLE[name](*(Variable(writer, "float", x) for x in names))
     own = "\n".join([*writer.lines, f"  return {result.text};"])
     arguments = ", ".join(f"float {x}" for x in names)
     body = f"#ifdef {PROCESSOR}\n{own}\n#else\n  return {name}({', '.join(names)});\n#endif"

@@ -11,8 +11,8 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
-from polyax_kernels.lowering import Call, Lowering
-from polyax_kernels.products import count, sides, stored
+from polyax_kernels.ir.products import count, sides, stored
+from polyax_kernels.lower.lowering import Call, Lowering
 from polyax_opencl.probe import cl, find
 
 TYPES = ("float32", "float64")

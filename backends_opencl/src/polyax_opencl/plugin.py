@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from polyax.ir.primitive import Primitive
-from polyax.runtime.backend import Backend, BackendSpec
-from polyax.runtime.hooks import hookimpl
+from polyax.runtime.contract.backend import Backend, BackendSpec
+from polyax.runtime.contract.hooks import hookimpl
 
 
 @hookimpl

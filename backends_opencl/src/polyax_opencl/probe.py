@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from polyax.ir.config import config
-from polyax.runtime.cache import cache_root, why_no_cache
+from polyax.runtime.contract.cache import cache_root, why_no_cache
 
 DRIVER = "install your device's driver, or a processor's: pip install \"polyax-opencl[pocl]\""
 """What to do about a machine without platforms."""

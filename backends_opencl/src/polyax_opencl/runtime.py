@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from polyax_kernels.gpu.runtime import DeviceError, DeviceOutOfMemory, Mark, Runtime
-from polyax_kernels.limits import REALS, Limits
-from polyax_opencl import jit
+from polyax_kernels.ir.limits import REALS, Limits
+from polyax_opencl import compiler
 from polyax_opencl.probe import cl, title
 
 FLOAT64 = np.dtype("float64")
@@ -102,12 +102,12 @@ class OpenCLRuntime(Runtime):
             offsets = {"src_offset": source_offset, "dst_offset": target_offset}
             self._try(cl.enqueue_copy, target, source, byte_count=nbytes, **offsets)
 
-    def load(self, source: str, name: str) -> jit.Function:
-        return jit.function(self.context, source, name)
+    def load(self, source: str, name: str) -> compiler.Function:
+        return compiler.function(self.context, source, name)
 
     def launch(
         self,
-        function: jit.Function,
+        function: compiler.Function,
         groups: tuple[int, ...],
         threads: tuple[int, ...],
         operands: Sequence[tuple[Any, int]],

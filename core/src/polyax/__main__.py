@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from polyax.commands import UsageError, explain_function
-from polyax.runtime.info import report
+from polyax.runtime.telling.info import report
 
 
 def _info(_: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """``polyax.ad_checkpoint``: computing again instead of keeping, in backward passes. Re-exports only."""
 
-from polyax.control.policies import checkpoint_name as checkpoint_name
-from polyax.control.policies import checkpoint_policies as checkpoint_policies
-from polyax.control.remat import checkpoint as checkpoint
-from polyax.control.residuals import print_saved_residuals as print_saved_residuals
-from polyax.control.residuals import saved_residuals as saved_residuals
+from polyax.control.calls.remat import checkpoint as checkpoint
+from polyax.control.inner.policies import checkpoint_name as checkpoint_name
+from polyax.control.inner.policies import checkpoint_policies as checkpoint_policies
+from polyax.control.inner.residuals import print_saved_residuals as print_saved_residuals
+from polyax.control.inner.residuals import saved_residuals as saved_residuals

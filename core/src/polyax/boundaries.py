@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import FunctionType, ModuleType
 
 from polyax import api, debug, lax, nn, numpy, random
-from polyax.runtime.errors import api_boundary
+from polyax.runtime.contract.tracebacks import api_boundary
 
 
 def guard(module: ModuleType) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from polyax.control.callback import debug_call, debug_print_p
 from polyax.control.callback import debug_callback as callback
-from polyax.runtime.breakpoints import breakpoint as breakpoint
+from polyax.runtime.running.breakpoints import breakpoint as breakpoint
 
 __all__ = ["breakpoint", "callback", "log", "print"]
 

@@ -101,7 +101,7 @@ def test_results_serve_as_arguments_of_everything():
 def test_blocks_stay_where_they_are_from_one_call_to_the_next():
     f = polyax.pmap(lambda x: x * 1)
     y = f(X)
-    assert [a.buffer for a in polyax.runtime.sharded.blocks(y, y.shards[0].aval, y.sharding)] == [
+    assert [a.buffer for a in polyax.runtime.arrays.sharded.blocks(y, y.shards[0].aval, y.sharding)] == [
         s.buffer for s in y.shards
     ]
     close(f(f(y)), X)

@@ -12,8 +12,8 @@ import pytest
 import polyax as jax
 import polyax.numpy as jnp
 from polyax.__main__ import main
-from polyax.runtime.explanation import MOST, Explanation
-from polyax.runtime.report import BufferReport, Decision, KernelReport, Report
+from polyax.runtime.contract.report import BufferReport, Decision, KernelReport, Report
+from polyax.runtime.telling.explanation import MOST, Explanation
 from support.process import run
 
 X = jax.ShapeDtypeStruct((8, 16), "float32")

@@ -6,12 +6,12 @@ import numpy as np
 
 import polyax
 import polyax.numpy as jnp
-import polyax.runtime.reference.rules
+import polyax.reference.rules
 from polyax import lax
-from polyax.control.invariants import hoist_invariants
 from polyax.ir.check import check_jaxpr
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.runtime.reference.interpreter import evaluate
+from polyax.reference.interpreter import evaluate
+from polyax_kernels.passes.invariants import hoist_invariants
 
 W = np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3)
 X = np.arange(3, dtype=np.float32)

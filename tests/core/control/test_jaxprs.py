@@ -44,9 +44,9 @@ def test_parameters_are_those_of_jax() -> None:
 def test_a_known_predicate_is_a_literal() -> None:
     jaxpr = jax.make_jaxpr(lambda x: lax.cond(True, jnp.sin, jnp.cos, x))(1.0)
     assert [e.primitive.name for e in jaxpr.jaxpr.eqns] == ["cond"]
-    assert jaxpr.jaxpr.eqns[0].inputs[0].val == 1
+    assert jaxpr.jaxpr.eqns[0].invars[0].val == 1
     switch = jax.make_jaxpr(lambda x: lax.switch(7, [jnp.sin, jnp.cos], x))(1.0)
-    assert switch.jaxpr.eqns[0].inputs[0].val == 1
+    assert switch.jaxpr.eqns[0].invars[0].val == 1
 
 
 @pytest.mark.parametrize("unroll, written", [(1, 1), (2, 2), (True, 3), (False, 1), (0, 1)])
@@ -69,7 +69,7 @@ def test_the_index_does_not_widen_carries(bounds: tuple) -> None:
 def shapes_of_stacked_residuals(fun: Callable, *args) -> list[tuple[int, ...]]:
     """What the first loop of the gradient leaves for the second, beside its carries."""
     first = equations(jax.grad(fun), *args, name="scan")[0]
-    return [v.aval.shape for v in first.outs[first.params["num_carry"] :]]
+    return [v.aval.shape for v in first.outvars[first.params["num_carry"] :]]
 
 
 def test_invariants_are_not_stacked() -> None:
@@ -94,7 +94,7 @@ def test_linear_loops_have_no_residuals() -> None:
     assert sum(e.primitive.name == "scan" for e in walk_eqns(jaxpr.jaxpr)) <= 2
     for e in walk_eqns(jaxpr.jaxpr):
         if e.primitive.name == "scan":
-            assert len(e.outs) == e.params["num_carry"]
+            assert len(e.outvars) == e.params["num_carry"]
 
 
 def test_tangents_that_are_zero_are_not_carried() -> None:
@@ -110,7 +110,7 @@ def test_batching_leaves_alone_what_is_not_mapped() -> None:
         return lax.scan(lambda c, _: ((c[0] * 2, c[1] + w), c[0]), (1.0, x), None, length=4)
 
     (loop,) = equations(jax.vmap(f, (None, 0)), MATRIX[0], MATRIX, name="scan")
-    assert [v.aval.shape for v in loop.outs] == [(), (3, 3), (4,)]
+    assert [v.aval.shape for v in loop.outvars] == [(), (3, 3), (4,)]
 
 
 def test_batched_predicates_select_and_others_branch() -> None:

@@ -51,7 +51,7 @@ def test_checker_names_both_types():
     good = polyax.make_jaxpr(lambda x: lax.sin(x))(X).jaxpr
     eqn = good.eqns[0]
     wrong = Var(ShapedArray((4,), np.dtype("float32")))
-    bad = Jaxpr([], good.invars, [wrong], [eqn.replace(outs=[wrong])])
+    bad = Jaxpr([], good.invars, [wrong], [eqn.replace(outvars=[wrong])])
     with pytest.raises(JaxprTypeError, match=r"output is float32\[4\], the rule of sin gives float32\[3\]"):
         check_jaxpr(bad)
 
@@ -60,9 +60,9 @@ def test_checker_finds_unbound_and_doubly_bound_variables():
     good = polyax.make_jaxpr(lambda x: lax.sin(x))(X).jaxpr
     eqn = good.eqns[0]
     with pytest.raises(JaxprTypeError, match="used before it is bound"):
-        check_jaxpr(Jaxpr([], [], good.outs, [eqn]))
+        check_jaxpr(Jaxpr([], [], good.outvars, [eqn]))
     with pytest.raises(JaxprTypeError, match="bound twice"):
-        check_jaxpr(Jaxpr([], good.invars, good.outs, [eqn, eqn]))
+        check_jaxpr(Jaxpr([], good.invars, good.outvars, [eqn, eqn]))
 
 
 def test_dead_code_goes_and_used_inputs_are_told():

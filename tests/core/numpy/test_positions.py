@@ -7,7 +7,7 @@ import pytest
 
 import polyax as jax
 import polyax.numpy as jnp
-from polyax.runtime import dispatch
+from polyax.runtime.running import dispatch
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import polyax.runtime.dispatch  # noqa: F401  # evaluates what the tests run
+import polyax.runtime.running.dispatch  # noqa: F401  # evaluates what the tests run
 from polyax.api.jit import jit
 from polyax.ops.elementwise import add, sin
-from polyax.runtime.array import Array
-from polyax.runtime.devices import default_device, device_put, devices
+from polyax.runtime.arrays.array import Array
+from polyax.runtime.arrays.devices import default_device, device_put, devices
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ import warnings
 import pytest
 
 from polyax.ir.config import config
-from polyax.runtime import cache as cache_module
-from polyax.runtime.cache import DiskCache
+from polyax.runtime.contract import cache as cache_module
+from polyax.runtime.contract.cache import DiskCache
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_least_recently_used_entries_go_first(root):
 def test_two_processes_write_the_same_entry(root):
     program = f"""
 from polyax.ir.config import config
-from polyax.runtime.cache import DiskCache
+from polyax.runtime.contract.cache import DiskCache
 config.update("cache_dir", {str(root)!r})
 cache = DiskCache("test")
 for _ in range(200):

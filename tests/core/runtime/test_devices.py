@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from polyax.ir.config import config
-from polyax.runtime import default_device
-from polyax.runtime import devices as d
-from polyax.runtime.array import Array
+from polyax.runtime.arrays import devices as d
+from polyax.runtime.arrays.array import Array
+from polyax.runtime.plugins import default_device
 from support.process import output, run
 
-SHOW = "from polyax.runtime.devices import *; print(devices(), default_device_now())"
+SHOW = "from polyax.runtime.arrays.devices import *; print(devices(), default_device_now())"
 REFERENCE = {"POLYAX_PLATFORMS": "reference"}
 
 
 def test_virtual_devices() -> None:
     shown = output(
-        "from polyax.runtime.devices import *; print(device_count(), devices()[7])",
+        "from polyax.runtime.arrays.devices import *; print(device_count(), devices()[7])",
         **REFERENCE,
         POLYAX_NUM_CPU_DEVICES="8",
     )
@@ -148,7 +148,7 @@ def test_device_put_to_no_device() -> None:
 
 def test_copies_between_devices() -> None:
     program = """
-        from polyax.runtime.devices import *
+        from polyax.runtime.arrays.devices import *
         a, b = devices()
         x = device_put([1., 2.], a)
         y = device_put(x, b, donate=True)
@@ -179,10 +179,10 @@ def test_live_arrays(reference: object) -> None:
 
 def test_barrier_waits_for_everything() -> None:
     program = """
-        import numpy as np, polyax.runtime.dispatch
+        import numpy as np, polyax.runtime.running.dispatch
         from polyax.api.jit import jit
         from polyax.ops.elementwise import sin
-        from polyax.runtime.devices import *
+        from polyax.runtime.arrays.devices import *
         y = jit(lambda x: sin(sin(sin(x))))(device_put(np.ones((2000, 2000), np.float32)))
         before = y.is_ready()
         effects_barrier()
@@ -194,7 +194,7 @@ def test_barrier_waits_for_everything() -> None:
 def test_default_device_by_update() -> None:
     program = """
         from polyax.ir.config import config
-        from polyax.runtime.devices import *
+        from polyax.runtime.arrays.devices import *
         config.update("jax_default_device", devices()[1])
         print(default_device_now())
         config.update("jax_default_device", None)
@@ -205,10 +205,10 @@ def test_default_device_by_update() -> None:
 
 def test_arrays_that_were_put_nowhere_follow_the_others() -> None:
     program = """
-        import numpy as np, polyax.runtime.dispatch
+        import numpy as np, polyax.runtime.running.dispatch
         from polyax.api.jit import jit
         from polyax.ops.elementwise import add
-        from polyax.runtime.devices import *
+        from polyax.runtime.arrays.devices import *
         a, b = devices()
         free, one, two = device_put(1.0), device_put(2.0, a), device_put(3.0, b)
         for f in (add, jit(add)):

@@ -9,7 +9,7 @@ import pytest
 
 from polyax.ir.config import config
 from polyax.ops.elementwise import add
-from polyax.runtime.errors import NOTE, api_boundary
+from polyax.runtime.contract.tracebacks import NOTE, api_boundary
 from support.process import run
 
 
@@ -62,7 +62,7 @@ def test_wrapped_function_keeps_its_name_and_results() -> None:
 def test_what_a_user_sees() -> None:
     program = """
         from polyax.ops.elementwise import add
-        from polyax.runtime.errors import api_boundary
+        from polyax.runtime.contract.tracebacks import api_boundary
 
         @api_boundary
         def apply(f):
@@ -77,6 +77,7 @@ def test_what_a_user_sees() -> None:
 
 def test_warnings_name_the_users_line() -> None:
     shown = run(
-        "from polyax.runtime.cache import DiskCache\n\nDiskCache('x').get('key')\n", POLYAX_CACHE_DIR="/proc/none"
+        "from polyax.runtime.contract.cache import DiskCache\n\nDiskCache('x').get('key')\n",
+        POLYAX_CACHE_DIR="/proc/none",
     )
     assert "<string>:3: UserWarning: Compiled code is not kept on disk in /proc/none: it can't be made" in shown.stderr

@@ -2,7 +2,7 @@
 
 import polyax
 from polyax.ir.config import config
-from polyax.runtime.queue import INLINE_COST, HostQueue
+from polyax.runtime.contract.queue import INLINE_COST, HostQueue
 
 
 def test_work_sees_the_settings_of_who_asks():

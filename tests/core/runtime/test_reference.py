@@ -12,7 +12,7 @@ import polyax.numpy as jnp
 from polyax.ir.errors import NoLowering
 from polyax.ir.primitive import Primitive
 from polyax.ops.elementwise import exp_p, sin_p
-from polyax.runtime.reference import interpreter, rules
+from polyax.reference import interpreter, rules
 from support.process import output
 
 

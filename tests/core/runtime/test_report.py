@@ -9,10 +9,10 @@ import pytest
 
 import polyax as jax
 import polyax.numpy as jnp
-from polyax.ir.flat import flatten
-from polyax.runtime.backend import CompileOptions
-from polyax.runtime.devices import default_device_now
-from polyax.runtime.report import Decision, KernelReport, Report
+from polyax.runtime.arrays.devices import default_device_now
+from polyax.runtime.contract.backend import CompileOptions
+from polyax.runtime.contract.listing import flatten
+from polyax.runtime.contract.report import Decision, KernelReport, Report
 
 ROWS = jax.ShapeDtypeStruct((8, 16), "float32")
 WEIGHTS = jax.ShapeDtypeStruct((16, 4), "float32")

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from polyax.runtime.collectives import Group, entered, member
-from polyax.runtime.effects import barrier, started
-from polyax.runtime.queue import HostQueue, Task
+from polyax.runtime.contract.collectives import Group, entered, member
+from polyax.runtime.contract.effects import barrier, started
+from polyax.runtime.contract.queue import HostQueue, Task
 from support.process import output
 
 AXES = (("i", 2), ("j", 3))
@@ -101,7 +101,7 @@ def test_collectives_come_from_the_backend():
             """
         import numpy as np, polyax
         from polyax import lax
-        from polyax.runtime.collectives import Group
+        from polyax.runtime.contract.collectives import Group
 
         class Counting(Group):
             meetings = 0
@@ -127,7 +127,7 @@ def test_a_program_is_prepared_once():
         output(
             """
         import numpy as np, polyax
-        from polyax.runtime import spmd
+        from polyax.runtime.running import spmd
 
         made, original = [], spmd.Launcher.__init__
         spmd.Launcher.__init__ = lambda self, *args: made.append(1) or original(self, *args)

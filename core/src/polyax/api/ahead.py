@@ -10,10 +10,10 @@ import numpy as np
 from polyax.api.arguments import as_indices, shaped, wraps
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.runtime.errors import api_boundary
+from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.context import extend_axis_env
 from polyax.trace.flat import Flat, arg_names, check_callable, name_of
-from polyax.trace.stage import Origin, trace_to_jaxpr
+from polyax.trace.recording import SourceOf, trace_to_jaxpr
 from polyax.trace.tree import tree_flatten, tree_unflatten
 
 
@@ -109,7 +109,7 @@ def _trace(fun: Callable[..., Any], args: Any, kwargs: Any, name: str, axes: Seq
     if axes:
         with extend_axis_env(*axes[0]):
             return _trace(fun, args, kwargs, name, axes[1:])
-    origin = Origin(fun, lambda: arg_names(fun, args, kwargs))
+    origin = SourceOf(fun, lambda: arg_names(fun, args, kwargs))
     return trace_to_jaxpr(flat, avals, name=name, origin=origin), flat
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from polyax.api.arguments import wraps
 from polyax.api.jit import JitFunction, jit
-from polyax.runtime.dispatch import build
-from polyax.runtime.errors import api_boundary
-from polyax.runtime.explanation import Explanation
-from polyax.runtime.hooks import Compiled
-from polyax.runtime.plugins import registry
+from polyax.runtime.contract.hooks import CompileEvent
+from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.runtime.plugins.registry import registry
+from polyax.runtime.running.dispatch import build
+from polyax.runtime.telling.explanation import Explanation
 from polyax.trace.flat import check_callable
 
 
@@ -71,7 +71,7 @@ def draw(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     return drawn
 
 
-def compiled(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Any) -> Compiled:
+def compiled(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Any) -> CompileEvent:
     """A new executable of ``fun``, made to be looked at, with what it was made from."""
     if isinstance(fun, MethodType) and isinstance(fun.__func__, JitFunction):
         fun, args = fun.__func__, (fun.__self__, *args)

@@ -15,7 +15,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ops.basis import broadcasted_iota, convert_element_type, reshape
 from polyax.ops.elementwise import eq
 from polyax.ops.slicing import slice as slice_
-from polyax.runtime.errors import api_boundary
+from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.flat import check_callable
 from polyax.trace.tree import tree_flatten, tree_map, tree_structure, tree_unflatten
 

@@ -12,18 +12,18 @@ from polyax.api import misses
 from polyax.api.arguments import check_arrays, shaped
 from polyax.api.positions import Positions
 from polyax.api.stages import Lowered, Parts, Traced
-from polyax.control.jit import call
+from polyax.control.calls.jit import call
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
 from polyax.ir.primitive import ambient
-from polyax.runtime import dispatch
-from polyax.runtime.array import Array
-from polyax.runtime.backend import Device
-from polyax.runtime.errors import api_boundary, show_user_frames
+from polyax.runtime.arrays.array import Array
+from polyax.runtime.contract.backend import Device
+from polyax.runtime.contract.tracebacks import api_boundary, show_user_frames
+from polyax.runtime.running import dispatch
 from polyax.trace.context import axis_env
 from polyax.trace.flat import Flat, arg_names, check_callable, name_of
-from polyax.trace.stage import Origin, trace_to_jaxpr
+from polyax.trace.recording import SourceOf, trace_to_jaxpr
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 
@@ -253,7 +253,7 @@ class JitFunction:
             return arg_names(fun, args, kwargs, self._static.names)
 
         misses.note(fun, self._traces, key, names)
-        closed = trace_to_jaxpr(flat, avals, name=self.__name__, origin=Origin(fun, names))
+        closed = trace_to_jaxpr(flat, avals, name=self.__name__, origin=SourceOf(fun, names))
         assert flat.out_tree is not None
         traced = _Trace(closed, flat.out_tree, self._donated(args, kwargs))
         if not any(isinstance(c, Tracer) for c in closed.consts):  # else it belongs to the surrounding trace

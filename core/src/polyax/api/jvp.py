@@ -12,7 +12,7 @@ from polyax.ir.aval import aval_of
 from polyax.ir.jaxpr import eval_jaxpr
 from polyax.ops.basis import convert_element_type
 from polyax.ops.zeros import instantiate
-from polyax.runtime.errors import api_boundary
+from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.flat import Flat, FlatAux, check_callable
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_flatten, tree_structure

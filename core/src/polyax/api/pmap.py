@@ -9,19 +9,19 @@ from typing import Any
 
 from polyax.api.arguments import check_arrays
 from polyax.api.vmap import vmap
-from polyax.control.programs import hoisted
+from polyax.control.inner.programs import hoisted
 from polyax.control.spmd import Spec, axes_bound, shard_map_p
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ops.basis import expand_dims, squeeze
-from polyax.runtime import devices as places
-from polyax.runtime import spmd  # noqa: F401  (makes the primitive run on devices)
-from polyax.runtime.array import Array
-from polyax.runtime.errors import api_boundary
+from polyax.runtime.arrays import devices as places
+from polyax.runtime.arrays.array import Array
+from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.runtime.running import spmd  # noqa: F401  (makes the primitive run on devices)
 from polyax.trace.context import axis_env
 from polyax.trace.flat import Flat, arg_names, check_callable, name_of
 from polyax.trace.paths import flatten_axes, keystr, tree_leaves_with_path
-from polyax.trace.stage import Origin, trace_to_jaxpr
+from polyax.trace.recording import SourceOf, trace_to_jaxpr
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import tree_flatten
 
@@ -189,7 +189,7 @@ class _Pmapped:
             return [x if w is None else expand_dims(x, (w,)) for x, w in zip(outs, out_axes, strict=True)]
 
         blocks = [v if a is None else _cut(v, a) for v, a in zip(avals, axes, strict=True)]
-        origin = Origin(self.fun, lambda: arg_names(self.fun, args, kwargs))
+        origin = SourceOf(self.fun, lambda: arg_names(self.fun, args, kwargs))
         with axes_bound(((self.axis_name, size),)):
             closed = trace_to_jaxpr(on_blocks, blocks, name=name_of(self.fun), origin=origin)
         program, consts = hoisted(closed)

@@ -13,12 +13,12 @@ from polyax.api.ahead import struct
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import DType
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.runtime import dispatch
-from polyax.runtime.array import Array
-from polyax.runtime.backend import Device
-from polyax.runtime.errors import api_boundary
-from polyax.runtime.report import Report
-from polyax.runtime.sharding import SingleDeviceSharding
+from polyax.runtime.arrays.array import Array
+from polyax.runtime.arrays.sharding import SingleDeviceSharding
+from polyax.runtime.contract.backend import Device
+from polyax.runtime.contract.report import Report
+from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.runtime.running import dispatch
 from polyax.trace.flat import leaf_names
 from polyax.trace.paths import equality_errors_pytreedef, keystr
 from polyax.trace.tracer import Tracer

@@ -12,9 +12,9 @@ from polyax.api.vjp import fits, materialize
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ops.basis import convert_element_type
-from polyax.runtime.errors import api_boundary
+from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.flat import Flat
-from polyax.trace.stage import trace_to_jaxpr
+from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.symbolic import UndefPrimal
 from polyax.trace.tree import tree_flatten, tree_structure, tree_unflatten
 from polyax.transforms.transpose import backward_pass

@@ -14,7 +14,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ops.basis import convert_element_type
 from polyax.ops.zeros import instantiate
-from polyax.runtime.errors import api_boundary
+from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.flat import Flat, FlatAux, check_callable
 from polyax.trace.paths import differences
 from polyax.trace.register import register_pytree_node_class

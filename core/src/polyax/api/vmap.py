@@ -7,11 +7,11 @@ from typing import Any
 
 from polyax.api.arguments import check_arrays, wraps
 from polyax.ir.aval import aval_of
-from polyax.runtime.errors import api_boundary
+from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.flat import Flat, check_callable, name_of
 from polyax.trace.paths import flatten_axes, keystr, tree_leaves_with_path
 from polyax.trace.tree import tree_flatten, tree_leaves
-from polyax.transforms.vmap import Axis, batch_flat, match_axis
+from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
 
 @api_boundary
@@ -69,7 +69,7 @@ def vmap(
         size = _axis_size(fun, args, kwargs, leaves, axes, axis_size)
         dims = [None if a is None else a % aval_of(x).ndim for x, a in zip(leaves, axes, strict=True)]
         flat = Flat(fun, in_tree)
-        outs, out_dims = batch_flat(flat, Axis(size, axis_name, spmd_axis_name), leaves, dims)
+        outs, out_dims = batch_flat(flat, AxisData(size, axis_name, spmd_axis_name), leaves, dims)
         assert flat.out_tree is not None
         wanted = flatten_axes("vmap out_axes", flat.out_tree, out_axes)
         return flat.unflatten([_place(size, d, w, x, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)])

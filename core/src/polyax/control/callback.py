@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax.control.looping import map as loop_map
+from polyax.control.flow.looping import map as loop_map
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.effects import (

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.control.custom_jvp import custom_jvp
-from polyax.control.lists import cut, kept, nonzeros
-from polyax.control.programs import derived, hoisted, run
-from polyax.control.structure import check_same
+from polyax.control.calls.custom_jvp import custom_jvp
+from polyax.control.inner.lists import cut, kept, nonzeros
+from polyax.control.inner.programs import derived, hoisted, run
+from polyax.control.inner.structure import check_same
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import ClosedJaxpr
@@ -28,7 +28,7 @@ from polyax.transforms.jvp import jvp_flat, jvp_jaxpr
 from polyax.transforms.linearize import Linearized, linearize_flat
 from polyax.transforms.memo import memoize_by_jaxpr
 from polyax.transforms.transpose import transpose_jaxpr
-from polyax.transforms.vmap import Axis, batch_jaxpr, match_axis
+from polyax.transforms.vmap import AxisData, batch_jaxpr, match_axis
 
 linear_solve_p = Primitive("custom_linear_solve", higher_order=True)
 
@@ -172,7 +172,7 @@ def _transpose(
 
 @def_rule(linear_solve_p, "batch")
 def _batch(
-    axis: Axis,
+    axis: AxisData,
     args: Sequence[Any],
     dims: Sequence[int | None],
     *,

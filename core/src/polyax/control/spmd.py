@@ -11,8 +11,8 @@ import math
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from polyax.control.lists import Mask, cut, kept, merged, nonzeros, partition
-from polyax.control.programs import derived, hoisted, pruned, run, without_inputs
+from polyax.control.inner.lists import Mask, cut, kept, merged, nonzeros, partition
+from polyax.control.inner.programs import derived, hoisted, pruned, run, without_inputs
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
@@ -26,7 +26,7 @@ from polyax.transforms.jvp import jvp_jaxpr
 from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
 from polyax.transforms.transpose import transpose_jaxpr
-from polyax.transforms.vmap import Axis, batch_flat, batch_jaxpr
+from polyax.transforms.vmap import AxisData, batch_flat, batch_jaxpr
 
 Axes = tuple[tuple[Any, int], ...]
 """Names and sizes, outermost first."""
@@ -180,7 +180,7 @@ def _absent(spec: Spec, axes: Axes) -> tuple[Any, ...]:
 
 
 @def_rule(shard_map_p, "batch")
-def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+def _batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
     with axes_bound(params["axes"]):
         mapped, out_dims = batch_jaxpr(params["jaxpr"], axis, tuple(dims))
     in_specs = [_shifted(s, d) for s, d in zip(params["in_specs"], dims, strict=True)]
@@ -204,7 +204,7 @@ def _dce(used: Sequence[bool], eqn: Eqn) -> Eqn | None:
         "in_specs": tuple(kept(needed, eqn.params["in_specs"])),
         "out_specs": tuple(kept(used, eqn.params["out_specs"])),
     }
-    return eqn.replace(inputs=kept(needed, eqn.inputs), outs=kept(used, eqn.outs), params=params)
+    return eqn.replace(invars=kept(needed, eqn.invars), outvars=kept(used, eqn.outvars), params=params)
 
 
 @def_rule(shard_map_p, "sub_jaxprs")
@@ -225,7 +225,7 @@ def on_one_device(jaxpr: ClosedJaxpr, axes: Axes, in_specs: Sequence[Spec], out_
         def one(*xs: Any) -> list[Any]:
             return along(tuple(inner), xs, specs)
 
-        outs, dims = batch_flat(one, Axis(size, name), [x for x, _ in parts], [d for _, d in parts])
+        outs, dims = batch_flat(one, AxisData(size, name), [x for x, _ in parts], [d for _, d in parts])
         return [_joined(x, d, s, name, size) for x, d, s in zip(outs, dims, out_specs, strict=True)]
 
     avals = [whole(a, s, axes) for a, s in zip(jaxpr.in_avals, in_specs, strict=True)]

@@ -28,7 +28,7 @@ from polyax.ir.jaxpr import Var as Var
 from polyax.ir.jaxpr import eval_jaxpr, sub_jaxprs
 from polyax.ir.primitive import ambient
 from polyax.ir.source import Source
-from polyax.runtime.array import Array
+from polyax.runtime.arrays.array import Array
 from polyax.trace.context import axis_env, current_trace
 from polyax.trace.context import set_trace as set_current_trace
 from polyax.trace.tracer import Trace, Tracer

@@ -13,7 +13,7 @@ import numpy as np
 from polyax.ir import primitive as ir
 from polyax.ir.aval import ShapedArray, is_array_like
 from polyax.ir.effects import NO_EFFECTS
-from polyax.runtime.reference.table import RULES
+from polyax.reference.table import RULES
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -13,7 +13,7 @@ from polyax.extend.primitive import Primitive
 from polyax.interpreters.tables import Rule, RuleTable, pair
 from polyax.ir.aval import aval_of
 from polyax.ops.basis import batch_axis_at
-from polyax.transforms.vmap import Axis as AxisData
+from polyax.transforms.vmap import AxisData as AxisData
 from polyax.transforms.vmap import BatchTrace, BatchTracer
 
 __all__ = [

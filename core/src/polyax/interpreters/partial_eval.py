@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from polyax.interpreters.tables import RuleTable
 from polyax.ir.jaxpr import Jaxpr, eliminate_dead_code
-from polyax.trace.stage import DynamicJaxprTracer as DynamicJaxprTracer
-from polyax.trace.stage import trace_to_jaxpr as trace_to_jaxpr
+from polyax.trace.recording import DynamicJaxprTracer as DynamicJaxprTracer
+from polyax.trace.recording import trace_to_jaxpr as trace_to_jaxpr
 from polyax.transforms.linearize import partial_eval_jaxpr as partial_eval_jaxpr
 
 dce_rules = RuleTable("dce", lambda _, rule: rule)

@@ -20,7 +20,7 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
 
 def infer(eqn: Eqn) -> list[ShapedArray]:
     """The output types that the primitive's own rule gives."""
-    result = eqn.primitive.rule("abstract_eval")(*(v.aval for v in eqn.inputs), **eqn.params)
+    result = eqn.primitive.rule("abstract_eval")(*(v.aval for v in eqn.invars), **eqn.params)
     return result[0] if isinstance(result, tuple) else result
 
 
@@ -40,13 +40,13 @@ def _check_one(jaxpr: Jaxpr) -> None:
         bind(v, "the inputs")
     effects = NO_EFFECTS
     for eqn in jaxpr.eqns:
-        for atom in eqn.inputs:
+        for atom in eqn.invars:
             read(atom, eqn)
         _check_types(eqn)
-        for v in eqn.outs:
+        for v in eqn.outvars:
             bind(v, eqn)
         effects |= eqn.effects
-    for atom in jaxpr.outs:
+    for atom in jaxpr.outvars:
         read(atom, "the outputs")
     if not effects <= jaxpr.effects:
         raise JaxprTypeError(f"effects {set(effects - jaxpr.effects)} of the equations are not declared by the jaxpr")
@@ -54,8 +54,8 @@ def _check_one(jaxpr: Jaxpr) -> None:
 
 def _check_types(eqn: Eqn) -> None:
     inferred = infer(eqn)
-    if len(inferred) != len(eqn.outs):
-        raise JaxprTypeError(f"{eqn}: {len(eqn.outs)} outputs, the rule of {eqn.primitive} gives {len(inferred)}")
-    for v, aval in zip(eqn.outs, inferred, strict=True):
+    if len(inferred) != len(eqn.outvars):
+        raise JaxprTypeError(f"{eqn}: {len(eqn.outvars)} outputs, the rule of {eqn.primitive} gives {len(inferred)}")
+    for v, aval in zip(eqn.outvars, inferred, strict=True):
         if not same_type(v.aval, aval):
             raise JaxprTypeError(f"{eqn}: output is {v.aval}, the rule of {eqn.primitive} gives {aval}")

@@ -42,76 +42,57 @@ Atom = Var | Literal
 
 
 class Eqn:
-    """``outs = primitive[params] inputs``, with its effects and the user's line."""
+    """``outvars = primitive[params] invars``, with its effects and the user's line."""
 
-    __slots__ = ("effects", "inputs", "outs", "params", "primitive", "source")
+    __slots__ = ("effects", "invars", "outvars", "params", "primitive", "source")
 
     def __init__(
         self,
         primitive: Primitive,
-        inputs: Sequence[Atom],
-        outs: Sequence[Var],
+        invars: Sequence[Atom],
+        outvars: Sequence[Var],
         params: dict[str, Any],
         effects: Effects = NO_EFFECTS,
         source: Source | None = None,
     ) -> None:
         self.primitive = primitive
-        self.inputs = inputs
-        self.outs = outs
+        self.invars = invars
+        self.outvars = outvars
         self.params = params
         self.effects = effects
         self.source = source
 
-    # JAX's names, for interpreters that users write
-    @property
-    def invars(self) -> Sequence[Atom]:
-        return self.inputs
-
-    @property
-    def outvars(self) -> Sequence[Var]:
-        return self.outs
-
     def replace(self, **changes: Any) -> Eqn:
         fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        return Eqn(**(fields | _renamed(changes)))
+        return Eqn(**(fields | changes))
 
     def apply(self, args: Sequence[Any]) -> list[Any]:
         """The results for these inputs, in the current trace."""
         return (ambient.trace or eval_trace[0]).process(self.primitive, tuple(args), self.params)
 
     def __repr__(self) -> str:
-        return f"{list(self.outs)} = {self.primitive} {list(self.inputs)}"
-
-
-_OURS = {"invars": "inputs", "outvars": "outs"}
-
-
-def _renamed(changes: dict[str, Any]) -> dict[str, Any]:
-    """Fields of equations, with JAX's names understood."""
-    return {_OURS.get(name, name): value for name, value in changes.items()}
+        return f"{list(self.outvars)} = {self.primitive} {list(self.invars)}"
 
 
 class Jaxpr:
-    """``{ lambda constvars ; invars. let eqns in outs }``; immutable once made. ``pretty`` gives it its text form."""
+    """``{ lambda constvars ; invars. let eqns in outvars }``; immutable once made. ``pretty`` gives its text form."""
 
-    __slots__ = ("__weakref__", "_effects", "constvars", "debug_name", "donated", "eqns", "invars", "outs")
+    __slots__ = ("__weakref__", "_effects", "constvars", "debug_name", "eqns", "invars", "outvars")
 
     def __init__(
         self,
         constvars: Sequence[Var],
         invars: Sequence[Var],
-        outs: Sequence[Atom],
+        outvars: Sequence[Atom],
         eqns: Sequence[Eqn],
         effects: Effects | None = None,
-        donated: tuple[bool, ...] = (),
         debug_name: str = "",
     ) -> None:
         self.constvars = list(constvars)
         self.invars = list(invars)
-        self.outs = list(outs)
+        self.outvars = list(outvars)
         self.eqns = list(eqns)
         self._effects = effects
-        self.donated = donated
         self.debug_name = debug_name
 
     @property
@@ -120,17 +101,12 @@ class Jaxpr:
             self._effects = join_effects(e.effects for e in self.eqns if e.effects)
         return self._effects
 
-    @property
-    def outvars(self) -> list[Atom]:
-        return self.outs
-
     def replace(self, **changes: Any) -> Jaxpr:
         """A copy with other ``invars outvars constvars eqns effects debug_name``."""
         if "eqns" in changes:
             changes.setdefault("effects", None)
-        names = ("constvars", "invars", "outs", "eqns", "donated", "debug_name")
+        names = ("constvars", "invars", "outvars", "eqns", "debug_name")
         fields: dict[str, Any] = {name: getattr(self, name) for name in names}
-        changes = {("outs" if name == "outvars" else name): value for name, value in changes.items()}
         fields["effects"] = self._effects
         return Jaxpr(**(fields | changes))
 
@@ -140,7 +116,7 @@ class Jaxpr:
 
     @property
     def out_avals(self) -> list[ShapedArray]:
-        return [v.aval for v in self.outs]
+        return [v.aval for v in self.outvars]
 
 
 class ClosedJaxpr:
@@ -207,22 +183,22 @@ def _eval_eqns(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
 
     for i, eqn in enumerate(jaxpr.eqns):
         ambient.source = eqn.source
-        outs = eqn.apply(list(map(read, eqn.inputs)))
-        for var, value in zip(eqn.outs, outs, strict=True):
+        outs = eqn.apply(list(map(read, eqn.invars)))
+        for var, value in zip(eqn.outvars, outs, strict=True):
             env[var] = value
         for var in last.get(i, ()):
             del env[var]
-    return [read(v) for v in jaxpr.outs]
+    return [read(v) for v in jaxpr.outvars]
 
 
 def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
     """Equation index -> the variables that no later equation or output reads."""
-    seen = {v for v in jaxpr.outs if isinstance(v, Var)}
+    seen = {v for v in jaxpr.outvars if isinstance(v, Var)}
     last: dict[int, list[Var]] = {}
     for i in range(len(jaxpr.eqns) - 1, -1, -1):
         eqn = jaxpr.eqns[i]
         dying = []
-        for v in (*eqn.inputs, *eqn.outs):
+        for v in (*eqn.invars, *eqn.outvars):
             if type(v) is Var and v not in seen:
                 seen.add(v)
                 dying.append(v)
@@ -238,11 +214,11 @@ def eliminate_dead_code(
 
     Returns the smaller jaxpr, with the outputs for which ``used`` holds and all inputs, and which inputs are used.
     """
-    outs = [o for o, u in zip(jaxpr.outs, used or [True] * len(jaxpr.outs), strict=True) if u]
+    outs = [o for o, u in zip(jaxpr.outvars, used or [True] * len(jaxpr.outvars), strict=True) if u]
     live = {v for v in outs if isinstance(v, Var)}
     eqns: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
-        used_outs = [v in live for v in eqn.outs]
+        used_outs = [v in live for v in eqn.outvars]
         if not any(used_outs) and not keep(eqn):
             continue
         if eqn.primitive.dce is not None and not all(used_outs):
@@ -251,8 +227,8 @@ def eliminate_dead_code(
                 continue
             eqn = smaller
         eqns.append(eqn)
-        live.update(v for v in eqn.inputs if type(v) is Var)
-    pruned = Jaxpr(jaxpr.constvars, jaxpr.invars, outs, eqns[::-1], None, jaxpr.donated, jaxpr.debug_name)
+        live.update(v for v in eqn.invars if type(v) is Var)
+    pruned = Jaxpr(jaxpr.constvars, jaxpr.invars, outs, eqns[::-1], None, jaxpr.debug_name)
     return pruned, [v in live for v in jaxpr.invars]
 
 

@@ -61,7 +61,7 @@ def _jaxpr(jaxpr: Jaxpr, name: _Namer, indent: int) -> str:
     consts = "".join(f"{name.typed(v)} " for v in jaxpr.constvars)
     head = f"{{ lambda {consts}; " + " ".join(map(name.typed, jaxpr.invars)) + (". let" if jaxpr.invars else " . let")
     eqns = [_eqn(e, name, indent + 4) for e in jaxpr.eqns]
-    outs = [name.atom(v) for v in jaxpr.outs]
+    outs = [name.atom(v) for v in jaxpr.outvars]
     tail = f"in ({', '.join(outs)}{',' if len(outs) == 1 else ''}) }}"
     one_line = " ".join([head, *eqns, tail])
     if indent and len(eqns) <= 1 and "\n" not in one_line and indent + len(one_line) <= WIDTH:
@@ -70,8 +70,8 @@ def _jaxpr(jaxpr: Jaxpr, name: _Namer, indent: int) -> str:
 
 
 def _eqn(eqn: Eqn, name: _Namer, indent: int) -> str:
-    head = f"{' '.join(map(name.typed, eqn.outs)) or '_'} = {eqn.primitive.name}"
-    args = "".join(f" {name.atom(v)}" for v in eqn.inputs)
+    head = f"{' '.join(map(name.typed, eqn.outvars)) or '_'} = {eqn.primitive.name}"
+    args = "".join(f" {name.atom(v)}" for v in eqn.invars)
     params = eqn.primitive.pretty(**eqn.params) if eqn.primitive.pretty else eqn.params
     shown = _params(params, name, indent + 2)
     if not shown:

@@ -40,7 +40,7 @@ class Primitive:
     ``batch``          ``(axis, args, dims, **params) -> (list, dims)``; a dim is an int or ``None``
     ``partial_eval``   higher-order: ``(trace, unknown, args, params) -> outs``; see ``transforms.linearize``
     ``dce``            higher-order: ``(used, eqn) -> (used_inputs, eqn | None)``
-    ``stage``          ``(trace, args, params) -> outs``: for functions in ``params``, which become programs before
+    ``record``         ``(trace, args, params) -> outs``: for functions in ``params``, which become programs before
                        ``trace.record`` appends the equation
     ``sub_jaxprs``     higher-order: ``(params) -> list[ClosedJaxpr]``
     ``effects``        ``(params) -> Effects``
@@ -69,7 +69,7 @@ class Primitive:
         self.batch: Callable[..., Any] | None = None
         self.partial_eval: Callable[..., Any] | None = None
         self.dce: Callable[..., Any] | None = None
-        self.stage: Callable[..., Any] | None = None
+        self.record: Callable[..., Any] | None = None
         self.sub_jaxprs: Callable[..., Any] | None = None
         self.effects: Callable[..., Any] | None = None
         self.pretty: Callable[..., Any] | None = None

@@ -1,15 +1,15 @@
 """Primitives and the functions that apply them, under JAX's names (``jax.lax``). Re-exports only."""
 
-from polyax.control.associative import associative_scan
-from polyax.control.branching import cond, switch
-from polyax.control.cond import cond_p
-from polyax.control.looping import fori_loop, map, scan, while_loop
-from polyax.control.reduce import reduce, reduce_p
-from polyax.control.reduce_window import reduce_window, reduce_window_p, reduce_window_shape_tuple
-from polyax.control.scan import scan_p
-from polyax.control.scatter_apply import scatter_apply
+from polyax.control.flow.associative import associative_scan
+from polyax.control.flow.branching import cond, switch
+from polyax.control.flow.cond import cond_p
+from polyax.control.flow.looping import fori_loop, map, scan, while_loop
+from polyax.control.flow.scan import scan_p
+from polyax.control.flow.while_loop import while_p
+from polyax.control.folds.reduce import reduce, reduce_p
+from polyax.control.folds.reduce_window import reduce_window, reduce_window_p, reduce_window_shape_tuple
+from polyax.control.folds.scatter_apply import scatter_apply
 from polyax.control.solving import custom_linear_solve, custom_root
-from polyax.control.while_loop import while_p
 from polyax.lax import linalg as linalg
 from polyax.ops.basis import (
     add,

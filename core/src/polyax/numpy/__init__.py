@@ -29,4 +29,4 @@ from polyax.numpy.types import bool_ as bool
 from polyax.numpy.ufuncs import *
 from polyax.numpy.ufuncs import absolute as abs
 from polyax.numpy.universal import *
-from polyax.runtime.array import Array as ndarray
+from polyax.runtime.arrays.array import Array as ndarray

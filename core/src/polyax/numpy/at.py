@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from polyax import lax
-from polyax.control.scatter_apply import applied
+from polyax.control.folds.scatter_apply import applied
 from polyax.ir import dtypes
 from polyax.ir.config import config
 from polyax.numpy.broadcast import broadcast_to

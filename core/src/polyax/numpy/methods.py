@@ -13,8 +13,8 @@ from polyax.ir.aval import ShapedArray
 from polyax.numpy import creation, diagonals, indexing, joining, logic, products, reductions, selection, shapes, ufuncs
 from polyax.numpy.at import AtIndexer
 from polyax.numpy.promotion import canonical_dtype
-from polyax.runtime.devices import from_host
-from polyax.runtime.errors import api_boundary
+from polyax.runtime.arrays.devices import from_host
+from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.operators import install_operators
 from polyax.trace.tracer import Tracer
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from polyax import lax
-from polyax.control.custom_jvp import custom_jvp
+from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.numpy.broadcast import choose

@@ -17,7 +17,7 @@ from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.extras import vectorize
 from polyax.numpy.promotion import as_array, check_arraylike, convert, unwrap
 from polyax.numpy.selection import where as where_
-from polyax.runtime.errors import api_boundary
+from polyax.runtime.contract.tracebacks import api_boundary
 
 __all__ = [
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp", "logaddexp2", "logical_and",

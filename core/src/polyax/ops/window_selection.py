@@ -19,7 +19,7 @@ from polyax.ops.gather import GatherScatterMode
 from polyax.ops.scatter import ScatterDimensionNumbers, scatter_add
 from polyax.ops.slicing import pad, slice
 from polyax.ops.window_folds import Arrays, Windows, fold_windows
-from polyax.trace.stage import trace_to_jaxpr
+from polyax.trace.recording import trace_to_jaxpr
 
 SIDE_BY_SIDE = 64
 """The elements of a window up to which its cotangent is offered to each of them; beyond, it is scattered."""

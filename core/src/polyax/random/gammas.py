@@ -10,7 +10,7 @@ import numpy as np
 from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit, vmap
-from polyax.control.custom_jvp import custom_jvp
+from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.numpy.promotion import concrete_shape, convert, unwrap
 from polyax.random import threefry
 from polyax.random.keys import check_key

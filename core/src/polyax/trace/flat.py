@@ -10,7 +10,7 @@ from typing import Any
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.trace.paths import keystr, tree_leaves_with_path
-from polyax.trace.stage import Origin, trace_to_jaxpr
+from polyax.trace.recording import SourceOf, trace_to_jaxpr
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 
 
@@ -104,7 +104,7 @@ def trace_tree(
     leaves, in_tree = tree_flatten((tuple(args), {}))
     flat = Flat(fun, in_tree)
     avals = [x if isinstance(x, ShapedArray) else aval_of(x) for x in leaves]
-    origin = Origin(fun, lambda: arg_names(fun, args, {}))
+    origin = SourceOf(fun, lambda: arg_names(fun, args, {}))
     closed = trace_to_jaxpr(flat, avals, name=name or name_of(fun), origin=origin)
     assert flat.out_tree is not None
     return closed, flat.out_tree

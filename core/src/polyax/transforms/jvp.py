@@ -10,7 +10,7 @@ from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
 from polyax.ir.primitive import Primitive
 from polyax.ops.zeros import instantiate
 from polyax.trace.context import current_trace, set_trace
-from polyax.trace.stage import trace_to_jaxpr
+from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.symbolic import Zero
 from polyax.trace.tracer import Trace, Tracer, check_alive
 from polyax.transforms.memo import memoize_by_jaxpr

@@ -14,7 +14,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import ClosedJaxpr, Jaxpr, eliminate_dead_code, eval_jaxpr
 from polyax.ir.primitive import Primitive
 from polyax.trace.context import current_trace, set_trace
-from polyax.trace.stage import DynamicJaxprTrace, DynamicJaxprTracer
+from polyax.trace.recording import DynamicJaxprTrace, DynamicJaxprTracer
 from polyax.trace.symbolic import Zero
 from polyax.trace.tracer import Trace
 from polyax.transforms.jvp import PairTrace
@@ -102,9 +102,9 @@ def linearize_flat(
 def prune(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Without dead equations and the constants that only they needed."""
     jaxpr, _ = eliminate_dead_code(closed.jaxpr)
-    used = {v for e in jaxpr.eqns for v in e.inputs} | set(jaxpr.outs)
+    used = {v for e in jaxpr.eqns for v in e.invars} | set(jaxpr.outvars)
     kept = [(v, c) for v, c in zip(jaxpr.constvars, closed.consts, strict=True) if v in used]
-    smaller = Jaxpr([v for v, _ in kept], jaxpr.invars, jaxpr.outs, jaxpr.eqns, None, (), jaxpr.debug_name)
+    smaller = Jaxpr([v for v, _ in kept], jaxpr.invars, jaxpr.outvars, jaxpr.eqns, None, jaxpr.debug_name)
     return ClosedJaxpr(smaller, [c for _, c in kept])
 
 
@@ -140,5 +140,5 @@ def partial_eval_jaxpr(
     for t in (trace, known, unknown):
         t.invalidate()
     body = later.jaxpr
-    later_jaxpr = Jaxpr([], [*body.constvars, *body.invars], body.outs, body.eqns, None, (), name)
+    later_jaxpr = Jaxpr([], [*body.constvars, *body.invars], body.outvars, body.eqns, None, name)
     return PartialJaxprs(first, ClosedJaxpr(later_jaxpr, []), out_unknown, len(residuals))

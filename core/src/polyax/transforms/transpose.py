@@ -10,7 +10,7 @@ from polyax.ir.config import config
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from polyax.ir.primitive import ambient
 from polyax.ops.zeros import add_tangents, instantiate
-from polyax.trace.stage import trace_to_jaxpr
+from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.symbolic import UndefPrimal, Zero
 from polyax.transforms.memo import memoize_by_jaxpr
 
@@ -39,17 +39,17 @@ def _backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts
         before = cotangents.get(atom)
         cotangents[atom] = ct if before is None else add_tangents(before, ct)
 
-    for atom, ct in zip(jaxpr.outs, cts, strict=True):
+    for atom, ct in zip(jaxpr.outvars, cts, strict=True):
         accumulate(atom, ct)
     for eqn in reversed(linear_eqns):
-        given = [cotangents.pop(v, None) for v in eqn.outs]
+        given = [cotangents.pop(v, None) for v in eqn.outvars]
         if all(ct is None for ct in given):
             continue
-        given = [Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outs, given, strict=True)]
-        primals = [_primal(env, a) for a in eqn.inputs]
+        given = [Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, given, strict=True)]
+        primals = [_primal(env, a) for a in eqn.invars]
         ambient.source = eqn.source
         results = eqn.primitive.rule("transpose")(given, *primals, **eqn.params)
-        for atom, ct in zip(eqn.inputs, results, strict=True):
+        for atom, ct in zip(eqn.invars, results, strict=True):
             accumulate(atom, ct)
     return [
         cotangents.get(v, Zero(v.aval)) if type(a) is UndefPrimal else None
@@ -69,9 +69,9 @@ def _evaluate_nonlinear(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]
     linear: list[Eqn] = []
     for eqn in jaxpr.eqns:
         ambient.source = eqn.source
-        if all(isinstance(a, Literal) or a in env for a in eqn.inputs):
-            outs = eqn.apply([_primal(env, a) for a in eqn.inputs])
-            env.update(zip(eqn.outs, outs, strict=True))
+        if all(isinstance(a, Literal) or a in env for a in eqn.invars):
+            outs = eqn.apply([_primal(env, a) for a in eqn.invars])
+            env.update(zip(eqn.outvars, outs, strict=True))
         else:
             linear.append(eqn)
     return env, linear

@@ -12,13 +12,13 @@ from polyax.ir.primitive import Primitive
 from polyax.ops.basis import batch_axis_at
 from polyax.trace.context import current_trace, extend_axis_env, set_trace
 from polyax.trace.leaks import check_leaks
-from polyax.trace.stage import trace_to_jaxpr
+from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.tracer import Trace, Tracer, check_alive
 from polyax.transforms.memo import memoize_by_jaxpr
 
 
 @dataclass(frozen=True)
-class Axis:
+class AxisData:
     """The mapped axis, as batch rules see it."""
 
     size: int
@@ -45,7 +45,7 @@ class BatchTracer(Tracer):
 class BatchTrace(Trace):
     __slots__ = ("axis", "parent")
 
-    def __init__(self, parent: Trace, axis: Axis) -> None:
+    def __init__(self, parent: Trace, axis: AxisData) -> None:
         super().__init__()
         self.parent = parent
         self.axis = axis
@@ -73,7 +73,7 @@ class BatchTrace(Trace):
 
 def _may_be_mapped(primitive: Primitive, params: dict[str, Any], name: Any) -> bool:
     """Whether results may be mapped though no argument is: functions not yet traced may close over mapped values."""
-    return (primitive.stage is not None and params.get("fun") is not None) or uses_axis(primitive, params, name)
+    return (primitive.record is not None and params.get("fun") is not None) or uses_axis(primitive, params, name)
 
 
 def uses_axis(primitive: Primitive, params: dict[str, Any], name: Any) -> bool:
@@ -82,7 +82,7 @@ def uses_axis(primitive: Primitive, params: dict[str, Any], name: Any) -> bool:
         return False
     if primitive.axes is not None:
         return name in primitive.axes(**params)
-    if primitive.stage is not None and any(callable(p) for p in params.values()):
+    if primitive.record is not None and any(callable(p) for p in params.values()):
         return True  # functions that aren't traced yet
     programs = primitive.sub_jaxprs(**params) if primitive.sub_jaxprs is not None else ()
     return any(name in axes_of(p) for p in programs)
@@ -96,7 +96,7 @@ def axes_of(program: ClosedJaxpr) -> frozenset[Any]:
 
 
 def batch_flat(
-    fun: Callable[..., Sequence[Any]], axis: Axis, args: Sequence[Any], dims: Sequence[int | None]
+    fun: Callable[..., Sequence[Any]], axis: AxisData, args: Sequence[Any], dims: Sequence[int | None]
 ) -> tuple[list[Any], list[int | None]]:
     """Outputs of ``fun`` mapped over ``dims`` of ``args``, with the dimension where each output carries the axis."""
     trace = BatchTrace(current_trace(), axis)
@@ -123,7 +123,7 @@ def match_axis(axis_size: int, source: int | None, target: int | None, x: Any) -
 
 @memoize_by_jaxpr
 def batch_jaxpr(
-    jaxpr: ClosedJaxpr, axis: Axis, dims: tuple[int | None, ...], batched_out: tuple[bool, ...] | None = None
+    jaxpr: ClosedJaxpr, axis: AxisData, dims: tuple[int | None, ...], batched_out: tuple[bool, ...] | None = None
 ) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
     """The mapped program, and where its outputs carry the axis.
 

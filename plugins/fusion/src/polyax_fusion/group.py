@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from polyax_kernels.edits import at_point
-from polyax_kernels.expr import Axis, Expr, op, postorder
-from polyax_kernels.graph import Graph, KernelNode, Place, own_point
+from polyax_kernels.ir.edits import at_point
+from polyax_kernels.ir.expr import Axis, Expr, op, postorder
+from polyax_kernels.ir.graph import Graph, KernelNode, Place, own_point
 
 Places = frozenset[Place]
 TOO_MANY = 16
 """Places beyond which counting stops: nothing is computed at so many."""
 
 
-class Group:
+class Cluster:
     """The kernel that ends in node number ``root``."""
 
     def __init__(self, graph: Graph, root: int) -> None:

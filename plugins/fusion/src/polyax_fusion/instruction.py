@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from polyax.runtime.backend import Decision
+from polyax.runtime.contract.backend import Decision
 from polyax_fusion.cost import cones
-from polyax_fusion.group import Group, fold_size
-from polyax_kernels.edits import Inliner, why_not_inline
-from polyax_kernels.graph import Fuser, Graph, KernelNode, Node, rebuilt
-from polyax_kernels.limits import Limits
-from polyax_kernels.origin import equations
+from polyax_fusion.group import Cluster, fold_size
+from polyax_kernels.ir.edits import Inliner, why_not_inline
+from polyax_kernels.ir.graph import Fuser, Graph, KernelNode, Node, rebuilt
+from polyax_kernels.ir.limits import Limits
+from polyax_kernels.ir.origin import equations
 
 NAME = "instruction"
 ROWS = 64
@@ -44,7 +44,7 @@ class _Pass:
         self.consumers = graph.consumers()
         self.outputs = set(graph.outputs)
         self.cones = cones(graph)
-        self.groups: dict[int, list[Group]] = {}
+        self.groups: dict[int, list[Cluster]] = {}
         """Position of a node -> the kernels that compute it."""
         self.decisions: list[Decision] = []
 
@@ -56,13 +56,13 @@ class _Pass:
             if reason is None:
                 self.groups[n] = wanted
             else:
-                self.groups[n] = [Group(self.graph, n)]
+                self.groups[n] = [Cluster(self.graph, n)]
             if wanted:
                 names = ", ".join(dict.fromkeys(self.nodes[g.root].name for g in wanted))
                 node = self.nodes[n]
                 self.decisions.append(Decision(NAME, node.name, names, reason, equations(node.primitives)))
 
-    def why_alone(self, n: int, uses: list[int], wanted: list[Group]) -> str | None:
+    def why_alone(self, n: int, uses: list[int], wanted: list[Cluster]) -> str | None:
         """Why node ``n`` becomes a kernel of its own, whatever the kernels of its consumers are like."""
         node = self.nodes[n]
         if not wanted:
@@ -84,7 +84,7 @@ class _Pass:
             return f"{node.name} only gives it another shape"
         return None
 
-    def join(self, n: int, uses: list[int], wanted: list[Group]) -> str | None:
+    def join(self, n: int, uses: list[int], wanted: list[Cluster]) -> str | None:
         """Puts node ``n`` into all the kernels that want it, or into none; the reason is returned then."""
         node = self.nodes[n]
         assert isinstance(node, KernelNode)
@@ -98,7 +98,7 @@ class _Pass:
             group.join(n, node, places)
         return None
 
-    def why_not(self, n: int, node: KernelNode, group: Group, places: int, times: int) -> str | None:
+    def why_not(self, n: int, node: KernelNode, group: Cluster, places: int, times: int) -> str | None:
         """Why ``node``, needed at so many places and computed so many times, stays out of a kernel."""
         limits, root = self.limits, self.nodes[group.root]
         assert isinstance(root, KernelNode)
@@ -117,7 +117,7 @@ class _Pass:
             return f"the kernel would exceed {limits.operands} operands"
         return None
 
-    def why_more_bytes(self, node: KernelNode, wanted: list[Group]) -> str | None:
+    def why_more_bytes(self, node: KernelNode, wanted: list[Cluster]) -> str | None:
         """Why several kernels that read what ``node`` reads move no less than if they read what it computes."""
         if len(wanted) == 1:
             return None
@@ -133,7 +133,7 @@ class _Pass:
         roots = [g for n in range(len(self.nodes)) for g in self.groups[n] if g.root == n]
         return [self.fused(g) if len(g.places) > 1 else self.nodes[g.root] for g in roots]
 
-    def fused(self, group: Group) -> Node:
+    def fused(self, group: Cluster) -> Node:
         """The kernel of a group; its members are visited from the first to the last, each of which takes in its
         producers, whose expressions are complete by then."""
         inliner = Inliner()
@@ -147,7 +147,7 @@ class _Pass:
         return rebuilt(root, inliner.inlined(root), tuple([p for n in members for p in self.nodes[n].primitives]))
 
 
-def _why_no_fold(node: KernelNode, size: int, group: Group, times: int) -> str | None:
+def _why_no_fold(node: KernelNode, size: int, group: Cluster, times: int) -> str | None:
     """A reduction is computed once per row of its consumer's kernel, before the loop over the row, or not there."""
     if times > group.size:
         return "a reduction would run inside a reduction"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from polyax.runtime.backend import Backend
-from polyax.runtime.hooks import hookimpl
+from polyax.runtime.contract.backend import Backend
+from polyax.runtime.contract.hooks import hookimpl
 
 
 @hookimpl

@@ -20,8 +20,8 @@ from __future__ import annotations
 from polyax_fusion.assembly import Assembly
 from polyax_fusion.cost import moved, total_moved, why_little
 from polyax_fusion.stacking import stacked
-from polyax_kernels.graph import Fuser, Graph, KernelNode
-from polyax_kernels.limits import Limits
+from polyax_kernels.ir.graph import Fuser, Graph, KernelNode
+from polyax_kernels.ir.limits import Limits
 
 NAME = "producer_consumer"
 

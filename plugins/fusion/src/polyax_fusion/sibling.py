@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from polyax_fusion.assembly import Assembly, extents
 from polyax_fusion.cost import moved, why_little
-from polyax_kernels.edits import merge, why_not_merge, with_loops_of
-from polyax_kernels.graph import Fuser, Graph, KernelNode
-from polyax_kernels.limits import Limits
+from polyax_kernels.ir.edits import merge, why_not_merge, with_loops_of
+from polyax_kernels.ir.graph import Fuser, Graph, KernelNode
+from polyax_kernels.ir.limits import Limits
 
 NAME = "sibling"
 TRIES = 4

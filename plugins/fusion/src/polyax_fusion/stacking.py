@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from polyax_kernels.edits import stack
-from polyax_kernels.edits.bounds import why_not_together, why_too_large, why_too_much_scratch
-from polyax_kernels.expr import Axis, Expr, postorder
-from polyax_kernels.graph import KernelNode, Node, points
-from polyax_kernels.kernel import Kernel, Stage, store_roots
-from polyax_kernels.limits import Limits
-from polyax_kernels.work import operations
+from polyax_kernels.ir.edits import stack
+from polyax_kernels.ir.edits.bounds import why_not_together, why_too_large, why_too_much_scratch
+from polyax_kernels.ir.expr import Axis, Expr, postorder
+from polyax_kernels.ir.graph import KernelNode, Node, points
+from polyax_kernels.ir.kernel import Kernel, Stage, store_roots
+from polyax_kernels.ir.limits import Limits
+from polyax_kernels.ir.work import operations
 
 ROWS = 64
 """Fewer rows than this don't keep all threads busy."""

@@ -1,1 +1,1 @@
-"""The teaching backend: C99 through the system's compiler. Read plugin.py, then jit.py, then backend.py."""
+"""The teaching backend: C99 through the system's compiler. Read plugin.py, then compiler.py, then backend.py."""

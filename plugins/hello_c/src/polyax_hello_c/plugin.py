@@ -6,8 +6,8 @@ import os
 import shutil
 from collections.abc import Iterable
 
-from polyax.runtime.backend import Backend, BackendSpec
-from polyax.runtime.hooks import hookimpl
+from polyax.runtime.contract.backend import Backend, BackendSpec
+from polyax.runtime.contract.hooks import hookimpl
 
 
 @hookimpl

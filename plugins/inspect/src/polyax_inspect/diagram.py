@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
-from polyax.ir.flat import Line, Program
 from polyax.ir.jaxpr import Var
 from polyax.ir.pretty import pretty_eqn, variable_names
-from polyax.runtime.report import KernelReport, Report
+from polyax.runtime.contract.listing import Line, Listing
+from polyax.runtime.contract.report import KernelReport, Report
 
 Kind = Literal["argument", "result", "kernel", "call", "copy", "free", "dead"]
 TEXT = 1500
@@ -21,7 +21,7 @@ TEXT = 1500
 
 
 @dataclass(frozen=True)
-class Node:
+class Box:
     """An equation, an argument or a result: its name, what it gives, and what else there is to tell of it."""
 
     name: str
@@ -31,7 +31,7 @@ class Node:
 
 
 @dataclass
-class Group:
+class Border:
     """A box: the equations that one kernel computes, or a single node. ``kernels``: positions in the report."""
 
     kind: Kind
@@ -53,20 +53,20 @@ class Wire:
 
 @dataclass
 class Diagram:
-    nodes: list[Node] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
+    nodes: list[Box] = field(default_factory=list)
+    groups: list[Border] = field(default_factory=list)
     wires: list[Wire] = field(default_factory=list)
     home: list[int] = field(default_factory=list)
-    """Node -> the group that it stands in."""
+    """Box -> the group that it stands in."""
 
 
-def make_diagram(program: Program, report: Report) -> Diagram:
+def make_diagram(program: Listing, report: Report) -> Diagram:
     """The diagram of a program that was compiled to what ``report`` says."""
     return _Maker(program, report).make()
 
 
 class _Maker:
-    def __init__(self, program: Program, report: Report) -> None:
+    def __init__(self, program: Listing, report: Report) -> None:
         self.program = program
         self.report = report
         self.names = names_of(program)
@@ -85,21 +85,21 @@ class _Maker:
 
     def make(self) -> Diagram:
         for v in self.program.inputs:
-            self.made_by[v] = self.single("argument", Node(self.names[v], self.type(v), f"argument {self.typed(v)}"))
+            self.made_by[v] = self.single("argument", Box(self.names[v], self.type(v), f"argument {self.typed(v)}"))
         for e, line in enumerate(self.program.lines):
             self.equation(e, line)
         self.others()
         for v in self.program.outputs:
-            node = self.single("result", Node(self.names[v], self.type(v), f"result {self.typed(v)}"))
+            node = self.single("result", Box(self.names[v], self.type(v), f"result {self.typed(v)}"))
             self.wire(v, node)
         return self.diagram
 
-    def single(self, kind: Kind, node: Node) -> int:
+    def single(self, kind: Kind, node: Box) -> int:
         """Adds a node that stands on its own."""
-        self.diagram.groups.append(Group(kind, []))
+        self.diagram.groups.append(Border(kind, []))
         return self.add(node, len(self.diagram.groups) - 1)
 
-    def add(self, node: Node, group: int) -> int:
+    def add(self, node: Box, group: int) -> int:
         number = len(self.diagram.nodes)
         self.diagram.nodes.append(node)
         self.diagram.home.append(group)
@@ -117,16 +117,16 @@ class _Maker:
         """The box that equation ``e`` stands in, made when its first equation comes."""
         groups, kernels = self.diagram.groups, self.kernels.get(e)
         if not kernels:
-            groups.append(Group("free" if self.live[e] else "dead", []))
+            groups.append(Border("free" if self.live[e] else "dead", []))
             return len(groups) - 1
         first = kernels[0]
         if first not in self.boxes:
             self.boxes[first] = len(groups)
-            groups.append(Group(self.report.kernels[first].kind, []))
+            groups.append(Border(self.report.kernels[first].kind, []))
             self.tell(groups[-1], first)
         return self.boxes[first]
 
-    def tell(self, group: Group, k: int) -> None:
+    def tell(self, group: Border, k: int) -> None:
         """Adds kernel ``k`` to what a group stands for."""
         kernel = self.report.kernels[k]
         group.title = f"{group.title} #{k}".lstrip() if group.kernels else f"#{k} {kernel.name}"
@@ -145,7 +145,7 @@ class _Maker:
             if kernel.equations:
                 self.tell(self.diagram.groups[standing[kernel.equations[-1]]], k)
             else:
-                self.single(kernel.kind, Node(kernel.name, ", ".join(map(str, kernel.outputs)), kernel_tip(k, kernel)))
+                self.single(kernel.kind, Box(kernel.name, ", ".join(map(str, kernel.outputs)), kernel_tip(k, kernel)))
                 self.tell(self.diagram.groups[-1], k)
 
     def why_free(self, e: int, line: Line) -> str:
@@ -155,7 +155,7 @@ class _Maker:
             return "equal to an earlier equation: it is computed once"
         return "only another view of memory, or part of something else: it needs no kernel"
 
-    def node(self, e: int, line: Line) -> Node:
+    def node(self, e: int, line: Line) -> Box:
         eqn, names = line.eqn, self.names
         scalars = [names[v] for v in line.inputs if v in self.program.literals]
         name = " ".join([eqn.primitive.name, *scalars])
@@ -167,7 +167,7 @@ class _Maker:
         detail = ", ".join(f"{names[v]}:{self.type(v)}" for v in line.outs[:2]) + (
             ", ..." if len(line.outs) > 2 else ""
         )
-        return Node(name, detail, f"equation {e}: {cut(text)}{source}{where}", e)
+        return Box(name, detail, f"equation {e}: {cut(text)}{source}{where}", e)
 
     def wire(self, v: int, node: int) -> None:
         if v in self.made_by:
@@ -191,7 +191,7 @@ class _Maker:
         return f"{self.names[v]}:{self.type(v)}"
 
 
-def names_of(program: Program) -> list[str]:
+def names_of(program: Listing) -> list[str]:
     """A name for each value: letters in the order of the program, as jaxprs have them; scalars are their own names."""
     order = dict.fromkeys([*program.inputs, *(v for line in program.lines for v in line.outs)])
     letters = dict(zip(order, islice(variable_names(), len(order))))
@@ -216,7 +216,7 @@ def refusals(report: Report) -> dict[int, dict[str, str]]:
     return found
 
 
-def needed(program: Program) -> list[bool]:
+def needed(program: Listing) -> list[bool]:
     """Per equation: whether a result depends on it, or it does something else than compute."""
     wanted, found = set(program.outputs), [False] * len(program.lines)
     for n in range(len(program.lines) - 1, -1, -1):

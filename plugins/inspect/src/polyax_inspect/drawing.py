@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from pathlib import Path
 
-from polyax.ir.flat import Program, flatten
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
-from polyax.runtime.explanation import Explanation
-from polyax.runtime.hooks import Compiled
-from polyax.runtime.report import Report
+from polyax.runtime.contract.hooks import CompileEvent
+from polyax.runtime.contract.listing import Listing, flatten
+from polyax.runtime.contract.report import Report
+from polyax.runtime.telling.explanation import Explanation
 from polyax_inspect import svg
 from polyax_inspect.diagram import make_diagram
 from polyax_inspect.page import page
@@ -19,7 +19,7 @@ from polyax_inspect.placing import place
 class Drawing:
     """A compiled program to look at; ``report`` is what it shows."""
 
-    def __init__(self, event: Compiled) -> None:
+    def __init__(self, event: CompileEvent) -> None:
         self.name = event.name
         self.report = event.executable.report()
         self._jaxpr = event.jaxpr
@@ -55,7 +55,7 @@ class Drawing:
         return f"<drawing of {self.name}, {count} kernels; save(path) writes .svg or .html>"
 
 
-def program_of(report: Report, jaxpr: ClosedJaxpr) -> Program:
+def program_of(report: Report, jaxpr: ClosedJaxpr) -> Listing:
     """The equations that the report numbers; a backend that keeps none numbers those of the program itself."""
     return report.program or flatten(jaxpr.jaxpr, _unopened)
 

@@ -12,16 +12,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from polyax.runtime.explanation import Explanation
-from polyax.runtime.hooks import Compiled
-from polyax.runtime.report import Report
+from polyax.runtime.contract.hooks import CompileEvent
+from polyax.runtime.contract.report import Report
+from polyax.runtime.telling.explanation import Explanation
 from polyax_inspect.drawing import Drawing
 
 WIDTH = 120
 """Characters of a line of ``explain.txt``."""
 
 
-def dump(event: Compiled, directory: str) -> Path:
+def dump(event: CompileEvent, directory: str) -> Path:
     """Writes one program; returns its folder."""
     folder = new_folder(Path(directory).expanduser(), event.name)
     for name, text in files(event):
@@ -48,7 +48,7 @@ def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.]+", "_", name).strip("_")[:60] or "program"
 
 
-def files(event: Compiled) -> Iterator[tuple[str, str]]:
+def files(event: CompileEvent) -> Iterator[tuple[str, str]]:
     """Names and contents."""
     drawing = Drawing(event)
     report = drawing.report

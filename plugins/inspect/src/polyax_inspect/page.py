@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from polyax.runtime.explanation import Explanation
-from polyax.runtime.report import KernelReport
+from polyax.runtime.contract.report import KernelReport
+from polyax.runtime.telling.explanation import Explanation
 
 WIDTH = 120
 """Characters of a line of the table."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from polyax_inspect.diagram import Diagram, Group, Node, Wire
+from polyax_inspect.diagram import Border, Box, Diagram, Wire
 from polyax_inspect.layers import Edge, Layout, Point, arrange
 
 LETTER = 6.7
@@ -54,14 +54,14 @@ class Picture:
     height: float
 
 
-def width_of(node: Node) -> float:
+def width_of(node: Box) -> float:
     return min(WIDEST, max(44.0, LETTER * max(len(node.name), len(node.detail)) + 16))
 
 
 class _Inner:
     """A group on its own; ``ins`` and ``outs``: value -> its port."""
 
-    def __init__(self, diagram: Diagram, group: Group, wires: list[Wire], number: int) -> None:
+    def __init__(self, diagram: Diagram, group: Border, wires: list[Wire], number: int) -> None:
         self.tips = {w.value: w.tip for w in wires}
         self.plain = len(group.nodes) == 1
         self.sizes = [(width_of(diagram.nodes[n]), NODE_HEIGHT) for n in group.nodes]
@@ -74,7 +74,7 @@ class _Inner:
         self.layout = self._single() if self.plain else self._arranged()
         self._frame(group.title)
 
-    def _edges(self, group: Group, wires: list[Wire]) -> list[Edge]:
+    def _edges(self, group: Border, wires: list[Wire]) -> list[Edge]:
         """From ports and nodes to nodes, and from nodes to the ports of what leaves."""
         place = {n: i for i, n in enumerate(group.nodes)}
         edges = [
@@ -141,7 +141,7 @@ def _between(diagram: Diagram, inner: list[_Inner]) -> Mapping[Edge, str]:
     return found
 
 
-def _nodes(group: Group, box: Rectangle, inner: _Inner) -> list[tuple[int, Rectangle]]:
+def _nodes(group: Border, box: Rectangle, inner: _Inner) -> list[tuple[int, Rectangle]]:
     found: list[tuple[int, Rectangle]] = []
     for n, (x, y), (width, height) in zip(group.nodes, inner.layout.places, inner.sizes):
         found.append((n, Rectangle(box.x + inner.left + x - width / 2, box.y + inner.top + y, width, height)))

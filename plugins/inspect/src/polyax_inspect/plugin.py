@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from polyax.ir.config import config
-from polyax.runtime.hooks import Compiled, hookimpl
+from polyax.runtime.contract.hooks import CompileEvent, hookimpl
 
 
 @hookimpl
-def polyax_draw(event: Compiled) -> Any:
+def polyax_draw(event: CompileEvent) -> Any:
     """A ``Drawing``."""
     from polyax_inspect.drawing import Drawing
 
@@ -17,7 +17,7 @@ def polyax_draw(event: Compiled) -> Any:
 
 
 @hookimpl
-def polyax_compiled(event: Compiled) -> None:
+def polyax_compiled(event: CompileEvent) -> None:
     """Writes the program to the directory that ``POLYAX_DUMP`` names."""
     if config.dump is not None:
         from polyax_inspect.dump import dump

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from polyax_inspect.diagram import Diagram, Group, Node
+from polyax_inspect.diagram import Border, Box, Diagram
 from polyax_inspect.placing import LETTER, Picture, Rectangle, Route
 
 MARGIN = 16.0
@@ -44,7 +44,7 @@ def draw(diagram: Diagram, picture: Picture) -> str:
     return "\n".join([*parts, "</svg>"])
 
 
-def _group(diagram: Diagram, group: Group, box: Rectangle, routes: list[Route], picture: Picture) -> Iterator[str]:
+def _group(diagram: Diagram, group: Border, box: Rectangle, routes: list[Route], picture: Picture) -> Iterator[str]:
     kernels = f' data-kernels="{" ".join(map(str, group.kernels))}"' if group.kernels else ""
     yield f'<g class="{group.kind}"{kernels}>'
     if len(group.nodes) > 1:
@@ -58,7 +58,7 @@ def _group(diagram: Diagram, group: Group, box: Rectangle, routes: list[Route], 
     yield "</g>"
 
 
-def _node(node: Node, box: Rectangle, tip: str) -> Iterator[str]:
+def _node(node: Box, box: Rectangle, tip: str) -> Iterator[str]:
     number = "" if node.equation is None else f' data-equation="{node.equation}"'
     yield f'<g class="node"{number}>' + _rectangle(box, 5, tip)
     yield _text("name", node.name, box.centre, box.y + 14, box.width)

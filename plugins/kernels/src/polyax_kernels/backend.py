@@ -15,29 +15,29 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from polyax.control.invariants import hoist_invariants
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.ir.source import register_internal
-from polyax.runtime.backend import Backend, Buffer, CompileOptions, Device, Executable
-from polyax.runtime.plugins import registry
-from polyax_kernels.build import build_graph
-from polyax_kernels.canonical import collapse, generalize
-from polyax_kernels.expr import consing
-from polyax_kernels.fallback import host_rule
-from polyax_kernels.graph import Fuser, Graph
-from polyax_kernels.journal import Journal
-from polyax_kernels.kernel import Kernel
-from polyax_kernels.keys import structural_key
-from polyax_kernels.limits import Limits
-from polyax_kernels.lowering import Lowering, Rules
-from polyax_kernels.lowerings import SHARED
-from polyax_kernels.plan import KernelStep, Plan
-from polyax_kernels.planner import make_plan
-from polyax_kernels.split import split_reductions
-from polyax_kernels.text import graph_text, plan_text
-from polyax_kernels.transposes import absorb_transposes
+from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable
+from polyax.runtime.plugins.registry import registry
+from polyax_kernels.ir.expr import consing
+from polyax_kernels.ir.graph import Fuser, Graph
+from polyax_kernels.ir.kernel import Kernel
+from polyax_kernels.ir.keys import structural_key
+from polyax_kernels.ir.limits import Limits
+from polyax_kernels.lower.build import build_graph
+from polyax_kernels.lower.fallback import host_rule
+from polyax_kernels.lower.lowering import Lowering, Rules
+from polyax_kernels.lower.rules import SHARED
+from polyax_kernels.passes.canonical import collapse, generalize
+from polyax_kernels.passes.invariants import hoist_invariants
+from polyax_kernels.passes.split import split_reductions
+from polyax_kernels.passes.transposes import absorb_transposes
+from polyax_kernels.plan.journal import Journal
+from polyax_kernels.plan.plan import KernelStep, Plan
+from polyax_kernels.plan.planner import make_plan
+from polyax_kernels.plan.text import graph_text, plan_text
 
 
 class KernelBackend(Backend):

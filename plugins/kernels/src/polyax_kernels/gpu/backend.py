@@ -13,24 +13,24 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
-from polyax.runtime.backend import Buffer, CompileOptions, Device
-from polyax.runtime.collectives import Axes, Group
+from polyax.runtime.contract.backend import Buffer, CompileOptions, Device
+from polyax.runtime.contract.collectives import Axes, Group
 from polyax_kernels.backend import KernelBackend
-from polyax_kernels.fallback import LIBRARY, host_rule
-from polyax_kernels.gpu import leading
-from polyax_kernels.gpu.communication import Connections, Library, LibraryGroup
+from polyax_kernels.gpu.collectives import leading
+from polyax_kernels.gpu.collectives.communication import CommunicationLibrary, Connections, LibraryGroup
 from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.gpu.executable import GpuExecutable
 from polyax_kernels.gpu.host import HostCall, through_host
-from polyax_kernels.gpu.kernels import GpuKernel, Kernels
+from polyax_kernels.gpu.kernels import GpuKernel, KernelTable
 from polyax_kernels.gpu.lowerings import LOWERINGS
-from polyax_kernels.gpu.memory import GpuBuffer, Store
+from polyax_kernels.gpu.memory import GpuBuffer, GpuStore
 from polyax_kernels.gpu.queue import GpuQueue
 from polyax_kernels.gpu.runtime import Runtime
-from polyax_kernels.kernel import Kernel
-from polyax_kernels.limits import Limits
-from polyax_kernels.lowering import Lowering
-from polyax_kernels.plan import KernelStep, Plan
+from polyax_kernels.ir.kernel import Kernel
+from polyax_kernels.ir.limits import Limits
+from polyax_kernels.lower.fallback import LIBRARY, host_rule
+from polyax_kernels.lower.lowering import Lowering
+from polyax_kernels.plan.plan import KernelStep, Plan
 
 
 class GpuBackend(KernelBackend):
@@ -42,15 +42,15 @@ class GpuBackend(KernelBackend):
 
     emitter: ClassVar[type[GpuEmitter]]
     library = LIBRARY
-    communication: ClassVar[Library | None] = None
+    communication: ClassVar[CommunicationLibrary | None] = None
     """What collectives between devices go through, if not the host; ``collectives.lowerings`` are for it."""
 
     def __init__(self, name: str, runtimes: Sequence[Runtime]) -> None:
         super().__init__(name)
         self._connections: dict[tuple[tuple[Device, ...], Axes], Connections] = {}
         self.runtimes = tuple(runtimes)
-        self.stores = tuple(Store(r, f"{name}:{n} ({r.kind})") for n, r in enumerate(runtimes))
-        self.kernels = tuple(Kernels(r, self.emitter) for r in runtimes)
+        self.stores = tuple(GpuStore(r, f"{name}:{n} ({r.kind})") for n, r in enumerate(runtimes))
+        self.kernels = tuple(KernelTable(r, self.emitter) for r in runtimes)
         self._devices = tuple(
             Device(self, n, kind=r.kind, queue=GpuQueue(f"{name}:{n}", r)) for n, r in enumerate(runtimes)
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from polyax.control.reducers import identity
+from polyax.control.folds.reducers import identity
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
@@ -16,8 +16,8 @@ from polyax.ops.cumulative import cummax_p, cummin_p, cumprod_p, cumsum_p, shift
 from polyax.ops.elementwise import max as max_
 from polyax.ops.elementwise import min as min_
 from polyax.ops.slicing import index_in_dim, pad, slice_in_dim
-from polyax.trace.stage import trace_to_jaxpr
-from polyax_kernels.lowering import Inline, Lowering
+from polyax.trace.recording import trace_to_jaxpr
+from polyax_kernels.lower.lowering import Inline, Lowering
 
 LONG = 2048
 """Elements of a row from which on chunks pay."""

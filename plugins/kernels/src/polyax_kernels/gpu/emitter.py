@@ -12,15 +12,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from polyax_kernels.c_emitter import CEmitter, program
-from polyax_kernels.expr import INT, Axis, Expr
-from polyax_kernels.facts import postorder_with_extents
+from polyax_kernels.emit.c import CEmitter, program
+from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.gpu import narrow
 from polyax_kernels.gpu.cooperate import cooperate
 from polyax_kernels.gpu.schedule import GpuSchedule
-from polyax_kernels.kernel import Kernel, Operand, Schedule, kernel_roots
-from polyax_kernels.prepare import FLOAT32, NARROW
-from polyax_kernels.walk import emit_kernel
+from polyax_kernels.ir.dependences import postorder_with_extents
+from polyax_kernels.ir.expr import INT, Axis, Expr
+from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, kernel_roots
+from polyax_kernels.passes.for_emission import FLOAT32, NARROW
 
 NAME = "compute"
 """The name of the function: ``kernel`` is a word of OpenCL C."""

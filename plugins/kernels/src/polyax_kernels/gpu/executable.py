@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax.runtime.backend import CompileOptions
-from polyax_kernels.control import Control
-from polyax_kernels.executable import PlanExecutable, Runner
+from polyax.runtime.contract.backend import CompileOptions
 from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.gpu.host import HostCall
 from polyax_kernels.gpu.kernels import GpuKernel
-from polyax_kernels.gpu.memory import GpuBuffer, Shelf, Store, Window
+from polyax_kernels.gpu.memory import GpuBuffer, GpuShelf, GpuStore, GpuWindow
 from polyax_kernels.gpu.recording import joined
 from polyax_kernels.gpu.runtime import Runtime
-from polyax_kernels.lowering import CallContext, Prepared
-from polyax_kernels.plan import CallStep, CopyStep, KernelStep, Plan, Ref, Step
+from polyax_kernels.lower.control import Control
+from polyax_kernels.lower.lowering import CallContext, Prepared
+from polyax_kernels.plan.plan import CallStep, CopyStep, KernelStep, Plan, Ref, Step
+from polyax_kernels.run.executable import PlanExecutable, Runner
 
 
 class View(NamedTuple):
@@ -51,7 +51,7 @@ class GpuExecutable(PlanExecutable):
         backend: Any,
         plan: Plan,
         options: CompileOptions,
-        store: Store,
+        store: GpuStore,
         kernel_of: Callable[[KernelStep], GpuKernel],
     ) -> None:
         device = options.devices[0]
@@ -63,7 +63,7 @@ class GpuExecutable(PlanExecutable):
         self.cost = int(any(isinstance(s, CallStep) and isinstance(s.lowering, HostCall | Control) for s in plan.steps))
         self.written = [*self.overwritten, *range(len(plan.inputs), len(plan.inputs) + len(plan.fresh))]
 
-    def shelf(self, nbytes: int) -> Shelf:
+    def shelf(self, nbytes: int) -> GpuShelf:
         return self.store.shelf(nbytes)
 
     def duplicate(self, source: GpuBuffer, target: GpuBuffer) -> None:
@@ -75,8 +75,8 @@ class GpuExecutable(PlanExecutable):
         for n in self.written:
             bases[n].mark = mark
 
-    def window(self, base: Any, offset: int, nbytes: int) -> Window:
-        return Window(base, offset)
+    def window(self, base: Any, offset: int, nbytes: int) -> GpuWindow:
+        return GpuWindow(base, offset)
 
     def move(self, source: Any, target: Any, nbytes: int) -> None:
         if nbytes:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax_kernels.lowering import Call
+from polyax_kernels.lower.lowering import Call
 
 
 class HostCall(Call):

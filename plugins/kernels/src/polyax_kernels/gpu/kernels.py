@@ -1,4 +1,4 @@
-"""Kernels of one device: each is scheduled, written in the device's dialect and compiled once."""
+"""KernelTable of one device: each is scheduled, written in the device's dialect and compiled once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from polyax_kernels.gpu.emitter import NAME, GpuEmitter, gpu_source, parameters
 from polyax_kernels.gpu.runtime import Runtime
 from polyax_kernels.gpu.schedule import GpuSchedule, choose
-from polyax_kernels.kernel import Kernel
-from polyax_kernels.keys import structural_key
+from polyax_kernels.ir.kernel import Kernel
+from polyax_kernels.ir.keys import structural_key
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class GpuKernel:
     """How many scalar arguments it takes."""
 
 
-class Kernels:
+class KernelTable:
     """All kernels of a device. A kernel that serves all sizes may be compiled several times, with other schedules."""
 
     def __init__(self, runtime: Runtime, dialect: type[GpuEmitter]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
 from polyax.ops.conv import conv_general_dilated_p
-from polyax_kernels.gpu import convolve, multiply
 from polyax_kernels.gpu.cumulative import CUMULATIVE
-from polyax_kernels.lowering import Lowering
+from polyax_kernels.gpu.products import convolve, multiply
+from polyax_kernels.lower.lowering import Lowering
 
 LOWERINGS: dict[Primitive, Lowering] = {
     dot_general_p: multiply.PRODUCT,

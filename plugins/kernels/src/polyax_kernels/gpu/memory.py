@@ -9,11 +9,11 @@ import gc
 from collections.abc import Iterator
 from typing import Any
 
-from polyax.runtime.array import Array
-from polyax.runtime.backend import Buffer
-from polyax.runtime.queue import Task
+from polyax.runtime.arrays.array import Array
+from polyax.runtime.contract.backend import Buffer
+from polyax.runtime.contract.queue import Task
 from polyax_kernels.gpu.runtime import DeviceOutOfMemory, Mark, Runtime
-from polyax_kernels.memory import FREE, SHARED
+from polyax_kernels.run.memory import FREE, SHARED
 
 SHOWN = 5
 """How many buffers an error names."""
@@ -25,7 +25,7 @@ class GpuBuffer(Buffer):
     __slots__ = ("__weakref__", "mark", "memory", "seen", "shelf", "task")
     offset = 0
 
-    def __init__(self, memory: Any, shelf: Shelf) -> None:
+    def __init__(self, memory: Any, shelf: GpuShelf) -> None:
         self.memory = memory
         self.shelf = shelf
         self.task: Task | None = None
@@ -51,12 +51,12 @@ class GpuBuffer(Buffer):
         self.shelf.store.live -= self.shelf.nbytes
 
 
-class Window:
+class GpuWindow:
     """A part of a buffer, as a buffer for the steps of inner programs. Its memory is somebody else's."""
 
     __slots__ = ("mark", "memory", "offset")
 
-    def __init__(self, base: GpuBuffer | Window, offset: int) -> None:
+    def __init__(self, base: GpuBuffer | GpuWindow, offset: int) -> None:
         self.memory = base.memory
         self.offset = base.offset + offset
 
@@ -65,12 +65,12 @@ class Window:
         self.offset += nbytes
 
 
-class Shelf:
+class GpuShelf:
     """Where buffers of one size come from."""
 
     __slots__ = ("nbytes", "store")
 
-    def __init__(self, store: Store, nbytes: int) -> None:
+    def __init__(self, store: GpuStore, nbytes: int) -> None:
         self.store = store
         self.nbytes = nbytes
 
@@ -83,7 +83,7 @@ class Shelf:
         return GpuBuffer(self.store.allocate(self.nbytes), self)
 
 
-class Store:
+class GpuStore:
     """All memory of a device. ``name`` is the device's, for errors."""
 
     def __init__(self, runtime: Runtime, name: str) -> None:
@@ -92,8 +92,8 @@ class Store:
         self.live = 0
         self.peak = 0
 
-    def shelf(self, nbytes: int) -> Shelf:
-        return Shelf(self, nbytes)
+    def shelf(self, nbytes: int) -> GpuShelf:
+        return GpuShelf(self, nbytes)
 
     def allocate(self, nbytes: int) -> Any:
         """Tries again after a garbage collection: arrays in cycles of references live until then."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyax_kernels.c_emitter import CEmitter
-from polyax_kernels.c_helpers import Helper
-from polyax_kernels.prepare import FLOAT32
+from polyax_kernels.emit.c import CEmitter
+from polyax_kernels.emit.c_helpers import Helper
+from polyax_kernels.passes.for_emission import FLOAT32
 
 FROM_BFLOAT16: Helper = (
     "bits_from_bfloat16",

@@ -10,14 +10,14 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.runtime.backend import CompileOptions
-from polyax_kernels.expr import consing
+from polyax.runtime.contract.backend import CompileOptions
 from polyax_kernels.gpu.backend import GpuBackend
 from polyax_kernels.gpu.emitter import gpu_source
 from polyax_kernels.gpu.runtime import KernelRejected
 from polyax_kernels.gpu.schedule import choose
-from polyax_kernels.limits import Limits
-from polyax_kernels.plan import KernelStep
+from polyax_kernels.ir.expr import consing
+from polyax_kernels.ir.limits import Limits
+from polyax_kernels.plan.plan import KernelStep
 
 
 def sources(backend: type[GpuBackend], name: str, program: ClosedJaxpr, limits: Limits) -> list[str]:

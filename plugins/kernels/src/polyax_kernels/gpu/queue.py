@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.runtime.queue import HostQueue, Task, run_now, serving
+from polyax.runtime.contract.queue import HostQueue, Task, run_now, serving
 from polyax_kernels.gpu.runtime import DeviceError, Runtime
 
 

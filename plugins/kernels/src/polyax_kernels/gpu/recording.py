@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from polyax_kernels.executable import Runner
 from polyax_kernels.gpu.runtime import Runtime
-from polyax_kernels.plan import CallStep, Step
+from polyax_kernels.plan.plan import CallStep, Step
+from polyax_kernels.run.executable import Runner
 
 FEWEST = 4
 """Starting a recording of fewer steps saves less than finding it costs."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.errors import PolyaxRuntimeError
-from polyax_kernels.limits import Limits
+from polyax_kernels.ir.limits import Limits
 
 
 class DeviceError(PolyaxRuntimeError):

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from polyax_kernels.expr import Axis, Expr, postorder
-from polyax_kernels.facts import Facts
-from polyax_kernels.kernel import Kernel, kernel_roots
-from polyax_kernels.limits import Limits
-from polyax_kernels.prepare import flatten
-from polyax_kernels.schedule import choose as choose_for_host
-from polyax_kernels.strides import stride
+from polyax_kernels.emit.schedule import choose as choose_for_host
+from polyax_kernels.ir.dependences import Facts
+from polyax_kernels.ir.expr import Axis, Expr, postorder
+from polyax_kernels.ir.kernel import Kernel, kernel_roots
+from polyax_kernels.ir.limits import Limits
+from polyax_kernels.ir.strides import stride
+from polyax_kernels.passes.for_emission import flatten
 
 Dimensions = tuple[int, ...]
 

@@ -1,0 +1,1 @@
+"""Products and linear algebra through OpenBLAS, whose functions native code calls by their addresses."""

@@ -1,0 +1,145 @@
+"""Matrix products as steps of native programs: a function of the kernel ABI around ``cblas_?gemm`` and ``cblas_?gemv``.
+
+``describe`` says how a ``dot_general`` is one of these, if it is.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyax.ir.aval import ShapedArray
+from polyax_cpu import compiler, machine_code
+from polyax_cpu.libraries import openblas
+from polyax_cpu.llvm import Builder, IrValue, Module
+from polyax_kernels.ir.products import count, sides, stored
+from polyax_kernels.lower.libraries.factorizations import LETTERS
+
+ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
+BATCH, ROWS, COLUMNS = 0, 1, 2  # what begin..end counts
+
+
+@dataclass(frozen=True)
+class NativeProduct:
+    """``C[b] = A[b] B[b]`` for row-major C. Fields are in the order in which the native function reads them."""
+
+    split: int
+    batch: int
+    m: int
+    n: int
+    k: int
+    a_transposed: int
+    lda: int
+    a_stride: int
+    b_transposed: int
+    ldb: int
+    b_stride: int
+
+    @property
+    def extent(self) -> int:
+        return (self.batch, self.m, self.n)[self.split]
+
+    @property
+    def scalars(self) -> tuple[int, ...]:
+        return tuple(self.__dict__.values())
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.batch * self.m * self.n * self.k
+
+
+def describe(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> NativeProduct | None:
+    """The product that a ``dot_general`` is; None if it is empty, or if operands would have to be copied."""
+    left, right = sides(avals, params)
+    a, b = stored(left, left=True), stored(right, left=False)
+    batch, m, n, k = (count(digits) for digits in (left.batch, left.free, right.free, left.contracted))
+    if a is None or b is None or not batch * m * n * k:
+        return None
+    split = BATCH if batch > 1 else ROWS if m >= n else COLUMNS
+    return NativeProduct(split, batch, m, n, k, int(a.transposed), a.ld, a.stride, int(b.transposed), b.ld, b.stride)
+
+
+@functools.cache
+def function(dtype: str) -> int:
+    """The address of the native function for ``float32`` or ``float64``."""
+    letter = LETTERS[dtype]
+    names = [f"cblas_{letter}gemm", f"cblas_{letter}gemv"]
+    loaded = machine_code.library(_source(letter), ["product"], {n: openblas.address(n) for n in names}, level=0)
+    _loaded.append(loaded)
+    return loaded.address("product")
+
+
+_loaded: list[compiler.LoadedCode] = []
+
+
+def _source(letter: str) -> str:
+    type = {"s": "float", "d": "double"}[letter]
+    module = Module(["product"])
+    params = [("ptr", "buffers"), ("ptr", "scalars"), ("i64", "begin"), ("i64", "end")]
+    b = module.function("void", "product", params)
+    buffers, scalars, begin, end = b.args
+    pointers = [b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3)]
+    fields = [b.load(b.at(scalars, n, "i64"), "i64") for n in range(len(NativeProduct.__dataclass_fields__))]
+    split, batch, m, n, k, ta, lda, sa, tb, ldb, sb = fields
+    by_batch, by_rows, by_columns = (split.compare("==", way) for way in (BATCH, ROWS, COLUMNS))
+    row, column = (b.select(way, begin, 0) for way in (by_rows, by_columns))
+    rows, columns = b.select(by_rows, end - begin, m), b.select(by_columns, end - begin, n)
+    a_skip = row * b.select(ta.compare("==", 0), lda, 1)
+    b_skip = column * b.select(tb.compare("==", 0), 1, ldb)
+    with b.loop(b.select(by_batch, begin, 0), b.select(by_batch, end, batch)) as i:
+        places = (i * sa + a_skip, i * sb + b_skip, i * (m * n) + row * n + column)
+        x, y, z = (b.at(p, offset, type) for p, offset in zip(pointers, places, strict=True))
+        _call(b, letter, (rows, columns, k, n), (x, ta, lda), (y, tb, ldb), z)
+    b.ret()
+    return module.text()
+
+
+Matrix = tuple[IrValue, IrValue, IrValue]
+"""Pointer, whether it is transposed, leading dimension."""
+
+
+def _call(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue) -> None:
+    """Dispatches to a product with a column, and to that of two matrices."""
+    rows, columns, k, ldc = sizes
+    narrow = columns.compare("==", 1) & ldc.compare("==", 1)
+    column, matrix, end = b.fresh("column"), b.fresh("matrix"), b.fresh("end")
+    b.branch(narrow, column, matrix)
+    b.start(column)
+    _gemv(b, letter, rows, k, x, b.select(y[1].compare("==", 0), y[2], 1), y[0], z)
+    b.jump(end)
+    b.start(matrix)
+    _gemm(b, letter, sizes, x, y, z)
+    b.jump(end)
+    b.start(end)
+
+
+def _int(b: Builder, x: IrValue | int) -> IrValue:
+    return b.convert("trunc", x, "i32") if isinstance(x, IrValue) else b.const(x, "i32")
+
+
+def _trans(b: Builder, flag: IrValue) -> IrValue:
+    return _int(b, flag + PLAIN)
+
+
+def _gemm(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue) -> None:
+    type = {"s": "float", "d": "double"}[letter]
+    rows, columns, k, ldc = (_int(b, s) for s in sizes)
+    one, zero = b.const(1.0, type), b.const(0.0, type)
+    b.call(
+        "void", f"cblas_{letter}gemm", _int(b, ROW_MAJOR), _trans(b, x[1]), _trans(b, y[1]), rows, columns, k,
+        one, x[0], _int(b, x[2]), y[0], _int(b, y[2]), zero, z, ldc,
+    )  # fmt: skip
+
+
+def _gemv(b: Builder, letter: str, rows: IrValue, k: IrValue, x: Matrix, step: IrValue, y: IrValue, z: IrValue) -> None:
+    """The stored matrix has rows and columns exchanged if it is transposed."""
+    type = {"s": "float", "d": "double"}[letter]
+    plain = x[1].compare("==", 0)
+    height, width = b.select(plain, rows, k), b.select(plain, k, rows)
+    one, zero = b.const(1.0, type), b.const(0.0, type)
+    b.call(
+        "void", f"cblas_{letter}gemv", _int(b, ROW_MAJOR), _trans(b, x[1]), _int(b, height), _int(b, width),
+        one, x[0], _int(b, x[2]), y, _int(b, step), zero, z, _int(b, 1),
+    )  # fmt: skip

@@ -1,0 +1,38 @@
+"""Compiled code by its source: kept on disk between processes. Knows no kernels."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import polyax_kernels
+from polyax.runtime.contract.cache import DiskCache
+from polyax_cpu import compiler
+
+_disk = DiskCache("cpu")
+
+
+@functools.cache
+def _generators() -> str:
+    """Which code generators these are: kernels that are equal get other code from another version of them."""
+    packages = (Path(str(file)).parent for file in (__file__, polyax_kernels.__file__))
+    files = {path: path.stat() for package in packages for path in package.rglob("*.py")}
+    found = sorted(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in files.items())
+    return hashlib.sha256("\n".join(found).encode()).hexdigest()
+
+
+def cached(key: str, make: Callable[[], bytes]) -> bytes:
+    """Object code under ``key`` (which says all that it depends on besides processor and versions), made if need be."""
+    full = f"{_generators()} {compiler.host().identity} {key}"
+    found = _disk.get(full)
+    if found is None:
+        found = make()
+        _disk.put(full, found)
+    return found
+
+
+def library(text: str, exports: Iterable[str], imports: Mapping[str, int], level: int = 2) -> compiler.LoadedCode:
+    """A module's text, compiled and loaded."""
+    return compiler.LoadedCode(cached(f"{level} {text}", lambda: compiler.compile(text, level)), exports, imports)

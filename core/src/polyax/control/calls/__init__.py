@@ -1,0 +1,1 @@
+"""Primitives that call a program: jit, checkpoint, functions with rules of their own."""

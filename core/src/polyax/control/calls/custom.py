@@ -1,0 +1,230 @@
+"""What functions with derivative rules of their own share: arguments that aren't differentiated, flattening, checks.
+
+Knows neither forward nor reverse mode.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyax.control.inner.programs import hoisted, run
+from polyax.ir.aval import ShapedArray, aval_of, same_type
+from polyax.ir.effects import Effects
+from polyax.ir.errors import UnexpectedTracerError
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import Primitive
+from polyax.ops.zeros import instantiate
+from polyax.trace.flat import Flat, check_callable, name_of
+from polyax.trace.recording import DynamicJaxprTrace, trace_to_jaxpr
+from polyax.trace.symbolic import Zero
+from polyax.trace.tree import tree_flatten, tree_map
+from polyax.transforms.vmap import AxisData, batch_flat, match_axis
+
+OutDims = list[int | None]
+
+
+class SymbolicZero:
+    """What a rule that asks for ``symbolic_zeros`` gets in place of a tangent or cotangent that is zero."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval})"
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent of each leaf of ``val``: an array, or a ``SymbolicZero``.
+
+    >>> zero_from_primal(2.0).item()
+    0.0
+    """
+    zeros = tree_map(Zero.of, val)
+    return tree_map((lambda z: SymbolicZero(z.aval)) if symbolic_zeros else instantiate, zeros)
+
+
+class CustomFunction:
+    """A function some of whose arguments (``nondiff``) belong to its rules instead of being differentiated."""
+
+    kind = "custom"
+
+    def __init__(
+        self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
+    ) -> None:
+        check_callable(fun)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.__name__ = name_of(fun)
+        try:
+            self._signature = inspect.signature(fun)
+        except (TypeError, ValueError):
+            self._signature = None
+        self.nondiff_argnums = tuple(sorted({*nondiff_argnums, *map(self._position, nondiff_argnames)}))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def _position(self, name: str) -> int:
+        names = list(self._signature.parameters) if self._signature else []
+        if name not in names:
+            raise ValueError(f"nondiff_argnames has {name!r}, but the arguments of {self.__name__} are {names}")
+        return names.index(name)
+
+    def positional(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments, defaults included, by position.
+
+        Raises:
+          TypeError: they don't fit the function, or some can only be given by name.
+        """
+        try:
+            return self._bound(args, kwargs)
+        except TypeError as e:
+            raise TypeError(
+                f"The input arguments to the {self.kind}-decorated function {self.__name__} could not be resolved to "
+                f"positional-only arguments. Binding failed with the error:\n{e}"
+            ) from e
+
+    def _bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        if self._signature is None:
+            if kwargs:
+                raise TypeError("it has no signature, so its arguments must be given by position")
+            return tuple(args)
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            names = ", ".join(bound.kwargs)
+            raise TypeError(f"The following keyword arguments could not be resolved to positions: {names}")
+        return bound.args
+
+    def nondiff_positions(self, args: Sequence[Any]) -> list[int]:
+        return [n % len(args) for n in self.nondiff_argnums]
+
+    def without_nondiff(self, args: Sequence[Any]) -> list[Any]:
+        nondiff = self.nondiff_positions(args)
+        return [x for n, x in enumerate(args) if n not in nondiff]
+
+    def with_nondiff(self, dynamic: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        """``args`` with those that are differentiated replaced by ``dynamic``."""
+        values = list(dynamic)
+        for n in self.nondiff_positions(args):
+            values.insert(n, args[n])
+        return values
+
+    def flat(self, args: Sequence[Any]) -> tuple[Flat, list[Any]]:
+        """The function of the leaves of what is differentiated, and these leaves."""
+        leaves, tree = tree_flatten((tuple(self.without_nondiff(args)), {}))
+
+        def fun(*xs: Any) -> Any:
+            return self.fun(*self.with_nondiff(xs, args))
+
+        fun.__name__ = self.__name__
+        return Flat(fun, tree), leaves
+
+
+def refuse_closed_over(kind: str, tangents: Sequence[Any]) -> None:
+    """Values that a function closes over have no place in its rule."""
+    if any(type(t) is not Zero for t in tangents):
+        raise UnexpectedTracerError(
+            f"Detected differentiation of a {kind} function with respect to a closed-over value. That isn't supported "
+            f"because the rule only says how to differentiate the {kind} function with respect to its arguments. Pass "
+            "the closed-over value as an argument, and extend the rule by it."
+        )
+
+
+def check_results(what: str, name: str, outs: Sequence[Any], program: ClosedJaxpr | None) -> None:
+    """A rule must give the results of the function that it belongs to; known where the function was recorded."""
+    if program is None:
+        return
+    got, wanted = [aval_of(x) for x in outs], program.out_avals
+    if len(got) != len(wanted) or not all(map(same_type, got, wanted)):
+        raise TypeError(
+            f"{what} for function {name} must produce a pair (list or tuple of length two) where the first element "
+            f"represents the primal output (equal to the output of the decorated function {name}), but instead the "
+            f"rule output's first element had shapes/dtypes of:\n    {_listed(got)}\nwhile the decorated function "
+            f"{name} had output shapes/dtypes of:\n    {_listed(wanted)}"
+        )
+
+
+def _listed(avals: Sequence[ShapedArray]) -> str:
+    return ", ".join(a.str_short() for a in avals)
+
+
+def at_front(axis: AxisData, outs: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """Mapped results, each with its mapped dimension first."""
+    return [match_axis(axis.size, d, 0, x) for x, d in zip(outs, dims, strict=True)]
+
+
+def where_mapped(axis: AxisData, outs: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], list[int | None]]:
+    """The results, those that are mapped with that dimension first; and the dimensions."""
+    wanted = [None if d is None else 0 for d in dims]
+    return [match_axis(axis.size, d, w, x) for x, d, w in zip(outs, dims, wanted, strict=True)], wanted
+
+
+def function_of(fun: Callable[..., Any] | None, call_jaxpr: ClosedJaxpr | None) -> Callable[..., list[Any]]:
+    """What a call runs: its program where it was recorded, else the user's function."""
+    return fun if call_jaxpr is None else lambda *args: run(call_jaxpr, args)  # pyright: ignore[reportReturnType]
+
+
+def define_call(p: Primitive) -> None:
+    """The rules of a call of ``fun``, which becomes the program ``call_jaxpr`` where it is recorded."""
+
+    def impl(*args: Any, fun: Any, call_jaxpr: ClosedJaxpr | None, **_: Any) -> list[Any]:
+        return function_of(fun, call_jaxpr)(*args)
+
+    def record(trace: DynamicJaxprTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """The function becomes a program, whose constants are arguments."""
+        if params["call_jaxpr"] is not None:
+            return trace.record(p, args, params)
+        closed = trace_to_jaxpr(params["fun"], [aval_of(x) for x in args], name=params["name"])
+        program, consts = hoisted(closed)
+        recorded = {**params, "fun": None, "call_jaxpr": program, "num_consts": len(consts) + params["num_consts"]}
+        return trace.record(p, [*consts, *args], recorded)
+
+    def abstract_eval(*_: ShapedArray, call_jaxpr: ClosedJaxpr, **__: Any) -> tuple[list[ShapedArray], Effects]:
+        return call_jaxpr.out_avals, call_jaxpr.effects
+
+    def sub_jaxprs(*, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
+        return [call_jaxpr]
+
+    p.impl, p.record, p.abstract_eval, p.sub_jaxprs = impl, record, abstract_eval, sub_jaxprs
+
+
+def mapped_call(
+    axis: AxisData,
+    dims: Sequence[int | None],
+    function: Callable[..., list[Any]],
+    bind: Callable[[Callable[..., list[Any]], OutDims], list[Any]],
+) -> tuple[list[Any], OutDims]:
+    """A call whose function and rules are mapped: ``bind(mapped_function, out_dims)`` makes it.
+
+    Whichever of them runs says in ``out_dims`` where results are mapped.
+    """
+    out_dims: OutDims = []
+
+    def mapped(*xs: Any) -> list[Any]:
+        outs, out_dims[:] = where_mapped(axis, *batch_flat(function, axis, xs, dims))
+        return outs
+
+    return bind(mapped, out_dims), list(out_dims)

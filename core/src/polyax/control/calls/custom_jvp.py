@@ -1,0 +1,248 @@
+"""``custom_jvp``: functions whose derivative the user gives as a rule for pushing tangents forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyax.control.calls.custom import (
+    CustomFunction,
+    OutDims,
+    SymbolicZero,
+    check_results,
+    define_call,
+    function_of,
+    mapped_call,
+    refuse_closed_over,
+)
+from polyax.control.inner.lists import kept, nonzeros
+from polyax.control.inner.programs import run
+from polyax.ir.aval import aval_of, same_type
+from polyax.ir.dtypes import float0
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.convert import stop_gradient
+from polyax.ops.zeros import add_tangents, instantiate
+from polyax.trace.flat import Flat, name_of
+from polyax.trace.symbolic import Zero, is_undef
+from polyax.trace.tracer import Tracer
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
+from polyax.transforms.transpose import transpose_jaxpr
+from polyax.transforms.vmap import AxisData, batch_flat, match_axis
+
+custom_jvp_call_p = Primitive("custom_jvp_call", higher_order=True)
+""
+"""``custom_jvp_call[call_jaxpr jvp name num_consts]``: ``call_jaxpr`` where it was recorded, else ``fun``; ``jvp`` maps
+lists of primals and tangents, some of them ``Zero``, to lists."""
+
+
+class custom_jvp(CustomFunction):
+    """A function with a derivative rule of its own.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      nondiff_argnums, nondiff_argnames: arguments that aren't differentiated; the rule gets them first.
+
+    >>> @custom_jvp
+    ... def f(x):
+    ...     return 3 * x
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     return f(*primals), 10 * tangents[0]
+    >>> import polyax
+    >>> polyax.grad(f)(1.0).item()
+    10.0
+    """
+
+    kind = "custom_jvp"
+    jvp: Callable[..., Any] | None = None
+    symbolic_zeros = False
+
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+        """Sets the rule: ``jvp(*nondiff, primals, tangents) -> (primals_out, tangents_out)``.
+
+        With ``symbolic_zeros`` tangents that are zero come as ``SymbolicZero`` instead of arrays.
+        """
+        self.jvp = jvp
+        self.symbolic_zeros = symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Sets a rule for each argument: ``jvp(tangent, primal_out, *primals)``, or None where it is zero."""
+        if self.nondiff_argnums:
+            raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
+
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+            out = self(*primals)
+            total = tree_map(Zero.of, out)
+            for t, rule in zip(tangents, jvps, strict=False):
+                total = tree_map(add_tangents, total, rule(t, out, *primals)) if rule else total
+            return out, tree_map(instantiate, total)
+
+        self.defjvp(jvp)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.jvp is None:
+            raise AttributeError(f"No JVP defined for custom_jvp function {self.__name__} using defjvp.")
+        args = self._constant(self.positional(args, kwargs))
+        flat, leaves = self.flat(args)
+        rule = _Rule(self, flat, args)
+        outs = custom_jvp_call_p.bind(*leaves, fun=flat, jvp=rule, call_jaxpr=None, num_consts=0, name=self.__name__)
+        tree = rule.out_tree if flat.out_tree is None else flat.out_tree
+        assert tree is not None
+        return tree_unflatten(tree, outs)
+
+    def _constant(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Arguments that aren't differentiated are constants to all derivatives."""
+        fixed = self.nondiff_positions(args)
+        constant = lambda x: stop_gradient(x) if isinstance(x, Tracer) else x
+        return tuple(tree_map(constant, x) if n in fixed else x for n, x in enumerate(args)) if fixed else args
+
+
+class _Rule:
+    """A user's rule on flat lists; checks what it returns."""
+
+    def __init__(self, owner: custom_jvp, flat: Flat, args: Sequence[Any]) -> None:
+        self.owner = owner
+        self.flat = flat
+        self.nondiff = [args[n] for n in owner.nondiff_positions(args)]
+        self.out_tree: PyTreeDef | None = None
+
+    def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        owner, tree = self.owner, self.flat.in_tree
+        assert owner.jvp is not None
+        given = [SymbolicZero(t.aval) if owner.symbolic_zeros and type(t) is Zero else instantiate(t) for t in tangents]
+        (xs, _), (ts, _) = tree_unflatten(tree, primals), tree_unflatten(tree, given)
+        pair = owner.jvp(*self.nondiff, xs, ts)
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(
+                f"{self._what()} must produce a pair (list or tuple of length two) representing primal and tangent "
+                f"outputs, but got {pair}."
+            )
+        return self._flattened(*pair)
+
+    def _flattened(self, out: Any, dot: Any) -> tuple[list[Any], list[Any]]:
+        outs, tree = tree_flatten(out)
+        dots, dot_tree = tree_flatten(dot)
+        if tree != dot_tree:
+            raise TypeError(
+                f"{self._what()} must produce primal and tangent outputs with equal container (pytree) structures, "
+                f"but got {tree} and {dot_tree} respectively."
+            )
+        if self.flat.out_tree is not None and tree != self.flat.out_tree:
+            raise TypeError(
+                f"{self._what()} must produce a pair (list or tuple of length two) where the first element represents "
+                f"the primal output (equal to the output of the custom_jvp-decorated function {self.owner.__name__}), "
+                f"but instead the JVP rule output's first element had container/pytree structure:\n    {tree}\n"
+                f"while the custom_jvp-decorated function {self.owner.__name__} had output container/pytree "
+                f"structure:\n    {self.flat.out_tree}."
+            )
+        self.out_tree = tree
+        return outs, [self._tangent(x, t) for x, t in zip(outs, dots, strict=True)]
+
+    def _what(self) -> str:
+        assert self.owner.jvp is not None
+        return f"Custom JVP rule {name_of(self.owner.jvp)} for function {self.owner.__name__}"
+
+    def _tangent(self, out: Any, dot: Any) -> Any:
+        wanted = aval_of(out).to_tangent_aval()
+        if type(dot) in (SymbolicZero, Zero):
+            return Zero(wanted)
+        got = aval_of(dot)
+        if not same_type(got, wanted):
+            raise TypeError(
+                "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
+                f"Expected {wanted.str_short()} (tangent type of {aval_of(out).str_short()}) but got "
+                f"{got.str_short()}. {self._what()} produced them."
+            )
+        return Zero(wanted) if wanted.dtype == float0 else dot
+
+
+class _MappedRule:
+    """A rule on mapped values; results are mapped at dimension 0 or not at all, as ``out_dims`` says after a call."""
+
+    def __init__(self, rule: Any, axis: AxisData, dims: Sequence[int | None], out_dims: list[int | None]) -> None:
+        self.rule = rule
+        self.owner = rule.owner
+        self.axis = axis
+        self.dims = dims
+        self.out_dims = out_dims
+
+    def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        nonzero = nonzeros(tangents)
+        zeros: dict[int, Zero] = {}
+
+        def both(*xs: Any) -> list[Any]:
+            values, given = xs[: len(primals)], iter(xs[len(primals) :])
+            dots = [next(given) if nz else Zero.of(x) for nz, x in zip(nonzero, values, strict=True)]
+            outs, out_dots = self.rule(values, dots)
+            zeros.update((n, t) for n, t in enumerate(out_dots) if type(t) is Zero)
+            return [*outs, *(outs[n] if n in zeros else t for n, t in enumerate(out_dots))]
+
+        args, dims = [*primals, *kept(nonzero, tangents)], [*self.dims, *kept(nonzero, self.dims)]
+        results, found = batch_flat(both, self.axis, args, dims)
+        n = len(results) // 2
+        wanted = [None if p is None and t is None else 0 for p, t in zip(found[:n], found[n:], strict=True)]
+        self.out_dims[:] = wanted
+        moved = [match_axis(self.axis.size, d, w, x) for x, d, w in zip(results, found, wanted * 2, strict=True)]
+        return moved[:n], [Zero.of(moved[k]) if k in zeros else t for k, t in enumerate(moved[n:])]
+
+
+define_call(custom_jvp_call_p)
+
+
+@def_rule(custom_jvp_call_p, "jvp")
+def _jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    jvp: Any,
+    num_consts: int,
+    name: str,
+    call_jaxpr: ClosedJaxpr | None,
+    **_: Any,
+) -> Any:
+    refuse_closed_over("custom_jvp", tangents[:num_consts])
+    outs, dots = jvp(primals[num_consts:], tangents[num_consts:])
+    check_results("Custom JVP rule", name, outs, call_jaxpr)
+    return outs, dots
+
+
+@def_rule(custom_jvp_call_p, "batch")
+def _batch(
+    axis: AxisData,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    fun: Any,
+    call_jaxpr: ClosedJaxpr | None,
+    jvp: Any,
+    num_consts: int,
+    name: str,
+) -> Any:
+
+    def bind(mapped: Any, out_dims: OutDims) -> list[Any]:
+        rule = _MappedRule(jvp, axis, dims[num_consts:], out_dims)
+        return custom_jvp_call_p.bind(*args, fun=mapped, call_jaxpr=None, jvp=rule, num_consts=num_consts, name=name)
+
+    return mapped_call(axis, dims, function_of(fun, call_jaxpr), bind)
+
+
+@def_rule(custom_jvp_call_p, "transpose")
+def _transpose(cts: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    """A linear function needs no rule: its program is transposed."""
+    linear, nonzero = tuple(map(is_undef, args)), nonzeros(cts)
+    backward, nonzero_out = transpose_jaxpr(call_jaxpr, linear, nonzero)
+    outs = iter(run(backward, [x for x in args if not is_undef(x)] + kept(nonzero, cts)))
+    wanted = iter(nonzero_out)
+    return [(next(outs) if next(wanted) else Zero(x.aval)) if is_undef(x) else None for x in args]
+
+
+custom_jvp_call_p.never("partial_eval", "its rule differentiates it as a whole")
+custom_jvp_call_p.never("dce", "its rule gives all results at once")
+
+
+@def_rule(custom_jvp_call_p, "pretty")
+def _pretty(*, name: str, call_jaxpr: ClosedJaxpr, jvp: Any, **_: Any) -> dict[str, Any]:
+    owner = jvp.owner
+    return {"name": name, "call_jaxpr": call_jaxpr, "jvp": name_of(owner.jvp), "symbolic_zeros": owner.symbolic_zeros}

@@ -1,0 +1,272 @@
+"""``custom_vjp``: functions whose derivative the user gives as a pair of functions, forward and backward.
+
+Differentiating the call runs the forward function, and puts a linear equation into the program of tangents, which
+only knows how to run backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyax.control.calls.custom import (
+    CustomFunction,
+    OutDims,
+    at_front,
+    check_results,
+    define_call,
+    function_of,
+    mapped_call,
+    refuse_closed_over,
+    where_mapped,
+)
+from polyax.control.calls.custom_lin import Backward, UserBackward, custom_lin_p, mapped_backward
+from polyax.control.calls.rematopt import forward_or_plain
+from polyax.control.inner.lists import kept, nonzeros
+from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
+from polyax.ir.errors import UnexpectedTracerError
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.trace.flat import Flat, check_callable, name_of
+from polyax.trace.symbolic import Zero
+from polyax.trace.tracer import Tracer
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
+from polyax.transforms.vmap import AxisData, batch_flat
+
+custom_vjp_call_p = Primitive("custom_vjp_call", higher_order=True)
+""
+"""``custom_vjp_call[call_jaxpr rules name num_consts]``: ``call_jaxpr`` where it was recorded, else ``fun``;
+``rules.forward`` gives flat results, residuals and ``backward``, which maps residuals and cotangents to cotangents."""
+
+
+class custom_vjp(CustomFunction):
+    """A function with rules of its own for reverse-mode differentiation.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      nondiff_argnums, nondiff_argnames: arguments that aren't differentiated; ``bwd`` gets them first.
+
+    >>> @custom_vjp
+    ... def f(x):
+    ...     return 3 * x
+    >>> f.defvjp(lambda x: (f(x), None), lambda residuals, ct: (10 * ct,))
+    >>> import polyax
+    >>> polyax.grad(f)(1.0).item()
+    10.0
+    """
+
+    kind = "custom_vjp"
+    fwd: Callable[..., Any] | None = None
+    bwd: Callable[..., Any] | None = None
+    symbolic_zeros = False
+    optimize_remat = False
+
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Sets the rules.
+
+        Args:
+          fwd: takes the arguments of the function and gives a pair of its result and residuals.
+          bwd: ``bwd(*nondiff, residuals, cotangents)`` gives a tuple of a cotangent for each argument; None is zero.
+          symbolic_zeros: ``fwd`` gets arguments with ``.value`` and ``.perturbed``; ``bwd`` gets ``SymbolicZero`` for
+            cotangents that are zero.
+          optimize_remat: where ``checkpoint`` needs the result but not the residuals, the function runs instead of
+            ``fwd``; not together with ``symbolic_zeros``.
+        """
+        check_callable(fwd)
+        check_callable(bwd)
+        if symbolic_zeros and optimize_remat:
+            raise NotImplementedError("custom_vjp: symbolic_zeros and optimize_remat can't be combined")
+        self.fwd, self.bwd = fwd, bwd
+        self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.fwd is None or self.bwd is None:
+            raise AttributeError(f"No VJP defined for custom_vjp function {self.__name__} using defvjp.")
+        args = self.positional(args, kwargs)
+        self._refuse_tracers([args[n] for n in self.nondiff_positions(args)])
+        flat, leaves = self.flat(args)
+        rules = _Rules(self, flat, args)
+        outs = custom_vjp_call_p.bind(*leaves, fun=flat, rules=rules, call_jaxpr=None, num_consts=0, name=self.__name__)
+        tree = rules.out_tree if flat.out_tree is None else flat.out_tree
+        assert tree is not None
+        return tree_unflatten(tree, outs)
+
+    def _refuse_tracers(self, nondiff: Sequence[Any]) -> None:
+        for x in tree_leaves(nondiff):
+            if isinstance(x, Tracer):
+                raise UnexpectedTracerError(
+                    f"Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated "
+                    f"by nondiff_argnums as non-differentiable: {x.aval.str_short()}, to {self.__name__}. Tracers "
+                    "cannot be passed as non-differentiable arguments to custom_vjp functions; instead, "
+                    "nondiff_argnums should only be used for arguments that can't be or contain JAX tracers, e.g. "
+                    "function-valued arguments. Array-valued arguments should be differentiated, with None as their "
+                    "cotangent."
+                )
+
+
+class CustomVJPPrimal:
+    """What ``fwd`` gets with ``symbolic_zeros``: the argument, and whether it is differentiated."""
+
+    __slots__ = ("perturbed", "value")
+
+    def __init__(self, value: Any, perturbed: bool) -> None:
+        self.value = value
+        self.perturbed = perturbed
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """The values of a tree of ``CustomVJPPrimal``.
+
+    >>> custom_vjp_primal_tree_values({"a": CustomVJPPrimal(1.0, True)})
+    {'a': 1.0}
+    """
+
+    def value(leaf: Any) -> Any:
+        if not isinstance(leaf, CustomVJPPrimal):
+            raise TypeError(f"unexpected leaf type {type(leaf)}")
+        return leaf.value
+
+    return tree_map(value, tree)
+
+
+class _Rules:
+    """A user's rules on flat lists; they check what these return."""
+
+    def __init__(self, owner: custom_vjp, flat: Flat, args: Sequence[Any]) -> None:
+        self.owner = owner
+        self.flat = flat
+        self.args = args
+        self.out_tree: PyTreeDef | None = None
+
+    def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Backward]:
+        """The flat results and residuals, and the function backwards."""
+        owner = self.owner
+        assert owner.fwd is not None
+        given: Sequence[Any] = primals
+        if owner.symbolic_zeros:
+            given = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
+        dynamic, _ = tree_unflatten(self.flat.in_tree, given)
+        pair = owner.fwd(*owner.with_nondiff(dynamic, self.args))
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(f"{self._pair_of_fwd()}, but instead of a pair the fwd rule produced {pair}.")
+        outs, self.out_tree = tree_flatten(pair[0])
+        if self.flat.out_tree is not None and self.out_tree != self.flat.out_tree:
+            raise TypeError(
+                f"{self._pair_of_fwd()}, but instead the fwd rule output's first element had container/pytree "
+                f"structure:\n    {self.out_tree}\nwhile the custom_vjp-decorated function {owner.__name__} had output "
+                f"container/pytree structure:\n    {self.flat.out_tree}."
+            )
+        residuals, tree = tree_flatten(pair[1])
+        avals, _ = tree_unflatten(self.flat.in_tree, [aval_of(x) for x in primals])
+        nondiff = [self.args[n] for n in owner.nondiff_positions(self.args)]
+        return outs, residuals, UserBackward(owner, nondiff, avals, tree, self.out_tree)
+
+    def _pair_of_fwd(self) -> str:
+        owner = self.owner
+        assert owner.fwd is not None
+        return (
+            f"Custom VJP fwd rule {name_of(owner.fwd)} for function {owner.__name__} must produce a pair (list or "
+            f"tuple of length two) where the first element represents the primal output (equal to those of the "
+            f"custom_vjp-decorated function {owner.__name__}) and the second element represents residuals (i.e. values "
+            "stored from the forward pass for use on the backward pass)"
+        )
+
+
+class _MappedRules:
+    """Rules on mapped values; results are mapped at dimension 0 or not at all, as ``out_dims`` says after a call.
+    Residuals are mapped at dimension 0, cotangents where the arguments are; those of others are summed."""
+
+    def __init__(self, rules: Any, axis: AxisData, dims: Sequence[int | None], out_dims: list[int | None]) -> None:
+        self.rules = rules
+        self.owner = rules.owner
+        self.axis = axis
+        self.dims = dims
+        self.out_dims = out_dims
+
+    def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Backward]:
+        made: list[Any] = []
+
+        def both(*xs: Any) -> list[Any]:
+            outs, residuals, backward = self.rules.forward(xs, perturbed)
+            made[:] = [len(outs), backward]
+            return [*outs, *residuals]
+
+        results, dims = batch_flat(both, self.axis, primals, self.dims)
+        n, backward = made
+        outs, self.out_dims[:] = where_mapped(self.axis, results[:n], dims[:n])
+        residuals = at_front(self.axis, results[n:], dims[n:])
+        return outs, residuals, mapped_backward(backward, self.axis, self.dims, list(self.out_dims))
+
+
+define_call(custom_vjp_call_p)
+
+
+@def_rule(custom_vjp_call_p, "jvp")
+def _jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    fun: Any,
+    call_jaxpr: ClosedJaxpr | None,
+    rules: Any,
+    num_consts: int,
+    name: str,
+) -> Any:
+    refuse_closed_over("custom_vjp", tangents[:num_consts])
+    own = tangents[num_consts:]
+    perturbed = nonzeros(own)
+    forward = rules.forward
+    if rules.owner.optimize_remat:
+        plain = function_of(fun, call_jaxpr)
+        forward = forward_or_plain(forward, lambda *xs: plain(*primals[:num_consts], *xs))
+    outs, residuals, backward = forward(primals[num_consts:], perturbed)
+    check_results("Custom VJP fwd rule", name, outs, call_jaxpr)
+    out_avals = tuple(aval_of(x).to_tangent_aval() for x in outs)
+    dots = custom_lin_p.bind(
+        *residuals, *kept(perturbed, own), backward=backward, perturbed=perturbed, out_avals=out_avals, name=name
+    )
+    return outs, [Zero(a) if a.dtype == dtypes.float0 else t for a, t in zip(out_avals, dots, strict=True)]
+
+
+@def_rule(custom_vjp_call_p, "batch")
+def _batch(
+    axis: AxisData,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    fun: Any,
+    call_jaxpr: ClosedJaxpr | None,
+    rules: Any,
+    num_consts: int,
+    name: str,
+) -> Any:
+
+    def bind(mapped: Any, out_dims: OutDims) -> list[Any]:
+        own = _MappedRules(rules, axis, dims[num_consts:], out_dims)
+        return custom_vjp_call_p.bind(*args, fun=mapped, call_jaxpr=None, rules=own, num_consts=num_consts, name=name)
+
+    return mapped_call(axis, dims, function_of(fun, call_jaxpr), bind)
+
+
+custom_vjp_call_p.never("transpose", "its rules say how to differentiate it, and it may not be linear")
+custom_vjp_call_p.never("partial_eval", "its rules differentiate it as a whole")
+custom_vjp_call_p.never("dce", "its rules give all results at once")
+
+
+@def_rule(custom_vjp_call_p, "pretty")
+def _pretty(*, name: str, call_jaxpr: ClosedJaxpr, rules: Any, **_: Any) -> dict[str, Any]:
+    owner = rules.owner
+    return {
+        "name": name,
+        "bwd": name_of(owner.bwd),
+        "call_jaxpr": call_jaxpr,
+        "fwd": name_of(owner.fwd),
+        "symbolic_zeros": owner.symbolic_zeros,
+    }

@@ -1,0 +1,237 @@
+"""``custom_vmap``: functions with a rule of their own for being mapped; ``sequential_vmap`` maps by a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyax.control.calls.custom import CustomFunction
+from polyax.control.flow.looping import map as loop_map
+from polyax.control.inner.lists import kept, merged, nonzeros, partition
+from polyax.control.inner.programs import hoisted, run
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.effects import Effects
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.basis import move_axis
+from polyax.trace.context import set_trace
+from polyax.trace.flat import Flat, name_of
+from polyax.trace.recording import DynamicJaxprTrace, trace_to_jaxpr
+from polyax.trace.symbolic import Zero
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
+from polyax.transforms.jvp import jvp_flat
+from polyax.transforms.linearize import PartialTrace
+from polyax.transforms.vmap import AxisData, match_axis
+
+custom_vmap_p = Primitive("custom_vmap_call", higher_order=True)
+""
+"""``custom_vmap_call[call rule name num_consts]``: ``call`` is a program where it was recorded, else ``fun``; ``rule``
+maps an axis size, masks and lists to lists of results and masks."""
+
+
+class custom_vmap(CustomFunction):
+    """A function with a rule of its own for ``vmap``.
+
+    >>> @custom_vmap
+    ... def f(x):
+    ...     return x + 1
+    >>> @f.def_vmap
+    ... def rule(axis_size, in_batched, x):
+    ...     return x + 100, in_batched[0]
+    >>> import polyax, numpy as np
+    >>> print(polyax.vmap(f)(np.zeros(2, np.float32)))
+    [100. 100.]
+    """
+
+    kind = "custom_vmap"
+    vmap_rule: Callable[..., Any] | None = None
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        super().__init__(fun)
+
+    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Sets the rule: ``vmap_rule(axis_size, in_batched, *args) -> (results, out_batched)``.
+
+        ``in_batched`` and ``out_batched`` are pytrees of booleans like the arguments (a list) and the results; what is
+        mapped is so at dimension 0.
+        """
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.vmap_rule is None:
+            raise AttributeError(
+                f"No batching rule defined for custom_vmap function {name_of(self.fun)} using def_vmap."
+            )
+        leaves, tree = tree_flatten((self.positional(args, kwargs), {}))
+        flat = Flat(self.fun, tree)
+        rule = _Rule(self, tree)
+        outs = custom_vmap_p.bind(*leaves, fun=flat, call=None, rule=rule, name=name_of(self.fun), num_consts=0)
+        tree = rule.out_tree if flat.out_tree is None else flat.out_tree
+        assert tree is not None
+        return tree_unflatten(tree, outs)
+
+
+class _Rule:
+    """A user's rule on flat lists."""
+
+    def __init__(self, owner: custom_vmap, in_tree: PyTreeDef) -> None:
+        self.owner = owner
+        self.in_tree = in_tree
+        self.out_tree: PyTreeDef | None = None
+
+    def __call__(self, size: int, mapped: Sequence[bool], xs: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        rule = self.owner.vmap_rule
+        assert rule is not None
+        args, _ = tree_unflatten(self.in_tree, xs)
+        in_batched, _ = tree_unflatten(self.in_tree, mapped)
+        pair = rule(size, list(in_batched), *args)
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(
+                f"the vmap rule of {name_of(self.owner.fun)} must return a pair of results and out_batched, got {pair}"
+            )
+        outs, self.out_tree = tree_flatten(pair[0])
+        flags, flag_tree = tree_flatten(pair[1])
+        if flag_tree != self.out_tree:
+            raise ValueError(
+                f"structure of output value and output batching specification returned by custom vmap rule "
+                f"({name_of(rule)}) do not match.\nOutput values: {self.out_tree}\nBatching spec: {flag_tree}"
+            )
+        return outs, flags
+
+
+def _function(fun: Any, call: ClosedJaxpr | None) -> Callable[..., list[Any]]:
+    return fun if call is None else lambda *args: run(call, args)
+
+
+@def_rule(custom_vmap_p, "impl")
+def _impl(*args: Any, fun: Any, call: ClosedJaxpr | None, **_: Any) -> list[Any]:
+    return _function(fun, call)(*args)
+
+
+@def_rule(custom_vmap_p, "record")
+def _record(trace: DynamicJaxprTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    if params["call"] is not None:
+        return trace.record(custom_vmap_p, args, params)
+    closed = trace_to_jaxpr(params["fun"], [aval_of(x) for x in args], name=params["name"])
+    program, consts = hoisted(closed)
+    recorded = {**params, "fun": None, "call": program, "num_consts": len(consts)}
+    return trace.record(custom_vmap_p, [*consts, *args], recorded)
+
+
+@def_rule(custom_vmap_p, "abstract_eval")
+def _abstract_eval(*_: ShapedArray, call: ClosedJaxpr, **__: Any) -> tuple[list[ShapedArray], Effects]:
+    return call.out_avals, call.effects
+
+
+@def_rule(custom_vmap_p, "batch")
+def _batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+    num_consts = params["num_consts"]
+    if any(d is not None for d in dims[:num_consts]):
+        raise ValueError(
+            f"the custom_vmap function {params['name']} closes over a mapped value; pass it as an argument"
+        )
+    own = dims[num_consts:]
+    if all(d is None for d in own):
+        outs = custom_vmap_p.bind(*args, **params)
+        return outs, [None] * len(outs)
+    xs = [x if d is None else move_axis(x, d, 0) for x, d in zip(args[num_consts:], own, strict=True)]
+    outs, flags = params["rule"](axis.size, [d is not None for d in own], xs)
+    return outs, [0 if f else None for f in flags]
+
+
+def _alike(
+    size: int, flags: Sequence[bool], xs: Sequence[Any], pairs: Sequence[tuple[int, int]]
+) -> tuple[list[bool], list[Any]]:
+    """Of each pair of a value and its tangent, both are mapped if one is: the rule takes them together."""
+    wanted = list(flags)
+    for k, d in pairs:
+        wanted[k] = wanted[d] = flags[k] or flags[d]
+    at = lambda flag: 0 if flag else None
+    return wanted, [match_axis(size, at(f), at(w), x) for f, w, x in zip(flags, wanted, xs, strict=True)]
+
+
+@def_rule(custom_vmap_p, "jvp")
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, fun: Any, call: ClosedJaxpr | None, rule: _Rule, **rest: Any
+) -> Any:
+    """The derivative is mapped by mapping the rule's own derivative."""
+    nonzero = nonzeros(tangents)
+    found: list[tuple[bool, ...]] = []
+
+    def both_of(function: Callable[..., Sequence[Any]]) -> Callable[..., list[Any]]:
+        def both(*xs: Any) -> list[Any]:
+            values, given = xs[: len(primals)], iter(xs[len(primals) :])
+            dots = [next(given) if nz else Zero.of(x) for nz, x in zip(nonzero, values, strict=True)]
+            outs, out_dots = jvp_flat(function, values, dots)
+            found.append(nonzeros(out_dots))
+            return [*outs, *kept(found[-1], out_dots)]
+
+        return both
+
+    own = rest["num_consts"]
+
+    def mapped(size: int, flags: Sequence[bool], xs: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        marks: list[list[bool]] = []
+
+        def of_primals(*values: Any) -> list[Any]:
+            outs, marked = rule(size, flags[: len(values)], values)
+            marks.append(marked)
+            return outs
+
+        n = len(primals) - own
+        moving = [k for k, nz in enumerate(nonzero[own:]) if nz]
+        flags, xs = _alike(size, flags, xs, list(zip(moving, range(n, len(xs)), strict=True)))
+        dots = dict(zip(moving, xs[n:], strict=True))
+        outs, out_dots = jvp_flat(of_primals, xs[:n], [dots.get(k, Zero.of(x)) for k, x in enumerate(xs[:n])])
+        found.append(nonzeros(out_dots))
+        return [*outs, *kept(found[-1], out_dots)], [*marks[-1], *kept(found[-1], marks[-1])]
+
+    program = both_of(_function(fun, call))
+    args = [*primals, *kept(nonzero, tangents)]
+    outs = custom_vmap_p.bind(*args, fun=program, call=None, rule=mapped, **rest)
+    n = len(found[-1])
+    zeros = [Zero.of(x) for x, nz in zip(outs[:n], found[-1], strict=True) if not nz]
+    return outs[:n], merged(found[-1], outs[n:], zeros)
+
+
+@def_rule(custom_vmap_p, "partial_eval")
+def _partial_eval(trace: PartialTrace, unknown: Sequence[bool], args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """What is recorded for the backward pass are the operations themselves, which are mapped by their own rules."""
+    with set_trace(trace):
+        return _function(params["fun"], params["call"])(*args)
+
+
+custom_vmap_p.never("transpose", "its linear part is recorded as the operations that it consists of")
+
+custom_vmap_p.never("dce", "its rule gives all results at once")
+
+
+@def_rule(custom_vmap_p, "sub_jaxprs")
+def _sub_jaxprs(*, call: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
+    return [call]
+
+
+@def_rule(custom_vmap_p, "pretty")
+def _pretty(*, name: str, call: ClosedJaxpr, num_consts: int, **_: Any) -> dict[str, Any]:
+    return {"name": name, "call": call, "num_consts": num_consts}
+
+
+def sequential_vmap(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f``, which ``vmap`` maps by a loop instead of by rules for its operations: less memory, for more time."""
+    mapped = custom_vmap(f)
+
+    @mapped.def_vmap
+    def rule(axis_size: int, in_batched: Sequence[Any], *args: Any) -> tuple[Any, Any]:
+        leaves, tree = tree_flatten(args)
+        flags, _ = tree_flatten(in_batched)
+        scanned, fixed = partition(flags, leaves)
+
+        def one(xs: tuple[Any, ...]) -> Any:
+            return mapped(*tree_unflatten(tree, merged(flags, xs, fixed)))
+
+        out = loop_map(one, tuple(scanned))
+        outs, out_tree = tree_flatten(out)
+        return out, tree_unflatten(out_tree, [True] * len(outs))
+
+    return mapped

@@ -1,0 +1,235 @@
+"""``checkpoint`` (rematerialisation): what the backward pass needs is computed again instead of being kept.
+
+``checkpoint[jaxpr policy prevent_cse differentiated]`` is a call whose residuals are its inputs, and the values that
+the policy allows to be saved.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from polyax.control.inner.lists import Mask, kept, merged, nonzeros, partition
+from polyax.control.inner.policies import Policy
+from polyax.control.inner.programs import derived, hoisted, inlined, pruned, run, with_ends, without_inputs
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.effects import Effects
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, sub_jaxprs
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.trace.context import set_trace
+from polyax.trace.flat import Flat, arg_names, check_callable, name_of
+from polyax.trace.recording import SourceOf, trace_to_jaxpr
+from polyax.trace.symbolic import Zero, is_undef
+from polyax.trace.tree import tree_flatten
+from polyax.transforms.jvp import jvp_jaxpr
+from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
+from polyax.transforms.memo import memoize_by_jaxpr
+from polyax.transforms.transpose import transpose_jaxpr
+from polyax.transforms.vmap import AxisData, batch_jaxpr
+
+remat_p = Primitive("checkpoint", higher_order=True)
+
+
+def checkpoint(
+    fun: Callable[..., Any],
+    *,
+    prevent_cse: bool | Sequence[bool] = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+) -> Callable[..., Any]:
+    """``fun``, whose intermediate values are computed again in the backward pass instead of being kept: less memory
+    for more work.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      prevent_cse: kept for compatibility: what is computed again is never shared with the forward pass.
+      policy: which values may be saved all the same, see ``checkpoint_policies``; None: none of them.
+      static_argnums, static_argnames: arguments that aren't arrays, which ``fun`` may branch on.
+
+    >>> import polyax
+    >>> print(round(float(polyax.grad(checkpoint(lambda x: polyax.numpy.sin(polyax.numpy.sin(x))))(1.0)), 6))
+    0.360039
+    """
+    check_callable(fun)
+    if not isinstance(prevent_cse, (bool, tuple, list)):
+        raise TypeError(f"prevent_cse must be a bool or tuple of bools, got {type(prevent_cse)=}")
+    positions = _static_positions(static_argnums)
+    names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+    cse = prevent_cse if isinstance(prevent_cse, bool) else tuple(prevent_cse)
+
+    @functools.wraps(fun)
+    def rematerialized(*args: Any, **kwargs: Any) -> Any:
+        closed, leaves, flat = _traced(fun, args, kwargs, _within(positions, len(args)), names)
+        program, consts = hoisted(closed)
+        outs = remat_p.bind(*consts, *leaves, jaxpr=program, policy=policy, prevent_cse=cse, differentiated=False)
+        return flat.unflatten(outs)
+
+    return rematerialized
+
+
+def _static_positions(static_argnums: Any) -> tuple[int, ...]:
+    positions = (static_argnums,) if type(static_argnums) is int else static_argnums
+    if not isinstance(positions, (tuple, list)) or not all(type(n) is int for n in positions):
+        raise TypeError(f"the `static_argnums` argument to `checkpoint` must be an int or ints, got {static_argnums!r}")
+    return tuple(positions)
+
+
+def _within(positions: tuple[int, ...], count: int) -> set[int]:
+    if not all(-count <= n < count for n in positions):
+        raise ValueError(
+            "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values greater than "
+            f"or equal to `-len(args)` and less than `len(args)`, but got {positions}, while `len(args)` = {count}"
+        )
+    return {n % count for n in positions}
+
+
+def _traced(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], static: set[int], names: set[str]
+) -> tuple[ClosedJaxpr, list[Any], Flat]:
+    """The program of ``fun`` with its static arguments fixed, the leaves of the others, and the structure."""
+
+    def call(*arrays: Any, **named: Any) -> Any:
+        given = iter(arrays)
+        values = [x if n in static else next(given) for n, x in enumerate(args)]
+        return fun(*values, **{k: named.get(k, x) for k, x in kwargs.items()})
+
+    dynamic = tuple(x for n, x in enumerate(args) if n not in static)
+    leaves, tree = tree_flatten((dynamic, {k: x for k, x in kwargs.items() if k not in names}))
+    flat = Flat(call, tree)
+    origin = SourceOf(fun, lambda: arg_names(fun, args, kwargs, names))
+    closed = trace_to_jaxpr(flat, [aval_of(x) for x in leaves], name=name_of(fun), origin=origin)
+    return closed, leaves, flat
+
+
+def _bind(jaxpr: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    program, consts = hoisted(jaxpr)
+    return remat_p.bind(*consts, *args, **{**params, "jaxpr": program, "differentiated": True})
+
+
+@def_rule(remat_p, "impl")
+def _impl(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    return run(jaxpr, args)
+
+
+@def_rule(remat_p, "abstract_eval")
+def _abstract_eval(*_: ShapedArray, jaxpr: ClosedJaxpr, **__: Any) -> tuple[list[ShapedArray], Effects]:
+    return jaxpr.out_avals, jaxpr.effects
+
+
+@def_rule(remat_p, "jvp")
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+    nonzero = nonzeros(tangents)
+    both, nonzero_out = jvp_jaxpr(jaxpr, nonzero)
+    outs = _bind(both, [*primals, *kept(nonzero, tangents)], params)
+    n = len(nonzero_out)
+    zeros = [Zero(a.to_tangent_aval()) for a, nz in zip(jaxpr.out_avals, nonzero_out, strict=True) if not nz]
+    return outs[:n], merged(nonzero_out, outs[n:], zeros)
+
+
+@def_rule(remat_p, "partial_eval")
+def _partial_eval(trace: PartialTrace, unknown: Sequence[bool], args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """What is known is computed; the rest gets the known inputs that it needs, and the values that the policy saves."""
+    known, later, needed, out_unknown = _split(params["jaxpr"], tuple(unknown), params["policy"])
+    unknowns, knowns = partition(unknown, args)
+    with set_trace(trace.known):
+        outs = run(known, knowns)
+    n = out_unknown.count(False)
+    results: list[Any] = []
+    if any(out_unknown):
+        with set_trace(trace.unknown):
+            results = _bind(later, [*kept(needed, knowns), *outs[n:], *unknowns], params)
+    return merged(out_unknown, results, outs[:n])
+
+
+@memoize_by_jaxpr
+def _split(jaxpr: ClosedJaxpr, unknown: Mask, policy: Policy | None) -> tuple[ClosedJaxpr, ClosedJaxpr, Mask, Mask]:
+    """The program of known results and saved values; that of known inputs, saved values and unknown inputs; which of
+    the known inputs it needs; which results are unknown."""
+    cut = partial_eval_jaxpr(jaxpr if policy is None else inlined(jaxpr), unknown)
+    body = cut.known.jaxpr
+    n = len(body.outvars) - cut.num_residuals
+    again, saved, needed = _again(cut.known, body.outvars[n:], _saved(body, policy) if policy is not None else [])
+    known = pruned(with_ends(cut.known, body.invars, [*body.outvars[:n], *saved]), (True,) * (n + len(saved)))[0]
+    given = len(again.in_avals)
+
+    def later(*args: Any) -> list[Any]:
+        return run(cut.unknown, [*run(again, args[:given]), *args[given:]])
+
+    avals = [*again.in_avals, *cut.unknown.in_avals[cut.num_residuals :]]
+    return known, derived(jaxpr, later, avals), needed, cut.out_unknown
+
+
+def _again(known: ClosedJaxpr, residuals: Sequence[Atom], saved: Sequence[Var]) -> tuple[ClosedJaxpr, list[Var], Mask]:
+    """The program that computes ``residuals`` from inputs and saved values, as few of them as possible."""
+    body = known.jaxpr
+    eqns = [e for e in body.eqns if not all(v in saved for v in e.outvars)]
+    jaxpr = Jaxpr(body.constvars, [*body.invars, *saved], residuals, eqns, None, body.debug_name)
+    again, used = pruned(ClosedJaxpr(jaxpr, known.consts), (True,) * len(residuals))
+    needed, wanted = used[: len(body.invars)], used[len(body.invars) :]
+    return without_inputs(again, used), kept(wanted, saved), needed
+
+
+def _saved(jaxpr: Jaxpr, policy: Policy) -> list[Var]:
+    """The values that equations compute which the policy allows to be saved."""
+    return [v for e in jaxpr.eqns for n, v in enumerate(e.outvars) if _may_be_saved(e, n, policy)]
+
+
+def _may_be_saved(eqn: Eqn, position: int, policy: Policy) -> bool:
+    """Of loops and branches, the equations in their programs that make the result decide, if there are any."""
+    programs = [p.jaxpr for p in sub_jaxprs(eqn) if len(p.jaxpr.outvars) == len(eqn.outvars)]
+    made = [(p.outvars[position], [e for e in p.eqns if p.outvars[position] in e.outvars]) for p in programs]
+    if eqn.primitive is remat_p or not any(makers for _, makers in made):
+        return bool(policy(eqn.primitive, *(a.aval for a in eqn.invars), **eqn.params))
+    return all(_may_be_saved(e, e.outvars.index(v), policy) for v, makers in made for e in makers)
+
+
+@def_rule(remat_p, "transpose")
+def _transpose(cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    """The backward pass computes the residuals again, and runs the linear part backwards."""
+    linear, nonzero = tuple(map(is_undef, args)), nonzeros(cts)
+    backward, nonzero_out = _backward(jaxpr, linear, nonzero)
+    unknowns, knowns = partition(linear, args)
+    outs = _bind(backward, [*knowns, *kept(nonzero, cts)], params)
+    zeros = [Zero(x.aval) for x, nz in zip(unknowns, nonzero_out, strict=True) if not nz]
+    return merged(linear, merged(nonzero_out, outs, zeros), [None] * len(knowns))
+
+
+@memoize_by_jaxpr
+def _backward(jaxpr: ClosedJaxpr, linear: Mask, nonzero: Mask) -> tuple[ClosedJaxpr, Mask]:
+    cut = partial_eval_jaxpr(jaxpr, linear)
+    residuals = (False,) * cut.num_residuals
+    nonzero = tuple(kept(cut.out_unknown, nonzero))
+    body, nonzero_out = transpose_jaxpr(cut.unknown, (*residuals, *[True] * sum(linear)), nonzero)
+    n = len(cut.known.out_avals) - cut.num_residuals
+    num_known = linear.count(False)
+
+    def fun(*args: Any) -> list[Any]:
+        return run(body, [*run(cut.known, args[:num_known])[n:], *args[num_known:]])
+
+    avals = [*cut.known.in_avals, *body.in_avals[cut.num_residuals :]]
+    return derived(jaxpr, fun, avals), nonzero_out
+
+
+@def_rule(remat_p, "batch")
+def _batch(
+    axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: ClosedJaxpr, **params: Any
+) -> Any:
+    mapped, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
+    program, consts = hoisted(mapped)
+    return remat_p.bind(*consts, *args, jaxpr=program, **params), out_dims
+
+
+@def_rule(remat_p, "dce")
+def _dce(used: Sequence[bool], eqn: Eqn) -> Eqn | None:
+    if not any(used) and not eqn.effects:
+        return None
+    program, needed = pruned(eqn.params["jaxpr"], tuple(used))
+    params = {**eqn.params, "jaxpr": without_inputs(program, needed)}
+    return eqn.replace(invars=kept(needed, eqn.invars), outvars=kept(used, eqn.outvars), params=params)
+
+
+@def_rule(remat_p, "sub_jaxprs")
+def _sub_jaxprs(*, jaxpr: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
+    return [jaxpr]

@@ -1,0 +1,1 @@
+"""Branches and loops, as primitives and as users call them."""

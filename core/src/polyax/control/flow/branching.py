@@ -1,0 +1,123 @@
+"""``cond`` and ``switch``, as users call them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.control.flow.cond import cond_p
+from polyax.control.inner.bodies import Traced, traced
+from polyax.control.inner.programs import share_consts
+from polyax.control.inner.structure import check_predicate, check_same, check_scalar, weaknesses, with_weak_types
+from polyax.ir import dtypes
+from polyax.ir.config import config
+from polyax.ir.jaxpr import is_literal_value
+from polyax.ops.basis import convert_element_type
+from polyax.ops.compare import clamp, ne
+from polyax.trace.flat import check_callable, name_of
+from polyax.trace.tracer import Tracer
+from polyax.trace.tree import tree_leaves, tree_unflatten
+
+_MISSING: Any = object()
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _MISSING,
+) -> Any:
+    """``true_fun(*operands)`` if ``pred`` holds, else ``false_fun(*operands)``; both are traced, one runs.
+
+    Under ``vmap`` with a mapped ``pred`` both run, and results are selected. An older form gives each function an
+    operand of its own: ``cond(pred, true_operand, true_fun, false_operand, false_fun)``.
+
+    Args:
+      pred: a scalar; numbers hold unless they are zero.
+      true_fun, false_fun: functions with results of one structure and equal types.
+      operands: pytrees of arrays.
+
+    Raises:
+      TypeError: ``pred`` is no scalar, or the results of the functions differ.
+
+    >>> cond(True, lambda x: x + 1, lambda x: x - 1, 3).item()
+    4
+    """
+    if operand is not _MISSING:
+        if operands:
+            raise TypeError("if 'operand' keyword is passed then no positional operands can be passed, got both")
+        operands = (operand,)
+    if not callable(true_fun) and len(operands) == 2 and callable(false_fun) and callable(operands[1]):
+        return _cond_with_own_operands(pred, true_fun, false_fun, *operands)
+    check_callable(true_fun)
+    check_callable(false_fun)
+    aval = check_predicate("Pred", pred)
+    if config.disable_jit and not isinstance(pred, Tracer):
+        return (true_fun if pred else false_fun)(*operands)
+    if is_literal_value(pred):
+        index: Any = np.int32(bool(pred))
+    else:
+        index = convert_element_type(pred if aval.dtype == bool else ne(pred, 0), "int32")
+    return _choose("cond", index, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
+
+
+def _cond_with_own_operands(pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any) -> Any:
+    return cond(pred, lambda x, _: true_fun(x), lambda _, x: false_fun(x), true_operand, false_operand)
+
+
+def switch(
+    index: Any,
+    branches: Sequence[Callable[..., Any]],
+    *operands: Any,
+    operand: Any = _MISSING,
+) -> Any:
+    """``branches[index](*operands)``, with the index clamped into range.
+
+    Args:
+      index: an integer scalar.
+      branches: functions with results of one structure and equal types.
+
+    >>> switch(5, [lambda x: x, lambda x: 10 * x], 4).item()
+    40
+    """
+    if operand is not _MISSING:
+        operands = (operand,)
+    for fun in branches:
+        check_callable(fun)
+    if not branches:
+        raise ValueError("Empty branch sequence")
+    aval = check_scalar("Index", index)
+    if not dtypes.is_integer(aval.dtype):
+        raise TypeError(f"Index type must be an integer, got {aval}.")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    if config.disable_jit and not isinstance(index, Tracer):
+        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+    last = len(branches) - 1
+    if is_literal_value(index):
+        chosen: Any = np.int32(min(max(int(index), 0), last))
+    else:
+        chosen = clamp(np.int32(0), convert_element_type(index, "int32"), np.int32(last))
+    return _choose("switch", chosen, tuple(branches), [f"branch {n}" for n in range(len(branches))], operands)
+
+
+def _choose(
+    what: str, index: Any, funs: Sequence[Callable[..., Any]], names: Sequence[str], operands: Sequence[Any]
+) -> Any:
+    programs = [traced(fun, operands) for fun in funs]
+    _check_branches(what, [f"{name} ({name_of(fun)})" for name, fun in zip(names, funs, strict=True)], programs)
+    weak = tuple(map(all, zip(*(weaknesses(c.out_avals) for c, _ in programs), strict=True)))
+    branches, consts = share_consts([with_weak_types(c, weak) for c, _ in programs])
+    outs = cond_p.bind(index, *consts, *tree_leaves(operands), branches=tuple(branches))
+    return tree_unflatten(programs[0][1], outs)
+
+
+def _check_branches(what: str, names: Sequence[str], programs: Sequence[Traced]) -> None:
+    (first, tree), name = programs[0], names[0]
+    for (other, other_tree), other_name in zip(programs[1:], names[1:], strict=True):
+        both = f"the output of {name}", f"the output of {other_name}"
+        avals = first.out_avals, other.out_avals
+        check_same(f"{what} branch outputs must", both, (tree, other_tree), avals, f"{name} or {other_name}")

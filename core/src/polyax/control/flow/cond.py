@@ -1,0 +1,179 @@
+"""``cond[branches] index *operands``: one of several programs of one type, chosen by an index. All its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from polyax.control.inner.lists import Mask, either, kept, merged, nonzeros, partition
+from polyax.control.inner.programs import derived, pruned, run, share_consts, without_inputs
+from polyax.ir.aval import ShapedArray
+from polyax.ir.effects import Effects, join_effects
+from polyax.ir.jaxpr import ClosedJaxpr, Eqn
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.basis import select_n
+from polyax.ops.compare import ne
+from polyax.ops.zeros import zeros_like_aval
+from polyax.trace.context import set_trace
+from polyax.trace.symbolic import Zero, is_undef
+from polyax.transforms.jvp import jvp_jaxpr
+from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
+from polyax.transforms.memo import memoize_by_jaxpr
+from polyax.transforms.transpose import transpose_jaxpr
+from polyax.transforms.vmap import AxisData, batch_flat, batch_jaxpr
+
+cond_p = Primitive("cond", higher_order=True)
+""
+"""Runs branch number ``index``, an int32 in range. Branches have no constants, and outputs of the same types."""
+
+Branches = tuple[ClosedJaxpr, ...]
+
+
+def _bind(branches: Sequence[ClosedJaxpr], index: Any, operands: Sequence[Any]) -> list[Any]:
+    programs, consts = share_consts(branches)
+    return cond_p.bind(index, *consts, *operands, branches=tuple(programs))
+
+
+@def_rule(cond_p, "abstract_eval")
+def _abstract_eval(*_: ShapedArray, branches: Branches) -> tuple[list[ShapedArray], Effects]:
+    return branches[0].out_avals, join_effects(b.effects for b in branches)
+
+
+@def_rule(cond_p, "jvp")
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches) -> Any:
+    """Of an output, the tangent is zero if it is in all branches."""
+    nonzero = nonzeros(tangents[1:])
+    force = either(*(jvp_jaxpr(b, nonzero)[1] for b in branches))
+    both = tuple(jvp_jaxpr(b, nonzero, force)[0] for b in branches)
+    outs = _bind(both, primals[0], [*primals[1:], *kept(nonzero, tangents[1:])])
+    n = len(force)
+    return outs[:n], merged(force, outs[n:], [Zero(a.to_tangent_aval()) for a in kept(_not(force), _outs(branches))])
+
+
+def _outs(branches: Branches) -> list[ShapedArray]:
+    return branches[0].out_avals
+
+
+def _not(mask: Mask) -> Mask:
+    return tuple(not m for m in mask)
+
+
+@def_rule(cond_p, "partial_eval")
+def _partial_eval(trace: PartialTrace, unknown: Sequence[bool], args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """With a known index, what is known is computed by a ``cond`` that also gives the residuals for a later one."""
+    if unknown[0]:
+        return trace.unknown.process(cond_p, tuple(args), params)
+    first, *rest = params["branches"]
+    known_branches, later_branches, out_unknown = _split(first, tuple(rest), tuple(unknown[1:]))
+    unknowns, knowns = partition(unknown[1:], args[1:])
+    with set_trace(trace.known):
+        outs = _bind(known_branches, args[0], knowns)
+    n = out_unknown.count(False)
+    later: list[Any] = []
+    if any(out_unknown):
+        with set_trace(trace.unknown):
+            later = _bind(later_branches, args[0], [*outs[n:], *unknowns])
+    return merged(out_unknown, later, outs[:n])
+
+
+@memoize_by_jaxpr
+def _split(first: ClosedJaxpr, rest: Branches, unknown: Mask) -> tuple[Branches, Branches, Mask]:
+    """Branches that compute what is known, and those that compute the rest from common slots of residuals."""
+    branches = (first, *rest)
+    force = either(*(partial_eval_jaxpr(b, unknown).out_unknown for b in branches))
+    cuts = [partial_eval_jaxpr(b, unknown, force) for b in branches]
+    numbers = [c.known.out_avals[len(c.known.out_avals) - c.num_residuals :] for c in cuts]
+    slots, places = share_slots(numbers)
+    known = tuple(_storing(c.known, slots, tuple(p)) for c, p in zip(cuts, places, strict=True))
+    later = tuple(_reading(c.unknown, slots, tuple(p)) for c, p in zip(cuts, places, strict=True))
+    return known, later, force
+
+
+def share_slots(needs: Sequence[Sequence[ShapedArray]]) -> tuple[list[ShapedArray], list[list[int]]]:
+    """Slots in which residuals of each branch find room, and which slot each gets: types are shared by branches."""
+    slots: list[ShapedArray] = []
+    places: list[list[int]] = []
+    for avals in needs:
+        taken: list[int] = []
+        for aval in avals:
+            free = [n for n, s in enumerate(slots) if s == aval and n not in taken]
+            if not free:
+                free = [len(slots)]
+                slots.append(aval)
+            taken.append(free[0])
+        places.append(taken)
+    return slots, places
+
+
+def _storing(known: ClosedJaxpr, slots: Sequence[ShapedArray], places: tuple[int, ...]) -> ClosedJaxpr:
+    """``known`` with its residuals in their slots; the other slots are zero."""
+    n = len(known.out_avals) - len(places)
+
+    def fun(*args: Any) -> list[Any]:
+        outs = run(known, args)
+        filled = dict(zip(places, outs[n:], strict=True))
+        return outs[:n] + [filled[k] if k in filled else zeros_like_aval(aval) for k, aval in enumerate(slots)]
+
+    return derived(known, fun, known.in_avals)
+
+
+def _reading(later: ClosedJaxpr, slots: Sequence[ShapedArray], places: tuple[int, ...]) -> ClosedJaxpr:
+    """``later``, which takes all slots in place of its residuals."""
+
+    def fun(*args: Any) -> list[Any]:
+        return run(later, [*(args[k] for k in places), *args[len(slots) :]])
+
+    return derived(later, fun, [*slots, *later.in_avals[len(places) :]])
+
+
+@def_rule(cond_p, "transpose")
+def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -> list[Any]:
+    linear = tuple(map(is_undef, args))
+    nonzero = nonzeros(cts)
+    force = either(*(transpose_jaxpr(b, linear, nonzero)[1] for b in branches))
+    backward = tuple(transpose_jaxpr(b, linear, nonzero, force)[0] for b in branches)
+    unknowns, knowns = partition(linear, args)
+    outs = _bind(backward, index, [*knowns, *kept(nonzero, cts)])
+    results = merged(force, outs, [Zero(x.aval) for x in kept(_not(force), unknowns)])
+    return [None, *merged(linear, results, [None] * len(knowns))]
+
+
+@def_rule(cond_p, "batch")
+def _batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], *, branches: Branches) -> Any:
+    if dims[0] is not None:
+        return _batch_index(axis, args, dims, branches)
+    own = tuple(dims[1:])
+    batched = either(*(tuple(d is not None for d in batch_jaxpr(b, axis, own)[1]) for b in branches))
+    mapped = tuple(batch_jaxpr(b, axis, own, batched)[0] for b in branches)
+    return _bind(mapped, args[0], args[1:]), [0 if b else None for b in batched]
+
+
+def _batch_index(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], branches: Branches) -> Any:
+    """Each example has a branch of its own: all are computed, and one result is selected."""
+    if effects := join_effects(b.effects for b in branches):
+        raise NotImplementedError(
+            f"vmap of cond with a batched predicate runs all branches, and these have effects: {set(effects)}"
+        )
+
+    def select(index: Any, *operands: Any) -> list[Any]:
+        which = ne(index, 0) if len(branches) == 2 else index
+        outs = [run(b, operands) for b in branches]
+        return [select_n(which, *cases) for cases in zip(*outs, strict=True)]
+
+    return batch_flat(select, axis, args, dims)
+
+
+@def_rule(cond_p, "dce")
+def _dce(used: Sequence[bool], eqn: Eqn) -> Eqn | None:
+    if not any(used) and not eqn.effects:
+        return None
+    programs = [pruned(b, tuple(used)) for b in eqn.params["branches"]]
+    needed = either(*(used_in for _, used_in in programs))
+    branches = tuple(without_inputs(program, needed) for program, _ in programs)
+    inputs = [eqn.invars[0], *kept(needed, eqn.invars[1:])]
+    return eqn.replace(invars=inputs, outvars=kept(used, eqn.outvars), params={"branches": branches})
+
+
+@def_rule(cond_p, "sub_jaxprs")
+def _sub_jaxprs(*, branches: Branches) -> list[ClosedJaxpr]:
+    return list(branches)

@@ -1,0 +1,298 @@
+"""``while_loop``, ``fori_loop``, ``scan`` and ``map``, as users call them."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.control.flow.scan import scan_p
+from polyax.control.flow.while_loop import while_p
+from polyax.control.inner.bodies import settled, traced
+from polyax.control.inner.programs import hoisted
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.config import config
+from polyax.ir.errors import ConcretizationTypeError, TracerIntegerConversionError
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ops.basis import add, convert_element_type, reshape
+from polyax.ops.compare import lt
+from polyax.ops.joining import concatenate, stack
+from polyax.ops.slicing import index_in_dim, slice_in_dim
+from polyax.trace.flat import Flat, check_callable, name_of
+from polyax.trace.paths import keystr, tree_leaves_with_path
+from polyax.trace.tracer import Tracer
+from polyax.trace.tree import (
+    PyTreeDef,
+    tree_flatten,
+    tree_leaves,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+    treedef_children,
+)
+from polyax.transforms.vmap import AxisData, batch_flat, match_axis
+
+
+def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any) -> Any:
+    """``while cond_fun(val): val = body_fun(val)``, from ``init_val`` on; compiled as one loop.
+
+    Differentiable in forward mode only: the number of iterations isn't known before.
+
+    Args:
+      cond_fun: gives a boolean scalar.
+      body_fun: gives a value of the structure and types of its argument.
+      init_val: a pytree of arrays.
+
+    Raises:
+      TypeError: ``cond_fun`` gives no boolean scalar, or ``body_fun`` changes the type of its argument.
+
+    >>> while_loop(lambda x: x < 10, lambda x: x + 3, 0).item()
+    12
+    """
+    check_callable(cond_fun)
+    check_callable(body_fun)
+    leaves, tree = tree_flatten(init_val)
+    if config.disable_jit and not any(isinstance(x, Tracer) for x in leaves):
+        while cond_fun(init_val):
+            init_val = body_fun(init_val)
+        return init_val
+    what = f"while_loop body function ({name_of(body_fun)})"
+    body, _, init = settled(lambda val: traced(body_fun, (val,)), leaves, tree, lambda out: out, what)
+    test, test_tree = traced(cond_fun, (tree_unflatten(tree, body.in_avals),))
+    _check_test(cond_fun, test, test_tree)
+    return tree_unflatten(tree, _bind_while(test, body, init))
+
+
+def _bind_while(test: ClosedJaxpr, body: ClosedJaxpr, init: Sequence[Any]) -> list[Any]:
+    (cond, of_cond), (body, of_body) = hoisted(test), hoisted(body)
+    return while_p.bind(
+        *of_cond,
+        *of_body,
+        *init,
+        cond_jaxpr=cond,
+        cond_nconsts=len(of_cond),
+        body_jaxpr=body,
+        body_nconsts=len(of_body),
+    )
+
+
+def _check_test(cond_fun: Callable[..., Any], test: ClosedJaxpr, tree: PyTreeDef) -> None:
+    if tree != tree_structure(0):
+        raise TypeError(f"cond_fun ({name_of(cond_fun)}) must return a boolean scalar, but got pytree {tree}.")
+    (aval,) = test.out_avals
+    if aval.shape or aval.dtype != np.dtype(bool):
+        raise TypeError(f"cond_fun ({name_of(cond_fun)}) must return a boolean scalar, but got output type {aval}.")
+
+
+def scan(
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """Calls ``carry, y = f(carry, x)`` for each slice ``x`` of ``xs``; gives the last carry and all ``y``, stacked.
+
+    Differentiable in both modes, and compiled as one loop.
+
+    Args:
+      f: gives a pair of a carry, of the structure and types of ``init``, and any pytree.
+      init: the first carry, a pytree of arrays.
+      xs: a pytree of arrays of one leading size; None to run ``length`` times.
+      length: the number of steps, if ``xs`` doesn't tell.
+      reverse: from the last slice to the first; ``ys`` are in the order of ``xs`` all the same.
+      unroll: how many steps one iteration of the compiled loop may take; True for all.
+
+    Raises:
+      TypeError: ``f`` doesn't return a pair, or changes the type of the carry.
+      ValueError: leading sizes differ, or neither ``xs`` nor ``length`` is given.
+
+    >>> total, sums = scan(lambda c, x: (c + x, c + x), 0, np.arange(1, 5, dtype=np.int32))
+    >>> print(total, sums)
+    10 [ 1  3  6 10]
+    """
+    check_callable(f)
+    steps = _length(xs, length)
+    return _scan(f, init, xs, steps, reverse, unroll)
+
+
+def _scan(
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any,
+    steps: int,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    made_from: tuple[Callable[..., Any], Hashable] | None = None,
+) -> tuple[Any, Any]:
+    """``made_from``: the user's function, and for what ``f`` was made from it."""
+    if config.disable_jit and not any(isinstance(x, Tracer) for x in tree_leaves((init, xs))):
+        return _scan_in_python(f, init, xs, steps, reverse)
+    owner, role = made_from or (f, None)
+    leaves, tree = tree_flatten(init)
+    x_leaves, x_tree = tree_flatten(xs)
+    slices = tree_unflatten(x_tree, [_slice_aval(x) for x in x_leaves])
+    what = f"scan body function ({name_of(owner)})"
+    body, out_tree, first = settled(
+        lambda carry: traced(f, (carry, slices), owner, role), leaves, tree, lambda out: _pair(owner, out)[0], what
+    )
+    body, consts = hoisted(body)
+    outs = scan_p.bind(
+        *consts,
+        *first,
+        *x_leaves,
+        jaxpr=body,
+        length=steps,
+        num_carry=len(first),
+        num_consts=len(consts),
+        reverse=bool(reverse),
+        unroll=_unroll(unroll, steps),
+    )
+    carry, ys = tree_unflatten(out_tree, outs)
+    return carry, ys
+
+
+def _pair(f: Callable[..., Any], out_tree: PyTreeDef) -> list[PyTreeDef]:
+    children = treedef_children(out_tree)
+    if out_tree.node_type is not tuple or len(children) != 2:
+        raise TypeError(f"scan body output must be a pair, got {out_tree} from {name_of(f)}.")
+    return children
+
+
+def _unroll(unroll: int | bool, steps: int) -> int:
+    if unroll is True:
+        return max(1, steps)
+    unroll = operator.index(unroll)
+    if unroll < 0:
+        raise ValueError(f"`unroll` must be a `bool` or a non-negative `int`, got {unroll}")
+    return max(1, unroll)
+
+
+def _length(xs: Any, length: int | None) -> int:
+    sizes: dict[int, str] = {}
+    for path, x in tree_leaves_with_path(xs):
+        aval = aval_of(x)
+        if not aval.shape:
+            raise ValueError(f"scan got value with no leading axis to scan over: xs{keystr(path)} is {aval}.")
+        sizes.setdefault(aval.shape[0], f"xs{keystr(path)} is {aval}")
+    if len(sizes) > 1:
+        text = ", ".join([str(n) for n in sizes])
+        raise ValueError(f"scan got values with different leading axis sizes: {text} ({'; '.join(sizes.values())}).")
+    if length is None:
+        if not sizes:
+            raise ValueError("scan got no values to scan over and `length` not provided: give it `xs` or `length`.")
+        return next(iter(sizes))
+    try:
+        length = operator.index(length)
+    except TracerIntegerConversionError as e:
+        raise ConcretizationTypeError(
+            "The `length` argument to `scan` expects a concrete `int` value. For loops whose length is computed, use "
+            f"`while_loop` or `fori_loop`. {e}"
+        ) from None
+    except TypeError:
+        raise TypeError(f"The `length` argument to `scan` expects a concrete `int` value, got {length!r}.") from None
+    if sizes and length not in sizes:
+        raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {[*sizes]}.")
+    return length
+
+
+def _slice_aval(x: Any) -> ShapedArray:
+    aval = aval_of(x)
+    return aval.update(shape=aval.shape[1:])
+
+
+def _scan_in_python(f: Callable[..., Any], carry: Any, xs: Any, steps: int, reverse: bool) -> tuple[Any, Any]:
+    """With ``disable_jit``: each step runs, and can be debugged, on its own."""
+    if not steps:
+        raise ValueError("zero-length scan is not supported in disable_jit() mode because the output type is unknown.")
+    ys: list[Any] = []
+    for n in reversed(range(steps)) if reverse else range(steps):
+        carry, y = f(carry, tree_map(lambda x, n=n: index_in_dim(x, n, keepdims=False), xs))
+        ys.append(y)
+    ordered = ys[::-1] if reverse else ys
+    return carry, tree_map(lambda *parts: stack(parts), *ordered)
+
+
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: Any, *, unroll: int | bool | None = None
+) -> Any:
+    """``for i in range(lower, upper): val = body_fun(i, val)``, compiled as one loop.
+
+    Differentiable in both modes if the bounds are known while tracing; else in forward mode.
+
+    >>> fori_loop(0, 5, lambda i, x: x + i, 0).item()
+    10
+    """
+    check_callable(body_fun)
+    dtype = _index_dtype([aval_of(x) for x in (lower, upper)])
+    if not any(isinstance(x, Tracer) for x in (lower, upper)):
+        start, stop = operator.index(lower), operator.index(upper)
+
+        @functools.wraps(body_fun)
+        def step(carry: Any, _: Any) -> Any:
+            i, val = carry
+            return (add(i, 1), body_fun(i, val)), None
+
+        made_from = body_fun, "fori_loop"
+        (_, val), _ = _scan(step, (start, init_val), None, max(0, stop - start), False, unroll or 1, made_from)
+        return val
+    if unroll is not None:
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
+
+    @functools.wraps(body_fun)
+    def body(carry: Any) -> Any:
+        i, stop, val = carry
+        return add(i, 1), stop, body_fun(i, val)
+
+    limits = [x if aval_of(x).dtype == dtype else convert_element_type(x, dtype) for x in (lower, upper)]
+    return while_loop(lambda carry: lt(carry[0], carry[1]), body, (*limits, init_val))[2]
+
+
+def _index_dtype(bounds: Sequence[ShapedArray]) -> Any:
+    for aval in bounds:
+        if aval.shape or not dtypes.is_integer(aval.dtype):
+            raise TypeError(f"fori_loop bounds must be integer scalars, got {bounds[0]} and {bounds[1]}.")
+    strong = [a.dtype for a in bounds if not a.weak_type] or [bounds[0].dtype]
+    if len(set(strong)) > 1:
+        raise TypeError(
+            f"lower and upper arguments to fori_loop must have equal types, got {strong[0]} and {strong[1]}"
+        )
+    return strong[0]
+
+
+def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """``f`` of each slice of ``xs``, one after the other; the results stacked.
+
+    Args:
+      batch_size: so many slices are computed together, as by ``vmap``.
+
+    >>> print(map(lambda x: x * x, np.arange(4)))
+    [0 1 4 9]
+    """
+    check_callable(f)
+    steps = _length(xs, None)
+    if not batch_size:
+        return _scan(lambda _, x: ((), f(x)), (), xs, steps, made_from=(f, "map"))[1]
+    full, rest = divmod(steps, batch_size)
+    size = full * batch_size
+    batches = tree_map(lambda x: reshape(slice_in_dim(x, 0, size), (full, batch_size, *aval_of(x).shape[1:])), xs)
+    ys = _scan(lambda _, x: ((), _mapped(f, x, batch_size)), (), batches, full, made_from=(f, ("map", batch_size)))[1]
+    ys = tree_map(lambda y: reshape(y, (size, *y.shape[2:])), ys)
+    if not rest:
+        return ys
+    last = _mapped(f, tree_map(lambda x: slice_in_dim(x, size, steps), xs), rest)
+    return tree_map(lambda a, b: concatenate([a, b], 0), ys, last)
+
+
+def _mapped(f: Callable[..., Any], xs: Any, size: int) -> Any:
+    """``f`` of all slices at once."""
+    leaves, tree = tree_flatten(((xs,), {}))
+    flat = Flat(f, tree)
+    outs, dims = batch_flat(flat, AxisData(size), leaves, [0] * len(leaves))
+    return flat.unflatten([match_axis(size, d, 0, x) for x, d in zip(outs, dims, strict=True)])

@@ -1,0 +1,1 @@
+"""Reductions, windows and scatters with a computation of the user."""

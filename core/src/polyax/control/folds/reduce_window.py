@@ -1,0 +1,153 @@
+"""``lax.reduce_window``: the elements of each window of an array combined by any associative computation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from polyax.control.folds.reducers import elementwise_on, flat_operands, known_monoid, monoid_of, scalar_program
+from polyax.control.inner.lists import cut
+from polyax.control.inner.programs import derived
+from polyax.ir.aval import ShapedArray
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import Primitive, def_rule
+from polyax.ops.basis import batch_axis_at, shape_tuple
+from polyax.ops.conv_shapes import dilated, padtype_to_pads, repeated
+from polyax.ops.window_folds import Windows, fold_windows, starting_with
+from polyax.ops.windows import check_windows, reduce_window_max_p, reduce_window_min_p, reduce_window_sum_p
+from polyax.trace.tree import tree_unflatten
+from polyax.transforms.jvp import jvp_flat
+from polyax.transforms.memo import memoize_by_jaxpr
+from polyax.transforms.vmap import batch_flat
+
+OVER_WINDOWS = {"add": reduce_window_sum_p, "max": reduce_window_max_p, "min": reduce_window_min_p}
+
+reduce_window_p = Primitive("reduce_window")
+
+
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable[[Any, Any], Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
+    """The elements of each window of ``operand``, combined by ``computation`` with ``init_value``.
+
+    Sums and extrema of this module with their identities become ``reduce_window_sum`` and so on. Places where there is
+    no element, because of padding or dilation, are left out.
+
+    Args:
+      operand: a pytree of arrays of one shape.
+      init_value: scalars in the same structure.
+      computation: an associative function of two such pytrees of scalars.
+      window_dimensions: the size of a window in each dimension.
+      window_strides: how far apart windows begin; 1 without.
+      padding: ``'VALID'``, ``'SAME'``, ``'SAME_LOWER'``, or (low, high) for each dimension.
+      base_dilation: how far apart the elements of ``operand`` are put; 1 without.
+      window_dilation: how far apart the elements of a window are; 1 without.
+
+    Raises:
+      TypeError: parameters that don't fit the operand.
+
+    >>> import numpy as np
+    >>> from polyax import lax
+    >>> print(reduce_window(np.array([1., 3., 2., 5.]), -np.inf, lax.max, (2,), (2,)))
+    [3. 5.]
+    """
+    xs, inits, tree = flat_operands("reduce_window", operand, init_value)
+    shape = np.shape(xs[0])
+    windows = _windows(shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    monoid = known_monoid(computation, xs[0], inits[0]) if len(xs) == 1 else None
+    if monoid in OVER_WINDOWS:
+        return tree_unflatten(tree, OVER_WINDOWS[monoid].bind(xs[0], **windows._asdict()))
+    program = scalar_program("reduce_window", computation, xs, tree)
+    return tree_unflatten(tree, reduce_window_p.bind(*xs, *inits, consts=(), jaxpr=program, **windows._asdict()))
+
+
+def _windows(
+    shape: tuple[int, ...], sizes: Any, strides: Any, padding: Any, base_dilation: Any, window_dilation: Any
+) -> Windows:
+    """The parameters as tuples, checked, with paddings for their names."""
+    strides, base, inner = (repeated(given, len(shape)) for given in (strides, base_dilation, window_dilation))
+    named = isinstance(padding, str)
+    pads = ((0, 0),) * len(shape) if named else tuple((index(lo), index(hi)) for lo, hi in padding)
+    windows = Windows(shape_tuple(sizes), strides, pads, base, inner)
+    check_windows("reduce_window", shape, windows)
+    if not named:
+        return windows
+    extents = list(map(dilated, windows.window_dimensions, inner))
+    return windows._replace(padding=tuple(padtype_to_pads(list(map(dilated, shape, base)), extents, strides, padding)))
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> tuple[int, ...]:
+    """How many windows there are in each dimension.
+
+    >>> reduce_window_shape_tuple((5,), (2,), (2,), [(0, 1)])
+    (3,)
+    """
+    shape = shape_tuple(operand_shape)
+    windows = _windows(shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    return windows.shape(shape)
+
+
+@def_rule(reduce_window_p, "abstract_eval")
+def _abstract_eval(*avals: ShapedArray, jaxpr: ClosedJaxpr, consts: Any, **params: Any) -> list[ShapedArray]:
+    windows = Windows(**params)
+    check_windows("reduce_window", avals[0].shape, windows)
+    return [ShapedArray(windows.shape(x.shape), x.dtype) for x in avals[: len(avals) // 2]]
+
+
+def folded(args: Sequence[Any], *, jaxpr: ClosedJaxpr, consts: Any = (), **params: Any) -> Sequence[Any]:
+    """What ``reduce_window`` computes, in primitives of arrays."""
+    xs, inits = cut(args, len(args) // 2)
+    combine, monoid = elementwise_on(jaxpr), monoid_of(jaxpr)
+    if monoid in OVER_WINDOWS:
+        return starting_with(combine, inits, OVER_WINDOWS[monoid].bind(xs[0], **params), None)
+    return starting_with(combine, inits, *fold_windows(combine, xs, Windows(**params)))
+
+
+@memoize_by_jaxpr
+def _program(jaxpr: ClosedJaxpr, windows: Windows, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
+    return derived(jaxpr, lambda *args: folded(args, jaxpr=jaxpr, **windows._asdict()), avals)
+
+
+def window_reduction(avals: Sequence[ShapedArray], *, jaxpr: ClosedJaxpr, consts: Any, **params: Any) -> ClosedJaxpr:
+    """The program that computes the results: what a backend runs."""
+    return _program(jaxpr, Windows(**params), tuple(avals))
+
+
+@def_rule(reduce_window_p, "jvp")
+def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    return jvp_flat(lambda *args: folded(args, **params), primals, tangents)
+
+
+reduce_window_p.never("transpose", "no computation is known to be linear; derivatives are taken of the slices")
+
+
+@def_rule(reduce_window_p, "batch")
+def _batch(axis: Any, args: Any, dims: Any, *, jaxpr: ClosedJaxpr, consts: Any, **params: Any) -> Any:
+    n = len(args) // 2
+    if any(d is not None for d in dims[n:]):
+        return batch_flat(lambda *xs: folded(xs, jaxpr=jaxpr, **params), axis, args, dims)
+    xs = [batch_axis_at(x, d, 0, axis.size) for x, d in zip(args[:n], dims[:n], strict=True)]
+    moved = Windows(**params).with_batch(0)._asdict()
+    return reduce_window_p.bind(*xs, *args[n:], jaxpr=jaxpr, consts=consts, **moved), [0] * n
+
+
+@def_rule(reduce_window_p, "sub_jaxprs")
+def _sub_jaxprs(*, jaxpr: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
+    return [jaxpr]

@@ -1,0 +1,1 @@
+"""What the rules of primitives that hold programs are made of."""

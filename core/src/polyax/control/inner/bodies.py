@@ -1,0 +1,90 @@
+"""Programs of the functions that users give to control flow, traced once for each function and types of arguments.
+
+A function is remembered as long as it lives. Knows no primitive.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from polyax.control.inner.structure import check_same, weaknesses, with_weak_types
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.config import config
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ops.basis import convert
+from polyax.trace.context import axis_env
+from polyax.trace.flat import trace_tree
+from polyax.trace.tracer import Tracer
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
+
+Traced = tuple[ClosedJaxpr, PyTreeDef]
+TraceBody = Callable[[Any], Traced]
+
+_known: weakref.WeakKeyDictionary[Callable[..., Any], dict[Hashable, Traced]] = weakref.WeakKeyDictionary()
+
+
+def traced(
+    fun: Callable[..., Any], args: Sequence[Any], owner: Callable[..., Any] | None = None, role: Hashable = None
+) -> Traced:
+    """What ``trace_tree`` gives, without tracing again what was traced before.
+
+    A loop that is called again and again is then also compiled once. Programs that depend on values of an outer trace
+    aren't kept.
+
+    Args:
+      owner: the user's function, if ``fun`` is one that was made from it; ``role`` says which.
+    """
+    known = _programs_of(fun if owner is None else owner)
+    leaves, tree = tree_flatten(tuple(args))
+    types = tuple([x if isinstance(x, ShapedArray) else aval_of(x) for x in leaves])
+    key = role, tree, types, tuple(axis_env().items()), config.trace_key()
+    found = known.get(key)
+    if found is None:
+        found = trace_tree(fun, args)
+        if not any(isinstance(c, Tracer) for c in found[0].consts):
+            known[key] = found
+    return found
+
+
+def _programs_of(owner: Callable[..., Any]) -> dict[Hashable, Traced]:
+    try:
+        return _known.setdefault(owner, {})
+    except TypeError:  # it has no hash, or can't be referred to weakly
+        return {}
+
+
+def settled(
+    trace: TraceBody, init: Sequence[Any], tree: PyTreeDef, carry_of: Callable[[PyTreeDef], PyTreeDef], what: str
+) -> tuple[ClosedJaxpr, PyTreeDef, list[Any]]:
+    """The program of a body whose carry keeps its type, the structure of its results, and the initial carry.
+
+    Weakly typed initial values become what the body makes of them.
+
+    Raises:
+      TypeError: the carry that the body returns has another structure or other types; ``what`` names the body.
+    """
+    init = list(init)
+    while True:
+        avals = [aval_of(x) for x in init]
+        body, out_tree = trace(tree_unflatten(tree, avals))
+        carry_tree = carry_of(out_tree)
+        outs = body.out_avals[: carry_tree.num_leaves]
+        wanted = [_promoted(a, o) for a, o in zip(avals, outs)] if carry_tree == tree else avals
+        if wanted == avals:
+            break
+        init = [convert(x, w.dtype, w.weak_type) for x, w in zip(init, wanted, strict=True)]
+    names = "the input carry", "the output carry"
+    check_same(f"{what} carry input and carry output must", names, (tree, carry_tree), (avals, outs), "the function")
+    weak = (*weaknesses(avals), *weaknesses(body.out_avals[len(avals) :]))
+    return with_weak_types(body, weak), out_tree, init
+
+
+def _promoted(given: ShapedArray, made: ShapedArray) -> ShapedArray:
+    """The type that a weakly typed initial value gets from the body's result."""
+    if not given.weak_type or given.shape != made.shape:
+        return given
+    dtype, weak = dtypes.promote_weak((given.dtype, True), (made.dtype, made.weak_type))
+    return given.update(dtype=dtype, weak_type=weak)

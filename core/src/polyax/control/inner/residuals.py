@@ -1,0 +1,51 @@
+"""Which values differentiation keeps for the backward pass, and where they come from, told to people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from polyax.control.inner.policies import name_p
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.dtypes import is_inexact
+from polyax.ir.jaxpr import Atom, Jaxpr, Literal
+from polyax.trace.flat import Flat, arg_names, check_callable, name_of
+from polyax.trace.recording import trace_to_jaxpr
+from polyax.trace.tree import tree_flatten
+from polyax.transforms.linearize import linearize_flat
+
+
+def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[ShapedArray, str]]:
+    """The type of each value that the derivative of ``f`` at these arguments keeps, and where it comes from.
+
+    >>> from polyax import numpy as jnp
+    >>> saved_residuals(lambda x: x * x, jnp.zeros(3))
+    [(ShapedArray(float32[3]), 'from the argument x')]
+    """
+    check_callable(f)
+    leaves, tree = tree_flatten((args, kwargs))
+    avals = [aval_of(x) for x in leaves]
+
+    def residuals(*xs: Any) -> list[Any]:
+        _, linearized = linearize_flat(Flat(f, tree), xs, [is_inexact(a.dtype) for a in avals])
+        return linearized.residuals
+
+    jaxpr = trace_to_jaxpr(residuals, avals, name=name_of(f)).jaxpr
+    names = arg_names(f, args, kwargs)
+    return [(v.aval, _where_from(jaxpr, names, v)) for v in dict.fromkeys(jaxpr.outvars)]
+
+
+def _where_from(jaxpr: Jaxpr, names: list[str], atom: Atom) -> str:
+    if isinstance(atom, Literal) or atom in jaxpr.constvars:
+        return "from a constant"
+    if atom in jaxpr.invars:
+        return f"from the argument {names[jaxpr.invars.index(atom)]}"
+    eqn = next(e for e in jaxpr.eqns if atom in e.outvars)
+    what = f"named {eqn.params['name']!r}" if eqn.primitive is name_p else f"output of {eqn.primitive}"
+    return f"{what} from {eqn.source}"
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Prints ``saved_residuals``, a line for each value."""
+    for aval, where in saved_residuals(f, *args, **kwargs):
+        print(f"{aval.str_short(True)} {where}")

@@ -1,0 +1,134 @@
+"""The reference backend: interprets a jaxpr equation by equation with NumPy, on virtual devices of the host.
+
+Slow and plain, so that the others can be tested against it and fall back to it. Must not know how others compile.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
+from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, walk_eqns
+from polyax.reference import rules as rules  # fills the table that the interpreter looks into
+from polyax.reference.interpreter import called, evaluate, rule_of
+from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable
+from polyax.runtime.contract.listing import flatten
+from polyax.runtime.contract.queue import INLINE_COST, HostBuffer, HostQueue
+from polyax.runtime.contract.report import BufferReport, KernelReport, Report
+
+_UNSET = np.empty(0)
+
+
+class ReferenceBackend(Backend):
+    """NumPy on ``POLYAX_NUM_CPU_DEVICES`` virtual devices, with one queue each."""
+
+    name = "reference"
+
+    def __init__(self) -> None:
+        self._devices = tuple(
+            Device(self, i, kind="NumPy", queue=HostQueue(f"reference:{i}")) for i in range(config.num_cpu_devices)
+        )
+
+    def devices(self) -> Sequence[Device]:
+        return self._devices
+
+    def to_device(self, host: np.ndarray, device: Device) -> HostBuffer:
+        return HostBuffer(host.copy())
+
+    def to_host(self, buffer: Buffer, aval: ShapedArray) -> np.ndarray:
+        assert isinstance(buffer, HostBuffer)
+        buffer.wait()
+        view = buffer.data.view()
+        view.flags.writeable = False
+        return view
+
+    def copy(self, buffer: Buffer, aval: ShapedArray, source: Device, target: Device) -> Buffer:
+        """The devices share the host's memory, and nothing is written to twice."""
+        return buffer if source.backend is self else super().copy(buffer, aval, source, target)
+
+    def compile(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> ReferenceExecutable:
+        return ReferenceExecutable(jaxpr, options)
+
+    def synchronize(self, device: Device) -> None:
+        device.queue.synchronize()
+
+
+class ReferenceExecutable(Executable):
+    """A jaxpr whose primitives all have a rule."""
+
+    def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
+        began = time.perf_counter()
+        self._jaxpr = closed.jaxpr
+        self._effects = closed.effects
+        for eqn in walk_eqns(closed.jaxpr):
+            rule_of(eqn)
+        self._cost = _cost(closed.jaxpr)
+        self._seconds = time.perf_counter() - began
+
+    def launch(self, buffers: Sequence[Buffer], queue: Any, tokens: Any = None) -> tuple[list[Buffer], Any]:
+        outs = [HostBuffer(_UNSET) for _ in self._jaxpr.outvars]
+        inputs: list[Any] = list(buffers)
+
+        def work() -> None:
+            values = evaluate(self._jaxpr, [b.data for b in inputs])
+            for out, value in zip(outs, values, strict=True):
+                out.data = np.asarray(value, order="C")
+            inputs.clear()  # frees memory as soon as nobody needs it
+
+        task = queue.run(work, list(buffers), self._cost)
+        for out in outs:
+            out.task = task
+        return list(outs), task if self._effects else None
+
+    def report(self) -> Report:
+        return _report(self._jaxpr, self._seconds)
+
+
+def _cost(jaxpr: Jaxpr) -> int:
+    """About how many bytes are touched; a bound that is passed if programs nest, since loops may run for long."""
+    total = 0
+    for eqn in walk_eqns(jaxpr):
+        total += sum(v.aval.nbytes for v in (*eqn.invars, *eqn.outvars))
+        if eqn.primitive.name == "dot_general":
+            total += _product_cost(eqn)
+        elif eqn.primitive.higher_order and eqn.primitive.name != "pjit":
+            return INLINE_COST + 1
+    return total
+
+
+def _product_cost(eqn: Eqn) -> int:
+    contracted: Sequence[int] = eqn.params["dimension_numbers"][0][0]
+    shape = eqn.invars[0].aval.shape
+    return eqn.outvars[0].aval.size * math.prod(shape[d] for d in contracted)
+
+
+def _report(jaxpr: Jaxpr, seconds: float) -> Report:
+    """Each equation is a library call; nothing is fused."""
+    program = flatten(jaxpr, called)
+    calls = [_call_report(n, line.eqn) for n, line in enumerate(program.lines)]
+    inputs = [BufferReport("input", v.aval.nbytes, v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)]
+    results = [BufferReport("result", a.nbytes, a) for a in jaxpr.out_avals]
+    return Report(
+        "reference",
+        calls,
+        bytes_unfused=sum(c.bytes_moved for c in calls),
+        compile_seconds=seconds,
+        buffers=[*inputs, *results],
+        phases={"check": seconds},
+        program=program,
+    )
+
+
+def _call_report(number: int, eqn: Eqn) -> KernelReport:
+    moved = sum(v.aval.nbytes for v in (*eqn.invars, *eqn.outvars))
+    avals = tuple([v.aval for v in eqn.outvars])
+    name, flops = eqn.primitive.name, sum(a.size for a in avals)
+    if name == "dot_general":
+        flops = 2 * _product_cost(eqn)
+    return KernelReport(name, (name,), moved, flops, kind="call", outputs=avals, equations=(number,))

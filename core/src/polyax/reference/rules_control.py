@@ -1,0 +1,68 @@
+"""Control flow: Python's own, over interpreted programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyax.control.calls.rematopt import remat_opt_p
+from polyax.control.flow.cond import cond_p
+from polyax.control.flow.scan import scan_p
+from polyax.control.flow.while_loop import while_p
+from polyax.control.inner.policies import name_p
+from polyax.control.solving import linear_solve_p, solver
+from polyax.control.spmd import on_one_device, shard_map_p
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.reference.interpreter import evaluate
+from polyax.reference.table import rule, rules
+
+
+def _run(program: ClosedJaxpr, args: Any) -> list[np.ndarray]:
+    return evaluate(program.jaxpr, [*program.consts, *args])
+
+
+@rules(cond_p)
+def _cond(index: np.ndarray, *operands: np.ndarray, branches: tuple[ClosedJaxpr, ...]) -> list[np.ndarray]:
+    return _run(branches[int(index)], operands)
+
+
+@rules(while_p)
+def _while(
+    *args: np.ndarray, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int
+) -> list[np.ndarray]:
+    of_cond, of_body = args[:cond_nconsts], args[cond_nconsts : cond_nconsts + body_nconsts]
+    carry = list(args[cond_nconsts + body_nconsts :])
+    while _run(cond_jaxpr, [*of_cond, *carry])[0]:
+        carry = _run(body_jaxpr, [*of_body, *carry])
+    return carry
+
+
+@rules(scan_p)
+def _scan(
+    *args: np.ndarray, jaxpr: ClosedJaxpr, length: int, num_carry: int, num_consts: int, reverse: bool, **_: Any
+) -> list[np.ndarray]:
+    consts, carry = args[:num_consts], list(args[num_consts : num_consts + num_carry])
+    xs = args[num_consts + num_carry :]
+    ys = [np.empty((length, *a.shape), a.dtype) for a in jaxpr.out_avals[num_carry:]]
+    for n in reversed(range(length)) if reverse else range(length):
+        outs = _run(jaxpr, [*consts, *carry, *(x[n] for x in xs)])
+        carry = outs[:num_carry]
+        for y, value in zip(ys, outs[num_carry:], strict=True):
+            y[n] = value
+    return [*carry, *ys]
+
+
+@rules(shard_map_p)
+def _shard_map(*args: np.ndarray, jaxpr: ClosedJaxpr, axes: Any, in_specs: Any, out_specs: Any, **_: Any) -> Any:
+    """Within another program, all of it runs where that does."""
+    return _run(on_one_device(jaxpr, axes, in_specs, out_specs), args)
+
+
+rule(name_p)(lambda x, **_: x)
+rules(remat_opt_p)(lambda *args, forward, **_: _run(forward, args))
+
+
+@rules(linear_solve_p)
+def _linear_solve(*args: np.ndarray, **params: Any) -> list[np.ndarray]:
+    return _run(solver(**params), args)

@@ -1,0 +1,111 @@
+"""Linear algebra through ``numpy.linalg``, and what it lacks by plain elimination. Failures give NaN, as in XLA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from polyax.ops import solve, spectral
+from polyax.ops.eig import eig_p
+from polyax.reference.table import rule, rules
+
+
+def _each(fun: Callable[..., Any], *stacks: Any) -> list[Any]:
+    """``fun`` of each matrix (or vector) of the stacks; a list with the stack of each result."""
+    batch = stacks[0].shape[:-2]
+    items = [fun(*(s[i] for s in stacks)) for i in np.ndindex(batch)]
+    return [np.stack(column).reshape(*batch, *np.shape(column[0])) for column in zip(*items, strict=True)]
+
+
+@rule(solve.cholesky_p)
+def cholesky(x: Any) -> Any:
+    def one(a: Any) -> Any:
+        try:
+            return (np.linalg.cholesky(a),)
+        except np.linalg.LinAlgError:
+            return (np.tril(np.full_like(a, np.nan)),)
+
+    return _each(one, x)[0] if x.size else x
+
+
+@rule(solve.triangular_solve_p)
+def triangular_solve(
+    a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
+) -> Any:
+    """Substitution; ``x op(a) = b`` is ``op(a)^T x^T = b^T``."""
+    a = np.conj(a) if conjugate_a else a
+    if transpose_a == left_side:
+        a, lower = np.swapaxes(a, -1, -2), not lower
+    b = b if left_side else np.swapaxes(b, -1, -2)
+    x = np.array(b)
+    n = a.shape[-1]
+    for i in range(n) if lower else reversed(range(n)):
+        done = slice(0, i) if lower else slice(i + 1, n)
+        x[..., i, :] -= np.einsum("...k,...km->...m", a[..., i, done], x[..., done, :])
+        if not unit_diagonal:
+            x[..., i, :] /= a[..., i, i, None]
+    return x if left_side else np.swapaxes(x, -1, -2)
+
+
+@rules(solve.lu_p)
+def lu(x: Any) -> Any:
+    return _each(_lu, x)
+
+
+def _lu(a: Any) -> tuple[Any, Any, Any]:
+    """Elimination by columns, with the largest element as pivot."""
+    a = np.array(a)
+    m, n = a.shape
+    pivots, permutation = np.zeros(min(m, n), np.int32), np.arange(m, dtype=np.int32)
+    for j in range(min(m, n)):
+        pivot = j + int(np.argmax(np.abs(a[j:, j])))
+        pivots[j] = pivot
+        a[[j, pivot]], permutation[[j, pivot]] = a[[pivot, j]], permutation[[pivot, j]]
+        if a[j, j] != 0:
+            a[j + 1 :, j] /= a[j, j]
+        a[j + 1 :, j + 1 :] -= np.outer(a[j + 1 :, j], a[j, j + 1 :])
+    return a, pivots, permutation
+
+
+@rules(spectral.qr_p)
+def qr(x: Any, *, full_matrices: bool, pivoting: bool, use_magma: Any) -> Any:
+    return np.linalg.qr(x, "complete" if full_matrices else "reduced")
+
+
+@rule(spectral.householder_product_p)
+def householder_product(a: Any, taus: Any) -> Any:
+    """Applies I - tau v v^H, last reflection first, to the first columns of the identity."""
+    m, n = a.shape[-2:]
+    q = np.broadcast_to(np.eye(m, n, dtype=a.dtype), a.shape).copy()
+    for j in reversed(range(taus.shape[-1])):
+        v = np.where(np.arange(m) < j, 0, np.where(np.arange(m) == j, 1, a[..., :, j])).astype(a.dtype)
+        projected = np.einsum("...i,...ij->...j", np.conj(v), q)
+        q = q - taus[..., j, None, None] * v[..., :, None] * projected[..., None, :]
+    return q
+
+
+@rules(spectral.eigh_p)
+def eigh(x: Any, *, lower: bool, **params: Any) -> Any:
+    w, v = np.linalg.eigh(x, "L" if lower else "U")
+    return v, w
+
+
+@rules(spectral.svd_p)
+def svd(x: Any, *, full_matrices: bool, compute_uv: bool, **params: Any) -> Any:
+    if not compute_uv:
+        return [np.linalg.svd(x, compute_uv=False)]
+    u, s, vh = np.linalg.svd(x, full_matrices)
+    return s, u, vh
+
+
+@rules(eig_p)
+def eig(x: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool) -> Any:
+    """The rows of V^-1 are the left eigenvectors, conjugated; NumPy's right ones have a largest component that is
+    positive and length 1."""
+    w, v = np.linalg.eig(x.astype(np.promote_types(x.dtype, np.complex64)))
+    left = np.conj(np.swapaxes(np.linalg.inv(v), -1, -2)) if compute_left_eigenvectors else v
+    largest = np.take_along_axis(left, np.argmax(np.abs(left), -2, keepdims=True), -2)
+    left = left * np.conj(largest / np.abs(largest)) / np.linalg.norm(left, axis=-2, keepdims=True)
+    return [w, *([left] if compute_left_eigenvectors else []), *([v] if compute_right_eigenvectors else [])]

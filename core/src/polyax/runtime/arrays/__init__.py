@@ -1,0 +1,1 @@
+"""Arrays and where they are: on one device or on several."""

@@ -1,0 +1,178 @@
+"""The contract between the core and a backend. Everything that the core asks of a device is on this page.
+
+A backend turns a jaxpr into an ``Executable`` and moves arrays between the host and its devices. How it does so is
+its own business; most derive from ``polyax_kernels.KernelBackend``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polyax.ir.aval import ShapedArray
+from polyax.ir.effects import NO_EFFECTS, Effects
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.contract.collectives import Axes, Group
+from polyax.runtime.contract.report import BufferReport, Decision, KernelReport, Report, Snapshot
+
+__all__ = [
+    "API_VERSION",
+    "Backend",
+    "BackendSpec",
+    "Buffer",
+    "BufferReport",
+    "CompileOptions",
+    "Decision",
+    "Device",
+    "Executable",
+    "KernelReport",
+    "Report",
+    "Snapshot",
+]
+
+API_VERSION = 0
+"""Version of this contract; 0 until three backends and SPMD have tested it."""
+
+
+@dataclass(frozen=True)
+class BackendSpec:
+    """What a plugin's ``polyax_backends`` hook yields. Making one imports no toolkit."""
+
+    name: str
+    """The platform's name in ``POLYAX_PLATFORMS``."""
+    probe: Callable[[], str | None]
+    """None: usable. Else the reason, shown to the user as it stands."""
+    open: Callable[[], Backend]
+    """Makes the backend; may import the toolkit. Called at most once in a process."""
+    priority: int = 0
+    """The usable backend with the highest one is the default: reference -100, cpu 0, opencl 10, cuda 20."""
+    api: int = 0
+    """The ``API_VERSION`` that the plugin was written for; another one is refused."""
+    note: str = ""
+    """What users should know of the platform before they rely on it; ``polyax info`` shows it."""
+
+
+class Device:
+    """One device. Printed as in JAX: ``CpuDevice(id=0, process_index=0)``."""
+
+    def __init__(self, backend: Backend, id: int, *, kind: str, queue: Any = None, process_index: int = 0) -> None:
+        self.backend = backend
+        self.id = id
+        self.device_kind = kind
+        self.queue = queue
+        self.process_index = process_index
+
+    @property
+    def platform(self) -> str:
+        return self.backend.name
+
+    @property
+    def local_hardware_id(self) -> int:
+        return self.id
+
+    def memory_stats(self) -> dict[str, int] | None:
+        return self.backend.memory_stats(self)
+
+    def __repr__(self) -> str:
+        name = "".join(part.capitalize() for part in self.platform.split("_"))
+        return f"{name}Device(id={self.id}, process_index={self.process_index})"
+
+    def __str__(self) -> str:
+        return f"{self.platform}:{self.id}"
+
+
+class Buffer(ABC):
+    """Memory on a device that holds one array, row-major and dense. It may still be in the making."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def ready(self) -> bool:
+        """Whether the contents are there, or the error is."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Returns when the contents are there; raises the error of the computation that was to produce them."""
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """How an executable is to be made."""
+
+    devices: tuple[Device, ...]
+    donated: tuple[bool, ...] = ()
+    """Per input: whether its buffer may be reused for results."""
+    carried: bool = False
+    """The donated inputs are the carries of a loop, whose results come first: each may become the next one alone."""
+    effects: Effects = NO_EFFECTS
+    axes: tuple[tuple[str, int], ...] = ()
+    """Names and sizes of the SPMD axes that collectives refer to."""
+    name: str = "jit"
+    eager: bool = False
+    """One primitive, dispatched on its own: worth compiling once for all shapes."""
+    stages: bool = False
+    """Somebody wants to see how the program is compiled: reports keep it, and what each phase made of it."""
+
+
+class Executable(ABC):
+    """A compiled program for one device."""
+
+    @abstractmethod
+    def launch(self, buffers: Sequence[Buffer], queue: Any, tokens: Any = None) -> tuple[list[Buffer], Any]:
+        """Starts the program on ``queue`` and returns at once with the buffers of its results.
+
+        ``buffers``: the jaxpr's constants, then its inputs, all on the queue's device. An error in the computation
+        surfaces in ``Buffer.wait`` of its results. The second result is None unless the program has effects that are
+        still to come: then a token with ``wait()``, ``done``, ``error`` and ``told``, as ``queue.Task`` has.
+        """
+
+    @abstractmethod
+    def report(self) -> Report: ...
+
+
+class Backend(ABC):
+    """All that the core needs of a platform."""
+
+    name: str
+
+    @abstractmethod
+    def devices(self) -> Sequence[Device]: ...
+
+    @abstractmethod
+    def to_device(self, host: np.ndarray, device: Device) -> Buffer:
+        """Copies ``host`` (C-contiguous, canonical dtype); the caller may change it afterwards.
+
+        Raises:
+          TypeError: the device lacks the dtype.
+        """
+
+    @abstractmethod
+    def to_host(self, buffer: Buffer, aval: ShapedArray) -> np.ndarray:
+        """Waits for ``buffer`` and returns its contents; read-only where memory is shared."""
+
+    @abstractmethod
+    def compile(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> Executable:
+        """The constants of ``jaxpr`` are passed as arguments, before the inputs; their values must not be baked in."""
+
+    @abstractmethod
+    def synchronize(self, device: Device) -> None:
+        """Returns when everything that was started on ``device`` has ended."""
+
+    def copy(self, buffer: Buffer, aval: ShapedArray, source: Device, target: Device) -> Buffer:
+        """A copy of ``buffer`` on ``target``, a device of this backend; ``source`` may be anybody's."""
+        return self.to_device(source.backend.to_host(buffer, aval), target)
+
+    def collectives(self, devices: Sequence[Device], axes: Axes) -> Group:
+        """How one program's runs on ``devices`` meet in collectives along ``axes``: through the host. Asked per run."""
+        return Group(axes)
+
+    def memory_stats(self, device: Device) -> dict[str, int] | None:
+        return None
+
+    def why_no_dtype(self, dtype: Any) -> str | None:
+        """The reason why arrays of ``dtype`` can't live here, if so."""
+        return None

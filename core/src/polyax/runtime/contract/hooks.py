@@ -1,0 +1,83 @@
+"""The hook specifications: everything that a plugin can tell polyax. All are called on cold paths alone.
+
+A plugin is a module (or object) with functions marked ``@polyax.hookimpl`` that are named as the ones here. It is
+found through an entry point of the group ``polyax`` whose name begins with its platform: ``cpu``, ``cpu.fastdot``,
+``any.fusion``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pluggy
+
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import Primitive
+from polyax.runtime.contract.backend import Backend, BackendSpec, Device, Executable
+
+PROJECT = "polyax"
+"""The name of the pluggy project, and of the entry-point group."""
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+Lowering = Any
+"""How a primitive runs on a backend; backends agree on its form with the plugins that they call."""
+
+Fuser = Any
+"""A pass over a backend's kernel graph, with a ``name``."""
+
+
+class HookError(TypeError):
+    """A plugin breaks a rule of the hooks; the text says which, and what is right."""
+
+
+@dataclass(frozen=True)
+class CompileEvent:
+    """An executable was built from ``jaxpr``; ``seconds`` is what that took."""
+
+    name: str
+    device: Device
+    executable: Executable
+    seconds: float
+    jaxpr: ClosedJaxpr
+
+
+@hookspec
+def polyax_backends() -> Iterable[BackendSpec]:  # pyright: ignore[reportReturnType]
+    """The platforms that this plugin brings. Called when a device is first needed, never at import.
+
+    Two plugins that bring a platform of one name are an error that names both.
+    """
+
+
+@hookspec
+def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Lowering] | None:  # pyright: ignore[reportUnusedParameter]
+    """How primitives run on ``backend``; None if this plugin has nothing for it. Called once per opened backend.
+
+    Of two claims on one primitive the one with the higher ``priority`` holds; equal ones are an error that names both
+    plugins.
+    """
+
+
+@hookspec
+def polyax_fusers(backend: Backend) -> Iterable[Fuser] | None:  # pyright: ignore[reportUnusedParameter]
+    """Fusion passes for ``backend``, by their ``name``. Called once per opened backend.
+
+    Which of them run, and in which order, is decided by the backend's ``fusers`` or by ``config.fusers``.
+    """
+
+
+@hookspec
+def polyax_compiled(event: CompileEvent) -> None:  # pyright: ignore[reportUnusedParameter]
+    """Called after an executable was built; never per launch. The result is ignored."""
+
+
+@hookspec
+def polyax_draw(event: CompileEvent) -> Any:  # pyright: ignore[reportUnusedParameter]
+    """A picture of a compiled program, which ``polyax.draw`` returns as it is; None leaves it to another plugin.
+
+    The event's executable was made to be looked at: its report holds the program and the stages of its compilation.
+    """

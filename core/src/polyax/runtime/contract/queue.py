@@ -1,0 +1,155 @@
+"""The asynchronous queue of a host device: one thread that runs programs in order, shared by all host backends."""
+
+from __future__ import annotations
+
+import collections
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.ir.config import config
+from polyax.runtime.contract.backend import Buffer
+
+INLINE_COST = 100_000
+"""Programs of at most this many scalar operations or bytes run in the calling thread when nothing is ahead of them:
+handing them over would take longer (about 20 microseconds) than running them."""
+
+
+class Task:
+    """One program on a queue; its buffers share it. Finished when ``done`` is set, with ``error`` if it failed, and
+    ``told`` once somebody got that."""
+
+    __slots__ = ("_event", "done", "error", "run", "told")
+
+    def __init__(self, run: Callable[[], None]) -> None:
+        self.run: Callable[[], None] | None = run
+        self.done = False
+        self.error: BaseException | None = None
+        self.told = False
+        self._event = threading.Event()
+
+    def execute(self) -> None:
+        run, self.run = self.run, None
+        assert run is not None
+        try:
+            run()
+        except BaseException as e:  # kept for whoever waits
+            self.error = e
+        self.done = True
+        self._event.set()
+
+    def wait(self) -> None:
+        if not self.done:
+            self._event.wait()
+        if self.error is not None:
+            self.told = True
+            raise self.error
+
+
+class HostBuffer(Buffer):
+    """Host memory (``data``: C-contiguous) and the task that is still to fill it, if any."""
+
+    __slots__ = ("__weakref__", "data", "task")
+
+    def __init__(self, data: np.ndarray, task: Task | None = None) -> None:
+        self.data = data
+        self.task = task
+
+    def ready(self) -> bool:
+        return self.task is None or self.task.done
+
+    def wait(self) -> None:
+        task = self.task
+        if task is not None:
+            task.wait()
+            self.task = None
+
+
+_thread = threading.local()
+
+
+def serving() -> bool:
+    """Whether this thread works for a queue: it runs a user's callback, for which a program waits on some device. What
+    it asks for must run at once: that device, or one that is to meet it in a collective, can't take up anything."""
+    return getattr(_thread, "serves", False)
+
+
+def run_now(work: Callable[[], None], inputs: Sequence[Any]) -> None:
+    for b in inputs:
+        b.wait()
+    work()
+
+
+class HostQueue:
+    """Runs submitted work in order, on a thread of its own that starts with the first long program."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._tasks: collections.deque[Task] = collections.deque()
+        self._wake = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._pending = 0  # submitted and not finished
+
+    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Task | None:
+        """Runs ``work`` after everything submitted before it and after ``inputs`` (buffers of any host queue).
+
+        Returns None when it has run already, in the calling thread; an error is raised then. What a callback asks for
+        runs at once: its own program waits for it.
+        """
+        if serving():
+            return run_now(work, inputs)
+        if cost <= INLINE_COST and not self._pending:
+            for b in inputs:
+                if b.task is not None:
+                    if not b.task.done:
+                        break
+                    b.wait()
+            else:
+                work()
+                return None
+        return self._submit(work, [t for b in inputs if (t := b.task) is not None])
+
+    def _submit(self, work: Callable[[], None], after: Sequence[Task]) -> Task:
+        settings = config.override(**config.values())  # callbacks and rules see those of whoever asks for the work
+
+        def run() -> None:
+            for t in after:
+                t.wait()
+            with settings:
+                work()
+
+        task = Task(run)
+        with self._wake:
+            if self._thread is None or not self._thread.is_alive():  # it stays behind in a process that forks
+                self._pending = 0
+                self._tasks.clear()
+                self._thread = threading.Thread(target=self._serve, name=f"polyax-{self.name}", daemon=True)
+                self._thread.start()
+            self._tasks.append(task)
+            self._pending += 1
+            self._wake.notify()
+        return task
+
+    def _serve(self) -> None:
+        _thread.serves = True
+        while True:
+            with self._wake:
+                while not self._tasks:
+                    self._wake.wait()
+                task = self._tasks.popleft()
+            task.execute()
+            del task  # its buffers must not live until the next one comes
+            with self._wake:
+                self._pending -= 1
+                if not self._pending:
+                    self._wake.notify_all()
+
+    def synchronize(self) -> None:
+        """Returns when everything submitted so far has finished; errors stay with their buffers."""
+        if serving():
+            return
+        with self._wake:
+            while self._pending:
+                self._wake.wait()

@@ -1,0 +1,273 @@
+"""The registry: which plugins are loaded and what their hooks gave, frozen into dictionaries.
+
+Plugins are imported when a platform that they serve is first asked for, never by ``import polyax``. Must not know which
+platform is chosen (``platforms`` does) nor what a lowering or a fuser is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from polyax.ir.config import config
+from polyax.ir.errors import PluginError
+from polyax.ir.primitive import Primitive
+from polyax.reference import plugin as reference
+from polyax.runtime.contract.backend import Backend, BackendSpec
+from polyax.runtime.contract.hooks import CompileEvent, Fuser, Lowering
+from polyax.runtime.contract.tracebacks import warn_user
+from polyax.runtime.plugins import compile_log
+from polyax.runtime.plugins.advice import INSPECTION, cannot_use, conflict, no_inspection, unknown_backend, warn_failed
+from polyax.runtime.plugins.claims import merge_fusers, merge_lowerings
+from polyax.runtime.plugins.loader import THIS_PROGRAM, Plugin, guarded, scan, unknown_distributions
+from polyax.runtime.plugins.rules import check_spec, hooks_of
+
+BUILT_IN = {"reference": reference, "any.log": compile_log}
+_DISTRIBUTION = "polyax"
+
+
+class Claim(NamedTuple):
+    """A plugin brings a backend."""
+
+    spec: BackendSpec
+    plugin: Plugin
+
+
+class Registry:
+    """All plugins of the process. Safe to use from several threads."""
+
+    def __init__(self, discover: Callable[[], list[Plugin]] = scan) -> None:
+        self._lock = threading.RLock()
+        self._discover = discover
+        self._plugins: list[Plugin] | None = None
+        self._claims: dict[str, list[Claim]] = {}  # of a backend's name; more than one is a conflict
+        self._probed: dict[str, str | None] = {}
+        self._backends: dict[str, Backend] = {}
+        self._lowerings: dict[str, Mapping[Primitive, Lowering]] = {}
+        self._fusers: dict[str, Mapping[str, Fuser]] = {}
+
+    def plugins(self) -> list[Plugin]:
+        """Every plugin that is installed or was registered, loaded or not."""
+        with self._lock:
+            if self._plugins is None:
+                self._plugins = []
+                for entry, module in BUILT_IN.items():
+                    self.register(module, entry, distribution=_DISTRIBUTION)
+                found = self._discover()
+                self._plugins += found
+                self._warn_unknown(found)
+            return self._plugins
+
+    def _warn_unknown(self, found: list[Plugin]) -> None:
+        for name in unknown_distributions(found):
+            warn_user(f"POLYAX_PLUGINS names {name!r}: no plugin of that distribution is installed")
+
+    def load(self, platform: str | None = None) -> None:
+        """Imports the plugins that serve ``platform``; all plugins, if None."""
+        with self._lock:
+            for plugin in self.plugins():
+                if plugin.status == "not loaded" and (platform is None or plugin.serves(platform)):
+                    self._load(plugin)
+
+    def _load(self, plugin: Plugin) -> None:
+        assert plugin.load is not None
+        module = guarded(plugin, "importing", plugin.load)
+        if plugin.status != "failed":
+            self._admit(plugin, module)
+        if plugin.status == "failed":
+            warn_failed(plugin)
+
+    def register(self, plugin: Any, entry: str, *, distribution: str = THIS_PROGRAM, version: str = "") -> Plugin:
+        """Registers ``plugin`` as if it had been found under the entry-point name ``entry``.
+
+        Raises:
+          PluginError: it can't be used; the text says why.
+        """
+        record = Plugin(entry, getattr(plugin, "__name__", repr(plugin)), distribution, version)
+        with self._lock:
+            known = self.plugins()
+            self._admit(record, plugin)
+            if record.status == "failed":
+                raise PluginError(f"{record.title} can't be used: {record.cause}")
+            known.append(record)
+        return record
+
+    def unregister(self, record: Plugin) -> None:
+        """Forgets a plugin and the backends that it brought; arrays and executables of theirs live on."""
+        with self._lock:
+            self.plugins().remove(record)
+            for name, claims in list(self._claims.items()):
+                self._claims[name] = [c for c in claims if c.plugin is not record]
+                if not self._claims[name]:
+                    del self._claims[name]
+                    self._probed.pop(name, None)
+                    self._backends.pop(name, None)
+            self._forget_results()
+
+    def _admit(self, plugin: Plugin, module: Any) -> None:
+        """Takes a plugin in unless it breaks a rule, which its record tells then."""
+        specs = guarded(plugin, "examining it", lambda: self._examine(plugin, module))
+        if plugin.status == "failed":
+            return
+        plugin.status = "loaded"
+        for spec in specs:
+            self._claims.setdefault(spec.name, []).append(Claim(spec, plugin))
+        self._forget_results()
+
+    def _examine(self, plugin: Plugin, module: Any) -> list[BackendSpec]:
+        plugin.hooks = hooks_of(module)
+        specs = [spec for answer in plugin.hooks.polyax_backends() for spec in answer]
+        for spec in specs:
+            check_spec(spec, plugin)
+        return specs
+
+    def _forget_results(self) -> None:
+        self._lowerings.clear()
+        self._fusers.clear()
+
+    def names(self) -> list[str]:
+        """The names of all backends that loaded plugins bring, the highest priority first."""
+        return sorted(self._claims, key=lambda name: (-self._claims[name][0].spec.priority, name))
+
+    def is_known(self, name: str) -> bool:
+        """Whether an installed plugin is for the platform ``name``."""
+        return name in self._claims or any(p.platform == name for p in self.plugins())
+
+    def known_names(self) -> list[str]:
+        """The platforms that some plugin is for, loaded or not."""
+        entries = {p.platform for p in self.plugins() if p.status == "not loaded"} - {"any"}
+        return sorted(entries | set(self._claims))
+
+    def note(self, name: str) -> str:
+        """What the plugin that brings the platform ``name`` wants users to know; "" if there is nothing."""
+        return "; ".join(claim.spec.note for claim in self._claims.get(name, ()) if claim.spec.note)
+
+    def why_unusable(self, name: str) -> str | None:
+        """None if the platform ``name`` can be used, else why not. Imports the plugins that serve it."""
+        with self._lock:
+            self.load(name)
+            claims = self._claims.get(name, [])
+            if len(claims) != 1:
+                return conflict(name, [c.plugin for c in claims]) if claims else self._why_unknown(name)
+            if name not in self._probed:
+                self._probed[name] = _guarded(claims[0], "probing", claims[0].spec.probe)
+            return self._probed[name]
+
+    def _why_unknown(self, name: str) -> str:
+        mine = [p for p in self.plugins() if p.platform == name and p.cause]
+        return "\n".join(f"{p.title}: {p.cause}" for p in mine) or "no plugin that brings it is installed"
+
+    def backend(self, name: str) -> Backend:
+        """The backend named ``name``, opened at its first use.
+
+        Raises:
+          RuntimeError: there is none, or it can't be used; the text says why, and what to do.
+        """
+        return self._backends.get(name) or self._open(name)
+
+    def opened(self) -> list[Backend]:
+        """The backends in use."""
+        return list(self._backends.values())
+
+    def _open(self, name: str) -> Backend:
+        with self._lock:
+            reason = self.why_unusable(name)
+            if reason is None and name not in self._backends:
+                claim = self._claims[name][0]
+                opened = _guarded(claim, "opening", claim.spec.open)
+                if isinstance(opened, Backend):
+                    self._backends[name] = opened
+                else:
+                    reason = self._probed[name] = str(opened)
+            if reason is not None:
+                raise self._error(name, reason)
+            return self._backends[name]
+
+    def _error(self, name: str, reason: str) -> RuntimeError:
+        if len(self._claims.get(name, ())) > 1:
+            return PluginError(reason)
+        if self.is_known(name):
+            details = "".join(p.traceback for p in self.plugins() if p.platform == name)
+            return RuntimeError(cannot_use(name, reason, details))
+        return RuntimeError(unknown_backend(name, self.known_names(), reason))
+
+    def lowerings(self, backend: Backend) -> Mapping[Primitive, Lowering]:
+        """What plugins say about running primitives on ``backend``.
+
+        Raises:
+          PluginError: two plugins claim one primitive with equal priority.
+        """
+        with self._lock:
+            if backend.name not in self._lowerings:
+                self._lowerings[backend.name] = merge_lowerings(self._ask(backend, "polyax_lowerings"))
+            return self._lowerings[backend.name]
+
+    def fusers(self, backend: Backend) -> Mapping[str, Fuser]:
+        """Fusion passes for ``backend`` by name.
+
+        Raises:
+          PluginError: two plugins bring a fuser of one name.
+        """
+        with self._lock:
+            if backend.name not in self._fusers:
+                self._fusers[backend.name] = merge_fusers(self._ask(backend, "polyax_fusers"))
+            return self._fusers[backend.name]
+
+    def notify_compiled(self, event: CompileEvent) -> None:
+        """Tells plugins that an executable was built."""
+        for plugin in self._serving(event.device.platform, "polyax_compiled"):
+            self._ask_one(plugin, "polyax_compiled", event=event)
+        if config.dump is not None and (reason := self.why_no_inspection()):
+            warn_user(no_inspection("POLYAX_DUMP is set, and nothing is written", reason))
+
+    def draw(self, event: CompileEvent) -> Any:
+        """The picture that the first plugin that can makes of a compiled program.
+
+        Raises:
+          ImportError: there is none; the text says what to install.
+        """
+        for plugin in self._serving(event.device.platform, "polyax_draw"):
+            for drawing in self._ask_one(plugin, "polyax_draw", event=event) or ():
+                return drawing
+        raise ImportError(no_inspection("no plugin draws programs", self.why_no_inspection()))
+
+    def why_no_inspection(self) -> str | None:
+        """None if the plugin that draws and writes programs is there, else why not."""
+        found = [p for p in self.plugins() if p.entry == INSPECTION]
+        if any(p.status == "loaded" for p in found):
+            return None
+        return "; ".join(f"{p.title}: {p.cause}" for p in found) or "polyax-inspect is not installed"
+
+    def _serving(self, platform: str, hook: str) -> list[Plugin]:
+        """The loaded plugins for ``platform`` that implement ``hook``."""
+        self.load(platform)
+        loaded = [p for p in self.plugins() if p.status == "loaded" and p.serves(platform)]
+        return [p for p in loaded if getattr(p.hooks, hook).get_hookimpls()]
+
+    def _ask(self, backend: Backend, hook: str) -> list[tuple[Plugin, Any]]:
+        """What each plugin that serves ``backend`` answers to ``hook``; None is no answer."""
+        answers: list[tuple[Plugin, Any]] = []
+        for plugin in self._serving(backend.name, hook):
+            answers += [(plugin, result) for result in self._ask_one(plugin, hook, backend=backend) or ()]
+        return answers
+
+    def _ask_one(self, plugin: Plugin, hook: str, **arguments: Any) -> list[Any] | None:
+        results = guarded(plugin, f"calling {hook}", lambda: getattr(plugin.hooks, hook)(**arguments))
+        if plugin.status == "failed":
+            warn_failed(plugin)
+        return results
+
+
+def _guarded(claim: Claim, action: str, work: Callable[[], Any]) -> Any:
+    """The result of probing or opening; the cause if that fails."""
+    result = guarded(claim.plugin, f"{action} {claim.spec.name!r}", work)
+    if claim.plugin.status != "failed":
+        return result
+    warn_failed(claim.plugin)
+    return claim.plugin.cause
+
+
+registry = Registry()
+"""The one registry of the process."""
+register = registry.register

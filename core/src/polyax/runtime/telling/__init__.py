@@ -1,0 +1,1 @@
+"""What users are told of the installation and of their programs."""

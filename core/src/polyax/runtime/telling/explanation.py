@@ -1,0 +1,113 @@
+"""What ``explain`` gives: the report of a compiled program as a table of plain text.
+
+Shows what the report says; must not know how any backend compiles.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.contract.backend import Device
+from polyax.runtime.contract.report import BufferReport, Decision, KernelReport, Report
+from polyax.runtime.contract.text import columns, count, plural, size, width
+
+MOST = 60
+"""Rows of a table; programs with more kernels are cut there, the object has them all."""
+EXAMPLES, LETTERS = 3, 60
+"""Pairs that are shown of each reason, and how much of their names."""
+TYPES = 2
+"""Kinds of results that are shown of each kernel."""
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """A compiled program: its ``jaxpr``, and the ``report`` with kernels, decisions, buffers and sources."""
+
+    name: str
+    device: Device
+    jaxpr: ClosedJaxpr
+    report: Report
+
+    def __str__(self) -> str:
+        return self.text(width())
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def text(self, room: int) -> str:
+        """The table in lines of at most ``room`` characters, as far as names allow."""
+        report = self.report
+        sections = {
+            "kernels": _kernels(report.kernels, room),
+            "buffers": _buffers(report.buffers, room),
+            "fused": _fused(report.decisions, room),
+            "not fused": _refusals(report.refusals, room),
+        }
+        head = "\n".join(_summary(self))
+        return "\n\n".join([head, *("\n".join([name, *lines]) for name, lines in sections.items() if lines)])
+
+
+def _summary(told: Explanation) -> Iterator[str]:
+    report = told.report
+    kinds = Counter(k.kind for k in report.kernels)
+    names = {"kernel": "kernel", "call": "library call", "copy": "copy"}
+    steps = [plural(kinds[kind], noun) for kind, noun in names.items() if kinds[kind]] or ["nothing to compute"]
+    yield f"{told.name} on {told.device}: {', '.join(steps)} for {plural(len(told.jaxpr.eqns), 'equation')}"
+    before = f" ({size(report.bytes_unfused)} before fusion)" if report.bytes_unfused else ""
+    yield f"{size(report.bytes_moved)} moved{before}, {count(report.flops)} operations"
+    phases = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in report.phases.items())
+    yield f"compiled in {1e3 * report.compile_seconds:.1f} ms" + (f" ({phases})" if phases else "")
+
+
+def _kernels(kernels: Sequence[KernelReport], room: int) -> list[str]:
+    """Equal steps share a row, which has the number of the first: networks repeat themselves."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for n, k in enumerate(kernels):
+        found.setdefault((k.kind, size(k.bytes_moved), count(k.flops), _types(k), k.fused), []).append(n)
+    head = ("", "#", "", "kind", "moved", "operations", "result", "computes")
+    rows = [("", str(at[0]), f"×{len(at)}" if len(at) > 1 else "", *row) for row, at in found.items()]
+    lines = columns([head, *rows[:MOST]] if rows else [], room, right=(1, 4, 5))
+    return lines + ([f"  ... and {len(rows) - MOST} more, in .report.kernels"] if len(rows) > MOST else [])
+
+
+def _types(kernel: KernelReport) -> str:
+    counts = Counter(str(a) for a in kernel.outputs)
+    names = [f"{name}×{n}" if n > 1 else name for name, n in counts.items()]
+    return " ".join(names[:TYPES]) + (" ..." if len(names) > TYPES else "")
+
+
+def _buffers(buffers: Sequence[BufferReport], room: int) -> list[str]:
+    """Equal ones are counted: a network has a hundred inputs of a few shapes."""
+    counts = Counter((b.role, "" if b.aval is None else str(b.aval), b.nbytes, b.note) for b in buffers)
+    rows = [
+        ("", role, aval, f"{n} of" if n > 1 else "", size(nbytes), note)
+        for (role, aval, nbytes, note), n in counts.items()
+    ]
+    more = [f"  ... and {plural(len(rows) - MOST, 'other kind')}"] if len(rows) > MOST else []
+    return columns(rows[:MOST], room, right=(3, 4)) + more
+
+
+def _fused(decisions: Sequence[Decision], room: int) -> list[str]:
+    counts = Counter(d.fuser for d in decisions if d.reason is None)
+    return columns([("", fuser, plural(n, "time")) for fuser, n in counts.items()], room)
+
+
+def _refusals(refusals: dict[str, list[Decision]], room: int) -> list[str]:
+    rows = [
+        ("", f"{len(found)}×", ", ".join(dict.fromkeys(d.fuser for d in found)), f"{reason}: {_pairs(found)}")
+        for reason, found in refusals.items()
+    ]
+    more = [f"  ... and {len(rows) - MOST} more reasons, in .report.refusals"] if len(rows) > MOST else []
+    return columns(rows[:MOST], room, right=(1,)) + more
+
+
+def _pairs(decisions: Sequence[Decision]) -> str:
+    pairs = list(dict.fromkeys(f"{_short(d.producer)} → {_short(d.consumer)}" for d in decisions))
+    return "; ".join(pairs[:EXAMPLES]) + ("; ..." if len(pairs) > EXAMPLES else "")
+
+
+def _short(names: str) -> str:
+    return names if len(names) <= LETTERS else names[:LETTERS] + "..."

@@ -1,0 +1,167 @@
+"""From Python functions to jaxprs: a trace that records every primitive as an equation."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.check import check_jaxpr
+from polyax.ir.config import config
+from polyax.ir.effects import NO_EFFECTS
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, is_literal_value, make_literal
+from polyax.ir.primitive import Primitive, ambient
+from polyax.ir.source import user_source
+from polyax.trace.context import set_trace
+from polyax.trace.leaks import check_leaks
+from polyax.trace.tracer import Trace, Tracer, check_alive
+
+
+class DynamicJaxprTracer(Tracer):
+    """A value of a program that is being recorded; ``atom`` is its variable there."""
+
+    __slots__ = ("atom",)
+
+    def __init__(self, trace: DynamicJaxprTrace, atom: Atom) -> None:
+        self._trace = trace
+        self.aval = atom.aval
+        self.atom = atom
+
+    def origin(self) -> str:
+        trace = self._trace
+        assert isinstance(trace, DynamicJaxprTrace)
+        what = trace.describe(self.atom)
+        return f"\n{what}" if what else ""
+
+
+@dataclass(frozen=True)
+class SourceOf:
+    """What error texts tell of the function that is traced; found out when one is written."""
+
+    fun: Callable[..., Any]
+    arg_names: Callable[[], Sequence[str]]
+
+    def __str__(self) -> str:
+        fun = inspect.unwrap(self.fun)
+        code = getattr(fun, "__code__", None)
+        name = getattr(fun, "__name__", repr(fun))
+        return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code else name
+
+    def name(self, position: int) -> str:
+        names = self.arg_names()
+        return names[position] if position < len(names) else f"number {position}"
+
+
+class DynamicJaxprTrace(Trace):
+    """Records equations. Arrays and foreign tracers that it meets become constants."""
+
+    __slots__ = ("consts", "constvars", "eqns", "invars", "origin")
+
+    def __init__(self, name: str = "", origin: SourceOf | None = None) -> None:
+        super().__init__(name)
+        self.origin = origin
+        self.invars: list[Var] = []
+        self.constvars: dict[int, Var] = {}  # id of the constant -> variable
+        self.consts: list[Any] = []  # keeps the ids above valid
+        self.eqns: list[Eqn] = []
+
+    def new_arg(self, aval: ShapedArray) -> DynamicJaxprTracer:
+        var = Var(aval)
+        self.invars.append(var)
+        return DynamicJaxprTracer(self, var)
+
+    def atom(self, x: Any) -> Atom:
+        """The variable or literal that stands for ``x`` in this program."""
+        if type(x) is DynamicJaxprTracer and x._trace is self:
+            return x.atom
+        if is_literal_value(x):
+            return make_literal(x)
+        return self._constant(x)
+
+    def _constant(self, x: Any) -> Var:
+        var = self.constvars.get(id(x))
+        if var is None:
+            if isinstance(x, Tracer):
+                check_alive(x)
+            var = self.constvars[id(x)] = Var(aval_of(x))
+            self.consts.append(x)
+        return var
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
+        if primitive.record is not None:
+            return primitive.record(self, args, params)
+        return self.record(primitive, args, params)
+
+    def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """Appends an equation."""
+        inputs = [self.atom(x) for x in args]
+        abstract_eval = primitive.abstract_eval or primitive.rule("abstract_eval")
+        avals = abstract_eval(*[a.aval for a in inputs], **params)
+        effects = NO_EFFECTS
+        if type(avals) is tuple:
+            avals, effects = avals
+        outs = [Var(aval) for aval in avals]
+        source = ambient.source or user_source(ambient.scope)
+        self.eqns.append(Eqn(primitive, inputs, outs, params, effects, source))
+        return [DynamicJaxprTracer(self, v) for v in outs]
+
+    def to_jaxpr(self, outs: Sequence[Any]) -> ClosedJaxpr:
+        atoms = [self.atom(x) for x in outs]
+        jaxpr = Jaxpr(list(self.constvars.values()), self.invars, atoms, self.eqns, debug_name=self.name)
+        if config.checks:
+            check_jaxpr(jaxpr)
+        return ClosedJaxpr(jaxpr, self.consts)
+
+    def describe(self, atom: Atom) -> str:
+        """Says of a variable on which arguments of the user's function it depends, and which line made it."""
+        if isinstance(atom, Literal) or self.origin is None:
+            return ""
+        made = next((e for e in reversed(self.eqns) if any(v is atom for v in e.outvars)), None)
+        sources = self._arguments_behind(atom)
+        names = [self.origin.name(i) for i, v in enumerate(self.invars) if v in sources]
+        text = f"The error occurred while tracing the function {self.origin}. "
+        if names:
+            which = f"argument{'s' if len(names) > 1 else ''} {', '.join(names)}"
+            text += f"This concrete value was not available in Python because it depends on the value of the {which}."
+        return text + (f" It was computed by {made.primitive} at {made.source}." if made else "")
+
+    def _arguments_behind(self, atom: Var) -> set[Var]:
+        """The variables that ``atom`` was computed from, itself included."""
+        behind = {atom}
+        for eqn in reversed(self.eqns):
+            if not behind.isdisjoint(eqn.outvars):
+                behind.update(v for v in eqn.invars if isinstance(v, Var))
+        return behind
+
+
+def trace_to_jaxpr(
+    fun: Callable[..., Sequence[Any]],
+    in_avals: Sequence[ShapedArray],
+    *,
+    name: str = "",
+    origin: SourceOf | None = None,
+) -> ClosedJaxpr:
+    """Runs ``fun`` (flat arguments to a flat sequence) on tracers; closed-over arrays and tracers become constants."""
+    trace = DynamicJaxprTrace(name, origin)
+    args = [trace.new_arg(a) for a in in_avals]
+    before, ambient.source = ambient.source, None
+    try:
+        with set_trace(trace):
+            closed = trace.to_jaxpr(fun(*args))
+    finally:
+        ambient.source = before
+        trace.invalidate()
+    del args
+    check_leaks(trace, origin or name)
+    return closed
+
+
+def hoist_consts(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """Constants as leading arguments: a program without constants, and the values to pass first."""
+    jaxpr = closed.jaxpr
+    if not jaxpr.constvars:
+        return closed, []
+    hoisted = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_name)
+    return ClosedJaxpr(hoisted, []), closed.consts

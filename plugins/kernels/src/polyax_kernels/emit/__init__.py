@@ -1,0 +1,1 @@
+"""From kernels to text or values of a code generator."""

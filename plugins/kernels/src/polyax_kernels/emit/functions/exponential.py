@@ -1,0 +1,193 @@
+"""Exponentials, logarithms, powers and hyperbolic functions. ``f64`` in a name: float64 inside, for float32 results."""
+
+from __future__ import annotations
+
+import math
+
+from polyax_kernels.emit.functions.blocks import (
+    INF,
+    NAN,
+    Value,
+    absolute,
+    bits,
+    clamp,
+    fma,
+    from_bits,
+    nearest,
+    poly,
+    power_of_two,
+    scale,
+    select,
+    split,
+    with_sign,
+)
+
+_LN2_HI, _LN2_LO = 0.693145751953125, 1.42860682030941723212e-6  # hi has 15 bits: n * hi is exact
+_EXP = (0.49999993050889994227, 0.16666514791495945137, 0.041668456795702797919, 0.0083694188334584887698,
+        0.0013813142823357808032)  # fmt: skip
+_EXPM1 = (0.50000000492244627548, 0.16666666827011598497, 0.041666342139995806458, 0.0083332704819463562193,
+          0.0013942045879228236531, 0.00019915687098690211892)  # fmt: skip
+_EXP2 = (0.69314720418145083056, 0.24022647742220529746, 0.055503293506152685157, 0.0096184499867287248434,
+         0.0013400169834272412362, 0.00015352309875410114846)  # fmt: skip
+_EXP64 = (0.50000000000000116876, 0.16666666666666385036, 0.041666666666519186313, 0.0083333333335081064659,
+          0.0013888888946920978037, 0.00019841269485742720401, 0.000024801489345393555257, 2.7557597215894600967e-6,
+          2.7631691134759238765e-7, 2.499906237769248584e-8)  # fmt: skip
+
+
+def _reduce_exp(x: Value) -> tuple[Value, Value]:
+    n, n_bits = nearest(x, 1 / math.log(2))
+    if x.type == "double":
+        return fma(n, -1.42860682030941723212e-6, fma(n, -_LN2_HI, x)), n_bits
+    return fma(n, -_LN2_LO, fma(n, -_LN2_HI, x)), n_bits
+
+
+def exp(x: Value) -> Value:
+    r, n = _reduce_exp(clamp(x, -104.0, 89.0))
+    return scale(fma(r * r, poly(r, *_EXP), r) + 1.0, n)
+
+
+def exp2(x: Value) -> Value:
+    x = clamp(x, -151.0, 129.0)
+    n, n_bits = nearest(x, 1.0)
+    r = x - n
+    return scale(fma(r, poly(r, *_EXP2), 1.0), n_bits)
+
+
+def expm1(x: Value) -> Value:
+    """2^n (e^r - 1) + (2^n - 1), halved and doubled at the top, where 2^n alone would overflow."""
+    r, n = _reduce_exp(clamp(x, -30.0, 89.0))
+    tail = fma(r * r, poly(r, *_EXPM1), r)
+    half = power_of_two(n - 1)
+    return select(absolute(x) < 2.0**-25, x, fma(half, tail, half - 0.5) * 2.0)
+
+
+def exp64(x: Value) -> Value:
+    r, n = _reduce_exp(clamp(x, -750.0, 750.0))
+    return scale(fma(r * r, poly(r, *_EXP64), r) + 1.0, n)
+
+
+def logistic(x: Value) -> Value:
+    """1 / (1 + e) or e / (1 + e) with e = exp(-|x|); the division is corrected by what rounding 1 + e lost."""
+    e = exp(-absolute(x))
+    total = e + 1.0
+    lost = e - (total - 1.0)
+    inverse = 1.0 / total
+    rest = fma(-lost, inverse, fma(-total, inverse, 1.0))
+    top = select(x < 0.0, e, e.like(1.0))
+    return fma(top, inverse, top * inverse * rest)
+
+
+_TANH = (-0.33333329608939115875, 0.13333157711561567146, -0.053940540274929400792,
+         0.02166622516544267254, -0.008091678002559131403, 0.002064410009179278145)  # fmt: skip
+
+
+def tanh(x: Value) -> Value:
+    """A polynomial up to 0.65, then 1 - 2 / (exp(2|x|) + 1); beyond 10 it is 1."""
+    t = x * x
+    near = fma(x * t, poly(t, *_TANH), x)
+    r, n = _reduce_exp(clamp(absolute(x), -1.0, 10.0) * 2.0)
+    e = fma(fma(r * r, poly(r, *_EXP), r), power_of_two(n), power_of_two(n))
+    return with_sign(select(absolute(x) < 0.65, near, 1.0 - 2.0 / (e + 1.0)), x)
+
+
+def sinh64(x: Value) -> Value:
+    """(e^x - e^-x) / 2; near zero, where that cancels, Taylor's series."""
+    t = x * x
+    near = fma(x * t, poly(t, 1 / 6, 1 / 120, 1 / 5040, 1 / 362880, 1 / 39916800, 1 / 6227020800), x)
+    e = exp64(x)
+    return select(absolute(x) < 1.0, near, (e - 1.0 / e) * 0.5)
+
+
+def cosh64(x: Value) -> Value:
+    e = exp64(absolute(x))
+    return (e + 1.0 / e) * 0.5
+
+
+# logarithms -----------------------------------------------------------------------------------------------------------
+
+_LOG = (0.33333316747725365975, -0.25000810394690216879, 0.20002285258356705643, -0.16624554217864276352,
+        0.14181208049460485489, -0.13128764746609716286, 0.12881562665874970175, -0.078594983485102592203)  # fmt: skip
+_LOG64 = (0.33333333333333672054, 0.19999999999707342136, 0.14285714371193343674, 0.11111099286631132603,
+          0.090917821612635022924, 0.076570253191457573399, 0.073979744358006968144)  # fmt: skip
+
+
+def _log_of(f: Value, k: Value) -> Value:
+    """log((1 + f) 2^k) for f in [sqrt(1/2) - 1, sqrt(2) - 1]."""
+    square = f * f
+    tail = fma(square * f, poly(f, *_LOG), fma(k, _LN2_LO, square * -0.5))
+    return fma(k, _LN2_HI, f + tail)
+
+
+def _log_edges(x: Value, result: Value) -> Value:
+    """The cases that splitting can't do: zero, infinity, negative numbers, NaN."""
+    result = select(x.compare("==", INF), x, result)
+    result = select(x.compare("==", 0.0), -INF, result)
+    return select(x >= 0.0, result, NAN)
+
+
+def log(x: Value) -> Value:
+    k, m = split(x)
+    return _log_edges(x, _log_of(m - 1.0, k))
+
+
+def log1p(x: Value) -> Value:
+    """With u = 1 + x = m 2^k, f = 2^-k - 1 + 2^-k x recovers the bits that the sum lost; a large u lost none."""
+    u = x + 1.0
+    n = (bits(u) - 0x3F3504F3) >> 23
+    down = power_of_two(-n)
+    f = select(n > 60, from_bits(bits(u) - (n << 23)) - 1.0, fma(x, down, down - 1.0))
+    result = _log_of(f, x.b.convert("sitofp", n, "float"))
+    return select(absolute(x) < 2.0**-14, fma(x * -0.5, x, x), _log_edges(u, result))
+
+
+def cbrt64(x: Value) -> Value:
+    return with_sign(exp64(log64(absolute(x)) * (1 / 3)), x)
+
+
+def log64(x: Value) -> Value:
+    k, m = split(x)
+    s = (m - 1.0) / (m + 1.0)
+    t = s * s
+    return _log_edges(x, fma(k, math.log(2), fma(s * t, poly(t, *_LOG64), s) * 2.0))
+
+
+def pow64(x: Value, y: Value) -> Value:
+    """exp(y log|x|) with the signs and limits of C's ``pow``."""
+    magnitude = absolute(x)
+    result = exp64(y * log64(magnitude))
+    floor = x.b.intrinsic("floor", y)
+    whole = floor.compare("==", y)
+    half = y * 0.5
+    odd = whole & x.b.intrinsic("floor", half).compare("!=", half)
+    result = select(odd, with_sign(result, x), result)
+    result = select((x < 0.0) & (magnitude < INF) & ~whole, NAN, result)
+    flat = magnitude.compare("==", 1.0) & absolute(y).compare("==", INF)
+    one = y.compare("==", 0.0) | x.compare("==", 1.0) | flat
+    return select(one, 1.0, result)
+
+
+def asinh64(x: Value) -> Value:
+    """sign log(|x| + sqrt(x^2 + 1)), as log1p(|x| + x^2 / (1 + sqrt(x^2 + 1))); float32's squares fit in float64."""
+    a = absolute(x)
+    root = x.b.intrinsic("sqrt", fma(a, a, 1.0))
+    far = select(a > 1e30, log64(a) + math.log(2), _log1p64(a + a * a / (root + 1.0)))
+    return with_sign(far, x)
+
+
+def acosh64(x: Value) -> Value:
+    t = x - 1.0
+    far = select(x > 1e30, log64(x) + math.log(2), _log1p64(t + x.b.intrinsic("sqrt", t * (x + 1.0))))
+    return select(x < 1.0, NAN, far)
+
+
+def atanh64(x: Value) -> Value:
+    a = absolute(x)
+    return with_sign(_log1p64(a * 2.0 / (1.0 - a)) * 0.5, x)
+
+
+def _log1p64(x: Value) -> Value:
+    """Kahan's correction: x log(u) / (u - 1) with u = 1 + x."""
+    u = x + 1.0
+    d = u - 1.0
+    fine = d.compare("!=", 0.0) & (u < INF)
+    return select(fine, log64(u) * (x / select(fine, d, 1.0)), select(u < INF, x, log64(u)))

@@ -1,0 +1,98 @@
+"""The error functions and their kin, in float64 inside, and float32's inverse error function."""
+
+from __future__ import annotations
+
+import math
+
+from polyax_kernels.emit.functions.blocks import INF, NAN, Value, absolute, fma, poly, select, with_sign
+from polyax_kernels.emit.functions.circular import sin_cos
+from polyax_kernels.emit.functions.exponential import exp64, log1p, log64
+
+_ERF = (1.1283791670954917068, -0.37612638902775185179, 0.11283791657675336867, -0.026866168962402363193,
+        0.0052239667461054689992, -0.00085479209577787501956, 0.00012046046524802656693, -0.000014792925348649888229,
+        1.5295222937873637009e-6, -1.044449123332458709e-7)  # fmt: skip
+_ERFC = (0.53700345354416972283, 0.095306226959228912817, -0.14658304803282702833, 0.13988054760161301238,
+         -0.095469750311849483853, 0.046350263339863664074, -0.014019825463684295897, 0.0009108224686378098202,
+         0.0012428736662260230535, -0.00041254069247644360439, -0.000084587274041859189294, 0.00006895484060649985676,
+         6.3649897862599443385e-6, -0.00001099317999424554938, -7.3997237940066993958e-7,
+         1.5887455586649686045e-6)  # fmt: skip
+
+
+def _erfc_far(a: Value) -> Value:
+    """erfc for a >= 1, as exp(-a^2) / a times a polynomial in (a - 3) / (a + 3); float32 underflows before 11."""
+    a = select(a > 11.0, 11.0, select(a < 1.0, 1.0, a))
+    return exp64(-(a * a)) * poly((a - 3.0) / (a + 3.0), *_ERFC) / a
+
+
+def erf64(x: Value) -> Value:
+    a = absolute(x)
+    return select(a > 1.0, with_sign(1.0 - _erfc_far(a), x), x * poly(x * x, *_ERF))
+
+
+def erfc64(x: Value) -> Value:
+    far = _erfc_far(absolute(x))
+    return select(absolute(x) > 1.0, select(x < 0.0, 2.0 - far, far), 1.0 - x * poly(x * x, *_ERF))
+
+
+# M. Giles, "Approximating the erfinv function" (2010), single precision; what XLA uses, so that normal samples agree
+_ERFINV_NEAR = (1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087, -4.39150654e-06, -3.5233877e-06,
+                3.43273939e-07, 2.81022636e-08)  # fmt: skip
+_ERFINV_FAR = (2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773, -0.00367342844, 0.00134934322,
+               0.000100950558, -0.000200214257)  # fmt: skip
+
+
+def erf_inv(x: Value) -> Value:
+    w = -log1p(-(x * x))
+    near = poly(w - 2.5, *_ERFINV_NEAR)
+    far = poly(x.b.intrinsic("sqrt", w) - 3.0, *_ERFINV_FAR)
+    return select(absolute(x).compare("==", 1.0), x * INF, select(w < 5.0, near, far) * x)
+
+
+# log Gamma and its derivative: asymptotic series (Abramowitz and Stegun 6.1.41, 6.3.18) from 8 on, the recurrence
+# below, reflection below 1/2
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
+_DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760)
+_STEPS = 8
+
+
+def _lgamma_positive(x: Value) -> Value:
+    product = x
+    for i in range(1, _STEPS):
+        product = product * (x + float(i))
+    small = x < float(_STEPS)
+    z = select(small, x + float(_STEPS), x)
+    r = 1.0 / z
+    series = fma(z - 0.5, log64(z), poly(r * r, *_STIRLING) * r - z + 0.5 * math.log(2 * math.pi))
+    return select(small, series - log64(select(small, product, 1.0)), series)
+
+
+def _sin_cos_pi(x: Value) -> tuple[Value, Value]:
+    """Of pi x up to the sign, which both functions lose when x moves by one."""
+    f = x - x.b.intrinsic("roundeven", x)
+    far = absolute(f) > 0.25
+    s, c = sin_cos((select(far, 0.5 - absolute(f), f)) * math.pi, single=False)
+    return select(far, with_sign(c, f), s), select(far, s, c)
+
+
+def lgamma64(x: Value) -> Value:
+    mirrored = x < 0.5
+    value = _lgamma_positive(select(mirrored, 1.0 - x, x))
+    sine, _ = _sin_cos_pi(x)
+    result = select(mirrored, log64(math.pi / absolute(sine)) - value, value)
+    result = select(x.compare("==", 1.0) | x.compare("==", 2.0), 0.0, result)
+    return select(absolute(x).compare("==", INF), INF, result)
+
+
+def digamma64(x: Value) -> Value:
+    mirrored = x < 0.5
+    z = select(mirrored, 1.0 - x, x)
+    small = z < float(_STEPS)
+    total = 1.0 / z
+    for i in range(1, _STEPS):
+        total = total + 1.0 / (z + float(i))
+    z = select(small, z + float(_STEPS), z)
+    r = 1.0 / z
+    value = log64(z) - r * 0.5 - r * r * poly(r * r, *_DIGAMMA) - select(small, total, total.like(0.0))
+    sine, cosine = _sin_cos_pi(x)
+    pole = mirrored & x.compare("==", x.b.intrinsic("floor", x))
+    return select(pole, NAN, select(mirrored, value - cosine / sine * math.pi, value))

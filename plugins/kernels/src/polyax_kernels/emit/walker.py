@@ -1,0 +1,142 @@
+"""The kernel walker: turns a kernel and a schedule into calls of an emitter.
+
+It opens the loops and places every expression at the outermost one where its inputs are known. It knows no language,
+and no value of an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from polyax_kernels.emit.emitter import Emitter
+from polyax_kernels.emit.lanes import Blocks, block
+from polyax_kernels.emit.values import Evaluator
+from polyax_kernels.ir.dependences import Facts, Levels
+from polyax_kernels.ir.expr import BOOL, INT, Axis, consing
+from polyax_kernels.ir.kernel import Kernel, Schedule, Store
+from polyax_kernels.passes.for_emission import FLOAT32, NARROW, prepare
+
+T = TypeVar("T")
+
+
+def emit_kernel(kernel: Kernel, schedule: Schedule, emitter: Emitter[T], begin: T, end: T) -> None:
+    """Emits the loops and stores of ``kernel`` for the points ``begin..end`` of its first grid axis.
+
+    Raises:
+      NotImplementedError: an operation that the emitter lacks has no decomposition.
+    """
+    with consing():
+        prepared, blocks = prepare(kernel, emitter.supports), None
+        if schedule.lanes > 1:
+            prepared, blocks = block(prepared, schedule.lanes)
+        _Walker(prepared, emitter, blocks).emit(begin, end)
+
+
+class _Walker(Evaluator[T]):
+    """Opens the loops of the grid and of the stages, and stores."""
+
+    def __init__(self, kernel: Kernel, emitter: Emitter[T], blocks: Blocks | None = None) -> None:
+        super().__init__(Facts(kernel), emitter)
+        self.kernel = kernel
+        self.blocks = blocks
+
+    def emit(self, begin: T, end: T) -> None:
+        for slot, operand in enumerate(self.kernel.operands):
+            if operand.role == "local":
+                (size,) = operand.shape
+                assert isinstance(size, int), "scratch memory has a constant size"
+                self.emitter.local(slot, operand.dtype, size)
+        grid, stages = self.kernel.grid, self.kernel.stages
+        nodes = [pair for stage in stages for pair in self.facts.levels(stage) if pair[1] < len(grid)]
+        flat = all(not s.axes and self.facts.independent(s) and not self.facts.folds(s) for s in stages)
+        self.nest(grid, 0, list(dict.fromkeys(nodes)), self.stages, vector=flat, bounds=(begin, end))
+
+    def stages(self) -> None:
+        grid = len(self.kernel.grid)
+        for n, stage in enumerate(self.kernel.stages):
+            if n:
+                self.emitter.barrier()
+            nodes = [pair for pair in self.facts.levels(stage) if pair[1] >= grid]
+            leaf = partial(self.stores, stage.stores)
+            with self.sharing(True):
+                self.nest(stage.axes, grid, nodes, leaf, vector=self.facts.independent(stage))
+            self.forget(self.facts.written(stage))
+
+    def nest(
+        self,
+        axes: Sequence[Axis],
+        level: int,
+        nodes: Levels,
+        leaf: Callable[[], None],
+        *,
+        vector: bool,
+        bounds: tuple[T, T] | None = None,
+    ) -> None:
+        """Opens loops over ``axes`` around ``leaf``; nodes are evaluated inside as many loops as their level says."""
+        self.evaluate(x for x, n in nodes if n == level)
+        if not axes:
+            leaf()
+            return
+        axis, inner = axes[0], axes[1:]
+
+        group = self.shared and vector and not inner
+
+        def body(i: T) -> None:
+            with_scope = len(self.known)
+            self.indices[axis] = i
+            with self.sharing(self.shared and not group):
+                self.nest(inner, level + 1, nodes, leaf, vector=vector)
+            self.close(with_scope)
+
+        innermost = vector and not inner and not any(x.kind == "fold" and n == level + 1 for x, n in nodes)
+        parallel = level == 0 and bounds is not None and not self.kernel.ordered
+        hint = " ".join(["parallel"] * parallel + ["group"] * group + ["vector"] * innermost)
+        start, stop = bounds or (self.emitter.const(0, INT), self.extent(axis))
+        if self.blocks is not None and axis is self.blocks.base:
+            length = axis.extent if bounds is None and isinstance(axis.extent, int) else None
+            self.loop_over_blocks(self.blocks, start, stop, length, body, hint)
+            return
+        self.emitter.loop(start, stop, body, hint=hint)
+
+    def loop_over_blocks(
+        self, blocks: Blocks, start: T, stop: T, length: int | None, body: Callable[[T], None], hint: str
+    ) -> None:
+        """Full blocks, whose number of lanes is constant, then the rest; ``length`` is that of the axis, if known."""
+        emitter = self.emitter
+        zero, lanes = emitter.const(0, INT), emitter.const(blocks.lanes, INT)
+
+        def run(n: T, count: T) -> None:
+            self.indices[blocks.count] = count
+            body(emitter.op("add", INT, start, emitter.op("mul", INT, n, lanes)))
+
+        if length is None:
+            span = emitter.op("sub", INT, stop, start)
+            full = emitter.op("div", INT, span, lanes)
+            rest = emitter.op("sub", INT, span, emitter.op("mul", INT, full, lanes))
+            more = emitter.cast(emitter.op("ne", INT, rest, zero), BOOL, INT)
+        else:
+            full, rest, more = (emitter.const(n, INT) for n in (*divmod(length, blocks.lanes), 1))
+        emitter.loop(zero, full, lambda n: run(n, lanes), hint=hint)
+        if length is None or length % blocks.lanes:
+            emitter.loop(zero, more, lambda _: run(full, rest), hint=hint)
+
+    def stores(self, stores: Sequence[Store]) -> None:
+        """All values are computed before the first is stored."""
+        for store in stores:
+            at, value = self.known[store.indices[0]], self.known[store.value]
+            mask = None if store.mask is None else self.known[store.mask]
+            dtype = self.kernel.operands[store.slot].dtype
+            if store.combine is not None:
+                old = self.emitter.load(store.slot, at, dtype, mask, None if mask is None else value)
+                value = self.accumulate(store.combine, dtype, old, value)
+            self.emitter.store(store.slot, at, value, dtype, mask)
+
+    def accumulate(self, name: str, dtype: np.dtype, *values: T) -> T:
+        cast, op = self.emitter.cast, self.emitter.op
+        if dtype not in NARROW:
+            return op(name, dtype, *values)
+        return cast(op(name, FLOAT32, *(cast(v, dtype, FLOAT32) for v in values)), FLOAT32, dtype)

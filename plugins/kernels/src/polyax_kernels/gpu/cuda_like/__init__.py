@@ -1,0 +1,1 @@
+"""What CUDA C shares with its siblings."""

@@ -1,0 +1,1 @@
+"""Backends whose kernels run on the host: memory, threads, launches."""

@@ -1,0 +1,181 @@
+"""``HostKernelBackend``: a kernel backend whose devices are virtual devices of the host, with NumPy memory.
+
+A subclass turns a kernel into a function of the host ABI,
+``void k(void **buffers, const int64_t *scalars, int64_t begin, int64_t end)``,
+and may turn whole plans into native code instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
+from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable
+from polyax.runtime.contract.queue import HostQueue
+from polyax_kernels.backend import KernelBackend
+from polyax_kernels.emit.schedule import choose
+from polyax_kernels.host.threads import parallel_for
+from polyax_kernels.ir.kernel import Kernel
+from polyax_kernels.lower.control import Control
+from polyax_kernels.lower.fallback import LIBRARY
+from polyax_kernels.lower.lowering import CallContext
+from polyax_kernels.plan.plan import CallStep, CopyStep, KernelStep, Plan, Step
+from polyax_kernels.run.executable import PlanExecutable, Runner
+from polyax_kernels.run.memory import EXPORTED, Memory, Pool, Shelf, Window
+
+PARALLEL_COST = 200_000
+"""Kernels of fewer scalar operations or bytes run on one thread."""
+
+Function = Callable[[Any, Any, int, int], Any]
+"""A kernel of the host ABI; called with a ctypes array of pointers, one of int64, begin and end."""
+
+FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+"""The ctypes prototype of the host ABI; calls release the interpreter's lock."""
+
+
+class HostKernelBackend(KernelBackend):
+    """Devices, memory and launches on the host."""
+
+    library = LIBRARY
+
+    def __init__(self, name: str, kind: str = "cpu") -> None:
+        super().__init__(name)
+        self.pool = Pool()
+        self._devices = tuple(
+            Device(self, n, kind=kind, queue=HostQueue(f"{name}:{n}")) for n in range(config.num_cpu_devices)
+        )
+
+    @abstractmethod
+    def compile_function(self, kernel: Kernel) -> Function:
+        """The kernel as a function of the host ABI, made by ``FUNCTION(address)``; it must keep its code alive."""
+
+    def compile_kernel(self, kernel: Kernel) -> Function:
+        return self.compile_function(kernel)
+
+    def devices(self) -> Sequence[Device]:
+        return self._devices
+
+    def empty(self, nbytes: int, device: Device) -> Memory:
+        return self.pool.empty(nbytes)
+
+    def to_device(self, host: np.ndarray, device: Device) -> Memory:
+        if reason := self.why_no_dtype(host.dtype):
+            raise TypeError(f"{device}: {reason}")
+        memory = self.pool.empty(host.nbytes)
+        memory.array(host.shape, host.dtype)[...] = host
+        return memory
+
+    def to_host(self, buffer: Buffer, aval: ShapedArray) -> np.ndarray:
+        assert isinstance(buffer, Memory)
+        buffer.wait()
+        buffer.seen = EXPORTED
+        view = buffer.array(aval.shape, aval.dtype)
+        view.flags.writeable = False
+        return view
+
+    def copy(self, buffer: Buffer, aval: ShapedArray, source: Device, target: Device) -> Buffer:
+        """The devices share the host's memory."""
+        if source.backend is not self or source is target:
+            return super().copy(buffer, aval, source, target)
+        assert isinstance(buffer, Memory)
+        buffer.share()
+        return buffer
+
+    def synchronize(self, device: Device) -> None:
+        device.queue.synchronize()
+
+    def memory_stats(self, device: Device) -> dict[str, int] | None:
+        return self.pool.stats()
+
+    def compile_plan(self, plan: Plan, options: CompileOptions) -> Executable:
+        return HostExecutable(self, plan, options)
+
+
+class HostExecutable(PlanExecutable):
+    """Steps are run on NumPy memory."""
+
+    def __init__(self, backend: HostKernelBackend, plan: Plan, options: CompileOptions) -> None:
+        device = options.devices[0]
+        self.context = CallContext(device.queue, device)
+        super().__init__(backend, plan, options)
+
+    def shelf(self, nbytes: int) -> Shelf:
+        return self.backend.pool.shelf(nbytes)
+
+    def duplicate(self, source: Memory, target: Memory) -> None:
+        target.data[...] = source.data
+
+    def window(self, base: Any, offset: int, nbytes: int) -> Window:
+        return Window(base, offset, nbytes)
+
+    def move(self, source: Any, target: Any, nbytes: int) -> None:
+        target.data[:nbytes] = source.data[:nbytes]
+
+    def peek(self, base: Any, dtype: np.dtype) -> Any:
+        return base.array((), dtype)[()]
+
+    def runner(self, step: Step) -> Runner:
+        if isinstance(step, CopyStep):
+            return _copier(step)
+        if isinstance(step, CallStep):
+            lowering = step.lowering
+            return lowering.make(self, step) if isinstance(lowering, Control) else _caller(step, self.context)
+        return _launcher(step, self.backend.compiled(step.kernel))
+
+
+def _copier(step: CopyStep) -> Runner:
+    (source, target), nbytes = (step.source, step.target), step.nbytes
+
+    def run(bases: Sequence[Memory]) -> None:
+        to = bases[target.base].data[target.offset : target.offset + nbytes]
+        to[...] = bases[source.base].data[source.offset : source.offset + nbytes]
+
+    return run
+
+
+def _caller(step: CallStep, context: CallContext) -> Runner:
+    """Library calls see NumPy arrays."""
+    function, params = step.lowering.run, step.params
+    outs = [(r.base, r.offset, a.shape, a.dtype) for r, a in zip(step.outs, step.out_avals, strict=True)]
+    args = [(r.base, r.offset, a.shape, a.dtype) for r, a in zip(step.args, step.arg_avals, strict=True)]
+
+    def run(bases: Sequence[Memory]) -> None:
+        function(
+            context,
+            [bases[b].array(shape, dtype, offset) for b, offset, shape, dtype in outs],
+            [bases[b].array(shape, dtype, offset) for b, offset, shape, dtype in args],
+            **params,
+        )
+
+    return run
+
+
+def _launcher(step: KernelStep, function: Function) -> Runner:
+    places = [(r.base, r.offset) for r in step.operands]
+    scalars = (ctypes.c_int64 * max(1, len(step.scalars)))(*step.scalars)
+    pointers = ctypes.c_void_p * max(1, len(places))
+    extent = rows(step)
+    parallel = max(step.bytes_moved, step.flops) > PARALLEL_COST and extent > 1 and choose(step.kernel).parallel > 0
+
+    def run(bases: Sequence[Memory]) -> None:
+        buffers = pointers(*[bases[b].pointer + offset for b, offset in places])
+        if parallel:
+            parallel_for(extent, lambda begin, end: function(buffers, scalars, begin, end))
+        else:
+            function(buffers, scalars, 0, extent)
+
+    return run
+
+
+def rows(step: KernelStep) -> int:
+    """The extent of the first grid axis; 1 if the grid is empty."""
+    if not step.kernel.grid:
+        return 1
+    extent = step.kernel.grid[0].extent
+    return extent if isinstance(extent, int) else step.scalars[extent.attr]

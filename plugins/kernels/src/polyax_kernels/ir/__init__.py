@@ -1,0 +1,1 @@
+"""Kernels, the graphs of them, and the expressions that they compute."""

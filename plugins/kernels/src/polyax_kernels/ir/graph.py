@@ -1,0 +1,278 @@
+"""The kernel graph: values, and the nodes that compute them. Fusers map graphs to graphs; plans are made of them.
+
+Values are numbered; the loads and stores of a node's expressions name values instead of operands. Knows neither
+primitives nor memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from polyax.ir.aval import ShapedArray
+from polyax.runtime.contract.backend import Decision
+from polyax_kernels.ir.expr import Axis, Expr, index, postorder
+from polyax_kernels.ir.kernel import Stage, Store, store_roots
+from polyax_kernels.ir.scalars import cost
+
+Place = tuple[tuple[Expr, ...], Expr | None]
+"""Where a value is read: the indices, and the mask if the load has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a kernel reads a value: at ``places``, each at most ``times`` times during the kernel."""
+
+    places: tuple[Place, ...]
+    times: int
+    aligned: bool
+    """Only at the kernel's own grid point, once."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelNode:
+    """Loops that compute ``outs``, as a ``Kernel`` does.
+
+    A ``pure`` node stores each result once: at the grid point, or, if it is ``stacked``, in stages at the points of the
+    grid and of their axes. What else it stores are values that live in it alone.
+    """
+
+    outs: tuple[int, ...]
+    grid: tuple[Axis, ...]
+    stages: tuple[Stage, ...]
+    reads: Mapping[int, Access]
+    weight: int
+    """Scalar operations of one point, each fold's body counted once."""
+    folds: bool
+    primitives: tuple[str, ...]
+    """Mostly ``Origin``; fusers join them."""
+    pure: bool = True
+    updates: int | None = None
+    """The value whose memory the first result takes over."""
+    ordered: bool = False
+    alias: int | None = None
+    """The value whose elements the result has, in the same order."""
+    locals: tuple[int, ...] = ()
+    """Values that stages leave to later ones, each in scratch of one grid point; nobody else can read them."""
+
+    @property
+    def stacked(self) -> bool:
+        """Whether its grid are rows, which stages compute: its results can't be had one element at a time."""
+        return self.pure and not _plain(self.grid, self.stages)
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The values that must be in memory before it runs."""
+        if self.updates is None or self.updates in self.reads:
+            return tuple(self.reads)
+        return (*self.reads, self.updates)
+
+    @property
+    def name(self) -> str:
+        return "_".join(dict.fromkeys(self.primitives))[:48].rstrip("_") or "kernel"
+
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        return tuple(s for stage in self.stages for s in stage.stores)
+
+    def body(self, value: int) -> Expr:
+        """What a pure node that isn't stacked computes for ``value`` at the grid point."""
+        return next(s.value for s in self.stages[0].stores if s.slot == value)
+
+
+@dataclass(frozen=True, slots=True)
+class CallNode:
+    """A library call; ``lowering`` is a ``Call`` or a ``Native``."""
+
+    outs: tuple[int, ...]
+    inputs: tuple[int, ...]
+    lowering: Any
+    params: dict[str, Any]
+    primitive: Any
+    effects: bool = False
+    primitives: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.primitive.name
+
+
+Node = KernelNode | CallNode
+
+
+@dataclass
+class Graph:
+    """A program: nodes in an order in which they can run."""
+
+    avals: list[ShapedArray]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    nodes: list[Node]
+    literals: dict[int, Any] = field(default_factory=dict)
+    """Scalars written in the program; kernels have them in their expressions, calls read them from memory."""
+    decisions: list[Decision] = field(default_factory=list)
+    bytes_unfused: int = 0
+
+    def producers(self) -> dict[int, Node]:
+        return {v: node for node in self.nodes for v in node.outs}
+
+    def consumers(self) -> dict[int, list[int]]:
+        """Value -> positions of the nodes that use it."""
+        uses: dict[int, list[int]] = {}
+        for n, node in enumerate(self.nodes):
+            for v in node.inputs:
+                uses.setdefault(v, []).append(n)
+        return uses
+
+    def with_nodes(self, nodes: Iterable[Node], decisions: Sequence[Decision] = ()) -> Graph:
+        return replace(self, nodes=list(nodes), decisions=[*self.decisions, *decisions])
+
+
+@dataclass(frozen=True)
+class Fuser:
+    """A fusion pass; ``run(graph, limits)`` gives the graph with fewer kernels and the decisions that led to it."""
+
+    name: str
+    run: Callable[[Graph, Any], Graph]
+
+
+def own_point(grid: tuple[Axis, ...]) -> tuple[Expr, ...]:
+    """The indices of the point of the grid itself."""
+    return tuple(map(index, grid))
+
+
+def points(axes: Iterable[Axis]) -> int:
+    return math.prod(a.extent for a in axes if isinstance(a.extent, int))
+
+
+def pure_node(
+    grid: tuple[Axis, ...],
+    i: tuple[Expr, ...],
+    bodies: Mapping[int, Expr],
+    primitives: tuple[str, ...],
+    alias: int | None = None,
+) -> KernelNode:
+    """The node that stores ``bodies`` at the point ``i`` of ``grid``."""
+    stage = Stage((), tuple([Store(v, i, x) for v, x in bodies.items()]))
+    reads, weight, folds = examine(grid, (stage,), i)
+    return KernelNode(tuple(bodies), grid, (stage,), reads, weight, folds, primitives, alias=alias)
+
+
+def row_node(
+    grid: tuple[Axis, ...], stages: Sequence[Stage], outs: tuple[int, ...], primitives: tuple[str, ...]
+) -> KernelNode:
+    """The pure node whose stages compute ``outs``; what they store beside them and read again is local."""
+    kept = needed(stages, outs)
+    reads, weight, folds = examine(grid, kept, own_point(grid) if _plain(grid, kept) else None)
+    inside = [s.slot for stage in kept for s in stage.stores]
+    outside = {v: access for v, access in reads.items() if v not in inside}
+    scratch = tuple([v for v in inside if v not in outs])
+    return KernelNode(outs, grid, kept, outside, weight, folds, primitives, locals=scratch)
+
+
+def needed(stages: Sequence[Stage], outs: Iterable[int]) -> tuple[Stage, ...]:
+    """The stages without the stores that neither are ``outs`` nor are read later."""
+    live, kept = set(outs), list[Stage]()
+    for stage in reversed(stages):
+        stores = tuple([s for s in stage.stores if s.slot in live])
+        live.update([x.attr.slot for x in loads(stores)])
+        if stores:
+            kept.append(replace(stage, stores=stores))
+    return tuple(reversed(kept))
+
+
+def loads(stores: Iterable[Store]) -> list[Expr]:
+    """The loads of what ``stores`` evaluate."""
+    return [x for x in postorder(*[root for s in stores for root in store_roots(s)]) if x.kind == "load"]
+
+
+def _plain(grid: tuple[Axis, ...], stages: Sequence[Stage]) -> bool:
+    """Whether all is stored at the grid point, which says everything of where it is computed."""
+    i = own_point(grid)
+    return len(stages) == 1 and not stages[0].axes and all(s.indices == i for s in stages[0].stores)
+
+
+def update_node(
+    outs: tuple[int, ...],
+    grid: tuple[Axis, ...],
+    stages: tuple[Stage, ...],
+    updates: int | None,
+    ordered: bool,
+    primitives: tuple[str, ...],
+) -> KernelNode:
+    """A node with stores of its own, which may read what it writes."""
+    reads, weight, folds = examine(grid, stages, own_point(grid))
+    kept = {v: access for v, access in reads.items() if v not in outs}
+    return KernelNode(outs, grid, stages, kept, weight, folds, primitives, False, updates, ordered)
+
+
+def rebuilt(node: KernelNode, stages: tuple[Stage, ...], primitives: tuple[str, ...]) -> KernelNode:
+    """``node`` with other expressions."""
+    if node.stacked:
+        return row_node(node.grid, stages, node.outs, primitives)
+    if node.pure:
+        bodies = {s.slot: s.value for s in stages[0].stores}
+        return pure_node(node.grid, own_point(node.grid), bodies, primitives)
+    return update_node(node.outs, node.grid, stages, node.updates, node.ordered, primitives)
+
+
+def examine(
+    grid: tuple[Axis, ...], stages: Sequence[Stage], i: tuple[Expr, ...] | None
+) -> tuple[dict[int, Access], int, bool]:
+    """The accesses of the stages' expressions, the scalar operations, and whether anything is folded.
+
+    ``i`` is the point at which all is stored, if there is one.
+    """
+    size = points(grid)
+    found: dict[int, dict[Expr, int]] = {}
+    times: dict[Expr, int] = {}
+    weight, folds = 0, False
+    stack = [(x, size * points(s.axes)) for s in stages for store in s.stores for x in store_roots(store)]
+    while stack:
+        x, n = stack.pop()
+        known = times.get(x)
+        if known is not None and n <= known:
+            continue
+        times[x] = n
+        if x.kind == "load":
+            found.setdefault(x.attr.slot, {})[x] = n
+        elif known is None:
+            weight += cost(x)
+        if x.kind == "fold":
+            folds = True
+            n *= points(x.attr.axes)
+        stack.extend([(a, n) for a in x.args])
+    return {v: _access(at, i, size) for v, at in found.items()}, weight, folds
+
+
+def _access(found: Mapping[Expr, int], i: tuple[Expr, ...] | None, size: int) -> Access:
+    places = tuple([(x.args[:-2], x.args[-2]) if x.attr.masked else (x.args, None) for x in found])
+    times = max(found.values())
+    return Access(places, times, times == size and len(places) == 1 and places[0] == (i, None))
+
+
+def _computing(node: KernelNode, outs: tuple[int, ...]) -> KernelNode:
+    """The pure ``node`` with some of its results alone, and with those that later stages read."""
+    if node.stacked:
+        inside = {x.attr.slot for x in loads(node.stores)}
+        kept = tuple([v for v in node.outs if v in outs or v in inside])
+        return row_node(node.grid, node.stages, kept, node.primitives)
+    bodies = {v: node.body(v) for v in outs}
+    return pure_node(node.grid, own_point(node.grid), bodies, node.primitives, node.alias)
+
+
+def eliminate_dead(graph: Graph) -> Graph:
+    """Without nodes whose results nobody needs; of pure nodes only the needed results stay."""
+    live = set(graph.outputs)
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        used = [v for v in node.outs if v in live]
+        if not used and not (isinstance(node, CallNode) and node.effects):
+            continue
+        if isinstance(node, KernelNode) and node.pure and len(used) < len(node.outs):
+            node = _computing(node, tuple(used))
+        kept.append(node)
+        live.update(node.inputs)
+    return graph.with_nodes(reversed(kept))

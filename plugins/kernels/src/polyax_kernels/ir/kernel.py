@@ -1,0 +1,95 @@
+"""Kernels: what to compute at each point of a grid. Which thread computes it is the schedule's business."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal as OneOf
+
+import numpy as np
+
+from polyax_kernels.ir.expr import Axis, Expr
+
+Role = OneOf["in", "out", "inout", "local"]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A row-major buffer that a kernel reads or writes.
+
+    ``in``: read. ``out``: written, every element that the plan relies on. ``inout``: updated in place (stores to a
+    region, scatter). ``local``: scratch private to one point of the grid, of a few kilobytes.
+    """
+
+    shape: tuple[int | Expr, ...]
+    dtype: np.dtype
+    role: Role
+
+
+@dataclass(frozen=True)
+class Store:
+    """``operands[slot][indices] = value``, where ``mask`` holds. ``combine`` accumulates instead (scatter-add)."""
+
+    slot: int
+    indices: tuple[Expr, ...]
+    value: Expr
+    mask: Expr | None = None
+    combine: str | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Loops over ``axes`` inside each point of the grid, with stores at their innermost."""
+
+    axes: tuple[Axis, ...]
+    stores: tuple[Store, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """``for point in grid: for stage in stages: for axes: stores``. Points of the grid are independent.
+
+    Operands are addressed by position; the ones that are not local are the launch arguments, in order.
+    """
+
+    grid: tuple[Axis, ...]
+    stages: tuple[Stage, ...]
+    operands: tuple[Operand, ...]
+    name: str = "kernel"
+    primitives: tuple[str, ...] = ()
+    ordered: bool = False
+    """The grid must run in order on one thread: scatters whose indices may repeat."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a kernel is mapped to a device; chosen by the backend's policy from the kernel, never from measured time."""
+
+    parallel: int = 1
+    """How many leading grid axes are split among threads or blocks."""
+    lanes: int = 1
+    """Points of the innermost grid axis computed together when a fold would otherwise walk memory with a stride:
+    ``for block: acc[lanes] = init; for fold axis: for lane: acc[lane] = combine(...)``."""
+    options: dict[str, int] = field(default_factory=dict, hash=False)
+    """What only one kind of device understands (block sizes, vector widths)."""
+
+
+def map_kernel(kernel: Kernel, change: Callable[[Expr], Expr]) -> Kernel:
+    """``kernel`` with each expression of its stores changed."""
+    stages = tuple(replace(stage, stores=tuple(map_store(s, change) for s in stage.stores)) for stage in kernel.stages)
+    return replace(kernel, stages=stages)
+
+
+def map_store(store: Store, change: Callable[[Expr], Expr]) -> Store:
+    mask = None if store.mask is None else change(store.mask)
+    return replace(store, indices=tuple(map(change, store.indices)), value=change(store.value), mask=mask)
+
+
+def store_roots(store: Store) -> tuple[Expr, ...]:
+    """The expressions that a store evaluates."""
+    return (*store.indices, store.value, *(() if store.mask is None else (store.mask,)))
+
+
+def kernel_roots(kernel: Kernel) -> tuple[Expr, ...]:
+    """Every expression that the kernel's stores evaluate."""
+    return tuple(x for stage in kernel.stages for store in stage.stores for x in store_roots(store))

@@ -1,0 +1,1 @@
+"""From programs to graphs: how each primitive is computed."""

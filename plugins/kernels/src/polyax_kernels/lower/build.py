@@ -1,0 +1,207 @@
+"""From a jaxpr to a kernel graph: one node per equation, nested programs inlined, equal equations computed once.
+
+Iterative and linear in the size of the program. Decides nothing about fusion or memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from polyax.ir.aval import ShapedArray
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from polyax.runtime.contract.listing import Line, Listing
+from polyax_kernels.ir.expr import Axis, const
+from polyax_kernels.ir.graph import CallNode, Graph, KernelNode, Node, eliminate_dead, own_point, pure_node, update_node
+from polyax_kernels.ir.kernel import Stage
+from polyax_kernels.ir.origin import Origin
+from polyax_kernels.lower.lowering import Grid, Inline, Kernels, Out, Read, Rules, Update
+
+
+def build_graph(closed: ClosedJaxpr, rules: Rules, program: Listing | None = None) -> Graph:
+    """The graph of ``closed``, whose constants are inputs. Call it inside ``with consing():``.
+
+    ``program``, if given, is filled with the equations by their numbers, and with the values of the graph.
+
+    Raises:
+      NoLowering: a primitive can't run on the backend.
+    """
+    builder = _Builder(rules)
+    builder.lines = None if program is None else program.lines
+    jaxpr = closed.jaxpr
+    env = {v: builder.value(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)}
+    inputs = tuple(env.values())
+    builder.walk(_Frame(jaxpr, env))
+    outputs = tuple(builder.materialized(builder.read(env, a)) for a in jaxpr.outvars)
+    graph = Graph(builder.avals, inputs, outputs, builder.nodes, builder.literals)
+    graph.bytes_unfused = builder.bytes
+    if program is not None:
+        program.inputs, program.outputs = inputs, outputs
+        program.avals, program.literals = list(graph.avals), graph.literals
+    return eliminate_dead(graph)
+
+
+class _Frame:
+    """A program that is being walked; ``results``: the equation of the outer one that it stands for."""
+
+    __slots__ = ("env", "eqns", "jaxpr", "results", "scope")
+
+    def __init__(self, jaxpr: Jaxpr, env: dict[Var, int], results: Sequence[Var] = (), scope: int = 0) -> None:
+        self.jaxpr = jaxpr
+        self.env = env
+        self.eqns: Iterator[Eqn] = iter(jaxpr.eqns)
+        self.results = results
+        self.scope = scope
+        """Equal equations are computed once within a scope."""
+
+
+class _Builder:
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.avals: list[ShapedArray] = []
+        self.nodes: list[Node] = []
+        self.literals: dict[int, Any] = {}
+        self.bytes = 0
+        self.count = 0
+        """Equations met so far."""
+        self.lines: list[Line] | None = None
+        self.known: dict[Any, tuple[int, ...]] = {}
+        self.known_literals: dict[Any, int] = {}
+        self.axes: dict[tuple[int, int], Axis] = {}
+        self.grids: dict[tuple[int, ...], Grid] = {}
+
+    def value(self, aval: ShapedArray) -> int:
+        self.avals.append(aval)
+        return len(self.avals) - 1
+
+    def literal(self, value: Any, aval: ShapedArray) -> int:
+        key = aval.dtype, repr(value)
+        if key not in self.known_literals:
+            self.known_literals[key] = self.value(aval)
+            self.literals[self.known_literals[key]] = value
+        return self.known_literals[key]
+
+    def read(self, env: Mapping[Var, int], atom: Atom) -> int:
+        return env[atom] if isinstance(atom, Var) else self.literal(atom.val, atom.aval)
+
+    def materialized(self, value: int) -> int:
+        """``value``, computed by a kernel if it is a literal: results live in memory."""
+        if value not in self.literals:
+            return value
+        result = self.value(self.avals[value])
+        body = const(self.literals[value], self.avals[value].dtype)
+        self.nodes.append(pure_node((), (), {result: body}, ("literal",)))
+        return result
+
+    def walk(self, frame: _Frame) -> None:
+        frames = [frame]
+        while frames:
+            frame = frames[-1]
+            for eqn in frame.eqns:
+                inner = self.equation(frame, eqn)
+                if inner is not None:
+                    frames.append(inner)
+                    break
+            else:
+                frames.pop()
+                if frames:
+                    outs = [self.read(frame.env, a) for a in frame.jaxpr.outvars]
+                    frames[-1].env.update(zip(frame.results, outs, strict=True))
+
+    def equation(self, frame: _Frame, eqn: Eqn) -> _Frame | None:
+        """Adds the nodes of ``eqn``; or the program that takes its place is returned."""
+        env = frame.env
+        args = [env[a] if type(a) is Var else self.read(env, a) for a in eqn.invars]
+        avals = [a.aval for a in eqn.invars]
+        out_avals = [v.aval for v in eqn.outvars]
+        lowering = self.rules.choose(eqn.primitive, avals, out_avals, eqn.params)
+        if isinstance(lowering, Inline):
+            scope = self.count if lowering.apart else frame.scope
+            return self.inner(lowering.of(avals, eqn.params), args, eqn.outvars, scope)
+        self.bytes += sum([a.nbytes for a in avals]) + sum([a.nbytes for a in out_avals])
+        self.count += 1
+        key = None if eqn.effects else _key(eqn, args, frame.scope)
+        found = self.known.get(key) if key is not None else None
+        if found is None:
+            found = self.node(eqn, lowering, args, out_avals)
+            if key is not None:
+                self.known[key] = found
+        if self.lines is not None:
+            self.lines.append(Line(eqn, tuple(args), found))
+        for var, value in zip(eqn.outvars, found, strict=True):
+            env[var] = value
+        return None
+
+    def inner(self, closed: ClosedJaxpr | Jaxpr, args: Sequence[int], results: Sequence[Var], scope: int) -> _Frame:
+        jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
+        consts = closed.consts if isinstance(closed, ClosedJaxpr) else []
+        env = dict(zip(jaxpr.invars, args, strict=True))
+        for var, value in zip(jaxpr.constvars, consts, strict=True):
+            if var.aval.shape:
+                raise ValueError(f"a nested program holds a constant of type {var.aval}; constants must be arguments")
+            env[var] = self.literal(value, var.aval)
+        return _Frame(jaxpr, env, results, scope)
+
+    def node(self, eqn: Eqn, lowering: Any, args: list[int], out_avals: list[ShapedArray]) -> tuple[int, ...]:
+        outs = tuple([self.value(a) for a in out_avals])
+        if not isinstance(lowering, Kernels):
+            origin = Origin(eqn.primitive.name, self.count - 1)
+            call = CallNode(outs, tuple(args), lowering, eqn.params, eqn.primitive, bool(eqn.effects), (origin,))
+            self.nodes.append(call)
+        elif lowering.each:
+            for which, v in enumerate(outs):
+                self.nodes += self.kernels(eqn, lowering, args, (v,), which)
+        else:
+            self.nodes += self.kernels(eqn, lowering, args, outs)
+        return outs
+
+    def kernels(
+        self, eqn: Eqn, rule: Kernels, args: list[int], outs: tuple[int, ...], which: int = 0
+    ) -> list[KernelNode]:
+        out = Out(outs[0], self.avals[outs[0]], self.grid, which)
+        reads = [Read(v, self.avals[v], self.literals.get(v)) for v in args]
+        result = rule.build(out, *reads, **eqn.params)
+        names = (Origin(eqn.primitive.name, self.count - 1),)
+        if isinstance(result, list):
+            return self.parts(outs[0], result, names)
+        if isinstance(result, Update):
+            updates = None if result.updates is None else self.materialized(args[result.updates])
+            return [update_node(outs, result.grid, result.stages, updates, result.ordered, names)]
+        bodies = result if isinstance(result, tuple) else (result,)
+        alias = args[0] if rule.aliases and args[0] not in self.literals else None
+        return [pure_node(out.axes, out.i, dict(zip(outs, bodies, strict=True)), names, alias)]
+
+    def parts(self, out: int, updates: list[Update], names: tuple[str, ...]) -> list[KernelNode]:
+        """Kernels that fill a result one after the other, each updating what the one before it gave."""
+        nodes: list[KernelNode] = []
+        before: int | None = None
+        for n, update in enumerate(updates):
+            value = out if n == len(updates) - 1 else self.value(self.avals[out])
+            stages = tuple([Stage(s.axes, tuple([replace(x, slot=value) for x in s.stores])) for s in update.stages])
+            nodes.append(update_node((value,), update.grid, stages, before, update.ordered, names))
+            before = value
+        return nodes
+
+    def grid(self, shape: tuple[int, ...]) -> Grid:
+        """The axes of a shape, the same ones each time: bodies over equal grids fit together without rewriting."""
+        found = self.grids.get(shape)
+        if found is None:
+            axes = tuple([self.axis(d, n) for d, n in enumerate(shape)])
+            found = self.grids[shape] = axes, own_point(axes)
+        return found
+
+    def axis(self, position: int, extent: int) -> Axis:
+        if (position, extent) not in self.axes:
+            self.axes[position, extent] = Axis(extent, f"i{position}")
+        return self.axes[position, extent]
+
+
+def _key(eqn: Eqn, args: Sequence[int], scope: int) -> Any:
+    """What equal equations have in common; None if a parameter is not hashable."""
+    key = eqn.primitive, tuple(args), tuple(eqn.params.items()), scope
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key

@@ -1,0 +1,1 @@
+"""Library calls that several backends make in the same way."""

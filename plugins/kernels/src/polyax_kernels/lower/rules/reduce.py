@@ -1,0 +1,104 @@
+"""Reductions are folds; running sums and the like are loops in order along their axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from polyax.ir.dtypes import iinfo, is_float
+from polyax_kernels.ir.expr import Axis, Expr, cast, const, fold, index, op, where
+from polyax_kernels.ir.kernel import Stage, Store
+from polyax_kernels.lower.lowering import Kernels, Out, Read, Update
+from polyax_kernels.lower.rules.table import RULES, kernels
+
+COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or", "xor": "xor"}
+
+
+def identity(combine: str, dtype: np.dtype) -> Expr:
+    """The value that ``combine`` leaves everything as it is with."""
+    if combine in ("max", "min", "argmax", "argmin"):
+        return const(lowest(dtype) if combine.endswith("max") else highest(dtype), dtype)
+    if combine == "mul":
+        return const(1, dtype)
+    return const(-1 if combine == "and" and dtype.kind != "b" else combine == "and", dtype)
+
+
+def lowest(dtype: np.dtype) -> Any:
+    return False if dtype.kind == "b" else -np.inf if is_float(dtype) else int(iinfo(dtype).min)
+
+
+def highest(dtype: np.dtype) -> Any:
+    return True if dtype.kind == "b" else np.inf if is_float(dtype) else int(iinfo(dtype).max)
+
+
+def _over(x: Read, axes: Sequence[int], out: Out) -> tuple[tuple[Axis, ...], list[Expr]]:
+    """New axes for the dimensions ``axes`` of ``x``, and indices of all its dimensions."""
+    folded = {d: Axis(x.shape[d], f"r{d}") for d in sorted(axes)}
+    rest = iter(out.i)
+    return tuple(folded.values()), [index(folded[d]) if d in folded else next(rest) for d in range(len(x.shape))]
+
+
+def _reduction(combine: str) -> Callable[..., Expr]:
+    def build(out: Out, x: Read, *, axes: Sequence[int], **_: Any) -> Expr:
+        folded, i = _over(x, axes, out)
+        return fold(combine, folded, (identity(combine, x.dtype),), (x(*i),)) if folded else x(*i)
+
+    return build
+
+
+def _arg_extremum(combine: str) -> Callable[..., Expr]:
+    def build(out: Out, x: Read, *, axes: Sequence[int], index_dtype: Any) -> Expr:
+        folded, i = _over(x, axes, out)
+        inits = identity(combine, x.dtype), const(0, index_dtype)
+        return fold(combine, folded, inits, (x(*i), cast(index(folded[0]), index_dtype)), 1)
+
+    return build
+
+
+def _running(combine: Callable[[Expr, Expr], Expr], start: str) -> Callable[..., Update]:
+    def build(out: Out, x: Read, *, axis: int, reverse: bool = False) -> Update:
+        """``out[k] = combine(out[k-1], x[k])`` along ``axis``."""
+        k = Axis(x.shape[axis], f"k{axis}")
+        grid = tuple([a for d, a in enumerate(out.axes) if d != axis])
+        step = index(k)
+        at = const(x.shape[axis] - 1) - step if reverse else step
+        here = [at if d == axis else i for d, i in enumerate(out.i)]
+        before = [at + (1 if reverse else -1) if d == axis else i for d, i in enumerate(out.i)]
+        previous = out.load(*before, mask=step > 0, other=identity(start, x.dtype))
+        store = Store(out.slot, tuple(here), combine(previous, x(*here)))
+        return Update(grid, (Stage((k,), (store,)),))
+
+    return build
+
+
+def _logaddexp(x: Expr, y: Expr) -> Expr:
+    """``log(exp(x) + exp(y))``; the larger one is taken out, unless it is infinite or NaN."""
+    top = op("max", x, y)
+    return where(op("is_finite", top), top + op("log1p", op("exp", -op("abs", x - y))), top)
+
+
+RULES.update({f"reduce_{name}": Kernels(_reduction(combine)) for name, combine in COMBINE.items()})
+RULES.update({name: Kernels(_arg_extremum(name)) for name in ("argmax", "argmin")})
+RULES.update({f"cum{n}": Kernels(_running(partial(op, COMBINE[n]), COMBINE[n])) for n in ("sum", "prod", "max", "min")})
+RULES["cumlogsumexp"] = Kernels(_running(_logaddexp, "max"))
+
+
+@kernels("dot_general")
+def _dot_general(
+    out: Out, x: Read, y: Read, *, dimension_numbers: Any, preferred_element_type: Any = None, **_: Any
+) -> Expr:
+    """``sum over k of x[batch, i, k] * y[batch, j, k]``: what runs where no library does."""
+    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
+    axes = tuple([Axis(x.shape[d], f"k{n}") for n, d in enumerate(x_contract)])
+    batch = out.i[: len(x_batch)]
+    free = iter(out.i[len(x_batch) :])
+    products: list[Expr] = []
+    for a, contract, batched in ((x, x_contract, x_batch), (y, y_contract, y_batch)):
+        known = dict(zip(contract, map(index, axes), strict=True)) | dict(zip(batched, batch, strict=True))
+        indices = [known[d] if d in known else next(free) for d in range(len(a.shape))]
+        products.append(cast(a(*indices), out.dtype))
+    product = op("mul", *products)
+    return fold("add", axes, (const(0, out.dtype),), (product,)) if axes else product

@@ -1,0 +1,94 @@
+"""Windows: folds with masked loads where a window is small; else, and for any other computation, programs of slices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from polyax.control.folds.reduce import reduction
+from polyax.control.folds.reduce_window import window_reduction
+from polyax.control.folds.reducers import identity as monoid_identity
+from polyax.ir.aval import ShapedArray
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import Primitive
+from polyax.ops.basis import add_p, full_like, select_n
+from polyax.ops.conv_shapes import Sizes
+from polyax.ops.elementwise import max_p, min_p
+from polyax.ops.window_folds import Windows, fold_windows
+from polyax.ops.window_selection import gather_program, scatter_program
+from polyax.trace.recording import trace_to_jaxpr
+from polyax_kernels.ir.expr import Axis, Expr, fold, index
+from polyax_kernels.lower.lowering import Inline, Kernels, Out, Read
+from polyax_kernels.lower.rules.convolve import source
+from polyax_kernels.lower.rules.reduce import COMBINE, identity
+from polyax_kernels.lower.rules.shape import all_of
+from polyax_kernels.lower.rules.table import RULES
+
+SMALL = 32
+"""Elements of a window that are read for each window; of larger ones, what windows share is computed once."""
+
+
+def _fold(combine: str) -> Callable[..., Expr]:
+    def build(
+        out: Out, x: Read, *, window_dimensions: Sizes, window_strides: Sizes, padding: Sequence[tuple[int, int]],
+        base_dilation: Sizes, window_dilation: Sizes,
+    ) -> Expr:  # fmt: skip
+        """``combine`` over k of ``x[i * stride + k * dilation - pad]``."""
+        axes = tuple([Axis(n, f"w{d}") for d, n in enumerate(window_dimensions) if n > 1])
+        offsets = iter(axes)
+        inside: list[Expr] = []
+        places: list[Expr] = []
+        for d, n in enumerate(window_dimensions):
+            place = _affine(out.i[d], window_strides[d], -padding[d][0])
+            if n > 1:
+                place = place + _affine(index(next(offsets)), window_dilation[d], 0)
+            if padding[d] == (0, 0) and base_dilation[d] == 1:
+                places.append(place)
+            else:
+                places.append(source(place, x.shape[d], base_dilation[d], inside))
+        none = identity(combine, x.dtype)
+        element = x(*places, mask=all_of(inside), other=none) if inside else x(*places)
+        return fold(combine, axes, (none,), (element,)) if axes else element
+
+    return build
+
+
+def _affine(i: Expr, scale: int, shift: int) -> Expr:
+    scaled = i if scale == 1 else i * scale
+    return scaled + shift if shift else scaled
+
+
+def _large(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
+    if math.prod(params["window_dimensions"]) <= SMALL:
+        return None
+    return "large windows overlap: what they share is computed once"
+
+
+def _in_slices(primitive: Primitive, none: str) -> Inline:
+    """Windows of any size in a number of steps logarithmic in it."""
+
+    def program(avals: Sequence[ShapedArray], **params: Any) -> ClosedJaxpr:
+        return _slices(primitive, none, tuple(avals), Windows(**params))
+
+    return Inline(program, typed=True)
+
+
+@lru_cache(maxsize=256)
+def _slices(primitive: Primitive, monoid: str, avals: tuple[ShapedArray, ...], windows: Windows) -> ClosedJaxpr:
+    start = monoid_identity(monoid, avals[0].dtype)
+
+    def fun(x: Any) -> list[Any]:
+        (folded,), found = fold_windows(lambda a, b: primitive.bind(a[0], b[0]), [x], windows)
+        return [folded if found is None else select_n(found, full_like(folded, start), folded)]
+
+    return trace_to_jaxpr(fun, avals)
+
+
+for _name, _p in (("sum", add_p), ("max", max_p), ("min", min_p)):
+    RULES[f"reduce_window_{_name}"] = Kernels(_fold(COMBINE[_name]), _large), _in_slices(_p, COMBINE[_name])
+RULES["select_and_gather_add"] = Inline(gather_program, typed=True)
+RULES["select_and_scatter_add"] = Inline(scatter_program, typed=True)
+RULES["reduce"] = Inline(reduction, typed=True)
+RULES["reduce_window"] = Inline(window_reduction, typed=True)

@@ -1,0 +1,1 @@
+"""Passes: functions from programs to programs, graphs to graphs, kernels to kernels."""

@@ -1,0 +1,69 @@
+"""The report of a plan: its steps as people see them, its memory, and what was decided on the way.
+
+Made when it is asked for, since program texts are long.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from polyax.runtime.contract.report import BufferReport, KernelReport, Report
+from polyax_kernels.ir.kernel import Kernel
+from polyax_kernels.ir.origin import equations
+from polyax_kernels.plan.plan import CallStep, KernelStep, Plan, Step
+
+
+class HasSource(Protocol):
+    """The backend of a plan."""
+
+    name: str
+
+    def source(self, kernel: Kernel) -> str: ...
+
+
+def report(backend: HasSource, plan: Plan) -> Report:
+    """What the executable of ``plan`` consists of."""
+    journal = plan.journal
+    return Report(
+        backend.name,
+        [_step_report(backend, step) for step in plan.steps],
+        list(plan.decisions),
+        plan.arena_bytes,
+        plan.bytes_unfused,
+        sum(journal.phases.values()),
+        _buffers(plan),
+        dict(journal.phases),
+        journal.program,
+        list(journal.stages),
+    )
+
+
+def _step_report(backend: HasSource, step: Step) -> KernelReport:
+    found = equations(step.primitives)
+    names = tuple(map(str, step.primitives))
+    if isinstance(step, KernelStep):
+        name, source = step.kernel.name, backend.source(step.kernel)
+        return KernelReport(name, names, step.bytes_moved, step.flops, source, "kernel", step.out_avals, found)
+    if isinstance(step, CallStep):
+        name = step.primitive.name
+        return KernelReport(name, names, step.bytes_moved, step.flops, "", "call", step.out_avals, found)
+    return KernelReport("copy", names or ("copy",), step.bytes_moved, 0, "", "copy", (), found)
+
+
+def _buffers(plan: Plan) -> list[BufferReport]:
+    inputs = [
+        BufferReport("input", aval.nbytes, aval, "donated, reused" if n in plan.overwritten else "")
+        for n, aval in enumerate(plan.inputs)
+    ]
+    results = [_result(plan, n, base) for n, base in enumerate(plan.outputs)]
+    arena = [BufferReport("arena", plan.arena_bytes)] if plan.arena_bytes else []
+    return [*inputs, *results, *arena]
+
+
+def _result(plan: Plan, n: int, base: int) -> BufferReport:
+    """Result number ``n``, in the memory of ``base``."""
+    aval = plan.results[n]
+    note = "the same memory as another result" if base in plan.outputs[:n] else ""
+    if base < len(plan.inputs):
+        note = "in a donated input" if base in plan.overwritten else "the same memory as an input"
+    return BufferReport("result", aval.nbytes, aval, note)

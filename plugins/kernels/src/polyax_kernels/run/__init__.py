@@ -1,0 +1,1 @@
+"""Running plans: what executables have in common."""

@@ -1,0 +1,97 @@
+"""``PlanExecutable``: a plan that is walked from Python; all that can be is worked out beforehand.
+
+Knows what a launch allocates, what it may overwrite and in which order its steps run; not what memory and steps are.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.contract.backend import Buffer, CompileOptions, Executable
+from polyax.runtime.contract.report import Report
+from polyax_kernels.plan.plan import Plan, Step
+from polyax_kernels.plan.reports import report
+from polyax_kernels.run.memory import FREE
+
+Runner = Callable[[Sequence[Any]], None]
+"""A step, given the memory of all bases."""
+
+
+class PlanExecutable(Executable):
+    """A subclass says how memory is made and copied, and how a step is run.
+
+    Its buffers have ``task``, ``seen``, ``share()`` and ``shelf``, from which more of the same size come, as
+    ``memory.Memory`` has.
+    """
+
+    def __init__(self, backend: Any, plan: Plan, options: CompileOptions) -> None:
+        self.backend = backend
+        self.plan = plan
+        self.effects = bool(options.effects)
+        self.cost = plan.cost
+        self.overwritten = sorted(plan.overwritten)
+        self.device = options.devices[0]
+        arena = [plan.arena_bytes] if plan.arena_bytes else []
+        self.shelves = [self.shelf(n) for n in (*plan.fresh, *arena)]
+        literals = [backend.to_device(x, self.device) for x in plan.literals]
+        self.literals: list[Any] = literals if arena else [None, *literals]
+        self.inners: dict[tuple[ClosedJaxpr, tuple[bool, ...]], Any] = {}
+        self.steps = self.runners(plan.steps)
+
+    @abstractmethod
+    def shelf(self, nbytes: int) -> Any:
+        """Where memory of ``nbytes`` comes from: ``take()`` gives a buffer."""
+
+    @abstractmethod
+    def runner(self, step: Step) -> Runner: ...
+
+    @abstractmethod
+    def duplicate(self, source: Any, target: Any) -> None:
+        """Copies a whole buffer to another one."""
+
+    def inner(self, program: ClosedJaxpr, donated: tuple[bool, ...]) -> Any:
+        """The executable of a program within a step."""
+        found = self.inners.get((program, donated))
+        if found is None:
+            options = CompileOptions((self.device,), donated, carried=True, name="inner")
+            found = self.inners[program, donated] = self.backend.compile(program, options)
+        return found
+
+    def runners(self, steps: Sequence[Step]) -> list[Runner]:
+        """Functions that run the steps one after the other; a subclass may join several."""
+        return [self.runner(step) for step in steps]
+
+    def launch(self, buffers: Sequence[Any], queue: Any, tokens: Any = None) -> tuple[list[Buffer], Any]:
+        fresh = [shelf.take() for shelf in self.shelves]
+        bases: list[Any] = [*buffers, *fresh, *self.literals]
+        copies = self._protect(bases) if self.overwritten else ()
+        task = queue.run(partial(self.run, bases, copies), buffers, self.cost)
+        if task is not None:
+            for b in (*fresh, *[bases[n] for n in self.overwritten]):
+                b.task = task
+        for n in self.plan.shared:
+            bases[n].share()
+        return [bases[n] for n in self.plan.outputs], task if self.effects else None
+
+    def run(self, bases: Sequence[Any], copies: Sequence[tuple[Any, Any]]) -> None:
+        for source, target in copies:
+            self.duplicate(source, target)
+        for step in self.steps:
+            step(bases)
+
+    def _protect(self, bases: list[Any]) -> list[tuple[Any, Any]]:
+        """Replaces inputs that the plan writes to, but others still see, by copies that are to be made."""
+        copies: list[tuple[Any, Any]] = []
+        for n in self.overwritten:
+            old = bases[n]
+            if old.seen != FREE or sum(b is old for b in bases) > 1:
+                bases[n] = old.shelf.take()
+                copies.append((old, bases[n]))
+        return copies
+
+    def report(self) -> Report:
+        return report(self.backend, self.plan)

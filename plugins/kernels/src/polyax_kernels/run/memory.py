@@ -1,0 +1,138 @@
+"""Memory of host devices: aligned, and recycled, since fresh pages cost more than filling them.
+
+Taking and giving back is on the path of every launch: it does nothing that can be done elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyax.runtime.contract.queue import HostBuffer
+from polyax_kernels.plan.plan import ALIGNMENT
+
+SMALL = 4096
+RETAINED = 1 << 28
+"""Free bytes that a shelf keeps at most."""
+MOST = 1024
+"""Blocks that it keeps at most."""
+
+FREE, SHARED, EXPORTED = 0, 1, 2
+"""Who else sees a block: nobody, other results, or NumPy arrays. Shared ones are not written to, exported ones not even
+recycled."""
+
+
+class Memory(HostBuffer):
+    """A buffer whose memory goes back to its shelf when nobody holds it any more. ``data`` is raw bytes."""
+
+    __slots__ = ("pointer", "seen", "shelf")
+
+    def __init__(self, data: np.ndarray, pointer: int, shelf: Shelf) -> None:
+        self.data = data
+        self.task = None
+        self.pointer = pointer
+        self.shelf = shelf
+        self.seen = FREE
+
+    def array(self, shape: tuple[int, ...], dtype: Any, offset: int = 0) -> np.ndarray:
+        """The contents, seen as an array."""
+        return np.ndarray(shape, dtype, self.data, offset)
+
+    def share(self) -> None:
+        self.seen = max(self.seen, SHARED)
+
+    def __del__(self) -> None:
+        shelf = self.shelf
+        if self.seen != EXPORTED and len(shelf.free) < shelf.keep:
+            shelf.free.append((self.data, self.pointer))
+        else:
+            shelf.made -= 1
+
+
+class Window:
+    """A part of a buffer, as a buffer for the steps of inner programs. Its memory is somebody else's."""
+
+    __slots__ = ("base", "nbytes", "offset", "pointer")
+
+    def __init__(self, base: Any, offset: int, nbytes: int) -> None:
+        self.base = base
+        self.offset = offset
+        self.nbytes = nbytes
+        self.pointer = base.pointer + offset
+
+    def advance(self, nbytes: int) -> None:
+        """From now on it shows what is ``nbytes`` further in the buffer."""
+        self.offset += nbytes
+        self.pointer += nbytes
+
+    @property
+    def data(self) -> np.ndarray:
+        return self.base.data[self.offset : self.offset + self.nbytes]
+
+    def array(self, shape: tuple[int, ...], dtype: Any, offset: int = 0) -> np.ndarray:
+        return self.base.array(shape, dtype, self.offset + offset)
+
+
+class Shelf:
+    """Free blocks of one size."""
+
+    __slots__ = ("free", "keep", "made", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.free: list[tuple[np.ndarray, int]] = []
+        self.keep = min(MOST, max(1, RETAINED // size))
+        self.made = 0
+
+    def take(self) -> Memory:
+        """Memory with any contents."""
+        try:
+            data, pointer = self.free.pop()
+        except IndexError:
+            data, pointer = self._make()
+        return Memory(data, pointer, self)
+
+    def _make(self) -> tuple[np.ndarray, int]:
+        self.made += 1
+        raw = np.empty(self.size + ALIGNMENT, np.uint8)
+        skip = -raw.ctypes.data % ALIGNMENT
+        return raw[skip : skip + self.size], raw.ctypes.data + skip
+
+
+class Pool:
+    """The shelves of a backend."""
+
+    def __init__(self) -> None:
+        self._shelves: dict[int, Shelf] = {}
+        self._peak = 0
+
+    def shelf(self, nbytes: int) -> Shelf:
+        """Where memory of ``nbytes`` comes from."""
+        size = size_class(nbytes)
+        found = self._shelves.get(size)
+        return found if found is not None else self._shelves.setdefault(size, Shelf(size))
+
+    def empty(self, nbytes: int) -> Memory:
+        """Memory with any contents."""
+        return self.shelf(nbytes).take()
+
+    def stats(self) -> dict[str, int]:
+        """Under JAX's names. The peak is the highest value that was seen in a call of this function."""
+        shelves = list(self._shelves.values())
+        free = sum(s.size * len(s.free) for s in shelves)
+        in_use = sum(s.size * s.made for s in shelves) - free
+        self._peak = max(self._peak, in_use)
+        return {"bytes_in_use": in_use, "peak_bytes_in_use": self._peak, "bytes_reserved": in_use + free}
+
+
+def size_class(nbytes: int) -> int:
+    """``nbytes`` rounded up: to the alignment if small, else to four steps per power of two.
+
+    >>> size_class(1), size_class(100), size_class(1_000_000)
+    (64, 128, 1048576)
+    """
+    if nbytes <= SMALL:
+        return max(ALIGNMENT, (nbytes + ALIGNMENT - 1) & -ALIGNMENT)
+    step = 1 << ((nbytes - 1).bit_length() - 3)
+    return (nbytes + step - 1) & -step

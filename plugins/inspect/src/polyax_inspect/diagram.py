@@ -159,7 +159,7 @@ class _Maker:
         eqn, names = line.eqn, self.names
         scalars = [names[v] for v in line.inputs if v in self.program.literals]
         name = " ".join([eqn.primitive.name, *scalars])
-        pairs = [*zip(eqn.inputs, line.inputs), *zip(eqn.outs, line.outs)]
+        pairs = [*zip(eqn.invars, line.inputs), *zip(eqn.outvars, line.outs)]
         text = pretty_eqn(eqn, {a: names[v] for a, v in pairs if isinstance(a, Var)})
         source = f"\n{eqn.source}" if eqn.source else ""
         computed = ", ".join(f"#{k} {self.report.kernels[k].name}" for k in self.kernels.get(e, ()))

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
+from polyax.runtime.contract.backend import CompileOptions
 from polyax_fusion.fusers import FUSERS
 from polyax_kernels.emit.numpy import NumpyEmitter
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.host.backend import Function, HostKernelBackend
 from polyax_kernels.ir import expr
-from polyax_kernels.ir.graph import Fuser
+from polyax_kernels.ir.graph import Fuser, Graph
 from polyax_kernels.ir.kernel import Kernel, Schedule
 from polyax_kernels.lower.lowering import Lowering
+from polyax_kernels.pipeline import graph_of
 
 
 class NumpyKernelBackend(HostKernelBackend):
@@ -32,6 +35,10 @@ class NumpyKernelBackend(HostKernelBackend):
 
     def chosen_fusers(self) -> list[Fuser]:
         return [f for f in FUSERS if f.name in self.chosen]
+
+    def graph(self, closed: ClosedJaxpr) -> Graph:
+        """The graph of a program before it is planned."""
+        return graph_of(closed, self.compilation(CompileOptions((self.devices()[0],))))
 
     def compile_function(self, kernel: Kernel) -> Function:
         self.compilations += 1

@@ -14,6 +14,7 @@ from polyax.reference.interpreter import evaluate
 from polyax.runtime.contract.backend import CompileOptions, Executable
 from polyax.trace.recording import trace_to_jaxpr
 from polyax_kernels.ir.expr import consing
+from polyax_kernels.pipeline import plan_of
 from polyax_kernels.plan.plan import Plan
 
 Arrays = Sequence[np.ndarray]
@@ -37,7 +38,7 @@ def compiled(
 
 def planned(backend: NumpyKernelBackend, closed: ClosedJaxpr, donated: tuple[bool, ...] = ()) -> Plan:
     with consing():
-        return backend.plan(closed, CompileOptions((backend.devices()[0],), donated))
+        return plan_of(closed, backend.compilation(CompileOptions((backend.devices()[0],), donated)))
 
 
 def launched(

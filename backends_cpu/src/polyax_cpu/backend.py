@@ -11,6 +11,7 @@ from polyax_cpu.kernels import NativeKernel
 from polyax_kernels.host.backend import HostKernelBackend
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.limits import REALS, Limits
+from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import Plan
 
 
@@ -28,5 +29,5 @@ class CpuBackend(HostKernelBackend):
     def source(self, kernel: Kernel) -> str:
         return kernels.source(kernel)
 
-    def compile_plan(self, plan: Plan, options: CompileOptions) -> Executable:
-        return CpuExecutable(self, plan, options)
+    def compile_plan(self, plan: Plan, options: CompileOptions, journal: Journal) -> Executable:
+        return CpuExecutable(self, plan, options, journal)

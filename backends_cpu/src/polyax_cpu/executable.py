@@ -17,9 +17,9 @@ from polyax_cpu.loops import native_control
 from polyax_cpu.steps import PARALLEL_COST, QUICK_COST, Described, Table, copying, described, pieces_of
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.backend import HostExecutable, rows
-from polyax_kernels.lower.control import Control
 from polyax_kernels.lower.lowering import Native
-from polyax_kernels.plan.plan import CallStep, CopyStep, KernelStep, Plan, Step
+from polyax_kernels.plan.journal import Journal
+from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step
 
 SPEED = 20
 """How many times faster native code is than what queues reckon: the waking of their thread takes 50 microseconds."""
@@ -28,8 +28,8 @@ SPEED = 20
 class CpuExecutable(HostExecutable):
     """A plan of which all runs of native steps are one call each."""
 
-    def __init__(self, backend: Any, plan: Plan, options: CompileOptions) -> None:
-        super().__init__(backend, plan, options)
+    def __init__(self, backend: Any, plan: Plan, options: CompileOptions, journal: Journal) -> None:
+        super().__init__(backend, plan, options, journal)
         self.cost = sum(map(_cost, plan.steps)) // SPEED
 
     def runners(self, steps: Sequence[Step]) -> list[Callable[..., None]]:
@@ -47,9 +47,9 @@ class CpuExecutable(HostExecutable):
 
 def _cost(step: Step) -> int:
     """In bytes or scalar operations; products do many of them at a time."""
+    if isinstance(step, ControlStep):
+        return max(step.flops, QUICK_COST + 1)  # it may last, even for ever
     if isinstance(step, CallStep):
-        if isinstance(step.lowering, Control):
-            return max(step.flops, QUICK_COST + 1)  # it may last, even for ever
         found = _product(step)
         return step.bytes_moved if found is None else max(step.bytes_moved, found[1].flops // 8)
     return max(step.bytes_moved, step.flops)
@@ -64,8 +64,8 @@ def _native(executable: CpuExecutable, step: Step) -> Described | None:
         return described(kernel.address, step.operands, step.scalars, extent, pieces, kernel)
     if isinstance(step, CopyStep):
         return copying(step.source, step.target, step.nbytes)
-    if isinstance(step.lowering, Control):
-        return native_control(executable, step)
+    if isinstance(step, ControlStep):
+        return native_control(lambda inner: _native(executable, inner), step)
     return _library_call(step)
 
 

@@ -203,7 +203,7 @@ done:
   ret void
 }
 
-; Runs the steps of a program on the memory that the bases point to.
+; Runs the steps of a program on the memory that the bases point to. A step of -1 operands gets these themselves.
 define void @polyax_run(ptr %steps, i64 %count, ptr %bases) {
 entry:
   %pointers = alloca [MAX_OPERANDS x ptr]
@@ -240,6 +240,12 @@ place:
   %k1 = add i64 %k, 1
   br label %operand
 launch:
+  %whole = icmp slt i64 %operands, 0
+  br i1 %whole, label %inner, label %flat
+inner:
+  call void %f(ptr %bases, ptr %scalars, i64 %from, i64 %to)
+  br label %end
+flat:
   %alone = icmp sle i64 %pieces, 1
   br i1 %alone, label %direct, label %split
 direct:

@@ -1,48 +1,41 @@
 """Loops and branches of the native runtime, as LLVM IR: steps that run the steps of inner programs.
 
-The memory of a turn is described by slots: an operand of the loop, a place in scratch memory of its own, or an address.
-Even and odd turns have slots of their own, since carries may live at two places in turn. Knows the runtime's ``Step``.
+The memory of a turn is described by slots: a base of the program around it, and an offset. Even and odd turns have
+slots of their own, since carries may live at two places in turn. Knows the runtime's ``Step``.
 """
 
-# Loop: the first field of each pair is an address, the second a count.
-# {steps before, steps of the test, steps of a turn, steps behind, slots of both kinds of turn, moving slots},
-# {at which base the test's begin, which base holds its result, most turns, bytes of scratch}
+# Loop: steps of a turn, of the test, before all turns, behind an even and an odd number of them: addresses and counts;
+# {slots of both kinds of turn, how many each has, moving slots, how many},
+# {at which slot the test's begin, which slot holds its result, most turns}
 LOOP = """
-%Loop = type { ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, i64, i64, i64, i64 }
-%Slot = type { i64, i64, i64 }
+%Loop = type { ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, i64, i64, i64 }
+%Slot = type { i64, i64 }
 %Moving = type { i64, i64 }
-declare ptr @malloc(i64)
-declare void @free(ptr)
 
-; Step function: buffers are the loop's operands, scalars {address of the Loop}.
-define void @polyax_loop(ptr %buffers, ptr %scalars, i64 %begin, i64 %end) {
+; Step function: buffers are the bases of the program around it, scalars {address of the Loop}.
+define void @polyax_loop(ptr %outer, ptr %scalars, i64 %begin, i64 %end) {
 entry:
   %at = load ptr, ptr %scalars
   %loop = load %Loop, ptr %at
-  %before = extractvalue %Loop %loop, 0
-  %before.count = extractvalue %Loop %loop, 1
+  %body = extractvalue %Loop %loop, 0
+  %body.count = extractvalue %Loop %loop, 1
   %test = extractvalue %Loop %loop, 2
   %test.count = extractvalue %Loop %loop, 3
-  %body = extractvalue %Loop %loop, 4
-  %body.count = extractvalue %Loop %loop, 5
-  %behind = extractvalue %Loop %loop, 6
-  %behind.count = extractvalue %Loop %loop, 7
-  %slots = extractvalue %Loop %loop, 8
-  %slot.count = extractvalue %Loop %loop, 9
-  %moving = extractvalue %Loop %loop, 10
-  %moving.count = extractvalue %Loop %loop, 11
-  %test.first = extractvalue %Loop %loop, 12
-  %holds = extractvalue %Loop %loop, 13
-  %turns = extractvalue %Loop %loop, 14
-  %bytes = extractvalue %Loop %loop, 15
+  %before = extractvalue %Loop %loop, 4
+  %before.count = extractvalue %Loop %loop, 5
+  %even = extractvalue %Loop %loop, 6
+  %even.count = extractvalue %Loop %loop, 7
+  %odd.end = extractvalue %Loop %loop, 8
+  %odd.count = extractvalue %Loop %loop, 9
+  %slots = extractvalue %Loop %loop, 10
+  %slot.count = extractvalue %Loop %loop, 11
+  %moving = extractvalue %Loop %loop, 12
+  %moving.count = extractvalue %Loop %loop, 13
+  %test.first = extractvalue %Loop %loop, 14
+  %holds = extractvalue %Loop %loop, 15
+  %turns = extractvalue %Loop %loop, 16
   %both = mul i64 %slot.count, 2
   %bases = alloca ptr, i64 %both
-  %room = add i64 %bytes, 64
-  %block = call ptr @malloc(i64 %room)
-  %start = ptrtoint ptr %block to i64
-  %up = add i64 %start, 63
-  %aligned = and i64 %up, -64
-  %scratch = inttoptr i64 %aligned to ptr
   br label %fill
 fill:
   %n = phi i64 [0, %entry], [%n1, %filled]
@@ -51,29 +44,23 @@ fill:
 slot:
   %slot.at = getelementptr %Slot, ptr %slots, i64 %n
   %s = load %Slot, ptr %slot.at
-  %kind = extractvalue %Slot %s, 0
-  %value = extractvalue %Slot %s, 1
-  %offset = extractvalue %Slot %s, 2
-  switch i64 %kind, label %fixed [i64 0, label %operand i64 1, label %own]
-operand:
-  %given.at = getelementptr ptr, ptr %buffers, i64 %value
-  %given = load ptr, ptr %given.at
-  br label %filled
-own:
-  %inside = getelementptr i8, ptr %scratch, i64 %value
-  br label %filled
-fixed:
-  %address = inttoptr i64 %value to ptr
+  %base = extractvalue %Slot %s, 0
+  %offset = extractvalue %Slot %s, 1
+  %absent = icmp slt i64 %base, 0
+  br i1 %absent, label %filled, label %given
+given:
+  %given.at = getelementptr ptr, ptr %outer, i64 %base
+  %memory = load ptr, ptr %given.at
+  %inside = getelementptr i8, ptr %memory, i64 %offset
   br label %filled
 filled:
-  %memory = phi ptr [%given, %operand], [%inside, %own], [%address, %fixed]
-  %place = getelementptr i8, ptr %memory, i64 %offset
+  %place = phi ptr [null, %slot], [%inside, %given]
   %base.at = getelementptr ptr, ptr %bases, i64 %n
   store ptr %place, ptr %base.at
   %n1 = add i64 %n, 1
   br label %fill
 first:
-  call void @polyax_run(ptr %before, i64 %before.count, ptr %bases)
+  call void @polyax_run(ptr %before, i64 %before.count, ptr %outer)
   br label %turn
 turn:
   %i = phi i64 [0, %first], [%i1, %turned]
@@ -115,18 +102,26 @@ turned:
   %i1 = add i64 %i, 1
   br label %turn
 last:
-  call void @polyax_run(ptr %behind, i64 %behind.count, ptr %frame)
-  call void @free(ptr %block)
+  %uneven = icmp ne i64 %odd, 0
+  %behind = select i1 %uneven, ptr %odd.end, ptr %even
+  %behind.count = select i1 %uneven, i64 %odd.count, i64 %even.count
+  call void @polyax_run(ptr %behind, i64 %behind.count, ptr %outer)
   ret void
 }
 
-; Step function: the first buffer holds the number of a branch, an i32; scalars hold the address of a Loop for each.
-define void @polyax_cond(ptr %buffers, ptr %scalars, i64 %begin, i64 %end) {
-  %at = load ptr, ptr %buffers
+; Step function: buffers are bases; scalars {base and offset of the number of a branch, an i32, a Loop for each}.
+define void @polyax_cond(ptr %outer, ptr %scalars, i64 %begin, i64 %end) {
+  %base = load i64, ptr %scalars
+  %offset.at = getelementptr i64, ptr %scalars, i64 1
+  %offset = load i64, ptr %offset.at
+  %base.at = getelementptr ptr, ptr %outer, i64 %base
+  %memory = load ptr, ptr %base.at
+  %at = getelementptr i8, ptr %memory, i64 %offset
   %number = load i32, ptr %at
   %index = sext i32 %number to i64
-  %branch = getelementptr i64, ptr %scalars, i64 %index
-  call void @polyax_loop(ptr %buffers, ptr %branch, i64 0, i64 1)
+  %skip = add i64 %index, 2
+  %branch = getelementptr i64, ptr %scalars, i64 %skip
+  call void @polyax_loop(ptr %outer, ptr %branch, i64 0, i64 1)
   ret void
 }
 """

@@ -39,6 +39,8 @@ class NativeStep(ctypes.Structure):
     ]
 
 
+ON_BASES = -1
+"""Instead of a count of operands: the function takes the bases themselves."""
 Described = tuple[NativeStep, Any]
 """A step, and what must live as long as it."""
 
@@ -68,6 +70,12 @@ def described(
     values = (ctypes.c_int64 * len(scalars))(*scalars)
     step = NativeStep(address, ctypes.addressof(values), 0, end, pieces, len(operands), ctypes.addressof(places))
     return step, (places, values, keep)
+
+
+def on_bases(address: int, scalars: Sequence[int], keep: Any) -> Described:
+    """The step that calls a function on the memory of all bases, however many these are."""
+    values = (ctypes.c_int64 * len(scalars))(*scalars)
+    return NativeStep(address, ctypes.addressof(values), 0, 1, 1, ON_BASES, None), (values, keep)
 
 
 def copying(source: Ref, target: Ref, nbytes: int) -> Described:

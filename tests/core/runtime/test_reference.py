@@ -13,6 +13,7 @@ from polyax.ir.errors import NoLowering
 from polyax.ir.primitive import Primitive
 from polyax.ops.elementwise import exp_p, sin_p
 from polyax.reference import interpreter, rules
+from polyax.runtime.plugins.registry import register, registry
 from support.process import output
 
 
@@ -78,11 +79,11 @@ def test_report_lists_what_ran() -> None:
     events: list[Any] = []
     hook = jax.hookimpl(lambda event: events.append(event))
     plugin = type("Listener", (), {"polyax_compiled": staticmethod(hook)})
-    record = jax.runtime.plugins.register(plugin, "reference.listener")
+    record = register(plugin, "reference.listener")
     try:
         jax.jit(lambda x: jnp.sin(x) + x)(jnp.ones(7)).block_until_ready()
     finally:
-        jax.runtime.plugins.registry.unregister(record)
+        registry.unregister(record)
     kernels = events[-1].executable.report().kernels
     assert [k.name for k in kernels] == ["sin", "add"] and kernels[1].bytes_moved == 7 * 4 * 3
 

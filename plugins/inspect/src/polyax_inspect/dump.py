@@ -55,18 +55,18 @@ def files(event: CompileEvent) -> Iterator[tuple[str, str]]:
     yield "jaxpr.txt", f"{event.jaxpr}\n"
     yield "explain.txt", Explanation(event.name, event.device, event.jaxpr, report).text(WIDTH) + "\n"
     yield from _stages(report)
-    for n, kernel in enumerate(report.kernels):
+    for n, kernel in enumerate(report.steps()):
         if kernel.source:
             yield f"kernel-{n:03d}-{_safe(kernel.name)}.txt", kernel.source
     yield "timings.json", _json({"compile": event.seconds, "phases": report.phases})
-    yield "decisions.json", _json([vars(d) for d in report.decisions])
+    yield "decisions.json", _json([vars(d) for d in report.all_decisions])
     yield "drawing.html", drawing.html
 
 
 def _stages(report: Report) -> Iterator[tuple[str, str]]:
-    """The graph after lowering and after each fuser, numbered; and the plan."""
+    """What each pass made of the program, numbered in their order; passes that changed nothing are left out."""
     for n, stage in enumerate(report.stages):
-        yield "plan.txt" if stage.name == "plan" else f"graph-{n}-{_safe(stage.name)}.txt", stage.text
+        yield f"pass-{n:02d}-{_safe(stage.name)}.txt", stage.text
 
 
 def _json(value: object) -> str:

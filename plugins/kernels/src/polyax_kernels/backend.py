@@ -12,7 +12,6 @@ import os
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from polyax.ir.config import config
@@ -22,22 +21,16 @@ from polyax.ir.source import register_internal
 from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable
 from polyax.runtime.plugins.registry import registry
 from polyax_kernels.ir.expr import consing
-from polyax_kernels.ir.graph import Fuser, Graph
+from polyax_kernels.ir.graph import Fuser
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.ir.limits import Limits
-from polyax_kernels.lower.build import build_graph
 from polyax_kernels.lower.fallback import host_rule
 from polyax_kernels.lower.lowering import Lowering, Rules
 from polyax_kernels.lower.rules import SHARED
-from polyax_kernels.passes.canonical import collapse, generalize
-from polyax_kernels.passes.invariants import hoist_invariants
-from polyax_kernels.passes.split import split_reductions
-from polyax_kernels.passes.transposes import absorb_transposes
+from polyax_kernels.pipeline import Compilation, plan_of
 from polyax_kernels.plan.journal import Journal
-from polyax_kernels.plan.plan import KernelStep, Plan
-from polyax_kernels.plan.planner import make_plan
-from polyax_kernels.plan.text import graph_text, plan_text
+from polyax_kernels.plan.plan import Plan
 
 
 class KernelBackend(Backend):
@@ -65,8 +58,8 @@ class KernelBackend(Backend):
         """What the backend's executables launch; called once per distinct kernel, inside ``with consing():``."""
 
     @abstractmethod
-    def compile_plan(self, plan: Plan, options: CompileOptions) -> Executable:
-        """The executable that follows ``plan``; called inside ``with consing():``."""
+    def compile_plan(self, plan: Plan, options: CompileOptions, journal: Journal) -> Executable:
+        """The executable that follows ``plan``; called inside ``with consing():``. ``journal`` is for its report."""
 
     def source(self, kernel: Kernel) -> str:
         """The kernel's program text, for reports."""
@@ -84,40 +77,16 @@ class KernelBackend(Backend):
           NoLowering: a primitive can't run here.
         """
         with collection_paused(), consing():
-            plan = self.plan(jaxpr, options)
-            with plan.journal.phase("emit"):
-                return self.compile_plan(plan, options)
+            c = self.compilation(options)
+            plan = plan_of(jaxpr, c)
+            with c.journal.phase("emit"):
+                return self.compile_plan(plan, options, c.journal)
 
-    def plan(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> Plan:
-        """The plan of a program, its kernels in canonical form. Call it inside ``with consing():``."""
+    def compilation(self, options: CompileOptions) -> Compilation:
+        """What the passes of one compilation may ask."""
+        limits = self.limits_of(options.devices[0])
         journal = Journal(options.stages)
-        graph = self.graph(jaxpr, journal, self.limits_of(options.devices[0]))
-        donated = (*[False] * len(jaxpr.jaxpr.constvars), *options.donated)
-        if len(options.donated) > len(jaxpr.jaxpr.invars):
-            donated = options.donated
-        with journal.phase("plan"):
-            plan = make_plan(graph, donated, options.carried)
-            plan.steps = [canonical(s, options.eager) if isinstance(s, KernelStep) else s for s in plan.steps]
-        plan.results, plan.journal = tuple(jaxpr.out_avals), journal
-        journal.note("plan", plan_text, plan)
-        return plan
-
-    def graph(self, jaxpr: ClosedJaxpr, journal: Journal | None = None, limits: Limits | None = None) -> Graph:
-        """The kernel graph of a program, fused. Call it inside ``with consing():``."""
-        journal, limits = journal or Journal(), limits or self.limits
-        with journal.phase("lower"):
-            graph = absorb_transposes(build_graph(hoist_invariants(jaxpr), self.rules(limits), journal.program))
-        journal.note("lowered", graph_text, graph)
-        if len(graph.nodes) > 1:
-            for fuser in self.chosen_fusers():
-                with journal.phase("fuse"):
-                    graph = fuser.run(graph, limits)
-                journal.note(fuser.name, graph_text, graph)
-        with journal.phase("fuse"):
-            whole, graph = graph, split_reductions(graph, limits)
-        if graph is not whole:
-            journal.note("split", graph_text, graph)
-        return graph
+        return Compilation(self.rules(limits), limits, self.chosen_fusers(), options.donated, options.eager, journal)
 
     def rules(self, limits: Limits) -> Rules:
         return Rules(self.name, limits, self.lowerings(), SHARED, self.host_rule(), self.family_lowerings())
@@ -166,12 +135,3 @@ def collection_paused() -> Generator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def canonical(step: KernelStep, for_all_sizes: bool) -> KernelStep:
-    """The step with contiguous axes merged; its extent becomes a launch argument if it is to serve all sizes."""
-    kernel = collapse(step.kernel)
-    scalars: tuple[int, ...] = ()
-    if for_all_sizes:
-        kernel, scalars = generalize(kernel)
-    return replace(step, kernel=kernel, scalars=tuple(scalars))

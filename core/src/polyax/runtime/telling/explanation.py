@@ -18,6 +18,8 @@ MOST = 60
 """Rows of a table; programs with more kernels are cut there, the object has them all."""
 EXAMPLES, LETTERS = 3, 60
 """Pairs that are shown of each reason, and how much of their names."""
+SHORTEST = 5e-5
+"""Seconds of the shortest pass that is named."""
 TYPES = 2
 """Kinds of results that are shown of each kernel."""
 
@@ -43,7 +45,7 @@ class Explanation:
         sections = {
             "kernels": _kernels(report.kernels, room),
             "buffers": _buffers(report.buffers, room),
-            "fused": _fused(report.decisions, room),
+            "fused": _fused(report.all_decisions, room),
             "not fused": _refusals(report.refusals, room),
         }
         head = "\n".join(_summary(self))
@@ -52,25 +54,48 @@ class Explanation:
 
 def _summary(told: Explanation) -> Iterator[str]:
     report = told.report
-    kinds = Counter(k.kind for k in report.kernels)
-    names = {"kernel": "kernel", "call": "library call", "copy": "copy"}
+    kinds = Counter(k.kind for k in report.steps())
+    names = {"loop": "loop", "branch": "branching", "kernel": "kernel", "call": "library call", "copy": "copy"}
     steps = [plural(kinds[kind], noun) for kind, noun in names.items() if kinds[kind]] or ["nothing to compute"]
     yield f"{told.name} on {told.device}: {', '.join(steps)} for {plural(len(told.jaxpr.eqns), 'equation')}"
     before = f" ({size(report.bytes_unfused)} before fusion)" if report.bytes_unfused else ""
     yield f"{size(report.bytes_moved)} moved{before}, {count(report.flops)} operations"
-    phases = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in report.phases.items())
+    phases = ", ".join(f"{name} {1e3 * s:.1f}" for name, s in report.phases.items() if s >= SHORTEST)
     yield f"compiled in {1e3 * report.compile_seconds:.1f} ms" + (f" ({phases})" if phases else "")
 
 
 def _kernels(kernels: Sequence[KernelReport], room: int) -> list[str]:
-    """Equal steps share a row, which has the number of the first: networks repeat themselves."""
+    head = ("", "#", "", "kind", "moved", "operations", "result", "computes")
+    rows = list(_rows(kernels))
+    lines = columns([head, *rows[:MOST]] if rows else [], room, right=(4, 5))
+    return lines + ([f"  ... and {len(rows) - MOST} more, in .report.kernels"] if len(rows) > MOST else [])
+
+
+def _rows(kernels: Sequence[KernelReport], number: str = "", depth: int = 0) -> Iterator[tuple[str, ...]]:
+    """Equal steps share a row, which has the number of the first: networks repeat themselves. The steps of a loop
+    stand below it, with what they move and compute in one turn."""
     found: dict[tuple[str, ...], list[int]] = {}
     for n, k in enumerate(kernels):
-        found.setdefault((k.kind, size(k.bytes_moved), count(k.flops), _types(k), k.fused), []).append(n)
-    head = ("", "#", "", "kind", "moved", "operations", "result", "computes")
-    rows = [("", str(at[0]), f"×{len(at)}" if len(at) > 1 else "", *row) for row, at in found.items()]
-    lines = columns([head, *rows[:MOST]] if rows else [], room, right=(1, 4, 5))
-    return lines + ([f"  ... and {len(rows) - MOST} more, in .report.kernels"] if len(rows) > MOST else [])
+        found.setdefault((*_work(k, depth), repr(k.programs)), []).append(n)
+    for (*row, _), at in found.items():
+        yield "", f"{number}{at[0]}", f"×{len(at)}" if len(at) > 1 else "", *row
+        for part, program in enumerate(kernels[at[0]].programs):
+            inner = f"{number}{at[0]}.{part}." if len(kernels[at[0]].programs) > 1 else f"{number}{at[0]}."
+            yield "", "", "", f"{'  ' * (depth + 1)}{program.role}", "", "", "", _often(kernels[at[0]], program.role)
+            yield from _rows(program.kernels, inner, depth + 2)
+
+
+def _work(k: KernelReport, depth: int) -> tuple[str, ...]:
+    return f"{'  ' * depth}{k.kind}", size(k.bytes_moved), count(k.flops), _types(k), k.fused
+
+
+def _often(step: KernelReport, role: str) -> str:
+    """How often a program within a step runs."""
+    if step.kind == "branch":
+        return ""
+    if step.turns is None:
+        return "before each turn" if role == "test" else "while the test holds"
+    return plural(step.turns, "turn")
 
 
 def _types(kernel: KernelReport) -> str:

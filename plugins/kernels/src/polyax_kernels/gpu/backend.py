@@ -30,6 +30,7 @@ from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.fallback import LIBRARY, host_rule
 from polyax_kernels.lower.lowering import Lowering
+from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import KernelStep, Plan
 
 
@@ -138,13 +139,13 @@ class GpuBackend(KernelBackend):
     def compile_kernel(self, kernel: Kernel) -> GpuKernel:
         return self.kernels[0].get(kernel)
 
-    def compile_plan(self, plan: Plan, options: CompileOptions) -> GpuExecutable:
+    def compile_plan(self, plan: Plan, options: CompileOptions, journal: Journal) -> GpuExecutable:
         device = options.devices[0]
 
         def kernel_of(step: KernelStep) -> GpuKernel:
             return self.kernels[device.id].get(step.kernel, step.scalars)
 
-        return GpuExecutable(self, plan, options, self.stores[device.id], kernel_of)
+        return GpuExecutable(self, plan, options, journal, self.stores[device.id], kernel_of)
 
     def source(self, kernel: Kernel) -> str:
         return self.kernels[0].source(kernel)

@@ -19,9 +19,10 @@ from polyax_kernels.gpu.kernels import GpuKernel
 from polyax_kernels.gpu.memory import GpuBuffer, GpuShelf, GpuStore, GpuWindow
 from polyax_kernels.gpu.recording import joined
 from polyax_kernels.gpu.runtime import Runtime
-from polyax_kernels.lower.control import Control
 from polyax_kernels.lower.lowering import CallContext, Prepared
-from polyax_kernels.plan.plan import CallStep, CopyStep, KernelStep, Plan, Ref, Step
+from polyax_kernels.plan.journal import Journal
+from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Ref, Step
+from polyax_kernels.run.control import control_runner
 from polyax_kernels.run.executable import PlanExecutable, Runner
 
 
@@ -51,6 +52,7 @@ class GpuExecutable(PlanExecutable):
         backend: Any,
         plan: Plan,
         options: CompileOptions,
+        journal: Journal,
         store: GpuStore,
         kernel_of: Callable[[KernelStep], GpuKernel],
     ) -> None:
@@ -59,8 +61,8 @@ class GpuExecutable(PlanExecutable):
         self.runtime = store.runtime
         self.kernel_of = kernel_of
         self.context = GpuContext(device.queue, device, store.runtime, backend.emitter, store.allocate)
-        super().__init__(backend, plan, options)
-        self.cost = int(any(isinstance(s, CallStep) and isinstance(s.lowering, HostCall | Control) for s in plan.steps))
+        super().__init__(backend, plan, options, journal)
+        self.cost = int(any(map(_waits, plan.steps)))
         self.written = [*self.overwritten, *range(len(plan.inputs), len(plan.inputs) + len(plan.fresh))]
 
     def shelf(self, nbytes: int) -> GpuShelf:
@@ -75,16 +77,12 @@ class GpuExecutable(PlanExecutable):
         for n in self.written:
             bases[n].mark = mark
 
-    def window(self, base: Any, offset: int, nbytes: int) -> GpuWindow:
+    def window(self, base: Any, offset: int) -> GpuWindow:
         return GpuWindow(base, offset)
 
-    def move(self, source: Any, target: Any, nbytes: int) -> None:
-        if nbytes:
-            self.runtime.copy(source.memory, source.offset, target.memory, target.offset, nbytes)
-
-    def peek(self, base: Any, dtype: np.dtype) -> Any:
+    def peek(self, base: Any, offset: int, dtype: np.dtype) -> Any:
         value = np.empty((), dtype)
-        self.runtime.read(base.memory, base.offset, value)
+        self.runtime.read(base.memory, base.offset + offset, value)
         return value[()]
 
     def runners(self, steps: Sequence[Step]) -> list[Runner]:
@@ -96,9 +94,15 @@ class GpuExecutable(PlanExecutable):
         if isinstance(step, CopyStep):
             return _copier(self.runtime, step)
         if isinstance(step, CallStep):
-            lowering = step.lowering
-            return lowering.make(self, step) if isinstance(lowering, Control) else _caller(self.context, step)
+            return _caller(self.context, step)
+        if isinstance(step, ControlStep):
+            return control_runner(self, step)
         return _launcher(self.runtime, step, self.kernel_of(step))
+
+
+def _waits(step: Step) -> bool:
+    """Whether a launch may wait for the device on the way."""
+    return isinstance(step, ControlStep) or (isinstance(step, CallStep) and isinstance(step.lowering, HostCall))
 
 
 def _copier(runtime: Runtime, step: CopyStep) -> Runner:

@@ -17,15 +17,16 @@ from polyax_kernels.gpu.runtime import KernelRejected
 from polyax_kernels.gpu.schedule import choose
 from polyax_kernels.ir.expr import consing
 from polyax_kernels.ir.limits import Limits
-from polyax_kernels.plan.plan import KernelStep
+from polyax_kernels.pipeline import plan_of
+from polyax_kernels.plan.plan import KernelStep, walk_steps
 
 
 def sources(backend: type[GpuBackend], name: str, program: ClosedJaxpr, limits: Limits) -> list[str]:
     """The kernels of ``program`` on a device with ``limits`` of the platform ``name``; library calls have none."""
     absent = backend(name, [cast(Any, SimpleNamespace(kind="absent", limits=limits))])
     with consing():
-        plan = absent.plan(program, CompileOptions(tuple(absent.devices())))
-        steps = [s for s in plan.steps if isinstance(s, KernelStep)]
+        plan = plan_of(program, absent.compilation(CompileOptions(tuple(absent.devices()))))
+        steps = [s for s in walk_steps(plan) if isinstance(s, KernelStep)]
         return [gpu_source(s.kernel, choose(s.kernel, limits, s.scalars), absent.emitter) for s in steps]
 
 

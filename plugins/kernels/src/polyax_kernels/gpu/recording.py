@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from polyax_kernels.gpu.runtime import Runtime
-from polyax_kernels.plan.plan import CallStep, Step
+from polyax_kernels.plan.plan import CallStep, ControlStep, Step
 from polyax_kernels.run.executable import Runner
 
 FEWEST = 4
@@ -24,7 +24,7 @@ MOST = 8
 
 def joined(runtime: Runtime, steps: Sequence[Step], runner: Callable[[Step], Runner]) -> Iterator[Runner]:
     """The runners of ``steps``. Those between library calls, which may wait or allocate, become one."""
-    for are_calls, some in groupby(steps, lambda s: isinstance(s, CallStep)):
+    for are_calls, some in groupby(steps, lambda s: isinstance(s, CallStep | ControlStep)):
         runners = [runner(s) for s in some]
         if are_calls or len(runners) < FEWEST:
             yield from runners

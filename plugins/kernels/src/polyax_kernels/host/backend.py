@@ -22,10 +22,11 @@ from polyax_kernels.backend import KernelBackend
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.threads import parallel_for
 from polyax_kernels.ir.kernel import Kernel
-from polyax_kernels.lower.control import Control
 from polyax_kernels.lower.fallback import LIBRARY
 from polyax_kernels.lower.lowering import CallContext
-from polyax_kernels.plan.plan import CallStep, CopyStep, KernelStep, Plan, Step
+from polyax_kernels.plan.journal import Journal
+from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step
+from polyax_kernels.run.control import control_runner
 from polyax_kernels.run.executable import PlanExecutable, Runner
 from polyax_kernels.run.memory import EXPORTED, Memory, Pool, Shelf, Window
 
@@ -93,17 +94,17 @@ class HostKernelBackend(KernelBackend):
     def memory_stats(self, device: Device) -> dict[str, int] | None:
         return self.pool.stats()
 
-    def compile_plan(self, plan: Plan, options: CompileOptions) -> Executable:
-        return HostExecutable(self, plan, options)
+    def compile_plan(self, plan: Plan, options: CompileOptions, journal: Journal) -> Executable:
+        return HostExecutable(self, plan, options, journal)
 
 
 class HostExecutable(PlanExecutable):
     """Steps are run on NumPy memory."""
 
-    def __init__(self, backend: HostKernelBackend, plan: Plan, options: CompileOptions) -> None:
+    def __init__(self, backend: HostKernelBackend, plan: Plan, options: CompileOptions, journal: Journal) -> None:
         device = options.devices[0]
         self.context = CallContext(device.queue, device)
-        super().__init__(backend, plan, options)
+        super().__init__(backend, plan, options, journal)
 
     def shelf(self, nbytes: int) -> Shelf:
         return self.backend.pool.shelf(nbytes)
@@ -111,21 +112,19 @@ class HostExecutable(PlanExecutable):
     def duplicate(self, source: Memory, target: Memory) -> None:
         target.data[...] = source.data
 
-    def window(self, base: Any, offset: int, nbytes: int) -> Window:
-        return Window(base, offset, nbytes)
+    def window(self, base: Any, offset: int) -> Window:
+        return Window(base, offset)
 
-    def move(self, source: Any, target: Any, nbytes: int) -> None:
-        target.data[:nbytes] = source.data[:nbytes]
-
-    def peek(self, base: Any, dtype: np.dtype) -> Any:
-        return base.array((), dtype)[()]
+    def peek(self, base: Any, offset: int, dtype: np.dtype) -> Any:
+        return base.array((), dtype, offset)[()]
 
     def runner(self, step: Step) -> Runner:
         if isinstance(step, CopyStep):
             return _copier(step)
         if isinstance(step, CallStep):
-            lowering = step.lowering
-            return lowering.make(self, step) if isinstance(lowering, Control) else _caller(step, self.context)
+            return _caller(step, self.context)
+        if isinstance(step, ControlStep):
+            return control_runner(self, step)
         return _launcher(step, self.backend.compiled(step.kernel))
 
 

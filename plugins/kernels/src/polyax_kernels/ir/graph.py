@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.contract.backend import Decision
+from polyax.runtime.contract.listing import Listing
 from polyax_kernels.ir.expr import Axis, Expr, index, postorder
 from polyax_kernels.ir.kernel import Stage, Store, store_roots
 from polyax_kernels.ir.scalars import cost
@@ -86,6 +87,8 @@ class KernelNode:
 class CallNode:
     """A library call; ``lowering`` is a ``Call`` or a ``Native``."""
 
+    kind: ClassVar[str] = "library call"
+
     outs: tuple[int, ...]
     inputs: tuple[int, ...]
     lowering: Any
@@ -99,7 +102,71 @@ class CallNode:
         return self.primitive.name
 
 
-Node = KernelNode | CallNode
+@dataclass(frozen=True, slots=True)
+class LoopNode:
+    """Runs ``body`` again and again. ``inputs``: the constants of ``test``, those of ``body``, the carries before the
+    first turn, and arrays of which each turn gets a row. ``outs``: the last carries, and arrays of a row per turn."""
+
+    kind: ClassVar[str] = "loop"
+
+    outs: tuple[int, ...]
+    inputs: tuple[int, ...]
+    body: Graph
+    test: Graph | None
+    """Says whether there is another turn; None if ``length`` does."""
+    consts: tuple[int, int]
+    """How many constants ``test`` and ``body`` have."""
+    carries: int
+    length: int | None
+    reverse: bool
+    primitive: Any
+    effects: bool = False
+    primitives: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.primitive.name
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        return (self.body,) if self.test is None else (self.body, self.test)
+
+    def with_graphs(self, graphs: Sequence[Graph]) -> LoopNode:
+        return replace(self, body=graphs[0], test=graphs[1] if len(graphs) > 1 else None)
+
+    @property
+    def carried(self) -> range:
+        """Positions of the carries among ``inputs``."""
+        return range(sum(self.consts), sum(self.consts) + self.carries)
+
+
+@dataclass(frozen=True, slots=True)
+class BranchNode:
+    """Runs one of ``branches`` on all inputs but the first, which is its number."""
+
+    kind: ClassVar[str] = "branch"
+
+    outs: tuple[int, ...]
+    inputs: tuple[int, ...]
+    branches: tuple[Graph, ...]
+    primitive: Any
+    effects: bool = False
+    primitives: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.primitive.name
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        return self.branches
+
+    def with_graphs(self, graphs: Sequence[Graph]) -> BranchNode:
+        return replace(self, branches=tuple(graphs))
+
+
+ControlNode = LoopNode | BranchNode
+Node = KernelNode | CallNode | LoopNode | BranchNode
 
 
 @dataclass
@@ -114,6 +181,8 @@ class Graph:
     """Scalars written in the program; kernels have them in their expressions, calls read them from memory."""
     decisions: list[Decision] = field(default_factory=list)
     bytes_unfused: int = 0
+    program: Listing | None = None
+    """The equations that nodes compute, if somebody wants to see them."""
 
     def producers(self) -> dict[int, Node]:
         return {v: node for node in self.nodes for v in node.outs}
@@ -125,6 +194,13 @@ class Graph:
             for v in node.inputs:
                 uses.setdefault(v, []).append(n)
         return uses
+
+    def with_inner(self, change: Callable[[Graph], Graph]) -> Graph:
+        """``change`` made to the programs of loops and branches."""
+        if not any(isinstance(n, ControlNode) for n in self.nodes):
+            return self
+        nodes = [n.with_graphs([*map(change, n.graphs)]) if isinstance(n, ControlNode) else n for n in self.nodes]
+        return self.with_nodes(nodes)
 
     def with_nodes(self, nodes: Iterable[Node], decisions: Sequence[Decision] = ()) -> Graph:
         return replace(self, nodes=list(nodes), decisions=[*self.decisions, *decisions])
@@ -269,7 +345,7 @@ def eliminate_dead(graph: Graph) -> Graph:
     kept: list[Node] = []
     for node in reversed(graph.nodes):
         used = [v for v in node.outs if v in live]
-        if not used and not (isinstance(node, CallNode) and node.effects):
+        if not used and (isinstance(node, KernelNode) or not node.effects):
             continue
         if isinstance(node, KernelNode) and node.pure and len(used) < len(node.outs):
             node = _computing(node, tuple(used))

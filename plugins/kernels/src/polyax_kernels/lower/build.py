@@ -13,22 +13,35 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax.runtime.contract.listing import Line, Listing
 from polyax_kernels.ir.expr import Axis, const
-from polyax_kernels.ir.graph import CallNode, Graph, KernelNode, Node, eliminate_dead, own_point, pure_node, update_node
+from polyax_kernels.ir.graph import (
+    BranchNode,
+    CallNode,
+    ControlNode,
+    Graph,
+    KernelNode,
+    LoopNode,
+    Node,
+    eliminate_dead,
+    own_point,
+    pure_node,
+    update_node,
+)
 from polyax_kernels.ir.kernel import Stage
 from polyax_kernels.ir.origin import Origin
+from polyax_kernels.lower.control import Branch, Loop
 from polyax_kernels.lower.lowering import Grid, Inline, Kernels, Out, Read, Rules, Update
 
 
-def build_graph(closed: ClosedJaxpr, rules: Rules, program: Listing | None = None) -> Graph:
+def build_graph(closed: ClosedJaxpr, rules: Rules, *, keep: bool = False) -> Graph:
     """The graph of ``closed``, whose constants are inputs. Call it inside ``with consing():``.
 
-    ``program``, if given, is filled with the equations by their numbers, and with the values of the graph.
+    ``keep``: the graph has a ``program``, the equations by their numbers.
 
     Raises:
       NoLowering: a primitive can't run on the backend.
     """
     builder = _Builder(rules)
-    builder.lines = None if program is None else program.lines
+    builder.lines = [] if keep else None
     jaxpr = closed.jaxpr
     env = {v: builder.value(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)}
     inputs = tuple(env.values())
@@ -36,9 +49,8 @@ def build_graph(closed: ClosedJaxpr, rules: Rules, program: Listing | None = Non
     outputs = tuple(builder.materialized(builder.read(env, a)) for a in jaxpr.outvars)
     graph = Graph(builder.avals, inputs, outputs, builder.nodes, builder.literals)
     graph.bytes_unfused = builder.bytes
-    if program is not None:
-        program.inputs, program.outputs = inputs, outputs
-        program.avals, program.literals = list(graph.avals), graph.literals
+    if builder.lines is not None:
+        graph.program = Listing(inputs, outputs, builder.lines, list(builder.avals), builder.literals)
     return eliminate_dead(graph)
 
 
@@ -119,7 +131,8 @@ class _Builder:
         if isinstance(lowering, Inline):
             scope = self.count if lowering.apart else frame.scope
             return self.inner(lowering.of(avals, eqn.params), args, eqn.outvars, scope)
-        self.bytes += sum([a.nbytes for a in avals]) + sum([a.nbytes for a in out_avals])
+        if not isinstance(lowering, Loop | Branch):
+            self.bytes += sum([a.nbytes for a in avals]) + sum([a.nbytes for a in out_avals])
         self.count += 1
         key = None if eqn.effects else _key(eqn, args, frame.scope)
         found = self.known.get(key) if key is not None else None
@@ -145,7 +158,9 @@ class _Builder:
 
     def node(self, eqn: Eqn, lowering: Any, args: list[int], out_avals: list[ShapedArray]) -> tuple[int, ...]:
         outs = tuple([self.value(a) for a in out_avals])
-        if not isinstance(lowering, Kernels):
+        if isinstance(lowering, Loop | Branch):
+            self.nodes.append(self.control(eqn, lowering, tuple(args), outs))
+        elif not isinstance(lowering, Kernels):
             origin = Origin(eqn.primitive.name, self.count - 1)
             call = CallNode(outs, tuple(args), lowering, eqn.params, eqn.primitive, bool(eqn.effects), (origin,))
             self.nodes.append(call)
@@ -155,6 +170,20 @@ class _Builder:
         else:
             self.nodes += self.kernels(eqn, lowering, args, outs)
         return outs
+
+    def control(self, eqn: Eqn, rule: Loop | Branch, args: tuple[int, ...], outs: tuple[int, ...]) -> ControlNode:
+        """The programs of loops and branches become graphs of their own."""
+        rest = eqn.primitive, bool(eqn.effects), (Origin(eqn.primitive.name, self.count - 1),)
+        if isinstance(rule, Branch):
+            return BranchNode(outs, args, tuple(map(self.graph, rule.branches(**eqn.params))), *rest)
+        parts = rule.parts(**eqn.params)
+        body, test = self.graph(parts.body, parts.length), None if parts.test is None else self.graph(parts.test)
+        return LoopNode(outs, args, body, test, parts.consts, parts.carries, parts.length, parts.reverse, *rest)
+
+    def graph(self, program: ClosedJaxpr, turns: int | None = None) -> Graph:
+        graph = build_graph(program, self.rules, keep=self.lines is not None)
+        self.bytes += graph.bytes_unfused * (turns or 1)
+        return graph
 
     def kernels(
         self, eqn: Eqn, rule: Kernels, args: list[int], outs: tuple[int, ...], which: int = 0

@@ -1,66 +1,56 @@
-"""Control flow as lowerings: how programs within equations become steps of plans. Knows no device."""
+"""Loops and branches as lowerings: which programs of an equation run, and what each of them works on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from polyax.ir.jaxpr import ClosedJaxpr, walk_eqns
+from polyax.ir.jaxpr import ClosedJaxpr
 from polyax_kernels.lower.lowering import WhyNot, always
-from polyax_kernels.plan.loops import Scan, While
-from polyax_kernels.plan.plan import CallStep
-from polyax_kernels.plan.programs import InnerProgram, Machine, Run, Step
+
+
+class LoopParts(NamedTuple):
+    """The fields of a ``LoopNode`` that follow from parameters."""
+
+    body: ClosedJaxpr
+    test: ClosedJaxpr | None
+    consts: tuple[int, int]
+    carries: int
+    length: int | None
+    reverse: bool
 
 
 @dataclass(frozen=True)
-class Control:
-    """Control flow: ``make(machine, step)`` gives the function that runs the step on the memory of its executable's
-    bases. ``reads_back``: on the way, values that decide how it goes on are read on the host."""
+class Loop:
+    """The primitive runs a program again and again: ``parts(**params)`` says which and on what."""
 
-    make: Callable[[Machine, CallStep], Run]
-    turns: Callable[..., int] = lambda **_: 1
-    """How often the inner programs run, as far as is known."""
-    carries: Callable[..., range] = lambda **_: range(0)
-    """The arguments that may be in the memory of the first results."""
-    reads_back: bool = False
+    parts: Callable[..., LoopParts]
     why_not: WhyNot = always
     priority: int = 0
 
-    def work(self, params: dict[str, Any]) -> int:
-        """About how many elements are computed: whether it is worth a thread of its own."""
-        programs = [p for x in params.values() for p in (x if isinstance(x, tuple) else (x,))]
-        bodies = [p for p in programs if isinstance(p, ClosedJaxpr)]
-        eqns = (e for p in bodies for e in walk_eqns(p.jaxpr))
-        return self.turns(**params) * sum(v.aval.size for e in eqns for v in e.outvars)
+
+@dataclass(frozen=True)
+class Branch:
+    """The primitive runs one of ``branches(**params)`` on its arguments but the first, which is the number of it."""
+
+    branches: Callable[..., Sequence[ClosedJaxpr]]
+    why_not: WhyNot = always
+    priority: int = 0
 
 
-class Cond(Step):
-    def prepare(self, params: Mapping[str, Any]) -> None:
-        self.branches = [InnerProgram(self.machine, b) for b in params["branches"]]
-
-    def run(self, args: list[Any], outs: list[Any]) -> None:
-        branch = self.branches[int(self.machine.peek(args[0], np.dtype("int32")))]
-        branch.run(branch.frame(args[1:], outs))
+def _scan(*, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, length: int, reverse: bool, **_: Any) -> LoopParts:
+    return LoopParts(jaxpr, None, (0, num_consts), num_carry, length, reverse)
 
 
-UNKNOWN_TURNS = 1000
+def _while(*, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int) -> LoopParts:
+    consts = cond_nconsts, body_nconsts
+    return LoopParts(body_jaxpr, cond_jaxpr, consts, len(body_jaxpr.out_avals), None, False)
 
 
-def _carried_by_scan(*, num_consts: int, num_carry: int, **_: Any) -> range:
-    return range(num_consts, num_consts + num_carry)
-
-
-def _carried_by_while(*, cond_nconsts: int, body_nconsts: int, body_jaxpr: ClosedJaxpr, **_: Any) -> range:
-    first = cond_nconsts + body_nconsts
-    return range(first, first + len(body_jaxpr.out_avals))
-
-
-CONTROL: dict[str, Control] = {
-    "cond": Control(Cond, reads_back=True),
-    "while": Control(While, lambda **_: UNKNOWN_TURNS, _carried_by_while, reads_back=True),
-    "scan": Control(Scan, lambda *, length, **_: length, _carried_by_scan),
+CONTROL: dict[str, Loop | Branch] = {
+    "cond": Branch(lambda *, branches: branches),
+    "while": Loop(_while),
+    "scan": Loop(_scan),
 }
 """The rules that all kernel backends share."""

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Generator
 from typing import TypeVar
 
-from polyax.runtime.contract.listing import Listing
 from polyax.runtime.contract.report import Snapshot
 
 T = TypeVar("T")
@@ -23,7 +22,6 @@ class Journal:
         self.keep = keep
         self.phases: dict[str, float] = {}
         self.stages: list[Snapshot] = []
-        self.program = Listing() if keep else None
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Generator[None]:

@@ -1,154 +1,119 @@
-"""Loops as steps of plans: where carries live, and what each turn works on. Walked from Python; a backend may walk the
-same layout in native code.
+"""Where the memory of loops and branches is: the bases of inner plans as places of the outer one, and what is copied.
+
+A carry has one place if the body leaves it or changes it there, else two in turn, of which one is where the last carry
+is wanted. Results are computed where the outer plan wants them. Walks nothing and knows no device.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import cycle, islice
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from polyax_kernels.plan.programs import InnerFrame, InnerProgram, Step
+from polyax.ir.aval import ShapedArray
+from polyax_kernels.ir.graph import BranchNode, LoopNode
+from polyax_kernels.plan.plan import BranchStep, CopyStep, Inner, LoopStep, Plan, Ref
 
-_BOOL = np.dtype(bool)
+Places = Sequence[Ref]
 
 
-class Carries:
-    """Where the carries of a loop live: each at one place if the body can leave it or change it there, else at two
-    places in turn."""
+class Surroundings:
+    """What a layout asks of the outer plan: scratch memory while the step runs, and places of constants."""
 
-    def __init__(self, body: InnerProgram, first: int, count: int) -> None:
-        self.body = body
-        self.machine = body.machine
-        self.sizes = body.sizes[:count]
-        self.stay = [out == first + k for k, out in enumerate(body.outputs[:count])]
-        self.written = [not s or first + k in body.overwritten for k, s in enumerate(self.stay)]
-        """Those that aren't where they began."""
+    def __init__(self, scratch: Callable[[int], Ref], constant: Callable[[np.ndarray], Ref]) -> None:
+        self.scratch = scratch
+        self.constant = constant
 
-    def begin(self, init: Sequence[Any], ends: Sequence[Any], swapped: bool) -> tuple[list[Any], list[Any]]:
-        """The places of the carries before and after the first step; the initial values are at the former. Those of
-        carries with two places are among ``ends`` before it, or, if ``swapped``, after it."""
-        before: list[Any] = []
-        after: list[Any] = []
-        for start, end, stays, written, nbytes in zip(init, ends, self.stay, self.written, self.sizes, strict=True):
-            here = there = end if written else start
+    def inner(self, plan: Plan, even: Places, odd: Places, wanted: Places, in_odd: Places) -> tuple[Inner, list[int]]:
+        """``plan`` on inputs that are ``even`` or ``odd``, whose results are ``wanted`` somewhere; and which place of
+        it each of these is."""
+        first = len(plan.inputs)
+        fresh = range(first, plan.arena)
+        bases: list[tuple[Ref | None, Ref | None]] = [
+            *zip(even, odd, strict=True),
+            *[(None, None)] * (plan.bases - first),
+        ]
+        copied: list[tuple[int, tuple[Ref, Ref], int]] = []
+        landing: list[int] = []
+        for base, ends, aval in zip(plan.outputs, zip(wanted, in_odd, strict=True), plan.results, strict=True):
+            landing.append(base)
+            if base in fresh and bases[base][0] is None:
+                bases[base] = ends
+            elif bases[base] != ends and aval.nbytes:
+                landing[-1] = len(bases) + len(copied)
+                copied.append((base, ends, aval.nbytes))
+        if plan.arena_bytes:
+            bases[plan.arena] = _both(self.scratch(plan.arena_bytes))
+        for n, value in enumerate(plan.literals):
+            bases[plan.arena + 1 + n] = _both(self.constant(value))
+        copies = [CopyStep(Ref(b), Ref(len(bases) + n), nbytes) for n, (b, _, nbytes) in enumerate(copied)]
+        places = [*bases, *(ends for _, ends, _ in copied)]
+        return Inner(plan, tuple([a for a, _ in places]), tuple([b for _, b in places]), tuple(copies)), landing
+
+    def branches(self, node: BranchNode, plans: Sequence[Plan], args: Places, outs: Places) -> BranchStep:
+        inners = tuple([self.inner(plan, args[1:], args[1:], outs, outs)[0] for plan in plans])
+        return BranchStep(args[0], inners, node.primitive, plans[0].results, node.primitives)
+
+    def loop(
+        self,
+        node: LoopNode,
+        body: Plan,
+        test: Plan | None,
+        args: Places,
+        outs: Places,
+        avals: tuple[ShapedArray, ...],
+    ) -> LoopStep:
+        of_test, of_body = node.consts
+        tested, consts = args[:of_test], args[of_test : of_test + of_body]
+        init, stacks = args[node.carried.start : node.carried.stop], args[node.carried.stop :]
+        ends, results = outs[: node.carries], outs[node.carries :]
+        here, there = self.carries(body, of_body, init, ends, swapped=(node.length or 0) % 2 == 1)
+        xs = _rows(stacks, body.inputs[of_body + node.carries :], node)
+        ys = _rows(results, body.results[node.carries :], node)
+        inner, landing = self.inner(body, [*consts, *here, *xs], [*consts, *there, *xs], [*there, *ys], [*here, *ys])
+        asked = holds = None
+        if test is not None:
+            holds = self.scratch(1)
+            asked, _ = self.inner(test, [*tested, *here], [*tested, *there], [holds], [holds])
+        moving = [*range(of_body + node.carries, len(body.inputs)), *landing[node.carries :]]
+        sizes = [a.nbytes for a in (*body.inputs[of_body + node.carries :], *body.results[node.carries :])]
+        strides = [(place, -n if node.reverse else n) for place, n in zip(moving, sizes, strict=True) if n]
+        carried = [a.nbytes for a in body.results[: node.carries]]
+        last = _moves(here, ends, carried), _moves(there, ends, carried)
+        before = _moves(init, here, carried)
+        return LoopStep(
+            inner, asked, holds, node.length, tuple(strides), before, last, node.primitive, avals, node.primitives
+        )
+
+    def carries(
+        self, body: Plan, first: int, init: Places, ends: Places, *, swapped: bool
+    ) -> tuple[list[Ref], list[Ref]]:
+        """The places of the carries before and after the first turn. Those of carries with two places are among
+        ``ends`` before it, or, if ``swapped``, after it."""
+        before: list[Ref] = []
+        after: list[Ref] = []
+        for k, (start, end) in enumerate(zip(init, ends, strict=True)):
+            stays = body.outputs[k] == first + k
+            here = there = start if stays and first + k not in body.overwritten else end
             if not stays:
-                there = self.machine.shelf(nbytes).take()
+                there = self.scratch(body.results[k].nbytes)
                 here, there = (there, here) if swapped else (here, there)
-            if here is not start:
-                self.machine.move(start, here, nbytes)
             before.append(here)
             after.append(there)
         return before, after
 
-    def finish(self, places: Sequence[Any], ends: Sequence[Any]) -> None:
-        """Brings what isn't there yet to where the results are wanted."""
-        for place, end, nbytes in zip(places, ends, self.sizes, strict=True):
-            if place is not end:
-                self.machine.move(place, end, nbytes)
+
+def _both(ref: Ref) -> tuple[Ref, Ref]:
+    return ref, ref
 
 
-@dataclass(frozen=True)
-class Turns:
-    """A loop whose memory is laid out: what even and odd turns work on."""
-
-    frames: tuple[InnerFrame, InnerFrame]
-    places: tuple[list[Any], list[Any]]
-    """The carries before such a turn."""
-    strides: Sequence[tuple[Any, int]] = ()
-    """Windows that move on after each turn, and by how much."""
-    tests: tuple[InnerFrame, InnerFrame] | None = None
-    """Of the program that says whether there is such a turn."""
-    holds: Any = None
-    """Its answer."""
+def _rows(stacks: Places, rows: Sequence[ShapedArray], node: LoopNode) -> list[Ref]:
+    """Where the rows are that the first turn works on."""
+    first = max(0, (node.length or 0) - 1) if node.reverse else 0
+    return [Ref(s.base, s.offset + first * row.nbytes) for s, row in zip(stacks, rows, strict=True)]
 
 
-class Loop(Step):
-    """A step that runs a program again and again."""
-
-    body: InnerProgram
-    carries: Carries
-    test: InnerProgram | None = None
-    length: int | None = None
-    """How often, if that is known."""
-
-    @abstractmethod
-    def layout(self, args: list[Any], outs: list[Any]) -> Turns:
-        """The memory of all turns; the initial carries are brought to their places."""
-
-    def finish(self, turns: Turns, odd: bool, outs: Sequence[Any]) -> None:
-        """Brings the last carries to where results are wanted."""
-        self.carries.finish(turns.places[odd], outs)
-
-
-class While(Loop):
-    def prepare(self, params: Mapping[str, Any]) -> None:
-        fixed, carried = params["body_nconsts"], len(params["body_jaxpr"].out_avals)
-        self.consts = params["cond_nconsts"]
-        self.fixed = self.consts + fixed
-        self.test = InnerProgram(self.machine, params["cond_jaxpr"])
-        self.body = InnerProgram(self.machine, params["body_jaxpr"], (False,) * fixed + (True,) * carried)
-        self.carries = Carries(self.body, fixed, carried)
-
-    def layout(self, args: list[Any], outs: list[Any]) -> Turns:
-        of_test, of_body, init = args[: self.consts], args[self.consts : self.fixed], args[self.fixed :]
-        here, there = self.carries.begin(init, outs, swapped=False)
-        holds = self.machine.shelf(1).take()
-        assert self.test is not None
-        tests = self.test.pair([*of_test, *here], [*of_test, *there], [holds], [holds])
-        frames = self.body.pair([*of_body, *here], [*of_body, *there], there, here)
-        return Turns(frames, (here, there), (), tests, holds)
-
-    def run(self, args: list[Any], outs: list[Any]) -> None:
-        turns = self.layout(args, outs)
-        assert turns.tests is not None and self.test is not None
-        for odd, test, frame in cycle(zip((False, True), turns.tests, turns.frames, strict=True)):
-            self.test.run(test)
-            if not self.machine.peek(turns.holds, _BOOL):
-                return self.finish(turns, odd, outs)
-            self.body.run(frame)
-
-
-class Scan(Loop):
-    def prepare(self, params: Mapping[str, Any]) -> None:
-        jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
-        num_xs = len(jaxpr.in_avals) - num_consts - num_carry
-        donated = (False,) * num_consts + (True,) * num_carry + (False,) * num_xs
-        self.body = InnerProgram(self.machine, jaxpr, donated)
-        self.sizes = num_consts, num_carry, num_xs
-        self.carries = Carries(self.body, num_consts, num_carry)
-        self.rows = [a.nbytes for a in (*jaxpr.in_avals[num_consts + num_carry :], *jaxpr.out_avals[num_carry:])]
-        self.count = self.length = params["length"]
-        self.reverse = params["reverse"]
-
-    def layout(self, args: list[Any], outs: list[Any]) -> Turns:
-        num_consts, num_carry, num_xs = self.sizes
-        consts, init, xs = args[:num_consts], args[num_consts : num_consts + num_carry], args[num_consts + num_carry :]
-        here, there = self.carries.begin(init, outs[:num_carry], swapped=self.count % 2 == 1)
-        rows = self._rows([*xs, *outs[num_carry:]])
-        xs, ys = rows[:num_xs], rows[num_xs:]
-        frames = self.body.pair([*consts, *here, *xs], [*consts, *there, *xs], [*there, *ys], [*here, *ys])
-        strides = [(row, -n if self.reverse else n) for row, n in zip(rows, self.rows, strict=True) if n]
-        return Turns(frames, (here, there), strides)
-
-    def run(self, args: list[Any], outs: list[Any]) -> None:
-        turns = self.layout(args, outs)
-        run, strides = self.body.run, turns.strides
-        for frame in islice(cycle(turns.frames), self.count):
-            run(frame)
-            for row, stride in strides:
-                row.advance(stride)
-        self.finish(turns, self.count % 2 == 1, outs)
-
-    def finish(self, turns: Turns, odd: bool, outs: Sequence[Any]) -> None:
-        super().finish(turns, odd, outs[: self.sizes[1]])
-
-    def _rows(self, stacks: Sequence[Any]) -> list[Any]:
-        """The windows of the rows that the first step works on."""
-        first = self.count - 1 if self.reverse else 0
-        window = self.machine.window
-        return [window(s, first * n, n) for s, n in zip(stacks, self.rows, strict=True)]
+def _moves(sources: Places, targets: Places, sizes: Sequence[int]) -> tuple[CopyStep, ...]:
+    """What brings the values of ``sources`` to ``targets``, where they aren't there."""
+    triples = zip(sources, targets, sizes, strict=True)
+    return tuple([CopyStep(source, target, n) for source, target, n in triples if n and source != target])

@@ -6,15 +6,16 @@ the arena, and scalars written in the program, in this order. Knows neither devi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax.runtime.contract.listing import Listing
 from polyax_kernels.ir.kernel import Kernel
-from polyax_kernels.plan.journal import Journal
 
 ALIGNMENT = 64
 
@@ -79,7 +80,87 @@ class CopyStep:
         return 0
 
 
-Step = KernelStep | CallStep | CopyStep
+@dataclass(frozen=True)
+class Inner:
+    """A plan within another one. Its bases are places of the outer plan: ``even[n]`` and ``odd[n]`` in turns of these
+    numbers, since a carry may live at two places by turns. None: it doesn't use that base."""
+
+    plan: Plan
+    even: tuple[Ref | None, ...]
+    odd: tuple[Ref | None, ...]
+    copies: tuple[CopyStep, ...] = ()
+    """What is copied behind the steps; its refs count the places above, of which there are more than bases."""
+
+
+@dataclass(frozen=True)
+class LoopStep:
+    """Runs a plan again and again: ``length`` times, or as long as ``test`` leaves true at ``holds``."""
+
+    body: Inner
+    test: Inner | None
+    holds: Ref | None
+    length: int | None
+    strides: tuple[tuple[int, int], ...]
+    """Places of ``body`` that move on after each turn, and by how many bytes."""
+    before: tuple[CopyStep, ...]
+    """Brings the first carries to where turns begin."""
+    ends: tuple[tuple[CopyStep, ...], tuple[CopyStep, ...]]
+    """Brings the last carries to where they are wanted, after an even and an odd number of turns."""
+    primitive: Any
+    out_avals: tuple[ShapedArray, ...] = ()
+    primitives: tuple[str, ...] = ()
+
+    @property
+    def inners(self) -> tuple[tuple[str, Inner], ...]:
+        return (("body", self.body),) if self.test is None else (("test", self.test), ("body", self.body))
+
+    @property
+    def turns(self) -> int:
+        """As far as is known; else a guess that makes it worth a thread of its own."""
+        return UNKNOWN_TURNS if self.length is None else self.length
+
+    @property
+    def bytes_moved(self) -> int:
+        around = sum(c.bytes_moved for c in (*self.before, *self.ends[(self.length or 0) % 2]))
+        return around + (self.length or 1) * sum(_each(inner, "bytes_moved") for _, inner in self.inners)
+
+    @property
+    def flops(self) -> int:
+        return self.turns * sum(_each(inner, "flops") for _, inner in self.inners)
+
+
+@dataclass(frozen=True)
+class BranchStep:
+    """Runs the plan of ``branches`` whose number, an int32, is at ``index``."""
+
+    index: Ref
+    branches: tuple[Inner, ...]
+    primitive: Any
+    out_avals: tuple[ShapedArray, ...] = ()
+    primitives: tuple[str, ...] = ()
+
+    @property
+    def inners(self) -> tuple[tuple[str, Inner], ...]:
+        return tuple((f"branch {n}", inner) for n, inner in enumerate(self.branches))
+
+    @property
+    def bytes_moved(self) -> int:
+        """Of the longest branch."""
+        return max(_each(inner, "bytes_moved") for inner in self.branches)
+
+    @property
+    def flops(self) -> int:
+        return max(_each(inner, "flops") for inner in self.branches)
+
+
+UNKNOWN_TURNS = 1000
+ControlStep = LoopStep | BranchStep
+Step = KernelStep | CallStep | CopyStep | LoopStep | BranchStep
+
+
+def _each(inner: Inner, what: str) -> int:
+    """The bytes or operations of one run."""
+    return sum(getattr(step, what) for step in (*inner.plan.steps, *inner.copies))
 
 
 @dataclass
@@ -94,17 +175,23 @@ class Plan:
     steps: list[Step]
     outputs: tuple[int, ...]
     """The base that holds each result, at offset 0: fresh, or an input."""
+    results: tuple[ShapedArray, ...]
     overwritten: frozenset[int] = frozenset()
     """Inputs (donated ones) that the program may write to."""
     decisions: list[Any] = field(default_factory=list)
     bytes_unfused: int = 0
-    results: tuple[ShapedArray, ...] = ()
-    journal: Journal = field(default_factory=Journal)
+    program: Listing | None = None
+    """The equations that steps compute, if somebody wants to see them."""
 
     @property
     def arena(self) -> int:
         """The number of the arena's base."""
         return len(self.inputs) + len(self.fresh)
+
+    @property
+    def bases(self) -> int:
+        """How many there are."""
+        return self.arena + 1 + len(self.literals)
 
     @property
     def cost(self) -> int:
@@ -116,6 +203,28 @@ class Plan:
         """Bases that hold several results, or an input and a result."""
         repeated = {b for n, b in enumerate(self.outputs) if b in self.outputs[:n]}
         return frozenset(repeated | {b for b in self.outputs if b < len(self.inputs) and b not in self.overwritten})
+
+    def with_steps(self, change: Callable[[Step], Step]) -> Plan:
+        """``change`` made to all steps, those of loops and branches included."""
+        return replace(self, steps=[change(_with_inner(s, change)) for s in self.steps])
+
+
+def _with_inner(step: Step, change: Callable[[Step], Step]) -> Step:
+    def changed(inner: Inner) -> Inner:
+        return replace(inner, plan=inner.plan.with_steps(change))
+
+    if isinstance(step, LoopStep):
+        return replace(step, body=changed(step.body), test=step.test and changed(step.test))
+    return replace(step, branches=tuple(map(changed, step.branches))) if isinstance(step, BranchStep) else step
+
+
+def walk_steps(plan: Plan) -> Iterator[Step]:
+    """All steps, those of loops and branches behind these."""
+    for step in plan.steps:
+        yield step
+        if isinstance(step, ControlStep):
+            for _, inner in step.inners:
+                yield from walk_steps(inner.plan)
 
 
 class Arena:

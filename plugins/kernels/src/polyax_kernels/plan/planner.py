@@ -1,6 +1,6 @@
 """From a kernel graph to a plan: which values share memory, how long each lives, and where it is put.
 
-Order is that of the graph, but that updates come late. A value whose kernel updates another one in place shares its
+Order is that of the graph. A value whose kernel updates another one in place shares its
 memory if nobody reads the old contents afterwards; else they are copied first.
 """
 
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax_kernels.ir.expr import Axis, Expr
-from polyax_kernels.ir.graph import CallNode, Graph, KernelNode, Node, points
+from polyax_kernels.ir.graph import BranchNode, CallNode, ControlNode, Graph, KernelNode, LoopNode, Node, points
 from polyax_kernels.ir.strides import contiguous_from
 from polyax_kernels.ir.work import operations
-from polyax_kernels.lower.control import Control
-from polyax_kernels.passes.ordering import readers_first
+from polyax_kernels.plan.loops import Surroundings
 from polyax_kernels.plan.operands import finished
 from polyax_kernels.plan.plan import Arena, CallStep, CopyStep, KernelStep, Plan, Ref, Step
 
@@ -30,7 +30,6 @@ def make_plan(graph: Graph, donated: Sequence[bool] = (), carried: bool = False)
 
     Call it inside ``with consing():``.
     """
-    graph = readers_first(graph)
     homes = _Homes(graph, donated, carried)
     places = _Places(graph, homes)
     steps: list[Step] = []
@@ -89,9 +88,8 @@ class _Homes:
             if isinstance(node, KernelNode):
                 if node.updates is not None and not self._takes_over(n, node.updates, node.outs[0], node.reads, inputs):
                     self.copied.add(node.outs[0])
-            elif isinstance(node.lowering, Control):
-                carries = [node.inputs[k] for k in node.lowering.carries(**node.params)]
-                for value, out in zip(carries, node.outs, strict=False):
+            elif isinstance(node, LoopNode):
+                for value, out in zip([node.inputs[k] for k in node.carried], node.outs, strict=False):
                     self._takes_over(n, value, out, others(node.inputs, value), inputs)
 
     def _takes_over(self, n: int, value: int, out: int, read: Iterable[int], inputs: Collection[int]) -> bool:
@@ -153,11 +151,15 @@ class _Places:
         self.arena = Arena()
         self.offsets: dict[int, int] = {}
         """Homes in the arena."""
-        self.literals: dict[int, int] = {}
+        self.constants: dict[Any, tuple[int, np.ndarray]] = {}
+        """Scalars written in the program, those of loops and branches too."""
+        self.scratch: list[tuple[int, int]] = []
+        """Offsets in the arena and sizes of what the present step alone uses."""
         self.dying: dict[int, list[int]] = {}
         self.inputs = {v: n for n, v in enumerate(graph.inputs)}
         results = dict.fromkeys(homes.home(v) for v in graph.outputs)
         self.fresh = {h: n for n, h in enumerate(h for h in results if h not in self.inputs)}
+        self.first_constant = len(self.inputs) + len(self.fresh) + 1
 
     def start(self, n: int, node: Node) -> None:
         """Makes room for what ``node`` computes."""
@@ -172,37 +174,57 @@ class _Places:
         """Frees what nobody needs after step ``n``."""
         for home in self.dying.pop(n, ()):
             self.arena.free(self.offsets[home], self.graph.avals[home].nbytes)
+        self.release()
+
+    def borrow(self, nbytes: int) -> Ref:
+        """Scratch memory, until ``release``."""
+        start = self.arena.allocate(nbytes)
+        self.scratch.append((start, nbytes))
+        return Ref(self.first_constant - 1, start)
+
+    def release(self) -> None:
+        for start, nbytes in self.scratch:
+            self.arena.free(start, nbytes)
+        self.scratch.clear()
+
+    def constant(self, value: np.ndarray) -> Ref:
+        """Where the plan keeps ``value``; equal ones are kept once."""
+        key = value.dtype, value.shape, value.tobytes()
+        number, _ = self.constants.setdefault(key, (len(self.constants), value))
+        return Ref(self.first_constant + number)
 
     def ref(self, value: int) -> Ref:
         home = self.homes.home(value)
-        arena = len(self.inputs) + len(self.fresh)
         if value in self.graph.literals:
-            return Ref(arena + 1 + self.literals.setdefault(value, len(self.literals)))
+            return self.constant(np.asarray(self.graph.literals[value], self.graph.avals[value].dtype))
         if home in self.inputs:
             return Ref(self.inputs[home])
         if home in self.fresh:
             return Ref(len(self.inputs) + self.fresh[home])
-        return Ref(arena, self.offsets[home])
+        return Ref(self.first_constant - 1, self.offsets[home])
 
     def plan(self, steps: list[Step]) -> Plan:
         graph, avals = self.graph, self.graph.avals
-        literals = [np.asarray(graph.literals[v], avals[v].dtype) for v in self.literals]
         return Plan(
             tuple(avals[v] for v in graph.inputs),
             tuple(avals[h].nbytes for h in self.fresh),
             self.arena.size,
-            tuple(literals),
+            tuple(value for _, value in self.constants.values()),
             steps,
             tuple(self.ref(v).base for v in graph.outputs),
+            tuple(avals[v] for v in graph.outputs),
             frozenset(self.inputs[v] for v in self.homes.overwritten),
             graph.decisions,
             graph.bytes_unfused,
+            graph.program,
         )
 
 
 def _steps(graph: Graph, node: Node, homes: _Homes, places: _Places) -> list[Step]:
     if isinstance(node, CallNode):
         return [_call_step(graph, node, places)]
+    if isinstance(node, ControlNode):
+        return [_control_step(graph, node, places)]
     if node.alias is not None:
         return []
     steps: list[Step] = []
@@ -243,6 +265,19 @@ def _block(graph: Graph, places: _Places, value: int, indices: Sequence[Expr], g
     return Ref(ref.base, ref.offset + start * graph.avals[value].itemsize)
 
 
+def _control_step(graph: Graph, node: ControlNode, places: _Places) -> Step:
+    """Inner graphs are planned here, once; their memory lies in the arena while the step runs."""
+    surroundings = Surroundings(places.borrow, places.constant)
+    args, outs = [places.ref(v) for v in node.inputs], [places.ref(v) for v in node.outs]
+    if isinstance(node, BranchNode):
+        return surroundings.branches(node, [make_plan(g) for g in node.branches], args, outs)
+    consts, carries, rest = node.consts[1], node.carries, len(node.body.inputs) - node.consts[1] - node.carries
+    donated = (*[False] * consts, *[True] * carries, *[False] * rest)
+    test = None if node.test is None else make_plan(node.test)
+    avals = tuple([graph.avals[v] for v in node.outs])
+    return surroundings.loop(node, make_plan(node.body, donated, carried=True), test, args, outs, avals)
+
+
 def _call_step(graph: Graph, node: CallNode, places: _Places) -> CallStep:
     args = tuple(graph.avals[v] for v in node.inputs)
     outs = tuple(graph.avals[v] for v in node.outs)
@@ -256,15 +291,9 @@ def _call_step(graph: Graph, node: CallNode, places: _Places) -> CallStep:
         tuple(places.ref(v) for v in node.outs),
         outs,
         moved,
-        _work(node, args, outs),
+        sum(a.size for a in outs) * _terms(node, args),
         node.primitives,
     )
-
-
-def _work(node: CallNode, args: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> int:
-    if isinstance(node.lowering, Control):
-        return node.lowering.work(node.params)
-    return sum(a.size for a in outs) * _terms(node, args)
 
 
 def _terms(node: CallNode, args: Sequence[ShapedArray]) -> int:

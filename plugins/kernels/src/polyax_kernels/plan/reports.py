@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from polyax.runtime.contract.report import BufferReport, KernelReport, Report
+from polyax.runtime.contract.report import BufferReport, KernelReport, ProgramReport, Report
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.origin import equations
-from polyax_kernels.plan.plan import CallStep, KernelStep, Plan, Step
+from polyax_kernels.plan.journal import Journal
+from polyax_kernels.plan.plan import CallStep, CopyStep, KernelStep, LoopStep, Plan, Step
 
 
 class HasSource(Protocol):
@@ -21,33 +22,44 @@ class HasSource(Protocol):
     def source(self, kernel: Kernel) -> str: ...
 
 
-def report(backend: HasSource, plan: Plan) -> Report:
+def report(backend: HasSource, plan: Plan, journal: Journal) -> Report:
     """What the executable of ``plan`` consists of."""
-    journal = plan.journal
+    whole = _program(backend, "program", plan)
     return Report(
         backend.name,
-        [_step_report(backend, step) for step in plan.steps],
-        list(plan.decisions),
+        whole.kernels,
+        whole.decisions,
         plan.arena_bytes,
         plan.bytes_unfused,
         sum(journal.phases.values()),
         _buffers(plan),
         dict(journal.phases),
-        journal.program,
+        whole.program,
         list(journal.stages),
     )
+
+
+def _program(backend: HasSource, role: str, plan: Plan) -> ProgramReport:
+    steps = [_step_report(backend, step) for step in plan.steps]
+    return ProgramReport(role, steps, list(plan.decisions), plan.program)
 
 
 def _step_report(backend: HasSource, step: Step) -> KernelReport:
     found = equations(step.primitives)
     names = tuple(map(str, step.primitives))
+    rest = step.bytes_moved, step.flops
     if isinstance(step, KernelStep):
-        name, source = step.kernel.name, backend.source(step.kernel)
-        return KernelReport(name, names, step.bytes_moved, step.flops, source, "kernel", step.out_avals, found)
+        source = backend.source(step.kernel)
+        return KernelReport(step.kernel.name, names, *rest, source, "kernel", step.out_avals, found)
+    if isinstance(step, CopyStep):
+        return KernelReport("copy", names or ("copy",), *rest, "", "copy", (), found)
+    name = step.primitive.name
     if isinstance(step, CallStep):
-        name = step.primitive.name
-        return KernelReport(name, names, step.bytes_moved, step.flops, "", "call", step.out_avals, found)
-    return KernelReport("copy", names or ("copy",), step.bytes_moved, 0, "", "copy", (), found)
+        return KernelReport(name, names, *rest, "", "call", step.out_avals, found)
+    programs = tuple([_program(backend, role, inner.plan) for role, inner in step.inners])
+    if isinstance(step, LoopStep):
+        return KernelReport(name, names, *rest, "", "loop", step.out_avals, found, programs, step.length)
+    return KernelReport(name, names, *rest, "", "branch", step.out_avals, found, programs)
 
 
 def _buffers(plan: Plan) -> list[BufferReport]:

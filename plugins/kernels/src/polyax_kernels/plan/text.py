@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from polyax_kernels.ir.expr import Axis, Expr, postorder
-from polyax_kernels.ir.graph import CallNode, Graph, KernelNode, Node
+from polyax_kernels.ir.graph import CallNode, ControlNode, Graph, KernelNode, Node
 from polyax_kernels.ir.kernel import Stage, Store, store_roots
 from polyax_kernels.ir.origin import equations
-from polyax_kernels.plan.plan import CallStep, KernelStep, Plan, Ref, Step
+from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, LoopStep, Plan, Ref, Step
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|", "xor": "^",
@@ -42,6 +42,11 @@ def _node(graph: Graph, node: Node) -> Iterator[str]:
     outs = " ".join(_typed(graph, v) for v in node.outs)
     numbers = ", ".join(map(str, equations(node.primitives)))
     where = f"  # equations {numbers}" if numbers else ""
+    if isinstance(node, ControlNode):
+        yield f"{outs} = {node.name}({', '.join(_value(graph, v) for v in node.inputs)}){where}"
+        for inner in node.graphs:
+            yield from (f"    {line}" for line in graph_text(inner).splitlines())
+        return
     if isinstance(node, CallNode):
         yield f"{outs} = call {node.name}({', '.join(_value(graph, v) for v in node.inputs)}){where}"
         return
@@ -134,7 +139,7 @@ def plan_text(plan: Plan) -> str:
               for n, a in enumerate(plan.inputs)]  # fmt: skip
     fresh = [f"{names[len(plan.inputs) + n]}  {nbytes} bytes" for n, nbytes in enumerate(plan.fresh)]
     arena = [f"arena  {plan.arena_bytes} bytes"] if plan.arena_bytes else []
-    steps = [f"{n}  {_step(step, names)}" for n, step in enumerate(plan.steps)]
+    steps = [line for n, step in enumerate(plan.steps) for line in _lines(n, step, names)]
     results = "results  " + " ".join(names[b] for b in plan.outputs)
     return "\n".join([*inputs, *fresh, *arena, *steps, results, ""])
 
@@ -145,9 +150,33 @@ def _bases(plan: Plan) -> list[str]:
     return [*inputs, *fresh, "arena", *(f"scalar{n}" for n in range(len(plan.literals)))]
 
 
-def _step(step: Step, names: list[str]) -> str:
+def _lines(number: int, step: Step, names: list[str]) -> Iterator[str]:
+    if not isinstance(step, ControlStep):
+        yield f"{number}  {_step(step, names)}"
+        return
+    turns = f" {step.length or 'unknown'} turns" if isinstance(step, LoopStep) else ""
+    yield f"{number}  {step.primitive.name}{turns}  {_work(step.bytes_moved, step.flops)}"
+    copies = [*step.before, *step.ends[0]] if isinstance(step, LoopStep) else []
+    yield from (f"    {_step(copy, names)}" for copy in copies)
+    for role, inner in step.inners:
+        places = ", ".join(_turns(a, b, names) for a, b in zip(inner.even, inner.odd, strict=True) if a is not None)
+        yield f"    {role} on {places}"
+        yield from (f"        {line}" for line in plan_text(inner.plan).splitlines())
+
+
+def _turns(even: Ref | None, odd: Ref | None, names: list[str]) -> str:
+    """A place that may differ from turn to turn."""
+    first, second = (_place(ref, names) for ref in (even, odd))
+    return first if first == second else f"{first}|{second}"
+
+
+def _place(ref: Ref | None, names: list[str]) -> str:
+    return "none" if ref is None else names[ref.base] + (f"+{ref.offset}" if ref.offset else "")
+
+
+def _step(step: KernelStep | CallStep | CopyStep, names: list[str]) -> str:
     def place(ref: Ref) -> str:
-        return names[ref.base] + (f"+{ref.offset}" if ref.offset else "")
+        return _place(ref, names)
 
     if isinstance(step, KernelStep):
         return (

@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from polyax.ir.jaxpr import ClosedJaxpr
+import numpy as np
+
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Executable
 from polyax.runtime.contract.report import Report
+from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import Plan, Step
 from polyax_kernels.plan.reports import report
 from polyax_kernels.run.memory import FREE
@@ -28,9 +30,10 @@ class PlanExecutable(Executable):
     ``memory.Memory`` has.
     """
 
-    def __init__(self, backend: Any, plan: Plan, options: CompileOptions) -> None:
+    def __init__(self, backend: Any, plan: Plan, options: CompileOptions, journal: Journal) -> None:
         self.backend = backend
         self.plan = plan
+        self.journal = journal
         self.effects = bool(options.effects)
         self.cost = plan.cost
         self.overwritten = sorted(plan.overwritten)
@@ -39,7 +42,6 @@ class PlanExecutable(Executable):
         self.shelves = [self.shelf(n) for n in (*plan.fresh, *arena)]
         literals = [backend.to_device(x, self.device) for x in plan.literals]
         self.literals: list[Any] = literals if arena else [None, *literals]
-        self.inners: dict[tuple[ClosedJaxpr, tuple[bool, ...]], Any] = {}
         self.steps = self.runners(plan.steps)
 
     @abstractmethod
@@ -53,13 +55,13 @@ class PlanExecutable(Executable):
     def duplicate(self, source: Any, target: Any) -> None:
         """Copies a whole buffer to another one."""
 
-    def inner(self, program: ClosedJaxpr, donated: tuple[bool, ...]) -> Any:
-        """The executable of a program within a step."""
-        found = self.inners.get((program, donated))
-        if found is None:
-            options = CompileOptions((self.device,), donated, carried=True, name="inner")
-            found = self.inners[program, donated] = self.backend.compile(program, options)
-        return found
+    @abstractmethod
+    def window(self, base: Any, offset: int) -> Any:
+        """A buffer from ``offset`` on, as a buffer that can be moved along with ``advance(nbytes)``."""
+
+    @abstractmethod
+    def peek(self, base: Any, offset: int, dtype: np.dtype) -> Any:
+        """The scalar at ``offset`` of a buffer; waits for it."""
 
     def runners(self, steps: Sequence[Step]) -> list[Runner]:
         """Functions that run the steps one after the other; a subclass may join several."""
@@ -94,4 +96,4 @@ class PlanExecutable(Executable):
         return copies
 
     def report(self) -> Report:
-        return report(self.backend, self.plan)
+        return report(self.backend, self.plan, self.journal)

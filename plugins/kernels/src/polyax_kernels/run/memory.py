@@ -53,12 +53,11 @@ class Memory(HostBuffer):
 class Window:
     """A part of a buffer, as a buffer for the steps of inner programs. Its memory is somebody else's."""
 
-    __slots__ = ("base", "nbytes", "offset", "pointer")
+    __slots__ = ("base", "offset", "pointer")
 
-    def __init__(self, base: Any, offset: int, nbytes: int) -> None:
+    def __init__(self, base: Any, offset: int) -> None:
         self.base = base
         self.offset = offset
-        self.nbytes = nbytes
         self.pointer = base.pointer + offset
 
     def advance(self, nbytes: int) -> None:
@@ -68,7 +67,7 @@ class Window:
 
     @property
     def data(self) -> np.ndarray:
-        return self.base.data[self.offset : self.offset + self.nbytes]
+        return self.base.data[self.offset :]
 
     def array(self, shape: tuple[int, ...], dtype: Any, offset: int = 0) -> np.ndarray:
         return self.base.array(shape, dtype, self.offset + offset)

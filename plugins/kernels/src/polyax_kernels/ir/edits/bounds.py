@@ -10,7 +10,7 @@ def why_not_together(*nodes: Node) -> str | None:
     """Why one of the nodes can't be part of a larger kernel."""
     for node in nodes:
         if not isinstance(node, KernelNode):
-            return f"{node.name} is a library call"
+            return f"{node.name} is a {node.kind}"
         if not node.pure:
             return f"{node.name} stores elsewhere than at its own point"
         if node.alias is not None:

@@ -10,9 +10,9 @@ from polyax_kernels.ir.kernel import Stage, map_store
 def why_not_inline(producer: Node, consumer: Node) -> str | None:
     """Why ``producer`` can't be computed inside ``consumer``."""
     if not isinstance(producer, KernelNode):
-        return f"{producer.name} is a library call"
+        return f"{producer.name} is a {producer.kind}"
     if not isinstance(consumer, KernelNode):
-        return f"{consumer.name} is a library call"
+        return f"{consumer.name} is a {consumer.kind}"
     if not producer.pure:
         return f"{producer.name} stores elsewhere than at its own point"
     if producer.stacked:

@@ -1,0 +1,112 @@
+"""The compiler as one list: all that happens to a program on its way to a plan, in this order.
+
+A pass maps a program to one of the same or of the next kind: jaxpr, graph of kernels, plan. Each is timed, and, where
+somebody looks, what it made is kept as text. What a pass does is in the module that its function comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax_kernels.ir.graph import Fuser, Graph
+from polyax_kernels.ir.limits import Limits
+from polyax_kernels.lower.build import build_graph
+from polyax_kernels.lower.lowering import Rules
+from polyax_kernels.passes.collapse import collapse
+from polyax_kernels.passes.generalize import generalize
+from polyax_kernels.passes.invariants import hoist_invariants
+from polyax_kernels.passes.ordering import readers_first
+from polyax_kernels.passes.split import split_reductions
+from polyax_kernels.passes.transposes import absorb_transposes
+from polyax_kernels.plan.journal import Journal
+from polyax_kernels.plan.plan import KernelStep, Plan, Step
+from polyax_kernels.plan.planner import make_plan
+from polyax_kernels.plan.text import graph_text, plan_text
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """What passes may ask of the compilation that they are part of."""
+
+    rules: Rules
+    limits: Limits
+    fusers: Sequence[Fuser] = ()
+    donated: tuple[bool, ...] = ()
+    """Per constant and input: whether its memory may be written to."""
+    eager: bool = False
+    """The kernels are to serve all sizes of arrays."""
+    journal: Journal = field(default_factory=Journal)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """``run(program, compilation)`` gives the program that the next pass gets."""
+
+    name: str
+    run: Callable[[Any, Compilation], Any]
+
+
+def on_graphs(change: Callable[[Graph, Compilation], Graph]) -> Callable[[Graph, Compilation], Graph]:
+    """``change``, made to the graphs of loops and branches first."""
+
+    def run(graph: Graph, c: Compilation) -> Graph:
+        return change(graph.with_inner(lambda inner: run(inner, c)), c)
+
+    return run
+
+
+def fusing(fuser: Fuser) -> Pass:
+    """One kernel alone is left as it is."""
+    return Pass(fuser.name, on_graphs(lambda g, c: fuser.run(g, c.limits) if len(g.nodes) > 1 else g))
+
+
+TO_GRAPH = (
+    Pass("hoist invariants", lambda jaxpr, _: hoist_invariants(jaxpr)),
+    Pass("lower", lambda jaxpr, c: build_graph(jaxpr, c.rules, keep=c.journal.keep)),
+    Pass("absorb transposes", on_graphs(lambda graph, _: absorb_transposes(graph))),
+)
+"""Then the fusers that the backend or the user chose."""
+TO_PLAN = (
+    Pass("split reductions", on_graphs(lambda graph, c: split_reductions(graph, c.limits))),
+    Pass("readers first", on_graphs(lambda graph, _: readers_first(graph))),
+    Pass("plan", lambda graph, c: make_plan(graph, c.donated)),
+    Pass("canonical kernels", lambda plan, c: plan.with_steps(lambda step: canonical(step, c.eager))),
+)
+
+
+def plan_of(jaxpr: ClosedJaxpr, c: Compilation) -> Plan:
+    """The plan of a program, its kernels in canonical form. Call it inside ``with consing():``."""
+    return run((*TO_GRAPH, *map(fusing, c.fusers), *TO_PLAN), jaxpr, c)
+
+
+def graph_of(jaxpr: ClosedJaxpr, c: Compilation) -> Graph:
+    """The graph of a program, fused, before it is planned."""
+    return run((*TO_GRAPH, *map(fusing, c.fusers), *TO_PLAN[:2]), jaxpr, c)
+
+
+def run(passes: Sequence[Pass], program: Any, c: Compilation) -> Any:
+    """``program`` after all passes, with an entry in the journal for each."""
+    for step in passes:
+        before = program
+        with c.journal.phase(step.name):
+            program = step.run(before, c)
+        if program is not before:
+            c.journal.note(step.name, _TEXTS[type(program)], program)
+    return program
+
+
+_TEXTS: dict[type, Callable[[Any], str]] = {ClosedJaxpr: str, Graph: graph_text, Plan: plan_text}
+
+
+def canonical(step: Step, for_all_sizes: bool) -> Step:
+    """The step with contiguous axes merged; its extent becomes a launch argument if it is to serve all sizes."""
+    if not isinstance(step, KernelStep):
+        return step
+    kernel = collapse(step.kernel)
+    scalars: tuple[int, ...] = ()
+    if for_all_sizes:
+        kernel, scalars = generalize(kernel)
+    return replace(step, kernel=kernel, scalars=tuple(scalars))

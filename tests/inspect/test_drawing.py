@@ -170,3 +170,23 @@ def test_random_programs(seed: int) -> None:
     test_each_equation_is_drawn_once(drawing)
     test_groups_are_the_kernels_of_the_report(drawing)
     test_values_flow_from_what_makes_them(drawing)
+
+
+def nested(xs: Any, w: Any) -> Any:
+    def body(c: Any, x: Any) -> Any:
+        y = jnp.tanh(c @ w + x)
+        return jax.lax.cond(y.sum() > 0, jnp.sin, lambda z: z * 2, y), y.sum()
+
+    return jax.lax.scan(body, jnp.zeros(16), xs)
+
+
+def test_loops_and_branches_show_what_is_in_them() -> None:
+    drawing = jax.draw(nested)(X, W)
+    inside = [n for n in elements(drawing, "data-equation") if not n.isdigit()]
+    loop = drawing.report.kernels[-1]
+    (body,) = loop.programs
+    assert sum(n.startswith("1.body ") and n.count(".") == 1 for n in inside) == len(body.program.lines)
+    assert any("branch 0 " in n for n in inside) and any("branch 1 " in n for n in inside)
+    kernels = {n for group in elements(drawing, "data-kernels") for n in group.split() if n.isdigit()}
+    assert {str(k) for k in range(len(drawing.report.kernels))} <= kernels
+    assert drawing.svg.count(">tanh<") == 1

@@ -160,3 +160,41 @@ def test_a_closed_pipe_is_no_error() -> None:
         print(reader.stderr.read(), reader.wait())
     """
     assert run(program, POLYAX_PLATFORMS="reference").stdout.split() == ["0"]
+
+
+def scanned(xs: Any, w: Any) -> Any:
+    def body(c: Any, x: Any) -> Any:
+        y = jnp.tanh(c @ w + x)
+        return y, jnp.sum(jnp.exp(y) * y)
+
+    return jax.lax.scan(body, jnp.zeros(16), xs)
+
+
+def test_loops_are_seen_into(platform: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The kernels of a scan with their bytes and fusions, once per turn; the loop moves what all its turns do."""
+    if platform == "reference":
+        pytest.skip("it lists equations")
+    told = jax.explain(scanned)(X, jax.ShapeDtypeStruct((16, 16), "float32"))
+    printed = capsys.readouterr().out
+    (loop,) = [k for k in told.report.kernels if k.kind == "loop"]
+    (body,) = loop.programs
+    each = sum(k.bytes_moved for k in body.kernels)
+    assert loop.turns == 8 and loop.bytes_moved >= 8 * each > 0 and loop.bytes_moved - 8 * each < each
+    fused = {p for k in body.kernels for p in k.primitives}
+    assert {"tanh", "exp", "mul", "reduce_sum"} <= fused and any(d.reason is None for d in body.decisions)
+    assert "8 turns" in printed and "1 loop" in printed and "tanh" in printed
+    assert told.report.bytes_unfused > told.report.bytes_moved
+
+
+def test_programs_of_branches_and_tests_are_named(platform: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if platform == "reference":
+        pytest.skip("it lists equations")
+
+    def f(x: Any) -> Any:
+        step = lambda c: (c[0] + 1, jax.lax.cond(c[0] > 2, jnp.sin, jnp.cos, c[1]))
+        return jax.lax.while_loop(lambda c: c[0] < 5, step, (0, x))
+
+    jax.explain(f)(X)
+    printed = capsys.readouterr().out
+    for words in ("test", "before each turn", "while the test holds", "branch 0", "branch 1", "cos", "sin"):
+        assert words in printed

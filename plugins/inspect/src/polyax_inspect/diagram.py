@@ -13,9 +13,9 @@ from typing import Literal
 from polyax.ir.jaxpr import Var
 from polyax.ir.pretty import pretty_eqn, variable_names
 from polyax.runtime.contract.listing import Line, Listing
-from polyax.runtime.contract.report import KernelReport, Report
+from polyax.runtime.contract.report import KernelReport, ProgramReport, Report
 
-Kind = Literal["argument", "result", "kernel", "call", "copy", "free", "dead"]
+Kind = Literal["argument", "result", "kernel", "call", "copy", "loop", "branch", "free", "dead"]
 TEXT = 1500
 """Characters of an equation or a source in a tooltip."""
 
@@ -28,6 +28,8 @@ class Box:
     detail: str
     tip: str
     equation: int | None = None
+    inner: tuple[tuple[str, Diagram], ...] = ()
+    """The programs that a loop or a branch runs, with their parts in it."""
 
 
 @dataclass
@@ -60,13 +62,13 @@ class Diagram:
     """Box -> the group that it stands in."""
 
 
-def make_diagram(program: Listing, report: Report) -> Diagram:
-    """The diagram of a program that was compiled to what ``report`` says."""
+def make_diagram(program: Listing, report: Report | ProgramReport) -> Diagram:
+    """The diagram of a program that was compiled to what ``report`` says; loops and branches hold diagrams."""
     return _Maker(program, report).make()
 
 
 class _Maker:
-    def __init__(self, program: Listing, report: Report) -> None:
+    def __init__(self, program: Listing, report: Report | ProgramReport) -> None:
         self.program = program
         self.report = report
         self.names = names_of(program)
@@ -167,7 +169,9 @@ class _Maker:
         detail = ", ".join(f"{names[v]}:{self.type(v)}" for v in line.outs[:2]) + (
             ", ..." if len(line.outs) > 2 else ""
         )
-        return Box(name, detail, f"equation {e}: {cut(text)}{source}{where}", e)
+        held = [p for k in self.kernels.get(e, ()) for p in self.report.kernels[k].programs]
+        inner = tuple([(p.role, make_diagram(p.program, p)) for p in held if p.program is not None])
+        return Box(name, detail, f"equation {e}: {cut(text)}{source}{where}", e, inner)
 
     def wire(self, v: int, node: int) -> None:
         if v in self.made_by:
@@ -205,7 +209,7 @@ def _scalar(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def refusals(report: Report) -> dict[int, dict[str, str]]:
+def refusals(report: Report | ProgramReport) -> dict[int, dict[str, str]]:
     """Equation -> fuser -> why it did not go further into a kernel; the last word of each fuser."""
     found: dict[int, dict[str, str]] = {}
     for d in report.decisions:

@@ -22,6 +22,7 @@ LEGEND = {
     "argument": ("#dcfce7", "argument"),
     "kernel": ("#e0ecff", "kernel, with the equations fused into it"),
     "call": ("#ffedd5", "library call"),
+    "loop": ("#f8fafc", "loop or branch, with its programs"),
     "copy": ("#e5e7eb", "copy of memory"),
     "free": ("#fff", "dashed: no kernel of its own; faint: never computed"),
     "result": ("#f3e8ff", "result"),
@@ -41,7 +42,7 @@ def page(told: Explanation, drawing: str) -> str:
             f"<h2>Explanation</h2><pre>{escape(told.text(WIDTH))}</pre>",
             f"<h2>Program</h2><pre>{escape(str(told.jaxpr))}</pre>",
             "<h2>Sources</h2>",
-            *_sources(told.report.kernels),
+            *_sources(told.report.steps()),
             "</body></html>\n",
         ]
     )
@@ -52,7 +53,7 @@ def _legend() -> Iterator[str]:
         yield f'<span style="background:{colour}">{text}</span>'
 
 
-def _sources(kernels: list[KernelReport]) -> Iterator[str]:
+def _sources(kernels: Iterator[KernelReport]) -> Iterator[str]:
     for n, k in enumerate(kernels):
         if k.source:
             head = escape(f"#{n} {k.name}: {k.fused}")

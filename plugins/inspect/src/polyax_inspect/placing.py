@@ -52,10 +52,38 @@ class Picture:
     between: list[Route]
     width: float
     height: float
+    inner: dict[int, list[Inset]]
+    """Node -> the pictures in it."""
 
 
-def width_of(node: Box) -> float:
-    return min(WIDEST, max(44.0, LETTER * max(len(node.name), len(node.detail)) + 16))
+@dataclass(frozen=True)
+class Inset:
+    """A picture within a node: what it shows, and where its corner is in the node."""
+
+    role: str
+    diagram: Diagram
+    picture: Picture
+    x: float
+
+
+def insets(node: Box) -> list[Inset]:
+    """The pictures in a node, side by side."""
+    found: list[Inset] = []
+    x = PAD
+    for role, diagram in node.inner:
+        picture = place(diagram)
+        found.append(Inset(role, diagram, picture, x))
+        x += max(picture.width, LETTER * len(role)) + PAD
+    return found
+
+
+def size_of(node: Box, within: list[Inset]) -> tuple[float, float]:
+    own = min(WIDEST, max(44.0, LETTER * max(len(node.name), len(node.detail)) + 16))
+    if not within:
+        return own, NODE_HEIGHT
+    last = within[-1]
+    width = last.x + max(last.picture.width, LETTER * len(last.role)) + PAD
+    return max(own, width), NODE_HEIGHT + TITLE + max(i.picture.height for i in within) + PAD
 
 
 class _Inner:
@@ -64,7 +92,8 @@ class _Inner:
     def __init__(self, diagram: Diagram, group: Border, wires: list[Wire], number: int) -> None:
         self.tips = {w.value: w.tip for w in wires}
         self.plain = len(group.nodes) == 1
-        self.sizes = [(width_of(diagram.nodes[n]), NODE_HEIGHT) for n in group.nodes]
+        self.insets = {n: insets(diagram.nodes[n]) for n in group.nodes}
+        self.sizes = [size_of(diagram.nodes[n], self.insets[n]) for n in group.nodes]
         coming = dict.fromkeys(w.value for w in wires if diagram.home[w.source] != number)
         self.going = {w.value: w.source for w in wires if diagram.home[w.target] != number}
         ports = count(len(group.nodes))
@@ -127,7 +156,8 @@ def place(diagram: Diagram) -> Picture:
         _outside(e, tip, boxes, bends, diagram.groups[e.target].kind == "dead")
         for (e, tip), bends in zip(edges.items(), outer.bends)
     ]
-    return Picture(nodes, boxes, inside, between, outer.width, outer.height)
+    within = {n: found for i in inner for n, found in i.insets.items() if found}
+    return Picture(nodes, boxes, inside, between, outer.width, outer.height, within)
 
 
 def _between(diagram: Diagram, inner: list[_Inner]) -> Mapping[Edge, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from polyax_inspect.diagram import Border, Box, Diagram
-from polyax_inspect.placing import LETTER, Picture, Rectangle, Route
+from polyax_inspect.placing import LETTER, NODE_HEIGHT, TITLE, Inset, Picture, Rectangle, Route
 
 MARGIN = 16.0
 STYLE = """
@@ -14,6 +14,7 @@ STYLE = """
 .polyax rect { stroke: #64748b; stroke-width: 1; fill: #fff; }
 .polyax .kernel > rect, .polyax .kernel > .node:only-child > rect { fill: #e0ecff; stroke: #3b6fd4; }
 .polyax .call rect { fill: #ffedd5; stroke: #d97706; stroke-width: 1.5; }
+.polyax .loop > .node > rect, .polyax .branch > .node > rect { fill: #f8fafc; stroke: #0f766e; stroke-width: 1.5; }
 .polyax .copy rect { fill: #e5e7eb; stroke: #6b7280; }
 .polyax .free rect { stroke-dasharray: 3 3; }
 .polyax .dead { opacity: 0.4; }
@@ -38,14 +39,20 @@ def draw(diagram: Diagram, picture: Picture) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="polyax" role="img" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {width:.0f} {height:.0f}">'
     )
-    parts = [head, f"<style>{STYLE}</style>", *(_route(r, "dead" if r.unused else "between") for r in picture.between)]
+    return "\n".join([head, f"<style>{STYLE}</style>", *_parts(diagram, picture, ""), "</svg>"])
+
+
+def _parts(diagram: Diagram, picture: Picture, prefix: str) -> Iterator[str]:
+    """``prefix``: what stands before the numbers of equations and kernels in a loop or a branch."""
+    yield from (_route(r, "dead" if r.unused else "between") for r in picture.between)
     for n, group in enumerate(diagram.groups):
-        parts += _group(diagram, group, picture.groups[n], picture.inside[n], picture)
-    return "\n".join([*parts, "</svg>"])
+        yield from _group(diagram, group, picture.groups[n], picture.inside[n], picture, prefix)
 
 
-def _group(diagram: Diagram, group: Border, box: Rectangle, routes: list[Route], picture: Picture) -> Iterator[str]:
-    kernels = f' data-kernels="{" ".join(map(str, group.kernels))}"' if group.kernels else ""
+def _group(
+    diagram: Diagram, group: Border, box: Rectangle, routes: list[Route], picture: Picture, prefix: str
+) -> Iterator[str]:
+    kernels = f' data-kernels="{" ".join(f"{prefix}{k}" for k in group.kernels)}"' if group.kernels else ""
     yield f'<g class="{group.kind}"{kernels}>'
     if len(group.nodes) > 1:
         yield _rectangle(box, 8, group.tip)
@@ -54,12 +61,23 @@ def _group(diagram: Diagram, group: Border, box: Rectangle, routes: list[Route],
         yield _text("title", group.title, box.centre, box.y + 13, box.width)
     for n in group.nodes:
         tip = diagram.nodes[n].tip + (f"\n\n{group.tip}" if len(group.nodes) == 1 and group.tip else "")
-        yield from _node(diagram.nodes[n], picture.nodes[n], tip)
+        yield from _node(diagram.nodes[n], picture.nodes[n], tip, prefix)
+        for inset in picture.inner.get(n, ()):
+            yield from _inset(inset, picture.nodes[n], f"{prefix}{diagram.nodes[n].equation}.{inset.role} ")
     yield "</g>"
 
 
-def _node(node: Box, box: Rectangle, tip: str) -> Iterator[str]:
-    number = "" if node.equation is None else f' data-equation="{node.equation}"'
+def _inset(inset: Inset, box: Rectangle, prefix: str) -> Iterator[str]:
+    """A program that a loop or a branch runs, drawn in its node."""
+    x, y = box.x + inset.x, box.y + NODE_HEIGHT
+    yield _text("detail", inset.role, x + inset.picture.width / 2, y + TITLE - 8, inset.picture.width + LETTER * 8)
+    yield f'<g class="inner" transform="translate({x:.1f} {y + TITLE:.1f})">'
+    yield from _parts(inset.diagram, inset.picture, prefix)
+    yield "</g>"
+
+
+def _node(node: Box, box: Rectangle, tip: str, prefix: str) -> Iterator[str]:
+    number = "" if node.equation is None else f' data-equation="{prefix}{node.equation}"'
     yield f'<g class="node"{number}>' + _rectangle(box, 5, tip)
     yield _text("name", node.name, box.centre, box.y + 14, box.width)
     yield _text("detail", node.detail, box.centre, box.y + 27, box.width) + "</g>"

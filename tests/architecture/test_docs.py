@@ -6,13 +6,16 @@ import re
 
 import pytest
 
+from polyax_kernels.pipeline import TO_GRAPH, TO_PLAN
 from support.process import output
-from support.sources import ROOT
+from support.sources import PACKAGES, ROOT
 
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROOT / "docs").glob("*.md"))
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| `([\w./]+\.py)` \| (\d+) \|", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#:]+)\)")
+PATH = re.compile(r"`((?:core|plugins|backends_\w+|tests|docs|examples|benchmarks)/[\w./-]+)`")
+PASS = re.compile(r"^\| ([a-z ]+) \| \w+ \| \w+ \| .* \| `([\w/]+\.py)` \|$", re.MULTILINE)
 ORDER = ROOT / "CONTRIBUTING.md"
 FIRST_EXAMPLE = (ROOT / "examples/digits.py").read_text()
 
@@ -33,6 +36,20 @@ def test_first_example_of_the_readme_is_the_file() -> None:
 def test_links_lead_somewhere(page) -> None:
     for target in LINK.findall(BLOCK.sub("", page.read_text())):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pages
+def test_files_that_are_named_exist(page) -> None:
+    """Whole paths, from the repository's root."""
+    named = set(PATH.findall(BLOCK.sub("", page.read_text())))
+    assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
+def test_the_page_on_passes_lists_them() -> None:
+    """In their order, each with the module that its function comes from."""
+    rows = PASS.findall((ROOT / "docs/passes.md").read_text())
+    assert [name for name, _ in rows] == [p.name for p in (*TO_GRAPH, *TO_PLAN)]
+    assert all((PACKAGES["polyax_kernels"] / file).exists() for _, file in rows)
 
 
 def lines_of(name: str) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
 
-from support.sources import Module, all_modules, functions, imports, modules, tree
+from support.sources import ROOT, Module, all_modules, functions, imports, modules, tree
 
 ROOMS = {
     "polyax": (
@@ -107,3 +108,13 @@ def test_exactly_two_references_point_upward(name: str) -> None:
     assert [m.name for m in modules("polyax") if name in {f.name for f in functions(m)}] == [owner]
     callers = [m.name for m in all_modules() for _ in calls(m, name)]
     assert len(callers) == 1 and callers[0].startswith(caller), f"{name} is called by {callers}"
+
+
+@pytest.mark.parametrize("house", ROOMS)
+def test_the_page_on_architecture_lists_the_rooms(house: str) -> None:
+    """In their order."""
+    text = (ROOT / "docs/architecture.md").read_text()
+    table = re.search(rf"`{house}`:\n\n(.*?)\n\n", text, re.DOTALL)
+    assert table is not None
+    rows = re.findall(r"^\| `?([\w/.]+)`? \| ", table[1], re.MULTILINE)
+    assert [row.removesuffix(".py").replace("/", ".") for row in rows if row != "room"] == list(ROOMS[house])

@@ -6,6 +6,9 @@ import numpy as np
 from kernels.numpy_backend import NumpyKernelBackend
 from kernels.programs import assert_same, compiled, launched, on_kernels, on_reference, planned, traced
 
+import polyax
+import polyax.numpy as jnp
+from polyax import config
 from polyax.ops import basis, elementwise, index, joining, reduce, slicing
 from polyax_kernels.plan.plan import Arena, CopyStep, KernelStep
 
@@ -253,3 +256,16 @@ def test_rows_are_cut_by_copies() -> None:
     closed = traced(lambda x: slicing.slice(x, (1, 0), (3, 4)), [X])
     assert [type(s) for s in planned(backend, closed).steps] == [CopyStep]
     assert_same(launched(backend, compiled(backend, closed), closed, [X]), [X[1:3]])
+
+
+def test_donated_memory_of_wider_rows_is_left_alone() -> None:
+    """What is read at the own point has another place in a wider row."""
+    x = np.arange(64, dtype="f4").reshape(8, 8)
+
+    def fun(x):
+        return x[:, :4].astype("f8") * 2
+
+    with config.override(enable_x64=True):
+        closed, backend = traced(fun, [x]), NumpyKernelBackend()
+        assert_same(launched(backend, compiled(backend, closed, donated=(True,)), closed, [x]), [fun(x)])
+        np.testing.assert_array_equal(polyax.jit(fun, donate_argnums=0)(jnp.array(x)), fun(x))

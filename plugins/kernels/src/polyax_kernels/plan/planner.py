@@ -120,10 +120,11 @@ class _Homes:
                 self.overwritten.add(fitting[0])
 
     def _may_become(self, value: int, out: int, n: int) -> bool:
-        return (self.next is None or self.home(self.next[value]) == out) and self._is_over(value, n)
+        return (self.next is None or self.home(self.next[value]) == out) and self._is_over(value, out, n)
 
-    def _is_over(self, value: int, n: int) -> bool:
-        """Whether step ``n`` may overwrite ``value``: it is read before, or by the step itself at the same points.
+    def _is_over(self, value: int, out: int, n: int) -> bool:
+        """Whether step ``n`` may put ``out`` over ``value``: that is read before, or by the step itself at the same
+        points, each of which has one place in both.
 
         A kernel computes all results of a point before it stores the first.
         """
@@ -132,8 +133,9 @@ class _Homes:
             return last < n
         if not isinstance(node, KernelNode) or not node.pure or node.folds or node.stacked:
             return False
-        readers = [access for v, access in node.reads.items() if self.home(v) == value]
-        return all(access.aligned for access in readers)
+        readers = [v for v in node.reads if self.home(v) == value]
+        shape = self.graph.avals[out].shape
+        return all(node.reads[v].aligned and self.graph.avals[v].shape == shape for v in readers)
 
 
 def others(values: Sequence[int], value: int) -> list[int]:

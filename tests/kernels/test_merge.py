@@ -95,3 +95,22 @@ def test_refusals() -> None:
         _, (a, b) = kernels(lambda x: [jnp.sin(x), jnp.cos(x)], normal(4, 30))
         assert "operations" in (why_not_merge(a, b, replace(Limits(), kernel_nodes=10)) or "")
         assert "operands" in (why_not_merge(a, b, replace(Limits(), operands=2)) or "")
+
+
+def test_what_both_kernels_keep_for_themselves_is_computed_once() -> None:
+    """Two kernels have stages of the same value in them: merged, one of these is enough, and one row of scratch."""
+
+    def fun(x):
+        e = jnp.exp(x - x.max(-1, keepdims=True))
+        return [e / e.sum(-1, keepdims=True), e * e.max(-1, keepdims=True)]
+
+    with consing():
+        graph, (e, *users) = kernels(fun, normal(4, 30))
+        both = merge(*[stack(e, user) for user in users if e.outs[0] in user.reads])
+        assert len(both.locals) == len(set(both.locals)) == 1
+        assert sum(s.slot == e.outs[0] for s in both.stores) == 1
+        x = normal(4, 30)
+        for v, found in results(graph, both, x).items():
+            wanted = np.exp(x - x.max(-1, keepdims=True))
+            other = wanted.sum(-1, keepdims=True) ** -1 if v == graph.outputs[0] else wanted.max(-1, keepdims=True)
+            np.testing.assert_allclose(found, wanted * other, rtol=1e-5)

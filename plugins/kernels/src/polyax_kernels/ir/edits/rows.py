@@ -80,10 +80,14 @@ def moved(stores: Iterable[Store], moves: Mapping[Expr, Expr]) -> tuple[Store, .
 
 
 def joined(stages: Iterable[Stage]) -> list[Stage]:
-    """The stages in order, those whose loops can be one put together."""
+    """The stages in order, those whose loops can be one put together. What several compute is computed once."""
     result: list[Stage] = []
+    known: set[int] = set()
     for stage in stages:
-        _append(result, stage)
+        stores = tuple([s for s in stage.stores if s.slot not in known])
+        known.update([s.slot for s in stores])
+        if stores:
+            _append(result, replace(stage, stores=stores))
     return result
 
 

@@ -258,6 +258,14 @@ def test_rows_are_cut_by_copies() -> None:
     assert_same(launched(backend, compiled(backend, closed), closed, [X]), [X[1:3]])
 
 
+def test_bytes_moved_count_each_element_once() -> None:
+    """A column that is read again in each row is read once."""
+    wide = np.ones((3, 50), "f4")
+    closed = traced(lambda x, y: basis.add(x, basis.reshape(slicing.slice(y, (0, 0), (3, 1)), (3, 1))), [ROW, wide])
+    (step,) = planned(NumpyKernelBackend(), closed).steps
+    assert step.bytes_moved == ROW.nbytes + 4 * 3 + 4 * 3 * 4
+
+
 def test_donated_memory_of_wider_rows_is_left_alone() -> None:
     """What is read at the own point has another place in a wider row."""
     x = np.arange(64, dtype="f4").reshape(8, 8)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from polyax_kernels.ir.graph import Graph, KernelNode, Node
-from polyax_kernels.plan.planner import bytes_moved
+from polyax_kernels.ir.work import bytes_moved
 
 SHARE = 8
 """What is read once less must be at least this part of what kernels move, or they aren't joined."""
@@ -33,15 +33,8 @@ def cones(graph: Graph) -> dict[int, int]:
 
 
 def total_moved(graph: Graph, nodes: Iterable[Node]) -> int:
-    """The bytes that ``nodes`` read and write; giving memory another shape moves none."""
-    return sum(moved(graph, node) for node in nodes)
-
-
-def moved(graph: Graph, node: Node) -> int:
-    """The bytes that one node reads and writes."""
-    if isinstance(node, KernelNode):
-        return 0 if node.alias is not None else bytes_moved(graph, node)
-    return sum(graph.avals[v].nbytes for v in (*node.inputs, *node.outs))
+    """The bytes that ``nodes`` read and write."""
+    return sum(bytes_moved(graph, node) for node in nodes)
 
 
 def why_little(before: int, after: int) -> str | None:

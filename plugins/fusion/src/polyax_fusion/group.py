@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterable
 
 from polyax_kernels.ir.edits import at_point
-from polyax_kernels.ir.expr import Axis, Expr, op, postorder
-from polyax_kernels.ir.graph import Graph, KernelNode, Place, own_point
+from polyax_kernels.ir.expr import Axis, op, postorder
+from polyax_kernels.ir.graph import Graph, KernelNode, Place, axes_of, own_point
 
 Places = frozenset[Place]
 TOO_MANY = 16
@@ -99,15 +99,6 @@ def moved(place: Place, user: KernelNode, at: Place) -> Place:
     if mask is None or outer is None:
         return indices, mask if outer is None else outer
     return indices, op("and", outer, mask)
-
-
-def axes_of(place: Place) -> set[Axis]:
-    """The loops that a place depends on."""
-    indices, mask = place
-    roots: tuple[Expr, ...] = indices if mask is None else (*indices, mask)
-    if all(x.kind == "index" for x in roots):
-        return {x.attr for x in roots}
-    return {x.attr for x in postorder(*roots) if x.kind == "index"}
 
 
 def fold_size(node: KernelNode) -> int:

@@ -18,10 +18,11 @@ Sibling fusion runs before this one: siblings that are one kernel already offer 
 from __future__ import annotations
 
 from polyax_fusion.assembly import Assembly
-from polyax_fusion.cost import moved, total_moved, why_little
+from polyax_fusion.cost import total_moved, why_little
 from polyax_fusion.stacking import stacked
 from polyax_kernels.ir.graph import Fuser, Graph, KernelNode
 from polyax_kernels.ir.limits import Limits
+from polyax_kernels.ir.work import bytes_moved
 
 NAME = "producer_consumer"
 
@@ -62,7 +63,7 @@ def _both(assembly: Assembly, producer: int, consumer: int) -> KernelNode | str:
     both = stacked(*nodes, assembly.needed_elsewhere(producer, consumer), assembly.limits)
     if isinstance(both, str):
         return both
-    return why_little(total_moved(graph, nodes), moved(graph, both)) or both
+    return why_little(total_moved(graph, nodes), bytes_moved(graph, both)) or both
 
 
 producer_consumer_fusion = Fuser(NAME, run)

@@ -15,10 +15,11 @@ kernel that folds and one that doesn't stay apart.
 from __future__ import annotations
 
 from polyax_fusion.assembly import Assembly, extents
-from polyax_fusion.cost import moved, why_little
+from polyax_fusion.cost import why_little
 from polyax_kernels.ir.edits import merge, why_not_merge, with_loops_of
 from polyax_kernels.ir.graph import Fuser, Graph, KernelNode
 from polyax_kernels.ir.limits import Limits
+from polyax_kernels.ir.work import bytes_moved
 
 NAME = "sibling"
 TRIES = 4
@@ -51,7 +52,7 @@ class _Siblings:
 
     def _matters(self, value: int, node: KernelNode) -> bool:
         """Whether the operand is a good part of what the kernel moves."""
-        total = moved(self.assembly.graph, node)
+        total = bytes_moved(self.assembly.graph, node)
         return why_little(total, total - self.assembly.graph.avals[value].nbytes) is None
 
     def _join(self, first: int, second: int) -> bool:
@@ -77,7 +78,7 @@ class _Siblings:
         both = merge(a, with_loops_of(a, b))
         if not any(_reads_once(v, a, b, both) for v in a.reads if v in b.reads):
             return "they read the same at different points"
-        return why_little(moved(graph, a) + moved(graph, b), moved(graph, both)) or both
+        return why_little(bytes_moved(graph, a) + bytes_moved(graph, b), bytes_moved(graph, both)) or both
 
 
 def _reads_once(value: int, a: KernelNode, b: KernelNode, both: KernelNode) -> bool:

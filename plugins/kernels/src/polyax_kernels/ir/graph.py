@@ -223,6 +223,15 @@ def points(axes: Iterable[Axis]) -> int:
     return math.prod(a.extent for a in axes if isinstance(a.extent, int))
 
 
+def axes_of(place: Place) -> set[Axis]:
+    """The loops that a place depends on."""
+    indices, mask = place
+    roots: tuple[Expr, ...] = indices if mask is None else (*indices, mask)
+    if all(x.kind in ("index", "const") for x in roots):
+        return {x.attr for x in roots if x.kind == "index"}
+    return {x.attr for x in postorder(*roots) if x.kind == "index"}
+
+
 def pure_node(
     grid: tuple[Axis, ...],
     i: tuple[Expr, ...],

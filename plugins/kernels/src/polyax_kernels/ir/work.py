@@ -1,10 +1,12 @@
-"""How much a kernel computes, counted from its expressions: what launches are scheduled by and reports tell."""
+"""How much a kernel computes and moves, counted from its expressions: what launches are scheduled by, fusers weigh and
+reports tell."""
 
 from __future__ import annotations
 
 import math
 
 from polyax_kernels.ir.expr import Axis, Expr, postorder
+from polyax_kernels.ir.graph import Access, Graph, KernelNode, Node, axes_of, points
 from polyax_kernels.ir.kernel import Kernel, kernel_roots
 from polyax_kernels.ir.scalars import cost
 
@@ -40,3 +42,21 @@ def operations(kernel: Kernel) -> int:
 
 def _points(axes: frozenset[Axis]) -> int:
     return math.prod(a.extent for a in axes if isinstance(a.extent, int))
+
+
+def bytes_moved(graph: Graph, node: Node) -> int:
+    """The bytes that a node reads and writes, each element once; giving memory another shape moves none."""
+    if not isinstance(node, KernelNode):
+        return sum(graph.avals[v].nbytes for v in (*node.inputs, *node.outs))
+    if node.alias is not None:
+        return 0
+    reads = [(graph.avals[v], access) for v, access in node.reads.items()]
+    read = sum(min(aval.size, _elements(access)) * aval.itemsize for aval, access in reads)
+    rows = points(node.grid)
+    stores = [(rows * points(stage.axes), s) for stage in node.stages for s in stage.stores if s.slot in node.outs]
+    return read + sum(n * s.value.dtype.itemsize * (1 if s.combine is None else 2) for n, s in stores)
+
+
+def _elements(access: Access) -> int:
+    """How many elements are read at most: at each place, one per combination of the indices that it depends on."""
+    return sum(min(access.times, points(axes_of(place))) for place in access.places)

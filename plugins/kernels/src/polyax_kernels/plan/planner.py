@@ -16,7 +16,7 @@ from polyax.ir.aval import ShapedArray
 from polyax_kernels.ir.expr import Axis, Expr
 from polyax_kernels.ir.graph import BranchNode, CallNode, ControlNode, Graph, KernelNode, LoopNode, Node, points
 from polyax_kernels.ir.strides import contiguous_from
-from polyax_kernels.ir.work import operations
+from polyax_kernels.ir.work import bytes_moved, operations
 from polyax_kernels.plan.loops import Surroundings
 from polyax_kernels.plan.operands import finished
 from polyax_kernels.plan.plan import Arena, CallStep, CopyStep, KernelStep, Plan, Ref, Step
@@ -283,7 +283,6 @@ def _control_step(graph: Graph, node: ControlNode, places: _Places) -> Step:
 def _call_step(graph: Graph, node: CallNode, places: _Places) -> CallStep:
     args = tuple(graph.avals[v] for v in node.inputs)
     outs = tuple(graph.avals[v] for v in node.outs)
-    moved = sum(a.nbytes for a in (*args, *outs))
     return CallStep(
         node.lowering,
         node.primitive,
@@ -292,7 +291,7 @@ def _call_step(graph: Graph, node: CallNode, places: _Places) -> CallStep:
         args,
         tuple(places.ref(v) for v in node.outs),
         outs,
-        moved,
+        bytes_moved(graph, node),
         sum(a.size for a in outs) * _terms(node, args),
         node.primitives,
     )
@@ -311,12 +310,3 @@ def _kernel_step(graph: Graph, node: KernelNode, places: _Places) -> KernelStep:
     refs = tuple(places.ref(v) for v in values)
     outs = tuple(graph.avals[v] for v in node.outs)
     return KernelStep(kernel, refs, (), bytes_moved(graph, node), operations(kernel), out_avals=outs)
-
-
-def bytes_moved(graph: Graph, node: KernelNode) -> int:
-    """The bytes that a kernel reads and writes, each element once."""
-    sizes = [(graph.avals[v], access.times * len(access.places)) for v, access in node.reads.items()]
-    read = sum(min(aval.size, times) * aval.itemsize for aval, times in sizes)
-    rows = points(node.grid)
-    stores = [(rows * points(stage.axes), s) for stage in node.stages for s in stage.stores if s.slot in node.outs]
-    return read + sum(n * s.value.dtype.itemsize * (1 if s.combine is None else 2) for n, s in stores)

@@ -59,7 +59,7 @@ FLAGS: dict[str, Flag] = {
         Flag("trace_plugins", False, parse_bool, "print each step of plugin loading"),
         Flag("host_fallback", "warn", one_of("warn", "error", "allow"), "what a primitive without lowering does"),
         Flag("enable_x64", False, parse_bool, "64-bit types by default", traced=True),
-        Flag("checks", False, parse_bool, "check every jaxpr that a transformation makes"),
+        Flag("checks", False, parse_bool, "check every program that a transformation or a compiler pass makes"),
         Flag("disable_jit", False, parse_bool, "run jitted functions one operation at a time", traced=True),
         Flag("numpy_rank_promotion", "allow", one_of("allow", "warn", "raise"), "implicit rank promotion", traced=True),
         Flag(

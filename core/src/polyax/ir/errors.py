@@ -51,5 +51,9 @@ class JaxprTypeError(PolyaxTypeError):
     """A jaxpr is ill-typed: a rule of a primitive or a transformation is wrong."""
 
 
+class InternalError(RuntimeError):
+    """A pass of a compiler made a wrong program; the text names the pass, the place and the remedy."""
+
+
 class PluginError(RuntimeError):
     """A plugin can't be used; the text names it, its version, the cause and the remedy."""

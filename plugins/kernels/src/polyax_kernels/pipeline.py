@@ -10,17 +10,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax_kernels.ir.graph import Fuser, Graph
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.build import build_graph
 from polyax_kernels.lower.lowering import Rules
+from polyax_kernels.passes.check import check_graph
 from polyax_kernels.passes.collapse import collapse
 from polyax_kernels.passes.generalize import generalize
 from polyax_kernels.passes.invariants import hoist_invariants
 from polyax_kernels.passes.ordering import readers_first
 from polyax_kernels.passes.split import split_reductions
 from polyax_kernels.passes.transposes import absorb_transposes
+from polyax_kernels.plan.check import check_plan
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import KernelStep, Plan, Step
 from polyax_kernels.plan.planner import make_plan
@@ -47,6 +50,11 @@ class Pass:
 
     name: str
     run: Callable[[Any, Compilation], Any]
+    fuser: Fuser | None = None
+
+    @property
+    def title(self) -> str:
+        return f"pass {self.name!r}" if self.fuser is None else self.fuser.title
 
 
 def on_graphs(change: Callable[[Graph, Compilation], Graph]) -> Callable[[Graph, Compilation], Graph]:
@@ -60,7 +68,7 @@ def on_graphs(change: Callable[[Graph, Compilation], Graph]) -> Callable[[Graph,
 
 def fusing(fuser: Fuser) -> Pass:
     """One kernel alone is left as it is."""
-    return Pass(fuser.name, on_graphs(lambda g, c: fuser.run(g, c.limits) if len(g.nodes) > 1 else g))
+    return Pass(fuser.name, on_graphs(lambda g, c: fuser.run(g, c.limits) if len(g.nodes) > 1 else g), fuser)
 
 
 TO_GRAPH = (
@@ -94,8 +102,19 @@ def run(passes: Sequence[Pass], program: Any, c: Compilation) -> Any:
         with c.journal.phase(step.name):
             program = step.run(before, c)
         if program is not before:
+            if config.checks:
+                check(step, before, program, c)
             c.journal.note(step.name, _TEXTS[type(program)], program)
     return program
+
+
+def check(step: Pass, before: Any, program: Any, c: Compilation) -> None:
+    """Raises if a pass has made a wrong program; canonical kernels are in the places that have been checked."""
+    if isinstance(program, Graph):
+        limits = None if step.fuser is None else c.limits
+        check_graph(program, step.title, before if isinstance(before, Graph) else None, limits)
+    elif isinstance(before, Graph):
+        check_plan(program, before, c.donated, c.limits)
 
 
 _TEXTS: dict[type, Callable[[Any], str]] = {ClosedJaxpr: str, Graph: graph_text, Plan: plan_text}

@@ -6,7 +6,7 @@ non-negative, as lengths are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -76,17 +76,66 @@ _RULES: dict[str, Callable[..., Interval | None]] = {
 }
 
 
-class Intervals:
-    """Remembers the interval of every expression that it was asked for."""
+_ENDLESS = 1 << 64
+_IF_TRUE: dict[str, Callable[[Interval], Interval]] = {
+    "lt": lambda y: (-_ENDLESS, y[1] - 1),
+    "le": lambda y: (-_ENDLESS, y[1]),
+    "gt": lambda y: (y[0] + 1, _ENDLESS),
+    "ge": lambda y: (y[0], _ENDLESS),
+    "eq": lambda y: y,
+}
+"""Comparison -> where its left operand lies if it holds, by the interval of the right one."""
 
-    def __init__(self) -> None:
+
+def _both(x: Interval, y: Interval) -> Interval:
+    return max(x[0], y[0]), min(x[1], y[1])
+
+
+def _conditions(mask: Expr) -> Iterator[Expr]:
+    """What must all hold for ``mask`` to hold."""
+    stack = [mask]
+    while stack:
+        x = stack.pop()
+        if x.kind == "op" and x.attr == "and":
+            stack += x.args
+        else:
+            yield x
+
+
+class Intervals:
+    """Remembers the interval of every expression that it was asked for; ``assumed`` ones are known to be so narrow."""
+
+    def __init__(self, assumed: Mapping[Expr, Interval] | None = None) -> None:
         self._known: dict[Expr, Interval] = {}
+        self._assumed = assumed or {}
 
     def __call__(self, x: Expr) -> Interval:
         found = self._known.get(x)
         if found is None:
-            found = self._known[x] = self._clip(x, self._compute(x))
+            found = self._clip(x, self._compute(x))
+            found = self._known[x] = _both(found, self._assumed[x]) if x in self._assumed else found
         return found
+
+    def where(self, mask: Expr) -> Intervals | None:
+        """The intervals at the points where ``mask`` holds; None if there is none.
+
+        >>> from polyax_kernels.ir.expr import Axis, consing, index
+        >>> with consing():
+        ...     i = index(Axis(8)) + -2
+        ...     Intervals()(i), Intervals().where((i >= 0) & (i < 4))(i)
+        ((-2, 5), (0, 3))
+        """
+        assumed: dict[Expr, Interval] = {}
+        for x in _conditions(mask):
+            if not self(x)[1]:
+                return None
+            if x.kind == "op" and x.attr in _IF_TRUE and x.args[0].dtype.kind in "biu":
+                left, right = x.args
+                found = _both(assumed.get(left) or self(left), _IF_TRUE[x.attr](self(right)))
+                if found[0] > found[1]:
+                    return None
+                assumed[left] = found
+        return Intervals(assumed)
 
     def _clip(self, x: Expr, bounds: Interval | None) -> Interval:
         least, greatest = whole(x.dtype)

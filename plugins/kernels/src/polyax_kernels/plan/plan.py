@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.contract.listing import Listing
+from polyax_kernels.ir.graph import Node
 from polyax_kernels.ir.kernel import Kernel
 
 ALIGNMENT = 64
@@ -163,6 +164,14 @@ def _each(inner: Inner, what: str) -> int:
     return sum(getattr(step, what) for step in (*inner.plan.steps, *inner.copies))
 
 
+class Made(NamedTuple):
+    """The node that a step does the work of, and where that reads and writes."""
+
+    node: Node
+    args: tuple[Ref, ...]
+    outs: tuple[Ref, ...]
+
+
 @dataclass
 class Plan:
     """A program whose memory is laid out."""
@@ -182,6 +191,8 @@ class Plan:
     bytes_unfused: int = 0
     program: Listing | None = None
     """The equations that steps compute, if somebody wants to see them."""
+    made: list[Made] = field(default_factory=list)
+    """What each step was made of, for the checker; empty unless ``config.checks``."""
 
     @property
     def arena(self) -> int:

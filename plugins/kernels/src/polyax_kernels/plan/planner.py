@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
 from polyax_kernels.ir.expr import Axis, Expr
 from polyax_kernels.ir.graph import BranchNode, CallNode, ControlNode, Graph, KernelNode, LoopNode, Node, points
 from polyax_kernels.ir.strides import contiguous_from
 from polyax_kernels.ir.work import bytes_moved, operations
 from polyax_kernels.plan.loops import Surroundings
 from polyax_kernels.plan.operands import finished
-from polyax_kernels.plan.plan import Arena, CallStep, CopyStep, KernelStep, Plan, Ref, Step
+from polyax_kernels.plan.plan import Arena, CallStep, CopyStep, KernelStep, Made, Plan, Ref, Step
 
 FOREVER = 1 << 60
 
@@ -33,11 +34,14 @@ def make_plan(graph: Graph, donated: Sequence[bool] = (), carried: bool = False)
     homes = _Homes(graph, donated, carried)
     places = _Places(graph, homes)
     steps: list[Step] = []
+    made: list[Made] = []
     for n, node in enumerate(graph.nodes):
         places.start(n, node)
         steps += _steps(graph, node, homes, places)
+        if config.checks:
+            made += [places.made(node)] * (len(steps) - len(made))
         places.finish(n)
-    return places.plan(steps)
+    return places.plan(steps, made)
 
 
 class _Homes:
@@ -205,7 +209,10 @@ class _Places:
             return Ref(len(self.inputs) + self.fresh[home])
         return Ref(self.first_constant - 1, self.offsets[home])
 
-    def plan(self, steps: list[Step]) -> Plan:
+    def made(self, node: Node) -> Made:
+        return Made(node, tuple(map(self.ref, node.inputs)), tuple(map(self.ref, node.outs)))
+
+    def plan(self, steps: list[Step], made: list[Made]) -> Plan:
         graph, avals = self.graph, self.graph.avals
         return Plan(
             tuple(avals[v] for v in graph.inputs),
@@ -219,6 +226,7 @@ class _Places:
             graph.decisions,
             graph.bytes_unfused,
             graph.program,
+            made,
         )
 
 

@@ -134,7 +134,7 @@ class _Expressions:
 
 def plan_text(plan: Plan) -> str:
     """Memory and steps; a place is a base and an offset: ``arena+64``."""
-    names = _bases(plan)
+    names = base_names(plan)
     inputs = [f"{names[n]}  {a}{' (may be overwritten)' if n in plan.overwritten else ''}"
               for n, a in enumerate(plan.inputs)]  # fmt: skip
     fresh = [f"{names[len(plan.inputs) + n]}  {nbytes} bytes" for n, nbytes in enumerate(plan.fresh)]
@@ -144,7 +144,8 @@ def plan_text(plan: Plan) -> str:
     return "\n".join([*inputs, *fresh, *arena, *steps, results, ""])
 
 
-def _bases(plan: Plan) -> list[str]:
+def base_names(plan: Plan) -> list[str]:
+    """What the bases are called."""
     inputs = [f"input{n}" for n in range(len(plan.inputs))]
     fresh = [f"result{n}" for n in range(len(plan.fresh))]
     return [*inputs, *fresh, "arena", *(f"scalar{n}" for n in range(len(plan.literals)))]
@@ -166,17 +167,17 @@ def _lines(number: int, step: Step, names: list[str]) -> Iterator[str]:
 
 def _turns(even: Ref | None, odd: Ref | None, names: list[str]) -> str:
     """A place that may differ from turn to turn."""
-    first, second = (_place(ref, names) for ref in (even, odd))
+    first, second = (place_text(ref, names) for ref in (even, odd))
     return first if first == second else f"{first}|{second}"
 
 
-def _place(ref: Ref | None, names: list[str]) -> str:
+def place_text(ref: Ref | None, names: list[str]) -> str:
     return "none" if ref is None else names[ref.base] + (f"+{ref.offset}" if ref.offset else "")
 
 
 def _step(step: KernelStep | CallStep | CopyStep, names: list[str]) -> str:
     def place(ref: Ref) -> str:
-        return _place(ref, names)
+        return place_text(ref, names)
 
     if isinstance(step, KernelStep):
         return (

@@ -1,0 +1,135 @@
+"""What can be wrong with one kernel of a graph: what it says of itself, and where it reads and writes.
+
+Accesses must lie inside their values wherever they happen. By intervals alone, which lowerings take care of: what
+depends on data is clamped, or masked by comparisons with the bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from polyax_kernels.ir.expr import Expr, postorder, pretty
+from polyax_kernels.ir.graph import Graph, KernelNode, points, rebuilt
+from polyax_kernels.ir.intervals import Interval, Intervals
+from polyax_kernels.ir.kernel import Stage, Store, store_roots
+from polyax_kernels.ir.simplify import Simplifier
+
+
+class KernelChecker:
+    """``faults(node)`` are texts that follow the node's name; what is known of intervals serves all kernels."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._everywhere = Intervals()
+        self._where: dict[Expr, Intervals | None] = {}
+
+    def faults(self, node: KernelNode) -> Iterator[str]:
+        yield from self._memory(node)
+        for n, stage in enumerate(node.stages):
+            if points(node.grid) and points(stage.axes):
+                yield from self._loads(node, n, stage)
+                for store in stage.stores:
+                    yield from self._store(node, stage, store)
+        yield from self._bookkeeping(node)
+
+    # --- what it says of itself ---
+
+    def _bookkeeping(self, node: KernelNode) -> Iterator[str]:
+        """What fusers and the planner are told must be what its expressions say."""
+        again = rebuilt(node, node.stages, node.primitives)
+        if set(node.reads) != set(again.reads):
+            yield f"says that it reads {_named(node.reads)}, and loads {_named(again.reads)}"
+        for v, access in node.reads.items():
+            found = again.reads[v]
+            if (set(access.places), access.times, access.aligned) != (set(found.places), found.times, found.aligned):
+                yield f"reads v{v} at other places than it says"
+        if (node.weight, node.folds) != (again.weight, again.folds):
+            yield f"says that it has {node.weight} operations, and has {again.weight}"
+
+    def _memory(self, node: KernelNode) -> Iterator[str]:
+        """Values that share memory have one size; pure nodes store each result once, all of it."""
+        avals, (out, *_) = self.graph.avals, node.outs
+        shared = node.alias if node.updates is None else node.updates
+        if shared is not None and avals[shared].nbytes != avals[out].nbytes:
+            yield f"puts v{out} in the memory of v{shared}, which has another size"
+        slots = [s.slot for s in node.stores]
+        stored = set(slots)
+        if stored != {*node.outs, *node.locals} or (node.pure and len(slots) > len(stored)):
+            yield f"stores {_named(slots)}, and its results are {_named(node.outs)}"
+
+    # --- where it reads and writes ---
+
+    def _loads(self, node: KernelNode, n: int, stage: Stage) -> Iterator[str]:
+        own = {s.slot: (m < n, s) for m, other in enumerate(node.stages) for s in other.stores if node.pure}
+        nodes = postorder(*[x for store in stage.stores for x in store_roots(store)])
+        known = {*node.grid, *stage.axes, *(a for x in nodes if x.kind == "fold" for a in x.attr.axes)}
+        for x in nodes:
+            if x.kind == "index" and x.attr not in known:
+                yield f"uses the index {x.attr} outside of its loop"
+            if x.kind == "load":
+                indices, mask = (x.args[:-2], x.args[-2]) if x.attr.masked else (x.args, None)
+                yield from self._access("reads", x.attr.slot, x, indices, mask)
+                there, store = own.get(x.attr.slot, (True, None))
+                if not there or (store is not None and not _own_row(node, indices, store)):
+                    yield f"reads v{x.attr.slot} at {_at(indices)}, where it hasn't stored it yet"
+
+    def _store(self, node: KernelNode, stage: Stage, store: Store) -> Iterator[str]:
+        yield from self._access("writes", store.slot, store.value, store.indices, store.mask)
+        if node.pure and not self._covers(node, stage, store):
+            yield f"writes v{store.slot} at {_at(store.indices)}, which isn't each element once"
+
+    def _covers(self, node: KernelNode, stage: Stage, store: Store) -> bool:
+        """Whether each element is written at one point of the loops."""
+        axes = [i.attr for i in store.indices if i.kind == "index"]
+        shape = [i.attr.extent if i.kind == "index" else 1 for i in store.indices]
+        rows = points(node.grid) * points(stage.axes)
+        plain = store.mask is None and store.combine is None and len(set(axes)) == len(axes)
+        return plain and tuple(shape) == self.graph.avals[store.slot].shape and rows == points(axes)
+
+    def _access(self, does: str, v: int, x: Expr, indices: Sequence[Expr], mask: Expr | None) -> Iterator[str]:
+        """Whether the element at ``indices``, which is ``x``, is one of ``v``, wherever ``mask`` holds."""
+        aval = self.graph.avals[v]
+        if x.dtype != aval.dtype or len(indices) != len(aval.shape):
+            yield f"{does} v{v} ({aval.str_short(True)}) as {x.dtype} at {len(indices)} indices"
+        for d, (i, size) in enumerate(zip(indices, aval.shape, strict=False)):
+            least, greatest = self._interval(i, mask)
+            if not (least >= 0 and greatest < size) and not _never(indices):
+                where = f"dimension {d} of v{v} ({aval.str_short(True)})"
+                yield f"{does} {where} at {pretty(i)}, which is from {least} to {greatest}"
+
+    def _interval(self, i: Expr, mask: Expr | None) -> Interval:
+        if mask is None:
+            return _found(self._everywhere, i)
+        if mask not in self._where:
+            _found(self._everywhere, mask)
+            self._where[mask] = self._everywhere.where(mask)
+        intervals = self._where[mask]
+        return (0, -1) if intervals is None else _found(intervals, i)
+
+
+def _found(intervals: Intervals, i: Expr) -> Interval:
+    """The interval of ``i``, found operands first, since it may be long."""
+    for x in postorder(i) if i.args else ():
+        if x.dtype.kind in "biu":
+            intervals(x)
+    return intervals(i)
+
+
+def _own_row(node: KernelNode, indices: Sequence[Expr], store: Store) -> bool:
+    """Whether a kernel reads what it has stored at the same point of its grid; other points may be others' work."""
+    simplified, rows = Simplifier(), [a for a in node.grid if a.extent != 1]
+    pairs = [(i, s) for i, s in zip(indices, store.indices, strict=True) if s.kind == "index" and s.attr in rows]
+    return all(i is s or simplified(i) is s for i, s in pairs)
+
+
+def _never(indices: Sequence[Expr]) -> bool:
+    """Whether the access lies in a loop that never turns."""
+    return any(x.kind == "index" and x.attr.extent == 0 for x in postorder(*indices))
+
+
+def _named(values: Iterable[int]) -> str:
+    return " ".join(f"v{v}" for v in sorted(values)) or "nothing"
+
+
+def _at(indices: Sequence[Expr]) -> str:
+    return f"[{', '.join(map(pretty, indices))}]"

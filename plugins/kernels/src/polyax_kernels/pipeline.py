@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from polyax.ir.check import check_jaxpr
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax_kernels.ir.graph import Fuser, Graph
@@ -110,7 +111,9 @@ def run(passes: Sequence[Pass], program: Any, c: Compilation) -> Any:
 
 def check(step: Pass, before: Any, program: Any, c: Compilation) -> None:
     """Raises if a pass has made a wrong program; canonical kernels are in the places that have been checked."""
-    if isinstance(program, Graph):
+    if isinstance(program, ClosedJaxpr):
+        check_jaxpr(program.jaxpr)
+    elif isinstance(program, Graph):
         limits = None if step.fuser is None else c.limits
         check_graph(program, step.title, before if isinstance(before, Graph) else None, limits)
     elif isinstance(before, Graph):

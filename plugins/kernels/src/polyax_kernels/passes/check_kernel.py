@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from polyax_kernels.ir.expr import Expr, postorder, pretty
+from polyax_kernels.ir.expr import Expr, Load, make, op, postorder, pretty, rewrite
 from polyax_kernels.ir.graph import Graph, KernelNode, points, rebuilt
 from polyax_kernels.ir.intervals import Interval, Intervals
 from polyax_kernels.ir.kernel import Stage, Store, store_roots
@@ -93,9 +93,24 @@ class KernelChecker:
             yield f"{does} v{v} ({aval.str_short(True)}) as {x.dtype} at {len(indices)} indices"
         for d, (i, size) in enumerate(zip(indices, aval.shape, strict=False)):
             least, greatest = self._interval(i, mask)
+            if not (least >= 0 and greatest < size):
+                least, greatest = self._by_cases(i, mask)
             if not (least >= 0 and greatest < size) and not _never(indices):
                 where = f"dimension {d} of v{v} ({aval.str_short(True)})"
                 yield f"{does} {where} at {pretty(i)}, which is from {least} to {greatest}"
+
+    def _by_cases(self, i: Expr, mask: Expr | None) -> Interval:
+        """The interval of an index that depends on masked loads: each is what is there where its mask holds, else what
+        it gives instead."""
+        guarded = next((x for x in postorder(i) if x.kind == "load" and x.attr.masked), None)
+        if guarded is None:
+            return self._interval(i, mask)
+        *indices, holds, other = guarded.args
+        bare = make("load", guarded.dtype, tuple(indices), Load(guarded.attr.slot))
+        cases = (bare, holds if mask is None else op("and", mask, holds)), (other, mask)
+        found = [self._by_cases(rewrite(i, lambda x, to=to: to if x is guarded else None), m) for to, m in cases]
+        kept = [(least, greatest) for least, greatest in found if least <= greatest]
+        return min((x for x, _ in kept), default=0), max((x for _, x in kept), default=-1)
 
     def _interval(self, i: Expr, mask: Expr | None) -> Interval:
         if mask is None:

@@ -176,7 +176,7 @@ def while_loop(c: Context) -> Values:
     body = written(c, [counter(c), *init], finish, pattern=pattern)
     c.recorder.number += 1
     first = [c.recorder.name() for _ in range(1 + len(init))]
-    test = Function(f"f{c.recorder.number}", (f"({', '.join(first)})",), (), f"{first[0]} < {literal(stop)}")
+    test = Function(f"f{c.recorder.number}", (f"({', '.join(first)},)",), (), f"{first[0]} < {literal(stop)}")
     count, *last = c.lax.while_loop(test, body, (c.np.zeros((), "int32"), *(v.x for v in init)))
     return [Value(count), *valued(tuple(last), init)]
 

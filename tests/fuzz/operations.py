@@ -42,7 +42,9 @@ def rounding(c: Context) -> Value | None:
 
 def binary(c: Context) -> Value | None:
     v = c.choose()
-    w = c.partner(v)
+    w = None if v is None else c.partner(v)
+    if v is None or w is None:
+        return None
     name = c.pick("add", "subtract", "multiply", "maximum", "minimum")
     if v.kind == w.kind == "b":
         name = c.random.choice(("logical_and", "logical_or", "logical_xor", "maximum"))

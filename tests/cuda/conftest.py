@@ -18,7 +18,7 @@ class EmulatedBackend(CudaBackend):
     """Without NVIDIA's libraries, which this machine may have."""
 
     def lowerings(self) -> Mapping[Any, Any]:
-        return self.family_lowerings()
+        return {}
 
 
 @pytest.fixture(scope="session")

@@ -62,10 +62,8 @@ def run(primitive: Any, args: Sequence[np.ndarray], params: dict[str, Any]) -> l
         gpu.write(place.memory, place.offset, np.ascontiguousarray(x))
     context, inputs, results = SimpleNamespace(runtime=gpu), places[: len(args)], places[len(args) :]
     lowering = library.LOWERINGS[primitive]
-    if isinstance(lowering, Call):
-        lowering.run(context, results, inputs, **params)
-    else:
-        lowering.prepare(context, outs, avals, params)(results, inputs)
+    assert isinstance(lowering, Call)
+    lowering.ready(context, outs, avals, params)(results, inputs)
     return [runtime.array(v).copy().view(np.ndarray) for v in results]
 
 

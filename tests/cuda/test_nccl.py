@@ -25,6 +25,7 @@ from polyax_kernels.gpu.collectives.communication import LibraryGroup
 from support import nccl_stand_in
 from support.emulator import EmulatedRuntime
 from support.nccl_stand_in import NcclCommunicator
+from support.offers import offered
 
 COUNT = 4
 X = np.random.default_rng(0).standard_normal((COUNT, 4, 8)).astype(np.float32)
@@ -47,7 +48,7 @@ class ConnectedBackend(CudaBackend):
     """With NCCL, and no other library."""
 
     def lowerings(self) -> Mapping[Any, Any]:
-        return lowerings.lowerings(nccl.NCCL)
+        return offered(lowerings.lowerings(nccl.NCCL))
 
 
 @pytest.fixture

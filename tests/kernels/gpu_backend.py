@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from polyax.ir.primitive import Primitive
+from polyax.runtime.contract.hooks import Offer
 from polyax_fusion.fusers import FUSERS
 from polyax_kernels.backend import KernelBackend
 from polyax_kernels.ir.graph import Fuser
-from polyax_kernels.lower.lowering import Lowering
 
 
 @cache
@@ -27,7 +27,7 @@ def grouped_backend(group: int) -> KernelBackend:
     class Grouped(GpuBackend):
         emitter = OpenCLEmitter
 
-        def lowerings(self) -> Mapping[Primitive, Lowering]:
+        def lowerings(self) -> Mapping[Primitive, Sequence[Offer]]:
             return {}
 
         def chosen_fusers(self) -> list[Fuser]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import CompileOptions
+from polyax.runtime.contract.hooks import Offer
 from polyax_fusion.fusers import FUSERS
 from polyax_kernels.emit.numpy import NumpyEmitter
 from polyax_kernels.emit.walker import emit_kernel
@@ -18,7 +19,6 @@ from polyax_kernels.host.backend import Function, HostKernelBackend
 from polyax_kernels.ir import expr
 from polyax_kernels.ir.graph import Fuser, Graph
 from polyax_kernels.ir.kernel import Kernel, Schedule
-from polyax_kernels.lower.lowering import Lowering
 from polyax_kernels.pipeline import graph_of
 
 
@@ -30,7 +30,7 @@ class NumpyKernelBackend(HostKernelBackend):
         self.chosen = {f.name for f in FUSERS} if fused is True else set(fused or ())
         self.compilations = 0
 
-    def lowerings(self) -> Mapping[Primitive, Lowering]:
+    def lowerings(self) -> Mapping[Primitive, Sequence[Offer]]:
         return {}
 
     def chosen_fusers(self) -> list[Fuser]:

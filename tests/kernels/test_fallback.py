@@ -11,12 +11,9 @@ from kernels.programs import assert_same, compiled, on_kernels, on_reference, tr
 
 from polyax.ir.config import config
 from polyax.ir.errors import NoLowering
-from polyax.ir.primitive import Primitive
 from polyax.ops import elementwise
 from polyax.ops.sort import sort
-from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower import fallback
-from polyax_kernels.lower.lowering import Call, Kernels, Rules
 
 X = np.array([3, 1, 2], "f4")
 Z = np.array([1 + 2j, 3 - 1j], "c8")
@@ -51,29 +48,8 @@ def test_the_error_names_all_places_looked_at() -> None:
     assert "'exp' on (complex64[2]) can't run on numpy_kernels" in text
     assert "the plugins of numpy_kernels: no rule" in text
     assert "the shared kernel rules: kernels here have no complex64" in text
+    assert "its decomposition: none" in text
     assert "the host: config.host_fallback is 'error'" in text
-
-
-def test_a_backends_own_rule_comes_first_unless_it_declines() -> None:
-    p = Primitive("test_rule_order")
-    own = Call(lambda *_: None, why_not=lambda avals, params: None if params["mine"] else "not mine")
-    shared = Kernels(lambda out, x: x.at(out.i))
-    rules = Rules("here", Limits(), {p: own}, {p.name: shared}, lambda _: "forbidden")
-    aval = traced(lambda x: x, [X]).in_avals[0]
-    assert rules.choose(p, [aval], [aval], {"mine": True}) is own
-    assert rules.choose(p, [aval], [aval], {"mine": False}) is shared
-
-
-def test_the_rules_of_a_family_of_backends_stand_between_its_own_and_the_shared_ones() -> None:
-    p = Primitive("test_rule_of_a_family")
-    own, family = (
-        Call(lambda *_: None, lambda avals, params, n=n: params["declined"].get(n)) for n in ("own", "family")
-    )
-    shared = Kernels(lambda out, x: x.at(out.i))
-    rules = Rules("here", Limits(), {p: own}, {p.name: shared}, lambda _: "forbidden", {p: family})
-    aval = traced(lambda x: x, [X]).in_avals[0]
-    for declined, chosen in (({}, own), ({"own": "no"}, family), ({"own": "no", "family": "no"}, shared)):
-        assert rules.choose(p, [aval], [aval], {"declined": declined}) is chosen
 
 
 def test_library_functions_are_no_fallback_on_the_host() -> None:

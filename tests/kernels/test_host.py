@@ -17,6 +17,7 @@ from polyax_kernels.host.threads import parallel_for
 from polyax_kernels.lower.lowering import Call
 from polyax_kernels.plan.plan import ALIGNMENT
 from polyax_kernels.run.memory import Pool, size_class
+from support.offers import offered
 
 X = np.linspace(-1, 1, 12, dtype="f4").reshape(3, 4)
 
@@ -84,7 +85,7 @@ def test_an_error_waits_with_the_result() -> None:
 
     class Backend(NumpyKernelBackend):
         def lowerings(self):
-            return {p: Call(fail)}
+            return offered({p: Call(fail)})
 
     backend = Backend()
     large = np.zeros(100_000, "f4")

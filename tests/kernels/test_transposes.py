@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -12,9 +12,10 @@ from kernels.programs import assert_same, compiled, launched, on_reference, plan
 from polyax.ir.primitive import Primitive
 from polyax.ops import basis, contract, slicing
 from polyax.ops.contract import dot_general_p
+from polyax.runtime.contract.hooks import Offer
 from polyax_kernels.lower.fallback import on_host
-from polyax_kernels.lower.lowering import Lowering
 from polyax_kernels.plan.plan import CallStep
+from support.offers import offered
 
 RNG = np.random.default_rng(3)
 A = RNG.standard_normal((3, 4)).astype("f4")
@@ -25,8 +26,8 @@ BATCHED = RNG.standard_normal((2, 3, 4)).astype("f4"), RNG.standard_normal((2, 5
 class LibraryBackend(NumpyKernelBackend):
     """Products are library calls here."""
 
-    def lowerings(self) -> Mapping[Primitive, Lowering]:
-        return {dot_general_p: on_host(dot_general_p)}
+    def lowerings(self) -> Mapping[Primitive, Sequence[Offer]]:
+        return offered({dot_general_p: on_host(dot_general_p)})
 
 
 def t(x, *permutation):

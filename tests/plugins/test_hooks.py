@@ -30,6 +30,7 @@ SIN, COS = PRIMITIVES[:2]
 class Lowering:
     def __init__(self, priority: int = 0) -> None:
         self.priority = priority
+        self.why_not = lambda avals, params: None
 
 
 def plugin(**hooks: Callable[..., Any]) -> types.SimpleNamespace:
@@ -105,8 +106,9 @@ def test_lowerings_serve_their_platform_alone(own: Registry) -> None:
     own.register(lowers({SIN: mine}), "fake.sine")
     own.register(lowers({COS: everybodys}), "any.cosine")
     own.register(brings("fake"), "fake")
-    assert dict(own.lowerings(own.backend("fake"))) == {SIN: mine, COS: everybodys}
-    assert dict(own.lowerings(own.backend("reference"))) == {COS: everybodys}
+    whose = ("any.cosine (this program)", everybodys)
+    assert dict(own.lowerings(own.backend("fake"))) == {SIN: (("fake.sine (this program)", mine),), COS: (whose,)}
+    assert dict(own.lowerings(own.backend("reference"))) == {COS: (whose,)}
 
 
 def test_equal_claims_on_a_primitive_raise_and_unequal_ones_do_not(own: Registry) -> None:
@@ -117,8 +119,9 @@ def test_equal_claims_on_a_primitive_raise_and_unequal_ones_do_not(own: Registry
     with pytest.raises(PluginError, match=message):
         own.lowerings(own.backend("reference"))
     own.unregister(second)
-    own.register(lowers({SIN: strong}), "reference.c")
-    assert own.lowerings(own.backend("reference"))[SIN] is strong
+    own.register(lowers({SIN: strong}), "reference.c", version="2.1")
+    rules = [rule for rule, _ in own.lowerings(own.backend("reference"))[SIN]]
+    assert rules == ["reference.c (this program 2.1)", "reference.a (one)"], "the weaker one is there to be asked next"
 
 
 def test_results_are_frozen_and_asked_for_once(own: Registry) -> None:

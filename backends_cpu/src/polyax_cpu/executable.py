@@ -17,7 +17,6 @@ from polyax_cpu.loops import native_control
 from polyax_cpu.steps import PARALLEL_COST, QUICK_COST, Described, Table, copying, described, pieces_of
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.backend import HostExecutable, rows
-from polyax_kernels.lower.lowering import Native
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step
 
@@ -71,9 +70,8 @@ def _native(executable: CpuExecutable, step: Step) -> Described | None:
 
 def _product(step: CallStep) -> tuple[int, NativeProduct] | None:
     """The native function and the product that it is to compute, if the call is one."""
-    if not isinstance(step.lowering, Native):
-        return None
-    return step.lowering.signature(step.arg_avals, step.out_avals, step.params)
+    native = step.lowering.native
+    return None if native is None else native(step.arg_avals, step.out_avals, step.params)
 
 
 def _library_call(step: CallStep) -> Described | None:

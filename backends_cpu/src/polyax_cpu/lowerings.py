@@ -11,7 +11,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
 from polyax_cpu.libraries import lapack, products
-from polyax_kernels.lower.lowering import CallContext, Lowering, Native
+from polyax_kernels.lower.lowering import Call, CallContext, Lowering
 
 
 def _why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
@@ -39,13 +39,13 @@ def _in_numpy(
     outs[0][...] = np.matmul(*matrices).reshape(outs[0].shape)
 
 
-def _signature(args: Sequence[ShapedArray], _: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:
+def _native(args: Sequence[ShapedArray], _: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:
     """The address of the native function and the product that it is to compute; None: not without copies."""
     product = products.describe(args, params)
     return None if product is None else (products.function(args[0].dtype.name), product)
 
 
 LOWERINGS: dict[Primitive, Lowering] = {
-    dot_general_p: Native("product", _signature, _in_numpy, why_not=_why_not),
+    dot_general_p: Call(_in_numpy, _why_not, native=_native),
     **lapack.LOWERINGS,
 }

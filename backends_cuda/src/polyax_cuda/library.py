@@ -6,7 +6,7 @@ name, which call cuSOLVER, cuFFT and Thrust: so some rules of the reference back
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
@@ -18,7 +18,7 @@ from polyax_cuda.runtime import array
 from polyax_kernels.gpu.collectives import lowerings
 from polyax_kernels.gpu.cuda_like import arrays
 from polyax_kernels.lower.libraries.toolkits import why_missing
-from polyax_kernels.lower.lowering import Call, Lowering, Prepared, WhyNot
+from polyax_kernels.lower.lowering import Call, Lowering
 
 
 def _why_no_fourier(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
@@ -27,21 +27,17 @@ def _why_no_fourier(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> 
     return why_missing("cupy.cuda.cufft", "cuFFT", "nvidia-cufft-cu12")
 
 
-def _on_arrays(function: Callable[..., Any], why_not: WhyNot) -> Call:
-    return arrays.call(function, array, why_not)
-
-
 LOWERINGS: dict[Primitive, Lowering] = {
-    contract.dot_general_p: Prepared(products.prepare, products.why_not),
-    conv.conv_general_dilated_p: Prepared(convolution.prepare, convolution.why_not),
-    fft.fft_p: _on_arrays(rules_conv.fft_, _why_no_fourier),
-    sort.sort_p: _on_arrays(rules_order.sort_, arrays.why_no_sort),
-    sort.top_k_p: _on_arrays(rules_order.top_k, arrays.why_no_sort),
-    solve.cholesky_p: _on_arrays(linalg.cholesky, linalg.why_not),
-    solve.triangular_solve_p: _on_arrays(linalg.triangular_solve, linalg.why_not),
-    solve.lu_p: Call(linalg.lu, linalg.why_not),
-    spectral.qr_p: _on_arrays(rules_linalg.qr, linalg.why_not),
-    spectral.eigh_p: _on_arrays(rules_linalg.eigh, linalg.why_not),
-    spectral.svd_p: _on_arrays(rules_linalg.svd, linalg.why_not),
+    contract.dot_general_p: Call(None, products.why_not, operands="device", prepare=products.prepare),
+    conv.conv_general_dilated_p: Call(None, convolution.why_not, operands="device", prepare=convolution.prepare),
+    fft.fft_p: arrays.call(rules_conv.fft_, array, _why_no_fourier),
+    sort.sort_p: arrays.call(rules_order.sort_, array, arrays.why_no_sort),
+    sort.top_k_p: arrays.call(rules_order.top_k, array, arrays.why_no_sort),
+    solve.cholesky_p: arrays.call(linalg.cholesky, array, linalg.why_not),
+    solve.triangular_solve_p: arrays.call(linalg.triangular_solve, array, linalg.why_not),
+    solve.lu_p: Call(linalg.lu, linalg.why_not, operands="device"),
+    spectral.qr_p: arrays.call(rules_linalg.qr, array, linalg.why_not),
+    spectral.eigh_p: arrays.call(rules_linalg.eigh, array, linalg.why_not),
+    spectral.svd_p: arrays.call(rules_linalg.svd, array, linalg.why_not),
     **lowerings.lowerings(nccl.NCCL),
 }

@@ -58,4 +58,4 @@ def multiply(ctx: Any, outs: Sequence[Any], args: Sequence[Any], **params: Any) 
     )  # fmt: skip
 
 
-LOWERINGS: dict[Primitive, Lowering] = {dot_general_p: Call(multiply, why_not)}
+LOWERINGS: dict[Primitive, Lowering] = {dot_general_p: Call(multiply, why_not, operands="device")}

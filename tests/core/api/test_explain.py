@@ -12,7 +12,7 @@ import pytest
 import polyax as jax
 import polyax.numpy as jnp
 from polyax.__main__ import main
-from polyax.runtime.contract.report import BufferReport, Decision, KernelReport, Report
+from polyax.runtime.contract.report import BufferReport, Decision, KernelReport, ProgramReport, Report
 from polyax.runtime.telling.explanation import MOST, Explanation
 from support.process import run
 
@@ -93,6 +93,15 @@ def test_a_reason_is_told_once() -> None:
     decisions = [Decision("fuser", f"p{n}", "q", "it is a result of the program") for n in range(100)]
     text = explanation(Report("toy", decisions=decisions)).text(80)
     assert text.count("it is a result") == 1 and "100×" in text and "p0 → q" in text and "p50" not in text
+
+
+def test_whose_rules_run_steps_is_told_unless_all_are_shared() -> None:
+    shared = KernelReport("k", ("sin",), 4, 1, rules=("shared",))
+    other = KernelReport("k", ("add", "mul"), 4, 1, rules=("shared", "decomposition of f"))
+    loop = KernelReport("l", ("scan",), 4, 1, kind="loop", programs=(ProgramReport("body", [other], []),), turns=3)
+    assert "shared" not in explanation(Report("toy", [shared, shared])).text(80)
+    assert "by " in explanation(Report("toy", [shared, loop])).text(100).split("computes")[0]
+    assert "shared, decomposition of f  add mul" in explanation(Report("toy", [shared, loop])).text(100)
 
 
 def test_lines_fit_the_width() -> None:

@@ -103,14 +103,36 @@ def test_several_results() -> None:
     assert len(smaller.eqns[0].outvars) == 2
 
 
-def test_parameters_and_arrays_of_a_decomposition() -> None:
+@pytest.mark.sample
+def test_parameters_and_arrays_of_a_decomposition(platform: str) -> None:
     table = jnp.array([10.0, 20.0, 30.0])
     p = core.Primitive("looked_up")
     p.def_abstract_eval(lambda i, *, scale: ShapedArray(i.shape, np.dtype("float32")))
     p.def_decomposition(lambda i, *, scale: table[i] * scale)
     assert polyax.jit(lambda i: p.bind(i, scale=2.0) + 1)(1).item() == 41.0
-    with pytest.raises(NotImplementedError, match=r"brings an array of type float32\[3\] along"):
-        lax.fori_loop(0, 3, lambda n, c: c + p.bind(n, scale=1.0), 0.0)
+    assert lax.fori_loop(0, 3, lambda n, c: c + p.bind(n, scale=1.0), 0.0).item() == 60.0
+
+    def step(carry: Any, i: Any) -> Any:
+        one = lax.cond(i > 0, lambda: p.bind(i, scale=1.0), lambda: -p.bind(i + 1, scale=1.0))
+        return carry + one, table * p.bind(i, scale=0.1)
+
+    total, rows = polyax.jit(lambda c: lax.scan(step, c, jnp.arange(3)))(1.0)
+    assert total.item() == 1.0 - 20.0 + 20.0 + 30.0
+    np.testing.assert_allclose(rows, np.outer([1, 2, 3], [10, 20, 30]), rtol=1e-6)
+
+
+def test_a_decomposition_that_belies_the_type_is_an_error(platform: str) -> None:
+    p = bare(def_abstract_eval=lambda x: x, def_decomposition=lambda x: lax.broadcast(x, (2,)))
+    with pytest.raises(TypeError, match=r"'test_bare' gives float32\[2\], its abstract evaluation float32\[\]"):
+        polyax.jit(p.bind)(1.0)
+
+
+def test_a_decomposition_without_types_runs_eagerly_alone() -> None:
+    p = bare(def_decomposition=lambda x: x + 1)
+    assert p.bind(jnp.float32(1)).item() == 2.0
+    p.def_abstract_eval(lambda x: x)
+    assert p.impl is None, "compiled from here on, by a device's own rule if it has one"
+    assert p.bind(2.0).item() == polyax.jit(p.bind)(2.0).item() == 3.0
 
 
 def test_helpers_for_linear_functions() -> None:

@@ -80,7 +80,7 @@ class Primitive(ir.Primitive):
 
     def def_abstract_eval(self, rule: F) -> F:
         """``rule(*avals, **params)`` gives the ``ShapedArray`` of the result, or their list. Usable as decorator."""
-        self.abstract_eval = lambda *avals, **params: self._types(rule(*avals, **params))
+        self._set_types(lambda *avals, **params: self._types(rule(*avals, **params)))
         return rule
 
     def def_effectful_abstract_eval(self, rule: F) -> F:
@@ -90,8 +90,14 @@ class Primitive(ir.Primitive):
             avals_out, effects = rule(*avals, **params)
             return self._types(avals_out), frozenset(effects) or NO_EFFECTS
 
-        self.abstract_eval = types
+        self._set_types(types)
         return rule
+
+    def _set_types(self, rule: Callable[..., Any]) -> None:
+        """With types a call outside of programs is compiled as well, so that a device's own rule can run it."""
+        self.abstract_eval = rule
+        if self.impl is self.decompose:
+            self.impl = None
 
     def _types(self, out: Any) -> list[ShapedArray]:
         avals = self.listed(out, "abstract evaluation")
@@ -112,6 +118,6 @@ class Primitive(ir.Primitive):
     def def_decomposition(self, rule: F) -> F:
         """``rule(*arrays, **params)`` is the same in terms of other operations. Usable as decorator."""
         self.decompose = lambda *args, **params: self.listed(rule(*args, **params), "decomposition")
-        if self.impl is None:
+        if self.impl is None and self.abstract_eval is None:
             self.impl = self.decompose
         return rule

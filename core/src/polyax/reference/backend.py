@@ -16,6 +16,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, walk_eqns
 from polyax.reference import rules as rules  # fills the table that the interpreter looks into
+from polyax.reference.decomposing import decomposed
 from polyax.reference.interpreter import called, evaluate, rule_of
 from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable
 from polyax.runtime.contract.listing import flatten
@@ -64,11 +65,11 @@ class ReferenceExecutable(Executable):
 
     def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
         began = time.perf_counter()
-        self._jaxpr = closed.jaxpr
+        self._jaxpr = decomposed(closed).jaxpr
         self._effects = closed.effects
-        for eqn in walk_eqns(closed.jaxpr):
+        for eqn in walk_eqns(self._jaxpr):
             rule_of(eqn)
-        self._cost = _cost(closed.jaxpr)
+        self._cost = _cost(self._jaxpr)
         self._seconds = time.perf_counter() - began
 
     def launch(self, buffers: Sequence[Buffer], queue: Any, tokens: Any = None) -> tuple[list[Buffer], Any]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
+import numpy as np
+
 from polyax.ir.jaxpr import Var
 from polyax.ir.pretty import pretty_eqn, variable_names
 from polyax.runtime.contract.listing import Line, Listing
@@ -206,6 +208,8 @@ def names_of(program: Listing) -> list[str]:
 
 
 def _scalar(value: object) -> str:
+    if isinstance(value, np.ndarray) and value.ndim:  # which a decomposition brought along
+        return f"{value.dtype}{list(value.shape)}"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

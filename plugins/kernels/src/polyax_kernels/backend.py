@@ -11,7 +11,7 @@ import inspect
 import os
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 from polyax.ir.config import config
@@ -19,14 +19,16 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.ir.source import register_internal
 from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable
+from polyax.runtime.contract.hooks import Offer
 from polyax.runtime.plugins.registry import registry
 from polyax_kernels.ir.expr import consing
 from polyax_kernels.ir.graph import Fuser
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.ir.limits import Limits
+from polyax_kernels.lower.choice import Rules
 from polyax_kernels.lower.fallback import host_rule
-from polyax_kernels.lower.lowering import Lowering, Rules
+from polyax_kernels.lower.lowering import Call, LoweringKind, Operands, Target
 from polyax_kernels.lower.rules import SHARED
 from polyax_kernels.pipeline import Compilation, plan_of
 from polyax_kernels.plan.journal import Journal
@@ -37,6 +39,8 @@ class KernelBackend(Backend):
     """A backend made of kernels."""
 
     limits = Limits()
+    operands: Operands = "host"
+    """What library calls get here."""
     library: frozenset[str] = frozenset()
     """Primitives that run as NumPy calls without being a fallback."""
     fusers: tuple[str, ...] = ("instruction", "merger", "sibling", "producer_consumer")
@@ -89,21 +93,22 @@ class KernelBackend(Backend):
         return Compilation(self.rules(limits), limits, self.chosen_fusers(), options.donated, options.eager, journal)
 
     def rules(self, limits: Limits) -> Rules:
-        return Rules(self.name, limits, self.lowerings(), SHARED, self.host_rule(), self.family_lowerings())
+        target = Target(self.name, limits, self.operands)
+        return Rules(target, self.lowerings(), self.family_lowerings(), SHARED, self.host_rule())
 
     def limits_of(self, device: Device) -> Limits:
         """Devices of one backend may differ."""
         return self.limits
 
-    def host_rule(self) -> Callable[[Primitive], Lowering | str]:
+    def host_rule(self) -> Callable[[Primitive], Call | str]:
         """How a primitive without kernels runs on the host, or why it doesn't."""
         return host_rule(self.name, self.library)
 
-    def lowerings(self) -> Mapping[Primitive, Lowering]:
-        """What plugins bring for this backend."""
+    def lowerings(self) -> Mapping[Primitive, Sequence[Offer]]:
+        """What plugins bring for this backend, and it brings itself, in the order in which they are asked."""
         return registry.lowerings(self)
 
-    def family_lowerings(self) -> Mapping[Primitive, Lowering]:
+    def family_lowerings(self) -> Mapping[Primitive, LoweringKind]:
         """What backends of this kind share, beside what all kernel backends share."""
         return {}
 

@@ -16,7 +16,7 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax_kernels.ir.graph import Fuser, Graph
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.build import build_graph
-from polyax_kernels.lower.lowering import Rules
+from polyax_kernels.lower.choice import Rules
 from polyax_kernels.passes.check import check_graph
 from polyax_kernels.passes.collapse import collapse
 from polyax_kernels.passes.generalize import generalize

@@ -7,12 +7,13 @@ found through an entry point of the group ``polyax`` whose name begins with its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import pluggy
 
+from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import Backend, BackendSpec, Device, Executable
@@ -23,8 +24,26 @@ PROJECT = "polyax"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
-Lowering = Any
-"""How a primitive runs on a backend; backends agree on its form with the plugins that they call."""
+WhyNot = Callable[[Sequence[ShapedArray], Mapping[str, Any]], str | None]
+"""``why_not(avals, params)``: the reason to decline a use of the primitive, or None; asked at compile time."""
+
+
+class Lowering(Protocol):
+    """How a primitive runs on a backend; backends agree on the rest of its form with the plugins that they call."""
+
+    @property
+    def why_not(self) -> WhyNot: ...
+
+    @property
+    def priority(self) -> int: ...
+
+
+class Offer(NamedTuple):
+    """A lowering, and whose it is: ``rule`` is what reports call it."""
+
+    rule: str
+    lowering: Lowering
+
 
 Fuser = Any
 """A pass over a backend's kernel graph, with a ``name``."""
@@ -57,8 +76,8 @@ def polyax_backends() -> Iterable[BackendSpec]:  # pyright: ignore[reportReturnT
 def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Lowering] | None:  # pyright: ignore[reportUnusedParameter]
     """How primitives run on ``backend``; None if this plugin has nothing for it. Called once per opened backend.
 
-    Of two claims on one primitive the one with the higher ``priority`` holds; equal ones are an error that names both
-    plugins.
+    Of several claims on one primitive the one with the highest ``priority`` is asked first; one that declines leaves
+    the next to be asked. Equal priorities are an error that names both plugins.
     """
 
 

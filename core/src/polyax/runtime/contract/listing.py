@@ -31,7 +31,7 @@ class Listing:
     lines: list[Line] = field(default_factory=list)
     avals: list[ShapedArray] = field(default_factory=list)
     literals: Mapping[int, Any] = field(default_factory=dict)
-    """The values that are scalars written in the program."""
+    """The values that are written in the program: scalars, and arrays that a decomposition brings along."""
 
 
 def flatten(jaxpr: Jaxpr, opened: Callable[[Eqn], ClosedJaxpr | None]) -> Listing:

@@ -44,6 +44,8 @@ class KernelReport:
     """What it writes."""
     equations: tuple[int, ...] = ()
     """The numbers of the equations that it computes, in the order of ``Report.program``."""
+    rules: tuple[str, ...] = ()
+    """Whose lowerings say how: a plugin's, ``shared``, ``decomposition of NAME``, ``host``; each once."""
     programs: tuple[ProgramReport, ...] = ()
     """What a loop or a branch runs; ``bytes_moved`` and ``flops`` are those of all turns, or of the longest branch."""
     turns: int | None = None

@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
 from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
-from polyax.runtime.contract.hooks import Fuser, Lowering
+from polyax.runtime.contract.hooks import Fuser, Lowering, Offer
 from polyax.runtime.plugins.loader import Plugin
 
 Answers = Iterable[tuple[Plugin, Any]]
 
 
-def merge_lowerings(answers: Answers) -> Mapping[Primitive, Lowering]:
-    """Of two lowerings of a primitive the one with the higher ``priority``; PluginError if they are equal."""
-    merged: dict[Primitive, tuple[Plugin, Lowering]] = {}
+def merge_lowerings(answers: Answers) -> Mapping[Primitive, tuple[Offer, ...]]:
+    """All lowerings of each primitive, the highest ``priority`` first; PluginError if two have the same."""
+    merged: dict[Primitive, list[tuple[Plugin, Lowering]]] = {}
     for plugin, table in answers:
         for primitive, lowering in table.items():
-            claim = plugin, lowering
-            merged[primitive] = _stronger(primitive, merged[primitive], claim) if primitive in merged else claim
-    return MappingProxyType({primitive: lowering for primitive, (_, lowering) in merged.items()})
+            merged.setdefault(primitive, []).append((plugin, lowering))
+    return MappingProxyType({primitive: _ranked(primitive, claims) for primitive, claims in merged.items()})
 
 
-def _stronger(
-    primitive: Primitive, one: tuple[Plugin, Lowering], two: tuple[Plugin, Lowering]
-) -> tuple[Plugin, Lowering]:
-    ranks = [getattr(lowering, "priority", 0) for _, lowering in (one, two)]
-    if ranks[0] == ranks[1]:
-        raise PluginError(
-            f"two plugins bring a lowering of {primitive.name!r} with priority {ranks[0]}: {one[0].title} and "
-            f"{two[0].title}; give one a higher priority, or leave one out with POLYAX_DISABLE_PLUGINS"
-        )
-    return one if ranks[0] > ranks[1] else two
+def _ranked(primitive: Primitive, claims: list[tuple[Plugin, Lowering]]) -> tuple[Offer, ...]:
+    ranked = sorted(claims, key=lambda claim: -claim[1].priority)
+    for (one, high), (two, low) in pairwise(ranked):
+        if high.priority == low.priority:
+            raise PluginError(
+                f"two plugins bring a lowering of {primitive.name!r} with priority {low.priority}: {one.title} and "
+                f"{two.title}; give one a higher priority, or leave one out with POLYAX_DISABLE_PLUGINS"
+            )
+    return tuple([Offer(plugin.brief, lowering) for plugin, lowering in ranked])
 
 
 def merge_fusers(answers: Answers) -> Mapping[str, Fuser]:

@@ -15,7 +15,7 @@ from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
 from polyax.reference import plugin as reference
 from polyax.runtime.contract.backend import Backend, BackendSpec
-from polyax.runtime.contract.hooks import CompileEvent, Fuser, Lowering
+from polyax.runtime.contract.hooks import CompileEvent, Fuser, Offer
 from polyax.runtime.contract.tracebacks import warn_user
 from polyax.runtime.plugins import compile_log
 from polyax.runtime.plugins.advice import INSPECTION, cannot_use, conflict, no_inspection, unknown_backend, warn_failed
@@ -44,7 +44,7 @@ class Registry:
         self._claims: dict[str, list[Claim]] = {}  # of a backend's name; more than one is a conflict
         self._probed: dict[str, str | None] = {}
         self._backends: dict[str, Backend] = {}
-        self._lowerings: dict[str, Mapping[Primitive, Lowering]] = {}
+        self._lowerings: dict[str, Mapping[Primitive, tuple[Offer, ...]]] = {}
         self._fusers: dict[str, Mapping[str, Fuser]] = {}
 
     def plugins(self) -> list[Plugin]:
@@ -192,8 +192,8 @@ class Registry:
             return RuntimeError(cannot_use(name, reason, details))
         return RuntimeError(unknown_backend(name, self.known_names(), reason))
 
-    def lowerings(self, backend: Backend) -> Mapping[Primitive, Lowering]:
-        """What plugins say about running primitives on ``backend``.
+    def lowerings(self, backend: Backend) -> Mapping[Primitive, tuple[Offer, ...]]:
+        """What plugins say about running primitives on ``backend``, in the order in which they are to be asked.
 
         Raises:
           PluginError: two plugins claim one primitive with equal priority.

@@ -23,7 +23,6 @@ from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Exec
 from polyax.runtime.contract.hooks import CompileEvent
 from polyax.runtime.plugins.registry import registry
 from polyax.runtime.running import nonfinite
-from polyax.runtime.running.decompose import WithConstants, decomposed
 from polyax.trace.context import install_eval_trace
 from polyax.trace.recording import hoist_consts
 from polyax.trace.tracer import Trace, Tracer, leaked
@@ -233,13 +232,10 @@ def build(
     for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars):
         if reason := device.backend.why_no_dtype(v.aval.dtype):
             raise TypeError(f"{name}: an argument of type {v.aval} can't live on {device}: {reason}")
-    hoisted, brought = hoist_consts(decomposed(hoist_consts(closed)[0]))
-    flags = (False,) * (len(brought) + len(closed.consts)) + (donated or (False,) * len(closed.jaxpr.invars))
+    flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
     options = CompileOptions((device,), flags, effects=closed.effects, name=name, eager=eager, stages=stages)
     start = time.perf_counter()
-    executable = device.backend.compile(hoisted, options)
-    if brought:
-        executable = WithConstants(executable, [as_buffer(x, aval_of(x), device) for x in brought])
+    executable = device.backend.compile(hoist_consts(closed)[0], options)
     return CompileEvent(name, device, executable, time.perf_counter() - start, closed)
 
 

@@ -20,7 +20,7 @@ from polyax_kernels.gpu.collectives import leading
 from polyax_kernels.gpu.collectives.communication import CommunicationLibrary, Connections, LibraryGroup
 from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.gpu.executable import GpuExecutable
-from polyax_kernels.gpu.host import HostCall, through_host
+from polyax_kernels.gpu.host import through_host
 from polyax_kernels.gpu.kernels import GpuKernel, KernelTable
 from polyax_kernels.gpu.lowerings import LOWERINGS
 from polyax_kernels.gpu.memory import GpuBuffer, GpuStore
@@ -29,7 +29,7 @@ from polyax_kernels.gpu.runtime import Runtime
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.fallback import LIBRARY, host_rule
-from polyax_kernels.lower.lowering import Lowering
+from polyax_kernels.lower.lowering import Call, LoweringKind
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import KernelStep, Plan
 
@@ -42,6 +42,7 @@ class GpuBackend(KernelBackend):
     """
 
     emitter: ClassVar[type[GpuEmitter]]
+    operands = "device"
     library = LIBRARY
     communication: ClassVar[CommunicationLibrary | None] = None
     """What collectives between devices go through, if not the host; ``collectives.lowerings`` are for it."""
@@ -124,13 +125,13 @@ class GpuBackend(KernelBackend):
     def limits_of(self, device: Device) -> Limits:
         return self.runtimes[device.id].limits
 
-    def family_lowerings(self) -> Mapping[Primitive, Lowering]:
+    def family_lowerings(self) -> Mapping[Primitive, LoweringKind]:
         return LOWERINGS if self.communication is None else LOWERINGS | leading.LOWERINGS
 
-    def host_rule(self) -> Callable[[Primitive], HostCall | str]:
+    def host_rule(self) -> Callable[[Primitive], Call | str]:
         choose = host_rule(self.name, self.library)
 
-        def rule(primitive: Primitive) -> HostCall | str:
+        def rule(primitive: Primitive) -> Call | str:
             found = choose(primitive)
             return found if isinstance(found, str) else through_host(found)
 

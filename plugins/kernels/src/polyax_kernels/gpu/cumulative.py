@@ -17,7 +17,7 @@ from polyax.ops.elementwise import max as max_
 from polyax.ops.elementwise import min as min_
 from polyax.ops.slicing import index_in_dim, pad, slice_in_dim
 from polyax.trace.recording import trace_to_jaxpr
-from polyax_kernels.lower.lowering import Inline, Lowering
+from polyax_kernels.lower.lowering import LoweringKind, Replace
 
 LONG = 2048
 """Elements of a row from which on chunks pay."""
@@ -34,7 +34,7 @@ def _why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | N
     return None
 
 
-def _chunked(primitive: Primitive, combine: Callable[[Any, Any], Any], monoid: str) -> Inline:
+def _chunked(primitive: Primitive, combine: Callable[[Any, Any], Any], monoid: str) -> Replace:
     @lru_cache(maxsize=64)
     def program(aval: ShapedArray, axis: int, reverse: bool) -> ClosedJaxpr:
         return trace_to_jaxpr(lambda x: [run(x, aval.shape, axis, reverse)], [aval])
@@ -53,10 +53,10 @@ def _chunked(primitive: Primitive, combine: Callable[[Any, Any], Any], monoid: s
         whole = reshape(combine(stretched, own), (*shape[:axis], count * length, *shape[axis + 1 :]))
         return slice_in_dim(whole, 0, shape[axis], 1, axis)
 
-    return Inline(lambda avals, *, axis, reverse: program(avals[0], axis, reverse), why_not=_why_not, typed=True)
+    return Replace(lambda avals, *, axis, reverse: program(avals[0], axis, reverse), _why_not)
 
 
-CUMULATIVE: dict[Primitive, Lowering] = {
+CUMULATIVE: dict[Primitive, LoweringKind] = {
     cumsum_p: _chunked(cumsum_p, add, "add"),
     cumprod_p: _chunked(cumprod_p, mul, "mul"),
     cummax_p: _chunked(cummax_p, max_, "max"),

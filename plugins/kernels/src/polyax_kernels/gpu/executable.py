@@ -14,12 +14,11 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.contract.backend import CompileOptions
 from polyax_kernels.gpu.emitter import GpuEmitter
-from polyax_kernels.gpu.host import HostCall
 from polyax_kernels.gpu.kernels import GpuKernel
 from polyax_kernels.gpu.memory import GpuBuffer, GpuShelf, GpuStore, GpuWindow
 from polyax_kernels.gpu.recording import joined
 from polyax_kernels.gpu.runtime import Runtime
-from polyax_kernels.lower.lowering import CallContext, Prepared
+from polyax_kernels.lower.lowering import CallContext
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Ref, Step
 from polyax_kernels.run.control import control_runner
@@ -102,7 +101,7 @@ class GpuExecutable(PlanExecutable):
 
 def _waits(step: Step) -> bool:
     """Whether a launch may wait for the device on the way."""
-    return isinstance(step, ControlStep) or (isinstance(step, CallStep) and isinstance(step.lowering, HostCall))
+    return isinstance(step, ControlStep) or (isinstance(step, CallStep) and step.lowering.waits)
 
 
 def _copier(runtime: Runtime, step: CopyStep) -> Runner:
@@ -119,15 +118,8 @@ def _copier(runtime: Runtime, step: CopyStep) -> Runner:
 
 def _caller(context: GpuContext, step: CallStep) -> Runner:
     outs, args = _places(step.outs, step.out_avals), _places(step.args, step.arg_avals)
-    if isinstance(step.lowering, Prepared):
-        ready = step.lowering.prepare(context, step.out_avals, step.arg_avals, step.params)
-        return lambda bases: ready(_views(bases, outs), _views(bases, args))
-    function, params = step.lowering.run, step.params
-
-    def run(bases: Sequence[GpuBuffer]) -> None:
-        function(context, _views(bases, outs), _views(bases, args), **params)
-
-    return run
+    ready = step.lowering.ready(context, step.out_avals, step.arg_avals, step.params)
+    return lambda bases: ready(_views(bases, outs), _views(bases, args))
 
 
 def _places(refs: Sequence[Ref], avals: Sequence[ShapedArray]) -> list[tuple[int, int, ShapedArray]]:

@@ -13,11 +13,7 @@ import numpy as np
 from polyax_kernels.lower.lowering import Call
 
 
-class HostCall(Call):
-    """A call that waits for the device."""
-
-
-def through_host(call: Call) -> HostCall:
+def through_host(call: Call) -> Call:
     """``call``, which takes NumPy arrays, on views of a device's memory."""
 
     def run(context: Any, outs: Sequence[Any], args: Sequence[Any], **params: Any) -> None:
@@ -27,9 +23,9 @@ def through_host(call: Call) -> HostCall:
         for view, value in zip(args, values, strict=True):
             if value.nbytes:
                 runtime.read(view.memory, view.offset, value)
-        call.run(context, results, values, **params)
+        call.ready(context, [v.aval for v in outs], [v.aval for v in args], params)(results, values)
         for view, result in zip(outs, results, strict=True):
             if result.nbytes:
                 runtime.write(view.memory, view.offset, result)
 
-    return HostCall(run)
+    return Call(run, call.why_not, call.priority, operands="device", waits=True)

@@ -7,9 +7,9 @@ from polyax.ops.contract import dot_general_p
 from polyax.ops.conv import conv_general_dilated_p
 from polyax_kernels.gpu.cumulative import CUMULATIVE
 from polyax_kernels.gpu.products import convolve, multiply
-from polyax_kernels.lower.lowering import Lowering
+from polyax_kernels.lower.lowering import LoweringKind
 
-LOWERINGS: dict[Primitive, Lowering] = {
+LOWERINGS: dict[Primitive, LoweringKind] = {
     dot_general_p: multiply.PRODUCT,
     conv_general_dilated_p: convolve.CONVOLUTION,
     **CUMULATIVE,

@@ -140,16 +140,14 @@ def _copier(step: CopyStep) -> Runner:
 
 def _caller(step: CallStep, context: CallContext) -> Runner:
     """Library calls see NumPy arrays."""
-    function, params = step.lowering.run, step.params
+    ready = step.lowering.ready(context, step.out_avals, step.arg_avals, step.params)
     outs = [(r.base, r.offset, a.shape, a.dtype) for r, a in zip(step.outs, step.out_avals, strict=True)]
     args = [(r.base, r.offset, a.shape, a.dtype) for r, a in zip(step.args, step.arg_avals, strict=True)]
 
     def run(bases: Sequence[Memory]) -> None:
-        function(
-            context,
+        ready(
             [bases[b].array(shape, dtype, offset) for b, offset, shape, dtype in outs],
             [bases[b].array(shape, dtype, offset) for b, offset, shape, dtype in args],
-            **params,
         )
 
     return run

@@ -85,7 +85,7 @@ class KernelNode:
 
 @dataclass(frozen=True, slots=True)
 class CallNode:
-    """A library call; ``lowering`` is a ``Call`` or a ``Native``."""
+    """A library call or control flow; ``lowering`` is a ``Call`` or a ``Control``."""
 
     kind: ClassVar[str] = "library call"
 
@@ -178,7 +178,7 @@ class Graph:
     outputs: tuple[int, ...]
     nodes: list[Node]
     literals: dict[int, Any] = field(default_factory=dict)
-    """Scalars written in the program; kernels have them in their expressions, calls read them from memory."""
+    """Scalars and arrays written in the program: kernels have scalars in their expressions, else memory is read."""
     decisions: list[Decision] = field(default_factory=list)
     bytes_unfused: int = 0
     program: Listing | None = None

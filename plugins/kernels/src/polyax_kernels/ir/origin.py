@@ -1,4 +1,5 @@
-"""Where the work of a kernel comes from: names of primitives that know which equation of the program applied them.
+"""Where the work of a kernel comes from: names of primitives that know which equation of the program applied them, and
+whose rule says how it is done.
 
 Nodes, kernels and steps carry them in ``primitives``; whoever puts two together joins the tuples, as they are.
 """
@@ -10,26 +11,37 @@ from collections.abc import Iterable
 
 class Origin(str):
     """The name of a primitive, applied by equation number ``eqn``: the place in the order in which a program's
-    equations are lowered, those of nested programs included.
+    equations are lowered, those of nested programs included. ``rule``: whose lowering was chosen.
 
-    >>> sin = Origin("sin", 7)
+    >>> sin = Origin("sin", 7, "shared")
     >>> sin, sin.eqn, sin == "sin"
     ('sin', 7, True)
     """
 
-    __slots__ = ("eqn",)
+    __slots__ = ("eqn", "rule")
     eqn: int
+    rule: str
 
-    def __new__(cls, name: str, eqn: int) -> Origin:
+    def __new__(cls, name: str, eqn: int, rule: str) -> Origin:
         self = super().__new__(cls, name)
         self.eqn = eqn
+        self.rule = rule
         return self
 
 
 def equations(primitives: Iterable[str]) -> tuple[int, ...]:
     """The numbers of the equations behind ``primitives``, in order.
 
-    >>> equations([Origin("sin", 7), "literal", Origin("add", 2), Origin("sin", 7)])
+    >>> equations([Origin("sin", 7, "shared"), "literal", Origin("add", 2, "host"), Origin("sin", 7, "shared")])
     (2, 7)
     """
     return tuple(sorted({p.eqn for p in primitives if isinstance(p, Origin)}))
+
+
+def rules(primitives: Iterable[str]) -> tuple[str, ...]:
+    """Whose rules run ``primitives``, each once.
+
+    >>> rules([Origin("sin", 7, "shared"), "literal", Origin("add", 2, "host"), Origin("cos", 8, "shared")])
+    ('shared', 'host')
+    """
+    return tuple(dict.fromkeys(p.rule for p in primitives if isinstance(p, Origin)))

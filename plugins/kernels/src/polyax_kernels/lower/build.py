@@ -12,7 +12,7 @@ from typing import Any
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax.runtime.contract.listing import Line, Listing
-from polyax_kernels.ir.expr import Axis, const
+from polyax_kernels.ir.expr import Axis
 from polyax_kernels.ir.graph import (
     BranchNode,
     CallNode,
@@ -28,14 +28,15 @@ from polyax_kernels.ir.graph import (
 )
 from polyax_kernels.ir.kernel import Stage
 from polyax_kernels.ir.origin import Origin
+from polyax_kernels.lower.choice import SHARED_RULE, Rules
 from polyax_kernels.lower.control import Branch, Loop
-from polyax_kernels.lower.lowering import Grid, Inline, Kernels, Out, Read, Rules, Update
+from polyax_kernels.lower.lowering import Grid, Kernels, LoweringKind, Out, Read, Replace, Update
 
 
-def build_graph(closed: ClosedJaxpr, rules: Rules, *, keep: bool = False) -> Graph:
+def build_graph(closed: ClosedJaxpr, rules: Rules, rule: str = SHARED_RULE, *, keep: bool = False) -> Graph:
     """The graph of ``closed``, whose constants are inputs. Call it inside ``with consing():``.
 
-    ``keep``: the graph has a ``program``, the equations by their numbers.
+    ``rule``: whose lowering it is part of. ``keep``: the graph has a ``program``, the equations by their numbers.
 
     Raises:
       NoLowering: a primitive can't run on the backend.
@@ -45,7 +46,7 @@ def build_graph(closed: ClosedJaxpr, rules: Rules, *, keep: bool = False) -> Gra
     jaxpr = closed.jaxpr
     env = {v: builder.value(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)}
     inputs = tuple(env.values())
-    builder.walk(_Frame(jaxpr, env))
+    builder.walk(_Frame(jaxpr, env, rule=rule))
     outputs = tuple(builder.materialized(builder.read(env, a)) for a in jaxpr.outvars)
     graph = Graph(builder.avals, inputs, outputs, builder.nodes, builder.literals)
     graph.bytes_unfused = builder.bytes
@@ -55,12 +56,20 @@ def build_graph(closed: ClosedJaxpr, rules: Rules, *, keep: bool = False) -> Gra
 
 
 class _Frame:
-    """A program that is being walked; ``results``: the equation of the outer one that it stands for."""
+    """A program that is being walked; ``results``: the equation of the outer one that it stands for, by ``rule``."""
 
-    __slots__ = ("env", "eqns", "jaxpr", "results", "scope")
+    __slots__ = ("env", "eqns", "jaxpr", "results", "rule", "scope")
 
-    def __init__(self, jaxpr: Jaxpr, env: dict[Var, int], results: Sequence[Var] = (), scope: int = 0) -> None:
+    def __init__(
+        self,
+        jaxpr: Jaxpr,
+        env: dict[Var, int],
+        results: Sequence[Var] = (),
+        rule: str = SHARED_RULE,
+        scope: int = 0,
+    ) -> None:
         self.jaxpr = jaxpr
+        self.rule = rule
         self.env = env
         self.eqns: Iterator[Eqn] = iter(jaxpr.eqns)
         self.results = results
@@ -88,7 +97,8 @@ class _Builder:
         return len(self.avals) - 1
 
     def literal(self, value: Any, aval: ShapedArray) -> int:
-        key = aval.dtype, repr(value)
+        """Equal scalars are one value, and so is an array that is met again."""
+        key = aval.dtype, id(value) if aval.shape else repr(value)
         if key not in self.known_literals:
             self.known_literals[key] = self.value(aval)
             self.literals[self.known_literals[key]] = value
@@ -98,13 +108,17 @@ class _Builder:
         return env[atom] if isinstance(atom, Var) else self.literal(atom.val, atom.aval)
 
     def materialized(self, value: int) -> int:
-        """``value``, computed by a kernel if it is a literal: results live in memory."""
+        """``value``, computed by a kernel if it is a literal: results live in memory of their own."""
         if value not in self.literals:
             return value
-        result = self.value(self.avals[value])
-        body = const(self.literals[value], self.avals[value].dtype)
-        self.nodes.append(pure_node((), (), {result: body}, ("literal",)))
+        aval = self.avals[value]
+        result, (axes, i) = self.value(aval), self.grid(aval.shape)
+        self.nodes.append(pure_node(axes, i, {result: self.operand(value).at(i)}, ("literal",)))
         return result
+
+    def operand(self, value: int) -> Read:
+        aval = self.avals[value]
+        return Read(value, aval, None if aval.shape else self.literals.get(value))
 
     def walk(self, frame: _Frame) -> None:
         frames = [frame]
@@ -127,17 +141,20 @@ class _Builder:
         args = [env[a] if type(a) is Var else self.read(env, a) for a in eqn.invars]
         avals = [a.aval for a in eqn.invars]
         out_avals = [v.aval for v in eqn.outvars]
-        lowering = self.rules.choose(eqn.primitive, avals, out_avals, eqn.params)
-        if isinstance(lowering, Inline):
+        rule, lowering = self.rules.choose(eqn)
+        if rule == SHARED_RULE:
+            rule = frame.rule
+        if isinstance(lowering, Replace):
             scope = self.count if lowering.apart else frame.scope
-            return self.inner(lowering.of(avals, eqn.params), args, eqn.outvars, scope)
+            return self.inner(lowering.program(avals, **eqn.params), args, eqn.outvars, rule, scope)
         if not isinstance(lowering, Loop | Branch):
             self.bytes += sum([a.nbytes for a in avals]) + sum([a.nbytes for a in out_avals])
         self.count += 1
         key = None if eqn.effects else _key(eqn, args, frame.scope)
         found = self.known.get(key) if key is not None else None
         if found is None:
-            found = self.node(eqn, lowering, args, out_avals)
+            origin = Origin(eqn.primitive.name, self.count - 1, rule)
+            found = self.node(eqn, lowering, args, out_avals, origin)
             if key is not None:
                 self.known[key] = found
         if self.lines is not None:
@@ -146,52 +163,58 @@ class _Builder:
             env[var] = value
         return None
 
-    def inner(self, closed: ClosedJaxpr | Jaxpr, args: Sequence[int], results: Sequence[Var], scope: int) -> _Frame:
-        jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
-        consts = closed.consts if isinstance(closed, ClosedJaxpr) else []
+    def inner(self, closed: ClosedJaxpr, args: Sequence[int], results: Sequence[Var], rule: str, scope: int) -> _Frame:
+        jaxpr = closed.jaxpr
         env = dict(zip(jaxpr.invars, args, strict=True))
-        for var, value in zip(jaxpr.constvars, consts, strict=True):
-            if var.aval.shape:
-                raise ValueError(f"a nested program holds a constant of type {var.aval}; constants must be arguments")
+        for var, value in zip(jaxpr.constvars, closed.consts, strict=True):
             env[var] = self.literal(value, var.aval)
-        return _Frame(jaxpr, env, results, scope)
+        return _Frame(jaxpr, env, results, rule, scope)
 
-    def node(self, eqn: Eqn, lowering: Any, args: list[int], out_avals: list[ShapedArray]) -> tuple[int, ...]:
+    def node(
+        self, eqn: Eqn, lowering: LoweringKind, args: list[int], out_avals: list[ShapedArray], origin: Origin
+    ) -> tuple[int, ...]:
         outs = tuple([self.value(a) for a in out_avals])
         if isinstance(lowering, Loop | Branch):
-            self.nodes.append(self.control(eqn, lowering, tuple(args), outs))
+            self.nodes.append(self.control(eqn, lowering, tuple(args), outs, origin))
         elif not isinstance(lowering, Kernels):
-            origin = Origin(eqn.primitive.name, self.count - 1)
             call = CallNode(outs, tuple(args), lowering, eqn.params, eqn.primitive, bool(eqn.effects), (origin,))
             self.nodes.append(call)
         elif lowering.each:
             for which, v in enumerate(outs):
-                self.nodes += self.kernels(eqn, lowering, args, (v,), which)
+                self.nodes += self.kernels(eqn, lowering, args, (v,), (origin,), which)
         else:
-            self.nodes += self.kernels(eqn, lowering, args, outs)
+            self.nodes += self.kernels(eqn, lowering, args, outs, (origin,))
         return outs
 
-    def control(self, eqn: Eqn, rule: Loop | Branch, args: tuple[int, ...], outs: tuple[int, ...]) -> ControlNode:
+    def control(
+        self, eqn: Eqn, lowering: Loop | Branch, args: tuple[int, ...], outs: tuple[int, ...], origin: Origin
+    ) -> ControlNode:
         """The programs of loops and branches become graphs of their own."""
-        rest = eqn.primitive, bool(eqn.effects), (Origin(eqn.primitive.name, self.count - 1),)
-        if isinstance(rule, Branch):
-            return BranchNode(outs, args, tuple(map(self.graph, rule.branches(**eqn.params))), *rest)
-        parts = rule.parts(**eqn.params)
-        body, test = self.graph(parts.body, parts.length), None if parts.test is None else self.graph(parts.test)
+        rest = eqn.primitive, bool(eqn.effects), (origin,)
+        if isinstance(lowering, Branch):
+            branches = tuple([self.graph(b, origin.rule) for b in lowering.branches(**eqn.params)])
+            return BranchNode(outs, args, branches, *rest)
+        parts = lowering.parts(**eqn.params)
+        body = self.graph(parts.body, origin.rule, parts.length)
+        test = None if parts.test is None else self.graph(parts.test, origin.rule)
         return LoopNode(outs, args, body, test, parts.consts, parts.carries, parts.length, parts.reverse, *rest)
 
-    def graph(self, program: ClosedJaxpr, turns: int | None = None) -> Graph:
-        graph = build_graph(program, self.rules, keep=self.lines is not None)
+    def graph(self, program: ClosedJaxpr, rule: str, turns: int | None = None) -> Graph:
+        graph = build_graph(program, self.rules, rule, keep=self.lines is not None)
         self.bytes += graph.bytes_unfused * (turns or 1)
         return graph
 
     def kernels(
-        self, eqn: Eqn, rule: Kernels, args: list[int], outs: tuple[int, ...], which: int = 0
+        self,
+        eqn: Eqn,
+        rule: Kernels,
+        args: list[int],
+        outs: tuple[int, ...],
+        names: tuple[Origin, ...],
+        which: int = 0,
     ) -> list[KernelNode]:
         out = Out(outs[0], self.avals[outs[0]], self.grid, which)
-        reads = [Read(v, self.avals[v], self.literals.get(v)) for v in args]
-        result = rule.build(out, *reads, **eqn.params)
-        names = (Origin(eqn.primitive.name, self.count - 1),)
+        result = rule.build(out, *map(self.operand, args), **eqn.params)
         if isinstance(result, list):
             return self.parts(outs[0], result, names)
         if isinstance(result, Update):
@@ -201,7 +224,7 @@ class _Builder:
         alias = args[0] if rule.aliases and args[0] not in self.literals else None
         return [pure_node(out.axes, out.i, dict(zip(outs, bodies, strict=True)), names, alias)]
 
-    def parts(self, out: int, updates: list[Update], names: tuple[str, ...]) -> list[KernelNode]:
+    def parts(self, out: int, updates: list[Update], names: tuple[Origin, ...]) -> list[KernelNode]:
         """Kernels that fill a result one after the other, each updating what the one before it gave."""
         nodes: list[KernelNode] = []
         before: int | None = None

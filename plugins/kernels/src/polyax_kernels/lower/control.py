@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax_kernels.lower.lowering import WhyNot, always
+from polyax.runtime.contract.hooks import WhyNot
+from polyax_kernels.lower.lowering import LoweringKind, always
 
 
 class LoopParts(NamedTuple):
@@ -22,7 +23,7 @@ class LoopParts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Loop:
+class Loop(LoweringKind):
     """The primitive runs a program again and again: ``parts(**params)`` says which and on what."""
 
     parts: Callable[..., LoopParts]
@@ -31,7 +32,7 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Branch:
+class Branch(LoweringKind):
     """The primitive runs one of ``branches(**params)`` on its arguments but the first, which is the number of it."""
 
     branches: Callable[..., Sequence[ClosedJaxpr]]

@@ -1,25 +1,23 @@
-"""How a primitive runs on a backend: the kinds of lowering, and the choice among those that plugins offer.
-
-A backend's own rule comes first, then the rules that all kernel backends share, then the host. Knows no primitive.
-"""
+"""How a primitive runs on a backend: the kinds of lowering. Knows no primitive, and not who is asked first."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax.ir.errors import NoLowering
-from polyax.ir.primitive import Primitive
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.contract.hooks import WhyNot
 from polyax_kernels.ir.expr import Axis, Expr, cast, const, load
 from polyax_kernels.ir.kernel import Stage
 from polyax_kernels.ir.limits import Limits
 
-WhyNot = Callable[[Sequence[ShapedArray], Mapping[str, Any]], str | None]
-"""``why_not(avals, params)``: the reason to decline a use of the primitive, or None; asked at compile time."""
+Operands = Literal["host", "device"]
+"""What a library call computes on."""
+OPERANDS: dict[Operands, str] = {"host": "host arrays", "device": "views of a device's memory"}
 
 
 def always(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
@@ -28,7 +26,29 @@ def always(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | Non
 
 
 @dataclass(frozen=True)
-class Kernels:
+class Target:
+    """What a program is lowered for."""
+
+    backend: str
+    limits: Limits
+    operands: Operands = "host"
+
+
+class LoweringKind:
+    """What all kinds have: a reason to decline, and the ``priority`` by which those of plugins are asked."""
+
+    why_not: WhyNot
+    priority: int
+
+    def declines(
+        self, target: Target, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: Mapping[str, Any]
+    ) -> str | None:
+        """The reason not to use it here, or None."""
+        return None if self.why_not is always else self.why_not(avals, params)
+
+
+@dataclass(frozen=True)
+class Kernels(LoweringKind):
     """Loops: ``build(out, *reads, **params)`` gives the value of the result at the point ``out.i``.
 
     ``out`` is an ``Out``, each argument a ``Read``. What ``build`` returns is an expression, a tuple of them (one per
@@ -44,67 +64,70 @@ class Kernels:
     each: bool = False
     """The results differ in shape: ``build`` is asked for each of them, ``out.which`` says which."""
 
+    def declines(
+        self, target: Target, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: Mapping[str, Any]
+    ) -> str | None:
+        reason = why_no_dtype(avals, target.limits) or why_no_dtype(outs, target.limits)
+        return reason or super().declines(target, avals, outs, params)
+
 
 @dataclass(frozen=True)
-class Call:
-    """A library call: ``run(ctx, outs, args, **params)`` fills ``outs``.
+class Replace(LoweringKind):
+    """A program takes the equation's place: ``program(avals, **params)``, a jaxpr of the same inputs and results."""
 
-    On host backends ``outs`` and ``args`` are NumPy arrays of the avals' shapes; elsewhere the backend's own views.
-    ``ctx`` is a ``CallContext``.
-    """
-
-    run: Callable[..., None]
+    program: Callable[..., ClosedJaxpr]
     why_not: WhyNot = always
     priority: int = 0
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A call that is made ready once, with its executable: ``prepare(ctx, out_avals, arg_avals, params)`` gives the
-    function of ``(outs, args)`` that launches run. For backends of devices with a queue of their own."""
-
-    prepare: Callable[..., Callable[..., None]]
-    why_not: WhyNot = always
-    priority: int = 0
-
-
-@dataclass(frozen=True)
-class Native:
-    """A library function that compiled plans call through its address, without Python.
-
-    ``signature(arg_avals, out_avals, params)`` gives what to pass, in the backend's own terms; None if this use needs
-    Python. ``run`` is the same as a ``Call``, for plans that are walked from Python.
-    """
-
-    symbol: Callable[..., Any] | str
-    signature: Callable[..., Any]
-    run: Callable[..., None]
-    why_not: WhyNot = always
-    priority: int = 0
-
-
-@dataclass(frozen=True)
-class Inline:
-    """A program takes the equation's place: ``params[program]``, or ``program(**params)``; if it is ``typed``,
-    ``program(avals, **params)``."""
-
-    program: str | Callable[..., Any] = "jaxpr"
     apart: bool = False
     """What it computes is computed again even if an equal equation was met before."""
-    typed: bool = False
+
+
+@dataclass(frozen=True)
+class Call(LoweringKind):
+    """A library call: ``run(ctx, outs, args, **params)`` fills ``outs``; ``ctx`` is a ``CallContext``.
+
+    Or else ``prepare(ctx, out_avals, arg_avals, params)``, called once per executable, gives the function of
+    ``(outs, args)`` that launches call.
+    """
+
+    run: Callable[..., None] | None = None
     why_not: WhyNot = always
     priority: int = 0
+    operands: Operands = "host"
+    """What ``outs`` and ``args`` are: NumPy arrays of the avals' shapes, or the backend's views of the device."""
+    prepare: Callable[..., Callable[..., None]] | None = None
+    native: Callable[..., Any] | None = None
+    """``native(arg_avals, out_avals, params)``: what compiled plans call instead, without Python, in the backend's own
+    terms; None if this use needs Python."""
+    waits: bool = False
+    """It waits for the device, so launches that it is part of shouldn't run in the user's thread."""
 
-    def of(self, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:
-        if isinstance(self.program, str):
-            return params[self.program]
-        return self.program(avals, **params) if self.typed else self.program(**params)
+    def __post_init__(self) -> None:
+        if (self.run is None) == (self.prepare is None):
+            raise TypeError("a Call needs one function: run(ctx, outs, args, **params), or prepare= for one made ready")
 
+    def declines(
+        self, target: Target, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: Mapping[str, Any]
+    ) -> str | None:
+        if self.operands != target.operands:
+            return f"it computes on {OPERANDS[self.operands]}, and {target.backend} gives {OPERANDS[target.operands]}"
+        return super().declines(target, avals, outs, params)
+
+    def ready(
+        self, context: CallContext, outs: Sequence[ShapedArray], args: Sequence[ShapedArray], params: dict[str, Any]
+    ) -> Callable[..., None]:
+        """The function of ``(outs, args)`` that launches call."""
+        if self.prepare is not None:
+            return self.prepare(context, outs, args, params)
+        run = self.run
+        assert run is not None
+        return lambda outs, args: run(context, outs, args, **params)
+
+
+Lowering = Kernels | Replace | Call
 
 Grid = tuple[tuple[Axis, ...], tuple[Expr, ...]]
 """Axes, and their indices."""
-
-Lowering = Kernels | Call | Prepared | Native | Inline
 
 
 @dataclass(frozen=True)
@@ -182,71 +205,3 @@ def why_no_dtype(avals: Sequence[ShapedArray], limits: Limits) -> str | None:
         if aval.dtype not in limits.dtypes:
             return f"kernels here have no {aval.dtype}"
     return None
-
-
-class Rules:
-    """The choice of a lowering for each use of a primitive; asks in order and remembers the reasons."""
-
-    def __init__(
-        self,
-        backend: str,
-        limits: Limits,
-        own: Mapping[Primitive, Lowering],
-        shared: Mapping[str, Lowering | tuple[Lowering, ...]],
-        host: Callable[[Primitive], Lowering | str],
-        family: Mapping[Primitive, Lowering] | None = None,
-    ) -> None:
-        """``family``: what backends of one kind share, asked before what all share. Of several shared rules of one
-        primitive the first that doesn't decline is used."""
-        self.backend = backend
-        self.limits = limits
-        self.own = own
-        self.family = family or {}
-        self.shared = shared
-        self.host = host
-
-    def choose(
-        self,
-        primitive: Primitive,
-        avals: Sequence[ShapedArray],
-        outs: Sequence[ShapedArray],
-        params: Mapping[str, Any],
-    ) -> Lowering:
-        """The lowering to use.
-
-        Raises:
-          NoLowering: every place declined; the text holds their reasons.
-        """
-        reasons: list[str] = []
-        for place, rule in (
-            (f"the plugins of {self.backend}", self.own.get(primitive)),
-            ("the rules of devices like it", self.family.get(primitive)),
-            *(("the shared kernel rules", rule) for rule in self._shared(primitive)),
-        ):
-            reason = "no rule" if rule is None else self._why_not(rule, avals, outs, params)
-            if rule is not None and reason is None:
-                return rule
-            reasons.append(f"{place}: {reason}")
-        rule_or_reason = self.host(primitive)
-        if not isinstance(rule_or_reason, str):
-            return rule_or_reason
-        reasons.append(f"the host: {rule_or_reason}")
-        operands = ", ".join(map(str, avals))
-        raise NoLowering(
-            f"'{primitive.name}' on ({operands}) can't run on {self.backend}. Looked at "
-            + "; ".join(reasons)
-            + f".{primitive.remedy}"
-        )
-
-    def _shared(self, primitive: Primitive) -> tuple[Lowering | None, ...]:
-        found = self.shared.get(primitive.name)
-        return found if isinstance(found, tuple) else (found,)
-
-    def _why_not(
-        self, rule: Lowering, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: Mapping[str, Any]
-    ) -> str | None:
-        if isinstance(rule, Kernels):
-            reason = why_no_dtype(avals, self.limits) or why_no_dtype(outs, self.limits)
-            if reason is not None:
-                return reason
-        return None if rule.why_not is always else rule.why_not(avals, params)

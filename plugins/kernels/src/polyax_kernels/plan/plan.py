@@ -1,7 +1,7 @@
 """Plans: what an executable does, step by step, and where each value lives.
 
 Memory is addressed by ``Ref(base, offset)``: the bases are the program's inputs, the results that a launch allocates,
-the arena, and scalars written in the program, in this order. Knows neither devices nor primitives' meaning.
+the arena, and literals of the program, in this order. Knows neither devices nor primitives' meaning.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class KernelStep:
 
 @dataclass(frozen=True)
 class CallStep:
-    """Runs a library call; ``lowering`` is a ``Call`` or ``Native``."""
+    """Runs a library call or control flow; ``lowering`` is a ``Call`` or a ``Control``."""
 
     lowering: Any
     primitive: Any

@@ -194,8 +194,8 @@ class _Places:
         self.scratch.clear()
 
     def constant(self, value: np.ndarray) -> Ref:
-        """Where the plan keeps ``value``; equal ones are kept once."""
-        key = value.dtype, value.shape, value.tobytes()
+        """Where the plan keeps ``value``; equal scalars are kept once."""
+        key = id(value) if value.shape else (value.dtype, value.tobytes())
         number, _ = self.constants.setdefault(key, (len(self.constants), value))
         return Ref(self.first_constant + number)
 

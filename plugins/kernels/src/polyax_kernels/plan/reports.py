@@ -9,7 +9,7 @@ from typing import Protocol
 
 from polyax.runtime.contract.report import BufferReport, KernelReport, ProgramReport, Report
 from polyax_kernels.ir.kernel import Kernel
-from polyax_kernels.ir.origin import equations
+from polyax_kernels.ir.origin import equations, rules
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, CopyStep, KernelStep, LoopStep, Plan, Step
 
@@ -45,21 +45,21 @@ def _program(backend: HasSource, role: str, plan: Plan) -> ProgramReport:
 
 
 def _step_report(backend: HasSource, step: Step) -> KernelReport:
-    found = equations(step.primitives)
-    names = tuple(map(str, step.primitives))
+    names = tuple(map(str, step.primitives)) or ("copy",)
+    of = equations(step.primitives), rules(step.primitives)
     rest = step.bytes_moved, step.flops
     if isinstance(step, KernelStep):
         source = backend.source(step.kernel)
-        return KernelReport(step.kernel.name, names, *rest, source, "kernel", step.out_avals, found)
+        return KernelReport(step.kernel.name, names, *rest, source, "kernel", step.out_avals, *of)
     if isinstance(step, CopyStep):
-        return KernelReport("copy", names or ("copy",), *rest, "", "copy", (), found)
+        return KernelReport("copy", names, *rest, "", "copy", (), *of)
     name = step.primitive.name
     if isinstance(step, CallStep):
-        return KernelReport(name, names, *rest, "", "call", step.out_avals, found)
+        return KernelReport(name, names, *rest, "", "call", step.out_avals, *of)
     programs = tuple([_program(backend, role, inner.plan) for role, inner in step.inners])
     if isinstance(step, LoopStep):
-        return KernelReport(name, names, *rest, "", "loop", step.out_avals, found, programs, step.length)
-    return KernelReport(name, names, *rest, "", "branch", step.out_avals, found, programs)
+        return KernelReport(name, names, *rest, "", "loop", step.out_avals, *of, programs, step.length)
+    return KernelReport(name, names, *rest, "", "branch", step.out_avals, *of, programs)
 
 
 def _buffers(plan: Plan) -> list[BufferReport]:

@@ -31,7 +31,8 @@ def graph_text(graph: Graph) -> str:
 
 
 def _value(graph: Graph, v: int) -> str:
-    return repr(graph.literals[v]) if v in graph.literals else f"v{v}"
+    scalar = v in graph.literals and not graph.avals[v].shape
+    return repr(graph.literals[v]) if scalar else f"v{v}"
 
 
 def _typed(graph: Graph, v: int) -> str:
@@ -148,7 +149,8 @@ def base_names(plan: Plan) -> list[str]:
     """What the bases are called."""
     inputs = [f"input{n}" for n in range(len(plan.inputs))]
     fresh = [f"result{n}" for n in range(len(plan.fresh))]
-    return [*inputs, *fresh, "arena", *(f"scalar{n}" for n in range(len(plan.literals)))]
+    literals = [f"{'constant' if x.shape else 'scalar'}{n}" for n, x in enumerate(plan.literals)]
+    return [*inputs, *fresh, "arena", *literals]
 
 
 def _lines(number: int, step: Step, names: list[str]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from polyax.ir.primitive import Primitive
 from polyax.ops.basis import move_axis, reshape
 from polyax.ops.exchange import all_gather_p, all_to_all_p, reduce_scatter_p
 from polyax.trace.recording import trace_to_jaxpr
-from polyax_kernels.lower.lowering import Inline, Lowering
+from polyax_kernels.lower.lowering import LoweringKind, Replace
 
 DIMENSIONS = ("all_gather_dimension", "scatter_dimension", "split_axis", "concat_axis")
 """The parameters that name dimensions."""
@@ -62,7 +62,7 @@ def _all_to_all(x: Any, *, split_axis: int, concat_axis: int, tiled: bool, **par
     return _put_back(all_to_all_p.bind1(parts, split_axis=0, concat_axis=0, tiled=False, **params), concat_axis, tiled)
 
 
-def _inline(function: Callable[..., Any]) -> Inline:
+def _replaced(function: Callable[..., Any]) -> Replace:
     @lru_cache(256)
     def traced(aval: ShapedArray, params: tuple[tuple[str, Any], ...]) -> ClosedJaxpr:
         return trace_to_jaxpr(lambda x: [function(x, **dict(params))], [aval])
@@ -73,11 +73,11 @@ def _inline(function: Callable[..., Any]) -> Inline:
     def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
         return None if why_not_leading(params) else "it is along the leading dimension already"
 
-    return Inline(program, typed=True, why_not=why_not)
+    return Replace(program, why_not)
 
 
-LOWERINGS: dict[Primitive, Lowering] = {
-    all_gather_p: _inline(_all_gather),
-    reduce_scatter_p: _inline(_reduce_scatter),
-    all_to_all_p: _inline(_all_to_all),
+LOWERINGS: dict[Primitive, LoweringKind] = {
+    all_gather_p: _replaced(_all_gather),
+    reduce_scatter_p: _replaced(_reduce_scatter),
+    all_to_all_p: _replaced(_all_to_all),
 }

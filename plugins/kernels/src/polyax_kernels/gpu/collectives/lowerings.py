@@ -14,12 +14,13 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops import collective, exchange
 from polyax.runtime.contract.collectives import member
+from polyax.runtime.contract.hooks import WhyNot
 from polyax_kernels.gpu.collectives.communication import CommunicationLibrary, Communicator, LibraryGroup
 from polyax_kernels.gpu.collectives.leading import why_not_leading
 from polyax_kernels.gpu.host import through_host
 from polyax_kernels.gpu.runtime import Runtime
 from polyax_kernels.lower.fallback import on_host
-from polyax_kernels.lower.lowering import Call, Lowering, WhyNot
+from polyax_kernels.lower.lowering import Call, Lowering
 
 
 class Member:
@@ -93,14 +94,14 @@ def _call(primitive: Primitive, exchanges: Exchange, why_not: WhyNot) -> Call:
     def run(ctx: Any, outs: Sequence[Any], args: Sequence[Any], **params: Any) -> None:
         group, rank = member()
         if not isinstance(group, LibraryGroup):
-            host.run(ctx, outs, args, **params)
+            host.ready(ctx, (), (), params)(outs, args)
             return
         names, groups = tuple(names_of(**params)), params.get("axis_index_groups")
         peers, own = group.peers(rank, names, groups)
         end = group.communicator(rank, names, groups)
         exchanges(Member(end, own, len(peers), ctx.runtime), outs, args, params)
 
-    return Call(run, why_not)
+    return Call(run, why_not, operands="device")
 
 
 def lowerings(library: CommunicationLibrary) -> dict[Primitive, Lowering]:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
-from polyax_kernels.lower.lowering import Call, WhyNot
+from polyax.runtime.contract.hooks import WhyNot
+from polyax_kernels.lower.lowering import Call
 
 
 def call(function: Callable[..., Any], array: Callable[[Any], Any], why_not: WhyNot) -> Call:
@@ -21,7 +22,7 @@ def call(function: Callable[..., Any], array: Callable[[Any], Any], why_not: Why
             for out, result in zip(outs, found if isinstance(found, (list, tuple)) else [found], strict=True):
                 array(out)[...] = result
 
-    return Call(run, why_not)
+    return Call(run, why_not, operands="device")
 
 
 def why_no_sort(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:

@@ -16,7 +16,7 @@ from polyax.ops.conv import conv_general_dilated_p
 from polyax_kernels.gpu.products.matrices import Digit, Gathered, Matrices, size
 from polyax_kernels.gpu.products.multiply import Run, ready, why_no_tiles
 from polyax_kernels.gpu.products.product import Product
-from polyax_kernels.lower.lowering import Prepared
+from polyax_kernels.lower.lowering import Call
 
 Digits = tuple[Digit[int], ...]
 
@@ -110,4 +110,4 @@ def prepare(ctx: Any, outs: Sequence[ShapedArray], args: Sequence[ShapedArray], 
     return ready(ctx, describe(args, outs[0], params), outs, args)
 
 
-CONVOLUTION = Prepared(prepare, why_not)
+CONVOLUTION = Call(prepare=prepare, why_not=why_not, operands="device")

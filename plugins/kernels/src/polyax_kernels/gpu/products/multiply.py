@@ -20,7 +20,7 @@ from polyax_kernels.gpu.products.product import Dialect, Launch, Product, Recipe
 from polyax_kernels.gpu.products.tune import fastest
 from polyax_kernels.gpu.runtime import DeviceError, Runtime
 from polyax_kernels.ir.limits import Limits
-from polyax_kernels.lower.lowering import Prepared
+from polyax_kernels.lower.lowering import Call
 
 Place = tuple[Any, int]
 Launches = Callable[[Place, Place, Place], None]
@@ -64,7 +64,7 @@ def prepare(ctx: Any, outs: Sequence[ShapedArray], args: Sequence[ShapedArray], 
     return ready(ctx, describe(args, outs[0].dtype, params), outs, args)
 
 
-PRODUCT = Prepared(prepare, why_not)
+PRODUCT = Call(prepare=prepare, why_not=why_not, operands="device")
 
 
 def ready(ctx: Any, product: Product, outs: Sequence[ShapedArray], args: Sequence[ShapedArray]) -> Run:

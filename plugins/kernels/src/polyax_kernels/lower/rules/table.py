@@ -8,25 +8,30 @@ from typing import Any
 from polyax.control.solving import solver
 from polyax.control.spmd import on_one_device
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.contract.hooks import WhyNot
 from polyax_kernels.lower.control import CONTROL
-from polyax_kernels.lower.lowering import Inline, Kernels, WhyNot, always
+from polyax_kernels.lower.lowering import Kernels, Replace, always
 
 
-def _on_one_device(*, jaxpr: ClosedJaxpr, axes: Any, in_specs: Any, out_specs: Any, **_: Any) -> ClosedJaxpr:
+def _parameter(name: str) -> Callable[..., Any]:
+    return lambda _, **params: params[name]
+
+
+def _on_one_device(_: Any, *, jaxpr: ClosedJaxpr, axes: Any, in_specs: Any, out_specs: Any, **__: Any) -> ClosedJaxpr:
     """Within another program, all parts are computed where that runs."""
     return on_one_device(jaxpr, axes, in_specs, out_specs)
 
 
 RULES: dict[str, Any] = {
-    "pjit": Inline("jaxpr"),
-    "checkpoint": Inline("jaxpr", apart=True),
-    "custom_jvp_call": Inline("call_jaxpr"),
-    "custom_vjp_call": Inline("call_jaxpr"),
-    "custom_vmap_call": Inline("call"),
-    "remat_opt": Inline("forward"),
-    "linear_call": Inline("callee"),
-    "custom_linear_solve": Inline(solver),
-    "shard_map": Inline(_on_one_device),
+    "pjit": Replace(_parameter("jaxpr")),
+    "checkpoint": Replace(_parameter("jaxpr"), apart=True),
+    "custom_jvp_call": Replace(_parameter("call_jaxpr")),
+    "custom_vjp_call": Replace(_parameter("call_jaxpr")),
+    "custom_vmap_call": Replace(_parameter("call")),
+    "remat_opt": Replace(_parameter("forward")),
+    "linear_call": Replace(_parameter("callee")),
+    "custom_linear_solve": Replace(lambda _, **params: solver(**params)),
+    "shard_map": Replace(_on_one_device),
     **CONTROL,
 }
 

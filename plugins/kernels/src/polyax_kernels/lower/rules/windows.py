@@ -20,7 +20,7 @@ from polyax.ops.window_folds import Windows, fold_windows
 from polyax.ops.window_selection import gather_program, scatter_program
 from polyax.trace.recording import trace_to_jaxpr
 from polyax_kernels.ir.expr import Axis, Expr, fold, index
-from polyax_kernels.lower.lowering import Inline, Kernels, Out, Read
+from polyax_kernels.lower.lowering import Kernels, Out, Read, Replace
 from polyax_kernels.lower.rules.convolve import source
 from polyax_kernels.lower.rules.reduce import COMBINE, identity
 from polyax_kernels.lower.rules.shape import all_of
@@ -66,13 +66,13 @@ def _large(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | Non
     return "large windows overlap: what they share is computed once"
 
 
-def _in_slices(primitive: Primitive, none: str) -> Inline:
+def _in_slices(primitive: Primitive, none: str) -> Replace:
     """Windows of any size in a number of steps logarithmic in it."""
 
     def program(avals: Sequence[ShapedArray], **params: Any) -> ClosedJaxpr:
         return _slices(primitive, none, tuple(avals), Windows(**params))
 
-    return Inline(program, typed=True)
+    return Replace(program)
 
 
 @lru_cache(maxsize=256)
@@ -88,7 +88,7 @@ def _slices(primitive: Primitive, monoid: str, avals: tuple[ShapedArray, ...], w
 
 for _name, _p in (("sum", add_p), ("max", max_p), ("min", min_p)):
     RULES[f"reduce_window_{_name}"] = Kernels(_fold(COMBINE[_name]), _large), _in_slices(_p, COMBINE[_name])
-RULES["select_and_gather_add"] = Inline(gather_program, typed=True)
-RULES["select_and_scatter_add"] = Inline(scatter_program, typed=True)
-RULES["reduce"] = Inline(reduction, typed=True)
-RULES["reduce_window"] = Inline(window_reduction, typed=True)
+RULES["select_and_gather_add"] = Replace(gather_program)
+RULES["select_and_scatter_add"] = Replace(scatter_program)
+RULES["reduce"] = Replace(reduction)
+RULES["reduce_window"] = Replace(window_reduction)

@@ -1,0 +1,93 @@
+"""The choice of a lowering for each use of a primitive: who is asked, in which order, and why each declined.
+
+The one order: plugins and the backend itself, its family of devices, all kernel backends, the decomposition, the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from polyax.ir.errors import NoLowering, PluginError
+from polyax.ir.jaxpr import Eqn
+from polyax.ir.primitive import Primitive
+from polyax.runtime.contract.hooks import Offer
+from polyax.trace.decomposition import decomposition
+from polyax_kernels.lower.lowering import Call, LoweringKind, Replace, Target
+
+SHARED_RULE = "shared"
+"""What reports call the rules that all kernel backends share."""
+
+
+class Rules:
+    """The lowerings that there are for programs on ``target``.
+
+    ``own``: what plugins bring, the backend's own among them, in order; ``family``: what backends of one kind share;
+    ``shared``: what all do, by name; ``host``: the last resort of a primitive, or why there is none.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        own: Mapping[Primitive, Sequence[Offer]],
+        family: Mapping[Primitive, LoweringKind],
+        shared: Mapping[str, LoweringKind | tuple[LoweringKind, ...]],
+        host: Callable[[Primitive], Call | str],
+    ) -> None:
+        self.target = target
+        self.own = own
+        self.family = family
+        self.shared = shared
+        self.host = host
+
+    def choose(self, eqn: Eqn) -> tuple[str, LoweringKind]:
+        """Whose lowering to use, and the lowering.
+
+        Raises:
+          NoLowering: every place declined; the text holds their reasons.
+        """
+        for _, offers in self._places(eqn):
+            for rule, lowering in offers:
+                if self._declines(lowering, eqn) is None:
+                    return rule, lowering
+        found = self.host(eqn.primitive)
+        if isinstance(found, str):
+            raise self._refusal(eqn, found)
+        return "host", found
+
+    def _places(self, eqn: Eqn) -> Iterator[tuple[str, Sequence[tuple[str, LoweringKind]]]]:
+        p = eqn.primitive
+        yield f"the plugins of {self.target.backend}", [self._checked(offer, p) for offer in self.own.get(p, ())]
+        yield "the rules of devices like it", [("family", self.family[p])] if p in self.family else ()
+        found = self.shared.get(p.name, ())
+        yield "the shared kernel rules", [(SHARED_RULE, x) for x in (found if isinstance(found, tuple) else (found,))]
+        if p.decompose is not None:
+            yield "", [(f"decomposition of {p.name}", Replace(lambda *_, **__: decomposition(eqn)))]
+
+    def _checked(self, offer: Offer, primitive: Primitive) -> tuple[str, LoweringKind]:
+        if isinstance(offer.lowering, LoweringKind):
+            return offer.rule, offer.lowering
+        raise PluginError(
+            f"{offer.rule} brings {offer.lowering!r} as lowering of {primitive.name!r}; {self.target.backend} takes "
+            "a Kernels, a Replace or a Call of polyax_kernels.lower.lowering"
+        )
+
+    def _declines(self, lowering: LoweringKind, eqn: Eqn) -> str | None:
+        avals, outs = [a.aval for a in eqn.invars], [v.aval for v in eqn.outvars]
+        return lowering.declines(self.target, avals, outs, eqn.params)
+
+    def _refusal(self, eqn: Eqn, host: str) -> NoLowering:
+        reasons: list[str] = []
+        for place, offers in self._places(eqn):
+            reasons += [f"{_named(place, rule)}: {self._declines(x, eqn)}" for rule, x in offers]
+            reasons += [] if offers else [f"{place}: no rule"]
+        operands = ", ".join(str(a.aval) for a in eqn.invars)
+        return NoLowering(
+            f"'{eqn.primitive.name}' on ({operands}) can't run on {self.target.backend}. Looked at "
+            + "; ".join([*reasons, "its decomposition: none", f"the host: {host}"])
+            + f".{eqn.primitive.remedy}"
+        )
+
+
+def _named(place: str, rule: str) -> str:
+    """The place, and the plugin if it is one of several that could be meant."""
+    return place if rule in ("family", SHARED_RULE) else f"{place}, {rule}"

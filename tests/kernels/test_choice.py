@@ -85,12 +85,12 @@ def test_all_reasons_are_told() -> None:
     plugin, family, shared = map(declining, names)
     device = declining("device", operands="device")
     with pytest.raises(NoLowering) as caught:
-        rules(p, [Offer("a (one 1.0)", plugin), Offer("b (two)", device)], family, shared).choose(
+        rules(p, [Offer("plugin 'a' of one 1.0", plugin), Offer("plugin 'b' of two", device)], family, shared).choose(
             use(p, declining=names)
         )
     assert str(caught.value) == (
-        "'test_reasons' on (float32[3]) can't run on here. Looked at the plugins of here, a (one 1.0): plugin won't; "
-        "the plugins of here, b (two): it computes on views of a device's memory, and here gives host arrays; "
+        "'test_reasons' on (float32[3]) can't run on here. Looked at plugin 'a' of one 1.0: plugin won't; "
+        "plugin 'b' of two: it computes on views of a device's memory, and here gives host arrays; "
         "the rules of devices like it: family won't; the shared kernel rules: shared won't; its decomposition: none; "
         "the host: forbidden."
     )

@@ -106,8 +106,11 @@ def test_lowerings_serve_their_platform_alone(own: Registry) -> None:
     own.register(lowers({SIN: mine}), "fake.sine")
     own.register(lowers({COS: everybodys}), "any.cosine")
     own.register(brings("fake"), "fake")
-    whose = ("any.cosine (this program)", everybodys)
-    assert dict(own.lowerings(own.backend("fake"))) == {SIN: (("fake.sine (this program)", mine),), COS: (whose,)}
+    whose = ("plugin 'any.cosine' of this program", everybodys)
+    assert dict(own.lowerings(own.backend("fake"))) == {
+        SIN: (("plugin 'fake.sine' of this program", mine),),
+        COS: (whose,),
+    }
     assert dict(own.lowerings(own.backend("reference"))) == {COS: (whose,)}
 
 
@@ -121,7 +124,9 @@ def test_equal_claims_on_a_primitive_raise_and_unequal_ones_do_not(own: Registry
     own.unregister(second)
     own.register(lowers({SIN: strong}), "reference.c", version="2.1")
     rules = [rule for rule, _ in own.lowerings(own.backend("reference"))[SIN]]
-    assert rules == ["reference.c (this program 2.1)", "reference.a (one)"], "the weaker one is there to be asked next"
+    assert rules == ["plugin 'reference.c' of this program 2.1", "plugin 'reference.a' of one"], (
+        "the weaker one is there to be asked next"
+    )
 
 
 def test_results_are_frozen_and_asked_for_once(own: Registry) -> None:

@@ -99,9 +99,8 @@ def test_whose_rules_run_steps_is_told_unless_all_are_shared() -> None:
     shared = KernelReport("k", ("sin",), 4, 1, rules=("shared",))
     other = KernelReport("k", ("add", "mul"), 4, 1, rules=("shared", "decomposition of f"))
     loop = KernelReport("l", ("scan",), 4, 1, kind="loop", programs=(ProgramReport("body", [other], []),), turns=3)
-    assert "shared" not in explanation(Report("toy", [shared, shared])).text(80)
-    assert "by " in explanation(Report("toy", [shared, loop])).text(100).split("computes")[0]
-    assert "shared, decomposition of f  add mul" in explanation(Report("toy", [shared, loop])).text(100)
+    text = explanation(Report("toy", [shared, loop])).text(100)
+    assert "sin\n" in text and "add mul (by shared, decomposition of f)" in text
 
 
 def test_lines_fit_the_width() -> None:

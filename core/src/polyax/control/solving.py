@@ -26,7 +26,6 @@ from polyax.trace.symbolic import Zero, is_undef
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
 from polyax.transforms.jvp import jvp_flat, jvp_jaxpr
 from polyax.transforms.linearize import Linearized, linearize_flat
-from polyax.transforms.memo import memoize_by_jaxpr
 from polyax.transforms.transpose import transpose_jaxpr
 from polyax.transforms.vmap import AxisData, batch_jaxpr, match_axis
 
@@ -212,19 +211,10 @@ def _pretty(*, programs: Programs, **_: Any) -> dict[str, Any]:
     return {name: p for name, p in zip(NAMES, programs, strict=True) if p is not None}
 
 
-@memoize_by_jaxpr
-def _solver(solve: ClosedJaxpr, before: tuple[ShapedArray, ...], after: tuple[ShapedArray, ...], own: int) -> Any:
-    def fun(*args: Any) -> list[Any]:
-        _, consts, _, b = cut(args, len(before), own, len(after))
-        return run(solve, [*consts, *b])
-
-    return derived(solve, fun, [*before, *solve.in_avals[:own], *after, *solve.in_avals[own:]])
-
-
-def solver(*, programs: Programs, const_lengths: Sequence[int], num_x: int) -> ClosedJaxpr:
-    """The program that computes the results: what a backend runs."""
-    avals = [[] if p is None else p.in_avals[:n] for p, n in zip(programs, const_lengths, strict=True)]
-    return _solver(programs[2], (*avals[0], *avals[1]), tuple(avals[3]), const_lengths[2])
+@def_rule(linear_solve_p, "decompose")
+def _decompose(*args: Any, programs: Programs, const_lengths: Sequence[int], **_: Any) -> list[Any]:
+    _, _, consts, _, b = cut(args, *const_lengths)
+    return run(programs[2], [*consts, *b])
 
 
 # --- roots ----------------------------------------------------------------------------------------------------------

@@ -212,6 +212,12 @@ def _sub_jaxprs(*, jaxpr: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
     return [jaxpr]
 
 
+@def_rule(shard_map_p, "decompose")
+def _decompose(*args: Any, jaxpr: ClosedJaxpr, axes: Axes, in_specs: Any, out_specs: Any, **_: Any) -> list[Any]:
+    """Within another program, all parts are computed where that runs."""
+    return run(on_one_device(jaxpr, axes, in_specs, out_specs), args)
+
+
 @memoize_by_jaxpr
 def on_one_device(jaxpr: ClosedJaxpr, axes: Axes, in_specs: Sequence[Spec], out_specs: Sequence[Spec]) -> ClosedJaxpr:
     """The same computation as a program for one device, which maps over the axes; so it runs within other programs."""

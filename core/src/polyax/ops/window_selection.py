@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.aval import aval_of
 from polyax.ir.primitive import Primitive
 from polyax.ops.basis import add, eq, full, iota, reshape, select_n, zeros_like
 from polyax.ops.conv_shapes import Sizes, dilated
@@ -19,7 +17,6 @@ from polyax.ops.gather import GatherScatterMode
 from polyax.ops.scatter import ScatterDimensionNumbers, scatter_add
 from polyax.ops.slicing import pad, slice
 from polyax.ops.window_folds import Arrays, Windows, fold_windows
-from polyax.trace.recording import trace_to_jaxpr
 
 SIDE_BY_SIDE = 64
 """The elements of a window up to which its cotangent is offered to each of them; beyond, it is scattered."""
@@ -93,20 +90,3 @@ def _every(x: Any, steps: Sequence[int]) -> Any:
     if all(s == 1 for s in steps):
         return x
     return slice(x, (0,) * len(steps), np.shape(x), steps)
-
-
-@lru_cache(maxsize=256)
-def _program(
-    fun: Callable[..., Any], avals: tuple[ShapedArray, ...], select: Primitive, windows: Windows
-) -> ClosedJaxpr:
-    return trace_to_jaxpr(lambda x, operand: [fun(x, operand, select, windows)], avals)
-
-
-def gather_program(avals: Sequence[ShapedArray], *, select_prim: Primitive, **params: Any) -> ClosedJaxpr:
-    """What a backend runs for ``select_and_gather_add``."""
-    return _program(gather_selected, tuple(avals), select_prim, Windows(**params))
-
-
-def scatter_program(avals: Sequence[ShapedArray], *, select_prim: Primitive, **params: Any) -> ClosedJaxpr:
-    """What a backend runs for ``select_and_scatter_add``."""
-    return _program(scatter_selected, tuple(avals), select_prim, plain_windows(**params))

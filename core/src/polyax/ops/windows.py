@@ -12,7 +12,7 @@ from polyax.ops.conv_shapes import Sizes, padding_for_lhs
 from polyax.ops.define import NUMBER, ORDERED, Accepts, check_dtype, linear
 from polyax.ops.slicing import pad
 from polyax.ops.window_folds import Windows
-from polyax.ops.window_selection import plain_windows, scatter_selected
+from polyax.ops.window_selection import gather_selected, plain_windows, scatter_selected
 from polyax.ops.zeros import instantiate
 from polyax.trace.symbolic import Zero, is_undef
 
@@ -126,6 +126,12 @@ def _linear_in_first(p: Primitive) -> None:
     p.linear_in, p.jvp, p.batch = (0,), jvp, batch
 
 
+def_rule(select_and_gather_add_p, "decompose")(
+    lambda x, operand, *, select_prim, **params: [gather_selected(x, operand, select_prim, Windows(**params))]
+)
+def_rule(select_and_scatter_add_p, "decompose")(
+    lambda x, operand, *, select_prim, **params: [scatter_selected(x, operand, select_prim, plain_windows(**params))]
+)
 _linear_in_first(select_and_gather_add_p)
 _linear_in_first(select_and_scatter_add_p)
 

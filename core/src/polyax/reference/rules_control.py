@@ -11,8 +11,6 @@ from polyax.control.flow.cond import cond_p
 from polyax.control.flow.scan import scan_p
 from polyax.control.flow.while_loop import while_p
 from polyax.control.inner.policies import name_p
-from polyax.control.solving import linear_solve_p, solver
-from polyax.control.spmd import on_one_device, shard_map_p
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.reference.interpreter import evaluate
 from polyax.reference.table import rule, rules
@@ -53,16 +51,5 @@ def _scan(
     return [*carry, *ys]
 
 
-@rules(shard_map_p)
-def _shard_map(*args: np.ndarray, jaxpr: ClosedJaxpr, axes: Any, in_specs: Any, out_specs: Any, **_: Any) -> Any:
-    """Within another program, all of it runs where that does."""
-    return _run(on_one_device(jaxpr, axes, in_specs, out_specs), args)
-
-
 rule(name_p)(lambda x, **_: x)
 rules(remat_opt_p)(lambda *args, forward, **_: _run(forward, args))
-
-
-@rules(linear_solve_p)
-def _linear_solve(*args: np.ndarray, **params: Any) -> list[np.ndarray]:
-    return _run(solver(**params), args)

@@ -1,4 +1,4 @@
-"""Windows and general reductions: NumPy's views for the known ones, interpreted programs of slices for the others."""
+"""Windows: NumPy's views for the known reductions."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from polyax.control.folds.reduce import reduce_p, reduction
-from polyax.control.folds.reduce_window import reduce_window_p, window_reduction
 from polyax.control.folds.reducers import identity
-from polyax.ir.aval import ShapedArray
-from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ops import windows as ops
 from polyax.ops.conv_shapes import dilated
 from polyax.ops.window_folds import Windows
-from polyax.ops.window_selection import gather_program, scatter_program
-from polyax.reference.interpreter import evaluate
 from polyax.reference.rules_array import pad
-from polyax.reference.table import rule, rules, wide
+from polyax.reference.table import rule, wide
 
 
 def windows_of(x: np.ndarray, windows: Windows, fill: Any) -> np.ndarray:
@@ -45,17 +39,3 @@ def _reduction(ufunc: Any, monoid: str) -> Callable[..., np.ndarray]:
 rule(ops.reduce_window_sum_p)(_reduction(np.add, "add"))
 rule(ops.reduce_window_max_p)(_reduction(np.maximum, "max"))
 rule(ops.reduce_window_min_p)(_reduction(np.minimum, "min"))
-
-
-def _through_program(make: Callable[..., ClosedJaxpr]) -> Callable[..., list[np.ndarray]]:
-    def run(*args: np.ndarray, **params: Any) -> list[np.ndarray]:
-        program = make([ShapedArray(x.shape, x.dtype) for x in args], **params)
-        return evaluate(program.jaxpr, [*program.consts, *args])
-
-    return run
-
-
-rules(reduce_p)(_through_program(reduction))
-rules(reduce_window_p)(_through_program(window_reduction))
-rules(ops.select_and_gather_add_p)(_through_program(gather_program))
-rules(ops.select_and_scatter_add_p)(_through_program(scatter_program))

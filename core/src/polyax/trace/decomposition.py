@@ -5,13 +5,11 @@ Must not know which primitives these are: they carry a ``decompose`` rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
 from polyax.ir.primitive import ambient
@@ -41,14 +39,7 @@ def decomposition(eqn: Eqn) -> ClosedJaxpr:
 
 
 @lru_cache(256)
-def _traced(
-    rule: Callable[..., list[Any]],
-    name: str,
-    avals: tuple[ShapedArray, ...],
-    params: tuple[tuple[str, Any], ...],
-    source: Source | None,
-    settings: Any,
-) -> ClosedJaxpr:
+def _traced(rule: Any, name: str, avals: Any, params: Any, source: Source | None, settings: int) -> ClosedJaxpr:
     def fun(*args: Any) -> list[Any]:
         ambient.source = source  # the line that asked for the primitive asked for all of this
         return rule(*args, **dict(params))

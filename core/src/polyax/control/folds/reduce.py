@@ -10,7 +10,6 @@ import numpy as np
 
 from polyax.control.folds.reducers import elementwise_on, flat_operands, known_monoid, monoid_of, scalar_program
 from polyax.control.inner.lists import cut
-from polyax.control.inner.programs import derived
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
@@ -19,7 +18,6 @@ from polyax.ops.basis import batch_axis_at, broadcast_in_dim, reduce_sum
 from polyax.ops.window_folds import fold_axes, starting_with
 from polyax.trace.tree import tree_unflatten
 from polyax.transforms.jvp import jvp_flat
-from polyax.transforms.memo import memoize_by_jaxpr
 from polyax.transforms.vmap import batch_flat
 
 OVER_AXES: dict[str, Callable[[Any, Sequence[int]], Any]] = {
@@ -91,16 +89,9 @@ def folded(args: Sequence[Any], *, jaxpr: ClosedJaxpr, dimensions: tuple[int, ..
     return starting_with(combine, inits, outs, None)
 
 
-@memoize_by_jaxpr
-def _program(jaxpr: ClosedJaxpr, dimensions: tuple[int, ...], avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
-    return derived(jaxpr, lambda *args: folded(args, jaxpr=jaxpr, dimensions=dimensions), avals)
-
-
-def reduction(
-    avals: Sequence[ShapedArray], *, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...], **_: Any
-) -> ClosedJaxpr:
-    """The program that computes the results: what a backend runs."""
-    return _program(jaxpr, dimensions, tuple(avals))
+@def_rule(reduce_p, "decompose")
+def _decompose(*args: Any, **params: Any) -> Sequence[Any]:
+    return folded(args, **params)
 
 
 @def_rule(reduce_p, "jvp")

@@ -10,7 +10,6 @@ import numpy as np
 
 from polyax.control.folds.reducers import elementwise_on, flat_operands, known_monoid, monoid_of, scalar_program
 from polyax.control.inner.lists import cut
-from polyax.control.inner.programs import derived
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
@@ -20,7 +19,6 @@ from polyax.ops.window_folds import Windows, fold_windows, starting_with
 from polyax.ops.windows import check_windows, reduce_window_max_p, reduce_window_min_p, reduce_window_sum_p
 from polyax.trace.tree import tree_unflatten
 from polyax.transforms.jvp import jvp_flat
-from polyax.transforms.memo import memoize_by_jaxpr
 from polyax.transforms.vmap import batch_flat
 
 OVER_WINDOWS = {"add": reduce_window_sum_p, "max": reduce_window_max_p, "min": reduce_window_min_p}
@@ -120,14 +118,9 @@ def folded(args: Sequence[Any], *, jaxpr: ClosedJaxpr, consts: Any = (), **param
     return starting_with(combine, inits, *fold_windows(combine, xs, Windows(**params)))
 
 
-@memoize_by_jaxpr
-def _program(jaxpr: ClosedJaxpr, windows: Windows, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
-    return derived(jaxpr, lambda *args: folded(args, jaxpr=jaxpr, **windows._asdict()), avals)
-
-
-def window_reduction(avals: Sequence[ShapedArray], *, jaxpr: ClosedJaxpr, consts: Any, **params: Any) -> ClosedJaxpr:
-    """The program that computes the results: what a backend runs."""
-    return _program(jaxpr, Windows(**params), tuple(avals))
+@def_rule(reduce_window_p, "decompose")
+def _decompose(*args: Any, **params: Any) -> Sequence[Any]:
+    return folded(args, **params)
 
 
 @def_rule(reduce_window_p, "jvp")

@@ -32,7 +32,7 @@ def _ranked(primitive: Primitive, claims: list[tuple[Plugin, Lowering]]) -> tupl
                 f"two plugins bring a lowering of {primitive.name!r} with priority {low.priority}: {one.title} and "
                 f"{two.title}; give one a higher priority, or leave one out with POLYAX_DISABLE_PLUGINS"
             )
-    return tuple([Offer(plugin.brief, lowering) for plugin, lowering in ranked])
+    return tuple([Offer(plugin.title, lowering) for plugin, lowering in ranked])
 
 
 def merge_fusers(answers: Answers) -> Mapping[str, Fuser]:

@@ -55,11 +55,6 @@ class Plugin:
         return f"plugin {self.entry!r} of {self.distribution} {self.version}".rstrip()
 
     @property
-    def brief(self) -> str:
-        """What tables call it."""
-        return f"{self.entry} ({self.distribution} {self.version}".rstrip() + ")"
-
-    @property
     def remedy(self) -> str:
         """What the user can do about a plugin that failed."""
         if self.distribution == THIS_PROGRAM:

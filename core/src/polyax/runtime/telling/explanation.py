@@ -20,8 +20,6 @@ EXAMPLES, LETTERS = 3, 60
 """Pairs that are shown of each reason, and how much of their names."""
 SHORTEST = 5e-5
 """Seconds of the shortest pass that is named."""
-USUAL_RULE = "shared"
-"""Whose rules these are isn't told where all are."""
 TYPES = 2
 """Kinds of results that are shown of each kernel."""
 
@@ -67,16 +65,10 @@ def _summary(told: Explanation) -> Iterator[str]:
 
 
 def _kernels(kernels: Sequence[KernelReport], room: int) -> list[str]:
-    head = ("", "#", "", "kind", "moved", "operations", "result", "by", "computes")
+    head = ("", "#", "", "kind", "moved", "operations", "result", "computes")
     rows = list(_rows(kernels))
-    if {row[-2] for row in rows} <= {"", USUAL_RULE}:
-        head, rows = _without_rules(head), list(map(_without_rules, rows))
     lines = columns([head, *rows[:MOST]] if rows else [], room, right=(4, 5))
     return lines + ([f"  ... and {len(rows) - MOST} more, in .report.kernels"] if len(rows) > MOST else [])
-
-
-def _without_rules(row: tuple[str, ...]) -> tuple[str, ...]:
-    return (*row[:-2], row[-1])
 
 
 def _rows(kernels: Sequence[KernelReport], number: str = "", depth: int = 0) -> Iterator[tuple[str, ...]]:
@@ -89,13 +81,13 @@ def _rows(kernels: Sequence[KernelReport], number: str = "", depth: int = 0) -> 
         yield "", f"{number}{at[0]}", f"×{len(at)}" if len(at) > 1 else "", *row
         for part, program in enumerate(kernels[at[0]].programs):
             inner = f"{number}{at[0]}.{part}." if len(kernels[at[0]].programs) > 1 else f"{number}{at[0]}."
-            often = _often(kernels[at[0]], program.role)
-            yield "", "", "", f"{'  ' * (depth + 1)}{program.role}", "", "", "", "", often
+            yield "", "", "", f"{'  ' * (depth + 1)}{program.role}", "", "", "", _often(kernels[at[0]], program.role)
             yield from _rows(program.kernels, inner, depth + 2)
 
 
 def _work(k: KernelReport, depth: int) -> tuple[str, ...]:
-    return f"{'  ' * depth}{k.kind}", size(k.bytes_moved), count(k.flops), _types(k), ", ".join(k.rules), k.fused
+    whose = "" if set(k.rules) <= {"shared"} else f" (by {', '.join(k.rules)})"
+    return f"{'  ' * depth}{k.kind}", size(k.bytes_moved), count(k.flops), _types(k), k.fused + whose
 
 
 def _often(step: KernelReport, role: str) -> str:

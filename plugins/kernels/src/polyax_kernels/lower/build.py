@@ -6,7 +6,7 @@ Iterative and linear in the size of the program. Decides nothing about fusion or
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
@@ -46,7 +46,7 @@ def build_graph(closed: ClosedJaxpr, rules: Rules, rule: str = SHARED_RULE, *, k
     jaxpr = closed.jaxpr
     env = {v: builder.value(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)}
     inputs = tuple(env.values())
-    builder.walk(_Frame(jaxpr, env, rule=rule))
+    builder.walk(_Frame(jaxpr, env, rule))
     outputs = tuple(builder.materialized(builder.read(env, a)) for a in jaxpr.outvars)
     graph = Graph(builder.avals, inputs, outputs, builder.nodes, builder.literals)
     graph.bytes_unfused = builder.bytes
@@ -55,26 +55,22 @@ def build_graph(closed: ClosedJaxpr, rules: Rules, rule: str = SHARED_RULE, *, k
     return eliminate_dead(graph)
 
 
+@dataclass(slots=True)
 class _Frame:
-    """A program that is being walked; ``results``: the equation of the outer one that it stands for, by ``rule``."""
+    """A program that is being walked; ``results``: the equation of the outer one that it stands for, by ``rule``.
 
-    __slots__ = ("env", "eqns", "jaxpr", "results", "rule", "scope")
+    Equal equations are computed once within a ``scope``.
+    """
 
-    def __init__(
-        self,
-        jaxpr: Jaxpr,
-        env: dict[Var, int],
-        results: Sequence[Var] = (),
-        rule: str = SHARED_RULE,
-        scope: int = 0,
-    ) -> None:
-        self.jaxpr = jaxpr
-        self.rule = rule
-        self.env = env
-        self.eqns: Iterator[Eqn] = iter(jaxpr.eqns)
-        self.results = results
-        self.scope = scope
-        """Equal equations are computed once within a scope."""
+    jaxpr: Jaxpr
+    env: dict[Var, int]
+    rule: str
+    results: Sequence[Var] = ()
+    scope: int = 0
+    eqns: Iterator[Eqn] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.eqns = iter(self.jaxpr.eqns)
 
 
 class _Builder:
@@ -168,7 +164,7 @@ class _Builder:
         env = dict(zip(jaxpr.invars, args, strict=True))
         for var, value in zip(jaxpr.constvars, closed.consts, strict=True):
             env[var] = self.literal(value, var.aval)
-        return _Frame(jaxpr, env, results, rule, scope)
+        return _Frame(jaxpr, env, rule, results, scope)
 
     def node(
         self, eqn: Eqn, lowering: LoweringKind, args: list[int], out_avals: list[ShapedArray], origin: Origin
@@ -181,9 +177,9 @@ class _Builder:
             self.nodes.append(call)
         elif lowering.each:
             for which, v in enumerate(outs):
-                self.nodes += self.kernels(eqn, lowering, args, (v,), (origin,), which)
+                self.nodes += self.kernels(eqn, lowering, args, (v,), origin, which)
         else:
-            self.nodes += self.kernels(eqn, lowering, args, outs, (origin,))
+            self.nodes += self.kernels(eqn, lowering, args, outs, origin)
         return outs
 
     def control(
@@ -205,16 +201,10 @@ class _Builder:
         return graph
 
     def kernels(
-        self,
-        eqn: Eqn,
-        rule: Kernels,
-        args: list[int],
-        outs: tuple[int, ...],
-        names: tuple[Origin, ...],
-        which: int = 0,
+        self, eqn: Eqn, rule: Kernels, args: list[int], outs: tuple[int, ...], origin: Origin, which: int = 0
     ) -> list[KernelNode]:
         out = Out(outs[0], self.avals[outs[0]], self.grid, which)
-        result = rule.build(out, *map(self.operand, args), **eqn.params)
+        result, names = rule.build(out, *map(self.operand, args), **eqn.params), (origin,)
         if isinstance(result, list):
             return self.parts(outs[0], result, names)
         if isinstance(result, Update):

@@ -47,7 +47,7 @@ class Rules:
         """
         for _, offers in self._places(eqn):
             for rule, lowering in offers:
-                if self._declines(lowering, eqn) is None:
+                if lowering.declines(self.target, eqn) is None:
                     return rule, lowering
         found = self.host(eqn.primitive)
         if isinstance(found, str):
@@ -56,7 +56,10 @@ class Rules:
 
     def _places(self, eqn: Eqn) -> Iterator[tuple[str, Sequence[tuple[str, LoweringKind]]]]:
         p = eqn.primitive
-        yield f"the plugins of {self.target.backend}", [self._checked(offer, p) for offer in self.own.get(p, ())]
+        if p not in self.own:
+            yield f"the plugins of {self.target.backend}", ()
+        for offer in self.own.get(p, ()):
+            yield offer.rule, [self._checked(offer, p)]
         yield "the rules of devices like it", [("family", self.family[p])] if p in self.family else ()
         found = self.shared.get(p.name, ())
         yield "the shared kernel rules", [(SHARED_RULE, x) for x in (found if isinstance(found, tuple) else (found,))]
@@ -71,23 +74,13 @@ class Rules:
             "a Kernels, a Replace or a Call of polyax_kernels.lower.lowering"
         )
 
-    def _declines(self, lowering: LoweringKind, eqn: Eqn) -> str | None:
-        avals, outs = [a.aval for a in eqn.invars], [v.aval for v in eqn.outvars]
-        return lowering.declines(self.target, avals, outs, eqn.params)
-
     def _refusal(self, eqn: Eqn, host: str) -> NoLowering:
         reasons: list[str] = []
         for place, offers in self._places(eqn):
-            reasons += [f"{_named(place, rule)}: {self._declines(x, eqn)}" for rule, x in offers]
-            reasons += [] if offers else [f"{place}: no rule"]
+            reasons += [f"{place}: {x.declines(self.target, eqn)}" for _, x in offers] or [f"{place}: no rule"]
         operands = ", ".join(str(a.aval) for a in eqn.invars)
         return NoLowering(
             f"'{eqn.primitive.name}' on ({operands}) can't run on {self.target.backend}. Looked at "
             + "; ".join([*reasons, "its decomposition: none", f"the host: {host}"])
             + f".{eqn.primitive.remedy}"
         )
-
-
-def _named(place: str, rule: str) -> str:
-    """The place, and the plugin if it is one of several that could be meant."""
-    return place if rule in ("family", SHARED_RULE) else f"{place}, {rule}"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.jaxpr import ClosedJaxpr, Eqn
 from polyax.runtime.contract.hooks import WhyNot
 from polyax_kernels.ir.expr import Axis, Expr, cast, const, load
 from polyax_kernels.ir.kernel import Stage
@@ -40,11 +40,9 @@ class LoweringKind:
     why_not: WhyNot
     priority: int
 
-    def declines(
-        self, target: Target, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: Mapping[str, Any]
-    ) -> str | None:
+    def declines(self, target: Target, eqn: Eqn) -> str | None:
         """The reason not to use it here, or None."""
-        return None if self.why_not is always else self.why_not(avals, params)
+        return None if self.why_not is always else self.why_not([a.aval for a in eqn.invars], eqn.params)
 
 
 @dataclass(frozen=True)
@@ -64,11 +62,9 @@ class Kernels(LoweringKind):
     each: bool = False
     """The results differ in shape: ``build`` is asked for each of them, ``out.which`` says which."""
 
-    def declines(
-        self, target: Target, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: Mapping[str, Any]
-    ) -> str | None:
-        reason = why_no_dtype(avals, target.limits) or why_no_dtype(outs, target.limits)
-        return reason or super().declines(target, avals, outs, params)
+    def declines(self, target: Target, eqn: Eqn) -> str | None:
+        reason = why_no_dtype([v.aval for v in (*eqn.invars, *eqn.outvars)], target.limits)
+        return reason or super().declines(target, eqn)
 
 
 @dataclass(frozen=True)
@@ -106,12 +102,10 @@ class Call(LoweringKind):
         if (self.run is None) == (self.prepare is None):
             raise TypeError("a Call needs one function: run(ctx, outs, args, **params), or prepare= for one made ready")
 
-    def declines(
-        self, target: Target, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: Mapping[str, Any]
-    ) -> str | None:
+    def declines(self, target: Target, eqn: Eqn) -> str | None:
         if self.operands != target.operands:
             return f"it computes on {OPERANDS[self.operands]}, and {target.backend} gives {OPERANDS[target.operands]}"
-        return super().declines(target, avals, outs, params)
+        return super().declines(target, eqn)
 
     def ready(
         self, context: CallContext, outs: Sequence[ShapedArray], args: Sequence[ShapedArray], params: dict[str, Any]

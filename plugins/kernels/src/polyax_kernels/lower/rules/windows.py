@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from polyax.control.folds.reduce import reduction
-from polyax.control.folds.reduce_window import window_reduction
 from polyax.control.folds.reducers import identity as monoid_identity
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
@@ -17,7 +15,6 @@ from polyax.ops.basis import add_p, full_like, select_n
 from polyax.ops.conv_shapes import Sizes
 from polyax.ops.elementwise import max_p, min_p
 from polyax.ops.window_folds import Windows, fold_windows
-from polyax.ops.window_selection import gather_program, scatter_program
 from polyax.trace.recording import trace_to_jaxpr
 from polyax_kernels.ir.expr import Axis, Expr, fold, index
 from polyax_kernels.lower.lowering import Kernels, Out, Read, Replace
@@ -88,7 +85,3 @@ def _slices(primitive: Primitive, monoid: str, avals: tuple[ShapedArray, ...], w
 
 for _name, _p in (("sum", add_p), ("max", max_p), ("min", min_p)):
     RULES[f"reduce_window_{_name}"] = Kernels(_fold(COMBINE[_name]), _large), _in_slices(_p, COMBINE[_name])
-RULES["select_and_gather_add"] = Replace(gather_program)
-RULES["select_and_scatter_add"] = Replace(scatter_program)
-RULES["reduce"] = Replace(reduction)
-RULES["reduce_window"] = Replace(window_reduction)

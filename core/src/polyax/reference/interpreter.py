@@ -82,5 +82,5 @@ def rule_of(eqn: Eqn) -> Rule:
 
 def called(eqn: Eqn) -> ClosedJaxpr | None:
     """The program that takes the equation's inputs, if running it is all that the equation does."""
-    inner = [] if eqn.primitive in RULES else sub_jaxprs(eqn)
+    inner = [] if eqn.primitive in RULES or eqn.primitive.decompose is not None else sub_jaxprs(eqn)
     return inner[0] if len(inner) == 1 and len(inner[0].jaxpr.invars) == len(eqn.invars) else None

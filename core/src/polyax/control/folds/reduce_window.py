@@ -8,13 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from polyax.control.folds.reducers import elementwise_on, flat_operands, known_monoid, monoid_of, scalar_program
+from polyax.control.folds.reducers import (
+    elementwise_on,
+    flat_operands,
+    identity,
+    known_monoid,
+    monoid_of,
+    scalar_program,
+)
 from polyax.control.inner.lists import cut
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
-from polyax.ops.basis import batch_axis_at, shape_tuple
+from polyax.ops.basis import add_p, batch_axis_at, full_like, select_n, shape_tuple
 from polyax.ops.conv_shapes import dilated, padtype_to_pads, repeated
+from polyax.ops.elementwise import max_p, min_p
 from polyax.ops.window_folds import Windows, fold_windows, starting_with
 from polyax.ops.windows import check_windows, reduce_window_max_p, reduce_window_min_p, reduce_window_sum_p
 from polyax.trace.tree import tree_unflatten
@@ -121,6 +129,20 @@ def folded(args: Sequence[Any], *, jaxpr: ClosedJaxpr, consts: Any = (), **param
 @def_rule(reduce_window_p, "decompose")
 def _decompose(*args: Any, **params: Any) -> Sequence[Any]:
     return folded(args, **params)
+
+
+def _in_slices(combine: Primitive, monoid: str) -> Callable[..., list[Any]]:
+    """Windows of any size in a number of steps logarithmic in it."""
+
+    def decompose(x: Any, **params: Any) -> list[Any]:
+        (out,), found = fold_windows(lambda a, b: combine.bind(a[0], b[0]), [x], Windows(**params))
+        return [out if found is None else select_n(found, full_like(out, identity(monoid, out.dtype)), out)]
+
+    return decompose
+
+
+for _monoid, _combine in (("add", add_p), ("max", max_p), ("min", min_p)):
+    def_rule(OVER_WINDOWS[_monoid], "decompose")(_in_slices(_combine, _monoid))
 
 
 @def_rule(reduce_window_p, "jvp")

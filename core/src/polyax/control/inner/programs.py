@@ -6,10 +6,11 @@ What is made here is made once for each program, since caches know programs by t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import is_
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
-from polyax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var, eliminate_dead_code, eval_jaxpr
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eliminate_dead_code, eval_jaxpr, sub_jaxprs
 from polyax.ir.primitive import ambient
 from polyax.trace.recording import hoist_consts, trace_to_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
@@ -34,6 +35,29 @@ def _taking(program: ClosedJaxpr, avals: dict[int, ShapedArray]) -> ClosedJaxpr:
 def hoisted(program: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     """The program with its constants as leading inputs, and their values."""
     return hoist_consts(program)
+
+
+def rewritten(
+    program: ClosedJaxpr, change: Callable[[Eqn], list[Eqn]], inner: Callable[[ClosedJaxpr], ClosedJaxpr]
+) -> ClosedJaxpr:
+    """``program`` with what ``change`` makes of each equation, whose own programs ``inner`` has changed before."""
+    jaxpr = program.jaxpr
+    eqns = [new for eqn in jaxpr.eqns for new in change(_with_programs(eqn, inner))]
+    if len(eqns) == len(jaxpr.eqns) and all(map(is_, eqns, jaxpr.eqns)):
+        return program
+    changed = Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.outvars, eqns, jaxpr.effects, jaxpr.debug_name)
+    return ClosedJaxpr(changed, program.consts)
+
+
+def _with_programs(eqn: Eqn, change: Callable[[ClosedJaxpr], ClosedJaxpr]) -> Eqn:
+    programs = {id(p): change(p) for p in sub_jaxprs(eqn)}
+
+    def changed(value: Any) -> Any:
+        return tuple(map(changed, value)) if type(value) is tuple else programs.get(id(value), value)
+
+    if all(key == id(p) for key, p in programs.items()):
+        return eqn
+    return eqn.replace(params={name: changed(value) for name, value in eqn.params.items()})
 
 
 def with_ends(program: ClosedJaxpr, invars: Sequence[Var], outs: Sequence[Atom] | None = None) -> ClosedJaxpr:

@@ -11,7 +11,7 @@ from typing import Any
 
 from polyax.control.flow.scan import constant_vars, scan_p
 from polyax.control.flow.while_loop import while_p
-from polyax.control.inner.programs import with_ends
+from polyax.control.inner.programs import rewritten, with_ends
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from polyax.transforms.memo import memoize_by_jaxpr
 
@@ -23,32 +23,15 @@ _FREE = frozenset(
 @memoize_by_jaxpr
 def hoist_invariants(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The same program, in which each loop, at any depth, comes after what its body computes from constants alone."""
-    jaxpr = closed.jaxpr
-    eqns = [e for eqn in jaxpr.eqns for e in _rewritten(eqn)]
-    if len(eqns) == len(jaxpr.eqns) and all(a is b for a, b in zip(eqns, jaxpr.eqns, strict=True)):
-        return closed
-    changed = Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.outvars, eqns, jaxpr.effects, jaxpr.debug_name)
-    return ClosedJaxpr(changed, closed.consts)
+    return rewritten(closed, _hoisted, hoist_invariants)
 
 
-def _rewritten(eqn: Eqn) -> list[Eqn]:
-    params = {name: _inner(value) for name, value in eqn.params.items()}
-    if any(params[name] is not eqn.params[name] for name in params):
-        eqn = eqn.replace(params=params)
+def _hoisted(eqn: Eqn) -> list[Eqn]:
     if eqn.primitive is scan_p:
         return _loop(eqn, "jaxpr", 0, eqn.params["num_consts"], "num_consts")
     if eqn.primitive is while_p:
         return _loop(eqn, "body_jaxpr", eqn.params["cond_nconsts"], eqn.params["body_nconsts"], "body_nconsts")
     return [eqn]
-
-
-def _inner(value: Any) -> Any:
-    if isinstance(value, ClosedJaxpr):
-        return hoist_invariants(value)
-    if isinstance(value, tuple) and any(isinstance(v, ClosedJaxpr) for v in value):
-        inner = tuple(map(_inner, value))
-        return value if all(a is b for a, b in zip(inner, value, strict=True)) else inner
-    return value
 
 
 def _loop(eqn: Eqn, name: str, skipped: int, count: int, counter: str) -> list[Eqn]:

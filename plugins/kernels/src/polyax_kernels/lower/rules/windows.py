@@ -1,23 +1,15 @@
-"""Windows: folds with masked loads where a window is small; else, and for any other computation, programs of slices."""
+"""Windows: folds with masked loads where a window is small; others are left to their decompositions, slices."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
-from polyax.control.folds.reducers import identity as monoid_identity
 from polyax.ir.aval import ShapedArray
-from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.ir.primitive import Primitive
-from polyax.ops.basis import add_p, full_like, select_n
 from polyax.ops.conv_shapes import Sizes
-from polyax.ops.elementwise import max_p, min_p
-from polyax.ops.window_folds import Windows, fold_windows
-from polyax.trace.recording import trace_to_jaxpr
 from polyax_kernels.ir.expr import Axis, Expr, fold, index
-from polyax_kernels.lower.lowering import Kernels, Out, Read, Replace
+from polyax_kernels.lower.lowering import Kernels, Out, Read
 from polyax_kernels.lower.rules.convolve import source
 from polyax_kernels.lower.rules.reduce import COMBINE, identity
 from polyax_kernels.lower.rules.shape import all_of
@@ -63,25 +55,5 @@ def _large(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | Non
     return "large windows overlap: what they share is computed once"
 
 
-def _in_slices(primitive: Primitive, none: str) -> Replace:
-    """Windows of any size in a number of steps logarithmic in it."""
-
-    def program(avals: Sequence[ShapedArray], **params: Any) -> ClosedJaxpr:
-        return _slices(primitive, none, tuple(avals), Windows(**params))
-
-    return Replace(program)
-
-
-@lru_cache(maxsize=256)
-def _slices(primitive: Primitive, monoid: str, avals: tuple[ShapedArray, ...], windows: Windows) -> ClosedJaxpr:
-    start = monoid_identity(monoid, avals[0].dtype)
-
-    def fun(x: Any) -> list[Any]:
-        (folded,), found = fold_windows(lambda a, b: primitive.bind(a[0], b[0]), [x], windows)
-        return [folded if found is None else select_n(found, full_like(folded, start), folded)]
-
-    return trace_to_jaxpr(fun, avals)
-
-
-for _name, _p in (("sum", add_p), ("max", max_p), ("min", min_p)):
-    RULES[f"reduce_window_{_name}"] = Kernels(_fold(COMBINE[_name]), _large), _in_slices(_p, COMBINE[_name])
+for _name in ("sum", "max", "min"):
+    RULES[f"reduce_window_{_name}"] = Kernels(_fold(COMBINE[_name]), _large)

@@ -113,8 +113,7 @@ class Call(LoweringKind):
         """The function of ``(outs, args)`` that launches call."""
         if self.prepare is not None:
             return self.prepare(context, outs, args, params)
-        run = self.run
-        assert run is not None
+        run: Any = self.run
         return lambda outs, args: run(context, outs, args, **params)
 
 

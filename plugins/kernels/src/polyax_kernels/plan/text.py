@@ -31,8 +31,7 @@ def graph_text(graph: Graph) -> str:
 
 
 def _value(graph: Graph, v: int) -> str:
-    scalar = v in graph.literals and not graph.avals[v].shape
-    return repr(graph.literals[v]) if scalar else f"v{v}"
+    return repr(graph.literals[v]) if v in graph.literals and not graph.avals[v].shape else f"v{v}"
 
 
 def _typed(graph: Graph, v: int) -> str:

@@ -183,6 +183,17 @@ def test_arrays_that_a_decomposition_brings_along() -> None:
     assert sorted(x.tolist() for x in plan.literals) == [[10, 20, 30], [20, 30, 40]]
 
 
+def test_equal_arrays_of_several_shapes() -> None:
+    tables = [TABLE[:3].copy(), TABLE[:3].copy(), TABLE[:3].reshape(3, 1)]
+    ps = [
+        primitive(f"test_equal_{n}", lambda x, t=t: [basis.mul(x, basis.reshape(t, (3,)))])
+        for n, t in enumerate(tables)
+    ]
+    closed = traced(lambda x: [p.bind1(x) for p in ps], [X])
+    backend = WithPlugin({})
+    assert_same(launched(backend, compiled(backend, closed), closed, [X]), [X * TABLE[:3]] * 3)
+
+
 def test_arrays_of_decompositions_in_loops() -> None:
     p = primitive("test_table_in_a_loop", lambda x: [basis.add(basis.mul(x, TABLE[:3]), TABLE[1:])])
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax.runtime.contract.listing import Line, Listing
@@ -97,7 +99,7 @@ class _Builder:
         key = aval.dtype, id(value) if aval.shape else repr(value)
         if key not in self.known_literals:
             self.known_literals[key] = self.value(aval)
-            self.literals[self.known_literals[key]] = value
+            self.literals[self.known_literals[key]] = np.asarray(value, aval.dtype) if aval.shape else value
         return self.known_literals[key]
 
     def read(self, env: Mapping[Var, int], atom: Atom) -> int:

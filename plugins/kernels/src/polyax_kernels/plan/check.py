@@ -29,6 +29,7 @@ from polyax_kernels.plan.plan import (
     Plan,
     Ref,
     Step,
+    literal_key,
 )  # fmt: skip
 from polyax_kernels.plan.text import base_names, place_text
 
@@ -61,8 +62,8 @@ class _Machine:
         self.names = base_names(plan)
         self.step = "the beginning"
         self.same = _same(graph)
-        scalars = {_bits(graph, v): v for v in graph.literals}
-        literals = [scalars.get((x.dtype, x.tobytes())) for x in plan.literals]
+        known = {literal_key(np.asarray(x, graph.avals[v].dtype)): v for v, x in graph.literals.items()}
+        literals = [known.get(literal_key(x)) for x in plan.literals]
         for base, v in (*enumerate(graph.inputs), *enumerate(literals, plan.arena + 1)):
             if v is not None:
                 self._put(v, Ref(base))
@@ -209,11 +210,6 @@ def _same(graph: Graph) -> dict[int, int]:
 
 def _named(value: int) -> str:
     return "scratch" if value == SCRATCH else f"v{value}"
-
-
-def _bits(graph: Graph, literal: int) -> tuple[np.dtype, bytes]:
-    x = np.asarray(graph.literals[literal], graph.avals[literal].dtype)
-    return x.dtype, x.tobytes()
 
 
 def _placed(values: Sequence[int], refs: Sequence[Ref]) -> Placed:

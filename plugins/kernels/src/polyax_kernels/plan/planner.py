@@ -20,7 +20,7 @@ from polyax_kernels.ir.strides import contiguous_from
 from polyax_kernels.ir.work import bytes_moved, operations
 from polyax_kernels.plan.loops import Surroundings
 from polyax_kernels.plan.operands import finished
-from polyax_kernels.plan.plan import Arena, CallStep, CopyStep, KernelStep, Made, Plan, Ref, Step
+from polyax_kernels.plan.plan import Arena, CallStep, CopyStep, KernelStep, Made, Plan, Ref, Step, literal_key
 
 FOREVER = 1 << 60
 
@@ -195,8 +195,7 @@ class _Places:
 
     def constant(self, value: np.ndarray) -> Ref:
         """Where the plan keeps ``value``; equal scalars are kept once."""
-        key = id(value) if value.shape else (value.dtype, value.tobytes())
-        number, _ = self.constants.setdefault(key, (len(self.constants), value))
+        number, _ = self.constants.setdefault(literal_key(value), (len(self.constants), value))
         return Ref(self.first_constant + number)
 
     def ref(self, value: int) -> Ref:

@@ -98,7 +98,8 @@ class _Machine:
         if isinstance(node, KernelNode) and isinstance(step, KernelStep):
             return self._kernel(step, node)
         if isinstance(node, KernelNode) and isinstance(step, CopyStep):
-            old = node.updates is not None and (goes_on or not points(node.grid))
+            idle = not points(node.grid) or not any(self.graph.avals[v].size for v in node.outs)
+            old = node.updates is not None and (goes_on or idle)
             return self._copy_old(step, node) if old else self._copy_block(step, node)
         return iter([f"{self.step} is a {type(step).__name__}, which its node doesn't become"])
 

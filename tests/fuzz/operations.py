@@ -42,9 +42,7 @@ def rounding(c: Context) -> Value | None:
 
 def binary(c: Context) -> Value | None:
     v = c.choose()
-    w = None if v is None else c.partner(v)
-    if v is None or w is None:
-        return None
+    w = c.partner(v)
     name = c.pick("add", "subtract", "multiply", "maximum", "minimum")
     if v.kind == w.kind == "b":
         name = c.random.choice(("logical_and", "logical_or", "logical_xor", "maximum"))

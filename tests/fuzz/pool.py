@@ -58,7 +58,8 @@ class Context:
         return replace(self, pool=list(pool), depth=self.depth - 1)
 
     def grow(self, steps: int) -> None:
-        """Does ``steps`` operations."""
+        """Does ``steps`` operations; a body that is given nothing begins with numbers of its own."""
+        self.pool = self.pool or [Value(self.np.ones(2, "float32"))]
         while steps:
             result = self.random.choice(self.operations)(self)
             if result is not None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from polyax.api.arguments import check_arrays, check_int_or_tuple, restrict, wraps
+from polyax.api.arguments import check_int_or_tuple, restrict, wraps
 from polyax.api.vjp import vjp_tree
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.runtime.contract.tracebacks import api_boundary
-from polyax.trace.flat import check_callable
+from polyax.trace.flat import check_arrays, check_callable
 from polyax.trace.paths import keystr, tree_leaves_with_path
 from polyax.trace.tree import tree_flatten
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from polyax.api.arguments import as_indices, shaped, wraps
+from polyax.api.arguments import shapes, wraps
+from polyax.control.spmd import axes_bound
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.runtime.contract.tracebacks import api_boundary
-from polyax.trace.context import extend_axis_env
-from polyax.trace.flat import Flat, arg_names, check_callable, name_of
-from polyax.trace.recording import SourceOf, trace_to_jaxpr
-from polyax.trace.tree import tree_flatten, tree_unflatten
+from polyax.trace.calls import Signature
+from polyax.trace.traces import Traces
+from polyax.trace.tree import tree_unflatten
 
 
 class ShapeDtypeStruct:
@@ -79,38 +79,21 @@ def make_jaxpr(
         b:f32[] = mul a a
       in (b,) }
     """
-    check_callable(fun)
     if abstracted_axes is not None:
         raise NotImplementedError("make_jaxpr: abstracted_axes is not supported")
+    signature, traces = Signature(fun, "make_jaxpr", static=(static_argnums, None)), Traces()
 
     @wraps(fun, "The jaxpr of {fun}.\n\n{doc}")
     @api_boundary
     def make_jaxpr_f(*args: Any, **kwargs: Any) -> Any:
-        static = as_indices(static_argnums, len(args), "static_argnums")
-        dynamic = tuple(a for i, a in enumerate(args) if i not in static)
-
-        def f(*xs: Any, **kw: Any) -> Any:
-            given = iter(xs)
-            return fun(*(a if i in static else next(given) for i, a in enumerate(args)), **kw)
-
-        closed, flat = _trace(f, dynamic, kwargs, name_of(fun), axis_env or ())
+        call = signature.split(args, kwargs)
+        with axes_bound(axis_env or ()):
+            made = traces.find(call.key(shapes(call)), call)
         if not return_shape:
-            return closed
-        assert flat.out_tree is not None
-        return closed, tree_unflatten(flat.out_tree, map(struct, closed.out_avals))
+            return made.closed
+        return made.closed, tree_unflatten(made.out_tree, map(struct, made.closed.out_avals))
 
     return make_jaxpr_f
-
-
-def _trace(fun: Callable[..., Any], args: Any, kwargs: Any, name: str, axes: Sequence[tuple[Any, int]]) -> Any:
-    leaves, in_tree = tree_flatten((args, kwargs))
-    flat = Flat(fun, in_tree)
-    avals = [shaped(x) for x in leaves]
-    if axes:
-        with extend_axis_env(*axes[0]):
-            return _trace(fun, args, kwargs, name, axes[1:])
-    origin = SourceOf(fun, lambda: arg_names(fun, args, kwargs))
-    return trace_to_jaxpr(flat, avals, name=name, origin=origin), flat
 
 
 @api_boundary
@@ -120,9 +103,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> eval_shape(lambda x: x[None], ShapeDtypeStruct((3,), 'float32'))
     ShapeDtypeStruct(shape=(1, 3), dtype=float32)
     """
-    check_callable(fun)
-    closed, flat = _trace(fun, args, kwargs, name_of(fun), ())
-    return tree_unflatten(flat.out_tree, map(struct, closed.out_avals))
+    return make_jaxpr(fun, return_shape=True)(*args, **kwargs)[1]
 
 
 def typeof(x: Any) -> ShapedArray:

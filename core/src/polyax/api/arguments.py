@@ -1,4 +1,4 @@
-"""Argument handling that the transformations share: flattening, static arguments, checks, names for error texts."""
+"""Argument handling that the transformations share: chosen arguments, their types, checks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.primitive import ambient
 from polyax.ops.basis import convert
+from polyax.trace.calls import UserCall
 from polyax.trace.flat import name_of
-from polyax.trace.paths import keystr, tree_leaves_with_path
 
 
 def wraps(fun: Callable[..., Any], docs: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -25,22 +25,12 @@ def wraps(fun: Callable[..., Any], docs: str) -> Callable[[Callable[..., Any]], 
     return decorate
 
 
-def check_arrays(args: Any, what: str) -> None:
-    """Raises JAX's TypeError, naming the path of the first leaf that is no array."""
-    for path, x in tree_leaves_with_path(args):
-        if not is_array_like(x):
-            raise TypeError(
-                f"Cannot interpret value of type {type(x)} as an abstract array; it does not have a dtype attribute: "
-                f"{what}{' at ' + keystr(path) if path else ''} is {x!r}. If it is meant as a setting, make it static."
-            )
-
-
-def as_indices(argnums: int | Sequence[int], count: int, what: str = "argnums") -> tuple[int, ...]:
+def as_indices(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
     """Positions as non-negative numbers; ValueError when out of range."""
     out = []
     for i in (argnums,) if isinstance(argnums, int) else tuple(argnums):
         if not -count <= i < count:
-            raise ValueError(f"{what} {i} is out of range for a call with {count} positional arguments")
+            raise ValueError(f"argnums {i} is out of range for a call with {count} positional arguments")
         out.append(i % count)
     return tuple(out)
 
@@ -50,6 +40,11 @@ def shaped(x: Any) -> Any:
     if not is_array_like(x) and hasattr(x, "shape") and hasattr(x, "dtype"):
         return ShapedArray(tuple(x.shape), dtypes.canonicalize(x.dtype), getattr(x, "weak_type", False))
     return aval_of(x)
+
+
+def shapes(call: UserCall) -> list[ShapedArray]:
+    """The types of a call's leaves, of which some may have no more than a shape and a dtype."""
+    return [shaped(x) if hasattr(x, "shape") else call.aval(x) for x in call.leaves]
 
 
 def as_array(x: Any) -> Any:

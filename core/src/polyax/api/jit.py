@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import MethodType
 from typing import Any
 
-from polyax.api import misses
-from polyax.api.arguments import check_arrays, shaped
-from polyax.api.positions import Positions
+from polyax.api.arguments import shapes
 from polyax.api.stages import Lowered, Parts, Traced
-from polyax.control.calls.jit import call
-from polyax.ir.aval import aval_of
+from polyax.control.calls.jit import call as bind_call
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
 from polyax.ir.primitive import ambient
@@ -21,11 +17,10 @@ from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.tracebacks import api_boundary, show_user_frames
 from polyax.runtime.running import dispatch
-from polyax.trace.context import axis_env
-from polyax.trace.flat import Flat, arg_names, check_callable, name_of
-from polyax.trace.recording import SourceOf, trace_to_jaxpr
+from polyax.trace.calls import Key, Signature, TracedFunction, UserCall, with_static
 from polyax.trace.tracer import Tracer
-from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
+from polyax.trace.traces import Traces, clear_traces, keep
+from polyax.trace.tree import tree_unflatten
 
 
 def jit(
@@ -70,44 +65,6 @@ def jit(
     return JitFunction(fun, *settings)
 
 
-class _Call:
-    """One call, taken apart: leaves of the dynamic arguments, and everything else, which the trace depends on."""
-
-    __slots__ = ("in_tree", "leaves", "static")
-
-    def __init__(self, leaves: list[Any], in_tree: PyTreeDef, static: tuple[Any, ...]) -> None:
-        self.leaves = leaves
-        self.in_tree = in_tree
-        self.static = static
-
-
-class _Trace:
-    """A traced function: its program and the structure of its results."""
-
-    __slots__ = ("closed", "donated", "out_tree")
-
-    def __init__(self, closed: ClosedJaxpr, out_tree: PyTreeDef, donated: tuple[bool, ...]) -> None:
-        self.closed = closed
-        self.out_tree = out_tree
-        self.donated = donated
-
-
-def _with_static(fun: Callable[..., Any], static: Sequence[tuple[Any, type, Any]]) -> Callable[..., Any]:
-    """``fun`` of the dynamic arguments alone."""
-
-    @functools.wraps(fun)
-    def dynamic(*xs: Any, **kw: Any) -> Any:
-        positional, named = list(xs), dict(kw)
-        for which, _, value in static:
-            if isinstance(which, int):
-                positional.insert(which, value)
-            else:
-                named[which] = value
-        return fun(*positional, **named)
-
-    return dynamic
-
-
 _functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()
 
 
@@ -115,6 +72,7 @@ def clear_caches() -> None:
     """Forgets all traces and compiled programs: what is called next is traced and compiled anew."""
     for fun in _functions:
         fun.clear_cache()
+    clear_traces()
     dispatch.clear_caches()
 
 
@@ -132,21 +90,19 @@ class JitFunction:
         backend: str | None,
         inline: bool,
     ) -> None:
-        check_callable(fun)
+        self._signature = Signature(
+            fun, "jit", static=(static_argnums, static_argnames), donate=(donate_argnums, donate_argnames)
+        )
         self.__wrapped__ = fun
-        self.__name__ = name_of(fun)
+        self.__name__ = self._signature.name
         self.__qualname__ = getattr(fun, "__qualname__", self.__name__)
         self.__doc__ = fun.__doc__
         self.__module__ = fun.__module__
-        self._static = Positions("static", fun, static_argnums, static_argnames)
-        self._donate = Positions("donate", fun, donate_argnums, donate_argnames)
-        self._donate.refuse_overlap(self._static)
         if device is not None and not isinstance(device, Device):
             raise TypeError(f"jit: device must be a Device, such as polyax.devices('cpu')[0], got {device!r}")
         self._device = dispatch.device_of(device, backend)
         self._inline = inline
-        self._plain = not (self._static.nums or self._static.names)
-        self._traces: dict[misses.Key, _Trace] = {}
+        self._traces = Traces()
         self._entries: dict[Any, Callable[[Sequence[Any]], Any]] = {}  # by types of arguments that are all arrays
         _functions.add(self)
 
@@ -167,33 +123,28 @@ class JitFunction:
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self.__wrapped__(*args, **kwargs)
-        parts = self._split(args, kwargs)
-        avals = tuple([x.aval if type(x) is Array else self._aval(x, args, kwargs) for x in parts.leaves])
-        key = misses.Key(parts.in_tree, parts.static, avals, config.trace_key())
+        call = self._signature.split(args, kwargs)
+        key = call.key([x.aval if type(x) is Array else call.aval(x) for x in call.leaves])
         evaluating = ambient.trace is None
-        if not evaluating and axis_env():  # sizes of named axes are part of a program
-            key = key._replace(axes=tuple(axis_env().items()))
         if evaluating:
             entry = self._entries.get(key)
             if entry is not None:
-                return entry(parts.leaves)
-        traced = self._traces.get(key)
-        if traced is None:
-            traced = self._trace(key, parts, avals, args, kwargs)
+                return entry(call.leaves)
+        traced = self._traces.find(key, call)
         if not evaluating:
-            return tree_unflatten(traced.out_tree, self._bind(traced, parts.leaves))
-        for x in parts.leaves:
+            return tree_unflatten(traced.out_tree, self._bind(traced, call.leaves))
+        for x in call.leaves:
             if isinstance(x, Tracer):
                 raise dispatch.leaked(x)
-        return self._compile(key, traced, parts, args, kwargs)(parts.leaves)
+        return self._compile(key, traced, call)(call.leaves)
 
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The program for arguments of these types: arrays, or ``ShapeDtypeStruct``."""
-        traced, parts, device = self._staged(args, kwargs)
-        dynamic = _with_static(self.__wrapped__, parts.static) if parts.static else self.__wrapped__
+        traced, call, device = self._staged(args, kwargs)
+        dynamic = with_static(self.__wrapped__, call.static)
         return Traced(
-            Parts(traced.closed, dynamic, self.__name__, parts.in_tree, traced.out_tree, device, traced.donated)
+            Parts(traced.closed, dynamic, self.__name__, call.in_tree, traced.out_tree, device, traced.donated)
         )
 
     def lower(self, *args: Any, lowering_platforms: Sequence[str] | None = None, **kwargs: Any) -> Lowered:
@@ -209,73 +160,15 @@ class JitFunction:
         traced, _, device = self._staged(args, kwargs)
         return traced.closed, device, traced.donated
 
-    def _staged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Trace, _Call, Device]:
-        parts = self._split(args, kwargs)
-        avals = tuple([shaped(x) if hasattr(x, "shape") else self._aval(x, args, kwargs) for x in parts.leaves])
-        key = misses.Key(parts.in_tree, parts.static, avals, config.trace_key())
-        traced = self._traces.get(key) or self._trace(key, parts, avals, args, kwargs)
-        device = dispatch.choose_device(self._device, [*traced.closed.consts, *parts.leaves])
-        return traced, parts, device
+    def _staged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TracedFunction, UserCall, Device]:
+        call = self._signature.split(args, kwargs)
+        traced = self._traces.find(call.key(shapes(call)), call)
+        return traced, call, dispatch.choose_device(self._device, [*traced.closed.consts, *call.leaves])
 
-    def _aval(self, x: Any, args: Any, kwargs: Any) -> Any:
-        try:
-            return aval_of(x)
-        except TypeError:
-            check_arrays((args, kwargs), f"an argument of jit({self.__name__})")
-            raise
-
-    def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
-        if self._plain:
-            leaves, in_tree = tree_flatten((args, kwargs))
-            return _Call(leaves, in_tree, ())
-        static = tuple((i, args[i]) for i in sorted(self._static.nums) if i < len(args))
-        static += tuple((n, kwargs[n]) for n in sorted(self._static.names) if n in kwargs)
-        for which, value in static:
-            try:
-                hash(value)
-            except TypeError:
-                raise ValueError(
-                    f"Non-hashable static arguments are not supported. Argument {which!r} of "
-                    f"{self.__name__} is of type "
-                    f"{type(value)}, which is not hashable: {value!r}. Use a tuple instead of a list or an array."
-                ) from None
-        dynamic = tuple(a for i, a in enumerate(args) if i not in self._static.nums)
-        named = {n: v for n, v in kwargs.items() if n not in self._static.names}
-        leaves, in_tree = tree_flatten((dynamic, named))
-        # equal values of different types (1, 1.0, True) make different programs
-        return _Call(leaves, in_tree, tuple((which, type(v), v) for which, v in static))
-
-    def _trace(self, key: misses.Key, parts: _Call, avals: Sequence[Any], args: Any, kwargs: Any) -> _Trace:
-        fun, static = self.__wrapped__, parts.static
-        flat = Flat(_with_static(fun, static) if static else fun, parts.in_tree)
-
-        def names() -> list[str]:
-            return arg_names(fun, args, kwargs, self._static.names)
-
-        misses.note(fun, self._traces, key, names)
-        closed = trace_to_jaxpr(flat, avals, name=self.__name__, origin=SourceOf(fun, names))
-        assert flat.out_tree is not None
-        traced = _Trace(closed, flat.out_tree, self._donated(args, kwargs))
-        if not any(isinstance(c, Tracer) for c in closed.consts):  # else it belongs to the surrounding trace
-            self._traces[key] = traced
-        return traced
-
-    def _donated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, ...]:
-        if not self._donate.nums and not self._donate.names:
-            return ()
-        out: list[bool] = []
-        for i, a in enumerate(args):
-            if i not in self._static.nums:
-                out += [i in self._donate.nums] * len(tree_flatten(a)[0])
-        for n in sorted(kwargs):
-            if n not in self._static.names:
-                out += [n in self._donate.names] * len(tree_flatten(kwargs[n])[0])
-        return tuple(out)
-
-    def _bind(self, traced: _Trace, leaves: Sequence[Any]) -> list[Any]:
+    def _bind(self, traced: TracedFunction, leaves: Sequence[Any]) -> list[Any]:
         if self._inline:
             return eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, leaves)
-        return call(
+        return bind_call(
             traced.closed,
             leaves,
             name=self.__name__,
@@ -285,22 +178,21 @@ class JitFunction:
             device=self._device,
         )
 
-    def _compile(
-        self, key: misses.Key, traced: _Trace, parts: _Call, args: Any, kwargs: Any
-    ) -> Callable[[Sequence[Any]], Any]:
+    def _compile(self, key: Key, traced: TracedFunction, call: UserCall) -> Callable[[Sequence[Any]], Any]:
         """The entry for this kind of call. Calls with arrays alone are found by their types without flattening."""
-        device = dispatch.choose_device(self._device, [*traced.closed.consts, *parts.leaves])
+        device = dispatch.choose_device(self._device, [*traced.closed.consts, *call.leaves])
         program = dispatch.compile_program(traced.closed, device, self.__name__, traced.donated)
         fixed = self._device is not None
         entry = dispatch.make_entry(
             program, traced.closed.consts, traced.out_tree, lambda xs: self._moved(traced, xs), fixed
         )
-        self._entries[key] = entry
-        if self._plain and not kwargs and parts.leaves and all(type(a) is Array for a in args):
-            self._entries[(key.settings, *[a.aval for a in args])] = entry
+        keep(self._entries, key, entry)
+        args = call.args
+        if self._signature.plain and not call.kwargs and not key.axes and args and all(type(a) is Array for a in args):
+            keep(self._entries, (key.settings, *key.avals), entry)
         return entry
 
-    def _moved(self, traced: _Trace, leaves: Sequence[Any]) -> Any:
+    def _moved(self, traced: TracedFunction, leaves: Sequence[Any]) -> Any:
         """A call whose arguments are on another device than those of the first call of this kind."""
         device = dispatch.choose_device(self._device, [*traced.closed.consts, *leaves])
         program = dispatch.compile_program(traced.closed, device, self.__name__, traced.donated)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from polyax.api.arguments import as_array, check_arrays
+from polyax.api.arguments import as_array
 from polyax.api.vjp import drop_tangents, fits, materialize
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
@@ -13,7 +13,7 @@ from polyax.ir.jaxpr import eval_jaxpr
 from polyax.ops.basis import convert_element_type
 from polyax.ops.zeros import instantiate
 from polyax.runtime.contract.tracebacks import api_boundary
-from polyax.trace.flat import Flat, FlatAux, check_callable
+from polyax.trace.flat import Flat, FlatAux, check_arrays, check_callable
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_flatten, tree_structure
 from polyax.transforms.jvp import jvp_flat

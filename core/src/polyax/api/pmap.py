@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from polyax.api.arguments import check_arrays
 from polyax.api.vmap import vmap
 from polyax.control.inner.programs import hoisted
 from polyax.control.spmd import Spec, axes_bound, shard_map_p
@@ -18,12 +17,12 @@ from polyax.runtime.arrays import devices as places
 from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.running import spmd  # noqa: F401  (makes the primitive run on devices)
-from polyax.trace.context import axis_env
-from polyax.trace.flat import Flat, arg_names, check_callable, name_of
-from polyax.trace.paths import flatten_axes, keystr, tree_leaves_with_path
-from polyax.trace.recording import SourceOf, trace_to_jaxpr
+from polyax.trace.calls import Signature, TracedFunction, UserCall, with_static
+from polyax.trace.paths import flatten_axes
+from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.tracer import Tracer
-from polyax.trace.tree import tree_flatten
+from polyax.trace.traces import Traces
+from polyax.trace.tree import tree_flatten, tree_unflatten
 
 
 class _Unnamed:
@@ -67,26 +66,26 @@ def pmap(
     >>> pmap(lambda x: x + 1)(np.zeros((1, 2), np.float32))
     Array([[1., 1.]], dtype=float32)
     """
-    check_callable(fun)
-    name = _Unnamed() if axis_name is None else axis_name
+    signature = Signature(
+        fun,
+        "pmap",
+        static=(static_broadcasted_argnums, ()),
+        donate=(donate_argnums, ()),
+        option="static_broadcasted",
+        too_few="pmapped function has static_broadcasted_argnums={given} but was called with only {count} positional "
+        "argument(s). All static broadcasted arguments must be passed positionally.",
+    )
     chosen = tuple(devices) if devices is not None else None
     if chosen is None and backend is not None:
         chosen = tuple(places.devices(backend))
-    static, donated = _numbers(static_broadcasted_argnums), _numbers(donate_argnums)
-    return _Pmapped(fun, name, in_axes, out_axes, static, donated, chosen, axis_size)
+    return _Pmapped(signature, _Unnamed() if axis_name is None else axis_name, in_axes, out_axes, chosen, axis_size)
 
 
-def _numbers(argnums: int | Iterable[int]) -> tuple[int, ...]:
-    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
+@dataclass(frozen=True)
+class _OneOfMany(TracedFunction):
+    """The program for one device, with the parameters of ``shard_map``."""
 
-
-@dataclass
-class _Program:
-    """A traced function: what it closes over, what flattens and unflattens, and the parameters of ``shard_map``."""
-
-    consts: list[Any]
-    flat: Flat
-    params: dict[str, Any]
+    params: dict[str, Any] = field(default_factory=dict)
 
 
 class _Pmapped:
@@ -94,104 +93,69 @@ class _Pmapped:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        signature: Signature,
         axis_name: Any,
         in_axes: Any,
         out_axes: Any,
-        static: tuple[int, ...],
-        donated: tuple[int, ...],
         devices: tuple[Any, ...] | None,
         axis_size: int | None,
     ) -> None:
-        functools.update_wrapper(self, fun)
-        self.fun = fun
+        functools.update_wrapper(self, signature.fun)
+        self.signature = signature
+        self.name = f"pmap({signature.name})"
         self.axis_name = axis_name
         self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         self.out_axes = out_axes
-        self.static = static
-        self.donated = donated
         self.devices = devices
         self.axis_size = axis_size
-        self._programs: dict[Any, _Program] = {}
+        self._traces = Traces()
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        fixed = self._fixed(args)
+        call = self.signature.split(args, kwargs)
         if config.disable_jit:
-            return self._one_operation_at_a_time(args, kwargs, fixed)
-        dynamic = tuple([x for n, x in enumerate(args) if n not in fixed])
-        leaves, in_tree = tree_flatten((dynamic, kwargs))
-        try:
-            avals = tuple([aval_of(x) for x in leaves])
-        except TypeError:
-            check_arrays((dynamic, kwargs), f"an argument of pmap({name_of(self.fun)})")
-            raise
-        statics = tuple([(n, type(x), x) for n, x in fixed.items()])
-        key = (in_tree, avals, statics, config.trace_key(), tuple(axis_env().items()))
-        found = self._programs.get(key)
-        if found is None:
-            found = self._trace(fixed, in_tree, avals, args, kwargs)
-            if not any(isinstance(c, Tracer) for c in found.consts):
-                self._programs[key] = found
-        outs = shard_map_p.bind(*found.consts, *leaves, **found.params)
-        for n in self.donated:
+            return self._one_operation_at_a_time(call)
+        found = self._traces.find(call.key(), call, self._record)
+        outs = shard_map_p.bind(*hoisted(found.closed)[1], *call.leaves, **found.params)
+        for n in self.signature.donate.at(len(args)):
             _delete(args[n])
-        return found.flat.unflatten(outs)
+        return tree_unflatten(found.out_tree, outs)
 
-    def _fixed(self, args: Sequence[Any]) -> dict[int, Any]:
-        """The static arguments, by their position."""
-        if not self.static:
-            return {}
-        if not all(-len(args) <= n < len(args) for n in self.static):
-            raise ValueError(
-                f"pmapped function has static_broadcasted_argnums={self.static} but was called with only {len(args)} "
-                f"positional argument{'s' * (len(args) != 1)}. All static broadcasted arguments must be passed "
-                "positionally."
-            )
-        fixed = {n % len(args): args[n % len(args)] for n in sorted(self.static)}
-        for n, x in fixed.items():
-            if getattr(x, "__hash__", None) is None:
-                raise ValueError(
-                    f"Non-hashable static arguments are not supported: argument {n} of pmap({name_of(self.fun)}) has "
-                    f"the type {type(x)}. Pass arrays without static_broadcasted_argnums, with in_axes None."
-                )
-        return fixed
+    def _one_operation_at_a_time(self, call: UserCall) -> Any:
+        fun = with_static(self.signature.fun, call.static)
+        args, kwargs = tree_unflatten(call.in_tree, call.leaves)
+        mapped = vmap(fun, self._in_axes(call), self.out_axes, axis_name=self.axis_name, axis_size=self.axis_size)
+        return mapped(*args, **kwargs)
 
-    def _one_operation_at_a_time(self, args: Sequence[Any], kwargs: Any, fixed: dict[int, Any]) -> Any:
-        dynamic = [x for n, x in enumerate(args) if n not in fixed]
-        fun = functools.partial(_with_static, self.fun, fixed, len(args))
-        axes = self._in_axes(fixed)
-        return vmap(fun, axes, self.out_axes, axis_name=self.axis_name, axis_size=self.axis_size)(*dynamic, **kwargs)
-
-    def _in_axes(self, fixed: dict[int, Any]) -> Any:
+    def _in_axes(self, call: UserCall) -> Any:
         if not isinstance(self.in_axes, tuple):
             return self.in_axes
-        return tuple(a for n, a in enumerate(self.in_axes) if n not in fixed)
+        static = {n for n, _, _ in call.static}
+        return tuple(a for n, a in enumerate(self.in_axes) if n not in static)
 
-    def _axes(self, fixed: dict[int, Any], in_tree: Any, avals: Any, dynamic: Any, kwargs: Any) -> tuple[Any, int]:
+    def _axes(self, call: UserCall, avals: Sequence[ShapedArray]) -> tuple[Any, int]:
         """Where each leaf is cut, and into how many parts."""
-        axes = flatten_axes("pmap in_axes", in_tree, (self._in_axes(fixed), 0), tupled_args=True)
-        size = self._size(dynamic, kwargs, avals, axes)
+        axes = flatten_axes("pmap in_axes", call.in_tree, (self._in_axes(call), 0), tupled_args=True)
+        size = self._size(call, avals, axes)
         return [None if a is None else a % v.ndim for a, v in zip(axes, avals, strict=True)], size
 
-    def _trace(self, fixed: dict[int, Any], in_tree: Any, avals: Any, args: Any, kwargs: Any) -> _Program:
+    def _record(self, call: UserCall, avals: Sequence[ShapedArray]) -> _OneOfMany:
         """The program for one device: blocks have an axis of size one where the argument was cut."""
-        dynamic = tuple(x for n, x in enumerate(args) if n not in fixed)
-        axes, size = self._axes(fixed, in_tree, avals, dynamic, kwargs)
-        flat = Flat(functools.partial(_with_static, self.fun, fixed, len(args)), in_tree)
+        axes, size = self._axes(call, avals)
+        flat = call.flat()
         out_axes: list[Any] = []
 
         def on_blocks(*blocks: Any) -> list[Any]:
             outs = flat(*(b if a is None else squeeze(b, (a,)) for b, a in zip(blocks, axes, strict=True)))
             assert flat.out_tree is not None
             wanted = flatten_axes("pmap out_axes", flat.out_tree, self.out_axes)
-            out_axes.extend(_out_axis(self.fun, w, aval_of(x)) for x, w in zip(outs, wanted, strict=True))
+            out_axes.extend(_out_axis(self.name, w, aval_of(x)) for x, w in zip(outs, wanted, strict=True))
             return [x if w is None else expand_dims(x, (w,)) for x, w in zip(outs, out_axes, strict=True)]
 
         blocks = [v if a is None else _cut(v, a) for v, a in zip(avals, axes, strict=True)]
-        origin = SourceOf(self.fun, lambda: arg_names(self.fun, args, kwargs))
         with axes_bound(((self.axis_name, size),)):
-            closed = trace_to_jaxpr(on_blocks, blocks, name=name_of(self.fun), origin=origin)
+            closed = trace_to_jaxpr(on_blocks, blocks, name=self.signature.name, origin=call.source())
+        assert flat.out_tree is not None
         program, consts = hoisted(closed)
         params = {
             "jaxpr": program,
@@ -199,16 +163,16 @@ class _Pmapped:
             "in_specs": (*[()] * len(consts), *map(self._spec, axes)),
             "out_specs": tuple(map(self._spec, out_axes)),
             "devices": self.devices,
-            "name": f"pmap({name_of(self.fun)})",
+            "name": self.name,
         }
-        return _Program(consts, flat, params)
+        return _OneOfMany(closed, flat.out_tree, params=params)
 
     def _spec(self, axis: int | None) -> Spec:
         return () if axis is None else ((axis, (self.axis_name,)),)
 
-    def _size(self, args: Any, kwargs: Any, avals: Sequence[ShapedArray], axes: Sequence[Any]) -> int:
+    def _size(self, call: UserCall, avals: Sequence[ShapedArray], axes: Sequence[Any]) -> int:
         sizes: dict[int, str] = {}
-        for (path, _), aval, axis in zip(tree_leaves_with_path((args, kwargs)), avals, axes, strict=True):
+        for name, aval, axis in zip(call.names(), avals, axes, strict=True):
             if axis is None:
                 continue
             if not -aval.ndim <= axis < aval.ndim:
@@ -216,7 +180,7 @@ class _Pmapped:
                     f"pmap was requested to map its argument along axis {axis}, which implies that its rank should be "
                     f"at least {axis + 1 if axis >= 0 else -axis}, but is only {aval.ndim} (its shape is {aval.shape})"
                 )
-            sizes.setdefault(aval.shape[axis], f"args{keystr(path[1:])} of type {aval} has size {aval.shape[axis]}")
+            sizes.setdefault(aval.shape[axis], f"{name} of type {aval} has size {aval.shape[axis]}")
         if self.axis_size is not None:
             sizes.setdefault(self.axis_size, f"axis_size is {self.axis_size}")
         if not sizes:
@@ -227,16 +191,11 @@ class _Pmapped:
         return next(iter(sizes))
 
 
-def _with_static(fun: Callable[..., Any], fixed: dict[int, Any], count: int, *dynamic: Any, **named: Any) -> Any:
-    given = iter(dynamic)
-    return fun(*(fixed[n] if n in fixed else next(given) for n in range(count)), **named)
-
-
-def _out_axis(fun: Callable[..., Any], wanted: int | None, aval: ShapedArray) -> int | None:
+def _out_axis(name: str, wanted: int | None, aval: ShapedArray) -> int | None:
     ndim = aval.ndim + 1
     if wanted is not None and not -ndim <= wanted < ndim:
         raise ValueError(
-            f"axis {wanted} is out of bounds for array of dimension {ndim}: out_axes of pmap({name_of(fun)}), of which "
+            f"axis {wanted} is out of bounds for array of dimension {ndim}: out_axes of {name}, of which "
             f"a result has the type {aval} on each device"
         )
     return None if wanted is None else wanted % ndim

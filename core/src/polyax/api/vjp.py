@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax.api.arguments import as_array, check_arrays, check_int_or_tuple, restrict
+from polyax.api.arguments import as_array, check_int_or_tuple, restrict
 from polyax.api.jit import jit
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
@@ -15,7 +15,7 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ops.basis import convert_element_type
 from polyax.ops.zeros import instantiate
 from polyax.runtime.contract.tracebacks import api_boundary
-from polyax.trace.flat import Flat, FlatAux, check_callable
+from polyax.trace.flat import Flat, FlatAux, check_arrays, check_callable
 from polyax.trace.paths import differences
 from polyax.trace.register import register_pytree_node_class
 from polyax.trace.symbolic import UndefPrimal, Zero

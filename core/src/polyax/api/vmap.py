@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.api.arguments import check_arrays, wraps
+from polyax.api.arguments import wraps
 from polyax.ir.aval import aval_of
 from polyax.runtime.contract.tracebacks import api_boundary
-from polyax.trace.flat import Flat, check_callable, name_of
+from polyax.trace.flat import Flat, check_arrays, check_callable, name_of
 from polyax.trace.paths import flatten_axes, keystr, tree_leaves_with_path
 from polyax.trace.tree import tree_flatten, tree_leaves
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis

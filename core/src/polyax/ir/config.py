@@ -71,7 +71,7 @@ FLAGS: dict[str, Flag] = {
         Flag("debug_nans", False, parse_bool, "raise where a NaN first appears", traced=True),
         Flag("debug_infs", False, parse_bool, "raise where an infinity first appears", traced=True),
         Flag("log_compiles", False, parse_bool, "log each compilation"),
-        Flag("explain_cache_misses", False, parse_bool, "log why each jitted function is traced: what has changed"),
+        Flag("explain_cache_misses", False, parse_bool, "log why each function is traced: what has changed"),
         Flag("check_tracer_leaks", False, parse_bool, "raise where a traced function leaves tracers behind"),
         Flag("cache_dir", None, _optional_str, "directory of compiled code; empty: the user's cache directory"),
         Flag("compilation_cache", True, parse_bool, "keep compiled code on disk"),

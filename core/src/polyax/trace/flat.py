@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
@@ -75,20 +75,24 @@ def check_output(x: Any, fun: Callable[..., Any]) -> None:
         )
 
 
-def arg_names(
-    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], static: Iterable[str] = ()
-) -> list[str]:
-    """``x``, ``params['w']``: a name for each leaf of the arguments that are not static."""
+def check_arrays(args: Any, what: str) -> None:
+    """Raises JAX's TypeError, naming the path of the first leaf that is no array."""
+    for path, x in tree_leaves_with_path(args):
+        if not is_array_like(x):
+            raise TypeError(
+                f"Cannot interpret value of type {type(x)} as an abstract array; it does not have a dtype attribute: "
+                f"{what}{' at ' + keystr(path) if path else ''} is {x!r}. If it is meant as a setting, make it static."
+            )
+
+
+def arg_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+    """``x``, ``params['w']``: a name for each leaf of the arguments."""
     try:
-        bound = inspect.signature(fun).bind(*args, **kwargs).arguments
+        named = list(inspect.signature(fun).bind_partial(*args).arguments.items())
     except (TypeError, ValueError):
-        bound = {**{f"args[{i}]": a for i, a in enumerate(args)}, **kwargs}
-    return [
-        name + keystr(path)
-        for name, tree in bound.items()
-        if name not in static
-        for path, _ in tree_leaves_with_path(tree)
-    ]
+        named = [(f"args[{i}]", a) for i, a in enumerate(args)]
+    named += sorted(kwargs.items())
+    return [name + keystr(path) for name, tree in named for path, _ in tree_leaves_with_path(tree)]
 
 
 def leaf_names(fun: Callable[..., Any], in_tree: PyTreeDef) -> list[str]:

@@ -6,7 +6,6 @@ Knows neither forward nor reverse mode.
 from __future__ import annotations
 
 import functools
-import inspect
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,10 +17,11 @@ from polyax.ir.errors import UnexpectedTracerError
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.ops.zeros import instantiate
-from polyax.trace.flat import Flat, check_callable, name_of
+from polyax.trace.calls import Signature, UserCall
+from polyax.trace.flat import Flat
 from polyax.trace.recording import DynamicJaxprTrace, trace_to_jaxpr
 from polyax.trace.symbolic import Zero
-from polyax.trace.tree import tree_flatten, tree_map
+from polyax.trace.tree import tree_map, tree_unflatten
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
 OutDims = list[int | None]
@@ -73,74 +73,36 @@ class CustomFunction:
     def __init__(
         self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ) -> None:
-        check_callable(fun)
+        marked = (nondiff_argnums, nondiff_argnames)
+        self.signature = Signature(fun, self.kind, static=marked, option="nondiff", hashable=False)
         functools.update_wrapper(self, fun)
         self.fun = fun
-        self.__name__ = name_of(fun)
-        try:
-            self._signature = inspect.signature(fun)
-        except (TypeError, ValueError):
-            self._signature = None
-        self.nondiff_argnums = tuple(sorted({*nondiff_argnums, *map(self._position, nondiff_argnames)}))
+        self.__name__ = self.signature.name
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
-    def _position(self, name: str) -> int:
-        names = list(self._signature.parameters) if self._signature else []
-        if name not in names:
-            raise ValueError(f"nondiff_argnames has {name!r}, but the arguments of {self.__name__} are {names}")
-        return names.index(name)
-
-    def positional(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments, defaults included, by position.
+    def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> UserCall:
+        """A call with all arguments, defaults included, by position.
 
         Raises:
           TypeError: they don't fit the function, or some can only be given by name.
         """
         try:
-            return self._bound(args, kwargs)
+            args = self.signature.positional(args, kwargs)
         except TypeError as e:
             raise TypeError(
                 f"The input arguments to the {self.kind}-decorated function {self.__name__} could not be resolved to "
                 f"positional-only arguments. Binding failed with the error:\n{e}"
             ) from e
+        return self.signature.split(args, {})
 
-    def _bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        if self._signature is None:
-            if kwargs:
-                raise TypeError("it has no signature, so its arguments must be given by position")
-            return tuple(args)
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        if bound.kwargs:
-            names = ", ".join(bound.kwargs)
-            raise TypeError(f"The following keyword arguments could not be resolved to positions: {names}")
-        return bound.args
 
-    def nondiff_positions(self, args: Sequence[Any]) -> list[int]:
-        return [n % len(args) for n in self.nondiff_argnums]
-
-    def without_nondiff(self, args: Sequence[Any]) -> list[Any]:
-        nondiff = self.nondiff_positions(args)
-        return [x for n, x in enumerate(args) if n not in nondiff]
-
-    def with_nondiff(self, dynamic: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-        """``args`` with those that are differentiated replaced by ``dynamic``."""
-        values = list(dynamic)
-        for n in self.nondiff_positions(args):
-            values.insert(n, args[n])
-        return values
-
-    def flat(self, args: Sequence[Any]) -> tuple[Flat, list[Any]]:
-        """The function of the leaves of what is differentiated, and these leaves."""
-        leaves, tree = tree_flatten((tuple(self.without_nondiff(args)), {}))
-
-        def fun(*xs: Any) -> Any:
-            return self.fun(*self.with_nondiff(xs, args))
-
-        fun.__name__ = self.__name__
-        return Flat(fun, tree), leaves
+def unflatten(flat: Flat, rule: Any, outs: Sequence[Any]) -> Any:
+    """The results of a call, whose structure either the function or its rule has told, whichever ran."""
+    tree = rule.out_tree if flat.out_tree is None else flat.out_tree
+    assert tree is not None
+    return tree_unflatten(tree, outs)
 
 
 def refuse_closed_over(kind: str, tangents: Sequence[Any]) -> None:

@@ -14,6 +14,7 @@ from polyax.control.calls.custom import (
     function_of,
     mapped_call,
     refuse_closed_over,
+    unflatten,
 )
 from polyax.control.inner.lists import kept, nonzeros
 from polyax.control.inner.programs import run
@@ -31,7 +32,6 @@ from polyax.transforms.transpose import transpose_jaxpr
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
 custom_jvp_call_p = Primitive("custom_jvp_call", higher_order=True)
-""
 """``custom_jvp_call[call_jaxpr jvp name num_consts]``: ``call_jaxpr`` where it was recorded, else ``fun``; ``jvp`` maps
 lists of primals and tangents, some of them ``Zero``, to lists."""
 
@@ -69,7 +69,7 @@ class custom_jvp(CustomFunction):
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Sets a rule for each argument: ``jvp(tangent, primal_out, *primals)``, or None where it is zero."""
-        if self.nondiff_argnums:
+        if not self.signature.plain:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -84,28 +84,26 @@ class custom_jvp(CustomFunction):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {self.__name__} using defjvp.")
-        args = self._constant(self.positional(args, kwargs))
-        flat, leaves = self.flat(args)
-        rule = _Rule(self, flat, args)
-        outs = custom_jvp_call_p.bind(*leaves, fun=flat, jvp=rule, call_jaxpr=None, num_consts=0, name=self.__name__)
-        tree = rule.out_tree if flat.out_tree is None else flat.out_tree
-        assert tree is not None
-        return tree_unflatten(tree, outs)
+        call = self.split(args, kwargs)
+        call.static = tuple([(n, kind, tree_map(_constant, x)) for n, kind, x in call.static])
+        flat = call.flat()
+        rule = _Rule(self, flat, [x for _, _, x in call.static])
+        params = {"fun": flat, "jvp": rule, "call_jaxpr": None, "num_consts": 0, "name": self.__name__}
+        return unflatten(flat, rule, custom_jvp_call_p.bind(*call.leaves, **params))
 
-    def _constant(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Arguments that aren't differentiated are constants to all derivatives."""
-        fixed = self.nondiff_positions(args)
-        constant = lambda x: stop_gradient(x) if isinstance(x, Tracer) else x
-        return tuple(tree_map(constant, x) if n in fixed else x for n, x in enumerate(args)) if fixed else args
+
+def _constant(x: Any) -> Any:
+    """Arguments that aren't differentiated are constants to all derivatives."""
+    return stop_gradient(x) if isinstance(x, Tracer) else x
 
 
 class _Rule:
     """A user's rule on flat lists; checks what it returns."""
 
-    def __init__(self, owner: custom_jvp, flat: Flat, args: Sequence[Any]) -> None:
+    def __init__(self, owner: custom_jvp, flat: Flat, nondiff: Sequence[Any]) -> None:
         self.owner = owner
         self.flat = flat
-        self.nondiff = [args[n] for n in owner.nondiff_positions(args)]
+        self.nondiff = nondiff
         self.out_tree: PyTreeDef | None = None
 
     def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:

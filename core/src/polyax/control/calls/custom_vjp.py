@@ -18,6 +18,7 @@ from polyax.control.calls.custom import (
     function_of,
     mapped_call,
     refuse_closed_over,
+    unflatten,
     where_mapped,
 )
 from polyax.control.calls.custom_lin import Backward, UserBackward, custom_lin_p, mapped_backward
@@ -28,6 +29,7 @@ from polyax.ir.aval import aval_of
 from polyax.ir.errors import UnexpectedTracerError
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.trace.calls import Static, completed
 from polyax.trace.flat import Flat, check_callable, name_of
 from polyax.trace.symbolic import Zero
 from polyax.trace.tracer import Tracer
@@ -35,7 +37,6 @@ from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tr
 from polyax.transforms.vmap import AxisData, batch_flat
 
 custom_vjp_call_p = Primitive("custom_vjp_call", higher_order=True)
-""
 """``custom_vjp_call[call_jaxpr rules name num_consts]``: ``call_jaxpr`` where it was recorded, else ``fun``;
 ``rules.forward`` gives flat results, residuals and ``backward``, which maps residuals and cotangents to cotangents."""
 
@@ -89,14 +90,12 @@ class custom_vjp(CustomFunction):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {self.__name__} using defvjp.")
-        args = self.positional(args, kwargs)
-        self._refuse_tracers([args[n] for n in self.nondiff_positions(args)])
-        flat, leaves = self.flat(args)
-        rules = _Rules(self, flat, args)
-        outs = custom_vjp_call_p.bind(*leaves, fun=flat, rules=rules, call_jaxpr=None, num_consts=0, name=self.__name__)
-        tree = rules.out_tree if flat.out_tree is None else flat.out_tree
-        assert tree is not None
-        return tree_unflatten(tree, outs)
+        call = self.split(args, kwargs)
+        self._refuse_tracers([x for _, _, x in call.static])
+        flat = call.flat()
+        rules = _Rules(self, flat, call.static)
+        params = {"fun": flat, "rules": rules, "call_jaxpr": None, "num_consts": 0, "name": self.__name__}
+        return unflatten(flat, rules, custom_vjp_call_p.bind(*call.leaves, **params))
 
     def _refuse_tracers(self, nondiff: Sequence[Any]) -> None:
         for x in tree_leaves(nondiff):
@@ -139,10 +138,10 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 class _Rules:
     """A user's rules on flat lists; they check what these return."""
 
-    def __init__(self, owner: custom_vjp, flat: Flat, args: Sequence[Any]) -> None:
+    def __init__(self, owner: custom_vjp, flat: Flat, static: Static) -> None:
         self.owner = owner
         self.flat = flat
-        self.args = args
+        self.static = static
         self.out_tree: PyTreeDef | None = None
 
     def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Backward]:
@@ -153,7 +152,7 @@ class _Rules:
         if owner.symbolic_zeros:
             given = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
         dynamic, _ = tree_unflatten(self.flat.in_tree, given)
-        pair = owner.fwd(*owner.with_nondiff(dynamic, self.args))
+        pair = owner.fwd(*completed(dynamic, self.static))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(f"{self._pair_of_fwd()}, but instead of a pair the fwd rule produced {pair}.")
         outs, self.out_tree = tree_flatten(pair[0])
@@ -165,7 +164,7 @@ class _Rules:
             )
         residuals, tree = tree_flatten(pair[1])
         avals, _ = tree_unflatten(self.flat.in_tree, [aval_of(x) for x in primals])
-        nondiff = [self.args[n] for n in owner.nondiff_positions(self.args)]
+        nondiff = [x for _, _, x in self.static]
         return outs, residuals, UserBackward(owner, nondiff, avals, tree, self.out_tree)
 
     def _pair_of_fwd(self) -> str:

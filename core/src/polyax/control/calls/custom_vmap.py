@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.control.calls.custom import CustomFunction
+from polyax.control.calls.custom import CustomFunction, define_call, function_of, unflatten
 from polyax.control.flow.looping import map as loop_map
 from polyax.control.inner.lists import kept, merged, nonzeros, partition
-from polyax.control.inner.programs import hoisted, run
-from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import move_axis
 from polyax.trace.context import set_trace
-from polyax.trace.flat import Flat, name_of
-from polyax.trace.recording import DynamicJaxprTrace, trace_to_jaxpr
+from polyax.trace.flat import name_of
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 from polyax.transforms.jvp import jvp_flat
@@ -24,9 +20,8 @@ from polyax.transforms.linearize import PartialTrace
 from polyax.transforms.vmap import AxisData, match_axis
 
 custom_vmap_p = Primitive("custom_vmap_call", higher_order=True)
-""
-"""``custom_vmap_call[call rule name num_consts]``: ``call`` is a program where it was recorded, else ``fun``; ``rule``
-maps an axis size, masks and lists to lists of results and masks."""
+"""``custom_vmap_call[call_jaxpr rule name num_consts]``: ``call_jaxpr`` where it was recorded, else ``fun``;
+``rule`` maps an axis size, masks and lists to lists of results and masks."""
 
 
 class custom_vmap(CustomFunction):
@@ -63,13 +58,11 @@ class custom_vmap(CustomFunction):
             raise AttributeError(
                 f"No batching rule defined for custom_vmap function {name_of(self.fun)} using def_vmap."
             )
-        leaves, tree = tree_flatten((self.positional(args, kwargs), {}))
-        flat = Flat(self.fun, tree)
-        rule = _Rule(self, tree)
-        outs = custom_vmap_p.bind(*leaves, fun=flat, call=None, rule=rule, name=name_of(self.fun), num_consts=0)
-        tree = rule.out_tree if flat.out_tree is None else flat.out_tree
-        assert tree is not None
-        return tree_unflatten(tree, outs)
+        call = self.split(args, kwargs)
+        flat = call.flat()
+        rule = _Rule(self, call.in_tree)
+        params = {"fun": flat, "rule": rule, "call_jaxpr": None, "num_consts": 0, "name": self.__name__}
+        return unflatten(flat, rule, custom_vmap_p.bind(*call.leaves, **params))
 
 
 class _Rule:
@@ -100,28 +93,7 @@ class _Rule:
         return outs, flags
 
 
-def _function(fun: Any, call: ClosedJaxpr | None) -> Callable[..., list[Any]]:
-    return fun if call is None else lambda *args: run(call, args)
-
-
-@def_rule(custom_vmap_p, "impl")
-def _impl(*args: Any, fun: Any, call: ClosedJaxpr | None, **_: Any) -> list[Any]:
-    return _function(fun, call)(*args)
-
-
-@def_rule(custom_vmap_p, "record")
-def _record(trace: DynamicJaxprTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    if params["call"] is not None:
-        return trace.record(custom_vmap_p, args, params)
-    closed = trace_to_jaxpr(params["fun"], [aval_of(x) for x in args], name=params["name"])
-    program, consts = hoisted(closed)
-    recorded = {**params, "fun": None, "call": program, "num_consts": len(consts)}
-    return trace.record(custom_vmap_p, [*consts, *args], recorded)
-
-
-@def_rule(custom_vmap_p, "abstract_eval")
-def _abstract_eval(*_: ShapedArray, call: ClosedJaxpr, **__: Any) -> tuple[list[ShapedArray], Effects]:
-    return call.out_avals, call.effects
+define_call(custom_vmap_p)
 
 
 @def_rule(custom_vmap_p, "batch")
@@ -153,7 +125,13 @@ def _alike(
 
 @def_rule(custom_vmap_p, "jvp")
 def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, fun: Any, call: ClosedJaxpr | None, rule: _Rule, **rest: Any
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    fun: Any,
+    call_jaxpr: ClosedJaxpr | None,
+    rule: _Rule,
+    **rest: Any,
 ) -> Any:
     """The derivative is mapped by mapping the rule's own derivative."""
     nonzero = nonzeros(tangents)
@@ -187,9 +165,9 @@ def _jvp(
         found.append(nonzeros(out_dots))
         return [*outs, *kept(found[-1], out_dots)], [*marks[-1], *kept(found[-1], marks[-1])]
 
-    program = both_of(_function(fun, call))
+    program = both_of(function_of(fun, call_jaxpr))
     args = [*primals, *kept(nonzero, tangents)]
-    outs = custom_vmap_p.bind(*args, fun=program, call=None, rule=mapped, **rest)
+    outs = custom_vmap_p.bind(*args, fun=program, call_jaxpr=None, rule=mapped, **rest)
     n = len(found[-1])
     zeros = [Zero.of(x) for x, nz in zip(outs[:n], found[-1], strict=True) if not nz]
     return outs[:n], merged(found[-1], outs[n:], zeros)
@@ -199,7 +177,7 @@ def _jvp(
 def _partial_eval(trace: PartialTrace, unknown: Sequence[bool], args: Sequence[Any], params: dict[str, Any]) -> Any:
     """What is recorded for the backward pass are the operations themselves, which are mapped by their own rules."""
     with set_trace(trace):
-        return _function(params["fun"], params["call"])(*args)
+        return function_of(params["fun"], params["call_jaxpr"])(*args)
 
 
 custom_vmap_p.never("transpose", "its linear part is recorded as the operations that it consists of")
@@ -207,14 +185,9 @@ custom_vmap_p.never("transpose", "its linear part is recorded as the operations 
 custom_vmap_p.never("dce", "its rule gives all results at once")
 
 
-@def_rule(custom_vmap_p, "sub_jaxprs")
-def _sub_jaxprs(*, call: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
-    return [call]
-
-
 @def_rule(custom_vmap_p, "pretty")
-def _pretty(*, name: str, call: ClosedJaxpr, num_consts: int, **_: Any) -> dict[str, Any]:
-    return {"name": name, "call": call, "num_consts": num_consts}
+def _pretty(*, name: str, call_jaxpr: ClosedJaxpr, num_consts: int, **_: Any) -> dict[str, Any]:
+    return {"name": name, "call_jaxpr": call_jaxpr, "num_consts": num_consts}
 
 
 def sequential_vmap(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,15 +13,15 @@ from typing import Any
 from polyax.control.inner.lists import Mask, kept, merged, nonzeros, partition
 from polyax.control.inner.policies import Policy
 from polyax.control.inner.programs import derived, hoisted, inlined, pruned, run, with_ends, without_inputs
-from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, sub_jaxprs
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.trace.calls import Signature
 from polyax.trace.context import set_trace
-from polyax.trace.flat import Flat, arg_names, check_callable, name_of
-from polyax.trace.recording import SourceOf, trace_to_jaxpr
 from polyax.trace.symbolic import Zero, is_undef
-from polyax.trace.tree import tree_flatten
+from polyax.trace.traces import Traces
+from polyax.trace.tree import tree_unflatten
 from polyax.transforms.jvp import jvp_jaxpr
 from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
@@ -52,55 +52,28 @@ def checkpoint(
     >>> print(round(float(polyax.grad(checkpoint(lambda x: polyax.numpy.sin(polyax.numpy.sin(x))))(1.0)), 6))
     0.360039
     """
-    check_callable(fun)
     if not isinstance(prevent_cse, (bool, tuple, list)):
         raise TypeError(f"prevent_cse must be a bool or tuple of bools, got {type(prevent_cse)=}")
-    positions = _static_positions(static_argnums)
-    names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+    marked = (static_argnums, static_argnames)
+    signature = Signature(fun, "checkpoint", static=marked, too_few=_TOO_FEW, hashable=False)
+    traces = Traces()
     cse = prevent_cse if isinstance(prevent_cse, bool) else tuple(prevent_cse)
 
     @functools.wraps(fun)
     def rematerialized(*args: Any, **kwargs: Any) -> Any:
-        closed, leaves, flat = _traced(fun, args, kwargs, _within(positions, len(args)), names)
-        program, consts = hoisted(closed)
-        outs = remat_p.bind(*consts, *leaves, jaxpr=program, policy=policy, prevent_cse=cse, differentiated=False)
-        return flat.unflatten(outs)
+        call = signature.split(args, kwargs)
+        made = traces.of(call)
+        program, consts = hoisted(made.closed)
+        params = {"jaxpr": program, "policy": policy, "prevent_cse": cse, "differentiated": False}
+        return tree_unflatten(made.out_tree, remat_p.bind(*consts, *call.leaves, **params))
 
     return rematerialized
 
 
-def _static_positions(static_argnums: Any) -> tuple[int, ...]:
-    positions = (static_argnums,) if type(static_argnums) is int else static_argnums
-    if not isinstance(positions, (tuple, list)) or not all(type(n) is int for n in positions):
-        raise TypeError(f"the `static_argnums` argument to `checkpoint` must be an int or ints, got {static_argnums!r}")
-    return tuple(positions)
-
-
-def _within(positions: tuple[int, ...], count: int) -> set[int]:
-    if not all(-count <= n < count for n in positions):
-        raise ValueError(
-            "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values greater than "
-            f"or equal to `-len(args)` and less than `len(args)`, but got {positions}, while `len(args)` = {count}"
-        )
-    return {n % count for n in positions}
-
-
-def _traced(
-    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], static: set[int], names: set[str]
-) -> tuple[ClosedJaxpr, list[Any], Flat]:
-    """The program of ``fun`` with its static arguments fixed, the leaves of the others, and the structure."""
-
-    def call(*arrays: Any, **named: Any) -> Any:
-        given = iter(arrays)
-        values = [x if n in static else next(given) for n, x in enumerate(args)]
-        return fun(*values, **{k: named.get(k, x) for k, x in kwargs.items()})
-
-    dynamic = tuple(x for n, x in enumerate(args) if n not in static)
-    leaves, tree = tree_flatten((dynamic, {k: x for k, x in kwargs.items() if k not in names}))
-    flat = Flat(call, tree)
-    origin = SourceOf(fun, lambda: arg_names(fun, args, kwargs, names))
-    closed = trace_to_jaxpr(flat, [aval_of(x) for x in leaves], name=name_of(fun), origin=origin)
-    return closed, leaves, flat
+_TOO_FEW = (
+    "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values greater than or "
+    "equal to `-len(args)` and less than `len(args)`, but got {given}, while `len(args)` = {count}"
+)
 
 
 def _bind(jaxpr: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:

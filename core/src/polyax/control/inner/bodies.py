@@ -6,24 +6,23 @@ A function is remembered as long as it lives. Knows no primitive.
 from __future__ import annotations
 
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from polyax.control.inner.structure import check_same, weaknesses, with_weak_types
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ops.basis import convert
-from polyax.trace.context import axis_env
-from polyax.trace.flat import trace_tree
-from polyax.trace.tracer import Tracer
-from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
+from polyax.trace.calls import Signature
+from polyax.trace.traces import Traces
+from polyax.trace.tree import PyTreeDef, tree_unflatten
 
 Traced = tuple[ClosedJaxpr, PyTreeDef]
 TraceBody = Callable[[Any], Traced]
 
-_known: weakref.WeakKeyDictionary[Callable[..., Any], dict[Hashable, Traced]] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[Callable[..., Any], defaultdict[Hashable, Traces]] = weakref.WeakKeyDictionary()
 
 
 def traced(
@@ -31,29 +30,22 @@ def traced(
 ) -> Traced:
     """What ``trace_tree`` gives, without tracing again what was traced before.
 
-    A loop that is called again and again is then also compiled once. Programs that depend on values of an outer trace
-    aren't kept.
+    A loop that is called again and again is then also compiled once.
 
     Args:
       owner: the user's function, if ``fun`` is one that was made from it; ``role`` says which.
     """
-    known = _programs_of(fun if owner is None else owner)
-    leaves, tree = tree_flatten(tuple(args))
-    types = tuple([x if isinstance(x, ShapedArray) else aval_of(x) for x in leaves])
-    key = role, tree, types, tuple(axis_env().items()), config.trace_key()
-    found = known.get(key)
-    if found is None:
-        found = trace_tree(fun, args)
-        if not any(isinstance(c, Tracer) for c in found[0].consts):
-            known[key] = found
-    return found
+    call = Signature(fun, "a loop or branch").split(tuple(args), {})
+    key = call.key([x if isinstance(x, ShapedArray) else call.aval(x) for x in call.leaves])
+    made = _traces_of(fun if owner is None else owner, role).find(key, call)
+    return made.closed, made.out_tree
 
 
-def _programs_of(owner: Callable[..., Any]) -> dict[Hashable, Traced]:
+def _traces_of(owner: Callable[..., Any], role: Hashable) -> Traces:
     try:
-        return _known.setdefault(owner, {})
+        return _known.setdefault(owner, defaultdict(Traces))[role]
     except TypeError:  # it has no hash, or can't be referred to weakly
-        return {}
+        return Traces()
 
 
 def settled(

@@ -14,7 +14,7 @@ RULES: dict[str, Any] = {
     "checkpoint": Replace(lambda _, jaxpr, **__: jaxpr, apart=True),
     "custom_jvp_call": Replace(lambda _, call_jaxpr, **__: call_jaxpr),
     "custom_vjp_call": Replace(lambda _, call_jaxpr, **__: call_jaxpr),
-    "custom_vmap_call": Replace(lambda _, call, **__: call),
+    "custom_vmap_call": Replace(lambda _, call_jaxpr, **__: call_jaxpr),
     "remat_opt": Replace(lambda _, forward, **__: forward),
     "linear_call": Replace(lambda _, callee, **__: callee),
     **CONTROL,

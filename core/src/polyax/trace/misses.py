@@ -1,4 +1,4 @@
-"""Why a jitted function is traced once more: which argument differs from all calls seen before, and how.
+"""Why a function is traced once more: which argument differs from all calls seen before, and how.
 
 Told by the logger ``polyax`` if ``config.explain_cache_misses`` is on. Must not know how programs are made.
 """
@@ -9,27 +9,16 @@ import logging
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ir.source import user_source
+from polyax.trace.calls import Key
 from polyax.trace.paths import equality_errors_pytreedef, keystr
-from polyax.trace.tree import PyTreeDef
 
 logger = logging.getLogger("polyax")
 _traced: weakref.WeakKeyDictionary[CodeType, Any] = weakref.WeakKeyDictionary()  # code -> the function traced last
-
-
-class Key(NamedTuple):
-    """What a trace depends on. ``static``: ``(position or name, type, value)`` of the static arguments; ``axes``:
-    ``(name, size)`` of those that are mapped around the call."""
-
-    in_tree: PyTreeDef
-    static: tuple[tuple[Any, type, Any], ...]
-    avals: tuple[ShapedArray, ...]
-    settings: int
-    axes: tuple[tuple[Any, int], ...] = ()
 
 
 def note(fun: Callable[..., Any], seen: Iterable[Key], key: Key, names: Callable[[], Sequence[str]]) -> None:

@@ -1,0 +1,228 @@
+"""Calls of users' functions, taken apart: what is static, the leaves of the rest, and the function of these leaves.
+
+All that trace a function on demand begin here. Must not know what is done with the programs.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.config import config
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.trace.context import axis_env
+from polyax.trace.flat import Flat, arg_names, check_arrays, check_callable, name_of
+from polyax.trace.positions import Positions
+from polyax.trace.recording import SourceOf, trace_to_jaxpr
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves
+
+Marks = tuple[Any, Any]
+"""Positions and names, as users give them; None where the other tells them."""
+Static = tuple[tuple[Any, type, Any], ...]
+"""``(position or name, type, value)``: equal values of different types (1, 1.0, True) make different programs."""
+
+
+class Key(NamedTuple):
+    """What a program depends on, besides the function. ``settings`` stand for the flags that traces read, ``axes`` are
+    the names and sizes of those that are mapped around the call."""
+
+    in_tree: PyTreeDef
+    static: Static
+    avals: tuple[ShapedArray, ...]
+    settings: int
+    axes: tuple[tuple[Any, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class TracedFunction:
+    """The program of a function for one kind of call, the structure of its results, and which inputs are donated."""
+
+    closed: ClosedJaxpr
+    out_tree: PyTreeDef
+    donated: tuple[bool, ...] = ()
+
+
+class Signature:
+    """A function whose calls are taken apart.
+
+    Args:
+      caller: the transformation that it is given to, for error texts.
+      option: how that transformation names its static arguments: ``static``, ``nondiff``.
+      too_few: the error text if a static position is beyond the arguments of a call, with ``{given}`` and ``{count}``;
+        without it, such arguments may be given by name or left out.
+      hashable: whether static values must be.
+
+    Raises:
+      ValueError: the function has no such parameters, or static ones are donated.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        caller: str = "jit",
+        static: Marks = (None, None),
+        donate: Marks = (None, None),
+        *,
+        option: str = "static",
+        too_few: str = "",
+        hashable: bool = True,
+    ) -> None:
+        check_callable(fun)
+        self.fun = fun
+        self.name = name_of(fun)
+        self.caller = caller
+        kind = {"jit": "jitted", "make_jaxpr": "jitted", "pmap": "pmapped"}.get(caller, caller) + " function"
+        self.static = Positions(option, fun, kind, *static, late=bool(too_few))
+        self.donate = Positions("donate", fun, kind, *donate)
+        self.donate.refuse_overlap(self.static)
+        self.too_few = too_few
+        self.hashable = hashable
+        self.plain = not (self.static or self.static.given)
+
+    @functools.cached_property
+    def parameters(self) -> inspect.Signature | None:
+        """What the function takes, if it tells."""
+        try:
+            return inspect.signature(self.fun)
+        except (TypeError, ValueError):
+            return None
+
+    def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> UserCall:
+        """A call, taken apart.
+
+        Raises:
+          ValueError: a static argument is missing, or has no hash.
+        """
+        if self.plain:
+            return UserCall(self, args, kwargs, (args, kwargs), ())
+        count, names = len(args), self.static.names
+        if self.too_few and not all(-count <= n < count for n in self.static.given):
+            raise ValueError(self.too_few.format(given=self.static.given, count=count))
+        fixed = self.static.at(count)
+        static = [(n, args[n]) for n in fixed] + [(n, kwargs[n]) for n in sorted(names & kwargs.keys())]
+        if self.hashable:
+            self._check_hashes(static)
+        dynamic = tuple([x for n, x in enumerate(args) if n not in fixed])
+        named = {n: x for n, x in kwargs.items() if n not in names}
+        return UserCall(self, args, kwargs, (dynamic, named), tuple([(which, type(x), x) for which, x in static]))
+
+    def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments of a call, defaults included, by position.
+
+        Raises:
+          TypeError: they don't fit the function, or some can only be given by name.
+        """
+        if self.parameters is None:
+            if kwargs:
+                raise TypeError("it has no signature, so its arguments must be given by position")
+            return args
+        bound = self.parameters.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            names = ", ".join(bound.kwargs)
+            raise TypeError(f"The following keyword arguments could not be resolved to positions: {names}")
+        return bound.args
+
+    def _check_hashes(self, static: Sequence[tuple[Any, Any]]) -> None:
+        for which, value in static:
+            try:
+                hash(value)
+            except TypeError:
+                raise ValueError(
+                    f"Non-hashable static arguments are not supported. Argument {which!r} of {self.name} is of type "
+                    f"{type(value)}, which is not hashable: {value!r}. Use a tuple instead of a list, and pass arrays "
+                    "as arguments that are not static."
+                ) from None
+
+
+class UserCall:
+    """One call: the leaves of its dynamic arguments, their structure, and the static ones."""
+
+    __slots__ = ("args", "in_tree", "kwargs", "leaves", "signature", "static")
+
+    def __init__(self, signature: Signature, args: Any, kwargs: dict[str, Any], dynamic: Any, static: Static) -> None:
+        self.signature = signature
+        self.args = args
+        self.kwargs = kwargs
+        self.leaves, self.in_tree = tree_flatten(dynamic)
+        self.static = static
+
+    def aval(self, x: Any) -> ShapedArray:
+        """The type of a leaf.
+
+        Raises:
+          TypeError: it is no array; the text says which it is.
+        """
+        try:
+            return aval_of(x)
+        except TypeError:
+            signature = self.signature
+            check_arrays(self._without_static(), f"an argument of {signature.caller}({signature.name})")
+            raise
+
+    def key(self, avals: Sequence[ShapedArray] | None = None) -> Key:
+        """What the program for this call depends on; ``avals`` are those of the leaves, if they are known."""
+        if avals is None:
+            avals = [self.aval(x) for x in self.leaves]
+        axes = axis_env()
+        return Key(self.in_tree, self.static, tuple(avals), config.trace_key(), tuple(axes.items()) if axes else ())
+
+    def flat(self) -> Flat:
+        """The function of the leaves."""
+        return Flat(with_static(self.signature.fun, self.static), self.in_tree)
+
+    def source(self) -> SourceOf:
+        return SourceOf(self.signature.fun, self.names)
+
+    def names(self) -> list[str]:
+        """A name for each leaf."""
+        return arg_names(self.signature.fun, *self._without_static())
+
+    def _without_static(self) -> tuple[Any, Any]:
+        """The arguments, None in place of those that are static, which has no leaves."""
+        static = {which for which, _, _ in self.static}
+        args = [None if n in static else x for n, x in enumerate(self.args)]
+        return args, {n: None if n in static else x for n, x in self.kwargs.items()}
+
+    def record(self, avals: Sequence[ShapedArray]) -> TracedFunction:
+        """The program for leaves of these types."""
+        flat = self.flat()
+        closed = trace_to_jaxpr(flat, avals, name=self.signature.name, origin=self.source())
+        assert flat.out_tree is not None
+        return TracedFunction(closed, flat.out_tree, self._donated())
+
+    def _donated(self) -> tuple[bool, ...]:
+        """Which leaves are donated; nothing if none is."""
+        donate = self.signature.donate
+        if not donate:
+            return ()
+        positions = donate.at(len(self.args))
+        args, kwargs = self._without_static()
+        marked = [(n in positions, x) for n, x in enumerate(args)]
+        marked += [(n in donate.names, kwargs[n]) for n in sorted(kwargs)]
+        return tuple([m for m, x in marked for _ in tree_leaves(x)])
+
+
+def with_static(fun: Callable[..., Any], static: Static) -> Callable[..., Any]:
+    """``fun`` of the dynamic arguments alone."""
+    if not static:
+        return fun
+
+    @functools.wraps(fun)
+    def dynamic(*xs: Any, **named: Any) -> Any:
+        return fun(*completed(xs, static), **named, **{n: x for n, _, x in static if isinstance(n, str)})
+
+    return dynamic
+
+
+def completed(dynamic: Sequence[Any], static: Static) -> list[Any]:
+    """The positional arguments, of which ``dynamic`` are given."""
+    positional = list(dynamic)
+    for which, _, value in static:
+        if not isinstance(which, str):
+            positional.insert(which, value)
+    return positional

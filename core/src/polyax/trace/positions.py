@@ -1,0 +1,73 @@
+"""Arguments marked by position or by name, as ``static_argnums`` and ``donate_argnames`` do."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from polyax.trace.flat import name_of
+
+
+class Positions:
+    """Positions and names of marked arguments, each completed from the other by the function's parameters.
+
+    Args:
+      option: the option that marks them: ``static``, ``donate``, ``nondiff``.
+      function: what error texts call the function: ``jitted function``.
+      late: whether positions are checked by calls instead of by the function's parameters.
+    """
+
+    def __init__(
+        self, option: str, fun: Callable[..., Any], function: str, nums: Any, names: Any, late: bool = False
+    ) -> None:
+        self.given = () if nums is None else (nums,) if hasattr(nums, "__index__") else tuple(nums)
+        if not all(hasattr(n, "__index__") for n in self.given):
+            raise TypeError(f"the `{option}_argnums` argument of a {function} must be an int or ints, got {nums!r}")
+        self.nums = frozenset(self.given)
+        self.names = frozenset(() if names is None else (names,) if isinstance(names, str) else names)
+        if not self:
+            return
+        try:
+            parameters = list(inspect.signature(fun).parameters.values())
+        except (TypeError, ValueError):
+            return
+        if not late:
+            _check(self, f"{function} has", option, parameters, name_of(fun))
+        positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        count = len(positional)
+        if not any(p.kind == p.VAR_POSITIONAL for p in parameters):
+            self.nums = frozenset(i % count for i in self.nums if -count <= i < count)
+        if not self.names:
+            self.names = frozenset(positional[i] for i in self.nums if 0 <= i < count)
+        elif not self.given:
+            self.nums = frozenset(positional.index(n) for n in self.names if n in positional)
+
+    def __bool__(self) -> bool:
+        return bool(self.nums or self.names)
+
+    def at(self, count: int) -> list[int]:
+        """The positions in a call with so many positional arguments, in order; none of those that it leaves out."""
+        return sorted(n % count for n in self.nums if -count <= n < count)
+
+    def refuse_overlap(self, static: Positions) -> None:
+        """Raises if one of these arguments, which are donated, is static."""
+        both = sorted(map(str, (self.nums & static.nums) | (self.names & static.names)))
+        if both:
+            raise ValueError(
+                "static_argnums and donate_argnums cannot intersect, nor can static_argnames and donate_argnames: "
+                f"{', '.join(both)} in both"
+            )
+
+
+def _check(marked: Positions, has: str, option: str, parameters: list[inspect.Parameter], fun: str) -> None:
+    """Raises if the function has no such parameters."""
+    kinds = {p.kind for p in parameters}
+    count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    if inspect.Parameter.VAR_POSITIONAL not in kinds and not all(-count <= i < count for i in marked.nums):
+        raise ValueError(f"{has} {option}_argnums={marked.given} but only accepts {count} positional arguments: {fun}")
+    unknown = set(marked.names) - {p.name for p in parameters}
+    if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
+        raise ValueError(
+            f"{has} invalid argnames {unknown} in {option}_argnames. Function does not take these args: {fun}"
+        )

@@ -1,0 +1,68 @@
+"""What was recorded of a function, by the kinds of its calls: found again, explained if not, and not without bound."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from polyax.ir.aval import ShapedArray
+from polyax.trace import misses
+from polyax.trace.calls import Key, TracedFunction, UserCall
+from polyax.trace.tracer import Tracer
+
+R = TypeVar("R", bound=TracedFunction)
+Record = Callable[[UserCall, Sequence[ShapedArray]], R]
+
+KEPT = 4096
+"""How many kinds of calls are remembered for each function."""
+
+_all: weakref.WeakSet[Traces] = weakref.WeakSet()
+
+
+class Traces:
+    """The programs of one function."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, Any] = {}
+        _all.add(self)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def find(self, key: Key, call: UserCall, record: Record[R] = UserCall.record) -> R:
+        """The program for a call of this kind; ``record`` makes it where there is none.
+
+        Those that depend on values of an outer trace aren't kept, nor are those of static values without a hash.
+        """
+        try:
+            found = self._known.get(key)
+        except TypeError:
+            return record(call, key.avals)
+        if found is None:
+            misses.note(call.signature.fun, self._known, key, call.names)
+            found = record(call, key.avals)
+            if not any(isinstance(c, Tracer) for c in found.closed.consts):
+                keep(self._known, key, found)
+        return found
+
+    def of(self, call: UserCall) -> TracedFunction:
+        """``find``, by the types of the call's arguments."""
+        return self.find(call.key(), call)
+
+    def clear(self) -> None:
+        self._known.clear()
+
+
+def keep(known: dict[Any, Any], key: Any, value: Any) -> None:
+    """Remembers ``value``; the older half goes where there are too many."""
+    if len(known) >= KEPT:
+        for old in list(known)[: KEPT // 2]:
+            known.pop(old, None)
+    known[key] = value
+
+
+def clear_traces() -> None:
+    """Forgets what was recorded of all functions."""
+    for traces in list(_all):
+        traces.clear()

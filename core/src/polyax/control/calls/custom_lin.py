@@ -24,7 +24,6 @@ from polyax.trace.tree import PyTreeDef, tree_structure, tree_unflatten
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
 custom_lin_p = Primitive("custom_lin")
-""
 """``custom_lin[backward name perturbed out_avals] *residuals *tangents``: tangents of results, known only backwards.
 There are tangents for the arguments that are ``perturbed``; ``backward`` gives cotangents of all."""
 

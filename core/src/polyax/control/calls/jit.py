@@ -18,7 +18,6 @@ from polyax.transforms.transpose import transpose_jaxpr
 from polyax.transforms.vmap import AxisData, batch_jaxpr
 
 pjit_p = Primitive("pjit", higher_order=True)
-""
 """``pjit[name jaxpr donated inline keep_unused device]``; the constants of the program come first in its arguments."""
 
 

@@ -23,7 +23,6 @@ from polyax.transforms.transpose import transpose_jaxpr
 from polyax.transforms.vmap import AxisData, batch_flat, batch_jaxpr
 
 cond_p = Primitive("cond", higher_order=True)
-""
 """Runs branch number ``index``, an int32 in range. Branches have no constants, and outputs of the same types."""
 
 Branches = tuple[ClosedJaxpr, ...]

@@ -25,7 +25,6 @@ from polyax.transforms.transpose import transpose_jaxpr
 from polyax.transforms.vmap import AxisData, batch_jaxpr, match_axis
 
 scan_p = Primitive("scan", higher_order=True)
-""
 """Runs the body ``length`` times, from the last slice to the first if ``reverse``; gives the carries and all ``ys``."""
 
 

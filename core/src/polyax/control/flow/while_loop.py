@@ -22,7 +22,6 @@ from polyax.transforms.memo import memoize_by_jaxpr
 from polyax.transforms.vmap import AxisData, batch_jaxpr, match_axis
 
 while_p = Primitive("while", higher_order=True)
-""
 """Replaces the carry by ``body(body_consts, carry)`` for as long as ``cond(cond_consts, carry)``, a bool, holds."""
 
 

@@ -13,7 +13,6 @@ from polyax.trace.tree import tree_map
 Policy = Callable[..., bool]
 
 name_p = Primitive("name")
-""
 """``name[name=...] x``: ``x``, under a name that policies know."""
 
 

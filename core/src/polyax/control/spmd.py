@@ -1,7 +1,7 @@
 """``shard_map[jaxpr axes in_specs out_specs devices name]``: one program, run side by side on parts of its arguments.
 
 A spec lists, for some dimensions of an array, the named axes along which it is cut into blocks; ``pmap`` is a thin map
-over one axis with blocks of one. All rules map the inner program and call the result.
+over one axis with blocks of one.
 """
 
 from __future__ import annotations
@@ -11,22 +11,21 @@ import math
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from polyax.control.inner.lists import Mask, cut, kept, merged, nonzeros, partition
-from polyax.control.inner.programs import derived, hoisted, pruned, run, without_inputs
+from polyax.control.calls.family import CallLike, Ends, Params
+from polyax.control.inner.lists import Mask, cut, kept
+from polyax.control.inner.programs import derived, run
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
-from polyax.ir.jaxpr import ClosedJaxpr, Eqn
-from polyax.ir.primitive import Primitive, def_rule
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import Primitive
 from polyax.ops.basis import batch_axis_at, div, expand_dims, reshape, scalar, squeeze
 from polyax.ops.collective import psum_p
 from polyax.ops.slicing import index_in_dim
-from polyax.trace.context import extend_axis_env, set_trace
-from polyax.trace.symbolic import Zero, is_undef
-from polyax.transforms.jvp import jvp_jaxpr
-from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
+from polyax.trace.context import extend_axis_env
+from polyax.transforms.linearize import PartialJaxprs, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
 from polyax.transforms.transpose import transpose_jaxpr
-from polyax.transforms.vmap import AxisData, batch_flat, batch_jaxpr
+from polyax.transforms.vmap import AxisData, batch_flat
 
 Axes = tuple[tuple[Any, int], ...]
 """Names and sizes, outermost first."""
@@ -62,61 +61,48 @@ def whole(block: ShapedArray, spec: Spec, axes: Axes) -> ShapedArray:
     return block.update(shape=tuple(shape))
 
 
-def bind(
-    program: ClosedJaxpr, args: Sequence[Any], in_specs: Sequence[Spec], out_specs: Sequence[Spec], params: Any
-) -> list[Any]:
-    """Constants of the program are the same for all."""
-    program, consts = hoisted(program)
-    rest = {k: params[k] for k in ("axes", "devices", "name")}
-    specs = (*[()] * len(consts), *in_specs)
-    return shard_map_p.bind(*consts, *args, jaxpr=program, in_specs=specs, out_specs=tuple(out_specs), **rest)
+class _ShardMap(CallLike):
+    """Ends are specs; programs are mapped while the axes have their names."""
+
+    def bind(self, program: ClosedJaxpr, args: Sequence[Any], params: Params, ins: Ends, outs: Ends) -> list[Any]:
+        """Constants of the program are the same for all."""
+        specs = {"in_specs": (*[()] * len(program.consts), *ins), "out_specs": tuple(outs)}
+        return super().bind(program, args, params | specs, ins, outs)
+
+    def ends(self, params: Params) -> tuple[Ends, Ends]:
+        return params["in_specs"], params["out_specs"]
+
+    def shifted(self, end: Spec, dim: int | None) -> Spec:
+        return end if dim is None else tuple((d + (d >= dim), names) for d, names in end)
+
+    def residual(self, params: Params) -> Spec:
+        """Every program has residuals of its own: they are stacked along a dimension that all axes cut."""
+        return ((0, tuple(name for name, _ in params["axes"])),)
+
+    def narrowed(self, params: Params, needed: Sequence[bool], used: Sequence[bool]) -> Params:
+        ins, outs = self.ends(params)
+        return params | {"in_specs": tuple(kept(needed, ins)), "out_specs": tuple(kept(used, outs))}
+
+    def around(self, params: Params) -> contextlib.AbstractContextManager[None]:
+        return axes_bound(params["axes"])
+
+    def split(self, params: Params, unknown: Mask) -> PartialJaxprs:
+        with self.around(params):
+            return _split(params["jaxpr"], unknown)
+
+    def backward(self, params: Params, linear: Mask, nonzero: Mask) -> tuple[ClosedJaxpr, Mask]:
+        return _backward(params["jaxpr"], linear, nonzero, params["axes"], *self.ends(params))
+
+    def abstract_eval(self, *_: ShapedArray, **params: Any) -> tuple[list[ShapedArray], Effects]:
+        outs = zip(params["jaxpr"].out_avals, params["out_specs"], strict=True)
+        return [whole(a, s, params["axes"]) for a, s in outs], params["jaxpr"].effects
 
 
-@def_rule(shard_map_p, "abstract_eval")
-def _abstract_eval(
-    *_: ShapedArray, jaxpr: ClosedJaxpr, axes: Axes, out_specs: Sequence[Spec], **__: Any
-) -> tuple[list[ShapedArray], Effects]:
-    return [whole(a, s, axes) for a, s in zip(jaxpr.out_avals, out_specs, strict=True)], jaxpr.effects
-
-
-@def_rule(shard_map_p, "jvp")
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-    jaxpr, in_specs, out_specs = params["jaxpr"], params["in_specs"], params["out_specs"]
-    nonzero = nonzeros(tangents)
-    with axes_bound(params["axes"]):
-        both, nonzero_out = jvp_jaxpr(jaxpr, nonzero)
-    specs = [*out_specs, *kept(nonzero_out, out_specs)]
-    args = [*primals, *kept(nonzero, tangents)]
-    outs = bind(both, args, [*in_specs, *kept(nonzero, in_specs)], specs, params)
-    n = len(nonzero_out)
-    avals = _abstract_eval(**params)[0]
-    zeros = [Zero(a.to_tangent_aval()) for a, nz in zip(avals, nonzero_out, strict=True) if not nz]
-    return outs[:n], merged(nonzero_out, outs[n:], zeros)
-
-
-@def_rule(shard_map_p, "partial_eval")
-def _partial_eval(trace: PartialTrace, unknown: Sequence[bool], args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Every program has residuals of its own: they are stacked along a dimension that all axes cut."""
-    in_specs, out_specs = params["in_specs"], params["out_specs"]
-    with axes_bound(params["axes"]):
-        known, later, out_unknown, count = _split(params["jaxpr"], tuple(unknown))
-    stacked: Spec = ((0, tuple(name for name, _ in params["axes"])),)
-    unknowns, knowns = partition(unknown, args)
-    unknown_specs, known_specs = partition(unknown, in_specs)
-    later_outs, known_outs = partition(out_unknown, out_specs)
-    with set_trace(trace.known):
-        outs = bind(known, knowns, known_specs, [*known_outs, *[stacked] * count], params)
-    n = len(known_outs)
-    results: list[Any] = []
-    if later_outs:
-        with set_trace(trace.unknown):
-            specs = [*[stacked] * count, *unknown_specs]
-            results = bind(later, [*outs[n:], *unknowns], specs, later_outs, params)
-    return merged(out_unknown, results, outs[:n])
+_ShardMap(shard_map_p).install("abstract_eval", "jvp", "batch", "transpose", "partial_eval", "dce", "sub_jaxprs")
 
 
 @memoize_by_jaxpr
-def _split(jaxpr: ClosedJaxpr, unknown: Mask) -> tuple[ClosedJaxpr, ClosedJaxpr, Mask, int]:
+def _split(jaxpr: ClosedJaxpr, unknown: Mask) -> PartialJaxprs:
     parts = partial_eval_jaxpr(jaxpr, unknown)
     n = len(parts.known.out_avals) - parts.num_residuals
 
@@ -131,27 +117,14 @@ def _split(jaxpr: ClosedJaxpr, unknown: Mask) -> tuple[ClosedJaxpr, ClosedJaxpr,
     residuals, rest = cut(parts.unknown.in_avals, parts.num_residuals)
     avals = [*(a.update(shape=(1, *a.shape)) for a in residuals), *rest]
     first = derived(jaxpr, known, parts.known.in_avals)
-    return first, derived(jaxpr, later, avals), parts.out_unknown, parts.num_residuals
-
-
-@def_rule(shard_map_p, "transpose")
-def _transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
-    """A result that is the same everywhere shares its cotangent; an operand that all programs read collects theirs."""
-    in_specs, out_specs, axes = params["in_specs"], params["out_specs"], params["axes"]
-    linear, nonzero = tuple(map(is_undef, args)), nonzeros(cts)
-    backward, nonzero_out = _backward(params["jaxpr"], linear, nonzero, axes, in_specs, out_specs)
-    linear_specs, given_specs = partition(linear, in_specs)
-    unknowns, knowns = partition(linear, args)
-    specs = [*given_specs, *kept(nonzero, out_specs)]
-    outs = bind(backward, [*knowns, *kept(nonzero, cts)], specs, kept(nonzero_out, linear_specs), params)
-    zeros = [Zero(x.aval) for x, nz in zip(unknowns, nonzero_out, strict=True) if not nz]
-    return merged(linear, merged(nonzero_out, outs, zeros), [None] * len(knowns))
+    return PartialJaxprs(first, derived(jaxpr, later, avals), parts.out_unknown, parts.num_residuals)
 
 
 @memoize_by_jaxpr
 def _backward(
     jaxpr: ClosedJaxpr, linear: Mask, nonzero: Mask, axes: Axes, in_specs: Sequence[Spec], out_specs: Sequence[Spec]
 ) -> tuple[ClosedJaxpr, Mask]:
+    """A result that is the same everywhere shares its cotangent; an operand that all programs read collects theirs."""
     with axes_bound(axes):
         parts = partial_eval_jaxpr(jaxpr, linear)
         n = len(parts.known.out_avals) - parts.num_residuals
@@ -177,39 +150,6 @@ def _backward(
 
 def _absent(spec: Spec, axes: Axes) -> tuple[Any, ...]:
     return tuple(name for name, _ in axes if name not in names_of(spec))
-
-
-@def_rule(shard_map_p, "batch")
-def _batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
-    with axes_bound(params["axes"]):
-        mapped, out_dims = batch_jaxpr(params["jaxpr"], axis, tuple(dims))
-    in_specs = [_shifted(s, d) for s, d in zip(params["in_specs"], dims, strict=True)]
-    out_specs = [_shifted(s, d) for s, d in zip(params["out_specs"], out_dims, strict=True)]
-    return bind(mapped, args, in_specs, out_specs, params), out_dims
-
-
-def _shifted(spec: Spec, dim: int | None) -> Spec:
-    """The spec of an array with a further dimension at ``dim``."""
-    return spec if dim is None else tuple((d + (d >= dim), names) for d, names in spec)
-
-
-@def_rule(shard_map_p, "dce")
-def _dce(used: Sequence[bool], eqn: Eqn) -> Eqn | None:
-    if not any(used) and not eqn.effects:
-        return None
-    program, needed = pruned(eqn.params["jaxpr"], tuple(used))
-    params = {
-        **eqn.params,
-        "jaxpr": without_inputs(program, needed),
-        "in_specs": tuple(kept(needed, eqn.params["in_specs"])),
-        "out_specs": tuple(kept(used, eqn.params["out_specs"])),
-    }
-    return eqn.replace(invars=kept(needed, eqn.invars), outvars=kept(used, eqn.outvars), params=params)
-
-
-@def_rule(shard_map_p, "sub_jaxprs")
-def _sub_jaxprs(*, jaxpr: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
-    return [jaxpr]
 
 
 @def_rule(shard_map_p, "decompose")

@@ -10,12 +10,11 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from polyax.control.calls.family import Dissolving, Params
 from polyax.control.inner.programs import hoisted, run
 from polyax.ir.aval import ShapedArray, aval_of, same_type
-from polyax.ir.effects import Effects
 from polyax.ir.errors import UnexpectedTracerError
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.ir.primitive import Primitive
 from polyax.ops.zeros import instantiate
 from polyax.trace.calls import Signature, UserCall
 from polyax.trace.flat import Flat
@@ -149,28 +148,20 @@ def function_of(fun: Callable[..., Any] | None, call_jaxpr: ClosedJaxpr | None) 
     return fun if call_jaxpr is None else lambda *args: run(call_jaxpr, args)  # pyright: ignore[reportReturnType]
 
 
-def define_call(p: Primitive) -> None:
-    """The rules of a call of ``fun``, which becomes the program ``call_jaxpr`` where it is recorded."""
+class OwnRules(Dissolving):
+    """Calls of ``fun``, which becomes the program ``call_jaxpr`` where it is recorded."""
 
-    def impl(*args: Any, fun: Any, call_jaxpr: ClosedJaxpr | None, **_: Any) -> list[Any]:
+    def impl(self, *args: Any, fun: Any, call_jaxpr: ClosedJaxpr | None, **_: Any) -> list[Any]:
         return function_of(fun, call_jaxpr)(*args)
 
-    def record(trace: DynamicJaxprTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def record(self, trace: DynamicJaxprTrace, args: Sequence[Any], params: Params) -> list[Any]:
         """The function becomes a program, whose constants are arguments."""
         if params["call_jaxpr"] is not None:
-            return trace.record(p, args, params)
+            return trace.record(self.p, args, params)
         closed = trace_to_jaxpr(params["fun"], [aval_of(x) for x in args], name=params["name"])
         program, consts = hoisted(closed)
         recorded = {**params, "fun": None, "call_jaxpr": program, "num_consts": len(consts) + params["num_consts"]}
-        return trace.record(p, [*consts, *args], recorded)
-
-    def abstract_eval(*_: ShapedArray, call_jaxpr: ClosedJaxpr, **__: Any) -> tuple[list[ShapedArray], Effects]:
-        return call_jaxpr.out_avals, call_jaxpr.effects
-
-    def sub_jaxprs(*, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
-        return [call_jaxpr]
-
-    p.impl, p.record, p.abstract_eval, p.sub_jaxprs = impl, record, abstract_eval, sub_jaxprs
+        return trace.record(self.p, [*consts, *args], recorded)
 
 
 def mapped_call(

@@ -8,16 +8,15 @@ from typing import Any
 from polyax.control.calls.custom import (
     CustomFunction,
     OutDims,
+    OwnRules,
     SymbolicZero,
     check_results,
-    define_call,
     function_of,
     mapped_call,
     refuse_closed_over,
     unflatten,
 )
 from polyax.control.inner.lists import kept, nonzeros
-from polyax.control.inner.programs import run
 from polyax.ir.aval import aval_of, same_type
 from polyax.ir.dtypes import float0
 from polyax.ir.jaxpr import ClosedJaxpr
@@ -25,10 +24,9 @@ from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.convert import stop_gradient
 from polyax.ops.zeros import add_tangents, instantiate
 from polyax.trace.flat import Flat, name_of
-from polyax.trace.symbolic import Zero, is_undef
+from polyax.trace.symbolic import Zero
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
-from polyax.transforms.transpose import transpose_jaxpr
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
 custom_jvp_call_p = Primitive("custom_jvp_call", higher_order=True)
@@ -186,7 +184,7 @@ class _MappedRule:
         return moved[:n], [Zero.of(moved[k]) if k in zeros else t for k, t in enumerate(moved[n:])]
 
 
-define_call(custom_jvp_call_p)
+OwnRules(custom_jvp_call_p, "call_jaxpr").install("impl", "record", "abstract_eval", "sub_jaxprs", "transpose")
 
 
 @def_rule(custom_jvp_call_p, "jvp")
@@ -224,16 +222,6 @@ def _batch(
         return custom_jvp_call_p.bind(*args, fun=mapped, call_jaxpr=None, jvp=rule, num_consts=num_consts, name=name)
 
     return mapped_call(axis, dims, function_of(fun, call_jaxpr), bind)
-
-
-@def_rule(custom_jvp_call_p, "transpose")
-def _transpose(cts: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
-    """A linear function needs no rule: its program is transposed."""
-    linear, nonzero = tuple(map(is_undef, args)), nonzeros(cts)
-    backward, nonzero_out = transpose_jaxpr(call_jaxpr, linear, nonzero)
-    outs = iter(run(backward, [x for x in args if not is_undef(x)] + kept(nonzero, cts)))
-    wanted = iter(nonzero_out)
-    return [(next(outs) if next(wanted) else Zero(x.aval)) if is_undef(x) else None for x in args]
 
 
 custom_jvp_call_p.never("partial_eval", "its rule differentiates it as a whole")

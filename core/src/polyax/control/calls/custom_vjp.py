@@ -12,9 +12,9 @@ from typing import Any
 from polyax.control.calls.custom import (
     CustomFunction,
     OutDims,
+    OwnRules,
     at_front,
     check_results,
-    define_call,
     function_of,
     mapped_call,
     refuse_closed_over,
@@ -204,7 +204,7 @@ class _MappedRules:
         return outs, residuals, mapped_backward(backward, self.axis, self.dims, list(self.out_dims))
 
 
-define_call(custom_vjp_call_p)
+OwnRules(custom_vjp_call_p, "call_jaxpr").install("impl", "record", "abstract_eval", "sub_jaxprs")
 
 
 @def_rule(custom_vjp_call_p, "jvp")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.control.calls.custom import CustomFunction, define_call, function_of, unflatten
+from polyax.control.calls.custom import CustomFunction, OwnRules, function_of, unflatten
 from polyax.control.flow.looping import map as loop_map
 from polyax.control.inner.lists import kept, merged, nonzeros, partition
 from polyax.ir.jaxpr import ClosedJaxpr
@@ -93,7 +93,7 @@ class _Rule:
         return outs, flags
 
 
-define_call(custom_vmap_p)
+OwnRules(custom_vmap_p, "call_jaxpr").install("impl", "record", "abstract_eval", "sub_jaxprs")
 
 
 @def_rule(custom_vmap_p, "batch")

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax.control.calls.custom import at_front
+from polyax.control.calls.family import CallLike
 from polyax.control.inner.lists import nonzeros
 from polyax.control.inner.programs import run, share_consts
 from polyax.control.inner.structure import check_same
-from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ir.effects import Effects
+from polyax.ir.aval import aval_of
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.zeros import add_tangents, instantiate
@@ -60,14 +60,7 @@ def linear_call(
     return tree_unflatten(out_tree, outs)
 
 
-@def_rule(linear_call_p, "impl")
-def _impl(*args: Any, callee: ClosedJaxpr, **_: Any) -> list[Any]:
-    return run(callee, args)
-
-
-@def_rule(linear_call_p, "abstract_eval")
-def _abstract_eval(*_: ShapedArray, callee: ClosedJaxpr, **__: Any) -> tuple[list[ShapedArray], Effects]:
-    return callee.out_avals, callee.effects
+CallLike(linear_call_p, "callee").install("impl", "abstract_eval", "sub_jaxprs")
 
 
 @def_rule(linear_call_p, "jvp")
@@ -120,8 +113,3 @@ def _batch(
 
 linear_call_p.never("partial_eval", "the linear part is a call of its own")
 linear_call_p.never("dce", "its transpose gives all cotangents at once")
-
-
-@def_rule(linear_call_p, "sub_jaxprs")
-def _sub_jaxprs(*, callee: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
-    return [callee]

@@ -10,23 +10,19 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from polyax.control.inner.lists import Mask, kept, merged, nonzeros, partition
+from polyax.control.calls.family import CallLike, Params
+from polyax.control.inner.lists import Mask, cut, kept, merged, partition
 from polyax.control.inner.policies import Policy
 from polyax.control.inner.programs import derived, hoisted, inlined, pruned, run, with_ends, without_inputs
-from polyax.ir.aval import ShapedArray
-from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, sub_jaxprs
-from polyax.ir.primitive import Primitive, def_rule
+from polyax.ir.primitive import Primitive
 from polyax.trace.calls import Signature
 from polyax.trace.context import set_trace
-from polyax.trace.symbolic import Zero, is_undef
 from polyax.trace.traces import Traces
 from polyax.trace.tree import tree_unflatten
-from polyax.transforms.jvp import jvp_jaxpr
 from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
 from polyax.transforms.transpose import transpose_jaxpr
-from polyax.transforms.vmap import AxisData, batch_jaxpr
 
 remat_p = Primitive("checkpoint", higher_order=True)
 
@@ -76,62 +72,48 @@ _TOO_FEW = (
 )
 
 
-def _bind(jaxpr: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    program, consts = hoisted(jaxpr)
-    return remat_p.bind(*consts, *args, **{**params, "jaxpr": program, "differentiated": True})
+class _Checkpoint(CallLike):
+    def derivative(self, params: Params) -> Params:
+        return params | {"differentiated": True}
+
+    def partial_eval(self, trace: PartialTrace, unknown: Sequence[bool], args: Sequence[Any], params: Params) -> Any:
+        """What is known is computed; the rest gets the known inputs that it needs, and the values that the policy
+        saves."""
+        known, later, needed, out_unknown = _split(params["jaxpr"], tuple(unknown), params["policy"])
+        unknowns, knowns = partition(unknown, args)
+        with set_trace(trace.known):
+            outs, saved = cut(run(known, knowns), out_unknown.count(False))
+        results: list[Any] = []
+        if any(out_unknown):
+            with set_trace(trace.unknown):
+                given = [*kept(needed, knowns), *saved, *unknowns]
+                results = self.bind(later, given, self.derivative(params), (), ())
+        return merged(out_unknown, results, outs)
+
+    def backward(self, params: Params, linear: Mask, nonzero: Mask) -> tuple[ClosedJaxpr, Mask]:
+        """The backward pass computes the residuals again, and runs the linear part backwards."""
+        return _backward(params["jaxpr"], linear, nonzero)
 
 
-@def_rule(remat_p, "impl")
-def _impl(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
-    return run(jaxpr, args)
-
-
-@def_rule(remat_p, "abstract_eval")
-def _abstract_eval(*_: ShapedArray, jaxpr: ClosedJaxpr, **__: Any) -> tuple[list[ShapedArray], Effects]:
-    return jaxpr.out_avals, jaxpr.effects
-
-
-@def_rule(remat_p, "jvp")
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
-    nonzero = nonzeros(tangents)
-    both, nonzero_out = jvp_jaxpr(jaxpr, nonzero)
-    outs = _bind(both, [*primals, *kept(nonzero, tangents)], params)
-    n = len(nonzero_out)
-    zeros = [Zero(a.to_tangent_aval()) for a, nz in zip(jaxpr.out_avals, nonzero_out, strict=True) if not nz]
-    return outs[:n], merged(nonzero_out, outs[n:], zeros)
-
-
-@def_rule(remat_p, "partial_eval")
-def _partial_eval(trace: PartialTrace, unknown: Sequence[bool], args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """What is known is computed; the rest gets the known inputs that it needs, and the values that the policy saves."""
-    known, later, needed, out_unknown = _split(params["jaxpr"], tuple(unknown), params["policy"])
-    unknowns, knowns = partition(unknown, args)
-    with set_trace(trace.known):
-        outs = run(known, knowns)
-    n = out_unknown.count(False)
-    results: list[Any] = []
-    if any(out_unknown):
-        with set_trace(trace.unknown):
-            results = _bind(later, [*kept(needed, knowns), *outs[n:], *unknowns], params)
-    return merged(out_unknown, results, outs[:n])
+_Checkpoint(remat_p).install("impl", "abstract_eval", "jvp", "batch", "transpose", "partial_eval", "dce", "sub_jaxprs")
 
 
 @memoize_by_jaxpr
 def _split(jaxpr: ClosedJaxpr, unknown: Mask, policy: Policy | None) -> tuple[ClosedJaxpr, ClosedJaxpr, Mask, Mask]:
     """The program of known results and saved values; that of known inputs, saved values and unknown inputs; which of
     the known inputs it needs; which results are unknown."""
-    cut = partial_eval_jaxpr(jaxpr if policy is None else inlined(jaxpr), unknown)
-    body = cut.known.jaxpr
-    n = len(body.outvars) - cut.num_residuals
-    again, saved, needed = _again(cut.known, body.outvars[n:], _saved(body, policy) if policy is not None else [])
-    known = pruned(with_ends(cut.known, body.invars, [*body.outvars[:n], *saved]), (True,) * (n + len(saved)))[0]
+    parts = partial_eval_jaxpr(jaxpr if policy is None else inlined(jaxpr), unknown)
+    body = parts.known.jaxpr
+    n = len(body.outvars) - parts.num_residuals
+    again, saved, needed = _again(parts.known, body.outvars[n:], _saved(body, policy) if policy is not None else [])
+    known = pruned(with_ends(parts.known, body.invars, [*body.outvars[:n], *saved]), (True,) * (n + len(saved)))[0]
     given = len(again.in_avals)
 
     def later(*args: Any) -> list[Any]:
-        return run(cut.unknown, [*run(again, args[:given]), *args[given:]])
+        return run(parts.unknown, [*run(again, args[:given]), *args[given:]])
 
-    avals = [*again.in_avals, *cut.unknown.in_avals[cut.num_residuals :]]
-    return known, derived(jaxpr, later, avals), needed, cut.out_unknown
+    avals = [*again.in_avals, *parts.unknown.in_avals[parts.num_residuals :]]
+    return known, derived(jaxpr, later, avals), needed, parts.out_unknown
 
 
 def _again(known: ClosedJaxpr, residuals: Sequence[Atom], saved: Sequence[Var]) -> tuple[ClosedJaxpr, list[Var], Mask]:
@@ -158,51 +140,17 @@ def _may_be_saved(eqn: Eqn, position: int, policy: Policy) -> bool:
     return all(_may_be_saved(e, e.outvars.index(v), policy) for v, makers in made for e in makers)
 
 
-@def_rule(remat_p, "transpose")
-def _transpose(cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    """The backward pass computes the residuals again, and runs the linear part backwards."""
-    linear, nonzero = tuple(map(is_undef, args)), nonzeros(cts)
-    backward, nonzero_out = _backward(jaxpr, linear, nonzero)
-    unknowns, knowns = partition(linear, args)
-    outs = _bind(backward, [*knowns, *kept(nonzero, cts)], params)
-    zeros = [Zero(x.aval) for x, nz in zip(unknowns, nonzero_out, strict=True) if not nz]
-    return merged(linear, merged(nonzero_out, outs, zeros), [None] * len(knowns))
-
-
 @memoize_by_jaxpr
 def _backward(jaxpr: ClosedJaxpr, linear: Mask, nonzero: Mask) -> tuple[ClosedJaxpr, Mask]:
-    cut = partial_eval_jaxpr(jaxpr, linear)
-    residuals = (False,) * cut.num_residuals
-    nonzero = tuple(kept(cut.out_unknown, nonzero))
-    body, nonzero_out = transpose_jaxpr(cut.unknown, (*residuals, *[True] * sum(linear)), nonzero)
-    n = len(cut.known.out_avals) - cut.num_residuals
+    parts = partial_eval_jaxpr(jaxpr, linear)
+    residuals = (False,) * parts.num_residuals
+    nonzero = tuple(kept(parts.out_unknown, nonzero))
+    body, nonzero_out = transpose_jaxpr(parts.unknown, (*residuals, *[True] * sum(linear)), nonzero)
+    n = len(parts.known.out_avals) - parts.num_residuals
     num_known = linear.count(False)
 
     def fun(*args: Any) -> list[Any]:
-        return run(body, [*run(cut.known, args[:num_known])[n:], *args[num_known:]])
+        return run(body, [*run(parts.known, args[:num_known])[n:], *args[num_known:]])
 
-    avals = [*cut.known.in_avals, *body.in_avals[cut.num_residuals :]]
+    avals = [*parts.known.in_avals, *body.in_avals[parts.num_residuals :]]
     return derived(jaxpr, fun, avals), nonzero_out
-
-
-@def_rule(remat_p, "batch")
-def _batch(
-    axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: ClosedJaxpr, **params: Any
-) -> Any:
-    mapped, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
-    program, consts = hoisted(mapped)
-    return remat_p.bind(*consts, *args, jaxpr=program, **params), out_dims
-
-
-@def_rule(remat_p, "dce")
-def _dce(used: Sequence[bool], eqn: Eqn) -> Eqn | None:
-    if not any(used) and not eqn.effects:
-        return None
-    program, needed = pruned(eqn.params["jaxpr"], tuple(used))
-    params = {**eqn.params, "jaxpr": without_inputs(program, needed)}
-    return eqn.replace(invars=kept(needed, eqn.invars), outvars=kept(used, eqn.outvars), params=params)
-
-
-@def_rule(remat_p, "sub_jaxprs")
-def _sub_jaxprs(*, jaxpr: ClosedJaxpr, **_: Any) -> list[ClosedJaxpr]:
-    return [jaxpr]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from polyax.api.vmap import vmap
+from polyax.api.vmap import mapped_size, vmap
 from polyax.control.inner.programs import hoisted
 from polyax.control.spmd import Spec, axes_bound, shard_map_p
 from polyax.ir.aval import ShapedArray, aval_of
@@ -136,7 +136,7 @@ class _Pmapped:
     def _axes(self, call: UserCall, avals: Sequence[ShapedArray]) -> tuple[Any, int]:
         """Where each leaf is cut, and into how many parts."""
         axes = flatten_axes("pmap in_axes", call.in_tree, (self._in_axes(call), 0), tupled_args=True)
-        size = self._size(call, avals, axes)
+        size = mapped_size("pmap", call.names, avals, axes, self.axis_size)
         return [None if a is None else a % v.ndim for a, v in zip(axes, avals, strict=True)], size
 
     def _record(self, call: UserCall, avals: Sequence[ShapedArray]) -> _OneOfMany:
@@ -169,26 +169,6 @@ class _Pmapped:
 
     def _spec(self, axis: int | None) -> Spec:
         return () if axis is None else ((axis, (self.axis_name,)),)
-
-    def _size(self, call: UserCall, avals: Sequence[ShapedArray], axes: Sequence[Any]) -> int:
-        sizes: dict[int, str] = {}
-        for name, aval, axis in zip(call.names(), avals, axes, strict=True):
-            if axis is None:
-                continue
-            if not -aval.ndim <= axis < aval.ndim:
-                raise ValueError(
-                    f"pmap was requested to map its argument along axis {axis}, which implies that its rank should be "
-                    f"at least {axis + 1 if axis >= 0 else -axis}, but is only {aval.ndim} (its shape is {aval.shape})"
-                )
-            sizes.setdefault(aval.shape[axis], f"{name} of type {aval} has size {aval.shape[axis]}")
-        if self.axis_size is not None:
-            sizes.setdefault(self.axis_size, f"axis_size is {self.axis_size}")
-        if not sizes:
-            raise ValueError("pmap must have at least one non-None value in in_axes, or axis_size")
-        if len(sizes) > 1:
-            lines = "".join(f"\n  * {what}" for what in sizes.values())
-            raise ValueError(f"pmap got inconsistent sizes for array axes to be mapped:{lines}")
-        return next(iter(sizes))
 
 
 def _out_axis(name: str, wanted: int | None, aval: ShapedArray) -> int | None:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax.api.arguments import wraps
-from polyax.ir.aval import aval_of
+from polyax.ir.aval import ShapedArray, aval_of
 from polyax.runtime.contract.tracebacks import api_boundary
-from polyax.trace.flat import Flat, check_arrays, check_callable, name_of
-from polyax.trace.paths import flatten_axes, keystr, tree_leaves_with_path
-from polyax.trace.tree import tree_flatten, tree_leaves
+from polyax.trace.calls import Signature
+from polyax.trace.flat import name_of
+from polyax.trace.paths import flatten_axes
+from polyax.trace.tree import tree_leaves
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
 
@@ -42,7 +43,7 @@ def vmap(
     >>> vmap(lambda x, y: x * y, in_axes=(0, None))(np.arange(3.), 2.0).tolist()
     [0.0, 2.0, 4.0]
     """
-    check_callable(fun)
+    signature = Signature(fun, "vmap")
     if sum_match:
         raise NotImplementedError("vmap: sum_match=True is not supported")
     if isinstance(in_axes, list):
@@ -63,13 +64,13 @@ def vmap(
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
                 f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
-        check_arrays((args, kwargs), f"an argument of vmap({name_of(fun)})")
-        leaves, in_tree = tree_flatten((args, kwargs))
-        axes = flatten_axes("vmap in_axes", in_tree, (in_axes, 0), tupled_args=True)
-        size = _axis_size(fun, args, kwargs, leaves, axes, axis_size)
-        dims = [None if a is None else a % aval_of(x).ndim for x, a in zip(leaves, axes, strict=True)]
-        flat = Flat(fun, in_tree)
-        outs, out_dims = batch_flat(flat, AxisData(size, axis_name, spmd_axis_name), leaves, dims)
+        call = signature.split(args, kwargs)
+        avals = [call.aval(x) for x in call.leaves]
+        axes = flatten_axes("vmap in_axes", call.in_tree, (in_axes, 0), tupled_args=True)
+        size = mapped_size("vmap", call.names, avals, axes, axis_size)
+        dims = [None if a is None else a % v.ndim for v, a in zip(avals, axes, strict=True)]
+        flat = call.flat()
+        outs, out_dims = batch_flat(flat, AxisData(size, axis_name, spmd_axis_name), call.leaves, dims)
         assert flat.out_tree is not None
         wanted = flatten_axes("vmap out_axes", flat.out_tree, out_axes)
         return flat.unflatten([_place(size, d, w, x, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
@@ -99,36 +100,29 @@ def _place(size: int, dim: int | None, wanted: int | None, x: Any, fun: Callable
     return match_axis(size, dim, None if wanted is None else wanted % ndim, x)
 
 
-def _axis_size(
-    fun: Callable[..., Any], args: Any, kwargs: Any, leaves: Sequence[Any], axes: Sequence[Any], given: int | None
+def mapped_size(
+    what: str, names: Callable[[], Sequence[str]], avals: Sequence[ShapedArray], axes: Sequence[Any], given: int | None
 ) -> int:
-    sizes: dict[int, str] = {}
-    names = [_describe(p, args) for p, _ in tree_leaves_with_path((args, kwargs))]
-    for name, x, axis in zip(names, leaves, axes, strict=True):
+    """The size of the mapped axis.
+
+    Raises:
+      ValueError: no argument has it, or it differs; ``what`` is the transformation, ``names`` are those of arguments.
+    """
+    sizes: dict[int, int] = {}  # of each, the first argument
+    for n, (aval, axis) in enumerate(zip(avals, axes, strict=True)):
         if axis is None:
             continue
-        aval = aval_of(x)
         if not -aval.ndim <= axis < aval.ndim:
             raise ValueError(
-                f"vmap was requested to map its argument along axis {axis}, which implies that its rank should be at "
-                f"least {axis + 1 if axis >= 0 else -axis}, but is only {aval.ndim} (its shape is "
-                f"{aval.shape}): {name} of {name_of(fun)}"
+                f"{what} was requested to map its argument along axis {axis}, which implies that its rank should be at "
+                f"least {axis + 1 if axis >= 0 else -axis}, but is only {aval.ndim} (its shape is {aval.shape}): "
+                f"argument {names()[n]}"
             )
-        sizes.setdefault(aval.shape[axis], f"{name} of type {aval} has size {aval.shape[axis]} along axis {axis}")
-    if given is not None:
-        sizes.setdefault(given, f"axis_size is {given}")
-    if not sizes:
-        raise ValueError("vmap must have at least one non-None value in in_axes, or axis_size")
-    if len(sizes) > 1:
-        lines = "".join(f"\n  * {what}" for what in sizes.values())
-        raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped:{lines}")
-    return next(iter(sizes))
-
-
-def _describe(path: Any, args: Any) -> str:
-    which, index, *rest = path
-    return (
-        f"argument {index}{keystr(tuple(rest))}"
-        if which.idx == 0
-        else f"keyword argument {index[0]}{keystr(tuple(rest))}"
-    )
+        sizes.setdefault(aval.shape[axis], n)
+    if not sizes and given is None:
+        raise ValueError(f"{what} must have at least one non-None value in in_axes, or axis_size")
+    if len({*sizes, *([] if given is None else [given])}) > 1:
+        lines = [f"{names()[n]} of type {avals[n]} has size {size} along axis {axes[n]}" for size, n in sizes.items()]
+        lines += [] if given is None else [f"axis_size is {given}"]
+        raise ValueError("\n  * ".join([f"{what} got inconsistent sizes for array axes to be mapped:", *lines]))
+    return next(iter(sizes), given)  # pyright: ignore[reportReturnType]

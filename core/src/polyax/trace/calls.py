@@ -16,7 +16,7 @@ from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.trace.context import axis_env
 from polyax.trace.flat import Flat, arg_names, check_arrays, check_callable, name_of
-from polyax.trace.positions import Positions
+from polyax.trace.positions import UNMARKED, Positions
 from polyax.trace.recording import SourceOf, trace_to_jaxpr
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves
 
@@ -64,8 +64,8 @@ class Signature:
         self,
         fun: Callable[..., Any],
         caller: str = "jit",
-        static: Marks = (None, None),
-        donate: Marks = (None, None),
+        static: Marks | None = None,
+        donate: Marks | None = None,
         *,
         option: str = "static",
         too_few: str = "",
@@ -73,15 +73,18 @@ class Signature:
     ) -> None:
         check_callable(fun)
         self.fun = fun
-        self.name = name_of(fun)
         self.caller = caller
-        kind = {"jit": "jitted", "make_jaxpr": "jitted", "pmap": "pmapped"}.get(caller, caller) + " function"
-        self.static = Positions(option, fun, kind, *static, late=bool(too_few))
-        self.donate = Positions("donate", fun, kind, *donate)
-        self.donate.refuse_overlap(self.static)
+        self.static = Positions(option, fun, caller, *static, late=bool(too_few)) if static else UNMARKED
+        self.donate = Positions("donate", fun, caller, *donate) if donate else UNMARKED
+        if self.donate:
+            self.donate.refuse_overlap(self.static)
         self.too_few = too_few
         self.hashable = hashable
         self.plain = not (self.static or self.static.given)
+
+    @property
+    def name(self) -> str:
+        return name_of(self.fun)
 
     @functools.cached_property
     def parameters(self) -> inspect.Signature | None:

@@ -14,16 +14,17 @@ class Positions:
 
     Args:
       option: the option that marks them: ``static``, ``donate``, ``nondiff``.
-      function: what error texts call the function: ``jitted function``.
+      caller: the transformation that has the option.
       late: whether positions are checked by calls instead of by the function's parameters.
     """
 
     def __init__(
-        self, option: str, fun: Callable[..., Any], function: str, nums: Any, names: Any, late: bool = False
+        self, option: str, fun: Callable[..., Any], caller: str, nums: Any, names: Any, late: bool = False
     ) -> None:
+        kind = {"jit": "jitted", "make_jaxpr": "jitted", "pmap": "pmapped"}.get(caller, caller) + " function"
         self.given = () if nums is None else (nums,) if hasattr(nums, "__index__") else tuple(nums)
         if not all(hasattr(n, "__index__") for n in self.given):
-            raise TypeError(f"the `{option}_argnums` argument of a {function} must be an int or ints, got {nums!r}")
+            raise TypeError(f"the `{option}_argnums` argument of a {kind} must be an int or ints, got {nums!r}")
         self.nums = frozenset(self.given)
         self.names = frozenset(() if names is None else (names,) if isinstance(names, str) else names)
         if not self:
@@ -33,7 +34,7 @@ class Positions:
         except (TypeError, ValueError):
             return
         if not late:
-            _check(self, f"{function} has", option, parameters, name_of(fun))
+            _check(self, f"{kind} has", option, parameters, name_of(fun))
         positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         count = len(positional)
         if not any(p.kind == p.VAR_POSITIONAL for p in parameters):
@@ -58,6 +59,9 @@ class Positions:
                 "static_argnums and donate_argnums cannot intersect, nor can static_argnames and donate_argnames: "
                 f"{', '.join(both)} in both"
             )
+
+
+UNMARKED = Positions("", lambda: None, "", None, None)
 
 
 def _check(marked: Positions, has: str, option: str, parameters: list[inspect.Parameter], fun: str) -> None:

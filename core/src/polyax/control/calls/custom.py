@@ -10,11 +10,12 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.control.calls.family import Dissolving, Params
+from polyax.control.calls.family import Dims, Dissolving, Params
 from polyax.control.inner.programs import hoisted, run
 from polyax.ir.aval import ShapedArray, aval_of, same_type
 from polyax.ir.errors import UnexpectedTracerError
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import Primitive
 from polyax.ops.zeros import instantiate
 from polyax.trace.calls import Signature, UserCall
 from polyax.trace.flat import Flat
@@ -22,8 +23,6 @@ from polyax.trace.recording import DynamicJaxprTrace, trace_to_jaxpr
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_map, tree_unflatten
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
-
-OutDims = list[int | None]
 
 
 class SymbolicZero:
@@ -148,8 +147,28 @@ def function_of(fun: Callable[..., Any] | None, call_jaxpr: ClosedJaxpr | None) 
     return fun if call_jaxpr is None else lambda *args: run(call_jaxpr, args)  # pyright: ignore[reportReturnType]
 
 
+class MappedRule:
+    """A user's rule on mapped values; results are mapped at dimension 0 or not at all, as ``out_dims`` says after a
+    call."""
+
+    def __init__(self, rule: Any, axis: AxisData, dims: Dims, out_dims: list[int | None]) -> None:
+        self.rule = rule
+        self.owner = rule.owner
+        self.axis = axis
+        self.dims = dims
+        self.out_dims = out_dims
+
+
 class OwnRules(Dissolving):
-    """Calls of ``fun``, which becomes the program ``call_jaxpr`` where it is recorded."""
+    """Calls of ``fun``, which becomes the program ``call_jaxpr`` where it is recorded, and of the user's rules.
+
+    The parameter ``rule`` holds these; ``mapped`` makes them rules for mapped values.
+    """
+
+    def __init__(self, p: Primitive, rule: str = "rule", mapped: type[MappedRule] = MappedRule) -> None:
+        super().__init__(p, "call_jaxpr")
+        self.rule = rule
+        self.mapped = mapped
 
     def impl(self, *args: Any, fun: Any, call_jaxpr: ClosedJaxpr | None, **_: Any) -> list[Any]:
         return function_of(fun, call_jaxpr)(*args)
@@ -163,21 +182,15 @@ class OwnRules(Dissolving):
         recorded = {**params, "fun": None, "call_jaxpr": program, "num_consts": len(consts) + params["num_consts"]}
         return trace.record(self.p, [*consts, *args], recorded)
 
+    def batch(self, axis: AxisData, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[list[Any], Dims]:
+        """Function and rules are mapped; whichever of them runs says in ``out_dims`` where results are mapped."""
+        function = function_of(params["fun"], params["call_jaxpr"])
+        out_dims: list[int | None] = []
 
-def mapped_call(
-    axis: AxisData,
-    dims: Sequence[int | None],
-    function: Callable[..., list[Any]],
-    bind: Callable[[Callable[..., list[Any]], OutDims], list[Any]],
-) -> tuple[list[Any], OutDims]:
-    """A call whose function and rules are mapped: ``bind(mapped_function, out_dims)`` makes it.
+        def mapped(*xs: Any) -> list[Any]:
+            outs, out_dims[:] = where_mapped(axis, *batch_flat(function, axis, xs, dims))
+            return outs
 
-    Whichever of them runs says in ``out_dims`` where results are mapped.
-    """
-    out_dims: OutDims = []
-
-    def mapped(*xs: Any) -> list[Any]:
-        outs, out_dims[:] = where_mapped(axis, *batch_flat(function, axis, xs, dims))
-        return outs
-
-    return bind(mapped, out_dims), list(out_dims)
+        rule = self.mapped(params[self.rule], axis, dims[params["num_consts"] :], out_dims)
+        outs = self.p.bind(*args, **params | {"fun": mapped, "call_jaxpr": None, self.rule: rule})
+        return outs, list(out_dims)

@@ -7,12 +7,10 @@ from typing import Any
 
 from polyax.control.calls.custom import (
     CustomFunction,
-    OutDims,
+    MappedRule,
     OwnRules,
     SymbolicZero,
     check_results,
-    function_of,
-    mapped_call,
     refuse_closed_over,
     unflatten,
 )
@@ -20,14 +18,14 @@ from polyax.control.inner.lists import kept, nonzeros
 from polyax.ir.aval import aval_of, same_type
 from polyax.ir.dtypes import float0
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.ir.primitive import Primitive, def_rule
+from polyax.ir.primitive import Primitive
 from polyax.ops.convert import stop_gradient
 from polyax.ops.zeros import add_tangents, instantiate
 from polyax.trace.flat import Flat, name_of
 from polyax.trace.symbolic import Zero
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
-from polyax.transforms.vmap import AxisData, batch_flat, match_axis
+from polyax.transforms.vmap import batch_flat, match_axis
 
 custom_jvp_call_p = Primitive("custom_jvp_call", higher_order=True)
 """``custom_jvp_call[call_jaxpr jvp name num_consts]``: ``call_jaxpr`` where it was recorded, else ``fun``; ``jvp`` maps
@@ -154,16 +152,7 @@ class _Rule:
         return Zero(wanted) if wanted.dtype == float0 else dot
 
 
-class _MappedRule:
-    """A rule on mapped values; results are mapped at dimension 0 or not at all, as ``out_dims`` says after a call."""
-
-    def __init__(self, rule: Any, axis: AxisData, dims: Sequence[int | None], out_dims: list[int | None]) -> None:
-        self.rule = rule
-        self.owner = rule.owner
-        self.axis = axis
-        self.dims = dims
-        self.out_dims = out_dims
-
+class _MappedRule(MappedRule):
     def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         nonzero = nonzeros(tangents)
         zeros: dict[int, Zero] = {}
@@ -184,51 +173,21 @@ class _MappedRule:
         return moved[:n], [Zero.of(moved[k]) if k in zeros else t for k, t in enumerate(moved[n:])]
 
 
-OwnRules(custom_jvp_call_p, "call_jaxpr").install("impl", "record", "abstract_eval", "sub_jaxprs", "transpose")
+class _CustomJVP(OwnRules):
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        num_consts = params["num_consts"]
+        refuse_closed_over("custom_jvp", tangents[:num_consts])
+        outs, dots = params["jvp"](primals[num_consts:], tangents[num_consts:])
+        check_results("Custom JVP rule", params["name"], outs, params["call_jaxpr"])
+        return outs, dots
+
+    def pretty(self, *, name: str, call_jaxpr: ClosedJaxpr, jvp: Any, **_: Any) -> dict[str, Any]:
+        owner, rule = jvp.owner, name_of(jvp.owner.jvp)
+        return {"name": name, "call_jaxpr": call_jaxpr, "jvp": rule, "symbolic_zeros": owner.symbolic_zeros}
 
 
-@def_rule(custom_jvp_call_p, "jvp")
-def _jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    *,
-    jvp: Any,
-    num_consts: int,
-    name: str,
-    call_jaxpr: ClosedJaxpr | None,
-    **_: Any,
-) -> Any:
-    refuse_closed_over("custom_jvp", tangents[:num_consts])
-    outs, dots = jvp(primals[num_consts:], tangents[num_consts:])
-    check_results("Custom JVP rule", name, outs, call_jaxpr)
-    return outs, dots
-
-
-@def_rule(custom_jvp_call_p, "batch")
-def _batch(
-    axis: AxisData,
-    args: Sequence[Any],
-    dims: Sequence[int | None],
-    *,
-    fun: Any,
-    call_jaxpr: ClosedJaxpr | None,
-    jvp: Any,
-    num_consts: int,
-    name: str,
-) -> Any:
-
-    def bind(mapped: Any, out_dims: OutDims) -> list[Any]:
-        rule = _MappedRule(jvp, axis, dims[num_consts:], out_dims)
-        return custom_jvp_call_p.bind(*args, fun=mapped, call_jaxpr=None, jvp=rule, num_consts=num_consts, name=name)
-
-    return mapped_call(axis, dims, function_of(fun, call_jaxpr), bind)
-
-
+_CustomJVP(custom_jvp_call_p, "jvp", _MappedRule).install(
+    "impl", "record", "abstract_eval", "jvp", "batch", "transpose", "sub_jaxprs", "pretty"
+)
 custom_jvp_call_p.never("partial_eval", "its rule differentiates it as a whole")
 custom_jvp_call_p.never("dce", "its rule gives all results at once")
-
-
-@def_rule(custom_jvp_call_p, "pretty")
-def _pretty(*, name: str, call_jaxpr: ClosedJaxpr, jvp: Any, **_: Any) -> dict[str, Any]:
-    owner = jvp.owner
-    return {"name": name, "call_jaxpr": call_jaxpr, "jvp": name_of(owner.jvp), "symbolic_zeros": owner.symbolic_zeros}

@@ -11,12 +11,11 @@ from typing import Any
 
 from polyax.control.calls.custom import (
     CustomFunction,
-    OutDims,
+    MappedRule,
     OwnRules,
     at_front,
     check_results,
     function_of,
-    mapped_call,
     refuse_closed_over,
     unflatten,
     where_mapped,
@@ -28,13 +27,13 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.errors import UnexpectedTracerError
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.ir.primitive import Primitive, def_rule
+from polyax.ir.primitive import Primitive
 from polyax.trace.calls import Static, completed
 from polyax.trace.flat import Flat, check_callable, name_of
 from polyax.trace.symbolic import Zero
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_unflatten
-from polyax.transforms.vmap import AxisData, batch_flat
+from polyax.transforms.vmap import batch_flat
 
 custom_vjp_call_p = Primitive("custom_vjp_call", higher_order=True)
 """``custom_vjp_call[call_jaxpr rules name num_consts]``: ``call_jaxpr`` where it was recorded, else ``fun``;
@@ -178,22 +177,14 @@ class _Rules:
         )
 
 
-class _MappedRules:
-    """Rules on mapped values; results are mapped at dimension 0 or not at all, as ``out_dims`` says after a call.
-    Residuals are mapped at dimension 0, cotangents where the arguments are; those of others are summed."""
-
-    def __init__(self, rules: Any, axis: AxisData, dims: Sequence[int | None], out_dims: list[int | None]) -> None:
-        self.rules = rules
-        self.owner = rules.owner
-        self.axis = axis
-        self.dims = dims
-        self.out_dims = out_dims
+class _MappedRules(MappedRule):
+    """Residuals are mapped at dimension 0, cotangents where the arguments are; those of others are summed."""
 
     def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], Backward]:
         made: list[Any] = []
 
         def both(*xs: Any) -> list[Any]:
-            outs, residuals, backward = self.rules.forward(xs, perturbed)
+            outs, residuals, backward = self.rule.forward(xs, perturbed)
             made[:] = [len(outs), backward]
             return [*outs, *residuals]
 
@@ -204,68 +195,32 @@ class _MappedRules:
         return outs, residuals, mapped_backward(backward, self.axis, self.dims, list(self.out_dims))
 
 
-OwnRules(custom_vjp_call_p, "call_jaxpr").install("impl", "record", "abstract_eval", "sub_jaxprs")
+class _CustomVJP(OwnRules):
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        call_jaxpr, name, num_consts = params["call_jaxpr"], params["name"], params["num_consts"]
+        refuse_closed_over("custom_vjp", tangents[:num_consts])
+        own = tangents[num_consts:]
+        perturbed = nonzeros(own)
+        forward = params["rules"].forward
+        if params["rules"].owner.optimize_remat:
+            plain = function_of(params["fun"], call_jaxpr)
+            forward = forward_or_plain(forward, lambda *xs: plain(*primals[:num_consts], *xs))
+        outs, residuals, backward = forward(primals[num_consts:], perturbed)
+        check_results("Custom VJP fwd rule", name, outs, call_jaxpr)
+        out_avals = tuple(aval_of(x).to_tangent_aval() for x in outs)
+        linear = {"backward": backward, "perturbed": perturbed, "out_avals": out_avals, "name": name}
+        dots = custom_lin_p.bind(*residuals, *kept(perturbed, own), **linear)
+        return outs, [Zero(a) if a.dtype == dtypes.float0 else t for a, t in zip(out_avals, dots, strict=True)]
+
+    def pretty(self, *, name: str, call_jaxpr: ClosedJaxpr, rules: Any, **_: Any) -> dict[str, Any]:
+        owner = rules.owner
+        told = {"name": name, "bwd": name_of(owner.bwd), "call_jaxpr": call_jaxpr, "fwd": name_of(owner.fwd)}
+        return told | {"symbolic_zeros": owner.symbolic_zeros}
 
 
-@def_rule(custom_vjp_call_p, "jvp")
-def _jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    *,
-    fun: Any,
-    call_jaxpr: ClosedJaxpr | None,
-    rules: Any,
-    num_consts: int,
-    name: str,
-) -> Any:
-    refuse_closed_over("custom_vjp", tangents[:num_consts])
-    own = tangents[num_consts:]
-    perturbed = nonzeros(own)
-    forward = rules.forward
-    if rules.owner.optimize_remat:
-        plain = function_of(fun, call_jaxpr)
-        forward = forward_or_plain(forward, lambda *xs: plain(*primals[:num_consts], *xs))
-    outs, residuals, backward = forward(primals[num_consts:], perturbed)
-    check_results("Custom VJP fwd rule", name, outs, call_jaxpr)
-    out_avals = tuple(aval_of(x).to_tangent_aval() for x in outs)
-    dots = custom_lin_p.bind(
-        *residuals, *kept(perturbed, own), backward=backward, perturbed=perturbed, out_avals=out_avals, name=name
-    )
-    return outs, [Zero(a) if a.dtype == dtypes.float0 else t for a, t in zip(out_avals, dots, strict=True)]
-
-
-@def_rule(custom_vjp_call_p, "batch")
-def _batch(
-    axis: AxisData,
-    args: Sequence[Any],
-    dims: Sequence[int | None],
-    *,
-    fun: Any,
-    call_jaxpr: ClosedJaxpr | None,
-    rules: Any,
-    num_consts: int,
-    name: str,
-) -> Any:
-
-    def bind(mapped: Any, out_dims: OutDims) -> list[Any]:
-        own = _MappedRules(rules, axis, dims[num_consts:], out_dims)
-        return custom_vjp_call_p.bind(*args, fun=mapped, call_jaxpr=None, rules=own, num_consts=num_consts, name=name)
-
-    return mapped_call(axis, dims, function_of(fun, call_jaxpr), bind)
-
-
+_CustomVJP(custom_vjp_call_p, "rules", _MappedRules).install(
+    "impl", "record", "abstract_eval", "jvp", "batch", "sub_jaxprs", "pretty"
+)
 custom_vjp_call_p.never("transpose", "its rules say how to differentiate it, and it may not be linear")
 custom_vjp_call_p.never("partial_eval", "its rules differentiate it as a whole")
 custom_vjp_call_p.never("dce", "its rules give all results at once")
-
-
-@def_rule(custom_vjp_call_p, "pretty")
-def _pretty(*, name: str, call_jaxpr: ClosedJaxpr, rules: Any, **_: Any) -> dict[str, Any]:
-    owner = rules.owner
-    return {
-        "name": name,
-        "bwd": name_of(owner.bwd),
-        "call_jaxpr": call_jaxpr,
-        "fwd": name_of(owner.fwd),
-        "symbolic_zeros": owner.symbolic_zeros,
-    }

@@ -93,7 +93,7 @@ class _Rule:
         return outs, flags
 
 
-OwnRules(custom_vmap_p, "call_jaxpr").install("impl", "record", "abstract_eval", "sub_jaxprs")
+OwnRules(custom_vmap_p).install("impl", "record", "abstract_eval", "sub_jaxprs")
 
 
 @def_rule(custom_vmap_p, "batch")

@@ -1,4 +1,4 @@
-"""``jit``: argument handling, the cache of traces, and the short way from a call to its compiled program."""
+"""``jit``: what it returns, its stages, and the short way from a call to its compiled program."""
 
 from __future__ import annotations
 

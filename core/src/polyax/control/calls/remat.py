@@ -36,13 +36,14 @@ def checkpoint(
     static_argnames: str | Iterable[str] = (),
 ) -> Callable[..., Any]:
     """``fun``, whose intermediate values are computed again in the backward pass instead of being kept: less memory
-    for more work.
+    for more work. It is traced once for each combination of types and static values.
 
     Args:
       fun: a function of pytrees of arrays.
       prevent_cse: kept for compatibility: what is computed again is never shared with the forward pass.
       policy: which values may be saved all the same, see ``checkpoint_policies``; None: none of them.
-      static_argnums, static_argnames: arguments that aren't arrays, which ``fun`` may branch on.
+      static_argnums, static_argnames: arguments that aren't arrays, which ``fun`` may branch on. Those without a hash
+        are traced each time.
 
     >>> import polyax
     >>> print(round(float(polyax.grad(checkpoint(lambda x: polyax.numpy.sin(polyax.numpy.sin(x))))(1.0)), 6))

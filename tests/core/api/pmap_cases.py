@@ -234,9 +234,9 @@ def test_a_call_returns_before_a_long_computation_ends():
 def test_arguments_in_the_making_are_not_waited_for():
     busy = polyax.jit(lambda x: slow(x))
     x = np.stack([np.ones((30, 30), np.float32)] * N)
-    whole = polyax.jit(polyax.vmap(slow))
-    polyax.pmap(jnp.sum)(whole(x)).block_until_ready()
-    y = polyax.pmap(jnp.sum)(whole(x))
+    whole, total = polyax.jit(polyax.vmap(slow)), polyax.pmap(jnp.sum)
+    total(whole(x)).block_until_ready()
+    y = total(whole(x))
     assert not y.is_ready()
     close(y, np.full(N, np.asarray(busy(x[0])).sum()), 1e-3)
 

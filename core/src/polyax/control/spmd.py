@@ -17,7 +17,7 @@ from polyax.control.inner.programs import derived, run
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.ir.primitive import Primitive
+from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import batch_axis_at, div, expand_dims, reshape, scalar, squeeze
 from polyax.ops.collective import psum_p
 from polyax.ops.slicing import index_in_dim

@@ -120,14 +120,15 @@ class Jaxpr:
 
 
 class ClosedJaxpr:
-    """A jaxpr and the values of its constants."""
+    """A jaxpr and the values of its constants. ``memo``: what was made from it, to live as long as it does."""
 
-    __slots__ = ("__weakref__", "consts", "jaxpr")
+    __slots__ = ("__weakref__", "consts", "jaxpr", "memo")
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None:
         assert len(jaxpr.constvars) == len(consts)
         self.jaxpr = jaxpr
         self.consts = list(consts)
+        self.memo: dict[Any, Any] = {}
 
     @property
     def in_avals(self) -> list[ShapedArray]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,12 +21,14 @@ from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract import effects
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable
 from polyax.runtime.contract.hooks import CompileEvent
+from polyax.runtime.contract.queue import serving
 from polyax.runtime.plugins.registry import registry
 from polyax.runtime.running import nonfinite
 from polyax.trace.context import install_eval_trace
 from polyax.trace.recording import hoist_consts
 from polyax.trace.tracer import Trace, Tracer, leaked
 from polyax.trace.tree import LEAF, PyTreeDef, tree_unflatten
+from polyax.transforms.memo import forget, kept, once
 
 __all__ = ["choose_device", "compile_program", "device_of", "leaked", "make_entry"]
 
@@ -203,18 +205,12 @@ def _buffers_on(device: Device, leaves: Sequence[Any]) -> list[Buffer] | None:
     return buffers if len(buffers) == len(leaves) and None not in buffers else None
 
 
-_programs: weakref.WeakKeyDictionary[ClosedJaxpr, dict[Any, Program]] = weakref.WeakKeyDictionary()
-
-
 def compile_program(
     closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...] = (), *, eager: bool = False
 ) -> Program:
     """The program for ``closed`` on ``device``; made once for each jaxpr, device and donation."""
-    entries = _programs.setdefault(closed, {})
-    key = device, donated, config.trace_key()
-    if key not in entries:
-        entries[key] = _compile(closed, device, name, donated, eager)
-    return entries[key]
+    key = Program, device, donated, config.trace_key()
+    return kept(closed, key, lambda: _compile(closed, device, name, donated, eager), wait=not serving())
 
 
 def _compile(closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...], eager: bool) -> Program:
@@ -252,16 +248,25 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
     avals = tuple([x.aval if type(x) is Array else aval_of(x) for x in args])
     device = choose_device(None, args)
     key = primitive, avals, tuple(params.items()), device, config.trace_key()
+    inner = None if primitive.sub_jaxprs is None else primitive.sub_jaxprs(**params)
+    table = inner[0].memo if inner else _eager  # programs of programs go when these go
     try:
-        program = _eager.get(key)
+        program = table.get(key)
     except TypeError:  # an unhashable parameter: compiled each time, as nothing tells it from another
         return _compile_primitive(primitive, avals, params, device).run(args)
     if program is None:
-        program = _compile_primitive(primitive, avals, params, device)
-        if len(_eager) >= EAGER_PROGRAMS:
-            _forget_oldest()
-        _eager[key] = program
+        sorted_key = (*key[:2], tuple(sorted(params.items())), *key[3:])  # the order of parameters means nothing
+        make = functools.partial(_compile_primitive, primitive, avals, params, device)
+        program = table[key] = _kept_primitive(inner, sorted_key, make)
     return program.run(args)
+
+
+def _kept_primitive(inner: Sequence[ClosedJaxpr] | None, key: Any, make: Callable[[], Program]) -> Program:
+    if inner:
+        return kept(inner[0], key, make, wait=not serving())
+    if len(_eager) >= EAGER_PROGRAMS:
+        _forget_oldest()
+    return once(_eager, key, make, wait=not serving())
 
 
 def _forget_oldest() -> None:
@@ -303,7 +308,7 @@ for _p in CALLBACKS:
 def clear_caches() -> None:
     """Forgets every compiled program."""
     _eager.clear()
-    _programs.clear()
+    forget()
 
 
 install_eval_trace(EvalTrace())

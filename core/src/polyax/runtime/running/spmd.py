@@ -6,7 +6,6 @@ What can be known without the arguments is worked out once for each program. Kno
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -26,12 +25,11 @@ from polyax.runtime.contract.collectives import Group, entered
 from polyax.runtime.contract.queue import INLINE_COST, HostQueue, Task, serving
 from polyax.runtime.running import nonfinite
 from polyax.runtime.running.dispatch import Program, compile_program
+from polyax.transforms.memo import kept
 from polyax.transforms.vmap import axes_of
 
 _launching = threading.Lock()
 """Held while a program is started on all devices: in which order two of them are started must not differ."""
-
-_launchers: weakref.WeakKeyDictionary[ClosedJaxpr, dict[Any, Launcher]] = weakref.WeakKeyDictionary()
 
 
 @def_rule(shard_map_p, "impl")
@@ -47,11 +45,8 @@ def _run(
     if serving():  # a callback: the devices may wait for it, so it can't wait for them
         return _run_here(args, on_one_device(jaxpr, axes, in_specs, out_specs), name)
     chosen = devices if devices is not None else tuple(places.local_devices())
-    key = axes, in_specs, out_specs, chosen, config.trace_key()
-    known = _launchers.setdefault(jaxpr, {})
-    launcher = known.get(key)
-    if launcher is None:
-        launcher = known[key] = Launcher(jaxpr, axes, in_specs, out_specs, chosen, name)
+    key = Launcher, axes, in_specs, out_specs, chosen, config.trace_key()
+    launcher = kept(jaxpr, key, lambda: Launcher(jaxpr, axes, in_specs, out_specs, chosen, name))
     return launcher(args)
 
 

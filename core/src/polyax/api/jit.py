@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import MethodType
@@ -66,11 +67,14 @@ def jit(
 
 
 _functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()
+_adding = threading.Lock()
 
 
 def clear_caches() -> None:
     """Forgets all traces and compiled programs: what is called next is traced and compiled anew."""
-    for fun in _functions:
+    with _adding:
+        functions = list(_functions)
+    for fun in functions:
         fun.clear_cache()
     clear_traces()
     dispatch.clear_caches()
@@ -104,7 +108,8 @@ class JitFunction:
         self._inline = inline
         self._traces = Traces()
         self._entries: dict[Any, Callable[[Sequence[Any]], Any]] = {}  # by types of arguments that are all arrays
-        _functions.add(self)
+        with _adding:
+            _functions.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True

@@ -6,6 +6,7 @@ Lives at the bottom because dtypes depend on ``enable_x64``. Must not know what 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import threading
 from collections.abc import Callable, Generator
@@ -103,6 +104,7 @@ class Config:
         self._local = threading.local()
         self._listeners: list[Callable[[str], None]] = []
         self._keys: dict[tuple[Any, ...], int] = {}  # values of the traced flags -> a small number
+        self._numbers = itertools.count(1)  # two threads never get the same
         self._process_key = self._key_of(self._process)
 
     @staticmethod
@@ -117,7 +119,7 @@ class Config:
 
     def _key_of(self, values: dict[str, Any]) -> int:
         traced = tuple(values[f.name] for f in FLAGS.values() if f.traced)
-        return self._keys.setdefault(traced, len(self._keys) + 1)
+        return self._keys.setdefault(traced, next(self._numbers))
 
     def traced_values(self, key: int) -> dict[str, Any]:
         """What ``key``, of ``trace_key()``, stands for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ KEPT = 4096
 """How many kinds of calls are remembered for each function."""
 
 _all: weakref.WeakSet[Traces] = weakref.WeakSet()
+_adding = threading.Lock()
 
 
 class Traces:
@@ -25,7 +27,8 @@ class Traces:
 
     def __init__(self) -> None:
         self._known: dict[Key, Any] = {}
-        _all.add(self)
+        with _adding:
+            _all.add(self)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -43,7 +46,7 @@ class Traces:
             misses.note(call.signature.fun, self._known, key, call.names)
             found = record(call, key.avals)
             if not any(isinstance(c, Tracer) for c in found.closed.consts):
-                keep(self._known, key, found)
+                return keep(self._known, key, found)
         return found
 
     def of(self, call: UserCall) -> TracedFunction:
@@ -54,15 +57,17 @@ class Traces:
         self._known.clear()
 
 
-def keep(known: dict[Any, Any], key: Any, value: Any) -> None:
-    """Remembers ``value``; the older half goes where there are too many."""
+def keep(known: dict[Any, Any], key: Any, value: Any) -> Any:
+    """Remembers ``value``, or what another thread was faster with; the older half goes where there are too many."""
     if len(known) >= KEPT:
         for old in list(known)[: KEPT // 2]:
             known.pop(old, None)
-    known[key] = value
+    return known.setdefault(key, value)
 
 
 def clear_traces() -> None:
     """Forgets what was recorded of all functions."""
-    for traces in list(_all):
+    with _adding:
+        every = list(_all)
+    for traces in every:
         traces.clear()

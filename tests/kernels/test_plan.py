@@ -14,6 +14,7 @@ from polyax_kernels.plan.plan import Arena, CopyStep, KernelStep
 
 X = np.arange(12, dtype="f4").reshape(3, 4)
 ROW = np.full((1, 4), 7, "f4")
+PARAMS = {"axes": (0,), "index_dtype": np.dtype("int32")}
 
 
 def _buffers(backend, *arrays):
@@ -202,6 +203,13 @@ def test_equal_equations_are_computed_once() -> None:
         return [elementwise.sin(x), elementwise.sin(x)]
 
     assert len(planned(NumpyKernelBackend(), traced(f, [X])).steps) == 1
+
+
+def test_the_order_of_parameters_means_nothing() -> None:
+    def f(x):
+        return [*reduce.argmax_p.bind(x, **PARAMS), *reduce.argmax_p.bind(x, **dict(reversed(PARAMS.items())))]
+
+    assert len(planned(NumpyKernelBackend(fused=False), traced(f, [X])).steps) == 1
 
 
 def test_dead_code_makes_no_kernels() -> None:

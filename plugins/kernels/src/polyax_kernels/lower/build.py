@@ -243,7 +243,7 @@ class _Builder:
 
 def _key(eqn: Eqn, args: Sequence[int], scope: int) -> Any:
     """What equal equations have in common; None if a parameter is not hashable."""
-    key = eqn.primitive, tuple(args), tuple(eqn.params.items()), scope
+    key = eqn.primitive, tuple(args), tuple(sorted(eqn.params.items())), scope
     try:
         hash(key)
     except TypeError:

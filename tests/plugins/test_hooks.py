@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,7 +22,7 @@ from polyax.reference.backend import ReferenceBackend
 from polyax.runtime.arrays.devices import default_device, device_put, devices
 from polyax.runtime.contract.backend import BackendSpec
 from polyax.runtime.contract.hooks import hookimpl
-from polyax.runtime.plugins import rules
+from polyax.runtime.plugins import advice, rules
 from polyax.runtime.plugins.registry import Registry, registry
 
 SIN, COS = PRIMITIVES[:2]
@@ -142,6 +143,52 @@ def test_results_are_frozen_and_asked_for_once(own: Registry) -> None:
     assert calls == ["reference"]
     with pytest.raises(TypeError):
         fusers["merger"] = None  # type: ignore[index]
+
+
+def fuses(*names: str) -> types.SimpleNamespace:
+    def polyax_fusers(backend: Any) -> list[Any]:
+        return [types.SimpleNamespace(name=name) for name in names]
+
+    return plugin(polyax_fusers=polyax_fusers)
+
+
+def test_fusers_run_in_the_order_that_is_asked_for(own: Registry) -> None:
+    own.register(fuses("one", "two", "three"), "any.fusion")
+    backend = own.backend("reference")
+    for asked, chosen in ((None, ["two", "one"]), ("three, one", ["three", "one"]), ("", [])):
+        assert [f.name for f in own.chosen_fusers(backend, asked, ("two", "one"))] == chosen
+
+
+def test_unknown_fusers_raise(own: Registry) -> None:
+    backend = own.backend("reference")
+    with pytest.raises(ValueError, match=r"no plugin brings 'merger'. There are: none; `pip install polyax-fusion`"):
+        own.chosen_fusers(backend, "merger", ())
+    own.register(fuses("instruction", "merger"), "any.fusion", distribution="polyax-own", version="1.2")
+    message = (
+        r"POLYAX_FUSERS \(config.fusers\) is 'merger,instrction', and no plugin brings 'instrction'. There are: "
+        r"instruction \(plugin 'any.fusion' of polyax-own 1.2\), merger \(.*\). Did you mean 'instruction'\?"
+    )
+    with pytest.raises(ValueError, match=message):
+        own.chosen_fusers(backend, "merger,instrction", ())
+
+
+def test_a_compiler_without_its_fusers_says_so_once(own: Registry) -> None:
+    advice.warn_unfused.cache_clear()
+    backend, usual = own.backend("reference"), ("instruction", "merger")
+    own.register(fuses("merger"), "any.fusion")
+    with pytest.warns(UserWarning, match=r"the fusers instruction. `pip install polyax-fusion` brings them"):
+        assert [f.name for f in own.chosen_fusers(backend, None, usual)] == ["merger"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        own.chosen_fusers(backend, None, usual)
+        own.chosen_fusers(backend, "", usual)
+
+
+def test_a_misspelt_fuser_in_the_settings_raises() -> None:
+    pytest.importorskip("polyax_cpu")
+    with default_device(devices("cpu")[0]), config.override(fusers="instrction"):
+        with pytest.raises(ValueError, match="Did you mean 'instruction'"):
+            jit(lambda x: sin(sin(x)))(np.ones(2, np.float32))
 
 
 def test_fusers_of_one_name_raise(own: Registry) -> None:

@@ -79,7 +79,7 @@ FLAGS: dict[str, Flag] = {
         Flag("num_threads", 0, int, "compute threads on the host; 0: one per core that this process may use"),
         Flag("dump", None, _optional_str, "directory where polyax-inspect writes and draws each compiled program"),
         Flag("tune", True, parse_bool, "search for the fastest tiles of matrix products; off: take the default ones"),
-        Flag("fusers", None, _optional_str, "fusers to run, in order; empty: the backend's own"),
+        Flag("fusers", None, str, "fusers to run, in order: instruction,sibling; None: the backend's own"),
         Flag("traceback_filtering", True, parse_bool, "drop polyax's own frames from error tracebacks"),
     )
 }

@@ -113,10 +113,8 @@ class KernelBackend(Backend):
         return {}
 
     def chosen_fusers(self) -> list[Fuser]:
-        """The fusers to run, in order; those that no plugin brings are left out."""
-        chosen = config.fusers.split(",") if config.fusers is not None else self.fusers
-        known = registry.fusers(self)
-        return [known[name] for name in chosen if name in known]
+        """The fusers to run, in order."""
+        return registry.chosen_fusers(self, config.fusers, self.fusers)
 
     def compiled(self, kernel: Kernel) -> Any:
         """What ``compile_kernel`` gives for a kernel in canonical form; each distinct one is compiled once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from polyax.runtime.contract.tracebacks import warn_user
 from polyax.runtime.plugins.loader import Plugin
@@ -43,6 +44,23 @@ def left_out(name: str, platforms: str) -> str:
     return (
         f"Unknown backend {name}. Available backends are {platforms.split(',')}: POLYAX_PLATFORMS={platforms} "
         f"leaves {name!r} out; add it there, or unset that variable."
+    )
+
+
+def unknown_fuser(name: str, setting: str, known: Mapping[str, str]) -> str:
+    """``known``: the names of fusers, and the titles of their plugins."""
+    close = difflib.get_close_matches(name, known, n=1)
+    there = ", ".join(f"{fuser} ({title})" for fuser, title in known.items()) or "none; `pip install polyax-fusion`"
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return f"POLYAX_FUSERS (config.fusers) is {setting!r}, and no plugin brings {name!r}. There are: {there}.{hint}"
+
+
+@cache
+def warn_unfused(missing: Sequence[str]) -> None:
+    """Says once why programs run slowly, and how to get what they lack."""
+    warn_user(
+        f"polyax: programs run slowly, as no plugin brings the fusers {', '.join(missing)}. `pip install polyax-fusion` "
+        "brings them; POLYAX_FUSERS= with no name says that none are meant. `python -m polyax info` tells more."
     )
 
 

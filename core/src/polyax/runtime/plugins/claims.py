@@ -35,8 +35,8 @@ def _ranked(primitive: Primitive, claims: list[tuple[Plugin, Lowering]]) -> tupl
     return tuple([Offer(plugin.title, lowering) for plugin, lowering in ranked])
 
 
-def merge_fusers(answers: Answers) -> Mapping[str, Fuser]:
-    """Fusers by name; PluginError if two plugins use one name."""
+def merge_fusers(answers: Answers) -> Mapping[str, tuple[Plugin, Fuser]]:
+    """Fusers by name, and whose they are; PluginError if two plugins use one name."""
     merged: dict[str, tuple[Plugin, Fuser]] = {}
     for plugin, fusers in answers:
         for fuser in fusers:
@@ -44,4 +44,4 @@ def merge_fusers(answers: Answers) -> Mapping[str, Fuser]:
                 titles = f"{merged[fuser.name][0].title} and {plugin.title}"
                 raise PluginError(f"two plugins bring a fuser named {fuser.name!r}: {titles}")
             merged[fuser.name] = plugin, fuser
-    return MappingProxyType({name: fuser for name, (_, fuser) in merged.items()})
+    return MappingProxyType(merged)

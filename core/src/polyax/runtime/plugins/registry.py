@@ -7,7 +7,7 @@ platform is chosen (``platforms`` does) nor what a lowering or a fuser is.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from polyax.ir.config import config
@@ -18,9 +18,18 @@ from polyax.runtime.contract.backend import Backend, BackendSpec
 from polyax.runtime.contract.hooks import CompileEvent, Fuser, Offer
 from polyax.runtime.contract.tracebacks import warn_user
 from polyax.runtime.plugins import compile_log
-from polyax.runtime.plugins.advice import INSPECTION, cannot_use, conflict, no_inspection, unknown_backend, warn_failed
+from polyax.runtime.plugins.advice import (
+    INSPECTION,
+    cannot_use,
+    conflict,
+    no_inspection,
+    unknown_backend,
+    unknown_fuser,
+    warn_failed,
+    warn_unfused,
+)
 from polyax.runtime.plugins.claims import merge_fusers, merge_lowerings
-from polyax.runtime.plugins.loader import THIS_PROGRAM, Plugin, guarded, scan, unknown_distributions
+from polyax.runtime.plugins.loader import THIS_PROGRAM, Plugin, guarded, names, scan, unknown_distributions
 from polyax.runtime.plugins.rules import check_spec, hooks_of
 
 BUILT_IN = {"reference": reference, "any.log": compile_log}
@@ -45,7 +54,7 @@ class Registry:
         self._probed: dict[str, str | None] = {}
         self._backends: dict[str, Backend] = {}
         self._lowerings: dict[str, Mapping[Primitive, tuple[Offer, ...]]] = {}
-        self._fusers: dict[str, Mapping[str, Fuser]] = {}
+        self._fusers: dict[str, Mapping[str, tuple[Plugin, Fuser]]] = {}
 
     def plugins(self) -> list[Plugin]:
         """Every plugin that is installed or was registered, loaded or not."""
@@ -203,8 +212,8 @@ class Registry:
                 self._lowerings[backend.name] = merge_lowerings(self._ask(backend, "polyax_lowerings"))
             return self._lowerings[backend.name]
 
-    def fusers(self, backend: Backend) -> Mapping[str, Fuser]:
-        """Fusion passes for ``backend`` by name.
+    def fusers(self, backend: Backend) -> Mapping[str, tuple[Plugin, Fuser]]:
+        """Fusion passes for ``backend`` by name, and the plugins that bring them.
 
         Raises:
           PluginError: two plugins bring a fuser of one name.
@@ -213,6 +222,21 @@ class Registry:
             if backend.name not in self._fusers:
                 self._fusers[backend.name] = merge_fusers(self._ask(backend, "polyax_fusers"))
             return self._fusers[backend.name]
+
+    def chosen_fusers(self, backend: Backend, asked: str | None, usual: Sequence[str]) -> list[Fuser]:
+        """The fusers that a setting names, in its order; those of ``usual`` that are installed, if it is None.
+
+        Raises:
+          ValueError: no plugin brings one that is asked for.
+        """
+        known = self.fusers(backend)
+        wanted = usual if asked is None else names(asked)
+        missing = tuple(name for name in wanted if name not in known)
+        if missing and asked is not None:
+            raise ValueError(unknown_fuser(missing[0], asked, {name: p.title for name, (p, _) in known.items()}))
+        if missing:
+            warn_unfused(missing)
+        return [known[name][1] for name in wanted if name in known]
 
     def notify_compiled(self, event: CompileEvent) -> None:
         """Tells plugins that an executable was built."""

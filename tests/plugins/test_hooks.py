@@ -33,6 +33,9 @@ class Lowering:
         self.priority = priority
         self.why_not = lambda avals, params: None
 
+    def why_not(self, avals: Any, params: Any) -> None:
+        return None
+
 
 def plugin(**hooks: Callable[..., Any]) -> types.SimpleNamespace:
     return types.SimpleNamespace(**{name: hookimpl(function) for name, function in hooks.items()})
@@ -186,9 +189,8 @@ def test_a_compiler_without_its_fusers_says_so_once(own: Registry) -> None:
 
 def test_a_misspelt_fuser_in_the_settings_raises() -> None:
     pytest.importorskip("polyax_cpu")
-    with default_device(devices("cpu")[0]), config.override(fusers="instrction"):
-        with pytest.raises(ValueError, match="Did you mean 'instruction'"):
-            jit(lambda x: sin(sin(x)))(np.ones(2, np.float32))
+    with config.override(fusers="instrction"), pytest.raises(ValueError, match="Did you mean 'instruction'"):
+        jit(lambda x: sin(sin(x)), device=devices("cpu")[0])(np.ones(2, np.float32))
 
 
 def test_fusers_of_one_name_raise(own: Registry) -> None:
@@ -210,6 +212,51 @@ def test_plugin_whose_hook_raises_is_left_out(own: Registry) -> None:
     with pytest.warns(UserWarning, match="'any.bad' of this program can't be used: OSError while calling"):
         assert list(own.lowerings(own.backend("reference"))) == [SIN]
     assert record.status == "failed" and "no such library" in record.traceback
+
+
+@pytest.mark.parametrize(
+    "table, cause",
+    [
+        ({"sin": Lowering()}, "a lowering of 'sin', which is not a Primitive"),
+        ({SIN: np.sin}, f"<ufunc 'sin'> for '{SIN.name}', which is not a lowering: it has no why_not and no priority"),
+        ({SIN: types.SimpleNamespace(why_not=None)}, "which is not a lowering: it has no priority"),
+        ([SIN], r"polyax_lowerings gave .*, not a mapping"),
+    ],
+)
+def test_tables_that_are_none_are_refused(own: Registry, table: Any, cause: str) -> None:
+    own.register(lowers(table), "any.bad", distribution="polyax-bad", version="1.2.3")
+    own.register(lowers({COS: Lowering()}), "any.good")
+    with pytest.warns(UserWarning, match=f"plugin 'any.bad' of polyax-bad 1.2.3 can't be used: .*{cause}"):
+        assert list(own.lowerings(own.backend("reference"))) == [COS]
+
+
+@pytest.mark.parametrize("gives, cause", [(3, "gave 3, not the fusers"), ([3], "gave 3, which is not a fuser")])
+def test_fusers_that_are_none_are_refused(own: Registry, gives: Any, cause: str) -> None:
+    def polyax_fusers(backend: Any) -> Any:
+        return gives
+
+    own.register(plugin(polyax_fusers=polyax_fusers), "any.bad", distribution="polyax-bad", version="1.2.3")
+    own.register(fuses("merger"), "any.good")
+    with pytest.warns(UserWarning, match=f"plugin 'any.bad' of polyax-bad 1.2.3 can't be used: polyax_fusers {cause}"):
+        assert list(own.fusers(own.backend("reference"))) == ["merger"]
+
+
+@pytest.mark.parametrize(
+    "opens, cause",
+    [
+        (ReferenceBackend, "the BackendSpec 'fake' opened a backend named 'reference', not its own"),
+        (lambda: None, "the BackendSpec 'fake' opened None, not a Backend"),
+    ],
+)
+def test_a_backend_that_was_not_promised_is_refused(own: Registry, opens: Any, cause: str) -> None:
+    def polyax_backends() -> Iterator[BackendSpec]:
+        yield BackendSpec("fake", probe=lambda: None, open=opens)
+
+    own.register(plugin(polyax_backends=polyax_backends), "fake", distribution="polyax-bad", version="1.2.3")
+    warned = pytest.warns(UserWarning, match=f"plugin 'fake' of polyax-bad 1.2.3 can't be used: {cause}")
+    with warned, pytest.raises(RuntimeError, match=f"Unable to initialize backend 'fake': .*{cause}"):
+        own.backend("fake")
+    assert own.opened() == []
 
 
 def test_registering_a_misspelt_hook_raises(own: Registry) -> None:

@@ -59,8 +59,9 @@ def unknown_fuser(name: str, setting: str, known: Mapping[str, str]) -> str:
 def warn_unfused(missing: Sequence[str]) -> None:
     """Says once why programs run slowly, and how to get what they lack."""
     warn_user(
-        f"polyax: programs run slowly, as no plugin brings the fusers {', '.join(missing)}. `pip install polyax-fusion` "
-        "brings them; POLYAX_FUSERS= with no name says that none are meant. `python -m polyax info` tells more."
+        f"polyax: programs run slowly, as no plugin brings the fusers {', '.join(missing)}. "
+        "`pip install polyax-fusion` brings them; POLYAX_FUSERS= with no name says that none are meant. "
+        "`python -m polyax info` tells more."
     )
 
 

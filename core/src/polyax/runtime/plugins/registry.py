@@ -30,7 +30,7 @@ from polyax.runtime.plugins.advice import (
 )
 from polyax.runtime.plugins.claims import merge_fusers, merge_lowerings
 from polyax.runtime.plugins.loader import THIS_PROGRAM, Plugin, guarded, names, scan, unknown_distributions
-from polyax.runtime.plugins.rules import check_spec, hooks_of
+from polyax.runtime.plugins.rules import check_spec, checked, hooks_of, opened
 
 BUILT_IN = {"reference": reference, "any.log": compile_log}
 _DISTRIBUTION = "polyax"
@@ -184,11 +184,11 @@ class Registry:
             reason = self.why_unusable(name)
             if reason is None and name not in self._backends:
                 claim = self._claims[name][0]
-                opened = _guarded(claim, "opening", claim.spec.open)
-                if isinstance(opened, Backend):
-                    self._backends[name] = opened
+                found = _guarded(claim, "opening", lambda: opened(claim.spec))
+                if isinstance(found, Backend):
+                    self._backends[name] = found
                 else:
-                    reason = self._probed[name] = str(opened)
+                    reason = self._probed[name] = str(found)
             if reason is not None:
                 raise self._error(name, reason)
             return self._backends[name]
@@ -277,7 +277,7 @@ class Registry:
         return answers
 
     def _ask_one(self, plugin: Plugin, hook: str, **arguments: Any) -> list[Any] | None:
-        results = guarded(plugin, f"calling {hook}", lambda: getattr(plugin.hooks, hook)(**arguments))
+        results = guarded(plugin, f"calling {hook}", lambda: checked(hook, getattr(plugin.hooks, hook)(**arguments)))
         if plugin.status == "failed":
             warn_failed(plugin)
         return results

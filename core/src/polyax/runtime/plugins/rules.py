@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pluggy
 
+from polyax.ir.primitive import Primitive
 from polyax.runtime.contract import hooks
-from polyax.runtime.contract.backend import API_VERSION, BackendSpec
+from polyax.runtime.contract.backend import API_VERSION, Backend, BackendSpec
 from polyax.runtime.contract.hooks import PROJECT, HookError
 from polyax.runtime.plugins.loader import Plugin
 
@@ -72,3 +74,47 @@ def check_spec(spec: Any, plugin: Plugin) -> None:
         raise HookError(
             f"entry point {plugin.entry!r} brings backend {spec.name!r}; its name must begin with {spec.name!r}"
         )
+
+
+def opened(spec: BackendSpec) -> Backend:
+    """The backend that ``spec`` opens; ``HookError`` if it isn't the one that was promised."""
+    backend: Any = spec.open()
+    if not isinstance(backend, Backend):
+        raise HookError(f"the BackendSpec {spec.name!r} opened {backend!r}, not a Backend")
+    if backend.name != spec.name:
+        raise HookError(f"the BackendSpec {spec.name!r} opened a backend named {backend.name!r}, not its own")
+    return backend
+
+
+def _lowerings(table: Any) -> Mapping[Primitive, Any]:
+    if not isinstance(table, Mapping):
+        raise HookError(f"polyax_lowerings gave {table!r}, not a mapping from primitives to lowerings")
+    for primitive, lowering in table.items():
+        if not isinstance(primitive, Primitive):
+            raise HookError(f"polyax_lowerings gave a lowering of {primitive!r}, which is not a Primitive")
+        lacking = [name for name in ("why_not", "priority") if not hasattr(lowering, name)]
+        if lacking:
+            raise HookError(
+                f"polyax_lowerings gave {lowering!r} for {primitive.name!r}, which is not a lowering: "
+                f"it has no {' and no '.join(lacking)}"
+            )
+    return table
+
+
+def _fusers(fusers: Any) -> list[Any]:
+    if not isinstance(fusers, Iterable):
+        raise HookError(f"polyax_fusers gave {fusers!r}, not the fusers")
+    found = list(fusers)
+    for fuser in found:
+        if not isinstance(getattr(fuser, "name", None), str):
+            raise HookError(f"polyax_fusers gave {fuser!r}, which is not a fuser: it has no name")
+    return found
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {"polyax_lowerings": _lowerings, "polyax_fusers": _fusers}
+
+
+def checked(hook: str, results: list[Any]) -> list[Any]:
+    """What a hook gave; ``HookError`` if that is something else than it is to give."""
+    check = _CHECKS.get(hook)
+    return results if check is None else [check(result) for result in results]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tomllib
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from polyax.runtime.contract.backend import BackendSpec
 from polyax.runtime.contract.hooks import hookimpl
 from polyax.runtime.plugins import advice, rules
 from polyax.runtime.plugins.registry import Registry, registry
+from support.sources import ROOT
 
 SIN, COS = PRIMITIVES[:2]
 
@@ -103,6 +105,20 @@ def test_unknown_backend_names_what_is_there(own: Registry) -> None:
         own.backend("opncl")
     with pytest.raises(RuntimeError, match=r'pip install "polyax\[cuda\]"'):
         own.backend("cuda")
+
+
+def test_extras_that_advice_names_exist() -> None:
+    project = tomllib.loads((ROOT / "core/pyproject.toml").read_text())["project"]
+    assert set(advice.EXTRAS) == set(project["optional-dependencies"])
+
+
+def test_virtual_devices_of_strangers_can_be_more() -> None:
+    record = registry.register(brings("fake"), "fake")
+    try:
+        with pytest.raises(RuntimeError, match=r"Unknown device 'fake:7': .*; POLYAX_NUM_CPU_DEVICES makes more"):
+            default_device("fake:7").__enter__()
+    finally:
+        registry.unregister(record)
 
 
 def test_lowerings_serve_their_platform_alone(own: Registry) -> None:

@@ -70,7 +70,7 @@ def vmap(
         size = mapped_size("vmap", call.names, avals, axes, axis_size)
         dims = [None if a is None else a % v.ndim for v, a in zip(avals, axes, strict=True)]
         flat = call.flat()
-        outs, out_dims = batch_flat(flat, AxisData(size, axis_name, spmd_axis_name), call.leaves, dims)
+        outs, out_dims = batch_flat(flat, AxisData(size, axis_name), call.leaves, dims)
         assert flat.out_tree is not None
         wanted = flatten_axes("vmap out_axes", flat.out_tree, out_axes)
         return flat.unflatten([_place(size, d, w, x, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)])

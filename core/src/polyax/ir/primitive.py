@@ -7,7 +7,8 @@ looked up in tables that plugins bring (the open axis).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 RULES = ("abstract_eval", "jvp", "transpose", "batch")
@@ -15,12 +16,14 @@ HIGHER_ORDER_RULES = ("partial_eval", "dce", "sub_jaxprs")
 
 
 class Ambient(threading.local):
-    """The current trace of a thread, which ``polyax.trace.context`` owns; and the user's line that equations come from
-    while they are derived from others, as those of the backward pass are; and the names around it (``named_scope``)."""
+    """The current trace of a thread and its named axes, which ``polyax.trace.context`` owns; and the user's line that
+    equations come from while they are derived from others, as those of the backward pass are; and the names around it
+    (``named_scope``)."""
 
     trace: Any = None
     source: Any = None
     scope: str = ""
+    axis_env: Mapping[Any, int] = MappingProxyType({})
 
 
 ambient = Ambient()
@@ -43,7 +46,6 @@ class Primitive:
     ``record``         ``(trace, args, params) -> outs``: for functions in ``params``, which become programs before
                        ``trace.record`` appends the equation
     ``sub_jaxprs``     higher-order: ``(params) -> list[ClosedJaxpr]``
-    ``effects``        ``(params) -> Effects``
     ``pretty``         ``(params) -> params`` to print instead
     ``impl``           ``(*args, **params) -> list``: how an eager call runs, if not through a backend
     ``decompose``      ``(*args, **params) -> list``: the same in terms of other primitives, which is what is compiled
@@ -71,7 +73,6 @@ class Primitive:
         self.dce: Callable[..., Any] | None = None
         self.record: Callable[..., Any] | None = None
         self.sub_jaxprs: Callable[..., Any] | None = None
-        self.effects: Callable[..., Any] | None = None
         self.pretty: Callable[..., Any] | None = None
         self.impl: Callable[..., Any] | None = None
         self.decompose: Callable[..., Any] | None = None

@@ -72,7 +72,7 @@ class ReferenceExecutable(Executable):
         self._cost = _cost(self._jaxpr)
         self._seconds = time.perf_counter() - began
 
-    def launch(self, buffers: Sequence[Buffer], queue: Any, tokens: Any = None) -> tuple[list[Buffer], Any]:
+    def launch(self, buffers: Sequence[Buffer], queue: Any) -> tuple[list[Buffer], Any]:
         outs = [HostBuffer(_UNSET) for _ in self._jaxpr.outvars]
         inputs: list[Any] = list(buffers)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from polyax.ir.primitive import ambient, eval_trace
@@ -32,12 +33,9 @@ class set_trace:
         ambient.trace = self.before
 
 
-def axis_env() -> dict[str, int]:
+def axis_env() -> Mapping[Any, int]:
     """Name -> size, innermost binding last."""
-    env = getattr(ambient, "axis_env", None)
-    if env is None:
-        env = ambient.axis_env = {}
-    return env
+    return ambient.axis_env
 
 
 class extend_axis_env:
@@ -50,7 +48,7 @@ class extend_axis_env:
         self.size = size
 
     def __enter__(self) -> None:
-        self.before = dict(axis_env())
+        self.before = ambient.axis_env
         if self.name is not None:
             ambient.axis_env = {**self.before, self.name: self.size}
 

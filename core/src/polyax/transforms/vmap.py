@@ -23,7 +23,6 @@ class AxisData:
 
     size: int
     name: Any = None
-    spmd_name: Any = None
 
 
 class BatchTracer(Tracer):

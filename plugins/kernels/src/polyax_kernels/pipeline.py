@@ -17,9 +17,8 @@ from polyax_kernels.ir.graph import Fuser, Graph
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.build import build_graph
 from polyax_kernels.lower.choice import Rules
+from polyax_kernels.passes.canonical import canonical
 from polyax_kernels.passes.check import check_graph
-from polyax_kernels.passes.collapse import collapse
-from polyax_kernels.passes.generalize import generalize
 from polyax_kernels.passes.invariants import hoist_invariants
 from polyax_kernels.passes.ordering import readers_first
 from polyax_kernels.passes.split import split_reductions
@@ -82,7 +81,7 @@ TO_PLAN = (
     Pass("split reductions", on_graphs(lambda graph, c: split_reductions(graph, c.limits))),
     Pass("readers first", on_graphs(lambda graph, _: readers_first(graph))),
     Pass("plan", lambda graph, c: make_plan(graph, c.donated)),
-    Pass("canonical kernels", lambda plan, c: plan.with_steps(lambda step: canonical(step, c.eager))),
+    Pass("canonical kernels", lambda plan, c: plan.with_steps(lambda step: _canonical(step, c.eager))),
 )
 
 
@@ -123,12 +122,8 @@ def check(step: Pass, before: Any, program: Any, c: Compilation) -> None:
 _TEXTS: dict[type, Callable[[Any], str]] = {ClosedJaxpr: str, Graph: graph_text, Plan: plan_text}
 
 
-def canonical(step: Step, for_all_sizes: bool) -> Step:
-    """The step with contiguous axes merged; its extent becomes a launch argument if it is to serve all sizes."""
+def _canonical(step: Step, for_all_sizes: bool) -> Step:
     if not isinstance(step, KernelStep):
         return step
-    kernel = collapse(step.kernel)
-    scalars: tuple[int, ...] = ()
-    if for_all_sizes:
-        kernel, scalars = generalize(kernel)
-    return replace(step, kernel=kernel, scalars=tuple(scalars))
+    kernel, scalars = canonical(step.kernel, for_all_sizes)
+    return replace(step, kernel=kernel, scalars=scalars)

@@ -122,7 +122,7 @@ class Executable(ABC):
     """A compiled program for one device."""
 
     @abstractmethod
-    def launch(self, buffers: Sequence[Buffer], queue: Any, tokens: Any = None) -> tuple[list[Buffer], Any]:
+    def launch(self, buffers: Sequence[Buffer], queue: Any) -> tuple[list[Buffer], Any]:
         """Starts the program on ``queue`` and returns at once with the buffers of its results.
 
         ``buffers``: the jaxpr's constants, then its inputs, all on the queue's device. An error in the computation

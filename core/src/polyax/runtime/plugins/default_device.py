@@ -9,6 +9,7 @@ from typing import Any
 
 from polyax.ir.config import config
 from polyax.runtime.contract.backend import Device
+from polyax.runtime.contract.queue import HostQueue
 from polyax.runtime.plugins import platforms
 
 
@@ -45,7 +46,7 @@ def _named(text: str) -> Device:
         raise ValueError(f"{text!r} names no device; write it as platform:number, such as cpu:1")
     found = (platforms.backend(platform) if platform else platforms.default_backend()).devices()
     if int(number) >= len(found):
-        hint = "; POLYAX_NUM_CPU_DEVICES makes more" if found[0].platform in ("cpu", "reference", "hello_c") else ""
+        hint = "; POLYAX_NUM_CPU_DEVICES makes more" if isinstance(found[0].queue, HostQueue) else ""
         raise RuntimeError(f"Unknown device {text!r}: there are {', '.join(map(str, found))}{hint}")
     return found[int(number)]
 

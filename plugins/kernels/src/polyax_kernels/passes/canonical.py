@@ -13,6 +13,6 @@ from polyax_kernels.passes.generalize import generalize
 __all__ = ["canonical", "collapse", "generalize", "structural_key"]
 
 
-def canonical(kernel: Kernel) -> tuple[Kernel, tuple[int, ...]]:
-    """Collapsed and generalized: the kernel to compile, and the launch parameters to call it with."""
-    return generalize(collapse(kernel))
+def canonical(kernel: Kernel, for_all_sizes: bool = True) -> tuple[Kernel, tuple[int, ...]]:
+    """The kernel to compile, and the launch parameters to call it with: its extents, if it is to serve all sizes."""
+    return generalize(collapse(kernel)) if for_all_sizes else (collapse(kernel), ())

@@ -67,7 +67,7 @@ class PlanExecutable(Executable):
         """Functions that run the steps one after the other; a subclass may join several."""
         return [self.runner(step) for step in steps]
 
-    def launch(self, buffers: Sequence[Any], queue: Any, tokens: Any = None) -> tuple[list[Buffer], Any]:
+    def launch(self, buffers: Sequence[Any], queue: Any) -> tuple[list[Buffer], Any]:
         fresh = [shelf.take() for shelf in self.shelves]
         bases: list[Any] = [*buffers, *fresh, *self.literals]
         copies = self._protect(bases) if self.overwritten else ()

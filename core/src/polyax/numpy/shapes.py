@@ -1,4 +1,4 @@
-"""Changing shapes: reshape, axes, joining, splitting, repeating, rolling, padding."""
+"""Changing shapes: reshape, axes, flipping, rolling, splitting, tiling; and asking for them."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from polyax.control.calls.rematopt import remat_opt_p
 from polyax.control.flow.cond import cond_p
 from polyax.control.flow.scan import scan_p
 from polyax.control.flow.while_loop import while_p
-from polyax.control.inner.policies import name_p
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ops.naming import name_p
 from polyax.reference.interpreter import evaluate
 from polyax.reference.table import rule, rules
 

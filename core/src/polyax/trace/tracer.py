@@ -46,9 +46,8 @@ class Tracer(Typed):
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise errors.TracerArrayConversionError(
             f"The numpy.ndarray conversion method __array__() was called on traced array with shape "
-            f"{self.aval.str_short()}{self.origin()}\nUse polyax.numpy instead of numpy inside "
-            "transformed functions, or "
-            "move the NumPy computation outside of them."
+            f"{self.aval.str_short()}{self.origin()}\nUse polyax.numpy instead of numpy inside transformed "
+            "functions, or move the NumPy computation outside of them."
         )
 
     def __bool__(self) -> bool:
@@ -79,9 +78,9 @@ class Tracer(Typed):
     def _concretize(self, name: str) -> Any:
         raise errors.ConcretizationTypeError(
             "Abstract tracer value encountered where concrete value is expected: traced array with shape "
-            f"{self.aval.str_short()}\nThe problem arose with the `{name}` function. If trying to "
-            "convert the data type "
-            f"of a value, try using `x.astype({name})` instead.{self.origin()}"
+            f"{self.aval.str_short()}\n"
+            f"The problem arose with the `{name}` function. If trying to convert the data type of a value, try using "
+            f"`x.astype({name})` instead.{self.origin()}"
         )
 
     def item(self, *args: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from polyax.control.inner.lists import Mask, either, kept, merged, nonzeros, partition
+from polyax.control.inner.lists import Mask, either, kept, merged, nonzeros, partition, with_zeros
 from polyax.control.inner.programs import derived, pruned, run, share_consts, without_inputs
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects, join_effects
@@ -15,7 +15,7 @@ from polyax.ops.basis import select_n
 from polyax.ops.compare import ne
 from polyax.ops.zeros import zeros_like_aval
 from polyax.trace.context import set_trace
-from polyax.trace.symbolic import Zero, is_undef
+from polyax.trace.symbolic import is_undef
 from polyax.transforms.jvp import jvp_jaxpr
 from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
@@ -46,15 +46,11 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches)
     both = tuple(jvp_jaxpr(b, nonzero, force)[0] for b in branches)
     outs = _bind(both, primals[0], [*primals[1:], *kept(nonzero, tangents[1:])])
     n = len(force)
-    return outs[:n], merged(force, outs[n:], [Zero(a.to_tangent_aval()) for a in kept(_not(force), _outs(branches))])
+    return outs[:n], with_zeros(force, outs[n:], [a.to_tangent_aval() for a in _outs(branches)])
 
 
 def _outs(branches: Branches) -> list[ShapedArray]:
     return branches[0].out_avals
-
-
-def _not(mask: Mask) -> Mask:
-    return tuple(not m for m in mask)
 
 
 @def_rule(cond_p, "partial_eval")
@@ -133,7 +129,7 @@ def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -
     backward = tuple(transpose_jaxpr(b, linear, nonzero, force)[0] for b in branches)
     unknowns, knowns = partition(linear, args)
     outs = _bind(backward, index, [*knowns, *kept(nonzero, cts)])
-    results = merged(force, outs, [Zero(x.aval) for x in kept(_not(force), unknowns)])
+    results = with_zeros(force, outs, [x.aval for x in unknowns])
     return [None, *merged(linear, results, [None] * len(knowns))]
 
 

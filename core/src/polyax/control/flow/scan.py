@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyax.control.inner.lists import Mask, cut, fixpoint, kept, merged, nonzeros, partition
+from polyax.control.inner.lists import Mask, cut, fixpoint, kept, merged, nonzeros, opposite, partition, with_zeros
 from polyax.control.inner.programs import derived, hoisted, pruned, reordered, run, with_ends, without_inputs
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
@@ -17,7 +17,7 @@ from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.zeros import add_tangents, instantiate, zeros_like_aval
 from polyax.trace.context import set_trace
-from polyax.trace.symbolic import Zero, is_undef
+from polyax.trace.symbolic import is_undef
 from polyax.transforms.jvp import jvp_jaxpr
 from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
@@ -101,8 +101,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         *loop.cut_outs(loop.jaxpr.out_avals)[0],
         *(stacked(a, loop.length) for a in loop.jaxpr.out_avals[len(init) :]),
     ]
-    zeros = [Zero(a.to_tangent_aval()) for a, nz in zip(avals, nonzero_out, strict=True) if not nz]
-    return [*carry, *ys], merged(nonzero_out, [*carry_dots, *y_dots], zeros)
+    return [*carry, *ys], with_zeros(nonzero_out, [*carry_dots, *y_dots], [a.to_tangent_aval() for a in avals])
 
 
 @memoize_by_jaxpr
@@ -180,10 +179,6 @@ def _run_known(
     copies = iter(outs[num_known:])
     stacks = [next(copies) if n is None else known_xs[n] for n in split.forwarded]
     return outs[:num_known], ([*invariant, *unknown_consts], unknown_init, [*stacks, *unknown_xs])
-
-
-def _not(mask: Mask) -> Mask:
-    return tuple(not m for m in mask)
 
 
 @memoize_by_jaxpr
@@ -279,9 +274,9 @@ def _backward(
     sums = [zeros_like_aval(x.aval) for x in kept(fixed, consts)]
     outs = loop.bind(
         backward,
-        kept(_not(fixed), consts),
+        kept(opposite(fixed), consts),
         [*sums, *map(instantiate, carry_cts)],
-        [*kept(_not(scanned), xs), *kept(nonzero, y_cts)],
+        [*kept(opposite(scanned), xs), *kept(nonzero, y_cts)],
         reverse=True,
     )
     const_cts, init_cts, x_cts = cut(outs, len(sums), len(init))
@@ -296,7 +291,7 @@ def _transposed_body(body: ClosedJaxpr, fixed: Mask, num_carry: int, scanned: Ma
     backward, _ = transpose_jaxpr(body, linear, carried + nonzero, (True,) * sum(linear))
     consts, _, xs = cut(body.in_avals, len(fixed), num_carry)
     sum_avals = kept(fixed, consts)
-    residuals, residual_xs = kept(_not(fixed), consts), kept(_not(scanned), xs)
+    residuals, residual_xs = kept(opposite(fixed), consts), kept(opposite(scanned), xs)
     carry_avals, y_avals = cut(body.out_avals, num_carry)
 
     def fun(*args: Any) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from polyax.control.inner.lists import Mask, cut, fixpoint, kept, merged, nonzeros
+from polyax.control.inner.lists import Mask, cut, fixpoint, kept, merged, nonzeros, with_zeros
 from polyax.control.inner.programs import derived, hoisted, pruned, reordered, run, with_unused_inputs, without_inputs
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
@@ -15,7 +15,6 @@ from polyax.ops.basis import broadcast_in_dim, select_n
 from polyax.ops.reduce import reduce_or
 from polyax.ops.zeros import instantiate
 from polyax.trace.context import set_trace
-from polyax.trace.symbolic import Zero
 from polyax.transforms.jvp import jvp_jaxpr
 from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
@@ -72,8 +71,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
     body = _jvp_body(loop.body, fixed, carried)
     cond = with_unused_inputs(loop.cond, tuple(kept(carried, avals)))
     outs = _bind(cond, body, cond_consts, [*body_consts, *kept(fixed, const_dots)], [*init, *dots])
-    zeros = [Zero(a) for c, a in zip(carried, avals, strict=True) if not c]
-    return outs[: len(init)], merged(carried, outs[len(init) :], zeros)
+    return outs[: len(init)], with_zeros(carried, outs[len(init) :], avals)
 
 
 @memoize_by_jaxpr

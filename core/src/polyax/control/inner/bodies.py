@@ -43,7 +43,7 @@ def traced(
 
 def _traces_of(owner: Callable[..., Any], role: Hashable) -> Traces:
     try:
-        return _known.setdefault(owner, defaultdict(Traces))[role]
+        return _known.setdefault(owner, {}).setdefault(role, Traces())
     except TypeError:  # it has no hash, or can't be referred to weakly
         return Traces()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from polyax.ir.aval import ShapedArray
 from polyax.trace.symbolic import Zero
 
 T = TypeVar("T")
@@ -58,6 +59,17 @@ def either(*masks: Sequence[bool]) -> Mask:
 def nonzeros(xs: Iterable[Any]) -> Mask:
     """Which tangents or cotangents aren't symbolic zeros."""
     return tuple(type(x) is not Zero for x in xs)
+
+
+def opposite(mask: Sequence[bool]) -> Mask:
+    """Where it doesn't hold."""
+    return tuple(not m for m in mask)
+
+
+def with_zeros(nonzero: Sequence[bool], values: Iterable[Any], avals: Iterable[ShapedArray]) -> list[Any]:
+    """The values where ``nonzero`` holds, and symbolic zeros of these types elsewhere."""
+    values = iter(values)
+    return [next(values) if nz else Zero(a) for nz, a in zip(nonzero, avals, strict=True)]
 
 
 def fixpoint(step: Callable[[Mask], Sequence[bool]], start: Sequence[bool]) -> Mask:

@@ -5,43 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.ir.aval import ShapedArray
-from polyax.ir.primitive import Primitive, def_rule
+from polyax.ir.primitive import Primitive
+from polyax.ops.naming import name_p
 from polyax.trace.flat import name_of
 from polyax.trace.tree import tree_map
 
 Policy = Callable[..., bool]
 
-name_p = Primitive("name")
-"""``name[name=...] x``: ``x``, under a name that policies know."""
-
 
 def checkpoint_name(x: Any, name: str) -> Any:
     """``x``, a pytree of arrays, whose values policies such as ``save_only_these_names`` refer to by ``name``."""
     return tree_map(lambda leaf: name_p.bind1(leaf, name=name), x)
-
-
-@def_rule(name_p, "abstract_eval")
-def _abstract_eval(x: ShapedArray, *, name: str) -> list[ShapedArray]:
-    return [x]
-
-
-@def_rule(name_p, "jvp")
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> Any:
-    return [name_p.bind1(*primals, name=name)], list(tangents)
-
-
-@def_rule(name_p, "batch")
-def _batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], *, name: str) -> Any:
-    return name_p.bind(*args, name=name), list(dims)
-
-
-@def_rule(name_p, "transpose")
-def _transpose(cts: Sequence[Any], x: Any, *, name: str) -> list[Any]:
-    return list(cts)
-
-
-name_p.linear_in = (0,)
 
 
 class checkpoint_policies:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from polyax.control.inner.policies import name_p
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import is_inexact
 from polyax.ir.jaxpr import Atom, Jaxpr, Literal
+from polyax.ops.naming import name_p
 from polyax.trace.flat import Flat, arg_names, check_callable, name_of
 from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.tree import tree_flatten

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copyreg
-import gc
 from typing import Any
 
 import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.runtime.arrays.array import Array
+from polyax.runtime.arrays.array import Array, all_arrays
 from polyax.runtime.contract import effects
 from polyax.runtime.contract.backend import Backend, Device
 from polyax.runtime.contract.tracebacks import api_boundary
@@ -266,6 +265,4 @@ def effects_barrier() -> None:
 def live_arrays(platform: str | None = None) -> list[Array]:
     """All arrays in reach that aren't deleted, on the devices of ``platform`` (the default one, if None)."""
     wanted = _backend(platform)
-    # asked seldom, so that arrays need not be kept in a list: the garbage collector knows them all
-    arrays = [x for x in gc.get_objects() if type(x) is Array]
-    return [x for x in arrays if x.device.backend is wanted and not x.is_deleted()]
+    return [x for x in all_arrays() if x.device.backend is wanted and not x.is_deleted()]

@@ -18,16 +18,19 @@ def width() -> int:
 def columns(rows: Sequence[Sequence[str]], room: int, right: Sequence[int] = ()) -> list[str]:
     """Rows as lines of at most ``room`` characters; the last column is wrapped. ``right``: columns of numbers.
 
+    A row of one cell is a remark about the row above it.
+
     >>> lines = columns([("sin", "1", "a text that is wrapped"), ("multiply", "12", "text")], 32, right=(1,))
     >>> print(*[line.replace(" ", ".") for line in lines], sep="|")
     sin........1..a.text.that.is|..............wrapped|multiply..12..text
     """
-    if not rows:
-        return []
-    sizes = [max(map(len, column)) for column in zip(*(row[:-1] for row in rows))]
+    sizes = [max(map(len, column)) for column in zip(*(row[:-1] for row in rows if len(row) > 1))]
     indent = sum(sizes) + 2 * len(sizes)
     lines: list[str] = []
     for *cells, last in rows:
+        if not cells:
+            lines.append(" " * (sizes[0] + 2 if sizes else 0) + last)
+            continue
         aligned = [c.rjust(n) if i in right else c.ljust(n) for i, (c, n) in enumerate(zip(cells, sizes))]
         head = "".join(f"{cell}  " for cell in aligned)
         wrapped = textwrap.wrap(last, max(NARROWEST, room - indent), break_on_hyphens=False) or [""]

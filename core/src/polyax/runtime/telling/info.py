@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform as host
+import sys
+import textwrap
 import warnings
 from collections.abc import Iterable, Sequence
 
@@ -13,6 +15,7 @@ import pluggy
 
 from polyax.ir.config import FLAGS, Flag, config
 from polyax.runtime.contract.cache import CACHES, cache_root, why_no_cache
+from polyax.runtime.contract.text import columns
 from polyax.runtime.plugins import advice, platforms
 from polyax.runtime.plugins.loader import Plugin
 from polyax.runtime.plugins.registry import registry
@@ -39,20 +42,14 @@ def report() -> str:
 
 
 def table(rows: Iterable[Sequence[str]]) -> str:
-    """Rows as aligned columns, indented by two. A row of one cell is a remark about the row above it.
+    """Rows as aligned columns, indented by two, and as long as they are.
 
     >>> print(table([("cpu", "2 devices"), ("which are virtual",), ("opencl", "none")]))
       cpu     2 devices
               which are virtual
       opencl  none
     """
-    rows = list(rows)
-    columns = [r for r in rows if len(r) > 1]
-    widths = [max(map(len, column)) for column in zip(*columns)]
-    remark = " " * (widths[0] + 4) if widths else "  "
-    return "\n".join(
-        remark + row[0] if len(row) == 1 else ("  " + "  ".join(map(str.ljust, row, widths))).rstrip() for row in rows
-    )
+    return textwrap.indent("\n".join(columns(list(rows), sys.maxsize)), "  ")
 
 
 def _platforms() -> str:

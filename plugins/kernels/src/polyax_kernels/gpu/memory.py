@@ -9,11 +9,11 @@ import gc
 from collections.abc import Iterator
 from typing import Any
 
-from polyax.runtime.arrays.array import Array
+from polyax.runtime.arrays.array import Array, all_arrays
 from polyax.runtime.contract.backend import Buffer
 from polyax.runtime.contract.queue import Task
 from polyax_kernels.gpu.runtime import DeviceOutOfMemory, Mark, Runtime
-from polyax_kernels.run.memory import FREE, SHARED
+from polyax_kernels.run.memory import FREE, SHARED, Seen
 
 SHOWN = 5
 """How many buffers an error names."""
@@ -30,7 +30,7 @@ class GpuBuffer(Buffer):
         self.shelf = shelf
         self.task: Task | None = None
         self.mark: Mark | None = None
-        self.seen = FREE
+        self.seen: Seen = FREE
         shelf.store.live += shelf.nbytes
 
     def ready(self) -> bool:
@@ -118,9 +118,9 @@ class GpuStore:
         )
 
     def arrays(self) -> Iterator[Array]:
-        """Every array that lives here; the garbage collector knows them all."""
-        for x in gc.get_objects():
-            if type(x) is Array and isinstance(x.buffer, GpuBuffer) and x.buffer.shelf.store is self:
+        """Every array that lives here."""
+        for x in all_arrays():
+            if isinstance(x.buffer, GpuBuffer) and x.buffer.shelf.store is self:
                 yield x
 
     def stats(self) -> dict[str, int]:

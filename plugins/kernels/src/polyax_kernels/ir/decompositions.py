@@ -1,13 +1,13 @@
 """Scalar operations made of others: what the walker falls back to when an emitter lacks one.
 
-``NAME_`` decomposes the table's operation NAME; ``integer_pow`` and ``reduce_precision`` are not in the table, since
-they have parameters: lowerings call them. All build expressions and know neither emitters nor kernels.
+``TABLE`` names them; ``integer_pow`` and ``reduce_precision`` are not in it, since they have parameters: lowerings call
+them. All build expressions and know neither emitters nor kernels.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -218,3 +218,13 @@ def reduce_precision(x: Expr, exponent_bits: int, mantissa_bits: int) -> Expr:
             op("abs", rounded) >= 2.0 ** (bias + 1), where(x < 0, -math.inf, const(math.inf, x.dtype)), rounded
         )
     return where(op("eq", x, x), rounded, x)
+
+
+TABLE: dict[str, Callable[..., Expr]] = {
+    f.__name__.removesuffix("_"): f
+    for f in (
+        *(max_, min_, clamp_, rem_, floordiv_, mod_, sign_, square_, abs_, is_finite_, trunc_, round_, rsqrt_),
+        *(logistic_, population_count_, clz_, nextafter_, erf_inv_, digamma_),
+    )
+}
+"""How operations are made of others, by their names."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.dtypes import BOOL, FLOATS, INTS, UINTS
-from polyax_kernels.ir import decompositions as made_of
+from polyax_kernels.ir import decompositions
 from polyax_kernels.ir import semantics as np_
 from polyax_kernels.ir.expr import COMPARISONS, Expr
 
@@ -48,8 +48,7 @@ def _define(
     arity: int, dtypes: Iterable[np.dtype], functions: dict[str, Callable[..., Any]], cost: int = 1, **costs: int
 ) -> None:
     for name, fun in functions.items():
-        decomposition = getattr(made_of, name + "_", None)
-        TABLE[name] = Scalar(name, arity, frozenset(dtypes), fun, costs.get(name, cost), decomposition)
+        TABLE[name] = Scalar(name, arity, frozenset(dtypes), fun, costs.get(name, cost), decompositions.TABLE.get(name))
 
 
 _define(

@@ -5,6 +5,7 @@ Taking and giving back is on the path of every launch: it does nothing that can 
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,15 @@ RETAINED = 1 << 28
 MOST = 1024
 """Blocks that it keeps at most."""
 
-FREE, SHARED, EXPORTED = 0, 1, 2
-"""Who else sees a block: nobody, other results, or NumPy arrays. Shared ones are not written to, exported ones not even
-recycled."""
+
+class Seen(IntEnum):
+    """Who else sees a block: nobody, other results, or NumPy arrays. Shared ones are not written to,
+    exported ones not even recycled."""
+
+    FREE, SHARED, EXPORTED = range(3)
+
+
+FREE, SHARED, EXPORTED = Seen
 
 
 class Memory(HostBuffer):
@@ -33,7 +40,7 @@ class Memory(HostBuffer):
         self.task = None
         self.pointer = pointer
         self.shelf = shelf
-        self.seen = FREE
+        self.seen: Seen = FREE
 
     def array(self, shape: tuple[int, ...], dtype: Any, offset: int = 0) -> np.ndarray:
         """The contents, seen as an array."""

@@ -11,7 +11,7 @@ from polyax.api.arguments import wraps
 from polyax.api.jit import JitFunction, jit
 from polyax.runtime.contract.hooks import CompileEvent
 from polyax.runtime.contract.tracebacks import api_boundary
-from polyax.runtime.plugins.registry import registry
+from polyax.runtime.plugins import compilations
 from polyax.runtime.running.dispatch import build
 from polyax.runtime.telling.explanation import Explanation
 from polyax.trace.flat import check_callable
@@ -66,7 +66,7 @@ def draw(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     @wraps(fun, "Draws what {fun} is compiled to.\n\n{doc}")
     @api_boundary
     def drawn(*args: Any, **kwargs: Any) -> Any:
-        return registry.draw(compiled(fun, args, kwargs, options))
+        return compilations.draw(compiled(fun, args, kwargs, options))
 
     return drawn
 

@@ -6,23 +6,21 @@ platform is chosen (``platforms`` does) nor what a lowering or a fuser is.
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from polyax.ir.config import config
 from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
 from polyax.reference import plugin as reference
 from polyax.runtime.contract.backend import Backend, BackendSpec
-from polyax.runtime.contract.hooks import CompileEvent, Fuser, Offer
+from polyax.runtime.contract.hooks import Fuser, Offer
 from polyax.runtime.contract.tracebacks import warn_user
 from polyax.runtime.plugins import compile_log
 from polyax.runtime.plugins.advice import (
-    INSPECTION,
     cannot_use,
     conflict,
-    no_inspection,
     unknown_backend,
     unknown_fuser,
     warn_failed,
@@ -238,49 +236,27 @@ class Registry:
             warn_unfused(missing)
         return [known[name][1] for name in wanted if name in known]
 
-    def notify_compiled(self, event: CompileEvent) -> None:
-        """Tells plugins that an executable was built."""
-        for plugin in self._serving(event.device.platform, "polyax_compiled"):
-            self._ask_one(plugin, "polyax_compiled", event=event)
-        if config.dump is not None and (reason := self.why_no_inspection()):
-            warn_user(no_inspection("POLYAX_DUMP is set, and nothing is written", reason))
-
-    def draw(self, event: CompileEvent) -> Any:
-        """The picture that the first plugin that can makes of a compiled program.
-
-        Raises:
-          ImportError: there is none; the text says what to install.
-        """
-        for plugin in self._serving(event.device.platform, "polyax_draw"):
-            for drawing in self._ask_one(plugin, "polyax_draw", event=event) or ():
-                return drawing
-        raise ImportError(no_inspection("no plugin draws programs", self.why_no_inspection()))
-
-    def why_no_inspection(self) -> str | None:
-        """None if the plugin that draws and writes programs is there, else why not."""
-        found = [p for p in self.plugins() if p.entry == INSPECTION]
-        if any(p.status == "loaded" for p in found):
-            return None
-        return "; ".join(f"{p.title}: {p.cause}" for p in found) or "polyax-inspect is not installed"
-
     def _serving(self, platform: str, hook: str) -> list[Plugin]:
         """The loaded plugins for ``platform`` that implement ``hook``."""
         self.load(platform)
         loaded = [p for p in self.plugins() if p.status == "loaded" and p.serves(platform)]
         return [p for p in loaded if getattr(p.hooks, hook).get_hookimpls()]
 
-    def _ask(self, backend: Backend, hook: str) -> list[tuple[Plugin, Any]]:
-        """What each plugin that serves ``backend`` answers to ``hook``; None is no answer."""
-        answers: list[tuple[Plugin, Any]] = []
-        for plugin in self._serving(backend.name, hook):
-            answers += [(plugin, result) for result in self._ask_one(plugin, hook, backend=backend) or ()]
-        return answers
+    def _ask(self, backend: Backend, hook: str) -> Iterator[tuple[Plugin, Any]]:
+        return self.ask(backend.name, hook, backend=backend)
 
-    def _ask_one(self, plugin: Plugin, hook: str, **arguments: Any) -> list[Any] | None:
-        results = guarded(plugin, f"calling {hook}", lambda: checked(hook, getattr(plugin.hooks, hook)(**arguments)))
-        if plugin.status == "failed":
-            warn_failed(plugin)
-        return results
+    def ask(self, platform: str, hook: str, **arguments: Any) -> Iterator[tuple[Plugin, Any]]:
+        """What each plugin for ``platform`` answers to ``hook``; None is no answer."""
+        for plugin in self._serving(platform, hook):
+            results = guarded(plugin, f"calling {hook}", functools.partial(_answers, plugin, hook, arguments))
+            if plugin.status == "failed":
+                warn_failed(plugin)
+            for result in results or ():
+                yield plugin, result
+
+
+def _answers(plugin: Plugin, hook: str, arguments: dict[str, Any]) -> list[Any]:
+    return checked(hook, getattr(plugin.hooks, hook)(**arguments))
 
 
 def _guarded(claim: Claim, action: str, work: Callable[[], Any]) -> Any:

@@ -22,7 +22,7 @@ from polyax.runtime.contract import effects
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable
 from polyax.runtime.contract.hooks import CompileEvent
 from polyax.runtime.contract.queue import serving
-from polyax.runtime.plugins.registry import registry
+from polyax.runtime.plugins.compilations import notify_compiled
 from polyax.runtime.running import nonfinite
 from polyax.trace.context import install_eval_trace
 from polyax.trace.recording import hoist_consts
@@ -217,7 +217,7 @@ def _compile(closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool
     if config.debug_nans or config.debug_infs:  # the arguments may be needed again
         donated = ()
     event = build(closed, device, name, donated, eager=eager, stages=config.dump is not None)
-    registry.notify_compiled(event)
+    notify_compiled(event)
     return Program(event.executable, closed, device, name, donated)
 
 

@@ -17,7 +17,10 @@ ROOMS = {
         *("runtime.contract", "reference", "runtime.plugins", "runtime.arrays", "runtime.running", "runtime.telling"),
         *("api", "library", "testing"),
     ),
-    "polyax_kernels": ("ir", "lower", "passes", "plan", "emit", "run", "pipeline", "backend", "host", "gpu"),
+    "polyax_kernels": (
+        *("settings", "ir", "lower", "passes", "plan", "emit"),
+        *("run", "pipeline", "backend", "host", "gpu"),
+    ),
 }
 """The rooms of a house, bottom to top: a module imports from its own room and from those before it."""
 STANDING_OUTSIDE = ("__main__", "commands", "test_util")

@@ -10,8 +10,8 @@ import functools
 import os
 import threading
 
-from polyax.ir.config import config
 from polyax_cpu import compiler, machine_code, native
+from polyax_kernels import settings
 
 _lock = threading.Lock()
 _started = False
@@ -48,8 +48,8 @@ def symbols() -> dict[str, int]:
 
 def thread_count() -> int:
     """``config.num_threads``, else the cores that this process may use."""
-    if config.num_threads:
-        return config.num_threads
+    if asked := settings.num_threads():
+        return asked
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from polyax.ir.config import Config
+from polyax.ir.config import FLAGS, Config, Flag, parse_bool
 
 
 def test_override_is_local_to_the_thread_and_ends_with_the_block():
@@ -55,3 +55,46 @@ def test_bad_environment_value_names_the_variable():
     run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert run.returncode != 0
     assert "environment variable POLYAX_ENABLE_X64: expected 0 or 1, got 'perhaps'" in run.stderr
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> Flag:
+    """A setting that a plugin brings."""
+    flag = Flag("of_a_plugin", False, parse_bool, "what a plugin does")
+    monkeypatch.setattr("polyax.ir.config.FLAGS", FLAGS.copy())
+    return flag
+
+
+def test_settings_of_plugins(late, monkeypatch):
+    monkeypatch.setenv("POLYAX_OF_A_PLUGIN", "on")
+    config, inside = Config(), []
+    with config.override(checks=True):
+        read = config.add_flag(late)
+        assert read() is config.of_a_plugin is True
+    with config.override(of_a_plugin=False):
+        inside.append(read())
+    config.update("of_a_plugin", "off")
+    assert inside == [False] and config.of_a_plugin is False
+    with pytest.raises(ValueError, match="there is a setting named 'of_a_plugin' already: what a plugin does"):
+        config.add_flag(Flag("of_a_plugin", 1, int, "something else"))
+
+
+def test_plugins_are_imported_before_a_setting_is_refused(late):
+    config, searches = Config(), []
+    config.on_unknown(lambda: (searches.append(1), config.add_flag(late)))
+    config.update("of_a_plugin", True)
+    assert config.of_a_plugin
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="Unrecognized config option: enable_warp. Options: .*of_a_plugin"):
+            config.update("enable_warp", True)
+    assert searches == [1]
+
+
+def test_a_bad_environment_value_of_a_plugins_setting_is_told_to_who_reads_it(late, monkeypatch):
+    monkeypatch.setenv("POLYAX_OF_A_PLUGIN", "perhaps")
+    config = Config()
+    read = config.add_flag(late)
+    with config.override(checks=True):
+        pass
+    with pytest.raises(ValueError, match="environment variable POLYAX_OF_A_PLUGIN: expected 0 or 1, got 'perhaps'"):
+        read()

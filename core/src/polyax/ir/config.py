@@ -76,24 +76,13 @@ FLAGS: dict[str, Flag] = {
         Flag("check_tracer_leaks", False, parse_bool, "raise where a traced function leaves tracers behind"),
         Flag("cache_dir", None, _optional_str, "directory of compiled code; empty: the user's cache directory"),
         Flag("compilation_cache", True, parse_bool, "keep compiled code on disk"),
-        Flag("num_threads", 0, int, "compute threads on the host; 0: one per core that this process may use"),
         Flag("dump", None, _optional_str, "directory where polyax-inspect writes and draws each compiled program"),
-        Flag("tune", True, parse_bool, "search for the fastest tiles of matrix products; off: take the default ones"),
-        Flag("fusers", None, str, "fusers to run, in order: instruction,sibling; None: the backend's own"),
         Flag("traceback_filtering", True, parse_bool, "drop polyax's own frames from error tracebacks"),
     )
 }
 
 # JAX spells its flags with a prefix, and some differently.
 _ALIASES = {"default_device": "device", "enable_checks": "checks", "platform_name": "platforms"}
-
-
-def _canonical(name: str) -> str:
-    short = name.removeprefix("jax_").removeprefix("polyax_")
-    short = _ALIASES.get(short, short)
-    if short not in FLAGS:
-        raise AttributeError(f"Unrecognized config option: {name}. Options: {', '.join(sorted(FLAGS))}")
-    return short
 
 
 class Config:
@@ -106,6 +95,34 @@ class Config:
         self._keys: dict[tuple[Any, ...], int] = {}  # values of the traced flags -> a small number
         self._numbers = itertools.count(1)  # two threads never get the same
         self._process_key = self._key_of(self._process)
+        self._search: Callable[[], None] | None = None
+
+    def add_flag(self, flag: Flag) -> Callable[[], Any]:
+        """Declares a setting of a plugin, when that is imported, and gives the function that reads it.
+
+        What traces depend on can't be declared so late.
+
+        Raises:
+          ValueError: there is another setting of that name.
+        """
+        assert not flag.traced
+        if FLAGS.setdefault(flag.name, flag) is not flag:
+            raise ValueError(f"there is a setting named {flag.name!r} already: {FLAGS[flag.name].doc}")
+        return lambda: getattr(self, flag.name)
+
+    def on_unknown(self, search: Callable[[], None]) -> None:
+        """Calls ``search`` before a setting is refused for the first time: it imports the plugins, which have some."""
+        self._search = search
+
+    def _canonical(self, name: str) -> str:
+        short = name.removeprefix("jax_").removeprefix("polyax_")
+        short = _ALIASES.get(short, short)
+        if short not in FLAGS and self._search is not None:
+            search, self._search = self._search, None
+            search()
+        if short not in FLAGS:
+            raise AttributeError(f"Unrecognized config option: {name}. Options: {', '.join(sorted(FLAGS))}")
+        return short
 
     @staticmethod
     def _from_environment(flag: Flag) -> Any:
@@ -130,14 +147,21 @@ class Config:
         if name.startswith("_"):
             raise AttributeError(name)
         values = self._local.__dict__.get("values") or self._process
-        return values[name] if name in values else values[_canonical(name)]
+        return values[name] if name in values else self._late(self._canonical(name))
+
+    def _late(self, name: str) -> Any:
+        """The value of a flag that may have been declared after the values in force were noted."""
+        values = self._local.__dict__.get("values") or {}
+        if name not in self._process:
+            self._process[name] = self._from_environment(FLAGS[name])
+        return values.get(name, self._process[name])
 
     def get(self, flag: str) -> Any:
         """The value of a flag by its exact name, quickly."""
         return (self._local.__dict__.get("values") or self._process)[flag]
 
     def update(self, name: str, value: Any) -> None:
-        name = _canonical(name)
+        name = self._canonical(name)
         if isinstance(value, str):
             value = FLAGS[name].parse(value)
         self._process[name] = value
@@ -148,7 +172,7 @@ class Config:
     @contextlib.contextmanager
     def override(self, **values: Any) -> Generator[None]:
         before = self._local.__dict__.get("values"), self._local.__dict__.get("key")
-        merged = dict(before[0] or self._process) | {_canonical(k): v for k, v in values.items()}
+        merged = dict(before[0] or self._process) | {self._canonical(k): v for k, v in values.items()}
         self._local.values, self._local.key = merged, self._key_of(merged)
         try:
             yield

@@ -14,13 +14,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
-from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.ir.source import register_internal
 from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable
 from polyax.runtime.contract.hooks import Offer
 from polyax.runtime.plugins.registry import registry
+from polyax_kernels import settings
 from polyax_kernels.ir.expr import consing
 from polyax_kernels.ir.graph import Fuser
 from polyax_kernels.ir.kernel import Kernel
@@ -114,7 +114,7 @@ class KernelBackend(Backend):
 
     def chosen_fusers(self) -> list[Fuser]:
         """The fusers to run, in order."""
-        return registry.chosen_fusers(self, config.fusers, self.fusers)
+        return registry.chosen_fusers(self, settings.fusers(), self.fusers)
 
     def compiled(self, kernel: Kernel) -> Any:
         """What ``compile_kernel`` gives for a kernel in canonical form; each distinct one is compiled once."""

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from polyax.ir.config import config
 from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
 from polyax.reference import plugin as reference
@@ -271,3 +272,4 @@ def _guarded(claim: Claim, action: str, work: Callable[[], Any]) -> Any:
 registry = Registry()
 """The one registry of the process."""
 register = registry.register
+config.on_unknown(registry.load)

@@ -124,9 +124,15 @@ def _cache() -> str:
 
 
 def _settings() -> str:
-    return table(
-        (name, str(value), _source(FLAGS[name], value), FLAGS[name].doc) for name, value in config.values().items()
-    )
+    return table(map(_setting, FLAGS.values()))
+
+
+def _setting(flag: Flag) -> Sequence[str]:
+    try:
+        value = getattr(config, flag.name)
+    except ValueError as e:  # of a plugin's flag, which nobody has read so far
+        return flag.name, "unreadable", str(e), flag.doc
+    return flag.name, str(value), _source(flag, value), flag.doc
 
 
 def _source(flag: Flag, value: object) -> str:

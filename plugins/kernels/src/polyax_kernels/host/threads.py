@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 
-from polyax.ir.config import config
+from polyax_kernels import settings
 
 Rows = Callable[[int, int], None]
 """``run(begin, end)``; it must release the interpreter's lock to be of use."""
@@ -18,7 +18,7 @@ _lock = threading.Lock()
 
 def num_threads() -> int:
     """``config.num_threads``, or one per core that this process may use."""
-    return config.num_threads or len(os.sched_getaffinity(0))
+    return settings.num_threads() or len(os.sched_getaffinity(0))
 
 
 def _workers() -> ThreadPoolExecutor:

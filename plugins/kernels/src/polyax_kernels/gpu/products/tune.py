@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from polyax.ir.config import config
 from polyax.runtime.contract.cache import DiskCache
+from polyax_kernels import settings
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def fastest(key: str, candidates: Sequence[T], timed: Callable[[T], float]) -> T
     ``key`` says all that the answer depends on. ``timed`` may compile when it is first called for a candidate; it gives
     infinity for one that the device doesn't take.
     """
-    if not config.tune:
+    if not settings.tune():
         return candidates[0]
     with _lock:
         if key not in _known:

@@ -6,7 +6,6 @@ A function is remembered as long as it lives. Knows no primitive.
 from __future__ import annotations
 
 import weakref
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from polyax.trace.tree import PyTreeDef, tree_unflatten
 Traced = tuple[ClosedJaxpr, PyTreeDef]
 TraceBody = Callable[[Any], Traced]
 
-_known: weakref.WeakKeyDictionary[Callable[..., Any], defaultdict[Hashable, Traces]] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[Callable[..., Any], dict[Hashable, Traces]] = weakref.WeakKeyDictionary()
 
 
 def traced(

@@ -111,6 +111,6 @@ def test_deep_trees_and_nested_calls_do_not_meet_the_recursion_limit() -> None:
 def test_no_kernel_is_beyond_its_limit() -> None:
     (device, *_) = jax.devices("cpu")
     program = jax.make_jaxpr(chain(10_000))(jnp.ones(8))
-    kernels = device.backend.compile(program, CompileOptions(devices=(device,))).report().kernels
+    kernels = device.backend.compile(program, CompileOptions(device)).report().kernels
     assert sum(len(k.primitives) for k in kernels) >= 10_000
     assert max(len(k.primitives) for k in kernels) <= device.backend.limits.kernel_nodes

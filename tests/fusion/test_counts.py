@@ -25,7 +25,7 @@ def kernels(fun: Callable[..., Any], *args: Any) -> list[KernelReport]:
     """What a program consists of on the cpu, as its report says."""
     (device, *_) = jax.devices("cpu")
     program = jax.make_jaxpr(fun)(*args)
-    return device.backend.compile(program, CompileOptions(devices=(device,))).report().kernels
+    return device.backend.compile(program, CompileOptions(device)).report().kernels
 
 
 def gradient(fun: Callable[..., Any]) -> Callable[..., Any]:

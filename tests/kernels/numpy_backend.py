@@ -38,7 +38,7 @@ class NumpyKernelBackend(HostKernelBackend):
 
     def graph(self, closed: ClosedJaxpr) -> Graph:
         """The graph of a program before it is planned."""
-        return graph_of(closed, self.compilation(CompileOptions((self.devices()[0],))))
+        return graph_of(closed, self.compilation(CompileOptions(self.devices()[0])))
 
     def compile_function(self, kernel: Kernel) -> Function:
         self.compilations += 1

@@ -33,12 +33,12 @@ def traced(fun: Callable[..., Any], args: Arrays) -> ClosedJaxpr:
 def compiled(
     backend: NumpyKernelBackend, closed: ClosedJaxpr, donated: tuple[bool, ...] = (), eager: bool = False
 ) -> Executable:
-    return backend.compile(closed, CompileOptions((backend.devices()[0],), donated, eager=eager))
+    return backend.compile(closed, CompileOptions(backend.devices()[0], donated, eager=eager))
 
 
 def planned(backend: NumpyKernelBackend, closed: ClosedJaxpr, donated: tuple[bool, ...] = ()) -> Plan:
     with consing():
-        return plan_of(closed, backend.compilation(CompileOptions((backend.devices()[0],), donated)))
+        return plan_of(closed, backend.compilation(CompileOptions(backend.devices()[0], donated)))
 
 
 def launched(

@@ -73,7 +73,7 @@ NEIGHBOURS = """
 
     args = np.random.default_rng(0).random((3, 40, 50), dtype=np.float32)
     device = jax.devices()[0]
-    report = device.backend.compile(jax.make_jaxpr(f)(*args), CompileOptions((device,))).report()
+    report = device.backend.compile(jax.make_jaxpr(f)(*args), CompileOptions(device)).report()
     for got, want in zip(jax.jit(f)(*args), map(np.asarray, f(*args))):
         np.testing.assert_allclose(got, want, rtol=1e-6)
     mine = [d.reason for d in report.decisions if d.fuser == "neighbours"]

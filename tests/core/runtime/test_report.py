@@ -25,7 +25,7 @@ def network(x: Any, w: Any) -> Any:
 def report_of(fun: Any, *args: Any, **options: Any) -> Report:
     device = default_device_now()
     closed = jax.make_jaxpr(fun)(*args)
-    return device.backend.compile(closed, CompileOptions((device,), **options)).report()
+    return device.backend.compile(closed, CompileOptions(device, **options)).report()
 
 
 @pytest.mark.sample

@@ -88,7 +88,7 @@ class KernelBackend(Backend):
 
     def compilation(self, options: CompileOptions) -> Compilation:
         """What the passes of one compilation may ask."""
-        limits = self.limits_of(options.devices[0])
+        limits = self.limits_of(options.device)
         journal = Journal(options.stages)
         return Compilation(self.rules(limits), limits, self.chosen_fusers(), options.donated, options.eager, journal)
 

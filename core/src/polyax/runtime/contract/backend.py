@@ -103,14 +103,10 @@ class Buffer(ABC):
 class CompileOptions:
     """How an executable is to be made."""
 
-    devices: tuple[Device, ...]
+    device: Device
     donated: tuple[bool, ...] = ()
-    """Per input: whether its buffer may be reused for results."""
-    carried: bool = False
-    """The donated inputs are the carries of a loop, whose results come first: each may become the next one alone."""
+    """For each constant and input, unless there is none: whether its buffer may be reused for results."""
     effects: Effects = NO_EFFECTS
-    axes: tuple[tuple[str, int], ...] = ()
-    """Names and sizes of the SPMD axes that collectives refer to."""
     name: str = "jit"
     eager: bool = False
     """One primitive, dispatched on its own: worth compiling once for all shapes."""

@@ -229,7 +229,7 @@ def build(
         if reason := device.backend.why_no_dtype(v.aval.dtype):
             raise TypeError(f"{name}: an argument of type {v.aval} can't live on {device}: {reason}")
     flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
-    options = CompileOptions((device,), flags, effects=closed.effects, name=name, eager=eager, stages=stages)
+    options = CompileOptions(device, flags, effects=closed.effects, name=name, eager=eager, stages=stages)
     start = time.perf_counter()
     executable = device.backend.compile(hoist_consts(closed)[0], options)
     return CompileEvent(name, device, executable, time.perf_counter() - start, closed)

@@ -141,7 +141,7 @@ class GpuBackend(KernelBackend):
         return self.kernels[0].get(kernel)
 
     def compile_plan(self, plan: Plan, options: CompileOptions, journal: Journal) -> GpuExecutable:
-        device = options.devices[0]
+        device = options.device
 
         def kernel_of(step: KernelStep) -> GpuKernel:
             return self.kernels[device.id].get(step.kernel, step.scalars)

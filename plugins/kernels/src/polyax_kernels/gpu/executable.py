@@ -55,7 +55,7 @@ class GpuExecutable(PlanExecutable):
         store: GpuStore,
         kernel_of: Callable[[KernelStep], GpuKernel],
     ) -> None:
-        device = options.devices[0]
+        device = options.device
         self.store = store
         self.runtime = store.runtime
         self.kernel_of = kernel_of

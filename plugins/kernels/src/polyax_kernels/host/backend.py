@@ -102,7 +102,7 @@ class HostExecutable(PlanExecutable):
     """Steps are run on NumPy memory."""
 
     def __init__(self, backend: HostKernelBackend, plan: Plan, options: CompileOptions, journal: Journal) -> None:
-        device = options.devices[0]
+        device = options.device
         self.context = CallContext(device.queue, device)
         super().__init__(backend, plan, options, journal)
 

@@ -37,7 +37,7 @@ class PlanExecutable(Executable):
         self.effects = bool(options.effects)
         self.cost = plan.cost
         self.overwritten = sorted(plan.overwritten)
-        self.device = options.devices[0]
+        self.device = options.device
         arena = [plan.arena_bytes] if plan.arena_bytes else []
         self.shelves = [self.shelf(n) for n in (*plan.fresh, *arena)]
         literals = [backend.to_device(x, self.device) for x in plan.literals]

@@ -20,10 +20,12 @@ from polyax.ir.primitive import PRIMITIVES
 from polyax.ops.elementwise import sin
 from polyax.reference import plugin as reference
 from polyax.reference.backend import ReferenceBackend
-from polyax.runtime.arrays.devices import default_device, device_put, devices
+from polyax.runtime.arrays.devices import devices
+from polyax.runtime.arrays.placing import device_put
 from polyax.runtime.contract.backend import BackendSpec
 from polyax.runtime.contract.hooks import hookimpl
 from polyax.runtime.plugins import advice, rules
+from polyax.runtime.plugins.default_device import default_device
 from polyax.runtime.plugins.registry import Registry, registry
 from support.sources import ROOT
 

@@ -70,10 +70,8 @@ from polyax.runtime.arrays.array import Array as Array
 from polyax.runtime.arrays.devices import block_until_ready as block_until_ready
 from polyax.runtime.arrays.devices import copy_to_host_async as copy_to_host_async
 from polyax.runtime.arrays.devices import default_backend as default_backend
-from polyax.runtime.arrays.devices import default_device as default_device
 from polyax.runtime.arrays.devices import device_count as device_count
 from polyax.runtime.arrays.devices import device_get as device_get
-from polyax.runtime.arrays.devices import device_put as device_put
 from polyax.runtime.arrays.devices import devices as devices
 from polyax.runtime.arrays.devices import effects_barrier as effects_barrier
 from polyax.runtime.arrays.devices import live_arrays as live_arrays
@@ -82,7 +80,9 @@ from polyax.runtime.arrays.devices import local_devices as local_devices
 from polyax.runtime.arrays.devices import process_count as process_count
 from polyax.runtime.arrays.devices import process_index as process_index
 from polyax.runtime.arrays.devices import process_indices as process_indices
+from polyax.runtime.arrays.placing import device_put as device_put
 from polyax.runtime.contract.backend import Device as Device
 from polyax.runtime.contract.hooks import hookimpl as hookimpl
+from polyax.runtime.plugins.default_device import default_device as default_device
 from polyax.trace.naming import named_call as named_call
 from polyax.trace.naming import named_scope as named_scope

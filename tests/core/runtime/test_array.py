@@ -15,7 +15,9 @@ import polyax.runtime.running.dispatch  # noqa: F401  # evaluates what the tests
 from polyax.api.jit import jit
 from polyax.ops.elementwise import add, sin
 from polyax.runtime.arrays.array import Array
-from polyax.runtime.arrays.devices import default_device, device_put, devices
+from polyax.runtime.arrays.devices import devices
+from polyax.runtime.arrays.placing import device_put
+from polyax.runtime.plugins.default_device import default_device
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ import pytest
 from polyax.ir.config import config
 from polyax.runtime.arrays import devices as d
 from polyax.runtime.arrays.array import Array
+from polyax.runtime.arrays.placing import device_put
 from polyax.runtime.plugins import default_device
 from support.process import output, run
 
@@ -69,7 +70,7 @@ def test_reference_is_always_at_hand() -> None:
 def test_default_device_is_of_the_thread() -> None:
     reference = d.devices("reference")[0]
     seen: list[object] = []
-    with d.default_device("reference"):
+    with default_device.default_device("reference"):
         thread = threading.Thread(target=lambda: seen.append(default_device._thread.device))
         thread.start()
         thread.join()
@@ -79,7 +80,7 @@ def test_default_device_is_of_the_thread() -> None:
 
 @pytest.mark.parametrize("wrong", [3, object()])
 def test_default_device_of_a_wrong_type(wrong: object) -> None:
-    with pytest.raises(ValueError, match="must be passed either a Device object"), d.default_device(wrong):  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="must be passed either a Device object"), default_device.default_device(wrong):  # type: ignore[arg-type]
         pass
 
 
@@ -96,7 +97,7 @@ def reference() -> object:
 
 
 def test_device_put_of_a_pytree(reference: object) -> None:
-    tree = d.device_put({"a": 1, "b": [2.5, np.arange(3)], "c": None}, reference)
+    tree = device_put({"a": 1, "b": [2.5, np.arange(3)], "c": None}, reference)
     assert repr(tree["a"]) == "Array(1, dtype=int32, weak_type=True)"
     assert repr(tree["b"][0]) == "Array(2.5, dtype=float32, weak_type=True)"
     assert repr(tree["b"][1]) == "Array([0, 1, 2], dtype=int32)"
@@ -106,7 +107,7 @@ def test_device_put_of_a_pytree(reference: object) -> None:
 
 def test_device_put_copies(reference: object) -> None:
     host = np.zeros(3, np.float32)
-    x = d.device_put(host, reference)
+    x = device_put(host, reference)
     host[:] = 7
     np.testing.assert_array_equal(np.asarray(x), [0, 0, 0])
 
@@ -115,40 +116,41 @@ def test_device_put_copies(reference: object) -> None:
     "host", [np.zeros((3, 4), np.float32).T, np.zeros((4, 6), np.int8)[::2, 1:], np.array(2.5), np.zeros((0, 3))]
 )
 def test_any_layout_arrives_dense(reference: object, host: np.ndarray) -> None:
-    x = d.device_put(host, reference)
+    x = device_put(host, reference)
     assert np.asarray(x).flags.c_contiguous and x.shape == host.shape
     np.testing.assert_array_equal(np.asarray(x), host)
 
 
 def test_device_put_where_it_is(reference: object) -> None:
-    x = d.device_put(1.0, reference)
-    assert d.device_put(x, reference) is x and d.device_put(x) is x
+    x = device_put(1.0, reference)
+    assert device_put(x, reference) is x and device_put(x) is x
 
 
 def test_device_put_to_a_tree_of_devices(reference: object) -> None:
-    one, two = d.device_put([1.0, [2.0, 3.0]], [reference, reference])
+    one, two = device_put([1.0, [2.0, 3.0]], [reference, reference])
     assert one.device is reference and two[1].device is reference
 
 
 @pytest.mark.parametrize("wrong", ["abc", object()])
 def test_device_put_of_no_array(reference: object, wrong: object) -> None:
     with pytest.raises(TypeError, match="is not a valid JAX type"):
-        d.device_put([1, wrong], reference)
+        device_put([1, wrong], reference)
 
 
 def test_device_put_of_an_unsupported_dtype(reference: object) -> None:
     with pytest.raises(TypeError, match="JAX does not support dtype <U1; supported: bfloat16, bool,"):
-        d.device_put(np.array(["a"]), reference)
+        device_put(np.array(["a"]), reference)
 
 
 def test_device_put_to_no_device() -> None:
     with pytest.raises(ValueError, match="needs a Device or a sharding, got 3"):
-        d.device_put(1.0, 3)
+        device_put(1.0, 3)
 
 
 def test_copies_between_devices() -> None:
     program = """
         from polyax.runtime.arrays.devices import *
+        from polyax.runtime.arrays.placing import device_put
         a, b = devices()
         x = device_put([1., 2.], a)
         y = device_put(x, b, donate=True)
@@ -159,17 +161,17 @@ def test_copies_between_devices() -> None:
 
 
 def test_block_until_ready_accepts_anything(reference: object) -> None:
-    x = d.device_put(1.0, reference)
+    x = device_put(1.0, reference)
     tree = {"a": x, "b": 3, "c": "text"}
     assert d.block_until_ready(tree) is tree and d.block_until_ready(x) is x and d.block_until_ready(None) is None
 
 
 def test_isinstance(reference: object) -> None:
-    assert isinstance(d.device_put(1.0, reference), Array) and not isinstance(np.zeros(3), Array)
+    assert isinstance(device_put(1.0, reference), Array) and not isinstance(np.zeros(3), Array)
 
 
 def test_live_arrays(reference: object) -> None:
-    x = d.device_put(np.ones(1234), reference)
+    x = device_put(np.ones(1234), reference)
     with default_device.default_device("reference"):
         alive = [a for a in d.live_arrays() if a.shape == (1234,)]
         assert len(alive) == 1 and alive[0] is x
@@ -183,6 +185,7 @@ def test_barrier_waits_for_everything() -> None:
         from polyax.api.jit import jit
         from polyax.ops.elementwise import sin
         from polyax.runtime.arrays.devices import *
+        from polyax.runtime.arrays.placing import device_put
         y = jit(lambda x: sin(sin(sin(x))))(device_put(np.ones((2000, 2000), np.float32)))
         before = y.is_ready()
         effects_barrier()
@@ -209,6 +212,7 @@ def test_arrays_that_were_put_nowhere_follow_the_others() -> None:
         from polyax.api.jit import jit
         from polyax.ops.elementwise import add
         from polyax.runtime.arrays.devices import *
+        from polyax.runtime.arrays.placing import device_put
         a, b = devices()
         free, one, two = device_put(1.0), device_put(2.0, a), device_put(3.0, b)
         for f in (add, jit(add)):

@@ -127,10 +127,10 @@ def test_a_program_is_prepared_once():
         output(
             """
         import numpy as np, polyax
-        from polyax.runtime.running import spmd
+        from polyax.runtime.running.spmd import Team
 
-        made, original = [], spmd.Launcher.__init__
-        spmd.Launcher.__init__ = lambda self, *args: made.append(1) or original(self, *args)
+        made, original = [], Team.__init__
+        Team.__init__ = lambda self, *args: made.append(1) or original(self, *args)
         f = polyax.pmap(lambda x: x + 1)
         x = np.zeros((2, 3), np.float32)
         f(f(f(x)))

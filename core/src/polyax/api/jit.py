@@ -187,10 +187,8 @@ class JitFunction:
         """The entry for this kind of call. Calls with arrays alone are found by their types without flattening."""
         device = dispatch.choose_device(self._device, [*traced.closed.consts, *call.leaves])
         program = dispatch.compile_program(traced.closed, device, self.__name__, traced.donated)
-        fixed = self._device is not None
-        entry = dispatch.make_entry(
-            program, traced.closed.consts, traced.out_tree, lambda xs: self._moved(traced, xs), fixed
-        )
+        moved = None if self._device is not None else lambda xs: self._moved(traced, xs)
+        entry = dispatch.make_entry(program, traced.closed.consts, traced.out_tree, moved)
         keep(self._entries, key, entry)
         args = call.args
         if self._signature.plain and not call.kwargs and not key.axes and args and all(type(a) is Array for a in args):

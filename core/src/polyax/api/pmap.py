@@ -14,13 +14,12 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ops.basis import expand_dims, squeeze
 from polyax.runtime.arrays import devices as places
-from polyax.runtime.arrays.array import Array
+from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.running import spmd  # noqa: F401  (makes the primitive run on devices)
 from polyax.trace.calls import Signature, TracedFunction, UserCall, with_static
 from polyax.trace.paths import flatten_axes
 from polyax.trace.recording import trace_to_jaxpr
-from polyax.trace.tracer import Tracer
 from polyax.trace.traces import Traces
 from polyax.trace.tree import tree_flatten, tree_unflatten
 
@@ -183,7 +182,7 @@ def _out_axis(name: str, wanted: int | None, aval: ShapedArray) -> int | None:
 
 def _delete(donated: Any) -> None:
     for x in tree_flatten(donated)[0]:
-        if isinstance(x, Array) and not isinstance(x, Tracer):
+        if is_concrete(x):
             x.delete()
 
 

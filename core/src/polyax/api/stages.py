@@ -13,7 +13,7 @@ from polyax.api.ahead import struct
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import DType
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.runtime.arrays.array import Array
+from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.sharding import SingleDeviceSharding
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.report import Report
@@ -172,12 +172,9 @@ class Compiled(_Stage):
         super().__init__(parts)
         closed = parts.jaxpr
         self.program = dispatch.compile_program(closed, parts.device, parts.fun_name, parts.donated)
-        self._entry = dispatch.make_entry(self.program, closed.consts, parts.out_tree, self._entry_elsewhere, True)
+        self._entry = dispatch.make_entry(self.program, closed.consts, parts.out_tree, None)
         self._avals = closed.in_avals
         self._plain = self.in_tree == tree_structure(((0,) * len(self._avals), {}))
-
-    def _entry_elsewhere(self, leaves: Sequence[Any]) -> Any:
-        raise AssertionError("the device is fixed")
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -198,7 +195,7 @@ class Compiled(_Stage):
                     "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
                     f"Detected argument of Tracer type {type(x)}, in a call of {self.fun_name}."
                 )
-            if type(x) is Array and x.committed and x.device is not self.device:
+            if is_concrete(x) and x.committed and self.device not in x.devices():
                 raise self._other_device(leaves)
         return self._entry(leaves)
 
@@ -233,7 +230,7 @@ class Compiled(_Stage):
 
     def _other_device(self, leaves: Sequence[Any]) -> ValueError:
         pairs = zip(self._names(), leaves, strict=True)
-        places = [f"'{name}' is on {x.device}" for name, x in pairs if type(x) is Array and x.device is not self.device]
+        places = [f"'{name}' is on {x.device}" for name, x in pairs if is_concrete(x) and x.device is not self.device]
         return ValueError(
             "Compiled object called with input sharding(s) does not match the sharding(s) the computation was compiled "
             f"with: {self.fun_name} was compiled for {self.device}, and {'; '.join(places)}. Move them with device_put."

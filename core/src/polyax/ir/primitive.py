@@ -57,6 +57,8 @@ class Primitive:
 
     multiple_results = True
     """Whether ``bind`` gives a list, as it does here. Users' primitives may differ: see ``polyax.extend.core``."""
+    elementwise = False
+    """Whether each element of the results depends on those at its place in the operands alone."""
     remedy = ""
     """What to do if a device can't run it, for error texts."""
 

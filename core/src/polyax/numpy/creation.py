@@ -28,7 +28,7 @@ from polyax.numpy.promotion import (
     shape_of,
     unwrap,
 )
-from polyax.runtime.arrays.devices import device_put, from_host
+from polyax.runtime.arrays.placing import device_put, from_host
 
 __all__ = [
     "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "frombuffer", "fromfile",

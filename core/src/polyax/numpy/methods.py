@@ -13,7 +13,8 @@ from polyax.ir.aval import ShapedArray
 from polyax.numpy import creation, diagonals, indexing, joining, logic, products, reductions, selection, shapes, ufuncs
 from polyax.numpy.at import AtIndexer
 from polyax.numpy.promotion import canonical_dtype
-from polyax.runtime.arrays.devices import from_host
+from polyax.runtime.arrays.array import is_concrete
+from polyax.runtime.arrays.placing import from_host, on_device, part_with
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.operators import install_operators
 from polyax.trace.tracer import Tracer
@@ -111,7 +112,9 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
 
 
 def _getitem(self: Any, index: Any) -> Any:
-    return indexing.getitem(self, index)
+    if not is_concrete(self) or len(self.parts) == 1:
+        return indexing.getitem(self, index)
+    return on_device(indexing.getitem(*part_with(self, index)), self.parts[0].device)
 
 
 def _iter(self: Any) -> Iterator[Any]:

@@ -18,7 +18,7 @@ from polyax.ir import dtypes, errors
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.ir.dtypes import DType, as_dtype, canonicalize, full_name
-from polyax.runtime.arrays.devices import from_host
+from polyax.runtime.arrays.placing import from_host
 from polyax.trace.tracer import Tracer
 
 _SCALARS = (bool, int, float, complex)

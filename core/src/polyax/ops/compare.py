@@ -127,6 +127,7 @@ def _select_transpose(cts: Any, which: Any, *cases: Any) -> list[Any]:
     return [None, *(of(i, c) for i, c in enumerate(cases))]
 
 
+select_n_p.elementwise = True
 select_n_p.linear_in = ()  # jointly linear in its cases, not in one of them
 
 

@@ -41,6 +41,7 @@ def _convert_transpose(cts: Any, x: Any, *, new_dtype: DType, weak_type: bool) -
 
 convert_element_type_p.linear_in = (0,)
 convert_element_type_p.batch = elementwise_batch(convert_element_type_p)
+convert_element_type_p.elementwise = True
 
 bitcast_convert_type_p = Primitive("bitcast_convert_type")
 

@@ -65,6 +65,7 @@ def elementwise(
     p = name if isinstance(name, Primitive) else Primitive(name)
     kinds = (accepts,) if isinstance(accepts, Accepts) else tuple(accepts)
     jvps = (jvp,) * (jvp is not None) if callable(jvp) or jvp is None else tuple(jvp)
+    p.elementwise = True
     p.linear_in = linear_in or tuple(range(len(transposes)))
     p.abstract_eval = _elementwise_abstract(p.name, kinds, out, mixed)
     p.jvp = _elementwise_jvp(p, jvps) if jvps else _flat_jvp(p)

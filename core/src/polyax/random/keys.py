@@ -12,7 +12,7 @@ from polyax.api import jit
 from polyax.ir import dtypes
 from polyax.numpy.promotion import as_array, concrete_shape, is_arraylike, is_traced, shape_of, unwrap
 from polyax.random import threefry
-from polyax.runtime.arrays.devices import from_host
+from polyax.runtime.arrays.placing import from_host
 
 _IMPLEMENTATIONS = (None, "threefry2x32")
 

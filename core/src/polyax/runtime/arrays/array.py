@@ -1,4 +1,4 @@
-"""``Array``: an immutable array on a device, whose contents may still be in the making.
+"""``Array``: an immutable array on one device or several, whose contents may still be in the making.
 
 Owns conversions, printing, pickling and life; operators are installed by ``numpy`` through ``trace.operators``.
 """
@@ -6,14 +6,15 @@ Owns conversions, printing, pickling and life; operators are installed by ``nump
 from __future__ import annotations
 
 import gc
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, Typed
 from polyax.runtime.arrays.printing import array_repr
-from polyax.runtime.arrays.sharding import Shard, SingleDeviceSharding
+from polyax.runtime.arrays.sharding import Shard, Sharding, SingleDeviceSharding, bounds
 from polyax.runtime.contract.backend import Buffer, Device
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.operators import register_array_type
@@ -21,55 +22,75 @@ from polyax.trace.tracer import Tracer
 
 
 class _ArrayType(type):
-    """Tracers are arrays to ``isinstance``, as in JAX: user code asks that to tell arrays from other things."""
+    """Tracers are arrays to ``isinstance``, as in JAX: user code asks that to tell arrays from other things. Who needs
+    a value asks ``is_concrete``."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return type.__instancecheck__(cls, instance) or isinstance(instance, Tracer)
 
 
 class Array(Typed, metaclass=_ArrayType):
-    """An array on a device. Made by the functions of ``polyax.numpy``, ``polyax.random`` and so on, and by
-    ``device_put``; never by calling this class.
+    """An array on a device, or in parts on several. Made by the functions of ``polyax.numpy``, ``polyax.random`` and so
+    on, and by ``device_put``; never by calling this class.
 
     Immutable: ``x.at[i].set(v)`` gives a changed copy. Asynchronous: shape and dtype are known at once, reading the
     contents waits for them.
     """
 
-    __slots__ = ("__weakref__", "_committed", "_device", "aval", "buffer")
+    __slots__ = ("__weakref__", "_committed", "_device", "_host", "_parts", "_sharding", "aval", "buffer")
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]  # equality is elementwise
 
     aval: ShapedArray
-    buffer: Buffer
-    _device: Device
-    _committed: bool  # unset is False: arrays are made often
+    buffer: Any
+    """None if it was deleted, or lies on several devices: nobody can take a part for the whole."""
+    _device: Any
+    """Its device; None if it lies on several."""
+    # what follows is unset in most arrays, as they are made often
+    _committed: bool
+    _sharding: Sharding
+    _parts: Sequence[Array]
+    _host: np.ndarray | None
 
-    def __init__(self, aval: ShapedArray, buffer: Buffer, device: Device) -> None:
+    def __init__(self, aval: ShapedArray, buffer: Buffer | None, device: Device | None) -> None:
         self.aval = aval
         self.buffer = buffer
         self._device = device
 
+    @classmethod
+    def of_parts(cls, aval: ShapedArray, parts: Sequence[Array], sharding: Sharding) -> Array:
+        """The array whose parts, arrays on one device each, lie as ``sharding`` says. They are its own from now on."""
+        x = cls(aval, None, None) if len(parts) > 1 else cls(aval, parts[0].buffer, parts[0]._device)
+        x._sharding, x._parts, x._host = sharding, parts if len(parts) > 1 else (), None
+        return x.commit()
+
     # --- where it is
 
     @property
-    def device(self) -> Device:
-        return self._device
+    def device(self) -> Any:
+        """Its device; its sharding, as in JAX, if there are several."""
+        return self._device or self._sharding
 
     @property
     def committed(self) -> bool:
-        """Whether it was put on its device by name; arrays that weren't follow those that were."""
+        """Whether it was put on its devices by name; arrays that weren't follow those that were."""
         return getattr(self, "_committed", False)
 
     def commit(self) -> Array:
         self._committed = True
         return self
 
+    @property
+    def parts(self) -> Sequence[Array]:
+        """What is on each device: the array itself, if there is one."""
+        return (self,) if self._device is not None else self._parts
+
     def devices(self) -> set[Device]:
-        return {self._device}
+        return {x._device for x in self.parts}
 
     @property
-    def sharding(self) -> SingleDeviceSharding:
-        return SingleDeviceSharding(self._device)
+    def sharding(self) -> Sharding:
+        return getattr(self, "_sharding", None) or SingleDeviceSharding(self._device)
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -77,36 +98,46 @@ class Array(Typed, metaclass=_ArrayType):
 
     @property
     def is_fully_replicated(self) -> bool:
-        return True
+        return self.sharding.is_fully_replicated
 
     @property
     def addressable_shards(self) -> list[Shard]:
-        return [Shard(self._device, (slice(None),) * self.ndim, 0, self)]
+        seen: list[Any] = []
+        found: list[Shard] = []
+        indices = self.sharding.devices_indices_map(self.shape).values()
+        for x, index in zip(self.parts, indices, strict=True):
+            place = bounds(index, self.shape)
+            found.append(Shard(x._device, index, seen.count(place), x))
+            seen.append(place)
+        return found
 
     @property
     def global_shards(self) -> list[Shard]:
         return self.addressable_shards
 
     def addressable_data(self, index: int) -> Array:
-        """The part of the array on its ``index``-th device; there is one device."""
-        return self.addressable_shards[index].data
+        """The part of the array on its ``index``-th device."""
+        return self.parts[index]
 
     def platform(self) -> str:
-        return self._device.platform
+        return self.parts[0]._device.platform
 
     def on_device_size_in_bytes(self) -> int:
-        return self.nbytes
+        return sum(x.nbytes for x in self.parts)
 
     # --- its life
 
     def is_ready(self) -> bool:
         """Whether reading the contents would not wait."""
-        return self.alive().ready()
+        self.alive()
+        return all(x.buffer.ready() for x in self.parts)
 
     @api_boundary
     def block_until_ready(self) -> Array:
         """Waits for the contents; raises the error of the computation that was to make them."""
-        self.alive().wait()
+        self.alive()
+        for x in self.parts:
+            x.buffer.wait()
         return self
 
     def copy_to_host_async(self) -> None:
@@ -115,14 +146,15 @@ class Array(Typed, metaclass=_ArrayType):
 
     def delete(self) -> None:
         """Frees the memory now. Using the array afterwards is an error."""
-        self.buffer = None  # type: ignore[assignment]
+        for x in self.parts:
+            x.buffer = None
 
     def is_deleted(self) -> bool:
-        return self.buffer is None  # pyright: ignore[reportUnnecessaryComparison]
+        return any(x.buffer is None for x in self.parts)
 
-    def alive(self) -> Buffer:
-        """The buffer, unless the array was deleted."""
-        if self.buffer is None:  # pyright: ignore[reportUnnecessaryComparison]
+    def alive(self) -> Any:
+        """The buffer, unless the array was deleted; None if it lies on several devices."""
+        if self.buffer is None and self.is_deleted():
             raise RuntimeError(f"Array has been deleted with shape={self.aval}.")
         return self.buffer
 
@@ -130,7 +162,12 @@ class Array(Typed, metaclass=_ArrayType):
 
     def host_value(self) -> np.ndarray:
         """The contents on the host, read-only; of an extended dtype, those of its representation."""
-        return self._device.backend.to_host(self.alive(), self.aval)
+        if self._device is not None:
+            return self._device.backend.to_host(self.alive(), self.aval)
+        self.alive()
+        if self._host is None:
+            self._host = _joined_on_host(self)
+        return self._host
 
     @api_boundary
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -215,6 +252,8 @@ class Array(Typed, metaclass=_ArrayType):
     # --- copies
 
     def __copy__(self) -> Array:
+        if self._device is None:
+            return Array.of_parts(self.aval, [x.__copy__() for x in self.parts], self._sharding)
         copied = self._device.backend.copy(self.alive(), self.aval, self._device, self._device)
         return Array(self.aval, copied, self._device)
 
@@ -229,9 +268,25 @@ class Array(Typed, metaclass=_ArrayType):
         )
 
 
+register_array_type(Array)
+
+
 def all_arrays() -> list[Array]:
-    """Those of one device each; asked seldom, so that nobody keeps a list: the garbage collector knows them all."""
+    """Asked seldom, so that nobody keeps a list: the garbage collector knows them all."""
     return [x for x in gc.get_objects() if type(x) is Array]
 
 
-register_array_type(Array)
+def is_concrete(x: Any) -> TypeGuard[Array]:
+    """Whether ``x`` is an array with a value; ``isinstance(x, Array)`` holds for tracers too."""
+    return type(x) is Array
+
+
+def _joined_on_host(x: Array) -> np.ndarray:
+    shards = [s for s in x.addressable_shards if s.replica_id == 0]
+    contents = [s.data.host_value() for s in shards]
+    more = contents[0].shape[x.ndim :]  # of the representation of an extended dtype
+    value = np.empty((*x.shape, *more), contents[0].dtype)
+    for shard, part in zip(shards, contents, strict=True):
+        value[shard.index] = part
+    value.flags.writeable = False
+    return value

@@ -11,23 +11,21 @@ import numpy as np
 
 from polyax.control.callback import CALLBACKS
 from polyax.control.calls.jit import pjit_p
-from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.runtime.arrays import devices
-from polyax.runtime.arrays.array import Array
-from polyax.runtime.contract import effects
-from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable
+from polyax.runtime.arrays.array import Array, is_concrete
+from polyax.runtime.arrays.placing import Layout, from_host, on_devices
+from polyax.runtime.contract.backend import CompileOptions, Device
 from polyax.runtime.contract.hooks import CompileEvent
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.plugins.compilations import notify_compiled
-from polyax.runtime.running import nonfinite
+from polyax.runtime.running.programs import Program, make_entry
 from polyax.trace.context import install_eval_trace
 from polyax.trace.recording import hoist_consts
 from polyax.trace.tracer import Trace, Tracer, leaked
-from polyax.trace.tree import LEAF, PyTreeDef, tree_unflatten
 from polyax.transforms.memo import forget, kept, once
 
 __all__ = ["choose_device", "compile_program", "device_of", "leaked", "make_entry"]
@@ -58,151 +56,46 @@ def device_of(device: Any, backend: str | None) -> Device | None:
 
 
 def choose_device(asked: Device | None, args: Sequence[Any]) -> Device:
-    """The device that was asked for, else the one where the arguments are, else the default.
+    """The device that was asked for, else the one where the arguments are, else the default. What lies on several
+    devices is put together on the first of them.
 
     Raises:
       ValueError: the arguments were put on different devices.
     """
     if asked is not None:
         return asked
+    where = choose_layout(args)
+    return where if isinstance(where, Device) else where.device_list[0]
+
+
+def choose_layout(args: Sequence[Any]) -> Layout:
+    """Where the arguments are, which may be on several devices; if there are no arrays, the default device."""
     found: Device | None = None
     for x in args:
         if type(x) is Array:
-            if found is None:
-                found = x._device
-            elif x._device is not found:
-                return _committed_device(args)
-    return found if found is not None else _first_of_several(args)
+            device = x._device
+            if device is None or (found is not None and device is not found):
+                return _meeting_place(args)
+            found = device
+    return found if found is not None else devices.default_device_now()
 
 
-def _first_of_several(args: Sequence[Any]) -> Device:
-    """Arrays on several devices are gathered on the first of theirs."""
-    for x in args:
-        if isinstance(x, Array) and not isinstance(x, Tracer):
-            return x.addressable_shards[0].device
-    return devices.default_device_now()
-
-
-def _committed_device(args: Sequence[Any]) -> Device:
-    """Arrays that only happen to be on the default device follow those that were put elsewhere."""
+def _meeting_place(args: Sequence[Any]) -> Layout:
+    """Arrays that only happen to be on the default device follow those that were put elsewhere; what lies on several
+    devices follows what was put on one."""
     default = devices.default_device_now()
-    found = {x.device for x in args if type(x) is Array and (x.committed or x.device is not default)}
-    if len(found) != 1:
-        raise _incompatible(args)
-    return found.pop()
-
-
-def _incompatible(args: Sequence[Any]) -> ValueError:
-    places = "; ".join(f"{x.aval} on {x._device}" for x in args if type(x) is Array)
-    return ValueError(
-        f"Received incompatible devices for one computation: {places}. Move them together with "
-        "polyax.device_put(x, device)."
-    )
-
-
-def as_buffer(x: Any, aval: ShapedArray, device: Device) -> Buffer:
-    """The buffer of a value on ``device``; moved or converted if need be."""
-    if type(x) is Array:
-        if x._device is device:
-            return x.alive()
-        return devices.device_put(x, device).buffer
-    if isinstance(x, Array):  # on several devices
-        return device.backend.to_device(x.host_value(), device)
-    return device.backend.to_device(np.ascontiguousarray(np.asarray(x, aval.dtype)).reshape(aval.shape), device)
+    chosen = [x.device for x in args if is_concrete(x) and (x.committed or x.device is not default)]
+    single = {d for d in chosen if isinstance(d, Device)}
+    if len(single) > 1:
+        places = "; ".join(f"{x.aval} on {x.device}" for x in args if is_concrete(x))
+        raise ValueError(
+            f"Received incompatible devices for one computation: {places}. Move them together with "
+            "polyax.device_put(x, device)."
+        )
+    return single.pop() if single else chosen[0]
 
 
 # --- programs -----------------------------------------------------------------------------------------------------
-
-
-class Program:
-    """An executable for one device, with what is needed to make arrays of its results."""
-
-    __slots__ = ("checked", "device", "donated", "effects", "executable", "in_avals", "launch", "name", "out_avals")
-
-    def __init__(
-        self, executable: Executable, closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...]
-    ) -> None:
-        self.executable = executable
-        self.launch = executable.launch
-        self.in_avals = [v.aval for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)]
-        self.out_avals = closed.out_avals
-        self.device = device
-        self.name = name
-        self.donated = donated
-        self.effects = closed.effects
-        self.checked = closed if config.debug_nans or config.debug_infs else None
-
-    def run(self, args: Sequence[Any]) -> list[Any]:
-        """Constants, then inputs."""
-        device = self.device
-        buffers = [as_buffer(x, a, device) for x, a in zip(args, self.in_avals, strict=True)]
-        return self.run_buffers(buffers, args)
-
-    def run_buffers(self, buffers: Sequence[Buffer], args: Sequence[Any]) -> list[Any]:
-        device = self.device
-        outs, token = self.launch(buffers, device.queue)
-        if token is not None:
-            effects.started(self.name, [token])
-        arrays = [_make_array(a, b, device) for a, b in zip(self.out_avals, outs)]
-        if self.checked is not None:
-            nonfinite.check(arrays, self.checked, args, self.name)
-        if self.donated:
-            _delete_donated(args[len(args) - len(self.donated) :], self.donated, self.device)
-        return arrays
-
-
-def _make_array(aval: ShapedArray, buffer: Buffer, device: Device) -> Any:
-    if aval.dtype == dtypes.float0:
-        return np.zeros(aval.shape, dtypes.float0)
-    return Array(aval, buffer, device)
-
-
-def _delete_donated(args: Sequence[Any], donated: Sequence[bool], device: Device) -> None:
-    for x, d in zip(args, donated, strict=True):
-        if d and type(x) is Array and x._device is device:
-            x.delete()
-
-
-def make_entry(
-    program: Program, consts: Sequence[Any], out_tree: PyTreeDef, moved: Callable[[Sequence[Any]], Any], fixed: bool
-) -> Callable[[Sequence[Any]], Any]:
-    """The function that a jitted call ends in: leaves of the arguments to results. The common case does little more
-    than collect buffers and launch; arguments on other devices go through ``moved``."""
-    device, in_avals = program.device, program.in_avals[len(consts) :]
-    const_buffers = [as_buffer(c, a, device) for c, a in zip(consts, program.in_avals)]
-    queue, launch, out_avals = device.queue, program.launch, program.out_avals
-    special = (
-        bool(program.donated or program.effects)
-        or program.checked is not None
-        or any(a.dtype == dtypes.float0 for a in out_avals)
-    )
-    single = out_avals[0] if out_tree == LEAF else None
-
-    def entry(leaves: Sequence[Any]) -> Any:
-        buffers: Any = _buffers_on(device, leaves)
-        if buffers is None:
-            if not fixed and any(type(x) is Array and x._device is not device for x in leaves):
-                return moved(leaves)
-            buffers = [as_buffer(x, a, device) for x, a in zip(leaves, in_avals, strict=True)]
-        if const_buffers:
-            buffers = const_buffers + buffers
-        if special:
-            return tree_unflatten(out_tree, program.run_buffers(buffers, [*consts, *leaves]))
-        outs, _ = launch(buffers, queue)
-        if single is not None:
-            return Array(single, outs[0], device)
-        return tree_unflatten(out_tree, [Array(a, b, device) for a, b in zip(out_avals, outs)])
-
-    return entry
-
-
-def _buffers_on(device: Device, leaves: Sequence[Any]) -> list[Buffer] | None:
-    """The buffers of ``leaves`` if all are arrays on ``device``, deleted ones not."""
-    try:
-        buffers = [x.buffer for x in leaves if x._device is device]
-    except AttributeError:  # a NumPy array or a scalar
-        return None
-    return buffers if len(buffers) == len(leaves) and None not in buffers else None
 
 
 def compile_program(
@@ -214,11 +107,14 @@ def compile_program(
 
 
 def _compile(closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...], eager: bool) -> Program:
-    if config.debug_nans or config.debug_infs:  # the arguments may be needed again
+    checked = closed if config.debug_nans or config.debug_infs else None
+    if checked:  # the arguments may be needed again
         donated = ()
     event = build(closed, device, name, donated, eager=eager, stages=config.dump is not None)
     notify_compiled(event)
-    return Program(event.executable, closed, device, name, donated)
+    inputs = [(v.aval, device) for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)]
+    outputs = [(a, device) for a in closed.out_avals]
+    return Program(name, event.executable, inputs, outputs, device, donated, closed.effects, checked)
 
 
 def build(
@@ -246,7 +142,12 @@ _eager: dict[Any, Program] = {}
 def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Runs one primitive as a program of its own."""
     avals = tuple([x.aval if type(x) is Array else aval_of(x) for x in args])
-    device = choose_device(None, args)
+    device = choose_layout(args)
+    if not isinstance(device, Device):
+        outs = _on_parts(primitive, args, avals, params)
+        if outs is not None:
+            return outs
+        device = device.device_list[0]
     key = primitive, avals, tuple(params.items()), device, config.trace_key()
     inner = None if primitive.sub_jaxprs is None else primitive.sub_jaxprs(**params)
     table = inner[0].memo if inner else _eager  # programs of programs go when these go
@@ -267,6 +168,24 @@ def _kept_primitive(inner: Sequence[ClosedJaxpr] | None, key: Any, make: Callabl
     if len(_eager) >= EAGER_PROGRAMS:
         _forget_oldest()
     return once(_eager, key, make, wait=not serving())
+
+
+def _on_parts(
+    primitive: Primitive, args: Sequence[Any], avals: Sequence[ShapedArray], params: dict[str, Any]
+) -> list[Any] | None:
+    """The results of an elementwise primitive, computed where the parts of its operands lie."""
+    layout = next((x.sharding for x in args if is_concrete(x) and x.shape and len(x.parts) > 1), None)
+    shapes = {a.shape for a in avals} - {()}
+    if layout is None or not primitive.elementwise or len(shapes) > 1:
+        return None
+    (shape,) = shapes
+    block = layout.shard_shape(shape)
+    parts = [
+        on_devices(x, a.update(shape=block), layout) if a.shape else [x] * layout.num_devices
+        for x, a in zip(args, avals, strict=True)
+    ]
+    results = [apply_primitive(primitive, xs, params) for xs in zip(*parts, strict=True)]
+    return [Array.of_parts(ys[0].aval.update(shape=shape), ys, layout) for ys in zip(*results, strict=True)]
 
 
 def _forget_oldest() -> None:
@@ -298,7 +217,7 @@ def _call_back(*args: Any, callback: Any, result_avals: Sequence[ShapedArray], *
     """Outside of programs, users' functions are called at once."""
     device = choose_device(None, args)
     outs = callback([np.array(x) for x in args], result_avals)
-    return [devices.from_host(x, device, a) for x, a in zip(outs, result_avals, strict=True)]
+    return [from_host(x, device, a) for x, a in zip(outs, result_avals, strict=True)]
 
 
 for _p in CALLBACKS:

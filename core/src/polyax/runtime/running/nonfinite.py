@@ -21,18 +21,18 @@ from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var, sub_jaxprs
 from polyax.ir.source import user_source
 from polyax.ops.joining import stack
 from polyax.ops.slicing import index_in_dim
-from polyax.trace.recording import hoist_consts
 
 
 def check(results: Sequence[Any], closed: ClosedJaxpr, args: Sequence[Any], name: str) -> None:
     """Raises FloatingPointError, naming the equation, if there are NaNs (``debug_nans``) or infinities
-    (``debug_infs``) in the results of a program. ``args``: its constants and inputs."""
+    (``debug_infs``) in the results of a program. ``args`` end with its inputs."""
     search = _Search(config.debug_nans, config.debug_infs)
     what = search.found(results)
     if what is None:
         return
     with config.override(debug_nans=False, debug_infs=False):  # equations are run as programs of their own
-        place = search.place(hoist_consts(closed)[0], args) if _worth_searching(closed) else None
+        inputs = args[len(args) - len(closed.in_avals) :]
+        place = search.place(closed, inputs) if _worth_searching(closed) else None
     types = ", ".join(str(x.aval) for x in results if hasattr(x, "aval"))
     where = f", first in {place}" if place else f", asked for at {user_source()}"
     raise FloatingPointError(f"invalid value ({what}) encountered in {name}, in a result of type {types}{where}")

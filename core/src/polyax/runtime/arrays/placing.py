@@ -1,0 +1,226 @@
+"""Bringing arrays to devices: from the host, from device to device, whole or in parts.
+
+What lies on devices that can copy from each other never goes through the host.
+"""
+
+from __future__ import annotations
+
+import copyreg
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ops.index import dynamic_slice
+from polyax.ops.joining import concatenate
+from polyax.runtime.arrays.array import Array, is_concrete
+from polyax.runtime.arrays.sharding import Index, Sharding, bounds
+from polyax.runtime.contract.backend import Device
+from polyax.runtime.contract.queue import HostQueue
+from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.runtime.plugins.default_device import default_device_now
+from polyax.trace.context import set_trace
+from polyax.trace.tracer import Tracer
+from polyax.trace.tree import tree_flatten, tree_unflatten
+
+Layout = Device | Sharding
+"""Where a value lies: on one device, or in parts on several."""
+
+
+@api_boundary
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None
+) -> Any:
+    """Copies a pytree of arrays to ``device``; arrays that are there already are returned as they are.
+
+    Args:
+      x: arrays, NumPy arrays and scalars, in any pytree.
+      device: a ``Device``, a sharding such as another array's, or a pytree of those that ``x`` begins with; None: the
+        default.
+      donate: delete the arrays that were copied.
+
+    Raises:
+      TypeError: a leaf is no array, or the device lacks its dtype.
+      ValueError: ``device`` is none of these, or a leaf can't be divided as the sharding says.
+
+    >>> from polyax import devices
+    >>> device_put({"a": 1.5}, devices("reference")[0])
+    {'a': Array(1.5, dtype=float32, weak_type=True)}
+    """
+    if isinstance(device, (list, tuple, dict)):
+        spec_leaves, spec = tree_flatten(device)
+        parts = [device_put(part, d, donate=donate) for part, d in zip(spec.flatten_up_to(x), spec_leaves)]
+        return tree_unflatten(spec, parts)
+    target = _target(device)
+    leaves, tree = tree_flatten(x)
+    return tree_unflatten(tree, [_put(leaf, target, donate) for leaf in leaves])
+
+
+def _target(device: Any) -> Layout | None:
+    if device is None or isinstance(device, Device):
+        return device
+    if not isinstance(device, Sharding):
+        raise ValueError(f"device_put needs a Device or a sharding, got {device!r} of type {type(device)}")
+    return device.device_list[0] if device.num_devices == 1 else device
+
+
+def _put(x: Any, target: Layout | None, donate: bool) -> Any:
+    if isinstance(x, Tracer):
+        return _put_traced(x, target)
+    if target is None:
+        return x if is_concrete(x) else from_host(x)
+    put = on_device(x, target) if isinstance(target, Device) else _in_parts(x, target)
+    if donate and is_concrete(x) and put is not x and not any(put is part for part in x.parts):
+        put.block_until_ready()
+        x.delete()
+    return put.commit()
+
+
+def _put_traced(x: Tracer, target: Layout | None) -> Tracer:
+    if target is None or target is default_device_now():
+        return x  # a traced program runs on one device: there is nothing to move
+    raise NotImplementedError(
+        f"device_put to {target} inside a transformed function isn't built: a program runs on one device. "
+        "Move the arguments before the call, or give jit a device."
+    )
+
+
+def _in_parts(x: Any, layout: Sharding) -> Array:
+    if is_concrete(x) and x.sharding == layout:
+        return x
+    aval = _host_aval(x)
+    found = on_devices(x, aval.update(shape=layout.shard_shape(aval.shape)), layout)
+    mine = {id(part) for part in x.parts} if is_concrete(x) else ()
+    return Array.of_parts(aval, [part.__copy__() if id(part) in mine else part for part in found], layout)
+
+
+# --- to one device ----------------------------------------------------------------------------------------------------
+
+
+def on_device(x: Any, device: Device) -> Array:
+    """``x`` on ``device``: as it is if it lies there, else moved, put together or copied from the host."""
+    if not is_concrete(x):
+        return from_host(x, device)
+    if x.device is device:
+        return x
+    return _moved(x, device) if len(x.parts) == 1 else _whole(x, device)
+
+
+def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = None) -> Array:
+    """The array with the contents of a NumPy array or scalar, on ``device`` (the default one, if None).
+
+    Raises:
+      TypeError: ``x`` is no array, or the device lacks its dtype.
+    """
+    if hasattr(x, "__jax_array__"):
+        return _put(x.__jax_array__(), device, False)
+    target = device or default_device_now()
+    aval = aval if aval is not None else _host_aval(x)
+    _check_dtype(aval, target)
+    physical = aval.dtype.physical if dtypes.is_extended(aval.dtype) else aval.dtype
+    host = np.asarray(x, physical, order="C")
+    return Array(aval, target.backend.to_device(host, target), target)
+
+
+def _check_dtype(aval: ShapedArray, device: Device) -> None:
+    if reason := device.backend.why_no_dtype(aval.dtype):
+        raise TypeError(f"an array of type {aval} can't live on {device}: {reason}")
+
+
+def _host_aval(x: Any) -> ShapedArray:
+    try:
+        return aval_of(x)
+    except TypeError:
+        if hasattr(x, "dtype"):  # an array, of a dtype that isn't supported: the text says so
+            raise
+        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
+
+
+def _moved(x: Array, device: Device) -> Array:
+    if x.device is device:
+        return x
+    _check_dtype(x.aval, device)
+    return Array(x.aval, device.backend.copy(x.alive(), x.aval, x.device, device), device)
+
+
+def _whole(x: Array, device: Device) -> Array:
+    """An array that lies on several devices, put together on ``device``, from the parts there as far as they do."""
+    x.alive()
+    nearest: dict[Any, Array] = {}
+    for part, index in zip(x.parts, x.sharding.devices_indices_map(x.shape).values(), strict=True):
+        place = bounds(index, x.shape)
+        if part.device is device or place not in nearest:
+            nearest[place] = part
+    with set_trace(None):
+        return _joined([(place, _moved(part, device)) for place, part in nearest.items()], 0)
+
+
+def _joined(parts: Sequence[tuple[Any, Array]], axis: int) -> Array:
+    """Parts, with their bounds, that lie side by side along ``axis`` and those after it."""
+    if len(parts) == 1:
+        return parts[0][1]
+    rows = groupby(sorted(parts, key=lambda p: p[0]), key=lambda p: p[0][axis])
+    return concatenate([_joined(list(row), axis + 1) for _, row in rows], axis)
+
+
+def part_with(x: Array, index: Any) -> tuple[Array, Any]:
+    """The part of an array on several devices that holds ``x[index]``, and the index in it; ``x``, if none does."""
+    row, *rest = index if isinstance(index, tuple) and index else (index,)
+    if type(row) is int and x.ndim and -len(x) <= row < len(x):
+        row %= len(x)
+        indices = x.sharding.devices_indices_map(x.shape).values()
+        for part, place in zip(x.parts, indices, strict=True):
+            first, last, _ = place[0].indices(len(x))
+            if first <= row < last and part.shape[1:] == x.shape[1:]:
+                return part, (row - first, *rest)
+    return x, index
+
+
+# --- to several -------------------------------------------------------------------------------------------------------
+
+
+def on_devices(x: Any, block: ShapedArray, layout: Sharding) -> Sequence[Array]:
+    """The parts of ``x``, of type ``block``, on the devices of ``layout``: as they are if they lie there."""
+    places = layout.devices_indices_map(np.shape(x)).items()
+    if not is_concrete(x) or (x.shape != block.shape and _at_hand(x)):
+        host = x.host_value() if is_concrete(x) else np.asarray(x, block.dtype)
+        return [from_host(host[index], device, block) for device, index in places]
+    if len(x.parts) > 1:
+        if x.sharding == layout:
+            x.alive()
+            return x.parts
+        if not x.is_fully_replicated:
+            x = _whole(x, layout.device_list[0])
+    here = {part.device: part for part in x.parts}
+    with set_trace(None):
+        return [_moved(_cut(here.get(d, x.parts[0]), block, i), d) for d, i in places]
+
+
+def _at_hand(x: Array) -> bool:
+    """Whether the host sees the contents where they are, without waiting."""
+    return len(x.parts) == 1 and isinstance(x.device.queue, HostQueue) and x.is_ready()
+
+
+def _cut(x: Array, block: ShapedArray, index: Index) -> Array:
+    """A block of an array that may still be in the making: nobody waits for it here."""
+    if x.aval.shape == block.shape:
+        return x
+    return dynamic_slice(x, [np.int32(s.start or 0) for s in index], block.shape)
+
+
+# --- pickling ---------------------------------------------------------------------------------------------------------
+
+
+def _reduce(x: Array) -> Any:
+    """The contents, which go to the default device of whoever loads them."""
+    return _restore, (x.block_until_ready().host_value(), x.shape, x.dtype, x.weak_type)
+
+
+def _restore(value: np.ndarray, shape: tuple[int, ...], dtype: Any, weak_type: bool) -> Array:
+    return from_host(value, aval=ShapedArray(shape, dtype, weak_type))
+
+
+copyreg.pickle(Array, _reduce)  # pyright: ignore[reportArgumentType]

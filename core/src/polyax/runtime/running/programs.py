@@ -1,0 +1,140 @@
+"""``Program``: what every call ends in. Arguments are placed, an executable is launched, its results become arrays.
+
+Must not know how programs come about.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
+from polyax.ir.effects import NO_EFFECTS, Effects
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.arrays.array import Array, is_concrete
+from polyax.runtime.arrays.placing import Layout, on_device, on_devices
+from polyax.runtime.contract import effects
+from polyax.runtime.contract.backend import Buffer, Device, Executable
+from polyax.runtime.running import nonfinite
+from polyax.trace.tree import LEAF, PyTreeDef, tree_unflatten
+
+Places = Sequence[tuple[ShapedArray, Layout]]
+"""Types of values, and where they lie."""
+
+
+@dataclass(slots=True)
+class Program:
+    """An executable, with where its constants and inputs have to be, each of the type that a device sees, and what its
+    results are. If ``device`` is None, there are several: what is a buffer elsewhere is the list of a value's parts."""
+
+    name: str
+    executable: Executable
+    inputs: Places
+    outputs: Places
+    device: Any = None
+    donated: Sequence[bool] = ()
+    effects: Effects = NO_EFFECTS
+    checked: ClosedJaxpr | None = None
+    """Where NaNs are looked for, if they are."""
+
+    def run(self, args: Sequence[Any]) -> list[Any]:
+        """Constants, then inputs."""
+        return self.run_placed([placed(x, a, where) for x, (a, where) in zip(args, self.inputs, strict=True)], args)
+
+    def run_placed(self, buffers: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        device = self.device
+        outs, token = self.executable.launch(buffers, device and device.queue)
+        if token is not None:
+            effects.started(self.name, [token] if device is not None else token)
+        arrays = [_array(a, b, where) for (a, where), b in zip(self.outputs, outs)]
+        if self.checked is not None:
+            nonfinite.check(arrays, self.checked, args, self.name)
+        if self.donated:
+            self._delete_donated(args[len(args) - len(self.donated) :])
+        return arrays
+
+    def _delete_donated(self, args: Sequence[Any]) -> None:
+        for x, donated in zip(args, self.donated, strict=True):
+            if donated and is_concrete(x) and self.device in x.devices():
+                x.delete()
+
+
+def _array(aval: ShapedArray, made: Any, where: Layout) -> Any:
+    if not isinstance(where, Device):
+        return Array.of_parts(aval, made, where)
+    return np.zeros(aval.shape, dtypes.float0) if aval.dtype == dtypes.float0 else Array(aval, made, where)
+
+
+def placed(x: Any, aval: ShapedArray, where: Layout) -> Any:
+    """What an executable gets for ``x``: its buffer on a device, or its parts on several; ``aval`` is their type."""
+    if type(x) is Array and x._device is where:
+        return x.alive()
+    if not isinstance(where, Device):
+        return on_devices(x, aval, where)
+    if is_concrete(x):
+        return on_device(x, where).alive()
+    return where.backend.to_device(np.ascontiguousarray(np.asarray(x, aval.dtype)).reshape(aval.shape), where)
+
+
+_programs: weakref.WeakKeyDictionary[ClosedJaxpr, dict[Any, Program]] = weakref.WeakKeyDictionary()
+
+
+def kept(closed: ClosedJaxpr, key: Any, make: Callable[[], Program]) -> Program:
+    """The program for ``closed`` under the present settings and ``key``; made once."""
+    entries = _programs.setdefault(closed, {})
+    key = key, config.trace_key()
+    if key not in entries:
+        entries[key] = make()
+    return entries[key]
+
+
+def forget_programs() -> None:
+    _programs.clear()
+
+
+def make_entry(
+    program: Program, consts: Sequence[Any], out_tree: PyTreeDef, moved: Callable[[Sequence[Any]], Any] | None
+) -> Callable[[Sequence[Any]], Any]:
+    """The function that a jitted call ends in: leaves of the arguments to results. The common case does little more
+    than collect buffers and launch; calls with arguments on other devices go through ``moved``, if there is one."""
+    device, inputs = program.device, program.inputs[len(consts) :]
+    const_buffers = [placed(c, a, device) for c, (a, _) in zip(consts, program.inputs)]
+    queue, launch, out_avals = device.queue, program.executable.launch, [a for a, _ in program.outputs]
+    special = (
+        bool(program.donated or program.effects)
+        or program.checked is not None
+        or any(a.dtype == dtypes.float0 for a in out_avals)
+    )
+    single = out_avals[0] if out_tree == LEAF else None
+
+    def entry(leaves: Sequence[Any]) -> Any:
+        buffers: Any = _buffers_on(device, leaves)
+        if buffers is None:
+            if moved is not None and any(type(x) is Array and x._device is not device for x in leaves):
+                return moved(leaves)
+            buffers = [placed(x, a, device) for x, (a, _) in zip(leaves, inputs, strict=True)]
+        if const_buffers:
+            buffers = const_buffers + buffers
+        if special:
+            return tree_unflatten(out_tree, program.run_placed(buffers, [*consts, *leaves]))
+        outs, _ = launch(buffers, queue)
+        if single is not None:
+            return Array(single, outs[0], device)
+        return tree_unflatten(out_tree, [Array(a, b, device) for a, b in zip(out_avals, outs)])
+
+    return entry
+
+
+def _buffers_on(device: Device, leaves: Sequence[Any]) -> list[Buffer] | None:
+    """The buffers of ``leaves`` if all are arrays on ``device``, deleted ones not."""
+    try:
+        buffers = [x.buffer for x in leaves if x._device is device]
+    except AttributeError:  # a NumPy array or a scalar
+        return None
+    return buffers if len(buffers) == len(leaves) and None not in buffers else None

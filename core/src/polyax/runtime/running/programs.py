@@ -5,7 +5,6 @@ Must not know how programs come about.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,6 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
-from polyax.ir.config import config
 from polyax.ir.effects import NO_EFFECTS, Effects
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.runtime.arrays.array import Array, is_concrete
@@ -80,22 +78,6 @@ def placed(x: Any, aval: ShapedArray, where: Layout) -> Any:
     if is_concrete(x):
         return on_device(x, where).alive()
     return where.backend.to_device(np.ascontiguousarray(np.asarray(x, aval.dtype)).reshape(aval.shape), where)
-
-
-_programs: weakref.WeakKeyDictionary[ClosedJaxpr, dict[Any, Program]] = weakref.WeakKeyDictionary()
-
-
-def kept(closed: ClosedJaxpr, key: Any, make: Callable[[], Program]) -> Program:
-    """The program for ``closed`` under the present settings and ``key``; made once."""
-    entries = _programs.setdefault(closed, {})
-    key = key, config.trace_key()
-    if key not in entries:
-        entries[key] = make()
-    return entries[key]
-
-
-def forget_programs() -> None:
-    _programs.clear()
 
 
 def make_entry(

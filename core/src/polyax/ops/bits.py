@@ -12,8 +12,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.dtypes import full_name
 from polyax.ir.primitive import Primitive, def_rule
-from polyax.ops.define import align, broadcast_shape
-from polyax.trace.symbolic import Zero
+from polyax.ops.define import align, broadcast_shape, flat_jvp
 
 threefry2x32_p = Primitive("threefry2x32")
 
@@ -34,12 +33,7 @@ def _abstract(*avals: ShapedArray) -> list[ShapedArray]:
     return [ShapedArray(shape, avals[0].dtype)] * 2
 
 
-@def_rule(threefry2x32_p, "jvp")
-def _jvp(primals: Any, tangents: Any) -> Any:
-    words = threefry2x32_p.bind(*primals)
-    return words, [Zero.of(w) for w in words]
-
-
+threefry2x32_p.jvp = flat_jvp(threefry2x32_p)
 threefry2x32_p.never("transpose", "random bits are integers, which have no cotangents")
 
 

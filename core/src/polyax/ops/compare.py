@@ -21,8 +21,8 @@ from polyax.ops.basis import (
     unary,
     zeros,
 )
-from polyax.ops.define import ANY, INT_OR_BOOL, INTEGER, ORDERED, Accepts, check_same_dtype, elementwise
-from polyax.ops.zeros import add_tangents, instantiate
+from polyax.ops.define import ANY, INT_OR_BOOL, INTEGER, ORDERED, Accepts, check_same_dtype, elementwise, linear_jvp
+from polyax.ops.zeros import add_tangents, zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
 # --- comparisons ----------------------------------------------------------------------------------------------------
@@ -102,21 +102,11 @@ def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> list[ShapedArra
     return [ShapedArray(cases[0].shape, cases[0].dtype, all(c.weak_type for c in cases))]
 
 
-@def_rule(select_n_p, "jvp")
-def _select_jvp(primals: Any, tangents: Any) -> Any:
-    which, *cases = primals
-    y = select_n_p.bind1(which, *cases)
-    ts = tangents[1:]
-    if all(type(t) is Zero for t in ts):
-        return [y], [Zero.of(y)]
-    return [y], [select_n_p.bind1(which, *map(instantiate, ts))]
-
-
 @def_rule(select_n_p, "transpose")
 def _select_transpose(cts: Any, which: Any, *cases: Any) -> list[Any]:
     (ct,) = cts
     if type(ct) is Zero:
-        return [None, *(Zero(c.aval) if is_undef(c) else None for c in cases)]
+        return [None, *zero_cotangents(*cases)]
     zero = zeros(ct.aval) if hasattr(ct, "aval") else full_like(ct, 0)
 
     def of(i: int, case: Any) -> Any:
@@ -128,6 +118,7 @@ def _select_transpose(cts: Any, which: Any, *cases: Any) -> list[Any]:
 
 
 select_n_p.elementwise = True
+select_n_p.jvp = linear_jvp(select_n_p, slice(1, None))
 select_n_p.linear_in = ()  # jointly linear in its cases, not in one of them
 
 

@@ -14,8 +14,8 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import convert, transpose
-from polyax.ops.define import check_same_dtype
-from polyax.ops.zeros import add_tangents
+from polyax.ops.define import bilinear_jvp, check_same_dtype
+from polyax.ops.zeros import zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
 Dims = tuple[int, ...]
@@ -162,17 +162,7 @@ def _check_preferred(dtype: Any, preferred: Any) -> None:
         )
 
 
-@def_rule(dot_general_p, "jvp")
-def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    """The product rule."""
-    (x, y), (tx, ty) = primals, tangents
-    z = dot_general_p.bind1(x, y, **params)
-    total: Any = Zero.of(z)
-    if type(tx) is not Zero:
-        total = dot_general_p.bind1(tx, y, **params)
-    if type(ty) is not Zero:
-        total = add_tangents(total, dot_general_p.bind1(x, ty, **params))
-    return [z], [total]
+dot_general_p.jvp = bilinear_jvp(dot_general_p)
 
 
 @def_rule(dot_general_p, "transpose")
@@ -182,7 +172,7 @@ def _transpose(
     (ct,) = cts
     (lc, rc), (lb, rb) = dimension_numbers
     if type(ct) is Zero:
-        return [Zero(x.aval) if is_undef(x) else None for x in (lhs, rhs)]
+        return zero_cotangents(lhs, rhs)
     nb, l_rest = len(lb), lhs.aval.ndim - len(lb) - len(lc) if is_undef(lhs) else np.ndim(lhs) - len(lb) - len(lc)
     of_lhs, of_rhs = tuple(range(nb, nb + l_rest)), tuple(range(nb + l_rest, np.ndim(ct)))
     return [

@@ -21,9 +21,9 @@ from polyax.ops.conv_shapes import (
     repeated,
     spatial,
 )
-from polyax.ops.define import check_same_dtype
+from polyax.ops.define import bilinear_jvp, check_same_dtype
 from polyax.ops.shape import rev
-from polyax.ops.zeros import add_tangents
+from polyax.ops.zeros import zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
 conv_general_dilated_p = Primitive("conv_general_dilated")
@@ -164,24 +164,14 @@ def _check_groups(lhs: ShapedArray, rhs: ShapedArray, d: ConvDimensionNumbers, f
 # --- derivatives -----------------------------------------------------------------------------------------------------
 
 
-@def_rule(conv_general_dilated_p, "jvp")
-def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    """The product rule."""
-    (x, w), (tx, tw) = primals, tangents
-    y = conv_general_dilated_p.bind1(x, w, **params)
-    total: Any = Zero.of(y)
-    if type(tx) is not Zero:
-        total = conv_general_dilated_p.bind1(tx, w, **params)
-    if type(tw) is not Zero:
-        total = add_tangents(total, conv_general_dilated_p.bind1(x, tw, **params))
-    return [y], [total]
+conv_general_dilated_p.jvp = bilinear_jvp(conv_general_dilated_p)
 
 
 @def_rule(conv_general_dilated_p, "transpose")
 def _transpose(cts: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
     (ct,) = cts
     if type(ct) is Zero:
-        return [Zero(x.aval) if is_undef(x) else None for x in (lhs, rhs)]
+        return zero_cotangents(lhs, rhs)
     if is_undef(lhs):
         return [convert(_to_lhs(ct, lhs.aval, convert(rhs, aval_of(ct).dtype), **params), lhs.aval.dtype), None]
     return [None, convert(_to_rhs(ct, convert(lhs, aval_of(ct).dtype), rhs.aval, **params), rhs.aval.dtype)]

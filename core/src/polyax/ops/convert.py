@@ -11,7 +11,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import DType
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import convert_element_type_p, move_axis, neg, same_dtype, unary, zeros_like
-from polyax.ops.define import ANY, COMPLEXES, FLOAT, NUMBER, elementwise, elementwise_batch
+from polyax.ops.define import ANY, COMPLEXES, FLOAT, NUMBER, elementwise, elementwise_batch, flat_jvp
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_map
 
@@ -62,17 +62,12 @@ def _bitcast_abstract(x: ShapedArray, *, new_dtype: DType) -> list[ShapedArray]:
     return [ShapedArray(x.shape[:-1], new_dtype)]
 
 
-@def_rule(bitcast_convert_type_p, "jvp")
-def _bitcast_jvp(primals: Any, tangents: Any, *, new_dtype: DType) -> Any:
-    y = bitcast_convert_type_p.bind1(*primals, new_dtype=new_dtype)
-    return [y], [Zero.of(y)]
-
-
 @def_rule(bitcast_convert_type_p, "batch")
 def _bitcast_batch(axis: Any, args: Any, dims: Any, *, new_dtype: DType) -> Any:
     return bitcast_convert_type_p.bind(move_axis(args[0], dims[0], 0), new_dtype=new_dtype), [0]
 
 
+bitcast_convert_type_p.jvp = flat_jvp(bitcast_convert_type_p)
 bitcast_convert_type_p.never("transpose", "bits are not linear")
 
 

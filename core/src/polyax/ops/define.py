@@ -16,7 +16,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.dtypes import BOOL, COMPLEX, FLOATS, INTS, UINTS, DType
 from polyax.ir.primitive import Primitive
 from polyax.ops.basis import batch_axis_at, expand_dims, move_axis, reshape, stretched, unbroadcast
-from polyax.ops.zeros import add_tangents
+from polyax.ops.zeros import add_tangents, instantiate
 from polyax.trace.symbolic import Zero, is_undef
 
 Derivative = Callable[..., Any]
@@ -68,7 +68,7 @@ def elementwise(
     p.elementwise = True
     p.linear_in = linear_in or tuple(range(len(transposes)))
     p.abstract_eval = _elementwise_abstract(p.name, kinds, out, mixed)
-    p.jvp = _elementwise_jvp(p, jvps) if jvps else _flat_jvp(p)
+    p.jvp = _elementwise_jvp(p, jvps) if jvps else flat_jvp(p)
     if p.linear_in:
         formulas = tuple(map(_of_cotangent, transposes)) or jvps
         p.transpose = _elementwise_transpose(p.name, formulas, p.linear_in)
@@ -178,10 +178,40 @@ def _elementwise_jvp(p: Primitive, jvps: tuple[Derivative | None, ...]) -> Calla
     return jvp
 
 
-def _flat_jvp(p: Primitive) -> Callable[..., Any]:
+def flat_jvp(p: Primitive) -> Callable[..., Any]:
+    """The rule of a primitive whose results are flat or discrete."""
+
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-        y = p.bind1(*primals, **params)
-        return [y], [Zero.of(y)]
+        ys = p.bind(*primals, **params)
+        return ys, [Zero.of(y) for y in ys]
+
+    return jvp
+
+
+def linear_jvp(p: Primitive, operands: slice = slice(None)) -> Callable[..., Any]:
+    """The rule of a primitive that is linear in these operands together: it is applied to their tangents."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        ys = p.bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents[operands]):
+            return ys, [Zero.of(y) for y in ys]
+        moved = list(primals)
+        moved[operands] = map(instantiate, tangents[operands])
+        return ys, p.bind(*moved, **params)
+
+    return jvp
+
+
+def bilinear_jvp(p: Primitive) -> Callable[..., Any]:
+    """The product rule."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        (x, y), (tx, ty) = primals, tangents
+        z = p.bind1(x, y, **params)
+        by_x = tx if type(tx) is Zero else p.bind1(tx, y, **params)
+        by_y = ty if type(ty) is Zero else p.bind1(x, ty, **params)
+        total = add_tangents(by_x, by_y)
+        return [z], [Zero.of(z) if type(total) is Zero else total]
 
     return jvp
 
@@ -221,13 +251,6 @@ def linear(
     the primitive itself, applied to the tangent.
     """
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-        y = p.bind1(*primals, **params)
-        t = tangents[operand]
-        if type(t) is Zero:
-            return [y], [Zero.of(y)]
-        return [y], [p.bind1(*primals[:operand], t, *primals[operand + 1 :], **params)]
-
     def transposed(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
         x, others = args[operand], (*args[:operand], *args[operand + 1 :])
         result: list[Any] = [None] * len(args)
@@ -236,7 +259,7 @@ def linear(
         return result
 
     p.linear_in = (operand,)
-    p.jvp, p.transpose = jvp, transposed
+    p.jvp, p.transpose = linear_jvp(p, slice(operand, operand + 1)), transposed
     if batch is not None:
         p.batch = batch
     return p

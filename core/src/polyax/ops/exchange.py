@@ -14,6 +14,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import batch_axis_at, move_axis, reduce_sum, reshape, zeros_like
 from polyax.ops.collective import axis_size, batch_groups, checked_groups, names_of
+from polyax.ops.define import linear_jvp
 from polyax.ops.joining import stack
 from polyax.ops.slicing import index_in_dim
 from polyax.trace.symbolic import Zero
@@ -23,13 +24,7 @@ from polyax.trace.tree import tree_map
 def _exchange(name: str) -> Primitive:
     p = Primitive(name)
     p.axes = lambda axis_name, **_: names_of(axis_name)
-    p.linear_in = (0,)
-
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-        outs = p.bind(*primals, **params)
-        return outs, [Zero.of(outs[0])] if type(tangents[0]) is Zero else p.bind(*tangents, **params)
-
-    p.jvp = jvp
+    p.linear_in, p.jvp = (0,), linear_jvp(p)
     return p
 
 

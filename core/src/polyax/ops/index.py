@@ -29,11 +29,11 @@ from polyax.ops.basis import (
     zeros,
 )
 from polyax.ops.compare import lt
-from polyax.ops.define import check_same_dtype
+from polyax.ops.define import check_same_dtype, linear, linear_jvp
 from polyax.ops.gather import GatherDimensionNumbers, GatherScatterMode, gather
 from polyax.ops.joining import concatenate
 from polyax.ops.scatter import ScatterDimensionNumbers, scatter
-from polyax.ops.zeros import instantiate
+from polyax.ops.zeros import zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
 Sizes = tuple[int, ...]
@@ -123,23 +123,11 @@ def _slice_abstract(operand: ShapedArray, *starts: ShapedArray, slice_sizes: Siz
     return [ShapedArray(slice_sizes, operand.dtype, operand.weak_type)]
 
 
-@def_rule(dynamic_slice_p, "jvp")
-def _slice_jvp(primals: Any, tangents: Any, *, slice_sizes: Sizes) -> Any:
-    y = dynamic_slice_p.bind1(*primals, slice_sizes=slice_sizes)
-    if type(tangents[0]) is Zero:
-        return [y], [Zero.of(y)]
-    return [y], [dynamic_slice_p.bind1(tangents[0], *primals[1:], slice_sizes=slice_sizes)]
+def _slice_transpose(ct: Any, operand: ShapedArray, *starts: Any, slice_sizes: Sizes) -> Any:
+    return dynamic_update_slice_p.bind1(zeros(operand), ct, *starts)
 
 
-@def_rule(dynamic_slice_p, "transpose")
-def _slice_transpose(cts: Any, operand: Any, *starts: Any, slice_sizes: Sizes) -> list[Any]:
-    rest = [None] * len(starts)
-    if type(cts[0]) is Zero:
-        return [Zero(operand.aval), *rest]
-    return [dynamic_update_slice_p.bind1(zeros(operand.aval), cts[0], *starts), *rest]
-
-
-dynamic_slice_p.linear_in = (0,)
+linear(dynamic_slice_p, _slice_transpose)
 
 
 @def_rule(dynamic_slice_p, "batch")
@@ -219,26 +207,19 @@ def _update_abstract(operand: ShapedArray, update: ShapedArray, *starts: ShapedA
     return [operand]
 
 
-@def_rule(dynamic_update_slice_p, "jvp")
-def _update_jvp(primals: Any, tangents: Any) -> Any:
-    y = dynamic_update_slice_p.bind1(*primals)
-    if type(tangents[0]) is Zero and type(tangents[1]) is Zero:
-        return [y], [Zero.of(y)]
-    operand, update = map(instantiate, tangents[:2])
-    return [y], [dynamic_update_slice_p.bind1(operand, update, *primals[2:])]
+dynamic_update_slice_p.jvp = linear_jvp(dynamic_update_slice_p, slice(2))
 
 
 @def_rule(dynamic_update_slice_p, "transpose")
 def _update_transpose(cts: Any, operand: Any, update: Any, *starts: Any) -> list[Any]:
     """The operand gets nothing where it was overwritten; the update gets what is there."""
     (ct,) = cts
-    rest = [None] * len(starts)
     if type(ct) is Zero:
-        return [*(Zero(x.aval) if is_undef(x) else None for x in (operand, update)), *rest]
+        return zero_cotangents(operand, update, *starts)
     aval = update.aval if is_undef(update) else aval_of(update)
     to_operand = dynamic_update_slice_p.bind1(ct, zeros(aval), *starts) if is_undef(operand) else None
     to_update = dynamic_slice_p.bind1(ct, *starts, slice_sizes=aval.shape) if is_undef(update) else None
-    return [to_operand, to_update, *rest]
+    return [to_operand, to_update, *(None for _ in starts)]
 
 
 dynamic_update_slice_p.linear_in = (0, 1)

@@ -12,9 +12,9 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import batch_axis_at, broadcast_in_dim, canonical_axis, reshape, shape_tuple, squeeze
-from polyax.ops.define import check_same_dtype
+from polyax.ops.define import check_same_dtype, linear_jvp
 from polyax.ops.slicing import Sizes, slice_in_dim
-from polyax.ops.zeros import instantiate
+from polyax.ops.zeros import instantiate, zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
 concatenate_p = Primitive("concatenate")
@@ -51,19 +51,14 @@ def _concatenate_abstract(*avals: ShapedArray, dimension: int) -> list[ShapedArr
     return [ShapedArray(shape, avals[0].dtype, all(a.weak_type for a in avals))]
 
 
-@def_rule(concatenate_p, "jvp")
-def _concatenate_jvp(primals: Any, tangents: Any, *, dimension: int) -> Any:
-    y = concatenate_p.bind1(*primals, dimension=dimension)
-    if all(type(t) is Zero for t in tangents):
-        return [y], [Zero.of(y)]
-    return [y], [concatenate_p.bind1(*map(instantiate, tangents), dimension=dimension)]
+concatenate_p.jvp = linear_jvp(concatenate_p)
 
 
 @def_rule(concatenate_p, "transpose")
 def _concatenate_transpose(cts: Any, *operands: Any, dimension: int) -> list[Any]:
     (ct,) = cts
     if type(ct) is Zero:
-        return [Zero(x.aval) if is_undef(x) else None for x in operands]
+        return zero_cotangents(*operands)
     sizes = [(x.aval.shape if is_undef(x) else np.shape(x))[dimension] for x in operands]
     ends = list(accumulate(sizes))
     return [
@@ -119,12 +114,7 @@ def _split_abstract(x: ShapedArray, *, sizes: Sizes, axis: int) -> list[ShapedAr
     return [ShapedArray((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype, x.weak_type) for n in sizes]
 
 
-@def_rule(split_p, "jvp")
-def _split_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    pieces = split_p.bind(*primals, **params)
-    if type(tangents[0]) is Zero:
-        return pieces, [Zero.of(p) for p in pieces]
-    return pieces, split_p.bind(*tangents, **params)
+split_p.jvp = linear_jvp(split_p)
 
 
 @def_rule(split_p, "transpose")

@@ -25,7 +25,7 @@ from polyax.ops.basis import (
     transpose,
 )
 from polyax.ops.cumulative import cumprod, shifted
-from polyax.ops.define import ANY, NUMBER, ORDERED, Accepts, check_dtype, linear
+from polyax.ops.define import ANY, NUMBER, ORDERED, Accepts, check_dtype, flat_jvp, linear
 from polyax.trace.symbolic import Zero
 
 Axes = tuple[int, ...]
@@ -143,17 +143,9 @@ def _check_logical(x: ShapedArray) -> None:
         raise TypeError(f"logical reduction requires operand dtype bool or int, got {full_name(x.dtype)}.")
 
 
-def _discrete_jvp(p: Primitive) -> Callable[..., Any]:
-    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-        y = p.bind1(*primals, **params)
-        return [y], [Zero.of(y)]
-
-    return jvp
-
-
 def _logical(name: str) -> Primitive:
     p = _reduction(name, ANY, _check_logical)
-    p.jvp = _discrete_jvp(p)
+    p.jvp = flat_jvp(p)
     return p
 
 
@@ -185,7 +177,7 @@ def _arg_extremum(name: str) -> Primitive:
         moved = a + (a >= dim)
         return p.bind(args[0], axes=(moved,), index_dtype=index_dtype), [dim - (moved < dim)]
 
-    p.abstract_eval, p.batch, p.jvp = abstract_eval, batch, _discrete_jvp(p)
+    p.abstract_eval, p.batch, p.jvp = abstract_eval, batch, flat_jvp(p)
     p.never("transpose", f"{name} gives integers, which have no cotangents")
     return p
 

@@ -31,7 +31,7 @@ from polyax.ops.basis import (
     shape_tuple,
     zeros,
 )
-from polyax.ops.define import check_same_dtype
+from polyax.ops.define import check_same_dtype, linear_jvp
 from polyax.ops.gather import (
     Dims,
     GatherDimensionNumbers,
@@ -43,7 +43,7 @@ from polyax.ops.gather import (
     gather_p,
     up,
 )
-from polyax.ops.zeros import instantiate
+from polyax.ops.zeros import instantiate, zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
 
@@ -195,24 +195,9 @@ def slices_at(x: Any, indices: Any, updates_shape: Dims, params: dict[str, Any])
 # --- scatter and scatter_add, linear in operand and updates together ------------------------------------------------
 
 
-def _linear_jvp(p: Primitive) -> Callable[..., Any]:
-    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-        operand, indices, updates = primals
-        y = p.bind1(operand, indices, updates, **params)
-        if type(tangents[0]) is Zero and type(tangents[2]) is Zero:
-            return [y], [Zero.of(y)]
-        return [y], [p.bind1(instantiate(tangents[0]), indices, instantiate(tangents[2]), **params)]
-
-    return jvp
-
-
 for _p in (scatter_p, scatter_add_p, scatter_sub_p):
-    _p.jvp = _linear_jvp(_p)
+    _p.jvp = linear_jvp(_p, slice(0, 3, 2))
     _p.linear_in = (0, 2)
-
-
-def _zero_cotangents(args: Any) -> list[Any]:
-    return [Zero(x.aval) if is_undef(x) else None for x in args]
 
 
 def _shape(x: Any) -> Dims:
@@ -223,7 +208,7 @@ def _accumulating_transpose(sign: Callable[[Any], Any]) -> Callable[..., list[An
     def transpose(cts: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> list[Any]:
         (ct,) = cts
         if type(ct) is Zero:
-            return _zero_cotangents((operand, indices, updates))
+            return zero_cotangents(operand, indices, updates)
         to_updates = sign(slices_at(ct, indices, _shape(updates), params)) if is_undef(updates) else None
         return [ct if is_undef(operand) else None, None, to_updates]
 
@@ -239,7 +224,7 @@ def _scatter_transpose(cts: Any, operand: Any, indices: Any, updates: Any, **par
     """The operand gets nothing where it was overwritten; of several updates to one place, only the last gets it."""
     (ct,) = cts
     if type(ct) is Zero:
-        return _zero_cotangents((operand, indices, updates))
+        return zero_cotangents(operand, indices, updates)
     shape = _shape(updates)
     zero = full_like(ct, 0, shape=shape)
     to_operand = scatter_p.bind1(ct, indices, zero, **params) if is_undef(operand) else None

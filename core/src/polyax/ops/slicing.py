@@ -24,8 +24,8 @@ from polyax.ops.basis import (
     squeeze,
     sub,
 )
-from polyax.ops.define import linear
-from polyax.ops.zeros import instantiate
+from polyax.ops.define import linear, linear_jvp
+from polyax.ops.zeros import zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
 Sizes = tuple[int, ...]
@@ -180,12 +180,7 @@ def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: Padding
     return [ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)]
 
 
-@def_rule(pad_p, "jvp")
-def _pad_jvp(primals: Any, tangents: Any, *, padding_config: PaddingConfig) -> Any:
-    y = pad(*primals, padding_config)
-    if all(type(t) is Zero for t in tangents):
-        return [y], [Zero.of(y)]
-    return [y], [pad(*map(instantiate, tangents), padding_config)]
+pad_p.jvp = linear_jvp(pad_p)
 
 
 @def_rule(pad_p, "transpose")
@@ -193,7 +188,7 @@ def _pad_transpose(cts: Any, operand: Any, value: Any, *, padding_config: Paddin
     """Cuts the padding off; the padding value gets the sum of what was cut."""
     (ct,) = cts
     if type(ct) is Zero:
-        return [Zero(x.aval) if is_undef(x) else None for x in (operand, value)]
+        return zero_cotangents(operand, value)
     uncut = pad(ct, full_like(ct, 0, shape=()), [(-lo, -hi, 0) for lo, hi, _ in padding_config])
     inside = slice(uncut, (0,) * np.ndim(ct), np.shape(uncut), [inner + 1 for *_, inner in padding_config])
     to_value = None

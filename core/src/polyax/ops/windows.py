@@ -9,11 +9,10 @@ from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import batch_axis_at
 from polyax.ops.compare import ge_p, le_p
 from polyax.ops.conv_shapes import Sizes, padding_for_lhs
-from polyax.ops.define import NUMBER, ORDERED, Accepts, check_dtype, linear
+from polyax.ops.define import NUMBER, ORDERED, Accepts, check_dtype, linear, linear_jvp
 from polyax.ops.slicing import pad
 from polyax.ops.window_folds import Windows
 from polyax.ops.window_selection import gather_selected, plain_windows, scatter_selected
-from polyax.ops.zeros import instantiate
 from polyax.trace.symbolic import Zero, is_undef
 
 
@@ -110,12 +109,6 @@ def _check_equal(name: str, what: tuple[str, str], a: Sizes, b: Sizes) -> None:
 def _linear_in_first(p: Primitive) -> None:
     """Derivative and batching of a primitive that is linear in its first operand, and flat in its second."""
 
-    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-        y = p.bind1(*primals, **params)
-        if type(tangents[0]) is Zero:
-            return [y], [Zero.of(y)]
-        return [y], [p.bind1(instantiate(tangents[0]), primals[1], **params)]
-
     def batch(axis: Any, args: Any, dims: Any, *, select_prim: Any, **params: Any) -> Any:
         operands = [batch_axis_at(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
         ones = (1,) * len(params["padding"])
@@ -123,7 +116,7 @@ def _linear_in_first(p: Primitive) -> None:
         moved = Windows(**whole).with_batch(0)._asdict()
         return p.bind(*operands, select_prim=select_prim, **{k: moved[k] for k in params}), [0]
 
-    p.linear_in, p.jvp, p.batch = (0,), jvp, batch
+    p.linear_in, p.jvp, p.batch = (0,), linear_jvp(p, slice(1)), batch
 
 
 def_rule(select_and_gather_add_p, "decompose")(

@@ -9,7 +9,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ops.basis import add, zeros
-from polyax.trace.symbolic import Zero
+from polyax.trace.symbolic import Zero, is_undef
 
 
 def zeros_like_aval(aval: ShapedArray) -> Any:
@@ -24,6 +24,11 @@ def zeros_like_aval(aval: ShapedArray) -> Any:
 def instantiate(t: Any) -> Any:
     """``t``, as an array if it is a symbolic zero."""
     return zeros_like_aval(t.aval) if type(t) is Zero else t
+
+
+def zero_cotangents(*operands: Any) -> list[Any]:
+    """What the operands of a transposition get from a cotangent that is zero."""
+    return [Zero(x.aval) if is_undef(x) else None for x in operands]
 
 
 def add_tangents(a: Any, b: Any) -> Any:

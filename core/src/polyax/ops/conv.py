@@ -85,6 +85,14 @@ def conv_general_dilated(
     )
 
 
+_GEOMETRY = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
+
+
+def _geometry(lhs: Sizes, rhs: Sizes, d: ConvDimensionNumbers, params: dict[str, Any]) -> Any:
+    """What formulas about spatial dimensions begin with: sizes of operand and window, and how the window moves."""
+    return spatial(lhs, d.lhs_spec), spatial(rhs, d.rhs_spec), *(params[name] for name in _GEOMETRY)
+
+
 # --- type -----------------------------------------------------------------------------------------------------------
 
 
@@ -93,37 +101,22 @@ def _abstract(
     lhs: ShapedArray,
     rhs: ShapedArray,
     *,
-    window_strides: Sizes,
-    padding: Any,
-    lhs_dilation: Sizes,
-    rhs_dilation: Sizes,
     dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int,
     batch_group_count: int,
-    precision: Any,
     preferred_element_type: Any,
+    **params: Any,
 ) -> list[ShapedArray]:
     d = dimension_numbers
     check_same_dtype("conv_general_dilated", (lhs, rhs))
-    for name, values in (
-        ("window_strides", window_strides),
-        ("padding", padding),
-        ("lhs_dilation", lhs_dilation),
-        ("rhs_dilation", rhs_dilation),
-    ):
-        if len(values) != lhs.ndim - 2:
+    for name in _GEOMETRY:
+        if len(params[name]) != lhs.ndim - 2:
             raise TypeError(
-                f"conv_general_dilated {name} must have length {lhs.ndim - 2}, one per spatial dimension, got {values}."
+                f"conv_general_dilated {name} must have length {lhs.ndim - 2}, one per spatial dimension, "
+                f"got {params[name]}."
             )
     _check_groups(lhs, rhs, d, feature_group_count, batch_group_count)
-    sizes = conv_shapes.output_sizes(
-        spatial(lhs.shape, d.lhs_spec),
-        spatial(rhs.shape, d.rhs_spec),
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-    )
+    sizes = conv_shapes.output_sizes(*_geometry(lhs.shape, rhs.shape, d, params))
     shape = [0] * lhs.ndim
     canonical = (lhs.shape[d.lhs_spec[0]] // batch_group_count, rhs.shape[d.rhs_spec[0]], *sizes)
     for position, size in zip(d.out_spec, canonical, strict=True):
@@ -182,24 +175,16 @@ def _to_lhs(ct: Any, lhs: ShapedArray, rhs: Any, **params: Any) -> Any:
     d: ConvDimensionNumbers = params["dimension_numbers"]
     batches = params["batch_group_count"]
     groups = max(params["feature_group_count"], batches)
-    window, strides, ld = spatial(np.shape(rhs), d.rhs_spec), params["window_strides"], params["lhs_dilation"]
-    padding = conv_shapes.padding_for_lhs(
-        spatial(lhs.shape, d.lhs_spec),
-        window,
-        strides,
-        spatial(np.shape(ct), d.out_spec),
-        params["padding"],
-        ld,
-        params["rhs_dilation"],
-    )
+    geometry = _geometry(lhs.shape, np.shape(rhs), d, params)
+    padding = conv_shapes.padding_for_lhs(*geometry, spatial(np.shape(ct), d.out_spec))
     if groups > 1:
         rhs = _fold(_unfold(rhs, d.rhs_spec[0], groups), d.rhs_spec[0], d.rhs_spec[1])
     result = conv_general_dilated_p.bind1(
         ct,
         rev(rhs, d.rhs_spec[2:]),
-        window_strides=ld,
+        window_strides=params["lhs_dilation"],
         padding=padding,
-        lhs_dilation=strides,
+        lhs_dilation=params["window_strides"],
         rhs_dilation=params["rhs_dilation"],
         dimension_numbers=ConvDimensionNumbers(d.out_spec, conv_shapes.swapped(d.rhs_spec), d.lhs_spec),
         feature_group_count=groups,
@@ -215,23 +200,15 @@ def _to_lhs(ct: Any, lhs: ShapedArray, rhs: Any, **params: Any) -> Any:
 def _to_rhs(ct: Any, lhs: Any, rhs: ShapedArray, **params: Any) -> Any:
     """The left operand meets the cotangents as window; batch and features change places, and so do kinds of groups."""
     d: ConvDimensionNumbers = params["dimension_numbers"]
-    strides = params["window_strides"]
-    padding = conv_shapes.padding_for_rhs(
-        spatial(np.shape(lhs), d.lhs_spec),
-        spatial(rhs.shape, d.rhs_spec),
-        strides,
-        spatial(np.shape(ct), d.out_spec),
-        params["padding"],
-        params["lhs_dilation"],
-        params["rhs_dilation"],
-    )
+    geometry = _geometry(np.shape(lhs), rhs.shape, d, params)
+    padding = conv_shapes.padding_for_rhs(*geometry, spatial(np.shape(ct), d.out_spec))
     return conv_general_dilated_p.bind1(
         lhs,
         ct,
         window_strides=params["rhs_dilation"],
         padding=padding,
         lhs_dilation=params["lhs_dilation"],
-        rhs_dilation=strides,
+        rhs_dilation=params["window_strides"],
         dimension_numbers=ConvDimensionNumbers(*map(conv_shapes.swapped, (d.lhs_spec, d.out_spec, d.rhs_spec))),
         feature_group_count=params["batch_group_count"],
         batch_group_count=params["feature_group_count"],

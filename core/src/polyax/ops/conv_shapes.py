@@ -99,12 +99,12 @@ def output_sizes(
 
 
 def padding_for_lhs(
-    in_sizes: Sizes, window: Sizes, strides: Sizes, out: Sizes, padding: Pads, lhs_dilation: Sizes, rhs_dilation: Sizes
+    in_sizes: Sizes, window: Sizes, strides: Sizes, padding: Pads, lhs_dilation: Sizes, rhs_dilation: Sizes, out: Sizes
 ) -> Pads:
     """The padding of the convolution that carries cotangents back to the left operand."""
     pads = []
-    for n, w, s, o, (lo, _), ld, rd in zip(
-        in_sizes, window, strides, out, padding, lhs_dilation, rhs_dilation, strict=True
+    for n, w, s, (lo, _), ld, rd, o in zip(
+        in_sizes, window, strides, padding, lhs_dilation, rhs_dilation, out, strict=True
     ):
         before = dilated(w, rd) - lo - 1
         pads.append((before, dilated(n, ld) + dilated(w, rd) - 1 - dilated(o, s) - before))
@@ -112,12 +112,12 @@ def padding_for_lhs(
 
 
 def padding_for_rhs(
-    in_sizes: Sizes, window: Sizes, strides: Sizes, out: Sizes, padding: Pads, lhs_dilation: Sizes, rhs_dilation: Sizes
+    in_sizes: Sizes, window: Sizes, strides: Sizes, padding: Pads, lhs_dilation: Sizes, rhs_dilation: Sizes, out: Sizes
 ) -> Pads:
     """The padding of the convolution that carries cotangents back to the window."""
     pads = []
-    for n, w, s, o, (lo, _), ld, rd in zip(
-        in_sizes, window, strides, out, padding, lhs_dilation, rhs_dilation, strict=True
+    for n, w, s, (lo, _), ld, rd, o in zip(
+        in_sizes, window, strides, padding, lhs_dilation, rhs_dilation, out, strict=True
     ):
         pads.append((lo, dilated(o, s) + dilated(w, rd) - dilated(n, ld) - 1 - lo))
     return tuple(pads)

@@ -30,8 +30,7 @@ class Windows(NamedTuple):
 
     def shape(self, operand: Sizes) -> Sizes:
         """How many windows there are."""
-        sizes, strides, padding, base, dilation = self
-        return output_sizes(operand, sizes, strides, padding, base, dilation)
+        return output_sizes(operand, *self)
 
     def with_batch(self, dim: int) -> Windows:
         """Those of an operand with one more dimension, along which windows have one element."""

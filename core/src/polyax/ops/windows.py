@@ -50,8 +50,8 @@ reduce_window_min_p = _reduction("reduce_window_min", ORDERED)
 
 def _sum_transpose(ct: Any, x: ShapedArray, **params: Any) -> Any:
     """The windows that an element is in form a window of the cotangent, spread by the strides."""
-    size, strides, padding, base, dilation = windows = Windows(**params)
-    pads = padding_for_lhs(x.shape, size, strides, windows.shape(x.shape), padding, base, dilation)
+    size, strides, _, base, dilation = windows = Windows(**params)
+    pads = padding_for_lhs(x.shape, *windows, windows.shape(x.shape))
     spread = pad(ct, ct.dtype.type(0), [(lo, hi, s - 1) for (lo, hi), s in zip(pads, strides, strict=True)])
     ones = (1,) * x.ndim
     inner = Windows(size, base, ((0, 0),) * x.ndim, ones, dilation)

@@ -12,6 +12,7 @@ from polyax import numpy as jnp
 from polyax import random
 from polyax.ir import dtypes
 from polyax.numpy.promotion import canonical_dtype, concrete_shape
+from polyax.ops.basis import named
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
@@ -150,9 +151,7 @@ def _scaled(name: str, scale: float, mode: str, distribution: str, doc: str) -> 
     def make(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"{doc}\n\nThe same as ``variance_scaling({scale}, {mode!r}, {distribution!r})``."
-    return make
+    return named(make, name, f"{doc}\n\nThe same as ``variance_scaling({scale}, {mode!r}, {distribution!r})``.")
 
 
 _GLOROT = "Glorot and Bengio, AISTATS 2010; also known as Xavier initialisation."

@@ -12,7 +12,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import promote_args, promote_args_inexact, promote_args_numeric
-from polyax.numpy.ufuncs import document
+from polyax.ops.basis import named
 
 __all__ = [
     "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
@@ -31,7 +31,7 @@ def _comparison(name: str, op: Callable[[Any, Any], Any], doc: str, lexical: boo
         return op(x1, x2)
 
     order = " Complex numbers are ordered by real part, then by imaginary part." if lexical else ""
-    return document(fun, name, f"{doc}\n\nElementwise; shapes broadcast, dtypes are promoted; boolean.{order}")
+    return named(fun, name, f"{doc}\n\nElementwise; shapes broadcast, dtypes are promoted; boolean.{order}")
 
 
 equal = _comparison("equal", lax.eq_p.bind1, "``x1 == x2``.", False)
@@ -51,7 +51,7 @@ def _logical(name: str, op: Callable[..., Any], doc: str) -> Callable[..., Any]:
     def fun(x1: Any, x2: Any, /) -> Any:
         return op(*map(_truth, promote_args(name, x1, x2)))
 
-    return document(fun, name, f"{doc}\n\nElementwise; nonzero numbers are true; boolean.")
+    return named(fun, name, f"{doc}\n\nElementwise; nonzero numbers are true; boolean.")
 
 
 logical_and = _logical("logical_and", lax.bitwise_and, "Both are true.")
@@ -68,7 +68,7 @@ def _bitwise(name: str, op: Callable[..., Any], doc: str) -> Callable[..., Any]:
     def fun(x1: Any, x2: Any, /) -> Any:
         return op(*_integers(name, *promote_args(name, x1, x2)))
 
-    return document(fun, name, f"{doc}\n\nElementwise, for integers and booleans; others raise ``TypeError``.")
+    return named(fun, name, f"{doc}\n\nElementwise, for integers and booleans; others raise ``TypeError``.")
 
 
 def _integers(name: str, *args: Any) -> tuple[Any, ...]:
@@ -123,7 +123,7 @@ def _test_of_inexact(name: str, op: Callable[[Any], Any], otherwise: bool, doc: 
             return op(x)
         return lax.full_like(x, otherwise, dtype=np.bool_)
 
-    return document(fun, name, f"{doc}\n\nElementwise; boolean.")
+    return named(fun, name, f"{doc}\n\nElementwise; boolean.")
 
 
 def _isfinite(x: Any) -> Any:

@@ -14,6 +14,7 @@ from polyax.numpy.broadcast import choose
 from polyax.numpy.logic import isnan
 from polyax.numpy.promotion import as_array, ensure_array, unwrap
 from polyax.numpy.selection import argmax, argmin
+from polyax.ops.basis import named
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
@@ -41,9 +42,7 @@ def _nan_reduction(name: str, reduction: Callable[..., Any], fill: float, doc: s
         filled, _ = _without_nan(name, a, fill)
         return reduction(filled, axis, dtype, out, keepdims, initial, where)
 
-    fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = doc
-    return fun
+    return named(fun, name, doc)
 
 
 nansum = _nan_reduction("nansum", reductions.sum, 0, "``sum`` with NaN counted as zero.")
@@ -60,9 +59,7 @@ def _nan_extremum(name: str, reduction: Callable[..., Any], worst: float, doc: s
             return result
         return choose(reductions.all(missing, axis, keepdims=keepdims, where=where), np.nan, result)
 
-    fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = doc
-    return fun
+    return named(fun, name, doc)
 
 
 nanmax = _nan_extremum(
@@ -117,9 +114,7 @@ def _nan_position(name: str, search: Callable[..., Any], worst: float, doc: str)
         result = search(filled, axis, out, keepdims)
         return result if missing is None else choose(reductions.all(missing, axis, keepdims=bool(keepdims)), -1, result)
 
-    fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = doc
-    return fun
+    return named(fun, name, doc)
 
 
 nanargmax = _nan_position(

@@ -33,6 +33,7 @@ from polyax.numpy.promotion import (
     to_numeric,
     unwrap,
 )
+from polyax.ops.basis import named
 
 __all__ = [
     "absolute",
@@ -118,12 +119,6 @@ __all__ = [
 _INEXACT_NOTE = "Integers and booleans are computed as float32 (float64 with ``enable_x64``)."
 
 
-def document(fun: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = doc
-    return fun
-
-
 def unary(name: str, op: Callable[[Any], Any], doc: str, to: Callable[[Any], Any] = to_inexact) -> Callable[[Any], Any]:
     """An elementwise function of one argument, promoted by ``to``."""
 
@@ -131,7 +126,7 @@ def unary(name: str, op: Callable[[Any], Any], doc: str, to: Callable[[Any], Any
         return op(*promote_args(name, x, to=to))
 
     note = _INEXACT_NOTE if to is to_inexact else ""
-    return document(fun, name, f"{doc}\n\nElementwise, for arrays of any shape. {note}".rstrip())
+    return named(fun, name, f"{doc}\n\nElementwise, for arrays of any shape. {note}".rstrip())
 
 
 def binary(name: str, op: Callable[[Any, Any], Any], doc: str, to: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
@@ -141,7 +136,7 @@ def binary(name: str, op: Callable[[Any, Any], Any], doc: str, to: Callable[[Any
         return op(*promote_args(name, x1, x2, to=to))
 
     note = _INEXACT_NOTE if to is to_inexact else ""
-    return document(fun, name, f"{doc}\n\nElementwise; shapes broadcast, dtypes are promoted. {note}".rstrip())
+    return named(fun, name, f"{doc}\n\nElementwise; shapes broadcast, dtypes are promoted. {note}".rstrip())
 
 
 # --- trigonometry and exponentials ------------------------------------------------------------------------------------
@@ -463,7 +458,7 @@ def _rounding(name: str, op: Callable[[Any], Any], doc: str) -> Callable[[Any], 
         (x,) = promote_args(name, x)
         return op(x) if dtypes.is_inexact(aval_of(x).dtype) else as_array(x)
 
-    return document(fun, name, f"{doc}\n\nElementwise; integers and booleans stay as they are.")
+    return named(fun, name, f"{doc}\n\nElementwise; integers and booleans stay as they are.")
 
 
 def _truncate(x: Any) -> Any:

@@ -72,7 +72,7 @@ def binary(primitive: Primitive, doc: str, name: str | None = None) -> Callable[
             x, y = same_dtype(x, y)
         return primitive.bind1(x, y)
 
-    return _named(apply, name or primitive.name, doc)
+    return named(apply, name or primitive.name, doc)
 
 
 def unary(primitive: Primitive, doc: str, name: str | None = None) -> Callable[[Array], Array]:
@@ -81,10 +81,11 @@ def unary(primitive: Primitive, doc: str, name: str | None = None) -> Callable[[
     def apply(x: Array) -> Array:
         return primitive.bind1(x)
 
-    return _named(apply, name or primitive.name, doc)
+    return named(apply, name or primitive.name, doc)
 
 
-def _named(fun: Any, name: str, doc: str) -> Any:
+def named(fun: Any, name: str, doc: str) -> Any:
+    """``fun`` under the name and with the documentation that users see."""
     fun.__name__ = fun.__qualname__ = name
     fun.__doc__ = doc
     return fun

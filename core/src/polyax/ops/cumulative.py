@@ -10,7 +10,7 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
-from polyax.ops.basis import add, canonical_axis, div, eq, full_like, mul, neg, select_n, sub
+from polyax.ops.basis import add, canonical_axis, div, eq, full_like, mul, named, neg, select_n, sub
 from polyax.ops.compare import gt, lt
 from polyax.ops.define import FLOAT, NUMBER, ORDERED, Accepts, check_dtype, linear
 from polyax.ops.elementwise import abs as abs_
@@ -42,9 +42,7 @@ def _function(p: Primitive, doc: str) -> Callable[..., Any]:
     def cumulative(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         return p.bind1(operand, axis=index(axis), reverse=bool(reverse))
 
-    cumulative.__name__ = cumulative.__qualname__ = p.name
-    cumulative.__doc__ = doc
-    return cumulative
+    return named(cumulative, p.name, doc)
 
 
 cumsum_p = _cumulative("cumsum", NUMBER)

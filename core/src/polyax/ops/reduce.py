@@ -19,6 +19,7 @@ from polyax.ops.basis import (
     div,
     eq,
     mul,
+    named,
     reduce_sum,
     reduce_sum_p,
     reshape,
@@ -71,9 +72,7 @@ def _function(p: Primitive, doc: str) -> Callable[..., Any]:
     def reduction(operand: Any, axes: Sequence[int]) -> Any:
         return p.bind1(operand, axes=tuple(map(index, axes)))
 
-    reduction.__name__ = reduction.__qualname__ = p.name
-    reduction.__doc__ = doc
-    return reduction
+    return named(reduction, p.name, doc)
 
 
 # --- sums and products ----------------------------------------------------------------------------------------------

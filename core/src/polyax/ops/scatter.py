@@ -25,6 +25,7 @@ from polyax.ops.basis import (
     iota,
     move_axis,
     mul,
+    named,
     neg,
     reshape,
     select_n,
@@ -163,9 +164,7 @@ def _function(p: Primitive, doc: str) -> Callable[..., Any]:
             mode=GatherScatterMode.from_any(mode),
         )
 
-    scatter_op.__name__ = scatter_op.__qualname__ = p.name.replace("-", "_")
-    scatter_op.__doc__ = doc
-    return scatter_op
+    return named(scatter_op, p.name.replace("-", "_"), doc)
 
 
 scatter_p = _scatter("scatter")

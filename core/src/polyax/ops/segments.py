@@ -12,7 +12,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.dtypes import full_name
 from polyax.ir.errors import ConcretizationTypeError
-from polyax.ops.basis import expand_dims, full
+from polyax.ops.basis import expand_dims, full, named
 from polyax.ops.gather import GatherScatterMode
 from polyax.ops.scatter import ScatterDimensionNumbers, scatter_add, scatter_max, scatter_min, scatter_mul
 from polyax.trace.tracer import Tracer
@@ -56,9 +56,7 @@ def _segments(name: str, what: str, scatter: Callable[..., Any], start: Callable
         flags = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": kind}
         return scatter(none, expand_dims(segment_ids, (1,)), data, numbers, **flags)
 
-    segment.__name__ = segment.__qualname__ = name
-    segment.__doc__ = _DOC.format(what=what)
-    return segment
+    return named(segment, name, _DOC.format(what=what))
 
 
 def _count(name: str, ids: Any, given: int | None) -> int:

@@ -29,6 +29,7 @@ from polyax.numpy.promotion import (
     promote_args_numeric,
     promote_dtypes_numeric,
     promote_shapes,
+    same,
     to_inexact,
     to_numeric,
     unwrap,
@@ -209,18 +210,6 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     return choose(is_zero, large, choose(lax.eq(large, np.inf), large, finite))
 
 
-def logaddexp(x1: Any, x2: Any, /) -> Any:
-    """``log(exp(x1) + exp(x2))`` without overflow. Elementwise."""
-    return _log_add(*promote_args_inexact("logaddexp", x1, x2))
-
-
-def logaddexp2(x1: Any, x2: Any, /) -> Any:
-    """``log2(2**x1 + 2**x2)`` without overflow. Elementwise."""
-    x1, x2 = promote_args_inexact("logaddexp2", x1, x2)
-    ln2 = float(np.log(2.0))
-    return lax.div(_log_add(lax.mul(x1, ln2), lax.mul(x2, ln2)), ln2)
-
-
 @fused
 def _log_add(x1: Any, x2: Any) -> Any:
     return _stable_log_add(x1, x2)
@@ -244,6 +233,16 @@ def _log_add_jvp(primals: Any, tangents: Any) -> Any:
     return out, lax.add(*weighed)
 
 
+logaddexp = binary("logaddexp", _log_add, "``log(exp(x1) + exp(x2))`` without overflow.", to_inexact)
+
+
+def logaddexp2(x1: Any, x2: Any, /) -> Any:
+    """``log2(2**x1 + 2**x2)`` without overflow. Elementwise."""
+    x1, x2 = promote_args_inexact("logaddexp2", x1, x2)
+    ln2 = float(np.log(2.0))
+    return lax.div(_log_add(lax.mul(x1, ln2), lax.mul(x2, ln2)), ln2)
+
+
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 
 
@@ -255,12 +254,8 @@ def _multiply(x: Any, y: Any) -> Any:
     return lax.bitwise_and(x, y) if aval_of(x).dtype in dtypes.BOOL else lax.mul_p.bind1(x, y)
 
 
-def _same(dtype: Any) -> Any:
-    return dtype
-
-
-add = binary("add", _add, "Sum; logical *or* of booleans.", _same)
-multiply = binary("multiply", _multiply, "Product; logical *and* of booleans.", _same)
+add = binary("add", _add, "Sum; logical *or* of booleans.", same)
+multiply = binary("multiply", _multiply, "Product; logical *and* of booleans.", same)
 true_divide = binary("true_divide", lax.div_p.bind1, "Quotient, never an integer.", to_inexact)
 divide = true_divide
 
@@ -277,9 +272,12 @@ def _extremum(op: Callable[[Any, Any], Any], precedes: Callable[[Any, Any], Any]
     return choose_one
 
 
-maximum = binary("maximum", _extremum(lax.max, lax.gt), "The larger of both; NaN where either is NaN.", _same)
-minimum = binary("minimum", _extremum(lax.min, lax.lt), "The smaller of both; NaN where either is NaN.", _same)
-negative = unary("negative", lax.neg, "``-x``.", _same)
+maximum = binary("maximum", _extremum(lax.max, lax.gt), "The larger of both; NaN where either is NaN.", same)
+minimum = binary("minimum", _extremum(lax.min, lax.lt), "The smaller of both; NaN where either is NaN.", same)
+negative = unary("negative", lax.neg, "``-x``.", same)
+positive = unary("positive", as_array, "``x`` itself, as an array.", same)
+sign = unary("sign", lax.sign, "-1, 0 or 1 (``x / abs(x)`` for complex numbers); NaN stays NaN.", same)
+float_power = binary("float_power", lax.pow_p.bind1, "``x1`` to the power ``x2``, also of integers.", to_inexact)
 square = unary("square", lax.square, "``x * x``.", to_numeric)
 
 
@@ -293,12 +291,6 @@ def subtract(x1: Any, x2: Any, /) -> Any:
     if aval_of(x1).dtype in dtypes.BOOL:
         raise TypeError("subtract does not accept dtype bool: use logical_xor or bitwise_xor instead.")
     return lax.sub_p.bind1(x1, x2)
-
-
-def positive(x: Any, /) -> Any:
-    """``x`` itself, as an array."""
-    (x,) = promote_args("positive", x)
-    return as_array(x)
 
 
 def absolute(x: Any, /) -> Any:
@@ -316,33 +308,10 @@ def fabs(x: Any, /) -> Any:
     return lax.abs(x)
 
 
-def sign(x: Any, /) -> Any:
-    """-1, 0 or 1 (``x / abs(x)`` for complex numbers); NaN stays NaN. Elementwise."""
-    return lax.sign(*promote_args("sign", x))
-
-
-def floor_divide(x1: Any, x2: Any, /) -> Any:
-    """Quotient rounded towards minus infinity. Elementwise; keeps integers."""
-    return _floor_divmod(*promote_args_numeric("floor_divide", x1, x2))[0]
-
-
-def remainder(x1: Any, x2: Any, /) -> Any:
-    """Remainder of ``floor_divide``: it has the sign of ``x2``. Elementwise."""
-    return _floor_rest(*promote_args_numeric("remainder", x1, x2))
-
-
 @fused
 def _floor_rest(x1: Any, x2: Any) -> Any:
     rest = _rem(x1, x2)
     return choose(_signs_differ(rest, x2), lax.add(rest, x2), rest)
-
-
-mod = remainder
-
-
-def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
-    """``(floor_divide(x1, x2), remainder(x1, x2))``."""
-    return _floor_divmod(*promote_args_numeric("divmod", x1, x2))
 
 
 def _signs_differ(rest: Any, divisor: Any) -> Any:
@@ -369,16 +338,23 @@ def _floor_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     return choose(wrong, lax.sub(quotient, one), quotient), choose(wrong, lax.add(rest, x2), rest)
 
 
-def fmod(x1: Any, x2: Any, /) -> Any:
-    """Remainder of division rounded towards zero: it has the sign of ``x1``. Elementwise."""
-    return _rem(*promote_args_numeric("fmod", x1, x2))
-
-
 def _rem(x1: Any, x2: Any) -> Any:
     """``lax.rem``, but 0 for integers over zero."""
     if dtypes.is_integer(aval_of(x1).dtype):
         x2 = choose(lax.eq(x2, lax.full_like(x2, 0)), lax.full_like(x2, 1), x2)
     return lax.rem(x1, x2)
+
+
+floor_divide = binary(
+    "floor_divide",
+    lambda x1, x2: _floor_divmod(x1, x2)[0],
+    "Quotient rounded towards minus infinity; of integers an integer.",
+    to_numeric,
+)
+remainder = binary("remainder", _floor_rest, "Remainder of ``floor_divide``: it has the sign of ``x2``.", to_numeric)
+divmod = binary("divmod", _floor_divmod, "``(floor_divide(x1, x2), remainder(x1, x2))``.", to_numeric)
+fmod = binary("fmod", _rem, "Remainder of division rounded towards zero: it has the sign of ``x1``.", to_numeric)
+mod = remainder
 
 
 def power(x1: Any, x2: Any, /) -> Any:
@@ -423,11 +399,6 @@ def _integer_power(x: Any, n: Any) -> Any:
         result = choose(lax.ne(lax.bitwise_and(n, one), zero), lax.mul(result, x), result)
         x, n = lax.mul(x, x), lax.shift_right_logical(n, one)
     return result
-
-
-def float_power(x1: Any, x2: Any, /) -> Any:
-    """``x1`` to the power ``x2`` in floating point, also for integers. Elementwise."""
-    return lax.pow_p.bind1(*promote_args_inexact("float_power", x1, x2))
 
 
 def heaviside(x1: Any, x2: Any, /) -> Any:
@@ -515,24 +486,17 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 # --- complex numbers --------------------------------------------------------------------------------------------------
 
 
-def real(val: Any, /) -> Any:
-    """Real part; real arrays stay as they are."""
-    (val,) = promote_args("real", val)
-    return lax.real(val) if aval_of(val).dtype in dtypes.COMPLEX else as_array(val)
+def _of_complex(op: Callable[[Any], Any], of_real: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: op(x) if aval_of(x).dtype in dtypes.COMPLEX else of_real(x)
 
 
-def imag(val: Any, /) -> Any:
-    """Imaginary part; zeros for real arrays."""
-    (val,) = promote_args("imag", val)
-    return lax.imag(val) if aval_of(val).dtype in dtypes.COMPLEX else lax.full_like(val, 0)
-
-
-def conjugate(x: Any, /) -> Any:
-    """Complex conjugate; real arrays stay as they are."""
-    (x,) = promote_args("conjugate", x)
-    return lax.conj(x) if aval_of(x).dtype in dtypes.COMPLEX else as_array(x)
-
-
+real = unary("real", _of_complex(lax.real, as_array), "Real part; real arrays stay as they are.", same)
+imag = unary(
+    "imag", _of_complex(lax.imag, lambda x: lax.full_like(x, 0)), "Imaginary part; zeros for real arrays.", same
+)
+conjugate = unary(
+    "conjugate", _of_complex(lax.conj, as_array), "Complex conjugate; real arrays stay as they are.", same
+)
 conj = conjugate
 
 

@@ -161,28 +161,6 @@ def _copy(self: Any) -> Any:
     return creation.array(self, copy=True)
 
 
-def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
-    return selection.clip(self, min, max)
-
-
-def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    return shapes.ravel(self, order)
-
-
-def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    return products.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
-
-
-def _repeat(
-    self: Any, repeats: Any, axis: Any = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
-) -> Any:
-    return joining.repeat(self, repeats, axis, total_repeat_length=total_repeat_length)
-
-
-def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
-    return selection.searchsorted(self, v, side, sorter, method=method)
-
-
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     """The same bytes as another dtype; the last dimension grows or shrinks with the width.
 
@@ -241,9 +219,10 @@ def _function(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     reductions.all, reductions.any, reductions.cumprod, reductions.cumsum, reductions.max, reductions.mean,
-    reductions.min, reductions.prod, reductions.ptp, reductions.std, reductions.sum, reductions.var,
-    selection.argmax, selection.argmin, selection.argsort, selection.nonzero, selection.sort,
-    diagonals.diagonal, diagonals.trace, shapes.ravel, shapes.squeeze, shapes.swapaxes, indexing.take, ufuncs.round,
+    reductions.min, reductions.prod, reductions.ptp, reductions.std, reductions.sum, reductions.var, selection.argmax,
+    selection.argmin, selection.argsort, selection.clip, selection.nonzero, selection.searchsorted, selection.sort,
+    joining.repeat, products.dot, diagonals.diagonal, diagonals.trace, shapes.ravel, shapes.squeeze, shapes.swapaxes,
+    indexing.take, ufuncs.round,
 )  # fmt: skip
 
 _NAMED: dict[str, Callable[..., Any]] = {
@@ -256,11 +235,7 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "transpose": _transpose,
     "astype": _astype,
     "copy": _copy,
-    "clip": _clip,
-    "flatten": _flatten,
-    "dot": _dot,
-    "repeat": _repeat,
-    "searchsorted": _searchsorted,
+    "flatten": _function(shapes.ravel),
     "view": _view,
     "conj": _function(ufuncs.conj),
     "conjugate": _function(ufuncs.conj),

@@ -24,32 +24,19 @@ def broadcast_in_dim(x: Any, *, shape: Sizes, broadcast_dimensions: Sizes) -> An
     return np.broadcast_to(np.reshape(x, sizes), shape)
 
 
-@rule(basis.reshape_p)
-def reshape(x: Any, *, new_sizes: Sizes, dimensions: None) -> Any:
-    return np.reshape(x, new_sizes)
-
-
-@rule(basis.squeeze_p)
-def squeeze(x: Any, *, dimensions: Sizes) -> Any:
-    return np.squeeze(x, dimensions)
-
-
-@rule(basis.transpose_p)
-def transpose(x: Any, *, permutation: Sizes) -> Any:
-    return np.transpose(x, permutation)
-
-
-@rule(shape.rev_p)
-def rev(x: Any, *, dimensions: Sizes) -> Any:
-    return np.flip(x, dimensions)
-
-
 @rule(basis.iota_p)
 def iota(*, dtype: Any, shape: Sizes, dimension: int) -> Any:
     sizes = [1] * len(shape)
     sizes[dimension] = shape[dimension]
     return np.broadcast_to(np.arange(shape[dimension]).astype(dtype).reshape(sizes), shape)
 
+
+rule(basis.reshape_p)(lambda x, new_sizes, dimensions: np.reshape(x, new_sizes))
+rule(basis.squeeze_p)(lambda x, dimensions: np.squeeze(x, dimensions))
+rule(basis.transpose_p)(lambda x, permutation: np.transpose(x, permutation))
+rule(shape.rev_p)(lambda x, dimensions: np.flip(x, dimensions))
+rule(joining.concatenate_p)(lambda *operands, dimension: np.concatenate(operands, dimension))
+rules(joining.split_p)(lambda x, sizes, axis: np.split(x, np.cumsum(sizes)[:-1], axis))
 
 # --- slices ---------------------------------------------------------------------------------------------------------
 
@@ -73,16 +60,6 @@ def pad(x: Any, value: Any, *, padding_config: tuple[tuple[int, int, int], ...])
     if result.size:
         result[tuple(target)] = spread[tuple(source)]
     return result
-
-
-@rule(joining.concatenate_p)
-def concatenate(*operands: Any, dimension: int) -> Any:
-    return np.concatenate(operands, dimension)
-
-
-@rules(joining.split_p)
-def split(x: Any, *, sizes: Sizes, axis: int) -> Any:
-    return np.split(x, np.cumsum(sizes)[:-1], axis)
 
 
 def _clamped(starts: Any, sizes: Sizes, shape: Sizes) -> tuple[slice, ...]:

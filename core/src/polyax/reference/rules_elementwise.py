@@ -34,6 +34,7 @@ _UFUNCS: dict[Any, Callable[..., Any]] = {
     elementwise.sqrt_p: np.sqrt,
     elementwise.cbrt_p: np.cbrt,
     elementwise.exp_p: np.exp,
+    elementwise.exp2_p: np.exp2,
     elementwise.log_p: np.log,
     elementwise.expm1_p: np.expm1,
     elementwise.log1p_p: np.log1p,
@@ -137,11 +138,6 @@ def integer_pow(x: Any, *, y: int) -> Any:
 @rule(elementwise.rsqrt_p)
 def rsqrt(x: Any) -> Any:
     return np.ones_like(x) / np.sqrt(x)
-
-
-@rule(elementwise.exp2_p)
-def exp2(x: Any) -> Any:
-    return np.exp2(x)
 
 
 @rule(elementwise.logistic_p)

@@ -15,12 +15,10 @@ from polyax.numpy.promotion import (
     as_array,
     canonical_dtype,
     canonicalize_axis,
-    check_arraylike,
     convert,
     ensure_array,
     promote_args_inexact,
     refuse_traced,
-    unwrap,
 )
 from polyax.numpy.reductions import mask_of, reduction_axes
 
@@ -162,8 +160,7 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: Any = -1) -> A
     [[0.0, 1.0], [1.0, 0.0]]
     """
     refuse_traced(num_classes, "The error arose in jax.nn.one_hot argument `num_classes`.")
-    check_arraylike("one_hot", x)
-    x = ensure_array("one_hot", unwrap(x))
+    x = ensure_array("one_hot", x)
     axis = canonicalize_axis(axis, x.ndim + 1)
     kind = canonical_dtype(dtype, np.float64)
     shape = tuple(int(num_classes) if i == axis else 1 for i in range(x.ndim + 1))

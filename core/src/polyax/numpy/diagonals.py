@@ -18,6 +18,7 @@ from polyax.numpy.promotion import (
     concrete_shape,
     convert,
     ensure_array,
+    ensure_arrays,
     shape_of,
     unwrap,
 )
@@ -152,8 +153,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
     if not copy:
         raise ValueError("jax.numpy.meshgrid only supports copy=True")
-    check_arraylike("meshgrid", *xi)
-    axes = [as_array(unwrap(x)) for x in xi]
+    axes = ensure_arrays("meshgrid", *xi)
     if any(a.ndim > 1 for a in axes):
         raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[a.shape for a in axes]}")
     axes = [lax.reshape(a, (a.size,)) for a in axes]
@@ -189,8 +189,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     Raises:
       ValueError: an argument has not exactly one dimension.
     """
-    check_arraylike("ix_", *args)
-    vectors = [as_array(unwrap(a)) for a in args]
+    vectors = ensure_arrays("ix_", *args)
     if any(v.ndim != 1 for v in vectors):
         raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got shapes {[v.shape for v in vectors]}")
     vectors = [nonzero(v)[0] if v.dtype in dtypes.BOOL else v for v in vectors]

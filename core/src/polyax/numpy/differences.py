@@ -71,7 +71,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of ``y`` along ``axis`` by the trapezoidal rule, over the points ``x`` or at distances ``dx``."""
-    y = moveaxis(as_array(inexact("trapezoid", y)[0]), axis, -1)
+    y = moveaxis(inexact("trapezoid", y)[0], axis, -1)
     if x is None:
         step: Any = convert(unwrap(dx), y.dtype)
     else:
@@ -93,7 +93,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if period is not None:
         raise NotImplementedError("jnp.interp with a period is not implemented; take x and xp modulo the period first")
-    x, xp, fp = map(as_array, inexact("interp", x, xp, fp))
+    x, xp, fp = inexact("interp", x, xp, fp)
     size = xp.shape[0]
     i = lax.clamp(np.int32(1), searchsorted(xp, x, side="right"), np.int32(max(size - 1, 1)))
     before = lax.sub(i, 1)

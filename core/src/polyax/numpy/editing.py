@@ -20,6 +20,7 @@ from polyax.numpy.promotion import (
     concrete_shape,
     convert,
     ensure_array,
+    ensure_arrays,
     promote_dtypes,
     refuse_traced,
     shape_of,
@@ -27,7 +28,7 @@ from polyax.numpy.promotion import (
 )
 from polyax.numpy.reductions import refuse_out
 from polyax.numpy.selection import nonzero
-from polyax.numpy.shapes import moveaxis, ravel
+from polyax.numpy.shapes import along, moveaxis, ravel
 
 __all__ = [
     "argpartition", "choose", "compress", "delete", "extract", "insert", "partition", "place", "put",
@@ -54,10 +55,7 @@ def delete(arr: Any, obj: Any, axis: Any = None, *, assume_unique_indices: bool 
     >>> jnp.delete(jnp.arange(4), 1).tolist()
     [0, 2, 3]
     """
-    arr = ensure_array("delete", arr)
-    if axis is None:
-        arr, axis = ravel(arr), 0
-    axis = canonicalize_axis(axis, arr.ndim)
+    arr, axis = along(ensure_array("delete", arr), axis)
     gone = _positions(obj, arr.shape[axis])
     if np.ndim(obj) == 0 and not isinstance(obj, slice) and not 0 <= gone[0] < arr.shape[axis]:
         raise IndexError(f"index {obj} is out of bounds for axis {axis} with size {arr.shape[axis]}")
@@ -67,11 +65,8 @@ def delete(arr: Any, obj: Any, axis: Any = None, *, assume_unique_indices: bool 
 
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     """``arr`` with ``values`` before the static positions ``obj``, along ``axis`` or flattened."""
-    check_arraylike("insert", arr, values)
-    arr, values = as_array(unwrap(arr)), as_array(unwrap(values))
-    if axis is None:
-        arr, axis = ravel(arr), 0
-    axis = canonicalize_axis(axis, arr.ndim)
+    arr, values = ensure_arrays("insert", arr, values)
+    arr, axis = along(arr, axis)
     values = convert(values, arr.dtype)
     size = arr.shape[axis]
     places = _positions(obj, size)
@@ -103,11 +98,8 @@ def compress(
       size: number of results, needed if the condition is traced; missing ones are ``fill_value``.
     """
     refuse_out("compress", out)
-    check_arraylike("compress", condition, a)
-    condition, a = ravel(as_mask(as_array(unwrap(condition)))), as_array(unwrap(a))
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = canonicalize_axis(axis, a.ndim)
+    condition, a = ensure_arrays("compress", condition, a)
+    condition, (a, axis) = ravel(as_mask(condition)), along(a, axis)
     if size is None:
         refuse_traced(condition, "jnp.compress inside transformations needs a static `size`.")
         return take(a, np.flatnonzero(np.asarray(condition)).astype(np.int32), axis, mode="clip")
@@ -182,8 +174,7 @@ def put_along_axis(
 ) -> Any:
     """A copy of ``arr`` with ``values`` at ``indices`` along ``axis``; needs ``inplace=False``."""
     _refuse_inplace("put_along_axis", inplace)
-    check_arraylike("put_along_axis", arr, indices, values)
-    arr, indices = as_array(unwrap(arr)), as_array(unwrap(indices))
+    arr, indices, values = ensure_arrays("put_along_axis", arr, indices, values)
     shape = arr.shape
     if axis is None:
         arr, axis = ravel(arr), 0

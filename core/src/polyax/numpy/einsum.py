@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from polyax import lax
-from polyax.numpy.promotion import as_array, canonical_dtype, check_arraylike, convert, promote_dtypes, shape_of, unwrap
+from polyax.numpy.promotion import canonical_dtype, convert, of_one_dtype, shape_of
 
 __all__ = [
     "einsum", "einsum_path",
@@ -39,8 +39,7 @@ def einsum(
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.einsum is not supported.")
     subscripts, operands = _as_text(subscripts, operands)
-    check_arraylike("einsum", *operands)
-    arrays = [as_array(x) for x in promote_dtypes(*map(unwrap, operands))]
+    arrays = of_one_dtype("einsum", *operands)
     inputs, output = _parse(subscripts, [x.ndim for x in arrays])
     _check_sizes(inputs, arrays)
     preferred = None if preferred_element_type is None else canonical_dtype(preferred_element_type)

@@ -37,7 +37,7 @@ def _transform(name: str, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
     norm = norm or "backward"
     if norm not in _NORMS:
         raise ValueError(f"Invalid norm value {norm}; should be None, 'backward', 'ortho' or 'forward'.")
-    a = as_array(inexact(f"jnp.fft.{name}", a)[0])
+    a = inexact(f"jnp.fft.{name}", a)[0]
     kind = name.rstrip("2n").upper()
     if kind == "RFFT":
         if a.dtype in dtypes.COMPLEX:

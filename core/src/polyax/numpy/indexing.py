@@ -20,11 +20,12 @@ from polyax.numpy.promotion import (
     canonicalize_axis,
     check_arraylike,
     convert,
+    ensure_arrays,
     refuse_traced,
     shape_of,
     unwrap,
 )
-from polyax.numpy.shapes import ravel
+from polyax.numpy.shapes import along, ravel
 from polyax.trace.tracer import Tracer
 
 __all__ = [
@@ -273,9 +274,7 @@ def take(
         raise NotImplementedError("The 'out' argument to jnp.take is not supported.")
     check_arraylike("take", a, indices)
     a, indices = as_array(unwrap(a)), unwrap(indices)
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = canonicalize_axis(axis, a.ndim)
+    a, axis = along(a, axis)
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
     if mode == "wrap":
@@ -308,8 +307,7 @@ def take_along_axis(
     Raises:
       TypeError: the indices are not integers.
     """
-    check_arraylike("take_along_axis", arr, indices)
-    arr, indices = as_array(unwrap(arr)), as_array(unwrap(indices))
+    arr, indices = ensure_arrays("take_along_axis", arr, indices)
     if not dtypes.is_integer(indices.dtype):
         raise TypeError(f"take_along_axis indices must be of integer type, got {indices.dtype}")
     if axis is None:

@@ -18,12 +18,13 @@ from polyax.numpy.promotion import (
     check_arraylike,
     convert,
     ensure_array,
+    ensure_arrays,
     is_traced,
     promote_dtypes,
     shape_of,
     unwrap,
 )
-from polyax.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, ravel
+from polyax.numpy.shapes import along, atleast_1d, atleast_2d, atleast_3d, ravel
 
 __all__ = [
     "append", "block", "column_stack", "concat", "concatenate", "dstack", "hstack", "pad", "repeat", "stack",
@@ -43,8 +44,7 @@ def _operands(name: str, arrays: Any, dtype: Any) -> list[Any]:
         raise TypeError(f"jnp.{name}: expected a sequence of arrays, got {type(arrays)}")
     if not arrays:
         raise ValueError(f"Need at least one array to {name}.")
-    check_arraylike(name, *arrays)
-    arrays = [as_array(unwrap(a)) for a in arrays]
+    arrays = ensure_arrays(name, *arrays)
     if dtype is None:
         return promote_dtypes(*arrays)
     kind = canonical_dtype(dtype)
@@ -166,11 +166,7 @@ def repeat(
     Raises:
       ConcretizationTypeError: ``repeats`` is traced and no length is given.
     """
-    check_arraylike("repeat", a)
-    a = as_array(unwrap(a))
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = canonicalize_axis(axis, a.ndim)
+    a, axis = along(ensure_array("repeat", a), axis)
     if total_repeat_length is None and is_traced(repeats):
         raise errors.ConcretizationTypeError(
             "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, either specify a "

@@ -17,7 +17,7 @@ from polyax.numpy import diagonals as _diagonals
 from polyax.numpy import products, reductions, shapes, ufuncs
 from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.creation import eye
-from polyax.numpy.promotion import as_array, canonicalize_axis, convert, ensure_array, inexact, shape_of
+from polyax.numpy.promotion import canonicalize_axis, convert, ensure_array, inexact, shape_of
 from polyax.numpy.shapes import matrix_transpose as matrix_transpose
 
 __all__ = [
@@ -33,7 +33,7 @@ def _matrix(name: str, a: Any, square: bool = False) -> Any:
     Raises:
       ValueError: it has fewer than two axes, or the last two differ where they must not.
     """
-    a = as_array(inexact(f"jnp.linalg.{name}", a)[0])
+    a = inexact(f"jnp.linalg.{name}", a)[0]
     if a.ndim < 2 or (square and a.shape[-1] != a.shape[-2]):
         wanted = "(..., n, n)" if square else "(..., m, n)"
         raise ValueError(f"Argument to {name}() must have shape {wanted}, got {a.shape}")
@@ -122,7 +122,7 @@ def solve(a: Any, b: Any) -> Any:
     Raises:
       ValueError: the shapes don't fit.
     """
-    a, b = map(as_array, inexact("jnp.linalg.solve", a, b))
+    a, b = inexact("jnp.linalg.solve", a, b)
     a = _matrix("solve", a, square=True)
     if b.ndim == 0 or b.shape[-1 if b.ndim == 1 else -2] != a.shape[-1]:
         raise ValueError(f"solve: the shapes of a and b don't fit: {a.shape} and {b.shape}")
@@ -208,7 +208,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
 
 def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
     """The ``x`` that minimises the norm of ``b - a x``; residuals, rank and singular values of ``a``."""
-    a, b = map(as_array, inexact("jnp.linalg.lstsq", a, b))
+    a, b = inexact("jnp.linalg.lstsq", a, b)
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise TypeError(f"jnp.linalg.lstsq needs a matrix and a vector or matrix, got shapes {a.shape} and {b.shape}")
     columns = lax.expand_dims(b, (1,)) if b.ndim == 1 else b
@@ -355,7 +355,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     Raises:
       ValueError: an unknown ``ord``, or a wrong number of axes.
     """
-    x = as_array(inexact("jnp.linalg.norm", x)[0])
+    x = inexact("jnp.linalg.norm", x)[0]
     if axis is None and ord is None:
         return lax.sqrt(_square_sum(x, tuple(range(x.ndim)), keepdims))
     axes = reductions.reduction_axes(axis, x.ndim, "linalg.norm")
@@ -414,7 +414,7 @@ def _matrix_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """The norm over one or several axes as one long vector."""
-    x = as_array(inexact("jnp.linalg.vector_norm", x)[0])
+    x = inexact("jnp.linalg.vector_norm", x)[0]
     return _vector_norm(x, reductions.reduction_axes(axis, x.ndim, "linalg.vector_norm"), ord, keepdims)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.numpy.creation import asarray
-from polyax.numpy.promotion import as_array, check_arraylike, convert, ensure_array, inexact, promote_dtypes, unwrap
+from polyax.numpy.promotion import convert, ensure_array, inexact, of_one_dtype
 from polyax.numpy.shapes import atleast_1d
 from polyax.numpy.ufuncs import add, negative
 
@@ -39,8 +39,7 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, pre
 
 
 def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
-    check_arraylike(name, a, v)
-    x, y = map(as_array, promote_dtypes(unwrap(a), unwrap(v)))
+    x, y = of_one_dtype(name, a, v)
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(f"{name}() only support 1-dimensional inputs.")
     if not x.size or not y.size:
@@ -71,8 +70,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     >>> jnp.polyval(jnp.array([1, 2, 3]), 2).item()
     11
     """
-    check_arraylike("polyval", p, x)
-    p, x = map(as_array, promote_dtypes(unwrap(p), unwrap(x)))
+    p, x = of_one_dtype("polyval", p, x)
     y = lax.full_like(x, 0)
     for i in range(p.shape[0]):
         y = lax.add(lax.mul(y, x), lax.index_in_dim(p, i, 0, keepdims=False))
@@ -81,20 +79,15 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 
 def polyadd(a1: Any, a2: Any) -> Any:
     """The sum of two polynomials."""
-    a, b = (atleast_1d(x) for x in _coefficients("polyadd", a1, a2))
+    a, b = (atleast_1d(x) for x in of_one_dtype("polyadd", a1, a2))
     size = max(a.shape[0], b.shape[0])
     return add(*(lax.pad(x, x.dtype.type(0), [(size - x.shape[0], 0, 0)]) for x in (a, b)))
 
 
 def polysub(a1: Any, a2: Any) -> Any:
     """The difference of two polynomials."""
-    a, b = _coefficients("polysub", a1, a2)
+    a, b = of_one_dtype("polysub", a1, a2)
     return polyadd(a, negative(b))
-
-
-def _coefficients(name: str, *args: Any) -> list[Any]:
-    check_arraylike(name, *args)
-    return [as_array(x) for x in promote_dtypes(*map(unwrap, args))]
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
@@ -110,7 +103,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     m = operator.index(m)
     if m < 0:
         raise ValueError("Order of derivative must be positive")
-    p = as_array(inexact("polyder", p)[0])
+    p = inexact("polyder", p)[0]
     for _ in range(m):
         size = max(p.shape[0] - 1, 0)
         powers = lax.rev(lax.add(lax.iota(p.dtype, size), 1.0), (0,))
@@ -121,7 +114,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """The ``m``-th integral of a polynomial, with the constants ``k`` (zero by default)."""
     m = operator.index(m)
-    p = as_array(inexact("polyint", p)[0])
+    p = inexact("polyint", p)[0]
     constants = np.zeros(m, p.dtype) if k is None else np.broadcast_to(np.asarray(k, p.dtype), (m,))
     if m < 0:
         raise ValueError("Order of integral must be positive")
@@ -149,7 +142,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 def poly(seq_of_zeros: Any) -> Any:
     """The polynomial with these zeros, and leading coefficient one."""
-    zeros = as_array(inexact("poly", seq_of_zeros)[0])
+    zeros = inexact("poly", seq_of_zeros)[0]
     if zeros.ndim != 1:
         raise NotImplementedError("jnp.poly of a matrix is not implemented; take its eigenvalues first")
     p = lax.full((1,), 1, zeros.dtype)

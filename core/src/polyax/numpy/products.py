@@ -12,19 +12,13 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
-from polyax.numpy.promotion import as_array, canonical_dtype, canonicalize_axis, check_arraylike, promote_dtypes, unwrap
+from polyax.numpy.promotion import canonical_dtype, canonicalize_axis, check_arraylike, of_one_dtype, unwrap
 from polyax.numpy.shapes import moveaxis, ravel
 from polyax.numpy.ufuncs import conjugate
 
 __all__ = [
     "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
 ]  # fmt: skip
-
-
-def _operands(name: str, a: Any, b: Any) -> tuple[Any, Any]:
-    check_arraylike(name, a, b)
-    a, b = promote_dtypes(unwrap(a), unwrap(b))
-    return as_array(a), as_array(b)
 
 
 def _preferred(dtype: Any) -> Any:
@@ -41,7 +35,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])).item()
     11.0
     """
-    a, b = _operands("dot", a, b)
+    a, b = of_one_dtype("dot", a, b)
     if not a.ndim or not b.ndim:
         contract: tuple[Any, Any] = ((), ())
     else:
@@ -60,7 +54,7 @@ def matmul(
       ValueError: an argument is a scalar.
       TypeError: the sizes differ.
     """
-    a, b = _operands("matmul", a, b)
+    a, b = of_one_dtype("matmul", a, b)
     for i, x in enumerate((a, b)):
         if x.ndim == 0:
             raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim {x.ndim}")
@@ -117,7 +111,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of ``conj(x1) * x2`` along ``axis``; the other axes broadcast."""
-    a, b = _operands("jnp.vecdot", x1, x2)
+    a, b = of_one_dtype("jnp.vecdot", x1, x2)
     a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
     if a.shape[-1] != b.shape[-1]:
         raise ValueError(
@@ -131,7 +125,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
 
 def matvec(x1: Any, x2: Any, /) -> Any:
     """Matrices times vectors, over broadcast leading axes."""
-    a, b = _operands("matvec", x1, x2)
+    a, b = of_one_dtype("matvec", x1, x2)
     if a.ndim < 2 or b.ndim < 1:
         raise ValueError(f"matvec requires a matrix and a vector, got shapes {a.shape} and {b.shape}")
     product = matmul(a, lax.expand_dims(b, (b.ndim,)))
@@ -140,7 +134,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """Conjugated vectors times matrices, over broadcast leading axes."""
-    a, b = _operands("vecmat", x1, x2)
+    a, b = of_one_dtype("vecmat", x1, x2)
     if a.ndim < 1 or b.ndim < 2:
         raise ValueError(f"vecmat requires a vector and a matrix, got shapes {a.shape} and {b.shape}")
     product = matmul(lax.expand_dims(conjugate(a), (a.ndim - 1,)), b)
@@ -149,7 +143,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sum of products over the last axes of both."""
-    a, b = _operands("inner", a, b)
+    a, b = of_one_dtype("inner", a, b)
     if not a.ndim or not b.ndim:
         return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
     contract = ((a.ndim - 1,), (b.ndim - 1,))
@@ -162,7 +156,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     """All products of an element of ``a`` and one of ``b``, both flattened: shape (a.size, b.size)."""
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.outer is not supported.")
-    a, b = _operands("outer", a, b)
+    a, b = of_one_dtype("outer", a, b)
     return lax.mul(lax.reshape(a, (a.size, 1)), lax.reshape(b, (1, b.size)))
 
 
@@ -180,7 +174,7 @@ def tensordot(
     Args:
       axes: how many of the last axes of ``a`` meet the first ones of ``b``; or two sequences of axes.
     """
-    a, b = _operands("tensordot", a, b)
+    a, b = of_one_dtype("tensordot", a, b)
     contract = _contracted_axes(axes, a.ndim, b.ndim)
     return lax.dot_general(
         a, b, (contract, ((), ())), precision=precision, preferred_element_type=_preferred(preferred_element_type)
@@ -205,7 +199,7 @@ def _contracted_axes(axes: Any, a_ndim: int, b_ndim: int) -> tuple[tuple[int, ..
 
 def kron(a: Any, b: Any) -> Any:
     """The Kronecker product: each element of ``a`` times all of ``b``."""
-    a, b = _operands("kron", a, b)
+    a, b = of_one_dtype("kron", a, b)
     rank = max(a.ndim, b.ndim)
     a, b = lax.broadcast_to_rank(a, rank), lax.broadcast_to_rank(b, rank)
     left = lax.reshape(a, [n for size in a.shape for n in (size, 1)])
@@ -217,7 +211,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     """The vector product of 2- or 3-vectors along an axis; the product of two 2-vectors is a scalar."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = _operands("cross", a, b)
+    a, b = of_one_dtype("cross", a, b)
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
         raise ValueError("Dimension must be either 2 or 3 for cross product")

@@ -59,7 +59,7 @@ def as_array(x: Any) -> Any:
 
 def ensure_arrays(name: str, *args: Any) -> list[Any]:
     check_arraylike(name, *args)
-    return [ensure_array(name, x) for x in args]
+    return [as_array(unwrap(x)) for x in args]
 
 
 # --- dtypes -----------------------------------------------------------------------------------------------------------
@@ -231,10 +231,14 @@ def promote_args_numeric(name: str, *args: Any) -> list[Any]:
     return promote_args(name, *args, to=to_numeric)
 
 
-def inexact(name: str, *args: Any) -> list[Any]:
-    """Checked arguments of one inexact dtype, whose shapes stay as they are."""
+def of_one_dtype(name: str, *args: Any, to: Callable[[DType], DType] = same) -> list[Any]:
+    """Checked arguments as arrays of one dtype, whose shapes stay as they are."""
     check_arraylike(name, *args)
-    return promote_dtypes_inexact(*map(unwrap, args))
+    return [as_array(x) for x in promote_dtypes(*map(unwrap, args), to=to)]
+
+
+def inexact(name: str, *args: Any) -> list[Any]:
+    return of_one_dtype(name, *args, to=to_inexact)
 
 
 def _float0_text(name: str) -> str:

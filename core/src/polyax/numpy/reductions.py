@@ -26,6 +26,7 @@ from polyax.numpy.promotion import (
     to_numeric,
     unwrap,
 )
+from polyax.numpy.shapes import along
 from polyax.numpy.ufuncs import maximum, minimum
 
 __all__ = [
@@ -381,9 +382,7 @@ def _running(name: str, op: Callable[..., Any], a: Any, axis: Any, dtype: Any, o
     refuse_out(name, out)
     a = ensure_array(name, a)
     kind = to_numeric(a.dtype) if dtype is None else canonical_dtype(dtype)
-    if axis is None:
-        a, axis = lax.reshape(a, (a.size,)), 0
-    axis = canonicalize_axis(axis, a.ndim)
+    a, axis = along(a, axis)
     return op(convert(a, kind), axis)
 
 

@@ -18,13 +18,15 @@ from polyax.numpy.promotion import (
     check_arraylike,
     convert,
     ensure_array,
+    ensure_arrays,
+    of_one_dtype,
     promote_dtypes,
     refuse_traced,
     shape_of,
     unwrap,
 )
 from polyax.numpy.reductions import refuse_out
-from polyax.numpy.shapes import ravel
+from polyax.numpy.shapes import along, ravel
 from polyax.numpy.ufuncs import maximum, minimum
 
 __all__ = [
@@ -152,9 +154,7 @@ def _arg_extremum(name: str, op: Callable[..., Any], a: Any, axis: Any, out: Any
     if a.dtype in dtypes.COMPLEX:
         raise ValueError(f"{name} does not support complex numbers, got {a.aval}")
     rank = a.ndim
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = canonicalize_axis(axis, a.ndim)
+    a, axis = along(a, axis)
     if a.shape[axis] == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
     if a.dtype in dtypes.BOOL:
@@ -248,9 +248,7 @@ def sort(
     """``a`` sorted along ``axis``, or flattened if it is None; NaN comes last."""
     _refuse_order("sort", kind, order)
     a = ensure_array("sort", a)
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = canonicalize_axis(axis, a.ndim)
+    a, axis = along(a, axis)
     result = lax.sort(a, dimension=axis, is_stable=stable)
     return lax.rev(result, (axis,)) if descending else result
 
@@ -268,9 +266,7 @@ def argsort(
     """The positions that sort ``a`` along ``axis``; equal elements keep their order."""
     _refuse_order("argsort", kind, order)
     a = ensure_array("argsort", a)
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = canonicalize_axis(axis, a.ndim)
+    a, axis = along(a, axis)
     position = lax.broadcasted_iota(np.int32, a.shape, axis)
     if not descending:
         return lax.sort((a, position), dimension=axis, is_stable=stable, num_keys=1)[1]
@@ -304,10 +300,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
         raise ValueError(f"{side!r} is an invalid value for keyword 'side'. Expected one of ['left', 'right'].")
     if method not in ("scan", "scan_unrolled", "sort", "compare_all"):
         raise ValueError(f"{method!r} is an invalid value for keyword 'method'.")
-    check_arraylike("searchsorted", a, v)
-    if len(shape_of(unwrap(a))) != 1:
+    a, v = of_one_dtype("searchsorted", a, v)
+    if a.ndim != 1:
         raise ValueError("a should be 1-dimensional")
-    a, v = map(as_array, promote_dtypes(unwrap(a), unwrap(v)))
     if sorter is not None:
         a = _ordered(a, sorter)
     return _insertion_points(a, v, side)
@@ -340,8 +335,7 @@ def _precedes(x: Any, y: Any) -> Any:
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
     """The bin that each element of ``x`` falls into; ``bins`` are sorted either way."""
-    check_arraylike("digitize", x, bins)
-    x, bins = as_array(unwrap(x)), as_array(unwrap(bins))
+    x, bins = ensure_arrays("digitize", x, bins)
     if bins.ndim != 1:
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins={bins}")
     if bins.shape[0] == 0:

@@ -16,10 +16,9 @@ from polyax.numpy.joining import concatenate
 from polyax.numpy.promotion import (
     as_array,
     canonicalize_axis,
-    check_arraylike,
     convert,
     ensure_array,
-    promote_dtypes,
+    of_one_dtype,
     refuse_traced,
     unwrap,
 )
@@ -53,8 +52,7 @@ def unique(
     >>> jnp.unique(jnp.array([3, 1, 3])).tolist()
     [1, 3]
     """
-    check_arraylike("unique", ar)
-    ar = as_array(unwrap(ar))
+    ar = ensure_array("unique", ar)
     if size is None:
         refuse_traced(ar, "The error arose for the first argument of jnp.unique(). To make jnp.unique() compatible "
 "with "
@@ -182,8 +180,7 @@ def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
 ) -> Any:
     """Which elements occur in ``test_elements``; which don't, if ``invert``."""
-    check_arraylike("isin", element, test_elements)
-    element, tests = map(as_array, promote_dtypes(unwrap(element), unwrap(test_elements)))
+    element, tests = of_one_dtype("isin", element, test_elements)
     tests = ravel(tests)
     column, row = lax.expand_dims(element, (element.ndim,)), lax.broadcast_to_rank(tests, element.ndim + 1)
     found = lax.reduce_or(lax.eq(column, row), (element.ndim,))
@@ -191,8 +188,7 @@ def isin(
 
 
 def _pair(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
-    check_arraylike(name, ar1, ar2)
-    a, b = promote_dtypes(unwrap(ar1), unwrap(ar2))
+    a, b = of_one_dtype(name, ar1, ar2)
     return ravel(a), ravel(b)
 
 

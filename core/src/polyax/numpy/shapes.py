@@ -13,12 +13,12 @@ import numpy as np
 from polyax import lax
 from polyax.ir import errors
 from polyax.numpy.promotion import (
-    as_array,
     canonicalize_axes,
     canonicalize_axis,
     check_arraylike,
     concrete_shape,
     ensure_array,
+    ensure_arrays,
     is_traced,
     shape_of,
     unwrap,
@@ -81,6 +81,11 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     return reshape(a, (a.size,), order)
 
 
+def along(a: Any, axis: Any) -> tuple[Any, int]:
+    """``a`` and a non-negative axis of it; flattened if the axis is None."""
+    return (ravel(a), 0) if axis is None else (a, canonicalize_axis(axis, a.ndim))
+
+
 def resize(a: Any, new_shape: Any) -> Any:
     """The elements of ``a``, repeated or cut off as needed, in ``new_shape``."""
     shape = concrete_shape(new_shape)
@@ -115,8 +120,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 
 def _atleast(name: str, arys: tuple[Any, ...], one: Any) -> Any:
-    check_arraylike(name, *arys)
-    results = [one(as_array(unwrap(a))) for a in arys]
+    results = [one(a) for a in ensure_arrays(name, *arys)]
     return results[0] if len(results) == 1 else results
 
 

@@ -96,7 +96,7 @@ def _quantile(
         raise NotImplementedError(f"jnp.{name} with weights is not implemented")
     if method not in _METHODS:
         raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', or 'nearest'")
-    a, q = map(as_array, inexact(name, a, q))
+    a, q = inexact(name, a, q)
     axes = reductions.reduction_axes(axis, a.ndim, name)
     rest = [i for i in range(a.ndim) if i not in axes]
     flat = lax.reshape(

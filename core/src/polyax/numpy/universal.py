@@ -15,7 +15,7 @@ from polyax.ir import dtypes
 from polyax.numpy import logic, reductions, ufuncs
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.extras import vectorize
-from polyax.numpy.promotion import as_array, check_arraylike, convert, unwrap
+from polyax.numpy.promotion import as_array, convert, ensure_array, ensure_arrays, unwrap
 from polyax.numpy.selection import where as where_
 from polyax.runtime.contract.tracebacks import api_boundary
 
@@ -136,8 +136,7 @@ class ufunc:
         """
         if self.nin != 2:
             raise ValueError("outer only supported for binary ufuncs")
-        check_arraylike(f"{self.__name__}.outer", A, B)
-        a, b = as_array(unwrap(A)), as_array(unwrap(B))
+        a, b = ensure_arrays(f"{self.__name__}.outer", A, B)
         return self(lax.expand_dims(a, tuple(range(a.ndim, a.ndim + b.ndim))), b)
 
     @api_boundary
@@ -196,8 +195,7 @@ class ufunc:
             raise ValueError(f"{method} only supported for functions returning a single value")
         if out is not None:
             raise NotImplementedError(f"out argument of {self.__name__}.{method}()")
-        check_arraylike(f"{self.__name__}.{method}", a)
-        x = as_array(unwrap(a))
+        x = ensure_array(f"{self.__name__}.{method}", a)
         return x if dtype is None else x.astype(dtype)
 
 

@@ -18,7 +18,7 @@ from polyax.numpy.promotion import (
     check_arraylike,
     concrete_shape,
     convert,
-    promote_dtypes_inexact,
+    inexact,
     refuse_traced,
     unwrap,
 )
@@ -117,8 +117,7 @@ def _choice(key: Any, array: Any, shape: Any, replace: bool, p: Any, axis: int, 
 
 def _weighted(key: Any, p: Any, shape: tuple[int, ...], replace: bool, count: int, mode: str | None) -> Any:
     """With replacement by bisection of the running sums, without by the largest of log p plus Gumbel noise."""
-    check_arraylike("choice", p)
-    p = as_array(promote_dtypes_inexact(unwrap(p))[0])
+    (p,) = inexact("choice", p)
     if p.shape != (count,):
         raise ValueError(
             "p must be None or a 1D vector with the same size as a.shape[axis]. "
@@ -143,8 +142,7 @@ def categorical(
       replace: whether a category may be drawn again along the leading dimensions.
     """
     key = check_key("categorical", key)
-    check_arraylike("categorical", logits)
-    logits = as_array(promote_dtypes_inexact(unwrap(logits))[0])
+    (logits,) = inexact("categorical", logits)
     axis = canonicalize_axis(axis, logits.ndim)
     batch = logits.shape[:axis] + logits.shape[axis + 1 :]
     shape = batch if shape is None else sample_shape("categorical", shape, np.broadcast_to(np.float32(0), batch))

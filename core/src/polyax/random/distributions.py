@@ -18,37 +18,31 @@ from polyax.random.samplers import (
     normal,
     rademacher,
     sample_shape,
+    spread,
     two_keys,
     uniform,
 )
 
-
-def _spread(x: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    return jnp.broadcast_to(convert(unwrap(x), dtype), shape)
-
-
-@jit(inline=True)
-def _two_keys(key: Any) -> tuple[Any, Any]:
-    return two_keys(key)
+_two_keys = jit(two_keys, inline=True)
 
 
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """exp(sigma x) for standard normal x."""
     kind, shape = float_dtype("lognormal", dtype), sample_shape("lognormal", shape, sigma)
-    return lax.exp(lax.mul(normal(key, shape, kind), _spread(sigma, shape, kind)))
+    return lax.exp(lax.mul(normal(key, shape, kind), spread(sigma, shape, kind)))
 
 
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers with density b / x**(b + 1) for x > 1."""
     kind, shape = float_dtype("pareto", dtype), sample_shape("pareto", shape, b)
-    return lax.exp(lax.div(exponential(key, shape, kind), _spread(b, shape, kind)))
+    return lax.exp(lax.div(exponential(key, shape, kind), spread(b, shape, kind)))
 
 
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """scale sqrt(-2 log u) for uniform u."""
     kind, shape = float_dtype("rayleigh", dtype), sample_shape("rayleigh", shape, scale)
     root = lax.sqrt(lax.mul(lax.log(uniform(key, shape, kind)), -2.0))
-    return lax.mul(_spread(scale, shape, kind), root)
+    return lax.mul(spread(scale, shape, kind), root)
 
 
 def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None) -> Any:
@@ -63,7 +57,7 @@ def triangular(
 ) -> Any:
     """Numbers between ``left`` and ``right`` with a density that rises to ``mode`` and falls again."""
     kind, shape = float_dtype("triangular", dtype), sample_shape("triangular", shape, left, mode, right)
-    low, top, high = (_spread(x, shape, kind) for x in (left, mode, right))
+    low, top, high = (spread(x, shape, kind) for x in (left, mode, right))
     u = uniform(key, shape, kind)
     width = lax.sub(high, low)
     rising = low + lax.sqrt(u * width * (top - low))
@@ -75,7 +69,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
     """Numbers of the inverse Gaussian distribution with unit scale (Michael, Schucany and Haas, 1976)."""
     kind, shape = float_dtype("wald", dtype), sample_shape("wald", shape, mean)
     first, second = _two_keys(check_key("wald", key))
-    mean = _spread(mean, shape, kind)
+    mean = spread(mean, shape, kind)
     y = normal(first, shape, kind) ** 2
     z = uniform(second, shape, kind)
     x = mean + mean**2 * y / 2 - mean / 2 * lax.sqrt(4 * mean * y + mean**2 * y**2)

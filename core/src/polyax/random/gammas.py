@@ -14,7 +14,7 @@ from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.numpy.promotion import concrete_shape, convert, unwrap
 from polyax.random import threefry
 from polyax.random.keys import check_key
-from polyax.random.samplers import exponential, float_dtype, normal, rademacher, sample_shape, two_keys, uniform
+from polyax.random.samplers import exponential, float_dtype, normal, rademacher, sample_shape, spread, two_keys, uniform
 
 
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -28,17 +28,13 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
     (2, 3)
     """
     kind, shape = float_dtype("gamma", dtype), sample_shape("gamma", shape, a)
-    return _gamma(check_key("gamma", key), _spread(a, shape, kind), False)
+    return _gamma(check_key("gamma", key), spread(a, shape, kind), False)
 
 
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """The logarithms of gamma numbers, also where these underflow."""
     kind, shape = float_dtype("loggamma", dtype), sample_shape("loggamma", shape, a)
-    return _gamma(check_key("loggamma", key), _spread(a, shape, kind), True)
-
-
-def _spread(x: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    return jnp.broadcast_to(convert(unwrap(x), dtype), shape)
+    return _gamma(check_key("loggamma", key), spread(a, shape, kind), True)
 
 
 @jit(static_argnames=("in_logs",), inline=True)
@@ -169,7 +165,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
     """Numbers with density proportional to exp(-abs(x)**p)."""
     kind, shape = float_dtype("generalized_normal", dtype), concrete_shape(shape)
     of_gamma, of_sign = two_keys(check_key("generalized_normal", key))
-    size = lax.pow(gamma(of_gamma, 1 / p, shape, kind), _spread(1 / p, shape, kind))
+    size = lax.pow(gamma(of_gamma, 1 / p, shape, kind), spread(1 / p, shape, kind))
     return rademacher(of_sign, shape, kind) * size
 
 

@@ -16,6 +16,10 @@ from polyax.runtime.arrays.placing import from_host
 
 _IMPLEMENTATIONS = (None, "threefry2x32")
 
+_seed = jit(threefry.seed, inline=True)
+_split = jit(threefry.split, static_argnames=("shape",), inline=True)
+_fold_in = jit(threefry.fold_in, inline=True)
+
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     """The key of an integer seed: an array of two uint32 words.
@@ -41,11 +45,6 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     if not dtypes.is_integer(value.dtype):
         raise TypeError(f"PRNG key seed must be an integer; got {value.aval}")
     return _seed(value)
-
-
-@jit(inline=True)
-def _seed(value: Any) -> Any:
-    return threefry.seed(value)
 
 
 def _check_impl(impl: Any) -> None:
@@ -92,11 +91,6 @@ def split(key: Any, num: Any = 2) -> Any:
     return _split(check_key("split", key), shape)
 
 
-@jit(static_argnames=("shape",), inline=True)
-def _split(key: Any, shape: tuple[int, ...]) -> Any:
-    return threefry.split(key, shape)
-
-
 def fold_in(key: Any, data: Any) -> Any:
     """The key of ``key`` and an integer, such as the number of a step.
 
@@ -112,11 +106,6 @@ def fold_in(key: Any, data: Any) -> Any:
     if not is_traced(data) and isinstance(data, (int, np.integer)):
         data = np.uint32(int(data) & 0xFFFFFFFF)
     return _fold_in(key, as_array(unwrap(data)))
-
-
-@jit(inline=True)
-def _fold_in(key: Any, data: Any) -> Any:
-    return threefry.fold_in(key, data)
 
 
 def key_data(keys: Any) -> Any:

@@ -68,6 +68,11 @@ def sample_shape(name: str, shape: Any, *params: Any) -> tuple[int, ...]:
     return shape
 
 
+def spread(x: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """A parameter of a distribution, for each number of the sample."""
+    return jnp.broadcast_to(convert(unwrap(x), dtype), shape)
+
+
 def two_keys(key: Any) -> tuple[Any, Any]:
     keys = split_key(key, (2,))
     return lax.index_in_dim(keys, 0, 0, keepdims=False), lax.index_in_dim(keys, 1, 0, keepdims=False)
@@ -107,16 +112,14 @@ def uniform(
     return _uniform(check_key("uniform", key), minval, maxval, shape, kind)
 
 
-@jit(static_argnames=("shape", "dtype"), inline=True)
-def _uniform(key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    return uniform_between(key, minval, maxval, shape, dtype)
-
-
 def uniform_between(key: Any, low: Any, high: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """unit * (high - low) + low, never below ``low``."""
     low, high = (lax.broadcast_to_rank(convert(unwrap(x), dtype), len(shape)) for x in (low, high))
     scaled = lax.add(lax.mul(unit(key, shape, dtype), lax.sub(high, low)), low)
     return lax.max(low, scaled)
+
+
+_uniform = jit(uniform_between, static_argnames=("shape", "dtype"), inline=True)
 
 
 def unit(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -154,13 +157,10 @@ def _integer_bounds(minval: Any, maxval: Any, dtype: Any) -> tuple[Any, Any, Any
         low, high = (np.trunc(np.asarray(x)).astype(object) for x in (minval, maxval))
         clipped = [np.clip(x, int(info.min), int(info.max)).astype(dtype) for x in (low, high)]
         return clipped[0], clipped[1], np.asarray(high > int(info.max), bool)
-    low, high = (_as_integer(as_array(unwrap(x))) for x in (minval, maxval))
+    low, high = (as_array(unwrap(x)) for x in (minval, maxval))
+    low, high = (x if dtypes.is_integer(x.dtype) else convert(x, dtypes.default_int()) for x in (low, high))
     beyond = lax.gt(high, _clipped(info.max, high.dtype))
     return *(_narrowed(x, dtype) for x in (low, high)), beyond
-
-
-def _as_integer(x: Any) -> Any:
-    return x if dtypes.is_integer(x.dtype) else convert(x, dtypes.default_int())
 
 
 def _clipped(value: Any, dtype: Any) -> Any:

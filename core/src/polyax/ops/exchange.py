@@ -14,17 +14,15 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import batch_axis_at, move_axis, reduce_sum, reshape, zeros_like
 from polyax.ops.collective import axis_size, batch_groups, checked_groups, names_of
-from polyax.ops.define import linear_jvp
+from polyax.ops.define import linear
 from polyax.ops.joining import stack
 from polyax.ops.slicing import index_in_dim
-from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_map
 
 
 def _exchange(name: str) -> Primitive:
     p = Primitive(name)
     p.axes = lambda axis_name, **_: names_of(axis_name)
-    p.linear_in, p.jvp = (0,), linear_jvp(p)
     return p
 
 
@@ -228,36 +226,23 @@ def _permute_abstract(x: ShapedArray, **_: Any) -> list[ShapedArray]:
     return [x]
 
 
-@def_rule(all_gather_p, "transpose")
-def _gather_transpose(cts: Sequence[Any], x: Any, *, all_gather_dimension: int, **params: Any) -> list[Any]:
-    (ct,) = cts
-    if type(ct) is Zero:
-        return [Zero(x.aval)]
-    return reduce_scatter_p.bind(ct, scatter_dimension=all_gather_dimension, **params)
-
-
-@def_rule(reduce_scatter_p, "transpose")
-def _scatter_transpose(cts: Sequence[Any], x: Any, *, scatter_dimension: int, **params: Any) -> list[Any]:
-    (ct,) = cts
-    return (
-        [Zero(x.aval)] if type(ct) is Zero else all_gather_p.bind(ct, all_gather_dimension=scatter_dimension, **params)
-    )
-
-
-@def_rule(all_to_all_p, "transpose")
-def _all_to_all_transpose(cts: Sequence[Any], x: Any, *, split_axis: int, concat_axis: int, **params: Any) -> list[Any]:
-    (ct,) = cts
-    if type(ct) is Zero:
-        return [Zero(x.aval)]
-    return all_to_all_p.bind(ct, split_axis=concat_axis, concat_axis=split_axis, **params)
-
-
-@def_rule(ppermute_p, "transpose")
-def _permute_transpose(cts: Sequence[Any], x: Any, *, perm: Any, **params: Any) -> list[Any]:
-    (ct,) = cts
-    back = tuple((d, s) for s, d in perm)
-    return [Zero(x.aval)] if type(ct) is Zero else ppermute_p.bind(ct, perm=back, **params)
-
+linear(
+    all_gather_p,
+    lambda ct, x, all_gather_dimension, **params: reduce_scatter_p.bind1(
+        ct, scatter_dimension=all_gather_dimension, **params
+    ),
+)
+linear(
+    reduce_scatter_p,
+    lambda ct, x, scatter_dimension, **params: all_gather_p.bind1(ct, all_gather_dimension=scatter_dimension, **params),
+)
+linear(
+    all_to_all_p,
+    lambda ct, x, split_axis, concat_axis, **params: all_to_all_p.bind1(
+        ct, split_axis=concat_axis, concat_axis=split_axis, **params
+    ),
+)
+linear(ppermute_p, lambda ct, x, perm, **params: ppermute_p.bind1(ct, perm=tuple((d, s) for s, d in perm), **params))
 
 # --- batching: along another axis, a dimension more; along its own, an operation on that dimension ---------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
@@ -9,11 +10,11 @@ from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import batch_axis_at
 from polyax.ops.compare import ge_p, le_p
 from polyax.ops.conv_shapes import Sizes, padding_for_lhs
-from polyax.ops.define import NUMBER, ORDERED, Accepts, check_dtype, linear, linear_jvp
+from polyax.ops.define import NUMBER, ORDERED, Accepts, check_dtype, linear
 from polyax.ops.slicing import pad
 from polyax.ops.window_folds import Windows
 from polyax.ops.window_selection import gather_selected, plain_windows, scatter_selected
-from polyax.trace.symbolic import Zero, is_undef
+from polyax.trace.symbolic import Zero
 
 
 def check_windows(name: str, shape: Sizes, windows: Windows) -> None:
@@ -106,8 +107,8 @@ def _check_equal(name: str, what: tuple[str, str], a: Sizes, b: Sizes) -> None:
         raise TypeError(f"{name} {what[0]} and {what[1]} shapes must match, got {a} and {b}.")
 
 
-def _linear_in_first(p: Primitive) -> None:
-    """Derivative and batching of a primitive that is linear in its first operand, and flat in its second."""
+def _linear_in_first(p: Primitive, transpose: Callable[..., Any]) -> None:
+    """Derivatives and batching of a primitive that is linear in its first operand, and flat in its second."""
 
     def batch(axis: Any, args: Any, dims: Any, *, select_prim: Any, **params: Any) -> Any:
         operands = [batch_axis_at(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
@@ -116,7 +117,7 @@ def _linear_in_first(p: Primitive) -> None:
         moved = Windows(**whole).with_batch(0)._asdict()
         return p.bind(*operands, select_prim=select_prim, **{k: moved[k] for k in params}), [0]
 
-    p.linear_in, p.jvp, p.batch = (0,), linear_jvp(p, slice(1)), batch
+    linear(p, transpose, batch)
 
 
 def_rule(select_and_gather_add_p, "decompose")(
@@ -125,26 +126,21 @@ def_rule(select_and_gather_add_p, "decompose")(
 def_rule(select_and_scatter_add_p, "decompose")(
     lambda x, operand, *, select_prim, **params: [scatter_selected(x, operand, select_prim, plain_windows(**params))]
 )
-_linear_in_first(select_and_gather_add_p)
-_linear_in_first(select_and_scatter_add_p)
 
 
-@def_rule(select_and_scatter_add_p, "transpose")
-def _scatter_transpose(cts: Any, source: Any, x: Any, *, select_prim: Primitive, **params: Any) -> list[Any]:
-    if type(cts[0]) is Zero:
-        return [Zero(source.aval), None]
+def _scatter_transpose(ct: Any, source: ShapedArray, x: Any, *, select_prim: Primitive, **params: Any) -> Any:
     windows = plain_windows(**params)
-    return [select_and_gather_add_p.bind1(cts[0], x, select_prim=select_prim, **windows._asdict()), None]
+    return select_and_gather_add_p.bind1(ct, x, select_prim=select_prim, **windows._asdict())
 
 
-@def_rule(select_and_gather_add_p, "transpose")
-def _gather_transpose(cts: Any, t: Any, x: Any, *, select_prim: Primitive, **params: Any) -> list[Any]:
-    assert is_undef(t)
-    if type(cts[0]) is Zero:
-        return [Zero(t.aval), None]
+def _gather_transpose(ct: Any, t: ShapedArray, x: Any, *, select_prim: Primitive, **params: Any) -> Any:
     windows = Windows(**params)
     if windows.base_dilation == windows.window_dilation == (1,) * len(windows.padding):
         size, strides, padding, *_ = windows
         kept = {"window_dimensions": size, "window_strides": strides, "padding": padding}
-        return [select_and_scatter_add_p.bind1(cts[0], x, select_prim=select_prim, **kept), None]
-    return [scatter_selected(cts[0], x, select_prim, windows), None]
+        return select_and_scatter_add_p.bind1(ct, x, select_prim=select_prim, **kept)
+    return scatter_selected(ct, x, select_prim, windows)
+
+
+_linear_in_first(select_and_gather_add_p, _gather_transpose)
+_linear_in_first(select_and_scatter_add_p, _scatter_transpose)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from polyax.numpy.promotion import (
 )
 from polyax.numpy.shapes import moveaxis, roll
 from polyax.numpy.ufuncs import conj
+from polyax.ops.basis import named
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
@@ -122,71 +123,47 @@ def _axis(name: str, axis: Any) -> tuple[int]:
     return (operator.index(axis),)
 
 
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The transform of complex numbers along ``axis``, of length ``n``: X[k] = sum x[j] exp(-2 pi i j k / n)."""
-    return _transform("fft", a, _one(n), _axis("fft", axis), norm)
-
-
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The inverse of ``fft``."""
-    return _transform("ifft", a, _one(n), _axis("ifft", axis), norm)
-
-
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The first half (n // 2 + 1) of the transform of real numbers."""
-    return _transform("rfft", a, _one(n), _axis("rfft", axis), norm)
-
-
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The inverse of ``rfft``, with ``n`` real numbers, by default an even number."""
-    return _transform("irfft", a, _one(n), _axis("irfft", axis), norm)
-
-
-def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
-    """``fft`` over several axes, all by default."""
-    return _transform("fftn", a, s, axes, norm)
-
-
-def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
-    """The inverse of ``fftn``."""
-    return _transform("ifftn", a, s, axes, norm)
-
-
-def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
-    """``rfft`` over the last of several axes and ``fft`` over the others."""
-    return _transform("rfftn", a, s, axes, norm)
-
-
-def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
-    """The inverse of ``rfftn``."""
-    return _transform("irfftn", a, s, axes, norm)
-
-
-def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
-    """``fftn`` over two axes."""
-    return _transform("fft2", a, s, _two("fft2", axes), norm)
-
-
-def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
-    """``ifftn`` over two axes."""
-    return _transform("ifft2", a, s, _two("ifft2", axes), norm)
-
-
-def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
-    """``rfftn`` over two axes."""
-    return _transform("rfft2", a, s, _two("rfft2", axes), norm)
-
-
-def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
-    """``irfftn`` over two axes."""
-    return _transform("irfft2", a, s, _two("irfft2", axes), norm)
-
-
 def _two(name: str, axes: Any) -> Any:
     if len(axes) != 2:
         raise ValueError(f"jax.numpy.fft.{name} only supports 2 axes. Got axes = {axes!r}.")
     return axes
 
+
+def _over_one(name: str, doc: str) -> Callable[..., Any]:
+    def transform(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+        return _transform(name, a, _one(n), _axis(name, axis), norm)
+
+    return named(transform, name, doc)
+
+
+def _over_several(name: str, doc: str) -> Callable[..., Any]:
+    def transform(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+        return _transform(name, a, s, axes, norm)
+
+    return named(transform, name, doc)
+
+
+def _over_two(name: str, doc: str) -> Callable[..., Any]:
+    def transform(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+        return _transform(name, a, s, _two(name, axes), norm)
+
+    return named(transform, name, doc)
+
+
+fft = _over_one(
+    "fft", "The transform of complex numbers along ``axis``, of length ``n``: X[k] = sum x[j] exp(-2 pi i j k / n)."
+)
+ifft = _over_one("ifft", "The inverse of ``fft``.")
+rfft = _over_one("rfft", "The first half (n // 2 + 1) of the transform of real numbers.")
+irfft = _over_one("irfft", "The inverse of ``rfft``, with ``n`` real numbers, by default an even number.")
+fftn = _over_several("fftn", "``fft`` over several axes, all by default.")
+ifftn = _over_several("ifftn", "The inverse of ``fftn``.")
+rfftn = _over_several("rfftn", "``rfft`` over the last of several axes and ``fft`` over the others.")
+irfftn = _over_several("irfftn", "The inverse of ``rfftn``.")
+fft2 = _over_two("fft2", "``fftn`` over two axes.")
+ifft2 = _over_two("ifft2", "``ifftn`` over two axes.")
+rfft2 = _over_two("rfft2", "``rfftn`` over two axes.")
+irfft2 = _over_two("irfft2", "``irfftn`` over two axes.")
 
 _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 

@@ -10,7 +10,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
-from polyax.numpy.broadcast import broadcast_to, choose
+from polyax.numpy.broadcast import as_mask, broadcast_to, choose
 from polyax.numpy.fused import fused
 from polyax.numpy.promotion import (
     canonical_dtype,
@@ -28,6 +28,7 @@ from polyax.numpy.promotion import (
 )
 from polyax.numpy.shapes import along
 from polyax.numpy.ufuncs import maximum, minimum
+from polyax.ops.basis import named
 
 __all__ = [
     "all", "amax", "amin", "any", "average", "count_nonzero", "cumprod", "cumsum", "cumulative_prod",
@@ -229,27 +230,22 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
 # --- logic ------------------------------------------------------------------------------------------------------------
 
 
-def _logical(
-    name: str, op: Callable[..., Any], unit: bool, a: Any, axis: Any, out: Any, keepdims: bool, where: Any
-) -> Any:
-    refuse_out(name, out)
-    a = ensure_array(name, a)
-    axes = reduction_axes(axis, a.ndim, name)
-    truth = a if a.dtype in dtypes.BOOL else lax.ne(a, lax.full_like(a, 0))
-    mask = mask_of(name, where)
-    if mask is not None:
-        truth = choose(mask, truth, unit)
-    return restore_axes(op(truth, axes), axes, keepdims)
+def _logical(name: str, op: Callable[..., Any], unit: bool, doc: str) -> Callable[..., Any]:
+    def reduction(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+        refuse_out(name, out)
+        a = ensure_array(name, a)
+        axes = reduction_axes(axis, a.ndim, name)
+        truth = as_mask(a)
+        mask = mask_of(name, where)
+        if mask is not None:
+            truth = choose(mask, truth, unit)
+        return restore_axes(op(truth, axes), axes, keepdims)
+
+    return named(reduction, name, doc)
 
 
-def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
-    """Whether all elements over ``axis`` are nonzero; true if there are none."""
-    return _logical("all", lax.reduce_and, True, a, axis, out, keepdims, where)
-
-
-def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
-    """Whether an element over ``axis`` is nonzero; false if there are none."""
-    return _logical("any", lax.reduce_or, False, a, axis, out, keepdims, where)
+all = _logical("all", lax.reduce_and, True, "Whether all elements over ``axis`` are nonzero; true if there are none.")
+any = _logical("any", lax.reduce_or, False, "Whether an element over ``axis`` is nonzero; false if there are none.")
 
 
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -378,22 +374,19 @@ def _aligned_weights(weights: Any, a: Any, axis: Any) -> Any:
 # --- running ----------------------------------------------------------------------------------------------------------
 
 
-def _running(name: str, op: Callable[..., Any], a: Any, axis: Any, dtype: Any, out: Any) -> Any:
-    refuse_out(name, out)
-    a = ensure_array(name, a)
-    kind = to_numeric(a.dtype) if dtype is None else canonical_dtype(dtype)
-    a, axis = along(a, axis)
-    return op(convert(a, kind), axis)
+def _running(name: str, op: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    def running(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+        refuse_out(name, out)
+        a = ensure_array(name, a)
+        kind = to_numeric(a.dtype) if dtype is None else canonical_dtype(dtype)
+        a, axis = along(a, axis)
+        return op(convert(a, kind), axis)
+
+    return named(running, name, doc)
 
 
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
-    """Running sums along ``axis``, or of the flattened array."""
-    return _running("cumsum", lax.cumsum, a, axis, dtype, out)
-
-
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
-    """Running products along ``axis``, or of the flattened array."""
-    return _running("cumprod", lax.cumprod, a, axis, dtype, out)
+cumsum = _running("cumsum", lax.cumsum, "Running sums along ``axis``, or of the flattened array.")
+cumprod = _running("cumprod", lax.cumprod, "Running products along ``axis``, or of the flattened array.")
 
 
 def _cumulative(

@@ -10,7 +10,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
-from polyax.numpy.broadcast import choose
+from polyax.numpy.broadcast import as_mask, choose
 from polyax.numpy.promotion import promote_args, promote_args_inexact, promote_args_numeric
 from polyax.ops.basis import named
 
@@ -42,14 +42,9 @@ greater = _comparison("greater", lax.gt_p.bind1, "``x1 > x2``.", True)
 greater_equal = _comparison("greater_equal", lax.ge_p.bind1, "``x1 >= x2``.", True)
 
 
-def _truth(x: Any) -> Any:
-    aval = aval_of(x)
-    return x if aval.dtype in dtypes.BOOL else lax.ne(x, lax.full_like(x, 0))
-
-
 def _logical(name: str, op: Callable[..., Any], doc: str) -> Callable[..., Any]:
     def fun(x1: Any, x2: Any, /) -> Any:
-        return op(*map(_truth, promote_args(name, x1, x2)))
+        return op(*map(as_mask, promote_args(name, x1, x2)))
 
     return named(fun, name, f"{doc}\n\nElementwise; nonzero numbers are true; boolean.")
 
@@ -61,7 +56,7 @@ logical_xor = _logical("logical_xor", lax.bitwise_xor, "One of both is true.")
 
 def logical_not(x: Any, /) -> Any:
     """Where ``x`` is zero or false."""
-    return lax.bitwise_not(*map(_truth, promote_args("logical_not", x)))
+    return lax.bitwise_not(*map(as_mask, promote_args("logical_not", x)))
 
 
 def _bitwise(name: str, op: Callable[..., Any], doc: str) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from polyax import lax
 from polyax.numpy.broadcast import choose
 from polyax.numpy.indexing import getitem, take
-from polyax.numpy.joining import concatenate
+from polyax.numpy.joining import concatenate, stack
 from polyax.numpy.promotion import (
     as_array,
     canonicalize_axis,
@@ -98,7 +98,7 @@ def _unique_lines(lines: Any, size: int | None, equal_nan: bool) -> _Found:
         return _Found(empty, lax.full((0,), 0, np.int32), empty, np.int32(0))
     keys = [lax.index_in_dim(lines, i, 1, keepdims=False) for i in range(width)]
     *ordered, order = lax.sort((*keys, lax.iota(np.int32, n)), dimension=0, num_keys=width)
-    fresh = concatenate([as_array(np.ones(1, bool)), _any(_stacked([_differ(k, equal_nan) for k in ordered]), 0)])
+    fresh = concatenate([as_array(np.ones(1, bool)), _any(stack([_differ(k, equal_nan) for k in ordered]), 0)])
     run = lax.sub(lax.cumsum(convert(fresh, _INT32), 0), 1)
     (starts,) = nonzero(fresh) if size is None else nonzero(fresh, size=size, fill_value=0)
     total = starts.shape[0]
@@ -108,10 +108,6 @@ def _unique_lines(lines: Any, size: int | None, equal_nan: bool) -> _Found:
 
 
 _ONE_AXIS = lax.ScatterDimensionNumbers((), (0,), (0,))
-
-
-def _stacked(rows: list[Any]) -> Any:
-    return lax.concatenate([lax.expand_dims(r, (0,)) for r in rows], 0)
 
 
 def _differ(x: Any, equal_nan: bool) -> Any:

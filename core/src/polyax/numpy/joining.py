@@ -11,6 +11,7 @@ from polyax import lax
 from polyax.ir import errors
 from polyax.ir.aval import aval_of
 from polyax.numpy.creation import asarray
+from polyax.numpy.indexing import take
 from polyax.numpy.promotion import (
     as_array,
     canonical_dtype,
@@ -175,8 +176,8 @@ def repeat(
     if shape_of(repeats) in ((), (1,)) and total_repeat_length is None:
         return _each_repeated(a, int(np.asarray(repeats).reshape(())), axis)
     if is_traced(repeats):
-        return _take(a, _sources_of_traced(repeats, a.shape[axis], total_repeat_length), axis)
-    return _take(a, _sources(np.asarray(repeats), a.shape[axis], total_repeat_length), axis)
+        return take(a, _sources_of_traced(repeats, a.shape[axis], total_repeat_length), axis, mode="clip")
+    return take(a, _sources(np.asarray(repeats), a.shape[axis], total_repeat_length), axis, mode="clip")
 
 
 def _each_repeated(a: Any, count: int, axis: int) -> Any:
@@ -202,15 +203,6 @@ def _sources_of_traced(repeats: Any, size: int, length: int | None) -> Any:
     position = lax.broadcasted_iota(np.int32, (length or 0, size), 0)
     passed = lax.ge(position, lax.broadcast_in_dim(ends, (length or 0, size), (1,)))
     return lax.min(lax.reduce_sum(convert(passed, np.dtype("int32")), (1,)), size - 1)
-
-
-def _take(a: Any, indices: Any, axis: int) -> Any:
-    """Slices of ``a`` along ``axis``; the indices are in bounds."""
-    count = shape_of(indices)[0]
-    offset = tuple(i for i in range(a.ndim) if i != axis)
-    numbers = lax.GatherDimensionNumbers(offset, (axis,), (axis,))
-    sizes = tuple(1 if i == axis else n for i, n in enumerate(a.shape))
-    return lax.gather(a, lax.reshape(as_array(indices), (count, 1)), numbers, sizes, mode="clip")
 
 
 # --- padding ----------------------------------------------------------------------------------------------------------
@@ -284,7 +276,9 @@ def _source_indices(kind: str, n: int, before: int, after: int) -> np.ndarray:
 
 
 def _copying(kind: str) -> Callable[..., Any]:
-    return lambda a, axis, before, after: _take(a, _source_indices(kind, a.shape[axis], before, after), axis)
+    return lambda a, axis, before, after: take(
+        a, _source_indices(kind, a.shape[axis], before, after), axis, mode="clip"
+    )
 
 
 def _constant_ends(statistic: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,6 +19,7 @@ from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.creation import eye
 from polyax.numpy.promotion import canonicalize_axis, convert, ensure_array, inexact, shape_of
 from polyax.numpy.shapes import matrix_transpose as matrix_transpose
+from polyax.ops.sort import take_along
 
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
@@ -67,13 +68,9 @@ def svd(
     """``(U, s, V^H)`` with ``U diag(s) V^H = a`` and decreasing ``s >= 0``; ``s`` alone unless ``compute_uv``."""
     if hermitian:
         raise NotImplementedError("jnp.linalg.svd with hermitian=True is not implemented; leave it out")
-    parts = _primitives.svd(
+    return _primitives.svd(
         _matrix("svd", a), full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
     )
-    if not compute_uv:
-        return parts[0] if isinstance(parts, (list, tuple)) else parts
-    s, u, vh = parts if parts[0].ndim < parts[1].ndim else (parts[1], parts[0], parts[2])
-    return u, s, vh
 
 
 def svdvals(x: Any, /) -> Any:
@@ -141,13 +138,8 @@ def _solve(a: Any, b: Any) -> Any:
 
 
 def _permuted_rows(b: Any, permutation: Any) -> Any:
-    """``b[..., permutation, :]`` as a gather along the rows of each matrix."""
-    index = lax.broadcast_in_dim(permutation, b.shape, tuple(range(permutation.ndim)))
-    places = [lax.broadcasted_iota(np.int32, b.shape, i) for i in range(b.ndim)]
-    places[-2] = convert(index, np.dtype("int32"))
-    vectors = lax.concatenate([lax.expand_dims(p, (b.ndim,)) for p in places], b.ndim)
-    axes = tuple(range(b.ndim))
-    return lax.gather(b, vectors, lax.GatherDimensionNumbers((), axes, axes), (1,) * b.ndim, mode="clip")
+    """``b[..., permutation, :]`` of each matrix."""
+    return take_along(b, lax.broadcast_in_dim(permutation, b.shape, range(permutation.ndim)), b.ndim - 2)
 
 
 def inv(a: Any) -> Any:

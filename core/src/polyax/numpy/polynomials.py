@@ -10,6 +10,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.numpy.creation import asarray
+from polyax.numpy.joining import stack
 from polyax.numpy.promotion import convert, ensure_array, inexact, of_one_dtype
 from polyax.numpy.shapes import atleast_1d
 from polyax.numpy.ufuncs import add, negative
@@ -133,11 +134,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     if count < 0:
         raise ValueError("N must be nonnegative")
     columns = [lax.integer_pow(x, i) for i in (range(count) if increasing else range(count - 1, -1, -1))]
-    return (
-        lax.concatenate([lax.expand_dims(c, (1,)) for c in columns], 1)
-        if columns
-        else lax.full((x.shape[0], 0), 0, x.dtype)
-    )
+    return stack(columns, 1) if columns else lax.full((x.shape[0], 0), 0, x.dtype)
 
 
 def poly(seq_of_zeros: Any) -> Any:

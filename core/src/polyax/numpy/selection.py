@@ -12,6 +12,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.numpy.broadcast import as_mask, broadcast_to, choose
 from polyax.numpy.fused import fused
+from polyax.numpy.indexing import take
 from polyax.numpy.promotion import (
     as_array,
     canonicalize_axis,
@@ -304,13 +305,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     if a.ndim != 1:
         raise ValueError("a should be 1-dimensional")
     if sorter is not None:
-        a = _ordered(a, sorter)
+        a = take(a, sorter, mode="clip")
     return _insertion_points(a, v, side)
-
-
-def _ordered(a: Any, sorter: Any) -> Any:
-    numbers = lax.GatherDimensionNumbers((), (0,), (0,))
-    return lax.gather(a, lax.expand_dims(as_array(unwrap(sorter)), (1,)), numbers, (1,), mode="clip")
 
 
 def _insertion_points(a: Any, v: Any, side: str) -> Any:

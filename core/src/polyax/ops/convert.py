@@ -10,7 +10,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import DType
 from polyax.ir.primitive import Primitive, def_rule
-from polyax.ops.basis import convert_element_type_p, move_axis, neg, same_dtype, unary, zeros_like
+from polyax.ops.basis import binary, convert_element_type_p, move_axis, neg, unary, zeros_like
 from polyax.ops.define import ANY, COMPLEXES, FLOAT, NUMBER, elementwise, elementwise_batch, flat_jvp
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_map
@@ -152,11 +152,7 @@ conj_p = elementwise(
 
 real = unary(real_p, "Real part of a complex array.")
 imag = unary(imag_p, "Imaginary part of a complex array.")
-
-
-def complex(x: Any, y: Any) -> Any:
-    """``x + 1j * y`` of two float arrays."""
-    return complex_p.bind1(*same_dtype(x, y))
+complex = binary(complex_p, "``x + 1j * y`` of two float arrays.")
 
 
 def conj(x: Any) -> Any:

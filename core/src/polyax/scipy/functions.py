@@ -49,8 +49,8 @@ def xlog1py(x: Any, y: Any) -> Any:
 
 def _harmless(x: Any, y: Any, pole: float, neutral: float) -> Any:
     """``y``, but ``neutral`` where ``x`` is zero and the logarithm would not be finite."""
-    finite = _all_of(lax.gt(y, lax.full_like(y, pole)), lax.lt(y, lax.full_like(y, np.inf)))
-    vanishes = _all_of(lax.eq(x, lax.full_like(x, 0)), lax.bitwise_not(finite))
+    finite = lax.bitwise_and(lax.gt(y, lax.full_like(y, pole)), lax.lt(y, lax.full_like(y, np.inf)))
+    vanishes = lax.bitwise_and(lax.eq(x, lax.full_like(x, 0)), lax.bitwise_not(finite))
     return choose(vanishes, neutral, y)
 
 
@@ -64,15 +64,11 @@ def rel_entr(p: Any, q: Any) -> Any:
     """p log(p / q); 0 where p is 0 and q is not negative, inf where it is not defined."""
     p, q = promote_args_inexact("rel_entr", p, q)
     zero = lax.full_like(p, 0)
-    both = _all_of(lax.gt(p, zero), lax.gt(q, lax.full_like(q, 0)))
+    both = lax.bitwise_and(lax.gt(p, zero), lax.gt(q, lax.full_like(q, 0)))
     safe_p, safe_q = choose(both, p, 1.0), choose(both, q, 1.0)
     value = lax.mul(safe_p, lax.sub(lax.log(safe_p), lax.log(safe_q)))
-    vanishes = _all_of(lax.eq(p, zero), lax.ge(q, lax.full_like(q, 0)))
+    vanishes = lax.bitwise_and(lax.eq(p, zero), lax.ge(q, lax.full_like(q, 0)))
     return choose(both, value, choose(vanishes, 0.0, np.inf))
-
-
-def _all_of(x: Any, y: Any) -> Any:
-    return lax.bitwise_and(x, y)
 
 
 def kl_div(p: Any, q: Any) -> Any:
@@ -166,17 +162,20 @@ def ndtri(p: Any) -> Any:
 def boxcox(x: Any, lmbda: Any) -> Any:
     """(x**lmbda - 1) / lmbda, and log(x) where ``lmbda`` is 0."""
     x, lmbda = promote_args_inexact("boxcox", x, lmbda)
-    zero = lax.eq(lmbda, lax.full_like(lmbda, 0))
-    safe = choose(zero, 1.0, lmbda)
-    return choose(zero, lax.log(x), lax.div(lax.expm1(lax.mul(safe, lax.log(x))), safe))
+    return _power_less_one(lax.log(x), lmbda)
 
 
 def boxcox1p(x: Any, lmbda: Any) -> Any:
     """``boxcox(1 + x, lmbda)``, exact for small ``x``."""
     x, lmbda = promote_args_inexact("boxcox1p", x, lmbda)
+    return _power_less_one(lax.log1p(x), lmbda)
+
+
+def _power_less_one(log: Any, lmbda: Any) -> Any:
+    """(exp(lmbda * log) - 1) / lmbda, and its limit ``log``."""
     zero = lax.eq(lmbda, lax.full_like(lmbda, 0))
     safe = choose(zero, 1.0, lmbda)
-    return choose(zero, lax.log1p(x), lax.div(lax.expm1(lax.mul(safe, lax.log1p(x))), safe))
+    return choose(zero, log, lax.div(lax.expm1(lax.mul(safe, log)), safe))
 
 
 def softmax(x: Any, /, *, axis: Any = None) -> Any:

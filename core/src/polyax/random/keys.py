@@ -61,11 +61,7 @@ def check_key(name: str, key: Any) -> Any:
     """
     if not is_arraylike(key):
         raise TypeError(f"unexpected PRNG key type {type(key)}")
-    key = as_array(unwrap(key))
-    if key.dtype != np.dtype(np.uint32):
-        raise TypeError(
-            f"JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; got dtype={key.dtype}"
-        )
+    key = key_data(key)
     if key.shape[-1:] != (2,):
         raise TypeError(
             f"JAX encountered invalid PRNG key data: expected key_data.shape to end with (2,); got shape={key.shape} "

@@ -116,3 +116,8 @@ def test_bad_input(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value)
+
+
+def test_solve_without_equations():
+    assert jnp.linalg.solve(jnp.zeros((0, 0)), jnp.zeros((0, 2))).shape == (0, 2)
+    assert jnp.linalg.solve(jnp.eye(2), jnp.zeros((2, 0))).shape == (2, 0)

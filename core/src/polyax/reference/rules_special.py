@@ -19,12 +19,11 @@ def _lgamma(x: float) -> float:
     return math.lgamma(x)
 
 
-_erf = np.vectorize(math.erf, otypes=[np.float64])
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
-rule(special.erf_p)(through_float64(_erf))
-rule(special.erfc_p)(through_float64(_erfc))
-rule(special.lgamma_p)(through_float64(np.vectorize(_lgamma, otypes=[np.float64])))
+erf = rule(special.erf_p)(through_float64(np.vectorize(math.erf, otypes=[np.float64])))
+erfc = rule(special.erfc_p)(through_float64(_erfc))
+lgamma = rule(special.lgamma_p)(through_float64(np.vectorize(_lgamma, otypes=[np.float64])))
 
 
 @rule(special.erf_inv_p)

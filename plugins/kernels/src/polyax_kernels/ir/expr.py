@@ -39,6 +39,15 @@ def consing() -> Generator[None]:
         _table.entries = None
 
 
+def _operator(name: str) -> Callable[[Expr, ExprLike], Expr]:
+    """The method of Python's operator for the scalar operation ``name``."""
+    return lambda self, other: op(name, self, _lift(other, self))
+
+
+def _reflected(name: str) -> Callable[[Expr, ExprLike], Expr]:
+    return lambda self, other: op(name, _lift(other, self), self)
+
+
 class Expr:
     """A node. ``kind`` says what ``attr`` is:
 
@@ -69,65 +78,17 @@ class Expr:
     def __repr__(self) -> str:
         return pretty(self)
 
-    def __add__(self, other: ExprLike) -> Expr:
-        return op("add", self, _lift(other, self))
-
-    def __radd__(self, other: ExprLike) -> Expr:
-        return op("add", _lift(other, self), self)
-
-    def __sub__(self, other: ExprLike) -> Expr:
-        return op("sub", self, _lift(other, self))
-
-    def __rsub__(self, other: ExprLike) -> Expr:
-        return op("sub", _lift(other, self), self)
-
-    def __mul__(self, other: ExprLike) -> Expr:
-        return op("mul", self, _lift(other, self))
-
-    def __rmul__(self, other: ExprLike) -> Expr:
-        return op("mul", _lift(other, self), self)
-
-    def __truediv__(self, other: ExprLike) -> Expr:
-        return op("div", self, _lift(other, self))
-
-    def __rtruediv__(self, other: ExprLike) -> Expr:
-        return op("div", _lift(other, self), self)
-
-    def __floordiv__(self, other: ExprLike) -> Expr:
-        return op("floordiv", self, _lift(other, self))
-
-    def __mod__(self, other: ExprLike) -> Expr:
-        return op("mod", self, _lift(other, self))
-
-    def __and__(self, other: ExprLike) -> Expr:
-        return op("and", self, _lift(other, self))
-
-    def __or__(self, other: ExprLike) -> Expr:
-        return op("or", self, _lift(other, self))
-
-    def __xor__(self, other: ExprLike) -> Expr:
-        return op("xor", self, _lift(other, self))
-
-    def __lshift__(self, other: ExprLike) -> Expr:
-        return op("shift_left", self, _lift(other, self))
-
-    def __rshift__(self, other: ExprLike) -> Expr:
-        return op("shift_right_logical", self, _lift(other, self))
+    __add__, __radd__ = _operator("add"), _reflected("add")
+    __sub__, __rsub__ = _operator("sub"), _reflected("sub")
+    __mul__, __rmul__ = _operator("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _operator("div"), _reflected("div")
+    __floordiv__, __mod__ = _operator("floordiv"), _operator("mod")
+    __and__, __or__, __xor__ = _operator("and"), _operator("or"), _operator("xor")
+    __lshift__, __rshift__ = _operator("shift_left"), _operator("shift_right_logical")
+    __lt__, __le__, __gt__, __ge__ = _operator("lt"), _operator("le"), _operator("gt"), _operator("ge")
 
     def __neg__(self) -> Expr:
         return op("neg", self)
-
-    def __lt__(self, other: ExprLike) -> Expr:
-        return op("lt", self, _lift(other, self))
-
-    def __le__(self, other: ExprLike) -> Expr:
-        return op("le", self, _lift(other, self))
-
-    def __gt__(self, other: ExprLike) -> Expr:
-        return op("gt", self, _lift(other, self))
-
-    def __ge__(self, other: ExprLike) -> Expr:
-        return op("ge", self, _lift(other, self))
 
 
 ExprLike = Expr | int | float | bool

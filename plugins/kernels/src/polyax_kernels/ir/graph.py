@@ -83,16 +83,14 @@ class KernelNode:
         return next(s.value for s in self.stages[0].stores if s.slot == value)
 
 
-@dataclass(frozen=True, slots=True)
-class CallNode:
-    """A library call or control flow; ``lowering`` is a ``Call`` or a ``Control``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeNode:
+    """Runs the equation of ``primitive`` as it is: nothing of it can become part of a kernel."""
 
-    kind: ClassVar[str] = "library call"
+    kind: ClassVar[str]
 
     outs: tuple[int, ...]
     inputs: tuple[int, ...]
-    lowering: Any
-    params: dict[str, Any]
     primitive: Any
     effects: bool = False
     primitives: tuple[str, ...] = ()
@@ -102,15 +100,23 @@ class CallNode:
         return self.primitive.name
 
 
-@dataclass(frozen=True, slots=True)
-class LoopNode:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallNode(WholeNode):
+    """A library call; ``lowering`` is a ``Call``."""
+
+    kind = "library call"
+
+    lowering: Any
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopNode(WholeNode):
     """Runs ``body`` again and again. ``inputs``: the constants of ``test``, those of ``body``, the carries before the
     first turn, and arrays of which each turn gets a row. ``outs``: the last carries, and arrays of a row per turn."""
 
-    kind: ClassVar[str] = "loop"
+    kind = "loop"
 
-    outs: tuple[int, ...]
-    inputs: tuple[int, ...]
     body: Graph
     test: Graph | None
     """Says whether there is another turn; None if ``length`` does."""
@@ -119,13 +125,6 @@ class LoopNode:
     carries: int
     length: int | None
     reverse: bool
-    primitive: Any
-    effects: bool = False
-    primitives: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.primitive.name
 
     @property
     def graphs(self) -> tuple[Graph, ...]:
@@ -140,29 +139,16 @@ class LoopNode:
         return range(sum(self.consts), sum(self.consts) + self.carries)
 
 
-@dataclass(frozen=True, slots=True)
-class BranchNode:
-    """Runs one of ``branches`` on all inputs but the first, which is its number."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchNode(WholeNode):
+    """Runs one of ``graphs`` on all inputs but the first, which is its number."""
 
-    kind: ClassVar[str] = "branch"
+    kind = "branch"
 
-    outs: tuple[int, ...]
-    inputs: tuple[int, ...]
-    branches: tuple[Graph, ...]
-    primitive: Any
-    effects: bool = False
-    primitives: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.primitive.name
-
-    @property
-    def graphs(self) -> tuple[Graph, ...]:
-        return self.branches
+    graphs: tuple[Graph, ...]
 
     def with_graphs(self, graphs: Sequence[Graph]) -> BranchNode:
-        return replace(self, branches=tuple(graphs))
+        return replace(self, graphs=tuple(graphs))
 
 
 ControlNode = LoopNode | BranchNode

@@ -172,11 +172,8 @@ class _Builder:
         self, eqn: Eqn, lowering: LoweringKind, args: list[int], out_avals: list[ShapedArray], origin: Origin
     ) -> tuple[int, ...]:
         outs = tuple([self.value(a) for a in out_avals])
-        if isinstance(lowering, Loop | Branch):
-            self.nodes.append(self.control(eqn, lowering, tuple(args), outs, origin))
-        elif not isinstance(lowering, Kernels):
-            call = CallNode(outs, tuple(args), lowering, eqn.params, eqn.primitive, bool(eqn.effects), (origin,))
-            self.nodes.append(call)
+        if not isinstance(lowering, Kernels):
+            self.nodes.append(self.whole(eqn, lowering, tuple(args), outs, origin))
         elif lowering.each:
             for which, v in enumerate(outs):
                 self.nodes += self.kernels(eqn, lowering, args, (v,), origin, which)
@@ -184,18 +181,21 @@ class _Builder:
             self.nodes += self.kernels(eqn, lowering, args, outs, origin)
         return outs
 
-    def control(
-        self, eqn: Eqn, lowering: Loop | Branch, args: tuple[int, ...], outs: tuple[int, ...], origin: Origin
-    ) -> ControlNode:
+    def whole(
+        self, eqn: Eqn, lowering: LoweringKind, args: tuple[int, ...], outs: tuple[int, ...], origin: Origin
+    ) -> CallNode | ControlNode:
         """The programs of loops and branches become graphs of their own."""
-        rest = eqn.primitive, bool(eqn.effects), (origin,)
+        of = dict[str, Any](
+            outs=outs, inputs=args, primitive=eqn.primitive, effects=bool(eqn.effects), primitives=(origin,)
+        )
         if isinstance(lowering, Branch):
-            branches = tuple([self.graph(b, origin.rule) for b in lowering.branches(**eqn.params)])
-            return BranchNode(outs, args, branches, *rest)
+            return BranchNode(graphs=tuple([self.graph(b, origin.rule) for b in lowering.branches(**eqn.params)]), **of)
+        if not isinstance(lowering, Loop):
+            return CallNode(lowering=lowering, params=eqn.params, **of)
         parts = lowering.parts(**eqn.params)
         body = self.graph(parts.body, origin.rule, parts.length)
         test = None if parts.test is None else self.graph(parts.test, origin.rule)
-        return LoopNode(outs, args, body, test, parts.consts, parts.carries, parts.length, parts.reverse, *rest)
+        return LoopNode(**parts._asdict() | {"body": body, "test": test}, **of)
 
     def graph(self, program: ClosedJaxpr, rule: str, turns: int | None = None) -> Graph:
         graph = build_graph(program, self.rules, rule, keep=self.lines is not None)

@@ -231,7 +231,7 @@ def _inner(step: ControlStep, node: ControlNode) -> Iterator[tuple[Inner, Graph,
         if node.test is not None and step.test is not None:
             yield step.test, node.test, ()
     elif isinstance(node, BranchNode) and isinstance(step, BranchStep):
-        yield from ((inner, graph, ()) for inner, graph in zip(step.branches, node.branches, strict=True))
+        yield from ((inner, graph, ()) for inner, graph in zip(step.branches, node.graphs, strict=True))
 
 
 def _at_own_points(graph: Graph, node: KernelNode) -> Pairs:

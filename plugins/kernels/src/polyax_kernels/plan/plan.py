@@ -38,8 +38,6 @@ class KernelStep:
     scalars: tuple[int, ...] = ()
     bytes_moved: int = 0
     flops: int = 0
-    inplace: bool = False
-    """Some operand's memory is also that of another one: elements are read before they are written."""
     out_avals: tuple[ShapedArray, ...] = ()
 
     @property
@@ -49,7 +47,7 @@ class KernelStep:
 
 @dataclass(frozen=True)
 class CallStep:
-    """Runs a library call or control flow; ``lowering`` is a ``Call`` or a ``Control``."""
+    """Runs a library call; ``lowering`` is a ``Call``."""
 
     lowering: Any
     primitive: Any

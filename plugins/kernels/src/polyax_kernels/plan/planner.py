@@ -279,7 +279,7 @@ def _control_step(graph: Graph, node: ControlNode, places: _Places) -> Step:
     surroundings = Surroundings(places.borrow, places.constant)
     args, outs = [places.ref(v) for v in node.inputs], [places.ref(v) for v in node.outs]
     if isinstance(node, BranchNode):
-        return surroundings.branches(node, [make_plan(g) for g in node.branches], args, outs)
+        return surroundings.branches(node, [make_plan(g) for g in node.graphs], args, outs)
     consts, carries, rest = node.consts[1], node.carries, len(node.body.inputs) - node.consts[1] - node.carries
     donated = (*[False] * consts, *[True] * carries, *[False] * rest)
     test = None if node.test is None else make_plan(node.test)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from polyax_kernels.ir.expr import Axis, Expr, index, load, op, postorder, rewrite
+from polyax_kernels.ir.expr import Axis, Expr, folds_of, index, load, op, postorder, rewrite
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots, map_store, store_roots
 
 
@@ -79,7 +79,7 @@ def _groups(nodes: Iterable[Expr]) -> dict[tuple[int, tuple[Axis, ...]], list[Ex
 
 def suits(kernel: Kernel) -> bool:
     """Whether ``block`` can be applied: every fold stands outside the others' loops and has one carry."""
-    folds = [x for x in postorder(*kernel_roots(kernel)) if x.kind == "fold"]
+    folds = folds_of(*kernel_roots(kernel))
     bound = {axis for x in folds for axis in x.attr.axes}
     return bool(folds) and not any(s.axes for s in kernel.stages) and all(_stands_alone(x, bound) for x in folds)
 

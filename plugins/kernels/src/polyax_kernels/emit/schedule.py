@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polyax_kernels.emit.lanes import suits
-from polyax_kernels.ir.expr import Axis, Expr, postorder
+from polyax_kernels.ir.expr import folds_of, postorder
 from polyax_kernels.ir.kernel import Kernel, Schedule, kernel_roots
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.strides import stride
@@ -18,18 +18,20 @@ def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
 
 
 def _lanes(kernel: Kernel, most: int) -> int:
-    """Folds whose loads step through memory along the fold's last axis, but not along the grid's last, want lanes."""
+    """Strided folds want lanes."""
     kernel = flatten(kernel)
-    if not suits(kernel):
+    if not suits(kernel) or not strided(kernel):
         return 1
-    lane = kernel.grid[-1]
-    folds = [x for x in postorder(*kernel_roots(kernel)) if x.kind == "fold"]
-    extent = lane.extent if isinstance(lane.extent, int) else most
-    return min(most, extent) if any(_walks(x, lane) for x in folds) else 1
+    extent = kernel.grid[-1].extent
+    return min(most, extent) if isinstance(extent, int) else most
 
 
-def _walks(fold: Expr, lane: Axis) -> bool:
-    """Whether some load is contiguous along ``lane``, and strided along the fold's innermost axis."""
-    inner = fold.attr.axes[-1]
-    loads = [x.args[0] for x in postorder(*fold.args) if x.kind == "load"]
-    return any(stride(at, lane) == 1 and stride(at, inner) not in (0, 1) for at in loads)
+def strided(kernel: Kernel) -> bool:
+    """Whether a load of the flat ``kernel`` steps through memory along a fold's last axis, but not along the grid's."""
+    loads = [
+        (x.args[0], fold.attr.axes[-1])
+        for fold in folds_of(*kernel_roots(kernel))
+        for x in postorder(*fold.args)
+        if x.kind == "load"
+    ]
+    return any(stride(at, kernel.grid[-1]) == 1 and stride(at, inner) not in (0, 1) for at, inner in loads)

@@ -11,10 +11,9 @@ from typing import Any, Generic, TypeVar
 
 from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.ir.dependences import Facts, Levels, bodies, inits
-from polyax_kernels.ir.expr import BOOL, INT, Axis, Expr
+from polyax_kernels.ir.expr import BOOL, INT, PICKS, Axis, Expr
 
 T = TypeVar("T")
-PICKS = ("argmax", "argmin")
 
 
 class Evaluator(Generic[T]):

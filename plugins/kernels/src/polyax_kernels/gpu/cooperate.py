@@ -12,14 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from polyax_kernels.ir.dependences import Facts, bodies, inits
-from polyax_kernels.ir.expr import Axis, Expr, Fold, const, index, load, make, op, postorder, rewrite, where
+from polyax_kernels.ir.expr import PICKS, Axis, Expr, Fold, const, index, load, make, op, postorder, rewrite, where
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, map_store, store_roots
 from polyax_kernels.passes.for_emission import as_expr, flatten, size, widen
 
 NEUTRAL = {"add": 0, "mul": 1, "xor": 0}
 """What partial results start with; those of all other combinations start with the fold's initial values, as combining
 them twice changes nothing."""
-PICKS = ("argmax", "argmin")
 
 
 def cooperate(kernel: Kernel, threads: int) -> Kernel:

@@ -76,7 +76,6 @@ class GpuEmitter(CEmitter):
         self.schedule = schedule
         self.scalars = parameters(kernel)
         """How many numbers a launch passes."""
-        self.scalars = parameters(kernel)
         self.opened = 0
         """How many loops over axes of the grid are open."""
         self.alone = False

@@ -11,11 +11,11 @@ from math import prod
 from typing import Literal
 
 from polyax_kernels.emit.schedule import choose as choose_for_host
+from polyax_kernels.emit.schedule import strided
 from polyax_kernels.ir.dependences import Facts
-from polyax_kernels.ir.expr import Axis, Expr, postorder
+from polyax_kernels.ir.expr import Axis, Expr, folds_of
 from polyax_kernels.ir.kernel import Kernel, kernel_roots
 from polyax_kernels.ir.limits import Limits
-from polyax_kernels.ir.strides import stride
 from polyax_kernels.passes.for_emission import flatten
 
 Dimensions = tuple[int, ...]
@@ -93,8 +93,7 @@ def _power_of_two(n: int) -> int:
 
 def _row(kernel: Kernel, scalars: Sequence[int]) -> int:
     """The longest loop at a point of the grid, in elements."""
-    folds = {x.attr.axes: None for x in postorder(*kernel_roots(kernel)) if x.kind == "fold"}
-    nests = [*folds, *(stage.axes for stage in kernel.stages)]
+    nests = [*(x.attr.axes for x in folds_of(*kernel_roots(kernel))), *(stage.axes for stage in kernel.stages)]
     return max((prod(extents(axes, scalars)) for axes in nests), default=1)
 
 
@@ -104,19 +103,4 @@ def _shares(kernel: Kernel, limits: Limits, scalars: Sequence[int]) -> bool:
     if not all(facts.independent(s) for s in kernel.stages if s.axes):
         return False
     few = prod(extents(kernel.grid, scalars)) < limits.units * THREADS
-    return few or any(s.axes for s in kernel.stages) or not _strided(kernel)
-
-
-def _strided(kernel: Kernel) -> bool:
-    """Whether some load steps through memory along a fold's last axis, but not along the grid's."""
-    if not kernel.grid:
-        return False
-    flat, last = flatten(kernel), kernel.grid[-1]
-    folds = [x for x in postorder(*kernel_roots(flat)) if x.kind == "fold"]
-    return any(_walks(x, last) for x in folds)
-
-
-def _walks(fold: Expr, last: Axis) -> bool:
-    inner = fold.attr.axes[-1]
-    loads = [x.args[0] for x in postorder(*fold.args) if x.kind == "load"]
-    return any(stride(at, last) == 1 and stride(at, inner) not in (0, 1) for at in loads)
+    return few or any(s.axes for s in kernel.stages) or not kernel.grid or not strided(flatten(kernel))

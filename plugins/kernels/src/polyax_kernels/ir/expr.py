@@ -17,6 +17,8 @@ INT = np.dtype("int64")
 BOOL = np.dtype("bool")
 COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "is_finite"))
 """The operations whose result is bool whatever their operands are."""
+PICKS = ("argmax", "argmin")
+"""What folds of two carries combine by: a value and its index."""
 
 
 class _Table(threading.local):
@@ -267,6 +269,11 @@ def postorder(*roots: Expr) -> list[Expr]:
         else:
             stack.extend(todo)
     return list(seen)
+
+
+def folds_of(*roots: Expr) -> list[Expr]:
+    """The distinct folds, inner ones first."""
+    return [x for x in postorder(*roots) if x.kind == "fold"]
 
 
 def pretty(x: Expr) -> str:

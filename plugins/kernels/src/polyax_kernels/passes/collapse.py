@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from polyax_kernels.ir.expr import Axis, Expr, Fold, index, make, postorder, rewrite
+from polyax_kernels.ir.expr import PICKS, Axis, Expr, Fold, folds_of, index, make, postorder, rewrite
 from polyax_kernels.ir.kernel import Kernel, kernel_roots, map_kernel
 from polyax_kernels.ir.simplify import Simplifier, simplify
 from polyax_kernels.ir.strides import stride
@@ -72,14 +72,10 @@ def _split_axis(kernel: Kernel, axis: Axis, inner: int) -> Kernel | None:
 
 def _adjacent(kernel: Kernel) -> list[tuple[Axis, Axis]]:
     """Pairs of neighbouring axes of constant extent, innermost first."""
-    folds = [x.attr.axes for x in postorder(*kernel_roots(kernel)) if x.kind == "fold" and not _picks(x)]
+    folds = [x.attr.axes for x in folds_of(*kernel_roots(kernel)) if x.attr.combine not in PICKS]
     nests = dict.fromkeys([kernel.grid, *(s.axes for s in kernel.stages), *folds])
     pairs = dict.fromkeys(pair for axes in nests for pair in reversed(list(pairwise(axes))))
     return [pair for pair in pairs if all(isinstance(axis.extent, int) for axis in pair)]
-
-
-def _picks(fold: Expr) -> bool:
-    return fold.attr.combine in ("argmax", "argmin")
 
 
 def _merge(kernel: Kernel, a: Axis, b: Axis) -> Kernel | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polyax_kernels.ir.expr import INT, Axis, Expr, index, make, param, postorder, rewrite
+from polyax_kernels.ir.expr import INT, Axis, Expr, folds_of, index, make, param, postorder, rewrite
 from polyax_kernels.ir.kernel import Kernel, Operand, kernel_roots, map_kernel
 from polyax_kernels.passes.collapse import substitute
 
@@ -28,7 +28,7 @@ def generalize(kernel: Kernel) -> tuple[Kernel, tuple[int, ...]]:
         return kernel, ()
     parameters = _Parameters(kernel)
     plain = len(kernel.stages) == 1 and not kernel.stages[0].axes and all(o.role != "local" for o in kernel.operands)
-    folds = [x.attr.axes for x in postorder(*kernel_roots(kernel)) if x.kind == "fold"]
+    folds = [x.attr.axes for x in folds_of(*kernel_roots(kernel))]
     freed = [a for nest in (kernel.grid, *folds) for a in nest] if plain else kernel.grid[:1]
     axes = {a: parameters.axis(a) for a in freed}
     general = substitute(kernel, {a: index(b) for a, b in axes.items()}, {(a,): (b,) for a, b in axes.items()})

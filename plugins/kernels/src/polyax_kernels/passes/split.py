@@ -6,7 +6,7 @@ How many chunks there are depends on shapes alone, so that results repeat bit fo
 from __future__ import annotations
 
 from polyax.ir.aval import ShapedArray
-from polyax_kernels.ir.expr import Axis, Expr, fold, index, load, op, postorder, rewrite
+from polyax_kernels.ir.expr import PICKS, Axis, Expr, fold, folds_of, index, load, op, rewrite
 from polyax_kernels.ir.graph import Graph, KernelNode, Node, own_point, points, pure_node
 from polyax_kernels.ir.limits import Limits
 
@@ -36,7 +36,7 @@ def _worth_it(node: Node, limits: Limits) -> bool:
 
 def chunks(x: Expr, grid: int, limits: Limits) -> int:
     """Into how many chunks the outermost axis of a fold is cut; 1 leaves it whole."""
-    if x.kind != "fold" or x.attr.combine in ("argmax", "argmin"):
+    if x.kind != "fold" or x.attr.combine in PICKS:
         return 1
     extent = x.attr.axes[0].extent
     wanted = points(x.attr.axes) // limits.split_elements
@@ -70,7 +70,8 @@ def _split(graph: Graph, node: KernelNode, limits: Limits) -> list[Node]:
     grid = points(node.grid)
 
     def rule(x: Expr) -> Expr | None:
-        if x.kind != "fold" or (n := chunks(x, grid, limits)) < 2 or _nested(x):
+        """Folds that hold others are left alone."""
+        if x.kind != "fold" or (n := chunks(x, grid, limits)) < 2 or folds_of(*x.args):
             return None
         key = x.attr.axes, n
         if key not in parts:
@@ -81,11 +82,6 @@ def _split(graph: Graph, node: KernelNode, limits: Limits) -> list[Node]:
     bodies = {v: rewrite(node.body(v), rule, memo) for v in node.outs}
     made = [pure_node(p.grid, own_point(p.grid), p.bodies, node.primitives) for p in parts.values()]
     return [*made, pure_node(node.grid, own_point(node.grid), bodies, node.primitives)]
-
-
-def _nested(x: Expr) -> bool:
-    """Whether the fold holds another one; those are left alone."""
-    return any(a.kind == "fold" for a in postorder(*x.args))
 
 
 def _chunked(graph: Graph, node: KernelNode, x: Expr, n: int, part: _Part) -> Expr:

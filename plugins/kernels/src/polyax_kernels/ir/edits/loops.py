@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from polyax_kernels.ir.expr import Axis, Expr, Fold, index, make, postorder, rewrite
+from polyax_kernels.ir.expr import Axis, Expr, Fold, folds_of, index, make, rewrite
 from polyax_kernels.ir.graph import KernelNode, rebuilt
 from polyax_kernels.ir.kernel import Stage, map_store, store_roots
 
@@ -33,7 +33,7 @@ def with_loops_of(a: KernelNode, b: KernelNode) -> KernelNode:
 def nests(node: KernelNode) -> list[Nest]:
     """The distinct nests of axes that folds have, those of inner folds first."""
     roots = [root for stage in node.stages for store in stage.stores for root in store_roots(store)]
-    return list(dict.fromkeys(x.attr.axes for x in postorder(*roots) if x.kind == "fold"))
+    return list(dict.fromkeys(x.attr.axes for x in folds_of(*roots)))
 
 
 def _sizes(nest: Nest) -> list[int | Expr]:

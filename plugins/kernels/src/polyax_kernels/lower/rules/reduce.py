@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.dtypes import iinfo, is_float
-from polyax_kernels.ir.expr import Axis, Expr, cast, const, fold, index, op, where
+from polyax_kernels.ir.expr import PICKS, Axis, Expr, cast, const, fold, index, op, where
 from polyax_kernels.ir.kernel import Stage, Store
 from polyax_kernels.lower.lowering import Kernels, Out, Read, Update
 from polyax_kernels.lower.rules.table import RULES, kernels
@@ -81,7 +81,7 @@ def _logaddexp(x: Expr, y: Expr) -> Expr:
 
 
 RULES.update({f"reduce_{name}": Kernels(_reduction(combine)) for name, combine in COMBINE.items()})
-RULES.update({name: Kernels(_arg_extremum(name)) for name in ("argmax", "argmin")})
+RULES.update({name: Kernels(_arg_extremum(name)) for name in PICKS})
 RULES.update({f"cum{n}": Kernels(_running(partial(op, COMBINE[n]), COMBINE[n])) for n in ("sum", "prod", "max", "min")})
 RULES["cumlogsumexp"] = Kernels(_running(_logaddexp, "max"))
 

@@ -49,8 +49,7 @@ def _conv(
         dim = d.lhs_spec[2 + n]
         at_x[dim] = source(place, x.shape[dim], lhs_dilation[n], inside)
     places = [at_x[dim] for dim in range(len(x.shape))]
-    zero = const(0, x.dtype)
-    element = x(*places, mask=all_of(inside), other=zero) if inside else x(*places)
+    element = x(*places, mask=all_of(inside))
     weight = w(*[at_w[dim] for dim in range(len(w.shape))])
     product = op("mul", cast(element, out.dtype), cast(weight, out.dtype))
     return fold("add", (channels, *window), (const(0, out.dtype),), (product,))

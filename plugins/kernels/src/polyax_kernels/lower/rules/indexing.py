@@ -39,46 +39,48 @@ def _dynamic_update_slice(out: Out, x: Read, update: Read, *starts: Read) -> Upd
     return Update(grid, (Stage((), (Store(out.slot, at, update(*i)),)),), updates=0)
 
 
-def _drops(mode: Any) -> bool:
-    """Whether slices that leave the array are filled or dropped; else their positions are clamped."""
-    return mode.name == "FILL_OR_DROP"
+def _places(
+    shape: Sequence[int],
+    window: Sequence[int],
+    at: dict[int, Expr],
+    inside: dict[int, Expr],
+    starts: dict[int, Expr],
+    *,
+    clamps: bool,
+) -> tuple[tuple[Expr, ...], Expr | None]:
+    """Where the element ``inside`` a ``window`` is that begins at ``starts``, and at the indices ``at`` of batching
+    dimensions; and the mask that says whether the window fits, if it isn't moved such that it does."""
+    conditions: list[Expr] = []
+    for dim, start in starts.items():
+        last = shape[dim] - window[dim]
+        conditions += [] if clamps else [start >= 0, start <= last]
+        start = clamped(start, last) if clamps else start
+        at[dim] = start + inside[dim] if dim in inside else start
+    every = {dim: const(0) for dim in range(len(shape))} | inside | at
+    return tuple([every[dim] for dim in range(len(shape))]), all_of(conditions)
 
 
-def _index_vector(indices: Read, batch: Sequence[Expr], n: int) -> Expr:
-    return indices.index(*batch, const(n))
+def _starts_of(indices: Read, batch: Sequence[Expr], dims: Sequence[int]) -> dict[int, Expr]:
+    """The dimensions that an index vector is about, and what it says."""
+    return {dim: indices.index(*batch, const(n)) for n, dim in enumerate(dims)}
 
 
-def _batch_positions(batch: Sequence[Expr], operand_dims: Sequence[int], index_dims: Sequence[int]) -> dict[int, Expr]:
-    """The position in each batching dimension of the operand: that in the batching dimension of the indices."""
-    return {d: batch[i] for d, i in zip(operand_dims, index_dims, strict=True)}
+def _within(rank: int, left_out: Sequence[int], offsets: Sequence[Expr]) -> dict[int, Expr]:
+    """The offsets of the dimensions that windows have."""
+    return dict(zip([d for d in range(rank) if d not in left_out], offsets, strict=True))
 
 
 @kernels("gather")
 def _gather(out: Out, x: Read, indices: Read, *, dimension_numbers: Any, slice_sizes: Any, mode: Any, **p: Any) -> Expr:
-    """Each element of a slice is read where its index vector says; see ``polyax.ops.gather``."""
+    """Each element of a slice is read where its index vector says; see ``polyax.ops.gather``. Slices that leave the
+    array are filled, or moved into it."""
     d = dimension_numbers
     batch = [i for n, i in enumerate(out.i) if n not in d.offset_dims]
-    offsets = iter([out.i[n] for n in d.offset_dims])
-    at = _batch_positions(batch, d.operand_batching_dims, d.start_indices_batching_dims)
-    conditions: list[Expr] = []
-    for dim, size in enumerate(slice_sizes):
-        if dim in at:
-            continue
-        offset = None if dim in d.collapsed_slice_dims else next(offsets)
-        if dim in d.start_index_map:
-            start = _index_vector(indices, batch, d.start_index_map.index(dim))
-            last = x.shape[dim] - size
-            if _drops(mode):
-                conditions += [start >= 0, start <= last]
-            else:
-                start = clamped(start, last)
-            at[dim] = start if offset is None else start + offset
-        else:
-            at[dim] = const(0) if offset is None else offset
-    places = [at[dim] for dim in range(len(x.shape))]
-    if not conditions:
-        return x(*places)
-    return x(*places, mask=all_of(conditions), other=const(p["fill_value"], x.dtype))
+    at = {dim: batch[n] for dim, n in zip(d.operand_batching_dims, d.start_indices_batching_dims, strict=True)}
+    inside = _within(len(x.shape), (*d.collapsed_slice_dims, *at), [out.i[n] for n in d.offset_dims])
+    starts = _starts_of(indices, batch, d.start_index_map)
+    places, mask = _places(x.shape, slice_sizes, at, inside, starts, clamps=mode.name != "FILL_OR_DROP")
+    return x(*places, mask=mask, other=None if mask is None else const(p["fill_value"], x.dtype))
 
 
 def _scatter(combine: str | None) -> Kernels:
@@ -89,26 +91,11 @@ def _scatter(combine: str | None) -> Kernels:
         d = dimension_numbers
         grid, i = out.grid(updates.shape)
         batch = [k for n, k in enumerate(i) if n not in d.update_window_dims]
-        window = iter([i[n] for n in d.update_window_dims])
-        sizes = d.window(x.shape, updates.shape)
-        at = _batch_positions(batch, d.operand_batching_dims, d.scatter_indices_batching_dims)
-        conditions: list[Expr] = []
-        for dim in range(len(x.shape)):
-            if dim in at:
-                continue
-            offset = None if dim in d.inserted_window_dims else next(window)
-            if dim not in d.scatter_dims_to_operand_dims:
-                at[dim] = const(0) if offset is None else offset
-                continue
-            start = _index_vector(indices, batch, d.scatter_dims_to_operand_dims.index(dim))
-            last = x.shape[dim] - sizes[dim]
-            if mode.name == "CLIP":
-                start = clamped(start, last)
-            else:
-                conditions += [start >= 0, start <= last]
-            at[dim] = start if offset is None else start + offset
-        places = tuple([at[dim] for dim in range(len(x.shape))])
-        mask = all_of(conditions) if conditions else None
+        at = {dim: batch[n] for dim, n in zip(d.operand_batching_dims, d.scatter_indices_batching_dims, strict=True)}
+        inside = _within(len(x.shape), (*d.inserted_window_dims, *at), [i[n] for n in d.update_window_dims])
+        starts = _starts_of(indices, batch, d.scatter_dims_to_operand_dims)
+        window = d.window(x.shape, updates.shape)
+        places, mask = _places(x.shape, window, at, inside, starts, clamps=mode.name == "CLIP")
         store = Store(out.slot, places, updates(*i), mask, combine)
         return Update(grid, (Stage((), (store,)),), updates=0, ordered=not p.get("unique_indices", False))
 

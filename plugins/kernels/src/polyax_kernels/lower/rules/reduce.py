@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax.ir.dtypes import iinfo, is_float
+from polyax.control.folds import reducers
 from polyax_kernels.ir.expr import PICKS, Axis, Expr, cast, const, fold, index, op, where
 from polyax_kernels.ir.kernel import Stage, Store
 from polyax_kernels.lower.lowering import Kernels, Out, Read, Update
@@ -19,19 +19,7 @@ COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and"
 
 def identity(combine: str, dtype: np.dtype) -> Expr:
     """The value that ``combine`` leaves everything as it is with."""
-    if combine in ("max", "min", "argmax", "argmin"):
-        return const(lowest(dtype) if combine.endswith("max") else highest(dtype), dtype)
-    if combine == "mul":
-        return const(1, dtype)
-    return const(-1 if combine == "and" and dtype.kind != "b" else combine == "and", dtype)
-
-
-def lowest(dtype: np.dtype) -> Any:
-    return False if dtype.kind == "b" else -np.inf if is_float(dtype) else int(iinfo(dtype).min)
-
-
-def highest(dtype: np.dtype) -> Any:
-    return True if dtype.kind == "b" else np.inf if is_float(dtype) else int(iinfo(dtype).max)
+    return const(reducers.identity(combine.removeprefix("arg"), dtype), dtype)
 
 
 def _over(x: Read, axes: Sequence[int], out: Out) -> tuple[tuple[Axis, ...], list[Expr]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial, reduce
 from typing import Any
 
 from polyax_kernels.ir.expr import Expr, cast, const, op, where
@@ -113,10 +114,11 @@ def _iota(out: Out, *, dimension: int, **_: Any) -> Expr:
 @kernels("slice")
 def _slice(out: Out, x: Read, *, start_indices: Sizes, strides: Sizes | None, **_: Any) -> Expr:
     steps = strides or (1,) * len(x.shape)
-    return x(*[_affine(i, a, s) for i, a, s in zip(out.i, start_indices, steps, strict=True)])
+    return x(*[affine(i, a, s) for i, a, s in zip(out.i, start_indices, steps, strict=True)])
 
 
-def _affine(i: Expr, start: int, step: int) -> Expr:
+def affine(i: Expr, start: int, step: int) -> Expr:
+    """``start + i * step``."""
     scaled = i if step == 1 else i * step
     return scaled if start == 0 else scaled + start
 
@@ -127,7 +129,7 @@ def _pad(out: Out, x: Read, value: Read, *, padding_config: Sequence[tuple[int, 
     indices: list[Expr] = []
     conditions: list[Expr] = []
     for i, n, (low, high, inner) in zip(out.i, x.shape, padding_config, strict=True):
-        j = _affine(i, -low, 1)
+        j = affine(i, -low, 1)
         if low > 0:
             conditions.append(j >= 0)
         if inner:
@@ -136,18 +138,15 @@ def _pad(out: Out, x: Read, value: Read, *, padding_config: Sequence[tuple[int, 
         if high > 0:
             conditions.append(j < n)
         indices.append(j)
-    if not conditions:
-        return x(*indices)
-    if x.literal is not None:
-        return where(all_of(conditions), x(*indices), value())
-    return x(*indices, mask=all_of(conditions), other=value())
+    inside = all_of(conditions)
+    if inside is not None and x.literal is not None:
+        return where(inside, x(*indices), value())
+    return x(*indices, mask=inside, other=value())
 
 
-def all_of(conditions: Sequence[Expr]) -> Expr:
-    result = conditions[0]
-    for c in conditions[1:]:
-        result = op("and", result, c)
-    return result
+def all_of(conditions: Sequence[Expr]) -> Expr | None:
+    """As a mask; None if there are none."""
+    return reduce(partial(op, "and"), conditions) if conditions else None
 
 
 @kernels("concatenate")
@@ -161,7 +160,7 @@ def _written(out: Out, pieces: Sequence[Read], dimension: int) -> list[Update]:
     start = 0
     for x in pieces:
         grid, i = out.grid(x.shape)
-        place = tuple([_affine(k, start, 1) if d == dimension else k for d, k in enumerate(i)])
+        place = tuple([affine(k, start, 1) if d == dimension else k for d, k in enumerate(i)])
         updates.append(Update(grid, (Stage((), (Store(out.slot, place, x(*i)),)),)))
         start += x.shape[dimension]
     return updates
@@ -170,20 +169,18 @@ def _written(out: Out, pieces: Sequence[Read], dimension: int) -> list[Update]:
 def _chosen(out: Out, pieces: Sequence[Read], dimension: int) -> Expr:
     """Each piece is read only where it is."""
     i, end = out.i[dimension], out.shape[dimension]
-    result: Expr | None = None
+    result = const(0, out.dtype)
     for x in reversed(pieces):
         start = end - x.shape[dimension]
-        indices = [_affine(k, -start, 1) if d == dimension else k for d, k in enumerate(out.i)]
+        indices = [affine(k, -start, 1) if d == dimension else k for d, k in enumerate(out.i)]
         bounds = [i >= start] * (start > 0) + [i < end] * (end < out.shape[dimension])
         if x.shape[dimension]:
-            result = x(*indices) if result is None else x(*indices, mask=all_of(bounds), other=result)
-            if end == out.shape[dimension] and bounds:
-                result = x(*indices, mask=all_of(bounds), other=const(0, x.dtype))
+            result = x(*indices, mask=all_of(bounds), other=result)
         end = start
-    return result if result is not None else const(0, out.dtype)
+    return result
 
 
 @kernels("split", each=True)
 def _split(out: Out, x: Read, *, sizes: Sizes, axis: int) -> Expr:
     start = sum(sizes[: out.which])
-    return x(*[_affine(i, start, 1) if d == axis else i for d, i in enumerate(out.i)])
+    return x(*[affine(i, start, 1) if d == axis else i for d, i in enumerate(out.i)])

@@ -12,7 +12,7 @@ from polyax_kernels.ir.expr import Axis, Expr, fold, index
 from polyax_kernels.lower.lowering import Kernels, Out, Read
 from polyax_kernels.lower.rules.convolve import source
 from polyax_kernels.lower.rules.reduce import COMBINE, identity
-from polyax_kernels.lower.rules.shape import all_of
+from polyax_kernels.lower.rules.shape import affine, all_of
 from polyax_kernels.lower.rules.table import RULES
 
 SMALL = 32
@@ -30,23 +30,18 @@ def _fold(combine: str) -> Callable[..., Expr]:
         inside: list[Expr] = []
         places: list[Expr] = []
         for d, n in enumerate(window_dimensions):
-            place = _affine(out.i[d], window_strides[d], -padding[d][0])
+            place = affine(out.i[d], -padding[d][0], window_strides[d])
             if n > 1:
-                place = place + _affine(index(next(offsets)), window_dilation[d], 0)
+                place = place + affine(index(next(offsets)), 0, window_dilation[d])
             if padding[d] == (0, 0) and base_dilation[d] == 1:
                 places.append(place)
             else:
                 places.append(source(place, x.shape[d], base_dilation[d], inside))
         none = identity(combine, x.dtype)
-        element = x(*places, mask=all_of(inside), other=none) if inside else x(*places)
+        element = x(*places, mask=all_of(inside), other=none)
         return fold(combine, axes, (none,), (element,)) if axes else element
 
     return build
-
-
-def _affine(i: Expr, scale: int, shift: int) -> Expr:
-    scaled = i if scale == 1 else i * scale
-    return scaled + shift if shift else scaled
 
 
 def _large(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:

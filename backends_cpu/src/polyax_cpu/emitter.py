@@ -253,11 +253,10 @@ class LlvmEmitter:
         body: Callable[[IrValue, Sequence[IrValue]], Sequence[IrValue]],
         *,
         combines: Sequence[str] = (),
-        reassociate: bool = False,
         hint: str = "",
     ) -> Sequence[IrValue]:
         def turn(i: IrValue, carries: Sequence[IrValue]) -> Sequence[IrValue]:
-            if reassociate and combines:
+            if combines:
                 self.free.update(c.name for c in carries)
             return body(i, carries)
 

@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from polyax_kernels.emit import c_helpers
+from polyax_kernels.emit import c_helpers, narrow
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.ir.expr import COMPARISONS
 from polyax_kernels.ir.kernel import Kernel, Schedule
+from polyax_kernels.passes.for_emission import FLOAT32
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^",
@@ -38,6 +39,8 @@ class CEmitter:
         "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
         "float16": "_Float16", "bfloat16": "uint16_t", "float32": "float", "float64": "double",
     }  # fmt: skip
+    packed: ClassVar = frozenset(("bfloat16",))
+    """The floats that the language doesn't have: they are 16 bits in memory and in variables."""
     long: ClassVar[str] = "LL"
     """How literals of 64 bits end."""
     inline: ClassVar[str] = "static inline"
@@ -93,8 +96,7 @@ class CEmitter:
             return c_helpers.whole(int(value), dtype, self.types[dtype.name], self.long)
         if dtype.itemsize >= 4:
             return c_helpers.real(dtype.type(value))
-        single = np.dtype("float32")
-        return self.cast(c_helpers.real(single.type(value)), single, dtype)
+        return self.cast(c_helpers.real(FLOAT32.type(value)), FLOAT32, dtype)
 
     def param(self, position: int, dtype: np.dtype) -> str:
         return f"({self.types[dtype.name]})scalars[{position}]"
@@ -135,7 +137,7 @@ class CEmitter:
         return name
 
     def cast(self, x: str, source: np.dtype, target: np.dtype) -> str:
-        if "bfloat16" in (source.name, target.name) or (source.name == "float16" and target.kind in "iu"):
+        if {source.name, target.name} & self.packed or (source.name == "float16" and target.kind in "iu"):
             return self.cast_through_float(x, source, target)
         if target.kind == "b":
             return self.value(target, f"{x} != 0")
@@ -144,14 +146,13 @@ class CEmitter:
         return self.value(target, f"({self.types[target.name]}){x}")
 
     def cast_through_float(self, x: str, source: np.dtype, target: np.dtype) -> str:
-        single = np.dtype("float32")
-        if source.name == "bfloat16":
-            x, source = self.value(single, f"{self.helper(c_helpers.FROM_BFLOAT16)}({x})"), single
-        elif source != single:
-            x, source = self.cast(x, source, single), single
-        if target.name == "bfloat16":
-            return self.value(target, f"{self.helper(c_helpers.TO_BFLOAT16)}({x})")
-        return x if target == single else self.cast(x, source, target)
+        if source.name in self.packed:
+            x, source = self.value(FLOAT32, narrow.widened(self, x, source)), FLOAT32
+        elif source != FLOAT32:
+            x, source = self.cast(x, source, FLOAT32), FLOAT32
+        if target.name in self.packed:
+            return self.value(target, narrow.narrowed(self, x, target))
+        return x if target == FLOAT32 else self.cast(x, source, target)
 
     def bitcast(self, x: str, source: np.dtype, target: np.dtype) -> str:
         if self.types[source.name] == self.types[target.name]:
@@ -187,13 +188,12 @@ class CEmitter:
         body: Callable[[str, Sequence[str]], Sequence[str]],
         *,
         combines: Sequence[str] = (),
-        reassociate: bool = False,
         hint: str = "",
     ) -> Sequence[str]:
         carries = [self.fresh("c") for _ in inits]
         for c, dtype, init in zip(carries, dtypes, inits, strict=True):
             self.lines.append(f"{self.types[dtype.name]} {c} = {init};")
-        if reassociate and combines and all(name in REDUCTIONS for name in combines):
+        if combines and all(name in REDUCTIONS for name in combines):
             pairs = zip(combines, carries, strict=True)
             self.vector_pragma("".join(f" reduction({REDUCTIONS[name]}:{c})" for name, c in pairs))
 

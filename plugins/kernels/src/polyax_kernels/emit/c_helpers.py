@@ -86,14 +86,3 @@ def bitcast(source: np.dtype, target: np.dtype, types: Mapping[str, str]) -> Hel
     f, t = types[source.name], types[target.name]
     name = f"bits_{source.name}_{target.name}"
     return name, f"{t} {name}({f} x) {{ {t} y; memcpy(&y, &x, sizeof y); return y; }}"
-
-
-FROM_BFLOAT16: Helper = (
-    "from_bfloat16",
-    "float from_bfloat16(uint16_t x) { uint32_t b = (uint32_t)x << 16; float y; memcpy(&y, &b, 4); return y; }",
-)
-TO_BFLOAT16: Helper = (  # to nearest even: the carry of the discarded half goes into the kept one; NaN stays quiet
-    "to_bfloat16",
-    "uint16_t to_bfloat16(float x) { uint32_t b; memcpy(&b, &x, 4); "
-    "return x != x ? b >> 16 | 64 : (b + 0x7fff + (b >> 16 & 1)) >> 16; }",
-)

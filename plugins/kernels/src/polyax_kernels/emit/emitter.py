@@ -82,15 +82,14 @@ class Emitter(Protocol[T]):
         body: Callable[[T, Sequence[T]], Sequence[T]],
         *,
         combines: Sequence[str] = (),
-        reassociate: bool = False,
         hint: str = "",
     ) -> Sequence[T]:
         """A loop from 0 that carries values: ``body`` gets the index and the carries and returns the next carries.
 
         ``combines`` names the operation by which the body combines each carry: its last act is
         ``op(combines[n], dtypes[n], carries[n], value)``. It is empty where the body is anything else (an outer axis
-        of a fold over several, argmax). ``reassociate``: the order of these combinations is free. ``hint`` is
-        ``group`` where threads that share a grid point all need the result and none is alone with it, else empty.
+        of a fold over several, argmax); the order of these combinations is free. ``hint`` is ``group`` where threads
+        that share a grid point all need the result and none is alone with it, else empty.
         """
         ...
 

@@ -88,7 +88,6 @@ class NumpyEmitter:
         body: Callable[[Array, Sequence[Array]], Sequence[Array]],
         *,
         combines: Sequence[str] = (),
-        reassociate: bool = False,
         hint: str = "",
     ) -> Sequence[Array]:
         carries = inits

@@ -121,7 +121,7 @@ class Evaluator(Generic[T]):
         stop = self.extent(axes[depth])
         hint = "group" if self.shared and combines else ""
         with self.sharing(self.shared and not combines):
-            return self.emitter.fold(stop, carries, dtypes, body, combines=combines, reassociate=not ordered, hint=hint)
+            return self.emitter.fold(stop, carries, dtypes, body, combines=combines, hint=hint)
 
     def combine(self, x: Expr, carries: Sequence[T]) -> list[T]:
         values = [self.known[b] for b in bodies(x)]

@@ -14,13 +14,11 @@ import numpy as np
 
 from polyax_kernels.emit.c import CEmitter, program
 from polyax_kernels.emit.walker import emit_kernel
-from polyax_kernels.gpu import narrow
 from polyax_kernels.gpu.cooperate import cooperate
 from polyax_kernels.gpu.schedule import GpuSchedule
 from polyax_kernels.ir.dependences import postorder_with_extents
 from polyax_kernels.ir.expr import INT, Axis, Expr
 from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, kernel_roots
-from polyax_kernels.passes.for_emission import FLOAT32, NARROW
 
 NAME = "compute"
 """The name of the function: ``kernel`` is a word of OpenCL C."""
@@ -28,10 +26,7 @@ NAME = "compute"
 
 class GpuEmitter(CEmitter):
     """``GROUPS``: a group of threads shares each point of the grid. ``POINTS``: each thread has points of its own.
-    ``RANGES``: each thread has a range of the first grid axis, as on the host.
-
-    Narrow floats are 16 bits in memory and in variables; they are computed in float32.
-    """
+    ``RANGES``: each thread has a range of the first grid axis, as on the host."""
 
     # --- the words of a dialect ---
 
@@ -45,6 +40,7 @@ class GpuEmitter(CEmitter):
     """A statement that all threads of a group pass together; memory of both kinds is consistent afterwards."""
 
     types: ClassVar = CEmitter.types | {"float16": "uint16_t"}
+    packed = CEmitter.packed | {"float16"}
 
     @abstractmethod
     def argument(self, slot: int, operand: Operand, type: str) -> tuple[str, list[str]]:
@@ -178,22 +174,6 @@ class GpuEmitter(CEmitter):
             return "0", "1"
         rows, n, count = self.length(self.kernel.grid[:1]), self.group(0), self.groups(0)
         return self.value(INT, f"{rows} * {n} / {count}"), self.value(INT, f"{rows} * ({n} + 1) / {count}")
-
-    # --- narrow floats ---
-
-    def cast_through_float(self, x: str, source: np.dtype, target: np.dtype) -> str:
-        if source in NARROW:
-            x, source = self.value(FLOAT32, narrow.widened(self, x, source)), FLOAT32
-        elif source != FLOAT32:
-            x, source = self.cast(x, source, FLOAT32), FLOAT32
-        if target in NARROW:
-            return self.value(target, narrow.narrowed(self, x, target))
-        return x if target == FLOAT32 else self.cast(x, source, target)
-
-    def cast(self, x: str, source: np.dtype, target: np.dtype) -> str:
-        if source in NARROW or target in NARROW:
-            return self.cast_through_float(x, source, target)
-        return super().cast(x, source, target)
 
 
 def parameters(kernel: Kernel) -> int:

@@ -5,9 +5,10 @@ All are rounded to nearest, ties to even; NaN stays NaN, and subnormal numbers a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from polyax_kernels.emit.c import CEmitter
 from polyax_kernels.emit.c_helpers import Helper
 from polyax_kernels.passes.for_emission import FLOAT32
 
@@ -37,8 +38,8 @@ SMALLEST = "5.9604645e-08f"
 BITS = np.dtype("uint32")
 
 
-def widened(emitter: CEmitter, x: str, source: np.dtype) -> str:
-    """The float32 that the 16 bits ``x`` are."""
+def widened(emitter: Any, x: str, source: np.dtype) -> str:
+    """The float32 that the 16 bits ``x`` are, written by a ``CEmitter``."""
     if source.name == "bfloat16":
         bits = emitter.value(BITS, f"{emitter.helper(FROM_BFLOAT16)}({x})")
     else:
@@ -47,7 +48,7 @@ def widened(emitter: CEmitter, x: str, source: np.dtype) -> str:
     return emitter.bitcast(bits, BITS, FLOAT32)
 
 
-def narrowed(emitter: CEmitter, x: str, target: np.dtype) -> str:
+def narrowed(emitter: Any, x: str, target: np.dtype) -> str:
     """The 16 bits of the float32 ``x``, rounded."""
     bits = emitter.bitcast(x, FLOAT32, BITS)
     if target.name == "bfloat16":

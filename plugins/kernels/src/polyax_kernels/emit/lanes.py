@@ -7,9 +7,10 @@ for a block of points: ``acc[lane] = 0``; ``for k: for lane: acc[lane] += a[k, b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from polyax_kernels.ir.dependences import rounds
 from polyax_kernels.ir.expr import Axis, Expr, folds_of, index, load, op, postorder, rewrite
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots, map_store, store_roots
 
@@ -54,27 +55,15 @@ def block(kernel: Kernel, lanes: int) -> tuple[Kernel, Blocks]:
 
 def _accumulations(stage: Stage, memo: dict[Expr, Expr], lane: Axis) -> Iterator[Stage]:
     """Two stages for each group of folds that can share their loops."""
-    for (_, axes), folds in _groups(x for store in stage.stores for x in postorder(*store_roots(store))).items():
+    roots = [x for store in stage.stores for x in store_roots(store)]
+    for folds in rounds(postorder(*roots), lambda _: True):
         starts, steps = [], []
         for x in folds:
             acc, (init, body) = memo[x], (memo[a] for a in x.args)
             starts.append(Store(acc.attr.slot, acc.args, init))
             steps.append(Store(acc.attr.slot, acc.args, op(x.attr.combine, acc, body)))
         yield Stage((lane,), tuple(starts))
-        yield Stage((*axes, lane), tuple(steps))
-
-
-def _groups(nodes: Iterable[Expr]) -> dict[tuple[int, tuple[Axis, ...]], list[Expr]]:
-    """Folds over the same axes of which none needs another's result, in an order in which they can run."""
-    depth: dict[Expr, int] = {}
-    groups: dict[tuple[int, tuple[Axis, ...]], list[Expr]] = {}
-    for x in nodes:
-        if x in depth:
-            continue
-        depth[x] = max((depth[a] for a in x.args), default=0) + (x.kind == "fold")
-        if x.kind == "fold":
-            groups.setdefault((depth[x], x.attr.axes), []).append(x)
-    return dict(sorted(groups.items(), key=lambda item: item[0][0]))
+        yield Stage((*folds[0].attr.axes, lane), tuple(steps))
 
 
 def suits(kernel: Kernel) -> bool:

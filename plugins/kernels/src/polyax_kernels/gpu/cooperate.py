@@ -8,10 +8,10 @@ on the number of threads alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from polyax_kernels.ir.dependences import Facts, bodies, inits
+from polyax_kernels.ir.dependences import Facts, bodies, inits, rounds
 from polyax_kernels.ir.expr import PICKS, Axis, Expr, Fold, const, index, load, make, op, postorder, rewrite, where
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, map_store, store_roots
 from polyax_kernels.passes.for_emission import as_expr, flatten, size, widen
@@ -45,7 +45,7 @@ class _Cooperation:
     def stages(self, stage: Stage) -> Iterator[Stage]:
         """What ``stage`` becomes; what it writes is read anew by later ones."""
         roots = [x for store in stage.stores for x in store_roots(store)]
-        for folds in self.groups(postorder(*roots)):
+        for folds in rounds(postorder(*roots), self.apart):
             yield from self.shared(folds)
         yield Stage(stage.axes, tuple(map_store(s, self.changed) for s in stage.stores))
         written = self.facts.written(stage)
@@ -54,16 +54,9 @@ class _Cooperation:
     def changed(self, x: Expr) -> Expr:
         return rewrite(x, lambda _: None, dict(self.known))
 
-    def groups(self, nodes: Iterable[Expr]) -> list[list[Expr]]:
-        """The folds to be shared, those that can share loops together, operands first."""
-        rank: dict[Expr, int] = {}
-        groups: dict[tuple[int, tuple[Axis, ...], bool], list[Expr]] = {}
-        for x in nodes:
-            shared = x.kind == "fold" and not self.facts.axes[x] & ~self.grid and x not in self.known
-            rank[x] = max((rank[a] for a in x.args), default=0) + shared
-            if shared:
-                groups.setdefault((rank[x], x.attr.axes, x.attr.combine in PICKS), []).append(x)
-        return [groups[key] for key in sorted(groups, key=lambda key: key[0])]
+    def apart(self, fold: Expr) -> bool:
+        """Whether threads share it: it stands outside of all loops but the grid's."""
+        return not self.facts.axes[fold] & ~self.grid and fold not in self.known
 
     def shared(self, folds: Sequence[Expr]) -> Iterator[Stage]:
         """The partial results of every thread, then the tree."""

@@ -5,9 +5,9 @@ Sets of axes and of operands are bit masks. Pure analysis: nothing is emitted or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from polyax_kernels.ir.expr import Axis, Expr, Fold
+from polyax_kernels.ir.expr import PICKS, Axis, Expr, Fold
 from polyax_kernels.ir.kernel import Kernel, Stage, Store, kernel_roots, store_roots
 
 Levels = list[tuple[Expr, int]]
@@ -62,17 +62,7 @@ class Facts:
 
         Below those that don't depend on the axes ``bound`` nothing is looked for.
         """
-        done: dict[Expr, None] = {}
-        stack = list(roots)
-        while stack:
-            x = stack[-1]
-            below = self.operands(x) if bound == -1 or self.axes[x] & bound else ()
-            todo = [] if x in done else [a for a in below if a not in done]
-            if todo:
-                stack.extend(todo)
-            else:
-                done.setdefault(stack.pop())
-        return list(done)
+        return _walked(roots, lambda x: self.operands(x) if bound == -1 or self.axes[x] & bound else ())
 
     def operands(self, x: Expr) -> tuple[Expr, ...]:
         """What must be known before ``x`` is evaluated."""
@@ -164,12 +154,30 @@ def parts(x: Expr) -> Sequence[Expr]:
 
 def postorder_with_extents(roots: Iterable[Expr]) -> list[Expr]:
     """Every distinct node once, operands first, symbolic extents of folds among them."""
+    return _walked(roots, parts)
+
+
+def _walked(roots: Iterable[Expr], below: Callable[[Expr], Sequence[Expr]]) -> list[Expr]:
+    """Every distinct node once, those ``below`` it first."""
     done: dict[Expr, None] = {}
     stack = list(roots)
     while stack:
-        todo = [a for a in parts(stack[-1]) if a not in done]
-        if stack[-1] in done or not todo:
-            done.setdefault(stack.pop())
-        else:
+        todo = [] if stack[-1] in done else [a for a in below(stack[-1]) if a not in done]
+        if todo:
             stack.extend(todo)
+        else:
+            done.setdefault(stack.pop())
     return list(done)
+
+
+def rounds(nodes: Iterable[Expr], wanted: Callable[[Expr], bool]) -> list[list[Expr]]:
+    """The folds of ``nodes`` that are ``wanted``, in an order in which they can run, those together that can share
+    loops: over the same axes, none of which needs another's result."""
+    rank: dict[Expr, int] = {}
+    groups: dict[tuple[int, tuple[Axis, ...], bool], list[Expr]] = {}
+    for x in nodes:
+        own = x.kind == "fold" and wanted(x)
+        rank[x] = max((rank[a] for a in x.args), default=0) + own
+        if own:
+            groups.setdefault((rank[x], x.attr.axes, x.attr.combine in PICKS), []).append(x)
+    return [groups[key] for key in sorted(groups, key=lambda key: key[0])]

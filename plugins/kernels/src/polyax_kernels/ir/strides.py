@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from polyax_kernels.ir.expr import Axis, Expr, postorder
+from polyax_kernels.ir.graph import points
 
 
 def stride(at: Expr, axis: Axis) -> int | None:
@@ -55,14 +56,10 @@ def contiguous_from(indices: Sequence[Expr], shape: Sequence[int], grid: Sequenc
     sizes = [prod(shape[k + 1 :]) for k in range(len(shape))]
     for n, axis in enumerate(grid):
         steps = [stride(at, axis) for at in indices]
-        if axis.extent != 1 and (None in steps or _dot(steps, sizes) != _points(grid[n + 1 :])):
+        if axis.extent != 1 and (None in steps or _dot(steps, sizes) != points(grid[n + 1 :])):
             return None
     starts = [origin(at) for at in indices]
     return None if None in starts else _dot(starts, sizes)
-
-
-def _points(axes: Sequence[Axis]) -> int:
-    return prod(a.extent for a in axes if isinstance(a.extent, int))
 
 
 def _dot(steps: Sequence[int | None], sizes: Sequence[int]) -> int:

@@ -3,8 +3,6 @@ reports tell."""
 
 from __future__ import annotations
 
-import math
-
 from polyax_kernels.ir.expr import Axis, Expr, postorder
 from polyax_kernels.ir.graph import Access, Graph, KernelNode, Node, axes_of, points
 from polyax_kernels.ir.kernel import Kernel, kernel_roots
@@ -32,16 +30,12 @@ def operations(kernel: Kernel) -> int:
         if x.kind == "index":
             axes = frozenset((x.attr,))
         elif x.kind == "fold":
-            total += cost(x) * _points(axes.union(x.attr.axes))
+            total += cost(x) * points(axes.union(x.attr.axes))
             axes = axes.difference(x.attr.axes)
         elif x.kind != "load":
-            total += cost(x) * _points(axes)
+            total += cost(x) * points(axes)
         free[x] = axes
     return total
-
-
-def _points(axes: frozenset[Axis]) -> int:
-    return math.prod(a.extent for a in axes if isinstance(a.extent, int))
 
 
 def bytes_moved(graph: Graph, node: Node) -> int:

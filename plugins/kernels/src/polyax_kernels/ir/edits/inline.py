@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyax_kernels.ir.expr import BOOL, Axis, Expr, Load, make, op, rewrite
+from polyax_kernels.ir.expr import Axis, Expr, load, make, op, rewrite
 from polyax_kernels.ir.graph import KernelNode, Node, own_point, rebuilt
 from polyax_kernels.ir.kernel import Stage, map_store
 
@@ -80,15 +80,8 @@ def masked(body: Expr, mask: Expr) -> Expr:
         if x.kind != "load":
             return None
         if not x.attr.masked:
-            zero = make("const", x.dtype, (), _zero(x))
-            return make("load", x.dtype, (*x.args, mask, zero), Load(x.attr.slot, True))
+            return load(x.attr.slot, x.dtype, x.args, mask)
         *indices, own, other = x.args
         return make("load", x.dtype, (*indices, op("and", own, mask), other), x.attr)
 
     return rewrite(body, rule)
-
-
-def _zero(x: Expr) -> bool | int | float:
-    if x.dtype == BOOL:
-        return False
-    return 0 if x.dtype.kind in "iu" else 0.0

@@ -13,11 +13,10 @@ If the producer is only read at the consumer's own point, the two become one loo
 from __future__ import annotations
 
 from collections.abc import Collection
-from math import prod
 
 from polyax_kernels.ir.edits.bounds import why_not_together, why_too_large, why_too_much_scratch
 from polyax_kernels.ir.edits.rows import aligned, together
-from polyax_kernels.ir.graph import KernelNode, Node
+from polyax_kernels.ir.graph import KernelNode, Node, points
 from polyax_kernels.ir.limits import DEFAULT, Limits
 
 
@@ -46,4 +45,4 @@ def stack(producer: KernelNode, consumer: KernelNode, keep: Collection[int] = ()
 
 def common_rows(producer: KernelNode, consumer: KernelNode) -> int:
     """The rows of the kernel that stacking would give, which run side by side; 1 if all of it would be one row."""
-    return prod(a.extent for a in aligned(producer, consumer) if isinstance(a.extent, int))
+    return points(aligned(producer, consumer))

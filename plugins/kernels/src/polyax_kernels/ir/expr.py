@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -131,7 +131,7 @@ class Axis:
         return self.name
 
 
-class Fold:
+class Fold(NamedTuple):
     """``carry = combine(carry, body)`` over ``axes`` (outermost first), starting at the initial values.
 
     ``combine`` names one associative operation of the scalar table (``add mul max min and or xor``), or
@@ -139,40 +139,19 @@ class Fold:
     Bodies may read the indices of ``axes``.
     """
 
-    __slots__ = ("axes", "combine", "which")
-
-    def __init__(self, combine: str, axes: tuple[Axis, ...], which: int = 0) -> None:
-        self.combine = combine
-        self.axes = axes
-        self.which = which
-
-    def _key(self) -> tuple[Any, ...]:
-        return self.combine, self.axes, self.which
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Fold) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
+    combine: str
+    axes: tuple[Axis, ...]
+    which: int = 0
 
     def __repr__(self) -> str:
         return f"{self.combine} over {self.axes}"
 
 
-class Load:
+class Load(NamedTuple):
     """A read of operand ``slot``. A masked load gives ``other`` where the mask is false and reads nothing there."""
 
-    __slots__ = ("masked", "slot")
-
-    def __init__(self, slot: int, masked: bool = False) -> None:
-        self.slot = slot
-        self.masked = masked
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Load) and (self.slot, self.masked) == (other.slot, other.masked)
-
-    def __hash__(self) -> int:
-        return hash((self.slot, self.masked))
+    slot: int
+    masked: bool = False
 
     def __repr__(self) -> str:
         return f"{self.slot}"

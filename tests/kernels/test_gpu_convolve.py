@@ -82,5 +82,5 @@ def test_windows_that_are_never_left_are_plain_dimensions() -> None:
     ],
 )
 def test_what_is_left_to_kernels(x: Any, w: Any, changed: Any, part: str | None) -> None:
-    reason = convolve.why_not([ShapedArray(s, F32) for s in (x, w)], parameters(x, w, **changed))
+    reason = convolve.CONVOLUTION.why_not([ShapedArray(s, F32) for s in (x, w)], parameters(x, w, **changed))
     assert reason is None if part is None else reason is not None and part in reason

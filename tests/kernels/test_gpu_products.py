@@ -113,7 +113,7 @@ def test_limits_decide_between_panels_and_tiles() -> None:
     ],
 )
 def test_what_is_left_to_kernels(shapes: Any, part: str | None) -> None:
-    reason = multiply.why_not([ShapedArray(s, F32) for s in shapes], {"dimension_numbers": PLAIN})
+    reason = multiply.PRODUCT.why_not([ShapedArray(s, F32) for s in shapes], {"dimension_numbers": PLAIN})
     assert reason is None if part is None else reason is not None and part in reason
 
 

@@ -14,9 +14,8 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ops.conv import conv_general_dilated_p
 from polyax_kernels.gpu.products.matrices import Digit, Gathered, Matrices, size
-from polyax_kernels.gpu.products.multiply import Run, ready, why_no_tiles
+from polyax_kernels.gpu.products.multiply import by_tiles
 from polyax_kernels.gpu.products.product import Product
-from polyax_kernels.lower.lowering import Call
 
 Digits = tuple[Digit[int], ...]
 
@@ -98,16 +97,9 @@ def _step(shape: Sequence[int], dim: int) -> int:
     return prod(shape[dim + 1 :])
 
 
-def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
-    if any(a.dtype.kind == "c" for a in avals):
-        return "tiles hold no complex numbers"
+def _product(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Product:
     (out,) = conv_general_dilated_p.rule("abstract_eval")(*avals, **params)
-    return why_no_tiles(describe(avals, out, params))
+    return describe(avals, out, params)
 
 
-def prepare(ctx: Any, outs: Sequence[ShapedArray], args: Sequence[ShapedArray], params: Mapping[str, Any]) -> Run:
-    """The function that puts the convolution's launches into the queue."""
-    return ready(ctx, describe(args, outs[0], params), outs, args)
-
-
-CONVOLUTION = Call(prepare=prepare, why_not=why_not, operands="device")
+CONVOLUTION = by_tiles(_product)

@@ -40,11 +40,18 @@ LARGEST = 2**31
 """Indices have 32 bits."""
 
 
-def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
-    if any(a.dtype.kind == "c" for a in avals):
-        return "tiles hold no complex numbers"
-    product = describe(avals, params.get("preferred_element_type") or avals[0].dtype, params)
-    return why_no_tiles(product)
+def by_tiles(product_of: Callable[[Sequence[ShapedArray], Mapping[str, Any]], Product]) -> Call:
+    """The call that puts the launches of the product of some operands and parameters into the queue."""
+
+    def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
+        if any(a.dtype.kind == "c" for a in avals):
+            return "tiles hold no complex numbers"
+        return why_no_tiles(product_of(avals, params))
+
+    def prepare(ctx: Any, outs: Sequence[ShapedArray], args: Sequence[ShapedArray], params: Mapping[str, Any]) -> Run:
+        return ready(ctx, product_of(args, params), outs, args)
+
+    return Call(prepare=prepare, why_not=why_not, operands="device")
 
 
 def why_no_tiles(product: Product) -> str | None:
@@ -57,14 +64,6 @@ def why_no_tiles(product: Product) -> str | None:
         return "a product with few rows or columns is a kernel of folds"
     most = max(product.batch, product.m, product.n, product.k)
     return "an index has more than 31 bits" if most >= LARGEST else None
-
-
-def prepare(ctx: Any, outs: Sequence[ShapedArray], args: Sequence[ShapedArray], params: Mapping[str, Any]) -> Run:
-    """The function that puts the product's launches into the queue."""
-    return ready(ctx, describe(args, outs[0].dtype, params), outs, args)
-
-
-PRODUCT = Call(prepare=prepare, why_not=why_not, operands="device")
 
 
 def ready(ctx: Any, product: Product, outs: Sequence[ShapedArray], args: Sequence[ShapedArray]) -> Run:
@@ -173,3 +172,6 @@ def _zeros(runtime: Runtime, nbytes: int) -> Place:
     memory = runtime.allocate(nbytes)
     runtime.write(memory, 0, np.zeros(nbytes, np.uint8))
     return memory, 0
+
+
+PRODUCT = by_tiles(lambda avals, p: describe(avals, p.get("preferred_element_type") or avals[0].dtype, p))

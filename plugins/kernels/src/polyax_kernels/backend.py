@@ -1,6 +1,6 @@
 """``KernelBackend``: a backend that compiles jaxprs by lowering, fusing, planning and emitting kernels.
 
-A subclass brings devices, memory and ``compile_kernel``; one that can compile whole plans overrides ``compile_plan``.
+A subclass brings devices, memory and ``compile_plan``, which makes executables.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import contextlib
 import gc
 import inspect
 import os
-import threading
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
@@ -24,7 +23,6 @@ from polyax_kernels import settings
 from polyax_kernels.ir.expr import consing
 from polyax_kernels.ir.graph import Fuser
 from polyax_kernels.ir.kernel import Kernel
-from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.choice import Rules
 from polyax_kernels.lower.fallback import host_rule
@@ -50,16 +48,10 @@ class KernelBackend(Backend):
         for cls in type(self).__mro__:  # errors end at the user's line, not in a backend's
             if issubclass(cls, KernelBackend):
                 register_internal(os.path.dirname(inspect.getfile(cls)))
-        self._kernels: dict[str, Any] = {}
-        self._lock = threading.RLock()
 
     @abstractmethod
     def empty(self, nbytes: int, device: Device) -> Buffer:
         """Memory with any contents."""
-
-    @abstractmethod
-    def compile_kernel(self, kernel: Kernel) -> Any:
-        """What the backend's executables launch; called once per distinct kernel, inside ``with consing():``."""
 
     @abstractmethod
     def compile_plan(self, plan: Plan, options: CompileOptions, journal: Journal) -> Executable:
@@ -115,17 +107,6 @@ class KernelBackend(Backend):
     def chosen_fusers(self) -> list[Fuser]:
         """The fusers to run, in order."""
         return registry.chosen_fusers(self, settings.fusers(), self.fusers)
-
-    def compiled(self, kernel: Kernel) -> Any:
-        """What ``compile_kernel`` gives for a kernel in canonical form; each distinct one is compiled once."""
-        key = structural_key(kernel)
-        found = self._kernels.get(key)
-        if found is None:
-            with self._lock:
-                if key not in self._kernels:
-                    self._kernels[key] = self.compile_kernel(kernel)
-                found = self._kernels[key]
-        return found
 
 
 @contextlib.contextmanager

@@ -137,9 +137,6 @@ class GpuBackend(KernelBackend):
 
         return rule
 
-    def compile_kernel(self, kernel: Kernel) -> GpuKernel:
-        return self.kernels[0].get(kernel)
-
     def compile_plan(self, plan: Plan, options: CompileOptions, journal: Journal) -> GpuExecutable:
         device = options.device
 

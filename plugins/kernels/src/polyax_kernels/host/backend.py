@@ -8,6 +8,7 @@ and may turn whole plans into native code instead.
 from __future__ import annotations
 
 import ctypes
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from polyax_kernels.backend import KernelBackend
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.threads import parallel_for
 from polyax_kernels.ir.kernel import Kernel
+from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.lower.fallback import LIBRARY
 from polyax_kernels.lower.lowering import CallContext
 from polyax_kernels.plan.journal import Journal
@@ -48,6 +50,8 @@ class HostKernelBackend(KernelBackend):
     def __init__(self, name: str, kind: str = "cpu") -> None:
         super().__init__(name)
         self.pool = Pool()
+        self._kernels: dict[str, Function] = {}
+        self._lock = threading.RLock()
         self._devices = tuple(
             Device(self, n, kind=kind, queue=HostQueue(f"{name}:{n}")) for n in range(config.num_cpu_devices)
         )
@@ -56,8 +60,16 @@ class HostKernelBackend(KernelBackend):
     def compile_function(self, kernel: Kernel) -> Function:
         """The kernel as a function of the host ABI, made by ``FUNCTION(address)``; it must keep its code alive."""
 
-    def compile_kernel(self, kernel: Kernel) -> Function:
-        return self.compile_function(kernel)
+    def compiled(self, kernel: Kernel) -> Function:
+        """``compile_function`` of a kernel in canonical form; each distinct one is compiled once."""
+        key = structural_key(kernel)
+        found = self._kernels.get(key)
+        if found is None:
+            with self._lock:
+                if key not in self._kernels:
+                    self._kernels[key] = self.compile_function(kernel)
+                found = self._kernels[key]
+        return found
 
     def devices(self) -> Sequence[Device]:
         return self._devices

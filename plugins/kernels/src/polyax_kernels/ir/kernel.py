@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
 import numpy as np
@@ -70,8 +70,6 @@ class Schedule:
     lanes: int = 1
     """Points of the innermost grid axis computed together when a fold would otherwise walk memory with a stride:
     ``for block: acc[lanes] = init; for fold axis: for lane: acc[lane] = combine(...)``."""
-    options: dict[str, int] = field(default_factory=dict, hash=False)
-    """What only one kind of device understands (block sizes, vector widths)."""
 
 
 def map_kernel(kernel: Kernel, change: Callable[[Expr], Expr]) -> Kernel:

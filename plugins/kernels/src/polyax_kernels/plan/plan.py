@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -69,14 +69,11 @@ class CopyStep:
     target: Ref
     nbytes: int
     primitives: tuple[str, ...] = ()
+    flops: ClassVar[int] = 0
 
     @property
     def bytes_moved(self) -> int:
         return 2 * self.nbytes
-
-    @property
-    def flops(self) -> int:
-        return 0
 
 
 @dataclass(frozen=True)

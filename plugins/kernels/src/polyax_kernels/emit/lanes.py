@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from polyax_kernels.ir.dependences import rounds
 from polyax_kernels.ir.expr import Axis, Expr, folds_of, index, load, op, postorder, rewrite
-from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots, map_store, store_roots
+from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots, map_stores, store_roots
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def block(kernel: Kernel, lanes: int) -> tuple[Kernel, Blocks]:
 
     stages: list[Stage] = []
     for stage in kernel.stages:
-        final = Stage((lane,), tuple(map_store(s, lambda x: rewrite(x, rule, memo)) for s in stage.stores))
+        final = Stage((lane,), map_stores(stage.stores, lambda x: rewrite(x, rule, memo)))
         stages += [*_accumulations(stage, memo, lane), final]
     return replace(
         kernel, grid=(*kernel.grid[:-1], blocks.base), stages=tuple(stages), operands=tuple(operands)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from polyax_kernels.ir.dependences import Facts, bodies, inits, rounds
 from polyax_kernels.ir.expr import PICKS, Axis, Expr, Fold, const, index, load, make, op, postorder, rewrite, where
-from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, map_store, store_roots
+from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, map_stores, store_roots
 from polyax_kernels.passes.for_emission import as_expr, flatten, size, widen
 
 NEUTRAL = {"add": 0, "mul": 1, "xor": 0}
@@ -47,7 +47,7 @@ class _Cooperation:
         roots = [x for store in stage.stores for x in store_roots(store)]
         for folds in rounds(postorder(*roots), self.apart):
             yield from self.shared(folds)
-        yield Stage(stage.axes, tuple(map_store(s, self.changed) for s in stage.stores))
+        yield Stage(stage.axes, map_stores(stage.stores, self.changed))
         written = self.facts.written(stage)
         self.known = {x: y for x, y in self.known.items() if not self.facts.reads[x] & written}
 

@@ -250,6 +250,12 @@ def postorder(*roots: Expr) -> list[Expr]:
     return list(seen)
 
 
+def rewriter(rule: Callable[[Expr], Expr | None]) -> Callable[[Expr], Expr]:
+    """``rewrite`` by ``rule``, for many expressions that share parts."""
+    memo: dict[Expr, Expr] = {}
+    return lambda x: rewrite(x, rule, memo)
+
+
 def folds_of(*roots: Expr) -> list[Expr]:
     """The distinct folds, inner ones first."""
     return [x for x in postorder(*roots) if x.kind == "fold"]

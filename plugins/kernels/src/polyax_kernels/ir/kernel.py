@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
@@ -74,8 +74,15 @@ class Schedule:
 
 def map_kernel(kernel: Kernel, change: Callable[[Expr], Expr]) -> Kernel:
     """``kernel`` with each expression of its stores changed."""
-    stages = tuple(replace(stage, stores=tuple(map_store(s, change) for s in stage.stores)) for stage in kernel.stages)
-    return replace(kernel, stages=stages)
+    return replace(kernel, stages=map_stages(kernel.stages, change))
+
+
+def map_stages(stages: Iterable[Stage], change: Callable[[Expr], Expr]) -> tuple[Stage, ...]:
+    return tuple([Stage(stage.axes, map_stores(stage.stores, change)) for stage in stages])
+
+
+def map_stores(stores: Iterable[Store], change: Callable[[Expr], Expr]) -> tuple[Store, ...]:
+    return tuple([map_store(store, change) for store in stores])
 
 
 def map_store(store: Store, change: Callable[[Expr], Expr]) -> Store:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from polyax_kernels.ir.expr import PICKS, Axis, Expr, Fold, folds_of, index, make, postorder, rewrite
+from polyax_kernels.ir.expr import PICKS, Axis, Expr, Fold, folds_of, index, make, postorder, rewriter
 from polyax_kernels.ir.kernel import Kernel, kernel_roots, map_kernel
 from polyax_kernels.ir.simplify import Simplifier, simplify
 from polyax_kernels.ir.strides import stride
@@ -117,9 +117,8 @@ def substitute(
             return x if attr == x.attr else make("fold", x.dtype, x.args, attr)
         return None
 
-    memo: dict[Expr, Expr] = {}
-    simplifier = Simplifier()
-    changed = map_kernel(kernel, lambda x: simplifier(rewrite(x, rule, memo)))
+    simplifier, renaming = Simplifier(), rewriter(rule)
+    changed = map_kernel(kernel, lambda x: simplifier(renaming(x)))
     stages = tuple(replace(s, axes=renamed(s.axes)) for s in changed.stages)
     grid = renamed(kernel.grid)
     return None if torn else replace(changed, grid=grid, stages=stages)

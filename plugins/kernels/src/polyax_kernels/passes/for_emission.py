@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from polyax.ir.dtypes import bfloat16
-from polyax_kernels.ir.expr import Expr, cast, const, make, op, postorder, rewrite
+from polyax_kernels.ir.expr import Expr, cast, const, make, op, postorder, rewrite, rewriter
 from polyax_kernels.ir.kernel import Kernel, Operand, Store, kernel_roots, map_kernel
 from polyax_kernels.ir.scalars import TABLE
 
@@ -59,15 +59,10 @@ def flatten(kernel: Kernel) -> Kernel:
     def linear_store(store: Store) -> Store:
         return replace(store, indices=(offset(store.indices, shapes[store.slot]),))
 
-    flat = map_kernel(kernel, _rewriter(linear_load))
+    flat = map_kernel(kernel, rewriter(linear_load))
     stages = tuple(replace(s, stores=tuple(map(linear_store, s.stores))) for s in flat.stages)
     operands = tuple(Operand((size(o.shape),), o.dtype, o.role) for o in kernel.operands)
     return replace(flat, stages=stages, operands=operands)
-
-
-def _rewriter(rule: Callable[[Expr], Expr | None]) -> Callable[[Expr], Expr]:
-    memo: dict[Expr, Expr] = {}
-    return lambda x: rewrite(x, rule, memo)
 
 
 def widen(kernel: Kernel) -> Kernel:
@@ -77,7 +72,7 @@ def widen(kernel: Kernel) -> Kernel:
     """
     if not any(x.dtype in NARROW for x in postorder(*kernel_roots(kernel))):
         return kernel
-    return map_kernel(kernel, _rewriter(_wide))
+    return map_kernel(kernel, rewriter(_wide))
 
 
 def _wide(x: Expr) -> Expr | None:
@@ -108,14 +103,13 @@ def expand(kernel: Kernel, supports: Callable[[str, np.dtype], bool]) -> Kernel:
     Raises:
       NotImplementedError: one of them has no decomposition.
     """
-    memo: dict[Expr, Expr] = {}
 
     def rule(x: Expr) -> Expr | None:
         if x.kind != "op" or supports(x.attr, x.args[-1].dtype):
             return None
         return rewrite(_decompose(x), rule)
 
-    return map_kernel(kernel, lambda x: rewrite(x, rule, memo))
+    return map_kernel(kernel, rewriter(rule))
 
 
 def _decompose(x: Expr) -> Expr:

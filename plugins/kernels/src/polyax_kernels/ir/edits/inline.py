@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polyax_kernels.ir.expr import Axis, Expr, load, make, op, rewrite
 from polyax_kernels.ir.graph import KernelNode, Node, own_point, rebuilt
-from polyax_kernels.ir.kernel import Stage, map_store
+from polyax_kernels.ir.kernel import Stage, map_stages
 
 
 def why_not_inline(producer: Node, consumer: Node) -> str | None:
@@ -47,9 +47,7 @@ class Inliner:
         """The stages of ``node`` with its producers inlined."""
         if not any(v in self._bodies for v in node.reads):
             return node.stages
-        return tuple(
-            [Stage(s.axes, tuple([map_store(store, self._change) for store in s.stores])) for s in node.stages]
-        )
+        return map_stages(node.stages, self._change)
 
     def _change(self, x: Expr) -> Expr:
         return rewrite(x, self._rule, self._memo)

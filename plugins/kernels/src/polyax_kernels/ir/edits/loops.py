@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
-from polyax_kernels.ir.expr import Axis, Expr, Fold, folds_of, index, make, rewrite
+from polyax_kernels.ir.expr import Axis, Expr, Fold, folds_of, index, make, rewriter
 from polyax_kernels.ir.graph import KernelNode, rebuilt
-from polyax_kernels.ir.kernel import Stage, map_store, store_roots
+from polyax_kernels.ir.kernel import map_stages, store_roots
 
 Nest = tuple[Axis, ...]
 
@@ -50,9 +50,4 @@ def _renamed(node: KernelNode, moves: dict[Axis, Axis]) -> KernelNode:
         axes = tuple([moves.get(axis, axis) for axis in old])
         return make("fold", x.dtype, x.args, Fold(x.attr.combine, axes, x.attr.which))
 
-    memo: dict[Expr, Expr] = {}
-
-    def changed(stage: Stage) -> Stage:
-        return Stage(stage.axes, tuple([map_store(s, lambda x: rewrite(x, rule, memo)) for s in stage.stores]))
-
-    return rebuilt(node, tuple(map(changed, node.stages)), node.primitives)
+    return rebuilt(node, map_stages(node.stages, rewriter(rule)), node.primitives)

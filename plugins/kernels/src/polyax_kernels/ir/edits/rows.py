@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from polyax_kernels.ir.expr import Axis, Expr, const, index, op, rewrite
+from polyax_kernels.ir.expr import Axis, Expr, const, index, op, rewriter
 from polyax_kernels.ir.graph import KernelNode, loads, row_node
-from polyax_kernels.ir.kernel import Stage, Store, map_store
+from polyax_kernels.ir.kernel import Stage, Store, map_stores
 from polyax_kernels.ir.simplify import Simplifier
 
 Rows = Mapping[Axis, Axis]
@@ -73,10 +73,7 @@ def under(node: KernelNode, rows: Rows) -> Iterator[Stage]:
 
 def moved(stores: Iterable[Store], moves: Mapping[Expr, Expr]) -> tuple[Store, ...]:
     """``stores`` with expressions replaced."""
-    if not moves:
-        return tuple(stores)
-    memo: dict[Expr, Expr] = {}
-    return tuple([map_store(s, lambda x: rewrite(x, moves.get, memo)) for s in stores])
+    return map_stores(stores, rewriter(moves.get)) if moves else tuple(stores)
 
 
 def joined(stages: Iterable[Stage]) -> list[Stage]:
@@ -132,8 +129,7 @@ def _written_out(stores: tuple[Store, ...], known: Iterable[Store]) -> tuple[Sto
             return None
         return op("select", x.args[-2], store.value, x.args[-1]) if x.attr.masked else store.value
 
-    memo: dict[Expr, Expr] = {}
-    return tuple([map_store(s, lambda x: rewrite(x, rule, memo)) for s in stores])
+    return map_stores(stores, rewriter(rule))
 
 
 def reads(stores: Iterable[Store]) -> set[int]:

@@ -72,6 +72,7 @@ def process_indices(backend: str | None = None) -> list[int]:
 def default_backend() -> str:
     """The name of the platform that computations run on by default.
 
+    >>> from polyax import default_device
     >>> with default_device(devices("reference")[0]):
     ...     default_backend()
     'reference'

@@ -65,7 +65,7 @@ _RULES: dict[str, Callable[..., Interval | None]] = {
     "min": lambda x, y: (min(x[0], y[0]), min(x[1], y[1])),
     "max": lambda x, y: (max(x[0], y[0]), max(x[1], y[1])),
     "clamp": lambda low, x, high: (min(max(low[0], x[0]), high[0]), min(max(low[1], x[1]), high[1])),
-    "select": lambda _, x, y: (min(x[0], y[0]), max(x[1], y[1])),
+    "select": lambda c, x, y: x if c[0] else (min(x[0], y[0]), max(x[1], y[1])) if c[1] else y,
     "lt": _less,
     "gt": lambda x, y: _less(y, x),
     "le": lambda x, y: _not(_less(y, x)),
@@ -151,6 +151,8 @@ class Intervals:
             return 0, 2**48
         if x.kind == "cast" and x.args[0].dtype.kind in "biu" and x.dtype.kind != "b":
             return self(x.args[0])
+        if x.kind == "op" and x.attr == "not" and x.dtype.kind == "b":
+            return _not(self(x.args[0]))
         rule = _RULES.get(x.attr) if x.kind == "op" else None
         if rule is None or any(a.dtype.kind not in "biu" for a in x.args):
             return None

@@ -107,8 +107,12 @@ class KernelChecker:
             return self._interval(i, mask)
         *indices, holds, other = guarded.args
         bare = make("load", guarded.dtype, tuple(indices), Load(guarded.attr.slot))
-        cases = (bare, holds if mask is None else op("and", mask, holds)), (other, mask)
-        found = [self._by_cases(rewrite(i, lambda x, to=to: to if x is guarded else None), m) for to, m in cases]
+        found: list[Interval] = []
+        for instead, known in ((bare, holds), (other, None)):
+            replaced = lambda x, instead=instead: instead if x is guarded else None
+            given = None if mask is None else rewrite(mask, replaced)
+            both = known if given is None else given if known is None else op("and", given, known)
+            found.append(self._by_cases(rewrite(i, replaced), both))
         kept = [(least, greatest) for least, greatest in found if least <= greatest]
         return min((x for x, _ in kept), default=0), max((x for _, x in kept), default=-1)
 

@@ -12,8 +12,9 @@ from polyax_kernels.emit.numpy import run
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.ir.expr import Axis, consing, const, fold, index, load, op, postorder
 from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, Stage, Store, kernel_roots
+from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.ir.limits import Limits
-from polyax_kernels.passes.canonical import canonical, collapse, structural_key
+from polyax_kernels.passes.canonical import canonical, collapse
 
 
 def zeros(*shape: int) -> np.ndarray:
@@ -109,7 +110,8 @@ def test_names_of_axes_and_tables_do_not_matter() -> None:
 
 KEY_IN_A_PROCESS = """
 import numpy as np
-from polyax_kernels.passes.canonical import canonical, structural_key
+from polyax_kernels.ir.keys import structural_key
+from polyax_kernels.passes.canonical import canonical
 from polyax_kernels.ir.expr import Axis, const, consing, fold, index, load, op
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store
 f32 = np.dtype("float32")

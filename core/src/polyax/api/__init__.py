@@ -12,24 +12,7 @@ from polyax.api.vjp import fwd_and_bwd, vjp
 from polyax.api.vmap import vmap
 
 __all__ = [
-    "ShapeDtypeStruct",
-    "draw",
-    "eval_shape",
-    "explain",
-    "fwd_and_bwd",
-    "grad",
-    "hessian",
-    "jacfwd",
-    "jacobian",
-    "jacrev",
-    "jit",
-    "jvp",
-    "linear_transpose",
-    "linearize",
-    "make_jaxpr",
-    "pmap",
-    "typeof",
-    "value_and_grad",
-    "vjp",
+    "ShapeDtypeStruct", "draw", "eval_shape", "explain", "fwd_and_bwd", "grad", "hessian", "jacfwd", "jacobian",
+    "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_jaxpr", "pmap", "typeof", "value_and_grad", "vjp",
     "vmap",
-]
+]  # fmt: skip

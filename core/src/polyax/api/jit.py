@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import MethodType
 from typing import Any
@@ -66,16 +64,8 @@ def jit(
     return JitFunction(fun, *settings)
 
 
-_functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()
-_adding = threading.Lock()
-
-
 def clear_caches() -> None:
     """Forgets all traces and compiled programs: what is called next is traced and compiled anew."""
-    with _adding:
-        functions = list(_functions)
-    for fun in functions:
-        fun.clear_cache()
     clear_traces()
     dispatch.clear_caches()
 
@@ -107,9 +97,7 @@ class JitFunction:
         self._device = dispatch.device_of(device, backend)
         self._inline = inline
         self._traces = Traces()
-        self._entries: dict[Any, Callable[[Sequence[Any]], Any]] = {}  # by types of arguments that are all arrays
-        with _adding:
-            _functions.add(self)
+        self._entries: dict[Any, Callable[[Sequence[Any]], Any]] = self._traces.entries
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -204,7 +192,6 @@ class JitFunction:
     def clear_cache(self) -> None:
         """Forgets all traces and programs of this function."""
         self._traces.clear()
-        self._entries.clear()
 
     def _cache_size(self) -> int:
         return len(self._traces)

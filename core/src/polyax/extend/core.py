@@ -34,40 +34,13 @@ from polyax.trace.context import set_trace as set_current_trace
 from polyax.trace.tracer import Trace, Tracer
 
 __all__ = [
-    "ClosedJaxpr",
-    "DropVar",
-    "Effect",
-    "Effects",
-    "InconclusiveDimensionOperation",
-    "Jaxpr",
-    "JaxprEqn",
-    "JaxprTypeError",
-    "Literal",
-    "Primitive",
-    "Var",
-    "array_types",
-    "check_jaxpr",
-    "concrete_or_error",
-    "find_top_trace",
-    "gensym",
-    "get_opaque_trace_state",
-    "jaxpr_as_fun",
-    "jaxprs_in_params",
-    "mapped_aval",
-    "new_jaxpr_eqn",
-    "no_effects",
-    "nonempty_axis_env_DO_NOT_USE",
-    "primal_dtype_to_tangent_dtype",
-    "safe_map",
-    "safe_zip",
-    "set_current_trace",
-    "subjaxprs",
-    "unmapped_aval",
-    "unsafe_am_i_under_a_jit_DO_NOT_USE",
-    "unsafe_am_i_under_a_vmap_DO_NOT_USE",
-    "unsafe_get_axis_names_DO_NOT_USE",
-    "valid_jaxtype",
-]
+    "ClosedJaxpr", "DropVar", "Effect", "Effects", "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn",
+    "JaxprTypeError", "Literal", "Primitive", "Var", "array_types", "check_jaxpr", "concrete_or_error",
+    "find_top_trace", "gensym", "get_opaque_trace_state", "jaxpr_as_fun", "jaxprs_in_params", "mapped_aval",
+    "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE", "primal_dtype_to_tangent_dtype", "safe_map",
+    "safe_zip", "set_current_trace", "subjaxprs", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
+]  # fmt: skip
 
 array_types: set[type] = {Array, Tracer, np.ndarray, np.generic, bool, int, float, complex}
 """The types of values that programs take."""

@@ -20,25 +20,10 @@ from polyax.trace.symbolic import Zero, is_undef
 from polyax.transforms.jvp import JVPTrace, JVPTracer
 
 __all__ = [
-    "JVPTrace",
-    "JVPTracer",
-    "UndefinedPrimal",
-    "Zero",
-    "add_jaxvals",
-    "add_jaxvals_p",
-    "add_tangents",
-    "defbilinear",
-    "defjvp",
-    "defjvp2",
-    "deflinear",
-    "deflinear2",
-    "get_primitive_transpose",
-    "instantiate_zeros",
-    "is_undefined_primal",
-    "primitive_jvps",
-    "primitive_transposes",
-    "zeros_like_aval",
-]
+    "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_jaxvals_p", "add_tangents", "defbilinear",
+    "defjvp", "defjvp2", "deflinear", "deflinear2", "get_primitive_transpose", "instantiate_zeros",
+    "is_undefined_primal", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
+]  # fmt: skip
 
 add_jaxvals = add_tangents
 instantiate_zeros = instantiate

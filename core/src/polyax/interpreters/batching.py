@@ -17,19 +17,9 @@ from polyax.transforms.vmap import AxisData as AxisData
 from polyax.transforms.vmap import BatchTrace, BatchTracer
 
 __all__ = [
-    "AxisData",
-    "BatchTrace",
-    "BatchTracer",
-    "bdim_at_front",
-    "broadcast",
-    "defbroadcasting",
-    "defreducer",
-    "defvectorized",
-    "fancy_primitive_batchers",
-    "moveaxis",
-    "not_mapped",
-    "primitive_batchers",
-]
+    "AxisData", "BatchTrace", "BatchTracer", "bdim_at_front", "broadcast", "defbroadcasting", "defreducer",
+    "defvectorized", "fancy_primitive_batchers", "moveaxis", "not_mapped", "primitive_batchers",
+]  # fmt: skip
 
 not_mapped = None
 

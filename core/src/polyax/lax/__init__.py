@@ -3,7 +3,7 @@
 from polyax.control.flow.associative import associative_scan
 from polyax.control.flow.branching import cond, switch
 from polyax.control.flow.cond import cond_p
-from polyax.control.flow.looping import fori_loop, map, scan, while_loop
+from polyax.control.flow.looping import *
 from polyax.control.flow.scan import scan_p
 from polyax.control.flow.while_loop import while_p
 from polyax.control.folds.reduce import reduce, reduce_p
@@ -11,329 +11,28 @@ from polyax.control.folds.reduce_window import reduce_window, reduce_window_p, r
 from polyax.control.folds.scatter_apply import scatter_apply
 from polyax.control.solving import custom_linear_solve, custom_root
 from polyax.lax import linalg as linalg
-from polyax.ops.basis import (
-    add,
-    add_p,
-    broadcast_in_dim,
-    broadcast_in_dim_p,
-    broadcasted_iota,
-    convert_element_type,
-    convert_element_type_p,
-    div,
-    div_p,
-    empty,
-    eq,
-    eq_p,
-    expand_dims,
-    full,
-    full_like,
-    iota,
-    iota_p,
-    mul,
-    mul_p,
-    neg,
-    neg_p,
-    reduce_sum,
-    reduce_sum_p,
-    reshape,
-    reshape_p,
-    select_n,
-    select_n_p,
-    squeeze,
-    squeeze_p,
-    sub,
-    sub_p,
-    transpose,
-    transpose_p,
-    zeros_like,
-)
+from polyax.ops.basis import *
 from polyax.ops.bits import (
     threefry2x32_p,
 )
-from polyax.ops.collective import (
-    axis_index,
-    axis_index_p,
-    axis_size,
-    pmax,
-    pmax_p,
-    pmean,
-    pmin,
-    pmin_p,
-    psum,
-    psum_p,
-)
-from polyax.ops.compare import (
-    and_p,
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-    clamp,
-    clamp_p,
-    clz,
-    clz_p,
-    eq_to_p,
-    ge,
-    ge_p,
-    gt,
-    gt_p,
-    le,
-    le_p,
-    le_to_p,
-    lt,
-    lt_p,
-    lt_to_p,
-    mulhi,
-    mulhi_p,
-    ne,
-    ne_p,
-    not_p,
-    or_p,
-    population_count,
-    population_count_p,
-    select,
-    shift_left,
-    shift_left_p,
-    shift_right_arithmetic,
-    shift_right_arithmetic_p,
-    shift_right_logical,
-    shift_right_logical_p,
-    xor_p,
-)
-from polyax.ops.contract import (
-    DotDimensionNumbers,
-    Precision,
-    batch_matmul,
-    dot,
-    dot_general,
-    dot_general_p,
-)
+from polyax.ops.collective import *
+from polyax.ops.compare import *
+from polyax.ops.contract import *
 from polyax.ops.conv import conv_general_dilated, conv_general_dilated_p
 from polyax.ops.conv_shapes import ConvDimensionNumbers, conv_dimension_numbers, padtype_to_pads
-from polyax.ops.conv_variants import conv, conv_general_dilated_patches, conv_transpose, conv_with_general_padding
-from polyax.ops.convert import (
-    bitcast_convert_type,
-    bitcast_convert_type_p,
-    complex,
-    complex_p,
-    conj,
-    conj_p,
-    copy,
-    copy_p,
-    imag,
-    imag_p,
-    real,
-    real_p,
-    reduce_precision,
-    reduce_precision_p,
-    stop_gradient,
-    stop_gradient_p,
-)
-from polyax.ops.cumulative import (
-    cumlogsumexp,
-    cumlogsumexp_p,
-    cummax,
-    cummax_p,
-    cummin,
-    cummin_p,
-    cumprod,
-    cumprod_p,
-    cumsum,
-    cumsum_p,
-)
-from polyax.ops.elementwise import (
-    RoundingMethod,
-    abs,
-    abs_p,
-    acos,
-    acos_p,
-    acosh,
-    acosh_p,
-    asin,
-    asin_p,
-    asinh,
-    asinh_p,
-    atan,
-    atan2,
-    atan2_p,
-    atan_p,
-    atanh,
-    atanh_p,
-    cbrt,
-    cbrt_p,
-    ceil,
-    ceil_p,
-    cos,
-    cos_p,
-    cosh,
-    cosh_p,
-    exp,
-    exp2,
-    exp2_p,
-    exp_p,
-    expm1,
-    expm1_p,
-    floor,
-    floor_p,
-    integer_pow,
-    integer_pow_p,
-    is_finite,
-    is_finite_p,
-    log,
-    log1p,
-    log1p_p,
-    log_p,
-    logistic,
-    logistic_p,
-    max,
-    max_p,
-    min,
-    min_p,
-    nextafter,
-    nextafter_p,
-    pow,
-    pow_p,
-    reciprocal,
-    rem,
-    rem_p,
-    round,
-    round_p,
-    rsqrt,
-    rsqrt_p,
-    sign,
-    sign_p,
-    sin,
-    sin_p,
-    sinh,
-    sinh_p,
-    sqrt,
-    sqrt_p,
-    square,
-    square_p,
-    tan,
-    tan_p,
-    tanh,
-    tanh_p,
-)
-from polyax.ops.exchange import (
-    all_gather,
-    all_gather_p,
-    all_to_all,
-    all_to_all_p,
-    pbroadcast,
-    pcast,
-    ppermute,
-    ppermute_p,
-    pshuffle,
-    psum_scatter,
-    pswapaxes,
-    reduce_scatter_p,
-)
+from polyax.ops.conv_variants import *
+from polyax.ops.convert import *
+from polyax.ops.cumulative import *
+from polyax.ops.elementwise import *
+from polyax.ops.exchange import *
 from polyax.ops.fft import FftType, fft, fft_p
-from polyax.ops.gather import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    gather,
-    gather_p,
-)
-from polyax.ops.index import (
-    dynamic_index_in_dim,
-    dynamic_slice,
-    dynamic_slice_in_dim,
-    dynamic_slice_p,
-    dynamic_update_index_in_dim,
-    dynamic_update_slice,
-    dynamic_update_slice_in_dim,
-    dynamic_update_slice_p,
-)
-from polyax.ops.joining import (
-    concatenate,
-    concatenate_p,
-    split,
-    split_p,
-    stack,
-    tile,
-    unstack,
-)
-from polyax.ops.reduce import (
-    argmax,
-    argmax_p,
-    argmin,
-    argmin_p,
-    reduce_and,
-    reduce_and_p,
-    reduce_max,
-    reduce_max_p,
-    reduce_min,
-    reduce_min_p,
-    reduce_or,
-    reduce_or_p,
-    reduce_prod,
-    reduce_prod_p,
-    reduce_xor,
-    reduce_xor_p,
-)
-from polyax.ops.scatter import (
-    ScatterDimensionNumbers,
-    scatter,
-    scatter_add,
-    scatter_add_p,
-    scatter_max,
-    scatter_max_p,
-    scatter_min,
-    scatter_min_p,
-    scatter_mul,
-    scatter_mul_p,
-    scatter_p,
-    scatter_sub,
-    scatter_sub_p,
-)
-from polyax.ops.shape import (
-    broadcast,
-    broadcast_like,
-    broadcast_shapes,
-    broadcast_to_rank,
-    collapse,
-    rev,
-    rev_p,
-)
-from polyax.ops.slicing import (
-    index_in_dim,
-    pad,
-    pad_p,
-    slice,
-    slice_in_dim,
-    slice_p,
-)
-from polyax.ops.sort import (
-    approx_max_k,
-    approx_min_k,
-    sort,
-    sort_key_val,
-    sort_p,
-    top_k,
-    top_k_p,
-)
-from polyax.ops.special import (
-    digamma,
-    digamma_p,
-    erf,
-    erf_inv,
-    erf_inv_p,
-    erf_p,
-    erfc,
-    erfc_p,
-    lgamma,
-    lgamma_p,
-    polygamma,
-    polygamma_p,
-    zeta,
-    zeta_p,
-)
-from polyax.ops.windows import (
-    reduce_window_max_p,
-    reduce_window_min_p,
-    reduce_window_sum_p,
-    select_and_gather_add_p,
-    select_and_scatter_add_p,
-)
+from polyax.ops.gather import *
+from polyax.ops.index import *
+from polyax.ops.joining import *
+from polyax.ops.reduce import *
+from polyax.ops.scatter import *
+from polyax.ops.shape import *
+from polyax.ops.slicing import *
+from polyax.ops.sort import *
+from polyax.ops.special import *
+from polyax.ops.windows import *

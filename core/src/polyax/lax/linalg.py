@@ -21,20 +21,6 @@ from polyax.ops.spectral import (
 )
 
 __all__ = [
-    "cholesky",
-    "cholesky_p",
-    "eig",
-    "eig_p",
-    "eigh",
-    "eigh_p",
-    "householder_product",
-    "householder_product_p",
-    "lu",
-    "lu_p",
-    "qr",
-    "qr_p",
-    "svd",
-    "svd_p",
-    "triangular_solve",
-    "triangular_solve_p",
-]
+    "cholesky", "cholesky_p", "eig", "eig_p", "eigh", "eigh_p", "householder_product", "householder_product_p", "lu",
+    "lu_p", "qr", "qr_p", "svd", "svd_p", "triangular_solve", "triangular_solve_p",
+]  # fmt: skip

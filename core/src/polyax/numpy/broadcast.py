@@ -10,9 +10,7 @@ from polyax import lax
 from polyax.ir.aval import aval_of
 from polyax.numpy.promotion import as_array, check_arraylike, concrete_shape, promote_dtypes, shape_of, unwrap
 
-__all__ = [
-    "broadcast_arrays", "broadcast_shapes", "broadcast_to",
-]  # fmt: skip
+__all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to"]
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:

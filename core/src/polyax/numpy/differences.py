@@ -24,9 +24,7 @@ from polyax.numpy.promotion import (
 from polyax.numpy.selection import searchsorted
 from polyax.numpy.shapes import moveaxis, ravel
 
-__all__ = [
-    "diff", "ediff1d", "gradient", "interp", "trapezoid",
-]  # fmt: skip
+__all__ = ["diff", "ediff1d", "gradient", "interp", "trapezoid"]
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:

@@ -13,9 +13,7 @@ import numpy as np
 from polyax import lax
 from polyax.numpy.promotion import canonical_dtype, convert, of_one_dtype, shape_of
 
-__all__ = [
-    "einsum", "einsum_path",
-]  # fmt: skip
+__all__ = ["einsum", "einsum_path"]
 
 
 def einsum(

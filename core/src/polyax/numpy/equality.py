@@ -12,9 +12,7 @@ from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.logic import isclose, isnan
 from polyax.numpy.promotion import as_array, ensure_array, shape_of
 
-__all__ = [
-    "allclose", "array_equal", "array_equiv",
-]  # fmt: skip
+__all__ = ["allclose", "array_equal", "array_equiv"]
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:

@@ -24,9 +24,7 @@ from polyax.numpy.promotion import (
 )
 from polyax.trace.tree import tree_map
 
-__all__ = [
-    "apply_along_axis", "apply_over_axes", "frexp", "spacing", "unwrap", "vectorize",
-]  # fmt: skip
+__all__ = ["apply_along_axis", "apply_over_axes", "frexp", "spacing", "unwrap", "vectorize"]
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:

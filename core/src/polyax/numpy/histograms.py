@@ -22,9 +22,7 @@ from polyax.numpy.promotion import (
 from polyax.numpy.selection import searchsorted
 from polyax.numpy.shapes import ravel
 
-__all__ = [
-    "bincount", "histogram", "histogram_bin_edges",
-]  # fmt: skip
+__all__ = ["bincount", "histogram", "histogram_bin_edges"]
 
 
 def bincount(

@@ -28,9 +28,7 @@ from polyax.numpy.promotion import (
 from polyax.numpy.shapes import along, ravel
 from polyax.trace.tracer import Tracer
 
-__all__ = [
-    "take", "take_along_axis",
-]  # fmt: skip
+__all__ = ["take", "take_along_axis"]
 
 _INT32 = np.dtype("int32")
 

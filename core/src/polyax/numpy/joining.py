@@ -28,8 +28,7 @@ from polyax.numpy.promotion import (
 from polyax.numpy.shapes import along, atleast_1d, atleast_2d, atleast_3d, ravel
 
 __all__ = [
-    "append", "block", "column_stack", "concat", "concatenate", "dstack", "hstack", "pad", "repeat", "stack",
-    "vstack",
+    "append", "block", "column_stack", "concat", "concatenate", "dstack", "hstack", "pad", "repeat", "stack", "vstack",
 ]  # fmt: skip
 
 

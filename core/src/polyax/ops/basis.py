@@ -17,6 +17,13 @@ from polyax.ir.aval import aval_of
 from polyax.ir.dtypes import PYTHON_SCALARS, DType
 from polyax.ir.primitive import Primitive
 
+__all__ = [
+    "add", "add_p", "broadcast_in_dim", "broadcast_in_dim_p", "broadcasted_iota", "convert_element_type",
+    "convert_element_type_p", "div", "div_p", "empty", "eq", "eq_p", "expand_dims", "full", "full_like", "iota",
+    "iota_p", "mul", "mul_p", "neg", "neg_p", "reduce_sum", "reduce_sum_p", "reshape", "reshape_p", "select_n",
+    "select_n_p", "squeeze", "squeeze_p", "sub", "sub_p", "transpose", "transpose_p", "zeros_like",
+]  # fmt: skip
+
 Array = Any  # a tracer, Array, NumPy array or scalar
 
 add_p = Primitive("add")

@@ -24,6 +24,10 @@ from polyax.trace.context import axis_env
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_flatten, tree_map, tree_unflatten
 
+__all__ = [
+    "axis_index", "axis_index_p", "axis_size", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "psum", "psum_p",
+]  # fmt: skip
+
 Names = tuple[Any, ...]
 Groups = tuple[tuple[int, ...], ...]
 

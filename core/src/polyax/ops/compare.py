@@ -25,6 +25,13 @@ from polyax.ops.define import ANY, INT_OR_BOOL, INTEGER, ORDERED, Accepts, check
 from polyax.ops.zeros import add_tangents, zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
+__all__ = [
+    "and_p", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clamp", "clamp_p", "clz", "clz_p", "eq_to_p",
+    "ge", "ge_p", "gt", "gt_p", "le", "le_p", "le_to_p", "lt", "lt_p", "lt_to_p", "mulhi", "mulhi_p", "ne", "ne_p",
+    "not_p", "or_p", "population_count", "population_count_p", "select", "shift_left", "shift_left_p",
+    "shift_right_arithmetic", "shift_right_arithmetic_p", "shift_right_logical", "shift_right_logical_p", "xor_p",
+]  # fmt: skip
+
 # --- comparisons ----------------------------------------------------------------------------------------------------
 
 

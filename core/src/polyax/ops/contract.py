@@ -18,6 +18,8 @@ from polyax.ops.define import bilinear_jvp, check_same_dtype
 from polyax.ops.zeros import zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
+__all__ = ["DotDimensionNumbers", "Precision", "batch_matmul", "dot", "dot_general", "dot_general_p"]
+
 Dims = tuple[int, ...]
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 

@@ -13,6 +13,8 @@ from polyax.ops.conv import conv_general_dilated
 from polyax.ops.conv_shapes import conv_dimension_numbers, dilated, padding_of_transposed, repeated, spatial, swapped
 from polyax.ops.shape import rev
 
+__all__ = ["conv", "conv_general_dilated_patches", "conv_transpose", "conv_with_general_padding"]
+
 
 def conv(
     lhs: Any,

@@ -15,6 +15,11 @@ from polyax.ops.define import ANY, COMPLEXES, FLOAT, NUMBER, elementwise, elemen
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_map
 
+__all__ = [
+    "bitcast_convert_type", "bitcast_convert_type_p", "complex", "complex_p", "conj", "conj_p", "copy", "copy_p",
+    "imag", "imag_p", "real", "real_p", "reduce_precision", "reduce_precision_p", "stop_gradient", "stop_gradient_p",
+]  # fmt: skip
+
 # --- dtypes ---------------------------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,11 @@ from polyax.ops.elementwise import exp, is_finite, log1p, max, min
 from polyax.ops.slicing import pad
 from polyax.trace.symbolic import Zero
 
+__all__ = [
+    "cumlogsumexp", "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p", "cumprod", "cumprod_p", "cumsum",
+    "cumsum_p",
+]  # fmt: skip
+
 Pair = tuple[Any, Any]
 
 

@@ -36,6 +36,16 @@ from polyax.ops.basis import (
 from polyax.ops.convert import imag, real
 from polyax.ops.define import FLOAT, INEXACT, NUMBER, ORDERED, REAL, elementwise
 
+__all__ = [
+    "RoundingMethod", "abs", "abs_p", "acos", "acos_p", "acosh", "acosh_p", "asin", "asin_p", "asinh", "asinh_p",
+    "atan", "atan2", "atan2_p", "atan_p", "atanh", "atanh_p", "cbrt", "cbrt_p", "ceil", "ceil_p", "cos", "cos_p",
+    "cosh", "cosh_p", "exp", "exp2", "exp2_p", "exp_p", "expm1", "expm1_p", "floor", "floor_p", "integer_pow",
+    "integer_pow_p", "is_finite", "is_finite_p", "log", "log1p", "log1p_p", "log_p", "logistic", "logistic_p", "max",
+    "max_p", "min", "min_p", "nextafter", "nextafter_p", "pow", "pow_p", "reciprocal", "rem", "rem_p", "round",
+    "round_p", "rsqrt", "rsqrt_p", "sign", "sign_p", "sin", "sin_p", "sinh", "sinh_p", "sqrt", "sqrt_p", "square",
+    "square_p", "tan", "tan_p", "tanh", "tanh_p",
+]  # fmt: skip
+
 # --- arithmetic -----------------------------------------------------------------------------------------------------
 
 elementwise(add_p, (NUMBER, NUMBER), (lambda t, z, x, y: t, lambda t, z, x, y: t), linear_in=(0, 1))

@@ -19,6 +19,11 @@ from polyax.ops.joining import stack
 from polyax.ops.slicing import index_in_dim
 from polyax.trace.tree import tree_map
 
+__all__ = [
+    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "pbroadcast", "pcast", "ppermute", "ppermute_p",
+    "pshuffle", "psum_scatter", "pswapaxes", "reduce_scatter_p",
+]  # fmt: skip
+
 
 def _exchange(name: str) -> Primitive:
     p = Primitive(name)

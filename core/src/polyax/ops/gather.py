@@ -17,6 +17,8 @@ from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import move_axis, shape_tuple
 from polyax.trace.symbolic import Zero
 
+__all__ = ["GatherDimensionNumbers", "GatherScatterMode", "gather", "gather_p"]
+
 Dims = tuple[int, ...]
 
 gather_p = Primitive("gather")

@@ -36,6 +36,11 @@ from polyax.ops.scatter import ScatterDimensionNumbers, scatter
 from polyax.ops.zeros import zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
+__all__ = [
+    "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p", "dynamic_update_index_in_dim",
+    "dynamic_update_slice", "dynamic_update_slice_in_dim", "dynamic_update_slice_p",
+]  # fmt: skip
+
 Sizes = tuple[int, ...]
 
 dynamic_slice_p = Primitive("dynamic_slice")

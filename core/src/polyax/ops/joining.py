@@ -17,6 +17,10 @@ from polyax.ops.slicing import Sizes, slice_in_dim
 from polyax.ops.zeros import instantiate, zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
+__all__ = [
+    "concatenate", "concatenate_p", "split", "split_p", "stack", "tile", "unstack",
+]  # fmt: skip
+
 concatenate_p = Primitive("concatenate")
 split_p = Primitive("split")
 

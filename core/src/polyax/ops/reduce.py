@@ -29,6 +29,12 @@ from polyax.ops.cumulative import cumprod, shifted
 from polyax.ops.define import ANY, NUMBER, ORDERED, Accepts, check_dtype, flat_jvp, linear
 from polyax.trace.symbolic import Zero
 
+__all__ = [
+    "argmax", "argmax_p", "argmin", "argmin_p", "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p",
+    "reduce_min", "reduce_min_p", "reduce_or", "reduce_or_p", "reduce_prod", "reduce_prod_p", "reduce_xor",
+    "reduce_xor_p",
+]  # fmt: skip
+
 Axes = tuple[int, ...]
 
 

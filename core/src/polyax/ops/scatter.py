@@ -47,6 +47,11 @@ from polyax.ops.gather import (
 from polyax.ops.zeros import instantiate, zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
+__all__ = [
+    "ScatterDimensionNumbers", "scatter", "scatter_add", "scatter_add_p", "scatter_max", "scatter_max_p", "scatter_min",
+    "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p", "scatter_sub", "scatter_sub_p",
+]  # fmt: skip
+
 
 class ScatterDimensionNumbers(NamedTuple):
     """How the dimensions of operand, indices and updates of a scatter correspond.

@@ -28,6 +28,10 @@ from polyax.ops.basis import (
 )
 from polyax.ops.define import NUMBER, linear
 
+__all__ = [
+    "broadcast", "broadcast_like", "broadcast_shapes", "broadcast_to_rank", "collapse", "rev", "rev_p",
+]  # fmt: skip
+
 # --- broadcast_in_dim -----------------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,8 @@ from polyax.ops.define import linear, linear_jvp
 from polyax.ops.zeros import zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
+__all__ = ["index_in_dim", "pad", "pad_p", "slice", "slice_in_dim", "slice_p"]
+
 Sizes = tuple[int, ...]
 PaddingConfig = tuple[tuple[int, int, int], ...]
 

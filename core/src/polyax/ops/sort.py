@@ -14,6 +14,10 @@ from polyax.ops.define import ORDERED, check_dtype
 from polyax.ops.gather import GatherDimensionNumbers, GatherScatterMode, gather
 from polyax.trace.symbolic import Zero
 
+__all__ = [
+    "approx_max_k", "approx_min_k", "sort", "sort_key_val", "sort_p", "top_k", "top_k_p",
+]  # fmt: skip
+
 sort_p = Primitive("sort")
 top_k_p = Primitive("top_k")
 

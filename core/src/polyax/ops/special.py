@@ -12,6 +12,11 @@ from polyax.ops.basis import add, mul, neg, same_dtype, unary
 from polyax.ops.define import FLOAT, Derivative, elementwise
 from polyax.ops.elementwise import exp, square
 
+__all__ = [
+    "digamma", "digamma_p", "erf", "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "lgamma", "lgamma_p", "polygamma",
+    "polygamma_p", "zeta", "zeta_p",
+]  # fmt: skip
+
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 

@@ -16,6 +16,11 @@ from polyax.ops.window_folds import Windows
 from polyax.ops.window_selection import gather_selected, plain_windows, scatter_selected
 from polyax.trace.symbolic import Zero
 
+__all__ = [
+    "reduce_window_max_p", "reduce_window_min_p", "reduce_window_sum_p", "select_and_gather_add_p",
+    "select_and_scatter_add_p",
+]  # fmt: skip
+
 
 def check_windows(name: str, shape: Sizes, windows: Windows) -> None:
     """Raises JAX's ``TypeError`` unless there is one positive entry of each kind per dimension."""

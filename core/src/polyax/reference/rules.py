@@ -18,16 +18,6 @@ from polyax.reference import (
 from polyax.reference.table import RULES
 
 __all__ = [
-    "RULES",
-    "rules_array",
-    "rules_callback",
-    "rules_collective",
-    "rules_control",
-    "rules_conv",
-    "rules_elementwise",
-    "rules_index",
-    "rules_linalg",
-    "rules_order",
-    "rules_special",
-    "rules_windows",
-]
+    "RULES", "rules_array", "rules_callback", "rules_collective", "rules_control", "rules_conv", "rules_elementwise",
+    "rules_index", "rules_linalg", "rules_order", "rules_special", "rules_windows",
+]  # fmt: skip

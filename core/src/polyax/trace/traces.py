@@ -27,6 +27,8 @@ class Traces:
 
     def __init__(self) -> None:
         self._known: dict[Key, Any] = {}
+        self.entries: dict[Any, Any] = {}
+        """What calls end in, by their kinds; forgotten with the programs."""
         with _adding:
             _all.add(self)
 
@@ -55,6 +57,7 @@ class Traces:
 
     def clear(self) -> None:
         self._known.clear()
+        self.entries.clear()
 
 
 def keep(known: dict[Any, Any], key: Any, value: Any) -> Any:

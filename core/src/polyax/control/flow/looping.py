@@ -36,6 +36,8 @@ from polyax.trace.tree import (
 )
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
+__all__ = ["fori_loop", "map", "scan", "while_loop"]
+
 
 def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any) -> Any:
     """``while cond_fun(val): val = body_fun(val)``, from ``init_val`` on; compiled as one loop.

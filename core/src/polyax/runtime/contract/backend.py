@@ -20,19 +20,9 @@ from polyax.runtime.contract.collectives import Axes, Group
 from polyax.runtime.contract.report import BufferReport, Decision, KernelReport, Report, Snapshot
 
 __all__ = [
-    "API_VERSION",
-    "Backend",
-    "BackendSpec",
-    "Buffer",
-    "BufferReport",
-    "CompileOptions",
-    "Decision",
-    "Device",
-    "Executable",
-    "KernelReport",
-    "Report",
-    "Snapshot",
-]
+    "API_VERSION", "Backend", "BackendSpec", "Buffer", "BufferReport", "CompileOptions", "Decision", "Device",
+    "Executable", "KernelReport", "Report", "Snapshot",
+]  # fmt: skip
 
 API_VERSION = 0
 """Version of this contract; 0 until three backends and SPMD have tested it."""

@@ -1,4 +1,4 @@
-"""What a backend asks of a kernel before it compiles it: ``collapse``, ``generalize`` and ``structural_key``.
+"""What is done to a kernel before it is compiled: ``collapse``, and ``generalize`` if it is to serve all sizes.
 
 Afterwards equal work has equal keys, so that each distinct kernel is compiled once.
 """
@@ -6,11 +6,8 @@ Afterwards equal work has equal keys, so that each distinct kernel is compiled o
 from __future__ import annotations
 
 from polyax_kernels.ir.kernel import Kernel
-from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.passes.collapse import collapse
 from polyax_kernels.passes.generalize import generalize
-
-__all__ = ["canonical", "collapse", "generalize", "structural_key"]
 
 
 def canonical(kernel: Kernel, for_all_sizes: bool = True) -> tuple[Kernel, tuple[int, ...]]:

@@ -92,8 +92,9 @@ def test_virtual_devices_compute_at_the_same_time() -> None:
     program = """
         import polyax as jax, polyax.numpy as jnp, numpy as np
         f = jax.jit(lambda x: jnp.sin(jnp.sin(jnp.sin(x))).sum())
-        x = np.ones((700, 700), np.float32)
-        results = [f(jax.device_put(x, d)) for d in jax.devices()]
+        xs = [jax.device_put(np.ones((1000, 1000), np.float32), d) for d in jax.devices()]
+        jax.block_until_ready([f(x) for x in xs])  # compiled
+        results = [f(x) for x in xs]
         busy = sum(not r.is_ready() for r in results)
         print(len({r.device for r in results}), busy > 1, len({float(r) for r in results}))
     """

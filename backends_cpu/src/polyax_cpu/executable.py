@@ -18,8 +18,10 @@ from polyax_cpu.steps import PARALLEL_COST, QUICK_COST, Described, Table, copyin
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.backend import HostExecutable, rows
 from polyax_kernels.plan.journal import Journal
-from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step
+from polyax_kernels.plan.plan import BranchStep, CallStep, ControlStep, CopyStep, KernelStep, LoopStep, Plan, Step
 
+CALLED, CACHED = 30, 4
+"""What calling a step costs beside its work, and how many times faster work on what is in the cache is."""
 SPEED = 20
 """How many times faster native code is than what queues reckon: the waking of their thread takes 50 microseconds."""
 
@@ -47,11 +49,20 @@ class CpuExecutable(HostExecutable):
 def _cost(step: Step) -> int:
     """In bytes or scalar operations; products do many of them at a time."""
     if isinstance(step, ControlStep):
-        return max(step.flops, QUICK_COST + 1)  # it may last, even for ever
+        return max(_lasting(step), QUICK_COST + 1)
     if isinstance(step, CallStep):
         found = _product(step)
         return step.bytes_moved if found is None else max(step.bytes_moved, found[1].flops // 8)
     return max(step.bytes_moved, step.flops)
+
+
+def _lasting(step: Step) -> int:
+    """The cost of a step in a loop, where arrays are mostly small and stay in the cache."""
+    if isinstance(step, LoopStep):
+        return step.turns * sum(_lasting(s) for _, inner in step.inners for s in inner.plan.steps)
+    if isinstance(step, BranchStep):
+        return max(sum(map(_lasting, inner.plan.steps)) for inner in step.branches)
+    return CALLED + step.flops // (5 * CACHED if isinstance(step, CallStep) and _product(step) else CACHED)
 
 
 def _native(executable: CpuExecutable, step: Step) -> Described | None:

@@ -104,12 +104,12 @@ def block_until_ready(x: Any) -> Any:
     Raises:
       The error of a computation that was to make one of them.
     """
-    if is_concrete(x):
-        return x.block_until_ready()
+    if type(x) is Array and x.buffer is not None:  # on one device
+        x.buffer.wait()
+        return x
     for leaf in tree_flatten(x)[0]:
-        wait = getattr(leaf, "block_until_ready", None)
-        if wait is not None:
-            wait()
+        if hasattr(leaf, "block_until_ready"):
+            leaf.block_until_ready()
     return x
 
 

@@ -16,6 +16,7 @@ from polyax import lax
 from polyax.control.inner.programs import hoisted, inlined
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.transforms import memo
+from support.threads import together
 
 
 def programs_alive() -> int:
@@ -90,23 +91,6 @@ def test_keyword_order_means_nothing() -> None:
 # --- once ---------------------------------------------------------------------------------------------------------
 
 
-def together(count: int, work: Callable[[], Any]) -> list[Any]:
-    """What ``work`` gives in several threads that start at the same time."""
-    start, results = threading.Barrier(count), []
-
-    def run() -> None:
-        start.wait()
-        results.append(work())
-
-    threads = [threading.Thread(target=run) for _ in range(count)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join(60)
-        assert not t.is_alive()
-    return results
-
-
 def test_threads_get_what_one_of_them_makes() -> None:
     table: dict[str, object] = {}
     calls, pause = [], threading.Event()
@@ -116,7 +100,7 @@ def test_threads_get_what_one_of_them_makes() -> None:
         pause.wait(0.05)
         return object()
 
-    assert len(set(together(8, lambda: memo.once(table, "key", make)))) == len(calls) == 1
+    assert len(set(together(lambda: memo.once(table, "key", make)))) == len(calls) == 1
 
 
 def test_other_keys_are_not_waited_for() -> None:

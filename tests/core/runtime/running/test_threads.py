@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,6 +15,7 @@ from polyax.ir.config import Config
 from polyax.ops.cumulative import cumsum_p
 from polyax.runtime.running import dispatch
 from polyax.trace.traces import Traces
+from support.threads import together
 
 
 @pytest.fixture
@@ -33,23 +33,6 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     yield names
 
 
-def in_threads(work: Callable[[], Any], count: int = 8) -> list[float]:
-    start = threading.Barrier(count)
-    results: list[float] = []
-
-    def run() -> None:
-        start.wait()
-        results.append(float(work()))
-
-    threads = [threading.Thread(target=run) for _ in range(count)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join(60)
-        assert not t.is_alive()
-    return results
-
-
 def fresh(name: str) -> Callable[[Any], Any]:
     def fun(x: Any) -> Any:
         return jnp.sum(x * 2)
@@ -61,14 +44,14 @@ def fresh(name: str) -> Callable[[Any], Any]:
 def test_jit(compiled: list[str]) -> None:
     f, x = jax.jit(fresh("mine")), jnp.ones(3)
     compiled.clear()
-    assert in_threads(lambda: f(x)) == [6.0] * 8
+    assert together(lambda: float(f(x))) == [6.0] * 8
     assert compiled == ["mine"]
 
 
 def test_operations(compiled: list[str]) -> None:
     x = jnp.ones((3, 5, 2))
     compiled.clear()
-    assert in_threads(lambda: lax.reduce_max(x, (0, 1, 2))) == [1.0] * 8
+    assert together(lambda: float(lax.reduce_max(x, (0, 1, 2)))) == [1.0] * 8
     assert compiled == ["reduce_max"]
 
 
@@ -81,21 +64,21 @@ def test_loops(compiled: list[str]) -> None:
 
     x = jnp.float32(1)
     compiled.clear()
-    assert in_threads(lambda: lax.while_loop(below, triple, x)) == [9.0] * 8
+    assert together(lambda: float(lax.while_loop(below, triple, x))) == [9.0] * 8
     assert compiled == ["while"]
 
 
 def test_several_devices(compiled: list[str]) -> None:
     f, x = jax.pmap(fresh("spread")), jnp.ones((1, 3))
     compiled.clear()
-    assert in_threads(lambda: f(x)[0], 4) == [6.0] * 4
+    assert together(lambda: float(f(x)[0]), 4) == [6.0] * 4
     assert compiled.count("pmap(spread)") == 1
 
 
 def test_derivatives(compiled: list[str]) -> None:
     f, x = jax.jit(jax.grad(jax.jit(fresh("derived")))), jnp.float32(3)
     compiled.clear()
-    assert in_threads(lambda: f(x)) == [2.0] * 8
+    assert together(lambda: float(f(x))) == [2.0] * 8
     assert len(compiled) == 1
 
 

@@ -12,8 +12,8 @@ from support.sources import ROOT, Module, all_modules, functions, imports, modul
 
 ROOMS = {
     "polyax": (
-        *("ir", "trace", "ops", "transforms"),
-        *("control.inner", "control.flow", "control.calls", "control.folds", "control"),
+        *("ir", "meshes", "trace", "ops", "transforms"),
+        *("control.inner", "control.flow", "control.calls", "control.folds", "control", "partition"),
         *("runtime.contract", "reference", "runtime.plugins", "runtime.arrays", "runtime.running", "runtime.telling"),
         *("api", "library", "testing"),
     ),

@@ -13,8 +13,8 @@ from polyax.api.ahead import struct
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import DType
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.meshes.sharding import SingleDeviceSharding
 from polyax.runtime.arrays.array import Array, is_concrete
-from polyax.runtime.arrays.sharding import SingleDeviceSharding
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.report import Report
 from polyax.runtime.contract.tracebacks import api_boundary

@@ -50,6 +50,8 @@ class Primitive:
     ``impl``           ``(*args, **params) -> list``: how an eager call runs, if not through a backend
     ``decompose``      ``(*args, **params) -> list``: the same in terms of other primitives, which is what is compiled
     ``axes``           collectives: ``(params) -> names`` of the axes that they work along
+    ``factors``        ``(*in_avals, **params) -> Factors``: which dimensions of operands and results are cut together
+                       when devices share a program (``meshes.factors``); without it, each device computes all
     =================  ============================================================================================
 
     A rule that can't exist is declared: ``p.never("transpose", "sin is not linear")``.
@@ -79,6 +81,7 @@ class Primitive:
         self.impl: Callable[..., Any] | None = None
         self.decompose: Callable[..., Any] | None = None
         self.axes: Callable[..., Any] | None = None
+        self.factors: Callable[..., Any] | None = None
         PRIMITIVES.append(self)
 
     def never(self, rule: str, reason: str) -> None:

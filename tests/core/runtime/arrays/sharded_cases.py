@@ -12,8 +12,8 @@ import pytest
 import polyax
 import polyax.numpy as jnp
 from polyax import lax
+from polyax.meshes.sharding import BlockSharding
 from polyax.runtime.arrays.array import Array
-from polyax.runtime.arrays.sharding import BlockSharding
 
 N = len(polyax.devices())
 X = np.arange(N * 6, dtype=np.float32).reshape(N, 2, 3) / 7

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from polyax.ir.aval import ShapedArray
+from polyax.meshes.sharding import BlockSharding, Sharding, SingleDeviceSharding
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.devices import devices
-from polyax.runtime.arrays.sharding import BlockSharding, Sharding, SingleDeviceSharding
 from polyax.trace.tracer import Trace, Tracer
 from support import process
 

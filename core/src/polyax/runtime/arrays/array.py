@@ -13,8 +13,9 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, Typed
+from polyax.meshes.sharding import Sharding, SingleDeviceSharding, bounds
 from polyax.runtime.arrays.printing import array_repr
-from polyax.runtime.arrays.sharding import Shard, Sharding, SingleDeviceSharding, bounds
+from polyax.runtime.arrays.shards import Shard
 from polyax.runtime.contract.backend import Buffer, Device
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.operators import register_array_type

@@ -14,10 +14,10 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.meshes.sharding import Index, Sharding, bounds
 from polyax.ops.index import dynamic_slice
 from polyax.ops.joining import concatenate
 from polyax.runtime.arrays.array import Array, is_concrete
-from polyax.runtime.arrays.sharding import Index, Sharding, bounds
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import HostQueue
 from polyax.runtime.contract.tracebacks import api_boundary

@@ -15,9 +15,9 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import def_rule
+from polyax.meshes.sharding import BlockSharding, Index
 from polyax.runtime.arrays import devices as places
 from polyax.runtime.arrays.array import Array
-from polyax.runtime.arrays.sharding import BlockSharding, Index
 from polyax.runtime.contract.backend import Device, Executable
 from polyax.runtime.contract.collectives import Group, entered
 from polyax.runtime.contract.queue import INLINE_COST, HostQueue, Task, serving

@@ -1,0 +1,156 @@
+"""The shape of a mesh: named axes with sizes, and of each what cuts along it mean. No devices."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+Axes = tuple[tuple[Any, int], ...]
+"""Names and sizes, outermost first."""
+
+
+class AxisType(enum.Enum):
+    """Who decides what is cut along a mesh axis.
+
+    ``Auto``: the partitioner. ``Explicit``: the types of arrays tell it, and operations derive those of their results.
+    ``Manual``: the user, inside ``shard_map``.
+    """
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+AxisTypes = tuple[AxisType, ...]
+
+
+class MeshAxes:
+    """What ``Mesh`` and ``AbstractMesh`` have in common."""
+
+    axis_names: tuple[Any, ...]
+    axis_sizes: tuple[int, ...]
+    axis_types: AxisTypes
+
+    def _set_axes(self, sizes: Sequence[int], names: Any, types: Any) -> None:
+        self.axis_sizes = tuple(int(n) for n in sizes)
+        self.axis_names = tuple(names) if isinstance(names, (tuple, list)) else (names,)
+        self.axis_types = _as_types(types, len(self.axis_names))
+        if len(self.axis_sizes) != len(self.axis_names):
+            raise ValueError(
+                f"{type(self).__name__}: {len(self.axis_sizes)} axis sizes {self.axis_sizes} and "
+                f"{len(self.axis_names)} axis names {self.axis_names}; give each axis one of both"
+            )
+        if len(set(self.axis_names)) < len(self.axis_names):
+            raise ValueError(f"{type(self).__name__}: axis names must differ from each other, got {self.axis_names}")
+
+    @property
+    def axes(self) -> Axes:
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def shape(self) -> OrderedDict[Any, int]:
+        return OrderedDict(self.axes)
+
+    @property
+    def shape_tuple(self) -> Axes:
+        return self.axes
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.axis_sizes) if self.axis_names else 0
+
+    @property
+    def empty(self) -> bool:
+        return not self.axis_names
+
+    def _of_type(self, kind: AxisType) -> tuple[Any, ...]:
+        return tuple(n for n, t in zip(self.axis_names, self.axis_types, strict=True) if t is kind)
+
+    @property
+    def auto_axes(self) -> tuple[Any, ...]:
+        return self._of_type(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple[Any, ...]:
+        return self._of_type(AxisType.Explicit)
+
+    @property
+    def manual_axes(self) -> tuple[Any, ...]:
+        return self._of_type(AxisType.Manual)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        return all(t is AxisType.Auto for t in self.axis_types)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        return all(t is AxisType.Explicit for t in self.axis_types)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        return all(t is AxisType.Manual for t in self.axis_types)
+
+    def _axes_text(self) -> str:
+        return ", ".join(f"{name!r}: {size}" for name, size in self.axes)
+
+
+def _as_types(types: Any, count: int) -> AxisTypes:
+    if types is None:
+        return (AxisType.Auto,) * count
+    found = (types,) * count if isinstance(types, AxisType) else tuple(types)
+    if len(found) != count or not all(isinstance(t, AxisType) for t in found):
+        raise ValueError(f"axis_types needs an AxisType for each of the {count} axes, got {types}")
+    return found
+
+
+class AbstractMesh(MeshAxes):
+    """A mesh without its devices: what a program has to know when it is traced.
+
+    >>> AbstractMesh((4, 2), ("x", "y"))
+    AbstractMesh('x': 4, 'y': 2, axis_types=(Auto, Auto))
+    """
+
+    def __init__(self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None) -> None:
+        self._set_axes(axis_sizes, axis_names, axis_types)
+        self._hash = hash((self.axes, self.axis_types))
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        return self
+
+    def update_axis_types(self, changes: dict[Any, AxisType]) -> AbstractMesh:
+        """The same mesh with other types of the axes that are named."""
+        types = [changes.get(n, t) for n, t in zip(self.axis_names, self.axis_types, strict=True)]
+        return AbstractMesh(self.axis_sizes, self.axis_names, types)
+
+    def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
+        return AbstractMesh(
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, AbstractMesh) and self.axes == other.axes and self.axis_types == other.axis_types
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        axes = self._axes_text() or "()"
+        return f"AbstractMesh({axes}, axis_types={self.axis_types})"
+
+
+EMPTY = AbstractMesh((), ())
+"""No mesh."""

@@ -1,0 +1,74 @@
+"""``Factors``: how the dimensions of a primitive's operands and results belong together, so what can be cut alike.
+
+A rule ``primitive.factors(*in_avals, **params) -> Factors | None`` says it in the notation of einsum, with numbers for
+letters: a product of matrices is ``[[0, 1], [1, 2]] -> [[0, 2]]`` with factor 1 summed. What the numbers mean is
+nobody's business but the rule's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Dim = tuple[int, ...]
+"""The factors that a dimension consists of, outermost first: one, but for reshapes; none if nobody may cut it."""
+Dims = tuple[Dim, ...]
+
+
+class Place(Protocol):
+    """Where the block of a result is that is computed, for rules whose blocks differ by more than their operands."""
+
+    def shape(self, result: int) -> tuple[int, ...]:
+        """The shape of the block of result number ``result``."""
+        ...
+
+    def start(self, result: int, dim: int) -> Any:
+        """Where the block begins in the whole array, along a dimension: an int32, known when it runs."""
+        ...
+
+
+Written = Sequence[int | Sequence[int] | None]
+Run = Callable[..., Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """``ins`` and ``outs``: for each operand and result, for each dimension, its factors."""
+
+    ins: tuple[Dims, ...]
+    outs: tuple[Dims, ...]
+    reduced: Mapping[int, str] = field(default_factory=dict)
+    """Factors that the results lack since all their parts are put together: by ``sum``, ``max`` or ``min``."""
+    whole: frozenset[int] = frozenset()
+    """Factors of which each device must have all: what a sort goes along, the window of a convolution."""
+    sizes: Mapping[int, int] = field(default_factory=dict)
+    """Of factors that share a dimension with others; others have the size of their dimension."""
+    local: Run | None = None
+    """``(place, *blocks, **params) -> list``: the primitive on blocks, where that is more than binding it with the
+    same parameters."""
+
+
+def factors(
+    ins: Sequence[Sequence[int | Sequence[int] | None]],
+    outs: Sequence[Sequence[int | Sequence[int] | None]],
+    **more: Any,
+) -> Factors:
+    """``Factors`` from lists, in which a dimension of one factor is its number, and None is a dimension nobody cuts.
+
+    >>> factors([[0, 1], [1, 2]], [[0, 2]], reduced={1: "sum"}).ins
+    (((0,), (1,)), ((1,), (2,)))
+    """
+    if "whole" in more:
+        more["whole"] = frozenset(more["whole"])
+    return Factors(tuple(map(_dims, ins)), tuple(map(_dims, outs)), **more)
+
+
+def _dims(dims: Written) -> Dims:
+    return tuple(() if d is None else (d,) if isinstance(d, int) else tuple(d) for d in dims)
+
+
+def elementwise(*avals: Any) -> Factors:
+    """Of operations on arrays of one shape, and scalars."""
+    ndim = max((a.ndim for a in avals), default=0)
+    return factors([range(a.ndim) for a in avals], [range(ndim)])

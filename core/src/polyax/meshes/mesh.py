@@ -1,0 +1,63 @@
+"""``Mesh``: devices, arranged along named axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyax.meshes.axes import AbstractMesh, MeshAxes
+
+
+class Mesh(MeshAxes):
+    """Devices along named axes.
+
+    Args:
+      devices: an array of devices with one dimension for each axis.
+      axis_names: a name for each dimension.
+      axis_types: an ``AxisType`` for each axis, or one for all; ``Auto`` by default.
+
+    Raises:
+      ValueError: names and dimensions differ in number, or a name or a device comes twice.
+    """
+
+    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
+        self.devices = np.array(devices, dtype=object)
+        self.devices.flags.writeable = False
+        self._set_axes(self.devices.shape, axis_names, axis_types)
+        self.device_list: tuple[Any, ...] = tuple(self.devices.flat)
+        if len(set(self.device_list)) < len(self.device_list):
+            raise ValueError(f"Mesh: each device can be in a mesh once, got {list(map(str, self.device_list))}")
+        self.abstract_mesh = AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
+        self._hash = hash((self.device_list, self.abstract_mesh))
+
+    @property
+    def device_ids(self) -> np.ndarray:
+        return np.array([d.id for d in self.device_list], int).reshape(self.axis_sizes)
+
+    @property
+    def is_multi_process(self) -> bool:
+        return len({d.process_index for d in self.device_list}) > 1
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Mesh)
+            and self.device_list == other.device_list
+            and self.abstract_mesh == other.abstract_mesh
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, axis_types={self.axis_types})"
+
+    def __str__(self) -> str:
+        return f"Mesh({self._axes_text()}, axis_types={self.axis_types})" if self.axis_names else "Mesh()"

@@ -1,0 +1,220 @@
+"""How an array lies on devices."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polyax.meshes.axes import AbstractMesh
+from polyax.meshes.mesh import Mesh
+from polyax.meshes.spec import Cuts, PartitionSpec
+
+Device = Any
+Index = tuple[slice, ...]
+
+
+class Sharding(ABC):
+    """Says which part of an array each of some devices has."""
+
+    @property
+    @abstractmethod
+    def device_list(self) -> tuple[Device, ...]:
+        """The devices, in the order of the array's parts."""
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device has the whole array."""
+        return self.num_devices == 1
+
+    @abstractmethod
+    def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, Index]:
+        """What each device has of an array of this shape: ``array[index]``."""
+
+    def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, Index]:
+        """The same for the devices of this process, which are all."""
+        return self.devices_indices_map(global_shape)
+
+    @property
+    def device_set(self) -> set[Device]:
+        return set(self.device_list)
+
+    @property
+    def num_devices(self) -> int:
+        return len(self.device_list)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return True
+
+    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of each part of an array of this shape.
+
+        Raises:
+          ValueError: it doesn't fall into parts of one shape.
+        """
+        indices = self.devices_indices_map(global_shape).values()
+        if all(len(i) == len(global_shape) for i in indices):
+            parts = {bounds(i, global_shape) for i in indices}
+            first, *others = {tuple([b - a for a, b in part]) for part in parts}
+            if not others and len(parts) * math.prod(first) == math.prod(global_shape):
+                return first
+        raise ValueError(f"{self} doesn't divide arrays of shape {tuple(global_shape)} into parts of one shape")
+
+
+def bounds(index: Index, shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Where a part begins and ends, in each dimension."""
+    return tuple([s.indices(n)[:2] for s, n in zip(index, shape, strict=True)])
+
+
+@dataclass(frozen=True)
+class SingleDeviceSharding(Sharding):
+    """All of the array is on one device."""
+
+    device: Device
+
+    @property
+    def device_list(self) -> tuple[Device, ...]:
+        return (self.device,)
+
+    def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, Index]:
+        return {self.device: (slice(None),) * len(global_shape)}
+
+
+@dataclass(frozen=True)
+class BlockSharding(Sharding):
+    """A block of an array of one shape is on each of the devices: ``array[indices[n]]`` on ``devices[n]``."""
+
+    devices: tuple[Device, ...]
+    indices: tuple[Index, ...]
+
+    def __hash__(self) -> int:
+        return hash(self.devices)  # slices have no hash before Python 3.12
+
+    @property
+    def device_list(self) -> tuple[Device, ...]:
+        return self.devices
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return all(i == self.indices[0] for i in self.indices)
+
+    def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, Index]:
+        return dict(zip(self.devices, self.indices, strict=True))
+
+
+@dataclass(frozen=True)
+class NamedSharding(Sharding):
+    """Dimensions of an array are cut along axes of a mesh, as the spec says; along other axes it is the same.
+
+    >>> NamedSharding(AbstractMesh((4, 2), ("x", "y")), PartitionSpec("x", None)).shard_shape((8, 3))
+    (2, 3)
+    """
+
+    mesh: Mesh | AbstractMesh
+    spec: PartitionSpec
+    memory_kind: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_spec(self.mesh, self.spec)
+        object.__setattr__(self, "_hash", hash((self.mesh, self.spec, self.memory_kind)))
+        object.__setattr__(self, "_maps", {})
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined]
+
+    @property
+    def device_list(self) -> tuple[Device, ...]:
+        if isinstance(self.mesh, AbstractMesh):
+            raise ValueError(f"{self} has no devices: its mesh is an AbstractMesh")
+        return self.mesh.device_list
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        sizes = self.mesh.shape
+        return all(sizes[a] == 1 for axes in self.spec.cuts(0) for a in axes)
+
+    def cuts(self, ndim: int) -> Cuts:
+        """For each dimension the axes that it is cut along."""
+        if len(self.spec) > ndim:
+            raise ValueError(
+                f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was applied to a "
+                f"value of rank {ndim}"
+            )
+        return self.spec.cuts(ndim)
+
+    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+        shape, sizes = tuple(global_shape), self.mesh.shape
+        tiles = [math.prod(sizes[a] for a in axes) for axes in self.cuts(len(shape))]
+        for axis, (n, tile) in enumerate(zip(shape, tiles, strict=True)):
+            if n % tile:
+                raise IndivisibleError(
+                    f"Sharding {self} implies that array axis {axis} is partitioned {tile} times, but the dimension "
+                    f"size is {n} (full shape: {shape}, per-dimension tiling factors: {tiles} should evenly divide the "
+                    f"shape)"
+                )
+        return tuple(n // tile for n, tile in zip(shape, tiles, strict=True))
+
+    def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, Index]:
+        shape = tuple(global_shape)
+        found = self._maps.get(shape)  # type: ignore[attr-defined]
+        if found is None:
+            found = self._maps[shape] = self._indices(shape)  # type: ignore[attr-defined]
+        return found
+
+    def _indices(self, shape: tuple[int, ...]) -> dict[Device, Index]:
+        block, sizes = self.shard_shape(shape), self.mesh.shape
+        cuts, found = self.cuts(len(shape)), {}
+        for device, place in zip(self.device_list, np.ndindex(self.mesh.axis_sizes), strict=True):
+            at = dict(zip(self.mesh.axis_names, place, strict=True))
+            found[device] = tuple([_slice(axes, at, sizes, n) for axes, n in zip(cuts, block, strict=True)])
+        return found
+
+    def update(self, **changes: Any) -> NamedSharding:
+        fields: dict[str, Any] = {"mesh": self.mesh, "spec": self.spec, "memory_kind": self.memory_kind}
+        return NamedSharding(**(fields | changes))
+
+    def with_memory_kind(self, kind: str | None) -> NamedSharding:
+        return self.update(memory_kind=kind)
+
+    def __repr__(self) -> str:
+        kind = "" if isinstance(self.mesh, AbstractMesh) else f", memory_kind={self.memory_kind or 'device'}"
+        return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{kind})"
+
+
+def _slice(axes: Sequence[Any], at: Mapping[Any, int], sizes: Mapping[Any, int], block: int) -> slice:
+    """The part of a dimension, cut along ``axes``, that is at one place of the mesh."""
+    if not axes:
+        return slice(None, None, None)
+    n = 0
+    for axis in axes:
+        n = n * sizes[axis] + at[axis]
+    return slice(n * block, (n + 1) * block, None)
+
+
+def _check_spec(mesh: Mesh | AbstractMesh, spec: Any) -> None:
+    if not isinstance(spec, PartitionSpec):
+        raise TypeError(f"NamedSharding needs a PartitionSpec, got {spec!r} of type {type(spec).__name__}")
+    seen: set[Any] = set()
+    for axes in spec.cuts(0):
+        for axis in axes:
+            if axis not in mesh.axis_names:
+                raise ValueError(f"Resource axis: {axis} of {spec} is not found in mesh: {mesh.axis_names}.")
+            if axis in seen:
+                raise DuplicateSpecError(
+                    f"A single NamedSharding spec specification can map every mesh axis to at most one positional "
+                    f"dimension, but {spec} has duplicate entries for `{axis}`"
+                )
+            seen.add(axis)
+
+
+class IndivisibleError(ValueError):
+    """A dimension can't be cut into as many equal blocks as the sharding says."""
+
+
+class DuplicateSpecError(ValueError):
+    """A spec names an axis twice."""

@@ -1,0 +1,117 @@
+"""``PartitionSpec``: which dimension of an array is cut along which axes of a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+Cuts = tuple[tuple[Any, ...], ...]
+"""For each dimension of an array the axes that it is cut along, outermost first: what specs mean."""
+
+
+class _Unconstrained:
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self) -> str:
+        return "UNCONSTRAINED"
+
+
+UNCONSTRAINED = _Unconstrained()
+
+
+class PartitionSpec:
+    """For each dimension the name of a mesh axis, several names, or None: it isn't cut. Dimensions left out aren't cut.
+
+    ``P.UNCONSTRAINED`` leaves a dimension to the partitioner.
+
+    >>> PartitionSpec("x", ("y", "z"), None)
+    P('x', ('y', 'z'), None)
+    """
+
+    UNCONSTRAINED = UNCONSTRAINED
+    __match_args__ = ("_partitions",)
+
+    def __init__(self, *partitions: Any, unreduced: Iterable[Any] = (), reduced: Iterable[Any] = ()) -> None:
+        self._partitions = tuple(_canonical(p) for p in partitions)
+        self.unreduced = frozenset(unreduced)
+        self.reduced = frozenset(reduced)
+
+    @property
+    def partitions(self) -> tuple[Any, ...]:
+        return self._partitions
+
+    def cuts(self, ndim: int) -> Cuts:
+        """What it means for an array of ``ndim`` dimensions; those that are unconstrained count as not cut."""
+        found = tuple(axes_of(p) for p in self._partitions)
+        return found + ((),) * (ndim - len(found))
+
+    def update(self, **changes: Any) -> PartitionSpec:
+        partitions = changes.pop("partitions", self._partitions)
+        return PartitionSpec(*partitions, **{"unreduced": self.unreduced, "reduced": self.reduced, **changes})
+
+    def index(self, value: Any) -> int:
+        return self._partitions.index(_canonical(value))
+
+    def count(self, value: Any) -> int:
+        return self._partitions.count(_canonical(value))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._partitions)
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __getitem__(self, n: Any) -> Any:
+        return self._partitions[n]
+
+    def __add__(self, other: Any) -> PartitionSpec:
+        if not isinstance(other, (PartitionSpec, tuple)):
+            return NotImplemented
+        return PartitionSpec(*self, *other)
+
+    def __radd__(self, other: Any) -> PartitionSpec:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return PartitionSpec(*other, *self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, PartitionSpec)
+            and self._partitions == other._partitions
+            and (self.unreduced, self.reduced) == (other.unreduced, other.reduced)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._partitions, self.unreduced, self.reduced))
+
+    def __reduce__(self) -> Any:
+        return _restore, (self._partitions, self.unreduced, self.reduced)
+
+    def __repr__(self) -> str:
+        parts = [repr(p) for p in self._partitions]
+        marks = [f"{n}={set(v)!r}" for n in ("unreduced", "reduced") if (v := getattr(self, n))]
+        comma = "," if len(parts) == 1 and not marks else ""
+        return f"P({', '.join([*parts, *marks])}{comma})"
+
+
+def _restore(partitions: tuple[Any, ...], unreduced: frozenset[Any], reduced: frozenset[Any]) -> PartitionSpec:
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
+
+
+def _canonical(partition: Any) -> Any:
+    """A tuple of one name is that name; an empty one, None."""
+    if isinstance(partition, (tuple, list)):
+        return tuple(partition) if len(partition) > 1 else partition[0] if partition else None
+    return partition
+
+
+def axes_of(partition: Any) -> tuple[Any, ...]:
+    """The axes that an entry of a spec names."""
+    if partition is None or partition is UNCONSTRAINED:
+        return ()
+    return partition if isinstance(partition, tuple) else (partition,)
+
+
+def spec_of(cuts: Cuts) -> PartitionSpec:
+    return PartitionSpec(*[c or None for c in cuts])

@@ -17,6 +17,7 @@ from polyax import nn as nn
 from polyax import numpy as numpy
 from polyax import random as random
 from polyax import scipy as scipy
+from polyax import sharding as sharding
 from polyax import stages as stages
 from polyax import tree as tree
 from polyax import tree_util as tree_util
@@ -42,6 +43,7 @@ from polyax.api import vmap as vmap
 from polyax.api.ahead import ShapeDtypeStruct as ShapeDtypeStruct
 from polyax.api.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 from polyax.api.jit import clear_caches as clear_caches
+from polyax.api.meshes import make_mesh as make_mesh
 from polyax.api.settings import check_tracer_leaks as check_tracer_leaks
 from polyax.api.settings import checking_leaks as checking_leaks
 from polyax.api.settings import debug_infs as debug_infs
@@ -66,6 +68,8 @@ from polyax.control.calls.remat import checkpoint as remat
 from polyax.control.inner.policies import checkpoint_policies as checkpoint_policies
 from polyax.ir.config import config as config
 from polyax.ir.dtypes import float0 as float0
+from polyax.meshes.current import set_mesh as set_mesh
+from polyax.meshes.spec import PartitionSpec as P
 from polyax.runtime.arrays.array import Array as Array
 from polyax.runtime.arrays.devices import block_until_ready as block_until_ready
 from polyax.runtime.arrays.devices import copy_to_host_async as copy_to_host_async

@@ -49,6 +49,10 @@ def _optional_str(text: str) -> str | None:
     return text or None
 
 
+def _set_by_context(text: str) -> Any:
+    raise ValueError(f"it is set by polyax.set_mesh alone, got {text!r}")
+
+
 FLAGS: dict[str, Flag] = {
     f.name: f
     for f in (
@@ -69,6 +73,8 @@ FLAGS: dict[str, Flag] = {
         Flag("threefry_partitionable", False, parse_bool, "the newer layout of random bits", traced=True),
         Flag("default_matmul_precision", None, _optional_str, "precision of products", traced=True),
         Flag("default_prng_impl", "threefry2x32", str, "random number generator of new keys", traced=True),
+        Flag("mesh", None, _set_by_context, "the mesh in force, as polyax.set_mesh says", traced=True),
+        Flag("abstract_mesh", None, _set_by_context, "the types of its axes in what is traced", traced=True),
         Flag("debug_nans", False, parse_bool, "raise where a NaN first appears", traced=True),
         Flag("debug_infs", False, parse_bool, "raise where an infinity first appears", traced=True),
         Flag("log_compiles", False, parse_bool, "log each compilation"),
@@ -171,13 +177,21 @@ class Config:
 
     @contextlib.contextmanager
     def override(self, **values: Any) -> Generator[None]:
-        before = self._local.__dict__.get("values"), self._local.__dict__.get("key")
-        merged = dict(before[0] or self._process) | {self._canonical(k): v for k, v in values.items()}
-        self._local.values, self._local.key = merged, self._key_of(merged)
+        before = self.override_until_restored(**values)
         try:
             yield
         finally:
-            self._local.values, self._local.key = before
+            self.restore(before)
+
+    def override_until_restored(self, **values: Any) -> Any:
+        """Sets flags for this thread; what it returns is for ``restore``."""
+        before = self._local.__dict__.get("values"), self._local.__dict__.get("key")
+        merged = dict(before[0] or self._process) | {self._canonical(k): v for k, v in values.items()}
+        self._local.values, self._local.key = merged, self._key_of(merged)
+        return before
+
+    def restore(self, before: Any) -> None:
+        self._local.values, self._local.key = before
 
     def on_update(self, listener: Callable[[str], None]) -> None:
         """Calls ``listener(name)`` after each process-wide update."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 
+from polyax.ir.config import config
 from polyax.meshes.axes import AbstractMesh, MeshAxes
+
+_entered = threading.local()
 
 
 class Mesh(MeshAxes):
@@ -24,8 +28,14 @@ class Mesh(MeshAxes):
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
         self.devices = np.array(devices, dtype=object)
         self.devices.flags.writeable = False
-        self._set_axes(self.devices.shape, axis_names, axis_types)
-        self.device_list: tuple[Any, ...] = tuple(self.devices.flat)
+        names = tuple(axis_names) if isinstance(axis_names, (tuple, list)) else (axis_names,)
+        if self.devices.ndim != len(names):
+            raise ValueError(
+                "Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument "
+                f"(`axis_names`), but got devices.ndim == {self.devices.ndim} and len(axis_names) == {len(names)}."
+            )
+        self._set_axes(self.devices.shape, names, axis_types)
+        self.device_list: tuple[Any, ...] = tuple(self.devices.flat) if self.devices.shape else ()
         if len(set(self.device_list)) < len(self.device_list):
             raise ValueError(f"Mesh: each device can be in a mesh once, got {list(map(str, self.device_list))}")
         self.abstract_mesh = AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
@@ -45,6 +55,20 @@ class Mesh(MeshAxes):
             self.axis_names if axis_names is None else axis_names,
             self.axis_types if axis_types is None else axis_types,
         )
+
+    @property
+    def local_devices(self) -> list[Any]:
+        """Its devices that belong to this process."""
+        return [d for d in self.device_list if d.is_addressable]
+
+    def __enter__(self) -> Mesh:
+        """The old way of ``set_mesh``."""
+        before = config.override_until_restored(mesh=self, abstract_mesh=self.abstract_mesh)
+        _entered.__dict__.setdefault("stack", []).append(before)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        config.restore(_entered.stack.pop())
 
     def __eq__(self, other: object) -> bool:
         return self is other or (

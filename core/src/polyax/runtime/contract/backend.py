@@ -60,6 +60,9 @@ class Device:
     def platform(self) -> str:
         return self.backend.name
 
+    is_addressable = True
+    """Whether it belongs to this process."""
+
     @property
     def local_hardware_id(self) -> int:
         return self.id

@@ -1,0 +1,77 @@
+"""The mesh in force in a thread: what specs without a mesh mean, and programs are traced for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyax.ir.config import config
+from polyax.ir.primitive import ambient
+from polyax.meshes.axes import EMPTY, AbstractMesh
+from polyax.meshes.mesh import Mesh
+
+NO_DEVICES = Mesh(np.empty((), object), ())
+
+
+class set_mesh:
+    """Makes ``mesh`` the one in force: inside a ``with`` block, or from now on.
+
+    >>> from polyax.sharding import AxisType, Mesh, get_mesh
+    >>> import polyax
+    >>> with set_mesh(Mesh(polyax.devices()[:1], ("x",))) as mesh:
+    ...     print(get_mesh())
+    Mesh('x': 1, axis_types=(Auto,))
+
+    Raises:
+      ValueError: a function is being traced; meshes are chosen outside.
+    """
+
+    def __init__(self, mesh: Any) -> None:
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise ValueError(f"Expected mesh of type `polyax.sharding.Mesh`. Got {type(mesh)}")
+        if ambient.trace is not None:
+            raise ValueError("`set_mesh` can only be used outside of `polyax.jit`.")
+        self.mesh = mesh
+        self._before = config.override_until_restored(mesh=mesh, abstract_mesh=mesh and mesh.abstract_mesh)
+
+    def __enter__(self) -> Mesh | None:
+        return self.mesh
+
+    def __exit__(self, *_: object) -> None:
+        config.restore(self._before)
+
+
+class use_abstract_mesh:
+    """Makes ``mesh``, which has no devices, the one in force for what is traced in the block."""
+
+    def __init__(self, mesh: AbstractMesh) -> None:
+        self.mesh = mesh
+        self._before: Any = None
+
+    def __enter__(self) -> AbstractMesh:
+        self._before = config.override_until_restored(abstract_mesh=self.mesh)
+        return self.mesh
+
+    def __exit__(self, *_: object) -> None:
+        config.restore(self._before)
+
+
+def get_mesh() -> Mesh:
+    """The mesh in force, with its devices; an empty one if there is none.
+
+    Raises:
+      ValueError: a function is being traced, which is done for a mesh without devices; see ``get_abstract_mesh``.
+    """
+    if ambient.trace is not None:
+        raise ValueError("`get_mesh` can only be used outside of `polyax.jit`. Maybe you want `get_abstract_mesh`?")
+    return config.get("mesh") or NO_DEVICES
+
+
+def mesh_in_force() -> Mesh | None:
+    return config.get("mesh")
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The mesh in force, without its devices; an empty one if there is none."""
+    return config.get("abstract_mesh") or EMPTY

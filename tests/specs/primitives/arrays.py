@@ -5,11 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from polyax import lax
+from polyax.meshes.axes import AbstractMesh
+from polyax.meshes.sharding import NamedSharding
+from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec
+from polyax.ops.constraint import constrain
 from specs.primitives.data import CUBE, RNG, SIGNED, V, X, Y
 from support.case import Case, case
 
 IMAGES = RNG.uniform(-1, 1, (2, 4, 5, 6))
 WINDOWS = RNG.uniform(-1, 1, (6, 4, 2, 3))
+ROWS = NamedSharding(AbstractMesh((3, 1), ("x", "y")), PartitionSpec("x", UNCONSTRAINED))
 CUMULATIVE = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
 
 SHAPES: dict[str, Case] = {
@@ -27,6 +32,7 @@ SHAPES: dict[str, Case] = {
     "pad, cutting": case(lambda x, v: lax.pad(x, v, ((-1, 1, 0), (2, -2, 1))), X, np.float64(0.3)),
     "concatenate": case(lambda x, y: lax.concatenate([x, y, x], 1), X, Y),
     "split": case(lambda x: lax.concatenate(lax.split(x, (1, 3), 1)[::-1], 1), X),
+    "sharding_constraint": case(lambda x: constrain(x, ROWS), X),
     "tile": case(lambda x: lax.tile(x, (2, 3)), X),
 }
 

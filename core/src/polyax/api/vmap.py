@@ -34,7 +34,9 @@ def vmap(
       out_axes: where the mapped axis stands in the results.
       axis_name: a name for collectives.
       axis_size: the size of the mapped axis, if no argument tells it.
-      spmd_axis_name, sum_match: reserved; ``sum_match`` must be False.
+      spmd_axis_name: the mesh axis, or a tuple of them, along which the mapped axis is cut where ``fun`` constrains
+        values to a sharding.
+      sum_match: reserved, must be False.
 
     Raises:
       ValueError: the mapped axes have different sizes, or ``in_axes`` doesn't fit; both are shown.
@@ -70,7 +72,7 @@ def vmap(
         size = mapped_size("vmap", call.names, avals, axes, axis_size)
         dims = [None if a is None else a % v.ndim for v, a in zip(avals, axes, strict=True)]
         flat = call.flat()
-        outs, out_dims = batch_flat(flat, AxisData(size, axis_name), call.leaves, dims)
+        outs, out_dims = batch_flat(flat, AxisData(size, axis_name, spmd_axis_name), call.leaves, dims)
         assert flat.out_tree is not None
         wanted = flatten_axes("vmap out_axes", flat.out_tree, out_axes)
         return flat.unflatten([_place(size, d, w, x, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)])

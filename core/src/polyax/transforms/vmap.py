@@ -23,6 +23,8 @@ class AxisData:
 
     size: int
     name: Any = None
+    spmd_name: Any = None
+    """The mesh axis, or axes, that cut it where values in the mapped function are constrained to a sharding."""
 
 
 class BatchTracer(Tracer):

@@ -27,6 +27,10 @@ class Place(Protocol):
         """Where the block begins in the whole array, along a dimension: an int32, known when it runs."""
         ...
 
+    def begin(self, factor: int) -> Any:
+        """Likewise along a factor, which results may lack."""
+        ...
+
 
 Written = Sequence[int | Sequence[int] | None]
 Run = Callable[..., Sequence[Any]]
@@ -68,7 +72,41 @@ def _dims(dims: Written) -> Dims:
     return tuple(() if d is None else (d,) if isinstance(d, int) else tuple(d) for d in dims)
 
 
-def elementwise(*avals: Any) -> Factors:
-    """Of operations on arrays of one shape, and scalars."""
+# --- what many rules are made of ------------------------------------------------------------------------------------
+
+
+def elementwise(*avals: Any, **_: Any) -> Factors:
+    """Of operations on arrays of one shape, scalars, and arrays that are stretched where their size is 1."""
     ndim = max((a.ndim for a in avals), default=0)
-    return factors([range(a.ndim) for a in avals], [range(ndim)])
+    return factors([unstretched(a.shape) for a in avals], [range(ndim)])
+
+
+def unstretched(shape: Sequence[int], numbers: Sequence[int] | None = None) -> list[int | None]:
+    """The numbers (``0, 1 ...`` without) as the factors of dimensions, but for those of size 1, which may be stretched.
+
+    >>> unstretched((3, 1, 4))
+    [0, None, 2]
+    """
+    numbers = range(len(shape)) if numbers is None else numbers
+    return [None if n == 1 else d for n, d in zip(shape, numbers, strict=True)]
+
+
+def free_but(avals: Sequence[Any], outs: int, dims: Sequence[int]) -> Factors:
+    """Of operations on arrays of one rank that go along ``dims``, of which they need all; with so many results."""
+    numbers = [None if d in dims else d for d in range(avals[0].ndim)]
+    return factors([numbers] * len(avals), [numbers] * outs)
+
+
+def leading(free: int, ins: Sequence[Any], outs: Sequence[Any]) -> Factors:
+    """Of operations on the last dimensions of arrays, done for each index of the ``free`` ones before them."""
+    dims = [[[*range(free), *[None] * (a.ndim - free)] for a in avals] for avals in (ins, outs)]
+    return factors(*dims)
+
+
+def sized(p: Any, name: str) -> Run:
+    """A ``local`` for primitives whose parameter ``name`` is the shape of their result."""
+
+    def local(place: Place, *blocks: Any, **params: Any) -> Sequence[Any]:
+        return p.bind(*blocks, **{**params, name: place.shape(0)})
+
+    return local

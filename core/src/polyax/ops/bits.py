@@ -5,6 +5,7 @@ Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.dtypes import full_name
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import Factors, elementwise
 from polyax.ops.define import align, broadcast_shape, flat_jvp
 
 threefry2x32_p = Primitive("threefry2x32")
@@ -31,6 +33,12 @@ def _abstract(*avals: ShapedArray) -> list[ShapedArray]:
         raise TypeError(f"Arguments to threefry2x32 must have uint32 type, got {[full_name(a.dtype) for a in avals]}")
     shape = broadcast_shape("threefry2x32", [a.shape for a in avals])
     return [ShapedArray(shape, avals[0].dtype)] * 2
+
+
+@def_rule(threefry2x32_p, "factors")
+def _factors(*avals: ShapedArray) -> Factors:
+    found = elementwise(*avals)
+    return replace(found, outs=found.outs * 2)
 
 
 threefry2x32_p.jvp = flat_jvp(threefry2x32_p)

@@ -9,6 +9,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.dtypes import BOOL, INTS, UINTS, full_name
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import elementwise as elementwise_factors
 from polyax.ops.basis import (
     batch_axis_at,
     binary,
@@ -126,6 +127,7 @@ def _select_transpose(cts: Any, which: Any, *cases: Any) -> list[Any]:
 
 select_n_p.elementwise = True
 select_n_p.jvp = linear_jvp(select_n_p, slice(1, None))
+select_n_p.factors = elementwise_factors
 select_n_p.linear_in = ()  # jointly linear in its cases, not in one of them
 
 
@@ -191,6 +193,7 @@ def _clamp_jvp(primals: Any, tangents: Any) -> Any:
 
 
 clamp_p.never("transpose", "clamp is not linear")
+clamp_p.factors = elementwise_factors
 
 
 @def_rule(clamp_p, "batch")

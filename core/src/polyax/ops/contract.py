@@ -13,6 +13,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import Factors, factors
 from polyax.ops.basis import convert, transpose
 from polyax.ops.define import bilinear_jvp, check_same_dtype
 from polyax.ops.zeros import zero_cotangents
@@ -162,6 +163,18 @@ def _check_preferred(dtype: Any, preferred: Any) -> None:
             "preferred_element_type) are (integral, integral), (integral, floating), (floating, floating), "
             "(complex, complex)."
         )
+
+
+@def_rule(dot_general_p, "factors")
+def _factors(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Any, **_: Any) -> Factors:
+    """Batch dimensions go together; what is contracted is summed."""
+    (lc, rc), (lb, rb) = dimension_numbers
+    left = list(range(lhs.ndim))
+    right = [lhs.ndim + d for d in range(rhs.ndim)]
+    for of_lhs, of_rhs in zip((*lc, *lb), (*rc, *rb), strict=True):
+        right[of_rhs] = of_lhs
+    out = [*lb, *_others(lhs.ndim, lb, lc), *(right[d] for d in _others(rhs.ndim, rb, rc))]
+    return factors([left, right], [out], reduced=dict.fromkeys(lc, "sum"))
 
 
 dot_general_p.jvp = bilinear_jvp(dot_general_p)

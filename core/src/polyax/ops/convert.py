@@ -10,6 +10,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import DType
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes import factors
 from polyax.ops.basis import binary, convert_element_type_p, move_axis, neg, unary, zeros_like
 from polyax.ops.define import ANY, COMPLEXES, FLOAT, NUMBER, elementwise, elementwise_batch, flat_jvp
 from polyax.trace.symbolic import Zero
@@ -47,6 +48,7 @@ def _convert_transpose(cts: Any, x: Any, *, new_dtype: DType, weak_type: bool) -
 convert_element_type_p.linear_in = (0,)
 convert_element_type_p.batch = elementwise_batch(convert_element_type_p)
 convert_element_type_p.elementwise = True
+convert_element_type_p.factors = factors.elementwise
 
 bitcast_convert_type_p = Primitive("bitcast_convert_type")
 
@@ -70,6 +72,13 @@ def _bitcast_abstract(x: ShapedArray, *, new_dtype: DType) -> list[ShapedArray]:
 @def_rule(bitcast_convert_type_p, "batch")
 def _bitcast_batch(axis: Any, args: Any, dims: Any, *, new_dtype: DType) -> Any:
     return bitcast_convert_type_p.bind(move_axis(args[0], dims[0], 0), new_dtype=new_dtype), [0]
+
+
+@def_rule(bitcast_convert_type_p, "factors")
+def _bitcast_factors(x: ShapedArray, *, new_dtype: DType) -> factors.Factors:
+    """A last dimension that is made or used up stays whole."""
+    (y,) = _bitcast_abstract(x, new_dtype=new_dtype)
+    return factors.leading(min(x.ndim, y.ndim), [x], [y])
 
 
 bitcast_convert_type_p.jvp = flat_jvp(bitcast_convert_type_p)

@@ -15,6 +15,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.dtypes import BOOL, COMPLEX, FLOATS, INTS, UINTS, DType
 from polyax.ir.primitive import Primitive
+from polyax.meshes import factors
 from polyax.ops.basis import batch_axis_at, expand_dims, move_axis, reshape, stretched, unbroadcast
 from polyax.ops.zeros import add_tangents, instantiate
 from polyax.trace.symbolic import Zero, is_undef
@@ -74,7 +75,7 @@ def elementwise(
         p.transpose = _elementwise_transpose(p.name, formulas, p.linear_in)
     else:
         p.never("transpose", f"{p.name} is not linear")
-    p.batch = elementwise_batch(p)
+    p.batch, p.factors = elementwise_batch(p), factors.elementwise
     return p
 
 

@@ -7,10 +7,12 @@ from typing import Any
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import elementwise
 
 name_p = Primitive("name")
 """``name[name=...] x``: ``x``, under a name that policies know."""
 name_p.linear_in = (0,)
+name_p.factors = elementwise
 
 
 @def_rule(name_p, "abstract_eval")

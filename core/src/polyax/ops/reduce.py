@@ -13,6 +13,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import BOOL, INTS, UINTS, full_name
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import Factors, factors
 from polyax.ops.basis import (
     broadcast_in_dim,
     convert,
@@ -52,9 +53,21 @@ def restore_axes(y: Any, shape: tuple[int, ...], axes: Axes) -> Any:
     return broadcast_in_dim(y, shape, [i for i in range(len(shape)) if i not in axes])
 
 
+def reduction_factors(xs: Sequence[ShapedArray], outs: int, axes: Axes, parts: str | None = None) -> Factors:
+    """Of reductions of arrays of one shape whose parts are put together so, or else need all of each axis."""
+    dims = range(xs[0].ndim)
+    kept = [d for d in dims if d not in axes]
+    how: dict[str, Any] = {"reduced": dict.fromkeys(axes, parts)} if parts else {"whole": axes}
+    return factors([dims] * len(xs), [kept] * outs, **how)
+
+
 def _reduction(
-    name: str | Primitive, accepts: Accepts, check: Callable[[ShapedArray], None] | None = None
+    name: str | Primitive,
+    accepts: Accepts,
+    parts: Callable[[ShapedArray], str | None],
+    check: Callable[[ShapedArray], None] | None = None,
 ) -> Primitive:
+    """``parts`` says how results of parts of an axis are put together, if that is one of the ways devices know."""
     p = name if isinstance(name, Primitive) else Primitive(name)
 
     def abstract_eval(x: ShapedArray, *, axes: Axes) -> list[ShapedArray]:
@@ -69,7 +82,10 @@ def _reduction(
         moved = tuple(a + (a >= dim) for a in axes)
         return p.bind(args[0], axes=moved), [dim - sum(a < dim for a in moved)]
 
-    p.abstract_eval, p.batch = abstract_eval, batch
+    def rule(x: ShapedArray, *, axes: Axes) -> Factors:
+        return reduction_factors([x], 1, axes, parts(x))
+
+    p.abstract_eval, p.batch, p.factors = abstract_eval, batch, rule
     p.never("transpose", f"{p.name} is not linear")
     return p
 
@@ -83,11 +99,11 @@ def _function(p: Primitive, doc: str) -> Callable[..., Any]:
 
 # --- sums and products ----------------------------------------------------------------------------------------------
 
-_reduction(reduce_sum_p, NUMBER)
+_reduction(reduce_sum_p, NUMBER, lambda _: "sum")
 reduce_sum_p.absent.clear()
 linear(reduce_sum_p, lambda ct, x, axes: restore_axes(ct, x.shape, axes))
 
-reduce_prod_p = _reduction("reduce_prod", NUMBER)
+reduce_prod_p = _reduction("reduce_prod", NUMBER, lambda _: None)
 reduce_prod = _function(reduce_prod_p, "The product over ``axes``.")
 
 
@@ -132,8 +148,8 @@ def _extremum_jvp(p: Primitive) -> Callable[..., Any]:
     return jvp
 
 
-reduce_max_p = _reduction("reduce_max", ORDERED)
-reduce_min_p = _reduction("reduce_min", ORDERED)
+reduce_max_p = _reduction("reduce_max", ORDERED, lambda _: "max")
+reduce_min_p = _reduction("reduce_min", ORDERED, lambda _: "min")
 reduce_max_p.jvp = _extremum_jvp(reduce_max_p)
 reduce_min_p.jvp = _extremum_jvp(reduce_min_p)
 
@@ -148,13 +164,15 @@ def _check_logical(x: ShapedArray) -> None:
         raise TypeError(f"logical reduction requires operand dtype bool or int, got {full_name(x.dtype)}.")
 
 
-def _logical(name: str) -> Primitive:
-    p = _reduction(name, ANY, _check_logical)
+def _logical(name: str, of_booleans: str | None) -> Primitive:
+    p = _reduction(name, ANY, lambda x: of_booleans if x.dtype in BOOL else None, _check_logical)
     p.jvp = flat_jvp(p)
     return p
 
 
-reduce_and_p, reduce_or_p, reduce_xor_p = map(_logical, ("reduce_and", "reduce_or", "reduce_xor"))
+reduce_and_p = _logical("reduce_and", "min")
+reduce_or_p = _logical("reduce_or", "max")
+reduce_xor_p = _logical("reduce_xor", None)
 
 reduce_and = _function(reduce_and_p, "And over ``axes``: all, for booleans; of bits, for integers.")
 reduce_or = _function(reduce_or_p, "Or over ``axes``: any, for booleans; of bits, for integers.")
@@ -183,6 +201,7 @@ def _arg_extremum(name: str) -> Primitive:
         return p.bind(args[0], axes=(moved,), index_dtype=index_dtype), [dim - (moved < dim)]
 
     p.abstract_eval, p.batch, p.jvp = abstract_eval, batch, flat_jvp(p)
+    p.factors = lambda x, *, axes, **_: reduction_factors([x], 1, axes)
     p.never("transpose", f"{name} gives integers, which have no cotangents")
     return p
 

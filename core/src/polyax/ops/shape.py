@@ -12,9 +12,13 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.dtypes import full_name
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import Factors, Place, factors, free_but, sized, unstretched
+from polyax.meshes.reshaping import reshaped
 from polyax.ops.basis import (
+    add,
     broadcast_in_dim,
     broadcast_in_dim_p,
+    convert,
     iota_p,
     move_axis,
     reduce_sum,
@@ -83,6 +87,13 @@ def _broadcast_batch(
 linear(broadcast_in_dim_p, _broadcast_transpose, _broadcast_batch)
 
 
+@def_rule(broadcast_in_dim_p, "factors")
+def _broadcast_factors(x: ShapedArray, *, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Factors:
+    """New and stretched dimensions are cut as you like: each device makes its part."""
+    of_x = unstretched(x.shape, broadcast_dimensions)
+    return factors([of_x], [range(len(shape))], local=sized(broadcast_in_dim_p, "shape"))
+
+
 def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
     """``operand`` repeated along new leading dimensions of the given sizes."""
     shape, sizes = np.shape(operand), shape_tuple(sizes)
@@ -143,6 +154,11 @@ def _reshape_batch(axis: Any, args: Any, dims: Any, *, new_sizes: tuple[int, ...
 linear(reshape_p, lambda ct, x, **params: reshape(ct, x.shape), _reshape_batch)
 
 
+@def_rule(reshape_p, "factors")
+def _reshape_factors(x: ShapedArray, *, new_sizes: tuple[int, ...], dimensions: None) -> Factors:
+    return reshaped(x.shape, new_sizes, sized(reshape_p, "new_sizes"))
+
+
 @def_rule(squeeze_p, "abstract_eval")
 def _squeeze_abstract(x: ShapedArray, *, dimensions: tuple[int, ...]) -> list[ShapedArray]:
     if len(set(dimensions)) != len(dimensions):
@@ -163,6 +179,9 @@ def _squeeze_batch(axis: Any, args: Any, dims: Any, *, dimensions: tuple[int, ..
 
 
 linear(squeeze_p, lambda ct, x, dimensions: reshape(ct, x.shape), _squeeze_batch)
+def_rule(squeeze_p, "factors")(
+    lambda x, *, dimensions: factors([range(x.ndim)], [[d for d in range(x.ndim) if d not in dimensions]])
+)
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
@@ -193,6 +212,7 @@ def _transpose_batch(axis: Any, args: Any, dims: Any, *, permutation: tuple[int,
 
 
 linear(transpose_p, lambda ct, x, permutation: transpose(ct, np.argsort(permutation)), _transpose_batch)
+transpose_p.factors = lambda x, *, permutation: factors([range(x.ndim)], [permutation])
 
 # --- rev ------------------------------------------------------------------------------------------------------------
 
@@ -220,6 +240,7 @@ def _rev_batch(axis: Any, args: Any, dims: Any, *, dimensions: tuple[int, ...]) 
 
 
 linear(rev_p, lambda ct, x, dimensions: rev(ct, dimensions), _rev_batch)
+rev_p.factors = lambda x, *, dimensions: free_but([x], 1, dimensions)
 
 # --- iota -----------------------------------------------------------------------------------------------------------
 
@@ -239,5 +260,13 @@ def _iota_abstract(*, dtype: Any, shape: tuple[int, ...], dimension: int) -> lis
     return [ShapedArray(shape, dtype)]
 
 
+def _iota_block(place: Place, *, dtype: Any, shape: tuple[int, ...], dimension: int) -> list[Any]:
+    block = iota_p.bind1(dtype=dtype, shape=place.shape(0), dimension=dimension)
+    if place.shape(0)[dimension] == shape[dimension]:
+        return [block]
+    return [add(block, convert(place.start(0, dimension), dtype))]
+
+
+iota_p.factors = lambda *, shape, **_: factors([], [range(len(shape))], local=_iota_block)
 for _rule in ("jvp", "transpose", "batch"):
     iota_p.never(_rule, "iota has no operands")

@@ -31,14 +31,14 @@ def output(program: str, *, timeout: float = 120, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def cases(path: Path, *, timeout: float = 300, **environment: str) -> None:
-    """Runs the tests of a file in a process of its own: for what depends on how many devices there are.
+def cases(*paths: Path, timeout: float = 300, **environment: str) -> None:
+    """Runs the tests of files in a process of its own: for what depends on how many devices there are.
 
     Some must run, and none may be skipped: with too few devices the file would prove nothing.
     """
     chosen = shlex.split(environment.pop("ARGUMENTS", ""))
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-x", *chosen, str(path)],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-x", *chosen, *map(str, paths)],
         env=os.environ | environment,
         capture_output=True,
         text=True,

@@ -69,8 +69,14 @@ from polyax.control.inner.policies import checkpoint_policies as checkpoint_poli
 from polyax.ir.config import config as config
 from polyax.ir.dtypes import float0 as float0
 from polyax.meshes.current import set_mesh as set_mesh
+from polyax.meshes.sharding import NamedSharding as NamedSharding
 from polyax.meshes.spec import PartitionSpec as P
 from polyax.runtime.arrays.array import Array as Array
+from polyax.runtime.arrays.assembling import make_array_from_callback as make_array_from_callback
+from polyax.runtime.arrays.assembling import make_array_from_process_local_data as make_array_from_process_local_data
+from polyax.runtime.arrays.assembling import (
+    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+)
 from polyax.runtime.arrays.devices import block_until_ready as block_until_ready
 from polyax.runtime.arrays.devices import copy_to_host_async as copy_to_host_async
 from polyax.runtime.arrays.devices import default_backend as default_backend
@@ -85,6 +91,7 @@ from polyax.runtime.arrays.devices import process_count as process_count
 from polyax.runtime.arrays.devices import process_index as process_index
 from polyax.runtime.arrays.devices import process_indices as process_indices
 from polyax.runtime.arrays.placing import device_put as device_put
+from polyax.runtime.arrays.shards import Shard as Shard
 from polyax.runtime.contract.backend import Device as Device
 from polyax.runtime.contract.hooks import hookimpl as hookimpl
 from polyax.runtime.plugins.default_device import default_device as default_device

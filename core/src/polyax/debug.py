@@ -5,16 +5,23 @@ from __future__ import annotations
 import functools
 import logging
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from polyax.control.callback import debug_call, debug_print_p
 from polyax.control.callback import debug_callback as callback
+from polyax.meshes.sharding import Sharding
+from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.running.breakpoints import breakpoint as breakpoint
+from polyax.runtime.telling.shardings import drawn_sharding
+from polyax.trace.tree import tree_leaves
 
-__all__ = ["breakpoint", "callback", "log", "print"]
+__all__ = [
+    "breakpoint", "callback", "inspect_array_sharding", "log", "print", "visualize_array_sharding",
+    "visualize_sharding",
+]  # fmt: skip
 
 _print = print
 _logger = logging.getLogger(__name__)
@@ -88,3 +95,54 @@ def _printer(fmt: str, to_log: bool) -> Callable[..., None]:
 
 log = functools.partial(print, _use_logging=True)
 """``print`` to the log, at the level ``INFO``."""
+
+
+def visualize_sharding(
+    shape: Sequence[int],
+    sharding: Sharding,
+    *,
+    use_color: bool = True,
+    scale: float = 1.0,
+    min_width: int = 9,
+    max_width: int = 80,
+    color_map: Any = None,
+) -> None:
+    """Prints which devices have which part of an array of ``shape``, which has one or two dimensions.
+
+    Args:
+      scale: how high a picture of one row of parts is.
+      min_width: how wide a part is at least, in characters.
+      use_color, max_width, color_map: kept for compatibility; parts are told apart by lines.
+
+    Raises:
+      ValueError: the array has another number of dimensions.
+    """
+    _print(drawn_sharding(shape, sharding, scale=scale, width=min_width))
+
+
+def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
+    """``visualize_sharding`` of an array.
+
+    >>> import polyax
+    >>> visualize_array_sharding(polyax.device_put(np.zeros(4), polyax.devices("reference")[0]))
+    ┌─────────────┐
+    │ REFERENCE 0 │
+    └─────────────┘
+    """
+    inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(arr.shape, sharding, **kwargs))
+
+
+def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
+    """Calls ``callback`` with the sharding of each array in a pytree.
+
+    Raises:
+      NotImplementedError: the array is traced: how it lies is found out when the whole program is divided, which
+        ``polyax.explain`` shows.
+    """
+    for x in tree_leaves(value):
+        if not is_concrete(x):
+            raise NotImplementedError(
+                f"inspect_array_sharding needs an array, got {x}, whose sharding isn't known while it is traced. "
+                "polyax.explain(jit(f), *args) shows how values inside a program are cut."
+            )
+        callback(x.sharding)

@@ -58,7 +58,8 @@ class ShapeDtypeStruct:
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.full_name(self.dtype)}{weak})"
+        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.full_name(self.dtype)}{sharding}{weak})"
 
 
 def struct(aval: ShapedArray) -> ShapeDtypeStruct:

@@ -10,6 +10,8 @@ from polyax.ir.config import config
 from polyax.ir.primitive import ambient
 from polyax.meshes.axes import EMPTY, AbstractMesh
 from polyax.meshes.mesh import Mesh
+from polyax.meshes.sharding import NamedSharding
+from polyax.meshes.spec import PartitionSpec
 
 NO_DEVICES = Mesh(np.empty((), object), ())
 
@@ -70,6 +72,18 @@ def get_mesh() -> Mesh:
 
 def mesh_in_force() -> Mesh | None:
     return config.get("mesh")
+
+
+def named_sharding(spec: PartitionSpec, caller: str) -> NamedSharding:
+    """What a spec means on the mesh in force.
+
+    Raises:
+      ValueError: there is none.
+    """
+    mesh = mesh_in_force()
+    if mesh is None:
+        raise ValueError(f"Please set a mesh via `polyax.set_mesh` if a PartitionSpec is passed to {caller}")
+    return NamedSharding(mesh, spec)
 
 
 def get_abstract_mesh() -> AbstractMesh:

@@ -36,12 +36,36 @@ class Sharding(ABC):
         """What each device has of an array of this shape: ``array[index]``."""
 
     def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, Index]:
-        """The same for the devices of this process, which are all."""
-        return self.devices_indices_map(global_shape)
+        """The same for the devices of this process alone."""
+        return {d: i for d, i in self.devices_indices_map(global_shape).items() if d.is_addressable}
 
     @property
     def device_set(self) -> set[Device]:
         return set(self.device_list)
+
+    @property
+    def addressable_devices(self) -> set[Device]:
+        """Those of this process."""
+        return {d for d in self.device_list if d.is_addressable}
+
+    @property
+    def has_addressable_devices(self) -> bool:
+        return any(d.is_addressable for d in self.device_list)
+
+    @property
+    def memory_kind(self) -> str | None:
+        """Each device has one kind of memory."""
+        return "device"
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Whether both put the same parts of arrays of ``ndim`` dimensions on the same devices."""
+        if self == other:
+            return True
+        if self.device_list != other.device_list:
+            return False
+        shape = (math.lcm(1, *range(1, self.num_devices + 1)),) * ndim  # whatever the tiles are, they divide it
+        mine, others = self.devices_indices_map(shape), other.devices_indices_map(shape)
+        return all(bounds(i, shape) == bounds(others[d], shape) for d, i in mine.items())
 
     @property
     def num_devices(self) -> int:
@@ -49,7 +73,7 @@ class Sharding(ABC):
 
     @property
     def is_fully_addressable(self) -> bool:
-        return True
+        return all(d.is_addressable for d in self.device_list)
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of each part of an array of this shape.
@@ -77,12 +101,22 @@ class SingleDeviceSharding(Sharding):
 
     device: Device
 
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self.device!r}, memory_kind=device)"
+
     @property
     def device_list(self) -> tuple[Device, ...]:
         return (self.device,)
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, Index]:
         return {self.device: (slice(None),) * len(global_shape)}
+
+
+def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+    """The sharding of arrays that are on ``device``, which has one kind of memory."""
+    if memory_kind not in (None, "device"):
+        raise ValueError(f"{device} has no memory of kind {memory_kind!r}; its memory kinds: device")
+    return SingleDeviceSharding(device)
 
 
 @dataclass(frozen=True)
@@ -107,7 +141,6 @@ class BlockSharding(Sharding):
         return dict(zip(self.devices, self.indices, strict=True))
 
 
-@dataclass(frozen=True)
 class NamedSharding(Sharding):
     """Dimensions of an array are cut along axes of a mesh, as the spec says; along other axes it is the same.
 
@@ -117,15 +150,34 @@ class NamedSharding(Sharding):
 
     mesh: Mesh | AbstractMesh
     spec: PartitionSpec
-    memory_kind: str | None = None
 
-    def __post_init__(self) -> None:
-        _check_spec(self.mesh, self.spec)
-        object.__setattr__(self, "_hash", hash((self.mesh, self.spec, self.memory_kind)))
-        object.__setattr__(self, "_maps", {})
+    def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None) -> None:
+        _check_spec(mesh, spec)
+        if memory_kind not in (None, "device"):
+            raise ValueError(
+                f"Could not find memory addressable by the devices of {mesh}. They can address the following memory "
+                f"kinds: device. Got memory kind: {memory_kind}"
+            )
+        self.mesh = mesh
+        self.spec = spec
+        self._hash = hash((mesh, spec))
+        self._maps: dict[tuple[int, ...], dict[Device, Index]] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, NamedSharding) and self.mesh == other.mesh and self.spec == other.spec
+        )
 
     def __hash__(self) -> int:
-        return self._hash  # type: ignore[attr-defined]
+        return self._hash
+
+    def __reduce__(self) -> Any:
+        return NamedSharding, (self.mesh, self.spec)
+
+    @property
+    def replicated_axes(self) -> frozenset[Any]:
+        """The axes that nothing is cut along."""
+        return frozenset(self.mesh.axis_names) - {a for axes in self.spec.cuts(0) for a in axes}
 
     @property
     def device_list(self) -> tuple[Device, ...]:
@@ -147,6 +199,11 @@ class NamedSharding(Sharding):
             )
         return self.spec.cuts(ndim)
 
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        if isinstance(other, NamedSharding) and self.mesh == other.mesh:
+            return self.cuts(ndim) == other.cuts(ndim)
+        return super().is_equivalent_to(other, ndim)
+
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
         shape, sizes = tuple(global_shape), self.mesh.shape
         tiles = [math.prod(sizes[a] for a in axes) for axes in self.cuts(len(shape))]
@@ -161,9 +218,9 @@ class NamedSharding(Sharding):
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, Index]:
         shape = tuple(global_shape)
-        found = self._maps.get(shape)  # type: ignore[attr-defined]
+        found = self._maps.get(shape)
         if found is None:
-            found = self._maps[shape] = self._indices(shape)  # type: ignore[attr-defined]
+            found = self._maps[shape] = self._indices(shape)
         return found
 
     def _indices(self, shape: tuple[int, ...]) -> dict[Device, Index]:
@@ -174,15 +231,15 @@ class NamedSharding(Sharding):
             found[device] = tuple([_slice(axes, at, sizes, n) for axes, n in zip(cuts, block, strict=True)])
         return found
 
-    def update(self, **changes: Any) -> NamedSharding:
-        fields: dict[str, Any] = {"mesh": self.mesh, "spec": self.spec, "memory_kind": self.memory_kind}
-        return NamedSharding(**(fields | changes))
+    def update(self, *, mesh: Any = None, spec: Any = None, memory_kind: str | None = None) -> NamedSharding:
+        """The same with another mesh or spec."""
+        return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
 
-    def with_memory_kind(self, kind: str | None) -> NamedSharding:
-        return self.update(memory_kind=kind)
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
     def __repr__(self) -> str:
-        kind = "" if isinstance(self.mesh, AbstractMesh) else f", memory_kind={self.memory_kind or 'device'}"
+        kind = "" if isinstance(self.mesh, AbstractMesh) else ", memory_kind=device"
         return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{kind})"
 
 

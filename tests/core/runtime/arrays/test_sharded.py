@@ -14,23 +14,28 @@ from polyax.runtime.arrays.devices import devices
 from polyax.trace.tracer import Trace, Tracer
 from support import process
 
-CASES = Path(__file__).with_name("sharded_cases.py")
+CASES = [Path(__file__).with_name(f"{n}_cases.py") for n in ("sharded", "mesh")]
 HALVES = (slice(0, 2), slice(None)), (slice(2, 4), slice(None))
 
 
 @pytest.mark.parametrize("platform_name", ["cpu", "reference"])
 def test_on_eight_virtual_devices(platform_name: str) -> None:
-    process.cases(CASES, POLYAX_DEVICE=platform_name, POLYAX_NUM_CPU_DEVICES="8")
+    process.cases(*CASES, POLYAX_DEVICE=platform_name, POLYAX_NUM_CPU_DEVICES="8")
 
 
 @pytest.mark.parametrize("platform_name", ["opencl", "hello_c"])
 def test_on_two_devices(platform_name: str) -> None:
-    process.cases(CASES, POLYAX_DEVICE=platform_name, POLYAX_NUM_CPU_DEVICES="2", ARGUMENTS="-m sample")
+    process.cases(*CASES, POLYAX_DEVICE=platform_name, POLYAX_NUM_CPU_DEVICES="2", ARGUMENTS="-m sample")
+
+
+class OfThisProcess:
+    """A stand-in for a device: a sharding only passes it on."""
+
+    is_addressable = True
 
 
 def two() -> tuple[object, object]:
-    """Stand-ins for devices: a sharding only passes them on."""
-    return devices("reference")[0], object()
+    return devices("reference")[0], OfThisProcess()
 
 
 def test_one_device() -> None:

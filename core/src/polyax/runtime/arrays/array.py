@@ -108,7 +108,7 @@ class Array(Typed, metaclass=_ArrayType):
         indices = self.sharding.devices_indices_map(self.shape).values()
         for x, index in zip(self.parts, indices, strict=True):
             place = bounds(index, self.shape)
-            found.append(Shard(x._device, index, seen.count(place), x))
+            found.append(Shard(x._device, index, seen.count(place), x.commit()))
             seen.append(place)
         return found
 

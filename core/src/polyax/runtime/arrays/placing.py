@@ -14,7 +14,9 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.meshes.sharding import Index, Sharding, bounds
+from polyax.meshes.current import named_sharding
+from polyax.meshes.sharding import Index, Sharding, SingleDeviceSharding, bounds
+from polyax.meshes.spec import PartitionSpec
 from polyax.ops.index import dynamic_slice
 from polyax.ops.joining import concatenate
 from polyax.runtime.arrays.array import Array, is_concrete
@@ -23,6 +25,7 @@ from polyax.runtime.contract.queue import HostQueue
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.plugins.default_device import default_device_now
 from polyax.trace.context import set_trace
+from polyax.trace.paths import broadcast_prefix
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import tree_flatten, tree_unflatten
 
@@ -38,8 +41,8 @@ def device_put(
 
     Args:
       x: arrays, NumPy arrays and scalars, in any pytree.
-      device: a ``Device``, a sharding such as another array's, or a pytree of those that ``x`` begins with; None: the
-        default.
+      device: a ``Device``, a sharding such as another array's, a ``PartitionSpec`` for the mesh in force, or a
+        pytree of those that ``x`` begins with; None: the default.
       donate: delete the arrays that were copied.
 
     Raises:
@@ -50,21 +53,22 @@ def device_put(
     >>> device_put({"a": 1.5}, devices("reference")[0])
     {'a': Array(1.5, dtype=float32, weak_type=True)}
     """
-    if isinstance(device, (list, tuple, dict)):
-        spec_leaves, spec = tree_flatten(device)
-        parts = [device_put(part, d, donate=donate) for part, d in zip(spec.flatten_up_to(x), spec_leaves)]
-        return tree_unflatten(spec, parts)
-    target = _target(device)
     leaves, tree = tree_flatten(x)
-    return tree_unflatten(tree, [_put(leaf, target, donate) for leaf in leaves])
+    if device is None or isinstance(device, (Device, Sharding)):
+        targets: Sequence[Any] = [device] * len(leaves)
+    else:
+        targets = broadcast_prefix(device, x, is_leaf=lambda d: d is None)
+    return tree_unflatten(tree, [_put(leaf, _target(d), donate) for leaf, d in zip(leaves, targets, strict=True)])
 
 
 def _target(device: Any) -> Layout | None:
     if device is None or isinstance(device, Device):
         return device
+    if isinstance(device, PartitionSpec):
+        device = named_sharding(device, "device_put")
     if not isinstance(device, Sharding):
         raise ValueError(f"device_put needs a Device or a sharding, got {device!r} of type {type(device)}")
-    return device.device_list[0] if device.num_devices == 1 else device
+    return device
 
 
 def _put(x: Any, target: Layout | None, donate: bool) -> Any:
@@ -72,7 +76,7 @@ def _put(x: Any, target: Layout | None, donate: bool) -> Any:
         return _put_traced(x, target)
     if target is None:
         return x if is_concrete(x) else from_host(x)
-    put = on_device(x, target) if isinstance(target, Device) else _in_parts(x, target)
+    put = on_device(x, target) if isinstance(target, Device) else _laid_out(x, target)
     if donate and is_concrete(x) and put is not x and not any(put is part for part in x.parts):
         put.block_until_ready()
         x.delete()
@@ -88,9 +92,11 @@ def _put_traced(x: Tracer, target: Layout | None) -> Tracer:
     )
 
 
-def _in_parts(x: Any, layout: Sharding) -> Array:
+def _laid_out(x: Any, layout: Sharding) -> Array:
     if is_concrete(x) and x.sharding == layout:
         return x
+    if isinstance(layout, SingleDeviceSharding):
+        return on_device(x, layout.device)
     aval = _host_aval(x)
     found = on_devices(x, aval.update(shape=layout.shard_shape(aval.shape)), layout)
     mine = {id(part) for part in x.parts} if is_concrete(x) else ()

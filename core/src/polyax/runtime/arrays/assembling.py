@@ -1,0 +1,158 @@
+"""Arrays on several devices, made of what callers have: a function, arrays on each device, a process's part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.meshes.sharding import Index, Sharding, bounds
+from polyax.runtime.arrays.array import Array, is_concrete
+from polyax.runtime.arrays.placing import from_host, on_device
+from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.trace.tree import tree_flatten, tree_unflatten
+
+
+@api_boundary
+def make_array_from_callback(
+    shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Index], Any], dtype: Any = None
+) -> Array:
+    """An array of ``shape`` whose part at ``index`` is ``data_callback(index)``, asked once for each part that this
+    process has.
+
+    Args:
+      sharding: which part each device has.
+      dtype: what the parts are converted to; by default they keep theirs.
+
+    Raises:
+      ValueError: a part hasn't the shape that the sharding says, or ``shape`` doesn't divide.
+
+    >>> import polyax
+    >>> where = polyax.sharding.SingleDeviceSharding(polyax.devices()[0])
+    >>> make_array_from_callback((3,), where, lambda index: np.arange(3)[index])
+    Array([0, 1, 2], dtype=int32)
+    """
+    shape = tuple(int(n) for n in shape)
+    made: dict[Any, Any] = {}
+    parts: list[Array] = []
+    for device, index in sharding.addressable_devices_indices_map(shape).items():
+        place = bounds(index, shape)
+        if place not in made:
+            made[place] = _as_dtype(data_callback(index), dtype)
+        parts.append(on_device(made[place], device))
+    return _assembled(shape, sharding, parts, dtype)
+
+
+def _as_dtype(x: Any, dtype: Any) -> Any:
+    return x if dtype is None or is_concrete(x) else np.asarray(x, dtypes.canonicalize(dtype))
+
+
+@api_boundary
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
+) -> Array:
+    """The array whose parts are ``arrays``: one on each device of this process that ``sharding`` names, in any order.
+
+    No part is copied; they must not be deleted while the array is in use.
+
+    Raises:
+      TypeError: an element isn't an array of one device.
+      ValueError: there are more or fewer arrays than devices, or one hasn't the shape that the sharding says.
+    """
+    for x in arrays:
+        if not is_concrete(x) or len(x.parts) > 1:
+            raise TypeError(f"Unsupported type for elements in `arrays`: {type(x)}; each must be on one device")
+    shape = tuple(int(n) for n in shape)
+    devices = list(sharding.addressable_devices_indices_map(shape))
+    if len(arrays) != len(devices):
+        raise ValueError(
+            f"Expected {len(devices)} per-device arrays (this is how many devices are addressable by the sharding), "
+            f"but got {len(arrays)}"
+        )
+    found = {x.device: x for x in arrays}
+    if missing := [d for d in devices if d not in found]:
+        raise ValueError(
+            f"Some per-device arrays are placed on devices {[str(d) for d in found]}, and none on "
+            f"{', '.join(map(str, missing))}, which the sharding {sharding} names"
+        )
+    return _assembled(shape, sharding, [found[d] for d in devices], dtype)
+
+
+def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Array], dtype: Any) -> Array:
+    if not parts and dtype is None:
+        raise ValueError("this process has no part of the array, so dtype has to be given")
+    block = sharding.shard_shape(shape)
+    like = parts[0].aval if parts else ShapedArray((), dtypes.canonicalize(dtype))
+    whole = like.update(shape=shape)
+    for x in parts:
+        if x.shape != block:
+            raise ValueError(
+                f"Expected shard shape {block} doesn't match the single device array shape {x.shape}. "
+                f"Shape of Array is {whole} with sharding {sharding}"
+            )
+        if x.dtype != whole.dtype:
+            raise ValueError(f"the parts of an array must have one dtype, got {whole.dtype} and {x.dtype}")
+    return Array.of_parts(whole, list(parts), sharding)
+
+
+@api_boundary
+def make_array_from_process_local_data(
+    sharding: Any, local_data: Any, global_shape: Sequence[int] | None = None
+) -> Any:
+    """Arrays on the devices of all processes, of which each process brings its part.
+
+    Args:
+      sharding: one, or a pytree of them with the structure of ``local_data``.
+      local_data: NumPy arrays, in any pytree; in a single process the whole.
+      global_shape: the shape of the whole; by default what the parts of all processes add up to.
+
+    Raises:
+      ValueError: ``global_shape`` doesn't fit the data.
+    """
+    leaves, tree = tree_flatten(local_data)
+    layouts = [sharding] * len(leaves) if isinstance(sharding, Sharding) else tree.flatten_up_to(sharding)
+    return tree_unflatten(
+        tree, [_from_local(where, np.asarray(x), global_shape) for where, x in zip(layouts, leaves, strict=True)]
+    )
+
+
+def _from_local(sharding: Sharding, data: np.ndarray, global_shape: Any) -> Array:
+    if sharding.is_fully_addressable:
+        if global_shape is not None and tuple(global_shape) != data.shape:
+            raise ValueError(
+                "When calling `make_array_from_process_local_data` on a single process, global_shape should be None or "
+                f"equal to local_data.shape. Got global_shape={tuple(global_shape)} and local_data.shape={data.shape}."
+            )
+        return make_array_from_callback(data.shape, sharding, lambda index: data[index])
+    shape = tuple(global_shape) if global_shape is not None else _whole_shape(sharding, data.shape)
+    starts = _starts(sharding, shape)
+    aval = aval_of(data)
+
+    def part(index: Index) -> np.ndarray:
+        own = [slice(a - s, b - s) for (a, b), s in zip(bounds(index, shape), starts, strict=True)]
+        return data[tuple(own)] if data.shape != shape else data[index]
+
+    parts = [from_host(part(i), d, aval.update(shape=sharding.shard_shape(shape))) for d, i in _own(sharding, shape)]
+    return _assembled(shape, sharding, parts, data.dtype)
+
+
+def _own(sharding: Sharding, shape: tuple[int, ...]) -> list[tuple[Any, Index]]:
+    return list(sharding.addressable_devices_indices_map(shape).items())
+
+
+def _starts(sharding: Sharding, shape: tuple[int, ...]) -> list[int]:
+    """Where the part of this process begins along each dimension."""
+    places = [bounds(i, shape) for _, i in _own(sharding, shape)]
+    return [min(p[n][0] for p in places) for n in range(len(shape))]
+
+
+def _whole_shape(sharding: Sharding, local: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of which this process's blocks make up ``local``: dimensions are counted in blocks, here and in all."""
+    unit = tuple(sharding.num_devices for _ in local)
+    everywhere = [bounds(i, unit) for i in sharding.devices_indices_map(unit).values()]
+    here = [bounds(i, unit) for _, i in _own(sharding, unit)]
+    counts = [(len({p[n] for p in everywhere}), len({p[n] for p in here})) for n in range(len(local))]
+    return tuple(n * total // own for n, (total, own) in zip(local, counts, strict=True))

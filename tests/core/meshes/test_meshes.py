@@ -1,0 +1,165 @@
+"""Meshes, specs and shardings, without devices: a mesh only passes them on."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import polyax
+from polyax.meshes.sharding import DuplicateSpecError, IndivisibleError
+from polyax.sharding import (
+    AbstractMesh,
+    AxisType,
+    GSPMDSharding,
+    Mesh,
+    NamedSharding,
+    PositionalSharding,
+    get_abstract_mesh,
+    get_mesh,
+    make_single_device_sharding,
+    set_mesh,
+    use_abstract_mesh,
+)
+from polyax.sharding import PartitionSpec as P
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A device, as far as a mesh looks at it."""
+
+    id: int
+    process_index: int = 0
+    platform: str = "cpu"
+    is_addressable: bool = True
+
+
+CHIPS = [Chip(n) for n in range(8)]
+MESH = Mesh(np.array(CHIPS).reshape(4, 2), ("x", "y"))
+
+
+def test_a_mesh_tells_its_axes() -> None:
+    assert dict(MESH.shape) == {"x": 4, "y": 2} and MESH.size == 8 and not MESH.empty
+    assert repr(MESH) == "Mesh(axis_sizes=(4, 2), axis_names=('x', 'y'), axis_types=(Auto, Auto))"
+    assert str(MESH) == "Mesh('x': 4, 'y': 2, axis_types=(Auto, Auto))"
+    assert repr(MESH.abstract_mesh) == "AbstractMesh('x': 4, 'y': 2, axis_types=(Auto, Auto))"
+    assert MESH.device_ids.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert MESH.are_all_axes_auto and MESH.auto_axes == ("x", "y") and not MESH.is_multi_process
+    mixed = MESH.abstract_mesh.update_axis_types({"y": AxisType.Explicit})
+    assert mixed.explicit_axes == ("y",) and not mixed.are_all_axes_explicit and mixed != MESH.abstract_mesh
+
+
+def test_meshes_are_values() -> None:
+    same = Mesh(np.array(CHIPS).reshape(4, 2), ("x", "y"))
+    assert same == MESH and hash(same) == hash(MESH)
+    assert MESH.update(axis_names=("a", "b")).axis_names == ("a", "b")
+    with pytest.raises(ValueError, match="read-only"):
+        MESH.devices[0, 0] = CHIPS[1]
+
+
+@pytest.mark.parametrize(
+    ("devices", "names", "text"),
+    [
+        (CHIPS, ("x", "y"), r"devices.ndim == 1 and len\(axis_names\) == 2"),
+        (np.array(CHIPS).reshape(4, 2), ("x", "x"), "axis names must differ"),
+        ([CHIPS[0], CHIPS[0]], ("x",), "each device can be in a mesh once"),
+    ],
+)
+def test_meshes_that_are_refused(devices: object, names: tuple[str, ...], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        Mesh(devices, names)
+
+
+def test_specs() -> None:
+    spec = P("x", ("y", "z"), None, P.UNCONSTRAINED)
+    assert repr(spec) == "P('x', ('y', 'z'), None, UNCONSTRAINED)" and repr(P("x")) == "P('x',)" and repr(P()) == "P()"
+    assert spec.cuts(5) == (("x",), ("y", "z"), (), (), ())
+    assert P(("x",)) == P("x") and P("x") != P("x", None) and P("x") + P("y") == P("x", "y") and P(()) == P(None)
+    assert tuple(P("x", None)) == ("x", None) and len(spec) == 4 and spec[0] == "x" and spec.index(None) == 2
+    assert pickle.loads(pickle.dumps(spec)).cuts(4) == spec.cuts(4)
+    assert repr(P("x", unreduced={"y"})) == "P('x', unreduced={'y'})"
+
+
+def test_named_shardings() -> None:
+    s = NamedSharding(MESH, P("x", None))
+    assert repr(s) == (
+        "NamedSharding(mesh=Mesh('x': 4, 'y': 2, axis_types=(Auto, Auto)), spec=P('x', None), memory_kind=device)"
+    )
+    assert s.shard_shape((8, 3)) == (2, 3) and s.num_devices == 8 and not s.is_fully_replicated
+    assert s.devices_indices_map((8, 2))[CHIPS[3]] == (slice(2, 4), slice(None))
+    assert s.replicated_axes == {"y"} and NamedSharding(MESH, P()).is_fully_replicated
+    assert s != NamedSharding(MESH, P("x")) and s.is_equivalent_to(NamedSharding(MESH, P("x")), 2)
+    assert not s.is_equivalent_to(NamedSharding(MESH, P("y")), 2)
+    both = NamedSharding(MESH, P(("y", "x"))).devices_indices_map((8,))
+    assert [both[c][0].start for c in CHIPS] == [0, 4, 1, 5, 2, 6, 3, 7], "the axis named first varies slowest"
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: NamedSharding(MESH, P("z")), ValueError, r"axis: z of P\('z',\) is not found in mesh: \('x', 'y'\)"),
+        (lambda: NamedSharding(MESH, P("x", "x")), DuplicateSpecError, "duplicate entries for `x`"),
+        (lambda: NamedSharding(MESH, "x"), TypeError, "needs a PartitionSpec, got 'x'"),  # type: ignore[arg-type]
+        (lambda: NamedSharding(MESH, P("x")).shard_shape((3,)), IndivisibleError, "axis 0 is partitioned 4 times"),
+        (lambda: NamedSharding(MESH, P("x", "y")).shard_shape((8,)), ValueError, "rank at least 2.* rank 1"),
+        (lambda: NamedSharding(MESH, P(), memory_kind="pinned_host"), ValueError, "memory kind: pinned_host"),
+        (lambda: make_single_device_sharding(CHIPS[0], memory_kind="foo"), ValueError, "'foo'"),
+        (lambda: NamedSharding(AbstractMesh((2,), ("x",)), P("x")).device_list, ValueError, "has no devices"),
+    ],
+)  # fmt: skip
+def test_shardings_that_are_refused(make, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_positional_shardings() -> None:
+    s = PositionalSharding(CHIPS).reshape(4, 2)
+    assert s.shard_shape((8, 2)) == (2, 1) and s.is_equivalent_to(NamedSharding(MESH, P("x", "y")), 2)
+    rows = s.replicate(1)
+    assert rows.shape == (4, 1) and rows.is_equivalent_to(NamedSharding(MESH, P("x", None)), 2)
+    assert s.replicate().is_fully_replicated and s.T.shape == (2, 4)
+    with pytest.raises(IndivisibleError, match="array axis 0 is partitioned 4 times"):
+        s.devices_indices_map((3, 2))
+
+
+def test_tiles_as_xla_has_them() -> None:
+    tiles = SimpleNamespace(
+        tile_assignment_dimensions=[4, 1, 2], tile_assignment_devices=range(8), replicate_on_last_tile_dim=True
+    )
+    assert GSPMDSharding(CHIPS, tiles).is_equivalent_to(NamedSharding(MESH, P("x", None)), 2)
+    assert GSPMDSharding.get_replicated(CHIPS).is_fully_replicated
+
+
+def test_the_mesh_in_force() -> None:
+    assert get_mesh().empty and get_abstract_mesh().empty
+    with set_mesh(MESH) as mesh:
+        assert mesh is MESH and get_mesh() is MESH and get_abstract_mesh() == MESH.abstract_mesh
+        with use_abstract_mesh(AbstractMesh((3,), ("z",))):
+            assert get_abstract_mesh().axis_names == ("z",)
+        with MESH.update(axis_names=("a", "b")):
+            assert get_mesh().axis_names == ("a", "b")
+        assert get_mesh() is MESH
+    assert get_mesh().empty
+
+
+def test_the_mesh_is_chosen_outside_of_programs() -> None:
+    with pytest.raises(ValueError, match="only be used outside of `polyax.jit`"):
+        polyax.jit(lambda x: set_mesh(MESH) and x)(1.0)
+    with pytest.raises(ValueError, match="Expected mesh of type"):
+        set_mesh("x")
+
+
+def test_programs_are_traced_for_the_mesh_in_force() -> None:
+    f = polyax.jit(lambda x: x + len(get_abstract_mesh().axis_names))
+    assert f(1.0) == 1
+    with set_mesh(MESH):
+        assert f(1.0) == 3
+
+
+def test_make_mesh_wants_enough_devices() -> None:
+    with pytest.raises(ValueError, match=r"must be >= the product of mesh_shape \(64,\).*POLYAX_NUM_CPU_DEVICES=64"):
+        polyax.make_mesh((64,), ("x",))
+    assert polyax.make_mesh((1,), ("x",)).axis_types == (AxisType.Explicit,)

@@ -1,0 +1,123 @@
+"""Arrays on a mesh: put there, assembled, looked at. Run by ``test_sharded.py``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax.experimental import mesh_utils
+from polyax.meshes.sharding import IndivisibleError
+from polyax.sharding import NamedSharding, PositionalSharding
+from polyax.sharding import PartitionSpec as P
+
+N = len(polyax.devices())
+pytestmark = pytest.mark.skipif(N < 2, reason="run by test_sharded.py, with several devices")
+MESH = polyax.make_mesh((N // 2, 2), ("x", "y"), (polyax.sharding.AxisType.Auto,) * 2) if N > 1 else None
+X = np.arange(N * 4, dtype=np.float32).reshape(N, 4)
+COLUMN = PositionalSharding(polyax.devices()).reshape(N, 1)
+ROWS = NamedSharding(MESH, P("x", None)) if N > 1 else None
+
+
+@pytest.mark.sample
+@pytest.mark.parametrize(
+    "spec", [P(), P("x"), P(None, "y"), P("x", "y"), P(("x", "y")), P("y", "x"), P(("y", "x"), None)]
+)
+def test_put_and_get(spec):
+    where = NamedSharding(MESH, spec)
+    x = polyax.device_put(X, where)
+    assert x.sharding == where and x.committed and x.is_fully_addressable
+    np.testing.assert_array_equal(polyax.device_get(x), X)
+    for shard in x.addressable_shards:
+        assert shard.data.shape == where.shard_shape(X.shape) and shard.data.devices() == {shard.device}
+        np.testing.assert_array_equal(shard.data, X[shard.index])
+    np.testing.assert_array_equal(polyax.device_put(x, NamedSharding(MESH, P("y"))), X)
+
+
+def test_replicas_are_numbered():
+    shards = polyax.device_put(X, ROWS).global_shards
+    assert [s.replica_id for s in shards] == [0, 1] * (N // 2)
+
+
+def test_trees_of_places():
+    tree = {"a": X, "b": [X, X]}
+    put = polyax.device_put(tree, {"a": ROWS, "b": None})
+    assert put["a"].sharding == ROWS and len(put["b"][0].devices()) == 1
+    put = polyax.device_put(
+        tree, {"a": polyax.devices()[1], "b": [ROWS, PositionalSharding(polyax.devices()).reshape(N, 1)]}
+    )
+    assert put["a"].devices() == {polyax.devices()[1]} and put["b"][1].addressable_data(0).shape == (1, 4)
+
+
+def test_specs_mean_the_mesh_in_force():
+    with pytest.raises(ValueError, match="Please set a mesh via `polyax.set_mesh`"):
+        polyax.device_put(X, P("y"))
+    with polyax.set_mesh(MESH):
+        assert polyax.device_put(X, P("y")).sharding == NamedSharding(MESH, P("y"))
+
+
+def test_what_does_not_divide_is_refused():
+    text = f"array axis 0 is partitioned {N} times, but the dimension size is {N + 1}"
+    with pytest.raises(IndivisibleError, match=text):
+        polyax.device_put(np.zeros((N + 1, 2)), NamedSharding(MESH, P(("x", "y"))))
+
+
+def test_from_a_callback():
+    asked = []
+
+    def part(index):
+        asked.append(index)
+        return X[index]
+
+    x = polyax.make_array_from_callback(X.shape, ROWS, part)
+    np.testing.assert_array_equal(x, X)
+    assert len(asked) == N // 2, "each part is made once"
+    with pytest.raises(
+        ValueError, match=r"Expected shard shape .* doesn't match the single device array shape \(3, 3\)"
+    ):
+        polyax.make_array_from_callback(X.shape, ROWS, lambda index: np.zeros((3, 3)))
+
+
+def test_from_arrays_on_each_device():
+    parts = [s.data for s in polyax.device_put(X, ROWS).addressable_shards]
+    np.testing.assert_array_equal(polyax.make_array_from_single_device_arrays(X.shape, ROWS, parts[::-1]), X)
+    with pytest.raises(ValueError, match=f"Expected {N} per-device arrays .* but got 1"):
+        polyax.make_array_from_single_device_arrays(X.shape, ROWS, parts[:1])
+    with pytest.raises(TypeError, match="Unsupported type for elements in `arrays`"):
+        polyax.make_array_from_single_device_arrays(X.shape, ROWS, [X] * N)
+    with pytest.raises(ValueError, match="Some per-device arrays"):
+        polyax.make_array_from_single_device_arrays(X.shape, ROWS, parts[:1] * N)
+
+
+def test_from_the_data_of_a_process():
+    np.testing.assert_array_equal(polyax.make_array_from_process_local_data(ROWS, X), X)
+    both = polyax.make_array_from_process_local_data({"a": ROWS, "b": ROWS}, {"a": X, "b": X})
+    assert both["b"].sharding == ROWS
+    with pytest.raises(ValueError, match="on a single process, global_shape should be None"):
+        polyax.make_array_from_process_local_data(ROWS, X, (N * 2, 4))
+
+
+def test_created_in_place():
+    x = jnp.zeros((N, 2), device=ROWS)
+    assert x.sharding == ROWS and jnp.asarray(X, device=ROWS).sharding == ROWS
+
+
+def test_pictures(capsys):
+    polyax.debug.visualize_array_sharding(polyax.device_put(X, ROWS))
+    name = polyax.devices()[0].platform.upper()
+    text = capsys.readouterr().out
+    assert f"{name} 0,1" in text and f"{name} {N - 2},{N - 1}" in text and text.count("├") == N // 2 - 1
+    polyax.debug.visualize_sharding((N,), NamedSharding(MESH, P(("x", "y"))))
+    assert capsys.readouterr().out.count(name) == N
+    with pytest.raises(ValueError, match="only works for shapes with 1 and 2 dimensions"):
+        polyax.debug.visualize_sharding((2, 2, 2), ROWS)
+
+
+def test_devices_in_order():
+    assert mesh_utils.create_device_mesh((N // 2, 2)).shape == (N // 2, 2)
+    assert mesh_utils.create_hybrid_device_mesh((N // 2, 2), (1, 1))[0, 1] is polyax.devices()[1]
+    with pytest.raises(ValueError, match="must equal the product of mesh_shape"):
+        mesh_utils.create_device_mesh((N + 1,))
+    with pytest.raises(ValueError, match="Number of slices/granules 1 must equal"):
+        mesh_utils.create_hybrid_device_mesh((N,), (2,))

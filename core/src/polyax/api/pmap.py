@@ -9,14 +9,17 @@ from typing import Any
 
 from polyax.api.vmap import mapped_size, vmap
 from polyax.control.inner.programs import hoisted
-from polyax.control.spmd import Spec, axes_bound, shard_map_p
+from polyax.control.spmd import axes_bound, shard_map_p
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
+from polyax.meshes.axes import AbstractMesh
+from polyax.meshes.mesh import Mesh
+from polyax.meshes.spec import Cuts
 from polyax.ops.basis import expand_dims, squeeze
 from polyax.runtime.arrays import devices as places
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.contract.tracebacks import api_boundary
-from polyax.runtime.running import spmd  # noqa: F401  (makes the primitive run on devices)
+from polyax.runtime.running import spmd
 from polyax.trace.calls import Signature, TracedFunction, UserCall, with_static
 from polyax.trace.paths import flatten_axes
 from polyax.trace.recording import trace_to_jaxpr
@@ -158,16 +161,22 @@ class _Pmapped:
         program, consts = hoisted(closed)
         params = {
             "jaxpr": program,
-            "axes": ((self.axis_name, size),),
-            "in_specs": (*[()] * len(consts), *map(self._spec, axes)),
-            "out_specs": tuple(map(self._spec, out_axes)),
-            "devices": self.devices,
+            "mesh": self._mesh(size),
+            "manual_axes": frozenset((self.axis_name,)),
+            "in_specs": tuple(map(self._cuts, program.in_avals, [*[None] * len(consts), *axes])),
+            "out_specs": tuple(map(self._cuts, program.out_avals, out_axes)),
+            "check_vma": False,
             "name": self.name,
         }
         return _OneOfMany(closed, flat.out_tree, params=params)
 
-    def _spec(self, axis: int | None) -> Spec:
-        return () if axis is None else ((axis, (self.axis_name,)),)
+    def _mesh(self, size: int) -> Mesh | AbstractMesh:
+        if self.devices is None:
+            return AbstractMesh((size,), (self.axis_name,))
+        return Mesh(spmd.choose(size, self.devices, self.name), (self.axis_name,))
+
+    def _cuts(self, block: ShapedArray, axis: int | None) -> Cuts:
+        return tuple((self.axis_name,) if d == axis else () for d in range(block.ndim))
 
 
 def _out_axis(name: str, wanted: int | None, aval: ShapedArray) -> int | None:

@@ -1,7 +1,9 @@
-"""``shard_map[jaxpr axes in_specs out_specs devices name]``: one program, run side by side on parts of its arguments.
+"""``shard_map[jaxpr mesh manual_axes in_specs out_specs check_vma name]``: one program, run side by side on parts of
+its arguments.
 
-A spec lists, for some dimensions of an array, the named axes along which it is cut into blocks; ``pmap`` is a thin map
-over one axis with blocks of one.
+The specs say for each dimension of an array along which axes of the mesh it is cut into blocks (``Cuts``). The axes
+that are manual have their names in the program; what is cut along the others is not its business. ``pmap`` is a thin
+map over one axis with blocks of one; its mesh has no devices unless the user chose some.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
-from polyax.ops.basis import batch_axis_at, div, expand_dims, reshape, scalar, squeeze
+from polyax.meshes.axes import AbstractMesh, Axes
+from polyax.meshes.mesh import Mesh
+from polyax.meshes.spec import Cuts, spec_of
+from polyax.ops.basis import batch_axis_at, div, expand_dims, move_axis, reshape, scalar, squeeze
 from polyax.ops.collective import psum_p
 from polyax.ops.slicing import index_in_dim
 from polyax.trace.context import extend_axis_env
@@ -26,11 +31,6 @@ from polyax.transforms.linearize import PartialJaxprs, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
 from polyax.transforms.transpose import transpose_jaxpr
 from polyax.transforms.vmap import AxisData, batch_flat
-
-Axes = tuple[tuple[Any, int], ...]
-"""Names and sizes, outermost first."""
-Spec = tuple[tuple[int, tuple[Any, ...]], ...]
-"""Dimensions, each with the names of the axes that it is cut along."""
 
 shard_map_p = Primitive("shard_map", higher_order=True)
 
@@ -44,8 +44,13 @@ def axes_bound(axes: Axes) -> Generator[None]:
         yield
 
 
-def names_of(spec: Spec) -> set[Any]:
-    return {name for _, names in spec for name in names}
+def manual(mesh: Mesh | AbstractMesh, manual_axes: frozenset[Any]) -> Axes:
+    """The axes that have names in the program, in the order of the mesh."""
+    return tuple((name, size) for name, size in mesh.axes if name in manual_axes)
+
+
+def _axes(params: Params) -> Axes:
+    return manual(params["mesh"], params["manual_axes"])
 
 
 def _factor(names: Sequence[Any], axes: Axes) -> int:
@@ -53,12 +58,14 @@ def _factor(names: Sequence[Any], axes: Axes) -> int:
     return math.prod(sizes[n] for n in names)
 
 
-def whole(block: ShapedArray, spec: Spec, axes: Axes) -> ShapedArray:
+def whole(block: ShapedArray, cuts: Cuts, axes: Axes) -> ShapedArray:
     """The type of the array whose blocks have the type ``block``."""
-    shape = list(block.shape)
-    for dim, names in spec:
-        shape[dim] *= _factor(names, axes)
-    return block.update(shape=tuple(shape))
+    return block.update(shape=tuple(n * _factor(names, axes) for n, names in zip(block.shape, cuts, strict=True)))
+
+
+def _padded(cuts: Cuts, aval: ShapedArray) -> Cuts:
+    """With an entry for each dimension."""
+    return (*cuts, *((),) * (aval.ndim - len(cuts)))
 
 
 class _ShardMap(CallLike):
@@ -66,36 +73,41 @@ class _ShardMap(CallLike):
 
     def bind(self, program: ClosedJaxpr, args: Sequence[Any], params: Params, ins: Ends, outs: Ends) -> list[Any]:
         """Constants of the program are the same for all."""
-        specs = {"in_specs": (*[()] * len(program.consts), *ins), "out_specs": tuple(outs)}
+        ins = [*[()] * len(program.consts), *ins]
+        avals = [v.aval for v in (*program.jaxpr.constvars, *program.jaxpr.invars)]
+        specs = {
+            "in_specs": tuple(map(_padded, ins, avals)),
+            "out_specs": tuple(map(_padded, outs, program.out_avals)),
+        }
         return super().bind(program, args, params | specs, ins, outs)
 
     def ends(self, params: Params) -> tuple[Ends, Ends]:
         return params["in_specs"], params["out_specs"]
 
-    def shifted(self, end: Spec, dim: int | None) -> Spec:
-        return end if dim is None else tuple((d + (d >= dim), names) for d, names in end)
+    def shifted(self, end: Cuts, dim: int | None) -> Cuts:
+        return end if dim is None else (*end[:dim], (), *end[dim:])
 
-    def residual(self, params: Params) -> Spec:
+    def residual(self, params: Params) -> Cuts:
         """Every program has residuals of its own: they are stacked along a dimension that all axes cut."""
-        return ((0, tuple(name for name, _ in params["axes"])),)
+        return (tuple(name for name, _ in _axes(params)),)
 
     def narrowed(self, params: Params, needed: Sequence[bool], used: Sequence[bool]) -> Params:
         ins, outs = self.ends(params)
         return params | {"in_specs": tuple(kept(needed, ins)), "out_specs": tuple(kept(used, outs))}
 
     def around(self, params: Params) -> contextlib.AbstractContextManager[None]:
-        return axes_bound(params["axes"])
+        return axes_bound(_axes(params))
 
     def split(self, params: Params, unknown: Mask) -> PartialJaxprs:
         with self.around(params):
             return _split(params["jaxpr"], unknown)
 
     def backward(self, params: Params, linear: Mask, nonzero: Mask) -> tuple[ClosedJaxpr, Mask]:
-        return _backward(params["jaxpr"], linear, nonzero, params["axes"], *self.ends(params))
+        return _backward(params["jaxpr"], linear, nonzero, _axes(params), *self.ends(params))
 
     def abstract_eval(self, *_: ShapedArray, **params: Any) -> tuple[list[ShapedArray], Effects]:
-        outs = zip(params["jaxpr"].out_avals, params["out_specs"], strict=True)
-        return [whole(a, s, params["axes"]) for a, s in outs], params["jaxpr"].effects
+        outs, axes = zip(params["jaxpr"].out_avals, params["out_specs"], strict=True), _axes(params)
+        return [whole(a, s, axes) for a, s in outs], params["jaxpr"].effects
 
 
 _ShardMap(shard_map_p).install("abstract_eval", "jvp", "batch", "transpose", "partial_eval", "dce", "sub_jaxprs")
@@ -122,7 +134,7 @@ def _split(jaxpr: ClosedJaxpr, unknown: Mask) -> PartialJaxprs:
 
 @memoize_by_jaxpr
 def _backward(
-    jaxpr: ClosedJaxpr, linear: Mask, nonzero: Mask, axes: Axes, in_specs: Sequence[Spec], out_specs: Sequence[Spec]
+    jaxpr: ClosedJaxpr, linear: Mask, nonzero: Mask, axes: Axes, in_specs: Sequence[Cuts], out_specs: Sequence[Cuts]
 ) -> tuple[ClosedJaxpr, Mask]:
     """A result that is the same everywhere shares its cotangent; an operand that all programs read collects theirs."""
     with axes_bound(axes):
@@ -148,49 +160,79 @@ def _backward(
     return derived(jaxpr, fun, avals), nonzero_out
 
 
-def _absent(spec: Spec, axes: Axes) -> tuple[Any, ...]:
-    return tuple(name for name, _ in axes if name not in names_of(spec))
+def _absent(cuts: Cuts, axes: Axes) -> tuple[Any, ...]:
+    """The axes along which all have the same."""
+    cut_along = {name for names in cuts for name in names}
+    return tuple(name for name, _ in axes if name not in cut_along)
+
+
+@def_rule(shard_map_p, "pretty")
+def _pretty(in_specs: Sequence[Cuts], out_specs: Sequence[Cuts], manual_axes: Any, name: str, **params: Any) -> Params:
+    """As JAX prints it."""
+    specs = {"in_specs": tuple(map(spec_of, in_specs)), "out_specs": tuple(map(spec_of, out_specs))}
+    return params | specs | {"newly_manual_axes": manual_axes}
 
 
 @def_rule(shard_map_p, "decompose")
-def _decompose(*args: Any, jaxpr: ClosedJaxpr, axes: Axes, in_specs: Any, out_specs: Any, **_: Any) -> list[Any]:
+def _decompose(*args: Any, jaxpr: ClosedJaxpr, in_specs: Any, out_specs: Any, **params: Any) -> list[Any]:
     """Within another program, all parts are computed where that runs."""
-    return run(on_one_device(jaxpr, axes, in_specs, out_specs), args)
+    return run(on_one_device(jaxpr, _axes(params), in_specs, out_specs), args)
 
 
 @memoize_by_jaxpr
-def on_one_device(jaxpr: ClosedJaxpr, axes: Axes, in_specs: Sequence[Spec], out_specs: Sequence[Spec]) -> ClosedJaxpr:
+def on_one_device(jaxpr: ClosedJaxpr, axes: Axes, in_specs: Sequence[Cuts], out_specs: Sequence[Cuts]) -> ClosedJaxpr:
     """The same computation as a program for one device, which maps over the axes; so it runs within other programs."""
 
-    def along(rest: Axes, args: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
+    sizes = dict(axes)
+
+    def along(rest: Axes, args: Sequence[Any], ins: Sequence[Cuts], outs: Sequence[Cuts]) -> list[Any]:
         if not rest:
             return run(jaxpr, args)
         (name, size), *inner = rest
-        parts = [_parted(x, s, name, size) for x, s in zip(args, specs, strict=True)]
+        parts = [_parted(x, c, name, sizes) for x, c in zip(args, ins, strict=True)]
+        inner_ins, inner_outs = ([_without(c, name) for c in ends] for ends in (ins, outs))
 
         def one(*xs: Any) -> list[Any]:
-            return along(tuple(inner), xs, specs)
+            return along(tuple(inner), xs, inner_ins, inner_outs)
 
-        outs, dims = batch_flat(one, AxisData(size, name), [x for x, _ in parts], [d for _, d in parts])
-        return [_joined(x, d, s, name, size) for x, d, s in zip(outs, dims, out_specs, strict=True)]
+        results, dims = batch_flat(one, AxisData(size, name), [x for x, _ in parts], [d for _, d in parts])
+        return [_joined(x, d, c, name, sizes) for x, d, c in zip(results, dims, outs, strict=True)]
 
     avals = [whole(a, s, axes) for a, s in zip(jaxpr.in_avals, in_specs, strict=True)]
-    return derived(jaxpr, lambda *args: along(axes, args, in_specs), avals)
+    return derived(jaxpr, lambda *args: along(axes, args, in_specs, out_specs), avals)
 
 
-def _parted(x: Any, spec: Spec, name: Any, size: int) -> tuple[Any, int | None]:
+def _without(cuts: Cuts, name: Any) -> Cuts:
+    return tuple(tuple(n for n in names if n != name) for names in cuts)
+
+
+def _place(cuts: Cuts, name: Any, sizes: dict[Any, int]) -> tuple[int, int] | None:
+    """The dimension that is cut along the axis, and into how many parts axes further out cut it."""
+    for dim, names in enumerate(cuts):
+        if name in names:
+            return dim, math.prod(sizes[n] for n in names[: names.index(name)])
+    return None
+
+
+def _parted(x: Any, cuts: Cuts, name: Any, sizes: dict[Any, int]) -> tuple[Any, int | None]:
     """``x`` with a dimension of its own for the named axis, and where it is."""
-    dim = next((d for d, names in spec if name in names), None)
-    if dim is None:
+    place = _place(cuts, name, sizes)
+    if place is None:
         return x, None
-    shape = x.shape
-    return reshape(x, (*shape[:dim], size, shape[dim] // size, *shape[dim + 1 :])), dim
+    (dim, outer), size = place, sizes[name]
+    before, n, after = x.shape[:dim], x.shape[dim], x.shape[dim + 1 :]
+    if outer > 1:
+        x = move_axis(reshape(x, (*before, outer, size, n // outer // size, *after)), dim + 1, dim)
+    return reshape(x, (*before, size, n // size, *after)), dim
 
 
-def _joined(x: Any, dim: int | None, spec: Spec, name: Any, size: int) -> Any:
-    wanted = next((d for d, names in spec if name in names), None)
-    if wanted is None:  # the same everywhere
-        return x if dim is None else index_in_dim(x, 0, dim, keepdims=False)
-    x = batch_axis_at(x, dim, wanted, size)
-    shape = x.shape
-    return reshape(x, (*shape[:wanted], size * shape[wanted + 1], *shape[wanted + 2 :]))
+def _joined(x: Any, mapped: int | None, cuts: Cuts, name: Any, sizes: dict[Any, int]) -> Any:
+    place = _place(cuts, name, sizes)
+    if place is None:  # the same everywhere
+        return x if mapped is None else index_in_dim(x, 0, mapped, keepdims=False)
+    (dim, outer), size = place, sizes[name]
+    x = batch_axis_at(x, mapped, dim, size)
+    before, n, after = x.shape[:dim], x.shape[dim + 1], x.shape[dim + 2 :]
+    if outer > 1:
+        x = move_axis(reshape(x, (*before, size, outer, n // outer, *after)), dim, dim + 1)
+    return reshape(x, (*before, size * n, *after))

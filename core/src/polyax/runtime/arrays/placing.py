@@ -195,7 +195,7 @@ def on_devices(x: Any, block: ShapedArray, layout: Sharding) -> Sequence[Array]:
         host = x.host_value() if is_concrete(x) else np.asarray(x, block.dtype)
         return [from_host(host[index], device, block) for device, index in places]
     if len(x.parts) > 1:
-        if x.sharding == layout:
+        if x.sharding == layout or _same_places(x.sharding, layout, x.shape):
             x.alive()
             return x.parts
         if not x.is_fully_replicated:
@@ -203,6 +203,14 @@ def on_devices(x: Any, block: ShapedArray, layout: Sharding) -> Sequence[Array]:
     here = {part.device: part for part in x.parts}
     with set_trace(None):
         return [_moved(_cut(here.get(d, x.parts[0]), block, i), d) for d, i in places]
+
+
+def _same_places(one: Sharding, other: Sharding, shape: Sequence[int]) -> bool:
+    """Whether all devices have the same of an array of this shape, in the same order."""
+    if one.device_list != other.device_list:
+        return False
+    pairs = zip(one.devices_indices_map(shape).values(), other.devices_indices_map(shape).values(), strict=True)
+    return all(bounds(a, shape) == bounds(b, shape) for a, b in pairs)
 
 
 def _at_hand(x: Array) -> bool:

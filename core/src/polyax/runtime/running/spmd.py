@@ -5,17 +5,22 @@ What can be known without the arguments is worked out once for each program. Kno
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from polyax.control.spmd import Axes, Spec, on_one_device, shard_map_p, whole
-from polyax.ir.aval import ShapedArray
+import numpy as np
+
+from polyax.control.spmd import manual, on_one_device, shard_map_p, whole
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import def_rule
-from polyax.meshes.sharding import BlockSharding, Index
+from polyax.meshes.axes import AbstractMesh, Axes
+from polyax.meshes.mesh import Mesh
+from polyax.meshes.sharding import NamedSharding
+from polyax.meshes.spec import Cuts, spec_of
 from polyax.runtime.arrays import devices as places
 from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract.backend import Device, Executable
@@ -30,41 +35,65 @@ from polyax.transforms.vmap import axes_of
 
 @def_rule(shard_map_p, "impl")
 def _run(
-    *args: Any, jaxpr: ClosedJaxpr, name: str, axes: Axes, in_specs: Any, out_specs: Any, devices: Any
+    *args: Any,
+    jaxpr: ClosedJaxpr,
+    name: str,
+    mesh: Mesh | AbstractMesh,
+    manual_axes: frozenset[Any],
+    in_specs: Any,
+    out_specs: Any,
+    check_vma: bool,
 ) -> list[Any]:
     if serving():  # a callback: the devices may wait for it, so it can't wait for them
-        program = on_one_device(jaxpr, axes, in_specs, out_specs)
+        program = on_one_device(jaxpr, manual(mesh, manual_axes), in_specs, out_specs)
         return compile_program(program, places.default_device_now(), name).run([*program.consts, *args])
-    params = axes, in_specs, out_specs, tuple(places.local_devices()) if devices is None else devices
-    key = Team, params, config.trace_key()
-    return kept(jaxpr, key, lambda: _prepared(jaxpr, name, *params)).run(args)
+    key = Team, _with_devices(mesh, name), in_specs, out_specs, config.trace_key()
+    return kept(jaxpr, key, lambda: _prepared(jaxpr, name, *key[1:4])).run(args)
+
+
+def _with_devices(mesh: Mesh | AbstractMesh, name: str) -> Mesh:
+    """On the first devices of the default platform, if nobody chose others."""
+    return mesh if isinstance(mesh, Mesh) else _mesh_of(mesh, tuple(places.local_devices()), name)
+
+
+@functools.lru_cache(256)
+def _mesh_of(mesh: AbstractMesh, devices: tuple[Device, ...], name: str) -> Mesh:
+    chosen = np.array(choose(mesh.size, devices, name), object)
+    return Mesh(chosen.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
 
 
 def _prepared(
-    jaxpr: ClosedJaxpr, name: str, axes: Axes, in_specs: Sequence[Spec], out_specs: Sequence[Spec], devices: Any
+    jaxpr: ClosedJaxpr, name: str, mesh: Mesh, in_specs: Sequence[Cuts], out_specs: Sequence[Cuts]
 ) -> Program:
-    """The program for whole arguments on the first of the devices."""
-    group = Group(axes)
-    chosen = _chosen(group.size, devices, name)
-    _check_effects(jaxpr, group.size, name)
-
-    def layouts(blocks: Sequence[ShapedArray], specs: Sequence[Spec]) -> list[BlockSharding]:
-        ranks = range(group.size)
-        return [BlockSharding(chosen, tuple([_index(a, s, group, n) for n in ranks])) for a, s in zip(blocks, specs)]
-
-    wholes = [whole(a, s, axes) for a, s in zip(jaxpr.out_avals, out_specs, strict=True)]
+    """The program for whole arguments on the devices of the mesh."""
+    _check_effects(jaxpr, mesh.size, name)
+    wholes = [whole(a, s, mesh.axes) for a, s in zip(jaxpr.out_avals, out_specs, strict=True)]
     meets = axes_of(jaxpr) or jaxpr.effects
-    team = Team([compile_program(jaxpr, d, name) for d in chosen], axes if meets else None)
+    team = Team([compile_program(jaxpr, d, name) for d in mesh.device_list], mesh.axes if meets else None)
     return Program(
         name,
         team,
-        inputs=list(zip(jaxpr.in_avals, layouts(jaxpr.in_avals, in_specs), strict=True)),
-        outputs=list(zip(wholes, layouts(jaxpr.out_avals, out_specs), strict=True)),
-        checked=on_one_device(jaxpr, axes, in_specs, out_specs) if team.programs[0].checked else None,
+        inputs=list(zip(jaxpr.in_avals, _layouts(mesh, in_specs), strict=True)),
+        outputs=list(zip(wholes, _layouts(mesh, out_specs), strict=True)),
+        checked=on_one_device(jaxpr, mesh.axes, in_specs, out_specs) if team.programs[0].checked else None,
     )
 
 
-def _chosen(count: int, devices: Sequence[Device], name: str) -> tuple[Device, ...]:
+def _layouts(mesh: Mesh, specs: Sequence[Cuts]) -> list[NamedSharding]:
+    return [NamedSharding(mesh, spec_of(_trimmed(cuts))) for cuts in specs]
+
+
+def _trimmed(cuts: Cuts) -> Cuts:
+    """Without the last dimensions that aren't cut."""
+    return cuts[: max((d + 1 for d, names in enumerate(cuts) if names), default=0)]
+
+
+def choose(count: int, devices: Sequence[Device], name: str) -> tuple[Device, ...]:
+    """The first ``count`` of the devices.
+
+    Raises:
+      ValueError: there are fewer, or one comes twice.
+    """
     if len(devices) < count:
         platform = devices[0].platform if devices else "none"
         raise ValueError(
@@ -85,19 +114,6 @@ def _check_effects(jaxpr: ClosedJaxpr, count: int, name: str) -> None:
             f"{name}: The following ordered effects are not supported for more than 1 device: {ordered}. Call with "
             "ordered=False."
         )
-
-
-def _index(block: ShapedArray, spec: Spec, group: Group, rank: int) -> Index:
-    """Where the block of member ``rank`` is in the whole array."""
-    at = group.coordinates(rank)
-    sizes = dict(zip(group.names, group.sizes, strict=True))
-    index = [slice(None)] * block.ndim
-    for dim, names in spec:
-        n, extent = 0, block.shape[dim]
-        for name in names:
-            n = n * sizes[name] + at[name]
-        index[dim] = slice(n * extent, (n + 1) * extent)
-    return tuple(index)
 
 
 # --- launching -----------------------------------------------------------------------------------------------------

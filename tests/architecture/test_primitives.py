@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 import polyax  # noqa: F401  (defines the primitives)
-from polyax.ir.primitive import HIGHER_ORDER_RULES, PRIMITIVES, RULES, Primitive
+from polyax.ir.primitive import FIRST_ORDER_RULES, HIGHER_ORDER_RULES, PRIMITIVES, RULES, Primitive
 
 OWN = [p for p in PRIMITIVES if not p.name.startswith("test_")]
 
 
 def missing(p: Primitive) -> list[str]:
-    wanted = RULES + (HIGHER_ORDER_RULES if p.higher_order else ())
+    wanted = RULES + (HIGHER_ORDER_RULES if p.higher_order else FIRST_ORDER_RULES)
     return [rule for rule in wanted if getattr(p, rule) is None and not p.absent.get(rule)]
 
 

@@ -53,7 +53,7 @@ class Device:
         return tuple(len(s) for s in _indices(self, self.outs[result], self.known.outs[result]))
 
     def start(self, result: int, dim: int) -> Any:
-        return np.int32(_indices(self, self.outs[result], self.known.outs[result])[dim][0])
+        return np.int32(_indices(self, self.outs[result], self.known.outs[result])[dim].start)
 
     def begin(self, factor: int) -> Any:
         return np.int32(self.at.get(factor, 0) * self.sizes[factor] // self.cut.get(factor, 1))
@@ -123,7 +123,7 @@ def cut_by_hand(equation: Equation, known: Factors, sizes: Mapping[int, int], cu
         outs = equation.primitive.bind(*blocks, **equation.params) if run is None else run
         for n, (y, dims) in enumerate(zip(outs, known.outs, strict=True)):
             assert np.shape(y) == device.shape(n), f"a block of {device.shape(n)} is of shape {np.shape(y)}"
-            place = tuple((s[0], s[-1] + 1) for s in _indices(device, shapes[n], dims))
+            place = tuple((s.start, s.stop) for s in _indices(device, shapes[n], dims))
             lacking = tuple(device.at.get(f, 0) for f in known.reduced)
             parts[n].setdefault(place, {})[lacking] = np.asarray(y)
     return [_assembled(shape, places, known) for shape, places in zip(shapes, parts, strict=True)]

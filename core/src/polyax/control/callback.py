@@ -218,6 +218,7 @@ def _io_jvp(*_: Any, **__: Any) -> Any:
 
 for _p in CALLBACKS:
     _p.never("transpose", "a Python function has no transpose")
+    _p.never("factors", "a Python function is called with whole arrays")
 
 
 @def_rule(pure_callback_p, "batch")

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 RULES = ("abstract_eval", "jvp", "transpose", "batch")
+FIRST_ORDER_RULES = ("factors",)
 HIGHER_ORDER_RULES = ("partial_eval", "dce", "sub_jaxprs")
 
 

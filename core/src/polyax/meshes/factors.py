@@ -92,9 +92,10 @@ def unstretched(shape: Sequence[int], numbers: Sequence[int] | None = None) -> l
 
 
 def free_but(avals: Sequence[Any], outs: int, dims: Sequence[int]) -> Factors:
-    """Of operations on arrays of one rank that go along ``dims``, of which they need all; with so many results."""
+    """Of operations on arrays of one rank, and scalars, that go along ``dims``, of which they need all; with so many
+    results of that rank."""
     numbers = [None if d in dims else d for d in range(avals[0].ndim)]
-    return factors([numbers] * len(avals), [numbers] * outs)
+    return factors([numbers[: a.ndim] for a in avals], [numbers] * outs)
 
 
 def leading(free: int, ins: Sequence[Any], outs: Sequence[Any]) -> Factors:
@@ -110,3 +111,12 @@ def sized(p: Any, name: str) -> Run:
         return p.bind(*blocks, **{**params, name: place.shape(0)})
 
     return local
+
+
+def fitted(extents: Sequence[int], whole: Sequence[int], block: Sequence[int]) -> tuple[int, ...]:
+    """``extents``, with those of a block where they are those of a whole dimension.
+
+    >>> fitted((1, 8), (4, 8), (2, 4))
+    (1, 4)
+    """
+    return tuple([b if e == n else e for e, n, b in zip(extents, whole, block, strict=True)])

@@ -30,6 +30,7 @@ __all__ = [
 
 Names = tuple[Any, ...]
 Groups = tuple[tuple[int, ...], ...]
+BY_HAND = "programs with collectives are on blocks already: they were cut by hand"
 
 
 def axis_size(axis_name: Any) -> int:
@@ -102,6 +103,7 @@ def _reduction(name: str) -> Primitive:
     p = Primitive(name)
     p.axes = lambda axes, **_: axes
     p.abstract_eval = lambda *avals, **_: list(avals)
+    p.never("factors", BY_HAND)
     return p
 
 
@@ -221,6 +223,7 @@ def axis_index(axis_name: Any) -> Any:
 
 
 axis_index_p.axes = lambda axis_name, **_: (axis_name,)
+axis_index_p.never("factors", "it has no operands")
 axis_index_p.never("jvp", "it has no operands")
 axis_index_p.never("transpose", "it has no operands")
 

@@ -10,6 +10,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import Factors, Place, factors
 from polyax.ops import conv_shapes
 from polyax.ops.basis import convert, move_axis, reshape
 from polyax.ops.contract import canonicalize_precision
@@ -152,6 +153,43 @@ def _check_groups(lhs: ShapedArray, rhs: ShapedArray, d: ConvDimensionNumbers, f
             "conv_general_dilated lhs batch dimension size must be a multiple of batch_group_count, "
             f"but {lhs.shape[d.lhs_spec[0]]} is not a multiple of {batches}."
         )
+
+
+# --- cutting ---------------------------------------------------------------------------------------------------------
+
+_BATCH, _IN, _OUT, _FEATURE_GROUPS, _BATCH_GROUPS = range(5)
+
+
+@def_rule(conv_general_dilated_p, "factors")
+def _factors(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: ConvDimensionNumbers, **params: Any) -> Factors:
+    """Batch and features; input features are summed. Groups are the outer parts of the dimensions that they divide."""
+    d, features, batches = dimension_numbers, params["feature_group_count"], params["batch_group_count"]
+    outs = (_FEATURE_GROUPS, _BATCH_GROUPS, _OUT)
+    sizes = {
+        _BATCH: lhs.shape[d.lhs_spec[0]] // batches,
+        _IN: rhs.shape[d.rhs_spec[1]],
+        _OUT: rhs.shape[d.rhs_spec[0]] // (features * batches),
+        _FEATURE_GROUPS: features,
+        _BATCH_GROUPS: batches,
+    }
+    of_lhs = _placed(d.lhs_spec, (_BATCH_GROUPS, _BATCH), (_FEATURE_GROUPS, _IN))
+    of_rhs, of_out = _placed(d.rhs_spec, outs, (_IN,)), _placed(d.out_spec, (_BATCH,), outs)
+    return factors([of_lhs, of_rhs], [of_out], reduced={_IN: "sum"}, sizes=sizes, local=_local)
+
+
+def _placed(spec: Sizes, first: Sizes, second: Sizes) -> list[Sizes]:
+    """The factors of each dimension, from those of the first two of ``spec``; spatial ones stay whole."""
+    found = {spec[0]: first, spec[1]: second}
+    return [found.get(i, ()) for i in range(len(spec))]
+
+
+def _local(place: Place, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
+    """There are as many groups as the sizes of the blocks say."""
+    d: ConvDimensionNumbers = params["dimension_numbers"]
+    features = np.shape(lhs)[d.lhs_spec[1]] // np.shape(rhs)[d.rhs_spec[1]]
+    batches = np.shape(lhs)[d.lhs_spec[0]] // place.shape(0)[d.out_spec[0]]
+    groups = {"feature_group_count": features, "batch_group_count": batches}
+    return conv_general_dilated_p.bind(lhs, rhs, **{**params, **groups})
 
 
 # --- derivatives -----------------------------------------------------------------------------------------------------

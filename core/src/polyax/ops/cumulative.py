@@ -10,6 +10,7 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
+from polyax.meshes.factors import free_but
 from polyax.ops.basis import add, canonical_axis, div, eq, full_like, mul, named, neg, select_n, sub
 from polyax.ops.compare import gt, lt
 from polyax.ops.define import FLOAT, NUMBER, ORDERED, Accepts, check_dtype, linear
@@ -39,6 +40,7 @@ def _cumulative(name: str, accepts: Accepts) -> Primitive:
         return p.bind(args[0], axis=axis + (axis >= dims[0]), reverse=reverse), dims
 
     p.abstract_eval, p.batch = abstract_eval, batch
+    p.factors = lambda x, *, axis, reverse: free_but([x], 1, (axis,))
     p.never("transpose", f"{name} is not linear")
     return p
 

@@ -22,6 +22,7 @@ from polyax.ops.matrices import (
     columns_of,
     diagonal,
     leading_batch,
+    leading_factors,
     matmul,
     on_diagonal,
     rows_of,
@@ -30,7 +31,7 @@ from polyax.ops.reduce import reduce_max
 from polyax.trace.symbolic import Zero
 
 eig_p = Primitive("eig")
-eig_p.batch = leading_batch(eig_p)
+eig_p.batch, eig_p.factors = leading_batch(eig_p), leading_factors(eig_p)
 eig_p.never("transpose", "eig is not linear")
 
 

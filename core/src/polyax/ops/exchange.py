@@ -13,7 +13,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import batch_axis_at, move_axis, reduce_sum, reshape, zeros_like
-from polyax.ops.collective import axis_size, batch_groups, checked_groups, names_of
+from polyax.ops.collective import BY_HAND, axis_size, batch_groups, checked_groups, names_of
 from polyax.ops.define import linear
 from polyax.ops.joining import stack
 from polyax.ops.slicing import index_in_dim
@@ -28,6 +28,7 @@ __all__ = [
 def _exchange(name: str) -> Primitive:
     p = Primitive(name)
     p.axes = lambda axis_name, **_: names_of(axis_name)
+    p.never("factors", BY_HAND)
     return p
 
 

@@ -13,6 +13,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import full_name
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import leading
 from polyax.ops.basis import broadcast_in_dim, convert, move_axis, mul, shape_tuple
 from polyax.ops.convert import conj, real
 from polyax.ops.define import linear
@@ -100,3 +101,4 @@ def _batch(axis: Any, args: Any, dims: Any, **params: Any) -> Any:
 
 
 linear(fft_p, _transpose, _batch)
+fft_p.factors = lambda x, **how: leading(x.ndim - len(how["fft_lengths"]), [x], _abstract(x, **how))

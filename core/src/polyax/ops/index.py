@@ -15,6 +15,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import full_name
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import Factors, Place, factors, fitted
 from polyax.ops.basis import (
     add,
     batch_axis_at,
@@ -26,11 +27,14 @@ from polyax.ops.basis import (
     select_n,
     shape_tuple,
     squeeze,
+    sub,
     zeros,
+    zeros_like,
 )
-from polyax.ops.compare import lt
+from polyax.ops.compare import bitwise_and, ge, lt
 from polyax.ops.define import check_same_dtype, linear, linear_jvp
 from polyax.ops.gather import GatherDimensionNumbers, GatherScatterMode, gather
+from polyax.ops.index_factors import Begins, begins_of, clamped, summable
 from polyax.ops.joining import concatenate
 from polyax.ops.scatter import ScatterDimensionNumbers, scatter
 from polyax.ops.zeros import zero_cotangents
@@ -135,6 +139,42 @@ def _slice_transpose(ct: Any, operand: ShapedArray, *starts: Any, slice_sizes: S
 linear(dynamic_slice_p, _slice_transpose)
 
 
+@def_rule(dynamic_slice_p, "factors")
+def _slice_factors(x: ShapedArray, *starts: ShapedArray, slice_sizes: Sizes) -> Factors:
+    """Dimensions that are taken whole are free; of one element along a dimension, the device that has it knows."""
+    full, pointed = _kinds(x.shape, slice_sizes)
+    how: dict[str, Any] = {"reduced": dict.fromkeys(pointed, "sum")} if summable(x) else {"whole": pointed}
+
+    def local(place: Place, block: Any, *starts: Any, **_: Any) -> list[Any]:
+        sizes = fitted(slice_sizes, x.shape, np.shape(block))
+        here, starts = _own(begins_of(place, x.shape, block, pointed), x.shape, block, starts)
+        y = dynamic_slice_p.bind1(block, *starts, slice_sizes=sizes)
+        return [y if here is None else select_n(here, zeros_like(y), y)]
+
+    of_x = [d if d in {*full, *pointed} else None for d in range(x.ndim)]
+    of_y = [d if d in full else None for d in range(x.ndim)]
+    return factors([of_x, *[[]] * len(starts)], [of_y], local=local, **how)
+
+
+def _kinds(shape: Sizes, slice_sizes: Sizes) -> tuple[list[int], dict[int, int]]:
+    """The dimensions that slices hold all of, and (as their own factors) those that they hold one element of."""
+    sizes = list(enumerate(zip(slice_sizes, shape, strict=True)))
+    return [d for d, (k, n) in sizes if k == n], {d: d for d, (k, n) in sizes if k == 1 != n}
+
+
+def _own(begins: Begins, shape: Sizes, block: Any, starts: Sequence[Any]) -> tuple[Any | None, Sequence[Any]]:
+    """The starts within a block, and whether it has the element that they point to."""
+    if not begins:
+        return None, starts
+    starts = [clamped(i, n - 1) for i, n in zip(starts, shape, strict=True)]
+    here: Any = None
+    for d, begin in begins.items():
+        starts[d] = sub(starts[d], convert(begin, aval_of(starts[d]).dtype))
+        inside = bitwise_and(ge(starts[d], 0), lt(starts[d], np.shape(block)[d]))
+        here = inside if here is None else bitwise_and(here, inside)
+    return here, starts
+
+
 @def_rule(dynamic_slice_p, "batch")
 def _slice_batch(axis: Any, args: Any, dims: Any, *, slice_sizes: Sizes) -> Any:
     """Equal starts slice one more dimension; starts of their own make it a gather."""
@@ -228,6 +268,23 @@ def _update_transpose(cts: Any, operand: Any, update: Any, *starts: Any) -> list
 
 
 dynamic_update_slice_p.linear_in = (0, 1)
+
+
+@def_rule(dynamic_update_slice_p, "factors")
+def _update_factors(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> Factors:
+    """As of ``dynamic_slice``; devices that don't have the element write what is there already."""
+    full, pointed = _kinds(x.shape, update.shape)
+
+    def local(place: Place, block: Any, update: Any, *starts: Any) -> list[Any]:
+        here, starts = _own(begins_of(place, x.shape, block, pointed), x.shape, block, starts)
+        if here is not None:
+            kept = dynamic_slice_p.bind1(block, *starts, slice_sizes=np.shape(update))
+            update = select_n(here, kept, update)
+        return dynamic_update_slice_p.bind(block, update, *starts)
+
+    of_x = [d if d in {*full, *pointed} else None for d in range(x.ndim)]
+    of_update = [d if d in full else None for d in range(x.ndim)]
+    return factors([of_x, of_update, *[[]] * len(starts)], [of_x], local=local)
 
 
 @def_rule(dynamic_update_slice_p, "batch")

@@ -11,6 +11,7 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import free_but
 from polyax.ops.basis import batch_axis_at, broadcast_in_dim, canonical_axis, reshape, shape_tuple, squeeze
 from polyax.ops.define import check_same_dtype, linear_jvp
 from polyax.ops.slicing import Sizes, slice_in_dim
@@ -56,6 +57,7 @@ def _concatenate_abstract(*avals: ShapedArray, dimension: int) -> list[ShapedArr
 
 
 concatenate_p.jvp = linear_jvp(concatenate_p)
+concatenate_p.factors = lambda *avals, dimension: free_but(avals, 1, (dimension,))
 
 
 @def_rule(concatenate_p, "transpose")
@@ -119,6 +121,7 @@ def _split_abstract(x: ShapedArray, *, sizes: Sizes, axis: int) -> list[ShapedAr
 
 
 split_p.jvp = linear_jvp(split_p)
+split_p.factors = lambda x, *, sizes, axis: free_but([x], len(sizes), (axis,))
 
 
 @def_rule(split_p, "transpose")

@@ -11,6 +11,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import full_name
 from polyax.ir.primitive import Primitive
+from polyax.meshes.factors import Factors, leading
 from polyax.ops.basis import broadcast_in_dim, broadcasted_iota, eq, full_like, reduce_sum, select_n, sub, transpose
 from polyax.ops.compare import ge, le
 from polyax.ops.contract import Precision, batch_matmul
@@ -87,6 +88,15 @@ def check_matrix(name: str, x: ShapedArray, square: bool = False, what: str = ""
         raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={x.shape}")
     if square and x.shape[-1] != x.shape[-2]:
         raise ValueError(f"{what or f'The input to {name} must be a square matrix. Got'} shape {x.shape}")
+
+
+def leading_factors(p: Primitive) -> Callable[..., Factors]:
+    """The rule ``factors`` of primitives that act on matrices and take any number of dimensions before them."""
+
+    def rule(*avals: ShapedArray, **params: Any) -> Factors:
+        return leading(avals[0].ndim - 2, avals, p.rule("abstract_eval")(*avals, **params))
+
+    return rule
 
 
 def leading_batch(p: Primitive) -> Callable[..., Any]:

@@ -54,11 +54,10 @@ def restore_axes(y: Any, shape: tuple[int, ...], axes: Axes) -> Any:
 
 
 def reduction_factors(xs: Sequence[ShapedArray], outs: int, axes: Axes, parts: str | None = None) -> Factors:
-    """Of reductions of arrays of one shape whose parts are put together so, or else need all of each axis."""
-    dims = range(xs[0].ndim)
-    kept = [d for d in dims if d not in axes]
+    """Of reductions of arrays (and scalars) whose parts are put together so, or else need all of each axis."""
+    kept = [d for d in range(xs[0].ndim) if d not in axes]
     how: dict[str, Any] = {"reduced": dict.fromkeys(axes, parts)} if parts else {"whole": axes}
-    return factors([dims] * len(xs), [kept] * outs, **how)
+    return factors([range(x.ndim) for x in xs], [kept] * outs, **how)
 
 
 def _reduction(

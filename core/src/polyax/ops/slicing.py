@@ -11,6 +11,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.dtypes import full_name
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import Factors, Place, factors, fitted, free_but
 from polyax.ops.basis import (
     batch_axis_at,
     broadcast_in_dim,
@@ -112,6 +113,19 @@ def _slice_batch(
 linear(slice_p, _slice_transpose, _slice_batch)
 
 
+@def_rule(slice_p, "factors")
+def _slice_factors(x: ShapedArray, *, start_indices: Sizes, limit_indices: Sizes, strides: Sizes | None) -> Factors:
+    """Dimensions of which everything is taken are free."""
+    taken = zip(start_indices, limit_indices, strides or (1,) * x.ndim, strict=True)
+    numbers = [d if part == (0, n, 1) else None for d, (n, part) in enumerate(zip(x.shape, taken, strict=True))]
+
+    def local(place: Place, block: Any, **params: Any) -> list[Any]:
+        limits = fitted(limit_indices, x.shape, np.shape(block))
+        return slice_p.bind(block, **{**params, "limit_indices": limits})
+
+    return factors([numbers], [numbers], local=local)
+
+
 def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
     """``slice`` along one dimension; negative and missing indices mean what they mean in Python."""
     shape = np.shape(operand)
@@ -183,6 +197,9 @@ def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: Padding
 
 
 pad_p.jvp = linear_jvp(pad_p)
+pad_p.factors = lambda x, value, *, padding_config: free_but(
+    [x, value], 1, [d for d, config in enumerate(padding_config) if any(config)]
+)
 
 
 @def_rule(pad_p, "transpose")

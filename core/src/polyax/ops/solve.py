@@ -11,6 +11,7 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import Factors, factors
 from polyax.ops.basis import add, broadcast_in_dim, div, full, full_like, mul, neg, reshape, select_n
 from polyax.ops.compare import bitwise_and
 from polyax.ops.define import check_same_dtype
@@ -19,6 +20,7 @@ from polyax.ops.matrices import (
     check_matrix,
     conjugate,
     leading_batch,
+    leading_factors,
     lower,
     matmul,
     on_diagonal,
@@ -35,7 +37,7 @@ triangular_solve_p = Primitive("triangular_solve")
 lu_p = Primitive("lu")
 
 for _p in (cholesky_p, triangular_solve_p, lu_p):
-    _p.batch = leading_batch(_p)
+    _p.batch, _p.factors = leading_batch(_p), leading_factors(_p)
 
 # --- triangular_solve ------------------------------------------------------------------------------------------------
 
@@ -126,6 +128,15 @@ def _triangular_transpose(cts: Any, a: Any, b: Any, **params: Any) -> list[Any]:
 
 
 triangular_solve_p.linear_in = (1,)
+
+
+@def_rule(triangular_solve_p, "factors")
+def _triangular_factors(a: ShapedArray, b: ShapedArray, *, left_side: bool, **flags: bool) -> Factors:
+    """Right sides are free as well, each being solved for alone."""
+    batch = range(a.ndim - 2)
+    sides = [*batch, None, len(batch)] if left_side else [*batch, len(batch), None]
+    return factors([[*batch, None, None], sides], [sides])
+
 
 # --- cholesky --------------------------------------------------------------------------------------------------------
 

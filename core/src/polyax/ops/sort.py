@@ -9,6 +9,7 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import free_but
 from polyax.ops.basis import batch_axis_at, broadcasted_iota, canonical_axis, expand_dims, neg
 from polyax.ops.define import ORDERED, check_dtype
 from polyax.ops.gather import GatherDimensionNumbers, GatherScatterMode, gather
@@ -83,6 +84,7 @@ def _sort_jvp(primals: Any, tangents: Any, *, dimension: int, is_stable: bool, n
     return outs, moved
 
 
+sort_p.factors = lambda *avals, dimension, **_: free_but(avals, len(avals), (dimension,))
 sort_p.never("transpose", "sort is not linear; its derivative is a gather")
 
 
@@ -131,6 +133,7 @@ def _top_k_jvp(primals: Any, tangents: Any, *, k: int, axis: int) -> Any:
     return [values, where], [moved, Zero.of(where)]
 
 
+top_k_p.factors = lambda x, *, k, axis: free_but([x], 2, (axis,))
 top_k_p.never("transpose", "top_k is not linear; its derivative is a gather")
 
 

@@ -21,6 +21,7 @@ from polyax.ops.matrices import (
     columns_of,
     diagonal,
     leading_batch,
+    leading_factors,
     lower,
     matmul,
     on_diagonal,
@@ -35,7 +36,7 @@ svd_p = Primitive("svd")
 householder_product_p = Primitive("householder_product")
 
 for _p in (qr_p, eigh_p, svd_p, householder_product_p):
-    _p.batch = leading_batch(_p)
+    _p.batch, _p.factors = leading_batch(_p), leading_factors(_p)
     _p.never("transpose", f"{_p.name} is not linear")
 
 

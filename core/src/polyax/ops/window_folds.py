@@ -38,6 +38,12 @@ class Windows(NamedTuple):
         return Windows(*((*xs[:dim], x, *xs[dim:]) for xs, x in zip(self, added, strict=True)))
 
     @property
+    def wide(self) -> list[int]:
+        """The dimensions along which windows aren't just one element after the other."""
+        apart = zip(*self[:4], strict=True)
+        return [d for d, how in enumerate(apart) if how != (1, 1, (0, 0), 1)]
+
+    @property
     def reach_outside(self) -> bool:
         """Whether a window may hold places where there is no element."""
         return any(lo > 0 or hi > 0 for lo, hi in self.padding) or any(d > 1 for d in self.base_dilation)

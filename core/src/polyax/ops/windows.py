@@ -7,6 +7,7 @@ from typing import Any
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import free_but
 from polyax.ops.basis import batch_axis_at
 from polyax.ops.compare import ge_p, le_p
 from polyax.ops.conv_shapes import Sizes, padding_for_lhs
@@ -46,6 +47,7 @@ def _reduction(name: str, accepts: Accepts) -> Primitive:
         return p.bind(args[0], **Windows(**params).with_batch(dims[0])._asdict()), dims
 
     p.abstract_eval, p.batch = abstract_eval, batch
+    p.factors = lambda x, **params: free_but([x], 1, Windows(**params).wide)
     return p
 
 
@@ -130,6 +132,12 @@ def_rule(select_and_gather_add_p, "decompose")(
 )
 def_rule(select_and_scatter_add_p, "decompose")(
     lambda x, operand, *, select_prim, **params: [scatter_selected(x, operand, select_prim, plain_windows(**params))]
+)
+
+
+select_and_gather_add_p.factors = lambda *avals, select_prim, **params: free_but(avals, 1, Windows(**params).wide)
+select_and_scatter_add_p.factors = lambda *avals, select_prim, **params: free_but(
+    avals, 1, plain_windows(**params).wide
 )
 
 

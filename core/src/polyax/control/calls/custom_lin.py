@@ -200,3 +200,4 @@ def _lin_batch(
 
 
 custom_lin_p.never("jvp", "it is linear already: its tangent is itself")
+custom_lin_p.never("factors", "it never runs: its transposition takes it out")

@@ -99,6 +99,7 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     return jvp_flat(lambda *args: folded(args, **params), primals, tangents)
 
 
+reduce_p.factors = lambda *avals, dimensions, **_: whole.reduction_factors(avals, len(avals) // 2, dimensions)
 reduce_p.never("transpose", "no computation is known to be linear; derivatives are taken of the tree of slices")
 
 

@@ -20,6 +20,7 @@ from polyax.control.inner.lists import cut
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.factors import free_but
 from polyax.ops.basis import add_p, batch_axis_at, full_like, select_n, shape_tuple
 from polyax.ops.conv_shapes import dilated, padtype_to_pads, repeated
 from polyax.ops.elementwise import max_p, min_p
@@ -150,6 +151,9 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     return jvp_flat(lambda *args: folded(args, **params), primals, tangents)
 
 
+reduce_window_p.factors = lambda *avals, jaxpr, consts, **params: free_but(
+    avals, len(avals) // 2, Windows(**params).wide
+)
 reduce_window_p.never("transpose", "no computation is known to be linear; derivatives are taken of the slices")
 
 

@@ -170,14 +170,20 @@ class Config:
             listener(name)
 
     @contextlib.contextmanager
-    def override(self, **values: Any) -> Generator[None]:
+    def restored(self, values: dict[str, Any], key: int) -> Generator[None]:
+        """This thread sees what ``values()`` and ``trace_key()`` were elsewhere."""
         before = self._local.__dict__.get("values"), self._local.__dict__.get("key")
-        merged = dict(before[0] or self._process) | {self._canonical(k): v for k, v in values.items()}
-        self._local.values, self._local.key = merged, self._key_of(merged)
+        self._local.values, self._local.key = values, key
         try:
             yield
         finally:
             self._local.values, self._local.key = before
+
+    @contextlib.contextmanager
+    def override(self, **values: Any) -> Generator[None]:
+        merged = self.values() | {self._canonical(k): v for k, v in values.items()}
+        with self.restored(merged, self._key_of(merged)):
+            yield
 
     def on_update(self, listener: Callable[[str], None]) -> None:
         """Calls ``listener(name)`` after each process-wide update."""

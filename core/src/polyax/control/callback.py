@@ -15,13 +15,7 @@ import numpy as np
 from polyax.control.flow.looping import map as loop_map
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
-from polyax.ir.effects import (
-    Effects,
-    debug_effect,
-    io_effect,
-    ordered_debug_effect,
-    ordered_io_effect,
-)
+from polyax.ir.effects import Effects, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ir.source import user_source
 from polyax.ops.basis import batch_axis_at, expand_dims, move_axis

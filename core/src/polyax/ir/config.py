@@ -176,6 +176,16 @@ class Config:
             listener(name)
 
     @contextlib.contextmanager
+    def restored(self, values: dict[str, Any], key: int) -> Generator[None]:
+        """This thread sees what ``values()`` and ``trace_key()`` were elsewhere."""
+        before = self._in_force()
+        self.restore((values, key))
+        try:
+            yield
+        finally:
+            self.restore(before)
+
+    @contextlib.contextmanager
     def override(self, **values: Any) -> Generator[None]:
         before = self.override_until_restored(**values)
         try:
@@ -185,13 +195,16 @@ class Config:
 
     def override_until_restored(self, **values: Any) -> Any:
         """Sets flags for this thread; what it returns is for ``restore``."""
-        before = self._local.__dict__.get("values"), self._local.__dict__.get("key")
-        merged = dict(before[0] or self._process) | {self._canonical(k): v for k, v in values.items()}
-        self._local.values, self._local.key = merged, self._key_of(merged)
+        before = self._in_force()
+        merged = self.values() | {self._canonical(k): v for k, v in values.items()}
+        self.restore((merged, self._key_of(merged)))
         return before
 
     def restore(self, before: Any) -> None:
         self._local.values, self._local.key = before
+
+    def _in_force(self) -> Any:
+        return self._local.__dict__.get("values"), self._local.__dict__.get("key")
 
     def on_update(self, listener: Callable[[str], None]) -> None:
         """Calls ``listener(name)`` after each process-wide update."""

@@ -20,7 +20,7 @@ from polyax.reference.decomposing import decomposed
 from polyax.reference.interpreter import called, evaluate, rule_of
 from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable
 from polyax.runtime.contract.listing import flatten
-from polyax.runtime.contract.queue import INLINE_COST, HostBuffer, HostQueue
+from polyax.runtime.contract.queue import HELP_COST, HostBuffer, HostQueue
 from polyax.runtime.contract.report import BufferReport, KernelReport, Report
 
 _UNSET = np.empty(0)
@@ -99,7 +99,7 @@ def _cost(jaxpr: Jaxpr) -> int:
         if eqn.primitive.name == "dot_general":
             total += _product_cost(eqn)
         elif eqn.primitive.higher_order and eqn.primitive.name != "pjit":
-            return INLINE_COST + 1
+            return HELP_COST + 1
     return total
 
 

@@ -101,14 +101,12 @@ def leaf_names(fun: Callable[..., Any], in_tree: PyTreeDef) -> list[str]:
     return arg_names(fun, args, kwargs)
 
 
-def trace_tree(
-    fun: Callable[..., Any], args: Sequence[Any], *, name: str | None = None
-) -> tuple[ClosedJaxpr, PyTreeDef]:
+def trace_tree(fun: Callable[..., Any], args: Sequence[Any]) -> tuple[ClosedJaxpr, PyTreeDef]:
     """The program of ``fun`` for arguments of these types (arrays or avals), and the structure of its result."""
     leaves, in_tree = tree_flatten((tuple(args), {}))
     flat = Flat(fun, in_tree)
     avals = [x if isinstance(x, ShapedArray) else aval_of(x) for x in leaves]
     origin = SourceOf(fun, lambda: arg_names(fun, args, {}))
-    closed = trace_to_jaxpr(flat, avals, name=name or name_of(fun), origin=origin)
+    closed = trace_to_jaxpr(flat, avals, name=name_of(fun), origin=origin)
     assert flat.out_tree is not None
     return closed, flat.out_tree

@@ -76,7 +76,7 @@ def test_what_a_queue_runs_may_use_other_queues():
 def failed(error):
     task = Task(lambda: None)
     task.error, task.done = error, True
-    task._event.set()
+    task.finished.set()
     return task
 
 

@@ -25,15 +25,7 @@ from polyax.ops.slicing import index_in_dim, slice_in_dim
 from polyax.trace.flat import Flat, check_callable, name_of
 from polyax.trace.paths import keystr, tree_leaves_with_path
 from polyax.trace.tracer import Tracer
-from polyax.trace.tree import (
-    PyTreeDef,
-    tree_flatten,
-    tree_leaves,
-    tree_map,
-    tree_structure,
-    tree_unflatten,
-    treedef_children,
-)
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
 __all__ = ["fori_loop", "map", "scan", "while_loop"]
@@ -161,7 +153,7 @@ def _scan(
 
 
 def _pair(f: Callable[..., Any], out_tree: PyTreeDef) -> list[PyTreeDef]:
-    children = treedef_children(out_tree)
+    children = out_tree.children()
     if out_tree.node_type is not tuple or len(children) != 2:
         raise TypeError(f"scan body output must be a pair, got {out_tree} from {name_of(f)}.")
     return children
@@ -177,15 +169,15 @@ def _unroll(unroll: int | bool, steps: int) -> int:
 
 
 def _length(xs: Any, length: int | None) -> int:
-    sizes: dict[int, str] = {}
+    sizes: dict[int, tuple[Any, ShapedArray]] = {}
     for path, x in tree_leaves_with_path(xs):
         aval = aval_of(x)
         if not aval.shape:
             raise ValueError(f"scan got value with no leading axis to scan over: xs{keystr(path)} is {aval}.")
-        sizes.setdefault(aval.shape[0], f"xs{keystr(path)} is {aval}")
+        sizes.setdefault(aval.shape[0], (path, aval))
     if len(sizes) > 1:
-        text = ", ".join([str(n) for n in sizes])
-        raise ValueError(f"scan got values with different leading axis sizes: {text} ({'; '.join(sizes.values())}).")
+        which = "; ".join([f"xs{keystr(path)} is {aval}" for path, aval in sizes.values()])
+        raise ValueError(f"scan got values with different leading axis sizes: {str([*sizes])[1:-1]} ({which}).")
     if length is None:
         if not sizes:
             raise ValueError("scan got no values to scan over and `length` not provided: give it `xs` or `length`.")
@@ -217,8 +209,7 @@ def _scan_in_python(f: Callable[..., Any], carry: Any, xs: Any, steps: int, reve
     for n in reversed(range(steps)) if reverse else range(steps):
         carry, y = f(carry, tree_map(lambda x, n=n: index_in_dim(x, n, keepdims=False), xs))
         ys.append(y)
-    ordered = ys[::-1] if reverse else ys
-    return carry, tree_map(lambda *parts: stack(parts), *ordered)
+    return carry, tree_map(lambda *parts: stack(parts), *(ys[::-1] if reverse else ys))
 
 
 def fori_loop(

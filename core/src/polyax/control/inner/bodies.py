@@ -42,7 +42,8 @@ def traced(
 
 def _traces_of(owner: Callable[..., Any], role: Hashable) -> Traces:
     try:
-        return _known.setdefault(owner, {}).setdefault(role, Traces())
+        roles = _known.setdefault(owner, {})
+        return roles[role] if role in roles else roles.setdefault(role, Traces())
     except TypeError:  # it has no hash, or can't be referred to weakly
         return Traces()
 

@@ -10,39 +10,46 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.config import config
+from polyax.ir.primitive import ambient
 from polyax.runtime.contract.backend import Buffer
 
 INLINE_COST = 100_000
 """Programs of at most this many scalar operations or bytes run in the calling thread when nothing is ahead of them:
 handing them over would take longer (about 20 microseconds) than running them."""
+HELP_COST = 10 * INLINE_COST
+"""Those of at most this many are run by a thread that waits for them before they have begun: to wake another one would
+take longer. Longer ones aren't: nothing can interrupt it meanwhile."""
 
 
 class Task:
     """One program on a queue; its buffers share it. Finished when ``done`` is set, with ``error`` if it failed, and
-    ``told`` once somebody got that."""
+    ``told`` once somebody got that. ``help``, if there is one, may run it in the thread that waits for it."""
 
-    __slots__ = ("_event", "done", "error", "run", "told")
+    __slots__ = ("done", "error", "finished", "help", "run", "told")
 
-    def __init__(self, run: Callable[[], None]) -> None:
+    def __init__(self, run: Callable[[], None], help: Callable[[Task], None] | None = None) -> None:
         self.run: Callable[[], None] | None = run
+        self.help = help
         self.done = False
         self.error: BaseException | None = None
         self.told = False
-        self._event = threading.Event()
+        self.finished = threading.Event()
 
     def execute(self) -> None:
-        run, self.run = self.run, None
-        assert run is not None
         try:
+            run, self.run = self.run, None
+            assert run is not None
             run()
         except BaseException as e:  # kept for whoever waits
             self.error = e
         self.done = True
-        self._event.set()
+        self.finished.set()
 
     def wait(self) -> None:
         if not self.done:
-            self._event.wait()
+            if self.help is not None:
+                self.help(self)
+            self.finished.wait()
         if self.error is not None:
             self.told = True
             raise self.error
@@ -83,14 +90,15 @@ def run_now(work: Callable[[], None], inputs: Sequence[Any]) -> None:
 
 
 class HostQueue:
-    """Runs submitted work in order, on a thread of its own that starts with the first long program."""
+    """Runs submitted work in order, on a thread of its own that starts with the first long program, or on one that
+    waits for the work that is next."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._tasks: collections.deque[Task] = collections.deque()
         self._wake = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._pending = 0  # submitted and not finished
+        self._busy = False  # with the first task
 
     def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Task | None:
         """Runs ``work`` after everything submitted before it and after ``inputs`` (buffers of any host queue).
@@ -100,7 +108,7 @@ class HostQueue:
         """
         if serving():
             return run_now(work, inputs)
-        if cost <= INLINE_COST and not self._pending:
+        if cost <= INLINE_COST and not self._tasks:
             for b in inputs:
                 if b.task is not None:
                     if not b.task.done:
@@ -109,10 +117,10 @@ class HostQueue:
             else:
                 work()
                 return None
-        return self._submit(work, [t for b in inputs if (t := b.task) is not None])
+        return self._submit(work, [t for b in inputs if (t := b.task) is not None], helped=cost <= HELP_COST)
 
-    def _submit(self, work: Callable[[], None], after: Sequence[Task]) -> Task:
-        settings = config.override(**config.values())  # callbacks and rules see those of whoever asks for the work
+    def _submit(self, work: Callable[[], None], after: Sequence[Task], helped: bool = False) -> Task:
+        settings = config.restored(config.values(), config.trace_key())  # callbacks and rules see those of who asks
 
         def run() -> None:
             for t in after:
@@ -120,36 +128,51 @@ class HostQueue:
             with settings:
                 work()
 
-        task = Task(run)
+        task = Task(run, self._help if helped else None)
         with self._wake:
             if self._thread is None or not self._thread.is_alive():  # it stays behind in a process that forks
-                self._pending = 0
+                self._busy = False
                 self._tasks.clear()
                 self._thread = threading.Thread(target=self._serve, name=f"polyax-{self.name}", daemon=True)
                 self._thread.start()
             self._tasks.append(task)
-            self._pending += 1
             self._wake.notify()
         return task
 
     def _serve(self) -> None:
-        _thread.serves = True
         while True:
             with self._wake:
-                while not self._tasks:
+                while self._busy or not self._tasks:
                     self._wake.wait()
-                task = self._tasks.popleft()
-            task.execute()
-            del task  # its buffers must not live until the next one comes
+                self._busy = True
+            self._run_first()
+
+    def _help(self, task: Task) -> None:
+        """Runs ``task`` in the calling thread if it is the first and hasn't begun, and if that thread is at nothing
+        else: a callback must not become part of a trace."""
+        if serving() or ambient.trace is not None:
+            return
+        with self._wake:
+            if self._busy or not self._tasks or self._tasks[0] is not task:
+                return
+            self._busy = True
+        self._run_first()
+
+    def _run_first(self) -> None:
+        _thread.serves = True
+        try:
+            self._tasks[0].execute()
+        finally:
+            _thread.serves = False
             with self._wake:
-                self._pending -= 1
-                if not self._pending:
-                    self._wake.notify_all()
+                self._tasks.popleft()
+                self._busy = False
+                if self._tasks:
+                    self._wake.notify()
 
     def synchronize(self) -> None:
         """Returns when everything submitted so far has finished; errors stay with their buffers."""
-        if serving():
-            return
         with self._wake:
-            while self._pending:
-                self._wake.wait()
+            last = self._tasks[-1] if self._tasks and not serving() else None
+        if last is not None:
+            last.finished.wait()

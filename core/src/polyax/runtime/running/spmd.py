@@ -25,7 +25,7 @@ from polyax.runtime.arrays import devices as places
 from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract.backend import Device, Executable
 from polyax.runtime.contract.collectives import Group, entered
-from polyax.runtime.contract.queue import INLINE_COST, HostQueue, Task, serving
+from polyax.runtime.contract.queue import HELP_COST, HostQueue, Task, serving
 from polyax.runtime.contract.report import Report
 from polyax.runtime.running.dispatch import compile_program
 from polyax.runtime.running.programs import Program
@@ -185,4 +185,4 @@ class _MemberQueue:
                     b.wait()
                 work()
 
-        return self.queue.run(as_member, (), max(cost, INLINE_COST + 1))
+        return self.queue.run(as_member, (), max(cost, HELP_COST + 1))

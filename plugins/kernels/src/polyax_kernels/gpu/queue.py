@@ -25,10 +25,9 @@ class GpuQueue(HostQueue):
         after = [t for b in inputs if (t := b.task) is not None]
         if serving():
             return run_now(work, inputs)
-        if self._pending or cost or not all(t.done for t in after):
+        if self._tasks or cost or not all(t.done for t in after):
             return self._submit(work, after)
-        failed = next((t for t in after if t.error is not None), None)
-        return failed or attempted(work)
+        return next((t for t in after if t.error is not None), None) or attempted(work)
 
     def synchronize(self) -> None:
         super().synchronize()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from polyax.ir.aval import aval_of
+import polyax
+from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive
 from polyax.meshes.factors import Dim, Dims, Factors
+from polyax.trace.recording import trace_to_jaxpr
 
 Cut = Mapping[int, int]
 """How many blocks there are along each factor that is cut."""
@@ -35,6 +37,14 @@ class Equation:
         rule = self.primitive.factors
         return rule(*map(aval_of, self.args), **self.params) if rule else None
 
+    def avals(self, weak: bool) -> list[ShapedArray]:
+        """The types of the operands; weak, if so asked, where dtypes are those of Python's scalars."""
+        scalars = [polyax.dtypes.canonicalize_dtype(kind) for kind in (bool, int, float, complex)]
+        return [a.update(weak_type=weak and a.dtype in scalars) for a in map(aval_of, self.args)]
+
+    def types(self, weak: bool) -> list[ShapedArray]:
+        return list(self.primitive.rule("abstract_eval")(*self.avals(weak), **self.params))
+
     def run(self) -> list[np.ndarray]:
         return [np.asarray(y) for y in self.primitive.bind(*self.args, **self.params)]
 
@@ -48,15 +58,16 @@ class Device:
     outs: Sequence[Shape]
     cut: Cut
     at: Mapping[int, int]
+    zero: Any = 0
 
     def shape(self, result: int) -> Shape:
         return tuple(len(s) for s in _indices(self, self.outs[result], self.known.outs[result]))
 
     def start(self, result: int, dim: int) -> Any:
-        return np.int32(_indices(self, self.outs[result], self.known.outs[result])[dim].start)
+        return np.int32(_indices(self, self.outs[result], self.known.outs[result])[dim].start) + self.zero
 
     def begin(self, factor: int) -> Any:
-        return np.int32(self.at.get(factor, 0) * self.sizes[factor] // self.cut.get(factor, 1))
+        return np.int32(self.at.get(factor, 0) * self.sizes[factor] // self.cut.get(factor, 1)) + self.zero
 
     def block(self, x: Any, dims: Dims) -> Any:
         x = np.asarray(x)
@@ -112,6 +123,27 @@ def smallest_divisor(n: int) -> int:
     return next(k for k in range(2, n + 1) if n % k == 0)
 
 
+def types_of_blocks(
+    equation: Equation, known: Factors, sizes: Mapping[int, int], cut: Cut, weak: bool
+) -> list[ShapedArray]:
+    """The types of the results of a device, for which a program is made that knows no place but when it runs."""
+    device = Device(known, sizes, [y.shape for y in equation.types(weak)], cut, dict.fromkeys(cut, 0))
+    avals = equation.avals(weak)
+    shapes = [tuple(map(len, _indices(device, a.shape, dims))) for a, dims in zip(avals, known.ins, strict=True)]
+    blocks = [a.update(shape=shape) for a, shape in zip(avals, shapes, strict=True)]
+
+    def run(zero: Any, *blocks: Any) -> Sequence[Any]:
+        return on_blocks(equation, replace(device, zero=zero), blocks)
+
+    return trace_to_jaxpr(run, [aval_of(np.int32(0)), *blocks]).out_avals
+
+
+def on_blocks(equation: Equation, device: Device, blocks: Sequence[Any]) -> Sequence[Any]:
+    if device.known.local is None:
+        return equation.primitive.bind(*blocks, **equation.params)
+    return device.known.local(device, *blocks, **equation.params)
+
+
 def cut_by_hand(equation: Equation, known: Factors, sizes: Mapping[int, int], cut: Cut) -> list[np.ndarray]:
     """The results of ``equation``, put together from what each device makes of its blocks."""
     shapes = [y.shape for y in equation.run()]
@@ -119,9 +151,7 @@ def cut_by_hand(equation: Equation, known: Factors, sizes: Mapping[int, int], cu
     for at in product(*map(range, cut.values())):
         device = Device(known, sizes, shapes, cut, dict(zip(cut, at, strict=True)))
         blocks = [device.block(x, dims) for x, dims in zip(equation.args, known.ins, strict=True)]
-        run = known.local(device, *blocks, **equation.params) if known.local else None
-        outs = equation.primitive.bind(*blocks, **equation.params) if run is None else run
-        for n, (y, dims) in enumerate(zip(outs, known.outs, strict=True)):
+        for n, (y, dims) in enumerate(zip(on_blocks(equation, device, blocks), known.outs, strict=True)):
             assert np.shape(y) == device.shape(n), f"a block of {device.shape(n)} is of shape {np.shape(y)}"
             place = tuple((s.start, s.stop) for s in _indices(device, shapes[n], dims))
             lacking = tuple(device.at.get(f, 0) for f in known.reduced)

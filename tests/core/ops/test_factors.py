@@ -14,7 +14,7 @@ from polyax.ir.primitive import PRIMITIVES, Primitive
 from specs.primitives.cutting import CASES as CUTTING
 from specs.primitives.table import CASES
 from support.case import Case
-from support.cutting import Equation, cut_by_hand, factor_sizes, ways_to_cut
+from support.cutting import Equation, cut_by_hand, factor_sizes, types_of_blocks, ways_to_cut
 
 CUT = [p for p in PRIMITIVES if p.factors is not None and not p.name.startswith("test_")]
 
@@ -68,6 +68,10 @@ def check(equation: Equation) -> int:
     sizes = factor_sizes(known, [np.shape(x) for x in equation.args], [y.shape for y in want])
     ways = list(ways_to_cut(known, sizes))
     for cut in ways:
+        for weak in (False, True):
+            types = types_of_blocks(equation, known, sizes, cut, weak)
+            for block, whole in zip(types, equation.types(weak), strict=True):
+                assert block.update(shape=whole.shape) == whole, f"{equation.key} cut by {cut} gives {block}"
         for g, w in zip(cut_by_hand(equation, known, sizes, cut), want, strict=True):
             np.testing.assert_allclose(g, w, rtol=1e-10, atol=1e-12, err_msg=f"{equation.key} cut by {cut}")
             assert g.dtype == w.dtype, f"{equation.key} cut by {cut} gives {g.dtype}, not {w.dtype}"

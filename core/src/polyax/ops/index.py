@@ -22,6 +22,7 @@ from polyax.ops.basis import (
     canonical_axis,
     convert,
     expand_dims,
+    full_like,
     move_axis,
     reshape,
     select_n,
@@ -29,7 +30,6 @@ from polyax.ops.basis import (
     squeeze,
     sub,
     zeros,
-    zeros_like,
 )
 from polyax.ops.compare import bitwise_and, ge, lt
 from polyax.ops.define import check_same_dtype, linear, linear_jvp
@@ -149,7 +149,7 @@ def _slice_factors(x: ShapedArray, *starts: ShapedArray, slice_sizes: Sizes) -> 
         sizes = fitted(slice_sizes, x.shape, np.shape(block))
         here, starts = _own(begins_of(place, x.shape, block, pointed), x.shape, block, starts)
         y = dynamic_slice_p.bind1(block, *starts, slice_sizes=sizes)
-        return [y if here is None else select_n(here, zeros_like(y), y)]
+        return [y if here is None else select_n(here, full_like(y, 0), y)]
 
     of_x = [d if d in {*full, *pointed} else None for d in range(x.ndim)]
     of_y = [d if d in full else None for d in range(x.ndim)]

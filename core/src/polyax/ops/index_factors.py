@@ -17,7 +17,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, Place, factors, fitted
-from polyax.ops.basis import broadcast_in_dim, convert, eq, full_like, mul, select_n, sub, zeros_like
+from polyax.ops.basis import broadcast_in_dim, convert, eq, full_like, mul, select_n, sub
 from polyax.ops.compare import bitwise_and, bitwise_or, gt, lt
 from polyax.ops.elementwise import max, min
 from polyax.ops.gather import Dims, GatherDimensionNumbers, GatherScatterMode, gather_p
@@ -179,7 +179,7 @@ def _scatter_factors(p: Primitive, parts: str | None) -> None:
                 params["mode"] = GatherScatterMode.FILL_OR_DROP
             cut = [place.begin(f) for f in lost if np.shape(indices)[f] != slices.indices[f]]
             if cut and parts == "sum":
-                block = select_n(_first(cut), zeros_like(block), block)
+                block = select_n(_first(cut), full_like(block, 0), block)
             return p.bind(block, indices, updates, **params)
 
         apart = parts if parts != "sum" or summable(operand) else None

@@ -6,7 +6,7 @@ seeds give an oracle.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from random import Random
 from typing import Any
@@ -71,17 +71,24 @@ class Program(Case):
     """A random one.
 
     ``depth`` says how deep control flow nests; ``smooth`` programs have derivatives of any order everywhere, for
-    ``dtype`` arguments.
+    ``dtype`` arguments; ``sizes`` are those that dimensions of arguments may have.
     """
 
     def __init__(
-        self, seed: int, module: Any, steps: int = 10, depth: int = 0, smooth: bool = False, dtype: str = "float32"
+        self,
+        seed: int,
+        module: Any,
+        steps: int = 10,
+        depth: int = 0,
+        smooth: bool = False,
+        dtype: str = "float32",
+        sizes: Sequence[int] = SIZES,
     ) -> None:
         random = Random(seed)
         dtypes = [random.choice(DTYPES) for _ in range(random.randint(1, 3))]
         if smooth:
             dtypes[0] = "float32"
-        args = [argument(random, d) for d in dtypes]
+        args = [argument(random, d, sizes) for d in dtypes]
         args = [x.astype(dtype) if x.dtype.kind == "f" else x for x in args]
         super().__init__(*written(Random(seed + 1), module, args, steps, depth, smooth), module)
 
@@ -109,8 +116,8 @@ def written(
     return function.without_dead_steps(), args, recorder.types
 
 
-def argument(random: Random, dtype: str) -> np.ndarray:
-    shape = tuple(random.choice(SIZES) for _ in range(random.randint(0, 3)))
+def argument(random: Random, dtype: str, sizes: Sequence[int] = SIZES) -> np.ndarray:
+    shape = tuple(random.choice(sizes) for _ in range(random.randint(0, 3)))
     values = np.random.default_rng(random.randrange(1 << 30))
     if dtype == "float32":
         return (values.integers(-12, 13, shape) / 4 + values.integers(0, 2, shape) / 64).astype(dtype)

@@ -8,12 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from polyax.control.inner.programs import derived, run
+from polyax.control.inner.programs import derived
 from polyax.control.spmd import axes_bound
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.meshes.axes import Axes
 from polyax.meshes.spec import Cuts
-from polyax.partition.reshard import Move, block_aval, reshard
+from polyax.ops.constraint import OpenCuts
+from polyax.partition import reasons
+from polyax.partition.emit import BlockEmitter
+from polyax.partition.flatten import flat
+from polyax.partition.nested import programs_of
+from polyax.partition.propagate import Cutting, propagate
+from polyax.partition.reshard import Move, block_aval
 
 
 @dataclass(frozen=True)
@@ -26,17 +32,40 @@ class Partitioned:
     moves: tuple[Move, ...] = field(default=())
     """What devices exchange, with the reasons."""
 
+    @property
+    def nbytes(self) -> int:
+        """What each device sends in all."""
+        return sum(m.total for m in self.moves)
 
-def partition(closed: ClosedJaxpr, axes: Axes, ins: Sequence[Cuts | None], outs: Sequence[Cuts | None]) -> Partitioned:
-    """``closed`` on blocks. ``ins`` and ``outs`` say how arguments and results are cut; None leaves it open."""
-    in_cuts = tuple(c or ((),) * a.ndim for c, a in zip(ins, closed.in_avals, strict=True))
-    out_cuts = tuple(c or ((),) * a.ndim for c, a in zip(outs, closed.out_avals, strict=True))
+
+def partition(
+    closed: ClosedJaxpr, axes: Axes, ins: Sequence[OpenCuts | None], outs: Sequence[OpenCuts | None]
+) -> Partitioned:
+    """``closed`` on blocks. ``ins`` and ``outs`` say how arguments and results are cut; None leaves one, or a
+    dimension of it, to the partitioner."""
+    with axes_bound(axes):
+        program = flat(closed, axes)
+        layout = Cutting(axes)
+        for atom, cuts in zip((*program.jaxpr.invars, *program.jaxpr.outvars), (*ins, *outs), strict=True):
+            layout.fix(atom, cuts)
+        propagate(program, layout, programs_of)
+        return _emitted(program, axes, layout, outs)
+
+
+def _emitted(program: ClosedJaxpr, axes: Axes, layout: Cutting, outs: Sequence[OpenCuts | None]) -> Partitioned:
+    in_cuts = tuple([layout[v] for v in program.jaxpr.invars])
+    out_cuts = tuple([_filled(layout[v], c) for v, c in zip(program.jaxpr.outvars, outs, strict=True)])
+    moves: list[Move] = []
 
     def on_blocks(*blocks: object) -> list[object]:
-        wholes = [reshard(x, c, ((),) * len(c), axes) for x, c in zip(blocks, in_cuts, strict=True)]
-        return [reshard(x, ((),) * len(c), c, axes) for x, c in zip(run(closed, wholes), out_cuts, strict=True)]
+        emitter = BlockEmitter(axes, layout, moves, tuple(name for name, _ in axes))
+        why = reasons.of_ends("the result of the program is wanted as")
+        return emitter.run(program, list(zip(blocks, in_cuts, strict=True)), out_cuts, why)
 
-    blocks = [block_aval(a, c, axes) for a, c in zip(closed.in_avals, in_cuts, strict=True)]
-    with axes_bound(axes):
-        program = derived(closed, on_blocks, blocks)
-    return Partitioned(program, in_cuts, out_cuts)
+    avals = [block_aval(v.aval, c, axes) for v, c in zip(program.jaxpr.invars, in_cuts, strict=True)]
+    return Partitioned(derived(program, on_blocks, avals), in_cuts, out_cuts, tuple(moves))
+
+
+def _filled(found: Cuts, given: OpenCuts | None) -> Cuts:
+    """What is said of a result, and where that leaves something open, what was found."""
+    return found if given is None else tuple([f if g is None else g for f, g in zip(found, given, strict=True)])

@@ -1,0 +1,171 @@
+"""How the values of a program are cut: what is said of some of them goes forward and backward along its equations.
+
+Cuts only grow, so each variable changes a few times, and all of it takes time linear in the size of the program.
+First come equations that leave values in their shape, then those that sum or drop dimensions.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from polyax.meshes.axes import Axes
+from polyax.meshes.spec import Cuts
+from polyax.ops.constraint import OpenCuts, sharding_constraint_p
+from polyax.partition.shares import Names, Rule, Sizes, blocks_along, uncut
+
+
+@dataclass(frozen=True)
+class Link:
+    """Two names of one value: outside and inside a program that an equation holds.
+
+    Dimension ``d`` inside is ``d + shift`` outside; there, what ``prefix`` says cuts it as well, outermost. Along axes
+    that are ``manual`` inside nothing is cut there.
+    """
+
+    outer: Var
+    inner: Var
+    shift: int = 0
+    prefix: Cuts | None = None
+    manual: frozenset[Any] = frozenset()
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        return self.outer, self.inner
+
+
+@dataclass(frozen=True)
+class Ruled:
+    """An equation with a rule that says which of its dimensions belong together."""
+
+    atoms: tuple[Atom, ...]
+    rule: Rule
+
+
+Node = Link | Ruled
+Inner = Callable[[Eqn], Iterable[tuple[ClosedJaxpr, Sequence[Link]]]]
+"""The programs that an equation holds, and how their variables and those around it are the same."""
+
+
+class Cutting:
+    """How each variable of a flat program, and of those within it, is to be cut."""
+
+    def __init__(self, axes: Axes) -> None:
+        self.sizes: Sizes = dict(axes)
+        self.rules: dict[int, Rule | None] = {}  # by the equation's id
+        self.used: set[Atom] = set()
+        self._cuts: dict[Var, Cuts] = {}
+        self._closed: dict[Var, tuple[bool, ...]] = {}
+
+    def __getitem__(self, atom: Atom) -> Cuts:
+        return uncut(atom.aval.ndim) if isinstance(atom, Literal) else self._cuts.get(atom) or uncut(atom.aval.ndim)
+
+    def rule(self, eqn: Eqn) -> Rule | None:
+        if id(eqn) not in self.rules:
+            self.rules[id(eqn)] = Rule.of(eqn)
+        return self.rules[id(eqn)]
+
+    def fix(self, atom: Atom, cuts: OpenCuts | None) -> None:
+        """What a user says of a value; the first to say something of a dimension counts."""
+        if cuts is None or isinstance(atom, Literal) or atom in self._closed:
+            return
+        self._closed[atom] = tuple([c is not None for c in cuts])
+        self._cuts[atom] = tuple([c or () for c in cuts])
+
+    def extend(self, atom: Atom, wanted: Cuts) -> bool:
+        """Cuts dimensions that are open further, as ``wanted`` says, where that goes; whether anything changed."""
+        if isinstance(atom, Literal) or not any(wanted):
+            return False
+        before, closed = self[atom], self._closed.get(atom, ())
+        now = list(before)
+        for d, names in enumerate(wanted):
+            if names and not (closed and closed[d]):
+                now[d] = self._longer(now, d, names, atom.aval.shape[d])
+        self._cuts[atom] = tuple(now)
+        return tuple(now) != before
+
+    def _longer(self, now: Sequence[Names], d: int, names: Names, extent: int) -> Names:
+        have = now[d]
+        if names[: len(have)] != have:
+            return have
+        used = {a for k, some in enumerate(now) if k != d for a in some}
+        for a in names[len(have) :]:
+            if a in used or not extent or extent % blocks_along((*have, a), self.sizes):
+                break
+            have = (*have, a)
+        return have
+
+
+def propagate(flat: ClosedJaxpr, layout: Cutting, inner: Inner) -> None:
+    """Extends what ``layout`` says of some variables to all of them."""
+    nodes: list[Node] = []
+    _collect(flat.jaxpr, layout, inner, nodes)
+    users: dict[Var, list[int]] = {}
+    for n, node in enumerate(nodes):
+        for atom in node.atoms:
+            if type(atom) is Var:
+                users.setdefault(atom, []).append(n)
+    gentle = [not (isinstance(node, Ruled) and node.rule.found.reduced) for node in nodes]
+    _settle(nodes, users, layout, gentle)
+    _settle(nodes, users, layout, [True] * len(nodes))
+
+
+def _collect(jaxpr: Jaxpr, layout: Cutting, inner: Inner, nodes: list[Node]) -> None:
+    """Programs within programs stand where they run."""
+    layout.used.update(jaxpr.outvars)
+    for eqn in jaxpr.eqns:
+        layout.used.update(eqn.invars)
+        if eqn.primitive is sharding_constraint_p:
+            layout.fix(eqn.outvars[0], eqn.params["cuts"])
+        rule = layout.rule(eqn)
+        if rule is not None:
+            nodes.append(Ruled((*eqn.invars, *eqn.outvars), rule))
+        for program, links in inner(eqn):
+            nodes.extend(links)
+            _collect(program.jaxpr, layout, inner, nodes)
+
+
+def _settle(nodes: Sequence[Node], users: dict[Var, list[int]], layout: Cutting, chosen: Sequence[bool]) -> None:
+    queue = deque(n for n, c in enumerate(chosen) if c)
+    waiting = list(chosen)
+    while queue:
+        n = queue.popleft()
+        waiting[n] = False
+        for var in _flow(nodes[n], layout):
+            for user in users[var]:
+                if chosen[user] and not waiting[user]:
+                    waiting[user] = True
+                    queue.append(user)
+
+
+def _flow(node: Node, layout: Cutting) -> list[Var]:
+    """Lets what is known of some values of a node say something of the others; those that changed."""
+    wanted = _through(node, layout) if isinstance(node, Link) else _along(node, layout)
+    return [atom for atom, cuts in wanted if layout.extend(atom, cuts) and type(atom) is Var]
+
+
+def _along(node: Ruled, layout: Cutting) -> Iterable[tuple[Atom, Cuts]]:
+    rule = node.rule
+    given = [(n, cuts) for n in rule.by_size if any(cuts := layout[node.atoms[n]])]
+    if not given:
+        return ()
+    shares = rule.share(given, layout.sizes)
+    return [(atom, rule.cuts(n, shares)) for n, atom in enumerate(node.atoms)]
+
+
+def _through(link: Link, layout: Cutting) -> Iterable[tuple[Atom, Cuts]]:
+    outer, inner = layout[link.outer], layout[link.inner]
+    prefix = link.prefix or uncut(len(outer))
+    inward = [_unprefixed(outer[d + link.shift], prefix[d + link.shift], link.manual) for d in range(len(inner))]
+    outward = [(*p, *c) for p, c in zip(prefix[link.shift :], inner, strict=True)]
+    return (link.inner, tuple(inward)), (link.outer, (*uncut(link.shift), *outward))
+
+
+def _unprefixed(names: Names, prefix: Names, manual: frozenset[Any]) -> Names:
+    if names[: len(prefix)] != prefix:
+        return ()
+    rest = names[len(prefix) :]
+    return rest[: next((n for n, a in enumerate(rest) if a in manual), len(rest))]

@@ -1,0 +1,175 @@
+"""What programs become on meshes: how values are cut, what devices exchange, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from fuzz.checks import assert_close
+
+import polyax
+import polyax.numpy as jnp
+from polyax import lax
+from polyax.ir.jaxpr import walk_eqns
+from polyax.meshes.axes import AbstractMesh, Axes
+from polyax.meshes.sharding import NamedSharding
+from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec
+from polyax.ops.constraint import constrain
+from polyax.partition.partition import Partitioned
+from polyax.partition.reshard import way
+from support.meshed import check_blocks, partitioned
+
+MESH: Axes = (("x", 2), ("y", 2))
+RNG = np.random.default_rng(0)
+X, W, V = (RNG.normal(size=s).astype(np.float32) for s in ((8, 4), (4, 12), (12, 8)))
+ROWS, COLUMNS, BOTH, NOT = (("x",), ()), ((), ("y",)), (("x",), ("y",)), ((), ())
+
+
+@pytest.fixture(autouse=True)
+def on_the_reference() -> Iterator[None]:
+    with polyax.default_device(polyax.devices("reference")[0]):
+        yield
+
+
+def checked(fun: Callable[..., Any], args: Sequence[Any], ins: Any, outs: Any = None, axes: Axes = MESH) -> Partitioned:
+    """The program on blocks, after each device has got its part of what one device gives."""
+    found = partitioned(fun, args, axes, ins, outs)
+    wanted = polyax.tree_util.tree_leaves(fun(*args))
+    check_blocks(found, axes, args, [np.asarray(y) for y in wanted], assert_close)
+    return found
+
+
+def moves(found: Partitioned) -> list[tuple[str, tuple[Any, ...], int]]:
+    return [(m.collective, m.axes, m.total) for m in found.moves]
+
+
+def test_rows_times_columns_moves_nothing() -> None:
+    found = checked(lambda x, w: jnp.sin(x) @ w + 1, [X, W], [ROWS, COLUMNS])
+    assert (found.outs, moves(found)) == ((BOTH,), [])
+
+
+def test_two_layers_are_summed_once() -> None:
+    cuts = [ROWS, COLUMNS, (("y",), ())]
+    found = checked(lambda x, w, v: jnp.tanh(x @ w) @ v, [X, W, V], cuts)
+    assert (found.outs, moves(found)) == ((ROWS,), [("psum", ("y",), 128)])
+
+
+def test_sums_that_are_wanted_cut_are_scattered() -> None:
+    cuts = [ROWS, None, (("y",), ())]
+    found = checked(lambda x, w, v: jnp.tanh(x @ w) @ v, [X, W, V], cuts, [BOTH])
+    assert found.ins[1] == COLUMNS, "an open argument is cut as what it is used for"
+    assert moves(found) == [("reduce_scatter", ("y",), 64)]
+
+
+def test_sums_over_several_axes_are_one_exchange() -> None:
+    assert moves(checked(lambda x: x.sum(), [X], [BOTH])) == [("psum", ("x", "y"), 6)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "steps"),
+    [
+        (NOT, BOTH, []),
+        (ROWS, NOT, [("all_gather", ("x",), 64)]),
+        (ROWS, ((), ("x",)), [("all_to_all", ("x",), 32)]),
+        (ROWS, (("x", "y"), ()), []),
+        ((("x", "y"), ()), BOTH, [("all_to_all", ("y",), 16)]),
+        ((("x", "y"), ()), (("y", "x"), ()), [("all_gather", ("y",), 32), ("all_gather", ("x",), 64)]),
+    ],
+)
+def test_ways_from_cuts_to_cuts(before: Any, after: Any, steps: Any) -> None:
+    assert moves(checked(lambda x: x, [X], [before], [after])) == steps
+
+
+def test_slices_come_before_exchanges() -> None:
+    steps = way((8, 8), 4, (("x",), ()), ((), ("y",)), MESH, ()).steps
+    assert [s.kind for s in steps] == ["slice", "all_gather"]
+
+
+def test_dimensions_that_axes_do_not_divide_are_not_cut() -> None:
+    x = np.arange(9, dtype=np.float32)
+    assert checked(lambda x, y: x + y[:1], [x, X[0]], [None, (("x",),)]).ins[0] == ((),)
+
+
+def test_constraints_hold_where_they_stand() -> None:
+    mesh = AbstractMesh((2, 2), ("x", "y"))
+
+    def fun(x: Any) -> Any:
+        y = constrain(x * 2, NamedSharding(mesh, PartitionSpec(None, "x")))
+        return constrain(y + 1, NamedSharding(mesh, PartitionSpec(UNCONSTRAINED, "x")))
+
+    found = checked(fun, [X], [ROWS])
+    assert found.outs == (((), ("x",)),)
+    assert moves(found) == [("all_to_all", ("x",), 32)]
+    assert found.moves[0].reason == "a constraint says P(None, 'x'); the value is P('x', None)"
+
+
+def test_reasons_name_dimensions_and_operands() -> None:
+    found = checked(lambda x, w: x @ w, [X, W[:, :1]], [((), ("y",)), NOT], [NOT])
+    assert "dot_general" in found.moves[0].reason
+    assert __file__ in found.moves[0].source
+
+
+# --- programs within programs
+
+
+def test_loops_carry_what_is_cut_alike() -> None:
+    def fun(c: Any, xs: Any) -> Any:
+        return lax.scan(lambda c, x: (jnp.tanh(c + x), (c * x).sum()), c, xs)
+
+    found = checked(fun, [X[0], X], [None, ((), ("x",))])
+    assert found.ins[0] == (("x",),)
+    assert moves(found) == [("psum", ("x",), 4 * 8)], "one in each of eight steps"
+
+
+def test_steps_are_not_cut() -> None:
+    found = checked(lambda xs: lax.scan(lambda c, x: (c + x, c), jnp.zeros(4), xs), [X], [ROWS])
+    assert moves(found) == [("all_gather", ("x",), 64)]
+    assert found.moves[0].reason.startswith("the program in scan has its operand 1 as P(None, None)")
+
+
+def test_loops_of_unknown_length() -> None:
+    def fun(x: Any) -> Any:
+        return lax.while_loop(lambda c: c.sum() < 100, lambda c: c * c + 1, x)
+
+    found = checked(fun, [X], [ROWS])
+    assert found.outs == (ROWS,)
+
+
+def test_branches_agree() -> None:
+    def fun(i: Any, x: Any) -> Any:
+        return lax.switch(i, [lambda x: x @ x.T, lambda x: jnp.zeros((8, 8), np.float32)], x)
+
+    found = checked(fun, [np.int32(0), X], [None, ROWS])
+    assert found.outs == (ROWS,)
+
+
+def test_calls_dissolve_and_what_is_computed_again_stays_apart() -> None:
+    @polyax.custom_vjp
+    def own(x: Any) -> Any:
+        return jnp.sin(x)
+
+    own.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (2 * ct * jnp.cos(x),))
+    fun = polyax.grad(lambda x: polyax.checkpoint(lambda x: polyax.jit(own)(jnp.sin(x)))(x).sum())
+    found = checked(fun, [X], [ROWS])
+    assert (found.outs, moves(found)) == ((ROWS,), [])
+    names = {e.primitive.name for e in walk_eqns(found.program.jaxpr)}
+    assert "checkpoint" in names and "pjit" not in names
+
+
+def test_random_bits_are_those_of_one_device() -> None:
+    found = checked(lambda k: polyax.random.normal(k, (8, 4)), [polyax.random.PRNGKey(0)], [None], [BOTH])
+    assert not found.moves
+
+
+def test_long_programs_take_linear_time() -> None:
+    def chain(n: int) -> int:
+        def fun(x: Any) -> Any:
+            for _ in range(n):
+                x = jnp.sin(x) + x
+            return x
+
+        return len(partitioned(fun, [X], MESH, [None], [BOTH]).program.eqns)
+
+    assert chain(2000) == 2 * 2000

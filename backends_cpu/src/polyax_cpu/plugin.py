@@ -12,7 +12,7 @@ from polyax.runtime.contract.hooks import hookimpl
 
 def _probe() -> str | None:
     try:
-        import llvmlite.binding  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        import llvmlite.binding  # noqa: F401
     except (ImportError, OSError) as e:
         return f"llvmlite can't be imported ({e}); pip install --upgrade llvmlite"
     return None

@@ -34,7 +34,7 @@ def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Any] | None:
 
 
 def _open() -> Backend:
-    from cupy.cuda.runtime import getDeviceCount
+    from cupy_backends.cuda.api.runtime import getDeviceCount
 
     from polyax_cuda.backend import CudaBackend
     from polyax_cuda.runtime import CudaRuntime
@@ -55,7 +55,8 @@ def why_not() -> str | None:
             "nvidia-smi lists the GPU. In a container, start it with the GPU (docker run --gpus all)"
         )
     try:
-        from cupy.cuda import nvrtc, runtime
+        import cupy_backends.cuda.api.runtime as runtime
+        from cupy_backends.cuda.libs import nvrtc
 
         nvrtc.getVersion()
     except (ImportError, RuntimeError) as e:
@@ -64,7 +65,7 @@ def why_not() -> str | None:
 
 
 def why_no_device(runtime: Any) -> str | None:
-    """``runtime`` is ``cupy.cuda.runtime``."""
+    """``runtime`` is CuPy's module of that name."""
     try:
         runtime.getDeviceCount()
     except runtime.CUDARuntimeError as e:

@@ -7,7 +7,7 @@ from typing import Any
 
 from polyax.runtime.contract.backend import Backend
 from polyax.runtime.contract.hooks import hookimpl
-from polyax_kernels import settings  # noqa: F401  # pyright: ignore[reportUnusedImport]  # declares them
+from polyax_kernels import settings  # noqa: F401  # declares them
 
 
 @hookimpl

@@ -10,7 +10,7 @@ from typing import Any
 
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import Backend, BackendSpec
-from polyax.runtime.contract.hooks import hookimpl
+from polyax.runtime.contract.hooks import Lowering, hookimpl
 
 NO_DEVICE, WRONG_DRIVER = 100, 35
 """Error codes of the CUDA runtime."""
@@ -24,7 +24,7 @@ def polyax_backends() -> Iterable[BackendSpec]:
 
 
 @hookimpl
-def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Any] | None:
+def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Lowering] | None:
     """Products, linear algebra, transforms, sorts and convolutions through NVIDIA's libraries."""
     if backend.name != "cuda":
         return None

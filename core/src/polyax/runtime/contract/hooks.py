@@ -45,8 +45,14 @@ class Offer(NamedTuple):
     lowering: Lowering
 
 
-Fuser = Any
-"""A pass over a backend's kernel graph, with a ``name``."""
+class FusionPass(Protocol):
+    """A fuser: ``run(graph, limits)`` gives a backend's kernel graph with fewer kernels."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def run(self) -> Callable[[Any, Any], Any]: ...
 
 
 class HookError(TypeError):
@@ -82,7 +88,7 @@ def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Lowering] | None:
 
 
 @hookspec
-def polyax_fusers(backend: Backend) -> Iterable[Fuser] | None:
+def polyax_fusers(backend: Backend) -> Iterable[FusionPass] | None:
     """Fusion passes for ``backend``, by their ``name``. Called once per opened backend.
 
     Which of them run, and in which order, is decided by the backend's ``fusers`` or by ``config.fusers``.

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
-import cupy.cuda
+import cupy_backends.cuda.libs as libs
 import numpy as np
 import pytest
 
@@ -53,7 +53,7 @@ class ConnectedBackend(CudaBackend):
 
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[CudaBackend]:
-    monkeypatch.setattr(cupy.cuda, "nccl", nccl_stand_in, raising=False)
+    monkeypatch.setitem(libs.__dict__, "nccl", nccl_stand_in)
     monkeypatch.setattr(nccl.toolkits, "why_missing", lambda *_: None)
     nccl.why_missing.cache_clear()
     NcclCommunicator.made, NcclCommunicator.calls = [], []

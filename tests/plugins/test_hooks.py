@@ -156,7 +156,7 @@ def test_results_are_frozen_and_asked_for_once(own: Registry) -> None:
 
     def polyax_fusers(backend: Any) -> list[Any]:
         calls.append(backend.name)
-        return [types.SimpleNamespace(name="merger")]
+        return [fuser("merger")]
 
     own.register(plugin(polyax_fusers=polyax_fusers), "any.fusion")
     fusers = own.fusers(own.backend("reference"))
@@ -166,9 +166,13 @@ def test_results_are_frozen_and_asked_for_once(own: Registry) -> None:
         fusers["merger"] = None  # type: ignore[index]
 
 
+def fuser(name: str) -> types.SimpleNamespace:
+    return types.SimpleNamespace(name=name, run=lambda graph, limits: graph)
+
+
 def fuses(*names: str) -> types.SimpleNamespace:
     def polyax_fusers(backend: Any) -> list[Any]:
-        return [types.SimpleNamespace(name=name) for name in names]
+        return [fuser(name) for name in names]
 
     return plugin(polyax_fusers=polyax_fusers)
 
@@ -213,7 +217,7 @@ def test_a_misspelt_fuser_in_the_settings_raises() -> None:
 
 def test_fusers_of_one_name_raise(own: Registry) -> None:
     def polyax_fusers(backend: Any) -> list[Any]:
-        return [types.SimpleNamespace(name="merger")]
+        return [fuser("merger")]
 
     own.register(plugin(polyax_fusers=polyax_fusers), "any.one", distribution="one")
     own.register(plugin(polyax_fusers=polyax_fusers), "any.two", distribution="two")
@@ -248,7 +252,17 @@ def test_tables_that_are_none_are_refused(own: Registry, table: Any, cause: str)
         assert list(own.lowerings(own.backend("reference"))) == [COS]
 
 
-@pytest.mark.parametrize("gives, cause", [(3, "gave 3, not the fusers"), ([3], "gave 3, which is not a fuser")])
+@pytest.mark.parametrize(
+    "gives, cause",
+    [
+        (3, "gave 3, not the fusers"),
+        ([3], "gave 3, which is not a fuser"),
+        (
+            [types.SimpleNamespace(name="lazy")],
+            r"gave namespace\(name='lazy'\), which .* needs a name and a function run",
+        ),
+    ],
+)
 def test_fusers_that_are_none_are_refused(own: Registry, gives: Any, cause: str) -> None:
     def polyax_fusers(backend: Any) -> Any:
         return gives

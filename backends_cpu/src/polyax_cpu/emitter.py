@@ -13,6 +13,7 @@ import numpy as np
 from polyax_cpu import functions
 from polyax_cpu.compiler import host
 from polyax_cpu.llvm import Builder, IrValue, Module
+from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.ir.expr import COMPARISONS
 from polyax_kernels.ir.kernel import Kernel, Schedule
@@ -38,7 +39,7 @@ UNROLLED = 16
 """Vector loops of fewer iterations may be unrolled; longer ones are to be vectorised instead."""
 
 
-class LlvmEmitter:
+class LlvmEmitter(Emitter[IrValue]):
     """Writes one kernel through a ``Builder``. ``buffers`` are the pointers of the operands that aren't local."""
 
     def __init__(self, builder: Builder, kernel: Kernel, buffers: Sequence[IrValue], scalars: IrValue) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import Backend, BackendSpec
-from polyax.runtime.contract.hooks import hookimpl
+from polyax.runtime.contract.hooks import Lowering, hookimpl
 
 
 def _probe() -> str | None:
     try:
-        import llvmlite.binding  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        import llvmlite.binding  # noqa: F401
     except (ImportError, OSError) as e:
         return f"llvmlite can't be imported ({e}); pip install --upgrade llvmlite"
     return None
@@ -31,7 +30,7 @@ def polyax_backends() -> Iterable[BackendSpec]:
 
 
 @hookimpl
-def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Any] | None:
+def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Lowering] | None:
     """Products through BLAS, linear algebra through LAPACK."""
     if backend.name != "cpu":
         return None

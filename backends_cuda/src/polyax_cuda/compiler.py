@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cupy.cuda import nvrtc
+from cupy_backends.cuda.libs import nvrtc
 
 from polyax.runtime.contract.cache import DiskCache
 from polyax_kernels.gpu.runtime import KernelRejected

@@ -24,7 +24,7 @@ INEXACT = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION")
 @cache
 def built(dtype: str, asked: Convolution, device: int) -> tuple[Any, Sequence[Any], Any]:
     """A graph for the current device, its operands and result, and the handle that it was made with."""
-    import cudnn
+    import cudnn  # pyright: ignore[reportMissingImports]  # few have it
 
     handle, kind = cudnn.create_handle(), getattr(cudnn.data_type, TYPES[dtype])
     graph = cudnn.pygraph(io_data_type=kind, compute_data_type=cudnn.data_type.FLOAT, handle=handle)
@@ -47,7 +47,7 @@ def prepare(
     ctx: Any, outs: Sequence[ShapedArray], args: Sequence[ShapedArray], params: Mapping[str, Any]
 ) -> Callable[[Sequence[Any], Sequence[Any]], None]:
     """The function that runs the graph."""
-    import cudnn
+    import cudnn  # pyright: ignore[reportMissingImports]  # few have it
 
     runtime = ctx.runtime
     with runtime.working():

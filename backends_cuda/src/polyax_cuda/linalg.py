@@ -18,7 +18,6 @@ from polyax_kernels.gpu.cuda_like import pivots
 from polyax_kernels.lower.libraries import factorizations
 from polyax_kernels.lower.libraries.factorizations import LETTERS
 from polyax_kernels.lower.libraries.toolkits import why_missing
-from polyax_kernels.lower.lowering import CallContext
 
 UPPER = 1  # CUBLAS_FILL_MODE_UPPER
 
@@ -56,7 +55,7 @@ def triangular_solve(
     return (x if left_side else cupy.swapaxes(x, 1, 2)).reshape(b.shape)
 
 
-def lu(ctx: CallContext, outs: Sequence[Any], args: Sequence[Any]) -> None:
+def lu(ctx: Any, outs: Sequence[Any], args: Sequence[Any]) -> None:
     """A singular matrix has factors, too."""
     from cupy_backends.cuda.libs import cusolver
 

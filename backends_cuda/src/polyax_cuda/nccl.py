@@ -26,7 +26,7 @@ class NcclCommunicator(Communicator):
 
     @contextlib.contextmanager
     def together(self) -> Generator[None]:
-        from cupy.cuda import nccl
+        from cupy_backends.cuda.libs import nccl
 
         nccl.groupStart()
         try:
@@ -58,7 +58,7 @@ class NcclCommunicator(Communicator):
 @contextlib.contextmanager
 def failing() -> Generator[None]:
     """Failures of NCCL are raised as ``DeviceError``."""
-    from cupy.cuda import nccl
+    from cupy_backends.cuda.libs import nccl
 
     try:
         yield
@@ -67,7 +67,7 @@ def failing() -> Generator[None]:
 
 
 def connect(runtimes: Sequence[Any]) -> list[NcclCommunicator]:
-    from cupy.cuda import nccl
+    from cupy_backends.cuda.libs import nccl
 
     with failing():
         ends = nccl.NcclCommunicator.initAll([r.number for r in runtimes])

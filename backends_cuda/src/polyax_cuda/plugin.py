@@ -10,7 +10,7 @@ from typing import Any
 
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import Backend, BackendSpec
-from polyax.runtime.contract.hooks import hookimpl
+from polyax.runtime.contract.hooks import Lowering, hookimpl
 
 NO_DEVICE, WRONG_DRIVER = 100, 35
 """Error codes of the CUDA runtime."""
@@ -24,7 +24,7 @@ def polyax_backends() -> Iterable[BackendSpec]:
 
 
 @hookimpl
-def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Any] | None:
+def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Lowering] | None:
     """Products, linear algebra, transforms, sorts and convolutions through NVIDIA's libraries."""
     if backend.name != "cuda":
         return None
@@ -34,7 +34,7 @@ def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Any] | None:
 
 
 def _open() -> Backend:
-    from cupy.cuda.runtime import getDeviceCount
+    from cupy_backends.cuda.api.runtime import getDeviceCount
 
     from polyax_cuda.backend import CudaBackend
     from polyax_cuda.runtime import CudaRuntime
@@ -55,7 +55,8 @@ def why_not() -> str | None:
             "nvidia-smi lists the GPU. In a container, start it with the GPU (docker run --gpus all)"
         )
     try:
-        from cupy.cuda import nvrtc, runtime
+        import cupy_backends.cuda.api.runtime as runtime
+        from cupy_backends.cuda.libs import nvrtc
 
         nvrtc.getVersion()
     except (ImportError, RuntimeError) as e:
@@ -64,7 +65,7 @@ def why_not() -> str | None:
 
 
 def why_no_device(runtime: Any) -> str | None:
-    """``runtime`` is ``cupy.cuda.runtime``."""
+    """``runtime`` is CuPy's module of that name."""
     try:
         runtime.getDeviceCount()
     except runtime.CUDARuntimeError as e:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import cupy
+import cupy_backends.cuda.api.runtime as runtime
 import numpy as np
-from cupy.cuda import runtime
 
 from polyax_cuda import compiler
 from polyax_cuda.backend import limits

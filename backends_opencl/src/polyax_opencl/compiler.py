@@ -45,7 +45,7 @@ def from_cache(context: cl.Context, source: str) -> cl.Program:
     program = from_binary(context, _cache.get(key))
     if program is None:
         program = from_source(context, source)
-        _cache.put(key, program.get_info(cl.program_info.BINARIES)[0])
+        _cache.put(key, program.binaries[0])
     return program
 
 

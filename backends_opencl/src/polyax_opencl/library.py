@@ -41,7 +41,7 @@ def why_no_product(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> s
 
 def multiply(ctx: Any, outs: Sequence[Any], args: Sequence[Any], **params: Any) -> None:
     """One call of ``gemmStridedBatched``, put into the device's queue."""
-    import pyclblast
+    import pyclblast  # pyright: ignore[reportMissingImports]  # few have it
     from pyopencl.array import Array
 
     left, right = sides([view.aval for view in args], params)

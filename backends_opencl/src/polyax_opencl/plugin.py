@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import Backend, BackendSpec
-from polyax.runtime.contract.hooks import hookimpl
+from polyax.runtime.contract.hooks import Lowering, hookimpl
 
 
 @hookimpl
@@ -17,7 +16,7 @@ def polyax_backends() -> Iterable[BackendSpec]:
 
 
 @hookimpl
-def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Any] | None:
+def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Lowering] | None:
     """Matrix products through CLBlast, where it is installed."""
     if backend.name != "opencl":
         return None

@@ -29,6 +29,7 @@ def keep_private() -> None:
 keep_private()
 
 import pyopencl as cl  # noqa: E402
+from pyopencl import tools  # noqa: E402, F401
 
 
 @dataclass(frozen=True)

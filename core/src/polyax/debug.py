@@ -80,7 +80,7 @@ def print(
 
 
 def _printer(fmt: str, to_log: bool) -> Callable[..., None]:
-    options = {k: v for k, v in np.get_printoptions().items() if k != "override_repr"}
+    options: dict[str, Any] = {k: v for k, v in np.get_printoptions().items() if k != "override_repr"}
 
     def show(*args: Any, **kwargs: Any) -> None:
         with np.printoptions(**options):  # they belong to a thread, and this runs in another one

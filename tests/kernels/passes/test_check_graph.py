@@ -22,6 +22,7 @@ from polyax_kernels.ir.graph import Fuser, Graph, KernelNode, own_point, pure_no
 from polyax_kernels.ir.kernel import Store, map_store
 from polyax_kernels.ir.limits import DEFAULT
 from polyax_kernels.passes.check import check_graph
+from polyax_kernels.pipeline import fusing
 
 X = np.arange(12, dtype="f4").reshape(3, 4)
 
@@ -33,7 +34,7 @@ def fault(run: Callable[[Graph, Any], Graph], fun: Callable[..., Any], *args: np
         before = NumpyKernelBackend(fused=False).graph(traced(fun, args))
         check_graph(before, "the lowering")
         with pytest.raises(InternalError) as found:
-            check_graph(fuser.run(before, allowed), fuser.title, before, allowed)
+            check_graph(fuser.run(before, allowed), fusing(fuser).title, before, allowed)
     text = str(found.value)
     assert text.startswith(f"fuser 'mine' of {__name__} made a wrong program: ") and "POLYAX_FUSERS" in text
     return text

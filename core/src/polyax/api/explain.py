@@ -75,7 +75,6 @@ def compiled(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     """A new executable of ``fun``, made to be looked at, with what it was made from."""
     if isinstance(fun, MethodType) and isinstance(fun.__func__, JitFunction):
         fun, args = fun.__func__, (fun.__self__, *args)
-    if options or not isinstance(fun, JitFunction):
-        fun = jit(fun, **options)
-    closed, device, donated = fun.program(args, kwargs)
-    return build(closed, device, fun.__name__, donated, stages=True)
+    jitted = fun if isinstance(fun, JitFunction) and not options else jit(fun, **options)
+    closed, device, donated = jitted.program(args, kwargs)
+    return build(closed, device, jitted.__name__, donated, stages=True)

@@ -59,7 +59,7 @@ def drop_tangents(aux: Any) -> Any:
 
 
 def _ended(x: Any) -> bool:
-    return isinstance(x, JVPTracer) and not x._trace.alive  # pyright: ignore[reportPrivateUsage]
+    return isinstance(x, JVPTracer) and not x._trace.alive
 
 
 class VJP:

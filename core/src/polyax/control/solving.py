@@ -213,7 +213,7 @@ def _pretty(*, programs: Programs, **_: Any) -> dict[str, Any]:
 
 @def_rule(linear_solve_p, "decompose")
 def _decompose(*args: Any, programs: Programs, const_lengths: Sequence[int], **_: Any) -> list[Any]:
-    _, _, consts, _, b = cut(args, *const_lengths)
+    consts, b = cut(args, *const_lengths)[2::2]
     return run(programs[2], [*consts, *b])
 
 

@@ -36,7 +36,7 @@ shard_map_p = Primitive("shard_map", higher_order=True)
 
 
 @contextlib.contextmanager
-def axes_bound(axes: Axes) -> Generator[None]:
+def axes_bound(axes: Sequence[tuple[Any, int]]) -> Generator[None]:
     """Binds the axes' names: users' rules, which differentiation calls, may hold collectives."""
     with contextlib.ExitStack() as stack:
         for name, size in axes:

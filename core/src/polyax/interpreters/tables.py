@@ -23,7 +23,7 @@ class RuleTable(MutableMapping[Primitive, Rule]):
         self._adapt = adapt
         self._given: dict[Primitive, Rule] = {}
 
-    def __setitem__(self, primitive: Primitive, rule: Rule) -> None:
+    def __setitem__(self, primitive: object, rule: Rule) -> None:
         if not isinstance(primitive, Primitive):
             raise TypeError(f"rules belong to primitives, such as polyax.lax.sin_p, got {primitive!r}")
         if not callable(rule):

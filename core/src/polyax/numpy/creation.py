@@ -316,7 +316,7 @@ def arange(
     kind = result_dtype(*scalars)[0] if dtype is None else canonical_dtype(dtype)
     if stop is None and step is None and dtypes.is_integer(aval_of(unwrap(start)).dtype):
         return _placed(lax.iota(kind, max(operator.index(start), 0)), device)
-    values = [None if v is None else np.asarray(v).item() for v in given.values()]
+    values: list[Any] = [None if v is None else np.asarray(v).item() for v in given.values()]
     first, last, by = (0, values[0], values[2]) if stop is None else values
     return _placed(from_host(np.arange(first, last, 1 if by is None else by).astype(kind)), device)
 

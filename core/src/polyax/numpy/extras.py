@@ -61,7 +61,7 @@ _DIMS = re.compile(r"\(([\w\s,]*)\)")
 
 
 def vectorize(
-    pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
+    pyfunc: Callable[..., Any], *, excluded: Collection[object] = frozenset(), signature: str | None = None
 ) -> Callable[..., Any]:
     """A function that applies ``pyfunc`` over all leading dimensions of its arguments, which broadcast.
 

@@ -190,10 +190,10 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
     """The number of singular values above ``rtol`` times the largest."""
-    M = _matrix("matrix_rank", M)
-    s = svdvals(M)
+    a = _matrix("matrix_rank", M)
+    s = svdvals(a)
     rtol = tol if rtol is None else rtol
-    rtol = max(M.shape[-2:]) * float(dtypes.finfo(M.dtype).eps) if rtol is None else rtol
+    rtol = max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps) if rtol is None else rtol
     bound = lax.mul(reductions.max(s, -1, keepdims=True), convert(rtol, s.dtype))
     return reductions.count_nonzero(lax.gt(s, bound), -1)
 

@@ -9,7 +9,7 @@ import functools
 import operator
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -326,7 +326,7 @@ def _bad_shape(dims: tuple[Any, ...], context: str) -> str:
 _STATIC_REMEDY = "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
 
 
-def is_traced(x: Any) -> bool:
+def is_traced(x: Any) -> TypeGuard[Tracer]:
     return isinstance(x, Tracer)
 
 

@@ -288,7 +288,7 @@ def mean(
 
 
 def var(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
+    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0, keepdims: bool = False, *,
     where: Any = None, mean: Any = None, correction: Any = None,
 ) -> Any:  # fmt: skip
     """The mean squared distance from the mean over ``axis``; the divisor is the count minus ``ddof``.

@@ -342,16 +342,16 @@ def tile(A: Any, reps: Any) -> Any:
     >>> jnp.tile(jnp.array([1, 2]), 2).tolist()
     [1, 2, 1, 2]
     """
-    A = ensure_array("tile", A)
+    x = ensure_array("tile", A)
     counts = concrete_shape(reps)
-    rank = max(A.ndim, len(counts))
+    rank = max(x.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
-    A = lax.broadcast_to_rank(A, rank)
+    x = lax.broadcast_to_rank(x, rank)
     if not rank or all(c == 1 for c in counts):
-        return A
-    spread = tuple(n for c, d in zip(counts, A.shape, strict=True) for n in (c, d))
-    copies = lax.broadcast_in_dim(A, spread, tuple(range(1, 2 * rank, 2)))
-    return lax.reshape(copies, tuple(c * d for c, d in zip(counts, A.shape, strict=True)))
+        return x
+    spread = tuple(n for c, d in zip(counts, x.shape, strict=True) for n in (c, d))
+    copies = lax.broadcast_in_dim(x, spread, tuple(range(1, 2 * rank, 2)))
+    return lax.reshape(copies, tuple(c * d for c, d in zip(counts, x.shape, strict=True)))
 
 
 def shape(a: Any) -> tuple[int, ...]:

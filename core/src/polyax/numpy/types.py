@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -28,7 +28,7 @@ class _ScalarMeta(type):
     def __hash__(cls) -> int:
         return hash(cls.dtype.type)
 
-    def __eq__(cls, other: object) -> bool:
+    def __eq__(cls, other: Any) -> bool:
         return cls is other or cls.dtype.type == other or (isinstance(other, np.dtype) and cls.dtype == other)
 
     def __call__(cls, x: Any = 0) -> Any:
@@ -108,7 +108,7 @@ def _type_of(x: Any) -> tuple[Any, bool]:
     return dtypes.canonicalize(x), isinstance(x, type) and x in (int, float, complex)
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: Any, to: Any, casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe") -> bool:
     """Whether NumPy would cast ``from_`` to ``to`` under the rule ``casting``."""
     return bool(np.can_cast(dtypes.as_dtype(from_), dtypes.as_dtype(to), casting=casting))
 

@@ -6,7 +6,7 @@ from importing each other in a circle. Must not know any rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import index
 from typing import Any
 
@@ -200,7 +200,7 @@ def expand_dims(array: Array, dimensions: Sequence[int]) -> Array:
     return broadcast_in_dim(array, sizes, old)
 
 
-def transpose(operand: Array, permutation: Sequence[int]) -> Array:
+def transpose(operand: Array, permutation: Iterable[int]) -> Array:
     """``operand`` with dimension ``permutation[i]`` as its dimension ``i``."""
     permutation = tuple(map(index, permutation))
     if permutation == tuple(range(np.ndim(operand))) and hasattr(operand, "aval"):

@@ -93,21 +93,21 @@ mulhi = binary(mulhi_p, "The upper half of the product of two integers.")
 
 @def_rule(select_n_p, "abstract_eval")
 def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> list[ShapedArray]:
-    shapes = {c.shape for c in cases}
-    if len(shapes) > 1:
+    first = cases[0]
+    if any(c.shape != first.shape for c in cases):
         listed = ", ".join(str(c.shape) for c in cases)
         raise TypeError(f"select cases must have the same shapes, got [{listed}].")
-    if which.shape not in ((), cases[0].shape):
+    if which.shape not in ((), first.shape):
         raise TypeError(
             "select `which` must be scalar or have the same shape as cases, "
-            f"got `which` shape {which.shape} but case shape {cases[0].shape}."
+            f"got `which` shape {which.shape} but case shape {first.shape}."
         )
     check_same_dtype("select", cases)
     if which.dtype not in BOOL | INTS | UINTS:
         raise TypeError(f"select `which` must be boolean or integer type, got {full_name(which.dtype)}.")
     if which.dtype in BOOL and len(cases) > 2:
         raise TypeError("select with boolean `which` cannot have > 2 cases.")
-    return [ShapedArray(cases[0].shape, cases[0].dtype, all(c.weak_type for c in cases))]
+    return [ShapedArray(first.shape, first.dtype, all(c.weak_type for c in cases))]
 
 
 @def_rule(select_n_p, "transpose")

@@ -214,7 +214,7 @@ def _to_lhs(ct: Any, lhs: ShapedArray, rhs: Any, **params: Any) -> Any:
     batches = params["batch_group_count"]
     groups = max(params["feature_group_count"], batches)
     geometry = _geometry(lhs.shape, np.shape(rhs), d, params)
-    padding = conv_shapes.padding_for_lhs(*geometry, spatial(np.shape(ct), d.out_spec))
+    padding = conv_shapes.padding_for_lhs(*geometry, out=spatial(np.shape(ct), d.out_spec))
     if groups > 1:
         rhs = _fold(_unfold(rhs, d.rhs_spec[0], groups), d.rhs_spec[0], d.rhs_spec[1])
     result = conv_general_dilated_p.bind1(
@@ -239,7 +239,7 @@ def _to_rhs(ct: Any, lhs: Any, rhs: ShapedArray, **params: Any) -> Any:
     """The left operand meets the cotangents as window; batch and features change places, and so do kinds of groups."""
     d: ConvDimensionNumbers = params["dimension_numbers"]
     geometry = _geometry(np.shape(lhs), rhs.shape, d, params)
-    padding = conv_shapes.padding_for_rhs(*geometry, spatial(np.shape(ct), d.out_spec))
+    padding = conv_shapes.padding_for_rhs(*geometry, out=spatial(np.shape(ct), d.out_spec))
     return conv_general_dilated_p.bind1(
         lhs,
         ct,

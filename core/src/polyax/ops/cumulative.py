@@ -80,7 +80,7 @@ def doubling(
     size, step = np.shape(pair[0])[axis], 1
     while step < size:
         before = tuple(shifted(x, e, step, axis, reverse) for x, e in zip(pair, identity, strict=True))
-        pair = combine(before, pair)  # type: ignore[arg-type]
+        pair = combine(before, pair)
         step *= 2
     return pair
 

@@ -283,7 +283,7 @@ def align(args: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], i
     """Operands that broadcast with each other, and the common position of their batch axes."""
     batched = {(np.ndim(x), d) for x, d in zip(args, dims, strict=True) if d is not None}
     if len(batched) == 1 and all(d is not None or np.ndim(x) == 0 for x, d in zip(args, dims, strict=True)):
-        return list(args), next(iter(batched))[1]  # type: ignore[return-value]
+        return list(args), next(iter(batched))[1]
     rank = max(np.ndim(x) - (d is not None) for x, d in zip(args, dims, strict=True))
     return [_leading(x, d, rank) for x, d in zip(args, dims, strict=True)], 0
 

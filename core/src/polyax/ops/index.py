@@ -147,8 +147,8 @@ def _slice_factors(x: ShapedArray, *starts: ShapedArray, slice_sizes: Sizes) -> 
 
     def local(place: Place, block: Any, *starts: Any, **_: Any) -> list[Any]:
         sizes = fitted(slice_sizes, x.shape, np.shape(block))
-        here, starts = _own(begins_of(place, x.shape, block, pointed), x.shape, block, starts)
-        y = dynamic_slice_p.bind1(block, *starts, slice_sizes=sizes)
+        here, own = _own(begins_of(place, x.shape, block, pointed), x.shape, block, starts)
+        y = dynamic_slice_p.bind1(block, *own, slice_sizes=sizes)
         return [y if here is None else select_n(here, full_like(y, 0), y)]
 
     of_x = [d if d in {*full, *pointed} else None for d in range(x.ndim)]
@@ -276,11 +276,11 @@ def _update_factors(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -
     full, pointed = _kinds(x.shape, update.shape)
 
     def local(place: Place, block: Any, update: Any, *starts: Any) -> list[Any]:
-        here, starts = _own(begins_of(place, x.shape, block, pointed), x.shape, block, starts)
+        here, own = _own(begins_of(place, x.shape, block, pointed), x.shape, block, starts)
         if here is not None:
-            kept = dynamic_slice_p.bind1(block, *starts, slice_sizes=np.shape(update))
+            kept = dynamic_slice_p.bind1(block, *own, slice_sizes=np.shape(update))
             update = select_n(here, kept, update)
-        return dynamic_update_slice_p.bind(block, update, *starts)
+        return dynamic_update_slice_p.bind(block, update, *own)
 
     of_x = [d if d in {*full, *pointed} else None for d in range(x.ndim)]
     of_update = [d if d in full else None for d in range(x.ndim)]

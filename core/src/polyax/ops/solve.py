@@ -63,10 +63,10 @@ def triangular_solve(
     >>> lax.linalg.triangular_solve(a, b, left_side=True, lower=True).tolist()
     [1.0, 2.0]
     """
-    vector = np.ndim(b) == np.ndim(a) - 1
+    shape = np.shape(b)
+    vector = len(shape) == np.ndim(a) - 1
     if vector:
-        from_vector = (*np.shape(b), 1) if left_side else (*np.shape(b)[:-1], 1, np.shape(b)[-1])
-        shape, b = np.shape(b), reshape(b, from_vector)
+        b = reshape(b, (*shape, 1) if left_side else (*shape[:-1], 1, shape[-1]))
     x = triangular_solve_p.bind1(
         a,
         b,

@@ -35,7 +35,7 @@ class Windows(NamedTuple):
     def with_batch(self, dim: int) -> Windows:
         """Those of an operand with one more dimension, along which windows have one element."""
         added = (1, 1, (0, 0), 1, 1)
-        return Windows(*((*xs[:dim], x, *xs[dim:]) for xs, x in zip(self, added, strict=True)))
+        return Windows._make((*xs[:dim], x, *xs[dim:]) for xs, x in zip(self, added, strict=True))
 
     @property
     def wide(self) -> list[int]:

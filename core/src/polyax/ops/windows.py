@@ -120,7 +120,7 @@ def _linear_in_first(p: Primitive, transpose: Callable[..., Any]) -> None:
     def batch(axis: Any, args: Any, dims: Any, *, select_prim: Any, **params: Any) -> Any:
         operands = [batch_axis_at(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
         ones = (1,) * len(params["padding"])
-        whole = {"base_dilation": ones, "window_dilation": ones, **params}
+        whole: dict[str, Any] = {"base_dilation": ones, "window_dilation": ones, **params}
         moved = Windows(**whole).with_batch(0)._asdict()
         return p.bind(*operands, select_prim=select_prim, **{k: moved[k] for k in params}), [0]
 

@@ -148,7 +148,7 @@ def is_tree_node(typ: type) -> bool:
 # --- containers ---------------------------------------------------------------------------------------------------
 
 
-class Partial(functools.partial):  # pyright: ignore[reportMissingTypeArgument]
+class Partial(functools.partial):
     """``functools.partial`` as a pytree: its bound arguments are children, the function is static.
 
     >>> import polyax

@@ -67,7 +67,7 @@ def register_pytree_node_class(cls: C) -> C:
     >>> polyax.tree.structure(Scaled(1.0, 'kilo'))
     PyTreeDef(CustomNode(Scaled[kilo], [*]))
     """
-    register_pytree_node(cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten)  # type: ignore[attr-defined]
+    register_pytree_node(cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten)
     return cls
 
 
@@ -75,7 +75,7 @@ def register_pytree_with_keys_class(cls: C) -> C:
     """Decorator for classes with ``tree_flatten_with_keys(self)`` and ``tree_unflatten(cls, aux, children)``."""
     flatten = operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
     with_keys = operator.methodcaller("tree_flatten_with_keys")
-    register_pytree_with_keys(cls, with_keys, cls.tree_unflatten, flatten)  # type: ignore[attr-defined]
+    register_pytree_with_keys(cls, with_keys, cls.tree_unflatten, flatten)
     return cls
 
 

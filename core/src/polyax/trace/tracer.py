@@ -122,21 +122,21 @@ def _check_scalar(x: Tracer, message: str) -> None:
 def leaked(x: Tracer, source: Source | None = None) -> errors.UnexpectedTracerError:
     """The error about a tracer that outlived its transformation, or that is used outside of it."""
     where = user_source()
-    if x._trace.alive:  # pyright: ignore[reportPrivateUsage]
+    if x._trace.alive:
         return errors.UnexpectedTracerError(
-            f"Encountered an unexpected tracer: a value of type {x.aval.str_short()}, traced by {x._trace!r}, was used "  # pyright: ignore[reportPrivateUsage]
+            f"Encountered an unexpected tracer: a value of type {x.aval.str_short()}, traced by {x._trace!r}, was used "
             f"where that transformation doesn't see it{', at ' + str(where) if where else ''}.{x.origin()}\nA function "
             "with rules of its own (custom_jvp, custom_vjp) can't be differentiated with respect to values that it "
             "closes over: pass them as arguments, and extend the rules by them."
         )
     return errors.UnexpectedTracerError(
         f"Encountered an unexpected tracer: a value of type {x.aval.str_short()} made inside a transformed function "
-        f"(traced by {x._trace!r}{' for ' + x._trace.name if x._trace.name else ''}) was used after the function had "  # pyright: ignore[reportPrivateUsage]
+        f"(traced by {x._trace!r}{' for ' + x._trace.name if x._trace.name else ''}) was used after the function had "
         f"ended{', at ' + str(where) if where else ''}.{x.origin()}\nReturn the value from the function instead of "
         "keeping it in a global, an attribute or a list."
     )
 
 
 def check_alive(x: Tracer) -> None:
-    if not x._trace.alive:  # pyright: ignore[reportPrivateUsage]
+    if not x._trace.alive:
         raise leaked(x)

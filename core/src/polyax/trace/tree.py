@@ -199,8 +199,8 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
         children, aux = node.flatten(x)
         if type(children) is not list and type(children) is not tuple:
             children = list(children)
-        entries.append((kind, aux, len(children)))  # type: ignore[arg-type]
-        stack += children[::-1]  # type: ignore[index]
+        entries.append((kind, aux, len(children)))
+        stack += children[::-1]
     return leaves, PyTreeDef(tuple(entries), len(leaves))
 
 

@@ -54,8 +54,8 @@ class BatchTrace(Trace):
     def split(self, x: Any) -> tuple[Any, int | None]:
         if isinstance(x, Tracer):
             check_alive(x)
-            if type(x) is BatchTracer and x._trace.axis is self.axis:  # functions with rules close over such values
-                return x.value, x.dim
+            if type(x) is BatchTracer and isinstance(trace := x._trace, BatchTrace) and trace.axis is self.axis:
+                return x.value, x.dim  # functions with rules close over such values
         return x, None
 
     def join(self, value: Any, dim: int | None) -> Any:

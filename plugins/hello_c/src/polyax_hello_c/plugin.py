@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from polyax.runtime.contract.backend import Backend, BackendSpec
 from polyax.runtime.contract.hooks import hookimpl
-from polyax_kernels import settings  # noqa: F401  # pyright: ignore[reportUnusedImport]  # declares them
+from polyax_kernels import settings  # noqa: F401  # declares them
 
 
 @hookimpl

@@ -17,11 +17,10 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.ir.source import register_internal
 from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable
-from polyax.runtime.contract.hooks import Offer
+from polyax.runtime.contract.hooks import FusionPass, Offer
 from polyax.runtime.plugins.registry import registry
 from polyax_kernels import settings
 from polyax_kernels.ir.expr import consing
-from polyax_kernels.ir.graph import Fuser
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.choice import Rules
@@ -104,7 +103,7 @@ class KernelBackend(Backend):
         """What backends of this kind share, beside what all kernel backends share."""
         return {}
 
-    def chosen_fusers(self) -> list[Fuser]:
+    def chosen_fusers(self) -> list[FusionPass]:
         """The fusers to run, in order."""
         return registry.chosen_fusers(self, settings.fusers(), self.fusers)
 

@@ -13,7 +13,8 @@ from typing import Any
 from polyax.ir.check import check_jaxpr
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax_kernels.ir.graph import Fuser, Graph
+from polyax.runtime.contract.hooks import FusionPass
+from polyax_kernels.ir.graph import Graph
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.build import build_graph
 from polyax_kernels.lower.choice import Rules
@@ -36,7 +37,7 @@ class Compilation:
 
     rules: Rules
     limits: Limits
-    fusers: Sequence[Fuser] = ()
+    fusers: Sequence[FusionPass] = ()
     donated: tuple[bool, ...] = ()
     """Per constant and input: whether its memory may be written to."""
     eager: bool = False
@@ -50,11 +51,11 @@ class Pass:
 
     name: str
     run: Callable[[Any, Compilation], Any]
-    fuser: Fuser | None = None
+    fuser: FusionPass | None = None
 
     @property
     def title(self) -> str:
-        return f"pass {self.name!r}" if self.fuser is None else self.fuser.title
+        return f"pass {self.name!r}" if self.fuser is None else f"fuser {self.name!r} of {self.fuser.run.__module__}"
 
 
 def on_graphs(change: Callable[[Graph, Compilation], Graph]) -> Callable[[Graph, Compilation], Graph]:
@@ -66,7 +67,7 @@ def on_graphs(change: Callable[[Graph, Compilation], Graph]) -> Callable[[Graph,
     return run
 
 
-def fusing(fuser: Fuser) -> Pass:
+def fusing(fuser: FusionPass) -> Pass:
     """One kernel alone is left as it is."""
     return Pass(fuser.name, on_graphs(lambda g, c: fuser.run(g, c.limits) if len(g.nodes) > 1 else g), fuser)
 

@@ -13,7 +13,7 @@ from polyax.ir.aval import aval_of
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.trace.flat import check_callable, trace_tree
 from polyax.trace.tracer import Tracer
-from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
 
 def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
@@ -33,7 +33,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     2.0
     """
     closed, out_tree = trace_tree(fun, example_args)
-    in_leaves, in_tree = tree_flatten(tuple(example_args))
+    in_tree = tree_structure(tuple(example_args))
     hoisted = [_may_be_differentiated(c) for c in closed.consts]
     values = [c for c, h in zip(closed.consts, hoisted, strict=True) if h]
     count = len(values)

@@ -77,6 +77,9 @@ class CustomFunction:
         self.fun = fun
         self.__name__ = self.signature.name
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 

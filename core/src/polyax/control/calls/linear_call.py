@@ -20,7 +20,7 @@ from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.zeros import add_tangents, instantiate
 from polyax.trace.flat import check_callable, trace_tree
 from polyax.trace.symbolic import Zero, is_undef
-from polyax.trace.tree import tree_flatten, tree_structure, tree_unflatten
+from polyax.trace.tree import tree_leaves, tree_structure, tree_unflatten
 from polyax.transforms.jvp import jvp_flat
 from polyax.transforms.vmap import AxisData, batch_jaxpr
 
@@ -42,8 +42,7 @@ def linear_call(
     """
     check_callable(fun)
     check_callable(fun_transpose)
-    residuals, _ = tree_flatten(residual_args)
-    linear, linear_tree = tree_flatten(linear_args)
+    residuals, linear = tree_leaves(residual_args), tree_leaves(linear_args)
     callee, out_tree = trace_tree(fun, (residual_args, linear_args))
     cts = tree_unflatten(out_tree, callee.out_avals)
     transpose, ct_tree = trace_tree(fun_transpose, (residual_args, cts))

@@ -66,7 +66,7 @@ class checkpoint_policies:
 
         def policy(*args: Any, **params: Any) -> bool:
             answers = first(*args, **params), second(*args, **params)
-            if not all(isinstance(a, bool) for a in answers):
+            if any(type(a) is not bool for a in answers):
                 raise ValueError(
                     f"The return value of the policies should be a boolean. Got: {answers[0]} from "
                     f"{name_of(first)} and {answers[1]} from {name_of(second)}."

@@ -237,4 +237,4 @@ def _restore(value: np.ndarray, shape: tuple[int, ...], dtype: Any, weak_type: b
     return from_host(value, aval=ShapedArray(shape, dtype, weak_type))
 
 
-copyreg.pickle(Array, _reduce)  # pyright: ignore[reportArgumentType]
+copyreg.pickle(Array, _reduce)

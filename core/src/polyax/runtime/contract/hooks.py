@@ -45,8 +45,14 @@ class Offer(NamedTuple):
     lowering: Lowering
 
 
-Fuser = Any
-"""A pass over a backend's kernel graph, with a ``name``."""
+class FusionPass(Protocol):
+    """A fuser: ``run(graph, limits)`` gives a backend's kernel graph with fewer kernels."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def run(self) -> Callable[[Any, Any], Any]: ...
 
 
 class HookError(TypeError):
@@ -73,7 +79,7 @@ def polyax_backends() -> Iterable[BackendSpec]:  # pyright: ignore[reportReturnT
 
 
 @hookspec
-def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Lowering] | None:  # pyright: ignore[reportUnusedParameter]
+def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Lowering] | None:
     """How primitives run on ``backend``; None if this plugin has nothing for it. Called once per opened backend.
 
     Of several claims on one primitive the one with the highest ``priority`` is asked first; one that declines leaves
@@ -82,7 +88,7 @@ def polyax_lowerings(backend: Backend) -> Mapping[Primitive, Lowering] | None:  
 
 
 @hookspec
-def polyax_fusers(backend: Backend) -> Iterable[Fuser] | None:  # pyright: ignore[reportUnusedParameter]
+def polyax_fusers(backend: Backend) -> Iterable[FusionPass] | None:
     """Fusion passes for ``backend``, by their ``name``. Called once per opened backend.
 
     Which of them run, and in which order, is decided by the backend's ``fusers`` or by ``config.fusers``.
@@ -90,12 +96,12 @@ def polyax_fusers(backend: Backend) -> Iterable[Fuser] | None:  # pyright: ignor
 
 
 @hookspec
-def polyax_compiled(event: CompileEvent) -> None:  # pyright: ignore[reportUnusedParameter]
+def polyax_compiled(event: CompileEvent) -> None:
     """Called after an executable was built; never per launch. The result is ignored."""
 
 
 @hookspec
-def polyax_draw(event: CompileEvent) -> Any:  # pyright: ignore[reportUnusedParameter]
+def polyax_draw(event: CompileEvent) -> Any:
     """A picture of a compiled program, which ``polyax.draw`` returns as it is; None leaves it to another plugin.
 
     The event's executable was made to be looked at: its report holds the program and the stages of its compilation.

@@ -9,7 +9,7 @@ from typing import Any
 
 from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
-from polyax.runtime.contract.hooks import Fuser, Lowering, Offer
+from polyax.runtime.contract.hooks import FusionPass, Lowering, Offer
 from polyax.runtime.plugins.loader import Plugin
 
 Answers = Iterable[tuple[Plugin, Any]]
@@ -35,9 +35,9 @@ def _ranked(primitive: Primitive, claims: list[tuple[Plugin, Lowering]]) -> tupl
     return tuple([Offer(plugin.title, lowering) for plugin, lowering in ranked])
 
 
-def merge_fusers(answers: Answers) -> Mapping[str, tuple[Plugin, Fuser]]:
+def merge_fusers(answers: Answers) -> Mapping[str, tuple[Plugin, FusionPass]]:
     """Fusers by name, and whose they are; PluginError if two plugins use one name."""
-    merged: dict[str, tuple[Plugin, Fuser]] = {}
+    merged: dict[str, tuple[Plugin, FusionPass]] = {}
     for plugin, fusers in answers:
         for fuser in fusers:
             if fuser.name in merged:

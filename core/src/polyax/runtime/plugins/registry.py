@@ -16,7 +16,7 @@ from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
 from polyax.reference import plugin as reference
 from polyax.runtime.contract.backend import Backend, BackendSpec
-from polyax.runtime.contract.hooks import Fuser, Offer
+from polyax.runtime.contract.hooks import FusionPass, Offer
 from polyax.runtime.contract.tracebacks import warn_user
 from polyax.runtime.plugins import compile_log
 from polyax.runtime.plugins.advice import (
@@ -53,7 +53,7 @@ class Registry:
         self._probed: dict[str, str | None] = {}
         self._backends: dict[str, Backend] = {}
         self._lowerings: dict[str, Mapping[Primitive, tuple[Offer, ...]]] = {}
-        self._fusers: dict[str, Mapping[str, tuple[Plugin, Fuser]]] = {}
+        self._fusers: dict[str, Mapping[str, tuple[Plugin, FusionPass]]] = {}
 
     def plugins(self) -> list[Plugin]:
         """Every plugin that is installed or was registered, loaded or not."""
@@ -211,7 +211,7 @@ class Registry:
                 self._lowerings[backend.name] = merge_lowerings(self._ask(backend, "polyax_lowerings"))
             return self._lowerings[backend.name]
 
-    def fusers(self, backend: Backend) -> Mapping[str, tuple[Plugin, Fuser]]:
+    def fusers(self, backend: Backend) -> Mapping[str, tuple[Plugin, FusionPass]]:
         """Fusion passes for ``backend`` by name, and the plugins that bring them.
 
         Raises:
@@ -222,7 +222,7 @@ class Registry:
                 self._fusers[backend.name] = merge_fusers(self._ask(backend, "polyax_fusers"))
             return self._fusers[backend.name]
 
-    def chosen_fusers(self, backend: Backend, asked: str | None, usual: Sequence[str]) -> list[Fuser]:
+    def chosen_fusers(self, backend: Backend, asked: str | None, usual: Sequence[str]) -> list[FusionPass]:
         """The fusers that a setting names, in its order; those of ``usual`` that are installed, if it is None.
 
         Raises:

@@ -106,8 +106,8 @@ def _fusers(fusers: Any) -> list[Any]:
         raise HookError(f"polyax_fusers gave {fusers!r}, not the fusers")
     found = list(fusers)
     for fuser in found:
-        if not isinstance(getattr(fuser, "name", None), str):
-            raise HookError(f"polyax_fusers gave {fuser!r}, which is not a fuser: it has no name")
+        if not isinstance(getattr(fuser, "name", None), str) or not callable(getattr(fuser, "run", None)):
+            raise HookError(f"polyax_fusers gave {fuser!r}, which is not a fuser: it needs a name and a function run")
     return found
 
 

@@ -50,7 +50,7 @@ def breakpoint(
         raise ValueError(f"debug.breakpoint: unknown backend {backend!r}; there is 'cli'")
     if token is not None:
         raise NotImplementedError("debug.breakpoint: token isn't built; use ordered=True")
-    frames = _frames(sys._getframe(1), filter_frames)[:num_frames]  # pyright: ignore[reportPrivateUsage]
+    frames = _frames(sys._getframe(1), filter_frames)[:num_frames]
     arrays = [frame.names for frame in frames]
     debug_callback(lambda values: _Prompt(frames, values, **kwargs).cmdloop(), arrays, ordered=ordered)
 

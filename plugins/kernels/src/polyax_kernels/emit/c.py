@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from polyax_kernels.emit import c_helpers, narrow
+from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.ir.expr import COMPARISONS
 from polyax_kernels.ir.kernel import Kernel, Schedule
@@ -31,7 +32,7 @@ MATH = {name: name for name in _SAME_IN_C} | {"abs": "fabs", "round_even": "rint
 REDUCTIONS = {"add": "+", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 
 
-class CEmitter:
+class CEmitter(Emitter[str]):
     """Collects the text of one function; values are the names of its variables or literals."""
 
     types: ClassVar = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.ir import scalars
 from polyax_kernels.ir.kernel import Kernel, Schedule
@@ -17,7 +18,7 @@ from polyax_kernels.ir.kernel import Kernel, Schedule
 Array = np.ndarray
 
 
-class NumpyEmitter:
+class NumpyEmitter(Emitter[Array]):
     """Runs while it is being walked. ``buffers``: the arrays of the operands that aren't local, one-dimensional."""
 
     def __init__(self, kernel: Kernel, buffers: Sequence[Array], params: Sequence[Any] = ()) -> None:

@@ -199,10 +199,6 @@ class Fuser:
     name: str
     run: Callable[[Graph, Any], Graph]
 
-    @property
-    def title(self) -> str:
-        return f"fuser {self.name!r} of {self.run.__module__}"
-
 
 def own_point(grid: tuple[Axis, ...]) -> tuple[Expr, ...]:
     """The indices of the point of the grid itself."""

@@ -5,7 +5,7 @@ Made when it is asked for, since program texts are long.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
 from polyax.runtime.contract.report import BufferReport, KernelReport, ProgramReport, Report
 from polyax_kernels.ir.kernel import Kernel
@@ -13,20 +13,14 @@ from polyax_kernels.ir.origin import equations, rules
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, CopyStep, KernelStep, LoopStep, Plan, Step
 
-
-class HasSource(Protocol):
-    """The backend of a plan."""
-
-    name: str
-
-    def source(self, kernel: Kernel) -> str: ...
+Source = Callable[[Kernel], str]
 
 
-def report(backend: HasSource, plan: Plan, journal: Journal) -> Report:
-    """What the executable of ``plan`` consists of."""
-    whole = _program(backend, "program", plan)
+def report(backend: str, source: Source, plan: Plan, journal: Journal) -> Report:
+    """What the executable of ``plan`` consists of; ``source`` gives the text of a kernel."""
+    whole = _program(source, "program", plan)
     return Report(
-        backend.name,
+        backend,
         whole.kernels,
         whole.decisions,
         plan.arena_bytes,
@@ -39,24 +33,23 @@ def report(backend: HasSource, plan: Plan, journal: Journal) -> Report:
     )
 
 
-def _program(backend: HasSource, role: str, plan: Plan) -> ProgramReport:
-    steps = [_step_report(backend, step) for step in plan.steps]
+def _program(source: Source, role: str, plan: Plan) -> ProgramReport:
+    steps = [_step_report(source, step) for step in plan.steps]
     return ProgramReport(role, steps, list(plan.decisions), plan.program)
 
 
-def _step_report(backend: HasSource, step: Step) -> KernelReport:
+def _step_report(source: Source, step: Step) -> KernelReport:
     names = tuple(map(str, step.primitives)) or ("copy",)
     of = equations(step.primitives), rules(step.primitives)
     rest = step.bytes_moved, step.flops
     if isinstance(step, KernelStep):
-        source = backend.source(step.kernel)
-        return KernelReport(step.kernel.name, names, *rest, source, "kernel", step.out_avals, *of)
+        return KernelReport(step.kernel.name, names, *rest, source(step.kernel), "kernel", step.out_avals, *of)
     if isinstance(step, CopyStep):
         return KernelReport("copy", names, *rest, "", "copy", (), *of)
     name = step.primitive.name
     if isinstance(step, CallStep):
         return KernelReport(name, names, *rest, "", "call", step.out_avals, *of)
-    programs = tuple([_program(backend, role, inner.plan) for role, inner in step.inners])
+    programs = tuple([_program(source, role, inner.plan) for role, inner in step.inners])
     if isinstance(step, LoopStep):
         return KernelReport(name, names, *rest, "", "loop", step.out_avals, *of, programs, step.length)
     return KernelReport(name, names, *rest, "", "branch", step.out_avals, *of, programs)

@@ -96,4 +96,4 @@ class PlanExecutable(Executable):
         return copies
 
     def report(self) -> Report:
-        return report(self.backend, self.plan, self.journal)
+        return report(self.backend.name, self.backend.source, self.plan, self.journal)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 INF = float("inf")
 NAN = float("nan")
@@ -38,13 +38,14 @@ class Value(Protocol):
 
 
 Function = Callable[..., Any]
+V = TypeVar("V", bound=Value)
 
 
-def fma(x: Value, y: Value | float, z: Value | float) -> Value:
+def fma(x: V, y: V | float, z: V | float) -> V:
     return x.b.intrinsic("fma", x, x.like(y), x.like(z))
 
 
-def poly(x: Value, *coefficients: float) -> Value:
+def poly(x: V, *coefficients: float) -> V:
     """Horner's rule; the constant comes first."""
     total = x.like(coefficients[-1])
     for c in coefficients[-2::-1]:
@@ -52,40 +53,40 @@ def poly(x: Value, *coefficients: float) -> Value:
     return total
 
 
-def bits(x: Value) -> Value:
+def bits(x: V) -> V:
     return x.b.convert("bitcast", x, "i32" if x.type == "float" else "i64")
 
 
-def from_bits(n: Value) -> Value:
+def from_bits(n: V) -> V:
     return n.b.convert("bitcast", n, "float" if n.type == "i32" else "double")
 
 
-def absolute(x: Value) -> Value:
+def absolute(x: V) -> V:
     return x.b.intrinsic("fabs", x)
 
 
-def with_sign(x: Value, sign: Value) -> Value:
+def with_sign(x: V, sign: V) -> V:
     return x.b.intrinsic("copysign", x, sign)
 
 
-def select(condition: Value, x: Value | float, y: Value | float) -> Value:
+def select(condition: V, x: V | float, y: V | float) -> V:
     return condition.b.select(condition, x, y)
 
 
-def nearest(x: Value, scale: float) -> tuple[Value, Value]:
+def nearest(x: V, scale: float) -> tuple[V, V]:
     """``x * scale`` rounded to an integer, as a float and in the low bits of an integer; |result| < 2^21."""
     magic = MAGIC[x.type]
     shifted = fma(x, scale, magic)
     return shifted - magic, bits(shifted)
 
 
-def power_of_two(n: Value) -> Value:
+def power_of_two(n: V) -> V:
     """2^n as a float, for an exponent in the normal range; only the low bits of ``n`` count."""
     shift, bias = (23, 127) if n.type == "i32" else (52, 1023)
     return from_bits((n + bias) << shift)
 
 
-def scale(x: Value, n: Value) -> Value:
+def scale(x: V, n: V) -> V:
     """``x * 2^n`` in two steps, so that overflow and denormals come out right. ``n`` as ``nearest`` gives it."""
     low = n & 0xFFF
     signed = (low ^ 0x800) - 0x800
@@ -93,7 +94,7 @@ def scale(x: Value, n: Value) -> Value:
     return x * power_of_two(half) * power_of_two(signed - half)
 
 
-def split(x: Value) -> tuple[Value, Value]:
+def split(x: V) -> tuple[V, V]:
     """``k`` (a float) and ``m`` in [sqrt(1/2), sqrt(2)) with ``x = m 2^k``, for finite positive ``x``."""
     single = x.type == "float"
     shift, small = (23, 2.0**-126) if single else (52, 2.0**-1022)
@@ -109,13 +110,13 @@ def split(x: Value) -> tuple[Value, Value]:
 def to64(f: Function) -> Function:
     """A float32 function that computes in float64."""
 
-    def wrapped(*xs: Value) -> Value:
+    def wrapped(*xs: V) -> V:
         b = xs[0].b
         return b.convert("fptrunc", f(*(b.convert("fpext", x, "double") for x in xs)), "float")
 
     return wrapped
 
 
-def clamp(x: Value, low: float, high: float) -> Value:
+def clamp(x: V, low: float, high: float) -> V:
     """NaN stays NaN."""
     return select(x > high, high, select(x < low, low, x))

@@ -11,7 +11,7 @@ import math
 from polyax_kernels.emit.functions.blocks import (
     INF,
     NAN,
-    Value,
+    V,
     absolute,
     bits,
     fma,
@@ -37,7 +37,7 @@ WIDE = 2.0**51
 """Up to here float64 holds the number of quarter turns."""
 
 
-def sin_cos(r: Value, single: bool = True) -> tuple[Value, Value]:
+def sin_cos(r: V, single: bool = True) -> tuple[V, V]:
     """Sine and cosine on [-pi/4, pi/4]."""
     t = r * r
     s = fma(r * t, poly(t, *(_SIN if single else _SIN64)), r)
@@ -45,7 +45,7 @@ def sin_cos(r: Value, single: bool = True) -> tuple[Value, Value]:
     return s, c
 
 
-def quadrant(s: Value, c: Value, n: Value) -> Value:
+def quadrant(s: V, c: V, n: V) -> V:
     """Swaps sine and cosine in odd quadrants and turns the sign in the lower half."""
     value = select((n & 1).compare("==", 0), s, c)
     n = n if n.type == "i32" else n.b.convert("trunc", n, "i32")
@@ -55,40 +55,40 @@ def quadrant(s: Value, c: Value, n: Value) -> Value:
     return select(flip.compare("==", 0), value, -value)
 
 
-def _wave(x: Value, shift: int) -> Value:
+def _wave(x: V, shift: int) -> V:
     n, n_bits = nearest(x, 2 / math.pi)
     r = fma(n, -_PIO2[2], fma(n, -_PIO2[1], fma(n, -_PIO2[0], x)))
     s, c = sin_cos(r)
     return quadrant(s, c, n_bits + shift)
 
 
-def _keep_zero(x: Value, result: Value) -> Value:
+def _keep_zero(x: V, result: V) -> V:
     """Odd functions keep the sign of zero, which a sum of products loses."""
     return select(x.compare("==", 0.0), x, result)
 
 
-def sin(x: Value) -> Value:
+def sin(x: V) -> V:
     return _keep_zero(x, _wave(x, 0))
 
 
-def cos(x: Value) -> Value:
+def cos(x: V) -> V:
     return _wave(x, 1)
 
 
-def tan(x: Value) -> Value:
+def tan(x: V) -> V:
     r, n = _reduce64(x)
     s, c = sin_cos(r, single=False)
     return _keep_zero(x, x.b.convert("fptrunc", tan_of(s, c, n), "float"))
 
 
-def _reduce64(x: Value) -> tuple[Value, Value]:
+def _reduce64(x: V) -> tuple[V, V]:
     wide = x.b.convert("fpext", x, "double")
     n, n_bits = nearest(wide, 2 / math.pi)
     r = fma(n, -_PIO2_64[1], fma(n, -_PIO2_64[0], wide))
     return r, x.b.convert("trunc", n_bits, "i32")
 
 
-def _wide_wave(x: Value, shift: int) -> Value:
+def _wide_wave(x: V, shift: int) -> V:
     """The sine as a product keeps the sign of zero; it costs the last bit that ``sin`` has right."""
     wide, n = _reduce64(x)
     r = x.b.convert("fptrunc", wide, "float")
@@ -97,23 +97,23 @@ def _wide_wave(x: Value, shift: int) -> Value:
     return _inside(x, quadrant(r * fma(t, poly(t, *_SIN), 1.0), c, n + shift))
 
 
-def _inside(x: Value, result: Value) -> Value:
+def _inside(x: V, result: V) -> V:
     return select(absolute(x) < WIDE, result, NAN)
 
 
-def sin_wide(x: Value) -> Value:
+def sin_wide(x: V) -> V:
     return _wide_wave(x, 0)
 
 
-def cos_wide(x: Value) -> Value:
+def cos_wide(x: V) -> V:
     return _wide_wave(x, 1)
 
 
-def tan_wide(x: Value) -> Value:
+def tan_wide(x: V) -> V:
     return _inside(x, tan(x))
 
 
-def tan_of(s: Value, c: Value, n: Value) -> Value:
+def tan_of(s: V, c: V, n: V) -> V:
     """The tangent in quadrant ``n``, from sine and cosine of the reduced argument."""
     odd = (n & 1).compare("!=", 0)
     return select(odd, -c, s) / select(odd, s, c)
@@ -129,7 +129,7 @@ _ASIN64 = (0.16666666669695824373, 0.074999995255754512739, 0.044643112480339226
            0.031958612522896151628)  # fmt: skip
 
 
-def _atan_unit(z: Value) -> Value:
+def _atan_unit(z: V) -> V:
     """On [0, 1]; above tan(pi/8), pi/4 is split off."""
     far = z > math.tan(math.pi / 8)
     z = select(far, (z - 1.0) / (z + 1.0), z)
@@ -137,14 +137,14 @@ def _atan_unit(z: Value) -> Value:
     return fma(z * t, poly(t, *_ATAN64), z) + select(far, math.pi / 4, z.like(0.0))
 
 
-def atan64(x: Value) -> Value:
+def atan64(x: V) -> V:
     a = absolute(x)
     far = a > 1.0
     angle = _atan_unit(select(far, 1.0 / a, a))
     return with_sign(select(far, math.pi / 2 - angle, angle), x)
 
 
-def atan2_64(y: Value, x: Value) -> Value:
+def atan2_64(y: V, x: V) -> V:
     """The angle of (x, y), with C's values for zeros and infinities."""
     a, c = absolute(y), absolute(x)
     steep = a > c
@@ -156,7 +156,7 @@ def atan2_64(y: Value, x: Value) -> Value:
     return with_sign(select(bits(x) < 0, math.pi - angle, angle), y)
 
 
-def _asin_parts(x: Value) -> tuple[Value, Value]:
+def _asin_parts(x: V) -> tuple[V, V]:
     """Whether |x| > 1/2, and then asin(sqrt((1 - |x|) / 2)), else asin(|x|)."""
     a = absolute(x)
     far = a > 0.5
@@ -165,12 +165,12 @@ def _asin_parts(x: Value) -> tuple[Value, Value]:
     return far, fma(s * t, poly(t, *_ASIN64), s)
 
 
-def asin64(x: Value) -> Value:
+def asin64(x: V) -> V:
     far, p = _asin_parts(x)
     return with_sign(select(far, fma(p, -2.0, math.pi / 2), p), x)
 
 
-def acos64(x: Value) -> Value:
+def acos64(x: V) -> V:
     far, p = _asin_parts(x)
     middle = math.pi / 2 - with_sign(p, x)
     return select(far, select(x < 0.0, fma(p, -2.0, math.pi), p * 2.0), middle)

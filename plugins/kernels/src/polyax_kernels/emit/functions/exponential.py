@@ -7,7 +7,7 @@ import math
 from polyax_kernels.emit.functions.blocks import (
     INF,
     NAN,
-    Value,
+    V,
     absolute,
     bits,
     clamp,
@@ -34,26 +34,26 @@ _EXP64 = (0.50000000000000116876, 0.16666666666666385036, 0.04166666666651918631
           2.7631691134759238765e-7, 2.499906237769248584e-8)  # fmt: skip
 
 
-def _reduce_exp(x: Value) -> tuple[Value, Value]:
+def _reduce_exp(x: V) -> tuple[V, V]:
     n, n_bits = nearest(x, 1 / math.log(2))
     if x.type == "double":
         return fma(n, -1.42860682030941723212e-6, fma(n, -_LN2_HI, x)), n_bits
     return fma(n, -_LN2_LO, fma(n, -_LN2_HI, x)), n_bits
 
 
-def exp(x: Value) -> Value:
+def exp(x: V) -> V:
     r, n = _reduce_exp(clamp(x, -104.0, 89.0))
     return scale(fma(r * r, poly(r, *_EXP), r) + 1.0, n)
 
 
-def exp2(x: Value) -> Value:
+def exp2(x: V) -> V:
     x = clamp(x, -151.0, 129.0)
     n, n_bits = nearest(x, 1.0)
     r = x - n
     return scale(fma(r, poly(r, *_EXP2), 1.0), n_bits)
 
 
-def expm1(x: Value) -> Value:
+def expm1(x: V) -> V:
     """2^n (e^r - 1) + (2^n - 1), halved and doubled at the top, where 2^n alone would overflow."""
     r, n = _reduce_exp(clamp(x, -30.0, 89.0))
     tail = fma(r * r, poly(r, *_EXPM1), r)
@@ -61,12 +61,12 @@ def expm1(x: Value) -> Value:
     return select(absolute(x) < 2.0**-25, x, fma(half, tail, half - 0.5) * 2.0)
 
 
-def exp64(x: Value) -> Value:
+def exp64(x: V) -> V:
     r, n = _reduce_exp(clamp(x, -750.0, 750.0))
     return scale(fma(r * r, poly(r, *_EXP64), r) + 1.0, n)
 
 
-def logistic(x: Value) -> Value:
+def logistic(x: V) -> V:
     """1 / (1 + e) or e / (1 + e) with e = exp(-|x|); the division is corrected by what rounding 1 + e lost."""
     e = exp(-absolute(x))
     total = e + 1.0
@@ -81,7 +81,7 @@ _TANH = (-0.33333329608939115875, 0.13333157711561567146, -0.0539405402749294007
          0.02166622516544267254, -0.008091678002559131403, 0.002064410009179278145)  # fmt: skip
 
 
-def tanh(x: Value) -> Value:
+def tanh(x: V) -> V:
     """A polynomial up to 0.65, then 1 - 2 / (exp(2|x|) + 1); beyond 10 it is 1."""
     t = x * x
     near = fma(x * t, poly(t, *_TANH), x)
@@ -90,7 +90,7 @@ def tanh(x: Value) -> Value:
     return with_sign(select(absolute(x) < 0.65, near, 1.0 - 2.0 / (e + 1.0)), x)
 
 
-def sinh64(x: Value) -> Value:
+def sinh64(x: V) -> V:
     """(e^x - e^-x) / 2; near zero, where that cancels, Taylor's series."""
     t = x * x
     near = fma(x * t, poly(t, 1 / 6, 1 / 120, 1 / 5040, 1 / 362880, 1 / 39916800, 1 / 6227020800), x)
@@ -98,7 +98,7 @@ def sinh64(x: Value) -> Value:
     return select(absolute(x) < 1.0, near, (e - 1.0 / e) * 0.5)
 
 
-def cosh64(x: Value) -> Value:
+def cosh64(x: V) -> V:
     e = exp64(absolute(x))
     return (e + 1.0 / e) * 0.5
 
@@ -111,26 +111,26 @@ _LOG64 = (0.33333333333333672054, 0.19999999999707342136, 0.14285714371193343674
           0.090917821612635022924, 0.076570253191457573399, 0.073979744358006968144)  # fmt: skip
 
 
-def _log_of(f: Value, k: Value) -> Value:
+def _log_of(f: V, k: V) -> V:
     """log((1 + f) 2^k) for f in [sqrt(1/2) - 1, sqrt(2) - 1]."""
     square = f * f
     tail = fma(square * f, poly(f, *_LOG), fma(k, _LN2_LO, square * -0.5))
     return fma(k, _LN2_HI, f + tail)
 
 
-def _log_edges(x: Value, result: Value) -> Value:
+def _log_edges(x: V, result: V) -> V:
     """The cases that splitting can't do: zero, infinity, negative numbers, NaN."""
     result = select(x.compare("==", INF), x, result)
     result = select(x.compare("==", 0.0), -INF, result)
     return select(x >= 0.0, result, NAN)
 
 
-def log(x: Value) -> Value:
+def log(x: V) -> V:
     k, m = split(x)
     return _log_edges(x, _log_of(m - 1.0, k))
 
 
-def log1p(x: Value) -> Value:
+def log1p(x: V) -> V:
     """With u = 1 + x = m 2^k, f = 2^-k - 1 + 2^-k x recovers the bits that the sum lost; a large u lost none."""
     u = x + 1.0
     n = (bits(u) - 0x3F3504F3) >> 23
@@ -140,18 +140,18 @@ def log1p(x: Value) -> Value:
     return select(absolute(x) < 2.0**-14, fma(x * -0.5, x, x), _log_edges(u, result))
 
 
-def cbrt64(x: Value) -> Value:
+def cbrt64(x: V) -> V:
     return with_sign(exp64(log64(absolute(x)) * (1 / 3)), x)
 
 
-def log64(x: Value) -> Value:
+def log64(x: V) -> V:
     k, m = split(x)
     s = (m - 1.0) / (m + 1.0)
     t = s * s
     return _log_edges(x, fma(k, math.log(2), fma(s * t, poly(t, *_LOG64), s) * 2.0))
 
 
-def pow64(x: Value, y: Value) -> Value:
+def pow64(x: V, y: V) -> V:
     """exp(y log|x|) with the signs and limits of C's ``pow``."""
     magnitude = absolute(x)
     result = exp64(y * log64(magnitude))
@@ -166,7 +166,7 @@ def pow64(x: Value, y: Value) -> Value:
     return select(one, 1.0, result)
 
 
-def asinh64(x: Value) -> Value:
+def asinh64(x: V) -> V:
     """sign log(|x| + sqrt(x^2 + 1)), as log1p(|x| + x^2 / (1 + sqrt(x^2 + 1))); float32's squares fit in float64."""
     a = absolute(x)
     root = x.b.intrinsic("sqrt", fma(a, a, 1.0))
@@ -174,18 +174,18 @@ def asinh64(x: Value) -> Value:
     return with_sign(far, x)
 
 
-def acosh64(x: Value) -> Value:
+def acosh64(x: V) -> V:
     t = x - 1.0
     far = select(x > 1e30, log64(x) + math.log(2), _log1p64(t + x.b.intrinsic("sqrt", t * (x + 1.0))))
     return select(x < 1.0, NAN, far)
 
 
-def atanh64(x: Value) -> Value:
+def atanh64(x: V) -> V:
     a = absolute(x)
     return with_sign(_log1p64(a * 2.0 / (1.0 - a)) * 0.5, x)
 
 
-def _log1p64(x: Value) -> Value:
+def _log1p64(x: V) -> V:
     """Kahan's correction: x log(u) / (u - 1) with u = 1 + x."""
     u = x + 1.0
     d = u - 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from polyax_kernels.emit.functions.blocks import INF, NAN, Value, absolute, fma, poly, select, with_sign
+from polyax_kernels.emit.functions.blocks import INF, NAN, V, absolute, fma, poly, select, with_sign
 from polyax_kernels.emit.functions.circular import sin_cos
 from polyax_kernels.emit.functions.exponential import exp64, log1p, log64
 
@@ -18,18 +18,18 @@ _ERFC = (0.53700345354416972283, 0.095306226959228912817, -0.1465830480328270283
          1.5887455586649686045e-6)  # fmt: skip
 
 
-def _erfc_far(a: Value) -> Value:
+def _erfc_far(a: V) -> V:
     """erfc for a >= 1, as exp(-a^2) / a times a polynomial in (a - 3) / (a + 3); float32 underflows before 11."""
     a = select(a > 11.0, 11.0, select(a < 1.0, 1.0, a))
     return exp64(-(a * a)) * poly((a - 3.0) / (a + 3.0), *_ERFC) / a
 
 
-def erf64(x: Value) -> Value:
+def erf64(x: V) -> V:
     a = absolute(x)
     return select(a > 1.0, with_sign(1.0 - _erfc_far(a), x), x * poly(x * x, *_ERF))
 
 
-def erfc64(x: Value) -> Value:
+def erfc64(x: V) -> V:
     far = _erfc_far(absolute(x))
     return select(absolute(x) > 1.0, select(x < 0.0, 2.0 - far, far), 1.0 - x * poly(x * x, *_ERF))
 
@@ -41,7 +41,7 @@ _ERFINV_FAR = (2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.005739507
                0.000100950558, -0.000200214257)  # fmt: skip
 
 
-def erf_inv(x: Value) -> Value:
+def erf_inv(x: V) -> V:
     w = -log1p(-(x * x))
     near = poly(w - 2.5, *_ERFINV_NEAR)
     far = poly(x.b.intrinsic("sqrt", w) - 3.0, *_ERFINV_FAR)
@@ -55,7 +55,7 @@ _DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760)
 _STEPS = 8
 
 
-def _lgamma_positive(x: Value) -> Value:
+def _lgamma_positive(x: V) -> V:
     product = x
     for i in range(1, _STEPS):
         product = product * (x + float(i))
@@ -66,7 +66,7 @@ def _lgamma_positive(x: Value) -> Value:
     return select(small, series - log64(select(small, product, 1.0)), series)
 
 
-def _sin_cos_pi(x: Value) -> tuple[Value, Value]:
+def _sin_cos_pi(x: V) -> tuple[V, V]:
     """Of pi x up to the sign, which both functions lose when x moves by one."""
     f = x - x.b.intrinsic("roundeven", x)
     far = absolute(f) > 0.25
@@ -74,7 +74,7 @@ def _sin_cos_pi(x: Value) -> tuple[Value, Value]:
     return select(far, with_sign(c, f), s), select(far, s, c)
 
 
-def lgamma64(x: Value) -> Value:
+def lgamma64(x: V) -> V:
     mirrored = x < 0.5
     value = _lgamma_positive(select(mirrored, 1.0 - x, x))
     sine, _ = _sin_cos_pi(x)
@@ -83,7 +83,7 @@ def lgamma64(x: Value) -> Value:
     return select(absolute(x).compare("==", INF), INF, result)
 
 
-def digamma64(x: Value) -> Value:
+def digamma64(x: V) -> V:
     mirrored = x < 0.5
     z = select(mirrored, 1.0 - x, x)
     small = z < float(_STEPS)

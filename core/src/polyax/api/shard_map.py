@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from polyax.api.specs import AnyMesh, Blocks, chosen_axes, chosen_mesh, in_blocks, inferred, out_blocks
+from polyax.api.specs import AnyMesh, CutByHand, chosen_axes, chosen_mesh, in_blocks, inferred, out_blocks
 from polyax.control.inner.programs import hoisted
 from polyax.control.spmd import region, shard_map_p
 from polyax.ir.aval import ShapedArray
@@ -153,7 +153,7 @@ class _ShardMapped:
     def _record(
         self, mesh: AnyMesh, axes: frozenset[Any], specs: Any, call: UserCall, avals: Sequence[ShapedArray]
     ) -> _OnBlocks:
-        blocks = Blocks(self.signature.name, mesh, axes, self.check_vma)
+        blocks = CutByHand(self.signature.name, mesh, axes, self.check_vma)
         ins, in_avals = in_blocks(blocks, specs, call, avals)
         flat, outs = call.flat(), list[Any]()
 

@@ -112,8 +112,8 @@ def in_set(names: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """Of which function blocks are asked for, on which mesh, along which axes."""
+class CutByHand:
+    """Which function is mapped, on which mesh, along which axes."""
 
     function: str
     mesh: AnyMesh
@@ -152,7 +152,7 @@ def _spec_of(x: Any, axes: frozenset[Any]) -> PartitionSpec:
 
 
 def in_blocks(
-    blocks: Blocks, specs: Any, call: UserCall, avals: Sequence[ShapedArray]
+    blocks: CutByHand, specs: Any, call: UserCall, avals: Sequence[ShapedArray]
 ) -> tuple[list[Cuts], list[ShapedArray]]:
     """How each argument is cut, and the types of the blocks."""
     args = tree_unflatten(call.in_tree, call.leaves)[0]
@@ -164,7 +164,7 @@ def in_blocks(
     return cuts, [block_of(a, c, axes, blocks.check_vma) for a, c in zip(avals, cuts, strict=True)]
 
 
-def out_blocks(blocks: Blocks, specs: Any, tree: PyTreeDef, results: Sequence[Any]) -> list[Cuts]:
+def out_blocks(blocks: CutByHand, specs: Any, tree: PyTreeDef, results: Sequence[Any]) -> list[Cuts]:
     """How the results are cut whose blocks are ``results``."""
     full, avals = tree_unflatten(tree, results), [aval_of(x) for x in results]
     found = _flat_specs("out_specs", blocks, specs, full, lambda s: isinstance(s, PartitionSpec))
@@ -182,7 +182,7 @@ Found = Sequence[tuple[str, PartitionSpec]]
 """For each array the spec, and what it is called."""
 
 
-def _flat_specs(what: str, blocks: Blocks, specs: Any, full: Any, is_leaf: Callable[[Any], bool]) -> Found:
+def _flat_specs(what: str, blocks: CutByHand, specs: Any, full: Any, is_leaf: Callable[[Any], bool]) -> Found:
     leaves, tree = tree_flatten(specs, is_leaf)
     names = [f"{what}{keystr(path)}" for path, _ in tree_leaves_with_path(specs, is_leaf)]
     _check_specs(what, blocks, names, leaves)
@@ -194,7 +194,7 @@ def _flat_specs(what: str, blocks: Blocks, specs: Any, full: Any, is_leaf: Calla
     return [spec for spec, part in zip(known, parts, strict=True) for _ in tree_leaves(part)]
 
 
-def _check_specs(what: str, blocks: Blocks, names: Sequence[str], specs: Sequence[Any]) -> None:
+def _check_specs(what: str, blocks: CutByHand, names: Sequence[str], specs: Sequence[Any]) -> None:
     end = f"Check the {what} values passed to shard_map."
     wrong = [f"  {n} is {s} of type {type(s).__name__}" for n, s in zip(names, specs) if not _is_spec(s)]
     if wrong:
@@ -219,7 +219,7 @@ def _is_spec(spec: Any) -> bool:
 
 
 def _check_ranks(
-    what: str, which: str, blocks: Blocks, found: Found, avals: Sequence[ShapedArray], names: Callable[[], Any]
+    what: str, which: str, blocks: CutByHand, found: Found, avals: Sequence[ShapedArray], names: Callable[[], Any]
 ) -> None:
     long = [n for n, ((_, s), a) in enumerate(zip(found, avals, strict=True)) if len(s) > a.ndim]
     if not long:
@@ -246,7 +246,7 @@ def _check_ranks(
 
 
 def _check_sizes(
-    blocks: Blocks, found: Found, cuts: Sequence[Cuts], avals: Sequence[ShapedArray], names: Callable[[], Any]
+    blocks: CutByHand, found: Found, cuts: Sequence[Cuts], avals: Sequence[ShapedArray], names: Callable[[], Any]
 ) -> None:
     sizes, lines = blocks.mesh.shape, list[str]()
     for n, (aval, cut) in enumerate(zip(avals, cuts, strict=True)):
@@ -268,7 +268,7 @@ def _check_sizes(
         )
 
 
-def _check_replication(blocks: Blocks, found: Found, avals: Sequence[ShapedArray]) -> None:
+def _check_replication(blocks: CutByHand, found: Found, avals: Sequence[ShapedArray]) -> None:
     lines: list[str] = []
     for (name, spec), aval in zip(found, avals, strict=True):
         missing = in_order((aval.vma & blocks.axes).difference(*spec.cuts(0)))

@@ -55,9 +55,8 @@ class CallLike:
         """``end`` of an array with a further dimension at ``dim``."""
         return end
 
-    def residuals(self, params: Params, avals: Sequence[ShapedArray]) -> Ends:
-        """The ends of what the known part hands to the other, of these types."""
-        return [None] * len(avals)
+    def residual(self, params: Params) -> Any:
+        """The end of what the known part hands to the other."""
 
     def narrowed(self, params: Params, needed: Sequence[bool], used: Sequence[bool]) -> Params:
         """The parameters of a call without some of the inputs and results."""
@@ -125,7 +124,7 @@ class CallLike:
         unknowns, knowns = partition(unknown, args)
         unknown_ends, known_ends = partition(unknown, ins)
         later_ends, first_ends = partition(parts.out_unknown, outs)
-        between = self.residuals(params, parts.unknown.in_avals[: parts.num_residuals])
+        between = [self.residual(params)] * parts.num_residuals
         with set_trace(trace.known):
             results = self.bind(parts.known, knowns, params, known_ends, [*first_ends, *between])
         first, residuals = cut(results, len(first_ends))

@@ -249,22 +249,12 @@ class Builder:
         body: Callable[[IrValue, list[IrValue]], Sequence[IrValue]],
     ) -> list[IrValue]:
         """``for i in start..stop: carries = body(i, carries)``; the carries after the last turn."""
-        before, head, turn, end = self.block, self.fresh("head"), self.fresh("turn"), self.fresh("end")
-        self.jump(head)
-        self.start(head)
-        phi_at = len(self._lines)
-        i = IrValue(self, "i64", "%" + self.fresh("i"))
+        before, phi_at = self.block, len(self._lines) + 2  # behind the jump to the loop's head and its label
         carries = [IrValue(self, x.type, "%" + self.fresh("c")) for x in inits]
-        self.branch(self.emit("i1", f"icmp slt {i}, {stop.name}"), turn, end)
-        self.start(turn)
-        news = body(i, carries)
-        following = self.emit("i64", f"add nuw nsw {i}, 1")
-        self.jump(head)
-        phis = [f"{i.name} = phi i64 [{start.name}, %{before}], [{following.name}, %{self.block}]"]
-        for c, first, new in zip(carries, inits, news, strict=True):
-            phis.append(f"{c.name} = phi {c.type} [{first.name}, %{before}], [{new.name}, %{self.block}]")
-        self._lines[phi_at:phi_at] = phis
-        self.start(end)
+        with self.loop(start, stop) as i:
+            for c, first, new in zip(carries, inits, body(i, carries), strict=True):
+                phi = f"{c.name} = phi {c.type} [{first.name}, %{before}], [{new.name}, %{self.block}]"
+                self._lines.insert(phi_at, phi)
         return carries
 
     @contextlib.contextmanager

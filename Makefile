@@ -11,9 +11,10 @@ PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 FUZZ_SECONDS ?= 3600
+CUTS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env test check types demo bench fuzz wheels snapshot clean
+.PHONY: help env test check types demo bench fuzz cuts wheels snapshot clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +45,9 @@ bench: $(STAMP)  ## time import, trace, compile, dispatch and run
 
 fuzz: $(STAMP)  ## look for random programs that fail (FUZZ_SECONDS says how long, FUZZ_SEED where to begin)
 	$(BIN)/python tests/fuzz/search.py --seconds $(FUZZ_SECONDS) $(FUZZ_SEED:%=--seed %)
+
+cuts: $(STAMP)  ## partition random programs for meshes of 1 to 8 devices (CUTS_ARGS='--programs 3000 --seed 7')
+	$(BIN)/python tests/core/partition/random_cuts.py $(CUTS_ARGS)
 
 wheels: $(STAMP)  ## build every distribution into dist/
 	rm -rf dist

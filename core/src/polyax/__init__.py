@@ -58,6 +58,8 @@ from polyax.api.settings import log_compiles as log_compiles
 from polyax.api.settings import numpy_dtype_promotion as numpy_dtype_promotion
 from polyax.api.settings import numpy_rank_promotion as numpy_rank_promotion
 from polyax.api.settings import threefry_partitionable as threefry_partitionable
+from polyax.api.shard_map import shard_map as shard_map
+from polyax.api.shard_map import smap as smap
 from polyax.control.callback import pure_callback as pure_callback
 from polyax.control.calls.closures import closure_convert as closure_convert
 from polyax.control.calls.closures import custom_gradient as custom_gradient

@@ -98,7 +98,7 @@ def sweep(seeds: range) -> tuple[int, int]:
     """The bytes that these programs move, and those that gathering all arguments would move.
 
     Raises:
-      AssertionError: a program gives something else on a mesh; it is shown.
+      AssertionError: a program gives something else on a mesh, or moves more than its arguments; it is shown.
     """
     moved = gathered = 0
     for seed in seeds:
@@ -107,8 +107,10 @@ def sweep(seeds: range) -> tuple[int, int]:
             found = cutting.check()
         except Exception as e:
             raise AssertionError(f"seed {seed}: {type(e).__name__}: {e}\n\n{cutting}") from e
+        all_of_it = cutting.gathering(found.ins)
+        assert found.nbytes <= all_of_it, f"seed {seed} moves more than its arguments\n\n{cutting}"
         moved += found.nbytes
-        gathered += cutting.gathering(found.ins)
+        gathered += all_of_it
     return moved, gathered
 
 
@@ -117,7 +119,8 @@ def main() -> None:
     parser.add_argument("--programs", type=int, default=300, help="how many")
     parser.add_argument("--seed", type=int, default=0, help="of the first")
     args = parser.parse_args()
-    moved, gathered = sweep(range(args.seed, args.seed + args.programs))
+    with jax.default_device(jax.devices("reference")[0]):
+        moved, gathered = sweep(range(args.seed, args.seed + args.programs))
     print(f"{args.programs} programs give on meshes what they give on one device.")
     print(f"They move {moved:,} bytes; to gather all arguments would move {gathered:,}.")
 

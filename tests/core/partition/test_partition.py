@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,19 @@ from fuzz.checks import assert_close
 import polyax
 import polyax.numpy as jnp
 from polyax import lax
+from polyax.control.spmd import axes_bound, manual, shard_map_p
+from polyax.ir.aval import aval_of
 from polyax.ir.jaxpr import walk_eqns
+from polyax.ir.primitive import Primitive
 from polyax.meshes.axes import AbstractMesh, Axes
+from polyax.meshes.factors import factors
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec
 from polyax.ops.constraint import constrain
 from polyax.partition.partition import Partitioned
 from polyax.partition.reshard import way
+from polyax.trace.recording import trace_to_jaxpr
+from support import process
 from support.meshed import check_blocks, partitioned
 
 MESH: Axes = (("x", 2), ("y", 2))
@@ -173,3 +180,67 @@ def test_long_programs_take_linear_time() -> None:
         return len(partitioned(fun, [X], MESH, [None], [BOTH]).program.eqns)
 
     assert chain(2000) == 2 * 2000
+
+
+# --- regions of other programs' makers
+
+
+def region(fun: Callable[..., Any], x: Any, spec: Any, out_spec: Any, names: set[Any]) -> Any:
+    """``fun`` of blocks, along these axes of the mesh."""
+    mesh, sizes = AbstractMesh((2, 2), ("x", "y")), dict(MESH)
+    shape = [n // np.prod([sizes[a] for a in c], dtype=int) for n, c in zip(x.shape, spec, strict=True)]
+    with axes_bound(manual(mesh, frozenset(names))):
+        program = trace_to_jaxpr(lambda x: [fun(x)], [aval_of(x).update(shape=tuple(map(int, shape)))])
+    params = {"jaxpr": program, "mesh": mesh, "manual_axes": frozenset(names), "check_vma": False, "name": "f"}
+    return shard_map_p.bind(x, in_specs=(spec,), out_specs=(out_spec,), **params)[0]
+
+
+def test_regions_stand_where_they_are_called() -> None:
+    def fun(x: Any) -> Any:
+        return region(lambda b: lax.psum(jnp.sin(b), "x") + lax.axis_index("y"), 2 * x, BOTH, COLUMNS, {"x", "y"}) + 1
+
+    found = checked(polyax.jit(fun), [X], [ROWS])
+    assert (found.outs, moves(found)) == ((COLUMNS,), [])
+    assert "shard_map" not in {e.primitive.name for e in walk_eqns(found.program.jaxpr)}
+
+
+def test_axes_that_a_region_leaves_free_are_the_partitioners() -> None:
+    def fun(x: Any) -> Any:
+        return region(lambda b: lax.psum(b @ jnp.ones((4, 4)), "x"), 2 * x, ROWS, NOT, {"x"}) + 1
+
+    found = checked(polyax.jit(fun), [X], [(("x", "y"), ())])
+    assert (found.outs, moves(found)) == (((("y",), ()),), [])
+
+
+def test_regions_along_other_axes_run_anywhere() -> None:
+    def fun(x: Any) -> Any:
+        return polyax.pmap(lambda b: b * lax.psum(b, "i"), "i", axis_size=1)(x)
+
+    found = checked(polyax.jit(fun), [X[:1]], [COLUMNS])
+    assert (found.outs, moves(found)) == ((COLUMNS,), [])
+
+
+# --- effects
+
+
+def test_ordered_effects_are_those_of_the_first_device() -> None:
+    def fun(x: Any) -> Any:
+        polyax.debug.print("{}", x, ordered=True)
+        return x
+
+    found = partitioned(fun, [X], MESH, [ROWS])
+    outer = {e.primitive.name for e in found.program.eqns}
+    assert "debug_print" not in outer and "cond" in outer
+    assert [e.ordered for e in found.program.effects] == [True]
+
+
+def test_callbacks_on_devices() -> None:
+    process.cases(Path(__file__).with_name("callback_cases.py"), POLYAX_DEVICE="cpu", POLYAX_NUM_CPU_DEVICES="4")
+
+
+def test_rules_that_do_not_fit_are_told() -> None:
+    wrong = Primitive("test_wrong_factors")
+    wrong.abstract_eval = lambda x: [x.update(shape=x.shape[::-1])]
+    wrong.factors = lambda x: factors([[0, 1]], [[0, 1]])
+    with pytest.raises(TypeError, match=r"the rule 'factors' of test_wrong_factors doesn't fit .*\(4, 4\)"):
+        partitioned(lambda x: wrong.bind1(x), [X], MESH, [ROWS])

@@ -11,26 +11,31 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any
 
+from polyax.control import varying  # noqa: F401  (says how values of programs vary)
 from polyax.control.calls.family import CallLike, Ends, Params
 from polyax.control.inner.lists import Mask, cut, kept
 from polyax.control.inner.programs import derived, run
+from polyax.control.inner.untyped import without_vma
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
-from polyax.meshes.axes import AbstractMesh, Axes
+from polyax.meshes.axes import AbstractMesh, Axes, AxisType
+from polyax.meshes.current import use_abstract_mesh
 from polyax.meshes.mesh import Mesh
-from polyax.meshes.spec import Cuts, spec_of
+from polyax.meshes.spec import Cuts, trimmed_spec
 from polyax.ops.basis import batch_axis_at, div, expand_dims, move_axis, reshape, scalar, squeeze
-from polyax.ops.collective import psum_p
+from polyax.ops.collective import names_of, psum_p
 from polyax.ops.slicing import index_in_dim
 from polyax.trace.context import extend_axis_env
+from polyax.trace.varying import types_checked
 from polyax.transforms.linearize import PartialJaxprs, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
 from polyax.transforms.transpose import transpose_jaxpr
-from polyax.transforms.vmap import AxisData, batch_flat
+from polyax.transforms.vmap import AxisData, batch_flat, batch_jaxpr
 
 shard_map_p = Primitive("shard_map", higher_order=True)
 
@@ -53,6 +58,19 @@ def _axes(params: Params) -> Axes:
     return manual(params["mesh"], params["manual_axes"])
 
 
+@contextlib.contextmanager
+def region(mesh: Mesh | AbstractMesh, manual_axes: frozenset[Any], check_vma: bool) -> Generator[None]:
+    """Where the program is made: the axes have their names, and are manual in the mesh in force."""
+    inside = mesh.abstract_mesh.update_axis_types(dict.fromkeys(manual_axes, AxisType.Manual))
+    checked = types_checked(manual_axes) if check_vma else contextlib.nullcontext()
+    with axes_bound(manual(mesh, manual_axes)), checked, use_abstract_mesh(inside):
+        yield
+
+
+def _region(params: Params) -> contextlib.AbstractContextManager[None]:
+    return region(params["mesh"], params["manual_axes"], params["check_vma"])
+
+
 def _factor(names: Sequence[Any], axes: Axes) -> int:
     sizes = dict(axes)
     return math.prod(sizes[n] for n in names)
@@ -60,7 +78,15 @@ def _factor(names: Sequence[Any], axes: Axes) -> int:
 
 def whole(block: ShapedArray, cuts: Cuts, axes: Axes) -> ShapedArray:
     """The type of the array whose blocks have the type ``block``."""
-    return block.update(shape=tuple(n * _factor(names, axes) for n, names in zip(block.shape, cuts, strict=True)))
+    shape = tuple(n * _factor(names, axes) for n, names in zip(block.shape, cuts, strict=True))
+    return block.update(shape=shape, vma=block.vma.difference(name for name, _ in axes))
+
+
+def block_of(aval: ShapedArray, cuts: Cuts, axes: Axes, check_vma: bool) -> ShapedArray:
+    """The type of a block of an array, which varies along the axes that it is cut along."""
+    shape = tuple(n // _factor(names, axes) for n, names in zip(aval.shape, cuts, strict=True))
+    vma = aval.vma.union(*cuts) if check_vma else aval.vma
+    return aval.update(shape=shape, vma=vma)
 
 
 def _padded(cuts: Cuts, aval: ShapedArray) -> Cuts:
@@ -85,29 +111,52 @@ class _ShardMap(CallLike):
         return params["in_specs"], params["out_specs"]
 
     def shifted(self, end: Cuts, dim: int | None) -> Cuts:
-        return end if dim is None else (*end[:dim], (), *end[dim:])
+        return _shifted(end, dim, ())
 
-    def residual(self, params: Params) -> Cuts:
-        """Every program has residuals of its own: they are stacked along a dimension that all axes cut."""
-        return (tuple(name for name, _ in _axes(params)),)
+    def residuals(self, params: Params, avals: Sequence[ShapedArray]) -> list[Cuts]:
+        """Every program has residuals of its own: they are stacked along a dimension that all axes cut, or those along
+        which they vary."""
+        names = [name for name, _ in _axes(params)]
+        return [(tuple(n for n in names if not params["check_vma"] or n in a.vma),) for a in avals]
 
     def narrowed(self, params: Params, needed: Sequence[bool], used: Sequence[bool]) -> Params:
         ins, outs = self.ends(params)
         return params | {"in_specs": tuple(kept(needed, ins)), "out_specs": tuple(kept(used, outs))}
 
     def around(self, params: Params) -> contextlib.AbstractContextManager[None]:
-        return axes_bound(_axes(params))
+        return _region(params)
 
     def split(self, params: Params, unknown: Mask) -> PartialJaxprs:
         with self.around(params):
             return _split(params["jaxpr"], unknown)
 
     def backward(self, params: Params, linear: Mask, nonzero: Mask) -> tuple[ClosedJaxpr, Mask]:
-        return _backward(params["jaxpr"], linear, nonzero, _axes(params), *self.ends(params))
+        with self.around(params):
+            if params["check_vma"]:
+                return _transposed(params["jaxpr"], linear, nonzero)
+            return _backward(params["jaxpr"], linear, nonzero, _axes(params), *self.ends(params))
+
+    def batch(self, axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        """The mapped axis may be cut along axes of the mesh: each program then maps over its part."""
+        names = tuple(n for n in names_of(axis.spmd_name) if n in params["manual_axes"])
+        if not names:
+            return super().batch(axis, args, dims, **params)
+        own = replace(axis, size=axis.size // _factor(names, _axes(params)), spmd_name=None)
+        with self.around(params):
+            mapped, out_dims = batch_jaxpr(params["jaxpr"], own, tuple(dims))
+        ins, outs = self.ends(params)
+        ins = [_shifted(c, d, names) for c, d in zip(ins, dims, strict=True)]
+        outs = [_shifted(c, d, names) for c, d in zip(outs, out_dims, strict=True)]
+        return self.bind(mapped, args, params, ins, outs), out_dims
 
     def abstract_eval(self, *_: ShapedArray, **params: Any) -> tuple[list[ShapedArray], Effects]:
         outs, axes = zip(params["jaxpr"].out_avals, params["out_specs"], strict=True), _axes(params)
         return [whole(a, s, axes) for a, s in outs], params["jaxpr"].effects
+
+
+def _shifted(cuts: Cuts, dim: int | None, names: tuple[Any, ...]) -> Cuts:
+    """With a further dimension, cut along the axes named."""
+    return cuts if dim is None else (*cuts[:dim], names, *cuts[dim:])
 
 
 _ShardMap(shard_map_p).install("abstract_eval", "jvp", "batch", "transpose", "partial_eval", "dce", "sub_jaxprs")
@@ -137,12 +186,7 @@ def _backward(
     jaxpr: ClosedJaxpr, linear: Mask, nonzero: Mask, axes: Axes, in_specs: Sequence[Cuts], out_specs: Sequence[Cuts]
 ) -> tuple[ClosedJaxpr, Mask]:
     """A result that is the same everywhere shares its cotangent; an operand that all programs read collects theirs."""
-    with axes_bound(axes):
-        parts = partial_eval_jaxpr(jaxpr, linear)
-        n = len(parts.known.out_avals) - parts.num_residuals
-        wanted = tuple(kept(parts.out_unknown, nonzero))
-        lin = (*[False] * parts.num_residuals, *[True] * sum(linear))
-        body, nonzero_out = transpose_jaxpr(parts.unknown, lin, wanted)
+    body, nonzero_out = _transposed(jaxpr, linear, nonzero)
     shares = [_factor(_absent(s, axes), axes) for s in kept(nonzero, out_specs)]
     sums = [_absent(s, axes) for s in kept(nonzero_out, kept(linear, in_specs))]
     num_known = linear.count(False)
@@ -150,11 +194,28 @@ def _backward(
     def fun(*args: Any) -> list[Any]:
         knowns, cts = cut(args, num_known)
         cts = [div(ct, scalar(k, ct.dtype)) if k > 1 else ct for ct, k in zip(cts, shares, strict=True)]
-        outs = run(body, [*run(parts.known, knowns)[n:], *cts])
         return [
             psum_p.bind1(x, axes=names, axis_index_groups=None) if names else x
-            for x, names in zip(outs, sums, strict=True)
+            for x, names in zip(run(body, [*knowns, *cts]), sums, strict=True)
         ]
+
+    return derived(jaxpr, fun, body.in_avals), nonzero_out
+
+
+@memoize_by_jaxpr
+def _transposed(jaxpr: ClosedJaxpr, linear: Mask, nonzero: Mask) -> tuple[ClosedJaxpr, Mask]:
+    """From operands that aren't linear and cotangents to cotangents. Where types tell along which axes values vary, no
+    more is to be done."""
+    parts = partial_eval_jaxpr(jaxpr, linear)
+    n = len(parts.known.out_avals) - parts.num_residuals
+    wanted = tuple(kept(parts.out_unknown, nonzero))
+    lin = (*[False] * parts.num_residuals, *[True] * sum(linear))
+    body, nonzero_out = transpose_jaxpr(parts.unknown, lin, wanted)
+    num_known = linear.count(False)
+
+    def fun(*args: Any) -> list[Any]:
+        knowns, cts = cut(args, num_known)
+        return run(body, [*run(parts.known, knowns)[n:], *cts])
 
     avals = [*parts.known.in_avals, *body.in_avals[parts.num_residuals :]]
     return derived(jaxpr, fun, avals), nonzero_out
@@ -166,10 +227,15 @@ def _absent(cuts: Cuts, axes: Axes) -> tuple[Any, ...]:
     return tuple(name for name, _ in axes if name not in cut_along)
 
 
+@def_rule(shard_map_p, "varies")
+def _varies(vmas: Any, *, jaxpr: ClosedJaxpr, manual_axes: frozenset[Any], **_: Any) -> Any:
+    return [a.vma - manual_axes for a in jaxpr.in_avals], None
+
+
 @def_rule(shard_map_p, "pretty")
 def _pretty(in_specs: Sequence[Cuts], out_specs: Sequence[Cuts], manual_axes: Any, name: str, **params: Any) -> Params:
     """As JAX prints it."""
-    specs = {"in_specs": tuple(map(spec_of, in_specs)), "out_specs": tuple(map(spec_of, out_specs))}
+    specs = {"in_specs": tuple(map(trimmed_spec, in_specs)), "out_specs": tuple(map(trimmed_spec, out_specs))}
     return params | specs | {"newly_manual_axes": manual_axes}
 
 
@@ -182,6 +248,7 @@ def _decompose(*args: Any, jaxpr: ClosedJaxpr, in_specs: Any, out_specs: Any, **
 @memoize_by_jaxpr
 def on_one_device(jaxpr: ClosedJaxpr, axes: Axes, in_specs: Sequence[Cuts], out_specs: Sequence[Cuts]) -> ClosedJaxpr:
     """The same computation as a program for one device, which maps over the axes; so it runs within other programs."""
+    jaxpr = without_vma(jaxpr)
 
     sizes = dict(axes)
 

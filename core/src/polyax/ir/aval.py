@@ -76,9 +76,10 @@ class ShapedArray:
         return self.update(dtype=dtypes.tangent_dtype(self.dtype))
 
     def str_short(self, short_dtypes: bool = False) -> str:
-        """``float32[3,4]``, or ``f32[3,4]`` in jaxprs."""
+        """``float32[3,4]``, or ``f32[3,4]`` in jaxprs; inside ``shard_map`` with the axes that it varies along:
+        ``float32[3,4]{V:x}``."""
         name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.full_name(self.dtype)
-        return f"{name}[{','.join(map(str, self.shape))}]"
+        return f"{name}[{','.join(map(str, self.shape))}]{axes_text(self.vma)}"
 
     def __str__(self) -> str:
         return self.str_short()
@@ -91,6 +92,12 @@ class ShapedArray:
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]
+
+
+def axes_text(vma: frozenset[Any]) -> str:
+    """``{V:x}``, ``{V:(x,y)}``; nothing if a value is the same everywhere."""
+    names = sorted(map(str, vma))
+    return "" if not names else f"{{V:{names[0]}}}" if len(names) == 1 else f"{{V:({','.join(names)})}}"
 
 
 class Typed:

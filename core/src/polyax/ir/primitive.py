@@ -25,6 +25,8 @@ class Ambient(threading.local):
     source: Any = None
     scope: str = ""
     axis_env: Mapping[Any, int] = MappingProxyType({})
+    varying: frozenset[Any] = frozenset()
+    """Mesh axes of which types say whether values vary along them: see ``trace.varying``."""
 
 
 ambient = Ambient()
@@ -51,6 +53,8 @@ class Primitive:
     ``impl``           ``(*args, **params) -> list``: how an eager call runs, if not through a backend
     ``decompose``      ``(*args, **params) -> list``: the same in terms of other primitives, which is what is compiled
     ``axes``           collectives: ``(params) -> names`` of the axes that they work along
+    ``varies``         ``(vmas, **params) -> (wanted, results)``: along which mesh axes operands have to vary, given
+                       those along which they do, and results do (None: as its programs say); see ``trace.varying``
     ``factors``        ``(*in_avals, **params) -> Factors``: which dimensions of operands and results are cut together
                        when devices share a program (``meshes.factors``); without it, each device computes all
     =================  ============================================================================================
@@ -82,6 +86,7 @@ class Primitive:
         self.impl: Callable[..., Any] | None = None
         self.decompose: Callable[..., Any] | None = None
         self.axes: Callable[..., Any] | None = None
+        self.varies: Callable[..., Any] | None = None
         self.factors: Callable[..., Any] | None = None
         PRIMITIVES.append(self)
 

@@ -35,4 +35,5 @@ from polyax.ops.shape import *
 from polyax.ops.slicing import *
 from polyax.ops.sort import *
 from polyax.ops.special import *
+from polyax.ops.varying import *
 from polyax.ops.windows import *

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol
 
 Dim = tuple[int, ...]
@@ -77,8 +78,12 @@ def _dims(dims: Written) -> Dims:
 
 def elementwise(*avals: Any, **_: Any) -> Factors:
     """Of operations on arrays of one shape, scalars, and arrays that are stretched where their size is 1."""
-    ndim = max((a.ndim for a in avals), default=0)
-    return factors([unstretched(a.shape) for a in avals], [range(ndim)])
+    return _elementwise(*[a.shape for a in avals])
+
+
+@lru_cache(1024)  # in a program the same shapes recur
+def _elementwise(*shapes: tuple[int, ...]) -> Factors:
+    return factors([*map(unstretched, shapes)], [range(max(map(len, shapes), default=0))])
 
 
 def unstretched(shape: Sequence[int], numbers: Sequence[int] | None = None) -> list[int | None]:

@@ -115,3 +115,8 @@ def axes_of(partition: Any) -> tuple[Any, ...]:
 
 def spec_of(cuts: Cuts) -> PartitionSpec:
     return PartitionSpec(*[c or None for c in cuts])
+
+
+def trimmed_spec(cuts: Cuts) -> PartitionSpec:
+    """Without the last dimensions that aren't cut."""
+    return spec_of(cuts[: max((d + 1 for d, names in enumerate(cuts) if names), default=0)])

@@ -15,7 +15,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ir.primitive import Primitive, def_rule
+from polyax.ir.primitive import Primitive, ambient, def_rule
 from polyax.ops.basis import batch_axis_at, convert, div, iota, reduce_sum
 from polyax.ops.joining import stack
 from polyax.ops.reduce import reduce_max, reduce_min
@@ -23,9 +23,11 @@ from polyax.ops.slicing import index_in_dim
 from polyax.trace.context import axis_env
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_flatten, tree_map, tree_unflatten
+from polyax.trace.varying import Vma
 
 __all__ = [
-    "axis_index", "axis_index_p", "axis_size", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "psum", "psum_p",
+    "axis_index", "axis_index_p", "axis_size", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "psum", "psum_invariant_p",
+    "psum_p",
 ]  # fmt: skip
 
 Names = tuple[Any, ...]
@@ -104,9 +106,18 @@ def _reduction(name: str) -> Primitive:
     p.axes = lambda axes, **_: axes
     p.abstract_eval = lambda *avals, **_: list(avals)
     p.never("factors", BY_HAND)
+    p.varies = _sums
     return p
 
 
+def _sums(vmas: Sequence[Vma], *, axes: Names, **_: Any) -> tuple[list[Vma], list[Vma]]:
+    """What is put together varies along the axes, and doesn't afterwards."""
+    along = ambient.varying.intersection(axes)
+    return [v | along for v in vmas], [v - along for v in vmas]
+
+
+psum_invariant_p = _reduction("psum_invariant")
+"""The sum of what varies along axes, where types tell: its transpose is ``pvary``, as a result has one cotangent."""
 psum_p = _reduction("psum")
 pmax_p = _reduction("pmax")
 pmin_p = _reduction("pmin")
@@ -115,9 +126,24 @@ _LOCAL: dict[Primitive, Callable[..., Any]] = {psum_p: reduce_sum, pmax_p: reduc
 
 def _reduce(p: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
     _, groups = checked_groups(p.name, axis_name, groups, equal=False)
+    names = names_of(axis_name)
+    typed = tuple(n for n in names if n in ambient.varying)
+    if typed and groups:
+        raise NotImplementedError(
+            f"{p.name}: axis_index_groups={groups} along {', '.join(map(str, names))}, of which types tell whether "
+            "values vary along them: they would be the same in a group alone. Use shard_map(..., check_vma=False)."
+        )
     leaves, tree = tree_flatten(x)
-    outs = p.bind(*leaves, axes=names_of(axis_name), axis_index_groups=groups) if leaves else []
-    return tree_unflatten(tree, outs)
+    others = tuple(n for n in names if n not in typed)
+    if leaves and (others or not typed):
+        leaves = p.bind(*leaves, axes=others, axis_index_groups=groups)
+    return tree_unflatten(tree, [_same_everywhere(p, v, typed) for v in leaves] if typed else leaves)
+
+
+def _same_everywhere(p: Primitive, x: Any, axes: Names) -> Any:
+    if p is psum_p:
+        return psum_invariant_p.bind1(x, axes=axes)
+    return p.bind1(x, axes=axes, axis_index_groups=None)
 
 
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -203,6 +229,11 @@ for _p in _LOCAL:
     _p.batch = _reduction_batch(_p)
 
 
+@def_rule(psum_invariant_p, "decompose")
+def _as_sum(*args: Any, axes: Names) -> list[Any]:
+    return psum_p.bind(*args, axes=axes, axis_index_groups=None)
+
+
 # --- axis_index
 
 axis_index_p = Primitive("axis_index")
@@ -224,6 +255,7 @@ def axis_index(axis_name: Any) -> Any:
 
 axis_index_p.axes = lambda axis_name, **_: (axis_name,)
 axis_index_p.never("factors", "it has no operands")
+axis_index_p.varies = lambda vmas, axis_name, **_: (vmas, [ambient.varying & {axis_name}])
 axis_index_p.never("jvp", "it has no operands")
 axis_index_p.never("transpose", "it has no operands")
 

@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ir.primitive import Primitive, def_rule
+from polyax.ir.primitive import Primitive, ambient, def_rule
 from polyax.ops.basis import batch_axis_at, move_axis, reduce_sum, reshape, zeros_like
 from polyax.ops.collective import BY_HAND, axis_size, batch_groups, checked_groups, names_of
 from polyax.ops.define import linear
 from polyax.ops.joining import stack
 from polyax.ops.slicing import index_in_dim
 from polyax.trace.tree import tree_map
+from polyax.trace.varying import Vma
 
 __all__ = [
-    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "pbroadcast", "pcast", "ppermute", "ppermute_p",
+    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "pbroadcast", "ppermute", "ppermute_p",
     "pshuffle", "psum_scatter", "pswapaxes", "reduce_scatter_p",
 ]  # fmt: skip
 
@@ -29,7 +30,14 @@ def _exchange(name: str) -> Primitive:
     p = Primitive(name)
     p.axes = lambda axis_name, **_: names_of(axis_name)
     p.never("factors", BY_HAND)
+    p.varies = _varies
     return p
+
+
+def _varies(vmas: Sequence[Vma], *, axis_name: Any, **_: Any) -> tuple[list[Vma], list[Vma]]:
+    """Each program has its own result, as it has its own part."""
+    varying = [vmas[0] | ambient.varying.intersection(names_of(axis_name))]
+    return varying, varying
 
 
 all_gather_p = _exchange("all_gather")
@@ -153,18 +161,6 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
             f"pbroadcast: source must be at least 0 and less than the size {size} of the axis, not {source}"
         )
     return tree_map(lambda v: index_in_dim(all_gather(v, axis_name), source, keepdims=False), x)
-
-
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """``x`` as it is: under ``vmap`` and ``pmap``, types don't say along which axes a value varies.
-
-    Raises:
-      NameError: no surrounding ``vmap`` or ``pmap`` binds the name.
-    """
-    axis_size(axis_name)
-    if to not in ("varying", "invarying", "unreduced", "reduced"):
-        raise ValueError(f"pcast: to must be 'varying', 'reduced' or 'unreduced', not {to!r}")
-    return x
 
 
 def _check_one_axis(what: str, names: Sequence[Any], groups: Any) -> None:

@@ -10,15 +10,15 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ops.basis import add, zeros
 from polyax.trace.symbolic import Zero, is_undef
+from polyax.trace.varying import pvary
 
 
 def zeros_like_aval(aval: ShapedArray) -> Any:
     """An array of zeros of the type ``aval``; a scalar needs no equation."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
-    if aval.shape or dtypes.is_extended(aval.dtype):
-        return zeros(aval)
-    return aval.dtype.type(0)
+    found = zeros(aval) if aval.shape or dtypes.is_extended(aval.dtype) else aval.dtype.type(0)
+    return pvary(found, aval.vma) if aval.vma else found
 
 
 def instantiate(t: Any) -> Any:

@@ -9,6 +9,8 @@ from polyax.partition.shares import Rule, Shares, Sizes
 
 POINT = 0.125
 """What it costs to compute one point of an equation, in bytes sent."""
+FREE = 100_000
+"""So many points of a program cost nothing."""
 ALONE = 4
 """How many operands, the largest, are asked what they suggest alone."""
 

@@ -7,6 +7,7 @@ and its results to where they are wanted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from polyax.meshes.axes import Axes
 from polyax.meshes.spec import Cuts
 from polyax.ops.collective import axis_index
 from polyax.partition import reasons
-from polyax.partition.choose import choose
+from polyax.partition.choose import FREE, POINT, choose
 from polyax.partition.once import on_the_first
 from polyax.partition.propagate import Cutting
 from polyax.partition.reshard import Move, Way, block_aval, block_shape, follow, way
@@ -43,17 +44,30 @@ class Cuttings:
         self.blocks = {cuts: block}
 
 
+@dataclass
+class Ledger:
+    """What each device sends and computes."""
+
+    moves: list[Move] = field(default_factory=list[Move])
+    points: float = 0.0
+
+    @property
+    def cost(self) -> float:
+        """In bytes sent. Work that lasts no longer than it takes to begin an exchange is free."""
+        return sum([m.total for m in self.moves]) + POINT * max(0, self.points - FREE)
+
+
 class BlockEmitter:
     """Runs the equations of one flat program on blocks, in the current trace.
 
     ``free``: the axes along which the partitioner cuts; along others of the mesh, a region around the program does.
     """
 
-    def __init__(self, axes: Axes, layout: Cutting, moves: list[Move], free: Names, times: int = 1) -> None:
+    def __init__(self, axes: Axes, layout: Cutting, ledger: Ledger, free: Names, times: int = 1) -> None:
         self.axes = axes
         self.sizes: Sizes = dict(axes)
         self.layout = layout
-        self.moves = moves
+        self.ledger = ledger
         self.free = free
         self.times = times
         self.env: dict[Var, Cuttings] = {}
@@ -73,7 +87,7 @@ class BlockEmitter:
         self, flat: ClosedJaxpr, ins: Sequence[Cuts], outs: Sequence[Cuts], why: Why, times: int = 1
     ) -> ClosedJaxpr:
         """A program on blocks, for an equation that holds one, which runs it so often."""
-        inner = BlockEmitter(self.axes, self.layout, self.moves, self.free, self.times * times)
+        inner = BlockEmitter(self.axes, self.layout, self.ledger, self.free, self.times * times)
 
         def on_blocks(*blocks: Any) -> list[Any]:
             return inner.run(flat, list(zip(blocks, ins, strict=True)), outs, why)
@@ -84,7 +98,7 @@ class BlockEmitter:
         """For a program in the same trace within which these axes aren't the partitioner's."""
         taken = set(manual)
         free = tuple(a for a in self.free if a not in taken)
-        return BlockEmitter(self.axes, self.layout, self.moves, free, self.times)
+        return BlockEmitter(self.axes, self.layout, self.ledger, free, self.times)
 
     def _keep(self, variables: Sequence[Var], values: Sequence[Cut]) -> None:
         self.env.update((v, Cuttings(*x)) for v, x in zip(variables, values, strict=True))
@@ -125,7 +139,7 @@ class BlockEmitter:
         return follow(block, found.steps, self.sizes)
 
     def _note(self, kind: str, axes: Names, aval: ShapedArray, nbytes: int, reason: str) -> None:
-        self.moves.append(Move(kind, axes, aval, nbytes, reason, str(ambient.source or ""), self.times))
+        self.ledger.moves.append(Move(kind, axes, aval, nbytes, reason, str(ambient.source or ""), self.times))
 
     # --- equations
 
@@ -157,6 +171,7 @@ class BlockEmitter:
 
     def _on_blocks(self, eqn: Eqn, rule: Rule) -> list[Cut]:
         shares = self._shares(eqn, rule)
+        self.ledger.points += rule.points(shares, self.sizes) * self.times
         why = reasons.of_operands(eqn, rule, shares)
         blocks = [self.at(a, rule.cuts(n, shares), why(n)) for n, a in enumerate(eqn.invars)]
         cuts = [rule.cuts(rule.num_ins + n, shares) for n in range(len(eqn.outvars))]

@@ -15,10 +15,10 @@ from polyax.meshes.axes import Axes
 from polyax.meshes.spec import Cuts
 from polyax.ops.constraint import OpenCuts
 from polyax.partition import reasons
-from polyax.partition.emit import BlockEmitter
+from polyax.partition.emit import BlockEmitter, Ledger
 from polyax.partition.flatten import flat
 from polyax.partition.nested import programs_of
-from polyax.partition.propagate import Cutting, propagate
+from polyax.partition.propagate import Cutting, collect, propagate
 from polyax.partition.reshard import Move, block_aval
 
 
@@ -49,21 +49,47 @@ def partition(
         for atom, cuts in zip((*program.jaxpr.invars, *program.jaxpr.outvars), (*ins, *outs), strict=True):
             layout.fix(atom, cuts)
         propagate(program, layout, programs_of)
-        return _emitted(program, axes, layout, outs)
+        ends = _Ends(program, layout, outs)
+        found, ledger = ends.emitted(layout)
+        if ledger.moves:
+            gathered, other = ends.emitted(_nothing_cut(program, axes))
+            found = gathered if other.cost < ledger.cost else found
+        return found
 
 
-def _emitted(program: ClosedJaxpr, axes: Axes, layout: Cutting, outs: Sequence[OpenCuts | None]) -> Partitioned:
-    in_cuts = tuple([layout[v] for v in program.jaxpr.invars])
-    out_cuts = tuple([_filled(layout[v], c) for v, c in zip(program.jaxpr.outvars, outs, strict=True)])
-    moves: list[Move] = []
+def _nothing_cut(program: ClosedJaxpr, axes: Axes) -> Cutting:
+    """But what constraints say."""
+    layout = Cutting(axes)
+    collect(program, layout, programs_of)
+    return layout
 
-    def on_blocks(*blocks: object) -> list[object]:
-        emitter = BlockEmitter(axes, layout, moves, tuple(name for name, _ in axes))
-        why = reasons.of_ends("the result of the program is wanted as")
-        return emitter.run(program, list(zip(blocks, in_cuts, strict=True)), out_cuts, why)
 
-    avals = [block_aval(v.aval, c, axes) for v, c in zip(program.jaxpr.invars, in_cuts, strict=True)]
-    return Partitioned(derived(program, on_blocks, avals), in_cuts, out_cuts, tuple(moves))
+class _Ends:
+    """How arguments and results of a program are cut, whatever becomes of what is between them."""
+
+    def __init__(self, program: ClosedJaxpr, layout: Cutting, outs: Sequence[OpenCuts | None]) -> None:
+        self.program = program
+        self.axes: Axes = tuple(layout.sizes.items())
+        self.ins = tuple([layout[v] for v in program.jaxpr.invars])
+        self.outs = tuple([_filled(layout[v], c) for v, c in zip(program.jaxpr.outvars, outs, strict=True)])
+
+    def emitted(self, layout: Cutting) -> tuple[Partitioned, Ledger]:
+        """The program on blocks, whose arguments go first to where ``layout`` wants them."""
+        invars, ledger = self.program.jaxpr.invars, Ledger()
+
+        def on_blocks(*blocks: object) -> list[object]:
+            emitter = BlockEmitter(self.axes, layout, ledger, tuple(layout.sizes))
+            why = reasons.gathered
+            wanted = [layout[v] if v in layout.used else c for v, c in zip(invars, self.ins, strict=True)]
+            args = [
+                (emitter.brought(x, v.aval, c, w, why), w)
+                for x, v, c, w in zip(blocks, invars, self.ins, wanted, strict=True)
+            ]
+            return emitter.run(self.program, args, self.outs, reasons.of_ends("the result of the program is wanted as"))
+
+        avals = [block_aval(v.aval, c, self.axes) for v, c in zip(invars, self.ins, strict=True)]
+        program = derived(self.program, on_blocks, avals)
+        return Partitioned(program, self.ins, self.outs, tuple(ledger.moves)), ledger
 
 
 def _filled(found: Cuts, given: OpenCuts | None) -> Cuts:

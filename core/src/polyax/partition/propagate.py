@@ -101,8 +101,7 @@ class Cutting:
 
 def propagate(flat: ClosedJaxpr, layout: Cutting, inner: Inner) -> None:
     """Extends what ``layout`` says of some variables to all of them."""
-    nodes: list[Node] = []
-    _collect(flat.jaxpr, layout, inner, nodes)
+    nodes = collect(flat, layout, inner)
     users: dict[Var, list[int]] = {}
     for n, node in enumerate(nodes):
         for atom in node.atoms:
@@ -111,6 +110,13 @@ def propagate(flat: ClosedJaxpr, layout: Cutting, inner: Inner) -> None:
     gentle = [not (isinstance(node, Ruled) and node.rule.found.reduced) for node in nodes]
     _settle(nodes, users, layout, gentle)
     _settle(nodes, users, layout, [True] * len(nodes))
+
+
+def collect(flat: ClosedJaxpr, layout: Cutting, inner: Inner) -> list[Node]:
+    """What constraints say of values, and the equations and ends of programs along which it goes to others."""
+    nodes: list[Node] = []
+    _collect(flat.jaxpr, layout, inner, nodes)
+    return nodes
 
 
 def _collect(jaxpr: Jaxpr, layout: Cutting, inner: Inner, nodes: list[Node]) -> None:

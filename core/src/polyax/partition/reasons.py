@@ -81,3 +81,10 @@ def of_inner(eqn: Eqn, n: int) -> Why:
     return lambda before, after: (
         f"the program in {eqn.primitive} has its operand {n} as {spec_of(after)}; it is {spec_of(before)}"
     )
+
+
+def gathered(before: Cuts, after: Cuts) -> str:
+    return (
+        f"to have an argument, {spec_of(before)}, as {spec_of(after)} from the start and to share less of the work "
+        "costs less than what the program would exchange"
+    )

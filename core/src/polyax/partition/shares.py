@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import Eqn
-from polyax.meshes.factors import Dim, Dims, Factors
+from polyax.meshes.factors import Dim, Dims, Factors, factors
 from polyax.meshes.spec import Cuts
+from polyax.ops.collective import pmax_p, pmin_p, psum_p
+from polyax.ops.exchange import ppermute_p
 
 Names = tuple[Any, ...]
 Sizes = Mapping[Any, int]
@@ -31,6 +33,15 @@ def uncut(ndim: int) -> Cuts:
     return ((),) * ndim
 
 
+PLACEWISE = frozenset({psum_p, pmax_p, pmin_p, ppermute_p})
+"""Collectives of what is at one place in the blocks: along axes that aren't theirs, blocks may be cut further."""
+
+
+def _placewise(*avals: ShapedArray, **_: Any) -> Factors:
+    dims = [range(a.ndim) for a in avals]
+    return factors(dims, dims)
+
+
 class Rule:
     """What the rule ``factors`` says of an equation, and what follows."""
 
@@ -39,13 +50,18 @@ class Rule:
         self.dims: tuple[Dims, ...] = (*found.ins, *found.outs)
         self.avals = (*ins, *outs)
         self.num_ins = len(ins)
+        self._shared: dict[Any, Shares] = {}
 
     @staticmethod
     def of(eqn: Eqn) -> Rule | None:
-        rule = eqn.primitive.factors
-        ins = [a.aval for a in eqn.invars]
-        found = None if rule is None else rule(*ins, **eqn.params)
-        return None if found is None else Rule(found, ins, [v.aval for v in eqn.outvars])
+        rule = eqn.primitive.factors or (_placewise if eqn.primitive in PLACEWISE else None)
+        if rule is None:
+            return None
+        ins, outs = tuple([a.aval for a in eqn.invars]), tuple([v.aval for v in eqn.outvars])
+        try:
+            return _rule(rule, ins, outs, tuple(eqn.params.items()))
+        except TypeError:  # a parameter without a hash
+            return _rule.__wrapped__(rule, ins, outs, tuple(eqn.params.items()))
 
     @cached_property
     def sizes(self) -> dict[int, int]:
@@ -72,8 +88,14 @@ class Rule:
         """Operands and results, the largest first."""
         return sorted(range(len(self.avals)), key=lambda n: -self.avals[n].nbytes)
 
-    def share(self, given: Iterable[tuple[int, Cuts]], sizes: Sizes) -> Shares:
+    def share(self, given: Sequence[tuple[int, Cuts]], sizes: Sizes) -> Shares:
         """Axes for factors, from cuts of some operands and results by number; where these differ the first counts."""
+        key = tuple(given), tuple(sizes.items())
+        if key not in self._shared:
+            self._shared[key] = self._share(given, sizes)
+        return self._shared[key]
+
+    def _share(self, given: Iterable[tuple[int, Cuts]], sizes: Sizes) -> Shares:
         shares: dict[int, Names] = {}
         taken: set[Any] = set()
         for n, cuts in given:
@@ -140,3 +162,11 @@ class Rule:
         """How many steps each device computes, about: the product of the factors' sizes."""
         total = math.prod(self.sizes.values()) if self.sizes else 1
         return total / math.prod([blocks_along(names, sizes) for names in shares.values()])
+
+
+@lru_cache(2048)  # in a program the same equations recur
+def _rule(
+    rule: Any, ins: tuple[ShapedArray, ...], outs: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...]
+) -> Rule | None:
+    found = rule(*ins, **dict(params))
+    return None if found is None else Rule(found, ins, outs)

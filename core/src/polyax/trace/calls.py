@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.trace.context import axis_env
+from polyax.ir.primitive import ambient
 from polyax.trace.flat import Flat, arg_names, check_arrays, check_callable, name_of
 from polyax.trace.positions import UNMARKED, Positions
 from polyax.trace.recording import SourceOf, trace_to_jaxpr
@@ -171,8 +171,8 @@ class UserCall:
         """What the program for this call depends on; ``avals`` are those of the leaves, if they are known."""
         if avals is None:
             avals = [self.aval(x) for x in self.leaves]
-        axes = axis_env()
-        return Key(self.in_tree, self.static, tuple(avals), config.trace_key(), tuple(axes.items()) if axes else ())
+        axes = axes_around() if ambient.axis_env else ()
+        return Key(self.in_tree, self.static, tuple(avals), config.trace_key(), axes)
 
     def flat(self) -> Flat:
         """The function of the leaves."""
@@ -208,6 +208,11 @@ class UserCall:
         marked = [(n in positions, x) for n, x in enumerate(args)]
         marked += [(n in donate.names, kwargs[n]) for n in sorted(kwargs)]
         return tuple([m for m, x in marked for _ in tree_leaves(x)])
+
+
+def axes_around() -> tuple[tuple[Any, int], ...]:
+    """Names and sizes; those that types tell of in front."""
+    return (*((name, 0) for name in sorted(ambient.varying, key=str)), *ambient.axis_env.items())
 
 
 def with_static(fun: Callable[..., Any], static: Static) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from polyax.ir.source import user_source
 from polyax.trace.context import set_trace
 from polyax.trace.leaks import check_leaks
 from polyax.trace.tracer import Trace, Tracer, check_alive
+from polyax.trace.varying import aligned, typed
 
 
 class DynamicJaxprTracer(Tracer):
@@ -96,12 +97,16 @@ class DynamicJaxprTrace(Trace):
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Appends an equation."""
+        if ambient.varying:
+            args = aligned(self.record, primitive, args, params)
         inputs = [self.atom(x) for x in args]
         abstract_eval = primitive.abstract_eval or primitive.rule("abstract_eval")
         avals = abstract_eval(*[a.aval for a in inputs], **params)
         effects = NO_EFFECTS
         if type(avals) is tuple:
             avals, effects = avals
+        if ambient.varying:
+            avals = typed(primitive, [a.aval.vma for a in inputs], params, avals)
         outs = [Var(aval) for aval in avals]
         source = ambient.source or user_source(ambient.scope)
         self.eqns.append(Eqn(primitive, inputs, outs, params, effects, source))

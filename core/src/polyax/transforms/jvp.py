@@ -7,12 +7,13 @@ from typing import Any
 
 from polyax.ir.aval import aval_of
 from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
-from polyax.ir.primitive import Primitive
+from polyax.ir.primitive import Primitive, ambient
 from polyax.ops.zeros import instantiate
 from polyax.trace.context import current_trace, set_trace
 from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.symbolic import Zero
 from polyax.trace.tracer import Trace, Tracer, check_alive
+from polyax.trace.varying import aligned
 from polyax.transforms.memo import memoize_by_jaxpr
 
 
@@ -77,6 +78,8 @@ class PairTrace(Trace):
         return JVPTracer(self, primal, tangent, aval_of(primal))
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
+        if ambient.varying:  # tangents have to vary as their primals do
+            args = aligned(self.process, primitive, args, params)
         pairs = [self.split(x) for x in args]
         primals = [p for p, _ in pairs]
         tangents = [t for _, t in pairs]

@@ -9,6 +9,7 @@ from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from polyax.ir.primitive import ambient
+from polyax.ops.varying import varying_as
 from polyax.ops.zeros import add_tangents, instantiate
 from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.symbolic import UndefPrimal, Zero
@@ -36,6 +37,8 @@ def _backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts
             return
         if config.checks:
             _check_cotangent(atom, ct)
+        if ambient.varying:
+            ct = varying_as(ct, atom.aval.vma)
         before = cotangents.get(atom)
         cotangents[atom] = ct if before is None else add_tangents(before, ct)
 

@@ -55,8 +55,9 @@ class CallLike:
         """``end`` of an array with a further dimension at ``dim``."""
         return end
 
-    def residual(self, params: Params) -> Any:
-        """The end of what the known part hands to the other."""
+    def residuals(self, params: Params, avals: Sequence[ShapedArray]) -> Ends:
+        """The ends of what the known part hands to the other, of these types."""
+        return [None] * len(avals)
 
     def narrowed(self, params: Params, needed: Sequence[bool], used: Sequence[bool]) -> Params:
         """The parameters of a call without some of the inputs and results."""
@@ -124,7 +125,7 @@ class CallLike:
         unknowns, knowns = partition(unknown, args)
         unknown_ends, known_ends = partition(unknown, ins)
         later_ends, first_ends = partition(parts.out_unknown, outs)
-        between = [self.residual(params)] * parts.num_residuals
+        between = self.residuals(params, parts.unknown.in_avals[: parts.num_residuals])
         with set_trace(trace.known):
             results = self.bind(parts.known, knowns, params, known_ends, [*first_ends, *between])
         first, residuals = cut(results, len(first_ends))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax.control.flow.cond import cond_p
+from polyax.control.flow.cond import bind_cond
 from polyax.control.inner.bodies import Traced, traced
 from polyax.control.inner.programs import share_consts
 from polyax.control.inner.structure import check_predicate, check_same, check_scalar, weaknesses, with_weak_types
@@ -111,7 +111,7 @@ def _choose(
     _check_branches(what, [f"{name} ({name_of(fun)})" for name, fun in zip(names, funs, strict=True)], programs)
     weak = tuple(map(all, zip(*(weaknesses(c.out_avals) for c, _ in programs), strict=True)))
     branches, consts = share_consts([with_weak_types(c, weak) for c, _ in programs])
-    outs = cond_p.bind(index, *consts, *tree_leaves(operands), branches=tuple(branches))
+    outs = bind_cond(branches, index, [*consts, *tree_leaves(operands)])
     return tree_unflatten(programs[0][1], outs)
 
 

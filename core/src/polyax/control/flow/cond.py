@@ -10,12 +10,13 @@ from polyax.control.inner.programs import derived, pruned, run, share_consts, wi
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects, join_effects
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
-from polyax.ir.primitive import Primitive, def_rule
+from polyax.ir.primitive import Primitive, ambient, def_rule
 from polyax.ops.basis import select_n
 from polyax.ops.compare import ne
 from polyax.ops.zeros import zeros_like_aval
 from polyax.trace.context import set_trace
 from polyax.trace.symbolic import is_undef
+from polyax.trace.varying import Vma, pvary, vma_of
 from polyax.transforms.jvp import jvp_jaxpr
 from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
@@ -28,9 +29,24 @@ cond_p = Primitive("cond", higher_order=True)
 Branches = tuple[ClosedJaxpr, ...]
 
 
-def _bind(branches: Sequence[ClosedJaxpr], index: Any, operands: Sequence[Any]) -> list[Any]:
+def bind_cond(branches: Sequence[ClosedJaxpr], index: Any, operands: Sequence[Any]) -> list[Any]:
     programs, consts = share_consts(branches)
+    if ambient.varying and (vma := vma_of(index)):
+        programs = [_varying(p, vma) for p in programs]
     return cond_p.bind(index, *consts, *operands, branches=tuple(programs))
+
+
+@memoize_by_jaxpr
+def _varying(branch: ClosedJaxpr, vma: Vma) -> ClosedJaxpr:
+    """A branch that devices choose for themselves: what it reads and gives varies as the choice does. So derivatives
+    sum over devices after it, not inside, where some aren't."""
+
+    def fun(*args: Any) -> list[Any]:
+        return [pvary(x, vma) for x in run(branch, args)]
+
+    if all(vma <= a.vma for a in (*branch.in_avals, *branch.out_avals)):
+        return branch
+    return derived(branch, fun, [a.update(vma=a.vma | vma) for a in branch.in_avals])
 
 
 @def_rule(cond_p, "abstract_eval")
@@ -44,7 +60,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches)
     nonzero = nonzeros(tangents[1:])
     force = either(*(jvp_jaxpr(b, nonzero)[1] for b in branches))
     both = tuple(jvp_jaxpr(b, nonzero, force)[0] for b in branches)
-    outs = _bind(both, primals[0], [*primals[1:], *kept(nonzero, tangents[1:])])
+    outs = bind_cond(both, primals[0], [*primals[1:], *kept(nonzero, tangents[1:])])
     n = len(force)
     return outs[:n], with_zeros(force, outs[n:], [a.to_tangent_aval() for a in _outs(branches)])
 
@@ -62,12 +78,12 @@ def _partial_eval(trace: PartialTrace, unknown: Sequence[bool], args: Sequence[A
     known_branches, later_branches, out_unknown = _split(first, tuple(rest), tuple(unknown[1:]))
     unknowns, knowns = partition(unknown[1:], args[1:])
     with set_trace(trace.known):
-        outs = _bind(known_branches, args[0], knowns)
+        outs = bind_cond(known_branches, args[0], knowns)
     n = out_unknown.count(False)
     later: list[Any] = []
     if any(out_unknown):
         with set_trace(trace.unknown):
-            later = _bind(later_branches, args[0], [*outs[n:], *unknowns])
+            later = bind_cond(later_branches, args[0], [*outs[n:], *unknowns])
     return merged(out_unknown, later, outs[:n])
 
 
@@ -128,7 +144,7 @@ def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -
     force = either(*(transpose_jaxpr(b, linear, nonzero)[1] for b in branches))
     backward = tuple(transpose_jaxpr(b, linear, nonzero, force)[0] for b in branches)
     unknowns, knowns = partition(linear, args)
-    outs = _bind(backward, index, [*knowns, *kept(nonzero, cts)])
+    outs = bind_cond(backward, index, [*knowns, *kept(nonzero, cts)])
     results = with_zeros(force, outs, [x.aval for x in unknowns])
     return [None, *merged(linear, results, [None] * len(knowns))]
 
@@ -140,7 +156,7 @@ def _batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], *, b
     own = tuple(dims[1:])
     batched = either(*(tuple(d is not None for d in batch_jaxpr(b, axis, own)[1]) for b in branches))
     mapped = tuple(batch_jaxpr(b, axis, own, batched)[0] for b in branches)
-    return _bind(mapped, args[0], args[1:]), [0 if b else None for b in batched]
+    return bind_cond(mapped, args[0], args[1:]), [0 if b else None for b in batched]
 
 
 def _batch_index(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], branches: Branches) -> Any:

@@ -42,14 +42,15 @@ def rewritten(
 ) -> ClosedJaxpr:
     """``program`` with what ``change`` makes of each equation, whose own programs ``inner`` has changed before."""
     jaxpr = program.jaxpr
-    eqns = [new for eqn in jaxpr.eqns for new in change(_with_programs(eqn, inner))]
+    eqns = [new for eqn in jaxpr.eqns for new in change(with_programs(eqn, inner))]
     if len(eqns) == len(jaxpr.eqns) and all(map(is_, eqns, jaxpr.eqns)):
         return program
     changed = Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.outvars, eqns, jaxpr.effects, jaxpr.debug_name)
     return ClosedJaxpr(changed, program.consts)
 
 
-def _with_programs(eqn: Eqn, change: Callable[[ClosedJaxpr], ClosedJaxpr]) -> Eqn:
+def with_programs(eqn: Eqn, change: Callable[[ClosedJaxpr], ClosedJaxpr]) -> Eqn:
+    """The equation with what ``change`` makes of its programs."""
     programs = {id(p): change(p) for p in sub_jaxprs(eqn)}
 
     def changed(value: Any) -> Any:

@@ -12,6 +12,7 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ops.basis import convert
 from polyax.trace.paths import keystr, tree_leaves_with_path
 from polyax.trace.tree import PyTreeDef, tree_unflatten
+from polyax.trace.varying import in_order
 from polyax.transforms.memo import memoize_by_jaxpr
 
 
@@ -59,18 +60,34 @@ def check_same(
     differing = [
         f"  {names[0]}{path} has type {a}, but {names[1]}{path} has type {b}{_difference(a, b)}"
         for path, a, b in zip(paths, *avals, strict=True)
-        if not same_type(a, b)
+        if not same_type(a, b) or a.vma != b.vma
     ]
     if differing:
         raise TypeError(
             f"{what} have equal types, but they differ:\n" + ",\n".join(differing) + ".\n"
-            f"Revise {culprit} so that all types match."
+            f"{_casts(names, avals)}Revise {culprit} so that all types match."
         )
 
 
 def _difference(a: ShapedArray, b: ShapedArray) -> str:
     parts = [f"the {name}s do not match" for name in ("dtype", "shape") if getattr(a, name) != getattr(b, name)]
+    if a.vma != b.vma:
+        parts.append("the manual axis types do not match")
     return ", so " + " and ".join(parts)
+
+
+def _casts(names: tuple[str, str], avals: tuple[Sequence[ShapedArray], Sequence[ShapedArray]]) -> str:
+    """How to make them vary along the same axes of a mesh."""
+    text = ""
+    for a, b in zip(*avals, strict=True):
+        for which, missing in ((names[0], b.vma - a.vma), (names[1], a.vma - b.vma)):
+            if missing:
+                value = "the initial carry value" if which.startswith("the input carry") else which
+                text += (
+                    f"This might be fixed by applying `polyax.lax.pcast(..., {in_order(missing)}, to='varying')` to "
+                    f"{value}.\n"
+                )
+    return text
 
 
 def weaknesses(avals: Sequence[ShapedArray]) -> tuple[bool, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.control.inner.untyped import without_vma
 from polyax.control.spmd import manual, on_one_device, shard_map_p, whole
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
@@ -20,7 +21,7 @@ from polyax.ir.primitive import def_rule
 from polyax.meshes.axes import AbstractMesh, Axes
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import Cuts, spec_of
+from polyax.meshes.spec import Cuts, trimmed_spec
 from polyax.runtime.arrays import devices as places
 from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract.backend import Device, Executable
@@ -47,6 +48,7 @@ def _run(
     if serving():  # a callback: the devices may wait for it, so it can't wait for them
         program = on_one_device(jaxpr, manual(mesh, manual_axes), in_specs, out_specs)
         return compile_program(program, places.default_device_now(), name).run([*program.consts, *args])
+    jaxpr = without_vma(jaxpr) if check_vma else jaxpr
     key = Team, _with_devices(mesh, name), in_specs, out_specs, config.trace_key()
     return kept(jaxpr, key, lambda: _prepared(jaxpr, name, *key[1:4])).run(args)
 
@@ -80,12 +82,7 @@ def _prepared(
 
 
 def _layouts(mesh: Mesh, specs: Sequence[Cuts]) -> list[NamedSharding]:
-    return [NamedSharding(mesh, spec_of(_trimmed(cuts))) for cuts in specs]
-
-
-def _trimmed(cuts: Cuts) -> Cuts:
-    """Without the last dimensions that aren't cut."""
-    return cuts[: max((d + 1 for d, names in enumerate(cuts) if names), default=0)]
+    return [NamedSharding(mesh, trimmed_spec(cuts)) for cuts in specs]
 
 
 def choose(count: int, devices: Sequence[Device], name: str) -> tuple[Device, ...]:

@@ -1,0 +1,85 @@
+"""Values that vary along axes of a mesh, and values that don't: from one to the other (``trace.varying``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from polyax.ir.primitive import ambient, def_rule
+from polyax.ops.collective import BY_HAND, axis_size, names_of, psum_invariant_p
+from polyax.ops.define import linear
+from polyax.trace.tree import tree_map
+from polyax.trace.varying import Vma, in_order, pvary_p, vma_of
+from polyax.trace.varying import pvary as varied
+
+__all__ = ["pcast", "pvary"]
+
+
+def pvary(x: Any, axis_name: Any) -> Any:
+    """``x``, a pytree, as a value that may differ along the named axis (or axes), though it doesn't: its cotangents are
+    summed along them. Outside of a ``shard_map`` that checks types, ``x`` as it is.
+
+    Raises:
+      NameError: nothing around binds the name.
+      ValueError: ``x`` varies along the axis as it is.
+    """
+    axis_size(axis_name)
+    axes = tuple(a for a in names_of(axis_name) if a in ambient.varying)
+    return tree_map(lambda v: _pvary(v, axes), x)
+
+
+def _pvary(x: Any, axes: tuple[Any, ...]) -> Any:
+    if twice := in_order(vma_of(x).intersection(axes)):
+        raise ValueError(
+            f"Unsupported pcast from=varying, to='varying': the value varies along {', '.join(map(str, twice))} as it "
+            f"is, its axes are {in_order(vma_of(x))}. Name only those of {axes} along which it doesn't."
+        )
+    return pvary_p.bind1(x, axes=axes) if axes else x
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """``x``, a pytree, as a value that varies along the named axis (or axes): ``to="varying"``.
+
+    Raises:
+      NameError: nothing around binds the name.
+      ValueError: ``x`` varies along the axis as it is, or ``to`` is none of JAX's words.
+      NotImplementedError: ``to`` is ``"reduced"`` or ``"unreduced"``, which aren't built.
+    """
+    if to not in ("varying", "reduced", "unreduced"):
+        raise ValueError(
+            f"Got unexpected `to` value {to!r}. Allowed `to` values are: {{'unreduced', 'varying', 'reduced'}}"
+        )
+    if to != "varying":
+        raise NotImplementedError(f"pcast(..., to={to!r}) isn't built: values with sums left to do have no type here")
+    return pvary(x, axis_name)
+
+
+def varying_as(ct: Any, wanted: Vma) -> Any:
+    """A cotangent as its value varies: along axes where that is the same, the cotangents of all are summed."""
+    vma = vma_of(ct)
+    if vma == wanted:
+        return ct
+    extra = in_order(vma - wanted)
+    return varied(psum_invariant_p.bind1(ct, axes=extra) if extra else ct, wanted)
+
+
+linear(pvary_p, lambda ct, x, axes: psum_invariant_p.bind1(ct, axes=axes))
+linear(psum_invariant_p, lambda ct, x, axes: pvary_p.bind1(ct, axes=axes))
+
+
+def _keeping_dims(p: Any) -> Any:
+    def batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], *, axes: Any) -> Any:
+        return p.bind(*args, axes=axes), list(dims)
+
+    return batch
+
+
+pvary_p.batch, psum_invariant_p.batch = _keeping_dims(pvary_p), _keeping_dims(psum_invariant_p)
+
+
+@def_rule(pvary_p, "decompose")
+def _as_it_is(x: Any, **_: Any) -> list[Any]:
+    return [x]
+
+
+pvary_p.never("factors", BY_HAND)

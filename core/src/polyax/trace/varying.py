@@ -1,0 +1,100 @@
+"""Along which axes of a mesh values vary, as their types tell inside ``shard_map`` (``aval.vma``).
+
+Where that is checked, ``ambient.varying`` names the axes; elsewhere it is empty and nothing here runs. Operands of an
+equation vary alike: ``pvary`` makes those vary that don't, whose transpose is the sum along these axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.jaxpr import is_literal_value
+from polyax.ir.primitive import Primitive, ambient, def_rule
+
+Vma = frozenset[Any]
+Process = Callable[[Primitive, tuple[Any, ...], dict[str, Any]], list[Any]]
+
+pvary_p = Primitive("pvary")
+"""A value, said to vary along ``axes``. It is what it was."""
+pvary_p.varies = lambda vmas, axes, **_: (vmas, [vmas[0].union(axes)])
+
+
+@def_rule(pvary_p, "abstract_eval")
+def _abstract_eval(x: ShapedArray, *, axes: tuple[Any, ...]) -> list[ShapedArray]:
+    return [x]
+
+
+@def_rule(pvary_p, "record")
+def _record(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """Programs that run on other types again may hold some that have nothing to do."""
+    missing = frozenset(params["axes"]) - vma_of(args[0])
+    return trace.record(pvary_p, args, {"axes": in_order(missing)}) if missing else list(args)
+
+
+class types_checked:
+    """Inside, types say along which of these axes, and of those around them, values vary."""
+
+    __slots__ = ("axes", "before")
+
+    def __init__(self, axes: Iterable[Any]) -> None:
+        self.axes = axes
+
+    def __enter__(self) -> None:
+        self.before = ambient.varying
+        ambient.varying = self.before.union(self.axes)
+
+    def __exit__(self, *_: object) -> None:
+        ambient.varying = self.before
+
+
+def vma_of(x: Any) -> Vma:
+    return frozenset() if is_literal_value(x) else aval_of(x).vma
+
+
+def in_order(axes: Iterable[Any]) -> tuple[Any, ...]:
+    """As they are bound, which is the order of the mesh."""
+    wanted = frozenset(axes)
+    return tuple(name for name in ambient.axis_env if name in wanted)
+
+
+def pvary(x: Any, axes: Iterable[Any]) -> Any:
+    """``x``, said to vary along these axes as well."""
+    missing = in_order(frozenset(axes) - vma_of(x))
+    return pvary_p.bind1(x, axes=missing) if missing else x
+
+
+def aligned(process: Process, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+    """Operands that vary as the primitive wants it: alike, unless it says otherwise."""
+    vmas = [vma_of(x) for x in args]
+    wanted = vma_rule(primitive, vmas, params)[0]
+    return tuple([_varied(process, x, v, w) for x, v, w in zip(args, vmas, wanted, strict=True)])
+
+
+def _varied(process: Process, x: Any, vma: Vma, wanted: Vma) -> Any:
+    if wanted <= vma or is_literal_value(x):
+        return x
+    return process(pvary_p, (x,), {"axes": in_order(wanted - vma)})[0]
+
+
+def typed(
+    primitive: Primitive, vmas: Sequence[Vma], params: dict[str, Any], avals: Sequence[ShapedArray]
+) -> list[ShapedArray]:
+    """The types of results, which vary as the primitive says; by default, as the operands do."""
+    results = vma_rule(primitive, vmas, params)[1]
+    if results is None:
+        return list(avals)
+    if len(results) != len(avals):
+        results = [results[0]] * len(avals)
+    return [a if a.vma == v else a.update(vma=v) for a, v in zip(avals, results, strict=True)]
+
+
+def vma_rule(
+    primitive: Primitive, vmas: Sequence[Vma], params: dict[str, Any]
+) -> tuple[Sequence[Vma], Sequence[Vma] | None]:
+    """How operands have to vary and how results do (None: as the programs in ``params`` say)."""
+    if primitive.varies is not None:
+        return primitive.varies(vmas, **params)
+    every = frozenset[Any]().union(*vmas)
+    return [every] * len(vmas), [every]

@@ -1,0 +1,382 @@
+"""What ``shard_map`` promises, on eight devices. Run by ``test_shard_map.py``, which gives it several."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax import lax
+from polyax.experimental.shard_map import shard_map as old_shard_map
+from polyax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
+from polyax.sharding import PartitionSpec as P
+
+N = len(polyax.devices())
+pytestmark = pytest.mark.skipif(N < 8, reason="run by test_shard_map.py, with several devices")
+
+AUTO, GRID, ROWS = (AxisType.Auto,) * 2, P("x", "y"), P("x")
+X = np.arange(32, dtype=np.float32).reshape(8, 4) / 7
+W = np.arange(4, dtype=np.float32) / 3 + 1
+
+
+def mesh():
+    return polyax.make_mesh((4, 2), ("x", "y"), AUTO)
+
+
+def line():
+    return polyax.make_mesh((8,), ("i",), (AxisType.Auto,))
+
+
+def close(got, expected, tolerance=1e-5):
+    np.testing.assert_allclose(np.asarray(got), np.asarray(expected), tolerance, 1e-5)
+
+
+def mapped(f, ins=GRID, outs=GRID, **options):
+    return polyax.shard_map(f, mesh=mesh(), in_specs=ins, out_specs=outs, **options)
+
+
+def everywhere(f, *args):
+    """Eager, jitted, and as a program that another program holds."""
+    expected = np.asarray(f(*args))
+    close(polyax.jit(f)(*args), expected)
+    close(polyax.jit(lambda *xs: polyax.jit(f)(*xs) * 1)(*args), expected)
+    return expected
+
+
+# --- blocks
+
+
+def test_each_device_has_its_block():
+    shapes = []
+
+    @functools.partial(polyax.shard_map, mesh=mesh(), in_specs=P("x", "y"), out_specs=P("x", "y"))
+    def f(x):
+        shapes.append(x.shape)
+        return x + lax.axis_index("x") * 10 + lax.axis_index("y") * 100
+
+    places = np.repeat(np.arange(4), 2)[:, None] * 10 + np.repeat(np.arange(2), 2) * 100
+    close(everywhere(f, X), X + places)
+    assert set(shapes) == {(2, 2)}
+    y = f(X)
+    assert y.sharding == NamedSharding(mesh(), P("x", "y")) and y.shape == X.shape
+    close(f(polyax.device_put(X, y.sharding)), X + places)
+
+
+@pytest.mark.parametrize("names", [("x", "y"), ("y", "x")])
+def test_a_dimension_is_cut_along_several_axes(names):
+    f = mapped(lambda x: x + lax.axis_index(names), P(names), P(names))
+    close(everywhere(f, X), X + np.arange(8)[:, None])
+    gathered = mapped(lambda x: lax.all_gather(x, names, tiled=True), P(names), P(None), check_vma=False)
+    close(everywhere(gathered, X), X)
+
+
+def test_specs_are_prefixes_of_trees():
+    def f(a, b):
+        return {"sum": a["u"] + a["v"] + b, "b": (b, None)}
+
+    g = mapped(f, ({"u": P("x"), "v": P()}, None), {"sum": P("x"), "b": P()})
+    out = polyax.jit(g)({"u": X, "v": W}, np.float32(2))
+    close(out["sum"], X + W + 2)
+    assert out["b"] == (2, None) and out["b"][0].is_fully_replicated
+    assert mapped(lambda: None, (), None)() is None
+
+
+def test_the_mesh_in_force_is_taken():
+    with polyax.set_mesh(line()):
+        f = polyax.shard_map(lambda x: lax.psum(x, "i"), in_specs=P("i"), out_specs=P())
+        close(everywhere(f, X), X.sum(0, keepdims=True))
+        g = polyax.smap(lambda x: x * lax.axis_index("i"), in_axes=0, out_axes=0, axis_name="i")
+        close(g(X), X * np.arange(8)[:, None])
+        with pytest.raises(ValueError, match="(?s)context mesh.*should match the mesh passed to shard_map"):
+            mapped(lambda x: x)(X)
+    with pytest.raises(ValueError, match="The context mesh cannot be empty"):
+        polyax.shard_map(lambda x: x, in_specs=P("i"), out_specs=P("i"))(X)
+
+
+def test_a_mesh_without_devices_takes_those_of_the_arguments():
+    f = polyax.shard_map(lambda x: x * 2, mesh=mesh().abstract_mesh, in_specs=P("x"), out_specs=P("x"))
+    with pytest.raises(ValueError, match="Please pass arrays with a `NamedSharding`"):
+        f(X)
+    close(f(polyax.device_put(X, NamedSharding(mesh(), P("x")))), X * 2)
+
+
+def test_the_older_name():
+    f = old_shard_map(lambda x: lax.psum(x, "x"), mesh(), P("x"), P(), check_rep=False)
+    close(f(X), X.reshape(4, 2, 4).sum(0))
+    close(old_shard_map(lambda x: lax.psum(x, "x"), mesh(), P("x"), P(), auto=frozenset({"y"}))(X), f(X))
+
+
+def test_methods_and_names():
+    class Model:
+        scale = 3
+
+        @functools.partial(polyax.shard_map, mesh=mesh(), in_specs=(None, P("x")), out_specs=P("x"))
+        def double(self, x):
+            """Twice."""
+            return x * 2
+
+    assert Model.double.__name__ == "double" and Model.double.__doc__ == "Twice."
+
+
+# --- types
+
+
+def types(f, *args, ins=GRID, outs=GRID):
+    found = []
+
+    def g(*xs):
+        y = f(*xs)
+        found.append(str(polyax.typeof(y)))
+        return y
+
+    polyax.make_jaxpr(mapped(g, ins, outs))(*(args or (X,)))
+    return found[0]
+
+
+def test_types_tell_along_which_axes_values_vary():
+    assert types(lambda x: x) == "float32[2,2]{V:(x,y)}"
+    assert types(lambda x: x, ins=P("x"), outs=P("x")) == "float32[2,4]{V:x}"
+    assert types(lambda x: x, ins=P(), outs=P()) == "float32[8,4]"
+    assert types(lambda x: x + 1, ins=P(), outs=P()) == "float32[8,4]"
+    assert types(lambda x: lax.psum(x, "x"), outs=P(None, "y")) == "float32[2,2]{V:y}"
+    assert types(lambda x: lax.pmean(x, ("x", "y")), outs=P()) == "float32[2,2]"
+    assert types(lambda x: lax.pmax(x, "y"), outs=P("x")) == "float32[2,2]{V:x}"
+    assert types(lambda x: lax.all_gather(x, "x")[0]) == "float32[2,2]{V:(x,y)}"
+    assert types(lambda x: lax.ppermute(x, "y", [(0, 1)]), ins=P("x")) == "float32[2,4]{V:(x,y)}"
+    assert types(lambda x: lax.psum_scatter(x, "y", tiled=True), ins=P(), outs=P("y")) == "float32[4,4]{V:y}"
+    assert types(lambda x: x + lax.axis_index("y"), ins=P("x"), outs=P("x", "y")) == "float32[2,4]{V:(x,y)}"
+    assert types(lambda x: lax.pcast(x, "x", to="varying"), ins=P(), outs=P("x")) == "float32[8,4]{V:x}"
+    assert types(lambda x: lax.pvary(x, ("y", "x")), ins=P(), outs=P("x", "y")) == "float32[8,4]{V:(x,y)}"
+    assert types(lambda x: x * lax.axis_size(("x", "y")), ins=P("x"), outs=P("x")) == "float32[2,4]{V:x}"
+    assert types(lambda x: polyax.jit(jnp.sin)(x), ins=P("y"), outs=P("y")) == "float32[4,4]{V:y}"
+    assert types(lambda x: polyax.vmap(jnp.sum)(x), ins=P("y"), outs=P("y")) == "float32[4]{V:y}"
+    assert types(lambda x: lax.scan(lambda c, v: (c, v), 0, x)[1], ins=P("y"), outs=P("y")) == "float32[4,4]{V:y}"
+
+
+def test_operands_are_made_to_vary_alike():
+    text = str(polyax.make_jaxpr(mapped(lambda x, w: lax.psum(x * w, "x"), (P("x"), P()), P()))(X, W))
+    assert "pvary[axes=('x',)]" in text and "psum_invariant[axes=('x',)]" in text
+    assert "shard_map[" in text and "in_specs=(P('x',), P())" in text and "newly_manual_axes=" in text
+    unchecked = str(
+        polyax.make_jaxpr(mapped(lambda x, w: lax.psum(x * w, "x"), (P("x"), P()), P(), check_vma=False))(X, W)
+    )
+    assert "pvary" not in unchecked and "psum[" in unchecked and "V:" not in unchecked
+
+
+def test_nothing_is_said_of_values_outside():
+    seen = []
+    mapped(lambda x: x)(X)
+    polyax.jit(lambda x: seen.append(str(polyax.typeof(mapped(jnp.sin)(x)))))(X)
+    assert seen == ["float32[8,4]"]
+
+
+def test_what_may_not_be_cast():
+    with pytest.raises(ValueError, match="Unsupported pcast from=varying, to='varying'"):
+        mapped(lambda x: lax.pcast(x, "x", to="varying"))(X)
+    with pytest.raises(ValueError, match="Got unexpected `to` value"):
+        mapped(lambda x: lax.pcast(x, "x", to="somehow"))(X)
+    with pytest.raises(NotImplementedError, match="isn't built"):
+        mapped(lambda x: lax.pcast(x, "x", to="reduced"))(X)
+    with pytest.raises(NameError, match="unbound axis name: z"):
+        mapped(lambda x: lax.pcast(x, "z", to="varying"))(X)
+    with pytest.raises(NotImplementedError, match="check_vma=False"):
+        mapped(lambda x: lax.psum(x, "x", axis_index_groups=[[0, 1], [2, 3]]))(X)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda x: lax.scan(lambda c, v: (c + v.sum(), c), jnp.zeros(()), x)[0][None],
+        lambda x: lax.fori_loop(0, 3, lambda _, c: c + x.sum(), jnp.zeros(()))[None],
+        lambda x: lax.while_loop(lambda c: c.sum() < 3, lambda c: c + x.sum() + 1, jnp.zeros(()))[None],
+        lambda x: lax.cond(True, lambda v: v[0], lambda v: jnp.zeros(2), x),
+    ],
+)
+def test_carries_and_branches_have_to_vary_alike(loop):
+    with pytest.raises(
+        TypeError, match=r"(?s)manual axis types do not match.*pcast\(\.\.\., \('x', 'y'\), to='varying'\)"
+    ):
+        mapped(loop, outs=P(("x", "y")))(X)
+    mapped(loop, outs=P(("x", "y")), check_vma=False)(X)
+
+
+def test_carries_that_were_cast():
+    def total(x):
+        start = lax.pcast(jnp.zeros(2), ("x", "y"), to="varying")
+        return lax.scan(lambda c, v: (c + v, c), start, x)[0][None]
+
+    close(everywhere(mapped(total), X), X.reshape(4, 2, 4).sum(1))
+
+
+# --- derivatives
+
+KERNELS = {
+    "a sum": (lambda x, w: lax.psum(jnp.sin(x) * w, "x"), P()),
+    "a mean of both": (lambda x, w: lax.pmean(jnp.sin(x * w).sum(), ("x", "y")), P()),
+    "what varies": (lambda x, w: jnp.sin(x) * w + lax.psum(x, "x"), P("x")),
+    "gathered": (lambda x, w: x * lax.all_gather(x * w, "x", tiled=True).sum(), P("x")),
+    "scattered": (lambda x, w: lax.psum_scatter(jnp.tile(x * w, (4, 1)), "x", tiled=True), P("x")),
+    "permuted": (lambda x, w: x * lax.ppermute(jnp.sin(x * w), "x", [(n, (n + 1) % 4) for n in range(4)]), P("x")),
+    "exchanged": (lambda x, w: x * lax.all_to_all(jnp.sin(x * w), "x", 1, 0, tiled=True).reshape(2, 4), P("x")),
+    "in a scan": (
+        lambda x, w: lax.scan(lambda c, v: (jnp.sin(c * v) * w, c), lax.pcast(w, "x", to="varying"), x)[0][None],
+        ROWS,
+    ),
+    "in a scan over parameters": (lambda x, w: lax.scan(lambda c, v: (c * v, c), x, w)[0], P("x")),
+    "in a branch": (lambda x, w: lax.cond(x.sum() > 9, lambda a, b: a * b, lambda a, b: a - b, x, w), P("x")),
+    "in jit and checkpoint": (lambda x, w: polyax.checkpoint(polyax.jit(lambda a, b: jnp.sin(a * b)))(x, w), P("x")),
+    "an inner derivative": (lambda x, w: polyax.grad(lambda v: jnp.sum(jnp.sin(x * v)))(w), P()),
+}  # fmt: skip
+
+
+ONLY_TYPED = {"an inner derivative"}
+"""Where only types say that what is collected is the same everywhere."""
+
+
+@pytest.mark.parametrize("name, check", [(n, c) for n in KERNELS for c in (True, False) if c or n not in ONLY_TYPED])
+def test_derivatives(name, check):
+    f, spec = KERNELS[name]
+    g = mapped(f, (P("x"), P()), spec, check_vma=check)
+    loss = lambda x, w: (jnp.sin(g(x, w)) * 0.5).sum()
+    value, (dx, dw) = polyax.value_and_grad(loss, (0, 1))(X, W)
+    again, (dx2, dw2) = polyax.jit(polyax.value_and_grad(loss, (0, 1)))(X, W)
+    close(again, value), close(dx2, dx), close(dw2, dw)
+    eps, v, u = 1e-5, np.cos(X), np.sin(W)
+    with polyax.enable_x64(True):
+        big = lambda t: float(loss(X.astype(float) + t * v, W.astype(float) + t * u))
+        slope = (big(eps) - big(-eps)) / (2 * eps)
+    close(np.vdot(dx, v) + np.vdot(dw, u), slope, 2e-3)
+    close(polyax.jvp(loss, (X, W), (v, u))[1], slope, 2e-3)
+
+
+def test_gradients_inside_are_sums_where_a_parameter_is_the_same_everywhere():
+    def step(w, x):
+        return polyax.grad(lambda v: jnp.sum((x @ v) ** 2))(w)
+
+    whole = polyax.grad(lambda v: jnp.sum((X @ v) ** 2))(W)
+    close(everywhere(mapped(step, (P(), P("x")), P()), W, X), whole)
+    own = mapped(step, (P(), P("x")), P("x"), check_vma=False)(W, X)
+    close(np.asarray(own).reshape(4, 4).sum(0), whole)
+
+
+# --- batches
+
+
+def test_vmap_of_blocks():
+    f = mapped(lambda x, w: lax.psum(x * w, "x"), (P("x"), P()), P())
+    xs = np.stack([X, X + 1, 2 * X])
+    expected = np.stack([np.asarray(f(x, W)) for x in xs])
+    close(everywhere(polyax.vmap(f, in_axes=(0, None)), xs, W), expected)
+    close(polyax.vmap(f, in_axes=(2, None), out_axes=1)(np.moveaxis(xs, 0, 2), W), np.moveaxis(expected, 0, 1))
+    close(polyax.vmap(polyax.grad(lambda x: f(x, W).sum()))(xs), np.broadcast_to(W, xs.shape))
+
+
+def test_the_mapped_axis_is_cut_along_an_axis_of_the_mesh():
+    shapes = []
+
+    def f(x):
+        shapes.append(x.shape)
+        return lax.psum(x, "x")
+
+    g = polyax.vmap(mapped(f, P("x"), P()), spmd_axis_name="y")
+    xs = np.stack([X, X + 1])
+    close(everywhere(g, xs), xs.reshape(2, 4, 2, 4).sum(1))
+    assert "P('y', 'x'" in str(polyax.make_jaxpr(g)(xs))
+    assert g(xs).sharding.spec == P("y")
+
+
+def test_vmap_inside_of_blocks():
+    def f(x):
+        return polyax.vmap(lambda r: r * lax.psum(r, "i") + lax.psum(r, ("i", "x")), axis_name="i")(x)
+
+    blocks = X.reshape(4, 2, 4)
+    expected = blocks * blocks.sum(1, keepdims=True) + X.sum(0)
+    close(everywhere(mapped(f, P("x"), P("x")), X), expected.reshape(8, 4))
+
+
+# --- within each other
+
+
+def test_some_axes_are_left_to_others():
+    def outer(x):
+        assert polyax.typeof(x).shape == (2, 4)
+
+        def inner(v):
+            assert polyax.typeof(v).shape == (2, 2)
+            return v * lax.axis_index("y") + lax.psum(v, ("x", "y")).sum()
+
+        return polyax.shard_map(inner, in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"})(x)
+
+    f = mapped(outer, P("x"), P("x"), axis_names={"x"})
+    close(everywhere(f, X), X * np.array([0, 0, 1, 1]) + X.sum())
+    close(polyax.jit(polyax.grad(lambda x: f(x).sum()))(X), np.array([0, 0, 1, 1]) + 32 * np.ones_like(X))
+
+
+def test_in_loops():
+    f = mapped(lambda x: x + lax.pmean(x, "x"), P("x"), P("x"))
+    many = polyax.jit(lambda x: lax.scan(lambda c, _: (f(c), c.sum()), x, None, length=3))
+    expected = X
+    for _ in range(3):
+        expected = expected + np.tile(expected.reshape(4, 2, 4).mean(0), (4, 1))
+    close(many(X)[0], expected)
+    close(polyax.jit(lambda x: lax.cond(x.sum() > 0, f, lambda v: v, x))(X), f(X))
+
+
+# --- what is refused
+
+
+def refused(error, text, f=lambda x: x, args=(X,), **options):
+    with pytest.raises(error, match=text):
+        mapped(f, **options)(*args)
+
+
+def test_specs_that_do_not_fit():
+    refused(ValueError, r"(?s)not evenly divisible.*float32\[7,4\].*'x' \(of size 4\), but 4 does not evenly divide 7",
+            args=(np.ones((7, 4), np.float32),))  # fmt: skip
+    refused(ValueError, "(?s)too long.*length 3.*rank 2", ins=P("x", "y", None))
+    refused(ValueError, "(?s)out_specs entry which is too long.*length 3", outs=P("x", "y", None))
+    refused(ValueError, "(?s)too long.*rank 0.*singleton", f=jnp.sum, outs=P("x"))
+    refused(ValueError, "(?s)in_specs argument must refer to an axis marked as manual.*'z'", ins=P("z"))
+    refused(ValueError, "(?s)out_specs argument must refer to an axis marked as manual.*'z'", outs=P("z"))
+    refused(ValueError, "in_specs refers to 'y'", axis_names={"x"})
+    refused(ValueError, "cuts along {'x'} twice", ins=P("x", "x"))
+    refused(TypeError, "(?s)must be a pytree of.*PartitionSpec.*in_specs.0. is x of type str", ins=("x",))
+    refused(ValueError, "(?s)pytree structure error.*shard_map in_specs", ins=(P("x"), P("x")))
+    refused(ValueError, "(?s)pytree structure error.*shard_map out_specs", outs=(P("x"), P("x")))
+    with pytest.raises(TypeError, match="(?s)it was `None` when axis_names.*AxisType.Auto"):
+        polyax.shard_map(lambda x: x, mesh=mesh(), out_specs=P("x"))(X)
+
+
+def test_results_that_are_not_the_same_everywhere():
+    text = r"(?s)can't be statically inferred.*replicated across mesh axis 'y'.*\{V:\(x,y\)\}.*check_vma=False"
+    refused(ValueError, text, outs=P("x"))
+    refused(ValueError, r"out_specs\['a'\] is P\(\)", f=lambda x: {"a": x[0]}, outs={"a": P()})
+    mapped(lambda x: x, outs=P("x"), check_vma=False)(X)
+
+
+def test_axes_and_meshes_that_do_not_fit():
+    refused(ValueError, "to be a subset of mesh.axis_names", axis_names={"z"})
+    refused(NameError, "unbound axis name: z", f=lambda x: lax.psum(x, "z"))
+    with pytest.raises(NameError, match="unbound axis name: x"):
+        lax.psum(X, "x")
+    with pytest.raises(TypeError, match="requires a `polyax.sharding.Mesh`"):
+        polyax.shard_map(lambda x: x, mesh=3, in_specs=P("x"), out_specs=P("x"))(X)
+    with pytest.raises(TypeError, match="requires a callable"):
+        mapped(3)
+    other = NamedSharding(Mesh(polyax.devices()[:2], "x"), P("x"))
+    refused(ValueError, "(?s)incompatible devices.*argument number 0", args=(polyax.device_put(X, other),))
+    nested = lambda x: mapped(lambda v: v, P("x"), P("x"), axis_names={"x"})(x)
+    refused(ValueError, "a shard_map around it maps over", f=nested, ins=P("x"), outs=P("x"))
+
+
+def test_the_same_program_is_used_again():
+    count = []
+    f = mapped(lambda x: count.append(1) or x)
+    f(X), f(X + 1)
+    assert len(count) == 1
+    f(X.astype(np.int32))
+    assert len(count) == 2 and math.prod(AbstractMesh((2, 3), ("a", "b")).axis_sizes) == 6

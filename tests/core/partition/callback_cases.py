@@ -1,0 +1,58 @@
+"""Python functions that programs on four devices call. Run by ``test_partition.py``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax import lax
+from polyax.control.spmd import shard_map_p
+from polyax.experimental import io_callback
+from polyax.meshes.axes import AbstractMesh
+from support.meshed import partitioned
+
+pytestmark = pytest.mark.skipif(len(polyax.devices()) < 4, reason="run by test_partition.py, with several devices")
+
+AXES = (("x", 2), ("y", 2))
+X = np.arange(32, dtype=np.float32).reshape(8, 4)
+LIKE_X = polyax.ShapeDtypeStruct((8, 4), "float32")
+
+
+def on_devices(fun, cuts):
+    """The results of ``fun(X)``, partitioned."""
+    found = partitioned(fun, [X], AXES, [cuts])
+    params = {"mesh": AbstractMesh((2, 2), ("x", "y")), "manual_axes": frozenset("xy"), "check_vma": False}
+    outs = shard_map_p.bind(X, jaxpr=found.program, in_specs=found.ins, out_specs=found.outs, name="f", **params)
+    return [np.asarray(y) for y in outs]
+
+
+@pytest.mark.parametrize("call", [io_callback, polyax.pure_callback])
+def test_one_call_with_whole_arrays(call):
+    calls = []
+
+    def called(x):
+        calls.append(x.copy())
+        return -x
+
+    (found,) = on_devices(lambda x: 2 * call(called, LIKE_X, x), (("x",), ("y",)))
+    np.testing.assert_array_equal(found, -2 * X)
+    assert len(calls) == 1
+    np.testing.assert_array_equal(calls[0], X)
+
+
+def test_one_call_in_each_step():
+    seen = []
+
+    def fun(xs):
+        def step(total, x):
+            polyax.debug.callback(lambda s: seen.append(float(s)), x.sum())
+            return total + x, ()
+
+        return lax.scan(step, jnp.zeros(4), xs)[0]
+
+    (found,) = on_devices(fun, ((), ("y",)))
+    polyax.effects_barrier()
+    np.testing.assert_array_equal(found, X.sum(0))
+    assert seen == X.sum(1).tolist()

@@ -12,6 +12,7 @@ from polyax.ir.config import config
 from polyax.ir.primitive import Primitive
 from polyax.reference.interpreter import run_on_host
 from polyax.reference.rules import RULES
+from polyax.reference.rules_collective import reduce_into
 from polyax_kernels.lower.lowering import Call, CallContext
 
 _warned: set[tuple[str, str]] = set()
@@ -59,8 +60,14 @@ def host_rule(backend: str, library: frozenset[str] = frozenset()) -> Callable[[
     return choose
 
 
+REDUCTIONS = ("psum", "pmax", "pmin")
+"""What members of a group write where it belongs, so that large sums are moved once."""
+
+
 def on_host(primitive: Primitive) -> Call:
     """A call of the reference rule."""
+    if primitive.name in REDUCTIONS:
+        return Call(lambda _, outs, args, **params: reduce_into(primitive.name, outs, args, **params))
 
     def run(_: CallContext, outs: Sequence[np.ndarray], args: Sequence[np.ndarray], **params: Any) -> None:
         results = run_on_host(primitive, args, params)

@@ -7,6 +7,7 @@ from polyax import core as core
 from polyax import custom_batching as custom_batching
 from polyax import custom_derivatives as custom_derivatives
 from polyax import debug as debug
+from polyax import distributed as distributed
 from polyax import dtypes as dtypes
 from polyax import errors as errors
 from polyax import experimental as experimental
@@ -86,6 +87,9 @@ from polyax.runtime.arrays.devices import device_count as device_count
 from polyax.runtime.arrays.devices import device_get as device_get
 from polyax.runtime.arrays.devices import devices as devices
 from polyax.runtime.arrays.devices import effects_barrier as effects_barrier
+from polyax.runtime.arrays.devices import host_count as host_count
+from polyax.runtime.arrays.devices import host_id as host_id
+from polyax.runtime.arrays.devices import host_ids as host_ids
 from polyax.runtime.arrays.devices import live_arrays as live_arrays
 from polyax.runtime.arrays.devices import local_device_count as local_device_count
 from polyax.runtime.arrays.devices import local_devices as local_devices

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from polyax.api.local_parts import LocalParts, local_parts
 from polyax.api.vmap import mapped_size, vmap
 from polyax.control.inner.programs import hoisted
 from polyax.control.spmd import axes_bound, shard_map_p
@@ -88,6 +89,8 @@ class _OneOfMany(TracedFunction):
     """The program for one device, with the parameters of ``shard_map``."""
 
     params: dict[str, Any] = field(default_factory=dict)
+    local: LocalParts | None = None
+    """How arguments and results of this process belong to those of all, if the devices are in several."""
 
 
 class _Pmapped:
@@ -118,7 +121,8 @@ class _Pmapped:
         if config.disable_jit:
             return self._one_operation_at_a_time(call)
         found = self._traces.find(call.key(), call, self._record)
-        outs = shard_map_p.bind(*hoisted(found.closed)[1], *call.leaves, **found.params)
+        operands = [*hoisted(found.closed)[1], *call.leaves]
+        outs = found.local.run(operands, found.params) if found.local else shard_map_p.bind(*operands, **found.params)
         for n in self.signature.donate.at(len(args)):
             _delete(args[n])
         return tree_unflatten(found.out_tree, outs)
@@ -144,6 +148,9 @@ class _Pmapped:
     def _record(self, call: UserCall, avals: Sequence[ShapedArray]) -> _OneOfMany:
         """The program for one device: blocks have an axis of size one where the argument was cut."""
         axes, size = self._axes(call, avals)
+        local = local_parts(self.name, self.axis_name, size, self.devices)
+        if local is not None:
+            size = local.size
         flat = call.flat()
         out_axes: list[Any] = []
 
@@ -161,14 +168,14 @@ class _Pmapped:
         program, consts = hoisted(closed)
         params = {
             "jaxpr": program,
-            "mesh": self._mesh(size),
+            "mesh": self._mesh(size) if local is None else local.mesh,
             "manual_axes": frozenset((self.axis_name,)),
             "in_specs": tuple(map(self._cuts, program.in_avals, [*[None] * len(consts), *axes])),
             "out_specs": tuple(map(self._cuts, program.out_avals, out_axes)),
             "check_vma": False,
             "name": self.name,
         }
-        return _OneOfMany(closed, flat.out_tree, params=params)
+        return _OneOfMany(closed, flat.out_tree, params=params, local=local)
 
     def _mesh(self, size: int) -> Mesh | AbstractMesh:
         if self.devices is None:

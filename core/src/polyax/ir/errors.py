@@ -55,5 +55,9 @@ class InternalError(RuntimeError):
     """A pass of a compiler made a wrong program; the text names the pass, the place and the remedy."""
 
 
+class ProgramMismatch(RuntimeError):
+    """Processes that compute together are about to run different programs."""
+
+
 class PluginError(RuntimeError):
     """A plugin can't be used; the text names it, its version, the cause and the remedy."""

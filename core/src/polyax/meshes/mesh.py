@@ -61,6 +61,20 @@ class Mesh(MeshAxes):
         """Its devices that belong to this process."""
         return [d for d in self.device_list if d.is_addressable]
 
+    @property
+    def local_mesh(self) -> Mesh:
+        """The block of it that belongs to this process.
+
+        Raises:
+          ValueError: what belongs to it is no block.
+        """
+        own = np.argwhere([d.is_addressable for d in self.device_list]).ravel()
+        places = np.unravel_index(own, self.axis_sizes)
+        block = self.devices[np.ix_(*[np.unique(p) for p in places])]
+        if block.size != len(own) or not own.size:
+            raise ValueError(f"the devices of this process are no block of {self!r}: {self.local_devices}")
+        return Mesh(block, self.axis_names, self.axis_types)
+
     def __enter__(self) -> Mesh:
         """The old way of ``set_mesh``."""
         before = config.override_until_restored(mesh=self, abstract_mesh=self.abstract_mesh)

@@ -60,9 +60,11 @@ class Array(Typed, metaclass=_ArrayType):
 
     @classmethod
     def of_parts(cls, aval: ShapedArray, parts: Sequence[Array], sharding: Sharding) -> Array:
-        """The array whose parts, arrays on one device each, lie as ``sharding`` says. They are its own from now on."""
-        x = cls(aval, None, None) if len(parts) > 1 else cls(aval, parts[0].buffer, parts[0]._device)
-        x._sharding, x._parts, x._host = sharding, parts if len(parts) > 1 else (), None
+        """The array whose parts, arrays on one device each, lie as ``sharding`` says; those in this process, if
+        there are more. They are its own from now on."""
+        several = len(parts) != 1 or sharding.num_devices > 1
+        x = cls(aval, None, None) if several else cls(aval, parts[0].buffer, parts[0]._device)
+        x._sharding, x._parts, x._host = sharding, parts if several else (), None
         return x.commit()
 
     # --- where it is
@@ -83,11 +85,11 @@ class Array(Typed, metaclass=_ArrayType):
 
     @property
     def parts(self) -> Sequence[Array]:
-        """What is on each device: the array itself, if there is one."""
+        """What is on each device of this process: the array itself, if it lies on one."""
         return (self,) if self._device is not None else self._parts
 
     def devices(self) -> set[Device]:
-        return {x._device for x in self.parts}
+        return {self._device} if self._device is not None else self._sharding.device_set
 
     @property
     def sharding(self) -> Sharding:
@@ -95,7 +97,8 @@ class Array(Typed, metaclass=_ArrayType):
 
     @property
     def is_fully_addressable(self) -> bool:
-        return True
+        """Whether all of it is in this process."""
+        return self._device is not None or self._sharding.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -103,25 +106,28 @@ class Array(Typed, metaclass=_ArrayType):
 
     @property
     def addressable_shards(self) -> list[Shard]:
-        seen: list[Any] = []
-        found: list[Shard] = []
-        indices = self.sharding.devices_indices_map(self.shape).values()
-        for x, index in zip(self.parts, indices, strict=True):
-            place = bounds(index, self.shape)
-            found.append(Shard(x._device, index, seen.count(place), x.commit()))
-            seen.append(place)
-        return found
+        """The parts in this process, and which they are."""
+        return [s for s in self.global_shards if s.data is not None]
 
     @property
     def global_shards(self) -> list[Shard]:
-        return self.addressable_shards
+        """All parts; those of other processes without contents."""
+        seen: list[Any] = []
+        found: list[Shard] = []
+        here = {x._device: x for x in self.parts}
+        for device, index in self.sharding.devices_indices_map(self.shape).items():
+            place = bounds(index, self.shape)
+            part = here.get(device)
+            found.append(Shard(device, index, seen.count(place), None if part is None else part.commit()))
+            seen.append(place)
+        return found
 
     def addressable_data(self, index: int) -> Array:
         """The part of the array on its ``index``-th device."""
         return self.parts[index]
 
     def platform(self) -> str:
-        return self.parts[0]._device.platform
+        return self.sharding.device_list[0].platform
 
     def on_device_size_in_bytes(self) -> int:
         return sum(x.nbytes for x in self.parts)
@@ -241,10 +247,13 @@ class Array(Typed, metaclass=_ArrayType):
 
     @api_boundary
     def __repr__(self) -> str:
+        if not (self.is_fully_addressable or self.is_fully_replicated):
+            return f"Array(shape={self.shape}, dtype={self.dtype.name})"
         return array_repr(self.host_value(), self.aval)
 
     def __str__(self) -> str:
-        return repr(self) if dtypes.is_extended(self.dtype) else str(self.host_value())
+        shown = not dtypes.is_extended(self.dtype) and (self.is_fully_addressable or self.is_fully_replicated)
+        return str(self.host_value()) if shown else repr(self)
 
     def __format__(self, spec: str) -> str:
         value = np.asarray(self)
@@ -282,7 +291,22 @@ def is_concrete(x: Any) -> TypeGuard[Array]:
     return type(x) is Array
 
 
+def check_addressable(x: Array) -> None:
+    """Raises RuntimeError if parts that are needed are in other processes."""
+    if not (x.is_fully_addressable or (x.is_fully_replicated and x.parts)):
+        raise RuntimeError(
+            "Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible. "
+            "You can use `jax.experimental.multihost_utils.process_allgather` to print the global array or use "
+            "`.addressable_shards` method of jax.Array to inspect the addressable (process local) shards. "
+            f"It has the type {x.aval} and lies on {len(x.sharding.device_list)} devices, {len(x.parts)} of them in "
+            "this process."
+        )
+
+
 def _joined_on_host(x: Array) -> np.ndarray:
+    check_addressable(x)
+    if x.is_fully_replicated:
+        return x.parts[0].host_value()
     shards = [s for s in x.addressable_shards if s.replica_id == 0]
     contents = [s.data.host_value() for s in shards]
     more = contents[0].shape[x.ndim :]  # of the representation of an extended dtype

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import dtypes
-from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.aval import ShapedArray
 from polyax.meshes.sharding import Index, Sharding, bounds
 from polyax.runtime.arrays.array import Array, is_concrete
-from polyax.runtime.arrays.placing import from_host, on_device
+from polyax.runtime.arrays.local import of_local_part, whole_shape
+from polyax.runtime.arrays.placing import on_device
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.tree import tree_flatten, tree_unflatten
 
@@ -63,7 +64,7 @@ def make_array_from_single_device_arrays(
       ValueError: there are more or fewer arrays than devices, or one hasn't the shape that the sharding says.
     """
     for x in arrays:
-        if not is_concrete(x) or len(x.parts) > 1:
+        if not is_concrete(x) or x._device is None:
             raise TypeError(f"Unsupported type for elements in `arrays`: {type(x)}; each must be on one device")
     shape = tuple(int(n) for n in shape)
     devices = list(sharding.addressable_devices_indices_map(shape))
@@ -127,32 +128,7 @@ def _from_local(sharding: Sharding, data: np.ndarray, global_shape: Any) -> Arra
                 f"equal to local_data.shape. Got global_shape={tuple(global_shape)} and local_data.shape={data.shape}."
             )
         return make_array_from_callback(data.shape, sharding, lambda index: data[index])
-    shape = tuple(global_shape) if global_shape is not None else _whole_shape(sharding, data.shape)
-    starts = _starts(sharding, shape)
-    aval = aval_of(data)
-
-    def part(index: Index) -> np.ndarray:
-        own = [slice(a - s, b - s) for (a, b), s in zip(bounds(index, shape), starts, strict=True)]
-        return data[tuple(own)] if data.shape != shape else data[index]
-
-    parts = [from_host(part(i), d, aval.update(shape=sharding.shard_shape(shape))) for d, i in _own(sharding, shape)]
-    return _assembled(shape, sharding, parts, data.dtype)
-
-
-def _own(sharding: Sharding, shape: tuple[int, ...]) -> list[tuple[Any, Index]]:
-    return list(sharding.addressable_devices_indices_map(shape).items())
-
-
-def _starts(sharding: Sharding, shape: tuple[int, ...]) -> list[int]:
-    """Where the part of this process begins along each dimension."""
-    places = [bounds(i, shape) for _, i in _own(sharding, shape)]
-    return [min(p[n][0] for p in places) for n in range(len(shape))]
-
-
-def _whole_shape(sharding: Sharding, local: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of which this process's blocks make up ``local``: dimensions are counted in blocks, here and in all."""
-    unit = tuple(sharding.num_devices for _ in local)
-    everywhere = [bounds(i, unit) for i in sharding.devices_indices_map(unit).values()]
-    here = [bounds(i, unit) for _, i in _own(sharding, unit)]
-    counts = [(len({p[n] for p in everywhere}), len({p[n] for p in here})) for n in range(len(local))]
-    return tuple(n * total // own for n, (total, own) in zip(local, counts, strict=True))
+    shape = tuple(global_shape) if global_shape is not None else whole_shape(sharding, data.shape)
+    if data.shape == shape:  # every process has all of it
+        return make_array_from_callback(shape, sharding, lambda index: data[index])
+    return of_local_part(data, shape, sharding)

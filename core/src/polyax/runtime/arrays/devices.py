@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from polyax.runtime.arrays.array import Array, all_arrays, is_concrete
-from polyax.runtime.contract import effects
+from polyax.runtime.contract import effects, processes
 from polyax.runtime.contract.backend import Backend, Device
 from polyax.runtime.contract.tracebacks import api_boundary
-from polyax.runtime.plugins import platforms
+from polyax.runtime.plugins import platforms, topology
 from polyax.runtime.plugins.default_device import default_device_now
 from polyax.runtime.plugins.registry import registry
 from polyax.trace.tree import tree_flatten, tree_unflatten
@@ -24,7 +24,7 @@ def _backend(backend: str | Backend | None) -> Backend:
 
 @api_boundary
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices of a platform, by default of the one that computations run on.
+    """All devices of a platform, by default of the one that computations run on; those of all processes.
 
     Args:
       backend: a platform's name, such as ``"cpu"``; it is opened if it isn't yet.
@@ -35,18 +35,27 @@ def devices(backend: str | None = None) -> list[Device]:
     >>> devices("reference")[0].platform
     'reference'
     """
-    return list(_backend(backend).devices())
+    return list(topology.devices_of(_backend(backend)))
 
 
 @api_boundary
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """The devices of this process; all devices, as long as there is one process."""
-    index = process_index if process_index is not None else host_id
-    if index not in (None, 0):
-        raise ValueError(f"Unknown process_index {index}: there is one process, with index 0")
-    return devices(backend)
+    """The devices of this process, or of another one.
+
+    Args:
+      process_index: the process's number; None: this one's. ``host_id`` is its former name.
+      backend: a platform's name.
+
+    Raises:
+      ValueError: there is no such process.
+    """
+    asked = process_index if process_index is not None else host_id
+    index = processes.here().rank if asked is None else asked
+    if not 0 <= index < process_count(backend):
+        raise ValueError(f"Unknown process_index {index}: process indices are 0 to {process_count(backend) - 1}")
+    return [d for d in devices(backend) if d.process_index == index]
 
 
 def device_count(backend: str | None = None) -> int:
@@ -54,19 +63,36 @@ def device_count(backend: str | None = None) -> int:
 
 
 def local_device_count(backend: str | None = None) -> int:
-    return len(devices(backend))
+    return len(local_devices(backend=backend))
 
 
 def process_index(backend: str | None = None) -> int:
-    return 0
+    """The number of this process; 0 before ``polyax.distributed.initialize``."""
+    return processes.here().rank
 
 
 def process_count(backend: str | None = None) -> int:
-    return 1
+    """How many processes compute together; 1 before ``polyax.distributed.initialize``."""
+    return processes.here().size
 
 
 def process_indices(backend: str | None = None) -> list[int]:
     return list(range(process_count(backend)))
+
+
+def host_id(backend: str | None = None) -> int:
+    """The former name of ``process_index``."""
+    return process_index(backend)
+
+
+def host_ids(backend: str | None = None) -> list[int]:
+    """The former name of ``process_indices``."""
+    return process_indices(backend)
+
+
+def host_count(backend: str | None = None) -> int:
+    """The former name of ``process_count``."""
+    return process_count(backend)
 
 
 def default_backend() -> str:
@@ -140,4 +166,4 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     arrays = all_arrays()
     inner = {id(part) for x in arrays for part in x.parts if part is not x}
     living = [x for x in arrays if id(x) not in inner and not x.is_deleted()]
-    return [x for x in living if x.parts[0].device.backend is wanted]
+    return [x for x in living if x.sharding.device_list[0].backend is wanted]

@@ -19,7 +19,7 @@ from polyax.meshes.sharding import Index, Sharding, SingleDeviceSharding, bounds
 from polyax.meshes.spec import PartitionSpec
 from polyax.ops.index import dynamic_slice
 from polyax.ops.joining import concatenate
-from polyax.runtime.arrays.array import Array, is_concrete
+from polyax.runtime.arrays.array import Array, check_addressable, is_concrete
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import HostQueue
 from polyax.runtime.contract.tracebacks import api_boundary
@@ -112,7 +112,7 @@ def on_device(x: Any, device: Device) -> Array:
         return from_host(x, device)
     if x.device is device:
         return x
-    return _moved(x, device) if len(x.parts) == 1 else _whole(x, device)
+    return _moved(x, device) if x._device is not None else _whole(x, device)
 
 
 def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = None) -> Array:
@@ -125,13 +125,18 @@ def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = N
         return _put(x.__jax_array__(), device, False)
     target = device or default_device_now()
     aval = aval if aval is not None else _host_aval(x)
-    _check_dtype(aval, target)
+    _check_place(aval, target)
     physical = aval.dtype.physical if dtypes.is_extended(aval.dtype) else aval.dtype
     host = np.asarray(x, physical, order="C")
     return Array(aval, target.backend.to_device(host, target), target)
 
 
-def _check_dtype(aval: ShapedArray, device: Device) -> None:
+def _check_place(aval: ShapedArray, device: Device) -> None:
+    if not device.is_addressable:
+        raise ValueError(
+            f"Cannot copy an array of type {aval} to the non-addressable device {device!r}: it belongs to another "
+            "process. Use one of polyax.local_devices(), or a sharding over devices of all processes."
+        )
     if reason := device.backend.why_no_dtype(aval.dtype):
         raise TypeError(f"an array of type {aval} can't live on {device}: {reason}")
 
@@ -148,15 +153,16 @@ def _host_aval(x: Any) -> ShapedArray:
 def _moved(x: Array, device: Device) -> Array:
     if x.device is device:
         return x
-    _check_dtype(x.aval, device)
+    _check_place(x.aval, device)
     return Array(x.aval, device.backend.copy(x.alive(), x.aval, x.device, device), device)
 
 
 def _whole(x: Array, device: Device) -> Array:
     """An array that lies on several devices, put together on ``device``, from the parts there as far as they do."""
     x.alive()
+    check_addressable(x)
     nearest: dict[Any, Array] = {}
-    for part, index in zip(x.parts, x.sharding.devices_indices_map(x.shape).values(), strict=True):
+    for part, index in zip(x.parts, x.sharding.addressable_devices_indices_map(x.shape).values(), strict=True):
         place = bounds(index, x.shape)
         if part.device is device or place not in nearest:
             nearest[place] = part
@@ -177,7 +183,7 @@ def part_with(x: Array, index: Any) -> tuple[Array, Any]:
     row, *rest = index if isinstance(index, tuple) and index else (index,)
     if type(row) is int and x.ndim and -len(x) <= row < len(x):
         row %= len(x)
-        indices = x.sharding.devices_indices_map(x.shape).values()
+        indices = x.sharding.addressable_devices_indices_map(x.shape).values()
         for part, place in zip(x.parts, indices, strict=True):
             first, last, _ = place[0].indices(len(x))
             if first <= row < last and part.shape[1:] == x.shape[1:]:
@@ -189,17 +195,18 @@ def part_with(x: Array, index: Any) -> tuple[Array, Any]:
 
 
 def on_devices(x: Any, block: ShapedArray, layout: Sharding) -> Sequence[Array]:
-    """The parts of ``x``, of type ``block``, on the devices of ``layout``: as they are if they lie there."""
-    places = layout.devices_indices_map(np.shape(x)).items()
+    """The parts of ``x``, of type ``block``, on the devices of ``layout`` in this process: as they are if they lie
+    there. What is on one device, or on the host, is taken to be the same in all processes."""
+    places = layout.addressable_devices_indices_map(np.shape(x)).items()
     if not is_concrete(x) or (x.shape != block.shape and _at_hand(x)):
         host = x.host_value() if is_concrete(x) else np.asarray(x, block.dtype)
         return [from_host(host[index], device, block) for device, index in places]
-    if len(x.parts) > 1:
+    if x._device is None:
         if x.sharding == layout or _same_places(x.sharding, layout, x.shape):
             x.alive()
             return x.parts
         if not x.is_fully_replicated:
-            x = _whole(x, layout.device_list[0])
+            x = _whole(x, next(iter(layout.addressable_devices_indices_map(x.shape))))
     here = {part.device: part for part in x.parts}
     with set_trace(None):
         return [_moved(_cut(here.get(d, x.parts[0]), block, i), d) for d, i in places]
@@ -215,7 +222,7 @@ def _same_places(one: Sharding, other: Sharding, shape: Sequence[int]) -> bool:
 
 def _at_hand(x: Array) -> bool:
     """Whether the host sees the contents where they are, without waiting."""
-    return len(x.parts) == 1 and isinstance(x.device.queue, HostQueue) and x.is_ready()
+    return x._device is not None and isinstance(x.device.queue, HostQueue) and x.is_ready()
 
 
 def _cut(x: Array, block: ShapedArray, index: Index) -> Array:

@@ -17,7 +17,9 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import NO_EFFECTS, Effects
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.runtime.contract.collectives import Axes, Group
+from polyax.runtime.contract.processes import ProcessGroup
 from polyax.runtime.contract.report import BufferReport, Decision, KernelReport, Report, Snapshot
+from polyax.runtime.contract.spanning import SpanningGroup
 
 __all__ = [
     "API_VERSION", "Backend", "BackendSpec", "Buffer", "BufferReport", "CompileOptions", "Decision", "Device",
@@ -49,23 +51,30 @@ class BackendSpec:
 class Device:
     """One device. Printed as in JAX: ``CpuDevice(id=0, process_index=0)``."""
 
-    def __init__(self, backend: Backend, id: int, *, kind: str, queue: Any = None, process_index: int = 0) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        id: int,
+        *,
+        kind: str,
+        queue: Any = None,
+        process_index: int = 0,
+        local_hardware_id: int | None = None,
+        is_addressable: bool = True,
+    ) -> None:
         self.backend = backend
         self.id = id
         self.device_kind = kind
         self.queue = queue
         self.process_index = process_index
+        self.local_hardware_id = id if local_hardware_id is None else local_hardware_id
+        """Its number among the devices of its process."""
+        self.is_addressable = is_addressable
+        """Whether it belongs to this process; what is on another process's device can't be had here."""
 
     @property
     def platform(self) -> str:
         return self.backend.name
-
-    is_addressable = True
-    """Whether it belongs to this process."""
-
-    @property
-    def local_hardware_id(self) -> int:
-        return self.id
 
     def memory_stats(self) -> dict[str, int] | None:
         return self.backend.memory_stats(self)
@@ -155,9 +164,14 @@ class Backend(ABC):
         """A copy of ``buffer`` on ``target``, a device of this backend; ``source`` may be anybody's."""
         return self.to_device(source.backend.to_host(buffer, aval), target)
 
-    def collectives(self, devices: Sequence[Device], axes: Axes) -> Group:
-        """How one program's runs on ``devices`` meet in collectives along ``axes``: through the host. Asked per run."""
-        return Group(axes)
+    def collectives(self, devices: Sequence[Device], axes: Axes, link: ProcessGroup | None = None) -> Group:
+        """How one program's runs on ``devices`` meet in collectives along ``axes``: through the host. Asked per run.
+
+        ``link``: the connection of their processes, if these are several.
+        """
+        if link is None:
+            return Group(axes)
+        return SpanningGroup(axes, [link.ranks.index(d.process_index) for d in devices], link)
 
     def memory_stats(self, device: Device) -> dict[str, int] | None:
         return None

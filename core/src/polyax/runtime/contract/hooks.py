@@ -7,7 +7,6 @@ found through an entry point of the group ``polyax`` whose name begins with its 
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -18,6 +17,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import Backend, BackendSpec, Device, Executable
+from polyax.runtime.contract.processes import ProcessSpec
 
 PROJECT = "polyax"
 """The name of the pluggy project, and of the entry-point group."""
@@ -71,18 +71,6 @@ class CompileEvent:
     jaxpr: ClosedJaxpr
 
 
-@dataclass(frozen=True)
-class Command:
-    """``python -m polyax NAME``."""
-
-    name: str
-    help: str
-    """What it does, in a line."""
-    add_arguments: Callable[[ArgumentParser], None]
-    run: Callable[[Namespace], int]
-    """Gives the exit status; may raise ``UsageError``, whose text is shown."""
-
-
 @hookspec
 def polyax_backends() -> Iterable[BackendSpec]:  # pyright: ignore[reportReturnType]
     """The platforms that this plugin brings. Called when a device is first needed, never at import.
@@ -114,16 +102,16 @@ def polyax_compiled(event: CompileEvent) -> None:
 
 
 @hookspec
-def polyax_commands() -> Iterable[Command]:  # pyright: ignore[reportReturnType]
-    """Commands of ``python -m polyax``. Called when the command line is read, of plugins for any platform.
-
-    A command whose name is taken is left out, and the user is told.
-    """
-
-
-@hookspec
 def polyax_draw(event: CompileEvent) -> Any:
     """A picture of a compiled program, which ``polyax.draw`` returns as it is; None leaves it to another plugin.
 
     The event's executable was made to be looked at: its report holds the program and the stages of its compilation.
+    """
+
+
+@hookspec
+def polyax_processes() -> ProcessSpec:  # pyright: ignore[reportReturnType]
+    """How the processes that a program was started in are connected. Called by ``distributed.initialize`` alone.
+
+    The first plugin whose ``probe`` gives no reason against it is asked to connect them.
     """

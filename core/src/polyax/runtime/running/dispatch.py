@@ -174,14 +174,14 @@ def _on_parts(
     primitive: Primitive, args: Sequence[Any], avals: Sequence[ShapedArray], params: dict[str, Any]
 ) -> list[Any] | None:
     """The results of an elementwise primitive, computed where the parts of its operands lie."""
-    layout = next((x.sharding for x in args if is_concrete(x) and x.shape and len(x.parts) > 1), None)
+    layout = next((x.sharding for x in args if is_concrete(x) and x.shape and x._device is None), None)
     shapes = {a.shape for a in avals} - {()}
     if layout is None or not primitive.elementwise or len(shapes) > 1:
         return None
     (shape,) = shapes
     block = layout.shard_shape(shape)
     parts = [
-        on_devices(x, a.update(shape=block), layout) if a.shape else [x] * layout.num_devices
+        on_devices(x, a.update(shape=block), layout) if a.shape else [x] * len(layout.addressable_devices)
         for x, a in zip(args, avals, strict=True)
     ]
     results = [apply_primitive(primitive, xs, params) for xs in zip(*parts, strict=True)]

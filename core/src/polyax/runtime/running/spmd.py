@@ -26,8 +26,10 @@ from polyax.runtime.arrays import devices as places
 from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract.backend import Device, Executable
 from polyax.runtime.contract.collectives import Group, entered
+from polyax.runtime.contract.processes import ProcessGroup
 from polyax.runtime.contract.queue import HELP_COST, HostQueue, Task, serving
 from polyax.runtime.contract.report import Report
+from polyax.runtime.running.agreement import connection
 from polyax.runtime.running.dispatch import compile_program
 from polyax.runtime.running.programs import Program
 from polyax.transforms.memo import kept
@@ -71,13 +73,16 @@ def _prepared(
     _check_effects(jaxpr, mesh.size, name)
     wholes = [whole(a, s, mesh.axes) for a, s in zip(jaxpr.out_avals, out_specs, strict=True)]
     meets = axes_of(jaxpr) or jaxpr.effects
-    team = Team([compile_program(jaxpr, d, name) for d in mesh.device_list], mesh.axes if meets else None)
+    link = connection(mesh.device_list, name, (jaxpr, mesh, in_specs, out_specs))
+    programs = [compile_program(jaxpr, d, name) for d in mesh.device_list if d.is_addressable]
+    team = Team(programs, mesh.axes if meets else None, mesh.device_list, link)
+    whole_program = link is None and programs[0].checked is not None
     return Program(
         name,
         team,
         inputs=list(zip(jaxpr.in_avals, _layouts(mesh, in_specs), strict=True)),
         outputs=list(zip(wholes, _layouts(mesh, out_specs), strict=True)),
-        checked=on_one_device(jaxpr, mesh.axes, in_specs, out_specs) if team.programs[0].checked else None,
+        checked=on_one_device(jaxpr, mesh.axes, in_specs, out_specs) if whole_program else None,
     )
 
 
@@ -123,12 +128,22 @@ Started = tuple[list[Array], Any]
 class Team(Executable):
     """Programs that each get a part of every input and give a part of every result. A value is the list of its parts.
 
-    ``axes``: along which they meet; None if nobody waits for another one.
+    ``axes``: along which they meet; None if nobody waits for another one. ``devices``: those of all members, if some
+    are in other processes, which ``link`` connects; the programs are those of this one.
     """
 
-    def __init__(self, programs: Sequence[Program], axes: Axes | None = None) -> None:
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        axes: Axes | None = None,
+        devices: Sequence[Device] | None = None,
+        link: ProcessGroup | None = None,
+    ) -> None:
         self.programs = programs
         self.axes = axes
+        self.devices = tuple(p.device for p in programs) if devices is None else devices
+        self.link = link
+        self.ranks = [n for n, d in enumerate(self.devices) if d.is_addressable]
 
     def launch(self, buffers: Sequence[Any], queue: Any) -> tuple[list[Any], Any]:
         members = [[parts[n] for parts in buffers] for n in range(len(self.programs))]
@@ -140,11 +155,12 @@ class Team(Executable):
     def _start_all(self, members: Sequence[Sequence[Array]]) -> list[Started]:
         if self.axes is None:
             return [_start(p, xs, p.device.queue) for p, xs in zip(self.programs, members, strict=True)]
-        devices = [p.device for p in self.programs]
-        group = devices[0].backend.collectives(devices, self.axes)
-        jobs = list(zip(range(len(members)), self.programs, members, strict=True))
+        joined = () if self.link is None else (self.link,)
+        group = self.devices[0].backend.collectives(self.devices, self.axes, *joined)
+        group.what = self.programs[0].name
+        jobs = list(zip(self.ranks, self.programs, members, strict=True))
         try:
-            if all(isinstance(d.queue, HostQueue) for d in devices):
+            if all(isinstance(p.device.queue, HostQueue) for p in self.programs):
                 return [_start(p, xs, _MemberQueue(p.device.queue, group, n)) for n, p, xs in jobs]
             with ThreadPoolExecutor(len(jobs)) as pool:  # collectives of these devices block whoever launches
                 return list(pool.map(lambda job: _enter(group, *job), jobs))

@@ -15,6 +15,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device
 from polyax.runtime.contract.collectives import Axes, Group
+from polyax.runtime.contract.processes import ProcessGroup
 from polyax_kernels.backend import KernelBackend
 from polyax_kernels.gpu.collectives import leading
 from polyax_kernels.gpu.collectives.communication import CommunicationLibrary, Connections, LibraryGroup
@@ -63,14 +64,14 @@ class GpuBackend(KernelBackend):
         return self._devices
 
     def empty(self, nbytes: int, device: Device) -> GpuBuffer:
-        return self.stores[device.id].shelf(nbytes).take()
+        return self.stores[device.local_hardware_id].shelf(nbytes).take()
 
     def to_device(self, host: np.ndarray, device: Device) -> GpuBuffer:
-        if reason := why_no_dtype(host.dtype, self.runtimes[device.id].limits):
+        if reason := why_no_dtype(host.dtype, self.runtimes[device.local_hardware_id].limits):
             raise TypeError(f"{device}: {reason}")
         buffer = self.empty(host.nbytes, device)
         if host.nbytes:
-            self.runtimes[device.id].write(buffer.memory, 0, host)
+            self.runtimes[device.local_hardware_id].write(buffer.memory, 0, host)
         return buffer
 
     def to_host(self, buffer: Buffer, aval: ShapedArray) -> np.ndarray:
@@ -89,7 +90,7 @@ class GpuBackend(KernelBackend):
         assert isinstance(buffer, GpuBuffer)
         buffer.wait()
         copied = self.empty(aval.nbytes, target)
-        here, there = self.runtimes[source.id], self.runtimes[target.id]
+        here, there = self.runtimes[source.local_hardware_id], self.runtimes[target.local_hardware_id]
         if not aval.nbytes:
             pass
         elif here is there:
@@ -102,18 +103,18 @@ class GpuBackend(KernelBackend):
     def synchronize(self, device: Device) -> None:
         device.queue.synchronize()
 
-    def collectives(self, devices: Sequence[Device], axes: Axes) -> Group:
+    def collectives(self, devices: Sequence[Device], axes: Axes, link: ProcessGroup | None = None) -> Group:
         """Through the library, if there is one and anything to connect. Asked by one thread at a time."""
         library = self.communication
-        if library is None or len(devices) < 2 or library.why_missing() is not None:
-            return super().collectives(devices, axes)
+        if library is None or link is not None or len(devices) < 2 or library.why_missing() is not None:
+            return super().collectives(devices, axes, link)
         key = tuple(devices), axes
         if key not in self._connections:
-            self._connections[key] = Connections(library, [self.runtimes[d.id] for d in devices])
+            self._connections[key] = Connections(library, [self.runtimes[d.local_hardware_id] for d in devices])
         return LibraryGroup(axes, self._connections[key])
 
     def memory_stats(self, device: Device) -> dict[str, int] | None:
-        return self.stores[device.id].stats()
+        return self.stores[device.local_hardware_id].stats()
 
     def why_no_dtype(self, dtype: Any) -> str | None:
         """The reason why no device here has arrays of ``dtype``."""
@@ -123,7 +124,7 @@ class GpuBackend(KernelBackend):
     # --- compilation ---
 
     def limits_of(self, device: Device) -> Limits:
-        return self.runtimes[device.id].limits
+        return self.runtimes[device.local_hardware_id].limits
 
     def family_lowerings(self) -> Mapping[Primitive, LoweringKind]:
         return LOWERINGS if self.communication is None else LOWERINGS | leading.LOWERINGS
@@ -141,9 +142,9 @@ class GpuBackend(KernelBackend):
         device = options.device
 
         def kernel_of(step: KernelStep) -> GpuKernel:
-            return self.kernels[device.id].get(step.kernel, step.scalars)
+            return self.kernels[device.local_hardware_id].get(step.kernel, step.scalars)
 
-        return GpuExecutable(self, plan, options, journal, self.stores[device.id], kernel_of)
+        return GpuExecutable(self, plan, options, journal, self.stores[device.local_hardware_id], kernel_of)
 
     def source(self, kernel: Kernel) -> str:
         return self.kernels[0].source(kernel)

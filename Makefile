@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PROJECTS := core $(addprefix plugins/,kernels fusion hello_c inspect) backends_cpu backends_opencl backends_cuda
+PROJECTS := core $(addprefix plugins/,kernels fusion hello_c inspect mpi) backends_cpu backends_opencl backends_cuda
 MANIFESTS := $(PROJECTS:%=%/pyproject.toml)
 JOBS ?= 2
 PYTEST_ARGS ?=

@@ -14,6 +14,7 @@ PACKAGES = {
     "polyax_kernels": ROOT / "plugins/kernels/src/polyax_kernels",
     "polyax_fusion": ROOT / "plugins/fusion/src/polyax_fusion",
     "polyax_inspect": ROOT / "plugins/inspect/src/polyax_inspect",
+    "polyax_mpi": ROOT / "plugins/mpi/src/polyax_mpi",
     "polyax_hello_c": ROOT / "plugins/hello_c/src/polyax_hello_c",
     "polyax_cpu": ROOT / "backends_cpu/src/polyax_cpu",
     "polyax_opencl": ROOT / "backends_opencl/src/polyax_opencl",

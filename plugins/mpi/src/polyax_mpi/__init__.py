@@ -1,0 +1,1 @@
+"""polyax over several processes, connected by MPI."""

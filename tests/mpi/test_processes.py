@@ -1,0 +1,163 @@
+"""Programs over several processes: the cases of ``process_cases.py`` under mpiexec, and how they end."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from mpi.launching import cases, launch
+
+from support import process
+
+CASES = Path(__file__).with_name("process_cases.py")
+
+
+@pytest.mark.parametrize(("processes", "devices"), [(2, 2), (4, 1)])
+def test_cases(processes: int, devices: int) -> None:
+    cases(CASES, processes, devices)
+
+
+@pytest.mark.parametrize("platform_name", ["reference", "opencl"])
+def test_cases_on_other_platforms(platform_name: str) -> None:
+    cases(CASES, 2, 2, POLYAX_DEVICE=platform_name)
+
+
+def test_cases_without_threads_in_mpi() -> None:
+    """An MPI that takes one call at a time."""
+    cases(CASES, 2, 2, MPI4PY_RC_THREAD_LEVEL="serialized")
+
+
+# --- how they end
+
+SET_UP = """
+    import os, sys, time, numpy as np, polyax
+    from polyax import lax
+    polyax.distributed.initialize()
+    rank = polyax.process_index()
+    total = polyax.pmap(lambda x: lax.psum(x, "i"), "i")
+    other = polyax.pmap(lambda x: lax.psum(x * 2, "i"), "i")
+    one = np.ones(1, np.float32)
+    total(one).block_until_ready()
+"""
+
+
+def ended(program: str, processes: int = 3) -> tuple[str, float]:
+    """What a program that fails in one of its processes says, and how long it ran after its first computation."""
+    text = textwrap.dedent(SET_UP) + "print('began', time.time(), flush=True)\n" + textwrap.dedent(program)
+    done = launch(processes, "-c", text, timeout=60)
+    now = time.time()
+    assert done.returncode != 0, done.stdout + done.stderr
+    began = [float(t) for t in re.findall(r"began ([\d.]+)", done.stdout)]
+    return done.stderr, now - min(began)
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_killed_process_is_named(victim: int) -> None:
+    text, seconds = ended(f"""
+        if rank == {victim}:
+            time.sleep(0.2)
+            os.kill(os.getpid(), 9)
+        while True:
+            total(one).block_until_ready()
+    """)
+    assert re.search(rf"polyax: process {victim} of 3 \(.*, pid \d+\) ended without a word", text), text
+    assert seconds < 10
+
+
+def test_an_error_ends_all() -> None:
+    text, seconds = ended("""
+        if rank == 1:
+            raise ValueError("no data")
+        total(one).block_until_ready()
+    """)
+    assert re.search(r"polyax: process 1 of 3 \(.*\) failed: ValueError: no data\. All processes are ended", text), text
+    assert seconds < 10
+
+
+def test_nobody_waits_for_a_process_that_has_ended() -> None:
+    text, seconds = ended("""
+        if rank == 1:
+            sys.exit(0)
+        total(one).block_until_ready()
+    """)
+    assert re.search(r"waits in psum of pmap\(<lambda>\) for process 1 of 3 \(.*\), which has ended", text), text
+    assert seconds < 20
+
+
+def test_different_programs_are_shown_side_by_side() -> None:
+    text, _ = ended("""
+        from polyax.errors import ProgramMismatch
+        third = polyax.pmap(lambda x: lax.psum(x * 3, "i"), "i")
+        try:
+            (other if rank == 1 else third)(one)
+        except ProgramMismatch as e:
+            sys.exit(f"({rank}) {e}")
+    """)
+    assert text.count("The processes are about to run different programs together") == 3
+    for line in ("--- processes 0, 2", "+++ process 1", "-    c:f32[] = mul b 3.0", "+    c:f32[] = mul b 2.0"):
+        assert text.count(line) == 3, text
+
+
+def test_a_process_in_another_program_is_found() -> None:
+    """One runs what it has compiled, the others compile: nobody can compare."""
+    text, seconds = ended("""
+        (total if rank == 1 else other)(one).block_until_ready()
+    """)
+    assert "waits in compiling pmap(<lambda>) for process 1 of 3" in text or "for it: they run different" in text, text
+    assert "they run different programs" in text and seconds < 20
+
+
+def test_processes_on_different_platforms() -> None:
+    done = launch(2, "-c", textwrap.dedent("""
+        import os
+        os.environ["POLYAX_PLATFORMS"] = ["cpu", "reference"][int(os.environ["PMI_RANK"])]
+        import polyax
+        polyax.distributed.initialize()
+    """))  # fmt: skip
+    assert "compute on different platforms: process 0: cpu; process 1: reference" in done.stderr
+
+
+def test_another_number_than_expected() -> None:
+    done = launch(2, "-c", "import polyax; polyax.distributed.initialize(num_processes=3)")
+    assert "num_processes=3, and there are 2 by MPI" in done.stderr and done.returncode != 0
+
+
+# --- without mpiexec
+
+
+def test_alone() -> None:
+    assert (
+        process.output("""
+        import polyax
+        assert not polyax.distributed.is_initialized()
+        polyax.distributed.initialize()
+        assert polyax.distributed.is_initialized()
+        try:
+            polyax.distributed.initialize()
+        except RuntimeError as e:
+            assert "should only be called once" in str(e)
+        polyax.distributed.shutdown()
+        assert not polyax.distributed.is_initialized()
+        import sys
+        print(polyax.process_count(), "mpi4py" in sys.modules)
+    """)
+        == "1 False"
+    )
+
+
+@pytest.mark.parametrize("disabled", ["", "polyax-mpi"])
+def test_nothing_connects_the_processes(disabled: str) -> None:
+    program = "import polyax; polyax.distributed.initialize(num_processes=4, process_id=1)"
+    done = process.run(program, POLYAX_DISABLE_PLUGINS=disabled)
+    assert "nothing connects 4 processes" in done.stderr and "mpiexec -n 4" in done.stderr
+    assert ("it wasn't started by mpiexec" in done.stderr) == (not disabled)
+
+
+def test_a_launcher_without_a_plugin() -> None:
+    done = process.run(
+        "import polyax; polyax.distributed.initialize()", PMI_SIZE="4", POLYAX_DISABLE_PLUGINS="polyax-mpi"
+    )
+    assert "nothing connects 4 processes" in done.stderr and "polyax[mpi]" in done.stderr

@@ -234,6 +234,14 @@ def test_ordered_effects_are_those_of_the_first_device() -> None:
     assert [e.ordered for e in found.program.effects] == [True]
 
 
+def test_ordered_effects_in_regions_are_refused() -> None:
+    def fun(x: Any) -> Any:
+        return region(lambda b: polyax.debug.print("{}", b, ordered=True) or b, x, ROWS, ROWS, {"x"})
+
+    with pytest.raises(ValueError, match=r"ordered effects are not supported for more than 1 device.* 2 devices run"):
+        partitioned(fun, [X], MESH, [ROWS])
+
+
 def test_callbacks_on_devices() -> None:
     process.cases(Path(__file__).with_name("callback_cases.py"), POLYAX_DEVICE="cpu", POLYAX_NUM_CPU_DEVICES="4")
 

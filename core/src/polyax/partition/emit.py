@@ -20,6 +20,7 @@ from polyax.ir.primitive import Primitive, ambient
 from polyax.meshes.axes import Axes
 from polyax.meshes.spec import Cuts
 from polyax.ops.collective import axis_index
+from polyax.ops.constraint import sharding_constraint_p
 from polyax.partition import reasons
 from polyax.partition.choose import FREE, POINT, choose
 from polyax.partition.once import on_the_first
@@ -77,10 +78,12 @@ class BlockEmitter:
         self._keep(flat.jaxpr.constvars, [(x, uncut(aval_of(x).ndim)) for x in flat.consts])
         self._keep(flat.jaxpr.invars, args)
         before = ambient.source
-        for eqn in flat.jaxpr.eqns:
-            ambient.source = eqn.source
-            self._keep(eqn.outvars, self._results(eqn))
-        ambient.source = before
+        try:
+            for eqn in flat.jaxpr.eqns:
+                ambient.source = eqn.source
+                self.env.update(zip(eqn.outvars, self._results(eqn), strict=True))
+        finally:
+            ambient.source = before
         return [self.at(a, c, why) for a, c in zip(flat.jaxpr.outvars, outs, strict=True)]
 
     def program(
@@ -143,7 +146,7 @@ class BlockEmitter:
 
     # --- equations
 
-    def _results(self, eqn: Eqn) -> list[Cut]:
+    def _results(self, eqn: Eqn) -> list[Cuttings]:
         nested = NESTED.get(eqn.primitive)
         if nested is not None:
             return self._wanted(eqn, nested(self, eqn))
@@ -154,22 +157,27 @@ class BlockEmitter:
             return self._wanted(eqn, self._everywhere(eqn))
         return self._on_blocks(eqn, rule)
 
-    def _wanted(self, eqn: Eqn, outs: Sequence[Cut]) -> list[Cut]:
+    def _wanted(self, eqn: Eqn, outs: Sequence[Cut]) -> list[Cuttings]:
         """Results as the layout wants them."""
         pairs = enumerate(zip(eqn.outvars, outs, strict=True))
         return [self._result(eqn, n, var, block, cuts) for n, (var, (block, cuts)) in pairs]
 
-    def _result(self, eqn: Eqn, n: int, var: Var, block: Any, cuts: Cuts, parts: Parts = ()) -> Cut:
+    def _result(self, eqn: Eqn, n: int, var: Var, block: Any, cuts: Cuts, parts: Parts = ()) -> Cuttings:
+        """Where it is wanted, and where it is anyway; but what a constraint moves is nowhere else."""
         if var not in self.layout.used:
-            return block, cuts
+            return Cuttings(block, cuts)
         after = self.layout[var]
-        return self.brought(block, var.aval, cuts, after, reasons.of_result(eqn, n, parts), parts), after
+        why = reasons.of_result(eqn, n, parts)
+        found = Cuttings(self.brought(block, var.aval, cuts, after, why, parts), after)
+        if not parts and eqn.primitive is not sharding_constraint_p:
+            found.blocks.setdefault(cuts, block)
+        return found
 
     def _everywhere(self, eqn: Eqn) -> list[Cut]:
         blocks = [self.at(a, uncut(a.aval.ndim), reasons.unruled(eqn, n)) for n, a in enumerate(eqn.invars)]
         return [(x, uncut(v.aval.ndim)) for x, v in zip(eqn.apply(blocks), eqn.outvars, strict=True)]
 
-    def _on_blocks(self, eqn: Eqn, rule: Rule) -> list[Cut]:
+    def _on_blocks(self, eqn: Eqn, rule: Rule) -> list[Cuttings]:
         shares = self._shares(eqn, rule)
         self.ledger.points += rule.points(shares, self.sizes) * self.times
         why = reasons.of_operands(eqn, rule, shares)

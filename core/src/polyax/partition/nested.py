@@ -5,6 +5,7 @@ What a loop carries is cut alike before and after each step; what it scans isn't
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from polyax.control.flow.scan import ScanParts, scan_p
 from polyax.control.flow.while_loop import while_p
 from polyax.control.inner.lists import cut
 from polyax.control.inner.programs import hoisted, share_consts
-from polyax.control.spmd import shard_map_p
+from polyax.control.spmd import manual, shard_map_p
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from polyax.ir.primitive import Primitive
 from polyax.meshes.spec import Cuts
@@ -153,6 +154,7 @@ def _region_links(eqn: Eqn) -> Found:
 def _region(emitter: BlockEmitter, eqn: Eqn) -> list[Cut]:
     """Its equations stand here as they are: the user says what devices do along these axes."""
     program: ClosedJaxpr = eqn.params["jaxpr"]
+    _check_effects(eqn)
     ins, outs = _cuts(emitter, program.jaxpr.invars), _cuts(emitter, program.jaxpr.outvars)
 
     def around(specs: Sequence[Cuts], cuts: Sequence[Cuts]) -> list[Cuts]:
@@ -163,6 +165,16 @@ def _region(emitter: BlockEmitter, eqn: Eqn) -> list[Cut]:
     why = reasons.of_ends("the region gives it as")
     results = emitter.region(eqn.params["manual_axes"]).run(program, list(zip(blocks, ins, strict=True)), outs, why)
     return list(zip(results, around(eqn.params["out_specs"], outs), strict=True))
+
+
+def _check_effects(eqn: Eqn) -> None:
+    size = math.prod(n for _, n in manual(eqn.params["mesh"], eqn.params["manual_axes"]))
+    ordered = [e for e in eqn.effects if e.ordered]
+    if ordered and size > 1:
+        raise ValueError(
+            f"{eqn.params['name']}: The following ordered effects are not supported for more than 1 device: {ordered}. "
+            f"{size} devices run this region, asked for at {eqn.source}: call with ordered=False."
+        )
 
 
 _LINKS.update(

@@ -44,7 +44,7 @@ def test_eager_operations_compile_once_for_all_shapes(monkeypatch: pytest.Monkey
 def test_a_native_program_is_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     real = Table.__call__
-    monkeypatch.setattr(Table, "__call__", lambda self, bases: (calls.append(self.count), real(self, bases))[1])
+    monkeypatch.setattr(Table, "__call__", lambda self, bases: (calls.append(self.steps.count), real(self, bases))[1])
     w, x = jnp.ones((30, 20)), jnp.ones((40, 30))
     f = polyax.jit(lambda w, x: jnp.sum(jnp.tanh(x @ w), axis=0))
     f(w, x).block_until_ready()

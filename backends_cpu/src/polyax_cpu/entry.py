@@ -1,5 +1,5 @@
 """Native functions that Python calls directly: no conversion of arguments by ctypes, which takes longer than small
-programs run. Knows the layout of CPython's method table, and of the capsule that the native runtime reads.
+programs run. Knows the layout of CPython's method table.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from polyax_cpu import pool
+from polyax_cpu.records import NativeSteps, NativeTable
 
 METH_FASTCALL = 0x0080
 ATTRIBUTE = "pointer"
@@ -22,15 +23,6 @@ class _MethodDef(ctypes.Structure):
         ("function", ctypes.c_void_p),
         ("flags", ctypes.c_int),
         ("doc", ctypes.c_char_p),
-    ]
-
-
-class _Table(ctypes.Structure):
-    _fields_ = [
-        ("steps", ctypes.c_void_p),
-        ("count", ctypes.c_int64),
-        ("release", ctypes.c_int64),
-        ("attribute", ctypes.c_void_p),
     ]
 
 
@@ -48,14 +40,14 @@ _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_voi
 
 
 class Entry:
-    """``entry.run(bases)`` runs ``count`` steps at the address ``steps`` on the memory of ``bases``; None has none.
+    """``entry.run(bases)`` runs steps on the memory of ``bases``; None has none.
 
     ``release``: the interpreter's lock is released meanwhile. ``run`` must not outlive the entry.
     """
 
     __slots__ = ("_table", "run")
 
-    def __init__(self, steps: int, count: int, release: bool) -> None:
-        self._table = _Table(steps, count, release, id(ATTRIBUTE))
+    def __init__(self, steps: NativeSteps, release: bool) -> None:
+        self._table = NativeTable(steps, release, id(ATTRIBUTE))
         capsule = _new_capsule(ctypes.addressof(self._table), None, None)
         self.run: Callable[[list[Any]], None] = _new_function(ctypes.addressof(_method()), capsule, None)

@@ -156,6 +156,10 @@ class Builder:
     def const(self, value: Any, type: str) -> IrValue:
         return IrValue(self, type, literal(value, type))
 
+    def pointer(self, name: str) -> IrValue:
+        """The address of a global, or ``null``."""
+        return IrValue(self, "ptr", name)
+
     def plain(self, operation: str, x: IrValue, y: IrValue) -> IrValue:
         return self.emit(x.type, f"{operation} {x}, {y.name}")
 
@@ -176,7 +180,11 @@ class Builder:
     def call(self, result: str, name: str, *args: IrValue, declare: str | None = None) -> IrValue:
         """Calls a function, declaring it if the module does not define it."""
         self.module.declare(name, declare or f"{result} @{name}({', '.join(a.type for a in args)})")
-        text = f"call {result} @{name}({', '.join(map(str, args))})"
+        return self.invoke(result, self.pointer(f"@{name}"), *args)
+
+    def invoke(self, result: str, function: IrValue, *args: IrValue) -> IrValue:
+        """Calls the function at an address."""
+        text = f"call {result} {function.name}({', '.join(map(str, args))})"
         if result == "void":
             self.line(text)
             return IrValue(self, "void", "void")
@@ -206,6 +214,10 @@ class Builder:
         self._entry.append(f"{name} = alloca {type}, i64 {count}, align 64")
         return IrValue(self, "ptr", name)
 
+    def array(self, type: str, count: IrValue) -> IrValue:
+        """Stack memory, taken where this stands; ``count`` may be known only when the code runs."""
+        return self.emit("ptr", f"alloca {type}, {count}")
+
     # control flow -----------------------------------------------------------------------------------------------------
 
     def start(self, block: str) -> None:
@@ -228,8 +240,18 @@ class Builder:
         self.branch(condition, then, end)
         self.start(then)
         yield
-        self.jump(end)
+        if not self._lines[-1].startswith("ret "):
+            self.jump(end)
         self.start(end)
+
+    @contextlib.contextmanager
+    def forever(self) -> Generator[None, None, None]:
+        """Code that runs again and again, until it returns; nothing follows."""
+        head = self.fresh("head")
+        self.jump(head)
+        self.start(head)
+        yield
+        self.jump(head)
 
     def choose(self, condition: IrValue, then: Callable[[], IrValue], other: IrValue) -> IrValue:
         """``then()`` where ``condition`` holds, else ``other``; evaluates no more than needed."""
@@ -249,27 +271,20 @@ class Builder:
         body: Callable[[IrValue, list[IrValue]], Sequence[IrValue]],
     ) -> list[IrValue]:
         """``for i in start..stop: carries = body(i, carries)``; the carries after the last turn."""
-        before, head, turn, end = self.block, self.fresh("head"), self.fresh("turn"), self.fresh("end")
-        self.jump(head)
-        self.start(head)
-        phi_at = len(self._lines)
-        i = IrValue(self, "i64", "%" + self.fresh("i"))
+        before, phi_at = self.block, len(self._lines) + 2  # behind the jump to the loop's head and its label
         carries = [IrValue(self, x.type, "%" + self.fresh("c")) for x in inits]
-        self.branch(self.emit("i1", f"icmp slt {i}, {stop.name}"), turn, end)
-        self.start(turn)
-        news = body(i, carries)
-        following = self.emit("i64", f"add nuw nsw {i}, 1")
-        self.jump(head)
-        phis = [f"{i.name} = phi i64 [{start.name}, %{before}], [{following.name}, %{self.block}]"]
-        for c, first, new in zip(carries, inits, news, strict=True):
-            phis.append(f"{c.name} = phi {c.type} [{first.name}, %{before}], [{new.name}, %{self.block}]")
-        self._lines[phi_at:phi_at] = phis
-        self.start(end)
+        with self.loop(start, stop) as i:
+            for c, first, new in zip(carries, inits, body(i, carries), strict=True):
+                phi = f"{c.name} = phi {c.type} [{first.name}, %{before}], [{new.name}, %{self.block}]"
+                self._lines.insert(phi_at, phi)
         return carries
 
     @contextlib.contextmanager
-    def loop(self, start: IrValue, stop: IrValue, metadata: Callable[[], str] = str) -> Generator[IrValue, None, None]:
+    def loop(
+        self, start: IrValue | int, stop: IrValue, metadata: Callable[[], str] = str
+    ) -> Generator[IrValue, None, None]:
         """``for i in start..stop``; the block inside is the loop's body. ``metadata`` is asked when it is complete."""
+        first = stop.like(start)
         before, head, turn, end = self.block, self.fresh("head"), self.fresh("turn"), self.fresh("end")
         self.jump(head)
         self.start(head)
@@ -280,7 +295,7 @@ class Builder:
         yield i
         following = self.emit("i64", f"add nuw nsw {i}, 1")
         self._lines.append(f"br label %{head}{metadata()}")
-        self._lines.insert(phi_at, f"{i.name} = phi i64 [{start.name}, %{before}], [{following.name}, %{self.block}]")
+        self._lines.insert(phi_at, f"{i.name} = phi i64 [{first.name}, %{before}], [{following.name}, %{self.block}]")
         self.start(end)
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax_cpu import pool
+from polyax_cpu.records import NativeBranches, NativeLoop, NativeMoving, NativeRef
 from polyax_cpu.steps import Described, Table, on_bases
-from polyax_kernels.plan.plan import BranchStep, ControlStep, CopyStep, Inner, LoopStep, Ref, Step
+from polyax_kernels.plan.plan import BranchStep, ControlStep, CopyStep, LoopStep, Ref, Step
 
 MOST_TURNS = (1 << 63) - 1
 ABSENT = Ref(-1)
@@ -27,9 +28,7 @@ def native_control(native: Native, step: ControlStep) -> Described | None:
     steps = [t for t in tables if t is not None]
     if isinstance(step, BranchStep):
         return _branch(step, steps)
-    test = None if step.test is None else steps[0]
-    record, keep = _loop(native, step, steps[-1], test)
-    return on_bases(pool.symbols()["polyax_loop"], [ctypes.addressof(record)], (record, keep))
+    return on_bases(pool.symbols()["polyax_loop"], *_loop(native, step, steps))
 
 
 def _table(native: Native, steps: Sequence[Step]) -> Table | None:
@@ -38,30 +37,27 @@ def _table(native: Native, steps: Sequence[Step]) -> Table | None:
     return Table(found, 0) if len(found) == len(described) else None
 
 
-def _loop(native: Native, step: LoopStep, body: Table, test: Table | None) -> tuple[Any, Any]:
-    """A ``Loop`` of the native runtime, and what must live as long as it."""
-    even, odd, holds = [*step.body.even], [*step.body.odd], -1
+def _loop(native: Native, step: LoopStep, tables: Sequence[Table]) -> tuple[NativeLoop, Any]:
+    """A loop as the native runtime reads it, and what must live as long as it."""
+    even, odd = [*step.body.even], [*step.body.odd]
+    loop = NativeLoop(body=tables[-1].steps, test_first=len(even), holds=-1)
+    loop.turns = MOST_TURNS if step.length is None else step.length
     if step.test is not None:
-        holds = len(even) + len(step.test.even)
+        loop.test, loop.holds = tables[0].steps, len(even) + len(step.test.even)
         even += [*step.test.even, step.holds]
         odd += [*step.test.odd, step.holds]
     around = [_copies(native, copies) for copies in (step.before, *step.ends)]
-    length = MOST_TURNS if step.length is None else step.length
-    return _record(body, test, around, (even, odd), step.strides, (len(step.body.even), holds, length))
+    loop.before, loop.even, loop.odd = (table.steps for table in around)
+    return loop, (tables, around, _slots(loop, even, odd), _moving(loop, step.strides))
 
 
 def _branch(step: BranchStep, tables: Sequence[Table]) -> Described:
     """Each branch is a loop of one turn."""
-    none = [Table([], 0)] * 3
-    pairs = zip(step.branches, tables, strict=True)
-    records, keep = zip(*[_branch_record(inner, table, none) for inner, table in pairs], strict=True)
-    addresses = map(ctypes.addressof, records)
-    values = [step.index.base, step.index.offset, *addresses]
-    return on_bases(pool.symbols()["polyax_cond"], values, (records, keep))
-
-
-def _branch_record(inner: Inner, table: Table, around: Sequence[Table]) -> tuple[Any, Any]:
-    return _record(table, None, around, (inner.even, inner.odd), (), (len(inner.even), -1, 1))
+    loops = [NativeLoop(body=table.steps, holds=-1, turns=1) for table in tables]
+    slots = [_slots(loop, inner.even, inner.odd) for loop, inner in zip(loops, step.branches, strict=True)]
+    addresses = (ctypes.c_void_p * len(loops))(*map(ctypes.addressof, loops))
+    record = NativeBranches(NativeRef(step.index.base, step.index.offset), ctypes.addressof(addresses))
+    return on_bases(pool.symbols()["polyax_cond"], record, (tables, loops, slots, addresses))
 
 
 def _copies(native: Native, copies: Sequence[CopyStep]) -> Table:
@@ -70,26 +66,16 @@ def _copies(native: Native, copies: Sequence[CopyStep]) -> Table:
     return table
 
 
-def _record(
-    body: Table,
-    test: Table | None,
-    around: Sequence[Table],
-    slots: tuple[Sequence[Ref | None], Sequence[Ref | None]],
-    strides: Sequence[tuple[int, int]],
-    numbers: tuple[int, int, int],
-) -> tuple[Any, Any]:
-    tables = [body, test or Table([], 0), *around]
-    places = _words([x for ref in (*slots[0], *slots[1]) for x in _slot(ref)])
-    moving = _words([x for place, nbytes in strides for n in (place, place + len(slots[0])) for x in (n, nbytes)])
-    fields = [x for t in tables for x in (ctypes.addressof(t.steps), t.count)]
-    fields += [ctypes.addressof(places), len(slots[0]), ctypes.addressof(moving), 2 * len(strides), *numbers]
-    return _words(fields), (tables, places, moving)
+def _slots(loop: NativeLoop, even: Sequence[Ref | None], odd: Sequence[Ref | None]) -> Any:
+    refs = [ref or ABSENT for ref in (*even, *odd)]
+    places = (NativeRef * len(refs))(*((ref.base, ref.offset) for ref in refs))
+    loop.slots, loop.width = ctypes.addressof(places), len(even)
+    return places
 
 
-def _slot(ref: Ref | None) -> tuple[int, int]:
-    ref = ref or ABSENT
-    return ref.base, ref.offset
-
-
-def _words(values: Sequence[int]) -> Any:
-    return (ctypes.c_int64 * len(values))(*values)
+def _moving(loop: NativeLoop, strides: Sequence[tuple[int, int]]) -> Any:
+    """Slots move in even and odd turns alike."""
+    both = [(slot + skip, nbytes) for slot, nbytes in strides for skip in (0, loop.width)]
+    moving = (NativeMoving * len(both))(*both)
+    loop.moving, loop.moving_count = ctypes.addressof(moving), len(both)
+    return moving

@@ -30,8 +30,8 @@ def runtime() -> compiler.LoadedCode:
 
 def _load() -> compiler.LoadedCode:
     """Compiled without optimisation: that takes a quarter of the time, and launches are no slower."""
-    source = native.source(compiler.host().triple)
-    made = machine_code.cached("native runtime", lambda: compiler.compile(source, level=0))
+    make = lambda: compiler.compile(native.source(compiler.host().triple), level=0)
+    made = machine_code.cached("native runtime", make)
     return compiler.LoadedCode(made, native.EXPORTS)
 
 

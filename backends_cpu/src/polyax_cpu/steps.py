@@ -1,4 +1,4 @@
-"""Steps as the native runtime reads them, and tables of them that one native call works off.
+"""Steps for the native runtime, and tables of them that one native call works off.
 
 Knows neither plans nor kernels.
 """
@@ -11,6 +11,7 @@ from typing import Any
 
 from polyax_cpu import pool
 from polyax_cpu.entry import Entry
+from polyax_cpu.records import NativeRef, NativeStep, NativeSteps
 from polyax_kernels.plan.plan import Ref
 
 PARALLEL_COST = 200_000
@@ -19,24 +20,6 @@ PIECE_COST = 1_000_000
 """Longer steps are cut into more pieces than there are threads, so that a late thread does less."""
 QUICK_COST = 20_000
 """Native calls of less work keep the interpreter's lock: they last a few microseconds."""
-
-
-class NativeRef(ctypes.Structure):
-    _fields_ = [("base", ctypes.c_int64), ("offset", ctypes.c_int64)]
-
-
-class NativeStep(ctypes.Structure):
-    """As the native runtime reads it."""
-
-    _fields_ = [
-        ("function", ctypes.c_void_p),
-        ("scalars", ctypes.c_void_p),
-        ("begin", ctypes.c_int64),
-        ("end", ctypes.c_int64),
-        ("pieces", ctypes.c_int64),
-        ("count", ctypes.c_int64),
-        ("operands", ctypes.c_void_p),
-    ]
 
 
 ON_BASES = -1
@@ -50,10 +33,10 @@ class Table:
 
     def __init__(self, described: Sequence[Described], cost: int) -> None:
         steps = [step for step, _ in described]
-        self.steps = (NativeStep * len(steps))(*steps)
-        self.count = len(steps)
-        self.keep = [keep for _, keep in described]
-        self.entry = Entry(ctypes.addressof(self.steps), len(steps), cost > QUICK_COST)
+        array = (NativeStep * len(steps))(*steps)
+        self.steps = NativeSteps(ctypes.addressof(array), len(steps))
+        self.keep = [array, *(keep for _, keep in described)]
+        self.entry = Entry(self.steps, cost > QUICK_COST)
         self.run = self.entry.run
         if any(s.pieces > 1 for s in steps):
             pool.ensure_started()
@@ -72,10 +55,9 @@ def described(
     return step, (places, values, keep)
 
 
-def on_bases(address: int, scalars: Sequence[int], keep: Any) -> Described:
-    """The step that calls a function on the memory of all bases, however many these are."""
-    values = (ctypes.c_int64 * len(scalars))(*scalars)
-    return NativeStep(address, ctypes.addressof(values), 0, 1, 1, ON_BASES, None), (values, keep)
+def on_bases(address: int, record: ctypes.Structure, keep: Any) -> Described:
+    """The step that calls a function on the memory of all bases, however many these are, and on a record."""
+    return NativeStep(address, ctypes.addressof(record), 0, 1, 1, ON_BASES, None), (record, keep)
 
 
 def copying(source: Ref, target: Ref, nbytes: int) -> Described:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from polyax.commands import UsageError, explain_function
+from polyax.runtime.contract.hooks import Command
+from polyax.runtime.contract.tracebacks import warn_user
+from polyax.runtime.plugins.loader import Plugin
+from polyax.runtime.plugins.registry import registry
 from polyax.runtime.telling.info import report
 
 
@@ -22,17 +26,13 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    try:
-        explain_function(options.function, options.arguments, options.draw)
-    except (UsageError, OSError) as e:
-        print(f"polyax explain: {e}", file=sys.stderr)
-        return 2
+    explain_function(options.function, options.arguments, options.draw)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="polyax", description="Transformations of numerical Python programs.")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", dest="command")
     info = commands.add_parser("info", help="platforms, devices, plugins, versions and settings in force")
     info.set_defaults(run=_info)
     check = commands.add_parser("check", help="run the conformance suite on a platform")
@@ -43,7 +43,20 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("arguments", nargs="*", metavar="TYPE", help="types as f32[8,16], or numbers")
     explain.add_argument("--draw", metavar="PATH", help="save a drawing, .svg or .html, too")
     explain.set_defaults(run=_explain)
+    for plugin, command in _from_plugins():
+        if command.name in commands.choices:
+            warn_user(f"{plugin.title} brings a command {command.name!r}, which there is already: it is left out")
+            continue
+        added = commands.add_parser(command.name, help=command.help)
+        command.add_arguments(added)
+        added.set_defaults(run=command.run)
     return parser
+
+
+def _from_plugins() -> Iterator[tuple[Plugin, Command]]:
+    for plugin, commands in registry.ask("any", "polyax_commands"):
+        for command in commands:
+            yield plugin, command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,6 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever reads has seen enough: `polyax info | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is flushed there at exit
         return 0
+    except (UsageError, OSError) as e:
+        print(f"polyax {options.command}: {e}", file=sys.stderr)
+        return 2
     return status
 
 

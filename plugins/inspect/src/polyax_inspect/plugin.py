@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from polyax.ir.config import config
-from polyax.runtime.contract.hooks import CompileEvent, hookimpl
+from polyax.runtime.contract.hooks import Command, CompileEvent, hookimpl
+
+
+@hookimpl
+def polyax_commands() -> list[Command]:
+    """``scale``."""
+    from polyax_inspect.scale import command
+
+    return [Command("scale", "predict what a program takes on many devices", command.add_arguments, command.run)]
 
 
 @hookimpl

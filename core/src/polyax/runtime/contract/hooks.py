@@ -7,6 +7,7 @@ found through an entry point of the group ``polyax`` whose name begins with its 
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -71,6 +72,18 @@ class CompileEvent:
     jaxpr: ClosedJaxpr
 
 
+@dataclass(frozen=True)
+class Command:
+    """``python -m polyax NAME``."""
+
+    name: str
+    help: str
+    """What it does, in a line."""
+    add_arguments: Callable[[ArgumentParser], None]
+    run: Callable[[Namespace], int]
+    """Gives the exit status; may raise ``UsageError``, whose text is shown."""
+
+
 @hookspec
 def polyax_backends() -> Iterable[BackendSpec]:  # pyright: ignore[reportReturnType]
     """The platforms that this plugin brings. Called when a device is first needed, never at import.
@@ -99,6 +112,14 @@ def polyax_fusers(backend: Backend) -> Iterable[FusionPass] | None:
 @hookspec
 def polyax_compiled(event: CompileEvent) -> None:
     """Called after an executable was built; never per launch. The result is ignored."""
+
+
+@hookspec
+def polyax_commands() -> Iterable[Command]:  # pyright: ignore[reportReturnType]
+    """Commands of ``python -m polyax``. Called when the command line is read, of plugins for any platform.
+
+    A command whose name is taken is left out, and the user is told.
+    """
 
 
 @hookspec

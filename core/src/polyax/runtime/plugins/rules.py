@@ -111,7 +111,21 @@ def _fusers(fusers: Any) -> list[Any]:
     return found
 
 
-_CHECKS: dict[str, Callable[[Any], Any]] = {"polyax_lowerings": _lowerings, "polyax_fusers": _fusers}
+def _commands(commands: Any) -> list[hooks.Command]:
+    if not isinstance(commands, Iterable):
+        raise HookError(f"polyax_commands gave {commands!r}, not the commands")
+    found = list(commands)
+    for command in found:
+        if not isinstance(command, hooks.Command):
+            raise HookError(f"polyax_commands gave {command!r}, which is not a Command")
+    return found
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "polyax_lowerings": _lowerings,
+    "polyax_fusers": _fusers,
+    "polyax_commands": _commands,
+}
 
 
 def checked(hook: str, results: list[Any]) -> list[Any]:

@@ -1,0 +1,190 @@
+"""The threads of the native runtime, and the jobs that they share.
+
+The thread that asks takes part, so a job ends even if all workers are busy; pieces never wait for anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Generator
+
+from polyax_cpu.llvm import Builder, IrValue, Module
+from polyax_cpu.records import ADDRESS, FUNCTION_PARAMS, INTEGER, Record
+
+SPINS = 20_000
+"""How often an idle worker looks for work before it sleeps (some hundreds of microseconds). Programs that follow each
+other then find it awake; one that sleeps is often woken on the core of the thread that wakes it, and waits for it."""
+PATIENCE = 256
+"""How often the thread that asked looks whether the others are done before it yields."""
+
+
+class Job(ctypes.Structure):
+    """A call in pieces of ``size``: how many are taken, and which ``workers`` are at it. Lives on a stack."""
+
+    _fields_ = [
+        ("function", ADDRESS),
+        *((name, ADDRESS if type == "ptr" else INTEGER) for type, name in FUNCTION_PARAMS),
+        ("size", INTEGER),
+        ("pieces", INTEGER),
+        ("taken", INTEGER),
+        ("workers", INTEGER),
+        ("next", ADDRESS),
+    ]
+
+
+class JobList(ctypes.Structure):
+    """Jobs that workers may join; ``mutex`` and ``condition`` have room for any platform's."""
+
+    _fields_ = [("mutex", ctypes.c_char * 128), ("condition", ctypes.c_char * 128), ("first", ADDRESS)]
+
+
+def define_pool(module: Module, triple: str) -> None:
+    module.top(f"@jobs = internal global [{ctypes.sizeof(JobList)} x i8] zeroinitializer, align 64")
+    _pause(module, triple)
+    for define in (_start, _work, _spin, _find, _take, _remove, _parallel, _wait):
+        define(module)
+
+
+def _pause(module: Module, triple: str) -> None:
+    """A processor without a known instruction yields its time slice."""
+    b = module.function("void", "rest", [], "alwaysinline")
+    match triple.split("-")[0]:
+        case "x86_64":
+            b.call("void", "llvm.x86.sse2.pause")
+        case "aarch64":
+            b.call("void", "llvm.aarch64.hint", b.const(1, "i32"))
+        case _:
+            b.call("i32", "sched_yield")
+    b.ret()
+
+
+def _jobs(b: Builder) -> Record:
+    return Record(JobList, b.pointer("@jobs"))
+
+
+@contextlib.contextmanager
+def _locked(b: Builder) -> Generator[None, None, None]:
+    mutex = _jobs(b).at("mutex")
+    b.call("i32", "pthread_mutex_lock", mutex)
+    yield
+    b.call("i32", "pthread_mutex_unlock", mutex)
+
+
+def _load(pointer: IrValue, type: str = "ptr", order: str = "monotonic") -> IrValue:
+    return pointer.b.emit(type, f"load atomic {type}, {pointer} {order}, align 8")
+
+
+def _store(value: IrValue, pointer: IrValue) -> None:
+    pointer.b.line(f"store atomic {value}, {pointer} monotonic, align 8")
+
+
+def _add(pointer: IrValue, n: int, order: str = "monotonic") -> IrValue:
+    """Returns what was there before."""
+    return pointer.b.emit("i64", f"atomicrmw add {pointer}, i64 {n} {order}")
+
+
+def _start(module: Module) -> None:
+    """Starts the workers; returns how many. The list is made anew, so that a child process can call it after fork."""
+    b = module.function("i64", "polyax_start", [("i64", "workers")])
+    jobs, null, thread = _jobs(b), b.pointer("null"), b.alloca("i64")
+    size = b.const(ctypes.sizeof(JobList), "i64")
+    b.call("void", "llvm.memset.p0.i64", jobs.pointer, b.const(0, "i8"), size, b.const(False, "i1"))
+    b.call("i32", "pthread_mutex_init", jobs.at("mutex"), null)
+    b.call("i32", "pthread_cond_init", jobs.at("condition"), null)
+    with b.loop(0, b.args[0]) as n:
+        failed = b.call("i32", "pthread_create", thread, null, b.pointer("@work"), null)
+        with b.when(failed.compare("!=", 0)):
+            b.ret(n)
+        b.call("i32", "pthread_detach", b.load(thread, "i64"))
+    b.ret(b.args[0])
+
+
+def _work(module: Module) -> None:
+    """A worker: looks a while without the lock, then under it, and sleeps where there is nothing."""
+    b = module.function("ptr", "work", [("ptr", "unused")])
+    with b.forever():
+        b.call("void", "spin")
+        with _locked(b):
+            job = Record(Job, b.call("ptr", "find"))
+            _add(job.at("workers"), 1)
+        b.call("void", "take", job.pointer)
+        _add(job.at("workers"), -1, "release")
+
+
+def _spin(module: Module) -> None:
+    """Returns when there seems to be a job, or after a while."""
+    b = module.function("void", "spin", [])
+    with b.loop(0, b.const(SPINS, "i64")):
+        with b.when(_load(_jobs(b).at("first")).compare("!=", b.pointer("null"))):
+            b.ret()
+        b.call("void", "rest")
+    b.ret()
+
+
+def _find(module: Module) -> None:
+    """The first job, waiting until there is one. The lock is held."""
+    b = module.function("ptr", "find", [])
+    jobs = _jobs(b)
+    with b.forever():
+        job = _load(jobs.at("first"))
+        with b.when(job.compare("!=", b.pointer("null"))):
+            b.ret(job)
+        b.call("i32", "pthread_cond_wait", jobs.at("condition"), jobs.at("mutex"))
+
+
+def _take(module: Module) -> None:
+    """Computes pieces of a job until none is left, then takes it off the list."""
+    b = module.function("void", "take", [("ptr", "job")])
+    job = Record(Job, b.args[0])
+    with b.forever():
+        n = _add(job.at("taken"), 1)
+        with b.when(n >= job.pieces):
+            with _locked(b):
+                b.call("void", "remove", job.pointer)
+            b.ret()
+        begin = job.begin + n * job.size
+        end = b.intrinsic("smin", begin + job.size, job.end)
+        b.invoke("void", job.function, job.buffers, job.scalars, begin, end)
+
+
+def _remove(module: Module) -> None:
+    """Takes a job off the list, if it is still there. The lock is held."""
+    b = module.function("void", "remove", [("ptr", "job")])
+    link = b.alloca("ptr")
+    b.store(_jobs(b).at("first"), link)
+    with b.forever():
+        here = b.load(link, "ptr")
+        job = Record(Job, _load(here))
+        with b.when(job.pointer.compare("==", b.pointer("null"))):
+            b.ret()
+        with b.when(job.pointer.compare("==", b.args[0])):
+            _store(job.next, here)
+            b.ret()
+        b.store(job.at("next"), link)
+
+
+def _parallel(module: Module) -> None:
+    """Runs a function over a range in pieces, here and on workers that are free; returns when all are done."""
+    params = [("ptr", "function"), *FUNCTION_PARAMS, ("i64", "size"), ("i64", "pieces")]
+    b = module.function("void", "polyax_parallel", params)
+    jobs, job, none = _jobs(b), Record(Job, b.alloca("i8", ctypes.sizeof(Job))), b.const(0, "i64")
+    job.set(**{name: value for (_, name), value in zip(params, b.args, strict=True)}, taken=none, workers=none)
+    with _locked(b):
+        job.set(next=jobs.first)
+        _store(job.pointer, jobs.at("first"))
+        b.call("i32", "pthread_cond_broadcast", jobs.at("condition"))
+    b.call("void", "take", job.pointer)
+    b.call("void", "wait", job.pointer)
+    b.ret()
+
+
+def _wait(module: Module) -> None:
+    """Returns when no worker is at a job any more."""
+    b = module.function("void", "wait", [("ptr", "job")])
+    with b.forever():
+        with b.loop(0, b.const(PATIENCE, "i64")):
+            with b.when(_load(Record(Job, b.args[0]).at("workers"), "i64", "acquire").compare("==", 0)):
+                b.ret()
+            b.call("void", "rest")
+        b.call("i32", "sched_yield")

@@ -1,0 +1,111 @@
+"""Structures in memory that native code reads: one definition of each. Python makes them with ctypes, and code that is
+written with a ``Builder`` takes the places of their fields from it, by name.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from polyax_cpu.llvm import IrValue
+
+ADDRESS, INTEGER = ctypes.c_void_p, ctypes.c_int64
+_TYPES: dict[object, str] = {ADDRESS: "ptr", INTEGER: "i64"}
+FUNCTION_PARAMS = [("ptr", "buffers"), ("ptr", "scalars"), ("i64", "begin"), ("i64", "end")]
+"""The parameters of what steps call: a range that may be cut in pieces."""
+
+
+class NativeRef(ctypes.Structure):
+    """A place in the memory of a program: which of the bases, and how many bytes behind it."""
+
+    _fields_ = [("base", INTEGER), ("offset", INTEGER)]
+
+
+class NativeStep(ctypes.Structure):
+    """The call of a function; ``operands`` are ``count`` places, whose addresses are its buffers."""
+
+    _fields_ = [
+        ("function", ADDRESS),
+        ("scalars", ADDRESS),
+        ("begin", INTEGER),
+        ("end", INTEGER),
+        ("pieces", INTEGER),
+        ("count", INTEGER),
+        ("operands", ADDRESS),
+    ]
+
+
+class NativeSteps(ctypes.Structure):
+    """Steps that run one after the other."""
+
+    _fields_ = [("first", ADDRESS), ("count", INTEGER)]
+
+
+class NativeTable(ctypes.Structure):
+    """Steps that Python calls. ``release``: without the interpreter's lock. ``attribute``: where objects say at which
+    address their memory is."""
+
+    _fields_ = [("steps", NativeSteps), ("release", INTEGER), ("attribute", ADDRESS)]
+
+
+class NativeLoop(ctypes.Structure):
+    """Steps of a turn, of the test, before all turns, behind an even and an odd number of them.
+
+    The memory of a turn is described by ``slots``: ``width`` places for even turns, then as many for odd ones, since
+    carries may live at two places in turn. The test has those from ``test_first`` on; ``holds`` is the slot of its
+    result, -1 if there is no test.
+    """
+
+    _fields_ = [
+        *((name, NativeSteps) for name in ("body", "test", "before", "even", "odd")),
+        ("slots", ADDRESS),
+        ("width", INTEGER),
+        ("moving", ADDRESS),
+        ("moving_count", INTEGER),
+        ("test_first", INTEGER),
+        ("holds", INTEGER),
+        ("turns", INTEGER),
+    ]
+
+
+class NativeMoving(ctypes.Structure):
+    """A slot that lies ``stride`` bytes further on after each turn."""
+
+    _fields_ = [("slot", INTEGER), ("stride", INTEGER)]
+
+
+class NativeBranches(ctypes.Structure):
+    """Where the number of a branch is, an i32, and the addresses of a loop for each."""
+
+    _fields_ = [("index", NativeRef), ("loops", ADDRESS)]
+
+
+class Record:
+    """A structure at an address that native code knows: ``record.field`` is code that loads a field."""
+
+    __slots__ = ("layout", "pointer")
+
+    def __init__(self, layout: type[ctypes.Structure], pointer: IrValue) -> None:
+        self.layout = layout
+        self.pointer = pointer
+
+    def at(self, field: str) -> IrValue:
+        """The address of a field."""
+        return self.pointer.b.at(self.pointer, getattr(self.layout, field).offset, "i8")
+
+    def __getattr__(self, field: str) -> IrValue:
+        fields = {name: type for name, type, *_ in self.layout._fields_}
+        return self.pointer.b.load(self.at(field), _TYPES[fields[field]])
+
+    def set(self, **values: IrValue) -> None:
+        for field, value in values.items():
+            self.pointer.b.store(value, self.at(field))
+
+    def item(self, n: IrValue) -> Record:
+        """One of an array of such structures, which begins here."""
+        return Record(self.layout, self.pointer.b.at(self.pointer, n * ctypes.sizeof(self.layout), "i8"))
+
+
+def memory(ref: Record, bases: IrValue) -> IrValue:
+    """The address of the place that a ``NativeRef`` describes."""
+    b = bases.b
+    return b.at(b.load(b.at(bases, ref.base, "ptr"), "ptr"), ref.offset, "i8")

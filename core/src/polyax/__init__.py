@@ -37,6 +37,7 @@ from polyax.api import linear_transpose as linear_transpose
 from polyax.api import linearize as linearize
 from polyax.api import make_jaxpr as make_jaxpr
 from polyax.api import pmap as pmap
+from polyax.api import reshard as reshard
 from polyax.api import typeof as typeof
 from polyax.api import value_and_grad as value_and_grad
 from polyax.api import vjp as vjp

@@ -8,6 +8,7 @@ from polyax.ir.errors import NoLowering as NoLowering
 from polyax.ir.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
 from polyax.ir.errors import PluginError as PluginError
 from polyax.ir.errors import ProgramMismatch as ProgramMismatch
+from polyax.ir.errors import ShardingTypeError as ShardingTypeError
 from polyax.ir.errors import TracerArrayConversionError as TracerArrayConversionError
 from polyax.ir.errors import TracerBoolConversionError as TracerBoolConversionError
 from polyax.ir.errors import TracerIntegerConversionError as TracerIntegerConversionError

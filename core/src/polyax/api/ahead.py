@@ -10,7 +10,7 @@ import numpy as np
 from polyax.api.arguments import shapes, wraps
 from polyax.control.spmd import axes_bound
 from polyax.ir import dtypes
-from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.aval import ShapedArray
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.calls import Signature
 from polyax.trace.traces import Traces
@@ -63,7 +63,7 @@ class ShapeDtypeStruct:
 
 
 def struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.sharding)
 
 
 def make_jaxpr(
@@ -105,15 +105,3 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(1, 3), dtype=float32)
     """
     return make_jaxpr(fun, return_shape=True)(*args, **kwargs)[1]
-
-
-def typeof(x: Any) -> ShapedArray:
-    """The type of an array, a scalar or a traced value.
-
-    >>> typeof(np.ones((2, 3), 'float32'))
-    ShapedArray(float32[2,3])
-
-    Raises:
-      TypeError: ``x`` is no array.
-    """
-    return aval_of(x)

@@ -9,6 +9,7 @@ from typing import Any
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.primitive import ambient
+from polyax.meshes.explicit import typed
 from polyax.ops.basis import convert
 from polyax.trace.calls import UserCall
 from polyax.trace.flat import name_of
@@ -38,7 +39,8 @@ def as_indices(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
 def shaped(x: Any) -> Any:
     """The aval of an array, or of anything with a shape and a dtype."""
     if not is_array_like(x) and hasattr(x, "shape") and hasattr(x, "dtype"):
-        return ShapedArray(tuple(x.shape), dtypes.canonicalize(x.dtype), getattr(x, "weak_type", False))
+        aval = ShapedArray(tuple(x.shape), dtypes.canonicalize(x.dtype), getattr(x, "weak_type", False))
+        return typed(aval, getattr(x, "sharding", None))
     return aval_of(x)
 
 

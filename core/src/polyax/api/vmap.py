@@ -7,6 +7,8 @@ from typing import Any
 
 from polyax.api.arguments import wraps
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.meshes.axes import AbstractMesh
+from polyax.meshes.explicit import cuts_of, mesh_of, seen
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.calls import Signature
 from polyax.trace.flat import name_of
@@ -71,13 +73,37 @@ def vmap(
         axes = flatten_axes("vmap in_axes", call.in_tree, (in_axes, 0), tupled_args=True)
         size = mapped_size("vmap", call.names, avals, axes, axis_size)
         dims = [None if a is None else a % v.ndim for v, a in zip(avals, axes, strict=True)]
+        axis = AxisData(size, axis_name, spmd_axis_name, *(_cut(avals, dims, spmd_axis_name) if seen.any else ()))
         flat = call.flat()
-        outs, out_dims = batch_flat(flat, AxisData(size, axis_name, spmd_axis_name), call.leaves, dims)
+        outs, out_dims = batch_flat(flat, axis, call.leaves, dims)
         assert flat.out_tree is not None
         wanted = flatten_axes("vmap out_axes", flat.out_tree, out_axes)
-        return flat.unflatten([_place(size, d, w, x, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
+        return flat.unflatten([_place(axis, d, w, x, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
 
     return vmap_f
+
+
+def _cut(avals: Sequence[ShapedArray], dims: Sequence[int | None], spmd_name: Any) -> tuple[Any, AbstractMesh | None]:
+    """Along which axes of which mesh types say that the mapped dimension is cut.
+
+    Raises:
+      ValueError: they differ.
+    """
+    mapped = [cuts_of(a)[d] for a, d in zip(avals, dims, strict=True) if d is not None]
+    if not any(mapped):
+        return (), None
+    if (other := next((names for names in mapped if names != mapped[0]), None)) is not None:
+        one, two = (" ".join(map(str, names)) or "None" for names in (mapped[0], other))
+        raise ValueError(
+            "Mapped away dimension of inputs passed to vmap should be sharded the same. Got inconsistent axis specs: "
+            f"{one} vs {two}"
+        )
+    if spmd_name is not None:
+        raise ValueError(
+            "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is allowed. Got "
+            f"spmd_axis_name={spmd_name} and arrays sharded on explicit_mesh_axis={mapped[0]}"
+        )
+    return mapped[0], mesh_of(avals)
 
 
 def _check_axes_are_ints(name: str, axes: Any) -> None:
@@ -88,7 +114,7 @@ def _check_axes_are_ints(name: str, axes: Any) -> None:
             )
 
 
-def _place(size: int, dim: int | None, wanted: int | None, x: Any, fun: Callable[..., Any]) -> Any:
+def _place(axis: AxisData, dim: int | None, wanted: int | None, x: Any, fun: Callable[..., Any]) -> Any:
     if wanted is None and dim is not None:
         raise ValueError(
             f"vmap has mapped output but out_axes is None: the result of {name_of(fun)} depends on a mapped argument; "
@@ -99,7 +125,7 @@ def _place(size: int, dim: int | None, wanted: int | None, x: Any, fun: Callable
         raise ValueError(
             f"axis {wanted} is out of bounds for array of dimension {ndim}: out_axes of vmap({name_of(fun)})"
         )
-    return match_axis(size, dim, None if wanted is None else wanted % ndim, x)
+    return match_axis(axis, dim, None if wanted is None else wanted % ndim, x)
 
 
 def mapped_size(

@@ -186,7 +186,7 @@ def _batch(
         None if p is None else batch_jaxpr(p, axis, (*own, *[0] * num_x), (True,) * len(p.out_avals))[0]
         for p, own in zip(programs, const_dims, strict=True)
     ]
-    b = [match_axis(axis.size, d, 0, x) for x, d in zip(b, b_dims, strict=True)]
+    b = [match_axis(axis, d, 0, x) for x, d in zip(b, b_dims, strict=True)]
     outs = linear_solve_p.bind(
         *(c for group in consts for c in group),
         *b,

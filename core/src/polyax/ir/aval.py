@@ -15,8 +15,8 @@ from polyax.ir.dtypes import DType
 class ShapedArray:
     """Shape, dtype and weak type of an array.
 
-    ``sharding`` and ``vma`` (the mesh axes that a value varies over inside ``shard_map``) are part of the type from
-    the start, so that no signature changes when they come into use.
+    ``sharding`` is None, or says which dimensions are cut along explicit axes of a mesh (``meshes.explicit``); ``vma``
+    are the mesh axes that a value varies over inside ``shard_map``.
     """
 
     __slots__ = ("_hash", "dtype", "shape", "sharding", "vma", "weak_type")
@@ -66,6 +66,9 @@ class ShapedArray:
         )
 
     def update(self, **changes: Any) -> ShapedArray:
+        """The same with other fields; how an array of another shape is cut has to be said anew."""
+        if "shape" in changes:
+            changes.setdefault("sharding", None)
         fields: dict[str, Any] = {n: getattr(self, n) for n in ("shape", "dtype", "weak_type", "sharding", "vma")}
         return ShapedArray(**(fields | changes))
 
@@ -79,7 +82,8 @@ class ShapedArray:
         """``float32[3,4]``, or ``f32[3,4]`` in jaxprs; inside ``shard_map`` with the axes that it varies along:
         ``float32[3,4]{V:x}``."""
         name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.full_name(self.dtype)
-        return f"{name}[{','.join(map(str, self.shape))}]{axes_text(self.vma)}"
+        sizes = self.shape if self.sharding is None else map(_cut_size, self.shape, self.sharding.spec)
+        return f"{name}[{','.join(map(str, sizes))}]{axes_text(self.vma)}"
 
     def __str__(self) -> str:
         return self.str_short()
@@ -98,6 +102,12 @@ def axes_text(vma: frozenset[Any]) -> str:
     """``{V:x}``, ``{V:(x,y)}``; nothing if a value is the same everywhere."""
     names = sorted(map(str, vma))
     return "" if not names else f"{{V:{names[0]}}}" if len(names) == 1 else f"{{V:({','.join(names)})}}"
+
+
+def _cut_size(size: int, axes: Any) -> str:
+    if axes is None:
+        return str(size)
+    return f"{size}@({','.join(map(str, axes))})" if isinstance(axes, tuple) else f"{size}@{axes}"
 
 
 class Typed:

@@ -59,5 +59,9 @@ class ProgramMismatch(RuntimeError):
     """Processes that compute together are about to run different programs."""
 
 
+class ShardingTypeError(PolyaxTypeError):
+    """Types of operands, which tell how these are cut along explicit axes of a mesh, don't tell it of the result."""
+
+
 class PluginError(RuntimeError):
     """A plugin can't be used; the text names it, its version, the cause and the remedy."""

@@ -55,6 +55,8 @@ class Primitive:
     ``axes``           collectives: ``(params) -> names`` of the axes that they work along
     ``varies``         ``(vmas, **params) -> (wanted, results)``: along which mesh axes operands have to vary, given
                        those along which they do, and results do (None: as its programs say); see ``trace.varying``
+    ``explicit``       ``(in_avals, out_avals, **params) -> out_avals``: how results are cut where types tell it of
+                       operands, and ``factors`` don't say it; see ``trace.explicit``
     ``factors``        ``(*in_avals, **params) -> Factors``: which dimensions of operands and results are cut together
                        when devices share a program (``meshes.factors``); without it, each device computes all
     =================  ============================================================================================
@@ -87,6 +89,7 @@ class Primitive:
         self.decompose: Callable[..., Any] | None = None
         self.axes: Callable[..., Any] | None = None
         self.varies: Callable[..., Any] | None = None
+        self.explicit: Callable[..., Any] | None = None
         self.factors: Callable[..., Any] | None = None
         PRIMITIVES.append(self)
 

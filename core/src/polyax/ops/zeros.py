@@ -9,6 +9,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ops.basis import add, zeros
+from polyax.trace.explicit import retyped
 from polyax.trace.symbolic import Zero, is_undef
 from polyax.trace.varying import pvary
 
@@ -18,6 +19,7 @@ def zeros_like_aval(aval: ShapedArray) -> Any:
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
     found = zeros(aval) if aval.shape or dtypes.is_extended(aval.dtype) else aval.dtype.type(0)
+    found = retyped(found, aval) if aval.sharding is not None else found
     return pvary(found, aval.vma) if aval.vma else found
 
 

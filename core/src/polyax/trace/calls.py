@@ -5,6 +5,7 @@ All that trace a function on demand begin here. Must not know what is done with 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -15,6 +16,8 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import ambient
+from polyax.meshes.current import get_abstract_mesh, use_abstract_mesh
+from polyax.meshes.explicit import mesh_of, seen
 from polyax.trace.flat import Flat, arg_names, check_arrays, check_callable, name_of
 from polyax.trace.positions import UNMARKED, Positions
 from polyax.trace.recording import SourceOf, trace_to_jaxpr
@@ -194,7 +197,8 @@ class UserCall:
     def record(self, avals: Sequence[ShapedArray]) -> TracedFunction:
         """The program for leaves of these types."""
         flat = self.flat()
-        closed = trace_to_jaxpr(flat, avals, name=self.signature.name, origin=self.source())
+        with _mesh_told(avals):
+            closed = trace_to_jaxpr(flat, avals, name=self.signature.name, origin=self.source())
         assert flat.out_tree is not None
         return TracedFunction(closed, flat.out_tree, self._donated())
 
@@ -213,6 +217,12 @@ class UserCall:
 def axes_around() -> tuple[tuple[Any, int], ...]:
     """Names and sizes; those that types tell of in front."""
     return (*((name, 0) for name in sorted(ambient.varying, key=str)), *ambient.axis_env.items())
+
+
+def _mesh_told(avals: Sequence[ShapedArray]) -> contextlib.AbstractContextManager[Any]:
+    """Without a mesh in force, it is the one that types of arguments tell of."""
+    mesh = mesh_of(avals) if seen.any and get_abstract_mesh().empty else None
+    return contextlib.nullcontext() if mesh is None else use_abstract_mesh(mesh)
 
 
 def with_static(fun: Callable[..., Any], static: Static) -> Callable[..., Any]:

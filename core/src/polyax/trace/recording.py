@@ -11,9 +11,12 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.check import check_jaxpr
 from polyax.ir.config import config
 from polyax.ir.effects import NO_EFFECTS
+from polyax.ir.errors import ShardingTypeError
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, is_literal_value, make_literal
 from polyax.ir.primitive import Primitive, ambient
 from polyax.ir.source import user_source
+from polyax.meshes.explicit import seen
+from polyax.trace import explicit
 from polyax.trace.context import set_trace
 from polyax.trace.leaks import check_leaks
 from polyax.trace.tracer import Trace, Tracer, check_alive
@@ -105,6 +108,13 @@ class DynamicJaxprTrace(Trace):
         effects = NO_EFFECTS
         if type(avals) is tuple:
             avals, effects = avals
+        if seen.any:
+            try:
+                avals = explicit.results(primitive, [a.aval for a in inputs], params, avals)
+            except ShardingTypeError:
+                if not explicit.is_lenient():
+                    raise
+                return self.record(primitive, [explicit.untyped(x) for x in args], params)
         if ambient.varying:
             avals = typed(primitive, [a.aval.vma for a in inputs], params, avals)
         outs = [Var(aval) for aval in avals]

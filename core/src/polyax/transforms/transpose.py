@@ -11,6 +11,7 @@ from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from polyax.ir.primitive import ambient
 from polyax.ops.varying import varying_as
 from polyax.ops.zeros import add_tangents, instantiate
+from polyax.trace.explicit import lenient, retyped
 from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.symbolic import UndefPrimal, Zero
 from polyax.transforms.memo import memoize_by_jaxpr
@@ -23,7 +24,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts:
     """
     before = ambient.source
     try:
-        return _backward_pass(jaxpr, consts, args, cts)
+        with lenient():
+            return _backward_pass(jaxpr, consts, args, cts)
     finally:
         ambient.source = before
 
@@ -39,6 +41,7 @@ def _backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts
             _check_cotangent(atom, ct)
         if ambient.varying:
             ct = varying_as(ct, atom.aval.vma)
+        ct = retyped(ct, atom.aval)
         before = cotangents.get(atom)
         cotangents[atom] = ct if before is None else add_tangents(before, ct)
 

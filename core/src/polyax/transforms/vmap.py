@@ -9,8 +9,11 @@ from typing import Any
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr, walk_eqns
 from polyax.ir.primitive import Primitive
+from polyax.meshes.axes import AbstractMesh
+from polyax.meshes.explicit import with_dim, without_dim
 from polyax.ops.basis import batch_axis_at
 from polyax.trace.context import current_trace, extend_axis_env, set_trace
+from polyax.trace.explicit import retyped
 from polyax.trace.leaks import check_leaks
 from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.tracer import Trace, Tracer, check_alive
@@ -25,6 +28,9 @@ class AxisData:
     name: Any = None
     spmd_name: Any = None
     """The mesh axis, or axes, that cut it where values in the mapped function are constrained to a sharding."""
+    cut: tuple[Any, ...] = ()
+    """The explicit axes of a mesh that types say cut it."""
+    mesh: AbstractMesh | None = None
 
 
 class BatchTracer(Tracer):
@@ -35,7 +41,7 @@ class BatchTracer(Tracer):
     def __init__(self, trace: Trace, value: Any, dim: int) -> None:
         aval = aval_of(value)
         self._trace = trace
-        self.aval = aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
+        self.aval = without_dim(aval, dim)
         self.value = value
         self.dim = dim
 
@@ -113,13 +119,14 @@ def batch_flat(
     return [v for v, _ in pairs], [d for _, d in pairs]
 
 
-def match_axis(axis_size: int, source: int | None, target: int | None, x: Any) -> Any:
+def match_axis(axis: AxisData, source: int | None, target: int | None, x: Any) -> Any:
     """``x`` with its batch dimension where it is wanted; broadcast if it has none."""
     if target is None:
         if source is not None:
             raise ValueError(f"a batched value (mapped over axis {source}) can't be returned as unbatched")
         return x
-    return batch_axis_at(x, source, target, axis_size)
+    moved = batch_axis_at(x, source, target, axis.size)
+    return moved if source is not None or not axis.cut else retyped(moved, batched_aval(aval_of(x), axis, target))
 
 
 @memoize_by_jaxpr
@@ -136,16 +143,15 @@ def batch_jaxpr(
         outs, dims_out = batch_flat(lambda *xs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, xs), axis, args, dims)
         if batched_out is not None:
             wanted = [0 if b else d for b, d in zip(batched_out, dims_out, strict=True)]
-            outs = [match_axis(axis.size, d, w, x) for x, d, w in zip(outs, dims_out, wanted, strict=True)]
+            outs = [match_axis(axis, d, w, x) for x, d, w in zip(outs, dims_out, wanted, strict=True)]
             dims_out = wanted
         out_dims.extend(dims_out)
         return outs
 
-    avals = [batched_aval(a, axis.size, d) for a, d in zip(jaxpr.in_avals, dims, strict=True)]
+    avals = [batched_aval(a, axis, d) for a, d in zip(jaxpr.in_avals, dims, strict=True)]
     return trace_to_jaxpr(fun, avals, name=jaxpr.jaxpr.debug_name), tuple(out_dims)
 
 
-def batched_aval(aval: ShapedArray, size: int, dim: int | None) -> ShapedArray:
-    if dim is None:
-        return aval
-    return aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
+def batched_aval(aval: ShapedArray, axis: AxisData, dim: int | None) -> ShapedArray:
+    """The type with the mapped dimension at ``dim``."""
+    return aval if dim is None else with_dim(aval, dim, axis.size, axis.cut, axis.mesh)

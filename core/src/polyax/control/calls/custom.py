@@ -136,13 +136,13 @@ def _listed(avals: Sequence[ShapedArray]) -> str:
 
 def at_front(axis: AxisData, outs: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
     """Mapped results, each with its mapped dimension first."""
-    return [match_axis(axis.size, d, 0, x) for x, d in zip(outs, dims, strict=True)]
+    return [match_axis(axis, d, 0, x) for x, d in zip(outs, dims, strict=True)]
 
 
 def where_mapped(axis: AxisData, outs: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], list[int | None]]:
     """The results, those that are mapped with that dimension first; and the dimensions."""
     wanted = [None if d is None else 0 for d in dims]
-    return [match_axis(axis.size, d, w, x) for x, d, w in zip(outs, dims, wanted, strict=True)], wanted
+    return [match_axis(axis, d, w, x) for x, d, w in zip(outs, dims, wanted, strict=True)], wanted
 
 
 def function_of(fun: Callable[..., Any] | None, call_jaxpr: ClosedJaxpr | None) -> Callable[..., list[Any]]:

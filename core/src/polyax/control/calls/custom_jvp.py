@@ -169,7 +169,7 @@ class _MappedRule(MappedRule):
         n = len(results) // 2
         wanted = [None if p is None and t is None else 0 for p, t in zip(found[:n], found[n:], strict=True)]
         self.out_dims[:] = wanted
-        moved = [match_axis(self.axis.size, d, w, x) for x, d, w in zip(results, found, wanted * 2, strict=True)]
+        moved = [match_axis(self.axis, d, w, x) for x, d, w in zip(results, found, wanted * 2, strict=True)]
         return moved[:n], [Zero.of(moved[k]) if k in zeros else t for k, t in enumerate(moved[n:])]
 
 

@@ -146,8 +146,8 @@ def _mapped_zero(axis: AxisData, zero: Zero, dim: int | None) -> Zero:
 
 def _cotangent_at(axis: AxisData, ct: Any, dim: int | None, wanted: int | None) -> Any:
     if wanted is not None:
-        return match_axis(axis.size, dim, wanted, ct)
-    return reduce_sum(match_axis(axis.size, dim, 0, ct), (0,))
+        return match_axis(axis, dim, wanted, ct)
+    return reduce_sum(match_axis(axis, dim, 0, ct), (0,))
 
 
 @def_rule(custom_lin_p, "abstract_eval")

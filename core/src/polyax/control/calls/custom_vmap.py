@@ -120,7 +120,7 @@ def _alike(
     for k, d in pairs:
         wanted[k] = wanted[d] = flags[k] or flags[d]
     at = lambda flag: 0 if flag else None
-    return wanted, [match_axis(size, at(f), at(w), x) for f, w, x in zip(flags, wanted, xs, strict=True)]
+    return wanted, [match_axis(AxisData(size), at(f), at(w), x) for f, w, x in zip(flags, wanted, xs, strict=True)]
 
 
 @def_rule(custom_vmap_p, "jvp")

@@ -18,6 +18,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.errors import ConcretizationTypeError, TracerIntegerConversionError
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.meshes.explicit import without_dim
 from polyax.ops.basis import add, convert_element_type, reshape
 from polyax.ops.compare import lt
 from polyax.ops.joining import concatenate, stack
@@ -198,7 +199,9 @@ def _length(xs: Any, length: int | None) -> int:
 
 def _slice_aval(x: Any) -> ShapedArray:
     aval = aval_of(x)
-    return aval.update(shape=aval.shape[1:])
+    if aval.sharding is not None and aval.sharding.spec[0] is not None:
+        raise ValueError(f"0th dimension of all xs should be replicated. Got {aval.sharding.spec}")
+    return without_dim(aval, 0)
 
 
 def _scan_in_python(f: Callable[..., Any], carry: Any, xs: Any, steps: int, reverse: bool) -> tuple[Any, Any]:
@@ -287,5 +290,5 @@ def _mapped(f: Callable[..., Any], xs: Any, size: int) -> Any:
     """``f`` of all slices at once."""
     leaves, tree = tree_flatten(((xs,), {}))
     flat = Flat(f, tree)
-    outs, dims = batch_flat(flat, AxisData(size), leaves, [0] * len(leaves))
-    return flat.unflatten([match_axis(size, d, 0, x) for x, d in zip(outs, dims, strict=True)])
+    outs, dims = batch_flat(flat, axis := AxisData(size), leaves, [0] * len(leaves))
+    return flat.unflatten([match_axis(axis, d, 0, x) for x, d in zip(outs, dims, strict=True)])

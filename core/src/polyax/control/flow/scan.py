@@ -15,6 +15,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.explicit import with_dim
 from polyax.ops.zeros import add_tangents, instantiate, zeros_like_aval
 from polyax.trace.context import set_trace
 from polyax.trace.symbolic import is_undef
@@ -37,7 +38,7 @@ def _abstract_eval(
 
 
 def stacked(aval: ShapedArray, length: int) -> ShapedArray:
-    return aval.update(shape=(length, *aval.shape))
+    return with_dim(aval, 0, length)
 
 
 @dataclass(frozen=True)
@@ -325,8 +326,8 @@ def _batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **pa
     body = batch_jaxpr(loop.jaxpr, axis, inner_dims(carried), batched)[0]
     _, carry_dims, x_dims = loop.cut(dims)
     consts, init, xs = loop.cut(args)
-    init = [match_axis(axis.size, d, 0, x) if c else x for c, d, x in zip(carried, carry_dims, init, strict=True)]
-    xs = [x if d is None else match_axis(axis.size, d, 1, x) for d, x in zip(x_dims, xs, strict=True)]
+    init = [match_axis(axis, d, 0, x) if c else x for c, d, x in zip(carried, carry_dims, init, strict=True)]
+    xs = [x if d is None else match_axis(axis, d, 1, x) for d, x in zip(x_dims, xs, strict=True)]
     outs = loop.bind(body, consts, init, xs)
     of_carry_out, of_ys = loop.cut_outs(batched)
     return outs, [*(0 if b else None for b in of_carry_out), *(1 if b else None for b in of_ys)]

@@ -138,7 +138,7 @@ def _batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **pa
 
     carried = fixpoint(grow, tuple(d is not None for d in carry_dims))
     cond_consts, body_consts, init = loop.cut(args)
-    init = [match_axis(axis.size, d, 0, x) if c else x for c, d, x in zip(carried, carry_dims, init, strict=True)]
+    init = [match_axis(axis, d, 0, x) if c else x for c, d, x in zip(carried, carry_dims, init, strict=True)]
     inner_dims = (*body_dims, *at(carried))
     body = batch_jaxpr(loop.body, axis, inner_dims, carried)[0]
     cond, (pred_dim,) = batch_jaxpr(loop.cond, axis, (*cond_dims, *at(carried)))

@@ -153,8 +153,9 @@ def elementwise_on(program: ClosedJaxpr) -> Combine:
         def mapped(sizes: Sequence[int], args: Arrays) -> Arrays:
             if not sizes:
                 return run(program, args)
-            outs, dims = batch_flat(lambda *inner: mapped(sizes[1:], inner), AxisData(sizes[0]), args, [0] * len(args))
-            return [match_axis(sizes[0], d, 0, y) for y, d in zip(outs, dims, strict=True)]
+            axis = AxisData(sizes[0])
+            outs, dims = batch_flat(lambda *inner: mapped(sizes[1:], inner), axis, args, [0] * len(args))
+            return [match_axis(axis, d, 0, y) for y, d in zip(outs, dims, strict=True)]
 
         return mapped(shape, [*xs, *ys])
 

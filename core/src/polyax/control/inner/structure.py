@@ -60,7 +60,7 @@ def check_same(
     differing = [
         f"  {names[0]}{path} has type {a}, but {names[1]}{path} has type {b}{_difference(a, b)}"
         for path, a, b in zip(paths, *avals, strict=True)
-        if not same_type(a, b) or a.vma != b.vma
+        if not same_type(a, b) or a.vma != b.vma or a.sharding != b.sharding
     ]
     if differing:
         raise TypeError(
@@ -73,6 +73,7 @@ def _difference(a: ShapedArray, b: ShapedArray) -> str:
     parts = [f"the {name}s do not match" for name in ("dtype", "shape") if getattr(a, name) != getattr(b, name)]
     if a.vma != b.vma:
         parts.append("the manual axis types do not match")
+    parts += ["the shardings do not match"] if a.sharding != b.sharding else []
     return ", so " + " and ".join(parts)
 
 

@@ -1,0 +1,181 @@
+"""``reshard``, and functions within which axes of the mesh are of another type."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from polyax.api.arguments import wraps
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.meshes.axes import AbstractMesh, AxisType
+from polyax.meshes.current import get_abstract_mesh, use_abstract_mesh
+from polyax.meshes.explicit import cuts_of, mesh_of, sharding_in_type
+from polyax.meshes.sharding import NamedSharding
+from polyax.meshes.spec import PartitionSpec
+from polyax.ops.resharding import resharded, sharding_for
+from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.trace.explicit import retyped
+from polyax.trace.paths import flatten_axes
+from polyax.trace.tree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+Axes = tuple[Any, ...]
+
+
+@api_boundary
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """``xs``, cut along the axes of a mesh as ``out_shardings`` say; along explicit axes their types tell it.
+
+    Args:
+      xs: arrays in any pytree.
+      out_shardings: a ``NamedSharding``, a ``PartitionSpec`` of the mesh in force, or a tree of those that ``xs`` begins
+        with.
+
+    Raises:
+      ValueError: there is no mesh, it has no such axis, or an array can't be cut so.
+
+    >>> import polyax
+    >>> from polyax.sharding import PartitionSpec as P
+    >>> with polyax.set_mesh(polyax.make_mesh((1,), ("x",))):
+    ...     print(polyax.typeof(reshard(polyax.numpy.ones(4), P("x"))))
+    float32[4@x]
+    """
+    leaves, tree = tree_flatten(xs)
+    given = flatten_axes("reshard out_shardings", tree, out_shardings)
+    pairs = zip(leaves, given, strict=True)
+    return tree_unflatten(tree, [x if s is None else resharded(x, _sharding(x, s)) for x, s in pairs])
+
+
+def _sharding(x: Any, given: Any) -> NamedSharding:
+    return sharding_for(given, [aval_of(x)], "out_shardings")
+
+
+@api_boundary
+def typeof(x: Any) -> ShapedArray:
+    """The type of an array, a scalar or a traced value; its ``sharding`` tells how it is cut along explicit axes.
+
+    >>> typeof(np.ones((2, 3), 'float32'))
+    ShapedArray(float32[2,3])
+
+    Raises:
+      TypeError: ``x`` is no array.
+    """
+    aval = aval_of(x)
+    if aval.sharding is not None:
+        return aval
+    return aval.update(sharding=NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * aval.ndim)))
+
+
+@api_boundary
+def auto_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None
+) -> Callable[..., Any]:
+    """``f``, within which the partitioner decides what is cut along ``axes`` of the mesh.
+
+    Args:
+      f: a function of pytrees of arrays; without it, this is a decorator with options.
+      axes: names; None: all of the mesh.
+      out_sharding: how the results are to be cut, a sharding or a tree of them; or it is given with each call.
+
+    Raises:
+      TypeError: no ``out_sharding`` was given at all.
+      ValueError: there is no mesh, or an axis is manual.
+
+    >>> import polyax
+    >>> from polyax.sharding import PartitionSpec as P
+    >>> with polyax.set_mesh(polyax.make_mesh((1,), ("x",))):
+    ...     print(polyax.typeof(auto_axes(lambda x: x + x)(polyax.numpy.ones(4), out_sharding=P("x"))))
+    float32[4@x]
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+    wanted = out_sharding
+
+    @wraps(f, "{fun}, leaving to the partitioner what is cut.\n\n{doc}")
+    @api_boundary
+    def auto(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+        given = wanted if out_sharding is None else out_sharding
+        if given is None:
+            raise TypeError("Missing required keyword argument: 'out_sharding'")
+        outer = _mesh_around((args, kwargs), "auto_axes")
+        inner = _changed(outer, axes, AxisType.Auto, "auto_axes")
+        args, kwargs = tree_map(lambda x: _told_on(x, inner), (args, kwargs))
+        with use_abstract_mesh(inner):
+            outs = f(*args, **kwargs)
+        with use_abstract_mesh(outer):
+            return reshard(outs, given)
+
+    return auto
+
+
+@api_boundary
+def explicit_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: Any = None, in_sharding: Any = None
+) -> Callable[..., Any]:
+    """``f``, within which types tell what is cut along ``axes`` of the mesh.
+
+    Args:
+      f: a function of pytrees of arrays; without it, this is a decorator with options.
+      axes: names; None: all of the mesh.
+      in_sharding: how the arguments are to be cut, a sharding or a tree of them; or it is given with each call.
+
+    Raises:
+      TypeError: no ``in_sharding`` was given at all.
+      ValueError: there is no mesh, or an axis is manual.
+
+    >>> import polyax
+    >>> from polyax.sharding import Mesh, PartitionSpec as P
+    >>> with polyax.set_mesh(Mesh(polyax.devices()[:1], ("x",))):
+    ...     _ = explicit_axes(lambda x: print(polyax.typeof(x)))(polyax.numpy.ones(4), in_sharding=P("x"))
+    float32[4@x]
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+    wanted = in_sharding
+
+    @wraps(f, "{fun}, in which types tell what is cut.\n\n{doc}")
+    @api_boundary
+    def explicit(*args: Any, in_sharding: Any = None, **kwargs: Any) -> Any:
+        given = wanted if in_sharding is None else in_sharding
+        if given is None:
+            raise TypeError("Missing required keyword argument: 'in_sharding'")
+        outer = _mesh_around((args, kwargs), "explicit_axes")
+        inner = _changed(outer, axes, AxisType.Explicit, "explicit_axes")
+        with use_abstract_mesh(inner):
+            args = reshard(args, given)
+            outs = f(*args, **kwargs)
+        return tree_map(lambda x: _told_on(x, outer), outs)
+
+    return explicit
+
+
+def _mesh_around(args: Any, caller: str) -> AbstractMesh:
+    mesh = get_abstract_mesh()
+    if mesh.empty:
+        found = mesh_of([aval_of(x) for x in tree_leaves(args) if hasattr(x, "aval")])
+        if found is None:
+            raise ValueError(f"{caller}: there is no mesh; set one with `polyax.set_mesh`")
+        mesh = found
+    return mesh
+
+
+def _changed(mesh: AbstractMesh, axes: Any, kind: AxisType, caller: str) -> AbstractMesh:
+    names: Axes = mesh.axis_names if axes is None else axes if isinstance(axes, tuple) else (axes,)
+    for name in names:
+        if name not in mesh.axis_names:
+            raise ValueError(f"{caller}: axis {name!r} is not found in mesh: {mesh.axis_names}.")
+    if manual := [n for n in names if n in mesh.manual_axes]:
+        raise ValueError(f"{caller}: axes {manual} of {mesh} are manual, as it is within shard_map")
+    return mesh.update_axis_types(dict.fromkeys(names, kind))
+
+
+def _told_on(x: Any, mesh: AbstractMesh) -> Any:
+    """``x``, whose type tells no more than it does where the axes of the mesh have these types."""
+    if not hasattr(x, "aval"):
+        return x
+    aval = aval_of(x)
+    if aval.sharding is None:
+        return x
+    explicit = set(mesh.explicit_axes)
+    cuts = tuple([tuple([a for a in names if a in explicit]) for names in cuts_of(aval)])
+    return retyped(x, aval.update(sharding=sharding_in_type(mesh, cuts)))

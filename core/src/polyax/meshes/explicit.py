@@ -1,0 +1,78 @@
+"""Sharding in types: what a type tells of how an array lies on a mesh, which is how it is cut along explicit axes.
+
+A type in which nothing is cut tells nothing: its ``sharding`` is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from polyax.ir.aval import ShapedArray
+from polyax.meshes.axes import AbstractMesh
+from polyax.meshes.sharding import NamedSharding
+from polyax.meshes.spec import Cuts, spec_of
+
+
+class _Seen:
+    """``any``: whether there was such a type in this process. Until then nobody looks for one."""
+
+    any = False
+
+
+seen = _Seen()
+
+
+@lru_cache(4096)
+def in_types(sharding: NamedSharding, ndim: int) -> NamedSharding | None:
+    """What the types of arrays that lie so tell."""
+    mesh: AbstractMesh = sharding.mesh.abstract_mesh
+    explicit = set(mesh.explicit_axes)
+    cuts = tuple([tuple([a for a in names if a in explicit]) for names in sharding.cuts(ndim)]) if explicit else ()
+    return sharding_in_type(mesh, cuts) if any(cuts) else None
+
+
+def sharding_in_type(mesh: AbstractMesh, cuts: Cuts) -> NamedSharding | None:
+    """The field ``sharding`` of the type of arrays that are cut so along explicit axes."""
+    if not any(cuts):
+        return None
+    seen.any = True
+    return NamedSharding(mesh, spec_of(cuts))
+
+
+def typed(aval: ShapedArray, sharding: Any) -> ShapedArray:
+    """The type of an array that lies as ``sharding`` says."""
+    told = in_types(sharding, aval.ndim) if isinstance(sharding, NamedSharding) else None
+    return aval if told is aval.sharding else aval.update(sharding=told)
+
+
+def cuts_of(aval: ShapedArray) -> Cuts:
+    """For each dimension the explicit axes that its type says it is cut along."""
+    return ((),) * aval.ndim if aval.sharding is None else aval.sharding.cuts(aval.ndim)
+
+
+def mesh_of(avals: Sequence[ShapedArray]) -> AbstractMesh | None:
+    """The mesh that types tell of, if any does."""
+    return next((a.sharding.mesh for a in avals if a.sharding is not None), None)
+
+
+def with_dim(
+    aval: ShapedArray, dim: int, size: int, names: tuple[Any, ...] = (), mesh: AbstractMesh | None = None
+) -> ShapedArray:
+    """The type with a further dimension, cut along ``names`` of the mesh."""
+    wider = aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
+    mesh = mesh_of([aval]) or mesh
+    if mesh is None:
+        return wider
+    cuts = cuts_of(aval)
+    return wider.update(sharding=sharding_in_type(mesh, (*cuts[:dim], names, *cuts[dim:])))
+
+
+def without_dim(aval: ShapedArray, dim: int) -> ShapedArray:
+    """The type without a dimension."""
+    narrower = aval.update(shape=(*aval.shape[:dim], *aval.shape[dim + 1 :]))
+    if aval.sharding is None:
+        return narrower
+    cuts = cuts_of(aval)
+    return narrower.update(sharding=sharding_in_type(aval.sharding.mesh, (*cuts[:dim], *cuts[dim + 1 :])))

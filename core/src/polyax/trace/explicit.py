@@ -1,0 +1,239 @@
+"""How results are cut where types tell it of operands: each dimension as those of operands that belong to it.
+
+Which ones do, the rule ``factors`` of a primitive says; who is not as simple has a rule ``explicit``.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.errors import ShardingTypeError
+from polyax.ir.primitive import Primitive
+from polyax.meshes.axes import AbstractMesh
+from polyax.meshes.explicit import cuts_of, mesh_of, seen, sharding_in_type, typed
+from polyax.meshes.factors import Factors
+from polyax.meshes.sharding import NamedSharding
+
+REMEDY = (
+    "Say how the result is to be cut with `out_sharding=`, cut operands otherwise with `polyax.reshard`, or leave it to "
+    "the partitioner with `polyax.sharding.auto_axes`."
+)
+
+reshard_p = Primitive("reshard")
+"""``reshard[sharding cuts] x``: the same values; types tell from now on that they are cut as ``sharding`` says, or
+nothing of it where that is None. ``cuts`` is what it says of each dimension, None where that is the partitioner's."""
+
+
+def retyped(x: Any, aval: ShapedArray) -> Any:
+    """``x``, cut as the type says; without a mark, the partitioner decides."""
+    if not seen.any or aval_of(x).sharding == aval.sharding:
+        return x
+    return untyped(x) if aval.sharding is None else reshard_p.bind1(x, sharding=aval.sharding, cuts=cuts_of(aval))
+
+
+def untyped(x: Any) -> Any:
+    """``x``, of which types don't tell how it is cut."""
+    aval = aval_of(x)
+    return x if aval.sharding is None else reshard_p.bind1(x, sharding=None, cuts=(None,) * aval.ndim)
+
+
+class _Ambient(threading.local):
+    lenient = False
+
+
+_ambient = _Ambient()
+
+
+@contextmanager
+def lenient() -> Generator[None]:
+    """Where types of operands don't tell those of results, nothing is told: for programs that nobody wrote."""
+    before, _ambient.lenient = _ambient.lenient, True
+    try:
+        yield
+    finally:
+        _ambient.lenient = before
+
+
+def is_lenient() -> bool:
+    return _ambient.lenient
+
+
+def results(
+    primitive: Primitive, ins: Sequence[ShapedArray], params: Mapping[str, Any], outs: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    """The types ``outs`` of results, with how they are cut.
+
+    Raises:
+      ShardingTypeError: operands are cut so that this isn't clear.
+    """
+    if primitive.explicit is not None:
+        return primitive.explicit(ins, outs, **params)
+    mesh = mesh_of(ins)
+    if mesh is None or (primitive.factors is None and (primitive.higher_order or primitive.absent.get("factors"))):
+        return outs  # its programs say how, or devices have all of it
+    _check_meshes(primitive, ins)
+    found = None if primitive.factors is None else primitive.factors(*ins, **params)
+    if found is None:
+        raise ShardingTypeError(
+            f"{primitive} has no rule that says how its results are cut, with operands "
+            f"{_types(ins)}. Wrap it in `polyax.sharding.auto_axes`, or gather them with `polyax.reshard`."
+        )
+    return _Consensus(primitive, found, ins, mesh).results(outs)
+
+
+def _check_meshes(primitive: Primitive, ins: Sequence[ShapedArray]) -> None:
+    meshes = {a.sharding.mesh for a in ins if a.sharding is not None}
+    if len(meshes) > 1:
+        raise ShardingTypeError(
+            f"{primitive}: operands {_types(ins)} lie on different meshes: {', '.join(map(str, meshes))}. Put them on "
+            "one with `polyax.device_put`."
+        )
+
+
+def _types(avals: Sequence[ShapedArray]) -> str:
+    return ", ".join(a.str_short(short_dtypes=True) for a in avals)
+
+
+KEEPING = frozenset(("concatenate", "dynamic_slice", "dynamic_update_slice", "pad", "rev", "slice", "split"))
+"""Primitives whose results are cut as operands are, also in dimensions that they go along, as far as that goes."""
+
+
+class _Consensus:
+    """What the operands of one equation say of its factors."""
+
+    def __init__(self, primitive: Primitive, found: Factors, ins: Sequence[ShapedArray], mesh: AbstractMesh) -> None:
+        self.primitive = primitive
+        self.found = found
+        self.ins = ins
+        self.mesh = mesh
+        self.sizes = mesh.shape
+        self.shares: dict[int, tuple[Any, ...]] = {}
+        self.kept: dict[int, tuple[Any, ...]] = {}
+        self.kept_in: set[int] = {f for dims in found.outs for dim in dims for f in dim}
+        for n, aval in enumerate(ins):
+            for d, names in enumerate(cuts_of(aval)):
+                if names:
+                    self._hear(n, d, names)
+        self._check_sums()
+
+    def _hear(self, n: int, d: int, names: tuple[Any, ...]) -> None:
+        dim = self.found.ins[n][d]
+        if not dim and self.primitive.name in KEEPING:
+            self.kept.setdefault(d, names)
+        elif not dim:
+            if self.ins[n].shape[d] > 1:
+                raise self._needs_all(n, d)
+        elif len(dim) == 1:
+            self._share(n, d, dim[0], names)
+        else:
+            self._split(n, d, dim, names)
+
+    def _share(self, n: int, d: int, f: int, names: tuple[Any, ...]) -> None:
+        if f in self.found.whole and (f in self.kept_in or self.primitive.name == "reshape"):
+            raise self._needs_all(n, d)
+        if self.shares.setdefault(f, names) != names:
+            raise self._differ(f)
+
+    def _split(self, n: int, d: int, dim: tuple[int, ...], names: tuple[Any, ...]) -> None:
+        """The axes of a dimension that falls into several: the outer ones get them, as many as divide them."""
+        left = list(names)
+        for f in dim:
+            own: list[Any] = []
+            size = self.found.sizes[f]
+            while left and size % self.sizes[left[0]] == 0:
+                size //= self.sizes[left[0]]
+                own.append(left.pop(0))
+            if own:
+                self._share(n, d, f, tuple(own))
+            if size > 1:
+                break
+        if left:
+            raise self._needs_all(n, d)
+
+    def _check_sums(self) -> None:
+        for f in self.found.reduced:
+            specs = [_spec_at(a, dims, f) for a, dims in zip(self.ins, self.found.ins, strict=True)]
+            if len(specs) == 2 and all(specs):
+                raise ShardingTypeError(
+                    "Contracting dimensions are sharded and it is ambiguous how the output should be sharded. Please "
+                    "specify the output sharding via the `out_sharding` parameter. Got "
+                    f"lhs_contracting_spec={specs[0]} and rhs_contracting_spec={specs[1]}"
+                )
+
+    def results(self, outs: Sequence[ShapedArray]) -> list[ShapedArray]:
+        return [self._result(a, dims) for a, dims in zip(outs, self.found.outs, strict=True)]
+
+    def _result(self, aval: ShapedArray, dims: Sequence[Sequence[int]]) -> ShapedArray:
+        cuts = [tuple([a for f in dim for a in self.shares.get(f, ())]) for dim in dims]
+        for d, names in self.kept.items():  # of operands of the same rank
+            if not dims[d]:
+                cuts[d] = names
+        self._check_result(aval, cuts)
+        return aval.update(sharding=sharding_in_type(self.mesh, tuple(cuts)))
+
+    def _check_result(self, aval: ShapedArray, cuts: Sequence[tuple[Any, ...]]) -> None:
+        used = [a for names in cuts for a in names]
+        if len(set(used)) < len(used):
+            raise ShardingTypeError(
+                f"{self.primitive} operation with inputs: {_types(self.ins)} produces an illegally sharded result: "
+                f"{_marked(aval, cuts)}. {REMEDY}"
+            )
+        for d, (n, names) in enumerate(zip(aval.shape, cuts, strict=True)):
+            parts = math.prod(self.sizes[a] for a in names)
+            if n % parts:
+                raise ShardingTypeError(
+                    f"{self.primitive} on sharded dims where out dim ({n}) is not divisible by mesh axes ({parts}) with "
+                    f"spec ({', '.join(map(str, names))}) is not implemented. Got inputs {_types(self.ins)}, output "
+                    f"shape={aval.shape}, dimension {d}. {REMEDY}"
+                )
+
+    def _needs_all(self, n: int, d: int) -> ShardingTypeError:
+        names = cuts_of(self.ins[n])[d]
+        return ShardingTypeError(
+            f"{self.primitive} needs its operand {n} unsharded over dimension {d}, which is cut along "
+            f"{', '.join(map(repr, names))}; got {_types(self.ins)}. {REMEDY}"
+        )
+
+    def _differ(self, f: int) -> ShardingTypeError:
+        if f in self.found.reduced:
+            specs = [_spec_at(a, dims, f) for a, dims in zip(self.ins, self.found.ins, strict=True)]
+            return ShardingTypeError(
+                f"{self.primitive} requires contracting dimensions to have consistent sharding, got "
+                f"{' and '.join(map(str, specs))}. {REMEDY}"
+            )
+        specs = ", ".join(str(tuple(a.sharding.spec)) for a in self.ins if a.sharding is not None)
+        return ShardingTypeError(f"{self.primitive} got incompatible shardings for broadcasting: {specs}. {REMEDY}")
+
+
+def _spec_at(aval: ShapedArray, dims: Sequence[Sequence[int]], f: int) -> tuple[Any, ...]:
+    return tuple([a for dim, names in zip(dims, cuts_of(aval), strict=True) if tuple(dim) == (f,) for a in names])
+
+
+def _marked(aval: ShapedArray, cuts: Sequence[tuple[Any, ...]]) -> str:
+    """The text of a type that can't be."""
+
+    class Spec:
+        spec = tuple([None if not c else c[0] if len(c) == 1 else c for c in cuts])
+
+    return aval.update(sharding=Spec).str_short(short_dtypes=True)
+
+
+def resharded_type(x: ShapedArray, sharding: NamedSharding | None) -> ShapedArray:
+    """The type of ``x``, cut as ``sharding`` says.
+
+    Raises:
+      ValueError: it doesn't divide the array.
+    """
+    if sharding is None:
+        return x.update(sharding=None)
+    sharding.shard_shape(x.shape)
+    return typed(x, sharding)
+
+
+reshard_p.abstract_eval = lambda x, *, sharding, cuts: [resharded_type(x, sharding)]
+reshard_p.explicit = lambda ins, outs, **_: outs

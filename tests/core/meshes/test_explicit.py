@@ -1,0 +1,191 @@
+"""Sharding in types: what operations, loops and transformations make of it. Programs are traced here, not run."""
+
+import re
+
+import pytest
+
+import polyax as px
+import polyax.numpy as jnp
+from polyax import lax
+from polyax.errors import ShardingTypeError
+from polyax.sharding import AbstractMesh, AxisType, NamedSharding, auto_axes, explicit_axes, get_abstract_mesh
+from polyax.sharding import PartitionSpec as P
+
+MESH = AbstractMesh((4, 2), ("x", "y"), (AxisType.Explicit,) * 2)
+
+
+def arg(shape, *spec, mesh=MESH):
+    return px.ShapeDtypeStruct(shape, "float32", sharding=NamedSharding(mesh, P(*spec)))
+
+
+def types(fun, *args):
+    """The texts of the types of the results."""
+    return " ".join(str(a)[str(a).index("[") :] for a in px.make_jaxpr(fun)(*args).out_avals)
+
+
+ROWS, COLUMNS, WHOLE, BOTH = arg((8, 8), "x"), arg((8, 8), None, "x"), arg((8, 8)), arg((8, 4), "x", "y")
+VECTOR = arg((8,), "x")
+
+DERIVED = [
+    (lambda a, b: a + b, (ROWS, WHOLE), "[8@x,8]"),
+    (lambda a: a + 1, (ROWS,), "[8@x,8]"),
+    (lambda a, b: a[:, None] * b[None], (VECTOR, arg((8,), "y")), "[8@x,8@y]"),
+    (lambda a, b: a @ b, (WHOLE, ROWS), "[8,8]"),
+    (lambda a, b: a @ b, (ROWS, WHOLE), "[8@x,8]"),
+    (lambda a: (a.sum(0), a.sum(1), a.sum()), (BOTH,), "[4@y] [8@x] []"),
+    (lambda a: (jnp.argmax(a, 1), a.mean(0), a.max(1)), (arg((8, 8), "x"),), "[8@x] [8] [8@x]"),
+    (lambda a: a.T, (BOTH,), "[4@y,8@x]"),
+    (lambda a: a.reshape(32), (BOTH,), "[32@(x,y)]"),
+    (lambda a: a.reshape(4, 2, 4), (arg((8, 4), "x"),), "[4@x,2,4]"),
+    (lambda a: a.reshape(8, 2, 2), (BOTH,), "[8@x,2@y,2]"),
+    (lambda a: a.reshape(8, 4), (arg((8, 2, 2), "x"),), "[8@x,4]"),
+    (lambda a: a.reshape(8, 1, 4), (BOTH,), "[8@x,1,4@y]"),
+    (lambda a: lax.slice_in_dim(a, 0, 4, axis=0), (ROWS,), "[4@x,8]"),
+    (lambda a: (jnp.concatenate([a, a], 0), jnp.concatenate([a, a], 1)), (ROWS,), "[16@x,8] [8@x,16]"),
+    (lambda a: jnp.pad(a, ((0, 0), (1, 1))), (ROWS,), "[8@x,10]"),
+    (lambda a: jnp.sort(a, 1), (ROWS,), "[8@x,8]"),
+    (lambda a: jnp.where(a > 0, a, 0.0), (ROWS,), "[8@x,8]"),
+    (lambda a: px.nn.softmax(a, 0), (ROWS,), "[8@x,8]"),
+    (lambda a: jnp.broadcast_to(a, (3, 8, 8)), (ROWS,), "[3,8@x,8]"),
+    (lambda a: jnp.fft.fft(a).real, (ROWS,), "[8@x,8]"),
+    (lambda x, k: lax.conv(x, k, (1, 1), "SAME"), (arg((8, 3, 5, 5), "x"), arg((4, 3, 2, 2))), "[8@x,4,5,5]"),
+    (lambda a: px.nn.relu(a), (ROWS,), "[8@x,8]"),
+    (lambda a: px.jit(lambda x: x * 2)(a), (arg((8, 4), ("x", "y")),), "[8@(x,y),4]"),
+    (lambda a, v: lax.scan(lambda c, x: (c * x, x), v, a), (COLUMNS, VECTOR), "[8@x] [8,8@x]"),
+    (lambda v: lax.fori_loop(0, 3, lambda i, c: c * 2, v), (VECTOR,), "[8@x]"),
+    (lambda v: lax.cond(True, lambda x: x, lambda x: x * 2, v), (VECTOR,), "[8@x]"),
+    (px.vmap(lambda x, y: x @ y, in_axes=(0, None)), (ROWS, WHOLE), "[8@x,8]"),
+    (px.vmap(lambda x: lax.scan(lambda c, y: (c + y, c), 0.0, x)), (ROWS,), "[8@x] [8@x,8]"),
+    (px.vmap(px.grad(lambda x: x @ x)), (ROWS,), "[8@x,8]"),
+    (lambda a: px.reshard(a, P("y", "x")), (ROWS,), "[8@y,8@x]"),
+]
+
+
+@pytest.mark.parametrize(("fun", "args", "wanted"), DERIVED)
+def test_results_are_cut_as_their_operands(fun, args, wanted):
+    with px.enable_checks(True):
+        assert types(fun, *args) == wanted
+
+
+AMBIGUOUS = [
+    (lambda a, b: a + b, (ROWS, COLUMNS), "add operation with inputs: f32[8@x,8], f32[8,8@x] produces an illegally"),
+    (
+        lambda a, b: a + b,
+        (ROWS, arg((8, 8), "y")),
+        "add got incompatible shardings for broadcasting: ('x', None), ('y'",
+    ),
+    (lambda a, b: a @ b, (COLUMNS, ROWS), "Contracting dimensions are sharded and it is ambiguous"),
+    (lambda a, b: a @ b, (ROWS, COLUMNS), "dot_general operation with inputs"),
+    (lambda a, b: a @ b, (COLUMNS, arg((8, 8), "y")), "contracting dimensions to have consistent sharding, got ('x',)"),
+    (lambda a: a.reshape(3, 8), (arg((8, 3), "x"),), "reshape needs its operand 0 unsharded over dimension 0"),
+    (lambda a: jnp.cumsum(a, 0), (ROWS,), "cumsum needs its operand 0 unsharded over dimension 0"),
+    (lambda a: jnp.sort(a, 0), (ROWS,), "sort needs its operand 0 unsharded over dimension 0"),
+    (
+        lambda a: lax.slice_in_dim(a, 0, 3, axis=0),
+        (ROWS,),
+        "out dim (3) is not divisible by mesh axes (4) with spec (x)",
+    ),
+    (lambda a, b: a + b, (ROWS, arg((8, 8), "z", mesh=AbstractMesh((2,), "z", AxisType.Explicit))), "different meshes"),
+]
+
+
+@pytest.mark.parametrize(("fun", "args", "text"), AMBIGUOUS)
+def test_what_operands_do_not_tell_is_an_error(fun, args, text):
+    with pytest.raises(ShardingTypeError, match=re.escape(text)):
+        types(fun, *args)
+
+
+def test_loops_and_branches_keep_their_types():
+    turn = lambda c: px.reshard(c, P("y"))
+    for name, fun in {
+        "scan body function": lambda v: lax.scan(lambda c, _: (turn(c), None), v, None, length=2)[0],
+        "while_loop body function": lambda v: lax.while_loop(lambda c: False, turn, v),
+        "cond branch outputs": lambda v: lax.cond(True, lambda x: x, turn, v),
+    }.items():
+        with pytest.raises(TypeError, match=rf"{name}.*must have equal types(.|\n)*8@y(.|\n)*shardings do not match"):
+            types(fun, VECTOR)
+
+
+def test_what_is_scanned_or_mapped():
+    with pytest.raises(ValueError, match=r"0th dimension of all xs should be replicated. Got P\('x', None\)"):
+        types(lambda a: lax.scan(lambda c, x: (c, x), 0.0, a)[1], ROWS)
+    for other, text in ((arg((8, 8), "y"), "x vs y"), (WHOLE, "x vs None")):
+        with pytest.raises(ValueError, match=f"should be sharded the same. Got inconsistent axis specs: {text}"):
+            types(px.vmap(lambda x, y: x + y), ROWS, other)
+    with pytest.raises(ValueError, match="Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis"):
+        types(px.vmap(lambda x: x, spmd_axis_name="y"), ROWS)
+
+
+def test_cotangents_are_cut_as_their_primals():
+    loss = lambda w, x: jnp.sum((x @ w) ** 2)
+    weights, batch = arg((4, 2)), arg((8, 4), "x")
+    assert types(px.grad(loss, (0, 1)), weights, batch) == "[4,2] [8@x,4]"
+    assert types(px.grad(loss, (0, 1)), arg((4, 2), "y"), batch) == "[4@y,2] [8@x,4]"
+    assert types(px.grad(lambda w, x: px.jit(px.grad(loss))(w, x).sum()), weights, batch) == "[4,2]"
+    deep = lambda w, x: lax.scan(lambda c, _: (jnp.tanh(c @ w), None), x, None, length=3)[0].sum()
+    assert types(px.grad(deep, (0, 1)), arg((4, 4)), batch) == "[4,4] [8@x,4]"
+    again = lambda w, x: px.checkpoint(lambda v: jnp.sin(x @ v))(w).sum()
+    assert types(px.grad(again), weights, batch) == "[4,2]"
+
+
+def test_functions_see_the_mesh_of_their_arguments():
+    seen = []
+    types(px.jit(lambda x: seen.append((get_abstract_mesh(), str(px.typeof(x)))) or x), ROWS)
+    assert seen == [(MESH, "float32[8@x,8]")]
+
+
+def test_auto_axes():
+    seen = []
+
+    @auto_axes
+    def add(x, y):
+        seen.append((get_abstract_mesh().auto_axes, str(px.typeof(x))))
+        return x + y
+
+    assert types(lambda a, b: add(a, b, out_sharding=P("x", None)), ROWS, COLUMNS) == "[8@x,8]"
+    assert seen == [(("x", "y"), "float32[8,8]")]
+    with pytest.raises(TypeError, match="Missing required keyword argument: 'out_sharding'"):
+        types(add, ROWS, COLUMNS)
+
+    @auto_axes(axes="x", out_sharding=P("y", "x"))
+    def half(x):
+        seen.append((get_abstract_mesh().auto_axes, str(px.typeof(x))))
+        return x * 2
+
+    assert types(half, BOTH) == "[8@y,4@x]"
+    assert seen[1:] == [(("x",), "float32[8,4@y]")]
+    with pytest.raises(ValueError, match=r"axis 'z' is not found in mesh: \('x', 'y'\)"):
+        types(auto_axes(lambda x: x, axes="z", out_sharding=P()), ROWS)
+
+
+def test_explicit_axes():
+    mesh = AbstractMesh((4, 2), ("x", "y"))
+    seen = []
+
+    @explicit_axes
+    def inner(x):
+        seen.append((get_abstract_mesh().explicit_axes, str(px.typeof(x * 2))))
+        return x * 2
+
+    with px.sharding.use_abstract_mesh(mesh):
+        assert types(lambda a: inner(a, in_sharding=P("x", "y")), WHOLE) == "[8,8]"
+    assert seen == [(("x", "y"), "float32[8@x,8@y]")]
+    with pytest.raises(ValueError, match="there is no mesh"):
+        types(lambda a: inner(a, in_sharding=P("x")), WHOLE)
+
+
+def test_resharding_what_cannot_be():
+    with pytest.raises(ValueError, match="Resource axis: z of P"):
+        types(lambda a: px.reshard(a, P("z")), ROWS)
+    with pytest.raises(ValueError, match="array axis 0 is partitioned 4 times, but the dimension size is 6"):
+        types(lambda a: px.reshard(a, NamedSharding(MESH, P("x"))), arg((6,)))
+    with pytest.raises(ValueError, match=r"Please set a mesh via `polyax.set_mesh`"):
+        types(lambda a: px.reshard(a, P("x")), WHOLE)
+
+
+def test_types_of_what_lies_nowhere():
+    assert (
+        str(px.typeof(jnp.ones((2, 3))).sharding)
+        == "NamedSharding(mesh=AbstractMesh((), axis_types=()), spec=P(None, None))"
+    )
+    assert px.typeof(1.0).sharding.spec == P()

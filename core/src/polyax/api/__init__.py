@@ -14,6 +14,6 @@ from polyax.api.vmap import vmap
 
 __all__ = [
     "ShapeDtypeStruct", "draw", "eval_shape", "explain", "fwd_and_bwd", "grad", "hessian", "jacfwd", "jacobian",
-    "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_jaxpr", "pmap", "reshard", "typeof", "value_and_grad",
-    "vjp", "vmap",
+    "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_jaxpr", "pmap", "reshard", "typeof",
+    "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

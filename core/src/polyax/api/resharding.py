@@ -28,8 +28,8 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
     Args:
       xs: arrays in any pytree.
-      out_shardings: a ``NamedSharding``, a ``PartitionSpec`` of the mesh in force, or a tree of those that ``xs`` begins
-        with.
+      out_shardings: a ``NamedSharding``, a ``PartitionSpec`` of the mesh in force, or a tree of those that ``xs``
+        begins with.
 
     Raises:
       ValueError: there is no mesh, it has no such axis, or an array can't be cut so.

@@ -52,6 +52,14 @@ def cuts_of(aval: ShapedArray) -> Cuts:
     return ((),) * aval.ndim if aval.sharding is None else aval.sharding.cuts(aval.ndim)
 
 
+def fixed_cuts(aval: ShapedArray) -> tuple[tuple[Any, ...] | None, ...] | None:
+    """What a type says of how each dimension is cut; None where that is the partitioner's, who has the other axes."""
+    if aval.sharding is None:
+        return None
+    nothing = () if aval.sharding.mesh.are_all_axes_explicit else None
+    return tuple([names or nothing for names in cuts_of(aval)])
+
+
 def mesh_of(avals: Sequence[ShapedArray]) -> AbstractMesh | None:
     """The mesh that types tell of, if any does."""
     return next((a.sharding.mesh for a in avals if a.sharding is not None), None)

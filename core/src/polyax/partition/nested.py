@@ -19,6 +19,7 @@ from polyax.control.spmd import manual, shard_map_p
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from polyax.ir.primitive import Primitive
 from polyax.meshes.spec import Cuts
+from polyax.ops.resharding import reshard_p
 from polyax.partition import reasons
 from polyax.partition.emit import NESTED, BlockEmitter, Cut
 from polyax.partition.propagate import Link
@@ -46,6 +47,11 @@ def _brought(emitter: BlockEmitter, eqn: Eqn, first: int, cuts: Sequence[Cuts]) 
     """Operands from number ``first`` on, cut so."""
     numbers = range(first, first + len(cuts))
     return [emitter.at(eqn.invars[n], c, reasons.of_inner(eqn, n)) for n, c in zip(numbers, cuts, strict=True)]
+
+
+def _reshard(emitter: BlockEmitter, eqn: Eqn) -> list[Cut]:
+    cuts = emitter.layout[eqn.outvars[0]]
+    return [(emitter.at(eqn.invars[0], cuts, reasons.of_ends("a value is resharded to")), cuts)]
 
 
 # --- scan -----------------------------------------------------------------------------------------------------------
@@ -186,4 +192,6 @@ _LINKS.update(
         shard_map_p: _region_links,
     }
 )
-NESTED.update({scan_p: _scan, while_p: _while, cond_p: _cond, remat_p: _remat, shard_map_p: _region})
+NESTED.update(
+    {reshard_p: _reshard, scan_p: _scan, while_p: _while, cond_p: _cond, remat_p: _remat, shard_map_p: _region}
+)

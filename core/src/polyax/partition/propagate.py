@@ -13,8 +13,10 @@ from typing import Any
 
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from polyax.meshes.axes import Axes
+from polyax.meshes.explicit import fixed_cuts
 from polyax.meshes.spec import Cuts
 from polyax.ops.constraint import OpenCuts, sharding_constraint_p
+from polyax.ops.resharding import reshard_p
 from polyax.partition.shares import Names, Rule, Sizes, blocks_along, uncut
 
 
@@ -122,10 +124,14 @@ def collect(flat: ClosedJaxpr, layout: Cutting, inner: Inner) -> list[Node]:
 def _collect(jaxpr: Jaxpr, layout: Cutting, inner: Inner, nodes: list[Node]) -> None:
     """Programs within programs stand where they run."""
     layout.used.update(jaxpr.outvars)
+    for v in jaxpr.invars:
+        layout.fix(v, fixed_cuts(v.aval))
     for eqn in jaxpr.eqns:
         layout.used.update(eqn.invars)
-        if eqn.primitive is sharding_constraint_p:
+        if eqn.primitive is sharding_constraint_p or eqn.primitive is reshard_p:
             layout.fix(eqn.outvars[0], eqn.params["cuts"])
+        for v in eqn.outvars:
+            layout.fix(v, fixed_cuts(v.aval))
         rule = layout.rule(eqn)
         if rule is not None:
             nodes.append(Ruled((*eqn.invars, *eqn.outvars), rule))

@@ -20,8 +20,8 @@ from polyax.meshes.factors import Factors
 from polyax.meshes.sharding import NamedSharding
 
 REMEDY = (
-    "Say how the result is to be cut with `out_sharding=`, cut operands otherwise with `polyax.reshard`, or leave it to "
-    "the partitioner with `polyax.sharding.auto_axes`."
+    "Say how the result is to be cut with `out_sharding=`, cut operands otherwise with `polyax.reshard`, or leave it "
+    "to the partitioner with `polyax.sharding.auto_axes`."
 )
 
 reshard_p = Primitive("reshard")
@@ -187,8 +187,8 @@ class _Consensus:
             parts = math.prod(self.sizes[a] for a in names)
             if n % parts:
                 raise ShardingTypeError(
-                    f"{self.primitive} on sharded dims where out dim ({n}) is not divisible by mesh axes ({parts}) with "
-                    f"spec ({', '.join(map(str, names))}) is not implemented. Got inputs {_types(self.ins)}, output "
+                    f"{self.primitive} on sharded dims where out dim ({n}) is not divisible by mesh axes ({parts}) "
+                    f"with spec ({', '.join(map(str, names))}) is not implemented. Got inputs {_types(self.ins)}, output "
                     f"shape={aval.shape}, dimension {d}. {REMEDY}"
                 )
 

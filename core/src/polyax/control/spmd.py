@@ -25,8 +25,10 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.axes import AbstractMesh, Axes, AxisType
 from polyax.meshes.current import use_abstract_mesh
+from polyax.meshes.explicit import typed
 from polyax.meshes.mesh import Mesh
-from polyax.meshes.spec import Cuts, trimmed_spec
+from polyax.meshes.sharding import NamedSharding
+from polyax.meshes.spec import Cuts, spec_of, trimmed_spec
 from polyax.ops.basis import batch_axis_at, div, expand_dims, move_axis, reshape, scalar, squeeze
 from polyax.ops.collective import names_of, psum_p
 from polyax.ops.slicing import index_in_dim
@@ -230,6 +232,11 @@ def _absent(cuts: Cuts, axes: Axes) -> tuple[Any, ...]:
 @def_rule(shard_map_p, "varies")
 def _varies(vmas: Any, *, jaxpr: ClosedJaxpr, manual_axes: frozenset[Any], **_: Any) -> Any:
     return [a.vma - manual_axes for a in jaxpr.in_avals], None
+
+
+@def_rule(shard_map_p, "explicit")
+def _explicit(_: Any, outs: Sequence[ShapedArray], *, mesh: Any, out_specs: Sequence[Cuts], **__: Any) -> Any:
+    return [typed(a, NamedSharding(mesh, spec_of(c))) for a, c in zip(outs, out_specs, strict=True)]
 
 
 @def_rule(shard_map_p, "pretty")

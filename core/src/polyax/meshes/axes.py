@@ -33,6 +33,15 @@ class AxisType(enum.Enum):
 AxisTypes = tuple[AxisType, ...]
 
 
+class _Seen:
+    """``any``: whether there was an explicit axis in this process. Until then nobody looks for them in types."""
+
+    any = False
+
+
+seen = _Seen()
+
+
 class MeshAxes:
     """What ``Mesh`` and ``AbstractMesh`` have in common."""
 
@@ -44,6 +53,7 @@ class MeshAxes:
         self.axis_sizes = tuple(int(n) for n in sizes)
         self.axis_names = tuple(names) if isinstance(names, (tuple, list)) else (names,)
         self.axis_types = _as_types(types, len(self.axis_names))
+        seen.any = seen.any or AxisType.Explicit in self.axis_types
         if len(self.axis_sizes) != len(self.axis_names):
             raise ValueError(
                 f"{type(self).__name__}: {len(self.axis_sizes)} axis sizes {self.axis_sizes} and "

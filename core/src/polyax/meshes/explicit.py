@@ -10,18 +10,13 @@ from functools import lru_cache
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
-from polyax.meshes.axes import AbstractMesh
+from polyax.meshes.axes import AbstractMesh, seen
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import Cuts, spec_of
 
-
-class _Seen:
-    """``any``: whether there was such a type in this process. Until then nobody looks for one."""
-
-    any = False
-
-
-seen = _Seen()
+__all__ = [
+    "cuts_of", "fixed_cuts", "in_types", "mesh_of", "seen", "sharding_in_type", "typed", "with_dim", "without_dim",
+]  # fmt: skip
 
 
 @lru_cache(4096)
@@ -37,7 +32,6 @@ def sharding_in_type(mesh: AbstractMesh, cuts: Cuts) -> NamedSharding | None:
     """The field ``sharding`` of the type of arrays that are cut so along explicit axes."""
     if not any(cuts):
         return None
-    seen.any = True
     return NamedSharding(mesh, spec_of(cuts))
 
 

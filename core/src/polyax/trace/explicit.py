@@ -188,8 +188,8 @@ class _Consensus:
             if n % parts:
                 raise ShardingTypeError(
                     f"{self.primitive} on sharded dims where out dim ({n}) is not divisible by mesh axes ({parts}) "
-                    f"with spec ({', '.join(map(str, names))}) is not implemented. Got inputs {_types(self.ins)}, output "
-                    f"shape={aval.shape}, dimension {d}. {REMEDY}"
+                    f"with spec ({', '.join(map(str, names))}) is not implemented. Got inputs {_types(self.ins)}, "
+                    f"output shape={aval.shape}, dimension {d}. {REMEDY}"
                 )
 
     def _needs_all(self, n: int, d: int) -> ShardingTypeError:

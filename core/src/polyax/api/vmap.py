@@ -73,7 +73,8 @@ def vmap(
         axes = flatten_axes("vmap in_axes", call.in_tree, (in_axes, 0), tupled_args=True)
         size = mapped_size("vmap", call.names, avals, axes, axis_size)
         dims = [None if a is None else a % v.ndim for v, a in zip(avals, axes, strict=True)]
-        axis = AxisData(size, axis_name, spmd_axis_name, *(_cut(avals, dims, spmd_axis_name) if seen.any else ()))
+        cut, mesh = _cut(avals, dims, spmd_axis_name) if seen.any else ((), None)
+        axis = AxisData(size, axis_name, spmd_axis_name, cut, mesh)
         flat = call.flat()
         outs, out_dims = batch_flat(flat, axis, call.leaves, dims)
         assert flat.out_tree is not None
@@ -83,7 +84,9 @@ def vmap(
     return vmap_f
 
 
-def _cut(avals: Sequence[ShapedArray], dims: Sequence[int | None], spmd_name: Any) -> tuple[Any, AbstractMesh | None]:
+def _cut(
+    avals: Sequence[ShapedArray], dims: Sequence[int | None], spmd_name: Any
+) -> tuple[tuple[Any, ...], AbstractMesh | None]:
     """Along which axes of which mesh types say that the mapped dimension is cut.
 
     Raises:

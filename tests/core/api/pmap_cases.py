@@ -326,3 +326,29 @@ def test_what_callbacks_ask_for_runs_though_all_devices_wait():
 
     x = X[:, 0]
     close(polyax.pmap(f, "i")(x)[0], (2 * x + np.cumsum(x, 1)).sum(0), 1e-4)
+
+
+# --- within each other
+
+
+@pytest.mark.skipif(N % 4 != 0, reason="needs four devices or more")
+def test_inner_axes_are_further_axes_of_the_mesh():
+    x = np.arange(8.0, dtype=np.float32).reshape(2, 4)
+    f = polyax.pmap(polyax.pmap(lambda v: lax.psum(v, ("i", "j")) + lax.axis_index("j"), "j"), "i")
+    y = f(x)
+    close(y, x.sum() + np.arange(4)[None] * np.ones((2, 1)))
+    plain = polyax.pmap(polyax.pmap(lambda v: v * 2))(x)
+    close(plain, x * 2)
+    if N >= 8:
+        assert [len(set(z.devices())) for z in (y, plain)] == [8, 8]
+        assert [s.data.shape for s in y.addressable_shards] == [(1, 1)] * 8
+    close(polyax.pmap(polyax.pmap(lambda v: lax.psum(v, "i"), "i"), "i")(x), x.sum(1, keepdims=True) * np.ones(4))
+    close(polyax.pmap(polyax.pmap(lambda v: lax.psum(v, "j"), "j"), "i")(np.ones((4, 4))), np.full((4, 4), 4))
+    inner = polyax.pmap(lambda r: polyax.grad(lambda v: polyax.pmap(jnp.sin)(v).sum())(r))
+    close(inner(x), np.cos(x))
+
+
+def test_programs_are_shown_and_compiled_ahead():
+    f = polyax.pmap(lambda x, n: lax.psum(x, "i") * n, "i", static_broadcasted_argnums=1)
+    close(f.lower(X, 3).compile()(X), np.broadcast_to(X.sum(0) * 3, X.shape))
+    assert "psum[axes=('i',)" in str(f.trace(X, 3).jaxpr)

@@ -316,6 +316,12 @@ def test_some_axes_are_left_to_others():
     close(polyax.jit(polyax.grad(lambda x: f(x).sum()))(X), np.array([0, 0, 1, 1]) + 32 * np.ones_like(X))
 
 
+def test_the_partitioner_cuts_along_axes_that_are_left():
+    f = mapped(lambda x: lax.psum(x, "x") @ W, P("x"), P(), axis_names={"x"})
+    close(everywhere(f, X), X.reshape(4, 2, 4).sum(0) @ W)
+    assert len(f(X).devices()) == 8
+
+
 def test_in_loops():
     f = mapped(lambda x: x + lax.pmean(x, "x"), P("x"), P("x"))
     many = polyax.jit(lambda x: lax.scan(lambda c, _: (f(c), c.sum()), x, None, length=3))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from polyax.api.jit import jit
 from polyax.api.local_parts import LocalParts, local_parts
 from polyax.api.vmap import mapped_size, vmap
 from polyax.control.inner.programs import hoisted
@@ -20,19 +21,28 @@ from polyax.ops.basis import expand_dims, squeeze
 from polyax.runtime.arrays import devices as places
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.contract.tracebacks import api_boundary
-from polyax.runtime.running import spmd
+from polyax.runtime.running import spmd  # noqa: F401  (makes the primitive run on devices)
+from polyax.runtime.running.regions import choose
 from polyax.trace.calls import Signature, TracedFunction, UserCall, with_static
+from polyax.trace.context import axis_env
 from polyax.trace.paths import flatten_axes
 from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.traces import Traces
 from polyax.trace.tree import tree_flatten, tree_unflatten
 
 
+@dataclass(frozen=True)
 class _Unnamed:
-    """The name of an axis that the user gave none."""
+    """The name of an axis that the user gave none; one within another has another."""
+
+    depth: int
 
     def __repr__(self) -> str:
-        return "<unnamed axis>"
+        return "<unnamed axis>" if not self.depth else f"<unnamed axis {self.depth}>"
+
+
+def _unnamed() -> _Unnamed:
+    return _Unnamed(sum(isinstance(name, _Unnamed) for name in axis_env()))
 
 
 @api_boundary
@@ -81,7 +91,7 @@ def pmap(
     chosen = tuple(devices) if devices is not None else None
     if chosen is None and backend is not None:
         chosen = tuple(places.devices(backend))
-    return _Pmapped(signature, _Unnamed() if axis_name is None else axis_name, in_axes, out_axes, chosen, axis_size)
+    return _Pmapped(signature, axis_name, in_axes, out_axes, chosen, axis_size)
 
 
 @dataclass(frozen=True)
@@ -108,7 +118,7 @@ class _Pmapped:
         functools.update_wrapper(self, signature.fun)
         self.signature = signature
         self.name = f"pmap({signature.name})"
-        self.axis_name = axis_name
+        self._given_name = axis_name
         self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         self.out_axes = out_axes
         self.devices = devices
@@ -127,6 +137,18 @@ class _Pmapped:
             _delete(args[n])
         return tree_unflatten(found.out_tree, outs)
 
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """Traces and compiles for these arguments without running: see ``jit(f).lower``."""
+        return self._jitted.lower(*args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """The program for these arguments: see ``jit(f).trace``."""
+        return self._jitted.trace(*args, **kwargs)
+
+    @functools.cached_property
+    def _jitted(self) -> Any:
+        return jit(self, static_argnums=self.signature.static.given)
+
     def _one_operation_at_a_time(self, call: UserCall) -> Any:
         fun = with_static(self.signature.fun, call.static)
         args, kwargs = tree_unflatten(call.in_tree, call.leaves)
@@ -139,6 +161,10 @@ class _Pmapped:
         static = {n for n, _, _ in call.static}
         return tuple(a for n, a in enumerate(self.in_axes) if n not in static)
 
+    @property
+    def axis_name(self) -> Any:
+        return _unnamed() if self._given_name is None else self._given_name
+
     def _axes(self, call: UserCall, avals: Sequence[ShapedArray]) -> tuple[Any, int]:
         """Where each leaf is cut, and into how many parts."""
         axes = flatten_axes("pmap in_axes", call.in_tree, (self._in_axes(call), 0), tupled_args=True)
@@ -148,10 +174,10 @@ class _Pmapped:
     def _record(self, call: UserCall, avals: Sequence[ShapedArray]) -> _OneOfMany:
         """The program for one device: blocks have an axis of size one where the argument was cut."""
         axes, size = self._axes(call, avals)
-        local = local_parts(self.name, self.axis_name, size, self.devices)
+        axis_name, flat = self.axis_name, call.flat()
+        local = local_parts(self.name, axis_name, size, self.devices)
         if local is not None:
             size = local.size
-        flat = call.flat()
         out_axes: list[Any] = []
 
         def on_blocks(*blocks: Any) -> list[Any]:
@@ -162,7 +188,7 @@ class _Pmapped:
             return [x if w is None else expand_dims(x, (w,)) for x, w in zip(outs, out_axes, strict=True)]
 
         blocks = [v if a is None else _cut(v, a) for v, a in zip(avals, axes, strict=True)]
-        with axes_bound(((self.axis_name, size),)):
+        with axes_bound(((axis_name, size),)):
             closed = trace_to_jaxpr(on_blocks, blocks, name=self.signature.name, origin=call.source())
         assert flat.out_tree is not None
         program, consts = hoisted(closed)
@@ -180,7 +206,7 @@ class _Pmapped:
     def _mesh(self, size: int) -> Mesh | AbstractMesh:
         if self.devices is None:
             return AbstractMesh((size,), (self.axis_name,))
-        return Mesh(spmd.choose(size, self.devices, self.name), (self.axis_name,))
+        return Mesh(choose(size, self.devices, self.name), (self.axis_name,))
 
     def _cuts(self, block: ShapedArray, axis: int | None) -> Cuts:
         return tuple((self.axis_name,) if d == axis else () for d in range(block.ndim))

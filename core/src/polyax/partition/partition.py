@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from polyax.control.inner.programs import derived
+from polyax.control.inner.untyped import without_vma
 from polyax.control.spmd import axes_bound
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.meshes.axes import Axes
@@ -44,7 +45,7 @@ def partition(
     """``closed`` on blocks. ``ins`` and ``outs`` say how arguments and results are cut; None leaves one, or a
     dimension of it, to the partitioner."""
     with axes_bound(axes):
-        program = flat(closed, axes)
+        program = flat(without_vma(closed), axes)
         layout = Cutting(axes)
         for atom, cuts in zip((*program.jaxpr.invars, *program.jaxpr.outvars), (*ins, *outs), strict=True):
             layout.fix(atom, cuts)

@@ -5,13 +5,10 @@ What can be known without the arguments is worked out once for each program. Kno
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-
-import numpy as np
 
 from polyax.control.inner.untyped import without_vma
 from polyax.control.spmd import manual, on_one_device, shard_map_p, whole
@@ -24,7 +21,7 @@ from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import Cuts, trimmed_spec
 from polyax.runtime.arrays import devices as places
 from polyax.runtime.arrays.array import Array
-from polyax.runtime.contract.backend import Device, Executable
+from polyax.runtime.contract.backend import Executable
 from polyax.runtime.contract.collectives import Group, entered
 from polyax.runtime.contract.processes import ProcessGroup
 from polyax.runtime.contract.queue import HELP_COST, HostQueue, Task, serving
@@ -32,6 +29,7 @@ from polyax.runtime.contract.report import Report
 from polyax.runtime.running.agreement import connection
 from polyax.runtime.running.dispatch import compile_program
 from polyax.runtime.running.programs import Program
+from polyax.runtime.running.regions import on_blocks, with_devices
 from polyax.transforms.memo import kept
 from polyax.transforms.vmap import axes_of
 
@@ -51,25 +49,22 @@ def _run(
         program = on_one_device(jaxpr, manual(mesh, manual_axes), in_specs, out_specs)
         return compile_program(program, places.default_device_now(), name).run([*program.consts, *args])
     jaxpr = without_vma(jaxpr) if check_vma else jaxpr
-    key = Team, _with_devices(mesh, name), in_specs, out_specs, config.trace_key()
-    return kept(jaxpr, key, lambda: _prepared(jaxpr, name, *key[1:4])).run(args)
-
-
-def _with_devices(mesh: Mesh | AbstractMesh, name: str) -> Mesh:
-    """On the first devices of the default platform, if nobody chose others."""
-    return mesh if isinstance(mesh, Mesh) else _mesh_of(mesh, tuple(places.local_devices()), name)
-
-
-@functools.lru_cache(256)
-def _mesh_of(mesh: AbstractMesh, devices: tuple[Device, ...], name: str) -> Mesh:
-    chosen = np.array(choose(mesh.size, devices, name), object)
-    return Mesh(chosen.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
+    placed = mesh if isinstance(mesh, Mesh) else with_devices(mesh, jaxpr, places.local_devices(), name)
+    key = Team, placed, in_specs, out_specs, config.trace_key()
+    return kept(jaxpr, key, lambda: _prepared(jaxpr, name, manual_axes, *key[1:4])).run(args)
 
 
 def _prepared(
-    jaxpr: ClosedJaxpr, name: str, mesh: Mesh, in_specs: Sequence[Cuts], out_specs: Sequence[Cuts]
+    jaxpr: ClosedJaxpr,
+    name: str,
+    manual_axes: frozenset[Any],
+    mesh: Mesh,
+    in_specs: Sequence[Cuts],
+    out_specs: Sequence[Cuts],
 ) -> Program:
     """The program for whole arguments on the devices of the mesh."""
+    parts = on_blocks(jaxpr, mesh, manual_axes, in_specs, out_specs)
+    jaxpr, in_specs, out_specs = parts.program, parts.ins, parts.outs
     _check_effects(jaxpr, mesh.size, name)
     wholes = [whole(a, s, mesh.axes) for a, s in zip(jaxpr.out_avals, out_specs, strict=True)]
     meets = axes_of(jaxpr) or jaxpr.effects
@@ -88,25 +83,6 @@ def _prepared(
 
 def _layouts(mesh: Mesh, specs: Sequence[Cuts]) -> list[NamedSharding]:
     return [NamedSharding(mesh, trimmed_spec(cuts)) for cuts in specs]
-
-
-def choose(count: int, devices: Sequence[Device], name: str) -> tuple[Device, ...]:
-    """The first ``count`` of the devices.
-
-    Raises:
-      ValueError: there are fewer, or one comes twice.
-    """
-    if len(devices) < count:
-        platform = devices[0].platform if devices else "none"
-        raise ValueError(
-            f"{name}: compiling computation that requires {count} logical devices, but only {len(devices)} devices are "
-            f"available on {platform}. Map over an axis of at most {len(devices)}, or, on virtual devices of the host, "
-            f"set POLYAX_NUM_CPU_DEVICES={count} before the first computation."
-        )
-    chosen = tuple(devices[:count])
-    if len(set(chosen)) < count:
-        raise ValueError(f"{name}: each device can have one part, got devices={list(map(str, chosen))}")
-    return chosen
 
 
 def _check_effects(jaxpr: ClosedJaxpr, count: int, name: str) -> None:

@@ -21,7 +21,7 @@ from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import Cuts, trimmed_spec
 from polyax.runtime.arrays import devices as places
 from polyax.runtime.arrays.array import Array
-from polyax.runtime.contract.backend import Executable
+from polyax.runtime.contract.backend import Device, Executable
 from polyax.runtime.contract.collectives import Group, entered
 from polyax.runtime.contract.processes import ProcessGroup
 from polyax.runtime.contract.queue import HELP_COST, HostQueue, Task, serving

@@ -8,9 +8,10 @@ import pytest
 
 from support import process
 
-CASES = Path(__file__).with_name("shard_map_cases.py")
+HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("platform_name", ["cpu", "reference"])
-def test_on_eight_virtual_devices(platform_name):
-    process.cases(CASES, POLYAX_DEVICE=platform_name, POLYAX_NUM_CPU_DEVICES="8")
+@pytest.mark.parametrize("cases", ["shard_map_cases.py", "parallel_cases.py"])
+def test_on_eight_virtual_devices(cases, platform_name):
+    process.cases(HERE / cases, POLYAX_DEVICE=platform_name, POLYAX_NUM_CPU_DEVICES="8")

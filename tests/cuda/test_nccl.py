@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -17,11 +19,12 @@ import polyax.numpy as jnp
 from polyax import lax
 from polyax.ir.aval import ShapedArray
 from polyax.ops import collective, exchange
+from polyax.runtime.contract.processes import Alone
 from polyax_cuda import nccl
 from polyax_cuda.backend import CudaBackend
 from polyax_cuda.check import H100
 from polyax_kernels.gpu.collectives import lowerings
-from polyax_kernels.gpu.collectives.communication import LibraryGroup
+from polyax_kernels.gpu.collectives.communication import Connections, LibraryGroup
 from support import nccl_stand_in
 from support.emulator import EmulatedRuntime
 from support.nccl_stand_in import NcclCommunicator
@@ -190,3 +193,46 @@ def test_cupy_has_what_is_used() -> None:
     assert issubclass(real.NcclError, RuntimeError)
     assert callable(real.groupStart)
     assert callable(real.groupEnd)
+
+
+# --- several processes, each of which has some of the GPUs
+
+
+class _Side(Alone):
+    """One of two processes, which are threads here: messages through a table, memory not at all."""
+
+    ranks = (0, 1)
+
+    def __init__(self, rank: int, table: list[bytes], barrier: threading.Barrier) -> None:
+        self.rank, self.table, self.barrier = rank, table, barrier
+
+    def gather(self, data: bytes, what: str) -> list[bytes]:
+        self.table[self.rank] = data
+        self.barrier.wait()
+        told = list(self.table)
+        self.barrier.wait()
+        return told
+
+
+@pytest.mark.parametrize(("groups", "expected"), [(None, [6, 6, 6, 6]), (((0, 2), (1, 3)), [2, 4, 2, 4])])
+def test_members_in_two_processes(gpus: CudaBackend, groups: Any, expected: list[float]) -> None:
+    """A name, made where the first member is, connects them; GPUs exchange memory, processes none."""
+    barrier, table, homes = threading.Barrier(2, timeout=20), [b"", b""], [0, 0, 1, 1]
+    memory = [(np.full(3, n, np.float32), np.zeros(3, np.float32)) for n in range(COUNT)]
+
+    def group(side: int) -> LibraryGroup:
+        own = {n: gpus.runtimes[n] for n in range(COUNT) if homes[n] == side}
+        return LibraryGroup((("i", COUNT),), Connections(nccl.NCCL, own), homes, _Side(side, table, barrier))
+
+    sides = [group(0), group(1)]
+
+    def member(n: int) -> None:
+        for _ in range(2):  # the second time they are connected
+            end = sides[homes[n]].communicator(n, ("i",), groups)
+            source, target = memory[n]
+            end.all_reduce(source.ctypes.data, target.ctypes.data, 3, "float32", "psum")
+
+    with ThreadPoolExecutor(COUNT) as pool:
+        list(pool.map(member, range(COUNT)))
+    assert [target[0] for _, target in memory] == expected
+    assert NcclCommunicator.made == [] and NcclCommunicator.calls == ["allReduce"] * 2 * COUNT

@@ -46,21 +46,29 @@ class Shared:
         self.barrier = threading.Barrier(size, timeout=20)
 
 
+_named: dict[tuple[int, ...], Shared] = {}
+
+
+def get_unique_id() -> tuple[int, ...]:
+    """Numbers between -128 and 127, as CuPy gives."""
+    return tuple(int(n) for n in np.random.default_rng().integers(-128, 128, 128))
+
+
 class NcclCommunicator:
     """One end. Each exchange is: all put their calls on the table, all compute, all write."""
 
     made: list[tuple[int, ...]]
     calls: list[str]
 
-    def __init__(self, shared: Shared, rank: int) -> None:
-        self.shared = shared
+    def __init__(self, ndev: int, commId: tuple[int, ...], rank: int) -> None:
+        self.shared = _named.setdefault(commId, Shared(ndev))
         self.rank = rank
 
     @classmethod
     def initAll(cls, devices: Sequence[int]) -> list[NcclCommunicator]:
         cls.made.append(tuple(devices))
-        shared = Shared(len(devices))
-        return [cls(shared, n) for n in range(len(devices))]
+        name = get_unique_id()
+        return [cls(len(devices), name, n) for n in range(len(devices))]
 
     def put(self, *call: Any) -> None:
         self.calls.append(call[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import warnings
 from collections.abc import Generator, Sequence
 from functools import cache
@@ -74,6 +75,27 @@ def connect(runtimes: Sequence[Any]) -> list[NcclCommunicator]:
     return [NcclCommunicator(r, end) for r, end in zip(runtimes, ends, strict=True)]
 
 
+def identity() -> bytes:
+    from cupy_backends.cuda.libs import nccl
+
+    with failing():
+        return json.dumps(nccl.get_unique_id()).encode()
+
+
+def join(runtimes: Sequence[Any], places: Sequence[int], size: int, identity: bytes) -> list[NcclCommunicator]:
+    """The GPUs of this process as members of a connection of several processes; all of them must call it."""
+    from cupy_backends.cuda.libs import nccl
+
+    name, ends = tuple(json.loads(identity)), list[NcclCommunicator]()
+    with failing():
+        nccl.groupStart()
+        for runtime, place in zip(runtimes, places, strict=True):
+            with runtime.current():
+                ends.append(NcclCommunicator(runtime, nccl.NcclCommunicator(size, name, place)))
+        nccl.groupEnd()
+    return ends
+
+
 @cache
 def why_missing() -> str | None:
     with warnings.catch_warnings():
@@ -82,4 +104,6 @@ def why_missing() -> str | None:
 
 
 # NCCL's extrema of floats drop NaN, NumPy's and ours don't: those are left to the host.
-NCCL = CommunicationLibrary("NCCL", why_missing, connect, sums=frozenset(TYPES), extrema=frozenset(INTEGERS))
+NCCL = CommunicationLibrary(
+    "NCCL", why_missing, connect, frozenset(TYPES), frozenset(INTEGERS), identity=identity, join=join
+)

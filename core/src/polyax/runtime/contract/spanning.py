@@ -52,7 +52,9 @@ class SpanningGroup(Group):
 
     def _spans(self, names: Sequence[Any], groups: Groups | None) -> bool:
         """Whether any members along these axes are in different processes: the same for all members."""
-        return any(len(self.homes_of(self.peers(n, names, groups)[0])) > 1 for n in range(self.size))
+        return self.link.size > 1 and any(
+            len(self.homes_of(self.peers(n, names, groups)[0])) > 1 for n in range(self.size)
+        )
 
     def reduce(
         self,

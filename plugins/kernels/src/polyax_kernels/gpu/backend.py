@@ -15,7 +15,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device
 from polyax.runtime.contract.collectives import Axes, Group
-from polyax.runtime.contract.processes import ProcessGroup
+from polyax.runtime.contract.processes import Alone, ProcessGroup
 from polyax_kernels.backend import KernelBackend
 from polyax_kernels.gpu.collectives import leading
 from polyax_kernels.gpu.collectives.communication import CommunicationLibrary, Connections, LibraryGroup
@@ -106,12 +106,14 @@ class GpuBackend(KernelBackend):
     def collectives(self, devices: Sequence[Device], axes: Axes, link: ProcessGroup | None = None) -> Group:
         """Through the library, if there is one and anything to connect. Asked by one thread at a time."""
         library = self.communication
-        if library is None or link is not None or len(devices) < 2 or library.why_missing() is not None:
+        if library is None or len(devices) < 2 or library.why_missing() is not None:
             return super().collectives(devices, axes, link)
         key = tuple(devices), axes
         if key not in self._connections:
-            self._connections[key] = Connections(library, [self.runtimes[d.local_hardware_id] for d in devices])
-        return LibraryGroup(axes, self._connections[key])
+            own = {n: self.runtimes[d.local_hardware_id] for n, d in enumerate(devices) if d.is_addressable}
+            self._connections[key] = Connections(library, own)
+        homes = [0 if link is None else link.ranks.index(d.process_index) for d in devices]
+        return LibraryGroup(axes, self._connections[key], homes, link or Alone())
 
     def memory_stats(self, device: Device) -> dict[str, int] | None:
         return self.stores[device.local_hardware_id].stats()

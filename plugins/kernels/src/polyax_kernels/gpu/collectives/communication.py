@@ -6,12 +6,14 @@ Knows no vendor's library and no collective.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from polyax.runtime.contract.collectives import Axes, Group, Groups
+from polyax.runtime.contract.collectives import Axes, Groups
+from polyax.runtime.contract.processes import ProcessGroup
+from polyax.runtime.contract.spanning import SpanningGroup
 from polyax_kernels.gpu.runtime import Runtime
 
 Key = tuple[tuple[Any, ...], Groups | None]
@@ -57,29 +59,47 @@ class CommunicationLibrary:
     """The dtypes that it adds. Complex numbers are added by parts."""
     extrema: frozenset[str]
     """The dtypes of which it has the maximum and the minimum, NaN included."""
+    identity: Callable[[], bytes] | None = None
+    """A new name of a connection, which one process makes and all that take part are told; None: only within one."""
+    join: Callable[[Sequence[Any], Sequence[int], int, bytes], Sequence[Communicator]] | None = None
+    """Connects the devices of these runtimes as members of these numbers, among so many in several processes."""
 
 
 class Connections:
-    """The connections between some devices, numbered as members of a group; made at first use and kept."""
+    """The connections between some devices, numbered as members of a group; made at first use and kept.
 
-    def __init__(self, library: CommunicationLibrary, runtimes: Sequence[Runtime]) -> None:
+    ``runtimes``: those of the members in this process.
+    """
+
+    def __init__(self, library: CommunicationLibrary, runtimes: Mapping[int, Runtime]) -> None:
         self.library = library
         self.runtimes = runtimes
         self.known: dict[Key, dict[int, Communicator]] = {}
 
-    def connect(self, key: Key, together: Sequence[Sequence[int]]) -> None:
+    def connect(self, key: Key, together: Sequence[Sequence[int]], group: LibraryGroup) -> None:
+        """All processes connect the same members in the same order."""
         ends: dict[int, Communicator] = {}
         for members in together:
-            found = self.library.connect([self.runtimes[n] for n in members])
-            ends.update(zip(members, found, strict=True))
+            here = [n for n in members if n in self.runtimes]
+            if here:
+                ends.update(zip(here, self._connected(members, here, group), strict=True))
         self.known[key] = ends
 
+    def _connected(self, members: Sequence[int], here: Sequence[int], group: LibraryGroup) -> Sequence[Communicator]:
+        library, runtimes = self.library, [self.runtimes[n] for n in here]
+        if len(here) == len(members):
+            return library.connect(runtimes)
+        assert library.identity is not None and library.join is not None, f"{library.name} connects one process only"
+        name = library.identity() if members[0] in self.runtimes else b""
+        told = group.link_of(group.homes_of(members)).gather(name, f"connecting by {library.name}")
+        return library.join(runtimes, [members.index(n) for n in here], len(members), b"".join(told))
 
-class LibraryGroup(Group):
-    """Members whose devices exchange memory directly."""
 
-    def __init__(self, axes: Axes, connections: Connections) -> None:
-        super().__init__(axes)
+class LibraryGroup(SpanningGroup):
+    """Members whose devices exchange memory directly; processes only tell each other how they are connected."""
+
+    def __init__(self, axes: Axes, connections: Connections, homes: Sequence[int], link: ProcessGroup) -> None:
+        super().__init__(axes, homes, link)
         self.connections = connections
 
     def communicator(self, rank: int, names: tuple[Any, ...], groups: Groups | None) -> Communicator:
@@ -89,8 +109,8 @@ class LibraryGroup(Group):
         if key not in known:  # for all members or for none: nobody connects before all have come
             self.connections.runtimes[rank].synchronize()
             self.meet(rank, None)
-            if rank == 0:
+            if self.leads(rank):
                 peers = (tuple(self.peers(n, names, groups)[0]) for n in range(self.size))
-                self.connections.connect(key, list(dict.fromkeys(peers)))
+                self.connections.connect(key, list(dict.fromkeys(peers)), self)
         self.meet(rank, None)
         return known[key][rank]

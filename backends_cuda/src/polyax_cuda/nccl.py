@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import warnings
 from collections.abc import Generator, Sequence
 from functools import cache
 from typing import Any
@@ -57,49 +56,41 @@ class NcclCommunicator(Communicator):
 
 
 @contextlib.contextmanager
-def failing() -> Generator[None]:
-    """Failures of NCCL are raised as ``DeviceError``."""
+def failing() -> Generator[Any]:
+    """NCCL, whose failures are raised as ``DeviceError``."""
     from cupy_backends.cuda.libs import nccl
 
     try:
-        yield
+        yield nccl
     except nccl.NcclError as e:
         raise DeviceError(f"NCCL failed: {e}") from e
 
 
 def connect(runtimes: Sequence[Any]) -> list[NcclCommunicator]:
-    from cupy_backends.cuda.libs import nccl
-
-    with failing():
+    with failing() as nccl:
         ends = nccl.NcclCommunicator.initAll([r.number for r in runtimes])
     return [NcclCommunicator(r, end) for r, end in zip(runtimes, ends, strict=True)]
 
 
 def identity() -> bytes:
-    from cupy_backends.cuda.libs import nccl
-
-    with failing():
+    with failing() as nccl:
         return json.dumps(nccl.get_unique_id()).encode()
 
 
 def join(runtimes: Sequence[Any], places: Sequence[int], size: int, identity: bytes) -> list[NcclCommunicator]:
     """The GPUs of this process as members of a connection of several processes; all of them must call it."""
-    from cupy_backends.cuda.libs import nccl
-
-    name, ends = tuple(json.loads(identity)), list[NcclCommunicator]()
-    with failing():
+    ends: list[NcclCommunicator] = []
+    with failing() as nccl:
         nccl.groupStart()
         for runtime, place in zip(runtimes, places, strict=True):
             with runtime.current():
-                ends.append(NcclCommunicator(runtime, nccl.NcclCommunicator(size, name, place)))
+                ends.append(NcclCommunicator(runtime, nccl.NcclCommunicator(size, tuple(json.loads(identity)), place)))
         nccl.groupEnd()
     return ends
 
 
 @cache
 def why_missing() -> str | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
     return toolkits.why_missing("cupy_backends.cuda.libs.nccl", "NCCL", "nvidia-nccl-cu12")
 
 

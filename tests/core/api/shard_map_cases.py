@@ -212,6 +212,18 @@ def test_carries_that_were_cast():
     close(everywhere(mapped(total), X), X.reshape(4, 2, 4).sum(1))
 
 
+def test_loops_of_the_library():
+    key = polyax.random.PRNGKey(1)
+    for draw in (polyax.random.gamma, polyax.random.poisson):
+        f = mapped(lambda x, draw=draw: draw(polyax.random.fold_in(key, lax.axis_index("x")), x + 1), ROWS, ROWS)
+        one = np.concatenate(
+            [draw(polyax.random.fold_in(key, n), b + 1) for n, b in enumerate(X.reshape(4, 2, 4))], axis=0
+        )
+        close(f(X), one)
+        g = mapped(lambda x, draw=draw: draw(key, x + 1), ROWS, ROWS)
+        close(g(X)[:2], draw(key, X[:2] + 1))
+
+
 # --- derivatives
 
 KERNELS = {

@@ -15,6 +15,7 @@ from polyax.numpy.promotion import concrete_shape, convert, unwrap
 from polyax.random import threefry
 from polyax.random.keys import check_key
 from polyax.random.samplers import exponential, float_dtype, normal, rademacher, sample_shape, spread, two_keys, uniform
+from polyax.trace.varying import varying_like
 
 
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -96,10 +97,11 @@ def _accepted(key: Any, c: Any, d: Any) -> Any:
 
     def propose(state: Any) -> Any:
         key, of_x, of_u = threefry.split(state[0], (3,))
-        _, x, v = lax.while_loop(lambda s: s[2] <= 0, lambda s: _normal(s[0], c), (of_x, dtype.type(0), dtype.type(-1)))
+        first = of_x, *varying_like((key, c), dtype.type(0), dtype.type(-1))
+        _, x, v = lax.while_loop(lambda s: s[2] <= 0, lambda s: _normal(s[0], c), first)
         return key, x * x, v * v * v, uniform(of_u, (), dtype)
 
-    start = (key, dtype.type(0), dtype.type(1), dtype.type(2))
+    start = varying_like((key, c), key, dtype.type(0), dtype.type(1), dtype.type(2))
     return lax.while_loop(rejected, propose, start)[2]
 
 

@@ -13,6 +13,7 @@ from polyax.numpy.promotion import convert, unwrap
 from polyax.random import threefry
 from polyax.random.keys import check_key
 from polyax.random.samplers import int_dtype, sample_shape, two_keys, uniform
+from polyax.trace.varying import varying_like
 
 COUNTED = 10
 """The rate up to which exponential waiting times are counted."""
@@ -54,7 +55,7 @@ def _waiting(key: Any, rates: Any, dtype: Any) -> Any:
         count = lax.select(log_left > -rates, count + 1, count)
         return key, count, log_left + lax.log(uniform(own, shape, rates.dtype))
 
-    start = key, lax.full(shape, 0, dtype), lax.full(shape, 0, rates.dtype)
+    start = varying_like((key, rates), key, lax.full(shape, 0, dtype), lax.full(shape, 0, rates.dtype))
     return lax.while_loop(waits, step, start)[1] - 1
 
 
@@ -81,6 +82,6 @@ def _rejection(key: Any, rates: Any, dtype: Any) -> Any:
         accept = likely | (~hopeless & (s <= density))
         return key, lax.select(accept, k, found), accepted | accept
 
-    start = key, lax.full(shape, -1, kind), lax.full(shape, False)
+    start = varying_like((key, rates), key, lax.full(shape, -1, kind), lax.full(shape, False))
     found = lax.while_loop(lambda state: ~state[2].all(), step, start)[1]
     return convert(found, dtype)

@@ -65,6 +65,14 @@ def pvary(x: Any, axes: Iterable[Any]) -> Any:
     return pvary_p.bind1(x, axes=missing) if missing else x
 
 
+def varying_like(others: Sequence[Any], *values: Any) -> tuple[Any, ...]:
+    """``values``, with which a loop begins, as they vary once ``others`` have come into it."""
+    if not ambient.varying:
+        return values
+    axes = frozenset[Any]().union(*map(vma_of, others))
+    return tuple([pvary(v, axes) for v in values])
+
+
 def aligned(process: Process, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
     """Operands that vary as the primitive wants it: alike, unless it says otherwise."""
     vmas = [vma_of(x) for x in args]

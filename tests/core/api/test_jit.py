@@ -203,8 +203,8 @@ def test_debug_nans_names_the_function():
 
 
 def test_options_that_are_not_built_say_so():
-    with pytest.raises(NotImplementedError, match="in_shardings"):
-        polyax.jit(lambda x: x, in_shardings=object())
+    with pytest.raises(NotImplementedError, match="compiler_options"):
+        polyax.jit(lambda x: x, compiler_options={})
 
 
 def test_donated_by_name_and_by_position():

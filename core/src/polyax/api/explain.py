@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import MethodType
 from typing import Any
 
 from polyax.api.arguments import wraps
 from polyax.api.jit import JitFunction, jit
+from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.hooks import CompileEvent
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.plugins import compilations
-from polyax.runtime.running.dispatch import build
+from polyax.runtime.running.compiling import build
 from polyax.runtime.telling.explanation import Explanation
 from polyax.trace.flat import check_callable
 
@@ -76,5 +78,9 @@ def compiled(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if isinstance(fun, MethodType) and isinstance(fun.__func__, JitFunction):
         fun, args = fun.__func__, (fun.__self__, *args)
     jitted = fun if isinstance(fun, JitFunction) and not options else jit(fun, **options)
-    closed, device, donated = jitted.program(args, kwargs)
-    return build(closed, device, jitted.__name__, donated, stages=True)
+    program = jitted.staged(args, kwargs)
+    if isinstance(program.where, Device):
+        return build(program.closed, program.where, program.name, program.donated, stages=True)
+    parts, mesh = program.meshed.parts, program.where.mesh
+    event = build(parts.program, mesh.device_list[0], program.name, (), stages=True, mesh=mesh)
+    return replace(event, moves=parts.moves)

@@ -7,15 +7,20 @@ from types import MethodType
 from typing import Any
 
 from polyax.api.arguments import shapes
+from polyax.api.shardings import Asked, check_committed, constrained, of_arguments, of_results
 from polyax.api.stages import Lowered, Parts, Traced
 from polyax.control.calls.jit import call as bind_call
 from polyax.ir.config import config
-from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
+from polyax.ir.jaxpr import eval_jaxpr
 from polyax.ir.primitive import ambient
-from polyax.runtime.arrays.array import Array
+from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.tracebacks import api_boundary, show_user_frames
+from polyax.runtime.plugins.default_device import default_device_now
 from polyax.runtime.running import dispatch
+from polyax.runtime.running.meeting import layouts_of
+from polyax.runtime.running.programs import Entry
+from polyax.runtime.running.staged import Staged, staged
 from polyax.trace.calls import Key, Signature, TracedFunction, UserCall, with_static
 from polyax.trace.tracer import Tracer
 from polyax.trace.traces import Traces, clear_traces, keep
@@ -46,19 +51,21 @@ def jit(
       keep_unused: kept for compatibility; arguments that the program doesn't need cost nothing.
       device, backend: where to run; by default where the arguments are, or on the default device.
       inline: whether the program is spliced into the program of a function that calls it.
-      in_shardings, out_shardings, compiler_options: must be None.
+      in_shardings, out_shardings: how arguments and results lie on devices: shardings, or ``PartitionSpec`` of the
+        mesh in force, in trees that those of arguments and results begin with; None leaves it open: arguments stay
+        as they lie, results as the partitioner chooses.
+      compiler_options: must be None.
 
     >>> jit(lambda x: x + 1)(1).item()
     2
     """
-    for name, value in (
-        ("in_shardings", in_shardings),
-        ("out_shardings", out_shardings),
-        ("compiler_options", compiler_options),
-    ):
-        if value is not None:
-            raise NotImplementedError(f"jit: {name} is not supported yet, got {value!r}")
+    if compiler_options is not None:
+        raise NotImplementedError(f"jit: compiler_options is not supported yet, got {compiler_options!r}")
+    for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        if value is not None and (device is not None or backend is not None):
+            raise ValueError(f"If backend or device is specified on jit, then {name} should not be specified.")
     settings = (static_argnums, static_argnames, donate_argnums, donate_argnames, device, backend, inline)
+    settings = (*settings, in_shardings, out_shardings)
     if fun is None:
         return lambda f: JitFunction(f, *settings)
     return JitFunction(fun, *settings)
@@ -83,6 +90,8 @@ class JitFunction:
         device: Any,
         backend: str | None,
         inline: bool,
+        in_shardings: Any = None,
+        out_shardings: Any = None,
     ) -> None:
         self._signature = Signature(
             fun, "jit", static=(static_argnums, static_argnames), donate=(donate_argnums, donate_argnames)
@@ -96,6 +105,7 @@ class JitFunction:
             raise TypeError(f"jit: device must be a Device, such as polyax.devices('cpu')[0], got {device!r}")
         self._device = dispatch.device_of(device, backend)
         self._inline = inline
+        self._shardings = in_shardings, out_shardings
         self._traces = Traces()
         self._entries: dict[Any, Callable[[Sequence[Any]], Any]] = self._traces.entries
 
@@ -125,7 +135,7 @@ class JitFunction:
                 return entry(call.leaves)
         traced = self._traces.find(key, call)
         if not evaluating:
-            return tree_unflatten(traced.out_tree, self._bind(traced, call.leaves))
+            return tree_unflatten(traced.out_tree, self._bind(traced, call))
         for x in call.leaves:
             if isinstance(x, Tracer):
                 raise dispatch.leaked(x)
@@ -134,11 +144,8 @@ class JitFunction:
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The program for arguments of these types: arrays, or ``ShapeDtypeStruct``."""
-        traced, call, device = self._staged(args, kwargs)
-        dynamic = with_static(self.__wrapped__, call.static)
-        return Traced(
-            Parts(traced.closed, dynamic, self.__name__, call.in_tree, traced.out_tree, device, traced.donated)
-        )
+        call, traced, program = self._staged(args, kwargs)
+        return Traced(Parts(program, with_static(self.__wrapped__, call.static), call.in_tree, traced.out_tree))
 
     def lower(self, *args: Any, lowering_platforms: Sequence[str] | None = None, **kwargs: Any) -> Lowered:
         """``trace(...).lower()``."""
@@ -148,20 +155,36 @@ class JitFunction:
         """Shapes and dtypes of the results, as ``ShapeDtypeStruct``."""
         return self.trace(*args, **kwargs).out_info
 
-    def program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, Device, tuple[bool, ...]]:
-        """The program for these arguments, the device that it would run on, and which of its inputs are donated."""
-        traced, _, device = self._staged(args, kwargs)
-        return traced.closed, device, traced.donated
+    def staged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Staged:
+        """The program for these arguments, and where it would run."""
+        return self._staged(args, kwargs)[2]
 
-    def _staged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TracedFunction, UserCall, Device]:
+    def _staged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[UserCall, TracedFunction, Staged]:
         call = self._signature.split(args, kwargs)
         traced = self._traces.find(call.key(shapes(call)), call)
-        return traced, call, dispatch.choose_device(self._device, [*traced.closed.consts, *call.leaves])
+        ins, outs = self._asked(traced, call)
+        told = [s or (None if is_concrete(x) else getattr(x, "sharding", None)) for s, x in zip(ins, call.leaves)]
+        return call, traced, self._placed(traced, (told, outs), call.leaves, call.names)
 
-    def _bind(self, traced: TracedFunction, leaves: Sequence[Any]) -> list[Any]:
+    def _asked(self, traced: TracedFunction, call: UserCall) -> tuple[list[Asked], list[Asked]]:
+        """The shardings that were asked for, of each argument and result."""
+        ins, outs = self._shardings
+        static = {which for which, _, _ in call.static}
+        args = tuple([x for n, x in enumerate(call.args) if n not in static])
+        return of_arguments(ins, args, call.kwargs, call.in_tree), of_results(outs, traced.out_tree)
+
+    def _placed(self, traced: TracedFunction, asked: Any, leaves: Sequence[Any], names: Any = None) -> Staged:
+        if self._device is not None:
+            return Staged(self.__name__, traced.closed, traced.donated, self._device)
+        check_committed(leaves, asked[0])
+        return staged(self.__name__, traced.closed, traced.donated, asked, leaves, names)
+
+    def _bind(self, traced: TracedFunction, call: UserCall) -> list[Any]:
+        ins, outs = self._asked(traced, call)
+        leaves = constrained(call.leaves, ins)
         if self._inline:
-            return eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, leaves)
-        return bind_call(
+            return constrained(eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, leaves), outs)
+        results = bind_call(
             traced.closed,
             leaves,
             name=self.__name__,
@@ -170,24 +193,27 @@ class JitFunction:
             keep_unused=False,
             device=self._device,
         )
+        return constrained(results, outs)
 
-    def _compile(self, key: Key, traced: TracedFunction, call: UserCall) -> Callable[[Sequence[Any]], Any]:
+    def _compile(self, key: Key, traced: TracedFunction, call: UserCall) -> Entry:
         """The entry for this kind of call. Calls with arrays alone are found by their types without flattening."""
-        device = dispatch.choose_device(self._device, [*traced.closed.consts, *call.leaves])
-        program = dispatch.compile_program(traced.closed, device, self.__name__, traced.donated)
-        moved = None if self._device is not None else lambda xs: self._moved(traced, xs)
-        entry = dispatch.make_entry(program, traced.closed.consts, traced.out_tree, moved)
+        asked = self._asked(traced, call)
+        first = self._placed(traced, asked, call.leaves, call.names)
+        moved = None if self._device is not None else lambda xs: self._moved(traced, asked, xs)
+        entry = first.entry(traced.out_tree, moved)
         keep(self._entries, key, entry)
         args = call.args
         if self._signature.plain and not call.kwargs and not key.axes and args and all(type(a) is Array for a in args):
             keep(self._entries, (key.settings, *key.avals), entry)
         return entry
 
-    def _moved(self, traced: TracedFunction, leaves: Sequence[Any]) -> Any:
-        """A call whose arguments are on another device than those of the first call of this kind."""
-        device = dispatch.choose_device(self._device, [*traced.closed.consts, *leaves])
-        program = dispatch.compile_program(traced.closed, device, self.__name__, traced.donated)
-        return tree_unflatten(traced.out_tree, program.run([*traced.closed.consts, *leaves]))
+    def _moved(self, traced: TracedFunction, asked: Any, leaves: Sequence[Any]) -> Any:
+        """A call whose arguments lie otherwise than those of the first call of this kind."""
+        key = traced.closed, layouts_of(leaves), default_device_now()
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = keep(self._entries, key, self._placed(traced, asked, leaves).entry(traced.out_tree, None))
+        return entry(leaves)
 
     def clear_cache(self) -> None:
         """Forgets all traces and programs of this function."""

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from polyax.api.ahead import struct
+from polyax.api.shardings import same
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import DType
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.meshes.sharding import SingleDeviceSharding
+from polyax.meshes.mesh import Mesh
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.report import Report
 from polyax.runtime.contract.tracebacks import api_boundary
-from polyax.runtime.running import dispatch
+from polyax.runtime.running.staged import Staged
 from polyax.trace.flat import leaf_names
 from polyax.trace.paths import equality_errors_pytreedef, keystr
 from polyax.trace.tracer import Tracer
@@ -58,13 +59,18 @@ class ArgInfo:
 class Parts:
     """What all stages share."""
 
-    jaxpr: ClosedJaxpr
+    staged: Staged
     fun: Callable[..., Any]
-    fun_name: str
     in_tree: PyTreeDef
     out_tree: PyTreeDef
-    device: Device
-    donated: tuple[bool, ...]
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        return self.staged.closed
+
+    @property
+    def donated(self) -> tuple[bool, ...]:
+        return self.staged.donated
 
 
 class _Stage:
@@ -72,11 +78,12 @@ class _Stage:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self.fun_name = parts.fun_name
+        self.fun_name = parts.staged.name
         self.in_tree = parts.in_tree
         """The structure of ``(args, kwargs)``, static arguments left out."""
         self.out_tree = parts.out_tree
-        self.device = parts.device
+        self.device = parts.staged.place
+        """The device that the program runs on, or the mesh."""
 
     @property
     def in_avals(self) -> Any:
@@ -109,6 +116,10 @@ class _Stage:
         return f"{type(self).__name__}({self.fun_name} on {self.device})"
 
 
+def _platform(where: Device | Mesh) -> str:
+    return (where if isinstance(where, Device) else where.device_list[0]).platform
+
+
 class Traced(_Stage):
     """A function's program for some types of arguments: ``jaxpr``."""
 
@@ -119,7 +130,7 @@ class Traced(_Stage):
     @api_boundary
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """The program for its device. ``lowering_platforms`` must be None or name that device's platform."""
-        if lowering_platforms is not None and tuple(lowering_platforms) != (self.device.platform,):
+        if lowering_platforms is not None and tuple(lowering_platforms) != (_platform(self.device),):
             raise NotImplementedError(
                 f"lower: programs are lowered for the device that they run on, which is {self.device}, not for "
                 f"{tuple(lowering_platforms)}; choose another one with jit(f, device=...)"
@@ -170,15 +181,14 @@ class Compiled(_Stage):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        closed = parts.jaxpr
-        self.program = dispatch.compile_program(closed, parts.device, parts.fun_name, parts.donated)
-        self._entry = dispatch.make_entry(self.program, closed.consts, parts.out_tree, None)
-        self._avals = closed.in_avals
+        self.program = parts.staged.program
+        self._entry = parts.staged.entry(parts.out_tree, None)
+        self._avals = parts.jaxpr.in_avals
         self._plain = self.in_tree == tree_structure(((0,) * len(self._avals), {}))
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        here = [x.aval for x in args if type(x) is Array and x.device is self.device]
+        here = [x.aval for x in args if type(x) is Array and x._device is self.device]
         if self._plain and not kwargs and here == self._avals and len(here) == len(args):
             return self._entry(args)
         return self._checked_call(args, kwargs)
@@ -195,9 +205,27 @@ class Compiled(_Stage):
                     "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
                     f"Detected argument of Tracer type {type(x)}, in a call of {self.fun_name}."
                 )
-            if is_concrete(x) and x.committed and self.device not in x.devices():
-                raise self._other_device(leaves)
+        self._check_places(leaves)
         return self._entry(leaves)
+
+    def _check_places(self, leaves: Sequence[Any]) -> None:
+        """Raises unless arrays that were put somewhere by name lie as they have to."""
+        if isinstance(self.device, Device):
+            if any(is_concrete(x) and x.committed and self.device not in x.devices() for x in leaves):
+                raise self._other_device(leaves)
+            return
+        required = self._parts.staged.in_shardings
+        differing = [
+            f"Argument {name} with shape {x.aval.str_short()}:\n"
+            f"  Passed sharding: {x.sharding}\n  Required sharding: {s}"
+            for name, x, s in zip(self._names(), leaves, required, strict=True)
+            if is_concrete(x) and x.committed and not same(x.sharding, s, x.aval)
+        ]
+        if differing:
+            raise ValueError(
+                "Computation was compiled for input shardings that disagree with the shardings of arguments passed to "
+                f"it. Here are the {len(differing)} mismatches:\n" + "\n".join(differing)
+            )
 
     call = __call__
 
@@ -239,13 +267,12 @@ class Compiled(_Stage):
     @property
     def input_shardings(self) -> Any:
         """Where the arguments have to be."""
-        sharding = SingleDeviceSharding(self.device)
-        return tree_unflatten(self.in_tree, [sharding] * self.in_tree.num_leaves)
+        return tree_unflatten(self.in_tree, self._parts.staged.in_shardings)
 
     @property
     def output_shardings(self) -> Any:
         """Where the results will be."""
-        return tree_unflatten(self.out_tree, [SingleDeviceSharding(self.device)] * self.out_tree.num_leaves)
+        return tree_unflatten(self.out_tree, self._parts.staged.out_shardings)
 
     @property
     def report(self) -> Report:

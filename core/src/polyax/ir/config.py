@@ -74,6 +74,7 @@ FLAGS: dict[str, Flag] = {
         Flag("default_matmul_precision", None, _optional_str, "precision of products", traced=True),
         Flag("default_prng_impl", "threefry2x32", str, "random number generator of new keys", traced=True),
         Flag("mesh", None, _set_by_context, "the mesh in force, as polyax.set_mesh says", traced=True),
+        Flag("entered_mesh", None, _set_by_context, "the mesh that specs are of, as `with mesh` says", traced=True),
         Flag("abstract_mesh", None, _set_by_context, "the types of its axes in what is traced", traced=True),
         Flag("debug_nans", False, parse_bool, "raise where a NaN first appears", traced=True),
         Flag("debug_infs", False, parse_bool, "raise where an infinity first appears", traced=True),

@@ -1,5 +1,6 @@
 """Primitives and the functions that apply them, under JAX's names (``jax.lax``). Re-exports only."""
 
+from polyax.api.shardings import with_sharding_constraint
 from polyax.control.flow.associative import associative_scan
 from polyax.control.flow.branching import cond, switch
 from polyax.control.flow.cond import cond_p

@@ -74,13 +74,18 @@ def mesh_in_force() -> Mesh | None:
     return config.get("mesh")
 
 
+def mesh_for_specs() -> Mesh | None:
+    """The mesh that specs without one are of: that in force, else the one that was entered as ``with mesh:``."""
+    return config.get("mesh") or config.get("entered_mesh")
+
+
 def named_sharding(spec: PartitionSpec, caller: str) -> NamedSharding:
     """What a spec means on the mesh in force.
 
     Raises:
       ValueError: there is none.
     """
-    mesh = mesh_in_force()
+    mesh = mesh_for_specs()
     if mesh is None:
         raise ValueError(f"Please set a mesh via `polyax.set_mesh` if a PartitionSpec is passed to {caller}")
     return NamedSharding(mesh, spec)

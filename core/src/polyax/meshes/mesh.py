@@ -76,8 +76,8 @@ class Mesh(MeshAxes):
         return Mesh(block, self.axis_names, self.axis_types)
 
     def __enter__(self) -> Mesh:
-        """The old way of ``set_mesh``."""
-        before = config.override_until_restored(mesh=self, abstract_mesh=self.abstract_mesh)
+        """Specs without a mesh are of this one; programs and arrays go there only if they are told to."""
+        before = config.override_until_restored(entered_mesh=self)
         _entered.__dict__.setdefault("stack", []).append(before)
         return self
 

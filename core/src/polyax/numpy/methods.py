@@ -114,7 +114,9 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
 def _getitem(self: Any, index: Any) -> Any:
     if not is_concrete(self) or len(self.parts) == 1:
         return indexing.getitem(self, index)
-    return on_device(indexing.getitem(*part_with(self, index)), self.parts[0].device)
+    part, index = part_with(self, index)
+    found = indexing.getitem(part, index)
+    return found if part is self else on_device(found, self.parts[0].device)
 
 
 def _iter(self: Any) -> Iterator[Any]:

@@ -56,6 +56,9 @@ class ReferenceBackend(Backend):
     def compile(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> ReferenceExecutable:
         return ReferenceExecutable(jaxpr, options)
 
+    def twin(self, device: Device) -> Device:
+        return self._devices[0]
+
     def synchronize(self, device: Device) -> None:
         device.queue.synchronize()
 

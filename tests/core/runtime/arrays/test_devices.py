@@ -223,4 +223,4 @@ def test_arrays_that_were_put_nowhere_follow_the_others() -> None:
     done = run(program, **REFERENCE, POLYAX_NUM_CPU_DEVICES="2")
     places = "reference:0 reference:1 reference:1 reference:1"
     assert done.stdout.split("\n")[:3] == [places, places, "False True"]
-    assert "ValueError: Received incompatible devices for one computation" in done.stderr
+    assert "ValueError: Received incompatible devices for jitted computation" in done.stderr

@@ -13,7 +13,7 @@ import polyax.numpy as jnp
 from polyax import lax
 from polyax.ir.config import Config
 from polyax.ops.cumulative import cumsum_p
-from polyax.runtime.running import dispatch
+from polyax.runtime.running import compiling
 from polyax.trace.traces import Traces
 from support.threads import together
 
@@ -22,14 +22,14 @@ from support.threads import together
 def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The names of the programs that are compiled, which takes a while."""
     names: list[str] = []
-    original = dispatch.build
+    original = compiling.build
 
     def slow(closed: Any, device: Any, name: str, *args: Any, **kwargs: Any) -> Any:
         names.append(name)
         time.sleep(0.02)
         return original(closed, device, name, *args, **kwargs)
 
-    monkeypatch.setattr(dispatch, "build", slow)
+    monkeypatch.setattr(compiling, "build", slow)
     yield names
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, Typed
-from polyax.meshes.sharding import Sharding, SingleDeviceSharding, bounds
+from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding, bounds
 from polyax.runtime.arrays.printing import array_repr
 from polyax.runtime.arrays.shards import Shard
 from polyax.runtime.contract.backend import Buffer, Device
@@ -62,9 +62,9 @@ class Array(Typed, metaclass=_ArrayType):
     def of_parts(cls, aval: ShapedArray, parts: Sequence[Array], sharding: Sharding) -> Array:
         """The array whose parts, arrays on one device each, lie as ``sharding`` says; those in this process, if
         there are more. They are its own from now on."""
-        several = len(parts) != 1 or sharding.num_devices > 1
-        x = cls(aval, None, None) if several else cls(aval, parts[0].buffer, parts[0]._device)
-        x._sharding, x._parts, x._host = sharding, parts if several else (), None
+        single = len(parts) == 1 and sharding.num_devices == 1 and not isinstance(sharding, NamedSharding)
+        x = cls(aval, parts[0].buffer, parts[0]._device) if single else cls(aval, None, None)  # a mesh stays a mesh
+        x._sharding, x._parts, x._host = sharding, () if single else parts, None
         return x.commit()
 
     # --- where it is

@@ -110,9 +110,11 @@ def on_device(x: Any, device: Device) -> Array:
     """``x`` on ``device``: as it is if it lies there, else moved, put together or copied from the host."""
     if not is_concrete(x):
         return from_host(x, device)
-    if x.device is device:
+    if x._device is device:
         return x
-    return _moved(x, device) if x._device is not None else _whole(x, device)
+    if x._device is not None:
+        return _moved(x, device)
+    return _moved(x.parts[0], device) if x.sharding.num_devices == 1 else _whole(x, device)
 
 
 def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = None) -> Array:
@@ -197,12 +199,15 @@ def part_with(x: Array, index: Any) -> tuple[Array, Any]:
 def on_devices(x: Any, block: ShapedArray, layout: Sharding) -> Sequence[Array]:
     """The parts of ``x``, of type ``block``, on the devices of ``layout`` in this process: as they are if they lie
     there. What is on one device, or on the host, is taken to be the same in all processes."""
+    if type(x) is Array and x._device is None and (x._sharding is layout or x._sharding == layout):
+        x.alive()
+        return x.parts
     places = layout.addressable_devices_indices_map(np.shape(x)).items()
     if not is_concrete(x) or (x.shape != block.shape and _at_hand(x)):
         host = x.host_value() if is_concrete(x) else np.asarray(x, block.dtype)
         return [from_host(host[index], device, block) for device, index in places]
     if x._device is None:
-        if x.sharding == layout or _same_places(x.sharding, layout, x.shape):
+        if _same_places(x.sharding, layout, x.shape):
             x.alive()
             return x.parts
         if not x.is_fully_replicated:

@@ -173,6 +173,11 @@ class Backend(ABC):
             return Group(axes)
         return SpanningGroup(axes, [link.ranks.index(d.process_index) for d in devices], link)
 
+    def twin(self, device: Device) -> Device:
+        """A device for which programs are compiled that ``device`` can launch as well, on its own queue and memory:
+        itself, or the first of those that are alike."""
+        return device
+
     def memory_stats(self, device: Device) -> dict[str, int] | None:
         return None
 

@@ -70,6 +70,10 @@ class CompileEvent:
     executable: Executable
     seconds: float
     jaxpr: ClosedJaxpr
+    mesh: Any = None
+    """The ``Mesh`` on whose devices the program runs, of which ``device`` is the first; None: on this device alone."""
+    moves: Sequence[Any] = ()
+    """What devices of the mesh exchange: ``partition.Move``."""
 
 
 @dataclass(frozen=True)

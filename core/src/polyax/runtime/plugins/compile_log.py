@@ -13,4 +13,5 @@ logger = logging.getLogger("polyax")
 @hookimpl
 def polyax_compiled(event: CompileEvent) -> None:
     if config.log_compiles:
-        logger.warning("Finished compilation of %s for %s in %.3f s", event.name, event.device, event.seconds)
+        where = event.mesh or event.device
+        logger.warning("Finished compilation of %s for %s in %.3f s", event.name, where, event.seconds)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,16 +14,20 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.current import mesh_in_force
+from polyax.meshes.mesh import Mesh
+from polyax.meshes.sharding import NamedSharding, Sharding
+from polyax.ops.constraint import sharding_constraint_p
 from polyax.runtime.arrays import devices
 from polyax.runtime.arrays.array import Array, is_concrete
-from polyax.runtime.arrays.placing import Layout, from_host, on_devices
-from polyax.runtime.contract.backend import CompileOptions, Device
-from polyax.runtime.contract.hooks import CompileEvent
+from polyax.runtime.arrays.placing import device_put, from_host, on_devices
+from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import serving
-from polyax.runtime.plugins.compilations import notify_compiled
+from polyax.runtime.running.compiling import compile_on, compile_program
+from polyax.runtime.running.meeting import Place, layouts_of, meeting_place, wishes_of_program
+from polyax.runtime.running.meshed import Layouts, on_mesh
 from polyax.runtime.running.programs import Program, make_entry
 from polyax.trace.context import install_eval_trace
-from polyax.trace.recording import hoist_consts
 from polyax.trace.tracer import Trace, Tracer, leaked
 from polyax.transforms.memo import forget, kept, once
 
@@ -56,79 +59,29 @@ def device_of(device: Any, backend: str | None) -> Device | None:
 
 
 def choose_device(asked: Device | None, args: Sequence[Any]) -> Device:
-    """The device that was asked for, else the one where the arguments are, else the default. What lies on several
-    devices is put together on the first of them.
+    """The device that was asked for, else the first of those where the arguments are.
 
     Raises:
       ValueError: the arguments were put on different devices.
     """
     if asked is not None:
         return asked
-    where = choose_layout(args)
+    where = choose_place(args)
     return where if isinstance(where, Device) else where.device_list[0]
 
 
-def choose_layout(args: Sequence[Any]) -> Layout:
+def choose_place(args: Sequence[Any]) -> Place:
     """Where the arguments are, which may be on several devices; if there are no arrays, the default device."""
     found: Device | None = None
     for x in args:
         if type(x) is Array:
             device = x._device
             if device is None or (found is not None and device is not found):
-                return _meeting_place(args)
+                return meeting_place(args)
             found = device
+    if mesh_in_force() is not None:
+        return meeting_place(args)
     return found if found is not None else devices.default_device_now()
-
-
-def _meeting_place(args: Sequence[Any]) -> Layout:
-    """Arrays that only happen to be on the default device follow those that were put elsewhere; what lies on several
-    devices follows what was put on one."""
-    default = devices.default_device_now()
-    chosen = [x.device for x in args if is_concrete(x) and (x.committed or x.device is not default)]
-    single = {d for d in chosen if isinstance(d, Device)}
-    if len(single) > 1:
-        places = "; ".join(f"{x.aval} on {x.device}" for x in args if is_concrete(x))
-        raise ValueError(
-            f"Received incompatible devices for one computation: {places}. Move them together with "
-            "polyax.device_put(x, device)."
-        )
-    return single.pop() if single else chosen[0]
-
-
-# --- programs -----------------------------------------------------------------------------------------------------
-
-
-def compile_program(
-    closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...] = (), *, eager: bool = False
-) -> Program:
-    """The program for ``closed`` on ``device``; made once for each jaxpr, device and donation."""
-    key = Program, device, donated, config.trace_key()
-    return kept(closed, key, lambda: _compile(closed, device, name, donated, eager), wait=not serving())
-
-
-def _compile(closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...], eager: bool) -> Program:
-    checked = closed if config.debug_nans or config.debug_infs else None
-    if checked:  # the arguments may be needed again
-        donated = ()
-    event = build(closed, device, name, donated, eager=eager, stages=config.dump is not None)
-    notify_compiled(event)
-    inputs = [(v.aval, device) for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)]
-    outputs = [(a, device) for a in closed.out_avals]
-    return Program(name, event.executable, inputs, outputs, device, donated, closed.effects, checked)
-
-
-def build(
-    closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...], *, eager: bool = False, stages: bool
-) -> CompileEvent:
-    """A new executable, which is kept nowhere; its report tells how it came about if ``stages`` are asked for."""
-    for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars):
-        if reason := device.backend.why_no_dtype(v.aval.dtype):
-            raise TypeError(f"{name}: an argument of type {v.aval} can't live on {device}: {reason}")
-    flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
-    options = CompileOptions(device, flags, effects=closed.effects, name=name, eager=eager, stages=stages)
-    start = time.perf_counter()
-    executable = device.backend.compile(hoist_consts(closed)[0], options)
-    return CompileEvent(name, device, executable, time.perf_counter() - start, closed)
 
 
 # --- applying primitives ------------------------------------------------------------------------------------------
@@ -136,17 +89,21 @@ def build(
 EAGER_PROGRAMS = 4096
 """How many programs of single primitives are kept."""
 
-_eager: dict[Any, Program] = {}
+_eager: dict[Any, Any] = {}
+"""Of programs on meshes, what they are made from."""
+Made = TypeVar("Made")
 
 
 def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Runs one primitive as a program of its own."""
     avals = tuple([x.aval if type(x) is Array else aval_of(x) for x in args])
-    device = choose_layout(args)
+    device = choose_place(args)
     if not isinstance(device, Device):
         outs = _on_parts(primitive, args, avals, params)
         if outs is not None:
             return outs
+        if isinstance(device, Mesh):
+            return _on_mesh(primitive, args, avals, params, device)
         device = device.device_list[0]
     key = primitive, avals, tuple(params.items()), device, config.trace_key()
     inner = None if primitive.sub_jaxprs is None else primitive.sub_jaxprs(**params)
@@ -156,13 +113,14 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
     except TypeError:  # an unhashable parameter: compiled each time, as nothing tells it from another
         return _compile_primitive(primitive, avals, params, device).run(args)
     if program is None:
-        sorted_key = (*key[:2], tuple(sorted(params.items())), *key[3:])  # the order of parameters means nothing
+        order = tuple(sorted(params.items()))  # which means nothing
         make = functools.partial(_compile_primitive, primitive, avals, params, device)
-        program = table[key] = _kept_primitive(inner, sorted_key, make)
+        alike = primitive, avals, order, "alike", device.backend.twin(device), key[-1]
+        program = table[key] = _kept_primitive(inner, alike, make).on(device)
     return program.run(args)
 
 
-def _kept_primitive(inner: Sequence[ClosedJaxpr] | None, key: Any, make: Callable[[], Program]) -> Program:
+def _kept_primitive(inner: Sequence[ClosedJaxpr] | None, key: Any, make: Callable[[], Made]) -> Made:
     if inner:
         return kept(inner[0], key, make, wait=not serving())
     if len(_eager) >= EAGER_PROGRAMS:
@@ -176,16 +134,49 @@ def _on_parts(
     """The results of an elementwise primitive, computed where the parts of its operands lie."""
     layout = next((x.sharding for x in args if is_concrete(x) and x.shape and x._device is None), None)
     shapes = {a.shape for a in avals} - {()}
-    if layout is None or not primitive.elementwise or len(shapes) > 1:
+    if layout is None or not primitive.elementwise or len(shapes) > 1 or _cut_otherwise(args, layout):
         return None
     (shape,) = shapes
     block = layout.shard_shape(shape)
     parts = [
-        on_devices(x, a.update(shape=block), layout) if a.shape else [x] * len(layout.addressable_devices)
+        on_devices(x, a.update(shape=block), layout)
+        if a.shape
+        else x.parts
+        if is_concrete(x) and x._device is None
+        else [x] * len(layout.addressable_devices)
         for x, a in zip(args, avals, strict=True)
     ]
     results = [apply_primitive(primitive, xs, params) for xs in zip(*parts, strict=True)]
     return [Array.of_parts(ys[0].aval.update(shape=shape), ys, layout) for ys in zip(*results, strict=True)]
+
+
+def _cut_otherwise(args: Sequence[Any], layout: Sharding) -> bool:
+    """Whether arrays on a mesh lie there in several ways."""
+    if not isinstance(layout, NamedSharding):
+        return False
+    return any(is_concrete(x) and x._device is None and x.shape and x.sharding != layout for x in args)
+
+
+def _on_mesh(
+    primitive: Primitive, args: Sequence[Any], avals: Sequence[ShapedArray], params: dict[str, Any], mesh: Mesh
+) -> list[Any]:
+    """One primitive as a program on the devices of a mesh."""
+    key = primitive, tuple(avals), tuple(params.items()), Mesh, config.trace_key()
+    inner = None if primitive.sub_jaxprs is None else primitive.sub_jaxprs(**params)
+    make = functools.partial(_as_program, primitive, avals, params)
+    try:
+        closed = _kept_primitive(inner, key, make)
+    except TypeError:  # an unhashable parameter
+        closed = make()
+    return run_on_mesh(closed, args, mesh, primitive.name)
+
+
+def run_on_mesh(
+    closed: ClosedJaxpr, args: Sequence[Any], mesh: Mesh, name: str, donated: tuple[bool, ...] = ()
+) -> list[Any]:
+    """Runs a program without constants on a mesh; arrays stay as they lie."""
+    layouts = Layouts.of(mesh, layouts_of(args), [None] * len(closed.out_avals))
+    return on_mesh(closed, layouts, name, donated).program.run(args)
 
 
 def _forget_oldest() -> None:
@@ -197,20 +188,32 @@ def _forget_oldest() -> None:
 def _compile_primitive(
     primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], device: Device
 ) -> Program:
+    return compile_on(_as_program(primitive, avals, params), device, primitive.name, eager=True)
+
+
+def _as_program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
     result = primitive.rule("abstract_eval")(*avals, **params)
     out_avals, effects = result if isinstance(result, tuple) else (result, frozenset())
     invars, outs = [Var(a) for a in avals], [Var(a) for a in out_avals]
     eqn = Eqn(primitive, invars, outs, params, effects)
-    closed = ClosedJaxpr(Jaxpr([], invars, outs, [eqn], effects), [])
-    return _compile(closed, device, primitive.name, (), eager=True)
+    return ClosedJaxpr(Jaxpr([], invars, outs, [eqn], effects), [])
 
 
 @def_rule(pjit_p, "impl")
 def _run_pjit(
     *args: Any, jaxpr: ClosedJaxpr, name: str, donated: tuple[bool, ...], device: Device | None, **_: Any
 ) -> list[Any]:
-    where = choose_device(device, args)
+    where = device or meeting_place(args, wishes=wishes_of_program(jaxpr))
+    if isinstance(where, Mesh):
+        return run_on_mesh(jaxpr, args, where, name, donated)
+    where = where if isinstance(where, Device) else where.device_list[0]
     return compile_program(jaxpr, where, name, donated).run(args)
+
+
+@def_rule(sharding_constraint_p, "impl")
+def _put(x: Any, *, sharding: NamedSharding, **_: Any) -> list[Any]:
+    """Outside of programs, arrays are moved, if it's known where to."""
+    return [device_put(x, sharding) if isinstance(sharding.mesh, Mesh) else x]
 
 
 def _call_back(*args: Any, callback: Any, result_avals: Sequence[ShapedArray], **_: Any) -> list[Array]:

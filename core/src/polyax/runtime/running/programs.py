@@ -6,7 +6,7 @@ Must not know how programs come about.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,13 @@ class Program:
     checked: ClosedJaxpr | None = None
     """Where NaNs are looked for, if they are."""
 
+    def on(self, device: Device) -> Program:
+        """The same program for another device that launches its executable."""
+        if device is self.device:
+            return self
+        inputs, outputs = ([(a, device) for a, _ in places] for places in (self.inputs, self.outputs))
+        return replace(self, inputs=inputs, outputs=outputs, device=device)
+
     def run(self, args: Sequence[Any]) -> list[Any]:
         """Constants, then inputs."""
         return self.run_placed([placed(x, a, where) for x, (a, where) in zip(args, self.inputs, strict=True)], args)
@@ -59,7 +66,7 @@ class Program:
 
     def _delete_donated(self, args: Sequence[Any]) -> None:
         for x, donated in zip(args, self.donated, strict=True):
-            if donated and is_concrete(x) and self.device in x.devices():
+            if donated and is_concrete(x) and (self.device is None or self.device in x.devices()):
                 x.delete()
 
 
@@ -80,11 +87,15 @@ def placed(x: Any, aval: ShapedArray, where: Layout) -> Any:
     return where.backend.to_device(np.ascontiguousarray(np.asarray(x, aval.dtype)).reshape(aval.shape), where)
 
 
-def make_entry(
-    program: Program, consts: Sequence[Any], out_tree: PyTreeDef, moved: Callable[[Sequence[Any]], Any] | None
-) -> Callable[[Sequence[Any]], Any]:
-    """The function that a jitted call ends in: leaves of the arguments to results. The common case does little more
-    than collect buffers and launch; calls with arguments on other devices go through ``moved``, if there is one."""
+Entry = Callable[[Sequence[Any]], Any]
+"""What a jitted call ends in: leaves of the arguments to results."""
+Moved = Callable[[Sequence[Any]], Any]
+"""What is done where arguments lie otherwise than an entry has it."""
+
+
+def make_entry(program: Program, consts: Sequence[Any], out_tree: PyTreeDef, moved: Moved | None) -> Entry:
+    """The entry of a program on one device. The common case does little more than collect buffers and launch; calls
+    with arguments on other devices go through ``moved``, if there is one."""
     device, inputs = program.device, program.inputs[len(consts) :]
     const_buffers = [placed(c, a, device) for c, (a, _) in zip(consts, program.inputs)]
     queue, launch, out_avals = device.queue, program.executable.launch, [a for a, _ in program.outputs]
@@ -120,3 +131,37 @@ def _buffers_on(device: Device, leaves: Sequence[Any]) -> list[Buffer] | None:
     except AttributeError:  # a NumPy array or a scalar
         return None
     return buffers if len(buffers) == len(leaves) and None not in buffers else None
+
+
+def make_mesh_entry(program: Program, consts: Sequence[Any], out_tree: PyTreeDef, moved: Moved | None) -> Entry:
+    """The same for a program on several devices: arrays that lie as they should are launched with as they are."""
+    inputs = program.inputs[len(consts) :]
+    const_parts = [placed(c, a, where) for c, (a, where) in zip(consts, program.inputs)]
+    layouts = [where for _, where in inputs]
+    single = out_tree == LEAF
+
+    def entry(leaves: Sequence[Any]) -> Any:
+        parts: Any = _parts_as(layouts, leaves)
+        if parts is None:
+            if moved is not None:
+                return moved(leaves)
+            parts = [placed(x, a, where) for x, (a, where) in zip(leaves, inputs, strict=True)]
+        try:
+            outs = program.run_placed(const_parts + parts if const_parts else parts, [*consts, *leaves])
+        except RuntimeError:
+            for x in leaves:
+                if is_concrete(x):
+                    x.alive()  # says more than that a part of it was deleted
+            raise
+        return outs[0] if single else tree_unflatten(out_tree, outs)
+
+    return entry
+
+
+def _parts_as(layouts: Sequence[Any], leaves: Sequence[Any]) -> list[Any] | None:
+    """The parts of ``leaves`` if all are arrays that lie as ``layouts`` say."""
+    try:
+        parts = [x._parts for x, s in zip(leaves, layouts) if x._sharding is s]
+    except AttributeError:  # a NumPy array, a scalar, or an array on one device
+        return None
+    return parts if len(parts) == len(leaves) and all(parts) else None

@@ -13,7 +13,7 @@ from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import Cuts
 from polyax.partition.partition import partition
 from polyax.runtime.contract.report import KernelReport
-from polyax.runtime.running.dispatch import build
+from polyax.runtime.running.compiling import build
 from polyax.trace.tree import tree_leaves
 from polyax_inspect.scale.exchanges import KINDS, Exchange, exchanges, seconds, sent
 from polyax_inspect.scale.machine import Machine

@@ -1,0 +1,156 @@
+"""Shardings as users give them: trees of them for arguments and results, and specs of the mesh in force."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.meshes.current import mesh_for_specs
+from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from polyax.meshes.spec import PartitionSpec
+from polyax.ops.constraint import constrain
+from polyax.runtime.arrays.array import is_concrete
+from polyax.runtime.arrays.placing import device_put
+from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.trace.paths import flatten_axes
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
+
+Asked = Sharding | None
+
+
+@api_boundary
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """``x``, lying on the devices of a mesh as ``shardings`` say, whatever the partitioner would choose.
+
+    Outside of programs arrays are moved.
+
+    Args:
+      x: arrays in any pytree.
+      shardings: a sharding, or a tree of those that ``x`` begins with; a ``PartitionSpec`` is one of the mesh in force.
+        ``P.UNCONSTRAINED`` leaves a dimension to the partitioner, None an array.
+
+    Raises:
+      RuntimeError: a ``PartitionSpec`` is given and no mesh is in force.
+      ValueError: an array has fewer dimensions than its sharding.
+
+    >>> import polyax
+    >>> from polyax.sharding import Mesh, NamedSharding, PartitionSpec
+    >>> mesh = Mesh(polyax.devices()[:1], ("x",))
+    >>> with_sharding_constraint(polyax.numpy.ones(4), NamedSharding(mesh, PartitionSpec("x"))).sharding.spec
+    P('x',)
+    """
+    leaves, tree = tree_flatten(x)
+    asked = each_of("with_sharding_constraint", "shardings", shardings, tree)
+    return tree_unflatten(tree, [_constrained(leaf, s) for leaf, s in zip(leaves, asked, strict=True)])
+
+
+def _constrained(x: Any, sharding: Asked) -> Any:
+    if sharding is None:
+        return x
+    if not isinstance(sharding, NamedSharding):
+        return device_put(x, sharding)
+    shape = aval_of(x).shape
+    try:
+        cuts = sharding.cuts(len(shape))
+    except ValueError as e:
+        raise ValueError(
+            f"One of with_sharding_constraint arguments is incompatible with its sharding annotation {sharding}: {e}"
+        ) from None
+    sizes = sharding.mesh.shape
+    divides = [n % math.prod(sizes[a] for a in axes) == 0 for n, axes in zip(shape, cuts, strict=True)]
+    if not all(divides):  # dimensions that don't fall into equal blocks aren't cut
+        spec = [p if d else None for p, d in zip(sharding.spec, divides)]
+        sharding = sharding.update(spec=PartitionSpec(*spec))
+    return constrain(x, sharding)
+
+
+def each_of(caller: str, name: str, shardings: Any, tree: PyTreeDef) -> list[Asked]:
+    """The sharding for each leaf of a tree, of which ``shardings`` is a prefix."""
+    return [as_sharding(caller, name, s) for s in flatten_axes(f"{caller} {name}", tree, shardings)]
+
+
+def as_sharding(caller: str, name: str, given: Any) -> Asked:
+    """What a user gave for an array.
+
+    Raises:
+      TypeError: it is no sharding.
+      RuntimeError: it is a spec, and no mesh is in force.
+    """
+    if given is None or isinstance(given, Sharding):
+        return given
+    if not isinstance(given, PartitionSpec):
+        raise TypeError(
+            f"{name} leaf specifications are expected to be PartitionSpec instances or None, but got {given}"
+        )
+    mesh = mesh_for_specs()
+    if mesh is None:
+        raise RuntimeError(
+            f"{caller} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {name}. You can "
+            "define a context mesh via `polyax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
+            f"{name} and then the mesh context manager is not required."
+        )
+    return NamedSharding(mesh, given)
+
+
+def of_arguments(shardings: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tree: PyTreeDef) -> list[Asked]:
+    """The shardings that ``jit(in_shardings=)`` gives the leaves of its dynamic arguments.
+
+    Raises:
+      ValueError: they are no prefix of the arguments, or some arguments are given by name.
+    """
+    if shardings is None:
+        return [None] * tree.num_leaves
+    if kwargs:
+        raise ValueError("pjit does not support kwargs when in_shardings is specified.")
+    if not isinstance(shardings, (Sharding, PartitionSpec)):
+        _check_length(shardings, len(args))
+    return each_of("jit", "in_shardings", (shardings, None), tree)
+
+
+def _check_length(shardings: Any, count: int) -> None:
+    text = (
+        "pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, pjit "
+        "in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length equal to the number of "
+        "positional arguments. But pjit in_shardings is "
+    )
+    if isinstance(shardings, dict):
+        raise ValueError(f"{text}not a tuple: got {type(shardings)} instead.")
+    if isinstance(shardings, (tuple, list)) and len(shardings) != count:
+        raise ValueError(
+            f"{text}the wrong length: got a tuple or list of length {len(shardings)} for an args tuple of length "
+            f"{count}."
+        )
+
+
+def of_results(shardings: Any, tree: PyTreeDef) -> list[Asked]:
+    """The shardings that ``jit(out_shardings=)`` gives the leaves of its results."""
+    return [None] * tree.num_leaves if shardings is None else each_of("jit", "out_shardings", shardings, tree)
+
+
+def constrained(values: Sequence[Any], asked: Sequence[Asked]) -> list[Any]:
+    """Values inside a program, of which some lie on a mesh as they were asked to."""
+    return [constrain(x, s) if isinstance(s, NamedSharding) else x for x, s in zip(values, asked, strict=True)]
+
+
+def check_committed(leaves: Sequence[Any], asked: Sequence[Asked]) -> None:
+    """Raises unless arrays that were put somewhere by name lie as they should."""
+    for x, s in zip(leaves, asked, strict=True):
+        if s is None or not is_concrete(x) or not x.committed:
+            continue
+        if isinstance(x.sharding, (NamedSharding, SingleDeviceSharding)) and not same(x.sharding, s, x.aval):
+            raise ValueError(
+                f"Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: {s},\n"
+                f"arg sharding: {x.sharding} for arg type: {x.aval.str_short()}. Put it there first, with "
+                "polyax.device_put."
+            )
+
+
+def same(one: Sharding, other: Sharding, aval: ShapedArray) -> bool:
+    """Whether an array lies in the same way by both."""
+    if one == other:
+        return True
+    if one.device_list != other.device_list:
+        return False
+    return one.devices_indices_map(aval.shape) == other.devices_indices_map(aval.shape)

@@ -1,0 +1,72 @@
+"""From a program to an executable, and to what is launched on a device; made once for devices that are alike."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from polyax.ir.config import config
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.contract.backend import CompileOptions, Device
+from polyax.runtime.contract.hooks import CompileEvent
+from polyax.runtime.contract.queue import serving
+from polyax.runtime.plugins.compilations import notify_compiled
+from polyax.runtime.running.programs import Program
+from polyax.trace.recording import hoist_consts
+from polyax.transforms.memo import kept
+
+
+def compile_program(
+    closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...] = (), *, mesh: Any = None
+) -> Program:
+    """The program for ``closed`` on ``device``, maybe one of ``mesh``: made once for each jaxpr, device and donation,
+    and compiled once for all devices that run what is made for one of them."""
+    key = Program, device, donated, config.trace_key()
+    return kept(closed, key, lambda: _for_device(closed, device, name, donated, mesh), wait=not serving())
+
+
+def _for_device(closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...], mesh: Any) -> Program:
+    key = "executable", device.backend.twin(device), donated, config.trace_key()
+    made = kept(closed, key, lambda: compile_on(closed, device, name, donated, mesh=mesh), wait=not serving())
+    return made if made.device is device else made.on(device)
+
+
+def compile_on(
+    closed: ClosedJaxpr,
+    device: Device,
+    name: str,
+    donated: tuple[bool, ...] = (),
+    *,
+    eager: bool = False,
+    mesh: Any = None,
+) -> Program:
+    """A new program for ``device``, which plugins are told of."""
+    checked = closed if config.debug_nans or config.debug_infs else None
+    if checked:  # the arguments may be needed again
+        donated = ()
+    event = build(closed, device, name, donated, eager=eager, stages=config.dump is not None, mesh=mesh)
+    notify_compiled(event)
+    inputs = [(v.aval, device) for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)]
+    outputs = [(a, device) for a in closed.out_avals]
+    return Program(name, event.executable, inputs, outputs, device, donated, closed.effects, checked)
+
+
+def build(
+    closed: ClosedJaxpr,
+    device: Device,
+    name: str,
+    donated: tuple[bool, ...],
+    *,
+    eager: bool = False,
+    stages: bool,
+    mesh: Any = None,
+) -> CompileEvent:
+    """A new executable, which is kept nowhere; its report tells how it came about if ``stages`` are asked for."""
+    for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars):
+        if reason := device.backend.why_no_dtype(v.aval.dtype):
+            raise TypeError(f"{name}: an argument of type {v.aval} can't live on {device}: {reason}")
+    flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
+    options = CompileOptions(device, flags, effects=closed.effects, name=name, eager=eager, stages=stages)
+    start = time.perf_counter()
+    executable = device.backend.compile(hoist_consts(closed)[0], options)
+    return CompileEvent(name, device, executable, time.perf_counter() - start, closed, mesh)

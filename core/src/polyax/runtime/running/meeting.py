@@ -1,0 +1,126 @@
+"""Where a computation runs: on one device or on those of a mesh, as its arguments lie and its program says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from polyax.control.spmd import shard_map_p
+from polyax.ir.jaxpr import ClosedJaxpr, walk_eqns
+from polyax.meshes.current import mesh_in_force
+from polyax.meshes.mesh import Mesh
+from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from polyax.ops.constraint import sharding_constraint_p
+from polyax.runtime.arrays.array import Array, is_concrete
+from polyax.runtime.contract.backend import Device
+from polyax.runtime.plugins.default_device import default_device_now
+from polyax.transforms.memo import memoize_by_jaxpr
+
+Place = Device | Mesh | Sharding
+"""One device, those of a mesh, or those where blocks of an array lie that belong to no mesh."""
+Names = Callable[[], Sequence[str]]
+"""What error texts call the arguments: ``x of f``."""
+
+
+class Wish(NamedTuple):
+    """Somebody wants a computation on some devices."""
+
+    devices: tuple[Device, ...]
+    what: Callable[[], str]
+    """Who, for error texts."""
+    mesh: Mesh | None = None
+
+
+def wish_of(sharding: Sharding, what: Callable[[], str]) -> Wish:
+    mesh = sharding.mesh if isinstance(sharding, NamedSharding) else None
+    return Wish(sharding.device_list, what, mesh if isinstance(mesh, Mesh) else None)
+
+
+def meeting_place(args: Sequence[Any], names: Names | None = None, wishes: Iterable[Wish] = ()) -> Place:
+    """Where ``args`` are, those of them that were put there by name; else the mesh in force, else where the others are,
+    else the default device.
+
+    Raises:
+      ValueError: some were put on other devices than others, or than the program wants.
+    """
+    found = [*_wishes(args, names), *wishes]
+    in_force = mesh_in_force()
+    if in_force is not None:
+        found.append(Wish(in_force.device_list, lambda: "jit's context mesh", in_force))
+    if not found:
+        return _of_uncommitted(args)
+    for wish in found[1:]:
+        if wish.devices != found[0].devices:
+            raise ValueError(_apart(found[0], wish))
+    meshes = [c.mesh for c in found if c.mesh is not None]
+    return max(meshes, key=lambda m: len(m.axis_names)) if meshes else found[0].devices[0]
+
+
+def _wishes(args: Sequence[Any], names: Names | None) -> list[Wish]:
+    found: list[Wish] = []
+    for n, x in enumerate(args):
+        if is_concrete(x) and x.committed:
+            sharding = x.sharding
+            if isinstance(sharding, (NamedSharding, SingleDeviceSharding)):
+                found.append(wish_of(sharding, lambda n=n, x=x: _argument(n, x, names)))
+    return found
+
+
+def _argument(n: int, x: Array, names: Names | None) -> str:
+    which = names()[n] if names is not None else f"args[{n}]"
+    return f"argument {which} with shape {x.aval.str_short()} and"
+
+
+def _apart(one: Wish, other: Wish) -> str:
+    first, second = (
+        f"{c.what()} with device ids {[d.id for d in c.devices]} on platform {c.devices[0].platform.upper()}"
+        for c in (one, other)
+    )
+    return (
+        f"Received incompatible devices for jitted computation. Got {first} and {second}. Move them together with "
+        "polyax.device_put."
+    )
+
+
+def _of_uncommitted(args: Sequence[Any]) -> Place:
+    """Arrays that only happen to be on the default device follow others."""
+    default = default_device_now()
+    elsewhere = [x for x in args if is_concrete(x) and x.device is not default]
+    single = {x.device for x in elsewhere if isinstance(x.device, Device)}
+    if len(single) > 1:
+        places = "; ".join(f"{x.aval} on {x.device}" for x in elsewhere)
+        raise ValueError(
+            f"Received incompatible devices for jitted computation: {places}. Move them together with "
+            "polyax.device_put."
+        )
+    return single.pop() if single else elsewhere[0].device if elsewhere else default
+
+
+@memoize_by_jaxpr
+def wishes_of_program(closed: ClosedJaxpr) -> tuple[Wish, ...]:
+    """The meshes that equations of a program name."""
+    found: dict[Mesh, Wish] = {}
+    for eqn in walk_eqns(closed.jaxpr):
+        mesh = _mesh_of(eqn)
+        if isinstance(mesh, Mesh) and mesh not in found:
+            what = f"{eqn.primitive.name} inside jit"
+            found[mesh] = Wish(mesh.device_list, lambda what=what: what, mesh)
+    return tuple(found.values())
+
+
+def _mesh_of(eqn: Any) -> Any:
+    if eqn.primitive is sharding_constraint_p:
+        return eqn.params["sharding"].mesh
+    return eqn.params.get("mesh") if eqn.primitive is shard_map_p else None
+
+
+def layouts_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
+    """For each leaf where it was put by name: a device or a sharding; None for what goes anywhere."""
+    default = default_device_now()
+    return tuple([_layout(x, default) if type(x) is Array else None for x in leaves])
+
+
+def _layout(x: Array, default: Device) -> Any:
+    if x._device is None:
+        return x.sharding
+    return x._device if x.committed or x._device is not default else None

@@ -1,0 +1,126 @@
+"""Programs on meshes: cut into programs on blocks, which run on all devices of the mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.config import config
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.meshes.mesh import Mesh
+from polyax.meshes.sharding import NamedSharding, Sharding
+from polyax.meshes.spec import Cuts, PartitionSpec, trimmed_spec
+from polyax.meshes.translate import cuts_on
+from polyax.ops.constraint import OpenCuts, open_cuts
+from polyax.partition.partition import Partitioned, partition
+from polyax.partition.reshard import block_aval
+from polyax.runtime.contract.queue import serving
+from polyax.runtime.running.agreement import connection
+from polyax.runtime.running.compiling import compile_program
+from polyax.runtime.running.programs import Program, placed
+from polyax.runtime.running.team import Team, check_effects
+from polyax.transforms.memo import kept, once
+from polyax.transforms.vmap import axes_of
+
+KEPT = 256
+"""How many ways to lie on meshes are remembered of each program."""
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """How the arguments and the results of a program lie on the devices of ``mesh``; None: as it suits."""
+
+    mesh: Mesh
+    ins: tuple[Sharding | None, ...]
+    outs: tuple[Sharding | None, ...]
+
+    @classmethod
+    def of(cls, mesh: Mesh, ins: Sequence[Any], outs: Sequence[Any]) -> Layouts:
+        """What isn't said by a sharding on several devices is open."""
+        return cls(mesh, *(tuple([s if isinstance(s, NamedSharding) else None for s in end]) for end in (ins, outs)))
+
+
+@dataclass(frozen=True)
+class Meshed:
+    """A partitioned program, and where what it takes and gives lies."""
+
+    parts: Partitioned
+    ins: tuple[NamedSharding, ...]
+    outs: tuple[NamedSharding, ...]
+    program: Program
+
+
+def on_mesh(closed: ClosedJaxpr, layouts: Layouts, name: str, donated: tuple[bool, ...] = ()) -> Meshed:
+    """The program for whole arrays that lie as ``layouts`` say; its constants are its first arguments. Made once for
+    each way to lie.
+
+    Raises:
+      IndivisibleError: an array can't be cut as its sharding says.
+    """
+    table: dict[Any, Meshed] = kept(closed, Layouts, dict)
+    key = layouts, donated, config.trace_key()
+    return once(table, key, lambda: _made(table, closed, layouts, name, donated), wait=not serving())
+
+
+def _made(table: Any, closed: ClosedJaxpr, layouts: Layouts, name: str, donated: tuple[bool, ...]) -> Meshed:
+    if len(table) >= KEPT:
+        for old in list(table)[: KEPT // 2]:
+            table.pop(old, None)
+    mesh = layouts.mesh
+    check_effects(closed, mesh.size, name)
+    in_cuts, out_cuts = _asked(closed.in_avals, layouts.ins, mesh), _asked(closed.out_avals, layouts.outs, mesh)
+    parts = partition(closed, mesh.axes, in_cuts, out_cuts)
+    ins = _shardings(layouts.ins, parts.ins, mesh, [])
+    outs = _shardings(layouts.outs, parts.outs, mesh, list(zip(parts.ins, ins, strict=True)))
+    return Meshed(parts, ins, outs, _program(closed, parts, (ins, outs), mesh, name, donated))
+
+
+def _asked(avals: Sequence[ShapedArray], shardings: Sequence[Any], mesh: Mesh) -> list[OpenCuts | None]:
+    for aval, sharding in zip(avals, shardings, strict=True):
+        if sharding is not None:
+            sharding.shard_shape(aval.shape)
+    return [None if s is None else _open_cuts(mesh, s, a.ndim) for a, s in zip(avals, shardings, strict=True)]
+
+
+def _open_cuts(mesh: Mesh, sharding: NamedSharding, ndim: int) -> OpenCuts | None:
+    """By the axes of ``mesh``; dimensions that the spec leaves unconstrained are open."""
+    cuts = cuts_on(mesh, sharding, ndim)
+    return cuts and tuple([None if o is None else c for c, o in zip(cuts, open_cuts(sharding, ndim), strict=True)])
+
+
+def _shardings(
+    asked: Sequence[Any], cuts: Sequence[Cuts], mesh: Mesh, known: list[tuple[Cuts, NamedSharding]]
+) -> tuple[NamedSharding, ...]:
+    """Those that were asked for, else those of arguments that are cut alike, else new ones."""
+    found: list[NamedSharding] = []
+    for sharding, c in zip(asked, cuts, strict=True):
+        if sharding is None:
+            alike = next((s for k, s in known if k == c and s.mesh == mesh), None)
+            sharding = alike or NamedSharding(mesh, trimmed_spec(c))
+            known.append((c, sharding))
+        found.append(sharding)
+    return tuple(found)
+
+
+def _program(
+    closed: ClosedJaxpr, parts: Partitioned, shardings: Any, mesh: Mesh, name: str, donated: tuple[bool, ...]
+) -> Program:
+    ins, outs = shardings
+    on_blocks = parts.program
+    link = connection(mesh.device_list, name, (closed, on_blocks, mesh, ins, outs))
+    own = [d for d in mesh.device_list if d.is_addressable]
+    members = [compile_program(on_blocks, d, name, donated, mesh=mesh) for d in own]
+    meets = axes_of(on_blocks) or on_blocks.effects
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    consts = [placed(c, aval_of(c), everywhere) for c in on_blocks.consts]
+    blocks = [block_aval(a, c, mesh.axes) for a, c in zip(closed.in_avals, parts.ins, strict=True)]
+    return Program(
+        name,
+        Team(members, mesh.axes if meets else None, mesh.device_list, link, consts),
+        inputs=list(zip(blocks, ins, strict=True)),
+        outputs=list(zip(closed.out_avals, outs, strict=True)),
+        donated=members[0].donated,
+        checked=closed if link is None and members[0].checked else None,
+    )

@@ -1,0 +1,101 @@
+"""``Staged``: a traced program with the place where it is to run; from there to its entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from polyax.control.inner.programs import hoisted
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.meshes.mesh import Mesh
+from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from polyax.runtime.arrays.array import is_concrete
+from polyax.runtime.contract.backend import Device
+from polyax.runtime.running.compiling import compile_program
+from polyax.runtime.running.meeting import Wish, layouts_of, meeting_place, wish_of, wishes_of_program
+from polyax.runtime.running.meshed import Layouts, Meshed, on_mesh
+from polyax.runtime.running.programs import Entry, Moved, Program, make_entry, make_mesh_entry
+from polyax.trace.tree import PyTreeDef
+
+Asked = Sharding | None
+Names = Callable[[], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Staged:
+    """``where``: a device, or how arguments and results lie on a mesh, constants first."""
+
+    name: str
+    closed: ClosedJaxpr
+    donated: tuple[bool, ...]
+    where: Device | Layouts
+
+    @property
+    def place(self) -> Device | Mesh:
+        return self.where if isinstance(self.where, Device) else self.where.mesh
+
+    @cached_property
+    def meshed(self) -> Meshed:
+        """The partitioned program, if it runs on a mesh."""
+        assert isinstance(self.where, Layouts)
+        jaxpr, consts = hoisted(self.closed)
+        donated = (False,) * len(consts) + self.donated if any(self.donated) else ()
+        return on_mesh(jaxpr, self.where, self.name, donated)
+
+    @cached_property
+    def program(self) -> Program:
+        if isinstance(self.where, Device):
+            return compile_program(self.closed, self.where, self.name, self.donated)
+        return self.meshed.program
+
+    def entry(self, out_tree: PyTreeDef, moved: Moved | None) -> Entry:
+        """What a call ends in, see ``make_entry``."""
+        make = make_entry if isinstance(self.where, Device) else make_mesh_entry
+        return make(self.program, self.closed.consts, out_tree, moved)
+
+    @property
+    def in_shardings(self) -> list[Sharding]:
+        """Where the arguments have to be."""
+        if isinstance(self.where, Device):
+            return [SingleDeviceSharding(self.where)] * len(self.closed.in_avals)
+        return list(self.meshed.ins[len(self.closed.consts) :])
+
+    @property
+    def out_shardings(self) -> list[Sharding]:
+        """Where the results will be."""
+        if isinstance(self.where, Device):
+            return [SingleDeviceSharding(self.where)] * len(self.closed.out_avals)
+        return list(self.meshed.outs)
+
+
+def staged(
+    name: str,
+    closed: ClosedJaxpr,
+    donated: tuple[bool, ...],
+    asked: tuple[Sequence[Asked], Sequence[Asked]],
+    leaves: Sequence[Any],
+    names: Names | None = None,
+) -> Staged:
+    """The program, with the place where its arguments are and the shardings want it to run.
+
+    Raises:
+      ValueError: these are different devices.
+    """
+    ins, outs = asked
+    called = None if names is None else lambda: [f"{n} of {name}" for n in names()]
+    wishes = [*_wishes(closed.consts, ins, outs), *wishes_of_program(closed)]
+    where = meeting_place(leaves, called, wishes)
+    if isinstance(where, Mesh):
+        given = [s or found for s, found in zip(ins, layouts_of(leaves), strict=True)]
+        return Staged(name, closed, donated, Layouts.of(where, [*layouts_of(closed.consts), *given], outs))
+    return Staged(name, closed, donated, where if isinstance(where, Device) else where.device_list[0])
+
+
+def _wishes(consts: Sequence[Any], ins: Sequence[Asked], outs: Sequence[Asked]) -> list[Wish]:
+    closed_over = [x.sharding for x in consts if is_concrete(x) and x.committed]
+    named = [s for s in closed_over if isinstance(s, (NamedSharding, SingleDeviceSharding))]
+    found = [wish_of(s, lambda: "an array that is closed over") for s in named]
+    found += [wish_of(s, lambda: "ARG_SHARDING") for s in ins if s is not None]
+    return found + [wish_of(s, lambda: "explicit output sharding") for s in outs if s is not None]

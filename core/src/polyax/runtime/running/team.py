@@ -1,0 +1,113 @@
+"""``Team``: one program on several devices, started together. Knows no collective, and not how programs come about."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from polyax.control.spmd import Axes
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.arrays.array import Array
+from polyax.runtime.contract.backend import Device, Executable
+from polyax.runtime.contract.collectives import Group, entered
+from polyax.runtime.contract.processes import ProcessGroup
+from polyax.runtime.contract.queue import HELP_COST, HostQueue, Task
+from polyax.runtime.contract.report import Report
+from polyax.runtime.running.programs import Program
+
+
+def check_effects(jaxpr: ClosedJaxpr, count: int, name: str) -> None:
+    ordered = [e for e in jaxpr.effects if e.ordered]
+    if ordered and count > 1:
+        raise ValueError(
+            f"{name}: The following ordered effects are not supported for more than 1 device: {ordered}. Call with "
+            "ordered=False."
+        )
+
+
+_launching = threading.Lock()
+"""Held while a program is started on all devices: in which order two of them are started must not differ."""
+Started = tuple[list[Array], Any]
+
+
+class Team(Executable):
+    """Programs that each get a part of every input and give a part of every result. A value is the list of its parts.
+
+    ``axes``: along which they meet; None if nobody waits for another one. ``devices``: those of all members, if some
+    are in other processes, which ``link`` connects; the programs are those of this one. ``consts``: values that they
+    take before what they are launched with.
+    """
+
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        axes: Axes | None = None,
+        devices: Sequence[Device] | None = None,
+        link: ProcessGroup | None = None,
+        consts: Sequence[Any] = (),
+    ) -> None:
+        self.programs = programs
+        self.consts = consts
+        self.axes = axes
+        self.devices = tuple(p.device for p in programs) if devices is None else devices
+        self.link = link
+        self.ranks = [n for n, d in enumerate(self.devices) if d.is_addressable]
+
+    def launch(self, buffers: Sequence[Any], queue: Any) -> tuple[list[Any], Any]:
+        members = [[parts[n] for parts in (*self.consts, *buffers)] for n in range(len(self.programs))]
+        with _launching:
+            started = self._start_all(members)
+        tokens = [token for _, token in started if token is not None]
+        return list(zip(*[outs for outs, _ in started], strict=True)), tokens or None
+
+    def _start_all(self, members: Sequence[Sequence[Array]]) -> list[Started]:
+        if self.axes is None:
+            return [_start(p, xs, p.device.queue) for p, xs in zip(self.programs, members, strict=True)]
+        joined = () if self.link is None else (self.link,)
+        group = self.devices[0].backend.collectives(self.devices, self.axes, *joined)
+        group.what = self.programs[0].name
+        jobs = list(zip(self.ranks, self.programs, members, strict=True))
+        try:
+            if all(isinstance(p.device.queue, HostQueue) for p in self.programs):
+                return [_start(p, xs, _MemberQueue(p.device.queue, group, n)) for n, p, xs in jobs]
+            with ThreadPoolExecutor(len(jobs)) as pool:  # collectives of these devices block whoever launches
+                return list(pool.map(lambda job: _enter(group, *job), jobs))
+        except BaseException as e:
+            group.abort(e)  # those that were started must not wait for the others
+            raise
+
+    def report(self) -> Report:
+        """That of the first; those of the others are alike."""
+        return self.programs[0].executable.report()
+
+
+def _enter(group: Group, rank: int, program: Program, args: Sequence[Array]) -> Started:
+    with entered(group, rank):
+        return _start(program, args, program.device.queue)
+
+
+def _start(program: Program, args: Sequence[Array], queue: Any) -> Started:
+    outs, token = program.executable.launch([x.alive() for x in args], queue)
+    return [Array(a, b, program.device) for (a, _), b in zip(program.outputs, outs, strict=True)], token
+
+
+class _MemberQueue:
+    """The queue of a device on which a member of a group runs, always on the queue's own thread: it may block."""
+
+    def __init__(self, queue: HostQueue, group: Group, rank: int) -> None:
+        self.queue = queue
+        self.group = group
+        self.rank = rank
+
+    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Task | None:
+        after = [b.task for b in inputs if b.task is not None]  # donated ones are this program's from now on
+
+        def as_member() -> None:
+            with entered(self.group, self.rank):
+                for task in after:  # an operand that failed concerns the other members as well
+                    task.wait()
+                work()
+
+        return self.queue.run(as_member, (), max(cost, HELP_COST + 1))

@@ -1,0 +1,308 @@
+"""``jit`` over meshes: shardings of arguments and results, constraints, contexts. Run by ``test_jit_mesh.py``."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax import lax
+from polyax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+
+P = PartitionSpec
+DEVICES = polyax.devices()
+GRID = Mesh(np.array(DEVICES).reshape(4, 2), ("x", "y"))
+ROW = Mesh(np.array(DEVICES), ("i",))
+HALF = Mesh(np.array(DEVICES[:4]), ("i",))
+X = np.arange(64, dtype=np.float32).reshape(8, 8) / 7
+
+
+def on(mesh: Mesh, *spec):
+    return NamedSharding(mesh, P(*spec))
+
+
+def put(mesh: Mesh, *spec, value=X):
+    return polyax.device_put(value, on(mesh, *spec))
+
+
+def same(got, expected):
+    np.testing.assert_allclose(np.asarray(got), expected, 1e-5, 1e-5)
+
+
+def lies(x, sharding):
+    """Whether ``x`` lies as ``sharding`` says."""
+    return x.sharding.devices_indices_map(x.shape) == sharding.devices_indices_map(x.shape) and x.committed
+
+
+# --- where programs run
+
+
+@pytest.mark.parametrize("spec", [(), ("x",), (None, "y"), ("y", "x"), (("x", "y"),), (None, ("y", "x"))])
+def test_results_equal_those_of_one_device(spec):
+    x = put(GRID, *spec)
+    for f, expected in [
+        (lambda a: a @ a.T, X @ X.T),
+        (lambda a: jnp.sin(a) + a.sum(0), np.sin(X) + X.sum(0)),
+        (lambda a: jnp.sort(a, 1)[::2], np.sort(X, 1)[::2]),
+        (lambda a: lax.fori_loop(0, 3, lambda _, b: b * 0.5 + a.mean(), a), None),
+    ]:
+        got = polyax.jit(f)(x)
+        assert got.devices() == set(DEVICES)
+        same(got, f(X) if expected is None else expected)
+
+
+def test_asked_shardings_of_arguments_and_results():
+    ends = {"in_shardings": (on(GRID, "x"), None), "out_shardings": (on(GRID, "y"), None)}
+    f = polyax.jit(lambda a, b: (a + b["w"], b), **ends)
+    total, rest = f(X, {"w": jnp.asarray(X)})
+    assert lies(total, on(GRID, "y")) and total.sharding == on(GRID, "y") and rest["w"].devices() == set(DEVICES)
+    same(total, 2 * X)
+    again, _ = f(put(GRID, "x"), {"w": X})
+    same(again, 2 * X)
+
+
+def test_one_sharding_for_all():
+    f = polyax.jit(lambda a, b: (a - b, [b]), in_shardings=on(ROW, "i"), out_shardings=on(ROW))
+    for leaf in polyax.tree.leaves(f(X, X[0])):
+        assert lies(leaf, on(ROW))
+
+
+def test_a_single_device():
+    last = SingleDeviceSharding(DEVICES[-1])
+    for options in ({"in_shardings": last}, {"out_shardings": last}):
+        assert polyax.jit(lambda a: a + 1, **options)(X).devices() == {DEVICES[-1]}
+
+
+def test_a_mesh_of_one_device_is_a_mesh():
+    one = Mesh(np.array(DEVICES[:1]), ("i",))
+    x = put(one, "i")
+    assert x.sharding == on(one, "i") and polyax.jit(lambda a: a * 2)(x).sharding.mesh == one
+    same(polyax.jit(lambda a: a @ a)(x), X @ X)
+    same(x[1] + x.sum(), X[1] + X.sum())
+
+
+def test_calls_with_arguments_that_lie_otherwise():
+    f = polyax.jit(lambda a: a * 2 + 1)
+    for x in (X, jnp.asarray(X), put(GRID, "x"), put(ROW, None, "i"), put(HALF, "i"), put(GRID, "x"), X):
+        got = f(x)
+        same(got, 2 * X + 1)
+        if not isinstance(x, np.ndarray):
+            assert got.devices() == x.devices()
+    assert f._cache_size() == 1  # traced once
+
+
+def test_meshes_of_the_same_devices_meet():
+    same(polyax.jit(lambda a, b: a + b)(put(GRID, "x"), put(ROW, None, "i")), 2 * X)
+    same(put(GRID, "x") * put(ROW, "i"), X * X)
+
+
+def test_constants_that_are_closed_over():
+    w = put(GRID, None, "y")
+    f = polyax.jit(lambda a: a @ w)
+    assert f(X).devices() == set(DEVICES)
+    same(f(X), X @ X)
+
+
+def test_derivatives_and_maps():
+    x = put(GRID, "x", "y")
+    g = polyax.grad(lambda a: polyax.jit(lambda b: (b * b).sum())(a))
+    same(g(x), 2 * X)
+    same(polyax.jit(g)(x), 2 * X)
+    same(polyax.jit(polyax.vmap(lambda r: r / r.sum()))(x + 1), (X + 1) / (X + 1).sum(1, keepdims=True))
+    same(polyax.vmap(polyax.jit(jnp.cumsum))(x), X.cumsum(1))
+
+
+def test_operations_outside_of_programs():
+    x, y = put(GRID, "x"), put(GRID, None, "y")
+    assert (x * 2).sharding == x.sharding
+    for got, expected in [(x + y, 2 * X), (x @ y, X @ X), (x.sum(0), X.sum(0)), (x[2:4], X[2:4]), (x.T, X.T)]:
+        assert got.devices() == set(DEVICES)
+        same(got, expected)
+
+
+# --- constraints
+
+
+def test_constraints_choose_the_mesh():
+    x = polyax.jit(lambda a: lax.with_sharding_constraint(a * 2, on(GRID, "x")) + 1)(X)
+    assert x.devices() == set(DEVICES)
+    same(x, 2 * X + 1)
+
+
+def test_constraints_of_trees_and_outside_of_programs():
+    got = lax.with_sharding_constraint({"a": X, "b": jnp.ones(8)}, {"a": on(GRID, "x"), "b": None})
+    assert got["a"].sharding == on(GRID, "x") and got["b"].devices() == {DEVICES[0]}
+    assert lies(lax.with_sharding_constraint(put(GRID, "x"), on(GRID, "y")), on(GRID, "y"))
+    same(polyax.grad(lambda a: (lax.with_sharding_constraint(a, on(ROW, "i")) ** 2).sum())(X), 2 * X)
+
+
+def test_constraints_that_do_not_divide_a_dimension_leave_it():
+    got = polyax.jit(lambda a: lax.with_sharding_constraint(a * 2, on(GRID, "x", "y")))(X[:6])
+    assert lies(got, on(GRID, None, "y"))
+    same(got, 2 * X[:6])
+
+
+def test_shardings_of_an_inner_program():
+    inner = polyax.jit(lambda a: a + 1, in_shardings=on(GRID, "x"), out_shardings=on(GRID, None, "y"))
+    got = polyax.jit(lambda a: inner(a) * 2)(X)
+    assert got.devices() == set(DEVICES)
+    same(got, 2 * X + 2)
+
+
+# --- contexts
+
+
+def test_the_mesh_in_force():
+    with polyax.set_mesh(GRID):
+        for x in (jnp.ones(8), polyax.jit(lambda: jnp.ones(8))(), polyax.jit(lambda a: a * 1)(np.ones(8))):
+            assert x.devices() == set(DEVICES)
+        f = polyax.jit(
+            lambda a: lax.with_sharding_constraint(a, P("y")), in_shardings=P("x"), out_shardings=P(None, "x")
+        )
+        assert lies(f(X), on(GRID, None, "x"))
+        with pytest.raises(ValueError, match="(?s)incompatible devices.*context mesh"):
+            polyax.jit(lambda a: a)(polyax.device_put(X, DEVICES[1]))
+    assert jnp.ones(8).devices() == {DEVICES[0]}
+
+
+def test_a_mesh_that_was_entered_gives_specs_their_meaning():
+    with GRID:
+        assert polyax.jit(lambda: jnp.ones(8))().devices() == {DEVICES[0]}
+        assert lies(polyax.jit(lambda a: a, out_shardings=P("x"))(X), on(GRID, "x"))
+        assert polyax.jit(lambda a: lax.with_sharding_constraint(a, P("y")))(X).devices() == set(DEVICES)
+
+
+# --- donation, stages
+
+
+def test_donated_arrays_are_deleted_with_their_parts():
+    f = polyax.jit(lambda a: a * 2 + 1, donate_argnums=0, out_shardings=on(GRID, "x"))
+    x = put(GRID, "x")
+    parts = [s.data for s in x.addressable_shards]
+    same(f(x), 2 * X + 1)
+    assert x.is_deleted() and all(p.is_deleted() for p in parts)
+    with pytest.raises(RuntimeError, match=r"Array has been deleted with shape=float32\[8,8\]"):
+        f(x)
+    y = put(GRID, "x")
+    y.addressable_shards[3].data.delete()
+    with pytest.raises(RuntimeError, match=r"Array has been deleted with shape=float32\[8,8\]"):
+        polyax.jit(lambda a: a + 1)(y)
+
+
+def test_replicas_that_share_memory_survive_donation():
+    x = jnp.asarray(X)
+    y = polyax.device_put(x, on(ROW))
+    same(polyax.jit(lambda a: a * 0, donate_argnums=0)(y), 0 * X)
+    same(x, X)
+
+
+def test_stages():
+    x = put(GRID, "x", None)
+    lowered = polyax.jit(lambda a, k: a * k["s"], out_shardings=on(GRID, "y")).lower(x, {"s": 2.0})
+    compiled = lowered.compile()
+    assert "Mesh('x': 4, 'y': 2" in repr(compiled)
+    ((first, _), named) = compiled.input_shardings
+    assert first == x.sharding and named == {} and compiled.output_shardings == on(GRID, "y")
+    same(compiled(x, {"s": 2.0}), 2 * X)
+    same(compiled(X, {"s": 2.0}), 2 * X)
+    with pytest.raises(ValueError, match=r"(?s)disagree.*1 mismatches.*Argument a .*Passed.*Required"):
+        compiled(put(GRID, "y"), {"s": 2.0})
+    shape = polyax.ShapeDtypeStruct((8, 8), np.float32, sharding=on(GRID, "x"))
+    assert polyax.jit(lambda a: a).lower(shape).compile().input_shardings[0] == (on(GRID, "x"),)
+
+
+# --- compiled once
+
+
+def test_devices_that_are_alike_share_what_is_compiled():
+    backend, compiled = DEVICES[0].backend, []
+    original = backend.compile
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, "compile", lambda *args: compiled.append(args) or original(*args))
+        polyax.jit(lambda a: jnp.tanh(a) * 3)(put(ROW, "i")).block_until_ready()
+        assert len(compiled) == 1
+        polyax.pmap(lambda a: jnp.cosh(a) * 3)(X).block_until_ready()
+        assert len(compiled) == 2
+        f = polyax.jit(lambda a: jnp.sinh(a) * 3)
+        for d in DEVICES:
+            assert f(polyax.device_put(X, d)).devices() == {d}
+        assert len(compiled) == 3
+        for d in DEVICES:
+            assert jnp.expm1(polyax.device_put(X, d)).devices() == {d}
+        assert len(compiled) == 4
+
+
+def test_programs_are_found_by_how_arguments_lie():
+    f = polyax.jit(lambda a: a - 4)
+    shardings = [on(GRID, "x"), on(GRID, "y"), on(ROW, "i")]
+    arrays = [polyax.device_put(X, s) for s in shardings]
+    for x in arrays:
+        f(x)
+    backend = DEVICES[0].backend
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, "compile", None)
+        for x in arrays * 2:
+            same(f(x), X - 4)
+
+
+def test_the_log_of_compilations_names_the_mesh(caplog):
+    with polyax.log_compiles(True), caplog.at_level(logging.WARNING):
+        polyax.jit(lambda a: jnp.sqrt(a) - 5)(put(GRID, "x"))
+    assert any("Mesh('x': 4, 'y': 2" in r.message for r in caplog.records)
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "call"),
+    [
+        (ValueError, r"argument a of f with .*\[8,8\] and with device ids \[0, .*argument b\['k'\] of f with .*\[1\]",
+         lambda f: f(put(GRID, "x"), {"k": polyax.device_put(X, DEVICES[1])})),
+        (ValueError, r"argument a of f .*\[0, 1, 2, 3, 4, 5, 6, 7\].*argument b of f .*\[0, 1, 2, 3\]",
+         lambda f: f(put(GRID, "x"), put(HALF, "i"))),
+        (ValueError, r"sharding_constraint inside jit with device ids \[0, 1, 2, 3\]",
+         lambda f: polyax.jit(lambda a: lax.with_sharding_constraint(a, on(HALF, "i")))(put(GRID))),
+        (ValueError, r"Sharding passed to jit does not match the sharding on the respective arg.*P\('y',\).*P\('x',\)",
+         lambda f: polyax.jit(f, in_shardings=on(GRID, "y"))(put(GRID, "x"), X)),
+        (ValueError, r"array axis 0 is partitioned 4 times, but the dimension size is 5 \(full shape: \(5, 8\)",
+         lambda f: polyax.jit(f, in_shardings=on(GRID, "x"))(X[:5], X)),
+        (ValueError, r"array axis 1 is partitioned 8 times, but the dimension size is 5",
+         lambda f: polyax.jit(lambda a: a[:, :5], out_shardings=on(ROW, None, "i"))(X)),
+        (ValueError, r"must be a tree prefix of the positional arguments tuple.*length 1 for an args tuple of length 2",
+         lambda f: polyax.jit(f, in_shardings=(on(GRID, "x"),))(X, X)),
+        (ValueError, r"is not a tuple: got <class 'dict'>",
+         lambda f: polyax.jit(f, in_shardings={"a": on(GRID, "x")})(X, X)),
+        (ValueError, r"out_shardings specification must be a tree prefix",
+         lambda f: polyax.jit(f, out_shardings=(on(GRID), on(GRID), on(GRID)))(X, X)),
+        (ValueError, r"does not support kwargs when in_shardings is specified",
+         lambda f: polyax.jit(f, in_shardings=on(GRID, "x"))(X, b=X)),
+        (RuntimeError, r"jit requires a non-empty mesh in context",
+         lambda f: polyax.jit(f, in_shardings=P("x"))(X, X)),
+        (RuntimeError, r"with_sharding_constraint requires a non-empty mesh in context",
+         lambda f: lax.with_sharding_constraint(X, P("x"))),
+        (ValueError, r"Sharding .*P\('x', None, 'y'\).* is only valid for values of rank at least 3",
+         lambda f: lax.with_sharding_constraint(X, on(GRID, "x", None, "y"))),
+        (TypeError, r"in_shardings leaf specifications are expected to be PartitionSpec instances or None, but got q",
+         lambda f: polyax.jit(f, in_shardings="q")(X, X)),
+        (ValueError, r"If backend or device is specified on jit, then out_shardings should not be specified",
+         lambda f: polyax.jit(f, device=DEVICES[0], out_shardings=on(GRID))),
+        (ValueError, r"not supported for more than 1 device",
+         lambda f: polyax.jit(lambda a: polyax.debug.print("{}", a, ordered=True))(put(GRID))),
+    ],
+)  # fmt: skip
+def test_bad_input(error, text, call):
+    @polyax.jit
+    def f(a, b):
+        return a
+
+    with pytest.raises(error, match="(?s)" + text):
+        call(f)
+
+
+def test_an_unknown_axis():
+    with polyax.set_mesh(GRID), pytest.raises(ValueError, match="Resource axis: z of .* is not found in mesh"):
+        polyax.jit(lambda a: a, in_shardings=P("z"))(X)

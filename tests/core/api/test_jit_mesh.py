@@ -1,0 +1,16 @@
+"""``jit`` over meshes, in processes that have eight devices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support import process
+
+CASES = Path(__file__).with_name("jit_mesh_cases.py")
+
+
+@pytest.mark.parametrize("platform_name", ["cpu", "reference"])
+def test_on_eight_virtual_devices(platform_name: str) -> None:
+    process.cases(CASES, POLYAX_DEVICE=platform_name, POLYAX_NUM_CPU_DEVICES="8")

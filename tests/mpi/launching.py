@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
@@ -24,8 +25,9 @@ def launch(
     )
 
 
-def cases(path: Path, processes: int, devices: int = 1, **environment: str) -> None:
-    """Runs the tests of a file in all processes together; each runs all of them, in the same order."""
-    done = launch(processes, "-m", "pytest", "-p", "no:cacheprovider", "-x", str(path), devices=devices, **environment)
+def cases(paths: Sequence[Path], processes: int, devices: int = 1, **environment: str) -> None:
+    """Runs the tests of some files in all processes together; each runs all of them, in the same order."""
+    pytest = "-m", "pytest", "-p", "no:cacheprovider", "-x"
+    done = launch(processes, *pytest, *map(str, paths), devices=devices, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(" passed") == processes and " skipped" not in done.stdout, done.stdout

@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from mpi.together import HERE, OWN, PROCESSES, RANK, N, data, same
 
 import polyax
 import polyax.numpy as jnp
@@ -18,26 +19,8 @@ from polyax.meshes.spec import PartitionSpec as P
 
 pytestmark = pytest.mark.skipif("PMI_RANK" not in os.environ, reason="run by test_processes.py, under mpiexec")
 
-if "PMI_RANK" in os.environ:
-    polyax.distributed.initialize()
-RANK, PROCESSES = polyax.process_index(), polyax.process_count()
-OWN, N = polyax.local_device_count(), polyax.device_count()
-HERE = slice(RANK * OWN, (RANK + 1) * OWN)
 REDUCTIONS = [(lax.psum, np.add), (lax.pmax, np.maximum), (lax.pmin, np.minimum)]
 DTYPES = ["float32", "bfloat16", "float16", "int32", "int8", "uint32", "bool", "complex64"]
-
-
-def same(got, expected, tolerance=1e-5):
-    np.testing.assert_allclose(
-        np.asarray(got).astype(np.complex128), np.asarray(expected).astype(np.complex128), tolerance, 1e-6
-    )
-
-
-def data(*shape, dtype="float32", seed=0):
-    """The same in all processes."""
-    rng = np.random.default_rng(seed)
-    x = rng.integers(0, 9, shape) + (1j * rng.integers(0, 9, shape) if dtype == "complex64" else 0)
-    return np.asarray(x).astype(jnp.dtype(dtype))
 
 
 def mapped(f, *args):

@@ -1,4 +1,4 @@
-"""Programs over several processes: the cases of ``process_cases.py`` under mpiexec, and how they end."""
+"""Programs over several processes: the cases of two files under mpiexec, and how they end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mpi.launching import cases, launch
 
 from support import process
 
-CASES = Path(__file__).with_name("process_cases.py")
+CASES = [Path(__file__).with_name(name) for name in ("process_cases.py", "mesh_cases.py")]
 
 
 @pytest.mark.parametrize(("processes", "devices"), [(2, 2), (4, 1)])

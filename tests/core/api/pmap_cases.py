@@ -150,6 +150,68 @@ def test_within_others_and_around_them():
     close(polyax.pmap(polyax.grad(lambda x: jnp.sin(x).sum()))(X), np.cos(X))
 
 
+def total(x):
+    return lax.psum(jnp.sin(x), "i") * x
+
+
+SUM = polyax.pmap(total, "i")
+INSIDE = {
+    "alone": SUM,
+    "with_more": lambda x: SUM(x).sum(0) + x,
+    "differentiated": polyax.grad(lambda x: SUM(x * 2).sum()),
+    "in_a_loop": lambda x: lax.scan(lambda c, _: (SUM(c) / 9, c.sum()), x, None, length=3),
+    "in_a_branch": lambda x: lax.cond(x[0, 0, 0] < 1, SUM, lambda x: x, x),
+    "of_two_sizes": lambda x: (SUM(x), SUM(x[:2])),
+    "of_two_names": lambda x: SUM(polyax.pmap(lambda y: y + 1)(x)),
+    "mapped": lambda x: polyax.vmap(SUM, 1, 1)(x),
+}
+
+
+def on_all(f):
+    """Whether all devices have a part in the program that ``f`` becomes within ``jit``."""
+    return all(s.device_set == set(polyax.devices()) for s in polyax.tree.leaves(f.output_shardings))
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_within_a_program_all_devices_take_part(name):
+    f = INSIDE[name]
+    jitted = polyax.jit(lambda x: f(x))
+    got = jitted(X)
+    compiled = jitted.lower(X).compile()
+    assert on_all(compiled)
+    again = compiled(X)
+    with polyax.disable_jit():  # a map on one device
+        expected = f(jnp.asarray(X))
+    for a, b, c in zip(*map(polyax.tree.leaves, (got, again, expected)), strict=True):
+        assert a.devices() == set(polyax.devices())
+        close(a, c, 1e-4)
+        close(b, c, 1e-4)
+
+
+def test_loops_outside_of_programs_run_on_all_devices():
+    out, _ = lax.scan(lambda c, _: (SUM(c) / 9, None), X, None, length=2)
+    assert out.devices() == set(polyax.devices())
+    once = total_of(X) / 9
+    close(out, total_of(once) / 9, 1e-4)
+
+
+def total_of(x):
+    return np.sin(x).sum(0) * x
+
+
+def test_a_program_with_a_map_shows_what_it_cannot_run_on():
+    with pytest.raises(ValueError, match=f"requires {2 * N} logical devices, but only {N} devices are available"):
+        polyax.jit(lambda x: SUM(x) + 1)(np.zeros((2 * N, 2), np.float32))
+    there = polyax.device_put(X, polyax.devices()[-1])
+    with pytest.raises(ValueError, match=r"argument x of f with shape .*ids \[\d\].*pmap\(total\) inside jit with"):
+
+        @polyax.jit
+        def f(x):
+            return SUM(x)
+
+        f(there)
+
+
 def test_nested():
     x = np.arange(N * 3, dtype=np.float32).reshape(N, 3)
     inner = polyax.pmap(lambda v: lax.psum(v, ("i", "j")) + lax.axis_index("j"), "j")

@@ -11,7 +11,7 @@ import polyax
 import polyax.numpy as jnp
 from polyax import lax
 from specs.primitives.data import X, Y
-from support.case import Case, case, values
+from support.case import Case, case
 
 SQUARES = np.stack([Y[:, :3], X[:, :3], X[:, 1:]])
 
@@ -38,11 +38,6 @@ EXTREMA: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def side_by_side(fun: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The programs run one after the other on one device, as within ``jit``."""
-    return polyax.jit(lambda x: polyax.pmap(fun, axis_name="i")(x))
-
-
 def product_with_total(x: Any, y: Any) -> Any:
     return polyax.pmap(lambda a, b: a * lax.psum(b * a, "i"), axis_name="i", in_axes=(0, None))(x, y)
 
@@ -54,9 +49,6 @@ def mapped(fun: Callable[[Any], Any]) -> Callable[[Any], Any]:
 CASES: dict[str, Case] = {
     **{f"{name} under vmap": case(mapped(f), X) for name, f in {**ROWS, **EXTREMA}.items()},
     **{f"{name} under vmap": case(mapped(f), SQUARES) for name, f in OF_SQUARES.items()},
-    **{f"{name} under pmap": case(side_by_side(f), X) for name, f in ROWS.items()},
-    **{f"{name} under pmap": case(side_by_side(f), SQUARES) for name, f in OF_SQUARES.items()},
-    **{f"{name} under pmap": values(side_by_side(f), X) for name, f in EXTREMA.items()},
     "pmap on one device": case(product_with_total, X[:1], Y[0]),
     "nested axes": case(
         polyax.vmap(polyax.vmap(lambda r: r * lax.psum(jnp.sin(r), ("i", "j")), axis_name="i"), axis_name="j"), SQUARES

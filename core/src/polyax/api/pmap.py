@@ -60,7 +60,7 @@ def pmap(
 ) -> Callable[..., Any]:
     """Compiles ``fun`` and runs it on several devices side by side: device ``n`` gets part ``n`` of each argument.
 
-    Within ``jit`` and other transformed programs, which run on one device, all parts are computed there.
+    Within ``jit`` the whole program runs on these devices; outside of the function the partitioner cuts it.
 
     Args:
       fun: a function of pytrees of arrays.

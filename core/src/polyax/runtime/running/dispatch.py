@@ -24,7 +24,7 @@ from polyax.runtime.arrays.placing import device_put, from_host, on_devices
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.running.compiling import compile_on, compile_program
-from polyax.runtime.running.meeting import Place, layouts_of, meeting_place, wishes_of_program
+from polyax.runtime.running.meeting import Place, layouts_of, meeting_place
 from polyax.runtime.running.meshed import Layouts, on_mesh
 from polyax.runtime.running.programs import Program, make_entry
 from polyax.trace.context import install_eval_trace
@@ -97,7 +97,8 @@ Made = TypeVar("Made")
 def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Runs one primitive as a program of its own."""
     avals = tuple([x.aval if type(x) is Array else aval_of(x) for x in args])
-    device = choose_place(args)
+    inner = None if primitive.sub_jaxprs is None else primitive.sub_jaxprs(**params)
+    device = meeting_place(args, programs=inner) if inner else choose_place(args)
     if not isinstance(device, Device):
         outs = _on_parts(primitive, args, avals, params)
         if outs is not None:
@@ -106,7 +107,6 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
             return _on_mesh(primitive, args, avals, params, device)
         device = device.device_list[0]
     key = primitive, avals, tuple(params.items()), device, config.trace_key()
-    inner = None if primitive.sub_jaxprs is None else primitive.sub_jaxprs(**params)
     table = inner[0].memo if inner else _eager  # programs of programs go when these go
     try:
         program = table.get(key)
@@ -203,7 +203,7 @@ def _as_program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict
 def _run_pjit(
     *args: Any, jaxpr: ClosedJaxpr, name: str, donated: tuple[bool, ...], device: Device | None, **_: Any
 ) -> list[Any]:
-    where = device or meeting_place(args, wishes=wishes_of_program(jaxpr))
+    where = device or meeting_place(args, programs=[jaxpr])
     if isinstance(where, Mesh):
         return run_on_mesh(jaxpr, args, where, name, donated)
     where = where if isinstance(where, Device) else where.device_list[0]

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from polyax.control.spmd import shard_map_p
-from polyax.ir.jaxpr import ClosedJaxpr, walk_eqns
+from polyax.control.spmd import manual, shard_map_p
+from polyax.ir.jaxpr import ClosedJaxpr, Eqn, sub_jaxprs, walk_eqns
 from polyax.meshes.current import mesh_in_force
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from polyax.ops.constraint import sharding_constraint_p
 from polyax.runtime.arrays.array import Array, is_concrete
+from polyax.runtime.arrays.devices import local_devices
 from polyax.runtime.contract.backend import Device
+from polyax.runtime.contract.queue import serving
 from polyax.runtime.plugins.default_device import default_device_now
+from polyax.runtime.running.regions import with_devices
 from polyax.transforms.memo import memoize_by_jaxpr
 
 Place = Device | Mesh | Sharding
@@ -36,17 +39,25 @@ def wish_of(sharding: Sharding, what: Callable[[], str]) -> Wish:
     return Wish(sharding.device_list, what, mesh if isinstance(mesh, Mesh) else None)
 
 
-def meeting_place(args: Sequence[Any], names: Names | None = None, wishes: Iterable[Wish] = ()) -> Place:
-    """Where ``args`` are, those of them that were put there by name; else the mesh in force, else where the others are,
-    else the default device.
+def meeting_place(
+    args: Sequence[Any],
+    names: Names | None = None,
+    wishes: Iterable[Wish] = (),
+    programs: Sequence[ClosedJaxpr] = (),
+) -> Place:
+    """Where ``args`` are, those of them that were put there by name, and where ``programs`` want to run; else the mesh
+    in force, else where the others are, else the default device.
 
     Raises:
       ValueError: some were put on other devices than others, or than the program wants.
     """
-    found = [*_wishes(args, names), *wishes]
+    if serving():  # a callback can't wait for devices that wait for it
+        programs = ()
+    found = [*_wishes(args, names), *wishes, *(w for p in programs for w in wishes_of_program(p))]
     in_force = mesh_in_force()
     if in_force is not None:
         found.append(Wish(in_force.device_list, lambda: "jit's context mesh", in_force))
+    found += _of_regions([e for p in programs for e in _unplaced(p)], found)
     if not found:
         return _of_uncommitted(args)
     for wish in found[1:]:
@@ -106,6 +117,30 @@ def wishes_of_program(closed: ClosedJaxpr) -> tuple[Wish, ...]:
             what = f"{eqn.primitive.name} inside jit"
             found[mesh] = Wish(mesh.device_list, lambda what=what: what, mesh)
     return tuple(found.values())
+
+
+@memoize_by_jaxpr
+def _unplaced(closed: ClosedJaxpr) -> tuple[Eqn, ...]:
+    """The regions, but for those in others, of which nobody chose the devices."""
+    found: list[Eqn] = []
+    for eqn in closed.eqns:
+        if eqn.primitive is not shard_map_p:
+            found += [e for p in sub_jaxprs(eqn) for e in _unplaced(p)]
+        elif not isinstance(eqn.params["mesh"], Mesh):
+            found.append(eqn)
+    return tuple(found)
+
+
+def _of_regions(regions: Sequence[Eqn], found: Sequence[Wish]) -> list[Wish]:
+    """The first devices, as many as the largest of the regions has parts, unless a mesh is known that has its axes."""
+    if not regions:
+        return []
+    params = max(regions, key=lambda e: e.params["mesh"].size).params
+    axes = set(manual(params["mesh"], params["manual_axes"]))
+    if any(w.mesh is not None and axes <= set(w.mesh.axes) for w in found):
+        return []
+    mesh = with_devices(params["mesh"], params["jaxpr"], local_devices(), params["name"])
+    return [Wish(mesh.device_list, lambda: f"{params['name']} inside jit", mesh)]
 
 
 def _mesh_of(eqn: Any) -> Any:

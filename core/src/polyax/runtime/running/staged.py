@@ -14,7 +14,7 @@ from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.running.compiling import compile_program
-from polyax.runtime.running.meeting import Wish, layouts_of, meeting_place, wish_of, wishes_of_program
+from polyax.runtime.running.meeting import Wish, layouts_of, meeting_place, wish_of
 from polyax.runtime.running.meshed import Layouts, Meshed, on_mesh
 from polyax.runtime.running.programs import Entry, Moved, Program, make_entry, make_mesh_entry
 from polyax.trace.tree import PyTreeDef
@@ -85,8 +85,7 @@ def staged(
     """
     ins, outs = asked
     called = None if names is None else lambda: [f"{n} of {name}" for n in names()]
-    wishes = [*_wishes(closed.consts, ins, outs), *wishes_of_program(closed)]
-    where = meeting_place(leaves, called, wishes)
+    where = meeting_place(leaves, called, _wishes(closed.consts, ins, outs), [closed])
     if isinstance(where, Mesh):
         given = [s or found for s, found in zip(ins, layouts_of(leaves), strict=True)]
         return Staged(name, closed, donated, Layouts.of(where, [*layouts_of(closed.consts), *given], outs))

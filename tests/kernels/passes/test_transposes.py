@@ -89,3 +89,18 @@ def test_slices_from_the_beginning_are_no_transposes() -> None:
     backend = LibraryBackend()
     closed = traced(fun, (A, B))
     assert_same(launched(backend, compiled(backend, closed), closed, (A, B)), on_reference(fun, (A, B)))
+
+
+def test_what_libraries_would_have_to_copy_stays_transposed() -> None:
+    """Heads of attention: a library steps through one batch index, and the free one stands between two dimensions."""
+    a, b = (RNG.standard_normal((2, 3, 5, 4)).astype("f4") for _ in range(2))
+
+    def fun(a, b):
+        return product(t(a, 0, 2, 1, 3), t(b, 0, 2, 1, 3), ((3,), (3,)), ((0, 1), (0, 1)))
+
+    backend = LibraryBackend()
+    closed = traced(fun, (a, b))
+    plan = planned(backend, closed)
+    (call,) = [s for s in plan.steps if isinstance(s, CallStep)]
+    assert call.params["dimension_numbers"] == (((3,), (3,)), ((0, 1), (0, 1)))
+    assert_same(launched(backend, compiled(backend, closed), closed, (a, b)), on_reference(fun, (a, b)))

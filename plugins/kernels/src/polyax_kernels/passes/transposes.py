@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from polyax_kernels.ir.graph import CallNode, Graph, KernelNode, Node, eliminate_dead, own_point
+from polyax_kernels.ir.products import sides, stored
 
 Dims = tuple[int, ...]
 
@@ -51,22 +52,32 @@ def _with_plain_operands(graph: Graph, node: Node, producers: Mapping[int, Node]
     """A product of transposed arrays, as a product of the arrays."""
     if not isinstance(node, CallNode) or not _is_product(node):
         return node
-    contracting, batch = node.params["dimension_numbers"]
-    inputs, numbers = list(node.inputs), [[*contracting], [*batch]]
-    absorbed: list[Node] = []
     for side in (0, 1):
-        producer = producers.get(node.inputs[side])
-        found = permutation(graph, producer)
-        if found is None or producer is None:
-            continue
-        source, moved = found
-        dims = [tuple([moved[d] for d in group[side]]) for group in (contracting, batch)]
-        free = [moved[d] for d in range(len(moved)) if d not in contracting[side] and d not in batch[side]]
-        if free == sorted(free):
-            inputs[side] = source
-            absorbed.append(producer)
-            numbers[0][side], numbers[1][side] = dims
-    return _changed(graph, node, tuple(inputs), (tuple(numbers[0]), tuple(numbers[1])), node.outs, absorbed)
+        node = _with_plain_operand(graph, node, side, producers.get(node.inputs[side]))
+    return node
+
+
+def _with_plain_operand(graph: Graph, node: CallNode, side: int, producer: Node | None) -> CallNode:
+    """Unless the product would have to copy what is transposed before."""
+    found = permutation(graph, producer)
+    if found is None or producer is None:
+        return node
+    source, moved = found
+    contracting, batch = node.params["dimension_numbers"]
+    free = [moved[d] for d in range(len(moved)) if d not in contracting[side] and d not in batch[side]]
+    if free != sorted(free):
+        return node
+    inputs, numbers = list(node.inputs), ([*contracting], [*batch])
+    inputs[side] = source
+    for dims in numbers:
+        dims[side] = tuple([moved[d] for d in dims[side]])
+    plain = _changed(graph, node, tuple(inputs), (tuple(numbers[0]), tuple(numbers[1])), node.outs, [producer])
+    return node if _in_place(graph, node, side) and not _in_place(graph, plain, side) else plain
+
+
+def _in_place(graph: Graph, node: CallNode, side: int) -> bool:
+    """Whether libraries can step through an operand where it lies."""
+    return stored(sides([graph.avals[v] for v in node.inputs], node.params)[side], left=side == 0) is not None
 
 
 def _changed(

@@ -2,9 +2,9 @@
 
 Costs of collectives are those of R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of collective communication
 operations in MPICH", 2005: with latency ``a`` and ``b`` seconds a byte, ``n`` devices that each hand in ``m`` bytes
-take, whichever is less of the tree for short and the ring for long messages,
+take, whichever is less of the algorithms for short and for long messages,
 
-    all-reduce       log n (a + m b)     2 (n - 1) a + 2 (n - 1)/n m b
+    all-reduce       log n (a + m b)     2 log n a + 2 (n - 1)/n m b
     all-gather       log n a + (n - 1) m b
     reduce-scatter   log n a + (n - 1)/n m b
     all-to-all       log n (a + m/2 b)   (n - 1) a + (n - 1)/n m b
@@ -99,7 +99,7 @@ def _one(kind: str, link: Connection, n: int, m: float) -> tuple[float, float]:
     a, b, steps, part = link.latency, 1 / link.bandwidth, math.ceil(math.log2(n)), (n - 1) / n * m
     choices: Sequence[tuple[float, float]]
     if kind == "all-reduce":
-        choices = [(steps * (a + m * b), steps * m), (2 * (n - 1) * a + 2 * part * b, 2 * part)]
+        choices = [(steps * (a + m * b), steps * m), (2 * steps * a + 2 * part * b, 2 * part)]
     elif kind == "all-gather":
         choices = [(steps * a + (n - 1) * m * b, (n - 1) * m)]
     elif kind == "reduce-scatter":

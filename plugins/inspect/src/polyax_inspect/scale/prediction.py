@@ -59,7 +59,7 @@ def predict(setup: Setup, mesh: AbstractMesh, machine: Machine) -> Prediction:
     ({'x': 0.0}, 1.0)
     """
     fun, args = setup(mesh)
-    closed = polyax.jit(fun).trace(*args).jaxpr
+    closed = polyax.make_jaxpr(fun)(*args)
     divided = partition(closed, mesh.axes, [_cuts(x) for x in tree_leaves(list(args))], [None] * len(closed.out_avals))
     found, sizes = list(exchanges(divided.program)), mesh.shape
     return Prediction(

@@ -13,10 +13,9 @@ from polyax.meshes.current import get_abstract_mesh, use_abstract_mesh
 from polyax.meshes.explicit import cuts_of, mesh_of, sharding_in_type
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import PartitionSpec
-from polyax.ops.resharding import resharded, sharding_for
 from polyax.runtime.contract.tracebacks import api_boundary
-from polyax.trace.explicit import retyped
 from polyax.trace.paths import flatten_axes
+from polyax.trace.resharding import resharded, retyped, sharding_for
 from polyax.trace.tree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 Axes = tuple[Any, ...]

@@ -8,6 +8,9 @@ from typing import Any
 Cuts = tuple[tuple[Any, ...], ...]
 """For each dimension of an array the axes that it is cut along, outermost first: what specs mean."""
 
+OpenCuts = tuple[tuple[Any, ...] | None, ...]
+"""``Cuts`` that leave some dimensions open: None there."""
+
 
 class _Unconstrained:
     def __repr__(self) -> str:
@@ -120,3 +123,9 @@ def spec_of(cuts: Cuts) -> PartitionSpec:
 def trimmed_spec(cuts: Cuts) -> PartitionSpec:
     """Without the last dimensions that aren't cut."""
     return spec_of(cuts[: max((d + 1 for d, names in enumerate(cuts) if names), default=0)])
+
+
+def open_cuts(spec: PartitionSpec, ndim: int) -> OpenCuts:
+    """What the spec says of each dimension; None for those that it leaves open."""
+    given = [None if p is UNCONSTRAINED else axes_of(p) for p in spec]
+    return (*given, *((),) * (ndim - len(given)))

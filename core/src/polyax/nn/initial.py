@@ -13,6 +13,7 @@ from polyax import random
 from polyax.ir import dtypes
 from polyax.numpy.promotion import canonical_dtype, concrete_shape
 from polyax.ops.basis import named
+from polyax.trace.resharding import with_out_sharding
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
@@ -27,11 +28,13 @@ class Initializer(Protocol):
     def __call__(self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any: ...
 
 
+@with_out_sharding
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
     """Zeros; the key is not used."""
     return jnp.zeros(shape, canonical_dtype(dtype, np.float64))
 
 
+@with_out_sharding
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
     """Ones; the key is not used."""
     return jnp.ones(shape, canonical_dtype(dtype, np.float64))
@@ -40,6 +43,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
 def constant(value: Any, dtype: Any = None) -> Initializer:
     """``value`` everywhere."""
 
+    @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         return jnp.full(shape, value, canonical_dtype(dtype, np.float64))
 
@@ -49,6 +53,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     """Uniform in [0, scale)."""
 
+    @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         kind = canonical_dtype(dtype, np.float64)
         return random.uniform(key, shape, kind) * jnp.array(scale, kind)
@@ -59,6 +64,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     """Normal with mean zero and this standard deviation."""
 
+    @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         kind = canonical_dtype(dtype, np.float64)
         return random.normal(key, shape, kind) * jnp.array(stddev, kind)
@@ -69,6 +75,7 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
     """Standard normal numbers between ``lower`` and ``upper``, times ``stddev``."""
 
+    @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         kind = canonical_dtype(dtype, np.float64)
         return random.truncated_normal(key, lower, upper, shape, kind) * jnp.array(stddev, kind)
@@ -124,6 +131,7 @@ def variance_scaling(
       ValueError: an unknown mode or distribution (when called), or a shape with fewer than two axes.
     """
 
+    @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         shape, kind = concrete_shape(shape), canonical_dtype(dtype, np.float64)
         if mode not in _MODES:
@@ -172,6 +180,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
       ValueError: a shape with fewer than two axes (when called).
     """
 
+    @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         shape, kind = concrete_shape(shape), canonical_dtype(dtype, np.float64)
         if len(shape) < 2:
@@ -191,6 +200,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
       ValueError: a shape without one to three spatial axes, or with more inputs than outputs (when called).
     """
 
+    @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         shape, kind = concrete_shape(shape), canonical_dtype(dtype, np.float64)
         if len(shape) not in (3, 4, 5):

@@ -18,6 +18,7 @@ from polyax.numpy.index_parse import Point, Span, parse_index
 from polyax.numpy.indexing import GatherPlan, clamped, getitem, is_static, plan_gather
 from polyax.numpy.promotion import check_arraylike, convert, promote_dtypes, result_dtype, unwrap
 from polyax.numpy.ufuncs import add, maximum, minimum, multiply, power, true_divide
+from polyax.trace.resharding import placed_as, with_out_sharding
 
 
 class AtIndexer:
@@ -53,6 +54,8 @@ class AtReference:
 
     def get(self, *, fill_value: Any = None, out_sharding: Any = None, **options: Any) -> Any:
         """The elements; out of bounds clamped, or ``fill_value`` in mode 'fill'."""
+        if out_sharding is not None:
+            return placed_as(out_sharding, getitem, self.array, self.index, fill_value=fill_value, **options)
         return getitem(self.array, self.index, fill_value=fill_value, **options)
 
     def set(self, values: Any, **options: Any) -> Any:
@@ -102,6 +105,7 @@ class AtReference:
         return _update(self.array, self.index, zero, scatter, lambda old, _: applied(func, old), **options)
 
 
+@with_out_sharding
 def _update(
     x: Any, index: Any, values: Any, scatter: Callable[..., Any], combine: Callable[[Any, Any], Any], *,
     indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,

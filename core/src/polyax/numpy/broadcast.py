@@ -9,6 +9,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir.aval import aval_of
 from polyax.numpy.promotion import as_array, check_arraylike, concrete_shape, promote_dtypes, shape_of, unwrap
+from polyax.trace.resharding import placed_as
 
 __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to"]
 
@@ -32,6 +33,8 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     Raises:
       ValueError: ``array`` does not broadcast to ``shape``.
     """
+    if out_sharding is not None:
+        return placed_as(out_sharding, broadcast_to, array, shape)
     check_arraylike("broadcast_to", array)
     array, shape = unwrap(array), concrete_shape(shape)
     have = shape_of(array)

@@ -29,6 +29,7 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 from polyax.runtime.arrays.placing import device_put, from_host
+from polyax.trace.resharding import resharded, retyped, sharding_for
 
 __all__ = [
     "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "frombuffer", "fromfile",
@@ -37,7 +38,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _placed(x: Any, device: Any) -> Any:
+def _placed(x: Any, device: Any, out_sharding: Any = None) -> Any:
+    if out_sharding is not None:
+        return resharded(x, sharding_for(out_sharding, []))
     return x if device is None else device_put(x, device)
 
 
@@ -72,7 +75,7 @@ def array(
     result = _from_object(unwrap(object), wanted, copy)
     if result.ndim < ndmin:
         result = lax.expand_dims(result, tuple(range(ndmin - result.ndim)))
-    return _placed(result, device)
+    return _placed(result, device, out_sharding)
 
 
 def asarray(
@@ -90,7 +93,7 @@ def asarray(
     >>> jnp.asarray([1.5, 2.5]).dtype
     dtype('float32')
     """
-    return array(a, dtype, bool(copy), order or "K", device=device)
+    return array(a, dtype, bool(copy), order or "K", device=device, out_sharding=out_sharding)
 
 
 def _from_object(x: Any, dtype: Any, copy: bool) -> Any:
@@ -235,7 +238,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
     shape, value = concrete_shape(shape), unwrap(fill_value)
     if kind is not None:
         value = convert(value, kind)
-    return _placed(broadcast_to(value, shape) if shape_of(value) else lax.full(shape, value), device)
+    return _placed(broadcast_to(value, shape) if shape_of(value) else lax.full(shape, value), device, out_sharding)
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -245,45 +248,58 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> jnp.zeros((2, 3)).shape
     (2, 3)
     """
-    return _constant(shape, 0, dtype, device)
+    return _constant(shape, 0, dtype, device, out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Ones, float32 by default."""
-    return _constant(shape, 1, dtype, device)
+    return _constant(shape, 1, dtype, device, out_sharding)
 
 
-def _constant(shape: Any, value: int, dtype: Any, device: Any) -> Any:
+def _constant(shape: Any, value: int, dtype: Any, device: Any, out_sharding: Any) -> Any:
     kind = canonical_dtype(dtype, np.float64)
-    return _placed(lax.full(concrete_shape(shape), value, kind), device)
+    return _placed(lax.full(concrete_shape(shape), value, kind), device, out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Zeros: memory that isn't initialised would not be a pure function."""
-    return zeros(shape, dtype, device=device)
+    return zeros(shape, dtype, device=device, out_sharding=out_sharding)
 
 
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
-    """``full`` with the shape and dtype of ``a`` where they aren't given."""
-    shape, kind = _like("full_like", a, dtype, shape)
-    return full(shape, fill_value, kind, device=device)
+    """``full`` with the shape and dtype of ``a`` where they aren't given, cut as the type of ``a`` tells."""
+    like, kind = _like("full_like", a, dtype, shape)
+    return _cut_as(
+        a, full(like, fill_value, kind, device=device, out_sharding=out_sharding), shape, device, out_sharding
+    )
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """``zeros`` with the shape and dtype of ``a`` where they aren't given."""
-    return zeros(*_like("zeros_like", a, dtype, shape), device=device)
+    made = zeros(*_like("zeros_like", a, dtype, shape), device=device, out_sharding=out_sharding)
+    return _cut_as(a, made, shape, device, out_sharding)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """``ones`` with the shape and dtype of ``a`` where they aren't given."""
-    return ones(*_like("ones_like", a, dtype, shape), device=device)
+    made = ones(*_like("ones_like", a, dtype, shape), device=device, out_sharding=out_sharding)
+    return _cut_as(a, made, shape, device, out_sharding)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """``zeros_like``."""
-    return zeros(*_like("empty_like", prototype, dtype, shape), device=device)
+    made = zeros(*_like("empty_like", prototype, dtype, shape), device=device)
+    return _cut_as(prototype, made, shape, device)
+
+
+def _cut_as(a: Any, made: Any, *given: Any) -> Any:
+    """``made``, cut as the type of ``a`` tells, unless something else was said of it."""
+    aval = getattr(a, "aval", None)
+    if aval is None or aval.sharding is None or not all(x is None for x in given):
+        return made
+    return retyped(made, aval)
 
 
 def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], Any]:
@@ -315,10 +331,10 @@ def arange(
     scalars = [unwrap(v) for v in given.values() if v is not None]
     kind = result_dtype(*scalars)[0] if dtype is None else canonical_dtype(dtype)
     if stop is None and step is None and dtypes.is_integer(aval_of(unwrap(start)).dtype):
-        return _placed(lax.iota(kind, max(operator.index(start), 0)), device)
+        return _placed(lax.iota(kind, max(operator.index(start), 0)), device, out_sharding)
     values: list[Any] = [None if v is None else np.asarray(v).item() for v in given.values()]
     first, last, by = (0, values[0], values[2]) if stop is None else values
-    return _placed(from_host(np.arange(first, last, 1 if by is None else by).astype(kind)), device)
+    return _placed(from_host(np.arange(first, last, 1 if by is None else by).astype(kind)), device, out_sharding)
 
 
 def linspace(

@@ -12,10 +12,12 @@ import numpy as np
 
 from polyax import lax
 from polyax.numpy.promotion import canonical_dtype, convert, of_one_dtype, shape_of
+from polyax.trace.resharding import with_out_sharding
 
 __all__ = ["einsum", "einsum_path"]
 
 
+@with_out_sharding
 def einsum(
     subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto", precision: Any = None,
     preferred_element_type: Any = None, _dot_general: Callable[..., Any] | None = None, out_sharding: Any = None,

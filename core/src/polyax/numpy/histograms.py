@@ -21,10 +21,12 @@ from polyax.numpy.promotion import (
 )
 from polyax.numpy.selection import searchsorted
 from polyax.numpy.shapes import ravel
+from polyax.trace.resharding import with_out_sharding
 
 __all__ = ["bincount", "histogram", "histogram_bin_edges"]
 
 
+@with_out_sharding
 def bincount(
     x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
 ) -> Any:

@@ -26,6 +26,7 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 from polyax.numpy.shapes import along, atleast_1d, atleast_2d, atleast_3d, ravel
+from polyax.trace.resharding import with_out_sharding
 
 __all__ = [
     "append", "block", "column_stack", "concat", "concatenate", "dstack", "hstack", "pad", "repeat", "stack", "vstack",
@@ -153,6 +154,7 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
 # --- repeating elements -----------------------------------------------------------------------------------------------
 
 
+@with_out_sharding
 def repeat(
     a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
 ) -> Any:

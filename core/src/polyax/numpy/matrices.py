@@ -291,7 +291,8 @@ def tensordot(
     out_sharding: Any = None,
 ) -> Any:
     """``jnp.tensordot``."""
-    return products.tensordot(x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type)
+    how = {"precision": precision, "preferred_element_type": preferred_element_type, "out_sharding": out_sharding}
+    return products.tensordot(x1, x2, axes, **how)
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:

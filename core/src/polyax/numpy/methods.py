@@ -147,7 +147,7 @@ def _contains(self: Any, item: Any) -> bool:
 
 def _reshape(self: Any, *args: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None) -> Any:
     """``reshape(2, 3)`` and ``reshape((2, 3))``."""
-    return shapes.reshape(self, args[0] if len(args) == 1 else args, order)
+    return shapes.reshape(self, args[0] if len(args) == 1 else args, order, out_sharding=out_sharding)
 
 
 def _transpose(self: Any, *args: Any) -> Any:

@@ -15,6 +15,7 @@ from polyax.ir.aval import aval_of
 from polyax.numpy.promotion import canonical_dtype, canonicalize_axis, check_arraylike, of_one_dtype, unwrap
 from polyax.numpy.shapes import moveaxis, ravel
 from polyax.numpy.ufuncs import conjugate
+from polyax.trace.resharding import placed_as, with_out_sharding
 
 __all__ = [
     "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
@@ -35,6 +36,8 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])).item()
     11.0
     """
+    if out_sharding is not None:
+        return placed_as(out_sharding, dot, a, b, precision=precision, preferred_element_type=preferred_element_type)
     a, b = of_one_dtype("dot", a, b)
     if not a.ndim or not b.ndim:
         contract: tuple[Any, Any] = ((), ())
@@ -54,6 +57,8 @@ def matmul(
       ValueError: an argument is a scalar.
       TypeError: the sizes differ.
     """
+    if out_sharding is not None:
+        return placed_as(out_sharding, matmul, a, b, precision=precision, preferred_element_type=preferred_element_type)
     a, b = of_one_dtype("matmul", a, b)
     for i, x in enumerate((a, b)):
         if x.ndim == 0:
@@ -160,6 +165,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     return lax.mul(lax.reshape(a, (a.size, 1)), lax.reshape(b, (1, b.size)))
 
 
+@with_out_sharding
 def tensordot(
     a: Any,
     b: Any,

@@ -23,6 +23,7 @@ from polyax.numpy.promotion import (
     shape_of,
     unwrap,
 )
+from polyax.trace.resharding import placed_as
 
 __all__ = [
     "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "dsplit", "expand_dims", "flip", "fliplr", "flipud",
@@ -43,6 +44,8 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     >>> jnp.reshape(jnp.arange(6), (2, -1)).shape
     (2, 3)
     """
+    if out_sharding is not None:
+        return placed_as(out_sharding, reshape, a, shape, order)
     a = ensure_array("reshape", a)
     new = _completed(a.shape, concrete_shape(shape))
     if order == "C":
@@ -78,7 +81,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     a = ensure_array("ravel", a)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
-    return reshape(a, (a.size,), order)
+    return reshape(a, (a.size,), order, out_sharding=out_sharding)
 
 
 def along(a: Any, axis: Any) -> tuple[Any, int]:

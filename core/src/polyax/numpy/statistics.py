@@ -13,6 +13,7 @@ from polyax.numpy import reductions
 from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.promotion import as_array, convert, inexact, promote_args_inexact, shape_of, unwrap
 from polyax.numpy.shapes import moveaxis, ravel
+from polyax.trace.resharding import with_out_sharding
 
 __all__ = [
     "corrcoef", "cov", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
@@ -43,6 +44,7 @@ def nanquantile(
     return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights, ignore_nan=True)
 
 
+@with_out_sharding
 def percentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: bool = False, *, weights: Any = None, out_sharding: Any = None,

@@ -16,6 +16,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.dtypes import PYTHON_SCALARS, DType
 from polyax.ir.primitive import Primitive
+from polyax.trace.resharding import placed_as
 
 __all__ = [
     "add", "add_p", "broadcast_in_dim", "broadcast_in_dim_p", "broadcasted_iota", "convert_element_type",
@@ -150,7 +151,9 @@ def convert(operand: Array, dtype: DType, weak_type: bool = False) -> Array:
     return convert_element_type_p.bind1(operand, new_dtype=dtype, weak_type=bool(weak_type))
 
 
-def broadcast_in_dim(operand: Array, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Array:
+def broadcast_in_dim(
+    operand: Array, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+) -> Array:
     """``operand`` in a larger shape; its dimension ``i`` becomes ``broadcast_dimensions[i]`` of the result.
 
     >>> import polyax.numpy as jnp
@@ -158,13 +161,17 @@ def broadcast_in_dim(operand: Array, shape: Sequence[int], broadcast_dimensions:
     >>> lax.broadcast_in_dim(lax.iota(jnp.int32, 2), (2, 3), (0,)).tolist()
     [[0, 0, 0], [1, 1, 1]]
     """
+    if out_sharding is not None:
+        return placed_as(out_sharding, broadcast_in_dim, operand, shape, broadcast_dimensions)
     shape, dims = shape_tuple(shape), tuple(map(index, broadcast_dimensions))
     if len(dims) == len(shape) and np.shape(operand) == shape and hasattr(operand, "aval"):
         return operand
     return broadcast_in_dim_p.bind1(operand, shape=shape, broadcast_dimensions=dims)
 
 
-def reshape(operand: Array, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> Array:
+def reshape(
+    operand: Array, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+) -> Array:
     """The elements of ``operand``, in row-major order (of ``dimensions``, if given), in the shape ``new_sizes``.
 
     >>> import polyax.numpy as jnp
@@ -172,6 +179,8 @@ def reshape(operand: Array, new_sizes: Sequence[int], dimensions: Sequence[int] 
     >>> lax.reshape(lax.iota(jnp.int32, 4), (2, 2)).tolist()
     [[0, 1], [2, 3]]
     """
+    if out_sharding is not None:
+        return placed_as(out_sharding, reshape, operand, new_sizes, dimensions)
     new_sizes = shape_tuple(new_sizes)
     if dimensions is not None:
         operand = transpose(operand, dimensions)
@@ -208,8 +217,10 @@ def transpose(operand: Array, permutation: Iterable[int]) -> Array:
     return transpose_p.bind1(operand, permutation=permutation)
 
 
-def reduce_sum(operand: Array, axes: Sequence[int]) -> Array:
+def reduce_sum(operand: Array, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """The sum over ``axes``."""
+    if out_sharding is not None:
+        return placed_as(out_sharding, reduce_sum, operand, axes)
     return reduce_sum_p.bind1(operand, axes=tuple(map(index, axes)))
 
 
@@ -234,8 +245,10 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
     return broadcast_in_dim_p.bind1(fill_value, shape=shape_tuple(shape), broadcast_dimensions=())
 
 
-def empty(shape: Sequence[int], dtype: Any) -> Array:
+def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Array:
     """An array of ``shape`` whose contents don't matter (zeros)."""
+    if out_sharding is not None:
+        return placed_as(out_sharding, empty, shape, dtype)
     return full(shape, 0, dtype)
 
 
@@ -270,7 +283,7 @@ def iota(dtype: Any, size: int) -> Array:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Array:
     """An array of ``shape`` that holds each element's index along ``dimension``.
 
     >>> import polyax.numpy as jnp
@@ -278,6 +291,8 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
     >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1).tolist()
     [[0, 1, 2], [0, 1, 2]]
     """
+    if out_sharding is not None:
+        return placed_as(out_sharding, broadcasted_iota, dtype, shape, dimension)
     return iota_p.bind1(dtype=dtypes.canonicalize(dtype), shape=shape_tuple(shape), dimension=index(dimension))
 
 

@@ -7,15 +7,13 @@ from typing import Any
 
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.explicit import cuts_of, typed
 from polyax.meshes.factors import elementwise
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec, axes_of
+from polyax.meshes.spec import UNCONSTRAINED, OpenCuts, PartitionSpec, axes_of, open_cuts, spec_of
 from polyax.ops.define import linear
 
-__all__ = ["OpenCuts", "constrain", "sharding_constraint_p"]
-
-OpenCuts = tuple[tuple[Any, ...] | None, ...]
-"""``Cuts`` that leave some dimensions open: None there."""
+__all__ = ["constrain", "sharding_constraint_p"]
 
 sharding_constraint_p = Primitive("sharding_constraint")
 
@@ -23,13 +21,7 @@ sharding_constraint_p = Primitive("sharding_constraint")
 def constrain(x: Any, sharding: NamedSharding) -> Any:
     """``x``, cut as ``sharding`` says wherever a partitioned program has it; dimensions that the spec leaves
     unconstrained are the partitioner's."""
-    return sharding_constraint_p.bind1(x, cuts=open_cuts(sharding, aval_of(x).ndim), sharding=sharding)
-
-
-def open_cuts(sharding: NamedSharding, ndim: int) -> OpenCuts:
-    """What the sharding says of each dimension; None for those that it leaves open."""
-    given = [None if p is UNCONSTRAINED else axes_of(p) for p in sharding.spec]
-    return (*given, *((),) * (ndim - len(given)))
+    return sharding_constraint_p.bind1(x, cuts=open_cuts(sharding.spec, aval_of(x).ndim), sharding=sharding)
 
 
 def _again(x: Any, params: dict[str, Any]) -> Any:
@@ -46,6 +38,13 @@ sharding_constraint_p.pretty = lambda sharding, **_: {"sharding": sharding}
 def _abstract_eval(x: ShapedArray, *, cuts: OpenCuts, sharding: NamedSharding) -> list[ShapedArray]:
     sharding.cuts(x.ndim)
     return [x]
+
+
+@def_rule(sharding_constraint_p, "explicit")
+def _explicit(ins: Sequence[ShapedArray], _: Any, *, cuts: OpenCuts, sharding: NamedSharding) -> list[ShapedArray]:
+    (x,) = ins
+    told = [c if o is None else o for c, o in zip(cuts_of(x), cuts, strict=True)]
+    return [typed(x, sharding.update(spec=spec_of(tuple(told))))]
 
 
 @def_rule(sharding_constraint_p, "batch")

@@ -17,6 +17,7 @@ from polyax.meshes.factors import Factors, factors
 from polyax.ops.basis import convert, transpose
 from polyax.ops.define import bilinear_jvp, check_same_dtype
 from polyax.ops.zeros import zero_cotangents
+from polyax.trace.resharding import placed_as
 from polyax.trace.symbolic import Zero, is_undef
 
 __all__ = ["DotDimensionNumbers", "Precision", "batch_matmul", "dot", "dot_general", "dot_general_p"]
@@ -68,12 +69,15 @@ def dot_general(
     dimension_numbers: DotDimensionNumbers,
     precision: Any = None,
     preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """Sums products over contracting dimensions, separately for each index of the batch dimensions.
 
     Args:
       dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``.
       preferred_element_type: the dtype to accumulate in and to return; by default that of the operands.
+      out_sharding: how the result is to be cut, a ``NamedSharding`` or a ``PartitionSpec`` of the mesh in force.
 
     Returns:
       An array whose dimensions are the batch dimensions, the rest of ``lhs``, and the rest of ``rhs``.
@@ -83,6 +87,8 @@ def dot_general(
     >>> lax.dot_general(jnp.ones((2, 3)), jnp.ones((2, 3)), (((1,), (1,)), ((0,), (0,)))).tolist()
     [3.0, 3.0]
     """
+    if out_sharding is not None:
+        return placed_as(out_sharding, dot_general, lhs, rhs, dimension_numbers, precision, preferred_element_type)
     (lc, rc), (lb, rb) = dimension_numbers
     l_dtype, r_dtype = aval_of(lhs).dtype, aval_of(rhs).dtype
     if l_dtype != r_dtype:
@@ -246,8 +252,14 @@ def _shifted(dims: Dims, new: int | None) -> Dims:
 
 
 def dot(
-    lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None
-):
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """Vector and matrix products; with ``dimension_numbers``, ``dot_general``.
 
     Raises:
@@ -261,7 +273,7 @@ def dot(
                 f"matrix-vector, or vector-vector products; got lhs_shape={l_shape} rhs_shape={r_shape}"
             )
         dimension_numbers = (((len(l_shape) - 1,), (0,)), ((), ()))
-    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:

@@ -25,12 +25,14 @@ from polyax.ops.conv_shapes import (
 from polyax.ops.define import bilinear_jvp, check_same_dtype
 from polyax.ops.shape import rev
 from polyax.ops.zeros import zero_cotangents
+from polyax.trace.resharding import with_out_sharding
 from polyax.trace.symbolic import Zero, is_undef
 
 conv_general_dilated_p = Primitive("conv_general_dilated")
 conv_general_dilated_p.linear_in = (0, 1)
 
 
+@with_out_sharding
 def conv_general_dilated(
     lhs: Any,
     rhs: Any,
@@ -43,6 +45,8 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: Any = None,
     preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """Slides the window ``rhs`` over ``lhs`` and sums products over window and input features (cross-correlation).
 

@@ -15,6 +15,7 @@ from polyax.ir.errors import ConcretizationTypeError
 from polyax.ops.basis import expand_dims, full, named
 from polyax.ops.gather import GatherScatterMode
 from polyax.ops.scatter import ScatterDimensionNumbers, scatter_add, scatter_max, scatter_min, scatter_mul
+from polyax.trace.resharding import with_out_sharding
 from polyax.trace.tracer import Tracer
 
 _DOC = """The {what} of the slices of ``data`` along its first dimension whose ids are equal.
@@ -32,6 +33,7 @@ _DOC = """The {what} of the slices of ``data`` along its first dimension whose i
 
 
 def _segments(name: str, what: str, scatter: Callable[..., Any], start: Callable[[Any], Any]) -> Callable[..., Any]:
+    @with_out_sharding
     def segment(
         data: Any,
         segment_ids: Any,

@@ -31,6 +31,7 @@ from polyax.ops.basis import (
     transpose_p,
 )
 from polyax.ops.define import NUMBER, linear
+from polyax.trace.resharding import placed_as
 
 __all__ = [
     "broadcast", "broadcast_like", "broadcast_shapes", "broadcast_to_rank", "collapse", "rev", "rev_p",
@@ -94,8 +95,10 @@ def _broadcast_factors(x: ShapedArray, *, shape: Sequence[int], broadcast_dimens
     return factors([of_x], [range(len(shape))], local=sized(broadcast_in_dim_p, "shape"))
 
 
-def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """``operand`` repeated along new leading dimensions of the given sizes."""
+    if out_sharding is not None:
+        return placed_as(out_sharding, broadcast, operand, sizes)
     shape, sizes = np.shape(operand), shape_tuple(sizes)
     return broadcast_in_dim(operand, (*sizes, *shape), range(len(sizes), len(sizes) + len(shape)))
 

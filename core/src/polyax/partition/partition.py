@@ -13,8 +13,7 @@ from polyax.control.inner.untyped import without_vma
 from polyax.control.spmd import axes_bound
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.meshes.axes import Axes
-from polyax.meshes.spec import Cuts
-from polyax.ops.constraint import OpenCuts
+from polyax.meshes.spec import Cuts, OpenCuts
 from polyax.partition import reasons
 from polyax.partition.emit import BlockEmitter, Ledger
 from polyax.partition.flatten import flat

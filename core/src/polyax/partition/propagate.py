@@ -14,8 +14,8 @@ from typing import Any
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from polyax.meshes.axes import Axes
 from polyax.meshes.explicit import fixed_cuts
-from polyax.meshes.spec import Cuts
-from polyax.ops.constraint import OpenCuts, sharding_constraint_p
+from polyax.meshes.spec import Cuts, OpenCuts
+from polyax.ops.constraint import sharding_constraint_p
 from polyax.ops.resharding import reshard_p
 from polyax.partition.shares import Names, Rule, Sizes, blocks_along, uncut
 

@@ -25,8 +25,10 @@ from polyax.numpy.promotion import (
 from polyax.random.keys import check_key
 from polyax.random.samplers import gumbel, randint, sample_shape, two_keys, uniform
 from polyax.random.threefry import random_bits
+from polyax.trace.resharding import with_out_sharding
 
 
+@with_out_sharding
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
     """``x``, or ``arange(x)``, in random order along ``axis``; each line on its own if ``independent``.
 
@@ -131,6 +133,7 @@ def _weighted(key: Any, p: Any, shape: tuple[int, ...], replace: bool, count: in
     return lax.top_k(lax.add(noise, lax.log(p)), math.prod(shape))[1]
 
 
+@with_out_sharding
 def categorical(
     key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True, mode: str | None = None, *,
     out_sharding: Any = None,

@@ -22,22 +22,26 @@ from polyax.random.samplers import (
     two_keys,
     uniform,
 )
+from polyax.trace.resharding import with_out_sharding
 
 _two_keys = jit(two_keys, inline=True)
 
 
+@with_out_sharding
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """exp(sigma x) for standard normal x."""
     kind, shape = float_dtype("lognormal", dtype), sample_shape("lognormal", shape, sigma)
     return lax.exp(lax.mul(normal(key, shape, kind), spread(sigma, shape, kind)))
 
 
+@with_out_sharding
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers with density b / x**(b + 1) for x > 1."""
     kind, shape = float_dtype("pareto", dtype), sample_shape("pareto", shape, b)
     return lax.exp(lax.div(exponential(key, shape, kind), spread(b, shape, kind)))
 
 
+@with_out_sharding
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """scale sqrt(-2 log u) for uniform u."""
     kind, shape = float_dtype("rayleigh", dtype), sample_shape("rayleigh", shape, scale)
@@ -52,6 +56,7 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype
     return jnp.multiply(jnp.power(lax.neg(lax.log1p(lax.neg(u))), jnp.true_divide(1.0, concentration)), scale)
 
 
+@with_out_sharding
 def triangular(
     key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -65,6 +70,7 @@ def triangular(
     return lax.select(lax.lt(u, lax.div(lax.sub(top, low), width)), rising, falling)
 
 
+@with_out_sharding
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the inverse Gaussian distribution with unit scale (Michael, Schucany and Haas, 1976)."""
     kind, shape = float_dtype("wald", dtype), sample_shape("wald", shape, mean)
@@ -76,6 +82,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
     return lax.select(lax.le(z, lax.div(mean, lax.add(mean, x))), x, lax.div(mean**2, x))
 
 
+@with_out_sharding
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """The number of trials up to the first success, each with probability ``p``."""
     kind, shape = int_dtype("geometric", dtype), sample_shape("geometric", shape, p)
@@ -87,6 +94,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
     return convert(lax.add(trials, 1.0), kind)
 
 
+@with_out_sharding
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """The lengths of vectors of three standard normal numbers."""
     kind, shape = float_dtype("maxwell", dtype), concrete_shape(shape)
@@ -103,6 +111,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     return jnp.add(jnp.multiply(lax.mul(sign, maxwell(first, shape, kind)), scale), loc)
 
 
+@with_out_sharding
 def multivariate_normal(
     key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky", *,
     out_sharding: Any = None,
@@ -143,6 +152,7 @@ def _factor(cov: Any, method: str) -> Any:
     raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
 
 
+@with_out_sharding
 def orthogonal(
     key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
 ) -> Any:

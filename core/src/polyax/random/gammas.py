@@ -16,8 +16,10 @@ from polyax.random import threefry
 from polyax.random.keys import check_key
 from polyax.random.samplers import exponential, float_dtype, normal, rademacher, sample_shape, spread, two_keys, uniform
 from polyax.trace.varying import varying_like
+from polyax.trace.resharding import with_out_sharding
 
 
+@with_out_sharding
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers with density x**(a - 1) exp(-x) / gamma(a).
 
@@ -32,6 +34,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
     return _gamma(check_key("gamma", key), spread(a, shape, kind), False)
 
 
+@with_out_sharding
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """The logarithms of gamma numbers, also where these underflow."""
     kind, shape = float_dtype("loggamma", dtype), sample_shape("loggamma", shape, a)
@@ -114,6 +117,7 @@ def _normal(key: Any, c: Any) -> Any:
 # --- made of gamma numbers --------------------------------------------------------------------------------------------
 
 
+@with_out_sharding
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers in [0, 1] with density proportional to x**(a - 1) (1 - x)**(b - 1)."""
     kind, shape = float_dtype("beta", dtype), sample_shape("beta", shape, a, b)
@@ -124,6 +128,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
     return x / (x + y)
 
 
+@with_out_sharding
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Vectors of positive numbers that sum to one, with density proportional to the product of x**(alpha - 1).
 
@@ -141,12 +146,14 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
     return x / x.sum(-1, keepdims=True)
 
 
+@with_out_sharding
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Sums of the squares of ``df`` standard normal numbers."""
     kind, shape = float_dtype("chisquare", dtype), sample_shape("chisquare", shape, df)
     return lax.exp(loggamma(key, convert(unwrap(df), kind) / 2, shape, kind)) * kind.type(2)
 
 
+@with_out_sharding
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Quotients of two chi-square numbers, each divided by its degrees of freedom."""
     kind, shape = float_dtype("f", dtype), sample_shape("f", shape, dfnum, dfden)
@@ -155,6 +162,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
     return (chisquare(of_num, num, shape, kind) / num) / (chisquare(of_den, den, shape, kind) / den)
 
 
+@with_out_sharding
 def t(key: Any, df: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of Student's distribution: normal ones over the roots of chi-square ones."""
     kind, shape = float_dtype("t", dtype), sample_shape("t", shape, df)
@@ -163,6 +171,7 @@ def t(key: Any, df: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     return normal(of_normal, shape, kind) * lax.sqrt(half / gamma(of_gamma, half, shape, kind))
 
 
+@with_out_sharding
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers with density proportional to exp(-abs(x)**p)."""
     kind, shape = float_dtype("generalized_normal", dtype), concrete_shape(shape)
@@ -171,6 +180,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
     return rademacher(of_sign, shape, kind) * size
 
 
+@with_out_sharding
 def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Points uniform in the unit ball of the p-norm in ``d`` dimensions (Barthe et al., 2005)."""
     kind, shape = float_dtype("ball", dtype), concrete_shape(shape)

@@ -14,11 +14,13 @@ from polyax.random import threefry
 from polyax.random.keys import check_key
 from polyax.random.samplers import int_dtype, sample_shape, two_keys, uniform
 from polyax.trace.varying import varying_like
+from polyax.trace.resharding import with_out_sharding
 
 COUNTED = 10
 """The rate up to which exponential waiting times are counted."""
 
 
+@with_out_sharding
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """How many events happen in a time in which ``lam`` happen on average; -1 for a rate that is NaN.
 

@@ -27,6 +27,7 @@ from polyax.numpy.promotion import (
 from polyax.random.keys import check_key
 from polyax.random.threefry import UINTS, random_bits
 from polyax.random.threefry import split as split_key
+from polyax.trace.resharding import with_out_sharding
 
 
 def float_dtype(name: str, dtype: Any) -> Any:
@@ -81,6 +82,7 @@ def two_keys(key: Any) -> tuple[Any, Any]:
 # --- bits and uniform numbers -----------------------------------------------------------------------------------------
 
 
+@with_out_sharding
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Uniform random bits, uint32 by default.
 
@@ -98,6 +100,7 @@ def _bits(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return random_bits(key, dtype.itemsize * 8, shape)
 
 
+@with_out_sharding
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
 ) -> Any:
@@ -133,6 +136,7 @@ def unit(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.sub(lax.bitcast_convert_type(lax.bitwise_or(mantissa, one), dtype), dtype.type(1))
 
 
+@with_out_sharding
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Integers in [minval, maxval), which broadcast to ``shape``.
 
@@ -195,6 +199,7 @@ def _randint(key: Any, low: Any, high: Any, beyond: Any, shape: tuple[int, ...],
     return lax.add(low, convert(lax.rem(offset, span), dtype))
 
 
+@with_out_sharding
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
     """True with probability ``p``; 'high' mode resolves very small probabilities better."""
     if mode not in ("high", "low"):
@@ -217,6 +222,7 @@ def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], dtype: Any, mode: str) 
     return lax.lt(lax.mul(fine, float(2.0 ** -dtypes.finfo(dtype).nmant)), lax.sub(p, coarse))
 
 
+@with_out_sharding
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """-1 or 1 with equal probability."""
     kind = canonical_dtype(dtype, np.int64)
@@ -227,6 +233,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
 # --- one uniform number through a formula -----------------------------------------------------------------------------
 
 
+@with_out_sharding
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the standard normal distribution; complex ones have variance one in total.
 
@@ -257,6 +264,7 @@ def real_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(dtype.type(np.sqrt(2)), lax.erf_inv(u))
 
 
+@with_out_sharding
 def truncated_normal(
     key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -277,6 +285,7 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], 
     return jnp.clip(x, least, most)
 
 
+@with_out_sharding
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the exponential distribution with rate one."""
     return _exponential(check_key("exponential", key), concrete_shape(shape), float_dtype("exponential", dtype))
@@ -287,6 +296,7 @@ def _exponential(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.neg(lax.log1p(lax.neg(uniform_between(key, 0.0, 1.0, shape, dtype))))
 
 
+@with_out_sharding
 def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the standard Gumbel distribution; 'high' mode resolves its tail better.
 
@@ -312,6 +322,7 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
     return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(x)))))
 
 
+@with_out_sharding
 def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the standard Cauchy distribution."""
     return _cauchy(check_key("cauchy", key), concrete_shape(shape), float_dtype("cauchy", dtype))
@@ -323,6 +334,7 @@ def _cauchy(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.tan(lax.mul(dtype.type(np.pi), lax.sub(u, 0.5)))
 
 
+@with_out_sharding
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the standard Laplace distribution."""
     return _laplace(check_key("laplace", key), concrete_shape(shape), float_dtype("laplace", dtype))
@@ -335,6 +347,7 @@ def _laplace(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
 
 
+@with_out_sharding
 def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of the standard logistic distribution."""
     return _logistic(check_key("logistic", key), concrete_shape(shape), float_dtype("logistic", dtype))

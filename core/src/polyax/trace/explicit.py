@@ -11,35 +11,17 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.aval import ShapedArray
 from polyax.ir.errors import ShardingTypeError
 from polyax.ir.primitive import Primitive
 from polyax.meshes.axes import AbstractMesh
-from polyax.meshes.explicit import cuts_of, mesh_of, seen, sharding_in_type, typed
+from polyax.meshes.explicit import cuts_of, mesh_of, sharding_in_type
 from polyax.meshes.factors import Factors
-from polyax.meshes.sharding import NamedSharding
 
 REMEDY = (
     "Say how the result is to be cut with `out_sharding=`, cut operands otherwise with `polyax.reshard`, or leave it "
     "to the partitioner with `polyax.sharding.auto_axes`."
 )
-
-reshard_p = Primitive("reshard")
-"""``reshard[sharding cuts] x``: the same values; types tell from now on that they are cut as ``sharding`` says, or
-nothing of it where that is None. ``cuts`` is what it says of each dimension, None where that is the partitioner's."""
-
-
-def retyped(x: Any, aval: ShapedArray) -> Any:
-    """``x``, cut as the type says; without a mark, the partitioner decides."""
-    if not seen.any or aval_of(x).sharding == aval.sharding:
-        return x
-    return untyped(x) if aval.sharding is None else reshard_p.bind1(x, sharding=aval.sharding, cuts=cuts_of(aval))
-
-
-def untyped(x: Any) -> Any:
-    """``x``, of which types don't tell how it is cut."""
-    aval = aval_of(x)
-    return x if aval.sharding is None else reshard_p.bind1(x, sharding=None, cuts=(None,) * aval.ndim)
 
 
 class _Ambient(threading.local):
@@ -221,19 +203,3 @@ def _marked(aval: ShapedArray, cuts: Sequence[tuple[Any, ...]]) -> str:
         spec = tuple([None if not c else c[0] if len(c) == 1 else c for c in cuts])
 
     return aval.update(sharding=Spec).str_short(short_dtypes=True)
-
-
-def resharded_type(x: ShapedArray, sharding: NamedSharding | None) -> ShapedArray:
-    """The type of ``x``, cut as ``sharding`` says.
-
-    Raises:
-      ValueError: it doesn't divide the array.
-    """
-    if sharding is None:
-        return x.update(sharding=None)
-    sharding.shard_shape(x.shape)
-    return typed(x, sharding)
-
-
-reshard_p.abstract_eval = lambda x, *, sharding, cuts: [resharded_type(x, sharding)]
-reshard_p.explicit = lambda ins, outs, **_: outs

@@ -19,6 +19,7 @@ from polyax.meshes.explicit import seen
 from polyax.trace import explicit
 from polyax.trace.context import set_trace
 from polyax.trace.leaks import check_leaks
+from polyax.trace.resharding import untyped
 from polyax.trace.tracer import Trace, Tracer, check_alive
 from polyax.trace.varying import aligned, typed
 
@@ -114,7 +115,7 @@ class DynamicJaxprTrace(Trace):
             except ShardingTypeError:
                 if not explicit.is_lenient():
                     raise
-                return self.record(primitive, [explicit.untyped(x) for x in args], params)
+                return self.record(primitive, [untyped(x) for x in args], params)
         if ambient.varying:
             avals = typed(primitive, [a.aval.vma for a in inputs], params, avals)
         outs = [Var(aval) for aval in avals]

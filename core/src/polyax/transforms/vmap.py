@@ -13,9 +13,9 @@ from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import with_dim, without_dim
 from polyax.ops.basis import batch_axis_at
 from polyax.trace.context import current_trace, extend_axis_env, set_trace
-from polyax.trace.explicit import retyped
 from polyax.trace.leaks import check_leaks
 from polyax.trace.recording import trace_to_jaxpr
+from polyax.trace.resharding import retyped
 from polyax.trace.tracer import Trace, Tracer, check_alive
 from polyax.transforms.memo import memoize_by_jaxpr
 

@@ -1,0 +1,104 @@
+"""Changing what types tell of how values are cut, and ``out_sharding=``, with which a user says it of a result."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.primitive import Primitive
+from polyax.meshes.axes import AbstractMesh
+from polyax.meshes.current import get_abstract_mesh, mesh_in_force
+from polyax.meshes.explicit import cuts_of, mesh_of, seen, typed
+from polyax.meshes.mesh import Mesh
+from polyax.meshes.sharding import NamedSharding
+from polyax.meshes.spec import PartitionSpec, open_cuts
+
+reshard_p = Primitive("reshard")
+"""``reshard[sharding cuts] x``: the same values; types tell from now on that they are cut as ``sharding`` says, or
+nothing of it where that is None. ``cuts`` is what it says of each dimension, None where that is the partitioner's."""
+
+
+def retyped(x: Any, aval: ShapedArray) -> Any:
+    """``x``, cut as the type says; without a mark, the partitioner decides."""
+    if not seen.any or aval_of(x).sharding == aval.sharding:
+        return x
+    return untyped(x) if aval.sharding is None else reshard_p.bind1(x, sharding=aval.sharding, cuts=cuts_of(aval))
+
+
+def untyped(x: Any) -> Any:
+    """``x``, of which types don't tell how it is cut."""
+    aval = aval_of(x)
+    return x if aval.sharding is None else reshard_p.bind1(x, sharding=None, cuts=(None,) * aval.ndim)
+
+
+def resharded(x: Any, sharding: NamedSharding) -> Any:
+    """``x``, cut as ``sharding`` says, which its type tells along explicit axes."""
+    return reshard_p.bind1(x, sharding=sharding, cuts=open_cuts(sharding.spec, aval_of(x).ndim))
+
+
+def placed_as(out_sharding: Any, compute: Callable[..., Any], *operands: Any, **params: Any) -> Any:
+    """``compute(*operands, **params)``, cut as ``out_sharding`` says, however operands are cut."""
+    sharding = sharding_for(out_sharding, [aval_of(x) for x in operands if hasattr(x, "aval")])
+    return resharded(compute(*[untyped(x) if hasattr(x, "aval") else x for x in operands], **params), sharding)
+
+
+def sharding_for(given: Any, avals: Sequence[ShapedArray], name: str = "out_sharding") -> NamedSharding:
+    """What a user says of a result, on the mesh in force, or the one that types of operands tell of.
+
+    Raises:
+      ValueError: there is no mesh.
+      TypeError: it is no sharding.
+    """
+    if isinstance(given, NamedSharding):
+        return given
+    if not isinstance(given, PartitionSpec):
+        raise TypeError(f"`{name}` should be a NamedSharding or a PartitionSpec, got {given!r} of type {type(given)}")
+    mesh = mesh_for_types(avals)
+    if mesh is None:
+        raise ValueError(
+            f"Please set a mesh via `polyax.set_mesh` if a PartitionSpec is passed to `{name}`, got {given}, or pass a "
+            "NamedSharding."
+        )
+    return NamedSharding(mesh, given)
+
+
+def mesh_for_types(avals: Sequence[ShapedArray]) -> Mesh | AbstractMesh | None:
+    """The mesh in force, with its devices if its axes have the types in force; else the one that types tell of."""
+    abstract, mesh = get_abstract_mesh(), mesh_in_force()
+    if mesh is not None and (mesh.abstract_mesh == abstract or abstract.empty):
+        return mesh
+    return mesh_of(avals) if abstract.empty else abstract
+
+
+def with_out_sharding(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """``fun``, which leaves its parameter ``out_sharding``, the last one if it isn't a keyword, to this."""
+    code = fun.__code__
+    position = code.co_argcount - 1 if "out_sharding" in code.co_varnames[: code.co_argcount] else None
+
+    @functools.wraps(fun)
+    def placed(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+        if position is not None and len(args) > position:
+            *args, out_sharding = args
+        if out_sharding is None:
+            return fun(*args, **kwargs)
+        return placed_as(out_sharding, fun, *args, **kwargs)
+
+    return placed
+
+
+def resharded_type(x: ShapedArray, sharding: NamedSharding | None) -> ShapedArray:
+    """The type of ``x``, cut as ``sharding`` says.
+
+    Raises:
+      ValueError: it doesn't divide the array.
+    """
+    if sharding is None:
+        return x.update(sharding=None)
+    sharding.shard_shape(x.shape)
+    return typed(x, sharding)
+
+
+reshard_p.abstract_eval = lambda x, *, sharding, cuts: [resharded_type(x, sharding)]
+reshard_p.explicit = lambda ins, outs, **_: outs

@@ -11,11 +11,11 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.current import get_abstract_mesh, use_abstract_mesh
 from polyax.meshes.explicit import cuts_of, mesh_of, sharding_in_type
+from polyax.meshes.resharding import resharded, retyped, sharding_for
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import PartitionSpec
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.paths import flatten_axes
-from polyax.trace.resharding import resharded, retyped, sharding_for
 from polyax.trace.tree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 Axes = tuple[Any, ...]

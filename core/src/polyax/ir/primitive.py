@@ -56,7 +56,7 @@ class Primitive:
     ``varies``         ``(vmas, **params) -> (wanted, results)``: along which mesh axes operands have to vary, given
                        those along which they do, and results do (None: as its programs say); see ``trace.varying``
     ``explicit``       ``(in_avals, out_avals, **params) -> out_avals``: how results are cut where types tell it of
-                       operands, and ``factors`` don't say it; see ``trace.explicit``
+                       operands, and ``factors`` don't say it; see ``meshes.consensus``
     ``factors``        ``(*in_avals, **params) -> Factors``: which dimensions of operands and results are cut together
                        when devices share a program (``meshes.factors``); without it, each device computes all
     =================  ============================================================================================

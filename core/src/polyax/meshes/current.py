@@ -59,6 +59,19 @@ class use_abstract_mesh:
         config.restore(self._before)
 
 
+class without_mesh:
+    """No mesh is in force in the block: what is computed there stays where it is."""
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before = config.get("mesh") and config.override_until_restored(mesh=None, abstract_mesh=None)
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            config.restore(self._before)
+
+
 def get_mesh() -> Mesh:
     """The mesh in force, with its devices; an empty one if there is none.
 

@@ -11,9 +11,9 @@ import numpy as np
 from polyax import numpy as jnp
 from polyax import random
 from polyax.ir import dtypes
+from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import canonical_dtype, concrete_shape
 from polyax.ops.basis import named
-from polyax.trace.resharding import with_out_sharding
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",

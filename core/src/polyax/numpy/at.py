@@ -13,12 +13,12 @@ from polyax import lax
 from polyax.control.folds.scatter_apply import applied
 from polyax.ir import dtypes
 from polyax.ir.config import config
+from polyax.meshes.resharding import placed_as, with_out_sharding
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.index_parse import Point, Span, parse_index
 from polyax.numpy.indexing import GatherPlan, clamped, getitem, is_static, plan_gather
 from polyax.numpy.promotion import check_arraylike, convert, promote_dtypes, result_dtype, unwrap
 from polyax.numpy.ufuncs import add, maximum, minimum, multiply, power, true_divide
-from polyax.trace.resharding import placed_as, with_out_sharding
 
 
 class AtIndexer:

@@ -8,8 +8,8 @@ import numpy as np
 
 from polyax import lax
 from polyax.ir.aval import aval_of
+from polyax.meshes.resharding import placed_as
 from polyax.numpy.promotion import as_array, check_arraylike, concrete_shape, promote_dtypes, shape_of, unwrap
-from polyax.trace.resharding import placed_as
 
 __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to"]
 

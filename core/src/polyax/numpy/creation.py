@@ -11,6 +11,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.meshes.resharding import resharded, retyped, sharding_for
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.promotion import (
     as_array,
@@ -29,7 +30,6 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 from polyax.runtime.arrays.placing import device_put, from_host
-from polyax.trace.resharding import resharded, retyped, sharding_for
 
 __all__ = [
     "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "frombuffer", "fromfile",

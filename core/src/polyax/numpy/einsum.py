@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from polyax import lax
+from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import canonical_dtype, convert, of_one_dtype, shape_of
-from polyax.trace.resharding import with_out_sharding
 
 __all__ = ["einsum", "einsum_path"]
 

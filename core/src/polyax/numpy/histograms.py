@@ -8,6 +8,7 @@ import numpy as np
 
 from polyax import lax
 from polyax.ir import dtypes
+from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy import reductions
 from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import (
@@ -21,7 +22,6 @@ from polyax.numpy.promotion import (
 )
 from polyax.numpy.selection import searchsorted
 from polyax.numpy.shapes import ravel
-from polyax.trace.resharding import with_out_sharding
 
 __all__ = ["bincount", "histogram", "histogram_bin_edges"]
 

@@ -10,6 +10,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import errors
 from polyax.ir.aval import aval_of
+from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.creation import asarray
 from polyax.numpy.indexing import take
 from polyax.numpy.promotion import (
@@ -26,7 +27,6 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 from polyax.numpy.shapes import along, atleast_1d, atleast_2d, atleast_3d, ravel
-from polyax.trace.resharding import with_out_sharding
 
 __all__ = [
     "append", "block", "column_stack", "concat", "concatenate", "dstack", "hstack", "pad", "repeat", "stack", "vstack",

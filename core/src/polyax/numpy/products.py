@@ -12,10 +12,10 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.meshes.resharding import placed_as, with_out_sharding
 from polyax.numpy.promotion import canonical_dtype, canonicalize_axis, check_arraylike, of_one_dtype, unwrap
 from polyax.numpy.shapes import moveaxis, ravel
 from polyax.numpy.ufuncs import conjugate
-from polyax.trace.resharding import placed_as, with_out_sharding
 
 __all__ = [
     "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",

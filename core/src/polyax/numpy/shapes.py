@@ -12,6 +12,7 @@ import numpy as np
 
 from polyax import lax
 from polyax.ir import errors
+from polyax.meshes.resharding import placed_as
 from polyax.numpy.promotion import (
     canonicalize_axes,
     canonicalize_axis,
@@ -23,7 +24,6 @@ from polyax.numpy.promotion import (
     shape_of,
     unwrap,
 )
-from polyax.trace.resharding import placed_as
 
 __all__ = [
     "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "dsplit", "expand_dims", "flip", "fliplr", "flipud",

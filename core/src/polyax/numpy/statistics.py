@@ -9,11 +9,11 @@ import numpy as np
 
 from polyax import lax
 from polyax.ir import dtypes
+from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy import reductions
 from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.promotion import as_array, convert, inexact, promote_args_inexact, shape_of, unwrap
 from polyax.numpy.shapes import moveaxis, ravel
-from polyax.trace.resharding import with_out_sharding
 
 __all__ = [
     "corrcoef", "cov", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",

@@ -16,7 +16,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.dtypes import PYTHON_SCALARS, DType
 from polyax.ir.primitive import Primitive
-from polyax.trace.resharding import placed_as
+from polyax.meshes.resharding import placed_as
 
 __all__ = [
     "add", "add_p", "broadcast_in_dim", "broadcast_in_dim_p", "broadcasted_iota", "convert_element_type",

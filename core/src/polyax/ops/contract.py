@@ -14,10 +14,10 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, factors
+from polyax.meshes.resharding import placed_as
 from polyax.ops.basis import convert, transpose
 from polyax.ops.define import bilinear_jvp, check_same_dtype
 from polyax.ops.zeros import zero_cotangents
-from polyax.trace.resharding import placed_as
 from polyax.trace.symbolic import Zero, is_undef
 
 __all__ = ["DotDimensionNumbers", "Precision", "batch_matmul", "dot", "dot_general", "dot_general_p"]

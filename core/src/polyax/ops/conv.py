@@ -11,6 +11,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, Place, factors
+from polyax.meshes.resharding import with_out_sharding
 from polyax.ops import conv_shapes
 from polyax.ops.basis import convert, move_axis, reshape
 from polyax.ops.contract import canonicalize_precision
@@ -25,7 +26,6 @@ from polyax.ops.conv_shapes import (
 from polyax.ops.define import bilinear_jvp, check_same_dtype
 from polyax.ops.shape import rev
 from polyax.ops.zeros import zero_cotangents
-from polyax.trace.resharding import with_out_sharding
 from polyax.trace.symbolic import Zero, is_undef
 
 conv_general_dilated_p = Primitive("conv_general_dilated")

@@ -8,10 +8,10 @@ from polyax.ir.aval import aval_of
 from polyax.ir.primitive import def_rule
 from polyax.meshes.explicit import cuts_of
 from polyax.meshes.factors import elementwise
+from polyax.meshes.resharding import reshard_p, resharded, retyped, untyped
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import UNCONSTRAINED, OpenCuts, PartitionSpec
 from polyax.ops.define import linear
-from polyax.trace.resharding import reshard_p, resharded, retyped, untyped
 
 __all__ = ["reshard_p", "retyped"]
 

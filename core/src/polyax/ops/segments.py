@@ -12,10 +12,10 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.dtypes import full_name
 from polyax.ir.errors import ConcretizationTypeError
+from polyax.meshes.resharding import with_out_sharding
 from polyax.ops.basis import expand_dims, full, named
 from polyax.ops.gather import GatherScatterMode
 from polyax.ops.scatter import ScatterDimensionNumbers, scatter_add, scatter_max, scatter_min, scatter_mul
-from polyax.trace.resharding import with_out_sharding
 from polyax.trace.tracer import Tracer
 
 _DOC = """The {what} of the slices of ``data`` along its first dimension whose ids are equal.

@@ -14,6 +14,7 @@ from polyax.ir.dtypes import full_name
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, Place, factors, free_but, sized, unstretched
 from polyax.meshes.reshaping import reshaped
+from polyax.meshes.resharding import placed_as
 from polyax.ops.basis import (
     add,
     broadcast_in_dim,
@@ -31,7 +32,6 @@ from polyax.ops.basis import (
     transpose_p,
 )
 from polyax.ops.define import NUMBER, linear
-from polyax.trace.resharding import placed_as
 
 __all__ = [
     "broadcast", "broadcast_like", "broadcast_shapes", "broadcast_to_rank", "collapse", "rev", "rev_p",

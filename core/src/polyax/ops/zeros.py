@@ -8,8 +8,8 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
+from polyax.meshes.resharding import retyped
 from polyax.ops.basis import add, zeros
-from polyax.trace.resharding import retyped
 from polyax.trace.symbolic import Zero, is_undef
 from polyax.trace.varying import pvary
 

@@ -12,6 +12,7 @@ from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.ir import dtypes
+from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import (
     as_array,
     canonicalize_axis,
@@ -25,7 +26,6 @@ from polyax.numpy.promotion import (
 from polyax.random.keys import check_key
 from polyax.random.samplers import gumbel, randint, sample_shape, two_keys, uniform
 from polyax.random.threefry import random_bits
-from polyax.trace.resharding import with_out_sharding
 
 
 @with_out_sharding

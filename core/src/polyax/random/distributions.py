@@ -9,6 +9,7 @@ import numpy as np
 from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit
+from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import as_array, concrete_shape, convert, promote_dtypes_inexact, shape_of, unwrap
 from polyax.random.keys import check_key
 from polyax.random.samplers import (
@@ -22,7 +23,6 @@ from polyax.random.samplers import (
     two_keys,
     uniform,
 )
-from polyax.trace.resharding import with_out_sharding
 
 _two_keys = jit(two_keys, inline=True)
 

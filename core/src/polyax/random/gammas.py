@@ -11,12 +11,12 @@ from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit, vmap
 from polyax.control.calls.custom_jvp import custom_jvp
+from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import concrete_shape, convert, unwrap
 from polyax.random import threefry
 from polyax.random.keys import check_key
 from polyax.random.samplers import exponential, float_dtype, normal, rademacher, sample_shape, spread, two_keys, uniform
 from polyax.trace.varying import varying_like
-from polyax.trace.resharding import with_out_sharding
 
 
 @with_out_sharding

@@ -9,12 +9,12 @@ import numpy as np
 from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit
+from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import convert, unwrap
 from polyax.random import threefry
 from polyax.random.keys import check_key
 from polyax.random.samplers import int_dtype, sample_shape, two_keys, uniform
 from polyax.trace.varying import varying_like
-from polyax.trace.resharding import with_out_sharding
 
 COUNTED = 10
 """The rate up to which exponential waiting times are counted."""

@@ -14,6 +14,7 @@ from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import (
     as_array,
     canonical_dtype,
@@ -27,7 +28,6 @@ from polyax.numpy.promotion import (
 from polyax.random.keys import check_key
 from polyax.random.threefry import UINTS, random_bits
 from polyax.random.threefry import split as split_key
-from polyax.trace.resharding import with_out_sharding
 
 
 def float_dtype(name: str, dtype: Any) -> Any:

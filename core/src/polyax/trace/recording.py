@@ -15,11 +15,11 @@ from polyax.ir.errors import ShardingTypeError
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, is_literal_value, make_literal
 from polyax.ir.primitive import Primitive, ambient
 from polyax.ir.source import user_source
+from polyax.meshes import consensus
 from polyax.meshes.explicit import seen
-from polyax.trace import explicit
+from polyax.meshes.resharding import untyped
 from polyax.trace.context import set_trace
 from polyax.trace.leaks import check_leaks
-from polyax.trace.resharding import untyped
 from polyax.trace.tracer import Trace, Tracer, check_alive
 from polyax.trace.varying import aligned, typed
 
@@ -111,9 +111,9 @@ class DynamicJaxprTrace(Trace):
             avals, effects = avals
         if seen.any:
             try:
-                avals = explicit.results(primitive, [a.aval for a in inputs], params, avals)
+                avals = consensus.results(primitive, [a.aval for a in inputs], params, avals)
             except ShardingTypeError:
-                if not explicit.is_lenient():
+                if not consensus.is_lenient():
                     raise
                 return self.record(primitive, [untyped(x) for x in args], params)
         if ambient.varying:

@@ -9,10 +9,10 @@ from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from polyax.ir.primitive import ambient
+from polyax.meshes.consensus import lenient
 from polyax.ops.resharding import retyped
 from polyax.ops.varying import varying_as
 from polyax.ops.zeros import add_tangents, instantiate
-from polyax.trace.explicit import lenient
 from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.symbolic import UndefPrimal, Zero
 from polyax.transforms.memo import memoize_by_jaxpr

@@ -11,11 +11,11 @@ from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr, walk_eqns
 from polyax.ir.primitive import Primitive
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import with_dim, without_dim
+from polyax.meshes.resharding import retyped
 from polyax.ops.basis import batch_axis_at
 from polyax.trace.context import current_trace, extend_axis_env, set_trace
 from polyax.trace.leaks import check_leaks
 from polyax.trace.recording import trace_to_jaxpr
-from polyax.trace.resharding import retyped
 from polyax.trace.tracer import Trace, Tracer, check_alive
 from polyax.transforms.memo import memoize_by_jaxpr
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.meshes.current import named_sharding
+from polyax.meshes.current import named_sharding, without_mesh
 from polyax.meshes.sharding import Index, Sharding, SingleDeviceSharding, bounds
 from polyax.meshes.spec import PartitionSpec
 from polyax.ops.index import dynamic_slice
@@ -168,7 +168,7 @@ def _whole(x: Array, device: Device) -> Array:
         place = bounds(index, x.shape)
         if part.device is device or place not in nearest:
             nearest[place] = part
-    with set_trace(None):
+    with set_trace(None), without_mesh():
         return _joined([(place, _moved(part, device)) for place, part in nearest.items()], 0)
 
 
@@ -213,7 +213,7 @@ def on_devices(x: Any, block: ShapedArray, layout: Sharding) -> Sequence[Array]:
         if not x.is_fully_replicated:
             x = _whole(x, next(iter(layout.addressable_devices_indices_map(x.shape))))
     here = {part.device: part for part in x.parts}
-    with set_trace(None):
+    with set_trace(None), without_mesh():
         return [_moved(_cut(here.get(d, x.parts[0]), block, i), d) for d, i in places]
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.current import mesh_for_specs
+from polyax.meshes.explicit import cuts_of, mesh_here, seen
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
-from polyax.meshes.spec import PartitionSpec
+from polyax.meshes.spec import PartitionSpec, open_cuts, spec_of
 from polyax.ops.constraint import constrain
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import device_put
@@ -58,12 +59,27 @@ def _constrained(x: Any, sharding: Asked) -> Any:
         raise ValueError(
             f"One of with_sharding_constraint arguments is incompatible with its sharding annotation {sharding}: {e}"
         ) from None
+    _check_told(x, sharding)
     sizes = sharding.mesh.shape
     divides = [n % math.prod(sizes[a] for a in axes) == 0 for n, axes in zip(shape, cuts, strict=True)]
     if not all(divides):  # dimensions that don't fall into equal blocks aren't cut
         spec = [p if d else None for p, d in zip(sharding.spec, divides)]
         sharding = sharding.update(spec=PartitionSpec(*spec))
     return constrain(x, sharding)
+
+
+def _check_told(x: Any, sharding: NamedSharding) -> None:
+    """Where types tell all of how arrays are cut, a constraint says what must be so already."""
+    if not seen.any or not mesh_here(sharding.mesh).are_all_axes_explicit:
+        return
+    aval = aval_of(x)
+    have, wanted = cuts_of(aval), open_cuts(sharding.spec, aval.ndim)
+    if any(w is not None and w != h for h, w in zip(have, wanted, strict=True)):
+        raise AssertionError(
+            "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
+            f"sharding: {spec_of(have)} did not match the sharding provided: {sharding.spec}. Please use "
+            "`polyax.reshard` to shard your input to the sharding you want."
+        )
 
 
 def each_of(caller: str, name: str, shardings: Any, tree: PyTreeDef) -> list[Asked]:

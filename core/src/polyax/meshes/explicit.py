@@ -11,11 +11,14 @@ from typing import Any
 
 from polyax.ir.aval import ShapedArray
 from polyax.meshes.axes import AbstractMesh, seen
+from polyax.meshes.current import get_abstract_mesh
+from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import Cuts, spec_of
 
 __all__ = [
-    "cuts_of", "fixed_cuts", "in_types", "mesh_of", "seen", "sharding_in_type", "typed", "with_dim", "without_dim",
+    "cuts_of", "fixed_cuts", "in_types", "mesh_here", "mesh_of", "seen", "sharding_in_type", "told",
+    "typed", "with_dim", "without_dim",
 ]  # fmt: skip
 
 
@@ -39,6 +42,20 @@ def typed(aval: ShapedArray, sharding: Any) -> ShapedArray:
     """The type of an array that lies as ``sharding`` says."""
     told = in_types(sharding, aval.ndim) if isinstance(sharding, NamedSharding) else None
     return aval if told is aval.sharding else aval.update(sharding=told)
+
+
+def told(aval: ShapedArray, sharding: Any) -> ShapedArray:
+    """``typed``, by the types that the axes of the mesh have where this is asked: within ``auto_axes``, say."""
+    if not seen.any or not isinstance(sharding, NamedSharding):
+        return aval if aval.sharding is None else aval.update(sharding=None)
+    mesh = mesh_here(sharding.mesh)
+    return typed(aval, sharding if mesh is sharding.mesh else NamedSharding(mesh, sharding.spec))
+
+
+def mesh_here(mesh: Mesh | AbstractMesh) -> Mesh | AbstractMesh:
+    """The mesh, with its axes of the types that they have where this is asked."""
+    here = get_abstract_mesh()
+    return here if here.axes == mesh.axes and here != mesh.abstract_mesh else mesh
 
 
 def cuts_of(aval: ShapedArray) -> Cuts:

@@ -8,8 +8,8 @@ from typing import Any
 
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive
-from polyax.meshes.axes import AbstractMesh
-from polyax.meshes.current import get_abstract_mesh, mesh_in_force
+from polyax.meshes.axes import AbstractMesh, AxisType
+from polyax.meshes.current import get_abstract_mesh, mesh_in_force, use_abstract_mesh
 from polyax.meshes.explicit import cuts_of, mesh_of, seen, typed
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
@@ -41,7 +41,10 @@ def resharded(x: Any, sharding: NamedSharding) -> Any:
 def placed_as(out_sharding: Any, compute: Callable[..., Any], *operands: Any, **params: Any) -> Any:
     """``compute(*operands, **params)``, cut as ``out_sharding`` says, however operands are cut."""
     sharding = sharding_for(out_sharding, [aval_of(x) for x in operands if hasattr(x, "aval")])
-    return resharded(compute(*[untyped(x) if hasattr(x, "aval") else x for x in operands], **params), sharding)
+    mesh = sharding.mesh.abstract_mesh
+    with use_abstract_mesh(mesh.update_axis_types(dict.fromkeys(mesh.explicit_axes, AxisType.Auto))):
+        result = compute(*[untyped(x) if hasattr(x, "aval") else x for x in operands], **params)
+    return resharded(result, sharding)
 
 
 def sharding_for(given: Any, avals: Sequence[ShapedArray], name: str = "out_sharding") -> NamedSharding:

@@ -9,6 +9,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
+from polyax.meshes.explicit import told
 from polyax.meshes.sharding import Index, Sharding, bounds
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.local import of_local_part, whole_shape
@@ -96,7 +97,7 @@ def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Array
             )
         if x.dtype != whole.dtype:
             raise ValueError(f"the parts of an array must have one dtype, got {whole.dtype} and {x.dtype}")
-    return Array.of_parts(whole, list(parts), sharding)
+    return Array.of_parts(told(whole, sharding), list(parts), sharding)
 
 
 @api_boundary

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from polyax.ir.aval import aval_of
+from polyax.meshes.explicit import told
 from polyax.meshes.sharding import BlockSharding, Index, NamedSharding, Sharding, bounds
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.placing import on_devices
@@ -69,7 +70,7 @@ def local_part(x: Array) -> Array:
     if x.is_fully_addressable:
         return x
     shape, layout = local_sharding(x.sharding, x.shape)
-    return Array.of_parts(x.aval.update(shape=shape), x.parts, layout)
+    return Array.of_parts(told(x.aval.update(shape=shape), layout), x.parts, layout)
 
 
 def of_local_part(x: Any, shape: Sequence[int], sharding: Sharding) -> Array:
@@ -89,7 +90,9 @@ def of_local_part(x: Any, shape: Sequence[int], sharding: Sharding) -> Array:
     parts = on_devices(x, block, layout)
     mine = {id(part) for part in x.parts} if is_concrete(x) and x._device is not None else set[int]()
     return Array.of_parts(
-        block.update(shape=tuple(shape)), [p.__copy__() if id(p) in mine else p for p in parts], sharding
+        told(block.update(shape=tuple(shape)), sharding),
+        [p.__copy__() if id(p) in mine else p for p in parts],
+        sharding,
     )
 
 

@@ -15,8 +15,11 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.current import named_sharding, without_mesh
-from polyax.meshes.sharding import Index, Sharding, SingleDeviceSharding, bounds
+from polyax.meshes.explicit import mesh_here, seen, told
+from polyax.meshes.resharding import resharded
+from polyax.meshes.sharding import Index, NamedSharding, Sharding, SingleDeviceSharding, bounds
 from polyax.meshes.spec import PartitionSpec
+from polyax.ops.constraint import constrain
 from polyax.ops.index import dynamic_slice
 from polyax.ops.joining import concatenate
 from polyax.runtime.arrays.array import Array, check_addressable, is_concrete
@@ -84,6 +87,8 @@ def _put(x: Any, target: Layout | None, donate: bool) -> Any:
 
 
 def _put_traced(x: Tracer, target: Layout | None) -> Tracer:
+    if isinstance(target, NamedSharding):
+        return resharded(x, target) if seen.any and mesh_here(target.mesh).explicit_axes else constrain(x, target)
     if target is None or target is default_device_now():
         return x  # a traced program runs on one device: there is nothing to move
     raise NotImplementedError(
@@ -94,13 +99,19 @@ def _put_traced(x: Tracer, target: Layout | None) -> Tracer:
 
 def _laid_out(x: Any, layout: Sharding) -> Array:
     if is_concrete(x) and x.sharding == layout:
-        return x
+        return retold(x, told(x.aval, layout))
     if isinstance(layout, SingleDeviceSharding):
         return on_device(x, layout.device)
     aval = _host_aval(x)
     found = on_devices(x, aval.update(shape=layout.shard_shape(aval.shape)), layout)
     mine = {id(part) for part in x.parts} if is_concrete(x) else ()
+    aval = told(aval, layout)
     return Array.of_parts(aval, [part.__copy__() if id(part) in mine else part for part in found], layout)
+
+
+def retold(x: Array, aval: ShapedArray) -> Array:
+    """The same array, of a type that tells something else of how it is cut."""
+    return x if aval.sharding == x.aval.sharding else Array.of_parts(aval, x.parts, x.sharding)
 
 
 # --- to one device ----------------------------------------------------------------------------------------------------

@@ -14,13 +14,16 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes import consensus
 from polyax.meshes.current import mesh_in_force
+from polyax.meshes.explicit import seen, typed
 from polyax.meshes.mesh import Mesh
+from polyax.meshes.resharding import reshard_p
 from polyax.meshes.sharding import NamedSharding, Sharding
 from polyax.ops.constraint import sharding_constraint_p
 from polyax.runtime.arrays import devices
 from polyax.runtime.arrays.array import Array, is_concrete
-from polyax.runtime.arrays.placing import device_put, from_host, on_devices
+from polyax.runtime.arrays.placing import device_put, from_host, on_devices, retold
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.running.compiling import compile_on, compile_program
@@ -106,6 +109,12 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
         if isinstance(device, Mesh):
             return _on_mesh(primitive, args, avals, params, device)
         device = device.device_list[0]
+    return _on_device(primitive, args, avals, params, device)
+
+
+def _on_device(
+    primitive: Primitive, args: Sequence[Any], avals: tuple[ShapedArray, ...], params: dict[str, Any], device: Device
+) -> list[Any]:
     key = primitive, avals, tuple(params.items()), device, config.trace_key()
     table = inner[0].memo if inner else _eager  # programs of programs go when these go
     try:
@@ -146,8 +155,13 @@ def _on_parts(
         else [x] * len(layout.addressable_devices)
         for x, a in zip(args, avals, strict=True)
     ]
-    results = [apply_primitive(primitive, xs, params) for xs in zip(*parts, strict=True)]
-    return [Array.of_parts(ys[0].aval.update(shape=shape), ys, layout) for ys in zip(*results, strict=True)]
+    devices = [d for d in layout.device_list if d.is_addressable]
+    blocks = tuple([a.update(shape=block) if a.shape else a for a in avals])
+    pairs = zip(devices, zip(*parts, strict=True), strict=True)
+    results = [_on_device(primitive, xs, blocks, params, device) for device, xs in pairs]
+    told = next((a.sharding for a in avals if a.sharding is not None), None)
+    whole = {"shape": shape, "sharding": told}
+    return [Array.of_parts(ys[0].aval.update(**whole), ys, layout) for ys in zip(*results, strict=True)]
 
 
 def _cut_otherwise(args: Sequence[Any], layout: Sharding) -> bool:
@@ -161,6 +175,8 @@ def _on_mesh(
     primitive: Primitive, args: Sequence[Any], avals: Sequence[ShapedArray], params: dict[str, Any], mesh: Mesh
 ) -> list[Any]:
     """One primitive as a program on the devices of a mesh."""
+    if seen.any and consensus.is_lenient():
+        avals = [a.update(sharding=None) for a in avals]
     key = primitive, tuple(avals), tuple(params.items()), Mesh, config.trace_key()
     inner = None if primitive.sub_jaxprs is None else primitive.sub_jaxprs(**params)
     make = functools.partial(_as_program, primitive, avals, params)
@@ -194,6 +210,8 @@ def _compile_primitive(
 def _as_program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
     result = primitive.rule("abstract_eval")(*avals, **params)
     out_avals, effects = result if isinstance(result, tuple) else (result, frozenset())
+    if seen.any:
+        out_avals = consensus.results(primitive, avals, params, out_avals)
     invars, outs = [Var(a) for a in avals], [Var(a) for a in out_avals]
     eqn = Eqn(primitive, invars, outs, params, effects)
     return ClosedJaxpr(Jaxpr([], invars, outs, [eqn], effects), [])
@@ -214,6 +232,24 @@ def _run_pjit(
 def _put(x: Any, *, sharding: NamedSharding, **_: Any) -> list[Any]:
     """Outside of programs, arrays are moved, if it's known where to."""
     return [device_put(x, sharding) if isinstance(sharding.mesh, Mesh) else x]
+
+
+@def_rule(reshard_p, "impl")
+def _reshard(x: Any, *, sharding: NamedSharding | None, **_: Any) -> list[Any]:
+    """Outside of programs, arrays are moved, or no more than told."""
+    if sharding is None:
+        return [retold(x, x.aval.update(sharding=None)) if is_concrete(x) else x]
+    put = device_put(x, NamedSharding(_with_devices(x, sharding), sharding.spec))
+    return [retold(put, typed(put.aval, sharding))]
+
+
+def _with_devices(x: Any, sharding: NamedSharding) -> Mesh:
+    """The mesh, whose devices are those of the mesh in force, or where ``x`` lies."""
+    own = x.sharding.mesh if is_concrete(x) and isinstance(x.sharding, NamedSharding) else None
+    for mesh in (sharding.mesh, mesh_in_force(), own):
+        if isinstance(mesh, Mesh) and mesh.axes == sharding.mesh.axes:
+            return mesh
+    raise ValueError(f"reshard: {sharding} has no devices; set a mesh that has them with `polyax.set_mesh`")
 
 
 def _call_back(*args: Any, callback: Any, result_avals: Sequence[ShapedArray], **_: Any) -> list[Array]:

@@ -9,6 +9,7 @@ from polyax.control.spmd import manual, shard_map_p
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, sub_jaxprs, walk_eqns
 from polyax.meshes.current import mesh_in_force
 from polyax.meshes.mesh import Mesh
+from polyax.meshes.resharding import reshard_p
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from polyax.ops.constraint import sharding_constraint_p
 from polyax.runtime.arrays.array import Array, is_concrete
@@ -144,8 +145,9 @@ def _of_regions(regions: Sequence[Eqn], found: Sequence[Wish]) -> list[Wish]:
 
 
 def _mesh_of(eqn: Any) -> Any:
-    if eqn.primitive is sharding_constraint_p:
-        return eqn.params["sharding"].mesh
+    if eqn.primitive is sharding_constraint_p or eqn.primitive is reshard_p:
+        sharding = eqn.params["sharding"]
+        return sharding and sharding.mesh
     return eqn.params.get("mesh") if eqn.primitive is shard_map_p else None
 
 

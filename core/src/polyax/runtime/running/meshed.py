@@ -9,11 +9,11 @@ from typing import Any
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.meshes.explicit import cuts_of, mesh_here, told
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, Sharding
-from polyax.meshes.spec import Cuts, PartitionSpec, trimmed_spec
+from polyax.meshes.spec import Cuts, OpenCuts, PartitionSpec, open_cuts, trimmed_spec
 from polyax.meshes.translate import cuts_on
-from polyax.ops.constraint import OpenCuts, open_cuts
 from polyax.partition.partition import Partitioned, partition
 from polyax.partition.reshard import block_aval
 from polyax.runtime.contract.queue import serving
@@ -70,11 +70,19 @@ def _made(table: Any, closed: ClosedJaxpr, layouts: Layouts, name: str, donated:
             table.pop(old, None)
     mesh = layouts.mesh
     check_effects(closed, mesh.size, name)
-    in_cuts, out_cuts = _asked(closed.in_avals, layouts.ins, mesh), _asked(closed.out_avals, layouts.outs, mesh)
+    wanted = _told_by_types(closed.out_avals, layouts.outs, mesh)
+    in_cuts, out_cuts = _asked(closed.in_avals, layouts.ins, mesh), _asked(closed.out_avals, wanted, mesh)
     parts = partition(closed, mesh.axes, in_cuts, out_cuts)
     ins = _shardings(layouts.ins, parts.ins, mesh, [])
-    outs = _shardings(layouts.outs, parts.outs, mesh, list(zip(parts.ins, ins, strict=True)))
+    outs = _shardings(wanted, parts.outs, mesh, list(zip(parts.ins, ins, strict=True)))
     return Meshed(parts, ins, outs, _program(closed, parts, (ins, outs), mesh, name, donated))
+
+
+def _told_by_types(avals: Sequence[ShapedArray], asked: Sequence[Any], mesh: Mesh) -> Sequence[Any]:
+    """Where all axes are explicit, types tell all of how results lie."""
+    if not mesh_here(mesh).are_all_axes_explicit:
+        return asked
+    return [s or NamedSharding(mesh, trimmed_spec(cuts_of(a))) for s, a in zip(asked, avals, strict=True)]
 
 
 def _asked(avals: Sequence[ShapedArray], shardings: Sequence[Any], mesh: Mesh) -> list[OpenCuts | None]:
@@ -87,7 +95,7 @@ def _asked(avals: Sequence[ShapedArray], shardings: Sequence[Any], mesh: Mesh) -
 def _open_cuts(mesh: Mesh, sharding: NamedSharding, ndim: int) -> OpenCuts | None:
     """By the axes of ``mesh``; dimensions that the spec leaves unconstrained are open."""
     cuts = cuts_on(mesh, sharding, ndim)
-    return cuts and tuple([None if o is None else c for c, o in zip(cuts, open_cuts(sharding, ndim), strict=True)])
+    return cuts and tuple([None if o is None else c for c, o in zip(cuts, open_cuts(sharding.spec, ndim), strict=True)])
 
 
 def _shardings(
@@ -120,7 +128,7 @@ def _program(
         name,
         Team(members, mesh.axes if meets else None, mesh.device_list, link, consts),
         inputs=list(zip(blocks, ins, strict=True)),
-        outputs=list(zip(closed.out_avals, outs, strict=True)),
+        outputs=[(told(a, s), s) for a, s in zip(closed.out_avals, outs, strict=True)],
         donated=members[0].donated,
         checked=closed if link is None and members[0].checked else None,
     )

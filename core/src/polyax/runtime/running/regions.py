@@ -12,8 +12,7 @@ from polyax.control.spmd import manual, shard_map_p, whole
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, sub_jaxprs, walk_eqns
 from polyax.meshes.axes import AbstractMesh, Axes, AxisType
 from polyax.meshes.mesh import Mesh
-from polyax.meshes.spec import Cuts
-from polyax.ops.constraint import OpenCuts
+from polyax.meshes.spec import Cuts, OpenCuts
 from polyax.partition.partition import Partitioned, partition
 from polyax.runtime.contract.backend import Device
 

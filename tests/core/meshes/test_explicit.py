@@ -1,6 +1,7 @@
-"""Sharding in types: what operations, loops and transformations make of it. Programs are traced here, not run."""
+"""Sharding in types: what operations, loops and transformations make of it, mostly of programs that don't run."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from polyax import lax
 from polyax.errors import ShardingTypeError
 from polyax.sharding import AbstractMesh, AxisType, NamedSharding, auto_axes, explicit_axes, get_abstract_mesh
 from polyax.sharding import PartitionSpec as P
+from support import process
 
 MESH = AbstractMesh((4, 2), ("x", "y"), (AxisType.Explicit,) * 2)
 
@@ -189,3 +191,40 @@ def test_types_of_what_lies_nowhere():
         == "NamedSharding(mesh=AbstractMesh((), axis_types=()), spec=P(None, None))"
     )
     assert px.typeof(1.0).sharding.spec == P()
+
+
+def test_on_eight_virtual_devices():
+    process.cases(Path(__file__).with_name("explicit_cases.py"), POLYAX_DEVICE="cpu", POLYAX_NUM_CPU_DEVICES="8")
+
+
+OUT = P("x", None)
+PLACED = [
+    (lambda a, b: jnp.dot(a, b, out_sharding=OUT), (COLUMNS, ROWS), "[8@x,8]"),
+    (lambda a, b: jnp.einsum("ij,jk->ik", a, b, out_sharding=OUT), (COLUMNS, ROWS), "[8@x,8]"),
+    (lambda a, b: jnp.tensordot(a, b, 1, out_sharding=OUT), (COLUMNS, ROWS), "[8@x,8]"),
+    (lambda a, b: lax.dot(a, b, out_sharding=OUT), (COLUMNS, ROWS), "[8@x,8]"),
+    (px.grad(lambda a, b: jnp.dot(a, b, out_sharding=OUT).sum(), (0, 1)), (COLUMNS, ROWS), "[8,8@x] [8@x,8]"),
+    (lambda a: (a.reshape(32, out_sharding=P("x")), jnp.ravel(a, out_sharding=P("y"))), (BOTH,), "[32@x] [32@y]"),
+    (
+        lambda a: (jnp.zeros_like(a), jnp.full_like(a, 3.0), jnp.ones_like(a, shape=(3,))),
+        (ROWS,),
+        "[8@x,8] [8@x,8] [3]",
+    ),
+    (lambda: (jnp.full((8,), 1.0, out_sharding=P("x")), jnp.array([1.0] * 8, out_sharding=P("y"))), (), "[8@x] [8@y]"),
+    (lambda: jnp.broadcast_to(jnp.arange(4.0), (8, 4), out_sharding=OUT), (), "[8@x,4]"),
+    (lambda a: a.at[0].set(1.0, out_sharding=OUT), (ROWS,), "[8@x,8]"),
+    (lambda a: a.at[jnp.array([0, 1])].get(out_sharding=P(None, "x")), (ROWS,), "[2,8@x]"),
+    (lambda a: px.ops.segment_sum(a, jnp.arange(8), 8, out_sharding=P("y")), (ROWS,), "[8@y,8]"),
+    (lambda: px.nn.initializers.normal()(px.random.PRNGKey(0), (8, 4), "float32", OUT), (), "[8@x,4]"),
+]
+
+
+@pytest.mark.parametrize(("fun", "args", "wanted"), PLACED)
+def test_users_say_how_results_are_cut(fun, args, wanted):
+    with px.sharding.use_abstract_mesh(MESH):
+        assert types(fun, *args) == wanted
+
+
+def test_out_sharding_has_to_be_one():
+    with pytest.raises(TypeError, match="`out_sharding` should be a NamedSharding or a PartitionSpec, got 'x'"):
+        jnp.zeros(8, out_sharding="x")

@@ -10,9 +10,11 @@ from polyax.api.arguments import shapes
 from polyax.api.shardings import Asked, check_committed, constrained, of_arguments, of_results
 from polyax.api.stages import Lowered, Parts, Traced
 from polyax.control.calls.jit import call as bind_call
+from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ir.jaxpr import eval_jaxpr
 from polyax.ir.primitive import ambient
+from polyax.meshes.explicit import seen, told
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.tracebacks import api_boundary, show_user_frames
@@ -127,7 +129,7 @@ class JitFunction:
         if config.disable_jit:
             return self.__wrapped__(*args, **kwargs)
         call = self._signature.split(args, kwargs)
-        key = call.key([x.aval if type(x) is Array else call.aval(x) for x in call.leaves])
+        key = call.key(self._told(call, [x.aval if type(x) is Array else call.aval(x) for x in call.leaves]))
         evaluating = ambient.trace is None
         if evaluating:
             entry = self._entries.get(key)
@@ -161,17 +163,25 @@ class JitFunction:
 
     def _staged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[UserCall, TracedFunction, Staged]:
         call = self._signature.split(args, kwargs)
-        traced = self._traces.find(call.key(shapes(call)), call)
+        traced = self._traces.find(call.key(self._told(call, shapes(call))), call)
         ins, outs = self._asked(traced, call)
         told = [s or (None if is_concrete(x) else getattr(x, "sharding", None)) for s, x in zip(ins, call.leaves)]
         return call, traced, self._placed(traced, (told, outs), call.leaves, call.names)
 
-    def _asked(self, traced: TracedFunction, call: UserCall) -> tuple[list[Asked], list[Asked]]:
-        """The shardings that were asked for, of each argument and result."""
-        ins, outs = self._shardings
+    def _told(self, call: UserCall, avals: list[ShapedArray]) -> list[ShapedArray]:
+        """The types of arguments as the function gets them, cut as ``in_shardings`` says."""
+        if self._shardings[0] is None or not seen.any:
+            return avals
+        return [a if s is None else told(a, s) for a, s in zip(avals, self._ins(call), strict=True)]
+
+    def _ins(self, call: UserCall) -> list[Asked]:
         static = {which for which, _, _ in call.static}
         args = tuple([x for n, x in enumerate(call.args) if n not in static])
-        return of_arguments(ins, args, call.kwargs, call.in_tree), of_results(outs, traced.out_tree)
+        return of_arguments(self._shardings[0], args, call.kwargs, call.in_tree)
+
+    def _asked(self, traced: TracedFunction, call: UserCall) -> tuple[list[Asked], list[Asked]]:
+        """The shardings that were asked for, of each argument and result."""
+        return self._ins(call), of_results(self._shardings[1], traced.out_tree)
 
     def _placed(self, traced: TracedFunction, asked: Any, leaves: Sequence[Any], names: Any = None) -> Staged:
         if self._device is not None:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from polyax.meshes.axes import Axes
+from polyax.meshes.axes import AbstractMesh, Axes
 from polyax.meshes.explicit import fixed_cuts
 from polyax.meshes.spec import Cuts, OpenCuts
+from polyax.meshes.translate import cuts_on
 from polyax.ops.constraint import sharding_constraint_p
 from polyax.ops.resharding import reshard_p
 from polyax.partition.shares import Names, Rule, Sizes, blocks_along, uncut
@@ -77,6 +78,17 @@ class Cutting:
         self._closed[atom] = tuple([c is not None for c in cuts])
         self._cuts[atom] = tuple([c or () for c in cuts])
 
+    def fix_told(self, atom: Atom) -> None:
+        """What the type of a value says, which may name the axes of another mesh of the same devices."""
+        sharding = atom.aval.sharding
+        if sharding is None:
+            return
+        if sharding.mesh.axes == tuple(self.sizes.items()):
+            self.fix(atom, fixed_cuts(atom.aval))
+        else:
+            mesh = AbstractMesh(list(self.sizes.values()), tuple(self.sizes))
+            self.fix(atom, cuts_on(mesh, sharding, atom.aval.ndim))
+
     def extend(self, atom: Atom, wanted: Cuts) -> bool:
         """Cuts dimensions that are open further, as ``wanted`` says, where that goes; whether anything changed."""
         if isinstance(atom, Literal) or not any(wanted):
@@ -125,13 +137,13 @@ def _collect(jaxpr: Jaxpr, layout: Cutting, inner: Inner, nodes: list[Node]) -> 
     """Programs within programs stand where they run."""
     layout.used.update(jaxpr.outvars)
     for v in jaxpr.invars:
-        layout.fix(v, fixed_cuts(v.aval))
+        layout.fix_told(v)
     for eqn in jaxpr.eqns:
         layout.used.update(eqn.invars)
+        for v in eqn.outvars:
+            layout.fix_told(v)
         if eqn.primitive is sharding_constraint_p or eqn.primitive is reshard_p:
             layout.fix(eqn.outvars[0], eqn.params["cuts"])
-        for v in eqn.outvars:
-            layout.fix(v, fixed_cuts(v.aval))
         rule = layout.rule(eqn)
         if rule is not None:
             nodes.append(Ruled((*eqn.invars, *eqn.outvars), rule))

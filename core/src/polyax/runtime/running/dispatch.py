@@ -239,17 +239,22 @@ def _reshard(x: Any, *, sharding: NamedSharding | None, **_: Any) -> list[Any]:
     """Outside of programs, arrays are moved, or no more than told."""
     if sharding is None:
         return [retold(x, x.aval.update(sharding=None)) if is_concrete(x) else x]
-    put = device_put(x, NamedSharding(_with_devices(x, sharding), sharding.spec))
+    mesh = _with_devices(x, sharding)
+    if mesh is None and not sharding.mesh.explicit_axes:
+        return [x]
+    if mesh is None:
+        raise ValueError(f"reshard: {sharding} has no devices; set a mesh that has them with `polyax.set_mesh`")
+    put = device_put(x, NamedSharding(mesh, sharding.spec))
     return [retold(put, typed(put.aval, sharding))]
 
 
-def _with_devices(x: Any, sharding: NamedSharding) -> Mesh:
+def _with_devices(x: Any, sharding: NamedSharding) -> Mesh | None:
     """The mesh, whose devices are those of the mesh in force, or where ``x`` lies."""
     own = x.sharding.mesh if is_concrete(x) and isinstance(x.sharding, NamedSharding) else None
     for mesh in (sharding.mesh, mesh_in_force(), own):
         if isinstance(mesh, Mesh) and mesh.axes == sharding.mesh.axes:
             return mesh
-    raise ValueError(f"reshard: {sharding} has no devices; set a mesh that has them with `polyax.set_mesh`")
+    return None
 
 
 def _call_back(*args: Any, callback: Any, result_avals: Sequence[ShapedArray], **_: Any) -> list[Array]:

@@ -9,6 +9,7 @@ from typing import Any
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import cuts_of, mesh_here, told
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, Sharding
@@ -82,7 +83,15 @@ def _told_by_types(avals: Sequence[ShapedArray], asked: Sequence[Any], mesh: Mes
     """Where all axes are explicit, types tell all of how results lie."""
     if not mesh_here(mesh).are_all_axes_explicit:
         return asked
-    return [s or NamedSharding(mesh, trimmed_spec(cuts_of(a))) for s, a in zip(asked, avals, strict=True)]
+    return [s or _told_sharding(a, mesh) for s, a in zip(asked, avals, strict=True)]
+
+
+def _told_sharding(aval: ShapedArray, mesh: Mesh) -> NamedSharding:
+    """On ``mesh``, or one of the same devices with the axes that the type names."""
+    if aval.sharding is not None and aval.sharding.mesh.axes != mesh.axes:
+        named: AbstractMesh = aval.sharding.mesh
+        mesh = Mesh(mesh.devices.reshape(named.axis_sizes), named.axis_names, named.axis_types)
+    return NamedSharding(mesh, trimmed_spec(cuts_of(aval)))
 
 
 def _asked(avals: Sequence[ShapedArray], shardings: Sequence[Any], mesh: Mesh) -> list[OpenCuts | None]:

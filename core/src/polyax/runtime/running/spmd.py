@@ -14,6 +14,7 @@ from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import def_rule
 from polyax.meshes.axes import AbstractMesh
+from polyax.meshes.explicit import told
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import Cuts, trimmed_spec
@@ -60,7 +61,8 @@ def _prepared(
     parts = on_blocks(jaxpr, mesh, manual_axes, in_specs, out_specs)
     jaxpr, in_specs, out_specs = parts.program, parts.ins, parts.outs
     check_effects(jaxpr, mesh.size, name)
-    wholes = [whole(a, s, mesh.axes) for a, s in zip(jaxpr.out_avals, out_specs, strict=True)]
+    layouts = _layouts(mesh, out_specs)
+    wholes = [told(whole(a, s, mesh.axes), at) for a, s, at in zip(jaxpr.out_avals, out_specs, layouts, strict=True)]
     meets = axes_of(jaxpr) or jaxpr.effects
     link = connection(mesh.device_list, name, (jaxpr, mesh, in_specs, out_specs))
     programs = [compile_program(jaxpr, d, name, mesh=mesh) for d in mesh.device_list if d.is_addressable]
@@ -70,7 +72,7 @@ def _prepared(
         name,
         team,
         inputs=list(zip(jaxpr.in_avals, _layouts(mesh, in_specs), strict=True)),
-        outputs=list(zip(wholes, _layouts(mesh, out_specs), strict=True)),
+        outputs=list(zip(wholes, layouts, strict=True)),
         checked=on_one_device(jaxpr, mesh.axes, in_specs, out_specs) if whole_program else None,
     )
 

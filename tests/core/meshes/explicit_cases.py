@@ -1,0 +1,128 @@
+"""Arrays on an explicit mesh of eight devices: what operations and programs make of them, and where that lies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax as px
+import polyax.numpy as jnp
+from polyax import lax
+from polyax.errors import ShardingTypeError
+from polyax.sharding import AbstractMesh, AxisType, auto_axes, explicit_axes, get_abstract_mesh, use_abstract_mesh
+from polyax.sharding import PartitionSpec as P
+
+ROWS = np.arange(64, dtype=np.float32).reshape(8, 8) / 9
+BOTH = np.arange(32, dtype=np.float32).reshape(8, 4) / 7
+
+
+def put(x, *spec):
+    return px.device_put(x, P(*spec))
+
+
+def check(found, text, wanted):
+    """The type, that parts lie as it says, and the contents."""
+    assert str(px.typeof(found)).endswith(text), (px.typeof(found), text)
+    told = px.typeof(found).sharding
+    assert found.sharding.cuts(found.ndim) == told.cuts(found.ndim), (found.sharding, told)
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=2e-5, atol=1e-5)
+
+
+@pytest.fixture(autouse=True)
+def mesh():
+    with px.set_mesh(px.make_mesh((4, 2), ("x", "y"))) as made:
+        yield made
+
+
+def test_operations():
+    a, b, c, d = put(BOTH, "x", "y"), put(ROWS, "x", None), put(ROWS, None, "x"), put(ROWS)
+    for run in (lambda f: f, px.jit):
+        check(run(lambda: jnp.sin(a).T)(), "[4@y,8@x]", np.sin(BOTH).T)
+        check(run(jnp.add)(b, d), "[8@x,8]", ROWS + ROWS)
+        check(run(jnp.matmul)(b, d), "[8@x,8]", ROWS @ ROWS)
+        check(run(jnp.matmul)(d, b), "[8,8]", ROWS @ ROWS)
+        check(run(lambda x: x.sum(0))(a), "[4@y]", BOTH.sum(0))
+        check(run(lambda x: x.reshape(32))(a), "[32@(x,y)]", BOTH.reshape(32))
+        check(run(lambda x: jnp.concatenate([x, x]))(b), "[16@x,8]", np.concatenate([ROWS, ROWS]))
+        check(run(lambda x, y: jnp.dot(x, y, out_sharding=P("x", "y")))(c, b), "[8@x,8@y]", ROWS @ ROWS)
+        check(run(px.vmap(jnp.dot, (0, None)))(b, d), "[8@x,8]", ROWS @ ROWS)
+        check(run(lambda x: px.reshard(x, P("y", "x")))(b), "[8@y,8@x]", ROWS)
+        with pytest.raises(ShardingTypeError, match=r"illegally sharded result: f32\[8@x,8@x\]"):
+            run(jnp.add)(b, c)
+        with pytest.raises(ShardingTypeError, match="Contracting dimensions are sharded"):
+            run(jnp.dot)(c, b)
+        with pytest.raises(AssertionError, match="acts as an assert when all axes of mesh"):
+            run(lambda x: lax.with_sharding_constraint(x, P("y", None)))(b)
+
+
+def test_what_is_made():
+    key = px.random.PRNGKey(0)
+    numbers = np.asarray(px.random.normal(key, (8, 4)))
+    for run in (lambda f: f, px.jit):
+        check(run(lambda: jnp.zeros((8, 4), out_sharding=P("x")))(), "[8@x,4]", np.zeros((8, 4)))
+        check(run(lambda: jnp.arange(8, out_sharding=P("x")))(), "[8@x]", np.arange(8))
+        check(run(jnp.ones_like)(put(BOTH, "x", "y")), "[8@x,4@y]", np.ones((8, 4)))
+        check(run(lambda k: px.random.normal(k, (8, 4), out_sharding=P("x", "y")))(key), "[8@x,4@y]", numbers)
+        check(run(lambda x: px.device_put(x, P("y")))(put(BOTH, "x")), "[8@y,4]", BOTH)
+    check(px.reshard(BOTH, P(None, "y")), "[8,4@y]", BOTH)
+    check(px.jit(lambda x: x * 2, in_shardings=P("x"))(BOTH), "[8@x,4]", BOTH * 2)
+    check(px.jit(lambda x: x * 2, out_shardings=P("x"))(BOTH), "[8@x,4]", BOTH * 2)
+
+
+def test_derivatives():
+    loss = lambda w, x: jnp.sum((x @ w) ** 2)
+    weights = np.full((4, 2), 0.3, np.float32)
+    by_weights = 2 * BOTH.T @ (BOTH @ weights)
+    by_batch = 2 * (BOTH @ weights) @ weights.T
+    for run in (lambda f: f, px.jit):
+        for spec, text in (((), "[4,2]"), ((None, "y"), "[4,2@y]")):
+            found = run(px.grad(loss, (0, 1)))(put(weights, *spec), put(BOTH, "x"))
+            check(found[0], text, by_weights)
+            check(found[1], "[8@x,4]", by_batch)
+
+
+def test_auto_and_explicit_axes():
+    seen = []
+
+    @auto_axes
+    def add(x, y):
+        seen.append((get_abstract_mesh().auto_axes, str(px.typeof(x))))
+        return x + y
+
+    b, c = put(ROWS, "x", None), put(ROWS, None, "x")
+    for run in (lambda f: f, px.jit):
+        check(run(lambda x, y: add(x, y, out_sharding=P("x", None)))(b, c), "[8@x,8]", ROWS + ROWS)
+    assert seen == [(("x", "y"), "float32[8,8]")] * 2, seen
+    double = auto_axes(lambda x: x * 2, axes="x")
+    check(px.jit(lambda x: double(jnp.sin(x), out_sharding=P("x", "y")))(put(BOTH, "x", "y")), "@y]", np.sin(BOTH) * 2)
+    grid = px.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
+    with px.set_mesh(grid):
+        inner = explicit_axes(lambda x: seen.append(str(px.typeof(x * 2))) or x * 2)
+        found = px.jit(lambda x: inner(x, in_sharding=P("x", "y")) + 1)(px.device_put(BOTH, P("x", "y")))
+        np.testing.assert_allclose(found, BOTH * 2 + 1)
+    assert seen[2] == "float32[8@x,4@y]", seen
+
+
+def test_other_axes_of_the_same_devices():
+    def doubled(x):
+        with use_abstract_mesh(AbstractMesh((8,), ("a",), (AxisType.Explicit,))):
+            return px.reshard(x, P("a", None)) * 2
+
+    check(px.jit(doubled)(put(BOTH, "x", "y")), "[8@a,4]", BOTH * 2)
+
+
+def test_manual_regions():
+    @px.shard_map(out_specs=P("x", None))
+    def product(x, y):
+        return lax.psum_scatter(x @ y, "x", tiled=True)
+
+    args = put(ROWS, None, "x"), put(ROWS, "x", None)
+    for run in (lambda f: f, px.jit):
+        check(run(lambda x, y: product(x, y))(*args), "[8@x,8]", ROWS @ ROWS)
+
+
+def test_a_mesh_of_one():
+    with px.set_mesh(px.make_mesh((1,), ("x",))):
+        x = put(BOTH, "x")
+        check(px.jit(lambda v: v * 2)(x), "[8@x,4]", BOTH * 2)
+        check(x @ px.reshard(BOTH.T, P(None, None)), "[8@x,8]", BOTH @ BOTH.T)

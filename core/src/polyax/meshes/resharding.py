@@ -83,7 +83,7 @@ def with_out_sharding(fun: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fun)
     def placed(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
         if position is not None and len(args) > position:
-            *args, out_sharding = args
+            args, out_sharding = args[:-1], args[-1]
         if out_sharding is None:
             return fun(*args, **kwargs)
         return placed_as(out_sharding, fun, *args, **kwargs)

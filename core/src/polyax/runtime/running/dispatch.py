@@ -109,12 +109,18 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
         if isinstance(device, Mesh):
             return _on_mesh(primitive, args, avals, params, device)
         device = device.device_list[0]
-    return _on_device(primitive, args, avals, params, device)
+    return _on_device(primitive, args, avals, params, device, inner)
 
 
 def _on_device(
-    primitive: Primitive, args: Sequence[Any], avals: tuple[ShapedArray, ...], params: dict[str, Any], device: Device
+    primitive: Primitive,
+    args: Sequence[Any],
+    avals: tuple[ShapedArray, ...],
+    params: dict[str, Any],
+    device: Device,
+    inner: Sequence[ClosedJaxpr] | None = None,
 ) -> list[Any]:
+    """``inner``: the programs that the primitive holds."""
     key = primitive, avals, tuple(params.items()), device, config.trace_key()
     table = inner[0].memo if inner else _eager  # programs of programs go when these go
     try:

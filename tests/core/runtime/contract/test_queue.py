@@ -11,6 +11,7 @@ import polyax
 import polyax.numpy as jnp
 from polyax.ir.config import config
 from polyax.runtime.contract.queue import HELP_COST, INLINE_COST, HostQueue, serving
+from support import process
 
 
 def test_work_sees_the_settings_of_who_asks():
@@ -101,3 +102,13 @@ def test_callbacks_of_what_a_trace_waits_for_are_not_traced(idle_queue):
 
     polyax.make_jaxpr(traced)(1.0)
     np.testing.assert_allclose(results[0], np.sin(x), rtol=1e-6)
+
+
+def test_what_runs_when_the_interpreter_ends_is_finished() -> None:
+    """A thread that is stopped within native code would abort the process."""
+    done = process.run("""
+        import threading, time
+        from polyax.runtime.contract.queue import HostQueue
+        HostQueue("left").run(lambda: (time.sleep(0.3), print("finished")), (), 10**12)
+    """)
+    assert (done.returncode, done.stdout.strip()) == (0, "finished"), done.stderr

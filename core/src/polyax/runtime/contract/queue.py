@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import collections
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -135,6 +137,7 @@ class HostQueue:
                 self._tasks.clear()
                 self._thread = threading.Thread(target=self._serve, name=f"polyax-{self.name}", daemon=True)
                 self._thread.start()
+                _started.add(self)
             self._tasks.append(task)
             self._wake.notify()
         return task
@@ -176,3 +179,14 @@ class HostQueue:
             last = self._tasks[-1] if self._tasks and not serving() else None
         if last is not None:
             last.finished.wait()
+
+
+_started: weakref.WeakSet[HostQueue] = weakref.WeakSet()
+
+
+@atexit.register
+def _finish() -> None:
+    """An interpreter that ends stops threads wherever they are; within native code that aborts the process."""
+    for queue in list(_started):
+        if queue._thread is not None and queue._thread.is_alive():  # it stays behind in a process that forks
+            queue.synchronize()

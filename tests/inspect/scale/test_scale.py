@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,11 @@ def test_a_sum_over_rows() -> None:
     assert p.communication == pytest.approx(tree) and p.sent == pytest.approx({"data": 32})
     assert p.compute == pytest.approx(p.alone / 256, rel=0.1), "each device has its part of the work"
     assert p.efficiency == pytest.approx(p.alone / 256 / (p.compute + tree))
+
+
+def test_devices_that_share_a_processor_compute_no_faster() -> None:
+    p = predict(rows, AbstractMesh((4,), ("data",)), replace(MACHINE, shared=True))
+    assert p.compute == pytest.approx(p.alone, rel=0.1) and p.efficiency < 0.3
 
 
 PROGRAM = """

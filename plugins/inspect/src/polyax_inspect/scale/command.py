@@ -25,12 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--flops", metavar="100T", help="of a device; measured on the one here if left out")
     parser.add_argument("--bandwidth", metavar="2TB/s", help="of its memory; measured if left out")
+    parser.add_argument("--shared", action="store_true", help="all devices are one processor, as virtual ones are")
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the table."""
     mesh = _mesh(options.mesh, options.axes)
-    machine = _machine(options.flops, options.bandwidth, options.link)
+    machine = replace(_machine(options.flops, options.bandwidth, options.link), shared=options.shared)
     setup = function(options.function)
     print(f"each device: {machine.flops:.3g} operations/s, {machine.bandwidth:.3g} bytes/s of memory\n")
     rows = [_row(predict(setup, m, machine)) for m in growing(mesh)]

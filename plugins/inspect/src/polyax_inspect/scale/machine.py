@@ -40,6 +40,8 @@ class Machine:
     link: Connection = Connection(25e9, 2e-6)
     """Along axes that ``links`` doesn't name."""
     links: Mapping[str, Connection] = field(default_factory=dict)
+    shared: bool = False
+    """All devices are one processor and its memory, as virtual devices and processes of one machine are."""
 
     def along(self, axis: Any) -> Connection:
         return self.links.get(str(axis), self.link)

@@ -64,7 +64,7 @@ def predict(setup: Setup, mesh: AbstractMesh, machine: Machine) -> Prediction:
     found, sizes = list(exchanges(divided.program)), mesh.shape
     return Prediction(
         mesh,
-        _compute(divided.program, machine),
+        _compute(divided.program, machine) * (mesh.size if machine.shared else 1),
         sum(seconds(e, machine, sizes) for e in found),
         _added(found, machine, sizes),
         _compute(closed, machine),
@@ -86,7 +86,7 @@ def _cuts(x: Any) -> Cuts | None:
 
 def _compute(closed: ClosedJaxpr, machine: Machine) -> float:
     """The time of the kernels that the program is compiled to for the device that is here."""
-    device = polyax.devices()[0]
+    device = polyax.local_devices()[0]
     report = build(closed, device, "scale", (), stages=False).executable.report()
     return sum(_kernel(k, machine) for k in report.kernels)
 

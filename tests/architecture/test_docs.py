@@ -25,7 +25,8 @@ pages = pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 @pages
 def test_code_blocks_run(page) -> None:
     program = "\n".join(b for b in BLOCK.findall(page.read_text()) if b != FIRST_EXAMPLE)
-    output(program, POLYAX_HOST_FALLBACK="warn")
+    devices = "8" if page.name == "sharding.md" else "1"
+    output(program, POLYAX_HOST_FALLBACK="warn", POLYAX_NUM_CPU_DEVICES=devices)
 
 
 def test_first_example_of_the_readme_is_the_file() -> None:

@@ -107,7 +107,7 @@ def test_callbacks_of_what_a_trace_waits_for_are_not_traced(idle_queue):
 def test_what_runs_when_the_interpreter_ends_is_finished() -> None:
     """A thread that is stopped within native code would abort the process."""
     done = process.run("""
-        import threading, time
+        import time
         from polyax.runtime.contract.queue import HostQueue
         HostQueue("left").run(lambda: (time.sleep(0.3), print("finished")), (), 10**12)
     """)

@@ -9,9 +9,10 @@ import numpy as np
 
 import polyax
 import polyax.numpy as jnp
-from polyax import lax
+from polyax import P, lax
+from polyax.sharding import AxisType
 from specs.primitives.data import X, Y
-from support.case import Case, case
+from support.case import Case, case, values
 
 SQUARES = np.stack([Y[:, :3], X[:, :3], X[:, 1:]])
 
@@ -38,8 +39,29 @@ EXTREMA: dict[str, Callable[[Any], Any]] = {
 }
 
 
+ONE = SQUARES[:1, :1, :1]
+ALONE: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    **{name: (ROWS[name], X[:1]) for name in ("psum", "pmean", "all_gather", "axis_index")},
+    **{name: (OF_SQUARES[name], ONE) for name in ("psum_scatter", "all_to_all")},
+    "ppermute": (lambda r: r * lax.ppermute(jnp.sin(r), "i", [(0, 0)]), X[:1]),
+}
+"""What there is a device for, wherever these cases run."""
+
+
+def on_devices(fun: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return polyax.pmap(fun, axis_name="i")
+
+
 def product_with_total(x: Any, y: Any) -> Any:
     return polyax.pmap(lambda a, b: a * lax.psum(b * a, "i"), axis_name="i", in_axes=(0, None))(x, y)
+
+
+def scaled_by_all(x: Any, y: Any) -> Any:
+    """What is the same everywhere, ``y``, is used where things vary."""
+    mesh = polyax.make_mesh((1,), ("i",), (AxisType.Auto,))
+    return polyax.shard_map(
+        lambda a, b: a * b * lax.psum(jnp.sin(a), "i"), mesh=mesh, in_specs=(P("i"), P()), out_specs=P("i")
+    )(x, y)
 
 
 def mapped(fun: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -49,7 +71,10 @@ def mapped(fun: Callable[[Any], Any]) -> Callable[[Any], Any]:
 CASES: dict[str, Case] = {
     **{f"{name} under vmap": case(mapped(f), X) for name, f in {**ROWS, **EXTREMA}.items()},
     **{f"{name} under vmap": case(mapped(f), SQUARES) for name, f in OF_SQUARES.items()},
+    **{f"{name} under pmap": case(on_devices(f), x) for name, (f, x) in ALONE.items()},
+    **{f"{name} under pmap": values(on_devices(f), X[:1]) for name, f in EXTREMA.items()},
     "pmap on one device": case(product_with_total, X[:1], Y[0]),
+    "shard_map on one device": case(scaled_by_all, X[:1], Y[0]),
     "nested axes": case(
         polyax.vmap(polyax.vmap(lambda r: r * lax.psum(jnp.sin(r), ("i", "j")), axis_name="i"), axis_name="j"), SQUARES
     ),

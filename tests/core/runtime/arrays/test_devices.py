@@ -51,8 +51,8 @@ def test_device_that_can_not_be_had(device: str, text: str) -> None:
 
 
 def test_platform_that_can_not_be_had_is_an_error_even_if_it_is_not_the_first() -> None:
-    done = run(SHOW, POLYAX_PLATFORMS="reference,mpi")
-    assert "Unknown backend mpi" in done.stderr and "pip install polyax-mpi" in done.stderr
+    done = run(SHOW, POLYAX_PLATFORMS="reference,metal")
+    assert "Unknown backend metal" in done.stderr and "pip install polyax-metal" in done.stderr
 
 
 def test_unknown_platform() -> None:

@@ -398,3 +398,91 @@ def test_the_same_program_is_used_again():
     assert len(count) == 1
     f(X.astype(np.int32))
     assert len(count) == 2 and math.prod(AbstractMesh((2, 3), ("a", "b")).axis_sizes) == 6
+
+
+# --- several axes as one
+
+GROUPS = [[0, 3, 5, 6], [7, 4, 2, 1]]
+SHIFT = [(n, (3 * n + 1) % 8) for n in range(7)]
+TOGETHER = {
+    "all_to_all": lambda x, names: lax.all_to_all(jnp.sin(x), names, 1, 0),
+    "all_to_all_tiled": lambda x, names: lax.all_to_all(jnp.sin(x), names, 1, 0, tiled=True),
+    "all_to_all_backwards": lambda x, names: lax.all_to_all(jnp.sin(x), names, 0, 2, tiled=True),
+    "ppermute": lambda x, names: lax.ppermute(jnp.sin(x), names, SHIFT),
+    "pswapaxes": lambda x, names: lax.pswapaxes(jnp.sin(x), names, 1),
+    "pbroadcast": lambda x, names: lax.pbroadcast(jnp.sin(x), names, 5),
+}
+IN_GROUPS = {
+    "psum": lambda x, names: lax.psum(jnp.sin(x), names, axis_index_groups=GROUPS),
+    "all_gather": lambda x, names: lax.all_gather(jnp.sin(x), names, axis_index_groups=GROUPS, tiled=True),
+    "psum_scatter": lambda x, names: lax.psum_scatter(x[:, :4], names, axis_index_groups=GROUPS, scatter_dimension=1),
+    "all_to_all": lambda x, names: lax.all_to_all(x[:, :4], names, 1, 1, axis_index_groups=GROUPS),
+}
+PARTS = np.random.RandomState(3).randn(64, 8, 3).astype(np.float32)
+
+
+def on_axes(f, names):
+    """``f`` on blocks along one axis of eight devices, or along two."""
+    devices = np.array(polyax.devices()).reshape((8,) if names == "i" else (4, 2))
+    spec = P("i") if names == "i" else P(("x", "y"))
+    body = functools.partial(f, names=names)
+    return polyax.shard_map(body, mesh=Mesh(devices, names), in_specs=spec, out_specs=spec, check_vma=False)
+
+
+@pytest.mark.parametrize("name", [*TOGETHER, *(f"{name}_in_groups" for name in IN_GROUPS)])
+def test_several_axes_are_as_one_that_is_as_long(name):
+    groups = name.endswith("_in_groups")
+    f = IN_GROUPS[name.removesuffix("_in_groups")] if groups else TOGETHER[name]
+    one, two = on_axes(f, "i"), on_axes(f, ("x", "y"))
+    expected = one(PARTS)
+    close(two(PARTS), expected)
+    close(polyax.jit(two)(PARTS), expected)
+    weights = jnp.cos(expected)
+    slopes = [polyax.jit(polyax.grad(lambda x, g=g: (g(x) * weights).sum()))(PARTS) for g in (one, two)]
+    close(slopes[1], slopes[0])
+    rows = np.stack([PARTS, PARTS * 2])
+    close(polyax.vmap(two)(rows), polyax.vmap(one)(rows))
+    if groups:
+        return
+    blocks = PARTS.reshape(4, 2, 8, 8, 3)
+    inner = polyax.vmap(functools.partial(f, names=("x", "y")), axis_name="y")
+    close(np.asarray(polyax.vmap(inner, axis_name="x")(blocks)).reshape(expected.shape), expected)
+    swapped = polyax.vmap(functools.partial(f, names=("x", "y")), axis_name="x")
+    got = polyax.vmap(swapped, axis_name="y")(np.swapaxes(blocks, 0, 1))
+    close(np.swapaxes(np.asarray(got), 0, 1).reshape(expected.shape), expected)
+
+
+def test_groups_along_several_axes_of_maps_say_that_they_are_not_built():
+    f = polyax.vmap(lambda x: lax.all_gather(x, ("x", "y"), axis_index_groups=GROUPS), axis_name="y")
+    with pytest.raises(NotImplementedError, match="axis_index_groups along several axes"):
+        polyax.vmap(f, axis_name="x")(np.zeros((4, 2)))
+
+
+def test_a_bad_destination_along_several_axes():
+    with pytest.raises(ValueError, match="each destination must occur once and be less than 8"):
+        on_axes(lambda x, names: lax.ppermute(x, names, [(0, 8)]), ("x", "y"))(PARTS)
+
+
+# --- a mesh in force
+
+
+@pytest.mark.parametrize("names", [AxisType.Auto, AxisType.Explicit])
+def test_parts_are_moved_and_computed_with_where_they_lie(names):
+    with polyax.set_mesh(polyax.make_mesh((8,), ("i",), (names,))):
+        x = polyax.device_put(np.arange(16, dtype=np.float32), P("i"))
+        y = polyax.device_put(jnp.arange(16.0) * 2, P("i"))
+        assert [s.data.shape for s in y.addressable_shards] == [(2,)] * 8
+        close(y, np.arange(16) * 2)
+        close(jnp.where(y > 3, y, 0), np.where(np.arange(16) > 1, np.arange(16) * 2, 0))
+        for total in (x + y, polyax.grad(lambda x: (polyax.nn.relu(x - 4) ** 2).sum())(x)):
+            assert all(part.device == d for part, d in zip(total.parts, polyax.devices(), strict=True))
+
+
+def test_types_say_along_which_axes_values_vary():
+    def f(x):
+        assert polyax.typeof(x).manual_axis_type.varying == {"x", "y"}
+        y = lax.psum(x, "y")
+        assert polyax.typeof(y).manual_axis_type.varying == {"x"}
+        return y
+
+    close(mapped(f, GRID, P("x"))(X), X[:, :2] + X[:, 2:])

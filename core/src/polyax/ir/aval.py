@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,15 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.config import config
 from polyax.ir.dtypes import DType
+
+
+@dataclass(frozen=True)
+class ManualAxisType:
+    """Along which axes that are manual, as in ``shard_map``, a value varies; sums that wait to be made have no type."""
+
+    varying: frozenset[str] = frozenset()
+    unreduced: frozenset[str] = frozenset()
+    reduced: frozenset[str] = frozenset()
 
 
 class ShapedArray:
@@ -35,6 +45,10 @@ class ShapedArray:
         self.sharding = sharding
         self.vma = vma
         self._hash = hash((shape, dtype, weak_type))
+
+    @property
+    def manual_axis_type(self) -> ManualAxisType:
+        return ManualAxisType(self.vma)
 
     @property
     def ndim(self) -> int:

@@ -1,10 +1,12 @@
 """Exchanges between programs along a named axis: collectives that move parts from one to another.
 
-Each works along one axis; along several, those that can be are made of one for each axis.
+Along several axes, those that can be are made of one for each axis. The others take them as one, the last varying
+fastest, and so do those that ``axis_index_groups`` divides.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,8 +15,10 @@ import numpy as np
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, ambient, def_rule
 from polyax.ops.basis import batch_axis_at, move_axis, reduce_sum, reshape, zeros_like
-from polyax.ops.collective import BY_HAND, axis_size, batch_groups, checked_groups, names_of
+from polyax.ops.collective import BY_HAND, Names, axis_index, axis_size, batch_groups, checked_groups, names_of
+from polyax.ops.compare import select
 from polyax.ops.define import linear
+from polyax.ops.index import dynamic_index_in_dim
 from polyax.ops.joining import stack
 from polyax.ops.slicing import index_in_dim
 from polyax.trace.tree import tree_map
@@ -46,13 +50,6 @@ all_to_all_p = _exchange("all_to_all")
 ppermute_p = _exchange("ppermute")
 
 
-def _one_name(what: str, axis_name: Any) -> Any:
-    names = names_of(axis_name)
-    if len(names) != 1:
-        raise NotImplementedError(f"{what} works along one axis, got {axis_name}")
-    return names[0]
-
-
 def all_gather(
     x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying"
 ) -> Any:
@@ -65,13 +62,12 @@ def all_gather(
      [0 1]]
     """
     size, groups = checked_groups("all_gather", axis_name, axis_index_groups)
-    names = names_of(axis_name)
-    _check_one_axis("all_gather", names, groups)
+    ways = _ways(axis_name, size, groups)
 
     def one(v: Any) -> Any:
         d = _dimension("all_gather", axis, aval_of(v).ndim + (not tiled))
-        for n, name in enumerate(reversed(names)):  # the last one varies fastest
-            params = {"axis_name": (name,), "axis_size": size if groups else axis_size(name), "tiled": tiled}
+        for n, (along, own) in enumerate(reversed(ways)):  # the last one varies fastest
+            params = {"axis_name": along, "axis_size": own, "tiled": tiled}
             v = all_gather_p.bind1(v, all_gather_dimension=d, axis_index_groups=groups, **params)
             v = _joined(v, d) if n and not tiled else v
         return v
@@ -85,16 +81,14 @@ def psum_scatter(
     """The program's own part of ``psum(x)``: number ``axis_index`` along ``scatter_dimension``, whose size is that of
     the axis (or axes); if ``tiled``, a multiple of it, and the parts are blocks."""
     size, groups = checked_groups("psum_scatter", axis_name, axis_index_groups)
-    names = names_of(axis_name)
-    _check_one_axis("psum_scatter", names, groups)
+    ways = _ways(axis_name, size, groups)
 
     def one(v: Any) -> Any:
         d = _dimension("psum_scatter", scatter_dimension, aval_of(v).ndim)
         _check_parts("psum_scatter", aval_of(v), d, size, tiled)
-        for n, name in enumerate(names):
-            own = size if groups else axis_size(name)
-            v = v if tiled or n == len(names) - 1 else _parted(v, d, own)
-            params = {"axis_name": (name,), "axis_size": own, "axis_index_groups": groups, "tiled": tiled}
+        for n, (along, own) in enumerate(ways):
+            v = v if tiled or n == len(ways) - 1 else _parted(v, d, own)
+            params = {"axis_name": along, "axis_size": own, "axis_index_groups": groups, "tiled": tiled}
             v = reduce_scatter_p.bind1(v, scatter_dimension=d, **params)
         return v
 
@@ -113,17 +107,28 @@ def all_to_all(
     """Part number ``k`` of ``x`` along ``split_axis`` goes to program ``k``; what comes is stacked along
     ``concat_axis``, or joined if ``tiled``."""
     size, groups = checked_groups("all_to_all", axis_name, axis_index_groups)
-    name = _one_name("all_to_all", axis_name)
+    ways = _ways(axis_name, size, groups)
 
     def one(v: Any) -> Any:
         ndim = aval_of(v).ndim
-        axes = {
-            "split_axis": _dimension("all_to_all", split_axis, ndim),
-            "concat_axis": _dimension("all_to_all", concat_axis, ndim),
-        }
-        return all_to_all_p.bind1(v, axis_name=name, axis_size=size, axis_index_groups=groups, tiled=tiled, **axes)
+        source, target = (_dimension("all_to_all", d, ndim) for d in (split_axis, concat_axis))
+        if len(ways) == 1:
+            return _exchanged(v, *ways[0], groups, source, target, tiled)
+        _check_parts("all_to_all", aval_of(v), source, size, tiled)
+        parts = move_axis(_parted(v, source, size) if tiled else v, source, 0)
+        rest = np.shape(parts)[1:]
+        parts = reshape(parts, (*(own for _, own in ways), *rest))
+        for d, (along, own) in enumerate(ways):
+            parts = _exchanged(parts, along, own, None, d, d, False)
+        moved = move_axis(reshape(parts, (size, *rest)), 0, target)
+        return _joined(moved, target) if tiled else moved
 
     return tree_map(one, x)
+
+
+def _exchanged(x: Any, along: Names, size: int, groups: Any, source: int, target: int, tiled: bool) -> Any:
+    params = {"axis_name": along[0] if len(along) == 1 else along, "axis_size": size, "axis_index_groups": groups}
+    return all_to_all_p.bind1(x, split_axis=source, concat_axis=target, tiled=tiled, **params)
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
@@ -132,18 +137,18 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Sends each part to another program: ``perm`` lists pairs of source and destination. Who gets nothing has zeros.
+    """Sends each part to another program: ``perm`` lists pairs of source and destination, which are numbers along the
+    named axis (or axes, in row-major order). Who gets nothing has zeros.
 
     Raises:
       ValueError: a program sends or gets twice, or isn't on the axis.
     """
-    name = _one_name("ppermute", axis_name)
     pairs = tuple((int(s), int(d)) for s, d in perm)
-    size = axis_size(name)
+    size = axis_size(axis_name)
     for what, ends in (("source", [s for s, _ in pairs]), ("destination", [d for _, d in pairs])):
         if len(set(ends)) != len(ends) or not all(0 <= e < size for e in ends):
             raise ValueError(f"ppermute: each {what} must occur once and be less than {size}, got perm={list(pairs)}")
-    return tree_map(lambda v: ppermute_p.bind1(v, axis_name=(name,), perm=pairs), x)
+    return tree_map(lambda v: ppermute_p.bind1(v, axis_name=names_of(axis_name), perm=pairs), x)
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
@@ -163,9 +168,10 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     return tree_map(lambda v: index_in_dim(all_gather(v, axis_name), source, keepdims=False), x)
 
 
-def _check_one_axis(what: str, names: Sequence[Any], groups: Any) -> None:
-    if groups is not None and len(names) > 1:
-        raise NotImplementedError(f"{what}: axis_index_groups along several axes isn't built, got {names}")
+def _ways(axis_name: Any, size: int, groups: Any) -> list[tuple[Names, int]]:
+    """The axes, and how many programs meet, of each step: one for each axis, or all at once if they are in groups."""
+    names = names_of(axis_name)
+    return [(names, size)] if groups is not None else [((name,), axis_size(name)) for name in names]
 
 
 def _dimension(what: str, axis: int, ndim: int) -> int:
@@ -304,10 +310,34 @@ def _permute_batch(axis: Any, args: Any, dims: Any, *, perm: Any, **params: Any)
     if axis.name not in names_of(params["axis_name"]):
         return ppermute_p.bind(x, perm=perm, **params), [dim]
     x = batch_axis_at(x, dim, 0, axis.size)
+    names = names_of(params["axis_name"])
+    if len(names) > 1:
+        return [_permuted_along_one(x, axis, names, perm)], [0]
     source = {d: s for s, d in perm}
     parts = [index_in_dim(x, n, keepdims=False) for n in range(axis.size)]
     nothing = zeros_like(parts[0])
     return [stack([parts[source[n]] if n in source else nothing for n in range(axis.size)])], [0]
+
+
+def _permuted_along_one(x: Any, axis: Any, names: Names, perm: Any) -> Any:
+    """Of several axes, the one that is mapped is dimension 0 of ``x``: its rows go from one to another, and each on its
+    way along the other axes."""
+    rest = tuple(n for n in names if n != axis.name)
+    sizes = [axis.size if n == axis.name else axis_size(n) for n in names]
+    at, others = names.index(axis.name), [n for k, n in enumerate(sizes) if names[k] != axis.name]
+    routes: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for pair in perm:
+        ends = [[int(i) for i in np.unravel_index(end, sizes)] for end in pair]
+        rows = ends[0].pop(at), ends[1].pop(at)
+        source, target = (int(np.ravel_multi_index(e, others)) for e in ends)
+        routes.setdefault(rows, []).append((source, target))
+    here, count = axis_index(rest), math.prod(others)
+    rows = [zeros_like(index_in_dim(x, 0, keepdims=False))] * axis.size
+    for (start, end), pairs in routes.items():
+        came = ppermute_p.bind1(index_in_dim(x, start, keepdims=False), axis_name=rest, perm=tuple(pairs))
+        gets = dynamic_index_in_dim(np.isin(np.arange(count), [target for _, target in pairs]), here, keepdims=False)
+        rows[end] = select(gets, came, rows[end])
+    return stack(rows)
 
 
 def _by_groups(p: Primitive) -> None:
@@ -316,6 +346,10 @@ def _by_groups(p: Primitive) -> None:
     def batch(axis: Any, args: Any, dims: Any, *, axis_index_groups: Any, **params: Any) -> Any:
         if axis_index_groups is None or axis.name not in names_of(params["axis_name"]):
             return whole(axis, args, dims, axis_index_groups=axis_index_groups, **params)
+        if len(names_of(params["axis_name"])) > 1:
+            raise NotImplementedError(
+                f"{p}: axis_index_groups along several axes isn't built under vmap, got {params['axis_name']}"
+            )
         return batch_groups(p, axis, args, dims, axis_index_groups, params)
 
     p.batch = batch

@@ -95,7 +95,7 @@ def _all_to_all(
     def give(x: np.ndarray, n: int) -> np.ndarray:
         return _piece(x, split_axis, axis_size, n, tiled)
 
-    return _dealt(x, (axis_name,), axis_index_groups, give, lambda parts: join(parts, concat_axis))
+    return _dealt(x, collective.names_of(axis_name), axis_index_groups, give, lambda parts: join(parts, concat_axis))
 
 
 @rule(exchange.ppermute_p)

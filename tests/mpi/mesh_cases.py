@@ -145,6 +145,28 @@ def test_constraints():
     same(whole(out), x + 1)
 
 
+def test_arrays_are_brought_to_lie_otherwise():
+    """By a program that all processes run."""
+    x = data(N * 2, N * 3)
+    put = local(x)
+    for wanted in (COLUMNS, EVERYWHERE, ROWS):
+        put = polyax.device_put(put, wanted)
+        assert in_parts(put, wanted)
+        same(whole(put), x)
+    grid = Mesh(np.array(polyax.devices()).reshape(2, N // 2), ("a", "b"))
+    both = NamedSharding(grid, P("b", "a"))
+    put = polyax.device_put(local(x), both)
+    assert in_parts(put, both)
+    same(whole(put), x)
+    same(whole(polyax.device_put(put, ROWS)), x)
+
+
+def test_arrays_stay_on_their_devices():
+    backwards = NamedSharding(Mesh(np.array(polyax.devices()[::-1]), ("x",)), P("x"))
+    with pytest.raises(ValueError, match="spans processes can't be brought from .* the same devices in the same order"):
+        polyax.device_put(local(data(N, 2)), backwards)
+
+
 def test_loops_and_constants():
     x = data(N * 2, 3)
     closed_over = local(x)

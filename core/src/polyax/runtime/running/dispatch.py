@@ -23,13 +23,14 @@ from polyax.meshes.sharding import NamedSharding, Sharding
 from polyax.ops.constraint import sharding_constraint_p
 from polyax.runtime.arrays import devices
 from polyax.runtime.arrays.array import Array, is_concrete
-from polyax.runtime.arrays.placing import device_put, from_host, on_devices, retold
+from polyax.runtime.arrays.placing import device_put, from_host, install_relay, on_devices, retold
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.running.compiling import compile_on, compile_program
 from polyax.runtime.running.meeting import Place, layouts_of, meeting_place
 from polyax.runtime.running.meshed import Layouts, on_mesh
 from polyax.runtime.running.programs import Program, make_entry
+from polyax.runtime.running.relaying import relaid
 from polyax.trace.context import install_eval_trace
 from polyax.trace.tracer import Trace, Tracer, leaked
 from polyax.transforms.memo import forget, kept, once
@@ -281,3 +282,4 @@ def clear_caches() -> None:
 
 
 install_eval_trace(EvalTrace())
+install_relay(relaid)

@@ -9,7 +9,7 @@ from kernels.programs import assert_same, compiled, launched, on_kernels, on_ref
 import polyax
 import polyax.numpy as jnp
 from polyax import config
-from polyax.ops import basis, elementwise, index, joining, reduce, slicing
+from polyax.ops import basis, contract, elementwise, index, joining, reduce, slicing
 from polyax_kernels.plan.plan import Arena, CopyStep, KernelStep
 
 X = np.arange(12, dtype="f4").reshape(3, 4)
@@ -84,6 +84,18 @@ def test_reshape_alone_copies_nothing() -> None:
     plan = planned(NumpyKernelBackend(), traced(lambda x: basis.reshape(x, (2, 6)), [X]))
     assert not plan.steps
     assert plan.outputs == (0,)
+
+
+def test_a_step_writes_where_its_reshaped_result_is_wanted() -> None:
+    """A copy that only adds a dimension does nothing; one of an argument does."""
+
+    def f(x, y):
+        z = contract.dot_general(x, y, (((1,), (0,)), ((), ())))
+        return [basis.expand_dims(z, (0,)), basis.expand_dims(x, (1,))]
+
+    plan = planned(NumpyKernelBackend(), traced(f, [X, X.T.copy()]))
+    assert [type(s) for s in plan.steps] == [KernelStep, CopyStep] and plan.arena_bytes == 0
+    assert_same(on_kernels(f, [X, X.T.copy()]), [(X @ X.T)[None], X[:, None]])
 
 
 def test_update_writes_only_the_region_of_its_own_temporary() -> None:

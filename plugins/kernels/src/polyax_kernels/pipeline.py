@@ -20,6 +20,7 @@ from polyax_kernels.lower.build import build_graph
 from polyax_kernels.lower.choice import Rules
 from polyax_kernels.passes.canonical import canonical
 from polyax_kernels.passes.check import check_graph
+from polyax_kernels.passes.copies import alias_copies
 from polyax_kernels.passes.invariants import hoist_invariants
 from polyax_kernels.passes.ordering import readers_first
 from polyax_kernels.passes.split import split_reductions
@@ -80,6 +81,7 @@ TO_GRAPH = (
 """Then the fusers that the backend or the user chose."""
 TO_PLAN = (
     Pass("split reductions", on_graphs(lambda graph, c: split_reductions(graph, c.limits))),
+    Pass("alias copies", on_graphs(lambda graph, _: alias_copies(graph))),
     Pass("readers first", on_graphs(lambda graph, _: readers_first(graph))),
     Pass("plan", lambda graph, c: make_plan(graph, c.donated)),
     Pass("canonical kernels", lambda plan, c: plan.with_steps(lambda step: _canonical(step, c.eager))),
@@ -93,7 +95,7 @@ def plan_of(jaxpr: ClosedJaxpr, c: Compilation) -> Plan:
 
 def graph_of(jaxpr: ClosedJaxpr, c: Compilation) -> Graph:
     """The graph of a program, fused, before it is planned."""
-    return run((*TO_GRAPH, *map(fusing, c.fusers), *TO_PLAN[:2]), jaxpr, c)
+    return run((*TO_GRAPH, *map(fusing, c.fusers), *TO_PLAN[:3]), jaxpr, c)
 
 
 def run(passes: Sequence[Pass], program: Any, c: Compilation) -> Any:

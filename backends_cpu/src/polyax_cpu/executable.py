@@ -30,6 +30,8 @@ class CpuExecutable(HostExecutable):
     """A plan of which all runs of native steps are one call each."""
 
     def __init__(self, backend: Any, plan: Plan, options: CompileOptions, journal: Journal) -> None:
+        self.divides = options.members < pool.thread_count()
+        """Whether steps are cut into pieces for several threads; members of a group are a thread's work each."""
         super().__init__(backend, plan, options, journal)
         self.cost = sum(map(_cost, plan.steps)) // SPEED
 
@@ -70,13 +72,13 @@ def _native(executable: CpuExecutable, step: Step) -> Described | None:
     if isinstance(step, KernelStep):
         kernel = executable.backend.compiled(step.kernel)
         extent = rows(step)
-        pieces = pieces_of(_cost(step), extent) if choose(step.kernel).parallel else 1
+        pieces = pieces_of(_cost(step), extent) if executable.divides and choose(step.kernel).parallel else 1
         return described(kernel.address, step.operands, step.scalars, extent, pieces, kernel)
     if isinstance(step, CopyStep):
-        return copying(step.source, step.target, step.nbytes)
+        return copying(step.source, step.target, step.nbytes, executable.divides)
     if isinstance(step, ControlStep):
         return native_control(lambda inner: _native(executable, inner), step)
-    return _library_call(step)
+    return _library_call(step, executable.divides)
 
 
 def _product(step: CallStep) -> tuple[int, NativeProduct] | None:
@@ -85,10 +87,10 @@ def _product(step: CallStep) -> tuple[int, NativeProduct] | None:
     return None if native is None else native(step.arg_avals, step.out_avals, step.params)
 
 
-def _library_call(step: CallStep) -> Described | None:
+def _library_call(step: CallStep, divides: bool) -> Described | None:
     found = _product(step)
     if found is None:
         return None
     address, product = found
-    pieces = min(pool.thread_count(), product.extent) if _cost(step) > PARALLEL_COST else 1
+    pieces = min(pool.thread_count(), product.extent) if divides and _cost(step) > PARALLEL_COST else 1
     return described(address, (*step.args, *step.outs), product.scalars, product.extent, pieces)

@@ -60,8 +60,9 @@ def on_bases(address: int, record: ctypes.Structure, keep: Any) -> Described:
     return NativeStep(address, ctypes.addressof(record), 0, 1, 1, ON_BASES, None), (record, keep)
 
 
-def copying(source: Ref, target: Ref, nbytes: int) -> Described:
-    return described(pool.symbols()["polyax_copy"], (source, target), (), nbytes, pieces_of(nbytes, nbytes))
+def copying(source: Ref, target: Ref, nbytes: int, divides: bool = True) -> Described:
+    pieces = pieces_of(nbytes, nbytes) if divides else 1
+    return described(pool.symbols()["polyax_copy"], (source, target), (), nbytes, pieces)
 
 
 def pieces_of(cost: int, extent: int) -> int:

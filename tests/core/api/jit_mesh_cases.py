@@ -256,6 +256,52 @@ def test_the_log_of_compilations_names_the_mesh(caplog):
     assert any("Mesh('x': 4, 'y': 2" in r.message for r in caplog.records)
 
 
+def test_explain_lists_what_is_exchanged_and_why():
+    f = polyax.jit(lambda a, b: a @ b)
+    told = polyax.explain(f)(put(ROW, None, "i"), put(ROW, "i"))
+    text = told.text(300)
+    assert "on each device of Mesh('i': 8" in text and "sent by each device" in text
+    assert told.moves and all(m.collective in text and m.reason in text and "i" in m.axes for m in told.moves)
+    assert not polyax.explain(f)(put(ROW, "i"), put(ROW)).moves
+
+
+# --- launches
+
+
+def test_members_take_turns_in_one_thread():
+    """What meets in no loop needs no thread of another device, even while those are busy."""
+    x = put(ROW, "i")
+    f = polyax.jit(lambda a: (a - a.mean(0)) @ (a.T @ a), in_shardings=on(ROW, "i"))
+    f(x).block_until_ready()
+    with pytest.MonkeyPatch.context() as patch:
+        for d in DEVICES[1:]:
+            patch.setattr(d, "queue", None)
+        got = f(x)
+    np.testing.assert_allclose(np.asarray(got), (X - X.mean(0)) @ (X.T @ X), 1e-4, 1e-3)
+
+
+def test_large_reductions_and_exchanges():
+    big = np.random.default_rng(0).standard_normal((8, 1 << 16)).astype(np.float32)
+    summed = polyax.pmap(lambda a: (lax.psum(a, "i"), lax.pmax(a, "i"), lax.all_gather(a, "i")[3]), "i")
+    total, highest, third = summed(big)
+    for n in (0, 7):
+        np.testing.assert_allclose(np.asarray(total)[n], big.sum(0), 1e-4, 1e-4)
+        same(highest[n], big.max(0))
+        same(third[n], big[3])
+    turned = polyax.pmap(lambda a: lax.ppermute(a, "i", [(n, (n + 1) % 8) for n in range(8)]), "i")(big)
+    same(turned, np.roll(big, 1, 0))
+
+
+def test_exchanges_in_loops():
+    def step(a):
+        return lax.fori_loop(0, 3, lambda _, c: lax.psum(c, "i") / 8 + a, a)
+
+    expected = X
+    for _ in range(3):
+        expected = expected.mean(0) + X
+    same(polyax.pmap(step, "i")(X), expected)
+
+
 # --- bad input
 
 

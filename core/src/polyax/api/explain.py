@@ -46,7 +46,8 @@ def explain(fun: Callable[..., Any], **options: Any) -> Callable[..., Explanatio
     @api_boundary
     def explained(*args: Any, **kwargs: Any) -> Explanation:
         event = compiled(fun, args, kwargs, options)
-        told = Explanation(event.name, event.device, event.jaxpr, event.executable.report())
+        where = event.mesh or event.device
+        told = Explanation(event.name, where, event.jaxpr, event.executable.report(), tuple(event.moves))
         if not hasattr(sys, "ps1"):
             print(told)
         return told

@@ -112,6 +112,8 @@ class CompileOptions:
     name: str = "jit"
     eager: bool = False
     """One primitive, dispatched on its own: worth compiling once for all shapes."""
+    members: int = 1
+    """How many devices run it side by side: with several there is less need to divide the work of one."""
     stages: bool = False
     """Somebody wants to see how the program is compiled: reports keep it, and what each phase made of it."""
 
@@ -127,6 +129,14 @@ class Executable(ABC):
         surfaces in ``Buffer.wait`` of its results. The second result is None unless the program has effects that are
         still to come: then a token with ``wait()``, ``done``, ``error`` and ``told``, as ``queue.Task`` has.
         """
+
+    def launch_members(self, members: Sequence[Sequence[Buffer]], queue: Any, axes: Axes) -> Any:
+        """Starts the program for all members of a group at once, each with its buffers, if ``takes_turns``. The results
+        of each, and a token for all, as those of ``launch``."""
+        raise NotImplementedError
+
+    takes_turns = False
+    """Whether this executable can run for all members of a group in one thread, none waiting for another."""
 
     @abstractmethod
     def report(self) -> Report: ...

@@ -20,7 +20,7 @@ Groups = tuple[tuple[int, ...], ...]
 Give = Callable[[int], np.ndarray]
 """What a member gives to the one at a place among its peers."""
 
-OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"psum": np.add, "pmax": np.maximum, "pmin": np.minimum}
+OPERATIONS: dict[str, np.ufunc] = {"psum": np.add, "pmax": np.maximum, "pmin": np.minimum}
 SMALL = 1 << 14
 """Operands of at most this many bytes are copied before members meet, so that they needn't meet again afterwards."""
 
@@ -130,7 +130,11 @@ def flat(x: np.ndarray) -> np.ndarray:
 
 
 def combined(operation: str, xs: Sequence[np.ndarray]) -> np.ndarray:
-    return functools.reduce(OPERATIONS[operation], xs).astype(xs[0].dtype, copy=False)
+    first, *others = xs
+    total = first.copy()
+    for x in others:
+        total = OPERATIONS[operation](total, x, out=total, casting="unsafe")
+    return total
 
 
 def reduce_share(
@@ -164,17 +168,25 @@ _here = threading.local()
 
 
 @contextlib.contextmanager
-def entered(group: Group, rank: int) -> Generator[None]:
-    """Makes this thread run member ``rank`` of ``group``; an error in it reaches the other members."""
+def as_member(group: Group, rank: int) -> Generator[None]:
+    """Makes this thread run member ``rank`` of ``group``."""
     before = getattr(_here, "member", None)
     _here.member = (group, rank)
     try:
         yield
+    finally:
+        _here.member = before
+
+
+@contextlib.contextmanager
+def entered(group: Group, rank: int) -> Generator[None]:
+    """Makes this thread run member ``rank`` of ``group``; an error in it reaches the other members."""
+    try:
+        with as_member(group, rank):
+            yield
     except BaseException as e:
         group.abort(e)
         raise
-    finally:
-        _here.member = before
 
 
 def member() -> tuple[Group, int]:

@@ -21,12 +21,12 @@ def compile_program(
 ) -> Program:
     """The program for ``closed`` on ``device``, maybe one of ``mesh``: made once for each jaxpr, device and donation,
     and compiled once for all devices that run what is made for one of them."""
-    key = Program, device, donated, config.trace_key()
+    key = Program, device, donated, mesh and mesh.size, config.trace_key()
     return kept(closed, key, lambda: _for_device(closed, device, name, donated, mesh), wait=not serving())
 
 
 def _for_device(closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...], mesh: Any) -> Program:
-    key = "executable", device.backend.twin(device), donated, config.trace_key()
+    key = "executable", device.backend.twin(device), donated, mesh and mesh.size, config.trace_key()
     made = kept(closed, key, lambda: compile_on(closed, device, name, donated, mesh=mesh), wait=not serving())
     return made if made.device is device else made.on(device)
 
@@ -66,7 +66,10 @@ def build(
         if reason := device.backend.why_no_dtype(v.aval.dtype):
             raise TypeError(f"{name}: an argument of type {v.aval} can't live on {device}: {reason}")
     flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
-    options = CompileOptions(device, flags, effects=closed.effects, name=name, eager=eager, stages=stages)
+    members = 1 if mesh is None else mesh.size
+    options = CompileOptions(
+        device, flags, effects=closed.effects, name=name, eager=eager, members=members, stages=stages
+    )
     start = time.perf_counter()
     executable = device.backend.compile(hoist_consts(closed)[0], options)
     return CompileEvent(name, device, executable, time.perf_counter() - start, closed, mesh)

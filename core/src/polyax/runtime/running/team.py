@@ -13,7 +13,7 @@ from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract.backend import Device, Executable
 from polyax.runtime.contract.collectives import Group, entered
 from polyax.runtime.contract.processes import ProcessGroup
-from polyax.runtime.contract.queue import HELP_COST, HostQueue, Task
+from polyax.runtime.contract.queue import HELP_COST, HostQueue, Task, serving
 from polyax.runtime.contract.report import Report
 from polyax.runtime.running.programs import Program
 
@@ -54,13 +54,27 @@ class Team(Executable):
         self.devices = tuple(p.device for p in programs) if devices is None else devices
         self.link = link
         self.ranks = [n for n, d in enumerate(self.devices) if d.is_addressable]
+        self.one = _executable_of_all(programs) if link is None else None
 
     def launch(self, buffers: Sequence[Any], queue: Any) -> tuple[list[Any], Any]:
         members = [[parts[n] for parts in (*self.consts, *buffers)] for n in range(len(self.programs))]
+        if self.one is not None and not serving():
+            return self._launch_as_one(members)
         with _launching:
             started = self._start_all(members)
         tokens = [token for _, token in started if token is not None]
         return list(zip(*[outs for outs, _ in started], strict=True)), tokens or None
+
+    def _launch_as_one(self, members: Sequence[Sequence[Array]]) -> tuple[list[Any], Any]:
+        """On the first device's queue: members take turns, so no other one is needed."""
+        assert self.one is not None
+        inputs = [[x.alive() for x in xs] for xs in members]
+        outs, token = self.one.launch_members(inputs, self.devices[0].queue, self.axes or ())
+        avals = [a for a, _ in self.programs[0].outputs]
+        parts = [
+            [Array(aval, bs[n], d) for bs, d in zip(outs, self.devices, strict=True)] for n, aval in enumerate(avals)
+        ]
+        return parts, None if token is None else [token]
 
     def _start_all(self, members: Sequence[Sequence[Array]]) -> list[Started]:
         if self.axes is None:
@@ -81,6 +95,13 @@ class Team(Executable):
     def report(self) -> Report:
         """That of the first; those of the others are alike."""
         return self.programs[0].executable.report()
+
+
+def _executable_of_all(programs: Sequence[Program]) -> Executable | None:
+    """The executable that can run for all members at once, if there is one."""
+    first = programs[0].executable
+    alike = first.takes_turns and all(p.executable is first for p in programs)
+    return first if alike else None
 
 
 def _enter(group: Group, rank: int, program: Program, args: Sequence[Array]) -> Started:

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.meshes.mesh import Mesh
+from polyax.partition.reshard import Move
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.report import BufferReport, Decision, KernelReport, Report
 from polyax.runtime.contract.text import columns, count, plural, size, width
@@ -29,9 +31,12 @@ class Explanation:
     """A compiled program: its ``jaxpr``, and the ``report`` with kernels, decisions, buffers and sources."""
 
     name: str
-    device: Device
+    device: Device | Mesh
+    """Of a program on a mesh, the rest is about one of its devices."""
     jaxpr: ClosedJaxpr
     report: Report
+    moves: tuple[Move, ...] = ()
+    """What the devices of a mesh exchange, and why."""
 
     def __str__(self) -> str:
         return self.text(width())
@@ -43,6 +48,7 @@ class Explanation:
         """The table in lines of at most ``room`` characters, as far as names allow."""
         report = self.report
         sections = {
+            "exchanged": _moves(self.moves, room),
             "kernels": _kernels(report.kernels, room),
             "buffers": _buffers(report.buffers, room),
             "fused": _fused(report.all_decisions, room),
@@ -57,11 +63,33 @@ def _summary(told: Explanation) -> Iterator[str]:
     kinds = Counter(k.kind for k in report.steps())
     names = {"loop": "loop", "branch": "branching", "kernel": "kernel", "call": "library call", "copy": "copy"}
     steps = [plural(kinds[kind], noun) for kind, noun in names.items() if kinds[kind]] or ["nothing to compute"]
-    yield f"{told.name} on {told.device}: {', '.join(steps)} for {plural(len(told.jaxpr.eqns), 'equation')}"
+    where = told.device if isinstance(told.device, Device) else f"each device of {told.device}"
+    yield f"{told.name} on {where}: {', '.join(steps)} for {plural(len(told.jaxpr.eqns), 'equation')}"
+    if told.moves:
+        yield f"{size(sum(m.total for m in told.moves))} sent by each device in {plural(len(told.moves), 'exchange')}"
     before = f" ({size(report.bytes_unfused)} before fusion)" if report.bytes_unfused else ""
     yield f"{size(report.bytes_moved)} moved{before}, {count(report.flops)} operations"
     phases = ", ".join(f"{name} {1e3 * s:.1f}" for name, s in report.phases.items() if s >= SHORTEST)
     yield f"compiled in {1e3 * report.compile_seconds:.1f} ms" + (f" ({phases})" if phases else "")
+
+
+def _moves(moves: Sequence[Move], room: int) -> list[str]:
+    head = ("", "collective", "along", "", "sent", "of", "why", "for")
+    rows = [
+        (
+            "",
+            m.collective,
+            ", ".join(map(str, m.axes)),
+            f"×{m.times}" if m.times > 1 else "",
+            size(m.nbytes),
+            str(m.aval),
+            m.reason,
+            m.source,
+        )
+        for m in moves
+    ]
+    more = [f"  ... and {len(rows) - MOST} more, in .moves"] if len(rows) > MOST else []
+    return columns([head, *rows[:MOST]] if rows else [], room, right=(4,)) + more
 
 
 def _kernels(kernels: Sequence[KernelReport], room: int) -> list[str]:

@@ -11,6 +11,7 @@ import ctypes
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,12 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable
-from polyax.runtime.contract.queue import HostQueue
+from polyax.runtime.contract.collectives import Axes
+from polyax.runtime.contract.queue import HELP_COST, INLINE_COST, HostQueue
+from polyax.runtime.contract.turns import Turns
 from polyax_kernels.backend import KernelBackend
 from polyax_kernels.emit.schedule import choose
+from polyax_kernels.host.meeting import Meeting, calls_users, meets, meets_inside, shared
 from polyax_kernels.host.threads import parallel_for
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.keys import structural_key
@@ -121,6 +125,29 @@ class HostExecutable(PlanExecutable):
         device = options.device
         self.context = CallContext(device.queue, device)
         super().__init__(backend, plan, options, journal)
+        self.takes_turns = not meets_inside(plan.steps)
+        self.calls_users = calls_users(plan)
+
+    def run_members(self, every: Sequence[Sequence[Any]], copies: Sequence[tuple[Any, Any]], axes: Axes) -> None:
+        """Between two collectives a member runs in one thread; long programs are shared by several."""
+        for source, target in copies:
+            self.duplicate(source, target)
+        group = None
+        alone = self.calls_users or self.cost * len(every) <= INLINE_COST
+        for meeting, steps in groupby(self.steps, lambda step: step if isinstance(step, Meeting) else None):
+            run = [*steps]
+            if meeting is not None:
+                group = group or Turns(axes, shared)
+                meeting.of_all(every, group)
+            elif alone:
+                for bases in every:
+                    run_steps(run, bases)
+            else:
+                shared(len(every), lambda n, run=run: run_steps(run, every[n]))
+
+    def launch_members(self, members: Sequence[Sequence[Any]], queue: Any, axes: Axes) -> Any:
+        """What calls users runs on the queue's thread, so that their errors are those of the results."""
+        return super().launch_members(members, _Later(queue) if self.calls_users else queue, axes)
 
     def shelf(self, nbytes: int) -> Shelf:
         return self.backend.pool.shelf(nbytes)
@@ -138,10 +165,26 @@ class HostExecutable(PlanExecutable):
         if isinstance(step, CopyStep):
             return _copier(step)
         if isinstance(step, CallStep):
-            return _caller(step, self.context)
+            called = _caller(step, self.context)
+            return Meeting(called) if meets(step) else called
         if isinstance(step, ControlStep):
             return control_runner(self, step)
         return _launcher(step, self.backend.compiled(step.kernel))
+
+
+def run_steps(steps: Sequence[Runner], bases: Sequence[Any]) -> None:
+    for step in steps:
+        step(bases)
+
+
+class _Later:
+    """A queue that runs nothing in the calling thread."""
+
+    def __init__(self, queue: HostQueue) -> None:
+        self.queue = queue
+
+    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Any:
+        return self.queue.run(work, inputs, max(cost, HELP_COST + 1))
 
 
 def _copier(step: CopyStep) -> Runner:

@@ -14,6 +14,8 @@ Rows = Callable[[int, int], None]
 
 _pool: ThreadPoolExecutor | None = None
 _lock = threading.Lock()
+_here = threading.local()
+"""``shares``: this thread has a share already, within which nothing is shared again."""
 
 
 def num_threads() -> int:
@@ -31,13 +33,21 @@ def _workers() -> ThreadPoolExecutor:
 
 def parallel_for(extent: int, run: Rows) -> None:
     """``run`` on ranges that cover ``0..extent``: the first in the calling thread, the others beside it."""
-    parts = min(num_threads(), extent)
+    parts = 1 if getattr(_here, "shares", False) else min(num_threads(), extent)
     if parts <= 1:
         run(0, extent)
         return
+
+    def share(begin: int, end: int) -> None:
+        _here.shares = True
+        try:
+            run(begin, end)
+        finally:
+            _here.shares = False
+
     bounds = [extent * n // parts for n in range(parts + 1)]
-    futures = [_workers().submit(run, bounds[n], bounds[n + 1]) for n in range(1, parts)]
-    run(0, bounds[1])
+    futures = [_workers().submit(share, bounds[n], bounds[n + 1]) for n in range(1, parts)]
+    share(0, bounds[1])
     wait(futures)
     for future in futures:
         future.result()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Executable
+from polyax.runtime.contract.collectives import Axes
 from polyax.runtime.contract.report import Report
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import Plan, Step
@@ -78,6 +79,32 @@ class PlanExecutable(Executable):
         for n in self.plan.shared:
             bases[n].share()
         return [bases[n] for n in self.plan.outputs], task if self.effects else None
+
+    def launch_members(self, members: Sequence[Sequence[Any]], queue: Any, axes: Axes) -> Any:
+        every: list[list[Any]] = []
+        copies: list[Any] = []
+        written: list[Any] = []
+        for buffers in members:
+            fresh = [shelf.take() for shelf in self.shelves]
+            bases: list[Any] = [*buffers, *fresh, *self.literals]
+            if self.overwritten:
+                copies += self._protect(bases)
+                written += [bases[n] for n in self.overwritten]
+            written += fresh
+            every.append(bases)
+        inputs = [b for buffers in members for b in buffers]
+        task = queue.run(partial(self.run_members, every, copies, axes), inputs, self.cost * len(members))
+        if task is not None:
+            for b in written:
+                b.task = task
+        for bases in every if self.plan.shared else ():
+            for n in self.plan.shared:
+                bases[n].share()
+        return [[bases[n] for n in self.plan.outputs] for bases in every], task if self.effects else None
+
+    def run_members(self, every: Sequence[Sequence[Any]], copies: Sequence[tuple[Any, Any]], axes: Axes) -> None:
+        """Runs each step for all members before the next one."""
+        raise NotImplementedError
 
     def run(self, bases: Sequence[Any], copies: Sequence[tuple[Any, Any]]) -> None:
         for source, target in copies:

@@ -58,6 +58,11 @@ def test_rows_times_columns_moves_nothing() -> None:
     assert (found.outs, moves(found)) == ((BOTH,), [])
 
 
+def test_what_nobody_reads_does_not_move() -> None:
+    found = checked(lambda x: (x.sum(), jnp.sin(x))[1], [X], [ROWS])
+    assert (found.outs, moves(found)) == ((ROWS,), [])
+
+
 def test_two_layers_are_summed_once() -> None:
     cuts = [ROWS, COLUMNS, (("y",), ())]
     found = checked(lambda x, w, v: jnp.tanh(x @ w) @ v, [X, W, V], cuts)

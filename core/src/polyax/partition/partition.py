@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from polyax.control.inner.programs import derived
+from polyax.control.inner.programs import derived, pruned
 from polyax.control.inner.untyped import without_vma
 from polyax.control.spmd import axes_bound
 from polyax.ir.jaxpr import ClosedJaxpr
@@ -44,7 +44,8 @@ def partition(
     """``closed`` on blocks. ``ins`` and ``outs`` say how arguments and results are cut; None leaves one, or a
     dimension of it, to the partitioner."""
     with axes_bound(axes):
-        program = flat(without_vma(closed), axes)
+        used = (True,) * len(closed.out_avals)
+        program, _ = pruned(flat(without_vma(closed), axes), used)  # what nobody reads must not move
         layout = Cutting(axes)
         for atom, cuts in zip((*program.jaxpr.invars, *program.jaxpr.outvars), (*ins, *outs), strict=True):
             layout.fix(atom, cuts)

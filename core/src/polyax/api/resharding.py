@@ -53,6 +53,7 @@ def _sharding(x: Any, given: Any) -> NamedSharding:
 def typeof(x: Any) -> ShapedArray:
     """The type of an array, a scalar or a traced value; its ``sharding`` tells how it is cut along explicit axes.
 
+    >>> import numpy as np
     >>> typeof(np.ones((2, 3), 'float32'))
     ShapedArray(float32[2,3])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from polyax.ir.aval import aval_of
@@ -17,7 +18,7 @@ __all__ = ["reshard_p", "retyped"]
 
 linear(reshard_p, lambda ct, x, **_: retyped(ct, x))
 reshard_p.decompose = lambda x, **_: [x]
-reshard_p.factors = lambda x, **_: elementwise(x)
+reshard_p.factors = lambda x, **_: replace(elementwise(x), local=lambda place, block, **_: [block])
 reshard_p.pretty = lambda sharding, **_: {} if sharding is None else {"sharding": sharding.spec}
 
 

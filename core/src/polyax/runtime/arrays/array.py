@@ -142,7 +142,10 @@ class Array(Typed, metaclass=_ArrayType):
     @api_boundary
     def block_until_ready(self) -> Array:
         """Waits for the contents; raises the error of the computation that was to make them."""
-        self.alive()
+        buffer = self.alive()
+        if buffer is not None:  # nearly always: it lies on one device
+            buffer.wait()
+            return self
         for x in self.parts:
             x.buffer.wait()
         return self

@@ -46,6 +46,7 @@ from polyax.api.ahead import ShapeDtypeStruct as ShapeDtypeStruct
 from polyax.api.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 from polyax.api.jit import clear_caches as clear_caches
 from polyax.api.meshes import make_mesh as make_mesh
+from polyax.api.settings import auto_pcast as auto_pcast
 from polyax.api.settings import check_tracer_leaks as check_tracer_leaks
 from polyax.api.settings import checking_leaks as checking_leaks
 from polyax.api.settings import debug_infs as debug_infs
@@ -59,6 +60,7 @@ from polyax.api.settings import explain_cache_misses as explain_cache_misses
 from polyax.api.settings import log_compiles as log_compiles
 from polyax.api.settings import numpy_dtype_promotion as numpy_dtype_promotion
 from polyax.api.settings import numpy_rank_promotion as numpy_rank_promotion
+from polyax.api.settings import remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type
 from polyax.api.settings import threefry_partitionable as threefry_partitionable
 from polyax.api.shard_map import shard_map as shard_map
 from polyax.api.shard_map import smap as smap

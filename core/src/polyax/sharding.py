@@ -4,6 +4,8 @@ from polyax.api.meshes import make_mesh as make_mesh
 from polyax.api.resharding import auto_axes as auto_axes
 from polyax.api.resharding import explicit_axes as explicit_axes
 from polyax.api.resharding import reshard as reshard
+from polyax.ir.aval import ManualAxisType as ManualAxisType
+from polyax.meshes.axes import AbstractDevice as AbstractDevice
 from polyax.meshes.axes import AbstractMesh as AbstractMesh
 from polyax.meshes.axes import AxisType as AxisType
 from polyax.meshes.current import get_abstract_mesh as get_abstract_mesh

@@ -486,3 +486,42 @@ def test_types_say_along_which_axes_values_vary():
         return y
 
     close(mapped(f, GRID, P("x"))(X), X[:, :2] + X[:, 2:])
+
+
+def test_operands_vary_alike_by_themselves_or_not_at_all():
+    def f(x, w):
+        return x + w
+
+    def cast(x, w):
+        return x + lax.pcast(w, ("x", "y"), to="varying")
+
+    close(mapped(f, (GRID, P()), GRID)(X, W[:1]), X + W[:1])
+    with polyax.auto_pcast(False):
+        assert not polyax.auto_pcast.value
+        with pytest.raises(ValueError, match=r"Primitive add requires varying manual axes to match.*pcast"):
+            mapped(f, (GRID, P()), GRID)(X, W[:1])
+        with pytest.raises(ValueError, match=r"Primitive psum_invariant requires varying manual axes to match"):
+            mapped(lambda w: lax.psum(w, "x"), P(), P())(W)
+        close(mapped(cast, (GRID, P()), GRID)(X, W[:1]), X + W[:1])
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_types_may_leave_out_axes_of_size_one(kind):
+    flat = Mesh(np.array(polyax.devices()).reshape(8, 1), ("i", "j"), (kind,) * 2)
+    cut = NamedSharding(flat, P(("i", "j")))
+
+    def sums(x, told):
+        def f(x):
+            assert str(polyax.typeof(x)).endswith(told)
+            return lax.psum(x, "j") + lax.psum(x, ("i", "j"))
+
+        return polyax.shard_map(f, mesh=flat, in_specs=P(("i", "j")), out_specs=P("i"))(x)
+
+    x = polyax.device_put(np.arange(8, dtype=np.float32), cut)
+    close(sums(x, "{V:(i,j)}"), np.arange(8) + 28)
+    with polyax.remove_size_one_mesh_axis_from_type(True):
+        x = polyax.device_put(np.arange(8, dtype=np.float32), cut)
+        assert str(polyax.typeof(x)) == ("float32[8@i]" if kind is AxisType.Explicit else "float32[8]")
+        close(sums(x, "{V:i}"), np.arange(8) + 28)
+        with polyax.set_mesh(flat):
+            close(polyax.grad(lambda x: sums(x, "{V:i}").sum())(x), [9.0] * 8)

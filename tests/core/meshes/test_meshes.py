@@ -13,9 +13,11 @@ import polyax
 from polyax.meshes.current import mesh_for_specs
 from polyax.meshes.sharding import DuplicateSpecError, IndivisibleError
 from polyax.sharding import (
+    AbstractDevice,
     AbstractMesh,
     AxisType,
     GSPMDSharding,
+    ManualAxisType,
     Mesh,
     NamedSharding,
     PositionalSharding,
@@ -35,6 +37,7 @@ class Chip:
     id: int
     process_index: int = 0
     platform: str = "cpu"
+    device_kind: str = "cpu"
     is_addressable: bool = True
 
 
@@ -46,11 +49,33 @@ def test_a_mesh_tells_its_axes() -> None:
     assert dict(MESH.shape) == {"x": 4, "y": 2} and MESH.size == 8 and not MESH.empty
     assert repr(MESH) == "Mesh(axis_sizes=(4, 2), axis_names=('x', 'y'), axis_types=(Auto, Auto))"
     assert str(MESH) == "Mesh('x': 4, 'y': 2, axis_types=(Auto, Auto))"
-    assert repr(MESH.abstract_mesh) == "AbstractMesh('x': 4, 'y': 2, axis_types=(Auto, Auto))"
+    kind = "device_kind=cpu, num_cores=None, platform=cpu"
+    assert repr(MESH.abstract_mesh) == f"AbstractMesh('x': 4, 'y': 2, axis_types=(Auto, Auto), {kind})"
+    assert MESH.abstract_mesh.abstract_device == AbstractDevice("cpu", None, "cpu")
+    assert repr(MESH.abstract_mesh.abstract_device) == f"AbstractDevice({kind})"
     assert MESH.device_ids.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert MESH.are_all_axes_auto and MESH.auto_axes == ("x", "y") and not MESH.is_multi_process
     mixed = MESH.abstract_mesh.update_axis_types({"y": AxisType.Explicit})
     assert mixed.explicit_axes == ("y",) and not mixed.are_all_axes_explicit and mixed != MESH.abstract_mesh
+
+
+def test_a_mesh_without_devices_may_say_what_they_are() -> None:
+    chip = AbstractDevice("TPU v5", 2, "tpu")
+    given = AbstractMesh((4,), ("x",), abstract_device=chip)
+    assert repr(given) == "AbstractMesh('x': 4, axis_types=(Auto,), device_kind=TPU v5, num_cores=2, platform=tpu)"
+    assert given != AbstractMesh((4,), ("x",)) and given == AbstractMesh((4,), ("x",), abstract_device=chip)
+    assert given.update(axis_sizes=(2,)).abstract_device is chip
+    assert given.update_axis_types({"x": AxisType.Explicit}).abstract_device is chip
+    assert given.update(abstract_device=None) == AbstractMesh((4,), ("x",))
+
+
+def test_types_along_manual_axes() -> None:
+    found = ManualAxisType(varying={"x"}, unreduced={"y"})
+    assert found.update(varying=()) == ManualAxisType(unreduced={"y"}) and hash(found)
+    assert repr(found) == ("ManualAxisType(varying=frozenset({'x'}), unreduced=frozenset({'y'}), reduced=frozenset())")
+    for name in ("unreduced", "reduced"):
+        with pytest.raises(ValueError, match=f"varying and {name} cannot have common mesh axes"):
+            ManualAxisType(varying={"x"}, **{name: {"x"}})
 
 
 def test_meshes_are_values() -> None:

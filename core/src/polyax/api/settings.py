@@ -43,6 +43,8 @@ threefry_partitionable = Setting("threefry_partitionable")
 numpy_rank_promotion = Setting("numpy_rank_promotion", "allow")
 numpy_dtype_promotion = Setting("numpy_dtype_promotion", "standard")
 default_matmul_precision = Setting("default_matmul_precision", "default")
+auto_pcast = Setting("auto_pcast")
+remove_size_one_mesh_axis_from_type = Setting("remove_size_one_mesh_axis_from_type")
 default_prng_impl = Setting("default_prng_impl", "threefry2x32")
 
 

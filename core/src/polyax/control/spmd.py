@@ -20,6 +20,7 @@ from polyax.control.inner.lists import Mask, cut, kept
 from polyax.control.inner.programs import derived, run
 from polyax.control.inner.untyped import without_vma
 from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
 from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
@@ -64,9 +65,16 @@ def _axes(params: Params) -> Axes:
 def region(mesh: Mesh | AbstractMesh, manual_axes: frozenset[Any], check_vma: bool) -> Generator[None]:
     """Where the program is made: the axes have their names, and are manual in the mesh in force."""
     inside = mesh.abstract_mesh.update_axis_types(dict.fromkeys(manual_axes, AxisType.Manual))
-    checked = types_checked(manual_axes) if check_vma else contextlib.nullcontext()
-    with axes_bound(manual(mesh, manual_axes)), checked, use_abstract_mesh(inside):
+    axes = manual(mesh, manual_axes)
+    checked = types_checked(told_of(axes)) if check_vma else contextlib.nullcontext()
+    with axes_bound(axes), checked, use_abstract_mesh(inside):
         yield
+
+
+def told_of(axes: Axes) -> frozenset[Any]:
+    """The axes along which types tell whether values vary."""
+    ones = not config.get("remove_size_one_mesh_axis_from_type")
+    return frozenset(name for name, size in axes if ones or size > 1)
 
 
 def _region(params: Params) -> contextlib.AbstractContextManager[None]:
@@ -87,7 +95,7 @@ def whole(block: ShapedArray, cuts: Cuts, axes: Axes) -> ShapedArray:
 def block_of(aval: ShapedArray, cuts: Cuts, axes: Axes, check_vma: bool) -> ShapedArray:
     """The type of a block of an array, which varies along the axes that it is cut along."""
     shape = tuple(n // _factor(names, axes) for n, names in zip(aval.shape, cuts, strict=True))
-    vma = aval.vma.union(*cuts) if check_vma else aval.vma
+    vma = aval.vma | told_of(axes).intersection(a for names in cuts for a in names) if check_vma else aval.vma
     return aval.update(shape=shape, vma=vma)
 
 

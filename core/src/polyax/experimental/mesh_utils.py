@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from polyax.runtime.arrays import devices as places
+
+device_kind_handler_dict: dict[str, Callable[..., np.ndarray | None]] = {}
+"""For each kind of device (``device.device_kind``) that is put in another order than that of the numbers, a function
+``(mesh_shape, devices, contiguous_submeshes=) -> array``, or None if it knows none. No kind has one to begin with."""
 
 
 def create_device_mesh(
@@ -19,7 +23,7 @@ def create_device_mesh(
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
     """The devices, all by default, as an array of ``mesh_shape``: neighbours along the last axis are those with
-    neighbouring numbers.
+    neighbouring numbers, unless ``device_kind_handler_dict`` says otherwise of their kind.
 
     Args:
       contiguous_submeshes, allow_split_physical_axes: for devices wired as a grid; kept for compatibility.
@@ -36,7 +40,9 @@ def create_device_mesh(
             f"Number of devices {len(found)} must equal the product of mesh_shape {tuple(mesh_shape)}: "
             f"{math.prod(mesh_shape)}"
         )
-    return _array(found).reshape(tuple(mesh_shape))
+    handler = device_kind_handler_dict.get(found[-1].device_kind) if found else None
+    arranged = None if handler is None else handler(mesh_shape, found, contiguous_submeshes=contiguous_submeshes)
+    return _array(found).reshape(tuple(mesh_shape)) if arranged is None else arranged
 
 
 def create_hybrid_device_mesh(

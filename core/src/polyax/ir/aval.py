@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,39 @@ from polyax.ir.config import config
 from polyax.ir.dtypes import DType
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ManualAxisType:
-    """Along which axes that are manual, as in ``shard_map``, a value varies; sums that wait to be made have no type."""
+    """What a value is along axes that are manual, as in ``shard_map``.
 
-    varying: frozenset[str] = frozenset()
-    unreduced: frozenset[str] = frozenset()
-    reduced: frozenset[str] = frozenset()
+    Args:
+      varying: the axes along which it varies.
+      unreduced: those along which it is a part of a sum that is still to be made.
+      reduced: those along which it is the same, and its cotangent such a part.
+
+    Raises:
+      ValueError: an axis is among the varying ones and among others.
+
+    >>> ManualAxisType(varying=frozenset({"x"})).varying
+    frozenset({'x'})
+    """
+
+    varying: frozenset[Any] = frozenset()
+    unreduced: frozenset[Any] = frozenset()
+    reduced: frozenset[Any] = frozenset()
+
+    def __post_init__(self) -> None:
+        for name in ("varying", "unreduced", "reduced"):
+            object.__setattr__(self, name, frozenset(getattr(self, name)))
+        for name in ("unreduced", "reduced"):
+            axes = getattr(self, name)
+            if self.varying & axes:
+                raise ValueError(
+                    f"varying and {name} cannot have common mesh axes. Got varying={self.varying} and {name}={axes}"
+                )
+
+    def update(self, **changes: Any) -> ManualAxisType:
+        """The same with other axes."""
+        return replace(self, **changes)
 
 
 class ShapedArray:
@@ -48,7 +74,7 @@ class ShapedArray:
 
     @property
     def manual_axis_type(self) -> ManualAxisType:
-        return ManualAxisType(self.vma)
+        return ManualAxisType(varying=self.vma)
 
     @property
     def ndim(self) -> int:

@@ -76,6 +76,10 @@ FLAGS: dict[str, Flag] = {
         Flag("mesh", None, _set_by_context, "the mesh in force, as polyax.set_mesh says", traced=True),
         Flag("entered_mesh", None, _set_by_context, "the mesh that specs are of, as `with mesh` says", traced=True),
         Flag("abstract_mesh", None, _set_by_context, "the types of its axes in what is traced", traced=True),
+        Flag("auto_pcast", True, parse_bool, "make operands vary alike inside shard_map", traced=True),
+        Flag(
+            "remove_size_one_mesh_axis_from_type", False, parse_bool, "types leave out mesh axes of size 1", traced=True
+        ),
         Flag("debug_nans", False, parse_bool, "raise where a NaN first appears", traced=True),
         Flag("debug_infs", False, parse_bool, "raise where an infinity first appears", traced=True),
         Flag("log_compiles", False, parse_bool, "log each compilation"),

@@ -6,6 +6,7 @@ import enum
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 Axes = tuple[tuple[Any, int], ...]
@@ -122,15 +123,47 @@ def _as_types(types: Any, count: int) -> AxisTypes:
     return found
 
 
+@dataclass(frozen=True)
+class AbstractDevice:
+    """What kind of device a mesh without devices is meant for.
+
+    >>> AbstractDevice("cpu", None, "cpu")
+    AbstractDevice(device_kind=cpu, num_cores=None, platform=cpu)
+    """
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+    @property
+    def text(self) -> str:
+        return f"device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform}"
+
+    def __repr__(self) -> str:
+        return f"AbstractDevice({self.text})"
+
+
 class AbstractMesh(MeshAxes):
     """A mesh without its devices: what a program has to know when it is traced.
+
+    Args:
+      axis_sizes, axis_names, axis_types: as those of ``Mesh``.
+      abstract_device: what kind its devices are of, where that is known.
 
     >>> AbstractMesh((4, 2), ("x", "y"))
     AbstractMesh('x': 4, 'y': 2, axis_types=(Auto, Auto))
     """
 
-    def __init__(self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None) -> None:
+    def __init__(
+        self,
+        axis_sizes: Sequence[int],
+        axis_names: Any,
+        axis_types: Any = None,
+        *,
+        abstract_device: AbstractDevice | None = None,
+    ) -> None:
         self._set_axes(axis_sizes, axis_names, axis_types)
+        self.abstract_device = abstract_device
         self._hash = hash((self.axes, self.axis_types))
 
     @property
@@ -140,18 +173,24 @@ class AbstractMesh(MeshAxes):
     def update_axis_types(self, changes: dict[Any, AxisType]) -> AbstractMesh:
         """The same mesh with other types of the axes that are named."""
         types = [changes.get(n, t) for n, t in zip(self.axis_names, self.axis_types, strict=True)]
-        return AbstractMesh(self.axis_sizes, self.axis_names, types)
+        return self.update(axis_types=types)
 
-    def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
+    def update(
+        self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None, **device: Any
+    ) -> AbstractMesh:
         return AbstractMesh(
             self.axis_sizes if axis_sizes is None else axis_sizes,
             self.axis_names if axis_names is None else axis_names,
             self.axis_types if axis_types is None else axis_types,
+            **{"abstract_device": self.abstract_device, **device},
         )
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
-            isinstance(other, AbstractMesh) and self.axes == other.axes and self.axis_types == other.axis_types
+            isinstance(other, AbstractMesh)
+            and self.axes == other.axes
+            and self.axis_types == other.axis_types
+            and self.abstract_device == other.abstract_device
         )
 
     def __hash__(self) -> int:
@@ -159,7 +198,8 @@ class AbstractMesh(MeshAxes):
 
     def __repr__(self) -> str:
         axes = self._axes_text() or "()"
-        return f"AbstractMesh({axes}, axis_types={self.axis_types})"
+        device = "" if self.abstract_device is None else f", {self.abstract_device.text}"
+        return f"AbstractMesh({axes}, axis_types={self.axis_types}{device})"
 
 
 EMPTY = AbstractMesh((), ())

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
 from polyax.meshes.axes import AbstractMesh, seen
 from polyax.meshes.current import get_abstract_mesh
 from polyax.meshes.mesh import Mesh
@@ -22,11 +23,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-@lru_cache(4096)
 def in_types(sharding: NamedSharding, ndim: int) -> NamedSharding | None:
     """What the types of arrays that lie so tell."""
+    return _in_types(sharding, ndim, config.get("remove_size_one_mesh_axis_from_type"))
+
+
+@lru_cache(4096)
+def _in_types(sharding: NamedSharding, ndim: int, without_ones: bool) -> NamedSharding | None:
     mesh: AbstractMesh = sharding.mesh.abstract_mesh
-    explicit = set(mesh.explicit_axes)
+    explicit = {a for a in mesh.explicit_axes if not (without_ones and mesh.shape[a] == 1)}
     cuts = tuple([tuple([a for a in names if a in explicit]) for names in sharding.cuts(ndim)]) if explicit else ()
     return sharding_in_type(mesh, cuts) if any(cuts) else None
 

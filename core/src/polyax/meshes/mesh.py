@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.config import config
-from polyax.meshes.axes import AbstractMesh, MeshAxes
+from polyax.meshes.axes import AbstractDevice, AbstractMesh, MeshAxes
 
 _entered = threading.local()
 
@@ -38,7 +38,9 @@ class Mesh(MeshAxes):
         self.device_list: tuple[Any, ...] = tuple(self.devices.flat) if self.devices.shape else ()
         if len(set(self.device_list)) < len(self.device_list):
             raise ValueError(f"Mesh: each device can be in a mesh once, got {list(map(str, self.device_list))}")
-        self.abstract_mesh = AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
+        self.abstract_mesh = AbstractMesh(
+            self.axis_sizes, self.axis_names, self.axis_types, abstract_device=_kind_of(self.device_list)
+        )
         self._hash = hash((self.device_list, self.abstract_mesh))
 
     @property
@@ -99,3 +101,9 @@ class Mesh(MeshAxes):
 
     def __str__(self) -> str:
         return f"Mesh({self._axes_text()}, axis_types={self.axis_types})" if self.axis_names else "Mesh()"
+
+
+def _kind_of(devices: tuple[Any, ...]) -> AbstractDevice | None:
+    """Those of a mesh are of one kind."""
+    first = next(iter(devices), None)
+    return None if first is None else AbstractDevice(first.device_kind, None, first.platform)

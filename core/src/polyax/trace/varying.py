@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.config import config
 from polyax.ir.jaxpr import is_literal_value
 from polyax.ir.primitive import Primitive, ambient, def_rule
 
@@ -77,7 +78,20 @@ def aligned(process: Process, primitive: Primitive, args: Sequence[Any], params:
     """Operands that vary as the primitive wants it: alike, unless it says otherwise."""
     vmas = [vma_of(x) for x in args]
     wanted = vma_rule(primitive, vmas, params)[0]
+    if not config.get("auto_pcast"):
+        _check_alike(primitive, args, vmas, wanted)
     return tuple([_varied(process, x, v, w) for x, v, w in zip(args, vmas, wanted, strict=True)])
+
+
+def _check_alike(primitive: Primitive, args: Sequence[Any], vmas: Sequence[Vma], wanted: Sequence[Vma]) -> None:
+    """Raises a ValueError if operands don't vary as they have to; values that are written down have no type."""
+    if all(w <= v or is_literal_value(x) for x, v, w in zip(args, vmas, wanted, strict=True)):
+        return
+    raise ValueError(
+        f"Primitive {primitive} requires varying manual axes to match, but got {list(map(set, vmas))} where it needs "
+        f"{list(map(set, wanted))}. Make operands vary with `polyax.lax.pcast(x, axes, to='varying')`, or let that be "
+        "done with the setting `polyax.auto_pcast`."
+    )
 
 
 def _varied(process: Process, x: Any, vma: Vma, wanted: Vma) -> Any:

@@ -121,3 +121,14 @@ def test_devices_in_order():
         mesh_utils.create_device_mesh((N + 1,))
     with pytest.raises(ValueError, match="Number of slices/granules 1 must equal"):
         mesh_utils.create_hybrid_device_mesh((N,), (2,))
+
+
+def test_kinds_of_devices_may_have_an_order_of_their_own(monkeypatch):
+    def backwards(shape, devices, contiguous_submeshes):
+        assert not contiguous_submeshes
+        return np.array(devices[::-1]).reshape(shape) if len(shape) == 1 else None
+
+    kind = polyax.devices()[0].device_kind
+    monkeypatch.setitem(mesh_utils.device_kind_handler_dict, kind, backwards)
+    assert list(mesh_utils.create_device_mesh((N,))) == polyax.devices()[::-1]
+    assert mesh_utils.create_device_mesh((N, 1))[0, 0] is polyax.devices()[0]

@@ -46,12 +46,17 @@ _COMPLEX = [np.dtype(t) for t in ("complex64", "complex128")]
 BOOL, UINTS, INTS, FLOATS, COMPLEX = map(frozenset, (_BOOL, _UINTS, _INTS, _FLOATS, _COMPLEX))
 ALL = BOOL | UINTS | INTS | FLOATS | COMPLEX
 
+DTYPE_CLASSES = frozenset(map(type, ALL | {float0}))
+"""The classes of the dtypes of arrays, each of which NumPy gives one of its own."""
+
 PYTHON_SCALARS: dict[type, np.dtype] = {
     bool: np.dtype(bool),
     int: np.dtype("int64"),
     float: np.dtype("float64"),
     complex: np.dtype("complex128"),
 }
+
+_PYTHON_TYPES = tuple(PYTHON_SCALARS)
 
 _NARROW = {
     np.dtype("int64"): np.dtype("int32"),
@@ -63,6 +68,11 @@ _NARROW = {
 _NEVER_NARROWED = ALL - set(_NARROW)
 
 _SHORT = {"bool": "bool", "bfloat16": "bf16", "float0": "float0"}
+
+
+def is_python_scalar(x: Any) -> bool:
+    """Whether ``x`` is a number of Python's own types, or of one made from them; NumPy's are not."""
+    return isinstance(x, _PYTHON_TYPES) and not isinstance(x, np.generic)
 
 
 def is_extended(dtype: DType) -> bool:
@@ -147,6 +157,18 @@ def finfo(dtype: Any) -> Any:
 
 def iinfo(dtype: Any) -> np.iinfo:
     return np.iinfo(as_dtype(dtype))
+
+
+def wrapped(x: Any, dtype: DType) -> Any:
+    """A Python scalar as a NumPy one of ``dtype``; integers are taken modulo what it can hold.
+
+    >>> wrapped(300, np.dtype("uint8"))
+    np.uint8(44)
+    """
+    if isinstance(x, int) and is_integer(dtype):
+        bits = 8 * dtype.itemsize
+        return np.asarray(x % (1 << bits), f"uint{bits}").astype(dtype)[()]
+    return np.asarray(x).astype(dtype)[()]
 
 
 def real_part(dtype: DType) -> DType:

@@ -21,6 +21,7 @@ from polyax.numpy.promotion import (
     concrete_shape,
     convert,
     ensure_array,
+    exact,
     is_arraylike,
     is_traced,
     promote_dtypes_inexact,
@@ -103,6 +104,8 @@ def _from_object(x: Any, dtype: Any, copy: bool) -> Any:
         return _from_sequence(x, dtype)
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
+    if dtypes.is_python_scalar(x):
+        return from_host(x if dtype is None else exact(x, dtype))
     if is_arraylike(x):
         return from_host(x if dtype is None else convert(_numeric(x), dtype))
     return from_host(_narrow(_numeric(np.asarray(x)), dtype))

@@ -83,15 +83,29 @@ def convert(x: Any, dtype: DType, weak_type: bool = False) -> Any:
 
 
 def _host_cast(x: Any, dtype: DType) -> Any:
-    """A NumPy value of this dtype. Python scalars wrap as arrays of their own default type would."""
+    """A NumPy value of this dtype; integers that it can't hold wrap around."""
     if isinstance(x, (np.ndarray, np.generic)):
         return x if x.dtype == dtype else x.astype(dtype)
-    own = canonicalize(dtypes.PYTHON_SCALARS[_python_kind(x)])
-    return np.asarray(x, dtype=own).astype(dtype)[()]
+    return dtypes.wrapped(x, dtype)
 
 
-def _python_kind(x: Any) -> type:
-    return next(kind for kind in _SCALARS if isinstance(x, kind))
+def exact(x: Any, dtype: DType) -> Any:
+    """A Python scalar as a NumPy one of ``dtype``.
+
+    Raises:
+      OverflowError: it is an integer, or a number that is to become one, which ``dtype`` can't hold.
+      TypeError: it is complex, and ``dtype`` is not.
+    """
+    if dtypes.is_integer(dtype):
+        return np.asarray(int(x), dtype)[()]
+    return np.asarray(float(x) if dtypes.is_float(dtype) else x, dtype)[()]
+
+
+def _in_range(x: Any) -> Any:
+    """``x``; a Python integer has to fit the type of integers, whatever it meets."""
+    if type(x) is int:
+        np.asarray(x, dtypes.default_int())
+    return x
 
 
 def to_inexact(dtype: DType) -> DType:
@@ -122,7 +136,7 @@ def promote_dtypes(*args: Any, to: Callable[[DType], DType] = same) -> list[Any]
     """The arguments converted to their common dtype, mapped by ``to``."""
     dtype, weak_type = result_dtype(*args)
     target = to(dtype)
-    return [convert(x, target, weak_type) for x in args]
+    return [convert(_in_range(x), target, weak_type) for x in args]
 
 
 def promote_dtypes_inexact(*args: Any) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -359,18 +360,24 @@ def tile(A: Any, reps: Any) -> Any:
 
 def shape(a: Any) -> tuple[int, ...]:
     """The sizes of the dimensions of ``a``."""
-    check_arraylike("shape", a)
+    return _shape("shape", a)
+
+
+def _shape(name: str, a: Any) -> tuple[int, ...]:
+    if a is None:
+        text = f"jnp.{name}(None): None is taken for a scalar, as NumPy has it; this is deprecated."
+        warnings.warn(text, DeprecationWarning, stacklevel=4)
+        return ()
+    check_arraylike(name, a)
     return shape_of(unwrap(a))
 
 
 def ndim(a: Any) -> int:
     """The number of dimensions of ``a``."""
-    check_arraylike("ndim", a)
-    return len(shape_of(unwrap(a)))
+    return len(_shape("ndim", a))
 
 
 def size(a: Any, axis: Any = None) -> int:
     """The number of elements of ``a``, or along ``axis``."""
-    check_arraylike("size", a)
-    dims = shape_of(unwrap(a))
+    dims = _shape("size", a)
     return math.prod(dims[i] for i in canonicalize_axes(None if axis is None else _axes(axis), len(dims)))

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from polyax.ir import dtypes
-from polyax.numpy.promotion import aval_of, canonical_dtype, convert, ensure_array, is_arraylike, unwrap
+from polyax.numpy.promotion import aval_of, canonical_dtype, convert, ensure_array, exact, is_arraylike, unwrap
 
 __all__ = [
     "ComplexWarning", "bfloat16", "bool_", "can_cast", "cdouble", "character", "complex64", "complex128", "complex_",
@@ -32,9 +32,11 @@ class _ScalarMeta(type):
         return cls is other or cls.dtype.type == other or (isinstance(other, np.dtype) and cls.dtype == other)
 
     def __call__(cls, x: Any = 0) -> Any:
-        from_host = not hasattr(x, "aval")
-        x = unwrap(np.asarray(x, dtype=cls.dtype)) if from_host and not is_arraylike(x) else x
-        return ensure_array(cls.__name__, convert(x, canonical_dtype(cls.dtype)))
+        dtype = canonical_dtype(cls.dtype)
+        if dtypes.is_python_scalar(x):
+            return ensure_array(cls.__name__, exact(x, dtype))
+        x = x if is_arraylike(x) else np.asarray(x, dtype=cls.dtype)
+        return ensure_array(cls.__name__, convert(x, dtype))
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, cls.dtype.type)

@@ -140,7 +140,8 @@ def select_n(which: Array, *cases: Array) -> Array:
 
 def convert_element_type(operand: Array, new_dtype: Any) -> Array:
     """``operand`` as ``new_dtype``; float to integer truncates, saturates, and makes 0 of NaN."""
-    return convert(operand, dtypes.canonicalize(new_dtype))
+    dtype = dtypes.canonicalize(new_dtype)
+    return convert(dtypes.wrapped(operand, dtype) if type(operand) is int else operand, dtype)
 
 
 def convert(operand: Array, dtype: DType, weak_type: bool = False) -> Array:
@@ -241,7 +242,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
     if dtype is not None:
         dtype = dtypes.canonicalize(dtype)
-        fill_value = dtype.type(fill_value) if type(fill_value) in PYTHON_SCALARS else convert(fill_value, dtype)
+        known = type(fill_value) in PYTHON_SCALARS
+        fill_value = dtypes.wrapped(fill_value, dtype) if known else convert(fill_value, dtype)
     return broadcast_in_dim_p.bind1(fill_value, shape=shape_tuple(shape), broadcast_dimensions=())
 
 

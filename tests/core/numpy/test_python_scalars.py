@@ -1,0 +1,70 @@
+"""Python numbers as arrays: what a dtype can hold is taken as it is, and what it can't is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import polyax.numpy as jnp
+from polyax import lax
+
+BIG = 3340417016  # fits unsigned integers of 32 bits, and no signed ones
+
+HELD = {
+    "the type itself": lambda: jnp.uint32(BIG),
+    "asarray": lambda: jnp.asarray(BIG, jnp.uint32),
+    "array": lambda: jnp.array(BIG, "uint32"),
+    "full": lambda: jnp.full((), BIG, jnp.uint32),
+    "full_like": lambda: jnp.full_like(jnp.uint32(0), BIG),
+    "lax.full": lambda: lax.full((), BIG, jnp.uint32),
+    "convert_element_type": lambda: lax.convert_element_type(BIG, jnp.uint32),
+    "an update": lambda: jnp.zeros((), jnp.uint32).at[()].set(BIG),
+}
+
+
+@pytest.mark.parametrize("way", HELD)
+def test_unsigned_integers_beyond_the_signed_ones(way: str) -> None:
+    x = HELD[way]()
+    assert x.dtype == np.uint32 and int(x) == BIG and not x.weak_type
+
+
+def test_large_integers_as_floats() -> None:
+    assert jnp.float32(2**40) == np.float32(2**40) and jnp.asarray(2**40, "float32") == np.float32(2**40)
+
+
+@pytest.mark.parametrize("fill", [-1, 300])
+def test_filling_wraps_around(fill: int) -> None:
+    wanted = np.uint8(fill % 256)
+    assert jnp.full((), fill, "uint8") == wanted and lax.full((), fill, jnp.uint8) == wanted
+    assert lax.full_like(jnp.uint8(0), fill) == wanted and lax.convert_element_type(fill, jnp.uint8) == wanted
+
+
+REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
+    "a negative number": (lambda: jnp.uint32(-1), OverflowError, "-1 out of bounds for uint32"),
+    "too large": (lambda: jnp.asarray(300, "uint8"), OverflowError, "300 out of bounds for uint8"),
+    "a negative float": (lambda: jnp.asarray(-3.7, "uint32"), OverflowError, "-3 out of bounds for uint32"),
+    "nan": (lambda: jnp.int32(float("nan")), ValueError, "cannot convert float NaN to integer"),
+    "a complex number": (lambda: jnp.float32(1j), TypeError, "not 'complex'"),
+    "without a dtype": (lambda: jnp.asarray(BIG), OverflowError, f"{BIG} out of bounds for int32"),
+    "as an operand": (lambda: jnp.uint32(1) + BIG, OverflowError, f"{BIG} out of bounds for int32"),
+    "beside floats": (lambda: jnp.float32(1) * 2**31, OverflowError, f"{2**31} out of bounds for int32"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_is_told(case: str) -> None:
+    make, error, text = REFUSED[case]
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_numpy_scalars_are_cast_as_arrays_are() -> None:
+    assert jnp.asarray(np.float64(-1), "uint8") == 255 and jnp.uint8(np.int64(300)) == 44
+
+
+@pytest.mark.parametrize("function, wanted", [(jnp.shape, ()), (jnp.ndim, 0), (jnp.size, 1)])
+def test_none_has_the_shape_of_a_scalar(function: Any, wanted: Any) -> None:
+    with pytest.warns(DeprecationWarning, match="None is taken for a scalar"):
+        assert function(None) == wanted

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.primitive import ambient
@@ -50,8 +52,8 @@ def shapes(call: UserCall) -> list[ShapedArray]:
 
 
 def as_array(x: Any) -> Any:
-    """``x``, as an array if it is a Python scalar that a function passed through; programs keep those in place."""
-    if type(x) not in dtypes.PYTHON_SCALARS or ambient.trace is not None:
+    """``x``, as an array if it is a scalar that a function passed through; programs keep those in place."""
+    if ambient.trace is not None or not (type(x) in dtypes.PYTHON_SCALARS or isinstance(x, np.generic)):
         return x
     aval = aval_of(x)
     return convert(x, aval.dtype, aval.weak_type)

@@ -249,3 +249,29 @@ def test_it_prints_as_in_jax() -> None:
     text = str(polyax.make_jaxpr(scaled_sine())(1.0, 2.0))
     assert [line.strip().split("=")[0] for line in text.splitlines()[2:4]] == ["name", "bwd"]
     assert "fwd=fwd" in text
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, polyax.jit, lambda f: lambda x: polyax.vmap(f)(jnp.stack([x, x]))[0]])
+def test_python_scalars_among_residuals_stay_so(wrap: Any) -> None:
+    """Rules branch on them."""
+
+    @polyax.custom_vjp
+    def f(x: Any) -> Any:
+        return 2 * x
+
+    def bwd(residuals: Any, ct: Any) -> Any:
+        double, (x, times) = residuals
+        assert type(double) is bool and type(times) is int
+        return ((ct * x * times if double else ct),)
+
+    f.defvjp(lambda x: (2 * x, (True, (x, 5))), bwd)
+    assert wrap(polyax.grad(f))(jnp.float32(3)) == 15
+
+
+def test_a_numpy_scalar_as_cotangent_becomes_an_array() -> None:
+    @polyax.custom_vjp
+    def f(x: Any) -> Any:
+        return x
+
+    f.defvjp(lambda x: (x, ()), lambda _, ct: (np.float32(3),))
+    assert isinstance(polyax.grad(f)(1.0), polyax.Array)

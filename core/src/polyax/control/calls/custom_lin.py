@@ -5,7 +5,7 @@ Must not know how forward passes are made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,16 +31,26 @@ Backward = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
 class UserBackward:
-    """A user's backward function on flat lists, for arguments of the types ``avals``."""
+    """A user's backward function on flat lists, for arguments of the types ``avals``.
+
+    Python scalars among the residuals, at the places ``scalars``, stay what they are, so that rules can branch on them.
+    """
 
     def __init__(
-        self, owner: Any, nondiff: Sequence[Any], avals: Any, res_tree: PyTreeDef, out_tree: PyTreeDef
+        self,
+        owner: Any,
+        nondiff: Sequence[Any],
+        avals: Any,
+        res_tree: PyTreeDef,
+        out_tree: PyTreeDef,
+        scalars: Mapping[int, Any],
     ) -> None:
         self.owner = owner
         self.nondiff = nondiff
         self.avals = avals
         self.res_tree = res_tree
         self.out_tree = out_tree
+        self.scalars = scalars
 
     def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """A cotangent or ``Zero`` for each leaf of the arguments."""
@@ -50,8 +60,14 @@ class UserBackward:
             SymbolicZero(ct.aval) if owner.symbolic_zeros and type(ct) is Zero else _array(instantiate(ct))
             for ct in cts
         ]
-        out = owner.bwd(*self.nondiff, tree_unflatten(self.res_tree, residuals), tree_unflatten(self.out_tree, given))
+        out = owner.bwd(*self.nondiff, self._residuals(residuals), tree_unflatten(self.out_tree, given))
         return self._cotangents(tuple(out) if isinstance(out, list) else out)
+
+    def _residuals(self, arrays: Sequence[Any]) -> Any:
+        rest = iter(arrays)
+        count = self.res_tree.num_leaves
+        leaves = [self.scalars[n] if n in self.scalars else next(rest) for n in range(count)]
+        return tree_unflatten(self.res_tree, leaves)
 
     def _rule(self) -> str:
         assert self.owner.bwd is not None

@@ -161,10 +161,12 @@ class _Rules:
                 f"structure:\n    {self.out_tree}\nwhile the custom_vjp-decorated function {owner.__name__} had output "
                 f"container/pytree structure:\n    {self.flat.out_tree}."
             )
-        residuals, tree = tree_flatten(pair[1])
+        found, tree = tree_flatten(pair[1])
+        scalars = {n: x for n, x in enumerate(found) if type(x) in dtypes.PYTHON_SCALARS}
+        residuals = [x for n, x in enumerate(found) if n not in scalars]
         avals, _ = tree_unflatten(self.flat.in_tree, [aval_of(x) for x in primals])
         nondiff = [x for _, _, x in self.static]
-        return outs, residuals, UserBackward(owner, nondiff, avals, tree, self.out_tree)
+        return outs, residuals, UserBackward(owner, nondiff, avals, tree, self.out_tree, scalars)
 
     def _pair_of_fwd(self) -> str:
         owner = self.owner

@@ -10,11 +10,23 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
-from polyax.numpy import creation, diagonals, indexing, joining, logic, products, reductions, selection, shapes, ufuncs
+from polyax.numpy import (
+    creation,
+    diagonals,
+    editing,
+    indexing,
+    joining,
+    logic,
+    products,
+    reductions,
+    selection,
+    shapes,
+    ufuncs,
+)
 from polyax.numpy.at import AtIndexer
 from polyax.numpy.promotion import canonical_dtype
 from polyax.runtime.arrays.array import is_concrete
-from polyax.runtime.arrays.placing import from_host, on_device, part_with
+from polyax.runtime.arrays.placing import device_put, from_host, on_device, part_with
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.operators import install_operators
 from polyax.trace.tracer import Tracer
@@ -205,6 +217,34 @@ def _reinterpreted(x: Any, target: Any) -> Any:
     return result if have == want else lax.reshape(result, (*x.shape[:-1], x.shape[-1] * (have // want)))
 
 
+def _compress(
+    self: Any, condition: Any, axis: int | None = None, *, out: None = None, size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:  # fmt: skip
+    return editing.compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
+
+
+def _byteswap(self: Any) -> Any:
+    """The bytes of each element in the opposite order."""
+    if self.dtype in dtypes.COMPLEX:
+        return lax.complex(_byteswap(lax.real(self)), _byteswap(lax.imag(self)))
+    if self.dtype.itemsize == 1:
+        return self
+    swapped = lax.rev(lax.bitcast_convert_type(self, np.uint8), (self.ndim,))
+    return lax.bitcast_convert_type(swapped, self.dtype)
+
+
+def _to_device(self: Any, device: Any, *, stream: None = None) -> Any:
+    """The array on ``device``.
+
+    Raises:
+      NotImplementedError: a stream is asked for.
+    """
+    if stream is not None:
+        raise NotImplementedError("stream argument of array.to_device()")
+    return device_put(self, device)
+
+
 def _flat(self: Any) -> Any:
     raise NotImplementedError("JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
 
@@ -224,7 +264,7 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     reductions.min, reductions.prod, reductions.ptp, reductions.std, reductions.sum, reductions.var, selection.argmax,
     selection.argmin, selection.argsort, selection.clip, selection.nonzero, selection.searchsorted, selection.sort,
     joining.repeat, products.dot, diagonals.diagonal, diagonals.trace, shapes.ravel, shapes.squeeze, shapes.swapaxes,
-    indexing.take, ufuncs.round,
+    indexing.take, ufuncs.round, editing.argpartition, editing.choose,
 )  # fmt: skip
 
 _NAMED: dict[str, Callable[..., Any]] = {
@@ -239,6 +279,9 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "copy": _copy,
     "flatten": _function(shapes.ravel),
     "view": _view,
+    "compress": _compress,
+    "byteswap": _byteswap,
+    "to_device": _to_device,
     "conj": _function(ufuncs.conj),
     "conjugate": _function(ufuncs.conj),
 }

@@ -204,3 +204,12 @@ def test_all_caches_are_bounded(caller: str, monkeypatch: pytest.MonkeyPatch) ->
     assert len(seen) == 20
     g(jnp.ones((1, 1)))
     assert len(seen) == 21
+
+
+def test_shapes_of_functions_that_return_shapes() -> None:
+    struct = polyax.ShapeDtypeStruct((2,), "float32", weak_type=True)
+    assert polyax.eval_shape(lambda x: (struct, x[0]), X) == (struct, polyax.ShapeDtypeStruct((3,), "float32"))
+    with pytest.raises(TypeError, match="must return arrays"):
+        polyax.eval_shape(lambda: "text")
+    with pytest.raises(TypeError, match="Expected a callable value"):
+        polyax.eval_shape(3)  # pyright: ignore

@@ -226,3 +226,22 @@ def test_tables_are_dictionaries_of_rules() -> None:
         ad.primitive_jvps["sin"] = rule  # pyright: ignore
     with pytest.raises(TypeError, match="must be a function"):
         ad.primitive_jvps[p] = 3  # pyright: ignore
+
+
+def test_rules_that_take_the_axis() -> None:
+    p = bare(def_abstract_eval=lambda x: x, def_decomposition=lambda x: x + x)
+    seen = []
+
+    def batch(size: Any, name: Any, trace_type: Any, args: Any, dims: Any) -> Any:
+        seen.append((size, name, trace_type))
+        return p.bind(*args), dims[0]
+
+    batching.axis_primitive_batchers[p] = batch
+    np.testing.assert_array_equal(polyax.vmap(p.bind, axis_name="i")(np.ones((3, 2))), np.full((3, 2), 2))
+    assert seen == [(3, "i", None)] and batching.axis_primitive_batchers[p] is batch
+
+
+def test_traces_of_one_transformation_are_equal() -> None:
+    seen = []
+    polyax.jvp(lambda x: seen.append(x._trace.main is x._trace.tag) or x * 2, (1.0,), (1.0,))
+    assert seen == [True]

@@ -34,7 +34,9 @@ def test_jax_spellings_are_known():
     config = Config()
     config.update("jax_enable_x64", True)
     assert config.enable_x64
-    assert config.jax_enable_x64
+    assert config.jax_enable_x64 and config.read("jax_enable_x64")
+    config.update("jax_compilation_cache_dir", "/tmp")
+    assert config.cache_dir == config.read("compilation_cache_dir") == "/tmp"
 
 
 def test_listeners_hear_of_updates():

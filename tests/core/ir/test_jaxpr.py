@@ -9,6 +9,7 @@ import polyax
 from polyax import lax
 from polyax.ir.aval import ShapedArray
 from polyax.ir.check import check_jaxpr
+from polyax.ir.effects import Effect
 from polyax.ir.errors import JaxprTypeError
 from polyax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var, eliminate_dead_code, eval_jaxpr, last_uses, walk_eqns
 
@@ -99,3 +100,16 @@ def test_closed_jaxpr_shows_types():
     closed = polyax.make_jaxpr(lambda x: lax.reduce_sum(x, (0,)))(X)
     assert isinstance(closed, ClosedJaxpr)
     assert [str(a) for a in closed.in_avals + closed.out_avals] == ["float32[3]", "float32[]"]
+
+
+def test_types_take_dtypes_and_shapes_in_any_spelling():
+    wanted = ShapedArray((2,), np.dtype("float32"))
+    assert ShapedArray([2], "float32") == wanted == ShapedArray((2,), np.float32)
+    assert hash(ShapedArray([2], "float32")) == hash(wanted) and repr(ShapedArray([2], "f4")) == f"{wanted!r}"
+
+
+def test_effects_of_ones_own():
+    class Counting(Effect):
+        pass
+
+    assert repr(Counting()) == "Counting" and Counting() == Counting() and not Counting().ordered

@@ -105,3 +105,12 @@ def test_axes_prefix_where_none_is_a_value():
 def test_registering_twice_is_an_error():
     with pytest.raises(ValueError, match="Duplicate custom PyTreeDef type registration"):
         register.register_pytree_node(Model, lambda m: ((), None), lambda aux, xs: None)
+
+
+def test_reduce_takes_an_initializer_by_name():
+    add = lambda a, b: a + b
+    assert tree.tree_reduce(add, {"a": 1, "b": 2}, initializer=3) == tree.tree_reduce(add, [1, 2], 3) == 6
+    assert tree.tree_reduce(add, [], initializer=None) is None
+    assert tree.tree_reduce(add, [[1], [2]], is_leaf=lambda x: isinstance(x, list) and x[0] in (1, 2)) == [1, 2]
+    with pytest.raises(TypeError, match="empty"):
+        tree.tree_reduce(add, [])

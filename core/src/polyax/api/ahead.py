@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,10 +12,11 @@ from polyax.api.arguments import shapes, wraps
 from polyax.control.spmd import axes_bound
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
+from polyax.ops.basis import convert, empty
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.calls import Signature
 from polyax.trace.traces import Traces
-from polyax.trace.tree import tree_unflatten
+from polyax.trace.tree import tree_map, tree_unflatten
 
 
 class ShapeDtypeStruct:
@@ -101,7 +103,27 @@ def make_jaxpr(
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Shapes and dtypes of ``fun(*args, **kwargs)``, computed without arithmetic.
 
+    ``fun`` may return ``ShapeDtypeStruct`` itself.
+
     >>> eval_shape(lambda x: x[None], ShapeDtypeStruct((3,), 'float32'))
     ShapeDtypeStruct(shape=(1, 3), dtype=float32)
     """
-    return make_jaxpr(fun, return_shape=True)(*args, **kwargs)[1]
+    return make_jaxpr(_with_structs(fun), return_shape=True)(*args, **kwargs)[1]
+
+
+def _with_structs(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """``fun``, which may return ``ShapeDtypeStruct`` where others return arrays."""
+    if not callable(fun):
+        return fun
+
+    @functools.wraps(fun)
+    def with_structs(*args: Any, **kwargs: Any) -> Any:
+        return tree_map(_array_of, fun(*args, **kwargs))
+
+    return with_structs
+
+
+def _array_of(x: Any) -> Any:
+    if not isinstance(x, ShapeDtypeStruct):
+        return x
+    return convert(empty(x.shape, x.dtype, out_sharding=x.sharding), x.dtype, x.weak_type)

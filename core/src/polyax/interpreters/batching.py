@@ -17,8 +17,9 @@ from polyax.transforms.vmap import AxisData as AxisData
 from polyax.transforms.vmap import BatchTrace, BatchTracer
 
 __all__ = [
-    "AxisData", "BatchTrace", "BatchTracer", "bdim_at_front", "broadcast", "defbroadcasting", "defreducer",
-    "defvectorized", "fancy_primitive_batchers", "moveaxis", "not_mapped", "primitive_batchers",
+    "AxisData", "BatchTrace", "BatchTracer", "axis_primitive_batchers", "bdim_at_front", "broadcast",
+    "defbroadcasting", "defreducer", "defvectorized", "fancy_primitive_batchers", "moveaxis", "not_mapped",
+    "primitive_batchers",
 ]  # fmt: skip
 
 not_mapped = None
@@ -50,8 +51,17 @@ def _plain(primitive: Primitive, rule: Rule) -> Rule:
     return _fancy(primitive, lambda _, args, dims, **params: rule(args, dims, **params))
 
 
+def _with_axis(primitive: Primitive, rule: Rule) -> Rule:
+    def batch(axis: AxisData, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+        return rule(axis.size, axis.name, None, args, dims, **params)
+
+    return _fancy(primitive, batch)
+
+
 primitive_batchers = RuleTable("batch", _plain)
 fancy_primitive_batchers = RuleTable("batch", _fancy)
+axis_primitive_batchers = RuleTable("batch", _with_axis)
+"""Rules that take the size and the name of the axis, and None, first."""
 
 
 def defvectorized(prim: Primitive) -> None:

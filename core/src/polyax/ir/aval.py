@@ -65,6 +65,8 @@ class ShapedArray:
         sharding: Any = None,
         vma: frozenset[str] = frozenset(),
     ) -> None:
+        if type(shape) is not tuple or type(dtype) not in dtypes.DTYPE_CLASSES:
+            shape, dtype = tuple(shape), dtypes.as_dtype(dtype)
         self.shape = shape
         self.dtype = dtype
         self.weak_type = weak_type

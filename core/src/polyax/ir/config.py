@@ -93,7 +93,13 @@ FLAGS: dict[str, Flag] = {
 }
 
 # JAX spells its flags with a prefix, and some differently.
-_ALIASES = {"default_device": "device", "enable_checks": "checks", "platform_name": "platforms"}
+_ALIASES = {
+    "default_device": "device",
+    "enable_checks": "checks",
+    "platform_name": "platforms",
+    "compilation_cache_dir": "cache_dir",
+    "enable_compilation_cache": "compilation_cache",
+}
 
 
 class Config:
@@ -166,6 +172,14 @@ class Config:
         if name not in self._process:
             self._process[name] = self._from_environment(FLAGS[name])
         return values.get(name, self._process[name])
+
+    def read(self, name: str) -> Any:
+        """The value of a flag, under any of its names.
+
+        Raises:
+          AttributeError: there is no such flag.
+        """
+        return getattr(self, name)
 
     def get(self, flag: str) -> Any:
         """The value of a flag by its exact name, quickly."""

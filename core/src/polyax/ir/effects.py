@@ -10,11 +10,11 @@ from dataclasses import dataclass
 class Effect:
     """``ordered`` effects happen in program order on one device; others only happen."""
 
-    name: str
+    name: str = ""
     ordered: bool = False
 
     def __repr__(self) -> str:
-        return self.name
+        return self.name or type(self).__name__
 
 
 Effects = frozenset[Effect]

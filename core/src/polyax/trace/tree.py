@@ -252,15 +252,25 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[An
     return tree_unflatten(treedef, map(f, *columns))
 
 
+_no_initializer: Any = object()
+
+
 def tree_reduce(
-    function: Callable[[Any, Any], Any], tree: Any, *initializer: Any, is_leaf: Callable[[Any], bool] | None = None
+    function: Callable[[Any, Any], Any],
+    tree: Any,
+    initializer: Any = _no_initializer,
+    is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
     """``functools.reduce`` over the leaves.
+
+    Raises:
+      TypeError: there is no leaf, and no ``initializer``.
 
     >>> tree_reduce(lambda x, y: x + y, {'a': 1, 'b': (2, 3)}, 10)
     16
     """
-    return functools.reduce(function, tree_leaves(tree, is_leaf), *initializer)
+    start = () if initializer is _no_initializer else (initializer,)
+    return functools.reduce(function, tree_leaves(tree, is_leaf), *start)
 
 
 _no_identity = object()

@@ -60,6 +60,13 @@ class PairTrace(Trace):
         super().__init__()
         self.parent = parent
 
+    @property
+    def main(self) -> PairTrace:
+        """What is equal for the traces of one transformation, for interpreters that compare them."""
+        return self
+
+    tag = main
+
     def rule_trace(self) -> Trace:
         """The trace that jvp rules run in."""
         return self.parent

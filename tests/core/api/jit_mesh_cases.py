@@ -263,6 +263,8 @@ def test_explain_lists_what_is_exchanged_and_why():
     assert "on each device of Mesh('i': 8" in text and "sent by each device" in text
     assert told.moves and all(m.collective in text and m.reason in text and "i" in m.axes for m in told.moves)
     assert not polyax.explain(f)(put(ROW, "i"), put(ROW)).moves
+    both = polyax.explain(lambda a: (a.sum(0), (a * a).sum()))(put(ROW, "i"))
+    assert len(both.moves) == 2 and "in 2 exchanges, for which devices meet at 1 place" in both.text(300)
 
 
 # --- launches

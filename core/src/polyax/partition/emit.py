@@ -27,6 +27,7 @@ from polyax.partition.once import on_the_first
 from polyax.partition.propagate import Cutting
 from polyax.partition.reshard import Move, Way, block_aval, block_shape, follow, way
 from polyax.partition.shares import Names, Rule, Shares, Sizes, blocks_along, uncut
+from polyax.partition.together import together
 
 Cut = tuple[Any, Cuts]
 """A block, and how the array is cut that it is of."""
@@ -95,7 +96,8 @@ class BlockEmitter:
         def on_blocks(*blocks: Any) -> list[Any]:
             return inner.run(flat, list(zip(blocks, ins, strict=True)), outs, why)
 
-        return derived(flat, on_blocks, [block_aval(a, c, self.axes) for a, c in zip(flat.in_avals, ins, strict=True)])
+        avals = [block_aval(a, c, self.axes) for a, c in zip(flat.in_avals, ins, strict=True)]
+        return together(derived(flat, on_blocks, avals))
 
     def region(self, manual: Iterable[Any]) -> BlockEmitter:
         """For a program in the same trace within which these axes aren't the partitioner's."""

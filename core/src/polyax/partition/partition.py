@@ -20,6 +20,7 @@ from polyax.partition.flatten import flat
 from polyax.partition.nested import programs_of
 from polyax.partition.propagate import Cutting, collect, propagate
 from polyax.partition.reshard import Move, block_aval
+from polyax.partition.together import together
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class _Ends:
             return emitter.run(self.program, args, self.outs, reasons.of_ends("the result of the program is wanted as"))
 
         avals = [block_aval(v.aval, c, self.axes) for v, c in zip(invars, self.ins, strict=True)]
-        program = derived(self.program, on_blocks, avals)
+        program = together(derived(self.program, on_blocks, avals))
         return Partitioned(program, self.ins, self.outs, tuple(ledger.moves)), ledger
 
 

@@ -14,6 +14,7 @@ from polyax.meshes.axes import AbstractMesh, Axes, AxisType
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.spec import Cuts, OpenCuts
 from polyax.partition.partition import Partitioned, partition
+from polyax.partition.together import together
 from polyax.runtime.contract.backend import Device
 
 
@@ -69,7 +70,7 @@ def on_blocks(
     inside = regions_in(program)
     along_all = len(manual(mesh, manual_axes)) == len(mesh.axes)
     if (along_all and not inside) or _meet_again(program, manual_axes):
-        return Partitioned(program, tuple(in_specs), tuple(out_specs))
+        return Partitioned(together(program), tuple(in_specs), tuple(out_specs))
     params: dict[str, Any] = {"jaxpr": program, "mesh": mesh, "manual_axes": manual_axes, "check_vma": False}
     params |= {"in_specs": tuple(in_specs), "out_specs": tuple(out_specs), "name": program.jaxpr.debug_name}
     ins = [Var(whole(a, c, mesh.axes)) for a, c in zip(program.in_avals, in_specs, strict=True)]

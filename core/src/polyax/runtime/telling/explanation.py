@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.jaxpr import ClosedJaxpr, walk_eqns
 from polyax.meshes.mesh import Mesh
 from polyax.partition.reshard import Move
 from polyax.runtime.contract.backend import Device
@@ -66,11 +66,17 @@ def _summary(told: Explanation) -> Iterator[str]:
     where = told.device if isinstance(told.device, Device) else f"each device of {told.device}"
     yield f"{told.name} on {where}: {', '.join(steps)} for {plural(len(told.jaxpr.eqns), 'equation')}"
     if told.moves:
-        yield f"{size(sum(m.total for m in told.moves))} sent by each device in {plural(len(told.moves), 'exchange')}"
+        sent, exchanges = size(sum(m.total for m in told.moves)), plural(len(told.moves), "exchange")
+        yield f"{sent} sent by each device in {exchanges}, for which devices meet at {plural(_meetings(told), 'place')}"
     before = f" ({size(report.bytes_unfused)} before fusion)" if report.bytes_unfused else ""
     yield f"{size(report.bytes_moved)} moved{before}, {count(report.flops)} operations"
     phases = ", ".join(f"{name} {1e3 * s:.1f}" for name, s in report.phases.items() if s >= SHORTEST)
     yield f"compiled in {1e3 * report.compile_seconds:.1f} ms" + (f" ({phases})" if phases else "")
+
+
+def _meetings(told: Explanation) -> int:
+    """How many equations exchange something: one may do it for several values."""
+    return sum(e.primitive.axes is not None and len(e.invars) > 0 for e in walk_eqns(told.jaxpr.jaxpr))
 
 
 def _moves(moves: Sequence[Move], room: int) -> list[str]:

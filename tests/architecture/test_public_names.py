@@ -32,8 +32,8 @@ def public(name: str) -> Iterator[str]:
         module = importlib.import_module(name)
     except ModuleNotFoundError:
         return
-    for attribute, value in sorted(vars(module).items()):
-        if not attribute.startswith("_") and is_own(module, value):
+    for attribute in sorted(dir(module)):  # with what is loaded when it is asked for
+        if not attribute.startswith("_") and is_own(module, getattr(module, attribute)):
             yield f"{name}.{attribute}"
 
 

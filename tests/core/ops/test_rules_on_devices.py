@@ -24,7 +24,6 @@ FIRST = [name for name, case in CASES.items() if "," not in name and "complex" n
 """Without the variants of each, and without complex numbers, which few devices have."""
 
 GAPS = {
-    **dict.fromkeys(("digamma", "polygamma", "zeta"), "the cpu has no lowering of polygamma and zeta"),
     **dict.fromkeys(
         ("convert", "conj of real", "rfft of 3", "rfft of 4", "eig", "eigenvalues"), "kernels have no complex numbers"
     ),

@@ -2,44 +2,231 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.special
 
 import polyax
+import polyax.numpy as jnp
+from polyax import lax
 from polyax.scipy import special
+from support.rows import Row, agree, check_derivatives, check_jit, check_values, check_vmap
 
 X = np.array([-2.5, -0.5, 0.25, 0.75, 1.5, 3.0])
+WIDE = np.array([-30.0, -7.5, -1.3, -0.2, 0.3, 1.25, 4.5, 9.0, 60.0])
 UNIT = np.array([0.01, 0.2, 0.5, 0.9])
 POSITIVE = np.array([0.1, 0.5, 1.0, 2.5, 7.0])
-
-CALLS = {
-    "erf": (X,), "erfc": (X,), "erfinv": (UNIT,), "expit": (X,), "gammaln": (POSITIVE,), "digamma": (POSITIVE,),
-    "logit": (UNIT,), "xlogy": (np.array([0.0, 2.0]), np.array([0.0, 3.0])), "entr": (X,), "gamma": (X,),
-    "xlog1py": (np.array([0.0, 2.0]), np.array([-1.0, 3.0])), "rel_entr": (POSITIVE, POSITIVE[::-1]),
-    "kl_div": (POSITIVE, POSITIVE[::-1]), "betaln": (POSITIVE, 2.0), "beta": (POSITIVE, 1.5), "factorial": (POSITIVE,),
-    "poch": (POSITIVE, 2.0), "ndtr": (X,), "ndtri": (UNIT,), "boxcox": (POSITIVE, 0.5), "boxcox1p": (POSITIVE, 0.0),
-    "zeta": (POSITIVE + 1, 1.5), "multigammaln": (POSITIVE + 2, 3), "gammasgn": (X,), "softmax": (X,),
-    "log_softmax": (X,), "logsumexp": (X,),
-}  # fmt: skip
+SHAPES, PLACES = (x.ravel() for x in np.meshgrid([0.3, 1.0, 4.5, 40.0, 250.0], [0.05, 0.9, 4.0, 35.0, 260.0]))
+A, B, C = (x.ravel() for x in np.meshgrid([0.4, 1.0, 7.0], [0.6, 3.0, 20.0], [0.03, 0.4, 0.85]))
+COMPLEX = np.array([0.5 + 0.25j, 3 - 0.5j, -2 + 4j, -1.5 - 0.75j, 7 + 7j, 0.1 + 9j, 6.2 + 0.01j])
+Q = np.array([0.0, 2.0])
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_agrees_with_scipy(name):
-    got = getattr(special, name)(*CALLS[name])
-    np.testing.assert_allclose(got, getattr(scipy.special, name)(*CALLS[name]), rtol=2e-5, atol=1e-6)
+def row(name, *args, wrt=(), oracle=None, **how):
+    params = how.pop("params", {})
+    fun = partial(getattr(special, name), **params) if params else getattr(special, name)
+    return Row(fun, oracle or getattr(scipy.special, name), args, wrt, **how)
 
 
-@pytest.mark.parametrize("name", ["erf", "expit", "gammaln", "logit", "ndtr", "entr"])
-def test_derivative_agrees_with_finite_differences(name):
-    x, d = 0.4, 1e-5
-    fun = getattr(scipy.special, name)
-    with polyax.enable_x64(True):
-        got = polyax.grad(getattr(special, name))(x)
-    assert got == pytest.approx((fun(x + d) - fun(x - d)) / (2 * d), rel=1e-6)
+ROWS = {
+    "erf": row("erf", X, wrt=(0,)),
+    "erfc": row("erfc", X, wrt=(0,)),
+    "erfinv": row("erfinv", UNIT, wrt=(0,)),
+    "expit": row("expit", X, wrt=(0,)),
+    "gammaln": row("gammaln", POSITIVE, wrt=(0,)),
+    "digamma": row("digamma", POSITIVE, wrt=(0,)),
+    "logit": row("logit", UNIT, wrt=(0,)),
+    "entr": row("entr", POSITIVE, wrt=(0,)),
+    "gamma": row("gamma", X, wrt=(0,)),
+    "xlogy": row("xlogy", Q, np.array([0.0, 3.0])),
+    "xlog1py": row("xlog1py", Q, np.array([-1.0, 3.0])),
+    "rel_entr": row("rel_entr", POSITIVE, POSITIVE[::-1].copy(), wrt=(0, 1)),
+    "kl_div": row("kl_div", POSITIVE, POSITIVE[::-1].copy(), wrt=(0, 1)),
+    "betaln": row("betaln", POSITIVE, 2.0, wrt=(0, 1)),
+    "beta": row("beta", POSITIVE, 1.5, wrt=(0, 1)),
+    "factorial": row("factorial", POSITIVE, wrt=(0,)),
+    "poch": row("poch", POSITIVE, 2.0, wrt=(0, 1)),
+    "ndtr": row("ndtr", X, wrt=(0,)),
+    "ndtri": row("ndtri", UNIT, wrt=(0,)),
+    "boxcox": row("boxcox", POSITIVE, 0.5, wrt=(0, 1)),
+    "boxcox1p": row("boxcox1p", POSITIVE, 0.0),
+    "zeta": row("zeta", POSITIVE + 1, 1.5, wrt=(1,)),
+    "polygamma": row("polygamma", 2, POSITIVE, wrt=(1,)),
+    "multigammaln": row("multigammaln", POSITIVE + 2, 3, wrt=(0,)),
+    "gammasgn": row("gammasgn", X),
+    "softmax": row("softmax", X, wrt=(0,)),
+    "log_softmax": row("log_softmax", X, wrt=(0,)),
+    "logsumexp": row("logsumexp", X, wrt=(0,)),
+    "gammainc": row("gammainc", SHAPES, PLACES, wrt=(0, 1), rtol=1e-11, coarse=1e-4, slope=1e-5),
+    "gammaincc": row("gammaincc", SHAPES, PLACES, wrt=(0, 1), rtol=1e-11, coarse=1e-4, slope=1e-5),
+    "betainc": row("betainc", A, B, C, wrt=(0, 1, 2), rtol=1e-11, coarse=1e-4, slope=1e-5),
+    "comb": row("comb", np.array([5.0, 6.5, 3.0, 4.0]), np.array([2.0, 3.0, 4.0, 0.0])),
+    "bernoulli": row("bernoulli", 40),
+    "loggamma": row("loggamma", np.array([0.1, 2.5, 30.0, -1.5]), rtol=1e-10),
+    "loggamma, complex": row("loggamma", COMPLEX, wrt=()),
+    "i0": row("i0", X, wrt=(0,)),
+    "i0e": row("i0e", WIDE, wrt=(0,)),
+    "i1": row("i1", X, wrt=(0,)),
+    "i1e": row("i1e", WIDE, wrt=(0,)),
+    "bessel_jn": row(
+        "bessel_jn",
+        np.array([-3.0, 0.2, 1.5, 12.0]),
+        wrt=(0,),
+        oracle=lambda z: np.stack([scipy.special.jv(k, z) for k in range(5)]),
+        coarse=1e-4,
+        params={"v": 4},
+    ),
+    "wofz": row("wofz", COMPLEX),
+    "erfcx": row("erfcx", np.array([-4.0, -0.3, 0.2, 0.9, 3.0, 8.0, 90.0]), wrt=(0,)),
+    "dawsn": row("dawsn", WIDE, wrt=(0,)),
+    "fresnel": row("fresnel", np.array([-2.2, -0.4, 0.1, 0.9, 1.19, 1.21, 3.3, 8.1]), wrt=(0,), coarse=1e-4),
+    "log_ndtr": row("log_ndtr", WIDE, wrt=(0,), slope=1e-5),
+    "exp1": row("exp1", np.array([0.01, 0.5, 1.0, 1.1, 4.0, 30.0]), wrt=(0,)),
+    "expi": row("expi", np.array([-4.0, -0.5, 0.01, 0.5, 3.0, 30.0, 50.0]), wrt=(0,), coarse=1e-4),
+    "expn": row("expn", np.array([0, 1, 2, 5, 3, 40]), np.array([0.5, 0.5, 0.2, 0.9, 3.0, 2.0]), wrt=(1,)),
+    "sici": row("sici", np.array([0.1, 0.9, 3.9, 4.1, 17.0]), wrt=(0,), coarse=1e-4),
+    "spence": row("spence", np.array([0.0, 0.1, 0.49, 0.9, 1.0, 1.7, 3.0, 50.0])),
+    "spence, by x": row("spence", np.array([0.1, 0.49, 0.9, 1.7, 3.0, 50.0]), wrt=(0,)),
+    "owens_t": row("owens_t", np.array([0.0, 0.5, -1.5, 3.0, 2.0]), np.array([0.3, -2.0, 0.9, 5.0, 1.0]), wrt=(0, 1)),
+    "hyp1f1": row(
+        "hyp1f1",
+        np.array([0.5, 1.5, 2.0, -1.5, 0.7]),
+        np.array([1.5, 2.5, 0.5, 2.5, 3.2]),
+        np.array([-20.0, -0.5, 0.9, 6.0, -250.0]),
+        rtol=1e-10,
+    ),
+    "hyp1f1, slopes": row(
+        "hyp1f1", np.array([0.5, 1.5, 2.0]), np.array([1.5, 2.5, 0.5]), np.array([-3.0, -0.5, 0.9]), wrt=(0, 1, 2)
+    ),
+    "hyp2f1": row(
+        "hyp2f1",
+        np.array([0.5, 1.5, 0.3, 1.0, -2.0, 0.25]),
+        np.array([1.2, 0.7, 0.4, 1.0, 1.5, 0.5]),
+        np.array([2.5, 2.0, 1.9, 2.0, 0.7, 1.6]),
+        np.array([-8.0, 0.3, 0.95, 0.6, 0.99, -0.4]),
+        rtol=1e-10,
+        coarse=1e-4,
+    ),
+    "hyp2f1, slopes": row(
+        "hyp2f1",
+        np.array([0.5, 1.5]),
+        np.array([1.2, 0.7]),
+        np.array([2.5, 2.0]),
+        np.array([-1.5, 0.3]),
+        wrt=(0, 1, 2, 3),
+    ),
+    "sph_harm_y": row(
+        "sph_harm_y",
+        np.array([0, 1, 3, 6, 4]),
+        np.array([0, -1, 2, -5, 0]),
+        np.array([0.5, 1.0, 2.0, 0.3, 1.2]),
+        np.array([0.3, 4.0, 1.0, 2.0, 6.0]),
+        wrt=(2, 3),
+        params={"n_max": 6},
+    ),
+}
+
+every_row = pytest.mark.parametrize("row", ROWS.values(), ids=list(ROWS))
+
+
+@every_row
+def test_agrees_with_scipy(row):
+    check_values(row)
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS.values() if r.wrt], ids=[n for n, r in ROWS.items() if r.wrt])
+def test_derivatives_agree_with_finite_differences(row):
+    check_derivatives(row)
+
+
+@every_row
+def test_compiled_is_eager(row):
+    check_jit(row)
+
+
+@pytest.mark.parametrize("name", [n for n in ROWS if n != "bernoulli"])
+def test_mapped_is_a_loop(name):
+    check_vmap(ROWS[name])
 
 
 def test_products_with_zero():
     assert special.xlogy(0.0, np.array([0.0, -1.0, np.inf, 2.0])).tolist() == [0.0] * 4
     assert polyax.grad(special.xlogy)(0.0, 2.0) == pytest.approx(np.log(2.0))
     assert polyax.grad(special.xlog1py)(0.0, 1.0) == pytest.approx(np.log(2.0))
+
+
+@pytest.mark.parametrize(
+    "name", ["gammainc", "betainc", "erfcx", "fresnel", "expn", "hyp2f1", "owens_t", "log_ndtr", "sici"]
+)
+def test_runs_compiled_on_the_cpu(name):
+    with polyax.default_device("cpu"):
+        check_values(ROWS[name])
+
+
+def test_limits_of_incomplete_functions():
+    """As the distributions have them: all at 0, all at infinity, and NaN where neither says anything."""
+    edges = [(0.0, 1.0), (1.0, 0.0), (np.inf, 1.0), (1.0, np.inf)]
+    assert [float(special.gammainc(a, x)) for a, x in edges] == [1, 0, 0, 1]
+    assert [float(special.gammaincc(a, x)) for a, x in edges] == [0, 1, 1, 0]
+    undefined = [(0.0, 0.0), (-1.0, 1.0), (1.0, -1.0), (np.inf, np.inf), (np.nan, 1.0)]
+    assert all(np.isnan(special.gammainc(a, x)) for a, x in undefined)
+    edges = [(0.0, 1.0, 0.5), (1.0, 0.0, 0.5), (2.0, 3.0, 0.0), (2.0, 3.0, 1.0), (np.inf, 1.0, 0.5), (1.0, np.inf, 0.5)]
+    assert [float(special.betainc(*edge)) for edge in edges] == [1, 0, 0, 1, 0, 1]
+    assert all(np.isnan(special.betainc(*edge)) for edge in [(0.0, 0.0, 0.5), (1.0, 1.0, 1.5), (-1.0, 1.0, 0.5)])
+
+
+def test_infinite_arguments():
+    inf = np.array([np.inf, -np.inf])
+    agree(special.fresnel(inf), [np.array([0.5, -0.5])] * 2, 1e-6)
+    agree(special.dawsn(inf), np.zeros(2), 1e-6)
+    agree(special.sici(inf)[0], np.array([np.pi / 2, -np.pi / 2]), 1e-6)
+    assert special.erfcx(np.inf) == 0 and special.expi(np.inf) == np.inf and special.exp1(np.inf) == 0
+
+
+def test_gamma_numbers_move_with_their_shape():
+    """x(a) at a constant place in the distribution: dx/da = -(dP/da) / (dP/dx)."""
+    with polyax.enable_x64(True):
+        for a, p in [(0.3, 0.2), (2.5, 0.7), (30.0, 0.5), (8.0, 0.999)]:
+            x = scipy.special.gammaincinv(a, p)
+            moved = [scipy.special.gammaincinv(a * (1 + d), p) for d in (-1e-5, 1e-5)]
+            want = (moved[1] - moved[0]) / (2e-5 * a)
+            assert float(lax.random_gamma_grad(a, x)) == pytest.approx(want, rel=1e-6)
+
+
+def test_half_precision_is_computed_in_single():
+    x = jnp.array([0.5, 2.0], jnp.bfloat16)
+    assert special.gammainc(x, x).dtype == special.erfcx(x).dtype == jnp.bfloat16
+    np.testing.assert_allclose(special.erfcx(x).astype(np.float32), scipy.special.erfcx([0.5, 2.0]), rtol=1e-2)
+
+
+BAD = {
+    "bessel of integers": (lambda: special.bessel_jn(np.array([1]), v=2), ValueError, "must be float, got int32"),
+    "bessel of a fractional order": (lambda: special.bessel_jn(1.0, v=2.5), TypeError, "integer"),
+    "negative count": (lambda: special.bernoulli(-1), ValueError, "non-negative integer"),
+    "series_order": (lambda: special.log_ndtr(1.0, series_order=31), ValueError, "<= 30"),
+    "negative series_order": (lambda: special.log_ndtr(1.0, series_order=-1), ValueError, "non-negative"),
+    "fractional series_order": (lambda: special.log_ndtr(1.0, series_order=1.5), TypeError, "Python integer"),
+    "log_ndtr of integers": (lambda: special.log_ndtr(1), TypeError, "not supported"),
+    "complex dawsn": (lambda: special.dawsn(1j), ValueError, "dawsn does not support complex-valued inputs"),
+    "complex i0": (lambda: special.i0e(1j), TypeError, "does not accept dtype complex64"),
+    "mixed dtypes": (lambda: lax.igamma(np.float32(1), jnp.float16(2)), TypeError, "same dtypes, got float32, float16"),
+    "integers": (lambda: lax.betainc(1, 2, 3), TypeError, "does not accept dtype int32 at position 0"),
+    "diff_n": (lambda: special.sph_harm_y(1, 0, 0.5, 0.3, diff_n=1), NotImplementedError, "diff_n"),
+    "order of expn": (lambda: polyax.grad(special.expn)(2.0, 1.0), NotImplementedError, "by argument 0"),
+    "slope of a slope": (lambda: polyax.grad(lax.igamma_grad_a)(2.0, 1.0), NotImplementedError, "igamma_grad_a"),
+    "a traced degree": (
+        lambda: polyax.jit(special.sph_harm_y)(1, 0, 0.5, 0.3),
+        polyax.errors.ConcretizationTypeError,
+        "n_max",
+    ),
+    "no such name": (lambda: lax.igamma_of_the_third_kind, AttributeError, "no attribute 'igamma_of_the_third_kind'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name):
+    call, error, text = BAD[name]
+    with pytest.raises(error, match=text):
+        call()

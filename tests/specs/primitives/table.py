@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from specs.primitives import arrays, collective, control, custom, elementwise, indexing, integers, matrices, windows
+from specs.primitives import (
+    arrays,
+    collective,
+    control,
+    custom,
+    elementwise,
+    indexing,
+    integers,
+    matrices,
+    special,
+    windows,
+)
 from support.case import Case
 
 PARTS = {
     "elementwise": elementwise.CASES,
+    "special": special.CASES,
     "integers": integers.CASES,
     "arrays": arrays.CASES,
     "indexing": indexing.CASES,

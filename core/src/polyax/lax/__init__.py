@@ -1,5 +1,8 @@
 """Primitives and the functions that apply them, under JAX's names (``jax.lax``). Re-exports only."""
 
+from typing import Any as _Any
+
+from polyax import late as _late
 from polyax.api.shardings import with_sharding_constraint
 from polyax.control.flow.associative import associative_scan
 from polyax.control.flow.branching import cond, switch
@@ -38,3 +41,18 @@ from polyax.ops.sort import *
 from polyax.ops.special import *
 from polyax.ops.varying import *
 from polyax.ops.windows import *
+
+_LATE = (
+    _late.names_of("polyax.lax.incomplete", "igamma", "igamma_p", "igammac", "igammac_p", "igamma_grad_a")
+    | _late.names_of("polyax.lax.incomplete", "igamma_grad_a_p", "random_gamma_grad", "random_gamma_grad_p")
+    | _late.names_of("polyax.lax.beta", "betainc", "regularized_incomplete_beta_p")
+    | _late.names_of("polyax.lax.bessel", "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p")
+)
+
+
+def __getattr__(name: str) -> _Any:
+    return _late.load(__name__, _LATE, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

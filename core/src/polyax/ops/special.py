@@ -8,9 +8,13 @@ from __future__ import annotations
 import math
 from typing import Any, NoReturn
 
-from polyax.ops.basis import add, mul, neg, same_dtype, unary
-from polyax.ops.define import FLOAT, Derivative, elementwise
-from polyax.ops.elementwise import exp, square
+import numpy as np
+
+from polyax.ir.aval import aval_of
+from polyax.ops.basis import add, convert, div, eq, full_like, mul, neg, same_dtype, select_n, stretched, sub, unary
+from polyax.ops.compare import bitwise_and, bitwise_or, le, lt, ne
+from polyax.ops.define import FLOAT, Derivative, broadcast_shape, elementwise
+from polyax.ops.elementwise import exp, floor, pow, rem, square
 
 __all__ = [
     "digamma", "digamma_p", "erf", "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "lgamma", "lgamma_p", "polygamma",
@@ -62,3 +66,59 @@ def polygamma(m: Any, x: Any) -> Any:
 def zeta(x: Any, q: Any) -> Any:
     """The Hurwitz zeta function, the sum of ``(k + q) ** -x`` over ``k >= 0``."""
     return zeta_p.bind1(*same_dtype(x, q))
+
+
+# --- in terms of others ----------------------------------------------------------------------------------------------
+
+_TERMS = 9
+_EULER_MACLAURIN = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000)
+"""B[2k] / (2k)! for k = 1, 2, ..."""
+
+
+def _zeta(x: Any, q: Any) -> Any:
+    """The first terms, and the rest by the formula of Euler and Maclaurin (DLMF 25.11.28)."""
+    total = pow(q, neg(x))
+    for k in range(1, _TERMS):
+        total = add(total, pow(add(q, float(k)), neg(x)))
+    a = add(q, float(_TERMS))
+    power = pow(a, neg(x))
+    total = add(total, add(div(mul(power, a), sub(x, 1.0)), mul(power, 0.5)))
+    factor = div(mul(power, x), a)
+    for k, c in enumerate(_EULER_MACLAURIN):
+        total = add(total, mul(factor, c))
+        factor = div(mul(factor, mul(add(x, 2.0 * k + 1.0), add(x, 2.0 * k + 2.0))), square(a))
+    return _where_defined(x, q, total)
+
+
+def _where_defined(x: Any, q: Any, value: Any) -> Any:
+    """Infinite at x = 1; NaN below it, and for negative q where powers of q are complex."""
+    zero, one = full_like(x, 0), full_like(x, 1)
+    broken = bitwise_and(bitwise_and(le(q, zero), ne(q, floor(q))), ne(x, floor(x)))
+    value = select_n(bitwise_or(lt(x, one), broken), value, full_like(value, math.nan))
+    return select_n(eq(x, one), value, full_like(value, math.inf))
+
+
+def _polygamma(m: Any, x: Any) -> Any:
+    """(-1)^(m+1) m! zeta(m + 1, x); digamma for m = 0."""
+    zero = full_like(m, 0)
+    size = mul(exp(lgamma(add(m, 1.0))), zeta(add(m, 1.0), x))
+    value = select_n(eq(rem(m, full_like(m, 2)), zero), size, neg(size))
+    undefined = bitwise_or(lt(m, zero), ne(m, floor(m)))
+    return select_n(eq(m, zero), select_n(undefined, value, full_like(value, math.nan)), digamma(x))
+
+
+def _in_floats(fun: Any) -> Any:
+    """The rule ``decompose`` of a formula that needs at least float32, of two operands of one shape."""
+
+    def rule(x: Any, y: Any) -> list[Any]:
+        dtype = aval_of(x).dtype
+        shape = broadcast_shape("zeta", [np.shape(x), np.shape(y)])
+        wide = np.promote_types(dtype, np.float32) if dtype.kind == "f" else np.dtype(np.float32)
+        x, y = (stretched(convert(z, wide), shape) for z in (x, y))
+        return [convert(fun(x, y), dtype)]
+
+    return rule
+
+
+zeta_p.decompose = _in_floats(_zeta)
+polygamma_p.decompose = _in_floats(_polygamma)

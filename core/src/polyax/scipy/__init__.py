@@ -1,3 +1,15 @@
-"""SciPy's functions on arrays and tracers, as ``jax.scipy`` has them. Re-exports only."""
+"""SciPy's functions on arrays and tracers, as ``jax.scipy`` has them. Re-exports only, each loaded when it is used."""
 
-from polyax.scipy import special as special
+from typing import Any as _Any
+
+from polyax import late as _late
+
+_LATE = _late.submodules(__name__, "special")
+
+
+def __getattr__(name: str) -> _Any:
+    return _late.load(__name__, _LATE, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

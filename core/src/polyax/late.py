@@ -1,0 +1,33 @@
+"""Names of packages that are loaded when they are first asked for, so that ``import polyax`` stays quick."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+
+def load(package: str, homes: Mapping[str, str], name: str) -> Any:
+    """The name ``name`` of ``package``, from the module that ``homes`` says; a submodule is its own home.
+
+    Raises:
+      AttributeError: the package has no such name.
+    """
+    home = homes.get(name)
+    if home is None:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    module = importlib.import_module(home)
+    value = module if home == f"{package}.{name}" else getattr(module, name)
+    setattr(sys.modules[package], name, value)  # asked for once
+    return value
+
+
+def submodules(package: str, *names: str) -> dict[str, str]:
+    """The homes of submodules."""
+    return {name: f"{package}.{name}" for name in names}
+
+
+def names_of(home: str, *names: str) -> dict[str, str]:
+    """The homes of names that one module defines."""
+    return dict.fromkeys(names, home)

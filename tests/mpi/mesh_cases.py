@@ -182,6 +182,13 @@ def test_loops_and_constants():
     same(largest, expected)
 
 
+def test_where_functions_are_in_memory_is_no_difference():
+    x = data(N, 2)
+    f = polyax.jit(lambda v: polyax.checkpoint(jnp.square, policy=lambda *_, **__: True)(v))
+    assert " at 0x" in str(f.trace(local(x)).jaxpr)
+    same(whole(f(local(x))), x * x)
+
+
 def test_other_processes_programs_are_compared():
     factor = 2.0 + (RANK == PROCESSES - 1)
     with pytest.raises(ProgramMismatch) as e:

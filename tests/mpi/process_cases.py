@@ -159,6 +159,12 @@ def test_programs_of_this_process_alone():
     assert f(x).is_fully_addressable
 
 
+def test_programs_of_other_processes_alone():
+    there = NamedSharding(Mesh(np.array(polyax.local_devices((RANK + 1) % PROCESSES)), ("x",)), P("x"))
+    with pytest.raises(ValueError, match=rf"none of its devices .* is in this process, number {RANK}"):
+        polyax.jit(lambda v: v + 1, in_shardings=there)(data(OWN * 2, 4))
+
+
 def test_gradients_of_a_step():
     """Data-parallel training: each process has its part of the batch, all get the same weights."""
     w, x, y = data(3, 2) / 9, data(N, 5, 3) / 9, data(N, 5, 2) / 9

@@ -8,6 +8,7 @@ import numpy as np
 
 import polyax
 import polyax.numpy as jnp
+from support.parts import close_everywhere
 
 if "PMI_RANK" in os.environ:
     polyax.distributed.initialize()
@@ -17,9 +18,7 @@ HERE = slice(RANK * OWN, (RANK + 1) * OWN)
 
 
 def same(got, expected, tolerance=1e-5):
-    np.testing.assert_allclose(
-        np.asarray(got).astype(np.complex128), np.asarray(expected).astype(np.complex128), tolerance, 1e-6
-    )
+    close_everywhere(got, expected, tolerance, 1e-6)
 
 
 def data(*shape, dtype="float32", seed=0):

@@ -11,6 +11,7 @@ import polyax
 import polyax.numpy as jnp
 from polyax import lax
 from polyax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+from support.parts import close_everywhere
 
 P = PartitionSpec
 DEVICES = polyax.devices()
@@ -31,7 +32,7 @@ def put(mesh: Mesh, *spec, value=X):
 
 
 def same(got, expected):
-    np.testing.assert_allclose(np.asarray(got), expected, 1e-5, 1e-5)
+    close_everywhere(got, expected, 1e-5, 1e-5)
 
 
 def lies(x, sharding):
@@ -279,7 +280,7 @@ def test_members_take_turns_in_one_thread():
         for d in DEVICES[1:]:
             patch.setattr(d, "queue", None)
         got = f(x)
-    np.testing.assert_allclose(np.asarray(got), (X - X.mean(0)) @ (X.T @ X), 1e-4, 1e-3)
+    close_everywhere(got, (X - X.mean(0)) @ (X.T @ X), 1e-4, 1e-3)
 
 
 def test_large_reductions_and_exchanges():

@@ -14,6 +14,7 @@ import polyax
 import polyax.numpy as jnp
 from polyax import lax
 from polyax.runtime.arrays.placing import on_devices
+from support.parts import close_everywhere
 
 N = len(polyax.devices())
 X = np.arange(N * 6, dtype=np.float32).reshape(N, 2, 3) / 7
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.skipif(N < 2, reason="run by test_pmap.py, with several
 
 
 def close(got, expected, tolerance=1e-5):
-    np.testing.assert_allclose(np.asarray(got), expected, tolerance, 1e-6)
+    close_everywhere(got, expected, tolerance, 1e-6)
 
 
 # --- arguments and results
@@ -378,15 +379,16 @@ def test_without_jit_a_function_runs_as_plain_python():
 @pytest.mark.sample
 def test_what_callbacks_ask_for_runs_though_all_devices_wait():
     def ask(x):
-        inner = polyax.pmap(lambda v: lax.psum(v, "k"), "k")(np.stack([x, x]))
-        return np.asarray(inner[0] + jnp.cumsum(jnp.asarray(x)))
+        mapped = polyax.pmap(lambda v: lax.psum(v, "k"), "k")
+        inner, within = mapped(np.stack([x, x])), polyax.jit(lambda v: mapped(v) * 2)(np.stack([x, x]))
+        return np.asarray(inner[0] + within[1] + jnp.cumsum(jnp.asarray(x)))
 
     def f(x):
         y = polyax.pure_callback(ask, polyax.ShapeDtypeStruct((3,), np.float32), x)
         return lax.psum(y, "i")
 
     x = X[:, 0]
-    close(polyax.pmap(f, "i")(x)[0], (2 * x + np.cumsum(x, 1)).sum(0), 1e-4)
+    close(polyax.pmap(f, "i")(x)[0], (6 * x + np.cumsum(x, 1)).sum(0), 1e-4)
 
 
 # --- within each other

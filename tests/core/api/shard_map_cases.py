@@ -14,6 +14,7 @@ from polyax import lax
 from polyax.experimental.shard_map import shard_map as old_shard_map
 from polyax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from polyax.sharding import PartitionSpec as P
+from support.parts import close_everywhere
 
 N = len(polyax.devices())
 pytestmark = pytest.mark.skipif(N < 8, reason="run by test_shard_map.py, with several devices")
@@ -32,7 +33,7 @@ def line():
 
 
 def close(got, expected, tolerance=1e-5):
-    np.testing.assert_allclose(np.asarray(got), np.asarray(expected), tolerance, 1e-5)
+    close_everywhere(got, expected, tolerance, 1e-5)
 
 
 def mapped(f, ins=GRID, outs=GRID, **options):
@@ -41,7 +42,9 @@ def mapped(f, ins=GRID, outs=GRID, **options):
 
 def everywhere(f, *args):
     """Eager, jitted, and as a program that another program holds."""
-    expected = np.asarray(f(*args))
+    eager = f(*args)
+    expected = np.asarray(eager)
+    close(eager, expected)
     close(polyax.jit(f)(*args), expected)
     close(polyax.jit(lambda *xs: polyax.jit(f)(*xs) * 1)(*args), expected)
     return expected

@@ -11,6 +11,7 @@ from polyax import lax
 from polyax.errors import ShardingTypeError
 from polyax.sharding import AbstractMesh, AxisType, auto_axes, explicit_axes, get_abstract_mesh, use_abstract_mesh
 from polyax.sharding import PartitionSpec as P
+from support.parts import close_everywhere
 
 ROWS = np.arange(64, dtype=np.float32).reshape(8, 8) / 9
 BOTH = np.arange(32, dtype=np.float32).reshape(8, 4) / 7
@@ -25,7 +26,7 @@ def check(found, text, wanted):
     assert str(px.typeof(found)).endswith(text), (px.typeof(found), text)
     told = px.typeof(found).sharding
     assert found.sharding.cuts(found.ndim) == told.cuts(found.ndim), (found.sharding, told)
-    np.testing.assert_allclose(np.asarray(found), wanted, rtol=2e-5, atol=1e-5)
+    close_everywhere(found, wanted, 2e-5, 1e-5)
 
 
 @pytest.fixture(autouse=True)

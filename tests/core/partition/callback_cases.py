@@ -11,7 +11,10 @@ from polyax import lax
 from polyax.control.spmd import shard_map_p
 from polyax.experimental import io_callback
 from polyax.meshes.axes import AbstractMesh
+from polyax.sharding import AxisType, NamedSharding
+from polyax.sharding import PartitionSpec as P
 from support.meshed import partitioned
+from support.parts import close_everywhere
 
 pytestmark = pytest.mark.skipif(len(polyax.devices()) < 4, reason="run by test_partition.py, with several devices")
 
@@ -25,6 +28,8 @@ def on_devices(fun, cuts):
     found = partitioned(fun, [X], AXES, [cuts])
     params = {"mesh": AbstractMesh((2, 2), ("x", "y")), "manual_axes": frozenset("xy"), "check_vma": False}
     outs = shard_map_p.bind(X, jaxpr=found.program, in_specs=found.ins, out_specs=found.outs, name="f", **params)
+    for y in outs:
+        close_everywhere(y, np.asarray(y), 0)
     return [np.asarray(y) for y in outs]
 
 
@@ -40,6 +45,24 @@ def test_one_call_with_whole_arrays(call):
     np.testing.assert_array_equal(found, -2 * X)
     assert len(calls) == 1
     np.testing.assert_array_equal(calls[0], X)
+
+
+def test_one_call_in_each_block_of_a_region():
+    """The region's axes are the user's: each block is the first along the axis that is left."""
+    mesh = polyax.make_mesh((2, 2), ("x", "y"), (AxisType.Auto,) * 2)
+    calls = []
+
+    def called(block):
+        calls.append(block.copy())
+        return -block
+
+    like = polyax.ShapeDtypeStruct((4, 4), "float32")
+    f = polyax.shard_map(
+        lambda b: polyax.pure_callback(called, like, b), mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}
+    )
+    found = polyax.jit(f)(polyax.device_put(X, NamedSharding(mesh, P("x", "y"))))
+    close_everywhere(found, -X, 0)
+    assert sorted(c[0, 0] for c in calls) == [X[0, 0], X[4, 0]] and {c.shape for c in calls} == {(4, 4)}
 
 
 def test_one_call_in_each_step():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from fuzz.checks import assert_close
+from core.partition.checking import BOTH, COLUMNS, MESH, NOT, RNG, ROWS, V, W, X, checked, moves
 
 import polyax
 import polyax.numpy as jnp
@@ -17,21 +17,15 @@ from polyax.control.spmd import axes_bound, manual, shard_map_p
 from polyax.ir.aval import aval_of
 from polyax.ir.jaxpr import walk_eqns
 from polyax.ir.primitive import Primitive
-from polyax.meshes.axes import AbstractMesh, Axes
+from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.factors import factors
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec
 from polyax.ops.constraint import constrain
-from polyax.partition.partition import Partitioned
 from polyax.partition.reshard import way
 from polyax.trace.recording import trace_to_jaxpr
 from support import process
-from support.meshed import check_blocks, partitioned
-
-MESH: Axes = (("x", 2), ("y", 2))
-RNG = np.random.default_rng(0)
-X, W, V = (RNG.normal(size=s).astype(np.float32) for s in ((8, 4), (4, 12), (12, 8)))
-ROWS, COLUMNS, BOTH, NOT = (("x",), ()), ((), ("y",)), (("x",), ("y",)), ((), ())
+from support.meshed import partitioned
 
 
 @pytest.fixture(autouse=True)
@@ -40,26 +34,13 @@ def on_the_reference() -> Iterator[None]:
         yield
 
 
-def checked(fun: Callable[..., Any], args: Sequence[Any], ins: Any, outs: Any = None, axes: Axes = MESH) -> Partitioned:
-    """The program on blocks, after each device has got its part of what one device gives."""
-    found = partitioned(fun, args, axes, ins, outs)
-    alone = polyax.jit(fun, device=polyax.devices("reference")[0])
-    wanted = polyax.tree_util.tree_leaves(alone(*args))
-    check_blocks(found, axes, args, [np.asarray(y) for y in wanted], assert_close)
-    return found
-
-
-def moves(found: Partitioned) -> list[tuple[str, tuple[Any, ...], int]]:
-    return [(m.collective, m.axes, m.total) for m in found.moves]
-
-
 def test_rows_times_columns_moves_nothing() -> None:
     found = checked(lambda x, w: jnp.sin(x) @ w + 1, [X, W], [ROWS, COLUMNS])
     assert (found.outs, moves(found)) == ((BOTH,), [])
 
 
 def test_what_nobody_reads_does_not_move() -> None:
-    found = checked(lambda x: (x.sum(), jnp.sin(x))[1], [X], [ROWS])
+    found = checked(lambda x: (x.sum() + 1, jnp.sin(x))[1], [X], [ROWS])
     assert (found.outs, moves(found)) == ((ROWS,), [])
 
 
@@ -74,6 +55,13 @@ def test_sums_that_are_wanted_cut_are_scattered() -> None:
     found = checked(lambda x, w, v: jnp.tanh(x @ w) @ v, [X, W, V], cuts, [BOTH])
     assert found.ins[1] == COLUMNS, "an open argument is cut as what it is used for"
     assert moves(found) == [("reduce_scatter", ("y",), 64)]
+
+
+def test_sums_over_two_axes_that_are_wanted_cut_along_one() -> None:
+    cuts = [((), ("x", "y")), (("x", "y"), ())]
+    x, w = (RNG.normal(size=s).astype(np.float32) for s in ((8, 256), (256, 12)))
+    found = checked(lambda x, w: x @ w, [x, w], cuts, [ROWS])
+    assert moves(found) == [("reduce_scatter", ("x",), 192), ("psum", ("y",), 192)]
 
 
 def test_sums_over_several_axes_are_one_exchange() -> None:
@@ -140,6 +128,16 @@ def test_steps_are_not_cut() -> None:
     found = checked(lambda xs: lax.scan(lambda c, x: (c + x, c), jnp.zeros(4), xs), [X], [ROWS])
     assert moves(found) == [("all_gather", ("x",), 64)]
     assert found.moves[0].reason.startswith("the program in scan has its operand 1 as P(None, None)")
+
+
+def test_what_is_wanted_of_a_loop_goes_into_it() -> None:
+    found = checked(lambda xs: lax.scan(lambda c, x: (c, jnp.sin(x)), 0.0, xs)[1], [X], [None], [((), ("x",))])
+    assert (found.ins, moves(found)) == ((((), ("x",)),), [])
+
+
+def test_carries_are_cut_as_what_steps_give() -> None:
+    found = checked(lambda xs: lax.scan(lambda c, x: (x, c), jnp.zeros(4), xs), [X], [((), ("x",))])
+    assert (found.outs, moves(found)) == (((("x",),), ((), ("x",))), [])
 
 
 def test_loops_of_unknown_length() -> None:
@@ -218,6 +216,31 @@ def test_axes_that_a_region_leaves_free_are_the_partitioners() -> None:
     assert (found.outs, moves(found)) == (((("y",), ()),), [])
 
 
+def test_what_a_region_has_whole_is_whole_in_it() -> None:
+    def fun(x: Any) -> Any:
+        return region(lambda b: lax.psum(b, "x"), x, NOT, NOT, {"x"})
+
+    assert moves(checked(polyax.jit(fun), [X], [ROWS])) == [("all_gather", ("x",), 64)]
+
+
+def test_what_is_cut_otherwise_around_a_region_is_whole_in_it() -> None:
+    """It is cut along an axis that is the partitioner's, where the region cuts it along its own."""
+
+    def fun(x: Any) -> Any:
+        return region(lambda b: b - lax.pmax(b, "x"), x, ROWS, ROWS, {"x"})
+
+    found = checked(polyax.jit(fun), [X], [(("y",), ())])
+    assert [(m.collective, m.axes) for m in found.moves] == [("all_gather", ("y",))]
+
+
+def test_regions_within_loops() -> None:
+    def step(c: Any, _: Any) -> Any:
+        return region(lambda b: b + lax.pmean(b, "x"), c, ROWS, ROWS, {"x"}), ()
+
+    found = checked(polyax.jit(lambda x: lax.scan(step, x, None, length=3)[0]), [X], [BOTH])
+    assert (found.outs, moves(found)) == ((BOTH,), [])
+
+
 def test_regions_along_other_axes_run_anywhere() -> None:
     def fun(x: Any) -> Any:
         return polyax.pmap(lambda b: b * lax.psum(b, "i"), "i", axis_size=1)(x)
@@ -246,6 +269,30 @@ def test_ordered_effects_in_regions_are_refused() -> None:
 
     with pytest.raises(ValueError, match=r"ordered effects are not supported for more than 1 device.* 2 devices run"):
         partitioned(fun, [X], MESH, [ROWS])
+
+
+def test_ordered_effects_in_regions_of_one_device() -> None:
+    mesh = AbstractMesh((1, 4), ("x", "y"))
+
+    def body(b: Any) -> Any:
+        polyax.debug.print("{}", b, ordered=True)
+        return b
+
+    one = polyax.shard_map(
+        body, mesh=mesh, in_specs=PartitionSpec("x"), out_specs=PartitionSpec("x"), axis_names={"x"}, check_vma=False
+    )
+    found = partitioned(one, [X], (("x", 1), ("y", 4)), [NOT])
+    assert [e.ordered for e in found.program.effects] == [True]
+
+
+def test_what_is_called_once_is_told_to_all_devices() -> None:
+    found = partitioned(
+        lambda x: polyax.pure_callback(np.sin, polyax.ShapeDtypeStruct((8, 4), x.dtype), x), [X], MESH, [NOT]
+    )
+    assert moves(found) == [("all_gather", ("x",), X.nbytes), ("all_gather", ("y",), X.nbytes)]
+    assert {m.reason for m in found.moves} == {
+        "the first device, where pure_callback runs, tells the others its results"
+    }
 
 
 def test_callbacks_on_devices() -> None:

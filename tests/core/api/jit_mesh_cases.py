@@ -135,6 +135,34 @@ def test_constraints_choose_the_mesh():
     same(x, 2 * X + 1)
 
 
+OTHER = Mesh(np.array(DEVICES).reshape(2, 4), ("x", "y"))
+"""Axes of the same names as those of ``GRID``, which fall into other blocks."""
+
+
+@pytest.mark.parametrize("mesh", [ROW, OTHER, Mesh(DEVICES, "x"), Mesh(np.array(DEVICES).reshape(2, 4), ("p", "q"))])
+def test_constraints_mean_the_axes_of_their_own_mesh(mesh):
+    for name in mesh.axis_names:
+        for spec in [(name,), (None, name)]:
+            got = polyax.jit(lambda a, s=spec: lax.with_sharding_constraint(a * 2, on(mesh, *s)))(put(GRID, "x", "y"))
+            assert lies(got, on(mesh, *spec))
+            same(got, 2 * X)
+
+
+def test_axes_that_fall_into_different_blocks_meet():
+    x, y = put(GRID, "x", "y"), put(OTHER, "x", "y")
+    same(polyax.jit(lambda a, b: a @ b + a)(x, y), X @ X + X)
+    same(x * y, X * X)
+    got = polyax.jit(lambda a: a + 1, out_shardings=on(OTHER, "y", "x"))(x)
+    assert got.sharding == on(OTHER, "y", "x")
+    same(got, X + 1)
+
+
+def test_axes_that_never_fit():
+    two, three = (Mesh(np.array(DEVICES[:6]).reshape(s), ("a", "b")) for s in ((2, 3), (3, 2)))
+    with pytest.raises(ValueError, match=r"(?s)'a': 2, 'b': 3.*'a': 3, 'b': 2.*device_put"):
+        polyax.jit(lambda a: lax.with_sharding_constraint(a * 2, on(three, "a")))(put(two, "a", value=X[:6]))
+
+
 def test_constraints_of_trees_and_outside_of_programs():
     got = lax.with_sharding_constraint({"a": X, "b": jnp.ones(8)}, {"a": on(GRID, "x"), "b": None})
     assert got["a"].sharding == on(GRID, "x") and got["b"].devices() == {DEVICES[0]}

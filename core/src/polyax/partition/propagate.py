@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, walk_eqns
 from polyax.meshes.axes import AbstractMesh, Axes
 from polyax.meshes.explicit import fixed_cuts
 from polyax.meshes.spec import Cuts, OpenCuts
-from polyax.meshes.translate import cuts_on
+from polyax.meshes.translate import open_cuts_on
 from polyax.ops.constraint import sharding_constraint_p
 from polyax.ops.resharding import reshard_p
 from polyax.partition.shares import Names, Rule, Sizes, blocks_along, uncut
@@ -80,14 +80,15 @@ class Cutting:
 
     def fix_told(self, atom: Atom) -> None:
         """What the type of a value says, which may name the axes of another mesh of the same devices."""
-        sharding = atom.aval.sharding
-        if sharding is None:
-            return
-        if sharding.mesh.axes == tuple(self.sizes.items()):
-            self.fix(atom, fixed_cuts(atom.aval))
-        else:
-            mesh = AbstractMesh(list(self.sizes.values()), tuple(self.sizes))
-            self.fix(atom, cuts_on(mesh, sharding, atom.aval.ndim))
+        if atom.aval.sharding is not None:
+            self.fix(atom, self.translated(atom.aval.sharding, fixed_cuts(atom.aval)))
+
+    def translated(self, sharding: Any, cuts: OpenCuts | None) -> OpenCuts | None:
+        """``cuts``, which ``sharding`` says by the axes of its mesh, by the axes of this one."""
+        if sharding is None or cuts is None or sharding.mesh.axes == tuple(self.sizes.items()):
+            return cuts
+        mesh = AbstractMesh(list(self.sizes.values()), tuple(self.sizes))
+        return open_cuts_on(mesh, sharding, len(cuts), cuts)
 
     def extend(self, atom: Atom, wanted: Cuts) -> bool:
         """Cuts dimensions that are open further, as ``wanted`` says, where that goes; whether anything changed."""
@@ -126,6 +127,12 @@ def propagate(flat: ClosedJaxpr, layout: Cutting, inner: Inner) -> None:
     _settle(nodes, users, layout, [True] * len(nodes))
 
 
+def meshes_named(closed: ClosedJaxpr) -> set[Any]:
+    """The meshes on which equations say how values are cut."""
+    told = [e.params["sharding"] for e in walk_eqns(closed.jaxpr) if e.primitive in (sharding_constraint_p, reshard_p)]
+    return {s.mesh for s in told if s is not None}
+
+
 def collect(flat: ClosedJaxpr, layout: Cutting, inner: Inner) -> list[Node]:
     """What constraints say of values, and the equations and ends of programs along which it goes to others."""
     nodes: list[Node] = []
@@ -142,8 +149,8 @@ def _collect(jaxpr: Jaxpr, layout: Cutting, inner: Inner, nodes: list[Node]) -> 
         layout.used.update(eqn.invars)
         for v in eqn.outvars:
             layout.fix_told(v)
-        if eqn.primitive is sharding_constraint_p or eqn.primitive is reshard_p:
-            layout.fix(eqn.outvars[0], eqn.params["cuts"])
+        if eqn.primitive in (sharding_constraint_p, reshard_p):
+            layout.fix(eqn.outvars[0], layout.translated(eqn.params["sharding"], eqn.params["cuts"]))
         rule = layout.rule(eqn)
         if rule is not None:
             nodes.append(Ruled((*eqn.invars, *eqn.outvars), rule))

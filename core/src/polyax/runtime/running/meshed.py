@@ -13,9 +13,10 @@ from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import cuts_of, mesh_here, told
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, Sharding
-from polyax.meshes.spec import Cuts, OpenCuts, PartitionSpec, open_cuts, trimmed_spec
-from polyax.meshes.translate import cuts_on
+from polyax.meshes.spec import Cuts, OpenCuts, PartitionSpec, trimmed_spec
+from polyax.meshes.translate import finest, open_cuts_on, renamed
 from polyax.partition.partition import Partitioned, partition
+from polyax.partition.propagate import meshes_named
 from polyax.partition.reshard import block_aval
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.running.agreement import connection
@@ -69,14 +70,20 @@ def _made(table: Any, closed: ClosedJaxpr, layouts: Layouts, name: str, donated:
     if len(table) >= KEPT:
         for old in list(table)[: KEPT // 2]:
             table.pop(old, None)
-    mesh = layouts.mesh
+    mesh = _mesh(closed, layouts)
     check_effects(closed, mesh.size, name)
     wanted = _told_by_types(closed.out_avals, layouts.outs, mesh)
     in_cuts, out_cuts = _asked(closed.in_avals, layouts.ins, mesh), _asked(closed.out_avals, wanted, mesh)
     parts = partition(closed, mesh.axes, in_cuts, out_cuts)
-    ins = _shardings(layouts.ins, parts.ins, mesh, [])
-    outs = _shardings(wanted, parts.outs, mesh, list(zip(parts.ins, ins, strict=True)))
+    ins = _shardings(layouts.ins, parts.ins, mesh, layouts.mesh, [])
+    outs = _shardings(wanted, parts.outs, mesh, layouts.mesh, list(zip(parts.ins, ins, strict=True)))
     return Meshed(parts, ins, outs, _program(closed, parts, (ins, outs), mesh, name, donated))
+
+
+def _mesh(closed: ClosedJaxpr, layouts: Layouts) -> Mesh:
+    """The mesh whose axes say how all is cut: that of the layouts, or one of its devices with finer axes."""
+    shardings = [s for s in (*layouts.ins, *layouts.outs) if isinstance(s, NamedSharding)]
+    return finest(layouts.mesh, {*(s.mesh for s in shardings), *meshes_named(closed)})
 
 
 def _told_by_types(avals: Sequence[ShapedArray], asked: Sequence[Any], mesh: Mesh) -> Sequence[Any]:
@@ -98,24 +105,19 @@ def _asked(avals: Sequence[ShapedArray], shardings: Sequence[Any], mesh: Mesh) -
     for aval, sharding in zip(avals, shardings, strict=True):
         if sharding is not None:
             sharding.shard_shape(aval.shape)
-    return [None if s is None else _open_cuts(mesh, s, a.ndim) for a, s in zip(avals, shardings, strict=True)]
-
-
-def _open_cuts(mesh: Mesh, sharding: NamedSharding, ndim: int) -> OpenCuts | None:
-    """By the axes of ``mesh``; dimensions that the spec leaves unconstrained are open."""
-    cuts = cuts_on(mesh, sharding, ndim)
-    return cuts and tuple([None if o is None else c for c, o in zip(cuts, open_cuts(sharding.spec, ndim), strict=True)])
+    return [None if s is None else open_cuts_on(mesh, s, a.ndim) for a, s in zip(avals, shardings, strict=True)]
 
 
 def _shardings(
-    asked: Sequence[Any], cuts: Sequence[Cuts], mesh: Mesh, known: list[tuple[Cuts, NamedSharding]]
+    asked: Sequence[Any], cuts: Sequence[Cuts], mesh: Mesh, coarse: Mesh, known: list[tuple[Cuts, NamedSharding]]
 ) -> tuple[NamedSharding, ...]:
-    """Those that were asked for, else those of arguments that are cut alike, else new ones."""
+    """Those that were asked for, else those of arguments that are cut alike, else new ones, with the axes of ``coarse``
+    if those can say it."""
     found: list[NamedSharding] = []
     for sharding, c in zip(asked, cuts, strict=True):
         if sharding is None:
             alike = next((s for k, s in known if k == c and s.mesh == mesh), None)
-            sharding = alike or NamedSharding(mesh, trimmed_spec(c))
+            sharding = alike or renamed(coarse, NamedSharding(mesh, trimmed_spec(c)), len(c))
             known.append((c, sharding))
         found.append(sharding)
     return tuple(found)

@@ -19,7 +19,7 @@ from support.process import output, run
 
 def test_devices_are_numbered_in_order(two: OpenCLBackend) -> None:
     assert [str(d) for d in two.devices()] == ["opencl:0", "opencl:1"]
-    assert repr(two.devices()[1]) == "OpenclDevice(id=1, process_index=0)"
+    assert repr(two.devices()[1]) == "OpenclDevice(id=1)"
     assert two.devices()[0].device_kind == probe.title(probe.find().devices[0])
 
 

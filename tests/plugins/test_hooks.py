@@ -75,7 +75,7 @@ def test_backends_come_by_priority(own: Registry) -> None:
     own.register(brings("high", priority=5), "high")
     assert own.names() == ["high", "low", "reference"]
     assert own.backend("high") is own.backend("high")
-    assert repr(own.backend("high").devices()[0]) == "HighDevice(id=0, process_index=0)"
+    assert repr(own.backend("high").devices()[0]) == "HighDevice(id=0)"
 
 
 def test_backend_of_one_name_twice_raises(own: Registry) -> None:

@@ -49,7 +49,7 @@ class BackendSpec:
 
 
 class Device:
-    """One device. Printed as in JAX: ``CpuDevice(id=0, process_index=0)``."""
+    """One device. Printed as in JAX: ``CpuDevice(id=0)``."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Device:
 
     def __repr__(self) -> str:
         name = "".join(part.capitalize() for part in self.platform.split("_"))
-        return f"{name}Device(id={self.id}, process_index={self.process_index})"
+        return f"{name}Device(id={self.id})"
 
     def __str__(self) -> str:
         return f"{self.platform}:{self.id}"

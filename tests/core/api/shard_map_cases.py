@@ -394,6 +394,52 @@ def test_axes_and_meshes_that_do_not_fit():
     refused(ValueError, "a shard_map around it maps over", f=nested, ins=P("x"), outs=P("x"))
 
 
+def test_values_print_as_the_blocks_of_devices(capsys):
+    def f(x, y):
+        print(x)
+        print(lax.psum(x, ("x", "y")))
+        return x * y.sum()
+
+    g = mapped(f, ins=(GRID, P()))
+    close(g(X, W), X * W.sum())
+    blocks = [(f"cpu:{2 * i + j}", (i, j), X[2 * i : 2 * i + 2, 2 * j : 2 * j + 2]) for i in range(4) for j in range(2)]
+    total = sum(b for _, _, b in blocks)
+    text = capsys.readouterr().out
+    for d, at, block in blocks:
+        d = d.replace("cpu", polyax.devices()[0].platform)
+        assert f"On {d} at mesh coordinates (x, y,) = {at}:\n{block}\n" in text
+        assert f"On {d} at mesh coordinates (x, y,) = {at}:\n{total.astype(np.float32)}\n" in text
+    g(X, W)
+    assert capsys.readouterr().out == text, "who prints is traced with each call"
+    polyax.jit(g)(X, W)
+    assert capsys.readouterr().out.startswith("Traced<ShapedArray(float32[2,2]{V:(x,y)})>")
+
+
+def test_python_branches_on_what_is_the_same_everywhere():
+    def f(x):
+        total = lax.psum(x.sum(), ("x", "y"))
+        return x + float(total) if total > 100 else x * int(total // 10)
+
+    g = mapped(f)
+    for scale in (1, 10):
+        total = (scale * X).sum()
+        close(g(scale * X), scale * X + total if total > 100 else scale * X * (total // 10))
+    with pytest.raises(polyax.errors.TracerBoolConversionError):
+        polyax.jit(g)(X)
+    with pytest.raises(polyax.errors.TracerBoolConversionError, match="boolean conversion"):
+        mapped(lambda x: x if x.sum() > 1 else -x)(X)
+
+
+def test_specs_say_what_types_say_already():
+    explicit = polyax.make_mesh((4, 2), ("x", "y"), (AxisType.Explicit,) * 2)
+    f = polyax.shard_map(lambda x: x * 2, mesh=explicit, in_specs=GRID, out_specs=GRID)
+    close(f(polyax.device_put(X, NamedSharding(explicit, GRID))), 2 * X)
+    message = r"in_specs passed to shard_map: P\('x', 'y'\) does not match the specs of the input: P\({}\) for arg: "
+    for x, text in [(X, "None, None"), (polyax.device_put(X, NamedSharding(explicit, P("y"))), "'y', None")]:
+        with pytest.raises(ValueError, match=message.format(text) + r".*polyax\.reshard"):
+            f(x)
+
+
 def test_the_same_program_is_used_again():
     count = []
     f = mapped(lambda x: count.append(1) or x)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from polyax.api.onlooker import Onlooker
 from polyax.api.specs import AnyMesh, CutByHand, chosen_axes, chosen_mesh, in_blocks, inferred, out_blocks
 from polyax.control.inner.programs import hoisted
 from polyax.control.spmd import region, shard_map_p
@@ -47,7 +48,9 @@ def shard_map(
 ) -> Any:
     """Maps ``f`` over blocks of its arguments: each device of a mesh runs it on its own.
 
-    It is traced once for each kind of arguments, as by ``jit``. Without ``f``, a decorator.
+    It is traced once for each kind of arguments, as by ``jit``. Outside of programs, values print as the blocks that
+    devices have, and scalars that are the same everywhere can be branched on in Python; a function that does so is
+    traced with each call. Without ``f``, a decorator.
 
     Args:
       f: a function of pytrees of arrays, which sees blocks.
@@ -146,15 +149,26 @@ class _ShardMapped:
         cuts = inferred(mesh, axes, call.leaves) if specs is Infer else None
         specs = specs if cuts is None else tree_unflatten(call.in_tree, cuts)[0]
         traces = self._traces.setdefault((mesh, cuts), Traces())
-        found = traces.find(call.key(), call, functools.partial(self._record, mesh, axes, specs))
+        key, onlookers = call.key(), list[Onlooker]()
+        found = traces.find(key, call, functools.partial(self._record, mesh, axes, specs, onlookers))
+        if any(o.looked for o in onlookers):
+            traces.drop(key)
         outs = shard_map_p.bind(*hoisted(found.closed)[1], *call.leaves, **found.params)
         return tree_unflatten(found.out_tree, outs)
 
     def _record(
-        self, mesh: AnyMesh, axes: frozenset[Any], specs: Any, call: UserCall, avals: Sequence[ShapedArray]
+        self,
+        mesh: AnyMesh,
+        axes: frozenset[Any],
+        specs: Any,
+        onlookers: list[Onlooker],
+        call: UserCall,
+        avals: Sequence[ShapedArray],
     ) -> _OnBlocks:
         blocks = CutByHand(self.signature.name, mesh, axes, self.check_vma)
         ins, in_avals = in_blocks(blocks, specs, call, avals)
+        if ambient.trace is None:
+            onlookers.append(Onlooker(blocks, ins, call.leaves))
         flat, outs = call.flat(), list[Any]()
 
         def on_blocks(*xs: Any) -> list[Any]:
@@ -164,7 +178,8 @@ class _ShardMapped:
             return [pvary(x, frozenset().union(*c) & ambient.varying) for x, c in zip(results, outs, strict=True)]
 
         with region(mesh, axes, self.check_vma):
-            closed = trace_to_jaxpr(on_blocks, in_avals, name=self.signature.name, origin=call.source())
+            about: dict[str, Any] = {"name": self.signature.name, "origin": call.source()}
+            closed = trace_to_jaxpr(on_blocks, in_avals, **about, onlooker=onlookers[0] if onlookers else None)
         assert flat.out_tree is not None
         program, consts = hoisted(closed)
         whole = [((),) * a.ndim for a in program.in_avals[: len(consts)]]

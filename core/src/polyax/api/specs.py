@@ -12,9 +12,10 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import ambient
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.current import get_abstract_mesh, mesh_in_force
+from polyax.meshes.explicit import cuts_of
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import Cuts, PartitionSpec
+from polyax.meshes.spec import Cuts, PartitionSpec, spec_of
 from polyax.runtime.arrays.array import is_concrete
 from polyax.trace.calls import UserCall
 from polyax.trace.paths import keystr, prefix_errors, tree_leaves_with_path
@@ -161,7 +162,24 @@ def in_blocks(
     cuts = [s.cuts(a.ndim) for (_, s), a in zip(found, avals, strict=True)]
     axes = manual(blocks.mesh, blocks.axes)
     _check_sizes(blocks, found, cuts, avals, call.names)
+    _check_told(blocks, found, avals)
     return cuts, [block_of(a, c, axes, blocks.check_vma) for a, c in zip(avals, cuts, strict=True)]
+
+
+def _check_told(blocks: CutByHand, found: Found, avals: Sequence[ShapedArray]) -> None:
+    """Where types tell how arrays are cut, specs say what must be so already."""
+    mesh = blocks.mesh
+    if not mesh.are_all_axes_explicit or len(blocks.axes) < len(mesh.axis_names):
+        return
+    for (_, spec), aval in zip(found, avals, strict=True):
+        told = cuts_of(aval)
+        if told != spec.cuts(aval.ndim):
+            raise ValueError(
+                f"in_specs passed to shard_map: {spec_of(spec.cuts(aval.ndim))} does not match the specs of the input: "
+                f"{spec_of(told)} for arg: {aval.str_short()}. `in_specs` is an optional argument so you can omit "
+                "specifying it and shard_map will infer the in_specs from the arguments. If you want to reshard your "
+                "inputs, you can use `polyax.reshard` on the arguments and then pass those args to shard_map."
+            )
 
 
 def out_blocks(blocks: CutByHand, specs: Any, tree: PyTreeDef, results: Sequence[Any]) -> list[Cuts]:

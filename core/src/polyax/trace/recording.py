@@ -40,6 +40,28 @@ class DynamicJaxprTracer(Tracer):
         what = trace.describe(self.atom)
         return f"\n{what}" if what else ""
 
+    def recorded(self) -> ClosedJaxpr:
+        """The program that computes it."""
+        trace = self._trace
+        assert isinstance(trace, DynamicJaxprTrace)
+        behind = trace.arguments_behind(self.atom)
+        eqns = [e for e in trace.eqns if not behind.isdisjoint(e.outvars)]
+        jaxpr = Jaxpr(list(trace.constvars.values()), trace.invars, [self.atom], eqns, debug_name=trace.name)
+        return ClosedJaxpr(jaxpr, list(trace.consts))
+
+    def known(self) -> Any:
+        onlooker = self._onlooker()
+        return None if onlooker is None else onlooker.value(self)
+
+    def _onlooker(self) -> Any:
+        trace = self._trace
+        assert isinstance(trace, DynamicJaxprTrace)
+        return trace.onlooker if trace.alive else None
+
+    def __repr__(self) -> str:
+        onlooker = self._onlooker()
+        return super().__repr__() if onlooker is None else onlooker.text(self)
+
 
 @dataclass(frozen=True)
 class SourceOf:
@@ -60,13 +82,17 @@ class SourceOf:
 
 
 class DynamicJaxprTrace(Trace):
-    """Records equations. Arrays and foreign tracers that it meets become constants."""
+    """Records equations. Arrays and foreign tracers that it meets become constants.
 
-    __slots__ = ("consts", "constvars", "eqns", "invars", "origin")
+    ``onlooker`` can tell values, where those of all arguments are known.
+    """
+
+    __slots__ = ("consts", "constvars", "eqns", "invars", "onlooker", "origin")
 
     def __init__(self, name: str = "", origin: SourceOf | None = None) -> None:
         super().__init__(name)
         self.origin = origin
+        self.onlooker: Any = None
         self.invars: list[Var] = []
         self.constvars: dict[int, Var] = {}  # id of the constant -> variable
         self.consts: list[Any] = []  # keeps the ids above valid
@@ -135,7 +161,7 @@ class DynamicJaxprTrace(Trace):
         if isinstance(atom, Literal) or self.origin is None:
             return ""
         made = next((e for e in reversed(self.eqns) if any(v is atom for v in e.outvars)), None)
-        sources = self._arguments_behind(atom)
+        sources = self.arguments_behind(atom)
         names = [self.origin.name(i) for i, v in enumerate(self.invars) if v in sources]
         text = f"The error occurred while tracing the function {self.origin}. "
         if names:
@@ -143,7 +169,7 @@ class DynamicJaxprTrace(Trace):
             text += f"This concrete value was not available in Python because it depends on the value of the {which}."
         return text + (f" It was computed by {made.primitive} at {made.source}." if made else "")
 
-    def _arguments_behind(self, atom: Var) -> set[Var]:
+    def arguments_behind(self, atom: Atom) -> set[Atom]:
         """The variables that ``atom`` was computed from, itself included."""
         behind = {atom}
         for eqn in reversed(self.eqns):
@@ -158,9 +184,11 @@ def trace_to_jaxpr(
     *,
     name: str = "",
     origin: SourceOf | None = None,
+    onlooker: Any = None,
 ) -> ClosedJaxpr:
     """Runs ``fun`` (flat arguments to a flat sequence) on tracers; closed-over arrays and tracers become constants."""
     trace = DynamicJaxprTrace(name, origin)
+    trace.onlooker = onlooker
     args = [trace.new_arg(a) for a in in_avals]
     before, ambient.source = ambient.source, None
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from polyax.ir import errors
@@ -43,6 +44,10 @@ class Tracer(Typed):
         """Where the value comes from, for error texts."""
         return ""
 
+    def known(self) -> Any:
+        """Its value, where somebody can tell it; else None."""
+        return None
+
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise errors.TracerArrayConversionError(
             f"The numpy.ndarray conversion method __array__() was called on traced array with shape "
@@ -54,6 +59,8 @@ class Tracer(Typed):
         _check_scalar(
             self, "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
         )
+        if (value := self.known()) is not None:
+            return bool(value)
         raise errors.TracerBoolConversionError(
             f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}."
             f"{self.origin()}\nUse polyax.numpy.where or polyax.lax.cond for control flow that depends on values, or "
@@ -61,21 +68,25 @@ class Tracer(Typed):
         )
 
     def __index__(self) -> int:
+        if (value := self.known()) is not None:
+            return value.__index__()
         raise errors.TracerIntegerConversionError(
             f"The __index__() method was called on traced array with shape {self.aval.str_short()}.{self.origin()}\n"
             "Make the argument static (static_argnums, static_argnames), or index with polyax.numpy operations."
         )
 
     def __int__(self) -> int:
-        return self._concretize("int")
+        return self._concretize("int", int)
 
     def __float__(self) -> float:
-        return self._concretize("float")
+        return self._concretize("float", float)
 
     def __complex__(self) -> complex:
-        return self._concretize("complex")
+        return self._concretize("complex", complex)
 
-    def _concretize(self, name: str) -> Any:
+    def _concretize(self, name: str, convert: Callable[[Any], Any]) -> Any:
+        if (value := self.known()) is not None:
+            return convert(value)
         raise errors.ConcretizationTypeError(
             "Abstract tracer value encountered where concrete value is expected: traced array with shape "
             f"{self.aval.str_short()}\n"
@@ -84,10 +95,10 @@ class Tracer(Typed):
         )
 
     def item(self, *args: int) -> Any:
-        return self._concretize("item")
+        return self._concretize("item", lambda value: value.item(*args))
 
     def tolist(self) -> Any:
-        return self._concretize("tolist")
+        return self._concretize("tolist", lambda value: value.tolist())
 
     def block_until_ready(self) -> Tracer:
         return self

@@ -55,6 +55,10 @@ class Traces:
         """``find``, by the types of the call's arguments."""
         return self.find(call.key(), call)
 
+    def drop(self, key: Key) -> None:
+        """Forgets the program for calls of this kind."""
+        self._known.pop(key, None)
+
     def clear(self) -> None:
         self._known.clear()
         self.entries.clear()

@@ -31,8 +31,8 @@ class JVPTracer(Tracer):
     def origin(self) -> str:
         return self.primal.origin() if isinstance(self.primal, Tracer) else ""
 
-    def _concretize(self, name: str) -> Any:
-        return _concrete(self, name)
+    def _concretize(self, name: str, convert: Callable[[Any], Any]) -> Any:
+        return convert(self.primal)
 
     def __bool__(self) -> bool:
         return bool(self.primal)
@@ -45,10 +45,6 @@ class JVPTracer(Tracer):
 
     def tolist(self) -> Any:
         return self.primal.tolist()
-
-
-def _concrete(x: JVPTracer, name: str) -> Any:
-    return {"int": int, "float": float, "complex": complex}[name](x.primal)
 
 
 class PairTrace(Trace):

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from polyax.api.onlooker import Onlooker
 from polyax.api.specs import AnyMesh, CutByHand, chosen_axes, chosen_mesh, in_blocks, inferred, out_blocks
 from polyax.control.inner.programs import hoisted
+from polyax.control.onlooker import Onlooker
 from polyax.control.spmd import region, shard_map_p
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import ambient
@@ -167,8 +167,10 @@ class _ShardMapped:
     ) -> _OnBlocks:
         blocks = CutByHand(self.signature.name, mesh, axes, self.check_vma)
         ins, in_avals = in_blocks(blocks, specs, call, avals)
+        params: dict[str, Any] = {"mesh": mesh, "manual_axes": axes, "check_vma": self.check_vma}
+        params["name"] = f"shard_map({self.signature.name})"
         if ambient.trace is None:
-            onlookers.append(Onlooker(blocks, ins, call.leaves))
+            onlookers.append(Onlooker(params, ins, call.leaves))
         flat, outs = call.flat(), list[Any]()
 
         def on_blocks(*xs: Any) -> list[Any]:
@@ -183,13 +185,5 @@ class _ShardMapped:
         assert flat.out_tree is not None
         program, consts = hoisted(closed)
         whole = [((),) * a.ndim for a in program.in_avals[: len(consts)]]
-        params = {
-            "jaxpr": program,
-            "mesh": mesh,
-            "manual_axes": axes,
-            "in_specs": (*whole, *ins),
-            "out_specs": tuple(outs),
-            "check_vma": self.check_vma,
-            "name": f"shard_map({self.signature.name})",
-        }
+        params |= {"jaxpr": program, "in_specs": (*whole, *ins), "out_specs": tuple(outs)}
         return _OnBlocks(closed, flat.out_tree, params=params)

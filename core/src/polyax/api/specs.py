@@ -12,7 +12,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import ambient
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.current import get_abstract_mesh, mesh_in_force
-from polyax.meshes.explicit import cuts_of
+from polyax.meshes.explicit import cuts_of, typed
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import Cuts, PartitionSpec, spec_of
@@ -172,10 +172,10 @@ def _check_told(blocks: CutByHand, found: Found, avals: Sequence[ShapedArray]) -
     if not mesh.are_all_axes_explicit or len(blocks.axes) < len(mesh.axis_names):
         return
     for (_, spec), aval in zip(found, avals, strict=True):
-        told = cuts_of(aval)
-        if told != spec.cuts(aval.ndim):
+        told, given = cuts_of(aval), cuts_of(typed(aval, NamedSharding(mesh, spec)))
+        if told != given:
             raise ValueError(
-                f"in_specs passed to shard_map: {spec_of(spec.cuts(aval.ndim))} does not match the specs of the input: "
+                f"in_specs passed to shard_map: {spec_of(given)} does not match the specs of the input: "
                 f"{spec_of(told)} for arg: {aval.str_short()}. `in_specs` is an optional argument so you can omit "
                 "specifying it and shard_map will infer the in_specs from the arguments. If you want to reshard your "
                 "inputs, you can use `polyax.reshard` on the arguments and then pass those args to shard_map."

@@ -76,7 +76,8 @@ def _made(table: Any, closed: ClosedJaxpr, layouts: Layouts, name: str, donated:
     in_cuts, out_cuts = _asked(closed.in_avals, layouts.ins, mesh), _asked(closed.out_avals, wanted, mesh)
     parts = partition(closed, mesh.axes, in_cuts, out_cuts)
     ins = _shardings(layouts.ins, parts.ins, mesh, layouts.mesh, [])
-    outs = _shardings(wanted, parts.outs, mesh, layouts.mesh, list(zip(parts.ins, ins, strict=True)))
+    first = [(parts.ins[0], ins[0])] if layouts.ins and layouts.ins[0] is not None else []
+    outs = _shardings(wanted, parts.outs, mesh, layouts.mesh, first)
     return Meshed(parts, ins, outs, _program(closed, parts, (ins, outs), mesh, name, donated))
 
 
@@ -111,8 +112,8 @@ def _asked(avals: Sequence[ShapedArray], shardings: Sequence[Any], mesh: Mesh) -
 def _shardings(
     asked: Sequence[Any], cuts: Sequence[Cuts], mesh: Mesh, coarse: Mesh, known: list[tuple[Cuts, NamedSharding]]
 ) -> tuple[NamedSharding, ...]:
-    """Those that were asked for, else those of arguments that are cut alike, else new ones, with the axes of ``coarse``
-    if those can say it."""
+    """Those that were asked for, else that of the first argument where it is cut alike, else new ones, with the axes of
+    ``coarse`` if those can say it."""
     found: list[NamedSharding] = []
     for sharding, c in zip(asked, cuts, strict=True):
         if sharding is None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax.api.specs import CutByHand
 from polyax.control.inner.programs import derived, hoisted, run
 from polyax.control.inner.untyped import without_vma
 from polyax.control.spmd import axes_bound, manual, shard_map_p
@@ -29,8 +28,8 @@ class Onlooker:
     """Sees what each device has of a value. ``looked``: whether anybody did, so that the program is for these arguments
     alone."""
 
-    def __init__(self, blocks: CutByHand, ins: Sequence[Cuts], args: Sequence[Any]) -> None:
-        self.blocks = blocks
+    def __init__(self, params: dict[str, Any], ins: Sequence[Cuts], args: Sequence[Any]) -> None:
+        self.params = params
         self.ins = ins
         self.args = args
         self.mesh = get_abstract_mesh()
@@ -46,21 +45,20 @@ class Onlooker:
 
     def value(self, x: DynamicJaxprTracer) -> Any:
         """That of a scalar which is the same on all devices; else None."""
-        if not self.blocks.check_vma or x.aval.vma:
+        if not self.params["check_vma"] or x.aval.vma:
             return None
         return np.asarray(self._run(x)[0].addressable_shards[0].data)[0]
 
     def _run(self, x: DynamicJaxprTracer) -> tuple[Any, Mesh]:
         """The blocks of all devices along a dimension of their own."""
         self.looked = True
-        blocks, axes = self.blocks, manual(self.blocks.mesh, self.blocks.axes)
+        axes = manual(self.params["mesh"], self.params["manual_axes"])
         with _outside(self):
             program = without_vma(x.recorded())
             with axes_bound(axes):
                 stacked = derived(program, lambda *args: [expand_dims(run(program, args)[0], (0,))], program.in_avals)
             closed, consts = hoisted(stacked)
-            params: dict[str, Any] = {"jaxpr": closed, "mesh": blocks.mesh, "manual_axes": blocks.axes}
-            params |= {"check_vma": False, "name": f"shard_map({blocks.function})"}
+            params = self.params | {"jaxpr": closed, "check_vma": False}
             params["in_specs"] = (*(((),) * a.ndim for a in closed.in_avals[: len(consts)]), *self.ins)
             params["out_specs"] = ((tuple(name for name, _ in axes), *((),) * x.aval.ndim),)
             result = shard_map_p.bind1(*consts, *self.args, **params)

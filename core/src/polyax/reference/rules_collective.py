@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.ir.primitive import Primitive
 from polyax.ops import collective, exchange
 from polyax.reference.table import rule, rules
 from polyax.runtime.contract.collectives import SMALL, combined, member
@@ -38,21 +39,19 @@ for _p in (collective.psum_p, collective.pmax_p, collective.pmin_p):
 
 
 def _dealt(
+    primitive: Primitive,
     x: np.ndarray,
     axis_name: Any,
     groups: Any,
     give: Callable[[np.ndarray, int], np.ndarray],
-    choose: Callable[[list[Any]], np.ndarray],
+    take: Callable[[list[Any]], np.ndarray],
     **options: Any,
 ) -> np.ndarray:
-    """What ``choose`` makes of the parts that the peers give to this member: ``give(x, n)`` for the one at place n."""
+    """What ``take`` makes of the parts that the peers give to this member: ``give(x, n)`` for the one at place n."""
     group, rank = member()
     small = x.nbytes <= SMALL
     mine = x.copy() if small else x
-    result = np.array(choose(group.deal(rank, axis_name, groups, lambda n: give(mine, n), **options)))  # parts change
-    if not small:
-        group.meet(rank, None)
-    return result
+    return group.deal(rank, primitive.name, axis_name, groups, lambda n: give(mine, n), take, **options, lasting=small)
 
 
 @rule(exchange.all_gather_p)
@@ -61,7 +60,13 @@ def _all_gather(
 ) -> np.ndarray:
     join = np.concatenate if tiled else np.stack
     return _dealt(
-        x, axis_name, axis_index_groups, lambda x, _: x, lambda parts: join(parts, all_gather_dimension), same=True
+        exchange.all_gather_p,
+        x,
+        axis_name,
+        axis_index_groups,
+        lambda x, _: x,
+        lambda parts: join(parts, all_gather_dimension),
+        same=True,
     )
 
 
@@ -70,13 +75,16 @@ def _reduce_scatter(
     x: np.ndarray, *, axis_name: Any, axis_index_groups: Any, axis_size: int, scatter_dimension: int, tiled: bool
 ) -> np.ndarray:
     def give(x: np.ndarray, n: int) -> np.ndarray:
-        return _piece(x, scatter_dimension, axis_size, n, tiled)
+        return pieces(x, scatter_dimension, axis_size, tiled)[n]
 
-    return _dealt(x, axis_name, axis_index_groups, give, lambda parts: combined("psum", parts))
+    return _dealt(
+        exchange.reduce_scatter_p, x, axis_name, axis_index_groups, give, lambda parts: combined("psum", parts)
+    )
 
 
-def _piece(x: np.ndarray, dim: int, size: int, n: int, tiled: bool) -> np.ndarray:
-    return np.split(x, size, dim)[n] if tiled else np.take(x, n, dim)
+def pieces(x: np.ndarray, dim: int, size: int, tiled: bool) -> Sequence[np.ndarray]:
+    """What ``x`` has for each of the peers."""
+    return np.split(x, size, dim) if tiled else np.moveaxis(x, dim, 0)  # type: ignore[return-value]
 
 
 @rule(exchange.all_to_all_p)
@@ -93,19 +101,21 @@ def _all_to_all(
     join = np.concatenate if tiled else np.stack
 
     def give(x: np.ndarray, n: int) -> np.ndarray:
-        return _piece(x, split_axis, axis_size, n, tiled)
+        return pieces(x, split_axis, axis_size, tiled)[n]
 
-    return _dealt(x, collective.names_of(axis_name), axis_index_groups, give, lambda parts: join(parts, concat_axis))
+    names = collective.names_of(axis_name)
+    return _dealt(exchange.all_to_all_p, x, names, axis_index_groups, give, lambda parts: join(parts, concat_axis))
 
 
 @rule(exchange.ppermute_p)
 def _ppermute(x: np.ndarray, *, axis_name: Any, perm: tuple[tuple[int, int], ...]) -> np.ndarray:
     moves = set(perm)
 
-    def choose(parts: list[Any]) -> np.ndarray:
-        return next((p for p in parts if p is not None), np.zeros_like(x))
+    def take(parts: list[Any]) -> np.ndarray:
+        found = next((p for p in parts if p is not None), None)
+        return np.zeros_like(x) if found is None else found.copy()
 
-    return _dealt(x, axis_name, None, lambda x, _: x, choose, gives=lambda i, j: (i, j) in moves)
+    return _dealt(exchange.ppermute_p, x, axis_name, None, lambda x, _: x, take, gives=lambda i, j: (i, j) in moves)
 
 
 @rule(collective.axis_index_p)

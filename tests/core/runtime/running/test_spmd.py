@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -61,6 +62,26 @@ def test_a_member_that_fails_ends_the_meeting():
     assert [str(e) for e in together(group, work)] == ["rank 2"] * 6
 
 
+def test_members_meet_those_along_the_axes_alone():
+    """The others may be in other turns of a loop, or not come at all."""
+    group = Group(AXES)
+
+    def work(rank):
+        peers, _ = group.peers(rank, ("j",))
+        return [group.meet(rank, rank, peers)[peers[0] : peers[-1] + 1] for _ in range(2 + 3 * (rank > 2))]
+
+    got = together(group, work)
+    assert got[:3] == [[[0, 1, 2]] * 2] * 3 and got[3:] == [[[3, 4, 5]] * 5] * 3
+
+
+def test_nobody_waits_for_a_member_that_has_ended():
+    group = Group(AXES)
+    group.what = "jit(f)"
+    for error in together(group, lambda rank: rank == 4 or group.meet(rank, None, None, "psum"))[:4]:
+        assert isinstance(error, RuntimeError)
+        assert re.search(r"jit\(f\): device \d waits in psum for device 4, which has ended", str(error))
+
+
 def test_what_a_queue_runs_may_use_other_queues():
     """They may be waiting for it."""
     one, other = HostQueue("one"), HostQueue("other")
@@ -106,9 +127,9 @@ def test_collectives_come_from_the_backend():
         class Counting(Group):
             meetings = 0
 
-            def meet(self, rank, value):
+            def meet(self, rank, *args):
                 Counting.meetings += rank == 0
-                return super().meet(rank, value)
+                return super().meet(rank, *args)
 
         backend = polyax.devices("reference")[0].backend
         backend.collectives = lambda devices, axes: Counting(axes)

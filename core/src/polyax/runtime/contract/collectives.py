@@ -11,7 +11,7 @@ import itertools
 import math
 import threading
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ Axes = tuple[tuple[Any, int], ...]
 Groups = tuple[tuple[int, ...], ...]
 Give = Callable[[int], np.ndarray]
 """What a member gives to the one at a place among its peers."""
+
+Take = Callable[[list[Any]], np.ndarray]
+"""What a member makes of what its peers give it."""
 
 OPERATIONS: dict[str, np.ufunc] = {"psum": np.add, "pmax": np.maximum, "pmin": np.minimum}
 SMALL = 1 << 14
@@ -42,16 +45,16 @@ class Group:
         self.names = [name for name, _ in axes]
         self.sizes = [size for _, size in axes]
         self.size = math.prod(self.sizes)
-        self.error: BaseException | None = None
-        self._values: list[list[Any]] = [[None] * self.size, [None] * self.size]
-        self._turns = [0] * self.size
         self.local = tuple(range(self.size) if local is None else local)
-        self._barrier = threading.Barrier(len(self.local))
+        self.error: BaseException | None = None
+        self.ended: set[int] = set()
+        """Members that won't meet others any more."""
+        self._changed = threading.Condition()
+        self._meetings: dict[tuple[tuple[int, ...], str], _Meeting] = {}
 
     def coordinates(self, rank: int) -> dict[Any, int]:
         """The member's position along each axis."""
-        position = np.unravel_index(rank, self.sizes) if self.sizes else ()
-        return {name: int(n) for name, n in zip(self.names, position, strict=True)}
+        return _coordinates(self.axes, rank)
 
     def peers(self, rank: int, names: Sequence[Any], groups: Groups | None = None) -> tuple[list[int], int]:
         """The members that ``rank`` exchanges values with along the named axes, in order, and its place among them.
@@ -60,21 +63,43 @@ class Group:
         """
         return _peers(self.axes, rank, tuple(names), groups)
 
-    def meet(self, rank: int, value: Any) -> list[Any]:
-        """The values of all members in this process, once all have come; None for others. Nobody may change a value
-        before the members meet again.
+    def meet(self, rank: int, value: Any, peers: Sequence[int] | None = None, name: str = "") -> list[Any]:
+        """The values of some members, ``rank`` among them, once all of these have come; None for others. Nobody may
+        change a value before they meet again.
+
+        ``peers``: who meets; if None, all in this process. ``name``: of the collective; no other one is this meeting.
 
         Raises:
           The error of another member that failed, so that it will never come.
+          RuntimeError: all wait for each other.
         """
-        slot = self._values[self._turns[rank] % 2]  # who is ahead writes to the other one
-        self._turns[rank] += 1
-        slot[rank] = value
-        try:
-            self._barrier.wait()
-        except threading.BrokenBarrierError:
-            raise self.error or RuntimeError("another device of this computation failed") from None
-        return list(slot)
+        expected = self.local if peers is None else tuple(peers)
+        with self._changed:
+            meeting = self._meetings.get((expected, name))
+            if meeting is None:
+                meeting = self._meetings[expected, name] = _Meeting([None] * self.size, set(expected))
+            meeting.values[rank] = value
+            meeting.missing.discard(rank)
+            if meeting.missing:
+                self._find_endless()
+            else:
+                del self._meetings[expected, name]
+                self._changed.notify_all()
+            while meeting.missing:
+                if self.error is not None:
+                    raise self.error
+                self._changed.wait()
+        return meeting.values
+
+    def _find_endless(self) -> None:
+        """Whether all that haven't ended wait."""
+        waiting = {n: key for key, m in self._meetings.items() for n in key[0] if n not in m.missing}
+        if self.error is None and waiting and len(waiting) + len(self.ended) == len(self.local):
+            rank, (peers, name) = min(waiting.items())
+            other = min(self._meetings[peers, name].missing)
+            does = "has ended" if other in self.ended else f"waits in {waiting[other][1] or 'another one'}"
+            self.error = RuntimeError(never_come(self.what, name, rank, other, does))
+            self._changed.notify_all()
 
     def reduce(
         self,
@@ -89,38 +114,69 @@ class Group:
         bits. Of large ones each member computes its share, for all."""
         peers, own = self.peers(rank, names, groups)
         if sum(x.nbytes for x in args) <= SMALL:
-            copies = self.meet(rank, [x.copy() for x in args])
+            copies = self.meet(rank, [x.copy() for x in args], peers, operation)
             for n, out in enumerate(outs):
                 out[...] = combined(operation, [copies[p][n] for p in peers])
             return
-        met = self.meet(rank, ([flat(x) for x in args], [flat(x) for x in outs]))
+        met = self.meet(rank, ([flat(x) for x in args], [flat(x) for x in outs]), peers, operation)
         sources, targets = ([met[p][side] for p in peers] for side in (0, 1))
         reduce_share(operation, sources, targets, own)
-        self.meet(rank, None)
+        self.meet(rank, None, peers, operation)
 
     def deal(
         self,
         rank: int,
+        name: str,
         names: Sequence[Any],
         groups: Groups | None,
         give: Give,
+        take: Take,
         gives: Callable[[int, int], bool] | None = None,
         *,
         same: bool = False,
-    ) -> list[Any]:
-        """What each of the peers gives to this member, in their order; they mustn't change it before they meet again.
+        lasting: bool = False,
+    ) -> np.ndarray:
+        """What ``take`` makes of what each of the peers gives to this member, in their order. ``name``: of the
+        collective.
 
         ``gives(i, j)``: whether the one at place ``i`` gives to the one at ``j``, if not all do; None stands for
-        nothing. ``same``: each gives the same to all.
+        nothing. ``same``: each gives the same to all. ``lasting``: what is given stays as it is, also if those who
+        give go on before it is taken.
         """
         peers, own = self.peers(rank, names, groups)
-        met = self.meet(rank, give)
-        return [met[p](own) if gives is None or gives(n, own) else None for n, p in enumerate(peers)]
+        met = self.meet(rank, give, peers, name)
+        result = take([met[p](own) if gives is None or gives(n, own) else None for n, p in enumerate(peers)])
+        if not lasting:
+            self.meet(rank, None, peers, name)
+        return result
 
     def abort(self, error: BaseException) -> None:
         """Lets all members know that one has failed."""
-        self.error = self.error or error
-        self._barrier.abort()
+        with self._changed:
+            self.error = self.error or error
+            self._changed.notify_all()
+
+    def end(self, rank: int) -> None:
+        """Lets all members know that one won't meet them any more."""
+        with self._changed:
+            self.ended.add(rank)
+            self._find_endless()
+
+
+class _Meeting(NamedTuple):
+    """What members have brought, and who is still to come."""
+
+    values: list[Any]
+    missing: set[int]
+
+
+def never_come(what: str, name: str, rank: int, other: int, does: str) -> str:
+    """Of a member that waits for another one: for ever."""
+    return (
+        f"{what}: device {rank} waits in {name or 'a collective'} for device {other}, which {does}. All devices along "
+        "the axes of a collective must come to it: loops and branches around it must go the same way on them, so what "
+        "decides there must not differ along these axes."
+    )
 
 
 def flat(x: np.ndarray) -> np.ndarray:
@@ -150,6 +206,12 @@ def reduce_share(
 
 
 @functools.lru_cache(4096)
+def _coordinates(axes: Axes, rank: int) -> dict[Any, int]:
+    position = np.unravel_index(rank, [size for _, size in axes]) if axes else ()
+    return {name: int(n) for (name, _), n in zip(axes, position, strict=True)}
+
+
+@functools.lru_cache(4096)
 def _peers(axes: Axes, rank: int, names: tuple[Any, ...], groups: Groups | None) -> tuple[list[int], int]:
     sizes = [size for _, size in axes]
     own = [int(n) for n in np.unravel_index(rank, sizes)]
@@ -164,29 +226,41 @@ def _peers(axes: Axes, rank: int, names: tuple[Any, ...], groups: Groups | None)
     return [ranks[n] for n in group], group.index(place)
 
 
+@functools.lru_cache(4096)
+def peer_sets(axes: Axes, names: tuple[Any, ...], groups: Groups | None) -> tuple[tuple[int, ...], ...]:
+    """The members that exchange values with each other: each set once, in order."""
+    size = math.prod(size for _, size in axes)
+    return tuple(dict.fromkeys(tuple(_peers(axes, n, names, groups)[0]) for n in range(size)))
+
+
 _here = threading.local()
 
 
-@contextlib.contextmanager
-def as_member(group: Group, rank: int) -> Generator[None]:
+class as_member:
     """Makes this thread run member ``rank`` of ``group``."""
-    before = getattr(_here, "member", None)
-    _here.member = (group, rank)
-    try:
-        yield
-    finally:
-        _here.member = before
+
+    def __init__(self, group: Group, rank: int) -> None:
+        self.member = group, rank
+
+    def __enter__(self) -> None:
+        self.before = getattr(_here, "member", None)
+        _here.member = self.member
+
+    def __exit__(self, *_: object) -> None:
+        _here.member = self.before
 
 
 @contextlib.contextmanager
 def entered(group: Group, rank: int) -> Generator[None]:
-    """Makes this thread run member ``rank`` of ``group``; an error in it reaches the other members."""
+    """Makes this thread run member ``rank`` of ``group``; the others learn of an error in it, and of its end."""
     try:
         with as_member(group, rank):
             yield
     except BaseException as e:
         group.abort(e)
         raise
+    finally:
+        group.end(rank)
 
 
 def member() -> tuple[Group, int]:

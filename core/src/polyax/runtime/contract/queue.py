@@ -85,6 +85,11 @@ def serving() -> bool:
     return getattr(_thread, "serves", False)
 
 
+def serve() -> None:
+    """From now on this thread works for a queue."""
+    _thread.serves = True
+
+
 def run_now(work: Callable[[], None], inputs: Sequence[Any]) -> None:
     for b in inputs:
         b.wait()

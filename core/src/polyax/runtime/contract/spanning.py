@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyax.runtime.contract.collectives import Axes, Give, Group, Groups, flat, reduce_share
+from polyax.runtime.contract.collectives import Axes, Give, Group, Groups, Take, flat, reduce_share
 from polyax.runtime.contract.processes import ProcessGroup, Transfer
 
 
@@ -110,15 +110,18 @@ class SpanningGroup(Group):
     def deal(
         self,
         rank: int,
+        name: str,
         names: Sequence[Any],
         groups: Groups | None,
         give: Give,
+        take: Take,
         gives: Callable[[int, int], bool] | None = None,
         *,
         same: bool = False,
-    ) -> list[Any]:
+        lasting: bool = False,
+    ) -> np.ndarray:
         if not self._spans(names, groups):
-            return super().deal(rank, names, groups, give, gives, same=same)
+            return super().deal(rank, name, names, groups, give, take, gives, same=same, lasting=lasting)
         peers, own = self.peers(rank, names, groups)
         met: list[_Hand] = self.meet(rank, _Hand(peers, own, give))
         come = self.meet(rank, self._dealt(met, gives, same) if self.leads(rank) else None)[self.local[0]]
@@ -128,7 +131,10 @@ class SpanningGroup(Group):
                 return None
             return met[p].give(own) if p in self.local else come[p, None if same else rank]
 
-        return [part(n, p) for n, p in enumerate(peers)]
+        result = take([part(n, p) for n, p in enumerate(peers)])
+        if not lasting:
+            self.meet_again(rank)
+        return result
 
     def _dealt(
         self, met: Sequence[_Hand], gives: Callable[[int, int], bool] | None, same: bool

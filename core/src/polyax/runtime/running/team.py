@@ -13,7 +13,7 @@ from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract.backend import Device, Executable
 from polyax.runtime.contract.collectives import Group, entered
 from polyax.runtime.contract.processes import ProcessGroup
-from polyax.runtime.contract.queue import HELP_COST, HostQueue, Task, serving
+from polyax.runtime.contract.queue import HELP_COST, HostQueue, Task, serve, serving
 from polyax.runtime.contract.report import Report
 from polyax.runtime.running.programs import Program
 
@@ -58,7 +58,7 @@ class Team(Executable):
 
     def launch(self, buffers: Sequence[Any], queue: Any) -> tuple[list[Any], Any]:
         members = [[parts[n] for parts in (*self.consts, *buffers)] for n in range(len(self.programs))]
-        if self.one is not None and not serving():
+        if self.one is not None:
             return self._launch_as_one(members)
         with _launching:
             started = self._start_all(members)
@@ -83,10 +83,11 @@ class Team(Executable):
         group = self.devices[0].backend.collectives(self.devices, self.axes, *joined)
         group.what = self.programs[0].name
         jobs = list(zip(self.ranks, self.programs, members, strict=True))
+        at_once = serving()  # within a callback: the queues wait for it
         try:
-            if all(isinstance(p.device.queue, HostQueue) for p in self.programs):
+            if not at_once and all(isinstance(p.device.queue, HostQueue) for p in self.programs):
                 return [_start(p, xs, _MemberQueue(p.device.queue, group, n)) for n, p, xs in jobs]
-            with ThreadPoolExecutor(len(jobs)) as pool:  # collectives of these devices block whoever launches
+            with ThreadPoolExecutor(len(jobs), initializer=serve if at_once else None) as pool:  # each blocks
                 return list(pool.map(lambda job: _enter(group, *job), jobs))
         except BaseException as e:
             group.abort(e)  # those that were started must not wait for the others

@@ -11,20 +11,19 @@ import ctypes
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
+from polyax.reference.rules_together import in_order
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable
-from polyax.runtime.contract.collectives import Axes
+from polyax.runtime.contract.collectives import Axes, Group
 from polyax.runtime.contract.queue import HELP_COST, INLINE_COST, HostQueue
-from polyax.runtime.contract.turns import Turns
 from polyax_kernels.backend import KernelBackend
 from polyax_kernels.emit.schedule import choose
-from polyax_kernels.host.meeting import Meeting, calls_users, meets, meets_inside, shared
+from polyax_kernels.host.meeting import Arrays, Meeting, by_turns, calls_users, meets, shared, takes_turns
 from polyax_kernels.host.threads import parallel_for
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.keys import structural_key
@@ -32,7 +31,7 @@ from polyax_kernels.lower.fallback import LIBRARY
 from polyax_kernels.lower.lowering import CallContext
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step
-from polyax_kernels.run.control import control_runner
+from polyax_kernels.run.control import control_runner, walk
 from polyax_kernels.run.executable import PlanExecutable, Runner
 from polyax_kernels.run.memory import EXPORTED, Memory, Pool, Shelf, Window
 
@@ -125,25 +124,18 @@ class HostExecutable(PlanExecutable):
         device = options.device
         self.context = CallContext(device.queue, device)
         super().__init__(backend, plan, options, journal)
-        self.takes_turns = not meets_inside(plan.steps)
+        self.name = options.name
+        self.takes_turns = takes_turns(plan)
         self.calls_users = calls_users(plan)
 
     def run_members(self, every: Sequence[Sequence[Any]], copies: Sequence[tuple[Any, Any]], axes: Axes) -> None:
         """Between two collectives a member runs in one thread; long programs are shared by several."""
         for source, target in copies:
             self.duplicate(source, target)
-        group = None
         alone = self.calls_users or self.cost * len(every) <= INLINE_COST
-        for meeting, steps in groupby(self.steps, lambda step: step if isinstance(step, Meeting) else None):
-            run = [*steps]
-            if meeting is not None:
-                group = group or Turns(axes, shared)
-                meeting.of_all(every, group)
-            elif alone:
-                for bases in every:
-                    run_steps(run, bases)
-            else:
-                shared(len(every), lambda n, run=run: run_steps(run, every[n]))
+        group = Group(axes)
+        group.what = self.name
+        by_turns([walk(self.steps, bases) for bases in every], group, in_order if alone else shared)
 
     def launch_members(self, members: Sequence[Sequence[Any]], queue: Any, axes: Axes) -> Any:
         """What calls users runs on the queue's thread, so that their errors are those of the results."""
@@ -165,16 +157,12 @@ class HostExecutable(PlanExecutable):
         if isinstance(step, CopyStep):
             return _copier(step)
         if isinstance(step, CallStep):
-            called = _caller(step, self.context)
-            return Meeting(called) if meets(step) else called
+            arrays = _arrays(step)
+            called = _caller(step, self.context, arrays)
+            return Meeting(step, arrays, called) if meets(step) else called
         if isinstance(step, ControlStep):
             return control_runner(self, step)
         return _launcher(step, self.backend.compiled(step.kernel))
-
-
-def run_steps(steps: Sequence[Runner], bases: Sequence[Any]) -> None:
-    for step in steps:
-        step(bases)
 
 
 class _Later:
@@ -197,17 +185,25 @@ def _copier(step: CopyStep) -> Runner:
     return run
 
 
-def _caller(step: CallStep, context: CallContext) -> Runner:
+def _arrays(step: CallStep) -> Arrays:
     """Library calls see NumPy arrays."""
-    ready = step.lowering.ready(context, step.out_avals, step.arg_avals, step.params)
     outs = [(r.base, r.offset, a.shape, a.dtype) for r, a in zip(step.outs, step.out_avals, strict=True)]
     args = [(r.base, r.offset, a.shape, a.dtype) for r, a in zip(step.args, step.arg_avals, strict=True)]
 
-    def run(bases: Sequence[Memory]) -> None:
-        ready(
+    def arrays(bases: Sequence[Memory]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        return (
             [bases[b].array(shape, dtype, offset) for b, offset, shape, dtype in outs],
             [bases[b].array(shape, dtype, offset) for b, offset, shape, dtype in args],
         )
+
+    return arrays
+
+
+def _caller(step: CallStep, context: CallContext, arrays: Arrays) -> Runner:
+    ready = step.lowering.ready(context, step.out_avals, step.arg_avals, step.params)
+
+    def run(bases: Sequence[Memory]) -> None:
+        ready(*arrays(bases))
 
     return run
 

@@ -1,44 +1,105 @@
-"""Collectives of programs whose members run in turns on the host, step by step."""
+"""Programs whose members all run in the thread that launches them: each goes on until it is to meet others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Any, TypeGuard
 
-from polyax.runtime.contract.turns import Turns
+from polyax.reference.rules_together import Shared
+from polyax.runtime.contract.collectives import Axes, Group, as_member, never_come, peer_sets
 from polyax_kernels.host.threads import num_threads, parallel_for
 from polyax_kernels.lower.fallback import CALLBACKS, COLLECTIVES
-from polyax_kernels.plan.plan import CallStep, ControlStep, Plan, Step, walk_steps
+from polyax_kernels.plan.plan import CallStep, Plan, Step, walk_steps
+from polyax_kernels.run.control import Stop, Windows
+
+Arrays = Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]]
+"""The results and the operands of a call, given the memory of all bases."""
 
 
 class Meeting:
     """A step in which the members of a group exchange values. Called for one member, it waits for the others."""
 
-    def __init__(self, alone: Callable[[Sequence[Any]], None]) -> None:
+    stops = True
+
+    def __init__(self, step: CallStep, arrays: Arrays, alone: Callable[[Sequence[Any]], None]) -> None:
         self.alone = alone
+        self.arrays = arrays
+        self.together = step.lowering.together
+        self.params = step.params
+        self.groups = step.params.get("axis_index_groups")
+        self.names = tuple(step.primitive.axes(**step.params))
+        self.name = step.primitive.name
 
     def __call__(self, bases: Sequence[Any]) -> None:
         self.alone(bases)
 
-    def of_all(self, members: Sequence[Sequence[Any]], group: Turns) -> None:
-        group.collective([partial(self.alone, bases) for bases in members])
+    def walk(self, bases: Windows) -> Generator[Stop]:
+        yield self, bases
+
+    def of_all(self, members: Mapping[int, Sequence[Any]], axes: Axes) -> list[int]:
+        """Does it for those whose peers have all come, and returns these; the others still wait."""
+        done: list[int] = []
+        for peers in peer_sets(axes, self.names, self.groups):
+            if all(p in members for p in peers):
+                outs, args = zip(*[self.arrays(members[p]) for p in peers], strict=True)
+                self.together(outs, args, shared, **self.params)
+                done += peers
+        return done
 
 
-def meets(step: Step) -> bool:
-    """Whether members exchange values in this step, or ask who they are."""
-    return isinstance(step, CallStep) and step.primitive.name in COLLECTIVES
+def meets(step: Step) -> TypeGuard[CallStep]:
+    """Whether members exchange values in this step."""
+    return isinstance(step, CallStep) and step.primitive.name in COLLECTIVES and step.primitive.name != "axis_index"
 
 
-def meets_inside(steps: Iterable[Step]) -> bool:
-    """Whether they do so in loops or branches, which each member walks on its own."""
-    inner = [plan for step in steps if isinstance(step, ControlStep) for _, i in step.inners for plan in [i.plan]]
-    return any(meets(step) for plan in inner for step in walk_steps(plan))
+def takes_turns(plan: Plan) -> bool:
+    """Whether one thread can run all members: all collectives, also those of plugins, can be done for all at once."""
+    return all(step.lowering.together is not None for step in walk_steps(plan) if meets(step))
 
 
 def calls_users(plan: Plan) -> bool:
     """Whether a step calls a user's function, which may ask for anything."""
     return any(isinstance(step, CallStep) and step.primitive.name in CALLBACKS for step in walk_steps(plan))
+
+
+def by_turns(walks: Sequence[Iterator[Stop]], group: Group, run: Shared) -> None:
+    """Runs the members of a group: each until it is to meet others, and on when these have come.
+
+    Raises:
+      RuntimeError: they wait for others that will never come.
+    """
+    waiting: dict[int, Stop] = {}
+    ready = list(range(len(walks)))
+    while ready:
+
+        def advance(n: int, ready: Sequence[int] = ready) -> None:
+            with as_member(group, ready[n]):
+                stop = next(walks[ready[n]], None)
+            if stop is not None:
+                waiting[ready[n]] = stop
+
+        run(len(ready), advance)
+        ready = _met(waiting, group.axes)
+    if waiting:
+        raise RuntimeError(_endless(waiting, group))
+
+
+def _met(waiting: dict[int, Stop], axes: Axes) -> list[int]:
+    """Those that had to wait for nobody else; they no longer do."""
+    done: list[int] = []
+    for meeting in {id(meeting): meeting for meeting, _ in waiting.values()}.values():
+        done += meeting.of_all({n: bases for n, (m, bases) in waiting.items() if m is meeting}, axes)
+    for n in done:
+        del waiting[n]
+    return done
+
+
+def _endless(waiting: Mapping[int, Stop], group: Group) -> str:
+    rank, (meeting, _) = min(waiting.items(), key=lambda item: item[0])
+    peers, _ = group.peers(rank, meeting.names, meeting.groups)
+    other = next(p for p in peers if p not in waiting or waiting[p][0] is not meeting)
+    does = f"waits in {waiting[other][0].name}" if other in waiting else "has ended"
+    return never_come(group.what, meeting.name, rank, other, does)
 
 
 def shared(count: int, work: Callable[[int], None]) -> None:

@@ -13,6 +13,7 @@ from polyax.ir.primitive import Primitive
 from polyax.reference.interpreter import run_on_host
 from polyax.reference.rules import RULES
 from polyax.reference.rules_collective import reduce_into
+from polyax.reference.rules_together import TOGETHER
 from polyax_kernels.lower.lowering import Call, CallContext
 
 _warned: set[tuple[str, str]] = set()
@@ -66,12 +67,15 @@ REDUCTIONS = ("psum", "pmax", "pmin")
 
 def on_host(primitive: Primitive) -> Call:
     """A call of the reference rule."""
+    together = TOGETHER.get(primitive)
     if primitive.name in REDUCTIONS:
-        return Call(lambda _, outs, args, **params: reduce_into(primitive.name, outs, args, **params))
+        return Call(
+            lambda _, outs, args, **params: reduce_into(primitive.name, outs, args, **params), together=together
+        )
 
     def run(_: CallContext, outs: Sequence[np.ndarray], args: Sequence[np.ndarray], **params: Any) -> None:
         results = run_on_host(primitive, args, params)
         for out, result in zip(outs, results, strict=True):
             out[...] = result
 
-    return Call(run)
+    return Call(run, together=together)

@@ -95,6 +95,9 @@ class Call(LoweringKind):
     native: Callable[..., Any] | None = None
     """``native(arg_avals, out_avals, params)``: what compiled plans call instead, without Python, in the backend's own
     terms; None if this use needs Python."""
+    together: Callable[..., None] | None = None
+    """Of a collective: ``together(outs, args, shared, **params)`` does it for all peers at once, see
+    ``polyax.reference.rules_together``. Without it each member runs in a thread of its own, and waits there."""
     waits: bool = False
     """It waits for the device, so launches that it is part of shouldn't run in the user's thread."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import count, cycle
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,24 @@ Windows = list[Any]
 def control_runner(executable: PlanExecutable, step: LoopStep | BranchStep) -> Callable[[Sequence[Any]], None]:
     """The function of the bases that runs ``step``."""
     return _Loop(executable, step) if isinstance(step, LoopStep) else _Branch(executable, step)
+
+
+Stop = tuple[Any, Windows]
+"""A step at which members of a group wait for each other, and what one of them works on there."""
+
+
+def stops(steps: Sequence[Any]) -> bool:
+    """Whether members wait for each other in one of the steps."""
+    return any(getattr(step, "stops", False) for step in steps)
+
+
+def walk(steps: Sequence[Any], bases: Sequence[Any]) -> Generator[Stop]:
+    """Runs steps; those at which members wait for each other are left to whoever asks for what comes next."""
+    for step in steps:
+        if getattr(step, "stops", False):
+            yield from step.walk(bases)
+        else:
+            step(bases)
 
 
 class _Inner:
@@ -38,23 +55,40 @@ class _Inner:
     def place(self, bases: Sequence[Any], ref: Ref | None) -> Any:
         return None if ref is None else self.window(bases[ref.base], ref.offset)
 
-    def run(self, windows: Windows) -> None:
-        for step in self.steps:
-            step(windows)
+
+class _Control:
+    """A step that runs others: those of its inner plans, one plan after the other."""
+
+    def __init__(self, inners: Sequence[_Inner]) -> None:
+        self.stops = any(stops(inner.steps) for inner in inners)
+
+    def turns(self, bases: Sequence[Any]) -> Generator[tuple[_Inner, Windows]]:
+        """The plans in the order in which they run, each once the one before it has."""
+        raise NotImplementedError
+
+    def __call__(self, bases: Sequence[Any]) -> None:
+        for inner, windows in self.turns(bases):
+            for step in inner.steps:
+                step(windows)
+
+    def walk(self, bases: Sequence[Any]) -> Generator[Stop]:
+        for inner, windows in self.turns(bases):
+            yield from walk(inner.steps, windows)
 
 
-class _Branch:
+class _Branch(_Control):
     def __init__(self, executable: PlanExecutable, step: BranchStep) -> None:
         self.peek = executable.peek
         self.index = step.index
         self.branches = [_Inner(executable, inner) for inner in step.branches]
+        super().__init__(self.branches)
 
-    def __call__(self, bases: Sequence[Any]) -> None:
+    def turns(self, bases: Sequence[Any]) -> Generator[tuple[_Inner, Windows]]:
         branch = self.branches[int(self.peek(bases[self.index.base], self.index.offset, _INT32))]
-        branch.run(branch.windows(bases)[0])
+        yield branch, branch.windows(bases)[0]
 
 
-class _Loop:
+class _Loop(_Control):
     def __init__(self, executable: PlanExecutable, step: LoopStep) -> None:
         self.peek = executable.peek
         self.step = step
@@ -62,37 +96,29 @@ class _Loop:
         self.test = None if step.test is None else _Inner(executable, step.test)
         self.before = executable.runners(step.before)
         self.ends = [executable.runners(copies) for copies in step.ends]
+        super().__init__([self.body] if self.test is None else [self.body, self.test])
 
-    def __call__(self, bases: Sequence[Any]) -> None:
+    def turns(self, bases: Sequence[Any]) -> Generator[tuple[_Inner, Windows]]:
         for copy in self.before:
             copy(bases)
-        for copy in self.ends[self.turn(bases) % 2]:
-            copy(bases)
-
-    def turn(self, bases: Sequence[Any]) -> int:
-        """All turns; returns how many there were."""
-        run, strides = self.body.run, self.step.strides
+        test, strides = self.test, self.step.strides
+        tests = test and test.windows(bases)
         frames = self.body.windows(bases, [n for n, _ in strides])
         rows = [(frames[0][n], nbytes) for n, nbytes in strides]
-        holds = self.holding(bases)
-        for turn, windows in zip(count(), cycle(frames)):
-            if not holds(turn):
-                return turn
-            run(windows)
+        turn = 0
+        while turn != self.step.length:
+            if test is not None and tests is not None:
+                yield test, tests[turn % 2]
+                if not self.holds(bases):
+                    break
+            yield self.body, frames[turn % 2]
             for row, nbytes in rows:
                 row.advance(nbytes)
-        raise AssertionError("turns are endless")
+            turn += 1
+        for copy in self.ends[turn % 2]:
+            copy(bases)
 
-    def holding(self, bases: Sequence[Any]) -> Callable[[int], bool]:
-        """Whether there is a turn of this number."""
-        length, test, flag = self.step.length, self.test, self.step.holds
-        if test is None or flag is None:
-            assert length is not None
-            return lambda turn: turn < length
-        frames = test.windows(bases)
-
-        def holds(turn: int) -> bool:
-            test.run(frames[turn % 2])
-            return bool(self.peek(bases[flag.base], flag.offset, _BOOL))
-
-        return holds
+    def holds(self, bases: Sequence[Any]) -> bool:
+        flag = self.step.holds
+        assert flag is not None
+        return bool(self.peek(bases[flag.base], flag.offset, _BOOL))

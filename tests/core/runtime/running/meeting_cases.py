@@ -1,0 +1,177 @@
+"""Devices that meet in loops, branches and callbacks. Run by ``test_meeting.py``, with four devices."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax import lax
+from polyax.sharding import Mesh, NamedSharding
+from polyax.sharding import PartitionSpec as P
+
+N = len(polyax.devices())
+pytestmark = pytest.mark.skipif(N != 4, reason="run by test_meeting.py, with four devices")
+
+if N == 4:
+    GRID = Mesh(np.array(polyax.devices()).reshape(2, 2), ("a", "b"))
+    LINE = Mesh(np.array(polyax.devices()), ("x",))
+X = np.arange(N * 6, dtype=np.float32).reshape(N, 6) / 7
+NEXT = [(n, (n + 1) % N) for n in range(N)]
+
+
+def same(got, expected):
+    np.testing.assert_allclose(np.asarray(got), expected, 1e-5, 1e-6)
+
+
+def on(mesh, f, *specs):
+    spec = P(*specs) if specs else P(*mesh.axis_names)
+    return polyax.jit(polyax.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False))
+
+
+def put(x, mesh, *spec):
+    return polyax.device_put(x, NamedSharding(mesh, P(*spec)))
+
+
+# --- loops and branches that differ along other axes than those of their collectives
+
+
+@pytest.mark.parametrize("length", [1, 50_000])
+def test_loops_of_different_lengths(length):
+    x = np.ones((2, 2 * length), np.float32)
+    got = on(GRID, lambda v: lax.fori_loop(0, 3 * lax.axis_index("a") + 1, lambda _, c: lax.psum(c, "b"), v))(x)
+    same(got, x * np.array([[2], [2**4]]))
+
+
+def test_tests_of_loops_that_meet():
+    def f(v):
+        return lax.while_loop(lambda c: lax.psum(c.sum(), "b") < 100, lambda c: c * 2 + lax.axis_index("b"), v)
+
+    x, expected = np.array([[1, 2], [30, 40]], np.float32), []
+    for row in x:
+        while row.sum() < 100:
+            row = row * 2 + np.arange(2)
+        expected.append(row)
+    same(on(GRID, f)(x), expected)
+
+
+def test_branches_with_different_collectives():
+    def f(v):
+        return lax.cond(lax.axis_index("a") == 0, lambda c: lax.psum(c, "b"), lambda c: lax.pmax(c, "b") + 10, v)
+
+    x = np.array([[1, 2], [3, 4]], np.float32)
+    same(on(GRID, f)(x), [[3, 3], [14, 14]])
+
+
+def test_collectives_in_the_turns_of_a_loop():
+    def turn(c, i):
+        c = c + lax.ppermute(c, "x", NEXT) + lax.all_gather(c, "x").mean(0)
+        c = (
+            c
+            + lax.psum_scatter(jnp.tile(c, (N, 1)), "x")[: len(c)]
+            + lax.all_to_all(jnp.tile(c, N), "x", 0, 0, tiled=True)[: len(c)]
+        )
+        c = lax.cond(i % 2 == 0, lambda c: lax.pmin(c, "x") + c, lambda c: c / (1 + lax.pmax(jnp.abs(c).max(), "x")), c)
+        return c, lax.psum(c, "x")
+
+    def scanned(v):
+        return sum(lax.scan(turn, v, jnp.arange(5))[1])
+
+    def straight(v):
+        total = 0
+        for i in range(5):
+            v, out = turn(v, i)
+            total += out
+        return total
+
+    x = X.reshape(-1)
+    same(on(LINE, scanned)(x), np.asarray(on(LINE, straight)(x)))
+
+
+# --- meetings to which somebody doesn't come
+
+
+@pytest.mark.parametrize("other", [lambda c: c, lambda c: lax.psum(c + 1, "x")])
+def test_a_device_that_does_not_come(other):
+    """Also if it meets others somewhere else: that is another collective. The next program runs."""
+    f = on(LINE, lambda v: lax.cond(lax.axis_index("x") == 1, other, lambda c: lax.ppermute(c, "x", NEXT), v))
+    with pytest.raises(RuntimeError, match=r"waits in p\w+ for device \d, which .* must come to it"):
+        np.asarray(f(X))
+    same(on(LINE, lambda v: lax.psum(v, "x"))(X), np.tile(X.sum(0), (N, 1)))
+
+
+def test_an_error_of_one_device_is_that_of_all():
+    def fail(x, n):
+        if n == 2:
+            raise ArithmeticError("of device 2")
+        return x
+
+    def turn(c, _):
+        c = polyax.pure_callback(fail, polyax.typeof(c), c, lax.axis_index("x"))
+        return lax.psum(c, "x") / N, None
+
+    with pytest.raises(ArithmeticError, match="of device 2"):
+        np.asarray(on(LINE, lambda v: lax.scan(turn, v, length=3)[0])(X))
+    same(on(LINE, lambda v: lax.psum(v, "x"))(X), np.tile(X.sum(0), (N, 1)))
+
+
+# --- callbacks that compute on the devices which wait for them
+
+
+def test_callbacks_that_compute_on_meshes():
+    inner = on(LINE, lambda v: lax.scan(lambda c, _: (lax.psum(c, "x"), None), v, length=2)[0])
+    on_grid = polyax.jit(lambda v: v @ v.T)
+    cut, large = put(X, LINE, "x"), put(np.ones((N, 200_000), np.float32), LINE, "x")
+
+    def ask(x):
+        total = np.asarray(inner(put(X, LINE, "x"))) + np.asarray(inner(cut)) + np.asarray(inner(large))[:, :6]
+        return x + total + np.asarray(on_grid(put(X, GRID, "a", "b"))).sum()
+
+    expected = 3 * X + 2 * N * X.sum(0) + N * N + (X @ X.T).sum()
+    typed = polyax.typeof(jnp.asarray(X))
+    same(polyax.jit(lambda v: polyax.pure_callback(ask, typed, v) + 2 * v)(X), expected)
+    own = polyax.ShapeDtypeStruct((1, 6), np.float32)
+    mapped = on(LINE, lambda v: lax.psum(polyax.pure_callback(lambda x: ask(x)[:1], own, v), "x"), "x")
+    assert np.isfinite(np.asarray(mapped(X))).all()
+
+
+# --- several programs at once
+
+
+def test_programs_of_several_threads():
+    """Each waits for the other's device in some order: they must be started in one."""
+    fs = [
+        on(LINE, lambda v, k=k: lax.scan(lambda c, _: (lax.psum(c, "x") / N + k, None), v, length=20)[0])
+        for k in (1, 2)
+    ]
+    x, failed = put(X, LINE, "x"), []
+
+    def work(k):
+        try:
+            for _ in range(20):
+                same(fs[k](x), np.tile(X.mean(0), (N, 1)) + 20 * (k + 1))
+        except BaseException as e:
+            failed.append(e)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in (0, 1)] + [threading.Thread(target=work, args=(1,))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed, failed
+
+
+def test_arrays_that_are_dropped_while_they_are_read():
+    f = on(LINE, lambda v: lax.scan(lambda c, _: (lax.psum(c, "x") / N + v, None), v, length=3)[0], "x")
+    x = np.ones((N, 300_000), np.float32)
+    for _ in range(5):
+        outs = [f(put(x, LINE, "x")) for _ in range(3)]
+        gc.collect()
+        last = outs.pop()
+        del outs
+        put(x * 0, LINE, "x")  # what takes over memory that was let go
+        same(last, x * 4)

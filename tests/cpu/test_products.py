@@ -36,10 +36,29 @@ def test_product(name: str, pieces: int) -> None:
     np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "x, y, contracted",
-    [((5, 7, 4), (7, 6), ((1,), (0,))), ((3, 7, 5), (7, 3, 6), ((0, 1), (1, 0))), ((0, 7), (7, 6), ((1,), (0,)))],
-)
-def test_what_needs_copies_or_is_empty_is_left_to_numpy(x, y, contracted) -> None:
-    params = {"dimension_numbers": (contracted, ((), ()))}
-    assert products.describe([ShapedArray(s, F32) for s in (x, y)], params) is None
+NONE = ((), ())
+COPIED = {
+    "left's columns lie apart": ((5, 3, 4, 2), (3, 2, 6), ((1, 3), (0, 1)), NONE),
+    "the right one in another order": ((3, 7, 5), (7, 3, 6), ((0, 1), (1, 0)), NONE),
+    "rows in the middle": ((2, 5, 3), (3, 4, 2), ((0, 2), (2, 0)), NONE),
+    "batch in the middle": ((4, 3, 5, 2), (2, 6, 3, 5), ((3, 2), (0, 3)), ((1,), (2,))),
+    "large": ((30, 64, 40), (40, 30, 50), ((0, 2), (1, 0)), NONE),
+    "no rows": ((0, 7, 2), (2, 7, 6), ((1, 2), (1, 0)), NONE),
+    "nothing to add": ((4, 0, 3, 2), (2, 0, 6), ((1, 3), (1, 0)), NONE),
+}
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_what_needs_copies(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the same BLAS: NumPy's has threads, which spin while other devices wait for cores."""
+    x_shape, y_shape, contracted, batch = COPIED[name]
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(s).astype(F32) for s in (x_shape, y_shape))
+    avals, params = [ShapedArray(s, F32) for s in (x_shape, y_shape)], {"dimension_numbers": (contracted, batch)}
+    assert products.describe(avals, params) is None
+    want = expected(x, y, contracted, batch)
+    out = np.full(want.shape, np.nan, F32)
+    for other in ("matmul", "dot", "einsum", "tensordot"):
+        monkeypatch.delattr(np, other)
+    products.after_copies(avals, params)([out], [x, y])
+    np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-4)

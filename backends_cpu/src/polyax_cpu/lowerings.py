@@ -24,19 +24,11 @@ def _why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | N
     return None
 
 
-def _in_numpy(
-    _: CallContext, outs: Sequence[np.ndarray], args: Sequence[np.ndarray], *, dimension_numbers: Any, **__: Any
-) -> None:
-    """For operands whose dimensions would have to be moved first, which NumPy does."""
-    contracted, batch = dimension_numbers
-    matrices = []
-    for x, b, c, last in zip(args, batch, contracted, (True, False), strict=True):
-        free = [d for d in range(x.ndim) if d not in b and d not in c]
-        order = (*b, *free, *c) if last else (*b, *c, *free)
-        count, inner = int(np.prod([x.shape[d] for d in b])), int(np.prod([x.shape[d] for d in c]))
-        rows = int(np.prod([x.shape[d] for d in free]))
-        matrices.append(x.transpose(order).reshape(count, *((rows, inner) if last else (inner, rows))))
-    outs[0][...] = np.matmul(*matrices).reshape(outs[0].shape)
+def _after_copies(
+    _: CallContext, __: Sequence[ShapedArray], args: Sequence[ShapedArray], params: Mapping[str, Any]
+) -> Any:
+    """For operands that have to be copied first."""
+    return products.after_copies(args, params)
 
 
 def _native(args: Sequence[ShapedArray], _: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:
@@ -46,6 +38,6 @@ def _native(args: Sequence[ShapedArray], _: Sequence[ShapedArray], params: Mappi
 
 
 LOWERINGS: dict[Primitive, Lowering] = {
-    dot_general_p: Call(_in_numpy, _why_not, native=_native),
+    dot_general_p: Call(why_not=_why_not, prepare=_after_copies, native=_native),
     **lapack.LOWERINGS,
 }

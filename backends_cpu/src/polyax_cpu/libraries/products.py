@@ -1,20 +1,26 @@
 """Matrix products as steps of native programs: a function of the kernel ABI around ``cblas_?gemm`` and ``cblas_?gemv``.
 
-``describe`` says how a ``dot_general`` is one of these, if it is.
+``describe`` says how a ``dot_general`` is one of these, if it is; ``after_copies`` computes the others.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.libraries import openblas
 from polyax_cpu.llvm import Builder, IrValue, Module
-from polyax_kernels.ir.products import count, sides, stored
+from polyax_cpu.steps import PARALLEL_COST
+from polyax_kernels.host.backend import FUNCTION
+from polyax_kernels.host.threads import parallel_for
+from polyax_kernels.ir.products import Side, Stored, count, sides, stored, taken
 from polyax_kernels.lower.libraries.factorizations import LETTERS
 
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
@@ -54,11 +60,44 @@ def describe(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> NativeP
     """The product that a ``dot_general`` is; None if it is empty, or if operands would have to be copied."""
     left, right = sides(avals, params)
     a, b = stored(left, left=True), stored(right, left=False)
+    return None if a is None or b is None else _product((left, right), a, b)
+
+
+def _product(both: tuple[Side, Side], a: Stored, b: Stored) -> NativeProduct | None:
+    left, right = both
     batch, m, n, k = (count(digits) for digits in (left.batch, left.free, right.free, left.contracted))
-    if a is None or b is None or not batch * m * n * k:
+    if not batch * m * n * k:
         return None
     split = BATCH if batch > 1 else ROWS if m >= n else COLUMNS
     return NativeProduct(split, batch, m, n, k, int(a.transposed), a.ld, a.stride, int(b.transposed), b.ld, b.stride)
+
+
+Arrays = Sequence[np.ndarray]
+
+
+def after_copies(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Callable[[Arrays, Arrays], None]:
+    """The function of results and operands for a ``dot_general`` whose operands have to be copied first.
+
+    It calls the BLAS that has no threads of its own: those of another one would spin while devices wait for cores.
+    """
+    both = sides(avals, params)
+    (a, one), (b, other) = (taken(n, side, x, params) for n, (side, x) in enumerate(zip(both, avals, strict=True)))
+    product, compute = _product(both, a, b), FUNCTION(function(avals[0].dtype.name))
+    scalars = () if product is None else product.scalars
+    numbers = (ctypes.c_int64 * len(scalars))(*scalars)
+
+    def run(outs: Arrays, args: Arrays) -> None:
+        if product is None:
+            outs[0][...] = 0
+            return
+        xs = [x if o is None else np.ascontiguousarray(x.transpose(o)) for x, o in zip(args, (one, other), strict=True)]
+        pointers = (ctypes.c_void_p * 3)(*[x.ctypes.data for x in (*xs, *outs)])
+        if product.flops > PARALLEL_COST:
+            parallel_for(product.extent, lambda begin, end: compute(pointers, numbers, begin, end))
+        else:
+            compute(pointers, numbers, 0, product.extent)
+
+    return run
 
 
 @functools.cache

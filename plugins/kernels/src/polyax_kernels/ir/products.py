@@ -102,8 +102,10 @@ def taken(n: int, side: Side, aval: ShapedArray, params: Mapping[str, Any]) -> t
         return found, None
     contracted, batch = (dims[n] for dims in params["dimension_numbers"])
     free = [d for d in range(len(aval.shape)) if d not in batch and d not in contracted]
-    columns = count(side.contracted)
-    return Stored(n == 1, columns, count(side.free) * columns), (*batch, *free, *contracted)
+    rows, columns = count(side.free), count(side.contracted)
+    if len(aval.shape) - 1 in free:  # rows of memory stay rows, which is far cheaper to copy
+        return Stored(n == 0, rows, rows * columns), (*batch, *contracted, *free)
+    return Stored(n == 1, columns, rows * columns), (*batch, *free, *contracted)
 
 
 def why_not_blas(

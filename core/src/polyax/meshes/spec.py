@@ -8,8 +8,42 @@ from typing import Any
 Cuts = tuple[tuple[Any, ...], ...]
 """For each dimension of an array the axes that it is cut along, outermost first: what specs mean."""
 
+Sums = frozenset[Any]
+"""Axes along which blocks are parts of sums that are still to be made."""
+
 OpenCuts = tuple[tuple[Any, ...] | None, ...]
 """``Cuts`` that leave some dimensions open: None there."""
+
+
+class Summands(tuple[tuple[Any, ...], ...]):
+    """``Cuts`` of an array that is a sum of what devices have, along the axes ``sums``, which cut nothing."""
+
+    sums: Sums
+
+    def __new__(cls, cuts: Iterable[Any], sums: Sums) -> Summands:
+        found = super().__new__(cls, cuts)
+        found.sums = sums
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, other) and self.sums == sums_of(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((tuple.__hash__(self), self.sums))
+
+
+def sums_of(cuts: Any) -> Sums:
+    """Along which axes arrays that are cut so are sums still to be made."""
+    return cuts.sums if type(cuts) is Summands else frozenset()
+
+
+def summands(cuts: Iterable[Any], sums: Iterable[Any]) -> Any:
+    """The cuts, of arrays that are sums along the axes, if there are any."""
+    sums = frozenset(sums)
+    return Summands(cuts, sums) if sums else tuple(cuts)
 
 
 class _Unconstrained:
@@ -117,12 +151,13 @@ def axes_of(partition: Any) -> tuple[Any, ...]:
 
 
 def spec_of(cuts: Cuts) -> PartitionSpec:
-    return PartitionSpec(*[c or None for c in cuts])
+    return PartitionSpec(*[c or None for c in cuts], unreduced=sums_of(cuts))
 
 
 def trimmed_spec(cuts: Cuts) -> PartitionSpec:
     """Without the last dimensions that aren't cut."""
-    return spec_of(cuts[: max((d + 1 for d, names in enumerate(cuts) if names), default=0)])
+    last = max((d + 1 for d, names in enumerate(cuts) if names), default=0)
+    return spec_of(summands(cuts[:last], sums_of(cuts)))
 
 
 def open_cuts(spec: PartitionSpec, ndim: int) -> OpenCuts:

@@ -15,8 +15,8 @@ ALONE = 4
 """How many operands, the largest, are asked what they suggest alone."""
 
 
-def choose(rule: Rule, homes: Sequence[Cuts], moved: Callable[[Shares], int], sizes: Sizes) -> Shares:
-    """The shares that cost least.
+def choose(rule: Rule, homes: Sequence[Cuts], moved: Callable[[Shares], int], sizes: Sizes) -> tuple[Shares, float]:
+    """The shares that cost least, and what that is.
 
     Args:
       homes: how operands are cut, and how results are wanted.
@@ -31,7 +31,7 @@ def choose(rule: Rule, homes: Sequence[Cuts], moved: Callable[[Shares], int], si
             best, least = shares, cost
         if not nbytes:  # all agree already, or nothing is cut
             break
-    return best
+    return best, least
 
 
 def _candidates(rule: Rule, homes: Sequence[Cuts], sizes: Sizes) -> Iterator[Shares]:

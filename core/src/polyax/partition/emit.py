@@ -18,10 +18,10 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
 from polyax.ir.primitive import Primitive, ambient
 from polyax.meshes.axes import Axes
-from polyax.meshes.spec import Cuts
+from polyax.meshes.spec import Cuts, Sums, summands, sums_of
 from polyax.ops.collective import axis_index
 from polyax.ops.constraint import sharding_constraint_p
-from polyax.partition import reasons
+from polyax.partition import linear, reasons, reshard
 from polyax.partition.choose import FREE, POINT, choose
 from polyax.partition.once import on_the_first
 from polyax.partition.propagate import Cutting
@@ -37,13 +37,15 @@ Why = Callable[[Cuts, Cuts], str]
 
 
 class Cuttings:
-    """An array in the program of one device: blocks of it, by the cuts that they come from. ``home`` came first."""
+    """An array in the program of one device: blocks of it, by the cuts that they come from. ``home`` came first; if it
+    is a sum still to be made, ``why`` is the reason to make it."""
 
-    __slots__ = ("blocks", "home")
+    __slots__ = ("blocks", "home", "why")
 
-    def __init__(self, block: Any, cuts: Cuts) -> None:
+    def __init__(self, block: Any, cuts: Cuts, why: Why | None = None) -> None:
         self.home = cuts
         self.blocks = {cuts: block}
+        self.why = why
 
 
 @dataclass
@@ -120,6 +122,8 @@ class BlockEmitter:
         blocks = self.env[atom].blocks
         if cuts not in blocks:
             before = min(blocks, key=lambda c: self.way(atom.aval, c, cuts).total)
+            if sums_of(before) - sums_of(cuts):
+                why = self.env[atom].why or why
             blocks[cuts] = self.brought(blocks[before], atom.aval, before, cuts, why)
         return blocks[cuts]
 
@@ -139,7 +143,7 @@ class BlockEmitter:
             return block
         found = self.way(aval, before, after, parts)
         for step, nbytes, shape in zip(found.steps, found.nbytes, found.shapes, strict=True):
-            if step.kind != "slice":
+            if step.kind not in reshard.FREE:
                 self._note(step.kind, step.axes, aval.update(shape=shape), nbytes, why(before, after))
         return follow(block, found.steps, self.sizes)
 
@@ -168,8 +172,10 @@ class BlockEmitter:
         """Where it is wanted, and where it is anyway; but what a constraint moves is nowhere else."""
         if var not in self.layout.used:
             return Cuttings(block, cuts)
-        after = self.layout[var]
-        why = reasons.of_result(eqn, n, parts)
+        after, why = self.layout[var], reasons.of_result(eqn, n, parts)
+        sums = sums_of(cuts).union(*[names for _, names in parts])
+        if sums - sums_of(after) and all(how == "sum" for how, _ in parts) and self.layout.waits(var):
+            return Cuttings(block, summands(cuts, sums), why)
         found = Cuttings(self.brought(block, var.aval, cuts, after, why, parts), after)
         if not parts and eqn.primitive is not sharding_constraint_p:
             found.blocks.setdefault(cuts, block)
@@ -180,29 +186,40 @@ class BlockEmitter:
         return [(x, uncut(v.aval.ndim)) for x, v in zip(eqn.apply(blocks), eqn.outvars, strict=True)]
 
     def _on_blocks(self, eqn: Eqn, rule: Rule) -> list[Cuttings]:
-        shares = self._shares(eqn, rule)
+        shares, sums = self._shares(eqn, rule)
         self.ledger.points += rule.points(shares, self.sizes) * self.times
         why = reasons.of_operands(eqn, rule, shares)
-        blocks = [self.at(a, rule.cuts(n, shares), why(n)) for n, a in enumerate(eqn.invars)]
+        blocks = [self.at(a, summands(rule.cuts(n, shares), sums[n]), why(n)) for n, a in enumerate(eqn.invars)]
         cuts = [rule.cuts(rule.num_ins + n, shares) for n in range(len(eqn.outvars))]
         outs = self._bound(eqn, rule, shares, blocks, cuts)
-        results = enumerate(zip(eqn.outvars, outs, cuts, strict=True))
-        return [self._result(eqn, n, v, x, c, parts_of(rule, shares)) for n, (v, x, c) in results]
+        results, parts = enumerate(zip(eqn.outvars, outs, cuts, strict=True)), parts_of(rule, shares)
+        left = frozenset[Any]().union(*sums)
+        return [self._result(eqn, n, v, x, summands(c, left), parts) for n, (v, x, c) in results]
 
-    def _shares(self, eqn: Eqn, rule: Rule) -> Shares:
-        """Which axes each factor gets: of the ways that operands and results suggest, that which costs least."""
+    def _shares(self, eqn: Eqn, rule: Rule) -> tuple[Shares, Sequence[Sums]]:
+        """Which axes each factor gets: of the ways that operands and results suggest, that which costs least. And which
+        sums of operands are made afterwards, of the results, where that costs no more."""
         homes = [*map(self.home, eqn.invars), *(self.layout[v] for v in eqn.outvars)]
+        none = [frozenset[Any]()] * len(eqn.invars)
+        best, cost = choose(rule, homes, lambda shares: self._moved(eqn, rule, shares, none), self.sizes)
+        waiting = linear.waiting(eqn, [sums_of(c) for c in homes])
+        if waiting is None:
+            return best, none
+        taken = frozenset[Any]().union(*waiting)
+        free = [tuple([before(names, taken) for names in c]) for c in homes]
+        later, less = choose(rule, free, lambda shares: self._moved(eqn, rule, shares, waiting), self.sizes)
+        return (later, waiting) if less <= cost else (best, none)
 
-        def moved(shares: Shares) -> int:
-            total = sum([self.distance(a, rule.cuts(n, shares)) for n, a in enumerate(eqn.invars)])
-            parts = parts_of(rule, shares)
-            for n, var in enumerate(eqn.outvars):
-                if var in self.layout.used:
-                    produced = rule.cuts(rule.num_ins + n, shares)
-                    total += self.way(var.aval, produced, self.layout[var], parts).total
-            return total
-
-        return choose(rule, homes, moved, self.sizes)
+    def _moved(self, eqn: Eqn, rule: Rule, shares: Shares, sums: Sequence[Sums]) -> int:
+        """The bytes that devices send for operands and results."""
+        wanted = [summands(rule.cuts(n, shares), s) for n, s in enumerate(sums)]
+        total = sum([self.distance(a, c) for a, c in zip(eqn.invars, wanted, strict=True)])
+        parts, left = parts_of(rule, shares), frozenset[Any]().union(*sums)
+        for n, var in enumerate(eqn.outvars):
+            if var in self.layout.used:
+                produced = summands(rule.cuts(rule.num_ins + n, shares), left)
+                total += self.way(var.aval, produced, self.layout.target(var), parts).total
+        return total
 
     def _bound(self, eqn: Eqn, rule: Rule, shares: Shares, blocks: Sequence[Any], cuts: Sequence[Cuts]) -> list[Any]:
         local = rule.found.local
@@ -225,6 +242,11 @@ class BlockEmitter:
         for aval, axis, nbytes in sent:
             self._note("all_gather", (axis,), aval, nbytes, reasons.told(eqn))
         return [(x, uncut(v.aval.ndim)) for x, v in zip(outs, eqn.outvars, strict=True)]
+
+
+def before(names: Names, taken: Sums) -> Names:
+    """The axes, up to the first that is taken."""
+    return names[: next((n for n, a in enumerate(names) if a in taken), len(names))]
 
 
 def parts_of(rule: Rule, shares: Shares) -> Parts:

@@ -14,10 +14,11 @@ from typing import Any
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, walk_eqns
 from polyax.meshes.axes import AbstractMesh, Axes
 from polyax.meshes.explicit import fixed_cuts
-from polyax.meshes.spec import Cuts, OpenCuts
+from polyax.meshes.spec import Cuts, OpenCuts, Sums, summands, sums_of
 from polyax.meshes.translate import open_cuts_on
 from polyax.ops.constraint import sharding_constraint_p
 from polyax.ops.resharding import reshard_p
+from polyax.partition import linear
 from polyax.partition.shares import Names, Rule, Sizes, blocks_along, uncut
 
 
@@ -60,23 +61,35 @@ class Cutting:
         self.sizes: Sizes = dict(axes)
         self.rules: dict[int, Rule | None] = {}  # by the equation's id
         self.used: set[Atom] = set()
+        self.readers: dict[Atom, Eqn | None] = {}
+        """Of what one equation reads and nobody else, that; else None."""
         self._cuts: dict[Var, Cuts] = {}
         self._closed: dict[Var, tuple[bool, ...]] = {}
 
     def __getitem__(self, atom: Atom) -> Cuts:
-        return uncut(atom.aval.ndim) if isinstance(atom, Literal) else self._cuts.get(atom) or uncut(atom.aval.ndim)
+        found = None if isinstance(atom, Literal) else self._cuts.get(atom)
+        return uncut(atom.aval.ndim) if found is None else found
 
     def rule(self, eqn: Eqn) -> Rule | None:
         if id(eqn) not in self.rules:
             self.rules[id(eqn)] = Rule.of(eqn)
         return self.rules[id(eqn)]
 
+    def waits(self, var: Var) -> bool:
+        """Whether a sum may be made after what reads it, and be a smaller one or one of fewer for that."""
+        return linear.gains(var, self.readers)
+
+    def target(self, var: Var) -> Cuts:
+        """How a value is wanted: as what it is resharded to, if that is all that happens to it."""
+        reader = self.readers.get(var)
+        return self[reader.outvars[0] if reader is not None and reader.primitive is reshard_p else var]
+
     def fix(self, atom: Atom, cuts: OpenCuts | None) -> None:
         """What a user says of a value; the first to say something of a dimension counts."""
         if cuts is None or isinstance(atom, Literal) or atom in self._closed:
             return
         self._closed[atom] = tuple([c is not None for c in cuts])
-        self._cuts[atom] = tuple([c or () for c in cuts])
+        self._cuts[atom] = summands([c or () for c in cuts], sums_of(cuts))
 
     def fix_told(self, atom: Atom) -> None:
         """What the type of a value says, which may name the axes of another mesh of the same devices."""
@@ -98,15 +111,15 @@ class Cutting:
         now = list(before)
         for d, names in enumerate(wanted):
             if names and not (closed and closed[d]):
-                now[d] = self._longer(now, d, names, atom.aval.shape[d])
-        self._cuts[atom] = tuple(now)
-        return tuple(now) != before
+                now[d] = self._longer(now, d, names, atom.aval.shape[d], sums_of(before))
+        self._cuts[atom] = after = summands(now, sums_of(before))
+        return after != before
 
-    def _longer(self, now: Sequence[Names], d: int, names: Names, extent: int) -> Names:
+    def _longer(self, now: Sequence[Names], d: int, names: Names, extent: int, sums: Sums) -> Names:
         have = now[d]
         if names[: len(have)] != have:
             return have
-        used = {a for k, some in enumerate(now) if k != d for a in some}
+        used = sums.union(*[some for k, some in enumerate(now) if k != d])
         for a in names[len(have) :]:
             if a in used or not extent or extent % blocks_along((*have, a), self.sizes):
                 break
@@ -143,10 +156,13 @@ def collect(flat: ClosedJaxpr, layout: Cutting, inner: Inner) -> list[Node]:
 def _collect(jaxpr: Jaxpr, layout: Cutting, inner: Inner, nodes: list[Node]) -> None:
     """Programs within programs stand where they run."""
     layout.used.update(jaxpr.outvars)
+    layout.readers.update(dict.fromkeys(jaxpr.outvars))
     for v in jaxpr.invars:
         layout.fix_told(v)
     for eqn in jaxpr.eqns:
         layout.used.update(eqn.invars)
+        for a in eqn.invars:
+            layout.readers[a] = eqn if layout.readers.get(a, eqn) is eqn else None
         for v in eqn.outvars:
             layout.fix_told(v)
         if eqn.primitive in (sharding_constraint_p, reshard_p):

@@ -16,12 +16,16 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.axes import Axes
-from polyax.meshes.spec import Cuts
+from polyax.meshes.spec import Cuts, sums_of
+from polyax.ops.basis import eq, zeros_like
 from polyax.ops.collective import axis_index, pmax, pmin, psum
+from polyax.ops.compare import select
 from polyax.ops.exchange import all_gather, all_to_all, psum_scatter
 from polyax.ops.index import dynamic_slice
 from polyax.partition.shares import Names, blocks_along
 
+FREE = frozenset({"slice", "part"})
+"""Steps that exchange nothing."""
 REDUCTIONS = {"sum": "psum", "max": "pmax", "min": "pmin"}
 _REDUCE = {"psum": psum, "pmax": pmax, "pmin": pmin}
 
@@ -50,7 +54,8 @@ class Move:
 
 @dataclass(frozen=True)
 class Step:
-    """``slice``, ``all_to_all`` (from dimension ``source``), ``all_gather``, ``reduce_scatter``, or a reduction."""
+    """``slice``, ``all_to_all`` (from dimension ``source``), ``all_gather``, ``reduce_scatter``, or a reduction; or
+    ``part``: of a sum, of which the first device along each axis has all and others have nothing."""
 
     kind: str
     axes: Names
@@ -86,13 +91,17 @@ def way(
 ) -> Way:
     """From ``before`` to ``after``, for an array of this shape.
 
-    ``parts``: how, and along which axes, what devices have are parts of it that are to be put together.
+    ``parts``: how, and along which axes, what devices have are parts of it that are to be put together; sums that
+    ``after`` names may wait.
     """
     sizes = dict(axes)
-    plan = _Plan(list(before), after)
-    for how, names in parts:
+    plan = _Plan(list(before), tuple(after))
+    summed, wanted = sums_of(before).union(*[names for how, names in parts if how == "sum"]), sums_of(after)
+    for how, names in (("sum", [a for a in sizes if a in summed - wanted]), *[p for p in parts if p[0] != "sum"]):
         plan.put_together(how, names)
     plan.lead()
+    if more := tuple([a for a in sizes if a in wanted - summed]):
+        plan.steps.append(Step("part", more))
     block, found = block_shape(shape, before, sizes), []
     for step in plan.steps:
         found.append((step, math.ceil(_sent(step, sizes) * math.prod(block) * itemsize), block))
@@ -108,7 +117,7 @@ class _Plan:
         self.after = after
         self.steps: list[Step] = []
 
-    def put_together(self, how: str, names: Names) -> None:
+    def put_together(self, how: str, names: Sequence[Any]) -> None:
         """Sums that are wanted cut along an axis that they are taken along are scattered."""
         rest = list(names)
         while how == "sum" and (found := next(((d, a) for d, a in self._wanted() if a in rest), None)):
@@ -158,7 +167,7 @@ class _Plan:
 def _sent(step: Step, sizes: Mapping[Any, int]) -> float:
     """What a device sends, in blocks that it hands in: rings, in which each sends to the next."""
     n = blocks_along(step.axes, sizes)
-    kinds = {"slice": 0.0, "all_gather": n - 1, "all_to_all": (n - 1) / n, "reduce_scatter": (n - 1) / n}
+    kinds = {"slice": 0.0, "part": 0.0, "all_gather": n - 1, "all_to_all": (n - 1) / n, "reduce_scatter": (n - 1) / n}
     return kinds.get(step.kind, 2 * (n - 1) / n)
 
 
@@ -192,6 +201,8 @@ def _exchanged(x: Any, step: Step) -> Any:
             return psum_scatter(x, step.axes, scatter_dimension=step.dim, tiled=True)
         case "all_to_all":
             return all_to_all(x, step.axes, step.dim, step.source, tiled=True)
+        case "part":
+            return select(eq(axis_index(step.axes), np.int32(0)), x, zeros_like(x))
         case kind:
             return _REDUCE[kind](x, step.axes)
 

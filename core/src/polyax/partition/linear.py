@@ -1,0 +1,45 @@
+"""Sums that are made after linear operations: of fewer, or of less, than before them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from polyax.ir.jaxpr import Atom, Eqn, Var
+from polyax.meshes.spec import Sums
+from polyax.ops.resharding import reshard_p
+
+ADDING = frozenset(("add", "sub"))
+"""Of two sums, they make one."""
+SHRINKING = frozenset(("reduce_sum", "slice"))
+"""Of a sum, they leave less."""
+KEEPING = frozenset(("concatenate", "copy", "expand_dims", "neg", "reshape", "squeeze", "transpose"))
+"""Other operations of which the sum may as well be made afterwards, if all their operands are such sums."""
+SCALING = frozenset(("mul",))
+"""Likewise if one of their operands is."""
+
+
+def waiting(eqn: Eqn, sums: Sequence[Sums]) -> list[Sums] | None:
+    """For each operand the sums that it may come with, which are made of the result then; None: there are none."""
+    name, own = eqn.primitive.name, list(sums[: len(eqn.invars)])
+    found = [s for s in own if s]
+    if not found or any(s != found[0] for s in found):
+        return None
+    if name in SCALING:
+        return own if len(found) == 1 else None
+    return own if len(found) == len(own) and name in ADDING | SHRINKING | KEEPING else None
+
+
+def gains(var: Var, readers: Mapping[Atom, Eqn | None]) -> bool:
+    """Whether there is something to gain if a sum isn't made before what reads it: it leads to one that adds it to
+    others, or of which less is left."""
+    reader = readers.get(var)
+    while reader is not None:
+        name = reader.primitive.name
+        if name in ADDING:
+            return all(type(a) is Var and readers.get(a) is reader for a in reader.invars)
+        if name in SHRINKING or reader.primitive is reshard_p:
+            return True
+        if name not in KEEPING and name not in SCALING:
+            return False
+        reader = readers.get(reader.outvars[0])
+    return False

@@ -115,6 +115,20 @@ def test_traced_indices():
     np.testing.assert_array_equal(polyax.jit(lambda x, i: x.at[i].set(3.0))(x, 7), X)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint64])
+def test_positions_of_narrow_types(dtype):
+    """The size of the dimension is more than they can hold."""
+    table, at = np.arange(600, dtype=np.float32).reshape(300, 2), np.array([[0, 120], [7, 3]], dtype)
+    x = jnp.asarray(table)
+    for got in (x[at], polyax.jit(lambda i: x[i])(at), jnp.take(x, at, axis=0), x.at[at].get()):
+        np.testing.assert_array_equal(got, table[at])
+    changed = table.copy()
+    changed[at] = -1
+    np.testing.assert_array_equal(x.at[at].set(-1.0), changed)
+    if dtype is np.int8:
+        np.testing.assert_array_equal(x[np.array([-1, -128], dtype)], table[[-1, -128]])
+
+
 def test_batched_indices():
     got = polyax.vmap(lambda x, i: x[i])(jnp.asarray(X), jnp.array([0, -1, 9]))
     np.testing.assert_array_equal(got, X[[0, 1, 2], [0, -1, 3]])

@@ -229,6 +229,7 @@ def _positions(index: Any, size: int, wrap: bool) -> Any:
     """int32 positions; negative ones count from the end if ``wrap``."""
     if not hasattr(index, "aval"):
         index = np.asarray(index)
+        index = index.astype(np.int64) if index.dtype.itemsize < 8 else index  # which holds all sizes
         wrapped = np.where(index < 0, index + size, index) if wrap else index
         return np.clip(wrapped, -(2**31), 2**31 - 1).astype(np.int32)
     if index.dtype in dtypes.UINTS or not wrap:

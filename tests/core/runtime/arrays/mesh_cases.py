@@ -92,6 +92,10 @@ def test_from_arrays_on_each_device():
 
 def test_from_the_data_of_a_process():
     np.testing.assert_array_equal(polyax.make_array_from_process_local_data(ROWS, X), X)
+    with polyax.set_mesh(ROWS.mesh):
+        assert polyax.make_array_from_process_local_data(ROWS.spec, X).sharding == ROWS
+    with pytest.raises(ValueError, match="make_array_from_process_local_data"):
+        polyax.make_array_from_process_local_data(ROWS.spec, X)
     both = polyax.make_array_from_process_local_data({"a": ROWS, "b": ROWS}, {"a": X, "b": X})
     assert both["b"].sharding == ROWS
     with pytest.raises(ValueError, match="on a single process, global_shape should be None"):

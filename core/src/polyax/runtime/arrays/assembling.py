@@ -9,8 +9,10 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
+from polyax.meshes.current import named_sharding
 from polyax.meshes.explicit import told
-from polyax.meshes.sharding import Index, Sharding, bounds
+from polyax.meshes.sharding import Index, NamedSharding, Sharding, bounds
+from polyax.meshes.spec import PartitionSpec
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.local import of_local_part, whole_shape
 from polyax.runtime.arrays.placing import on_device
@@ -93,7 +95,7 @@ def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Array
         if x.shape != block:
             raise ValueError(
                 f"Expected shard shape {block} doesn't match the single device array shape {x.shape}. "
-                f"Shape of Array is {whole} with sharding {sharding}"
+                f"Shape of Array is {told(whole, sharding)} with sharding {sharding}"
             )
         if x.dtype != whole.dtype:
             raise ValueError(f"the parts of an array must have one dtype, got {whole.dtype} and {x.dtype}")
@@ -107,7 +109,8 @@ def make_array_from_process_local_data(
     """Arrays on the devices of all processes, of which each process brings its part.
 
     Args:
-      sharding: one, or a pytree of them with the structure of ``local_data``.
+      sharding: one, or a pytree of them with the structure of ``local_data``; a ``PartitionSpec`` is one of the mesh in
+        force.
       local_data: NumPy arrays, in any pytree; in a single process the whole.
       global_shape: the shape of the whole; by default what the parts of all processes add up to.
 
@@ -115,10 +118,16 @@ def make_array_from_process_local_data(
       ValueError: ``global_shape`` doesn't fit the data.
     """
     leaves, tree = tree_flatten(local_data)
-    layouts = [sharding] * len(leaves) if isinstance(sharding, Sharding) else tree.flatten_up_to(sharding)
+    one = isinstance(sharding, (Sharding, PartitionSpec))
+    given = [sharding] * len(leaves) if one else tree.flatten_up_to(sharding)
+    layouts = [_named(s) if isinstance(s, PartitionSpec) else s for s in given]
     return tree_unflatten(
         tree, [_from_local(where, np.asarray(x), global_shape) for where, x in zip(layouts, leaves, strict=True)]
     )
+
+
+def _named(spec: PartitionSpec) -> NamedSharding:
+    return named_sharding(spec, "make_array_from_process_local_data")
 
 
 def _from_local(sharding: Sharding, data: np.ndarray, global_shape: Any) -> Array:

@@ -161,8 +161,12 @@ def test_programs_of_this_process_alone():
 
 def test_programs_of_other_processes_alone():
     there = NamedSharding(Mesh(np.array(polyax.local_devices((RANK + 1) % PROCESSES)), ("x",)), P("x"))
+    got = polyax.jit(lambda v: v.sum(), in_shardings=there)(data(OWN * 2, 4))
+    x = polyax.device_put(data(OWN * 2, 4), there)
+    for y in (got, (polyax.numpy.sin(x) + x).sum()):
+        assert y.shape == () and not y.addressable_shards and repr(y) == "Array(shape=(), dtype=float32)"
     with pytest.raises(ValueError, match=rf"none of its devices .* is in this process, number {RANK}"):
-        polyax.jit(lambda v: v + 1, in_shardings=there)(data(OWN * 2, 4))
+        polyax.shard_map(lambda v: v, mesh=there.mesh, in_specs=P("x"), out_specs=P("x"))(data(OWN * 2, 4))
 
 
 def test_gradients_of_a_step():

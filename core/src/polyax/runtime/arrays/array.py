@@ -250,12 +250,12 @@ class Array(Typed, metaclass=_ArrayType):
 
     @api_boundary
     def __repr__(self) -> str:
-        if not (self.is_fully_addressable or self.is_fully_replicated):
+        if not _is_here(self):
             return f"Array(shape={self.shape}, dtype={self.dtype.name})"
         return array_repr(self.host_value(), self.aval)
 
     def __str__(self) -> str:
-        shown = not dtypes.is_extended(self.dtype) and (self.is_fully_addressable or self.is_fully_replicated)
+        shown = not dtypes.is_extended(self.dtype) and _is_here(self)
         return str(self.host_value()) if shown else repr(self)
 
     def __format__(self, spec: str) -> str:
@@ -294,9 +294,14 @@ def is_concrete(x: Any) -> TypeGuard[Array]:
     return type(x) is Array
 
 
+def _is_here(x: Array) -> bool:
+    """Whether this process has all of it."""
+    return x.is_fully_addressable or (x.is_fully_replicated and bool(x.parts))
+
+
 def check_addressable(x: Array) -> None:
     """Raises RuntimeError if parts that are needed are in other processes."""
-    if not (x.is_fully_addressable or (x.is_fully_replicated and x.parts)):
+    if not _is_here(x):
         raise RuntimeError(
             "Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible. "
             "You can use `jax.experimental.multihost_utils.process_allgather` to print the global array or use "

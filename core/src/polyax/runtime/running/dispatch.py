@@ -74,18 +74,25 @@ def choose_device(asked: Device | None, args: Sequence[Any]) -> Device:
     return where if isinstance(where, Device) else where.device_list[0]
 
 
-def choose_place(args: Sequence[Any]) -> Place:
+def choose_place(args: Sequence[Any], primitive: Primitive | None = None) -> Place:
     """Where the arguments are, which may be on several devices; if there are no arrays, the default device."""
+    names = None if primitive is None else lambda: _operands(primitive, len(args))
     found: Device | None = None
     for x in args:
         if type(x) is Array:
             device = x._device
             if device is None or (found is not None and device is not found):
-                return meeting_place(args)
+                return meeting_place(args, names)
             found = device
     if mesh_in_force() is not None:
-        return meeting_place(args)
+        return meeting_place(args, names)
     return found if found is not None else devices.default_device_now()
+
+
+def _operands(primitive: Primitive, count: int) -> list[str]:
+    """What error texts call the operands."""
+    names = "xyz" if count <= 3 else [f"operand {n}" for n in range(count)]
+    return [f"{name} of {primitive}" for name in names]
 
 
 # --- applying primitives ------------------------------------------------------------------------------------------
@@ -102,7 +109,7 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
     """Runs one primitive as a program of its own."""
     avals = tuple([x.aval if type(x) is Array else aval_of(x) for x in args])
     inner = None if primitive.sub_jaxprs is None else primitive.sub_jaxprs(**params)
-    device = meeting_place(args, programs=inner) if inner else choose_place(args)
+    device = meeting_place(args, programs=inner) if inner else choose_place(args, primitive)
     if not isinstance(device, Device):
         outs = _on_parts(primitive, args, avals, params)
         if outs is not None:
@@ -151,6 +158,8 @@ def _on_parts(
     layout = next((x.sharding for x in args if is_concrete(x) and x.shape and x._device is None), None)
     shapes = {a.shape for a in avals} - {()}
     if layout is None or not primitive.elementwise or len(shapes) > 1 or _cut_otherwise(args, layout):
+        return None
+    if not layout.addressable_devices:
         return None
     (shape,) = shapes
     block = layout.shard_shape(shape)

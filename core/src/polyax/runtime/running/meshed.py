@@ -22,7 +22,7 @@ from polyax.runtime.contract.queue import serving
 from polyax.runtime.running.agreement import connection
 from polyax.runtime.running.compiling import compile_program
 from polyax.runtime.running.programs import Program, placed
-from polyax.runtime.running.team import Team, check_effects
+from polyax.runtime.running.team import Bystander, Team, check_effects
 from polyax.transforms.memo import kept, once
 from polyax.transforms.vmap import axes_of
 
@@ -129,18 +129,21 @@ def _program(
 ) -> Program:
     ins, outs = shardings
     on_blocks = parts.program
+    blocks = [block_aval(a, c, mesh.axes) for a, c in zip(closed.in_avals, parts.ins, strict=True)]
+    ends: dict[str, Any] = {"inputs": list(zip(blocks, ins, strict=True))}
+    ends["outputs"] = [(told(a, s), s) for a, s in zip(closed.out_avals, outs, strict=True)]
+    if not any(d.is_addressable for d in mesh.device_list):
+        return Program(name, Bystander(len(outs)), **ends)
     link = connection(mesh.device_list, name, (closed, on_blocks, mesh, ins, outs))
     own = [d for d in mesh.device_list if d.is_addressable]
     members = [compile_program(on_blocks, d, name, donated, mesh=mesh) for d in own]
     meets = axes_of(on_blocks) or on_blocks.effects
     everywhere = NamedSharding(mesh, PartitionSpec())
     consts = [placed(c, aval_of(c), everywhere) for c in on_blocks.consts]
-    blocks = [block_aval(a, c, mesh.axes) for a, c in zip(closed.in_avals, parts.ins, strict=True)]
     return Program(
         name,
         Team(members, mesh.axes if meets else None, mesh.device_list, link, consts),
-        inputs=list(zip(blocks, ins, strict=True)),
-        outputs=[(told(a, s), s) for a, s in zip(closed.out_avals, outs, strict=True)],
+        **ends,
         donated=members[0].donated,
         checked=closed if link is None and members[0].checked else None,
     )

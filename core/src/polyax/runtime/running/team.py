@@ -105,6 +105,19 @@ def _executable_of_all(programs: Sequence[Program]) -> Executable | None:
     return first if alike else None
 
 
+class Bystander(Executable):
+    """Stands for a program on devices of other processes: of its results, this one has no part."""
+
+    def __init__(self, results: int) -> None:
+        self.results = results
+
+    def launch(self, buffers: Sequence[Any], queue: Any) -> tuple[list[Any], Any]:
+        return [[] for _ in range(self.results)], None
+
+    def report(self) -> Report:
+        return Report("none of this process")
+
+
 def _enter(group: Group, rank: int, program: Program, args: Sequence[Array]) -> Started:
     with entered(group, rank):
         return _start(program, args, program.device.queue)

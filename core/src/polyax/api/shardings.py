@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.meshes.current import mesh_for_specs
+from polyax.meshes.current import get_abstract_mesh, mesh_for_specs
 from polyax.meshes.explicit import cuts_of, mesh_here, seen
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from polyax.meshes.spec import PartitionSpec, open_cuts, spec_of
@@ -69,8 +69,18 @@ def _constrained(x: Any, sharding: Asked) -> Any:
 
 
 def _check_told(x: Any, sharding: NamedSharding) -> None:
-    """Where types tell all of how arrays are cut, a constraint says what must be so already."""
-    if not seen.any or not mesh_here(sharding.mesh).are_all_axes_explicit:
+    """Where types tell all of how arrays are cut, a constraint says what must be so already; else it says it of axes
+    that are the partitioner's."""
+    if not seen.any:
+        return
+    here, mesh = get_abstract_mesh(), mesh_here(sharding.mesh)
+    if here.empty or not here.are_all_axes_explicit:
+        named = {a for c in sharding.cuts(aval_of(x).ndim) for a in c}
+        if not named <= set(mesh.auto_axes):
+            raise ValueError(
+                "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the mesh. "
+                f"Got spec={sharding.spec} and mesh={mesh.abstract_mesh}. You probably meant to use `polyax.reshard`?"
+            )
         return
     aval = aval_of(x)
     have, wanted = cuts_of(aval), open_cuts(sharding.spec, aval.ndim)

@@ -67,6 +67,14 @@ def test_asked_shardings_of_arguments_and_results():
     same(again, 2 * X)
 
 
+def test_what_was_put_somewhere_by_name_stays_there():
+    """A call with an array that only happens to be there doesn't let it pass."""
+    f, y = polyax.jit(lambda a, b: a + b), put(GRID, "x")
+    same(f(jnp.asarray(X), y), 2 * X)
+    with pytest.raises(ValueError, match="(?s)incompatible devices.*argument a"):
+        f(polyax.device_put(X, DEVICES[0]), y)
+
+
 def test_one_sharding_for_all():
     f = polyax.jit(lambda a, b: (a - b, [b]), in_shardings=on(ROW, "i"), out_shardings=on(ROW))
     for leaf in polyax.tree.leaves(f(X, X[0])):
@@ -168,6 +176,17 @@ def test_constraints_of_trees_and_outside_of_programs():
     assert got["a"].sharding == on(GRID, "x") and got["b"].devices() == {DEVICES[0]}
     assert lies(lax.with_sharding_constraint(put(GRID, "x"), on(GRID, "y")), on(GRID, "y"))
     same(polyax.grad(lambda a: (lax.with_sharding_constraint(a, on(ROW, "i")) ** 2).sum())(X), 2 * X)
+
+
+def test_dimensions_that_are_unconstrained_are_as_it_suits():
+    x, open_rows = put(GRID, "x"), on(GRID, P.UNCONSTRAINED, "y")
+    inside = polyax.jit(lambda a: lax.with_sharding_constraint(a, open_rows))(x)
+    for y in (inside, lax.with_sharding_constraint(x, open_rows)):
+        assert y.sharding == on(GRID, "x", "y")
+        same(y, X)
+    assert lax.with_sharding_constraint(put(GRID, "y"), open_rows).sharding.spec == P(None, "y")
+    given = polyax.make_array_from_callback(X.shape, open_rows, X.__getitem__)
+    same(polyax.jit(lambda a, b: a + b)(given, x), 2 * X)
 
 
 def test_constraints_that_do_not_divide_a_dimension_leave_it():
@@ -367,6 +386,10 @@ def test_exchanges_in_loops():
          lambda f: lax.with_sharding_constraint(X, on(GRID, "x", None, "y"))),
         (TypeError, r"in_shardings leaf specifications are expected to be PartitionSpec instances or None, but got q",
          lambda f: polyax.jit(f, in_shardings="q")(X, X)),
+        (ValueError, r"Unconstrained dims are not allowed when passed to in_shardings: .*UNCONSTRAINED, 'y'",
+         lambda f: polyax.jit(f, in_shardings=on(GRID, P.UNCONSTRAINED, "y"))(X, X)),
+        (ValueError, r"Unconstrained dims are not allowed when passed to out_shardings: NamedSharding",
+         lambda f: polyax.jit(f, out_shardings=on(GRID, P.UNCONSTRAINED, "y"))(X, X)),
         (ValueError, r"If backend or device is specified on jit, then out_shardings should not be specified",
          lambda f: polyax.jit(f, device=DEVICES[0], out_shardings=on(GRID))),
         (ValueError, r"not supported for more than 1 device",

@@ -163,6 +163,7 @@ INSIDE = {
     "in_a_loop": lambda x: lax.scan(lambda c, _: (SUM(c) / 9, c.sum()), x, None, length=3),
     "in_a_branch": lambda x: lax.cond(x[0, 0, 0] < 1, SUM, lambda x: x, x),
     "of_two_sizes": lambda x: (SUM(x), SUM(x[:2])),
+    "of_two_sizes_the_smaller_first": lambda x: (SUM(x[:2]), SUM(x)),
     "of_two_names": lambda x: SUM(polyax.pmap(lambda y: y + 1)(x)),
     "mapped": lambda x: polyax.vmap(SUM, 1, 1)(x),
 }

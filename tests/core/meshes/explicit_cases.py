@@ -104,6 +104,13 @@ def test_auto_and_explicit_axes():
     assert seen[2] == "float32[8@x,4@y]", seen
 
 
+def test_axes_that_types_do_not_tell_are_the_partitioners():
+    with px.set_mesh(px.make_mesh((4, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))):
+        found = px.jit(lambda a: jnp.sin(a) * 2)(put(BOTH, "x", "y"))
+        assert str(px.typeof(found)) == "float32[8@x,4]" and found.sharding.spec == P("x", "y")
+        close_everywhere(found, np.sin(BOTH) * 2, 2e-5, 1e-5)
+
+
 def test_other_axes_of_the_same_devices():
     def doubled(x):
         with use_abstract_mesh(AbstractMesh((8,), ("a",), (AxisType.Explicit,))):

@@ -12,6 +12,7 @@ import pytest
 import polyax
 from polyax.meshes.current import mesh_for_specs
 from polyax.meshes.sharding import DuplicateSpecError, IndivisibleError
+from polyax.meshes.translate import cuts_on
 from polyax.sharding import (
     AbstractDevice,
     AbstractMesh,
@@ -139,6 +140,16 @@ def test_named_shardings() -> None:
 def test_shardings_that_are_refused(make, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make()
+
+
+def test_what_axes_of_another_mesh_can_say() -> None:
+    """``x`` of four devices lies between the axes of two and four."""
+    other = AbstractMesh((2, 4), ("a", "b"))
+    given = [P("x"), P("y"), P(("x", "y")), P("y", "x"), P()]
+    found = [cuts_on(other, NamedSharding(MESH.abstract_mesh, s), 2) for s in given]
+    assert found == [None, None, None, None, ((), ())]
+    back = AbstractMesh((2, 2, 2), ("a", "b", "c"))
+    assert cuts_on(back, NamedSharding(MESH.abstract_mesh, P("y", "x")), 2) == (("c",), ("a", "b"))
 
 
 def test_positional_shardings() -> None:

@@ -31,9 +31,6 @@ def ones(*shape: int) -> np.ndarray:
 def test_sums_that_are_larger_than_operands_are_not_put_together() -> None:
     found = checked(lambda x, w: x @ w, [X, ones(4, 512)], [COLUMNS, NOT], [NOT])
     assert moves(found) == [("all_gather", ("y",), 64)]
-    assert "its dimension 1 is summed up or contracted, and to put parts together would move more" in (
-        found.moves[0].reason
-    )
 
 
 def test_work_that_is_shared_is_worth_some_bytes() -> None:
@@ -61,6 +58,14 @@ def test_exchanges_in_loops_within_loops() -> None:
     assert [(m.collective, m.nbytes, m.times) for m in found.moves] == [("psum", 16, 6)]
 
 
+def test_tables_that_several_axes_cut() -> None:
+    """A device reads what is in its rows, wherever these begin, and zeros elsewhere."""
+    table, rows = ones(512, 4) * np.arange(512, dtype=np.float32)[:, None], np.array([3, 500, 130, 260])
+    found = checked(lambda t, i: t[i], [table, rows], [(("x", "y"), ()), ((),)])
+    assert [m.collective for m in found.moves] == ["psum"]
+    checked(lambda t, i, u: t.at[i].add(u), [table, rows, X[:4]], [(("x", "y"), ()), ((),), NOT])
+
+
 def test_what_was_brought_somewhere_is_taken_from_there() -> None:
     found = checked(lambda x: (x, x), [X], [ROWS], [NOT, ((), ("x",))])
     assert moves(found) == [("all_gather", ("x",), 64)], "the second is a slice of what was gathered"
@@ -85,7 +90,31 @@ def test_equations_that_keep_shapes_come_before_sums() -> None:
     assert found.outs == (((), ("x",)),)
 
 
-def test_reasons_tell_what_stands_in_the_way() -> None:
-    """Of an operand that an equation can't take as it lies."""
-    (move,) = checked(lambda x: jnp.cumsum(x, 0), [X], [ROWS], [NOT]).moves
-    assert "each device must have all of its dimension 0" in move.reason or "can't be cut" in move.reason
+REASONS = [
+    (lambda x: jnp.cumsum(x, 0), [(8, 4)], [ROWS], "its dimension 0 can't be cut"),
+    (lambda x: x.reshape(3, 8), [(8, 3)], [ROWS], "each device must have all of its dimension 0"),
+    (
+        jnp.add,
+        [(800, 4)] * 2,
+        [ROWS, ((), ("x",))],
+        "axis 'x' cuts other dimensions of this equation, which moves less",
+    ),
+    (
+        jnp.add,
+        [(800, 4)] * 2,
+        [ROWS, (("y",), ())],
+        "its dimension 0 isn't cut so in the other operands and results, and this moves least",
+    ),
+    (
+        lambda x, w: x @ w,
+        [(8, 4), (4, 512)],
+        [COLUMNS, NOT],
+        "its dimension 1 is summed up or contracted, and to put parts together would move more",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fun", "shapes", "cuts", "text"), REASONS)
+def test_reasons_tell_what_stands_in_the_way(fun: Any, shapes: Any, cuts: Any, text: str) -> None:
+    (move,) = checked(fun, [ones(*s) for s in shapes], cuts, [NOT] if "put parts" in text else None).moves
+    assert move.reason.endswith(f", since {text}")

@@ -10,7 +10,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.current import get_abstract_mesh, mesh_for_specs
 from polyax.meshes.explicit import cuts_of, mesh_here, seen
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
-from polyax.meshes.spec import PartitionSpec, open_cuts, spec_of
+from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec, open_cuts, spec_of
 from polyax.ops.constraint import constrain
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import device_put
@@ -132,7 +132,7 @@ def of_arguments(shardings: Any, args: tuple[Any, ...], kwargs: dict[str, Any], 
         raise ValueError("pjit does not support kwargs when in_shardings is specified.")
     if not isinstance(shardings, (Sharding, PartitionSpec)):
         _check_length(shardings, len(args))
-    return each_of("jit", "in_shardings", (shardings, None), tree)
+    return _closed("in_shardings", each_of("jit", "in_shardings", (shardings, None), tree))
 
 
 def _check_length(shardings: Any, count: int) -> None:
@@ -152,7 +152,24 @@ def _check_length(shardings: Any, count: int) -> None:
 
 def of_results(shardings: Any, tree: PyTreeDef) -> list[Asked]:
     """The shardings that ``jit(out_shardings=)`` gives the leaves of its results."""
-    return [None] * tree.num_leaves if shardings is None else each_of("jit", "out_shardings", shardings, tree)
+    if shardings is None:
+        return [None] * tree.num_leaves
+    return _closed("out_shardings", each_of("jit", "out_shardings", shardings, tree))
+
+
+def _closed(name: str, asked: list[Asked]) -> list[Asked]:
+    """``asked``, which has to say of each dimension how it is cut.
+
+    Raises:
+      ValueError: a spec leaves a dimension unconstrained.
+    """
+    for s in asked:
+        if isinstance(s, NamedSharding) and UNCONSTRAINED in s.spec:
+            raise ValueError(
+                f"Unconstrained dims are not allowed when passed to {name}: {s}. Leave the array out, with None, or "
+                "constrain it inside, with with_sharding_constraint."
+            )
+    return asked
 
 
 def constrained(values: Sequence[Any], asked: Sequence[Asked]) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -298,6 +299,8 @@ def test_nans_are_found_on_all_devices():
     with polyax.debug_nans(True):
         with pytest.raises(FloatingPointError, match="first in log"):
             polyax.pmap(lambda v: jnp.log(v) * np.float32([1, 2]) + 1)(x)
+        with pytest.raises(FloatingPointError, match="first in log"):
+            polyax.jit(lambda v: jnp.log(v) * 2 + 1)(polyax.device_put(x, rows().sharding))
         y = polyax.pmap(lambda v: v * 1)(x)
         with pytest.raises(FloatingPointError, match="log"):
             jnp.log(y)
@@ -305,6 +308,11 @@ def test_nans_are_found_on_all_devices():
 
 def test_effects_on_all_devices_are_waited_for():
     seen = []
-    polyax.pmap(lambda x: polyax.debug.callback(lambda n: seen.append(int(n)), x))(np.arange(N))
+
+    def late(n):
+        time.sleep(0.02)
+        seen.append(int(n))
+
+    polyax.pmap(lambda x: polyax.debug.callback(late, x))(np.arange(N))
     polyax.effects_barrier()
     assert sorted(seen) == list(range(N))

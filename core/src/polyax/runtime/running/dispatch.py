@@ -20,6 +20,8 @@ from polyax.meshes.explicit import seen, typed
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.resharding import reshard_p
 from polyax.meshes.sharding import NamedSharding, Sharding
+from polyax.meshes.spec import OpenCuts, PartitionSpec, trimmed_spec
+from polyax.meshes.translate import cuts_on
 from polyax.ops.constraint import sharding_constraint_p
 from polyax.runtime.arrays import devices
 from polyax.runtime.arrays.array import Array, is_concrete
@@ -245,9 +247,24 @@ def _run_pjit(
 
 
 @def_rule(sharding_constraint_p, "impl")
-def _put(x: Any, *, sharding: NamedSharding, **_: Any) -> list[Any]:
-    """Outside of programs, arrays are moved, if it's known where to."""
-    return [device_put(x, sharding) if isinstance(sharding.mesh, Mesh) else x]
+def _put(x: Any, *, cuts: OpenCuts, sharding: NamedSharding) -> list[Any]:
+    """Outside of programs, arrays are moved, if it's known where to; what is open stays cut as it is."""
+    if not isinstance(sharding.mesh, Mesh):
+        return [x]
+    return [device_put(x, sharding.update(spec=_filled(x, cuts, sharding)) if None in cuts else sharding)]
+
+
+def _filled(x: Any, cuts: OpenCuts, sharding: NamedSharding) -> PartitionSpec:
+    lies = x.sharding if is_concrete(x) else None
+    own = None
+    if isinstance(lies, NamedSharding) and lies.device_list == sharding.device_list:
+        own = cuts_on(sharding.mesh, lies, x.ndim)
+    taken = {a for c in cuts for a in c or ()}
+    given = [
+        (o if taken.isdisjoint(o) else ()) if c is None else c
+        for c, o in zip(cuts, own or ((),) * len(cuts), strict=True)
+    ]
+    return trimmed_spec(tuple(given))
 
 
 @def_rule(reshard_p, "impl")

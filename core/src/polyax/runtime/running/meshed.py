@@ -13,8 +13,8 @@ from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import cuts_of, mesh_here, told
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, Sharding
-from polyax.meshes.spec import Cuts, OpenCuts, PartitionSpec, trimmed_spec
-from polyax.meshes.translate import finest, open_cuts_on, renamed
+from polyax.meshes.spec import Cuts, PartitionSpec, trimmed_spec
+from polyax.meshes.translate import cuts_on, finest, renamed
 from polyax.partition.partition import Partitioned, partition
 from polyax.partition.propagate import meshes_named
 from polyax.partition.reshard import block_aval
@@ -102,11 +102,11 @@ def _told_sharding(aval: ShapedArray, mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, trimmed_spec(cuts_of(aval)))
 
 
-def _asked(avals: Sequence[ShapedArray], shardings: Sequence[Any], mesh: Mesh) -> list[OpenCuts | None]:
+def _asked(avals: Sequence[ShapedArray], shardings: Sequence[Any], mesh: Mesh) -> list[Cuts | None]:
     for aval, sharding in zip(avals, shardings, strict=True):
         if sharding is not None:
             sharding.shard_shape(aval.shape)
-    return [None if s is None else open_cuts_on(mesh, s, a.ndim) for a, s in zip(avals, shardings, strict=True)]
+    return [None if s is None else cuts_on(mesh, s, a.ndim) for a, s in zip(avals, shardings, strict=True)]
 
 
 def _shardings(

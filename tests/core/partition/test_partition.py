@@ -34,6 +34,15 @@ def on_the_reference() -> Iterator[None]:
         yield
 
 
+def test_each_dimension_of_a_value_may_be_told_by_somebody_else() -> None:
+    mesh = AbstractMesh((2, 2), ("x", "y"))
+    told = lambda x, *spec: constrain(x, NamedSharding(mesh, PartitionSpec(*spec)))
+    found = checked(lambda x: told(x + 1, "y", UNCONSTRAINED), [X], [NOT], [(None, ())])
+    assert found.outs == ((("y",), ()),)
+    found = checked(lambda x: told(x + 1, "y", "x"), [X], [NOT], [(("x",), None)])
+    assert found.outs == ((("x",), ()),)
+
+
 def test_rows_times_columns_moves_nothing() -> None:
     found = checked(lambda x, w: jnp.sin(x) @ w + 1, [X, W], [ROWS, COLUMNS])
     assert (found.outs, moves(found)) == ((BOTH,), [])

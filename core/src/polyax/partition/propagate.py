@@ -85,11 +85,18 @@ class Cutting:
         return self[reader.outvars[0] if reader is not None and reader.primitive is reshard_p else var]
 
     def fix(self, atom: Atom, cuts: OpenCuts | None) -> None:
-        """What a user says of a value; the first to say something of a dimension counts."""
-        if cuts is None or isinstance(atom, Literal) or atom in self._closed:
+        """What a user says of a value; the first to say something of a dimension counts, and nobody cuts another one
+        along the same axes."""
+        if cuts is None or isinstance(atom, Literal):
             return
-        self._closed[atom] = tuple([c is not None for c in cuts])
-        self._cuts[atom] = summands([c or () for c in cuts], sums_of(cuts))
+        told = self._closed.get(atom)
+        now, closed = list(self[atom]), list(told or [False] * len(cuts))
+        sums = sums_of(cuts if told is None else self[atom])
+        for d, names in enumerate(cuts):
+            if names is not None and not closed[d]:
+                taken = sums.union(*[some for k, some in enumerate(now) if k != d])
+                now[d], closed[d] = (() if taken.intersection(names) else names), True
+        self._cuts[atom], self._closed[atom] = summands(now, sums), tuple(closed)
 
     def fix_told(self, atom: Atom) -> None:
         """What the type of a value says, which may name the axes of another mesh of the same devices."""

@@ -213,7 +213,7 @@ def test_moments():
     ("call", "error", "text"),
     [
         (lambda: random.PRNGKey(1.5), TypeError, "PRNG key seed must be an integer"),
-        (lambda: random.PRNGKey(0, impl="mystery"), ValueError, "unrecognized PRNG implementation 'mystery'"),
+        (lambda: random.PRNGKey(0, impl="mystery"), ValueError, 'unrecognized PRNG implementation "mystery"'),
         (lambda: random.normal("key"), TypeError, "unexpected PRNG key type <class 'str'>"),
         (lambda: random.normal(jnp.arange(2)), TypeError, "expected key_data.dtype = uint32; got dtype=int32"),
         (lambda: random.normal(jnp.zeros(3, "uint32")), TypeError, "expected key_data.shape to end with (2,); got sha"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polyax.ops.keys import ON_WORDS
 from specs.primitives import (
     arrays,
     collective,
@@ -32,4 +33,4 @@ CASES: dict[str, Case] = {f"{part}: {name}": c for part, cases in PARTS.items() 
 
 WITHOUT_A_CASE = {
     "custom_lin": "stands in linear programs for a user's backward rule, until they are transposed",
-}
+} | {p.name: "is of keys, for which NumPy has no type: see tests/core/random/test_typed_keys.py" for p in ON_WORDS}

@@ -111,7 +111,7 @@ def _check_argnums(argnums: int | Sequence[int], count: int) -> None:
 def check_reverse_inputs(tree: Any, name: str, holomorphic: bool, allow_int: bool) -> None:
     """Raises unless reverse mode can differentiate with respect to all leaves."""
     for where, aval in _leaves(tree, name, holomorphic):
-        if dtypes.is_extended(aval.dtype) or (not dtypes.is_inexact(aval.dtype) and not allow_int and not holomorphic):
+        if not dtypes.is_inexact(aval.dtype) and not allow_int and not holomorphic:
             raise TypeError(
                 f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but "
                 f"got {dtypes.full_name(aval.dtype)}. If you want to use Boolean- or integer-valued inputs, use vjp or "

@@ -10,7 +10,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.config import config
-from polyax.ir.dtypes import DType
+from polyax.ir.dtypes import DType, ExtendedDType
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +93,14 @@ class ShapedArray:
     @property
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
+
+    @property
+    def physical(self) -> ShapedArray:
+        """The type of what devices hold: of an extended dtype, its representation, whose words have a dimension."""
+        dtype = self.dtype
+        if not isinstance(dtype, ExtendedDType):
+            return self
+        return ShapedArray((*self.shape, *dtype.element_shape), dtype.physical)
 
     def __hash__(self) -> int:
         return self._hash

@@ -21,13 +21,23 @@ float0 = np.dtype([("float0", np.void, 0)])
 """The tangent type of integers and booleans: no information, no bytes."""
 
 
+class extended(np.generic):
+    """What ``issubdtype`` knows all extended types as; never made."""
+
+
+class prng_key(extended):
+    """What ``issubdtype`` knows the types of random keys as; never made."""
+
+
 class ExtendedDType:
     """A type whose elements are arrays of a physical type, such as typed random keys (``key<fry>[]``).
 
     A subclass sets ``name`` (as printed in full), ``short`` (as printed in jaxprs), ``physical`` (the dtype of the
-    representation) and ``element_shape`` (trailing dimensions of the representation of one element).
+    representation), ``element_shape`` (trailing dimensions of the representation of one element), and ``type``, which
+    is what ``issubdtype`` is asked about.
     """
 
+    type: type[extended]
     name: str
     short: str
     physical: np.dtype
@@ -128,7 +138,7 @@ def issubdtype(dtype: Any, kind: Any) -> bool:
     """``np.issubdtype`` that knows bfloat16 and extended types."""
     dtype = as_dtype(dtype)
     if is_extended(dtype) or dtype == float0:
-        return False
+        return is_extended(dtype) and isinstance(kind, type) and issubclass(dtype.type, kind)
     if dtype == bfloat16:
         return kind in (np.generic, np.number, np.inexact, np.floating, bfloat16, ml_dtypes.bfloat16)
     return np.issubdtype(dtype, kind)
@@ -234,7 +244,9 @@ def _promote(types: tuple[tuple[DType, bool], ...], x64: bool, strict: bool) -> 
     weak = all(w for _, w in types)
     if any(is_extended(d) or d == float0 for d in dtypes):
         if len(dtypes) > 1:
-            raise ValueError(f"no promotion between {', '.join(sorted(map(full_name, dtypes)))}")
+            strange = next(full_name(d) for d in dtypes if is_extended(d) or d == float0)
+            names = ", ".join(sorted(map(full_name, dtypes)))
+            raise ValueError(f"dtype={strange} is not a valid dtype for JAX type promotion, as of {names}.")
         return types[0][0], weak
     if len(dtypes) == 1:
         return types[0][0], weak

@@ -30,6 +30,7 @@ from polyax.numpy.promotion import (
     shape_of,
     unwrap,
 )
+from polyax.ops.keys import constant_keys
 from polyax.runtime.arrays.placing import device_put, from_host
 
 __all__ = [
@@ -119,7 +120,7 @@ def _from_array(x: Any, dtype: Any, copy: bool) -> Any:
 
 def _numeric(x: Any) -> Any:
     kind = getattr(x, "dtype", None)
-    if kind is not None and kind not in dtypes.ALL and kind != dtypes.float0:
+    if kind is not None and kind not in dtypes.ALL and kind != dtypes.float0 and not dtypes.is_extended(kind):
         raise TypeError(
             f"Value '{x}' with dtype {kind} is not a valid JAX array type. Only arrays of numeric types are "
             "supported by JAX."
@@ -147,7 +148,7 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
     if dtype is None:
         arrays = [leaf if is_arraylike(leaf) else np.asarray(leaf) for leaf in leaves]
         dtype = result_dtype(*map(_numeric, arrays))[0] if leaves else dtypes.default_float()
-    if any(map(is_traced, leaves)):
+    if any(map(is_traced, leaves)) or dtypes.is_extended(dtype):
         return _stacked(x, dtype)
     if any(hasattr(leaf, "aval") for leaf in leaves):
         x = _to_host(x)
@@ -260,8 +261,9 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
 
 
 def _constant(shape: Any, value: int, dtype: Any, device: Any, out_sharding: Any) -> Any:
-    kind = canonical_dtype(dtype, np.float64)
-    return _placed(lax.full(concrete_shape(shape), value, kind), device, out_sharding)
+    kind, shape = canonical_dtype(dtype, np.float64), concrete_shape(shape)
+    made = constant_keys(shape, value, kind) if dtypes.is_extended(kind) else lax.full(shape, value, kind)
+    return _placed(made, device, out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:

@@ -144,7 +144,7 @@ def _rows(x: Any, positions: Iterable[int] | None) -> Iterator[Any]:
     if positions is None:
         raise TypeError("iteration over a 0-d array")
     if not isinstance(x, Tracer):
-        rows, aval = np.asarray(x), ShapedArray(x.shape[1:], x.dtype, x.weak_type)
+        rows, aval = x.host_value(), ShapedArray(x.shape[1:], x.dtype, x.weak_type)
         device = x.addressable_shards[0].device
         return (from_host(rows[i], device, aval) for i in positions)
     return (lax.index_in_dim(x, i, 0, keepdims=False) for i in positions)

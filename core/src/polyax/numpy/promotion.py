@@ -221,7 +221,7 @@ def promote_args(name: str, *args: Any, to: Callable[[DType], DType] = same) -> 
     """Arguments of an elementwise function: checked, of one dtype, of one rank (or scalars).
 
     Raises:
-      TypeError: an argument is no array, or has dtype float0.
+      TypeError: an argument is no array, or has dtype float0, or is a key beside something else.
     """
     if len(args) <= 2 and (ready := _ready(args, to)) is not None:
         return ready
@@ -231,7 +231,7 @@ def promote_args(name: str, *args: Any, to: Callable[[DType], DType] = same) -> 
     for aval in avals:
         if aval.dtype == dtypes.float0:
             raise TypeError(_float0_text(name))
-        if dtypes.is_extended(aval.dtype):
+        if dtypes.is_extended(aval.dtype) and len({a.dtype for a in avals}) > 1:
             names = ", ".join(full_name(a.dtype) for a in avals)
             raise TypeError(f"{name} does not accept dtype{'s' * (len(avals) > 1)} {names}.")
     return promote_shapes(name, *promote_dtypes(*args, to=to))

@@ -22,7 +22,16 @@ from polyax.ops.basis import (
     unary,
     zeros,
 )
-from polyax.ops.define import ANY, INT_OR_BOOL, INTEGER, ORDERED, Accepts, check_same_dtype, elementwise, linear_jvp
+from polyax.ops.define import (
+    ANY_OR_KEY,
+    INT_OR_BOOL,
+    INTEGER,
+    ORDERED,
+    Accepts,
+    check_same_dtype,
+    elementwise,
+    linear_jvp,
+)
 from polyax.ops.zeros import add_tangents, zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
@@ -44,8 +53,8 @@ def _comparison(name: str | Primitive, accepts: Accepts) -> Primitive:
     return elementwise(name, (accepts, accepts), out=_to_bool)
 
 
-_comparison(eq_p, ANY)
-ne_p = _comparison("ne", ANY)
+_comparison(eq_p, ANY_OR_KEY)
+ne_p = _comparison("ne", ANY_OR_KEY)
 ge_p = _comparison("ge", ORDERED)
 gt_p = _comparison("gt", ORDERED)
 le_p = _comparison("le", ORDERED)

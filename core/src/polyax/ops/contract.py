@@ -16,7 +16,7 @@ from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, factors
 from polyax.meshes.resharding import placed_as
 from polyax.ops.basis import convert, transpose
-from polyax.ops.define import bilinear_jvp, check_same_dtype
+from polyax.ops.define import ANY, bilinear_jvp, check_dtype, check_same_dtype
 from polyax.ops.zeros import zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
@@ -127,6 +127,7 @@ def _abstract(
     _check_pairs("lhs batch dimensions and rhs batch dimensions", lhs, lb, rhs, rb)
     _check_pairs("contracting dimensions", lhs, lc, rhs, rc)
     check_same_dtype("dot_general", (lhs, rhs))
+    check_dtype("dot_general", lhs, ANY)
     shape = [lhs.shape[i] for i in (*lb, *_others(lhs.ndim, lb, lc))]
     shape += [rhs.shape[i] for i in _others(rhs.ndim, rb, rc)]
     dtype = lhs.dtype if preferred_element_type is None else preferred_element_type

@@ -12,7 +12,7 @@ from polyax.ir.dtypes import DType
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes import factors
 from polyax.ops.basis import binary, convert_element_type_p, move_axis, neg, unary, zeros_like
-from polyax.ops.define import ANY, COMPLEXES, FLOAT, NUMBER, elementwise, elementwise_batch, flat_jvp
+from polyax.ops.define import ANY, ANY_OR_KEY, COMPLEXES, FLOAT, NUMBER, elementwise, elementwise_batch, flat_jvp
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_map
 
@@ -26,6 +26,9 @@ __all__ = [
 
 @def_rule(convert_element_type_p, "abstract_eval")
 def _convert_abstract(x: ShapedArray, *, new_dtype: DType, weak_type: bool) -> list[ShapedArray]:
+    if x.dtype != new_dtype and (dtypes.is_extended(x.dtype) or dtypes.is_extended(new_dtype)):
+        names = map(dtypes.full_name, (x.dtype, new_dtype))
+        raise ValueError("Cannot convert_element_type from {} to {}".format(*names))
     return [ShapedArray(x.shape, new_dtype, weak_type)]
 
 
@@ -55,6 +58,8 @@ bitcast_convert_type_p = Primitive("bitcast_convert_type")
 
 @def_rule(bitcast_convert_type_p, "abstract_eval")
 def _bitcast_abstract(x: ShapedArray, *, new_dtype: DType) -> list[ShapedArray]:
+    for dtype in filter(dtypes.is_extended, (x.dtype, new_dtype)):
+        raise ValueError(f"bitcast_convert_type: unexpected {dtype=}; random.key_data gives the words of keys")
     old, new = x.dtype.itemsize, new_dtype.itemsize
     if old == new:
         return [ShapedArray(x.shape, new_dtype)]
@@ -115,7 +120,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     return reduce_precision_p.bind1(operand, exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits))
 
 
-copy_p = elementwise("copy", ANY, lambda t, z, x: copy(t), linear_in=(0,))
+copy_p = elementwise("copy", ANY_OR_KEY, lambda t, z, x: copy(t), linear_in=(0,))
 copy = unary(copy_p, "A new array with the contents of ``x``.")
 
 stop_gradient_p = elementwise("stop_gradient", ANY)

@@ -25,14 +25,15 @@ Derivative = Callable[..., Any]
 
 
 class Accepts:
-    """A set of dtypes and what error texts call it."""
+    """A set of dtypes and what error texts call it. ``opaque``: whether extended ones belong to it."""
 
-    def __init__(self, **kinds: frozenset[Any]) -> None:
+    def __init__(self, *, opaque: bool = False, **kinds: frozenset[Any]) -> None:
         self.text = ", ".join(kinds)
         self.dtypes = frozenset().union(*kinds.values())
+        self.opaque = opaque
 
     def __contains__(self, dtype: DType) -> bool:
-        return dtype in self.dtypes
+        return dtype in self.dtypes or (self.opaque and dtypes.is_extended(dtype))
 
 
 FLOAT = Accepts(floating=FLOATS)
@@ -44,6 +45,7 @@ NUMBER = Accepts(integer=INTS | UINTS, floating=FLOATS, complexfloating=COMPLEX)
 REAL = Accepts(integer=INTS | UINTS, floating=FLOATS)
 ORDERED = Accepts(integer=INTS | UINTS, floating=FLOATS, bool=BOOL)
 ANY = Accepts(integer=INTS | UINTS, floating=FLOATS, complexfloating=COMPLEX, bool=BOOL)
+ANY_OR_KEY = Accepts(opaque=True, integer=INTS | UINTS, floating=FLOATS, complexfloating=COMPLEX, bool=BOOL)
 
 
 def elementwise(

@@ -111,7 +111,7 @@ def default_fill(dtype: Any) -> Any:
         return float("nan")
     if dtype == np.bool_:
         return True
-    info = dtypes.iinfo(dtype)
+    info = dtypes.iinfo(dtype.physical if dtypes.is_extended(dtype) else dtype)
     return int(info.min if dtype in dtypes.INTS else info.max)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.dtypes import is_extended
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import free_but
 from polyax.ops.basis import batch_axis_at, broadcasted_iota, canonical_axis, expand_dims, neg
@@ -70,6 +71,9 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
 def _sort_abstract(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:
     if len({a.shape for a in avals}) > 1:
         raise TypeError(f"Arguments to sort must have equal shapes, got: {' '.join(str(a.shape) for a in avals)}")
+    for aval in avals[:num_keys]:
+        if is_extended(aval.dtype):
+            check_dtype("lt_to", aval, ORDERED, 0)
     return list(avals)
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from polyax.control.elaboration import elaborated, sealed
 from polyax.control.inner.programs import derived, pruned
 from polyax.control.inner.untyped import without_vma
 from polyax.control.spmd import axes_bound
+from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.meshes.axes import Axes
 from polyax.meshes.spec import Cuts, OpenCuts
@@ -44,6 +46,28 @@ def partition(
 ) -> Partitioned:
     """``closed`` on blocks. ``ins`` and ``outs`` say how arguments and results are cut; None leaves one, or a
     dimension of it, to the partitioner."""
+    program = elaborated(closed)
+    if program is closed:
+        return _partition(closed, axes, ins, outs)
+    before, after = closed.in_avals, closed.out_avals
+    found = _partition(program, axes, [*map(_of_words, ins, before)], [*map(_of_words, outs, after)])
+    on_blocks = sealed(found.program, before, after)
+    return Partitioned(on_blocks, _of_elements(found.ins, before), _of_elements(found.outs, after), found.moves)
+
+
+def _of_elements(cuts: Sequence[Cuts], avals: Sequence[ShapedArray]) -> tuple[Cuts, ...]:
+    return tuple([c[: a.ndim] for c, a in zip(cuts, avals, strict=True)])
+
+
+def _of_words(cuts: OpenCuts | None, aval: ShapedArray) -> OpenCuts | None:
+    """How the representation of an array is cut: words of an element stay together."""
+    more = aval.physical.ndim - aval.ndim
+    return (*(cuts or (None,) * aval.ndim), *((),) * more) if more else cuts
+
+
+def _partition(
+    closed: ClosedJaxpr, axes: Axes, ins: Sequence[OpenCuts | None], outs: Sequence[OpenCuts | None]
+) -> Partitioned:
     with axes_bound(axes):
         used = (True,) * len(closed.out_avals)
         program, _ = pruned(flat(without_vma(closed), axes), used)  # what nobody reads must not move

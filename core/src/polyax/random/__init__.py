@@ -26,9 +26,11 @@ from polyax.random.gammas import t as t
 from polyax.random.keys import PRNGKey as PRNGKey
 from polyax.random.keys import clone as clone
 from polyax.random.keys import fold_in as fold_in
+from polyax.random.keys import key as key
 from polyax.random.keys import key_data as key_data
 from polyax.random.keys import key_impl as key_impl
 from polyax.random.keys import split as split
+from polyax.random.keys import wrap_key_data as wrap_key_data
 from polyax.random.poissons import poisson as poisson
 from polyax.random.samplers import bernoulli as bernoulli
 from polyax.random.samplers import bits as bits

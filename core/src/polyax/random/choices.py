@@ -23,9 +23,9 @@ from polyax.numpy.promotion import (
     refuse_traced,
     unwrap,
 )
+from polyax.random.generators import random_bits
 from polyax.random.keys import check_key
 from polyax.random.samplers import gumbel, randint, sample_shape, two_keys, uniform
-from polyax.random.threefry import random_bits
 
 
 @with_out_sharding

@@ -13,7 +13,7 @@ from polyax.api import jit, vmap
 from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import concrete_shape, convert, unwrap
-from polyax.random import threefry
+from polyax.random import generators
 from polyax.random.keys import check_key
 from polyax.random.samplers import exponential, float_dtype, normal, rademacher, sample_shape, spread, two_keys, uniform
 from polyax.trace.varying import varying_like
@@ -68,7 +68,7 @@ def _no_derivative(primals: Any, tangents: Any) -> Any:
 def _each(key: Any, a: Any, in_logs: bool) -> Any:
     """One number for each shape parameter, each with a key of its own."""
     shape = np.shape(a)
-    keys = threefry.split(key, (prod(shape),))
+    keys = generators.split(key, (prod(shape),))
     numbers = vmap(lambda k, x: _rejection(k, x, in_logs))(keys, lax.reshape(a, (prod(shape),)))
     return lax.reshape(numbers, shape)
 
@@ -99,7 +99,7 @@ def _accepted(key: Any, c: Any, d: Any) -> Any:
         return squeeze & (lax.log(u) >= square * dtype.type(0.5) + d * ((1 - v) + lax.log(v)))
 
     def propose(state: Any) -> Any:
-        key, of_x, of_u = threefry.split(state[0], (3,))
+        key, of_x, of_u = generators.split(state[0], (3,))
         first = of_x, *varying_like((key, c), dtype.type(0), dtype.type(-1))
         _, x, v = lax.while_loop(lambda s: s[2] <= 0, lambda s: _normal(s[0], c), first)
         return key, x * x, v * v * v, uniform(of_u, (), dtype)

@@ -1,4 +1,4 @@
-"""Keys: making, splitting and folding in. A key is an array of two unsigned 32-bit integers."""
+"""Keys: making, splitting and folding in. A key is typed, or an array of two unsigned 32-bit integers."""
 
 from __future__ import annotations
 
@@ -10,50 +10,81 @@ import numpy as np
 from polyax import lax
 from polyax.api import jit
 from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
+from polyax.ir.prng import PRNGImpl, key_dtype
 from polyax.numpy.promotion import as_array, concrete_shape, is_arraylike, is_traced, shape_of, unwrap
-from polyax.random import threefry
+from polyax.ops.keys import random_clone_p, random_seed_p, random_unwrap_p, random_wrap_p
+from polyax.random import generators, threefry
+from polyax.random.generators import generator, is_typed
 from polyax.runtime.arrays.placing import from_host
 
-_IMPLEMENTATIONS = (None, "threefry2x32")
-
 _seed = jit(threefry.seed, inline=True)
-_split = jit(threefry.split, static_argnames=("shape",), inline=True)
-_fold_in = jit(threefry.fold_in, inline=True)
+_typed_seed = jit(random_seed_p.bind1, static_argnames=("impl",), inline=True)
+_split = jit(generators.split, static_argnames=("shape",), inline=True)
+_fold_in = jit(generators.fold_in, inline=True)
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
-    """The key of an integer seed: an array of two uint32 words.
+def key(seed: Any, *, impl: Any = None) -> Any:
+    """The key of an integer seed, typed: an array without dimensions of the dtype ``key<fry>``.
+
+    Args:
+      impl: the name of the generator, or the ``key_impl`` of another key; ``config.default_prng_impl``, if None.
 
     Raises:
       TypeError: the seed is no integer scalar.
+      ValueError: there is no such generator.
+
+    >>> from polyax import random
+    >>> random.key(18)
+    Array((), dtype=key<fry>) overlaying:
+    [ 0 18]
+    """
+    own = generator(impl)
+    if _is_plain_integer(seed):
+        return from_host(threefry.host_seed(int(seed)), aval=ShapedArray((), key_dtype(own)))
+    return _typed_seed(_check_seed("key", seed), impl=own)
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+    """The key of an integer seed as its words: an array of two uint32. ``key`` gives one that tells what it is.
+
+    Raises:
+      TypeError: the seed is no integer scalar.
+      ValueError: there is no such generator.
 
     >>> from polyax import random
     >>> random.PRNGKey(18).tolist()
     [0, 18]
     """
-    _check_impl(impl)
-    if isinstance(seed, (int, np.integer)) and not isinstance(seed, (bool, np.bool_)):
-        return from_host(threefry.host_seed(int(seed)))
+    if config.enable_custom_prng:
+        return key(seed, impl=impl)
+    generator(impl)
+    return from_host(threefry.host_seed(int(seed))) if _is_plain_integer(seed) else _seed(_check_seed("PRNGKey", seed))
+
+
+def _is_plain_integer(seed: Any) -> bool:
+    return isinstance(seed, (int, np.integer, np.bool_))
+
+
+def _check_seed(name: str, seed: Any) -> Any:
     if not is_arraylike(seed):
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r} of type {type(seed)}")
     value = as_array(unwrap(seed))
+    if is_typed(value):
+        raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
     if value.shape:
         raise TypeError(
-            f"PRNGKey accepts a scalar seed, but was given an array of shape {value.shape} != (). Use jax.vmap for "
+            f"{name} accepts a scalar seed, but was given an array of shape {value.shape} != (). Use jax.vmap for "
             "batching"
         )
     if not dtypes.is_integer(value.dtype):
         raise TypeError(f"PRNG key seed must be an integer; got {value.aval}")
-    return _seed(value)
-
-
-def _check_impl(impl: Any) -> None:
-    if impl not in _IMPLEMENTATIONS:
-        raise ValueError(f"unrecognized PRNG implementation {impl!r}: 'threefry2x32' is the one that there is")
+    return value
 
 
 def check_key(name: str, key: Any) -> Any:
-    """``key`` as one key.
+    """``key`` as one key, typed or in words.
 
     Raises:
       TypeError: it has another dtype or shape.
@@ -61,19 +92,19 @@ def check_key(name: str, key: Any) -> Any:
     """
     if not is_arraylike(key):
         raise TypeError(f"unexpected PRNG key type {type(key)}")
-    key = key_data(key)
-    if key.shape[-1:] != (2,):
-        raise TypeError(
-            f"JAX encountered invalid PRNG key data: expected key_data.shape to end with (2,); got shape={key.shape} "
-            "for "
-            "impl=threefry2x32"
-        )
-    if key.ndim != 1:
+    key = as_array(unwrap(key))
+    shape = key.shape if is_typed(key) else _check_words(key).shape[:-1]
+    if shape:
         raise ValueError(
-            f"{name} accepts a single key, but was given a key array of shape {key.shape[:-1]} != (). Use jax.vmap "
-            "for batching."
+            f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use jax.vmap for batching."
         )
     return key
+
+
+def _check_words(words: Any, impl: PRNGImpl = generators.THREEFRY) -> Any:
+    """Raises TypeError unless the array holds words of keys."""
+    random_wrap_p.rule("abstract_eval")(words.aval, impl=impl)
+    return words
 
 
 def split(key: Any, num: Any = 2) -> Any:
@@ -101,25 +132,57 @@ def fold_in(key: Any, data: Any) -> Any:
         )
     if not is_traced(data) and isinstance(data, (int, np.integer)):
         data = np.uint32(int(data) & 0xFFFFFFFF)
+        return _fold_in(key, data if is_traced(key) else as_array(data))
     return _fold_in(key, as_array(unwrap(data)))
 
 
 def key_data(keys: Any) -> Any:
-    """The words of a key; a key is made of nothing else."""
+    """The words of keys, along a last dimension; keys that are words already as they are.
+
+    >>> from polyax import random
+    >>> random.key_data(random.key(18)).tolist()
+    [0, 18]
+    """
     keys = as_array(unwrap(keys))
-    if keys.dtype != np.dtype(np.uint32):
-        raise TypeError(
-            f"JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; got dtype={keys.dtype}"
-        )
-    return keys
+    return random_unwrap_p.bind1(keys) if is_typed(keys) else _check_words(keys)
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> Any:
+    """The typed keys that these words are; the last dimension goes.
+
+    Args:
+      impl: as for ``key``.
+
+    Raises:
+      TypeError: the array isn't of uint32, or has another number of words.
+      ValueError: there is no such generator.
+
+    >>> from polyax import random
+    >>> random.wrap_key_data(random.PRNGKey(18)).shape
+    ()
+    """
+    own = generator(impl)
+    words = as_array(unwrap(key_bits_array))
+    if is_typed(words):
+        raise TypeError(f"wrap_key_data takes the words of keys, got keys: {words.aval}")
+    return random_wrap_p.bind1(words, impl=own)
 
 
 def key_impl(keys: Any) -> str:
-    """The name of the generator that a key belongs to."""
-    key_data(keys)
-    return "threefry2x32"
+    """The name of the generator that a key belongs to.
+
+    >>> from polyax import random
+    >>> random.key_impl(random.key(18))
+    'threefry2x32'
+    """
+    keys = as_array(unwrap(keys))
+    if is_typed(keys):
+        return keys.dtype.impl.name
+    _check_words(keys)
+    return generators.THREEFRY.name
 
 
 def clone(key: Any) -> Any:
     """``key``, to be used once more on purpose."""
-    return lax.copy(as_array(unwrap(key)))
+    key = as_array(unwrap(key))
+    return random_clone_p.bind1(key) if is_typed(key) else lax.copy(key)

@@ -11,7 +11,7 @@ from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import convert, unwrap
-from polyax.random import threefry
+from polyax.random import generators
 from polyax.random.keys import check_key
 from polyax.random.samplers import int_dtype, sample_shape, two_keys, uniform
 from polyax.trace.varying import varying_like
@@ -72,7 +72,7 @@ def _rejection(key: Any, rates: Any, dtype: Any) -> Any:
 
     def step(state: Any) -> Any:
         key, found, accepted = state
-        key, of_u, of_v = threefry.split(key, (3,))
+        key, of_u, of_v = generators.split(key, (3,))
         u = uniform(of_u, shape, kind) - 0.5
         v = uniform(of_v, shape, kind)
         room = 0.5 - lax.abs(u)

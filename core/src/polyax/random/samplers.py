@@ -25,9 +25,10 @@ from polyax.numpy.promotion import (
     shape_of,
     unwrap,
 )
+from polyax.random import generators
+from polyax.random.generators import random_bits
 from polyax.random.keys import check_key
-from polyax.random.threefry import UINTS, random_bits
-from polyax.random.threefry import split as split_key
+from polyax.random.threefry import UINTS
 
 
 def float_dtype(name: str, dtype: Any) -> Any:
@@ -75,7 +76,7 @@ def spread(x: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def two_keys(key: Any) -> tuple[Any, Any]:
-    keys = split_key(key, (2,))
+    keys = generators.split(key, (2,))
     return lax.index_in_dim(keys, 0, 0, keepdims=False), lax.index_in_dim(keys, 1, 0, keepdims=False)
 
 

@@ -173,7 +173,7 @@ class Array(Typed, metaclass=_ArrayType):
     def host_value(self) -> np.ndarray:
         """The contents on the host, read-only; of an extended dtype, those of its representation."""
         if self._device is not None:
-            return self._device.backend.to_host(self.alive(), self.aval)
+            return self._device.backend.to_host(self.alive(), self.aval.physical)
         self.alive()
         if self._host is None:
             self._host = _joined_on_host(self)
@@ -200,7 +200,7 @@ class Array(Typed, metaclass=_ArrayType):
     def _scalar(self) -> Any:
         if self.aval.shape:
             raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.ndim}")
-        return self.host_value()[()]
+        return self.__array__()[()]
 
     @api_boundary
     def __float__(self) -> float:
@@ -231,6 +231,8 @@ class Array(Typed, metaclass=_ArrayType):
                 "The truth value of an empty array is ambiguous. "
                 "Use `array.size > 0` to check that an array is not empty."
             )
+        if dtypes.is_extended(self.dtype):
+            raise TypeError("key array cannot be converted to boolean.")
         return bool(self.host_value().reshape(())[()])
 
     @api_boundary
@@ -259,6 +261,8 @@ class Array(Typed, metaclass=_ArrayType):
         return str(self.host_value()) if shown else repr(self)
 
     def __format__(self, spec: str) -> str:
+        if dtypes.is_extended(self.dtype):
+            return format(str(self), spec)
         value = np.asarray(self)
         return format(value if value.ndim else value[()], spec)
 
@@ -267,7 +271,7 @@ class Array(Typed, metaclass=_ArrayType):
     def __copy__(self) -> Array:
         if self._device is None:
             return Array.of_parts(self.aval, [x.__copy__() for x in self.parts], self._sharding)
-        copied = self._device.backend.copy(self.alive(), self.aval, self._device, self._device)
+        copied = self._device.backend.copy(self.alive(), self.aval.physical, self._device, self._device)
         return Array(self.aval, copied, self._device)
 
     def __deepcopy__(self, memo: Any) -> Array:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.ir import dtypes
 from polyax.runtime.arrays.array import Array, all_arrays, is_concrete
 from polyax.runtime.contract import effects, processes
 from polyax.runtime.contract.backend import Backend, Device
@@ -111,17 +112,22 @@ def default_backend() -> str:
 
 @api_boundary
 def device_get(x: Any) -> Any:
-    """A pytree of arrays as NumPy arrays; other leaves are returned as they are. Waits for the arrays.
+    """A pytree of arrays as NumPy arrays; keys and other leaves are returned as they are. Waits for the arrays.
 
     >>> from polyax import device_put
     >>> device_get(device_put([1, 2.5], devices("reference")[0]))
     [array(1, dtype=int32), array(2.5, dtype=float32)]
     """
     if is_concrete(x):
-        return np.asarray(x)
+        return _on_host(x)
     leaves, tree = tree_flatten(x)
     copy_to_host_async(x)
-    return tree_unflatten(tree, [np.asarray(leaf) if hasattr(leaf, "__array__") else leaf for leaf in leaves])
+    return tree_unflatten(tree, [_on_host(leaf) if hasattr(leaf, "__array__") else leaf for leaf in leaves])
+
+
+def _on_host(x: Any) -> Any:
+    """NumPy has no type for keys: they stay what they are."""
+    return x if dtypes.is_extended(x.dtype) else np.asarray(x)
 
 
 def block_until_ready(x: Any) -> Any:

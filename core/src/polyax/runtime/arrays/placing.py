@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.current import named_sharding, without_mesh
 from polyax.meshes.explicit import mesh_here, seen, told
@@ -139,8 +138,7 @@ def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = N
     target = device or default_device_now()
     aval = aval if aval is not None else _host_aval(x)
     _check_place(aval, target)
-    physical = aval.dtype.physical if dtypes.is_extended(aval.dtype) else aval.dtype
-    host = np.asarray(x, physical, order="C")
+    host = np.asarray(x, aval.physical.dtype, order="C")
     return Array(aval, target.backend.to_device(host, target), target)
 
 
@@ -150,7 +148,7 @@ def _check_place(aval: ShapedArray, device: Device) -> None:
             f"Cannot copy an array of type {aval} to the non-addressable device {device!r}: it belongs to another "
             "process. Use one of polyax.local_devices(), or a sharding over devices of all processes."
         )
-    if reason := device.backend.why_no_dtype(aval.dtype):
+    if reason := device.backend.why_no_dtype(aval.physical.dtype):
         raise TypeError(f"an array of type {aval} can't live on {device}: {reason}")
 
 
@@ -167,7 +165,7 @@ def _moved(x: Array, device: Device) -> Array:
     if x.device is device:
         return x
     _check_place(x.aval, device)
-    return Array(x.aval, device.backend.copy(x.alive(), x.aval, x.device, device), device)
+    return Array(x.aval, device.backend.copy(x.alive(), x.aval.physical, x.device, device), device)
 
 
 def _whole(x: Array, device: Device) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from polyax.control.elaboration import elaborated
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.runtime.contract.backend import CompileOptions, Device
@@ -62,7 +63,8 @@ def build(
     mesh: Any = None,
 ) -> CompileEvent:
     """A new executable, which is kept nowhere; its report tells how it came about if ``stages`` are asked for."""
-    for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars):
+    program = elaborated(closed)
+    for v in (*program.jaxpr.constvars, *program.jaxpr.invars):
         if reason := device.backend.why_no_dtype(v.aval.dtype):
             raise TypeError(f"{name}: an argument of type {v.aval} can't live on {device}: {reason}")
     flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
@@ -71,5 +73,5 @@ def build(
         device, flags, effects=closed.effects, name=name, eager=eager, members=members, stages=stages
     )
     start = time.perf_counter()
-    executable = device.backend.compile(hoist_consts(closed)[0], options)
+    executable = device.backend.compile(hoist_consts(program)[0], options)
     return CompileEvent(name, device, executable, time.perf_counter() - start, closed, mesh)

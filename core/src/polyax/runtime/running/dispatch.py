@@ -293,7 +293,7 @@ def _with_devices(x: Any, sharding: NamedSharding) -> Mesh | None:
 def _call_back(*args: Any, callback: Any, result_avals: Sequence[ShapedArray], **_: Any) -> list[Array]:
     """Outside of programs, users' functions are called at once."""
     device = choose_device(None, args)
-    outs = callback([np.array(x) for x in args], result_avals)
+    outs = callback([np.array(x.host_value() if is_concrete(x) else x) for x in args], result_avals)
     return [from_host(x, device, a) for x, a in zip(outs, result_avals, strict=True)]
 
 

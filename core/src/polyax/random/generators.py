@@ -1,0 +1,59 @@
+"""The generators that keys are of, and what is made of a key: of a typed one by primitives that name its generator, of
+the words of a threefry key at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.ir import dtypes
+from polyax.ir.config import config
+from polyax.ir.prng import PRNGImpl
+from polyax.ops.keys import random_bits_p, random_fold_in_p, random_split_p
+from polyax.random import threefry
+
+THREEFRY = PRNGImpl("threefry2x32", "fry", 2, threefry.seed, threefry.split, threefry.fold_in, threefry.random_bits)
+GENERATORS = {g.name: g for g in (THREEFRY,)}
+
+
+def generator(name: Any = None) -> PRNGImpl:
+    """The generator of this name, by default that of ``config.default_prng_impl``.
+
+    Raises:
+      ValueError: there is none.
+      TypeError: ``name`` is no string.
+    """
+    name = config.default_prng_impl if name is None else name
+    if isinstance(name, PRNGImpl):
+        return name
+    if not isinstance(name, str):
+        raise TypeError(f"unrecognized type {type(name)} for specifying PRNG implementation.")
+    if name not in GENERATORS:
+        there = ", ".join(f'"{n}"' for n in GENERATORS)
+        raise ValueError(f'unrecognized PRNG implementation "{name}". Did you mean one of: {there}?')
+    return GENERATORS[name]
+
+
+def is_typed(key: Any) -> bool:
+    return dtypes.is_extended(key.dtype)
+
+
+def split(key: Any, shape: tuple[int, ...]) -> Any:
+    """New keys, an array of this shape; of words, with one more dimension."""
+    return random_split_p.bind1(key, shape=shape) if is_typed(key) else threefry.split(key, shape)
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """The key of ``key`` and an integer scalar."""
+    if is_typed(key):
+        return random_fold_in_p.bind1(key, lax.convert_element_type(data, np.uint32))
+    return threefry.fold_in(key, data)
+
+
+def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
+    """Uniform unsigned integers of 8, 16, 32 or 64 bits."""
+    if is_typed(key):
+        return random_bits_p.bind1(key, bit_width=width, shape=shape)
+    return threefry.random_bits(key, width, shape)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,24 +11,45 @@ import numpy as np
 from polyax.ir.dtypes import ExtendedDType, prng_key
 
 
-@dataclass(frozen=True)
 class PRNGImpl:
-    """A generator: how many words of 32 bits a key has, and what is made of them. Each function works on one key."""
+    """A generator, known by its name: how many words of 32 bits a key has, and what is made of the words of one key.
 
-    name: str
-    tag: str
-    words: int
-    seed: Callable[..., Any]
-    """Of an integer scalar."""
-    split: Callable[..., Any]
-    """``(words, shape)``; the words of each new key are the last dimension."""
-    fold_in: Callable[..., Any]
-    """``(words, integer scalar)``"""
-    random_bits: Callable[..., Any]
-    """``(words, bit_width, shape)``"""
+    Args:
+      tag: what jaxprs print.
+      seed: ``(integer scalar) -> words``
+      split: ``(words, shape) -> words`` of new keys, along a last dimension.
+      fold_in: ``(words, integer scalar) -> words``
+      random_bits: ``(words, bit_width, shape) -> bits``
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tag: str,
+        words: int,
+        *,
+        seed: Callable[..., Any],
+        split: Callable[..., Any],
+        fold_in: Callable[..., Any],
+        random_bits: Callable[..., Any],
+    ) -> None:
+        self.name, self.tag, self.words = name, tag, words
+        self.seed, self.split, self.fold_in, self.random_bits = seed, split, fold_in, random_bits
+        GENERATORS[name] = self
 
     def __str__(self) -> str:
         return self.tag
+
+    def __reduce__(self) -> Any:
+        return _named, (self.name,)
+
+
+GENERATORS: dict[str, PRNGImpl] = {}
+"""By their names."""
+
+
+def _named(name: str) -> PRNGImpl:
+    return GENERATORS[name]
 
 
 class KeyDType(ExtendedDType):

@@ -10,12 +10,19 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.config import config
-from polyax.ir.prng import PRNGImpl
+from polyax.ir.prng import GENERATORS, PRNGImpl
 from polyax.ops.keys import random_bits_p, random_fold_in_p, random_split_p
 from polyax.random import threefry
 
-THREEFRY = PRNGImpl("threefry2x32", "fry", 2, threefry.seed, threefry.split, threefry.fold_in, threefry.random_bits)
-GENERATORS = {g.name: g for g in (THREEFRY,)}
+THREEFRY = PRNGImpl(
+    "threefry2x32",
+    "fry",
+    2,
+    seed=threefry.seed,
+    split=threefry.split,
+    fold_in=threefry.fold_in,
+    random_bits=threefry.random_bits,
+)
 
 
 def generator(name: Any = None) -> PRNGImpl:

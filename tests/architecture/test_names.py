@@ -13,7 +13,7 @@ SEVERAL = {
 """Names of several classes, and why."""
 FULLEST = 20
 """Modules that a folder may hold, `__init__` aside."""
-FAMILIES = {"polyax.numpy", "polyax.ops"}
+FAMILIES = {"polyax.numpy", "polyax.ops", "polyax.scipy.stats"}
 """Folders whose files are families of one list of names: whoever looks for one knows its file."""
 
 

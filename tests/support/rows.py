@@ -105,6 +105,7 @@ def check_derivatives(row: Row) -> None:
         return sum((x * w).real.sum() for x, w in zip(results, weights, strict=True))
 
     for i in row.wrt:
+        assert isinstance(args[i], np.ndarray), "finite differences need arrays and floats"
         with polyax.enable_x64(True):
             f = lambda x, i=i: total(tree_leaves(row.fun(*args[:i], x, *args[i + 1 :])))
             got = np.asarray(polyax.grad(f)(args[i]))

@@ -122,6 +122,20 @@ CASES: dict[str, Case] = {
     "sort": values(lambda x, y: lax.sort((x, y), 1, num_keys=2), np.round(TABLE), TABLE),
     "top_k": values(lambda x: lax.top_k(x, 2, axis=0), TABLE),
     **{f"{name} of several": values(getattr(lax.linalg, name), SEVERAL) for name in ("lu", "qr", "eigh", "svd", "eig")},
+    **{
+        f"{name} of several": values(getattr(lax.linalg, name), SEVERAL)
+        for name in ("geqrf", "hessenberg", "tridiagonal", "schur")
+    },
+    "qr of several with pivoting": values(lambda x: lax.linalg.qr(x, pivoting=True), SEVERAL),
+    "ormqr of several": values(lax.linalg.ormqr, SEVERAL, SEVERAL[:, 0], SEVERAL),
+    "cholesky_update of several": values(lax.linalg.cholesky_update, SEVERAL, SEVERAL[:, 0]),
+    "symmetric_product of several": values(lax.linalg.symmetric_product, SEVERAL, SEVERAL),
+    "lu_pivots_to_permutation of several": values(
+        lambda p: lax.linalg.lu_pivots_to_permutation(p, 4), np.array([[2, 3], [0, 1], [3, 3], [1, 1]], np.int32)
+    ),
+    "tridiagonal_solve of several": values(
+        lax.linalg.tridiagonal_solve, SEVERAL[:, 0], SEVERAL[:, 1] + 4, SEVERAL[:, 2], SEVERAL
+    ),
     "cholesky of several": values(lambda x: lax.linalg.cholesky(x @ x.transpose(0, 2, 1)), SEVERAL),
     "triangular_solve of several": values(
         lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True),

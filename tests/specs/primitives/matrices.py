@@ -52,6 +52,18 @@ CASES: dict[str, Case] = {
     },
     "singular values": case(lambda x: lax.linalg.svd(x, compute_uv=False), RNG.uniform(-1, 1, (3, 2))),
     "householder_product": values(lax.linalg.householder_product, X.T, X[:, 0]),
+    "qr with pivoting": case(lambda x: lax.linalg.qr(x, pivoting=True)[:2], WELL),
+    "geqrf": values(lax.linalg.geqrf, X.T),
+    "ormqr": values(lax.linalg.ormqr, X.T, X[:, 0], X.T),
+    "hessenberg": values(lax.linalg.hessenberg, SQUARE),
+    "tridiagonal": values(lax.linalg.tridiagonal, SQUARE),
+    "schur": values(lambda x: lax.abs(lax.linalg.schur(x)[0]), SQUARE),
+    "cholesky_update": values(lax.linalg.cholesky_update, WELL, SQUARE[0]),
+    "symmetric_product": values(lax.linalg.symmetric_product, X, SQUARE),
+    "lu_pivots_to_permutation": values(
+        lambda p: lax.linalg.lu_pivots_to_permutation(p, 4), np.array([[2, 3], [2, 3]], np.int32)
+    ),
+    "tridiagonal_solve": case(lax.linalg.tridiagonal_solve, X[0], X[1] + 2, X[2], Z.real.T),
     "fft": case(lambda z: lax.fft(z, "fft", (3, 4)), Z),
     "ifft": case(lambda z: lax.fft(z, "ifft", (4,)), Z),
     **{f"rfft of {n}": case(lambda x, n=n: lax.fft(x, "rfft", (3, n)), CUBE[..., :n]) for n in (3, 4)},

@@ -35,8 +35,21 @@ eig_p.batch, eig_p.factors = leading_batch(eig_p), leading_factors(eig_p)
 eig_p.never("transpose", "eig is not linear")
 
 
-def eig(x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True) -> list[Any]:
+def eig(
+    x: Any,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False,
+    implementation: Any = None,
+    use_magma: bool | None = None,
+) -> list[Any]:
     """Eigenvalues of general square matrices, and their left and right eigenvectors (columns) if asked for; complex.
+
+    Args:
+      enable_eigvec_derivs: without effect: eigenvectors always have derivatives here, as vectors of length 1 with a
+        real largest component.
+      implementation, use_magma: mean nothing here, each device has one implementation.
 
     >>> print(eig(np.array([[2.0, 1.0], [0.0, 3.0]]))[0])
     [2.+0.j 3.+0.j]

@@ -27,7 +27,9 @@ from polyax.ops.matrices import (
     on_diagonal,
     rows_of,
 )
+from polyax.ops.slicing import slice_in_dim
 from polyax.ops.solve import symmetrized, triangular_solve
+from polyax.ops.sort import take_along
 from polyax.trace.symbolic import Zero
 
 qr_p = Primitive("qr")
@@ -55,18 +57,16 @@ def _real_part(x: Any) -> Any:
 # --- qr --------------------------------------------------------------------------------------------------------------
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> list[Any]:
+def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> list[Any]:
     """``Q`` with orthonormal columns and the upper triangular ``R`` with ``Q R = x``.
 
     Args:
+      pivoting: whether the columns of ``x`` are put in an order that makes the diagonal of ``R`` decrease; that order
+        is the third result, and ``Q R = x[..., order]``.
       full_matrices: whether ``Q`` is square, or has as many columns as needed.
-
-    Raises:
-      NotImplementedError: ``pivoting``.
+      use_magma: means nothing here.
     """
-    if pivoting:
-        raise NotImplementedError("qr with pivoting=True is not built yet; use pivoting=False")
-    return qr_p.bind(x, pivoting=False, full_matrices=bool(full_matrices), use_magma=None)
+    return qr_p.bind(x, pivoting=bool(pivoting), full_matrices=bool(full_matrices), use_magma=None)
 
 
 @def_rule(qr_p, "abstract_eval")
@@ -74,22 +74,24 @@ def _qr_abstract(x: ShapedArray, *, full_matrices: bool, pivoting: bool, use_mag
     check_matrix("qr", x)
     *batch, m, n = x.shape
     k = m if full_matrices else min(m, n)
-    return [ShapedArray((*batch, m, k), x.dtype), ShapedArray((*batch, k, n), x.dtype)]
+    order = [ShapedArray((*batch, n), np.dtype("int32"))] if pivoting else []
+    return [ShapedArray((*batch, m, k), x.dtype), ShapedArray((*batch, k, n), x.dtype), *order]
 
 
 @def_rule(qr_p, "jvp")
 def _qr_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     """With F = Q^H dx R^-1 and the skew O = lower(F) - lower(F)^H: dQ = dx R^-1 - Q (F - O), dR = (F - O) R."""
-    q, r = qr_p.bind(primals[0], **params)
+    q, r, *order = qr_p.bind(primals[0], **params)
     (t,) = tangents
     if type(t) is Zero:
-        return _unchanged([q, r])
+        return _unchanged([q, r, *order])
     m, n = np.shape(primals[0])[-2:]
     if m < n or (params["full_matrices"] and m != n):
         raise NotImplementedError(
             "the derivative of qr exists here for matrices with at least as many rows as columns, and with "
             f"full_matrices=False unless they are square; got {m} x {n}"
         )
+    t = take_along(t, rows_of(order[0], t), np.ndim(t) - 1) if order else t
     scaled = triangular_solve(r, t)
     f = matmul(adjoint(q), scaled)
     below = lower(f, -1)
@@ -98,7 +100,7 @@ def _qr_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         on_diag = select_n(on_diagonal(f), full_like(f, 0), f)
         skew = add(skew, sub(on_diag, convert(real(on_diag), aval_of(f).dtype)))
     rest = sub(f, skew)
-    return [q, r], [sub(scaled, matmul(q, rest)), matmul(rest, r)]
+    return [q, r, *order], [sub(scaled, matmul(q, rest)), matmul(rest, r), *map(Zero.of, order)]
 
 
 def householder_product(a: Any, taus: Any) -> Any:
@@ -128,15 +130,18 @@ def eigh(
     lower: bool = True,
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
-    subset_by_index: Any = None,
+    subset_by_index: tuple[int, int] | None = None,
+    implementation: Any = None,
 ) -> tuple[Any, Any]:
     """Eigenvectors (columns) and ascending eigenvalues of Hermitian matrices; only one triangle is read.
 
+    Args:
+      subset_by_index: the first of the eigenvalues that are wanted, and the one after the last.
+      implementation: an ``EighImplementation``, which is ignored: each device has one.
+
     Raises:
-      NotImplementedError: ``subset_by_index``.
+      ValueError: ``subset_by_index`` isn't a range of their indices.
     """
-    if subset_by_index is not None:
-        raise NotImplementedError("eigh with subset_by_index is not built yet; slice the result")
     v, w = eigh_p.bind(
         symmetrized(x) if symmetrize_input else x,
         lower=bool(lower),
@@ -144,7 +149,17 @@ def eigh(
         subset_by_index=None,
         algorithm=None,
     )
-    return v, w
+    if subset_by_index is None:
+        return v, w
+    first, last = _range("eigh", subset_by_index, np.shape(x)[-1])
+    return slice_in_dim(v, first, last, axis=np.ndim(v) - 1), slice_in_dim(w, first, last, axis=np.ndim(w) - 1)
+
+
+def _range(name: str, subset: tuple[int, int], count: int) -> tuple[int, int]:
+    first, last = subset
+    if not 0 <= first < last <= count:
+        raise ValueError(f"subset_by_index of {name} must be (first, last) within (0, {count}), got {subset}")
+    return first, last
 
 
 @def_rule(eigh_p, "abstract_eval")
@@ -175,18 +190,42 @@ def _inverse_off_diagonal(x: Any) -> Any:
 # --- svd -------------------------------------------------------------------------------------------------------------
 
 
-def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index: Any = None) -> Any:
+def svd(
+    x: Any,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: Any = None,
+) -> Any:
     """``U``, descending ``s`` and ``V^H`` with ``U diag(s) V^H = x``; ``s`` alone unless ``compute_uv``.
 
+    Args:
+      subset_by_index: the first of the singular values that are wanted, and the one after the last.
+      algorithm: an ``SvdAlgorithm``, which is ignored: each device has one.
+
     Raises:
-      NotImplementedError: ``subset_by_index``.
+      ValueError: ``subset_by_index`` isn't a range of their indices, or comes with ``full_matrices``.
     """
     if subset_by_index is not None:
-        raise NotImplementedError("svd with subset_by_index is not built yet; slice the result")
+        return _part_of_svd(x, full_matrices and compute_uv, compute_uv, subset_by_index)
     s, *vectors = svd_p.bind(
         x, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv), subset_by_index=None, algorithm=None
     )
     return (vectors[0], s, vectors[1]) if compute_uv else s
+
+
+def _part_of_svd(x: Any, full: bool, compute_uv: bool, subset: tuple[int, int]) -> Any:
+    first, last = _range("svd", subset, min(np.shape(x)[-2:]))
+    if full:
+        raise ValueError("svd with subset_by_index needs full_matrices=False")
+    found = svd(x, full_matrices=False, compute_uv=compute_uv)
+    u, s, vh = found if compute_uv else (None, found, None)
+    end = np.ndim(s) - 1
+    s = slice_in_dim(s, first, last, axis=end)
+    if not compute_uv:
+        return s
+    return slice_in_dim(u, first, last, axis=end + 1), s, slice_in_dim(vh, first, last, axis=end)
 
 
 @def_rule(svd_p, "abstract_eval")

@@ -12,6 +12,8 @@ from polyax.reference import (
     rules_index,
     rules_linalg,
     rules_order,
+    rules_reflections,
+    rules_schur,
     rules_special,
     rules_windows,
 )
@@ -19,5 +21,5 @@ from polyax.reference.table import RULES
 
 __all__ = [
     "RULES", "rules_array", "rules_callback", "rules_collective", "rules_control", "rules_conv", "rules_elementwise",
-    "rules_index", "rules_linalg", "rules_order", "rules_special", "rules_windows",
+    "rules_index", "rules_linalg", "rules_order", "rules_reflections", "rules_schur", "rules_special", "rules_windows",
 ]  # fmt: skip

@@ -71,7 +71,21 @@ def _lu(a: Any) -> tuple[Any, Any, Any]:
 
 @rules(spectral.qr_p)
 def qr(x: Any, *, full_matrices: bool, pivoting: bool, use_magma: Any) -> Any:
+    if pivoting:
+        return _each(lambda a: _pivoted_qr(a, full_matrices), x)
     return np.linalg.qr(x, "complete" if full_matrices else "reduced")
+
+
+def _pivoted_qr(a: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
+    """The order of the columns makes those of what is left ever shorter."""
+    rest, order = np.array(a), np.arange(a.shape[1], dtype=np.int32)
+    for j in range(min(a.shape)):
+        best = j + int(np.argmax(np.linalg.norm(rest[:, j:], axis=0)))
+        rest[:, [j, best]], order[[j, best]] = rest[:, [best, j]], order[[best, j]]
+        size = np.linalg.norm(rest[:, j])
+        v = rest[:, j] / (size or 1)
+        rest[:, j + 1 :] -= np.outer(v, np.conj(v) @ rest[:, j + 1 :])
+    return (*np.linalg.qr(a[:, order], "complete" if full_matrices else "reduced"), order)
 
 
 @rule(spectral.householder_product_p)

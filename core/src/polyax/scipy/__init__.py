@@ -4,7 +4,7 @@ from typing import Any as _Any
 
 from polyax import late as _late
 
-_LATE = _late.submodules(__name__, "special")
+_LATE = _late.submodules(__name__, "linalg", "special", "stats")
 
 
 def __getattr__(name: str) -> _Any:

@@ -30,6 +30,10 @@ NUMERIC = (
     "svd",
     "eig",
     "householder_product",
+    "geqrf",
+    "hessenberg",
+    "tridiagonal",
+    "schur",
     "fft",
 )
 """What NumPy calls compiled libraries for (LAPACK, pocketfft, its own sort)."""

@@ -1,0 +1,318 @@
+"""Factorizations of (stacks of) matrices and systems solved with them, with SciPy's parameters.
+
+``overwrite_...``, ``check_finite``, ``lwork``, ``turbo``, ``debug`` and ``lapack_driver`` mean nothing here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyax import lax
+from polyax import numpy as jnp
+from polyax.ir import dtypes
+from polyax.lax import linalg as primitives
+from polyax.numpy.promotion import inexact
+
+__all__ = [
+    "cho_factor", "cho_solve", "cholesky", "det", "eigh", "inv", "lu", "lu_factor", "lu_solve", "qr", "qr_multiply",
+    "solve", "solve_triangular", "svd",
+]  # fmt: skip
+
+
+def _square(name: str, a: Any) -> Any:
+    a = inexact(name, a)[0]
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"{name}: expected square matrices, (..., n, n), got shape {a.shape}")
+    return a
+
+
+def adjoint(a: Any) -> Any:
+    """The conjugate transpose of each matrix."""
+    return jnp.conj(jnp.swapaxes(a, -1, -2))
+
+
+def _system(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
+    """Matrix and right sides of one dtype, which fit, and whether these were one vector."""
+    a, b = inexact(name, a, b)
+    a = _square(name, a)
+    vector = b.ndim == 1
+    if b.ndim == 0 or b.shape[-1 if vector else -2] != a.shape[-1]:
+        raise ValueError(f"{name}: the shapes of the matrix and of b don't fit: {a.shape} and {b.shape}")
+    b = b[:, None] if vector else b
+    batch = lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    wide = [jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b)]
+    return wide[0], wide[1], vector
+
+
+def _unwrapped(x: Any, vector: bool) -> Any:
+    return x[..., 0] if vector else x
+
+
+# --- Cholesky --------------------------------------------------------------------------------------------------------
+
+
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The triangular factor of positive definite matrices: upper ``U`` with ``U^H U = a``, or ``lower``; else NaN.
+
+    >>> import numpy as np
+    >>> print(cholesky(np.array([[4.0, 2.0], [2.0, 2.0]])))
+    [[2. 1.]
+     [0. 1.]]
+    """
+    a = _square("cholesky", a)
+    return jnp.linalg.cholesky(a if lower else adjoint(a), upper=not lower)
+
+
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
+    """What ``cho_solve`` takes: the factor, and whether it is the lower one."""
+    return cholesky(a, lower), lower
+
+
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    """``x`` with ``a x = b``, from ``cho_factor(a)``."""
+    factor, lower = c_and_lower
+    c, b, vector = _system("cho_solve", factor, b)
+    flags = {"left_side": True, "lower": bool(lower)}
+    y = primitives.triangular_solve(c, b, transpose_a=not lower, conjugate_a=not lower, **flags)
+    x = primitives.triangular_solve(c, y, transpose_a=bool(lower), conjugate_a=bool(lower), **flags)
+    return _unwrapped(x, vector)
+
+
+# --- LU and general systems ------------------------------------------------------------------------------------------
+
+
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+    """What ``lu_solve`` takes: both factors in one matrix, and the row exchanges."""
+    factors, pivots, _ = primitives.lu(_square("lu_factor", a))
+    return factors, pivots
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """``x`` with ``a x = b``, from ``lu_factor(a)``.
+
+    Args:
+      trans: 0 for ``a``, 1 for its transpose, 2 for its adjoint.
+
+    Raises:
+      ValueError: another ``trans``, or shapes that don't fit.
+    """
+    factors, b, vector = _system("lu_solve", lu_and_piv[0], b)
+    if trans not in (0, 1, 2):
+        raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
+    order = primitives.lu_pivots_to_permutation(lu_and_piv[1], factors.shape[-1])
+    order = jnp.broadcast_to(order, factors.shape[:-1])
+    how = {"left_side": True, "transpose_a": trans > 0, "conjugate_a": trans == 2}
+    if trans == 0:
+        y = jnp.take_along_axis(b, order[..., None], axis=-2)
+        y = primitives.triangular_solve(factors, y, lower=True, unit_diagonal=True, **how)
+        return _unwrapped(primitives.triangular_solve(factors, y, **how), vector)
+    y = primitives.triangular_solve(factors, b, **how)
+    y = primitives.triangular_solve(factors, y, lower=True, unit_diagonal=True, **how)
+    return _unwrapped(jnp.take_along_axis(y, jnp.argsort(order, axis=-1)[..., None], axis=-2), vector)
+
+
+def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, ...]:
+    """``(P, L, U)`` with ``P L U = a``; or ``(P L, U)`` with ``permute_l``."""
+    a = inexact("lu", a)[0]
+    factors, _, order = primitives.lu(a)
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    left = jnp.tril(factors[..., :, :k], -1) + jnp.eye(m, k, dtype=a.dtype)
+    right = jnp.triu(factors[..., :k, :])
+    permutation = (order[..., None, :] == jnp.arange(m, dtype=order.dtype)[:, None]).astype(a.dtype)
+    return (permutation @ left, right) if permute_l else (permutation, left, right)
+
+
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Any:
+    """``x`` with ``a x = b``.
+
+    Args:
+      lower: which triangle of ``a`` is read where it is assumed to be symmetric.
+      assume_a: 'gen', 'sym', 'her' or 'pos' (positive definite).
+
+    Raises:
+      ValueError: another ``assume_a``, or shapes that don't fit.
+
+    >>> import numpy as np
+    >>> print(solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.ones(2)))
+    [0.5  0.25]
+    """
+    kinds = ["gen", "sym", "her", "pos"]
+    if assume_a not in kinds:
+        raise ValueError(f"Expected assume_a to be one of {kinds}; got {assume_a!r}")
+    a, b = inexact("solve", a, b)
+    if a.ndim > 2 and b.ndim == a.ndim - 1 and b.ndim > 1:
+        raise ValueError(
+            f"Invalid shapes for solve: {a.shape}, {b.shape}. b must be a vector or matrices: b[..., None]"
+        )
+    a, b, vector = _system("solve", a, b)
+    if assume_a != "gen":
+        a = _from_triangle(a, lower, hermitian=assume_a != "sym")
+    if assume_a == "pos":
+        return _unwrapped(cho_solve(cho_factor(a, lower=True), b), vector)
+    return _unwrapped(jnp.linalg.solve(a, b), vector)
+
+
+def _from_triangle(a: Any, lower: bool, hermitian: bool) -> Any:
+    kept, other = (jnp.tril(a), jnp.tril(a, -1)) if lower else (jnp.triu(a), jnp.triu(a, 1))
+    return kept + (adjoint(other) if hermitian else jnp.swapaxes(other, -1, -2))
+
+
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    debug: Any = None,
+    check_finite: bool = True,
+) -> Any:
+    """``x`` with ``op(a) x = b`` for triangular ``a``.
+
+    Args:
+      trans: 0 or 'N' for ``a``, 1 or 'T' for its transpose, 2 or 'C' for its adjoint.
+      lower: which triangle is read; the upper one by default.
+      unit_diagonal: whether the diagonal is taken for ones.
+
+    Raises:
+      ValueError: another ``trans``, or shapes that don't fit.
+    """
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise ValueError(f"Invalid 'trans' value {trans}")
+    a, b, vector = _system("solve_triangular", a, b)
+    x = primitives.triangular_solve(
+        a,
+        b,
+        left_side=True,
+        lower=lower,
+        transpose_a=trans not in (0, "N"),
+        conjugate_a=trans in (2, "C"),
+        unit_diagonal=unit_diagonal,
+    )
+    return _unwrapped(x, vector)
+
+
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The inverse of square matrices."""
+    return jnp.linalg.inv(a)
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The determinant of square matrices."""
+    return jnp.linalg.det(a)
+
+
+# --- orthogonal factorizations ---------------------------------------------------------------------------------------
+
+
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
+    """``(U, s, V^H)``, or the singular values alone."""
+    return jnp.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+
+
+def eigh(
+    a: Any,
+    b: Any = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Any:
+    """Eigenvalues in increasing order and eigenvectors (columns) of Hermitian matrices, or the eigenvalues alone.
+
+    Args:
+      lower: which triangle is read.
+
+    Raises:
+      NotImplementedError: a generalised problem (``b``, ``type``), or a range (``eigvals``) is asked for.
+    """
+    if b is not None:
+        raise NotImplementedError("Only the b=None case of eigh is implemented")
+    if type != 1:
+        raise NotImplementedError("Only the type=1 case of eigh is implemented.")
+    if eigvals is not None:
+        raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
+    a = _from_triangle(_square("eigh", a), lower, hermitian=True)
+    a = _with_real_diagonal(a)
+    vectors, values = primitives.eigh(a, lower=lower, symmetrize_input=False)
+    return values if eigvals_only else (values, vectors)
+
+
+def _with_real_diagonal(a: Any) -> Any:
+    if not dtypes.is_complex(a.dtype):
+        return a
+    return jnp.where(jnp.eye(a.shape[-1], dtype=bool), jnp.real(a).astype(a.dtype), a)
+
+
+_MODES = ("full", "economic", "r")
+
+
+def qr(
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple[Any, ...]:
+    """``(Q, R)`` with ``Q R = a``, and the order of the columns with ``pivoting``.
+
+    Args:
+      mode: 'full', 'economic', or 'r' for a tuple without ``Q``.
+
+    Raises:
+      ValueError: another mode.
+    """
+    if mode not in _MODES:
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    found = primitives.qr(inexact("qr", a)[0], pivoting=pivoting, full_matrices=mode == "full")
+    return tuple(found[1:] if mode == "r" else found)
+
+
+def qr_multiply(
+    a: Any,
+    c: Any,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> tuple[Any, ...]:
+    """``Q c`` (mode 'left') or ``c Q`` ('right') for the economic ``Q`` of ``a``, then ``R``; and the order of columns.
+
+    Args:
+      c: matrices, or one vector.
+      conjugate: whether the conjugate of ``Q`` is meant.
+
+    Raises:
+      ValueError: another mode.
+    """
+    if mode not in ("right", "left"):
+        raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
+    a, c = inexact("qr_multiply", a, c)
+    q, *rest = primitives.qr(a, pivoting=pivoting, full_matrices=False)
+    q = jnp.conj(q) if conjugate else q
+    return (q @ c if mode == "left" else c @ q, *rest)

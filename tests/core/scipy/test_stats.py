@@ -1,0 +1,239 @@
+"""Distributions and summaries against SciPy."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import polyax
+from polyax import random
+from polyax.scipy import stats
+from support.rows import Row, agree, check_derivatives, check_jit, check_values, check_vmap
+
+X = np.array([-2.5, -0.7, 0.2, 1.3, 4.0])
+UNIT = np.array([0.05, 0.3, 0.62, 0.97])
+PLUS = np.array([0.1, 0.8, 2.5, 9.0])
+A, B = np.array([0.5, 1.5, 3.0, 8.0]), np.array([2.0, 0.7, 1.0, 5.0])
+K = np.array([0.0, 1.0, 3.0, 7.0])
+P = np.array([0.2, 0.5, 0.9, 0.35])
+LOWS, HIGHS = np.array([-3.0, -0.5, 0.2, 4.0]), np.array([-1.0, 2.0, 1.0, 6.0])
+DENSITY = ("pdf", "logpdf")
+BOTH = (*DENSITY, "cdf", "sf", "logcdf", "logsf")
+LOC, SCALE = 0.3, 1.7
+INVERSE = {"ppf", "isf"}
+
+# name: functions, first argument, shapes, of which those with derivatives everywhere are known, location and scale
+FAMILIES = {
+    "norm": ((*BOTH, "ppf", "isf"), X, ()),
+    "cauchy": ((*BOTH, "ppf", "isf"), X, ()),
+    "laplace": ((*DENSITY, "cdf"), X, ()),
+    "logistic": ((*DENSITY, "cdf", "sf", "ppf", "isf"), X, ()),
+    "gumbel_r": ((*BOTH, "ppf"), X, ()),
+    "gumbel_l": ((*BOTH, "ppf"), X, ()),
+    "expon": ((*BOTH, "ppf"), PLUS, ()),
+    "uniform": ((*DENSITY, "cdf", "ppf"), UNIT, ()),
+    "t": (DENSITY, X[1:], (A,)),
+    "pareto": ((*BOTH, "ppf"), 1 + PLUS, (A,)),
+    "gamma": (BOTH, PLUS, (A,)),
+    "chi2": (BOTH, PLUS, (A,)),
+    "beta": (BOTH, UNIT, (A, B)),
+    "truncnorm": (
+        BOTH,
+        np.array([-2.0, 0.0, 0.5, 4.5]),
+        (LOWS, HIGHS),
+    ),
+}
+PLAIN = {
+    "vonmises": (DENSITY, np.array([-2.0, 0.3, 1.5, 3.0]), (A,)),
+    "wrapcauchy": (DENSITY, np.array([0.2, 1.3, 3.0, 6.0]), (P,)),
+    "gennorm": ((*DENSITY, "cdf"), np.array([-2.0, -0.4, 0.6, 1.5]), (A,)),
+}
+COUNTS = {
+    "bernoulli": (np.array([0.0, 1.0, 1.0, 0.0]), (P,)),
+    "binom": (K, (np.array([4.0, 3.0, 9.0, 20.0]), P)),
+    "nbinom": (K, (A, P)),
+    "betabinom": (K, (np.array([4.0, 3.0, 9.0, 20.0]), A, B)),
+    "geom": (K + 1, (P,)),
+    "poisson": (K, (PLUS,)),
+}
+
+
+def row(family, kind, args, wrt, **how):
+    mine = getattr(importlib.import_module(f"polyax.scipy.stats.{family}"), kind)
+    theirs = getattr(getattr(scipy.stats, family), kind)
+    return Row(mine, theirs, args, wrt, **{"rtol": 1e-10, "coarse": 2e-4, "slope": 1e-5, **how})
+
+
+def rows():
+    for family, (kinds, x, shapes) in FAMILIES.items():
+        for kind in kinds:
+            first = UNIT if kind in INVERSE else x * SCALE + LOC
+            shapes_here = tuple(s[: len(first)] for s in shapes)
+            args = (first, *shapes_here, LOC, SCALE)
+            yield f"{family}.{kind}", row(family, kind, args, tuple(range(len(args))))
+    for family, (kinds, x, shapes) in PLAIN.items():
+        for kind in kinds:
+            yield f"{family}.{kind}", row(family, kind, (x, *shapes), tuple(range(1 + len(shapes))))
+    for family, (k, shapes) in COUNTS.items():
+        for kind in ("pmf", "logpmf"):
+            wrt = tuple(i for i in range(1, 1 + len(shapes)) if i > 1 or family not in ("binom", "betabinom"))
+            yield f"{family}.{kind}", row(family, kind, (k, *shapes, 0.0), wrt)
+
+
+MATRIX = np.array([[2.0, 0.3], [0.3, 1.0]])
+POINTS = np.array([[0.25, 0.5, 0.875], [0.75, 0.5, 0.125]])
+SAMPLES = np.random.default_rng(3).normal(size=(2, 9))
+WEIGHTS = np.linspace(0.2, 1.0, 9)
+ROWS = {
+    **dict(rows()),
+    "bernoulli.cdf": row("bernoulli", "cdf", (np.array([-1.0, 0.0, 0.5, 1.0]), P), (1,)),
+    "bernoulli.ppf": row("bernoulli", "ppf", (np.array([0.1, 0.3, 0.7, 0.99]), P), ()),
+    "poisson.cdf": row("poisson", "cdf", (np.array([-1.0, 0.0, 2.5, 7.0]), PLUS), (1,)),
+    "poisson.entropy": row("poisson", "entropy", (np.array([0.0, 0.5, 5.0, 30.0, 33.0, 400.0]),), (), rtol=1e-8),
+    "multinomial": row("multinomial", "logpmf", (np.array([[1, 2, 3], [6, 0, 0]]), 6, np.array([0.2, 0.3, 0.5])), ()),
+    "multinomial.pmf": row("multinomial", "pmf", (np.array([1, 2, 3]), 7, np.array([0.2, 0.3, 0.5])), ()),
+    "dirichlet": row("dirichlet", "logpdf", (POINTS, A[:2]), (1,)),
+    "dirichlet.pdf": row("dirichlet", "pdf", (POINTS[:1], A[:2]), ()),
+    "multivariate_normal": row("multivariate_normal", "logpdf", (POINTS.T, A[:2], MATRIX), (0, 1)),
+    "multivariate_normal.pdf": row("multivariate_normal", "pdf", (A[:2], B[:2], MATRIX), (0, 1)),
+    "sem": Row(stats.sem, scipy.stats.sem, (SAMPLES,), (0,)),
+    "sem of all": Row(lambda x: stats.sem(x, axis=None, ddof=0), lambda x: scipy.stats.sem(x, None, 0), (SAMPLES,)),
+    **{
+        f"kde {method}": Row(
+            lambda data, w, at, method=method: stats.gaussian_kde(data, method, w)(at),
+            lambda data, w, at, method=method: scipy.stats.gaussian_kde(data, method, w)(at),
+            (SAMPLES, WEIGHTS, POINTS),
+            (0, 1, 2),
+            rtol=1e-10,
+        )
+        for method in (None, "silverman", 0.5)
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_agrees_with_scipy(name):
+    check_values(ROWS[name])
+
+
+@pytest.mark.parametrize("name", [n for n, r in ROWS.items() if r.wrt])
+def test_derivatives_agree_with_finite_differences(name):
+    check_derivatives(ROWS[name])
+
+
+@pytest.mark.parametrize("name", [n for n in ROWS if not n.endswith((".pdf", ".pmf", "sf"))])
+def test_compiled_and_mapped(name):
+    check_jit(ROWS[name])
+    if name != "dirichlet":  # moved points aren't probabilities
+        check_vmap(ROWS[name])
+
+
+@pytest.mark.parametrize("name", ["beta.logpdf", "gamma.cdf", "norm.logcdf", "poisson.pmf", "truncnorm.logsf"])
+def test_runs_compiled_on_the_cpu(name):
+    with polyax.default_device("cpu"):
+        check_values(ROWS[name])
+
+
+OUTSIDE = {
+    "beta.logpdf": (-0.5, 2.0, 3.0), "gamma.logpdf": (-1.0, 2.0), "expon.pdf": (-1.0,), "uniform.logpdf": (1.5,),
+    "pareto.logpdf": (0.5, 2.0), "binom.logpmf": (5, 3, 0.5), "geom.pmf": (0, 0.5), "poisson.logpmf": (-1, 2.0),
+    "bernoulli.logpmf": (2, 0.5), "truncnorm.logpdf": (3.0, -1.0, 1.0), "gamma.cdf": (-1.0, 2.0),
+    "expon.cdf": (-1.0,), "beta.sf": (1.5, 2.0, 3.0), "truncnorm.sf": (3.0, -1.0, 1.0), "wrapcauchy.pdf": (-1.0, 0.5),
+    "chi2.pdf": (-2.0, 3.0), "nbinom.pmf": (-1, 3.0, 0.5), "poisson.cdf": (-1, 2.0), "norm.ppf": (1.5,),
+    "expon.ppf": (-0.5,), "bernoulli.ppf": (1.2, 0.5), "vonmises.pdf": (1.0, -1.0), "poisson.pmf": (1.5, 2.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_outside_of_the_support(name):
+    """Values as SciPy has them, and derivatives that aren't NaN."""
+    family, kind = name.split(".")
+    fun, args = getattr(getattr(stats, family), kind), OUTSIDE[name]
+    want = getattr(getattr(scipy.stats, family), kind)(*args)
+    agree(fun(*args), np.asarray(want), 1e-6)
+    if not np.isnan(want) and kind != "ppf":
+        slope = polyax.grad(fun)(*map(float, args))
+        assert slope == 0
+
+
+def test_arguments_by_name():
+    assert stats.norm.pdf(1.0, scale=2.0) == stats.norm.pdf(x=1.0, loc=0, scale=2.0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'shape'"):
+        stats.norm.pdf(1.0, shape=2.0)
+    with pytest.raises(TypeError, match="missing a required argument: 'a'"):
+        stats.gamma.pdf(1.0)
+
+
+TIES = np.array([[3.0, 1.0, 2.0, 3.0, 1.0], [0.0, 0.0, 5.0, 5.0, 5.0]])
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("method", ["average", "min", "max", "dense", "ordinal"])
+def test_ranks(method, axis):
+    want = scipy.stats.rankdata(TIES.ravel() if axis is None else TIES, method, axis=axis)
+    agree(stats.rankdata(TIES, method, axis=axis), want.astype(np.float64), 1e-6)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_mode(axis, keepdims):
+    got, want = (f(TIES, axis=axis, keepdims=keepdims) for f in (stats.mode, scipy.stats.mode))
+    agree((got.mode, got.count), (want.mode, want.count), 1e-6)
+    assert np.isnan(stats.mode(np.zeros((0,))).mode)
+
+
+def test_nan_in_summaries():
+    x = np.array([1.0, np.nan, 3.0, 4.0])
+    assert np.isnan(stats.sem(x)) and np.isnan(stats.rankdata(x)).all()
+    agree(stats.sem(x, nan_policy="omit"), scipy.stats.sem(x, nan_policy="omit"), 1e-6)
+
+
+def test_integrals_of_estimated_densities():
+    mine, theirs = (house.gaussian_kde(SAMPLES, weights=WEIGHTS) for house in (stats, scipy.stats))
+    other = (house.gaussian_kde(SAMPLES + 1, 0.3) for house in (stats, scipy.stats))
+    one, two = other
+    agree(mine.integrate_kde(one), theirs.integrate_kde(two), 1e-4)
+    agree(mine.integrate_gaussian(A[:2], MATRIX), theirs.integrate_gaussian(A[:2], MATRIX), 1e-4)
+    agree(mine.logpdf(POINTS), theirs.logpdf(POINTS), 1e-4)
+    agree((mine.neff, mine.covariance), (theirs.neff, theirs.covariance), 1e-4)
+    line, known = (house.gaussian_kde(SAMPLES[0]) for house in (stats, scipy.stats))
+    agree(line.integrate_box_1d(-1.0, 0.5), known.integrate_box_1d(-1.0, 0.5), 1e-4)
+    assert (mine.d, mine.n) == (2, 9)
+    points = np.asarray(mine.resample(random.PRNGKey(0), (4000,)))
+    np.testing.assert_allclose(points.mean(1), SAMPLES @ WEIGHTS / WEIGHTS.sum(), atol=0.06)
+    agree(polyax.jit(lambda k: k(POINTS))(mine), theirs(POINTS), 1e-4)
+
+
+BAD = {
+    "policy": (lambda: stats.mode(X, nan_policy="x"), ValueError, "Illegal nan_policy value 'x'"),
+    "policy omit": (lambda: stats.rankdata(X, nan_policy="omit"), NotImplementedError, "omit is not implemented"),
+    "policy of sem": (lambda: stats.sem(X, nan_policy="raise"), ValueError, "raise is not supported"),
+    "method": (lambda: stats.rankdata(X, "x"), ValueError, "unknown method 'x'"),
+    "one sample": (lambda: stats.gaussian_kde(np.ones(1)), ValueError, "multiple elements"),
+    "weights": (lambda: stats.gaussian_kde(X, weights=np.ones(2)), ValueError, "of length n"),
+    "bandwidth": (lambda: stats.gaussian_kde(X, "x"), ValueError, "`bw_method` should be"),
+    "complex samples": (lambda: stats.gaussian_kde(X * 1j), NotImplementedError, "complex"),
+    "points": (lambda: stats.gaussian_kde(X)(np.ones((2, 3))), ValueError, "points have dimension 2"),
+    "box": (lambda: stats.gaussian_kde(X).integrate_box(0, 1), NotImplementedError, "integrate_box_1d"),
+    "box in the plane": (lambda: stats.gaussian_kde(SAMPLES).integrate_box_1d(0, 1), ValueError, "1D"),
+    "set_bandwidth": (lambda: stats.gaussian_kde(X).set_bandwidth(1.0), NotImplementedError, "bandwidth"),
+    "densities": (lambda: stats.gaussian_kde(X).integrate_kde(stats.gaussian_kde(SAMPLES)), ValueError, "dimension"),
+    "gaussian": (lambda: stats.gaussian_kde(X).integrate_gaussian(A, MATRIX), ValueError, "of dimension 1"),
+    "singular": (
+        lambda: stats.multivariate_normal.logpdf(X, X, np.eye(5), True), NotImplementedError, "allow_singular"
+    ),
+    "covariance": (lambda: stats.multivariate_normal.logpdf(X, X, MATRIX), ValueError, "incompatible shapes"),
+    "dirichlet": (lambda: stats.dirichlet.logpdf(np.ones((5, 2)), A[:2]), ValueError, "same number of entries"),
+    "alpha": (lambda: stats.dirichlet.logpdf(POINTS, MATRIX), ValueError, "one-dimensional"),
+    "no such distribution": (lambda: stats.abnormal, AttributeError, "no attribute 'abnormal'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name):
+    call, error, text = BAD[name]
+    with pytest.raises(error, match=text):
+        call()

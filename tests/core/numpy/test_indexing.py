@@ -163,6 +163,23 @@ def test_taking():
     np.testing.assert_array_equal(jnp.take_along_axis(X, order, axis=1), np.take_along_axis(X, order, axis=1))
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(3, 1, 4), (1, 2, 3), (2, 1, 1), (0, 2, 3)])
+def test_taking_along_an_axis_with_indices_of_other_shapes(shape, axis):
+    """Dimensions of size 1 stretch, in the array and in the indices."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(shape).astype(np.float32)
+    n, others = shape[axis], [k for i, k in enumerate(shape) if i != axis]
+    for given in (others, [1, others[1]], [others[0], 1], [max(others[0], 1), max(others[1], 1)]):
+        whole = list(np.broadcast_shapes(tuple(given), tuple(others)))
+        at = lambda sizes, count: (*sizes[:axis], count, *sizes[axis:])
+        indices = rng.integers(-n, n, at(given, 3)) if n else np.zeros(at(given, 0), int)
+        stretched = np.broadcast_to(x, at(whole, n)), np.broadcast_to(indices, at(whole, indices.shape[axis]))
+        expected = np.take_along_axis(*stretched, axis)
+        np.testing.assert_array_equal(jnp.take_along_axis(x, indices, axis), expected)
+        np.testing.assert_array_equal(polyax.jit(lambda a, i: jnp.take_along_axis(a, i, axis))(x, indices), expected)
+
+
 def assign():
     a = jnp.arange(3)
     a[0] = 9

@@ -316,10 +316,29 @@ def take_along_axis(
     if arr.ndim != indices.ndim:
         raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
     axis = canonicalize_axis(axis, arr.ndim)
-    index = along_axis(arr.shape, indices, axis)
-    return getitem(
-        arr, index, mode=mode or "fill", fill_value=fill_value, wrap_negative_indices=wrap_negative_indices is not False
+    plan = _plan_along(arr.shape, indices, axis, wrap_negative_indices is not False)
+    return _gathered(arr, plan, lax.GatherScatterMode.from_any(mode or "fill"), fill_value, False, False)
+
+
+def _plan_along(shape: tuple[int, ...], indices: Any, axis: int, wrap: bool) -> GatherPlan:
+    """Dimensions that the array and the indices share go together; of one that is 1 in the indices all is taken."""
+    given = shape_of(indices)
+    others = [i for i in range(len(shape)) if i != axis]
+    lax.broadcast_shapes(*(tuple([s[i] for i in others]) for s in (shape, given)))
+    taken = [i for i in others if given[i] == 1 != shape[i]]
+    shared = [i for i in others if given[i] == shape[i] != 1]
+    left = [i for i in range(len(shape)) if i not in taken]
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=tuple(taken),
+        collapsed_slice_dims=tuple([i for i in left if i not in shared]),
+        start_index_map=(axis,),
+        operand_batching_dims=tuple(shared),
+        start_indices_batching_dims=tuple([left.index(i) for i in shared]),
     )
+    rows = lax.reshape(_positions(indices, shape[axis], wrap), (*(given[i] for i in left), 1))
+    sizes = tuple([n if i in taken else 1 for i, n in enumerate(shape)])
+    found = tuple([shape[i] if i in taken else given[i] for i in range(len(shape))])
+    return GatherPlan(rows, numbers, sizes, found, (), (), False)
 
 
 def along_axis(shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:

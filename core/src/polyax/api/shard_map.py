@@ -15,7 +15,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import ambient
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.mesh import Mesh
-from polyax.meshes.spec import PartitionSpec
+from polyax.meshes.spec import PartitionSpec, uncut
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.running import spmd  # noqa: F401  (makes the primitive run on devices)
 from polyax.trace.calls import Signature, TracedFunction, UserCall
@@ -184,6 +184,6 @@ class _ShardMapped:
             closed = trace_to_jaxpr(on_blocks, in_avals, **about, onlooker=onlookers[0] if onlookers else None)
         assert flat.out_tree is not None
         program, consts = hoisted(closed)
-        whole = [((),) * a.ndim for a in program.in_avals[: len(consts)]]
+        whole = [uncut(a.ndim) for a in program.in_avals[: len(consts)]]
         params |= {"jaxpr": program, "in_specs": (*whole, *ins), "out_specs": tuple(outs)}
         return _OnBlocks(closed, flat.out_tree, params=params)

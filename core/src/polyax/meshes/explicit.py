@@ -15,7 +15,7 @@ from polyax.meshes.axes import AbstractMesh, seen
 from polyax.meshes.current import get_abstract_mesh
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import Cuts, spec_of
+from polyax.meshes.spec import Cuts, spec_of, uncut
 
 __all__ = [
     "cuts_of", "fixed_cuts", "in_types", "mesh_here", "mesh_of", "seen", "sharding_in_type", "told",
@@ -65,7 +65,7 @@ def mesh_here(mesh: Mesh | AbstractMesh) -> Mesh | AbstractMesh:
 
 def cuts_of(aval: ShapedArray) -> Cuts:
     """For each dimension the explicit axes that its type says it is cut along."""
-    return ((),) * aval.ndim if aval.sharding is None else aval.sharding.cuts(aval.ndim)
+    return uncut(aval.ndim) if aval.sharding is None else aval.sharding.cuts(aval.ndim)
 
 
 def fixed_cuts(aval: ShapedArray) -> tuple[tuple[Any, ...] | None, ...] | None:

@@ -10,32 +10,31 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.current import get_abstract_mesh, mesh_in_force, use_abstract_mesh
-from polyax.meshes.explicit import cuts_of, mesh_of, seen, typed
+from polyax.meshes.explicit import mesh_of, seen, typed
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import PartitionSpec, open_cuts
+from polyax.meshes.spec import PartitionSpec
 
 reshard_p = Primitive("reshard")
-"""``reshard[sharding cuts] x``: the same values; types tell from now on that they are cut as ``sharding`` says, or
-nothing of it where that is None. ``cuts`` is what it says of each dimension, None where that is the partitioner's."""
+"""``reshard[sharding] x``: the same values; types tell from now on that they are cut as ``sharding`` says, or nothing
+of it where that is None."""
 
 
 def retyped(x: Any, aval: ShapedArray) -> Any:
     """``x``, cut as the type says; without a mark, the partitioner decides."""
     if not seen.any or aval_of(x).sharding == aval.sharding:
         return x
-    return untyped(x) if aval.sharding is None else reshard_p.bind1(x, sharding=aval.sharding, cuts=cuts_of(aval))
+    return untyped(x) if aval.sharding is None else reshard_p.bind1(x, sharding=aval.sharding)
 
 
 def untyped(x: Any) -> Any:
     """``x``, of which types don't tell how it is cut."""
-    aval = aval_of(x)
-    return x if aval.sharding is None else reshard_p.bind1(x, sharding=None, cuts=(None,) * aval.ndim)
+    return x if aval_of(x).sharding is None else reshard_p.bind1(x, sharding=None)
 
 
 def resharded(x: Any, sharding: NamedSharding) -> Any:
     """``x``, cut as ``sharding`` says, which its type tells along explicit axes."""
-    return reshard_p.bind1(x, sharding=sharding, cuts=open_cuts(sharding.spec, aval_of(x).ndim))
+    return reshard_p.bind1(x, sharding=sharding)
 
 
 def placed_as(out_sharding: Any, compute: Callable[..., Any], *operands: Any, **params: Any) -> Any:
@@ -43,8 +42,15 @@ def placed_as(out_sharding: Any, compute: Callable[..., Any], *operands: Any, **
     sharding = sharding_for(out_sharding, [aval_of(x) for x in operands if hasattr(x, "aval")])
     mesh = sharding.mesh.abstract_mesh
     with use_abstract_mesh(mesh.update_axis_types(dict.fromkeys(mesh.explicit_axes, AxisType.Auto))):
-        result = compute(*[untyped(x) if hasattr(x, "aval") else x for x in operands], **params)
+        result = compute(*map(_untold, operands), **params)
     return resharded(result, sharding)
+
+
+def _untold(operand: Any) -> Any:
+    """An operand, or those in a tuple such as an index."""
+    if type(operand) is tuple:
+        return tuple(map(_untold, operand))
+    return untyped(operand) if hasattr(operand, "aval") else operand
 
 
 def sharding_for(given: Any, avals: Sequence[ShapedArray], name: str = "out_sharding") -> NamedSharding:
@@ -103,5 +109,5 @@ def resharded_type(x: ShapedArray, sharding: NamedSharding | None) -> ShapedArra
     return typed(x, sharding)
 
 
-reshard_p.abstract_eval = lambda x, *, sharding, cuts: [resharded_type(x, sharding)]
+reshard_p.abstract_eval = lambda x, *, sharding: [resharded_type(x, sharding)]
 reshard_p.explicit = lambda ins, outs, **_: outs

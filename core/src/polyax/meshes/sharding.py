@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax.meshes.axes import AbstractMesh
+from polyax.meshes.axes import AbstractMesh, MeshAxes
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.spec import Cuts, PartitionSpec
 
@@ -193,9 +193,10 @@ class NamedSharding(Sharding):
     def cuts(self, ndim: int) -> Cuts:
         """For each dimension the axes that it is cut along."""
         if len(self.spec) > ndim:
+            scalars = " For scalars the PartitionSpec should be P()" if not ndim else ""
             raise ValueError(
                 f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was applied to a "
-                f"value of rank {ndim}"
+                f"value of rank {ndim}.{scalars}"
             )
         return self.spec.cuts(ndim)
 
@@ -212,7 +213,7 @@ class NamedSharding(Sharding):
                 raise IndivisibleError(
                     f"Sharding {self} implies that array axis {axis} is partitioned {tile} times, but the dimension "
                     f"size is {n} (full shape: {shape}, per-dimension tiling factors: {tiles} should evenly divide the "
-                    f"shape)"
+                    f"shape). Pad it to a multiple of {tile}, or cut it along fewer axes."
                 )
         return tuple(n // tile for n, tile in zip(shape, tiles, strict=True))
 
@@ -243,6 +244,12 @@ class NamedSharding(Sharding):
         return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{kind})"
 
 
+def with_entry(sharding: NamedSharding, dim: int, entry: Any) -> NamedSharding:
+    """The sharding of arrays with a further dimension, of which the spec says ``entry``."""
+    entries = [*sharding.spec, *[None] * (dim - len(sharding.spec))]
+    return sharding.update(spec=sharding.spec.update(partitions=(*entries[:dim], entry, *entries[dim:])))
+
+
 def _slice(axes: Sequence[Any], at: Mapping[Any, int], sizes: Mapping[Any, int], block: int) -> slice:
     """The part of a dimension, cut along ``axes``, that is at one place of the mesh."""
     if not axes:
@@ -253,14 +260,19 @@ def _slice(axes: Sequence[Any], at: Mapping[Any, int], sizes: Mapping[Any, int],
     return slice(n * block, (n + 1) * block, None)
 
 
-def _check_spec(mesh: Mesh | AbstractMesh, spec: Any) -> None:
+def _check_spec(mesh: Any, spec: Any) -> None:
+    if not isinstance(mesh, MeshAxes):
+        raise TypeError(f"NamedSharding needs a Mesh or an AbstractMesh, got {mesh!r} of type {type(mesh).__name__}")
     if not isinstance(spec, PartitionSpec):
         raise TypeError(f"NamedSharding needs a PartitionSpec, got {spec!r} of type {type(spec).__name__}")
     seen: set[Any] = set()
     for axes in spec.cuts(0):
         for axis in axes:
             if axis not in mesh.axis_names:
-                raise ValueError(f"Resource axis: {axis} of {spec} is not found in mesh: {mesh.axis_names}.")
+                raise ValueError(
+                    f"Resource axis: {axis} of {spec} is not found in mesh: {mesh.axis_names}. "
+                    "Name one of these, or None for what isn't cut."
+                )
             if axis in seen:
                 raise DuplicateSpecError(
                     f"A single NamedSharding spec specification can map every mesh axis to at most one positional "

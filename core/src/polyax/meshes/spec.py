@@ -150,6 +150,11 @@ def axes_of(partition: Any) -> tuple[Any, ...]:
     return partition if isinstance(partition, tuple) else (partition,)
 
 
+def uncut(ndim: int) -> Cuts:
+    """The cuts of an array of which each device has all."""
+    return ((),) * ndim
+
+
 def spec_of(cuts: Cuts) -> PartitionSpec:
     return PartitionSpec(*[c or None for c in cuts], unreduced=sums_of(cuts))
 

@@ -10,8 +10,8 @@ from polyax.ir.primitive import def_rule
 from polyax.meshes.explicit import cuts_of
 from polyax.meshes.factors import elementwise
 from polyax.meshes.resharding import reshard_p, resharded, retyped, untyped
-from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import UNCONSTRAINED, OpenCuts, PartitionSpec
+from polyax.meshes.sharding import NamedSharding, with_entry
+from polyax.meshes.spec import UNCONSTRAINED
 from polyax.ops.define import linear
 
 __all__ = ["reshard_p", "retyped"]
@@ -23,13 +23,10 @@ reshard_p.pretty = lambda sharding, **_: {} if sharding is None else {"sharding"
 
 
 @def_rule(reshard_p, "batch")
-def _batch(axis: Any, args: Any, dims: Any, *, sharding: NamedSharding | None, cuts: OpenCuts) -> Any:
+def _batch(axis: Any, args: Any, dims: Any, *, sharding: NamedSharding | None) -> Any:
     """The mapped dimension stays cut as it is."""
     (x,), (dim,) = args, dims
     if sharding is None:
         return [untyped(x)], [dim]
-    names = cuts_of(aval_of(x))[dim]
-    entries = [UNCONSTRAINED if c is None else c or None for c in cuts]
-    entry = names or UNCONSTRAINED
-    wider = sharding.update(spec=PartitionSpec(*entries[:dim], entry, *entries[dim:]))
-    return [resharded(x, wider)], [dim]
+    entry = cuts_of(aval_of(x))[dim] or UNCONSTRAINED
+    return [resharded(x, with_entry(sharding, dim, entry))], [dim]

@@ -14,6 +14,7 @@ from typing import Any
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, walk_eqns
 from polyax.meshes.axes import AbstractMesh, Axes
 from polyax.meshes.explicit import fixed_cuts
+from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import Cuts, OpenCuts, Sums, summands, sums_of
 from polyax.meshes.translate import open_cuts_on
 from polyax.ops.constraint import sharding_constraint_p
@@ -58,6 +59,7 @@ class Cutting:
     """How each variable of a flat program, and of those within it, is to be cut."""
 
     def __init__(self, axes: Axes) -> None:
+        self.mesh = AbstractMesh([size for _, size in axes], tuple([name for name, _ in axes]))
         self.sizes: Sizes = dict(axes)
         self.rules: dict[int, Rule | None] = {}  # by the equation's id
         self.used: set[Atom] = set()
@@ -101,14 +103,12 @@ class Cutting:
     def fix_told(self, atom: Atom) -> None:
         """What the type of a value says, which may name the axes of another mesh of the same devices."""
         if atom.aval.sharding is not None:
-            self.fix(atom, self.translated(atom.aval.sharding, fixed_cuts(atom.aval)))
+            self.fix(atom, open_cuts_on(self.mesh, atom.aval.sharding, atom.aval.ndim, fixed_cuts(atom.aval)))
 
-    def translated(self, sharding: Any, cuts: OpenCuts | None) -> OpenCuts | None:
-        """``cuts``, which ``sharding`` says by the axes of its mesh, by the axes of this one."""
-        if sharding is None or cuts is None or sharding.mesh.axes == tuple(self.sizes.items()):
-            return cuts
-        mesh = AbstractMesh(list(self.sizes.values()), tuple(self.sizes))
-        return open_cuts_on(mesh, sharding, len(cuts), cuts)
+    def fix_asked(self, atom: Atom, sharding: NamedSharding | None) -> None:
+        """What a constraint says, likewise."""
+        if sharding is not None:
+            self.fix(atom, open_cuts_on(self.mesh, sharding, atom.aval.ndim))
 
     def extend(self, atom: Atom, wanted: Cuts) -> bool:
         """Cuts dimensions that are open further, as ``wanted`` says, where that goes; whether anything changed."""
@@ -170,10 +170,10 @@ def _collect(jaxpr: Jaxpr, layout: Cutting, inner: Inner, nodes: list[Node]) -> 
         layout.used.update(eqn.invars)
         for a in eqn.invars:
             layout.readers[a] = eqn if layout.readers.get(a, eqn) is eqn else None
+        if eqn.primitive in (sharding_constraint_p, reshard_p):
+            layout.fix_asked(eqn.outvars[0], eqn.params["sharding"])
         for v in eqn.outvars:
             layout.fix_told(v)
-        if eqn.primitive in (sharding_constraint_p, reshard_p):
-            layout.fix(eqn.outvars[0], layout.translated(eqn.params["sharding"], eqn.params["cuts"]))
         rule = layout.rule(eqn)
         if rule is not None:
             nodes.append(Ruled((*eqn.invars, *eqn.outvars), rule))

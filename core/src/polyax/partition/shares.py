@@ -14,7 +14,7 @@ from typing import Any
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import Eqn
 from polyax.meshes.factors import Dim, Dims, Factors, factors
-from polyax.meshes.spec import Cuts
+from polyax.meshes.spec import Cuts, uncut
 from polyax.ops.collective import pmax_p, pmin_p, psum_p
 from polyax.ops.exchange import ppermute_p
 
@@ -27,10 +27,6 @@ Shares = Mapping[int, Names]
 def blocks_along(names: Names, sizes: Sizes) -> int:
     """Into how many blocks axes cut."""
     return math.prod([sizes[a] for a in names])
-
-
-def uncut(ndim: int) -> Cuts:
-    return ((),) * ndim
 
 
 PLACEWISE = frozenset({psum_p, pmax_p, pmin_p, ppermute_p})

@@ -20,7 +20,7 @@ from polyax.meshes.explicit import seen, typed
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.resharding import reshard_p
 from polyax.meshes.sharding import NamedSharding, Sharding
-from polyax.meshes.spec import OpenCuts, PartitionSpec, trimmed_spec
+from polyax.meshes.spec import OpenCuts, PartitionSpec, open_cuts, trimmed_spec, uncut
 from polyax.meshes.translate import cuts_on
 from polyax.ops.constraint import sharding_constraint_p
 from polyax.runtime.arrays import devices
@@ -247,10 +247,11 @@ def _run_pjit(
 
 
 @def_rule(sharding_constraint_p, "impl")
-def _put(x: Any, *, cuts: OpenCuts, sharding: NamedSharding) -> list[Any]:
+def _put(x: Any, *, sharding: NamedSharding) -> list[Any]:
     """Outside of programs, arrays are moved, if it's known where to; what is open stays cut as it is."""
     if not isinstance(sharding.mesh, Mesh):
         return [x]
+    cuts = open_cuts(sharding.spec, np.ndim(x))
     return [device_put(x, sharding.update(spec=_filled(x, cuts, sharding)) if None in cuts else sharding)]
 
 
@@ -262,7 +263,7 @@ def _filled(x: Any, cuts: OpenCuts, sharding: NamedSharding) -> PartitionSpec:
     taken = {a for c in cuts for a in c or ()}
     given = [
         (o if taken.isdisjoint(o) else ()) if c is None else c
-        for c, o in zip(cuts, own or ((),) * len(cuts), strict=True)
+        for c, o in zip(cuts, own or uncut(len(cuts)), strict=True)
     ]
     return trimmed_spec(tuple(given))
 

@@ -52,6 +52,9 @@ def test_operations():
             run(jnp.add)(b, c)
         with pytest.raises(ShardingTypeError, match="Contracting dimensions are sharded"):
             run(jnp.dot)(c, b)
+        for fun in (lambda x, y: jnp.concatenate([x, y]), lambda x, y: lax.dynamic_update_slice(x, y, (0, 0))):
+            with pytest.raises(ShardingTypeError, match="sharding"):
+                run(fun)(b, d)
         with pytest.raises(AssertionError, match="acts as an assert when all axes of mesh"):
             run(lambda x: lax.with_sharding_constraint(x, P("y", None)))(b)
 
@@ -68,6 +71,23 @@ def test_what_is_made():
     check(px.reshard(BOTH, P(None, "y")), "[8,4@y]", BOTH)
     check(px.jit(lambda x: x * 2, in_shardings=P("x"))(BOTH), "[8@x,4]", BOTH * 2)
     check(px.jit(lambda x: x * 2, out_shardings=P("x"))(BOTH), "[8@x,4]", BOTH * 2)
+
+
+def test_rows_of_what_is_cut():
+    for run in (lambda f: f, px.jit):
+        with pytest.raises(ShardingTypeError, match=r"slice on sharded dims where out dim \(1\)"):
+            run(lambda x: x[0])(put(ROWS, "x"))
+        check(run(lambda x: x.at[0].get(out_sharding=P("y")))(put(ROWS, "x")), "[8@y]", ROWS[0])
+        check(run(lambda x: x[:, 0])(put(ROWS, "x")), "[8@x]", ROWS[:, 0])
+    np.testing.assert_array_equal([np.asarray(row) for row in put(ROWS, "x")], ROWS)
+
+
+def test_likes_lie_where_their_model_does():
+    x = put(BOTH, "x", "y")
+    with px.set_mesh(None):
+        for fun in (jnp.zeros_like, jnp.ones_like, jnp.empty_like, lambda v: jnp.full_like(v, 3.0)):
+            made = fun(x)
+            assert made.sharding == x.sharding and px.typeof(made) == px.typeof(x)
 
 
 def test_derivatives():

@@ -60,6 +60,13 @@ DERIVED = [
     (px.vmap(lambda x: lax.scan(lambda c, y: (c + y, c), 0.0, x)), (ROWS,), "[8@x] [8@x,8]"),
     (px.vmap(px.grad(lambda x: x @ x)), (ROWS,), "[8@x,8]"),
     (lambda a: px.reshard(a, P("y", "x")), (ROWS,), "[8@y,8@x]"),
+    (lambda a: a[:, jnp.array([1, 2])], (ROWS,), "[8@x,2]"),
+    (lambda a: jnp.take_along_axis(a, jnp.zeros((8, 1), int), 1), (ROWS,), "[8@x,1]"),
+    (lambda a: a.at[:, jnp.array([0, 3])].add(1.0), (ROWS,), "[8@x,8]"),
+    (lambda a: lax.dynamic_slice(a, (1, 0), (4, 8)), (ROWS,), "[4@x,8]"),
+    (lambda a: lax.dynamic_update_slice(a, a[:4], (1, 0)), (ROWS,), "[8@x,8]"),
+    (lambda a: (jnp.repeat(a, 2, 0), jnp.tile(a, (1, 2))), (ROWS,), "[16@x,8] [8@x,16]"),
+    (lambda a: jnp.fft.fft(a, axis=0).real, (ROWS,), "[8@x,8]"),
 ]
 
 
@@ -79,7 +86,20 @@ AMBIGUOUS = [
     (lambda a, b: a @ b, (COLUMNS, ROWS), "Contracting dimensions are sharded and it is ambiguous"),
     (lambda a, b: a @ b, (ROWS, COLUMNS), "dot_general operation with inputs"),
     (lambda a, b: a @ b, (COLUMNS, arg((8, 8), "y")), "contracting dimensions to have consistent sharding, got ('x',)"),
-    (lambda a: a.reshape(3, 8), (arg((8, 3), "x"),), "reshape needs its operand 0 unsharded over dimension 0"),
+    (lambda a: a.reshape(3, 8), (arg((8, 3), "x"),), "This reshape is not supported. Please specify the sharding of"),
+    (lambda a: a.reshape(64), (COLUMNS,), "Got operand type: float32[8,8@x], of which dimension 1 is cut along 'x'"),
+    (lambda a: a.reshape(4, 16), (ROWS,), "This reshape is not supported"),
+    (lambda a: jnp.tile(a, (2, 1)), (ROWS,), "This reshape is not supported"),
+    (lambda a, b: jnp.concatenate([a, b]), (ROWS, COLUMNS), "Got shardings P('x', None), P(None, 'x') of operands"),
+    (lambda a, b: jnp.stack([a, b]), (ROWS, arg((8, 8), "y")), "All operands should have the same sharding"),
+    (lambda a: a[0], (ROWS,), "out dim (1) is not divisible by mesh axes (4) with spec (x)"),
+    (lambda a: a[jnp.array([1, 2])], (ROWS,), "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec"),
+    (lambda a, b: jnp.take(a, b.astype(int), 0), (WHOLE, VECTOR), "indices=ShapedArray(int32[8@x,1])"),
+    (lambda a: jnp.diag(a), (ROWS,), "out sharding could not be resolved unambiguously"),
+    (lambda a: a.at[jnp.array([1, 2])].set(1.0), (ROWS,), "Use `.at[...].set/add/mul/...(out_sharding=)` to provide"),
+    (lambda a: px.ops.segment_sum(a, jnp.arange(8) % 4, 4), (ROWS,), "Use `.at[...].set/add/mul/...(out_sharding=)`"),
+    (lambda a: lax.dynamic_index_in_dim(a, 1), (ROWS,), "out dim (1) is not divisible by mesh axes (4) with spec (x)"),
+    (lambda a, b: lax.dynamic_update_slice(a, b, (1, 0)), (ROWS, arg((4, 8), "y")), "equal to update sharding, got"),
     (lambda a: jnp.cumsum(a, 0), (ROWS,), "cumsum needs its operand 0 unsharded over dimension 0"),
     (lambda a: jnp.sort(a, 0), (ROWS,), "sort needs its operand 0 unsharded over dimension 0"),
     (
@@ -95,6 +115,27 @@ AMBIGUOUS = [
 def test_what_operands_do_not_tell_is_an_error(fun, args, text):
     with pytest.raises(ShardingTypeError, match=re.escape(text)):
         types(fun, *args)
+
+
+def test_what_is_not_cut_may_lie_anywhere_without_a_mesh_in_force():
+    assert types(lambda a, b: jnp.concatenate([a, b]), ROWS, WHOLE) == "[16@x,8]"
+    assert types(lambda a, b: lax.dynamic_update_slice(a, b, (0, 0)), ROWS, WHOLE) == "[8@x,8]"
+
+
+def test_regions_take_arguments_as_types_tell():
+    region = lambda spec: px.shard_map(lambda a: a * 2, mesh=MESH, in_specs=spec, out_specs=spec)
+    with px.sharding.use_abstract_mesh(MESH):
+        assert types(region(P("x")), ROWS) == "[8@x,8]"
+        for spec, array in ((P("y"), ROWS), (P(), ROWS), (P("x"), WHOLE)):
+            text = r"in_specs passed to shard_map: .* does not match .* which is a of '<lambda>' \(in_specs"
+            with pytest.raises(ValueError, match=text):
+                types(region(spec), array)
+
+
+def test_resharding_is_for_explicit_axes():
+    mixed = AbstractMesh((4, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))
+    with pytest.raises(ValueError, match="with axis name: y of type: AxisType.Auto, for float32"):
+        types(lambda a: px.reshard(a, NamedSharding(mixed, P("x", "y"))), WHOLE)
 
 
 def test_loops_and_branches_keep_their_types():

@@ -10,7 +10,7 @@ from polyax.api.arguments import wraps
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.current import get_abstract_mesh, use_abstract_mesh
-from polyax.meshes.explicit import cuts_of, mesh_of, sharding_in_type
+from polyax.meshes.explicit import cuts_of, mesh_here, mesh_of, sharding_in_type
 from polyax.meshes.resharding import resharded, retyped, sharding_for
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import PartitionSpec
@@ -46,7 +46,16 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
 
 def _sharding(x: Any, given: Any) -> NamedSharding:
-    return sharding_for(given, [aval_of(x)], "out_shardings")
+    sharding = sharding_for(given, [aval_of(x)], "out_shardings")
+    mesh = mesh_here(sharding.mesh)
+    for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True):
+        if kind is not AxisType.Explicit and any(name in names for names in sharding.spec.cuts(0)):
+            raise ValueError(
+                "PartitionSpec passed to reshard cannot contain axis names that are of type Auto or Manual. Got "
+                f"PartitionSpec: {sharding.spec} with axis name: {name} of type: AxisType.{kind}, for {aval_of(x)}. "
+                "Leave it to the partitioner, with polyax.lax.with_sharding_constraint."
+            )
+    return sharding
 
 
 @api_boundary

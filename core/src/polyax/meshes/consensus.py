@@ -14,14 +14,10 @@ from typing import Any
 from polyax.ir.aval import ShapedArray
 from polyax.ir.errors import ShardingTypeError
 from polyax.ir.primitive import Primitive
+from polyax.meshes.ambiguity import REMEDY, check_clear, types
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import cuts_of, mesh_of, sharding_in_type
 from polyax.meshes.factors import Factors
-
-REMEDY = (
-    "Say how the result is to be cut with `out_sharding=`, cut operands otherwise with `polyax.reshard`, or leave it "
-    "to the partitioner with `polyax.sharding.auto_axes`."
-)
 
 
 class _Ambient(threading.local):
@@ -63,8 +59,9 @@ def results(
     if found is None:
         raise ShardingTypeError(
             f"{primitive} has no rule that says how its results are cut, with operands "
-            f"{_types(ins)}. Wrap it in `polyax.sharding.auto_axes`, or gather them with `polyax.reshard`."
+            f"{types(ins)}. Wrap it in `polyax.sharding.auto_axes`, or gather them with `polyax.reshard`."
         )
+    check_clear(primitive.name, ins, found)
     return _Consensus(primitive, found, ins, mesh).results(outs)
 
 
@@ -72,16 +69,12 @@ def _check_meshes(primitive: Primitive, ins: Sequence[ShapedArray]) -> None:
     meshes = {a.sharding.mesh for a in ins if a.sharding is not None}
     if len(meshes) > 1:
         raise ShardingTypeError(
-            f"{primitive}: operands {_types(ins)} lie on different meshes: {', '.join(map(str, meshes))}. Put them on "
+            f"{primitive}: operands {types(ins)} lie on different meshes: {', '.join(map(str, meshes))}. Put them on "
             "one with `polyax.device_put`."
         )
 
 
-def _types(avals: Sequence[ShapedArray]) -> str:
-    return ", ".join(a.str_short(short_dtypes=True) for a in avals)
-
-
-KEEPING = frozenset(("concatenate", "dynamic_slice", "dynamic_update_slice", "pad", "rev", "slice", "split"))
+KEEPING = frozenset(("concatenate", "dynamic_slice", "dynamic_update_slice", "fft", "pad", "rev", "slice", "split"))
 """Primitives whose results are cut as operands are, also in dimensions that they go along, as far as that goes."""
 
 
@@ -105,7 +98,7 @@ class _Consensus:
 
     def _hear(self, n: int, d: int, names: tuple[Any, ...]) -> None:
         dim = self.found.ins[n][d]
-        if not dim and self.primitive.name in KEEPING:
+        if self.primitive.name in KEEPING and not (dim and self.kept_in.issuperset(dim)):
             self.kept.setdefault(d, names)
         elif not dim:
             if self.ins[n].shape[d] > 1:
@@ -162,7 +155,7 @@ class _Consensus:
         used = [a for names in cuts for a in names]
         if len(set(used)) < len(used):
             raise ShardingTypeError(
-                f"{self.primitive} operation with inputs: {_types(self.ins)} produces an illegally sharded result: "
+                f"{self.primitive} operation with inputs: {types(self.ins)} produces an illegally sharded result: "
                 f"{_marked(aval, cuts)}. {REMEDY}"
             )
         for d, (n, names) in enumerate(zip(aval.shape, cuts, strict=True)):
@@ -170,7 +163,7 @@ class _Consensus:
             if n % parts:
                 raise ShardingTypeError(
                     f"{self.primitive} on sharded dims where out dim ({n}) is not divisible by mesh axes ({parts}) "
-                    f"with spec ({', '.join(map(str, names))}) is not implemented. Got inputs {_types(self.ins)}, "
+                    f"with spec ({', '.join(map(str, names))}) is not implemented. Got inputs {types(self.ins)}, "
                     f"output shape={aval.shape}, dimension {d}. {REMEDY}"
                 )
 
@@ -178,7 +171,7 @@ class _Consensus:
         names = cuts_of(self.ins[n])[d]
         return ShardingTypeError(
             f"{self.primitive} needs its operand {n} unsharded over dimension {d}, which is cut along "
-            f"{', '.join(map(repr, names))}; got {_types(self.ins)}. {REMEDY}"
+            f"{', '.join(map(repr, names))}; got {types(self.ins)}. {REMEDY}"
         )
 
     def _differ(self, f: int) -> ShardingTypeError:

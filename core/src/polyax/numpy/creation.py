@@ -31,6 +31,7 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 from polyax.ops.keys import constant_keys
+from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import device_put, from_host
 
 __all__ = [
@@ -304,7 +305,7 @@ def _cut_as(a: Any, made: Any, *given: Any) -> Any:
     aval = getattr(a, "aval", None)
     if aval is None or aval.sharding is None or not all(x is None for x in given):
         return made
-    return retyped(made, aval)
+    return device_put(made, a.sharding) if is_concrete(a) and is_concrete(made) else retyped(made, aval)
 
 
 def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], Any]:

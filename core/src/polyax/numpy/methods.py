@@ -124,7 +124,7 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
 
 
 def _getitem(self: Any, index: Any) -> Any:
-    if not is_concrete(self) or len(self.parts) == 1:
+    if not is_concrete(self) or len(self.parts) == 1 or self.aval.sharding is not None:
         return indexing.getitem(self, index)
     part, index = part_with(self, index)
     found = indexing.getitem(part, index)

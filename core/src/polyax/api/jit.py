@@ -7,7 +7,15 @@ from types import MethodType
 from typing import Any
 
 from polyax.api.arguments import shapes
-from polyax.api.shardings import Asked, check_committed, constrained, of_arguments, of_results
+from polyax.api.shardings import (
+    Asked,
+    check_committed,
+    check_fit,
+    constrained,
+    names_of_results,
+    of_arguments,
+    of_results,
+)
 from polyax.api.stages import Lowered, Parts, Traced
 from polyax.control.calls.jit import call as bind_call
 from polyax.ir.aval import ShapedArray
@@ -181,7 +189,10 @@ class JitFunction:
 
     def _asked(self, traced: TracedFunction, call: UserCall) -> tuple[list[Asked], list[Asked]]:
         """The shardings that were asked for, of each argument and result."""
-        return self._ins(call), of_results(self._shardings[1], traced.out_tree)
+        ins, outs = self._ins(call), of_results(self._shardings[1], traced.out_tree)
+        check_fit("in_shardings", "arguments", ins, traced.closed.in_avals, call.names)
+        check_fit("out_shardings", "outputs", outs, traced.closed.out_avals, lambda: names_of_results(traced.out_tree))
+        return ins, outs
 
     def _placed(self, traced: TracedFunction, asked: Any, leaves: Sequence[Any], names: Any = None) -> Staged:
         if self._device is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax.ir.aval import ShapedArray, aval_of
@@ -15,8 +15,9 @@ from polyax.ops.constraint import constrain
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import device_put
 from polyax.runtime.contract.tracebacks import api_boundary
-from polyax.trace.paths import flatten_axes
-from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
+from polyax.trace.paths import broadcast_prefix, keystr, tree_leaves_with_path
+from polyax.trace.tracer import Tracer
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
 
 Asked = Sharding | None
 
@@ -30,11 +31,12 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Args:
       x: arrays in any pytree.
       shardings: a sharding, or a tree of those that ``x`` begins with; a ``PartitionSpec`` is one of the mesh in force.
-        ``P.UNCONSTRAINED`` leaves a dimension to the partitioner, None an array.
+        ``P.UNCONSTRAINED`` leaves a dimension to the partitioner.
 
     Raises:
       RuntimeError: a ``PartitionSpec`` is given and no mesh is in force.
-      ValueError: an array has fewer dimensions than its sharding.
+      ValueError: an array has fewer dimensions than its sharding, or none is said of it; outside of programs, a
+        dimension doesn't fall into equal blocks; or the spec names ``Explicit`` axes.
 
     >>> import polyax
     >>> from polyax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -43,46 +45,48 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     P('x',)
     """
     leaves, tree = tree_flatten(x)
-    asked = each_of("with_sharding_constraint", "shardings", shardings, tree)
+    asked = each_of("with_sharding_constraint", "shardings", shardings, x)
     return tree_unflatten(tree, [_constrained(leaf, s) for leaf, s in zip(leaves, asked, strict=True)])
 
 
 def _constrained(x: Any, sharding: Asked) -> Any:
     if sharding is None:
-        return x
+        raise ValueError(
+            "One of with_sharding_constraint arguments got sharding None which is not allowed. Please only pass "
+            f"`polyax.sharding.Sharding` instances; it is of type {aval_of(x)}."
+        )
     if not isinstance(sharding, NamedSharding):
         return device_put(x, sharding)
-    shape = aval_of(x).shape
+    aval = aval_of(x)
     try:
-        cuts = sharding.cuts(len(shape))
+        sharding.cuts(aval.ndim)
     except ValueError as e:
         raise ValueError(
             f"One of with_sharding_constraint arguments is incompatible with its sharding annotation {sharding}: {e}"
         ) from None
-    _check_told(x, sharding)
-    sizes = sharding.mesh.shape
-    divides = [n % math.prod(sizes[a] for a in axes) == 0 for n, axes in zip(shape, cuts, strict=True)]
-    if not all(divides):  # dimensions that don't fall into equal blocks aren't cut
-        spec = [p if d else None for p, d in zip(sharding.spec, divides)]
-        sharding = sharding.update(spec=PartitionSpec(*spec))
+    if seen.any and not _told(aval, sharding):
+        sharding = _besides_told(aval, sharding)
+    if isinstance(x, Tracer):
+        return constrain(x, _dividing(aval, sharding))
+    sharding.shard_shape(aval.shape)
     return constrain(x, sharding)
 
 
-def _check_told(x: Any, sharding: NamedSharding) -> None:
-    """Where types tell all of how arrays are cut, a constraint says what must be so already; else it says it of axes
-    that are the partitioner's."""
-    if not seen.any:
-        return
-    here, mesh = get_abstract_mesh(), mesh_here(sharding.mesh)
+def _dividing(aval: ShapedArray, sharding: NamedSharding) -> NamedSharding:
+    """Without the cuts of dimensions that don't fall into equal blocks: in a program, those aren't cut."""
+    sizes, cuts = sharding.mesh.shape, sharding.cuts(aval.ndim)
+    divides = [n % math.prod(sizes[a] for a in axes) == 0 for n, axes in zip(aval.shape, cuts, strict=True)]
+    if all(divides):
+        return sharding
+    entries = [p if d else None for p, d in zip(sharding.spec, divides)]
+    return sharding.update(spec=sharding.spec.update(partitions=entries))
+
+
+def _told(aval: ShapedArray, sharding: NamedSharding) -> bool:
+    """Whether the mesh in force tells all of how arrays are cut: a constraint says what must be so already."""
+    here = get_abstract_mesh()
     if here.empty or not here.are_all_axes_explicit:
-        named = {a for c in sharding.cuts(aval_of(x).ndim) for a in c}
-        if not named <= set(mesh.auto_axes):
-            raise ValueError(
-                "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the mesh. "
-                f"Got spec={sharding.spec} and mesh={mesh.abstract_mesh}. You probably meant to use `polyax.reshard`?"
-            )
-        return
-    aval = aval_of(x)
+        return False
     have, wanted = cuts_of(aval), open_cuts(sharding.spec, aval.ndim)
     if any(w is not None and w != h for h, w in zip(have, wanted, strict=True)):
         raise AssertionError(
@@ -90,11 +94,33 @@ def _check_told(x: Any, sharding: NamedSharding) -> None:
             f"sharding: {spec_of(have)} did not match the sharding provided: {sharding.spec}. Please use "
             "`polyax.reshard` to shard your input to the sharding you want."
         )
+    return True
 
 
-def each_of(caller: str, name: str, shardings: Any, tree: PyTreeDef) -> list[Asked]:
+def _besides_told(aval: ShapedArray, sharding: NamedSharding) -> NamedSharding:
+    """A constraint, which is for the partitioner's axes alone, with what the type tells."""
+    mesh = mesh_here(sharding.mesh)
+    if any(a not in mesh.auto_axes for axes in sharding.spec.cuts(0) for a in axes):
+        raise ValueError(
+            "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the mesh. Got "
+            f"spec={sharding.spec} and mesh={mesh.abstract_mesh} for {aval}. "
+            "You probably meant to use `polyax.reshard`?"
+        )
+    if aval.sharding is None:
+        return sharding
+    asked = open_cuts(sharding.spec, aval.ndim)
+    both = [t or UNCONSTRAINED if c is None else (*t, *c) for t, c in zip(cuts_of(aval), asked, strict=True)]
+    return sharding.update(spec=sharding.spec.update(partitions=both))
+
+
+def each_of(caller: str, name: str, shardings: Any, full: Any) -> list[Asked]:
     """The sharding for each leaf of a tree, of which ``shardings`` is a prefix."""
-    return [as_sharding(caller, name, s) for s in flatten_axes(f"{caller} {name}", tree, shardings)]
+    known = {id(s): as_sharding(caller, name, s) for s in tree_leaves(shardings, _is_none)}
+    return [known[id(s)] for s in broadcast_prefix(shardings, full, _is_none, name=f"{caller} {name}")]
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
 
 
 def as_sharding(caller: str, name: str, given: Any) -> Asked:
@@ -131,11 +157,16 @@ def of_arguments(shardings: Any, args: tuple[Any, ...], kwargs: dict[str, Any], 
     if kwargs:
         raise ValueError("pjit does not support kwargs when in_shardings is specified.")
     if not isinstance(shardings, (Sharding, PartitionSpec)):
-        _check_length(shardings, len(args))
-    return _closed("in_shardings", each_of("jit", "in_shardings", (shardings, None), tree))
+        shardings = _for_each(shardings, len(args))
+    return each_of("jit", "in_shardings", shardings, _placeholders(tree)[0])
 
 
-def _check_length(shardings: Any, count: int) -> None:
+def _placeholders(tree: PyTreeDef) -> Any:
+    return tree_unflatten(tree, [object()] * tree.num_leaves)
+
+
+def _for_each(shardings: Any, count: int) -> Any:
+    """What is given for each positional argument."""
     text = (
         "pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, pjit "
         "in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length equal to the number of "
@@ -143,33 +174,46 @@ def _check_length(shardings: Any, count: int) -> None:
     )
     if isinstance(shardings, dict):
         raise ValueError(f"{text}not a tuple: got {type(shardings)} instead.")
-    if isinstance(shardings, (tuple, list)) and len(shardings) != count:
+    if not isinstance(shardings, (tuple, list)):
+        return shardings
+    if len(shardings) != count:
         raise ValueError(
             f"{text}the wrong length: got a tuple or list of length {len(shardings)} for an args tuple of length "
             f"{count}."
         )
+    return tuple(shardings)
 
 
 def of_results(shardings: Any, tree: PyTreeDef) -> list[Asked]:
     """The shardings that ``jit(out_shardings=)`` gives the leaves of its results."""
     if shardings is None:
         return [None] * tree.num_leaves
-    return _closed("out_shardings", each_of("jit", "out_shardings", shardings, tree))
+    return each_of("jit", "out_shardings", shardings, _placeholders(tree))
 
 
-def _closed(name: str, asked: list[Asked]) -> list[Asked]:
-    """``asked``, which has to say of each dimension how it is cut.
+def names_of_results(tree: PyTreeDef) -> list[str]:
+    return [f"result{keystr(path)}" for path, _ in tree_leaves_with_path(_placeholders(tree))]
 
-    Raises:
-      ValueError: a spec leaves a dimension unconstrained.
-    """
-    for s in asked:
-        if isinstance(s, NamedSharding) and UNCONSTRAINED in s.spec:
+
+def check_fit(
+    name: str, what: str, asked: Sequence[Asked], avals: Sequence[ShapedArray], names: Callable[[], Sequence[str]]
+) -> None:
+    """Raises unless arrays of these types can lie as they are asked to."""
+    for n, (sharding, aval) in enumerate(zip(asked, avals, strict=True)):
+        if not isinstance(sharding, NamedSharding):
+            continue
+        if UNCONSTRAINED in sharding.spec:
             raise ValueError(
-                f"Unconstrained dims are not allowed when passed to {name}: {s}. Leave the array out, with None, or "
-                "constrain it inside, with with_sharding_constraint."
+                f"Unconstrained dims are not allowed when passed to {name}: {sharding}, for {names()[n]} of type "
+                f"{aval}. Name axes or None, or use polyax.lax.with_sharding_constraint inside."
             )
-    return asked
+        try:
+            sharding.shard_shape(aval.shape)
+        except ValueError as e:
+            raise type(e)(
+                f"One of pjit {what} with pytree key path {names()[n]} is incompatible with its sharding annotation "
+                f"{sharding}: {e}"
+            ) from None
 
 
 def constrained(values: Sequence[Any], asked: Sequence[Asked]) -> list[Any]:

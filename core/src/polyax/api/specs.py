@@ -12,7 +12,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import ambient
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.current import get_abstract_mesh, mesh_in_force
-from polyax.meshes.explicit import cuts_of
+from polyax.meshes.explicit import cuts_of, typed
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import Cuts, PartitionSpec, spec_of
@@ -162,7 +162,7 @@ def in_blocks(
     cuts = [s.cuts(a.ndim) for (_, s), a in zip(found, avals, strict=True)]
     axes = manual(blocks.mesh, blocks.axes)
     _check_sizes(blocks, found, cuts, avals, call.names)
-    _check_told(blocks, found, cuts, avals, call.names)
+    _check_told(blocks, found, avals, call.names)
     return cuts, [block_of(a, c, axes, blocks.check_vma) for a, c in zip(avals, cuts, strict=True)]
 
 
@@ -270,21 +270,20 @@ def _check_sizes(
         )
 
 
-def _check_told(
-    blocks: CutByHand, found: Found, cuts: Sequence[Cuts], avals: Sequence[ShapedArray], names: Callable[[], Any]
-) -> None:
+def _check_told(blocks: CutByHand, found: Found, avals: Sequence[ShapedArray], names: Callable[[], Any]) -> None:
     """Where types tell all of how arguments are cut, that is how they are mapped over."""
     mesh = blocks.mesh
     if not mesh.are_all_axes_explicit or len(blocks.axes) < len(mesh.axis_names):
         return
-    for n, (aval, cut) in enumerate(zip(avals, cuts, strict=True)):
-        if cut != cuts_of(aval):
+    for n, ((name, spec), aval) in enumerate(zip(found, avals, strict=True)):
+        told, given = cuts_of(aval), cuts_of(typed(aval, NamedSharding(mesh, spec)))
+        if told != given:
             raise ValueError(
-                f"in_specs passed to shard_map: {spec_of(cut)} does not match the specs of the input: "
-                f"{spec_of(cuts_of(aval))} for arg: {aval}, which is {names()[n]} of '{blocks.function}' "
-                f"({found[n][0]}). `in_specs` is an optional argument so you can omit specifying it and shard_map will "
-                "infer the in_specs from the arguments. If you want to reshard your inputs, you can use "
-                "`polyax.reshard` on the arguments and then pass those args to shard_map."
+                f"in_specs passed to shard_map: {spec_of(given)} does not match the specs of the input: "
+                f"{spec_of(told)} for arg: {aval}, which is {names()[n]} of '{blocks.function}' ({name}). `in_specs` "
+                "is an optional argument so you can omit specifying it and shard_map will infer the in_specs from the "
+                "arguments. If you want to reshard your inputs, you can use `polyax.reshard` on the arguments and "
+                "then pass those args to shard_map."
             )
 
 

@@ -51,7 +51,7 @@ def _size(name: Any) -> int:
         bound = [a for a in names if isinstance(a, str)]
         raise NameError(
             f"Found an unbound axis name: {name}. Collectives need a surrounding vmap or pmap with "
-            f"axis_name={name!r}; bound here: {', '.join(bound) or 'none'}."
+            f"axis_name={name!r}, or a shard_map over a mesh that has it; bound here: {', '.join(bound) or 'none'}."
         )
     return found
 

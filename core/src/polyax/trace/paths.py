@@ -69,15 +69,21 @@ def tree_map_with_path(
 # --- prefixes -----------------------------------------------------------------------------------------------------
 
 
-def broadcast_prefix(prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """One value of ``prefix`` for each leaf of ``full``.
+def broadcast_prefix(
+    prefix: Any,
+    full: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+    *,
+    name: str = "broadcast_prefix prefix_tree",
+) -> list[Any]:
+    """One value of ``prefix``, which error texts call ``name``, for each leaf of ``full``.
 
     Raises:
       ValueError: ``prefix`` is no prefix of ``full``; the text says where.
     """
     leaves, treedef = tree_flatten(prefix, is_leaf)
     out: list[Any] = []
-    for value, subtree in zip(leaves, treedef.flatten_up_to(full, "broadcast_prefix prefix_tree"), strict=True):
+    for value, subtree in zip(leaves, treedef.flatten_up_to(full, name), strict=True):
         out.extend([value] * tree_structure(subtree, is_leaf).num_leaves)
     return out
 

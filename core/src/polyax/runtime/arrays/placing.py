@@ -17,7 +17,7 @@ from polyax.meshes.current import named_sharding, without_mesh
 from polyax.meshes.explicit import mesh_here, seen, told
 from polyax.meshes.resharding import resharded
 from polyax.meshes.sharding import Index, NamedSharding, Sharding, SingleDeviceSharding, bounds
-from polyax.meshes.spec import PartitionSpec
+from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec
 from polyax.ops.constraint import constrain
 from polyax.ops.index import dynamic_slice
 from polyax.ops.joining import concatenate
@@ -70,6 +70,10 @@ def _target(device: Any) -> Layout | None:
         device = named_sharding(device, "device_put")
     if not isinstance(device, Sharding):
         raise ValueError(f"device_put needs a Device or a sharding, got {device!r} of type {type(device)}")
+    if isinstance(device, NamedSharding) and UNCONSTRAINED in device.spec:
+        raise ValueError(
+            f"Unconstrained dims are not allowed when passed to device_put: {device}. Name axes of the mesh, or None."
+        )
     return device
 
 
@@ -102,10 +106,19 @@ def _laid_out(x: Any, layout: Sharding) -> Array:
     if isinstance(layout, SingleDeviceSharding):
         return on_device(x, layout.device)
     aval = _host_aval(x)
-    found = on_devices(x, aval.update(shape=layout.shard_shape(aval.shape)), layout)
+    found = on_devices(x, aval.update(shape=_block_shape(aval, layout)), layout)
     mine = {id(part) for part in x.parts} if is_concrete(x) else ()
     aval = told(aval, layout)
     return Array.of_parts(aval, [part.__copy__() if id(part) in mine else part for part in found], layout)
+
+
+def _block_shape(aval: ShapedArray, layout: Sharding) -> tuple[int, ...]:
+    try:
+        return layout.shard_shape(aval.shape)
+    except ValueError as e:
+        raise type(e)(
+            f"One of device_put args, of type {aval}, is incompatible with its sharding annotation {layout}: {e}"
+        ) from None
 
 
 def retold(x: Array, aval: ShapedArray) -> Array:

@@ -1,5 +1,7 @@
 """polyax: composable transformations of Python programs, compiled by plugins for any device."""
 
+from typing import Any as _Any
+
 from polyax import ad_checkpoint as ad_checkpoint
 from polyax import boundaries as _boundaries
 from polyax import boundaries as boundaries
@@ -13,6 +15,7 @@ from polyax import errors as errors
 from polyax import experimental as experimental
 from polyax import extend as extend
 from polyax import interpreters as interpreters
+from polyax import late as _late
 from polyax import lax as lax
 from polyax import nn as nn
 from polyax import numpy as numpy
@@ -106,3 +109,13 @@ from polyax.runtime.contract.hooks import hookimpl as hookimpl
 from polyax.runtime.plugins.default_device import default_device as default_device
 from polyax.trace.naming import named_call as named_call
 from polyax.trace.naming import named_scope as named_scope
+
+_LATE = _late.submodules(__name__, "image")
+
+
+def __getattr__(name: str) -> _Any:
+    return _late.load(__name__, _LATE, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

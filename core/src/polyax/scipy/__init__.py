@@ -4,7 +4,21 @@ from typing import Any as _Any
 
 from polyax import late as _late
 
-_LATE = _late.submodules(__name__, "linalg", "special", "stats")
+_LATE = _late.submodules(
+    __name__,
+    "cluster",
+    "fft",
+    "integrate",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
+    "special",
+    "stats",
+)
 
 
 def __getattr__(name: str) -> _Any:

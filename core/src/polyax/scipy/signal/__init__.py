@@ -1,0 +1,4 @@
+"""Signals, as ``jax.scipy.signal`` has them. Re-exports only."""
+
+from polyax.scipy.signal.convolutions import *
+from polyax.scipy.signal.spectra import *

@@ -159,6 +159,15 @@ def test_outside_of_the_support(name):
         assert slope == 0
 
 
+def test_plain_numbers():
+    """Python's own, which are no arrays."""
+    calls = {"bernoulli.cdf": (0, 0.25), "bernoulli.ppf": (0.9, 0.25), "poisson.cdf": (1, 2.0), "beta.cdf": (0.5, 1, 2)}
+    for name, args in calls.items():
+        family, kind = name.split(".")
+        got, want = (getattr(getattr(house, family), kind)(*args) for house in (stats, scipy.stats))
+        agree(got, np.asarray(want), 1e-6)
+
+
 def test_arguments_by_name():
     assert stats.norm.pdf(1.0, scale=2.0) == stats.norm.pdf(x=1.0, loc=0, scale=2.0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'shape'"):

@@ -23,14 +23,14 @@ def cdf(k: Any, p: Any) -> Any:
     >>> print(f"{cdf(0, 0.25):.2f}")
     0.75
     """
-    k, p = promote_args_inexact("bernoulli.cdf", k, p)
+    k, p = map(jnp.asarray, promote_args_inexact("bernoulli.cdf", k, p))
     value = jnp.where(k < 0, 0.0, jnp.where(k < 1, 1 - p, 1.0))
     return jnp.where(jnp.isnan(k) | ~_is_probability(p), jnp.nan, value)
 
 
 def ppf(q: Any, p: Any) -> Any:
     """The least number of whose ``cdf`` is at least ``q``; NaN unless both are probabilities."""
-    q, p = promote_args_inexact("bernoulli.ppf", q, p)
+    q, p = map(jnp.asarray, promote_args_inexact("bernoulli.ppf", q, p))
     value = jnp.where(q <= 1 - p, 0.0, 1.0)
     return jnp.where(_is_probability(q) & _is_probability(p), value, jnp.nan)
 

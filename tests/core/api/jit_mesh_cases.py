@@ -126,6 +126,16 @@ def test_derivatives_and_maps():
     same(polyax.vmap(polyax.jit(jnp.cumsum))(x), X.cumsum(1))
 
 
+def test_what_is_picked_from_a_cut_batch():
+    """Along an axis, and by counted rows; fused, with accesses checked."""
+    labels = np.array([0, 3, 7, 7, 1, 2, 5, 4])
+    expected = X[np.arange(8), labels] - X.max(1)
+    x, y = put(ROW, "i"), polyax.device_put(labels, on(ROW, "i"))
+    less = lambda a: a - a.max(1, keepdims=True)
+    same(polyax.jit(lambda a, b: jnp.take_along_axis(less(a), b[:, None], 1)[:, 0])(x, y), expected)
+    same(polyax.jit(lambda a, b: less(a)[jnp.arange(8), b])(x, y), expected)
+
+
 def test_operations_outside_of_programs():
     x, y = put(GRID, "x"), put(GRID, None, "y")
     assert (x * 2).sharding == x.sharding

@@ -198,6 +198,18 @@ def test_masks_bound_what_depends_on_data() -> None:
         compiled(NumpyKernelBackend(), traced(fun, [X, np.array([5, -7], "i4")]))
 
 
+def test_masks_hold_where_what_they_guard_is_an_index() -> None:
+    """A program on a block: indices are loaded where they point into it, which is known of them there."""
+
+    def picked(x, i, begin):
+        y = jnp.exp(x - x.max(1, keepdims=True))
+        at = y.at[jnp.arange(5) - begin, i]
+        return at.get(mode="fill", fill_value=0, wrap_negative_indices=False).sum()
+
+    with config.override(checks=True):
+        compiled(NumpyKernelBackend(), traced(picked, [X, np.array([0, 1, 2, 3, 1], "i4"), np.int32(1)]))
+
+
 def test_cost_is_linear() -> None:
     def chain(n):
         def fun(x):

@@ -92,23 +92,31 @@ class KernelChecker:
         if x.dtype != aval.dtype or len(indices) != len(aval.shape):
             yield f"{does} v{v} ({aval.str_short(True)}) as {x.dtype} at {len(indices)} indices"
         for d, (i, size) in enumerate(zip(indices, aval.shape, strict=False)):
-            least, greatest = self._interval(i, mask)
-            if not (least >= 0 and greatest < size):
-                least, greatest = self._by_cases(i, mask)
+            least, greatest = self._bounds(i, mask, size)
             if not (least >= 0 and greatest < size) and not _never(indices):
                 where = f"dimension {d} of v{v} ({aval.str_short(True)})"
                 yield f"{does} {where} at {pretty(i)}, which is from {least} to {greatest}"
 
+    def _bounds(self, i: Expr, mask: Expr | None, size: int) -> Interval:
+        """The interval of an index, by the first way that finds it inside ``size``."""
+        inside = lambda found: found[0] >= 0 and found[1] < size
+        if inside(found := self._interval(i, mask)) or inside(found := self._by_cases(i, mask)):
+            return found
+        simplified = Simplifier()
+        last = self._by_cases(simplified(i), None if mask is None else simplified(mask))
+        return last if inside(last) else found
+
     def _by_cases(self, i: Expr, mask: Expr | None) -> Interval:
         """The interval of an index that depends on masked loads: each is what is there where its mask holds, else what
-        it gives instead."""
+        it gives instead, unless ``mask`` says that its own holds."""
         guarded = next((x for x in postorder(i) if x.kind == "load" and x.attr.masked), None)
         if guarded is None:
             return self._interval(i, mask)
         *indices, holds, other = guarded.args
         bare = make("load", guarded.dtype, tuple(indices), Load(guarded.attr.slot))
         found: list[Interval] = []
-        for instead, known in ((bare, holds), (other, None)):
+        cases = [(bare, holds), (other, None)]
+        for instead, known in cases[:1] if mask is not None and _conjuncts(holds) <= _conjuncts(mask) else cases:
             replaced = lambda x, instead=instead: instead if x is guarded else None
             given = None if mask is None else rewrite(mask, replaced)
             both = known if given is None else given if known is None else op("and", given, known)
@@ -124,6 +132,19 @@ class KernelChecker:
             self._where[mask] = self._everywhere.where(mask)
         intervals = self._where[mask]
         return (0, -1) if intervals is None else _found(intervals, i)
+
+
+def _conjuncts(mask: Expr) -> set[Expr]:
+    """The conditions that all hold where a mask does."""
+    found: set[Expr] = set()
+    waiting = [mask]
+    while waiting:
+        x = waiting.pop()
+        if x.kind == "op" and x.attr == "and" and x.dtype.kind == "b":
+            waiting.extend(x.args)
+        else:
+            found.add(x)
+    return found
 
 
 def _found(intervals: Intervals, i: Expr) -> Interval:

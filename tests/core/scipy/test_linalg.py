@@ -252,6 +252,8 @@ def test_derivative_of_pivoted_qr():
 def test_products_with_q(a):
     q = np.linalg.qr(a, "complete")[0]
     packed, taus = lax.linalg.geqrf(a)
+    for got, want in zip(jnp.linalg.qr(a, mode="raw"), np.linalg.qr(a, mode="raw")):
+        np.testing.assert_allclose(got, want, atol=1e-12)
     np.testing.assert_allclose(np.triu(packed)[: a.shape[1]], linalg.qr(a, mode="economic")[1], atol=1e-12)
     left, right = RNG.uniform(-1, 1, (len(a), 2)).astype(a.dtype), RNG.uniform(-1, 1, (2, len(a))).astype(a.dtype)
     q = np.asarray(lax.linalg.ormqr(packed, taus, np.eye(len(a), dtype=a.dtype)))

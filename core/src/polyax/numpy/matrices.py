@@ -55,7 +55,13 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """``(Q, R)`` with orthonormal columns in ``Q`` and ``Q R = a``; mode 'r' gives ``R`` alone."""
+    """``(Q, R)`` with orthonormal columns in ``Q`` and ``Q R = a``; mode 'r' gives ``R`` alone.
+
+    Mode 'raw' gives the transposes of LAPACK's reflections with ``R`` above them, and their scales.
+    """
+    if mode == "raw":
+        packed, taus = _primitives.geqrf(_matrix("qr", a))
+        return shapes.swapaxes(packed, -1, -2), taus
     if mode not in ("reduced", "r", "full", "complete"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
     q, r = _primitives.qr(_matrix("qr", a), full_matrices=mode in ("full", "complete"))

@@ -159,6 +159,15 @@ def test_outside_of_the_support(name):
         assert slope == 0
 
 
+def test_numbers_between_counts():
+    """Recorded from JAX, which refuses them in few distributions."""
+    got = [
+        stats.betabinom.logpmf(1.5, 4, 1.0, 2.0), stats.binom.logpmf(1.5, 4, 0.3), stats.geom.logpmf(1.5, 0.3),
+        stats.poisson.logpmf(1.5, 2.0), stats.bernoulli.logpmf(0.5, 0.3),
+    ]  # fmt: skip
+    np.testing.assert_allclose(got, [-1.3217566, -1.0052485466003418, -1.3823103, -np.inf, -np.inf], rtol=1e-5)
+
+
 def test_plain_numbers():
     """Python's own, which are no arrays."""
     calls = {"bernoulli.cdf": (0, 0.25), "bernoulli.ppf": (0.9, 0.25), "poisson.cdf": (1, 2.0), "beta.cdf": (0.5, 1, 2)}

@@ -14,6 +14,8 @@ _of = Counting("betabinom", "nab")
 
 
 def _log(k: Any, n: Any, a: Any, b: Any) -> Any:
+    """Of the count below, as JAX has it."""
+    k = jnp.floor(k)
     ways = -jnp.log(n + 1) - special.betaln(n - k + 1, k + 1)
     return ways + special.betaln(k + a, n - k + b) - special.betaln(a, b)
 

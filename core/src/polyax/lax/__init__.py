@@ -13,14 +13,16 @@ from polyax.control.flow.while_loop import while_p
 from polyax.control.folds.reduce import reduce, reduce_p
 from polyax.control.folds.reduce_window import reduce_window, reduce_window_p, reduce_window_shape_tuple
 from polyax.control.folds.scatter_apply import scatter_apply
-from polyax.control.solving import custom_linear_solve, custom_root
+from polyax.control.solving import custom_linear_solve, custom_root, linear_solve_p
 from polyax.lax import linalg as linalg
+from polyax.ops.accuracy import AccuracyMode, Tolerance
 from polyax.ops.basis import *
 from polyax.ops.bits import (
     threefry2x32_p,
 )
 from polyax.ops.collective import *
 from polyax.ops.compare import *
+from polyax.ops.constraint import sharding_constraint_p
 from polyax.ops.contract import *
 from polyax.ops.conv import conv_general_dilated, conv_general_dilated_p
 from polyax.ops.conv_shapes import ConvDimensionNumbers, conv_dimension_numbers, padtype_to_pads
@@ -42,11 +44,23 @@ from polyax.ops.special import *
 from polyax.ops.varying import *
 from polyax.ops.windows import *
 
+from polyax.lax.filling import full, full_like  # isort: skip
+
 _LATE = (
     _late.names_of("polyax.lax.incomplete", "igamma", "igamma_p", "igammac", "igammac_p", "igamma_grad_a")
     | _late.names_of("polyax.lax.incomplete", "igamma_grad_a_p", "random_gamma_grad", "random_gamma_grad_p")
     | _late.names_of("polyax.lax.beta", "betainc", "regularized_incomplete_beta_p")
     | _late.names_of("polyax.lax.bessel", "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p")
+    | _late.names_of("polyax.lax.algorithms", "DotAlgorithm", "DotAlgorithmPreset")
+    | _late.names_of("polyax.lax.answers", "ConvGeneralDilatedDimensionNumbers", "PrecisionLike", "dtype")
+    | _late.names_of("polyax.lax.answers", "index_take", "shape_as_value")
+    | _late.names_of("polyax.lax.barriers", "dce_sink", "dce_sink_p", "optimization_barrier")
+    | _late.names_of("polyax.lax.barriers", "optimization_barrier_p", "stage")
+    | _late.names_of("polyax.lax.convolutions", "conv_general_dilated_local", "conv_general_permutations")
+    | _late.names_of("polyax.lax.convolutions", "conv_general_shape_tuple", "conv_shape_tuple")
+    | _late.names_of("polyax.lax.convolutions", "conv_transpose_shape_tuple")
+    | _late.names_of("polyax.lax.ragged", "RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general")
+    | _late.names_of("polyax.lax.scaled", "scaled_dot")
 )
 
 

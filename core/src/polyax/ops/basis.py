@@ -119,7 +119,17 @@ def canonical_axis(axis: int, ndim: int) -> int:
 
 add = binary(add_p, "Elementwise sum.")
 sub = binary(sub_p, "Elementwise difference.")
-mul = binary(mul_p, "Elementwise product.")
+
+
+def mul(x: Array, y: Array, *, out_dtype: Any = None) -> Array:
+    """Elementwise product; that of the operands as ``out_dtype``, if it is given."""
+    if out_dtype is not None:
+        x, y = convert_element_type(x, out_dtype), convert_element_type(y, out_dtype)
+    elif type(x) in PYTHON_SCALARS or type(y) in PYTHON_SCALARS:
+        x, y = same_dtype(x, y)
+    return mul_p.bind1(x, y)
+
+
 div = binary(div_p, "Elementwise quotient; integers round toward zero, and anything over zero is -1.")
 neg = unary(neg_p, "Elementwise negation.")
 eq = binary(eq_p, "Elementwise ``x == y``.")

@@ -56,6 +56,8 @@ def canonicalize_precision(precision: Any) -> tuple[Precision, Precision] | None
     precision = config.default_matmul_precision if precision is None else precision
     if precision is None:
         return None
+    if hasattr(precision, "precision"):
+        precision = precision.precision  # an algorithm of ``polyax.lax.algorithms``
     pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
     found = [p if isinstance(p, Precision) else _PRECISIONS.get(p) for p in pair]
     if len(found) != 2 or None in found:

@@ -71,19 +71,23 @@ def conv_transpose(
     transpose_kernel: bool = False,
     precision: Any = None,
     preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
 ) -> Any:
     """A convolution that enlarges by ``strides``, with the output sizes of Keras' ``Conv2DTranspose``.
 
     Args:
       padding: ``'SAME'`` or ``'VALID'`` of the convolution whose transpose this is, or (low, high) of this one.
       transpose_kernel: reverse the window and exchange its features, which makes it the exact transpose.
+      use_consistent_padding: pairs are, as names are, of the convolution whose transpose this is.
     """
     ndim = np.ndim(lhs)
     d = conv_dimension_numbers(np.shape(lhs), np.shape(rhs), dimension_numbers or _TRANSPOSED_LAYOUTS.get(ndim))
     rhs_dilation = repeated(rhs_dilation, ndim - 2)
+    window = [dilated(k, r) for k, r in zip(spatial(np.shape(rhs), d.rhs_spec), rhs_dilation, strict=True)]
     if isinstance(padding, str):
-        window = map(dilated, spatial(np.shape(rhs), d.rhs_spec), rhs_dilation)
         padding = [padding_of_transposed(k, s, padding) for k, s in zip(window, strides, strict=True)]
+    elif use_consistent_padding:
+        padding = [(k - 1 - low, k - 1 - high) for k, (low, high) in zip(window, padding, strict=True)]
     if transpose_kernel:
         rhs = rev(rhs, d.rhs_spec[2:])
         d = d._replace(rhs_spec=swapped(d.rhs_spec))

@@ -7,6 +7,7 @@ A derivative is ``(t, z, x, ...) -> tangent``: tangent, result, operands. Names 
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from operator import index
 from typing import Any
 
@@ -14,6 +15,8 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.ir.primitive import Primitive
+from polyax.ops.accuracy import check_accuracy
 from polyax.ops.basis import (
     add,
     add_p,
@@ -25,6 +28,7 @@ from polyax.ops.basis import (
     full_like,
     mul,
     mul_p,
+    named,
     neg,
     neg_p,
     same_dtype,
@@ -45,6 +49,18 @@ __all__ = [
     "round_p", "rsqrt", "rsqrt_p", "sign", "sign_p", "sin", "sin_p", "sinh", "sinh_p", "sqrt", "sqrt_p", "square",
     "square_p", "tan", "tan_p", "tanh", "tanh_p",
 ]  # fmt: skip
+
+
+def accurate(primitive: Primitive, doc: str) -> Callable[..., Any]:
+    """``unary`` for a function whose accuracy can be asked for."""
+
+    def apply(x: Any, accuracy: Any = None) -> Any:
+        if accuracy is not None:
+            check_accuracy(accuracy)
+        return primitive.bind1(x)
+
+    return named(apply, primitive.name, doc)
+
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
 
@@ -158,9 +174,9 @@ sqrt_p = elementwise("sqrt", INEXACT, lambda t, z, x: mul(t, div(0.5, z)))
 rsqrt_p = elementwise("rsqrt", INEXACT, lambda t, z, x: mul(t, mul(-0.5, div(z, x))))
 cbrt_p = elementwise("cbrt", FLOAT, lambda t, z, x: mul(t, mul(1 / 3, div(z, x))))
 
-sqrt = unary(sqrt_p, "Square root; NaN for negative numbers.")
-rsqrt = unary(rsqrt_p, "``1 / sqrt(x)``.")
-cbrt = unary(cbrt_p, "Cube root; of negative numbers too.")
+sqrt = accurate(sqrt_p, "Square root; NaN for negative numbers.")
+rsqrt = accurate(rsqrt_p, "``1 / sqrt(x)``.")
+cbrt = accurate(cbrt_p, "Cube root; of negative numbers too.")
 
 
 def pow(x: Any, y: Any) -> Any:
@@ -195,12 +211,12 @@ expm1_p = elementwise("expm1", INEXACT, lambda t, z, x: mul(t, add(z, 1.0)))
 log1p_p = elementwise("log1p", INEXACT, lambda t, z, x: div(t, add(x, 1.0)))
 logistic_p = elementwise("logistic", INEXACT, lambda t, z, x: mul(t, mul(z, sub(1.0, z))))
 
-exp = unary(exp_p, "``e ** x``.")
-exp2 = unary(exp2_p, "``2 ** x``.")
-log = unary(log_p, "Natural logarithm; NaN for negative numbers.")
-expm1 = unary(expm1_p, "``e ** x - 1``, accurate near 0.")
-log1p = unary(log1p_p, "``log(1 + x)``, accurate near 0.")
-logistic = unary(logistic_p, "``1 / (1 + exp(-x))``.")
+exp = accurate(exp_p, "``e ** x``.")
+exp2 = accurate(exp2_p, "``2 ** x``.")
+log = accurate(log_p, "Natural logarithm; NaN for negative numbers.")
+expm1 = accurate(expm1_p, "``e ** x - 1``, accurate near 0.")
+log1p = accurate(log1p_p, "``log(1 + x)``, accurate near 0.")
+logistic = accurate(logistic_p, "``1 / (1 + exp(-x))``.")
 
 # --- trigonometric and hyperbolic functions, and their inverses -----------------------------------------------------
 
@@ -223,16 +239,16 @@ asinh_p = elementwise("asinh", INEXACT, lambda t, z, x: mul(t, rsqrt(add(square(
 acosh_p = elementwise("acosh", INEXACT, lambda t, z, x: mul(t, mul(rsqrt(sub(x, 1.0)), rsqrt(add(x, 1.0)))))
 atanh_p = elementwise("atanh", INEXACT, lambda t, z, x: mul(div(t, add(1.0, x)), div(1.0, sub(1.0, x))))
 
-sin = unary(sin_p, "Sine.")
-cos = unary(cos_p, "Cosine.")
-tan = unary(tan_p, "Tangent.")
+sin = accurate(sin_p, "Sine.")
+cos = accurate(cos_p, "Cosine.")
+tan = accurate(tan_p, "Tangent.")
 asin = unary(asin_p, "Arc sine; NaN outside [-1, 1].")
 acos = unary(acos_p, "Arc cosine; NaN outside [-1, 1].")
 atan = unary(atan_p, "Arc tangent.")
 atan2 = binary(atan2_p, "Angle of the point with ordinate ``x`` and abscissa ``y``, in [-pi, pi].")
 sinh = unary(sinh_p, "Hyperbolic sine.")
 cosh = unary(cosh_p, "Hyperbolic cosine.")
-tanh = unary(tanh_p, "Hyperbolic tangent.")
+tanh = accurate(tanh_p, "Hyperbolic tangent.")
 asinh = unary(asinh_p, "Inverse hyperbolic sine.")
 acosh = unary(acosh_p, "Inverse hyperbolic cosine; NaN below 1.")
 atanh = unary(atanh_p, "Inverse hyperbolic tangent; NaN outside [-1, 1].")

@@ -1,0 +1,78 @@
+"""How products are computed: what the operands are rounded to, and what sums are kept in."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyax.ir import dtypes
+from polyax.ops.contract import Precision
+
+__all__ = ["DotAlgorithm", "DotAlgorithmPreset"]
+
+
+class DotAlgorithm(NamedTuple):
+    """A way of computing products, for ``precision=``.
+
+    Attributes:
+      lhs_precision_type, rhs_precision_type: the types that operands are rounded to.
+      accumulation_type: the type of the sums.
+      lhs_component_count, rhs_component_count: into how many parts of that type each number is split.
+      num_primitive_operations: how many products of parts are summed.
+      allow_imprecise_accumulation: whether sums may lose some bits.
+    """
+
+    lhs_precision_type: Any
+    rhs_precision_type: Any
+    accumulation_type: Any
+    lhs_component_count: int = 1
+    rhs_component_count: int = 1
+    num_primitive_operations: int = 1
+    allow_imprecise_accumulation: bool = False
+
+    @property
+    def precision(self) -> Precision:
+        """The least precision that computes no worse than this asks for."""
+        width = min(_digits(t) for t in (self.lhs_precision_type, self.rhs_precision_type))
+        digits = width * min(self.lhs_component_count, self.rhs_component_count)
+        return Precision.DEFAULT if digits <= 8 else Precision.HIGH if digits <= 16 else Precision.HIGHEST
+
+
+def _digits(dtype: Any) -> int:
+    """Binary digits of a fraction, and the one before it."""
+    return dtypes.finfo(np.dtype(dtype)).nmant + 1
+
+
+class DotAlgorithmPreset(enum.Enum):
+    """Well-known ways of computing products, named after the types of operands and sums."""
+
+    DEFAULT = enum.auto()
+    ANY_F8_ANY_F8_F32 = enum.auto()
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = enum.auto()
+    ANY_F8_ANY_F8_ANY = enum.auto()
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = enum.auto()
+    F16_F16_F16 = enum.auto()
+    F16_F16_F32 = enum.auto()
+    BF16_BF16_BF16 = enum.auto()
+    BF16_BF16_F32 = enum.auto()
+    BF16_BF16_F32_X3 = enum.auto()
+    BF16_BF16_F32_X6 = enum.auto()
+    BF16_BF16_F32_X9 = enum.auto()
+    TF32_TF32_F32 = enum.auto()
+    TF32_TF32_F32_X3 = enum.auto()
+    F32_F32_F32 = enum.auto()
+    F64_F64_F64 = enum.auto()
+
+    @property
+    def precision(self) -> Precision:
+        """The least precision that computes no worse than this asks for."""
+        if self.name.startswith(("F32", "F64")) or self.name.endswith(("X6", "X9")):
+            return Precision.HIGHEST
+        return Precision.HIGH if self.name.startswith("TF32") or self.name.endswith("X3") else Precision.DEFAULT
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+    __str__ = __repr__

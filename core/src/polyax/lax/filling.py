@@ -1,0 +1,35 @@
+"""``full`` and ``full_like`` with a place for what they make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from polyax.ops import basis
+from polyax.runtime.arrays.placing import device_put
+
+__all__ = ["full", "full_like"]
+
+
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+    """An array of ``shape``, filled with the scalar ``fill_value``, whose (weak) type it has unless ``dtype`` is given.
+
+    Args:
+      sharding: how it is to lie; None leaves that to the device, or to the partitioner.
+
+    Raises:
+      TypeError: ``fill_value`` is no scalar.
+      ValueError: ``sharding`` is none.
+
+    >>> from polyax import lax
+    >>> lax.full((2,), 1.5).tolist()
+    [1.5, 1.5]
+    """
+    made = basis.full(shape, fill_value, dtype)
+    return made if sharding is None else device_put(made, sharding)
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
+    """``full`` with the shape and dtype (and weak type) of ``x`` where they aren't given."""
+    made = basis.full_like(x, fill_value, dtype, shape)
+    return made if sharding is None else device_put(made, sharding)

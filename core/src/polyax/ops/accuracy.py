@@ -1,0 +1,43 @@
+"""``accuracy=``: how exact an elementwise function has to be."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["AccuracyMode", "Tolerance", "check_accuracy"]
+
+
+class AccuracyMode(enum.Enum):
+    """The best accuracy that a device offers, or its usual one; here they are the same."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How large an error may be: absolute, relative, or in units in the last place.
+
+    Raises:
+      ValueError: one of them is negative.
+    """
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.atol, self.rtol, self.ulps) < 0:
+            raise ValueError(f"Tolerances must be non-negative, got {self}.")
+
+
+def check_accuracy(accuracy: Any) -> None:
+    """Functions are as exact as the most exact setting asks for, so that there is nothing to choose.
+
+    Raises:
+      NotImplementedError: it is no accuracy.
+    """
+    if accuracy is not None and not isinstance(accuracy, (AccuracyMode, Tolerance)):
+        raise NotImplementedError(f"Accuracy {accuracy} not supported; give an AccuracyMode, a Tolerance, or None")

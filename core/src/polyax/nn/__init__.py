@@ -1,5 +1,8 @@
 """Functions of neural networks, as ``jax.nn`` has them. Re-exports only."""
 
+from typing import Any as _Any
+
+from polyax import late as _late
 from polyax.nn import initializers as initializers
 from polyax.nn.activations import celu as celu
 from polyax.nn.activations import elu as elu
@@ -32,3 +35,15 @@ from polyax.nn.normalize import one_hot as one_hot
 from polyax.nn.normalize import softmax as softmax
 from polyax.nn.normalize import standardize as standardize
 from polyax.numpy.ufuncs import tanh as tanh
+
+_LATE = _late.names_of("polyax.nn.attention", "dot_product_attention") | _late.names_of(
+    "polyax.nn.scaled", "scaled_matmul"
+)
+
+
+def __getattr__(name: str) -> _Any:
+    return _late.load(__name__, _LATE, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

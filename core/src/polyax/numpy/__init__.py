@@ -1,5 +1,8 @@
 """NumPy's functions on arrays and tracers, as ``jax.numpy`` has them. Re-exports only."""
 
+from typing import Any as _Any
+
+from polyax import late as _late
 from polyax.numpy import fft as fft
 from polyax.numpy import linalg as linalg
 from polyax.numpy import methods as _methods
@@ -30,3 +33,19 @@ from polyax.numpy.ufuncs import *
 from polyax.numpy.ufuncs import absolute as abs
 from polyax.numpy.universal import *
 from polyax.runtime.arrays.array import Array as ndarray
+
+_LATE = (
+    _late.names_of("polyax.dlpack", "from_dlpack")
+    | _late.names_of("polyax.numpy.fitting", "polydiv", "polyfit", "roots")
+    | _late.names_of("polyax.numpy.grids", "histogram2d", "histogramdd")
+    | _late.names_of("polyax.numpy.integers", "gcd", "lcm", "packbits", "unpackbits")
+    | _late.names_of("polyax.numpy.windows", "i0", "kaiser")
+)
+
+
+def __getattr__(name: str) -> _Any:
+    return _late.load(__name__, _LATE, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

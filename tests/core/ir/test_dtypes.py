@@ -1,10 +1,14 @@
 """The promotion lattice against JAX's documented table, and canonical types."""
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
+import polyax
+import polyax.numpy as jnp
+from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.config import config
 
@@ -81,5 +85,73 @@ def test_short_names():
 
 
 def test_strict_promotion_refuses_and_names_both():
-    with config.override(numpy_dtype_promotion="strict"), pytest.raises(TypeError, match="float32, int32"):
+    with (
+        config.override(numpy_dtype_promotion="strict"),
+        pytest.raises(dtypes.TypePromotionError, match="float32, int32"),
+    ):
         dtypes.promote_weak((np.dtype("int32"), False), (np.dtype("float32"), False))
+
+
+NARROW = {**dtypes.NARROW_FLOATS, **dtypes.NARROW_INTS}
+
+
+@pytest.fixture
+def on_reference() -> Iterator[None]:
+    with polyax.default_device(polyax.devices("reference")[0]):
+        yield
+
+
+@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.usefixtures("on_reference")
+def test_narrow_types_are_kept_and_converted(name: str) -> None:
+    """Through every construct that moves values, and back."""
+    dtype, kind = NARROW[name], getattr(jnp, name)
+    numbers = np.array([1.0, 2.0, 1.0], np.float32) if name[-1] != "2" else np.array([1.0, 1.0, 0.0], np.float32)
+    want = numbers.astype(dtype)
+    x = jnp.asarray(numbers).astype(kind)
+    assert x.dtype == dtype == np.dtype(kind) and x.nbytes == 3 and np.asarray(x).dtype == dtype
+    for y in (jnp.array(numbers, kind), jnp.asarray(want), polyax.jit(lambda v: v)(x), polyax.device_put(want), +x[:]):
+        np.testing.assert_array_equal(np.asarray(y).view("uint8"), want.view("uint8"))
+    moved = polyax.jit(lambda v: jnp.concatenate([v[::-1], v.reshape(3, 1)[:, 0]]))(x)
+    np.testing.assert_array_equal(moved.astype("float32"), np.concatenate([numbers[::-1], numbers]))
+    _, rows = lax.scan(lambda c, v: (c, v.astype("int32")), 0, x)
+    np.testing.assert_array_equal(rows, numbers)
+    np.testing.assert_array_equal(polyax.vmap(lambda v: v.astype("float32") * 2)(x), numbers * 2)
+    with pytest.raises(TypeError, match=f"sin does not accept dtype {name}"):
+        lax.sin(x)
+
+
+@pytest.mark.usefixtures("on_reference")
+def test_conversions_to_narrow_types() -> None:
+    x = jnp.array([1.7, -3.2, -30, 30, np.nan])
+    assert x.astype(jnp.int4).tolist() == [1, -3, -8, 7, 0] and x.astype(jnp.uint4).tolist() == [1, 0, 0, 15, 0]
+    assert jnp.array([1, -3, 9]).astype(jnp.int4).astype("int32").tolist() == [1, -3, -7]
+    assert float(jnp.float8_e4m3fn(1.3)) == 1.25 and jnp.full(2, 3, jnp.int4).tolist() == [3, 3]
+    loss = lambda x: (x.astype(jnp.float8_e4m3fn).astype("float32") * 3).sum()
+    assert polyax.grad(loss)(jnp.array([1.3, 2.0])).tolist() == [3, 3]
+
+
+def test_promotion_of_narrow_types() -> None:
+    assert jnp.promote_types(jnp.float8_e4m3fn, "int32") == jnp.float8_e4m3fn
+    assert jnp.result_type(jnp.int4, 1) == jnp.int4 and jnp.promote_types(jnp.float8_e5m2, float) == jnp.float8_e5m2
+    for pair in ((jnp.float8_e4m3fn, jnp.float16), (jnp.int4, jnp.int8), (jnp.float8_e5m2, jnp.float8_e4m3fn)):
+        with pytest.raises(polyax.dtypes.TypePromotionError, match="no available implicit dtype promotion path"):
+            jnp.promote_types(*pair)
+    with polyax.numpy_dtype_promotion("strict"), pytest.raises(polyax.dtypes.TypePromotionError, match="'strict'"):
+        jnp.promote_types("int32", "float32")
+
+
+def test_answers_about_types() -> None:
+    from_bits = [polyax.dtypes.itemsize_bits(d) for d in ("float32", bool, jnp.int4, jnp.float6_e2m3fn, "complex64")]
+    assert from_bits == [32, 8, 4, 6, 64] and jnp.finfo(jnp.float8_e4m3fn).max == 448 and jnp.iinfo(jnp.int4).max == 7
+    values = (1, 1.0, True, 2j, np.float16(1), np.int8(1), jnp.bfloat16(1), jnp.int4(1), jnp.float8_e5m2(1))
+    kinds = [polyax.dtypes.scalar_type_of(x) for x in values]
+    assert kinds == [int, float, bool, complex, float, int, float, int, float]
+    assert jnp.issubdtype(jnp.float8_e5m2, jnp.floating) and jnp.issubdtype(jnp.uint4, jnp.unsignedinteger)
+    assert not polyax.dtypes.issubdtype(a=jnp.int4, b=jnp.unsignedinteger)
+    assert polyax.dtypes.canonicalize_dtype("int64", allow_extended_dtype=True) == np.int32
+    for bad in (None, polyax.float0):
+        with pytest.raises(ValueError, match="dtype"):
+            polyax.dtypes.itemsize_bits(bad)
+    with pytest.raises(TypeError, match="Invalid scalar value x"):
+        polyax.dtypes.scalar_type_of("x")

@@ -69,7 +69,7 @@ class FlatCallback:
 
     def _checked(self, x: Any, aval: ShapedArray) -> np.ndarray:
         value = np.asarray(x)
-        given = dtypes.canonicalize(value.dtype) if value.dtype in dtypes.ALL else value.dtype
+        given = dtypes.canonicalize(value.dtype) if value.dtype in dtypes.KNOWN else value.dtype
         if value.shape != aval.shape or (given != aval.dtype and not isinstance(x, (bool, int, float, complex))):
             got = f"{value.dtype}[{','.join(map(str, value.shape))}]"
             raise ValueError(f"the callback {name_of(self.fun)} returned an array of type {got}; announced was {aval}")

@@ -243,6 +243,6 @@ def is_array_like(x: Any) -> bool:
     return (
         hasattr(x, "aval")
         or isinstance(x, (bool, int, float, complex, np.generic))
-        or (isinstance(x, np.ndarray) and (x.dtype in dtypes.ALL or x.dtype == dtypes.float0))
+        or (isinstance(x, np.ndarray) and x.dtype in dtypes.KNOWN)
         or hasattr(x, "__jax_array__")
     )

@@ -7,6 +7,7 @@ The lattice is JAX's ("Type promotion semantics" in its documentation): Python s
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import ml_dtypes
@@ -56,7 +57,21 @@ _COMPLEX = [np.dtype(t) for t in ("complex64", "complex128")]
 BOOL, UINTS, INTS, FLOATS, COMPLEX = map(frozenset, (_BOOL, _UINTS, _INTS, _FLOATS, _COMPLEX))
 ALL = BOOL | UINTS | INTS | FLOATS | COMPLEX
 
-DTYPE_CLASSES = frozenset(map(type, ALL | {float0}))
+NARROW_FLOATS = {
+    name: np.dtype(getattr(ml_dtypes, name))
+    for name in (
+        "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+        "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    )
+}  # fmt: skip
+"""Types of less than 16 bits that numbers are kept in, a byte each, and converted from and to; nothing computes in
+them."""
+NARROW_INTS = {name: np.dtype(getattr(ml_dtypes, name)) for name in ("int2", "int4", "uint2", "uint4")}
+NARROW = frozenset(NARROW_FLOATS.values()) | frozenset(NARROW_INTS.values())
+KNOWN = ALL | NARROW | {float0}
+"""The dtypes that arrays may have, extended ones aside."""
+
+DTYPE_CLASSES = frozenset(map(type, KNOWN))
 """The classes of the dtypes of arrays, each of which NumPy gives one of its own."""
 
 PYTHON_SCALARS: dict[type, np.dtype] = {
@@ -75,7 +90,8 @@ _NARROW = {
     np.dtype("complex128"): np.dtype("complex64"),
 }
 
-_NEVER_NARROWED = ALL - set(_NARROW)
+_NARROW_INEXACT = frozenset(NARROW_FLOATS.values())
+_NEVER_NARROWED = KNOWN - set(_NARROW)
 
 _SHORT = {"bool": "bool", "bfloat16": "bf16", "float0": "float0"}
 
@@ -110,7 +126,7 @@ def canonicalize(dtype: Any) -> DType:
         return dtype
     if not config.enable_x64:
         dtype = _NARROW.get(dtype, dtype)
-    if dtype not in ALL and dtype != float0:
+    if dtype not in KNOWN:
         raise TypeError(f"JAX does not support dtype {dtype}; supported: {', '.join(sorted(d.name for d in ALL))}")
     return dtype
 
@@ -139,9 +155,17 @@ def issubdtype(dtype: Any, kind: Any) -> bool:
     dtype = as_dtype(dtype)
     if is_extended(dtype) or dtype == float0:
         return is_extended(dtype) and isinstance(kind, type) and issubclass(dtype.type, kind)
-    if dtype == bfloat16:
-        return kind in (np.generic, np.number, np.inexact, np.floating, bfloat16, ml_dtypes.bfloat16)
+    if dtype == bfloat16 or dtype in NARROW:
+        return kind in _kinds_above(dtype)
     return np.issubdtype(dtype, kind)
+
+
+def _kinds_above(dtype: DType) -> tuple[Any, ...]:
+    """What a type that NumPy doesn't know stands below, and it itself."""
+    if dtype.name in NARROW_INTS:
+        sign = np.unsignedinteger if dtype.name.startswith("u") else np.signedinteger
+        return np.generic, np.number, np.integer, sign, dtype, dtype.type
+    return np.generic, np.number, np.inexact, np.floating, dtype, dtype.type
 
 
 def is_float(dtype: DType) -> bool:
@@ -153,7 +177,7 @@ def is_complex(dtype: DType) -> bool:
 
 
 def is_inexact(dtype: DType) -> bool:
-    return dtype in FLOATS or dtype in COMPLEX
+    return dtype in FLOATS or dtype in COMPLEX or dtype in _NARROW_INEXACT
 
 
 def is_integer(dtype: DType) -> bool:
@@ -162,11 +186,12 @@ def is_integer(dtype: DType) -> bool:
 
 def finfo(dtype: Any) -> Any:
     dtype = as_dtype(dtype)
-    return ml_dtypes.finfo(dtype) if dtype == bfloat16 else np.finfo(dtype)
+    return ml_dtypes.finfo(dtype) if dtype == bfloat16 or dtype in NARROW else np.finfo(dtype)
 
 
-def iinfo(dtype: Any) -> np.iinfo:
-    return np.iinfo(as_dtype(dtype))
+def iinfo(dtype: Any) -> Any:
+    dtype = as_dtype(dtype)
+    return ml_dtypes.iinfo(dtype) if dtype in NARROW else np.iinfo(dtype)
 
 
 def wrapped(x: Any, dtype: DType) -> Any:
@@ -212,7 +237,10 @@ def _edges() -> dict[Any, list[Any]]:
         up[u[k]] = [i[k + 1], u[k + 1]]
         up[i[k]] = [i[k + 1]]
     up |= {u[3]: [_F], i[3]: [_F], _F: [bf, f2, _C], bf: [f4], f2: [f4]}
-    return up | {f4: [f8, c4], f8: [c8], _C: [c4], c4: [c8], c8: []}
+    up |= {f4: [f8, c4], f8: [c8], _C: [c4], c4: [c8], c8: []} | {narrow: [] for narrow in NARROW}
+    up[_I] = [*up[_I], *NARROW_INTS.values()]
+    up[_F] = [*up[_F], *NARROW_FLOATS.values()]
+    return up
 
 
 def _upper_bounds() -> dict[Any, frozenset[Any]]:
@@ -231,8 +259,23 @@ _ABOVE = _upper_bounds()
 @functools.lru_cache(None)
 def _least_upper_bound(nodes: frozenset[Any]) -> Any:
     common = frozenset.intersection(*(_ABOVE[n] for n in nodes))
-    (least,) = [n for n in common if common <= _ABOVE[n]]
-    return least
+    least = [n for n in common if common <= _ABOVE[n]]
+    if not least:
+        raise _no_path(nodes)
+    return least[0]
+
+
+class TypePromotionError(ValueError):
+    """There is no dtype that others are promoted to together."""
+
+
+def _no_path(nodes: Iterable[Any]) -> TypePromotionError:
+    names = tuple(sorted(n if isinstance(n, str) else full_name(n) for n in nodes))
+    narrow = " or ".join(n for n in names if n in NARROW_FLOATS or n in NARROW_INTS)
+    return TypePromotionError(
+        f"Input dtypes {names} have no available implicit dtype promotion path: {narrow} isn't promoted implicitly. "
+        "Convert explicitly, such as with x.astype('float32')."
+    )
 
 
 _WEAK_DTYPE = {_I: np.dtype("int64"), _F: np.dtype("float64"), _C: np.dtype("complex128")}
@@ -252,8 +295,9 @@ def _promote(types: tuple[tuple[DType, bool], ...], x64: bool, strict: bool) -> 
         return types[0][0], weak
     if strict and len({d for d, w in types if not w}) > 1:
         names = ", ".join(sorted(full_name(d) for d in dtypes))
-        raise TypeError(
-            f"no implicit promotion of dtypes {names} while numpy_dtype_promotion='strict'; cast with astype"
+        raise TypePromotionError(
+            f"Input dtypes {names} have no available implicit dtype promotion path when "
+            "numpy_dtype_promotion='strict'. Convert explicitly with astype, or set numpy_dtype_promotion='standard'."
         )
     nodes = frozenset(d if weak or not w else _WEAK_NODE.get(d.kind, d) for d, w in types)
     bound = _least_upper_bound(nodes)
@@ -269,9 +313,9 @@ def promote_weak(*types: tuple[DType, bool]) -> tuple[DType, bool]:
 
 
 def promote_types(a: Any, b: Any) -> DType:
-    """The dtype that strongly typed ``a`` and ``b`` meet in.
+    """The dtype that strongly typed ``a`` and ``b`` meet in; Python's own types are weak.
 
     >>> promote_types('int32', 'float16')
     dtype('float16')
     """
-    return promote_weak((as_dtype(a), False), (as_dtype(b), False))[0]
+    return promote_weak(*[(as_dtype(x), isinstance(x, type) and x in (int, float, complex)) for x in (a, b)])[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -53,16 +54,19 @@ def _placed(x: Any, device: Any, out_sharding: Any = None) -> Any:
 def array(
     object: Any,
     dtype: Any = None,
+    *args: Any,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    *,
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
     """An array of numbers, nested sequences of them, or anything that NumPy can convert.
 
     Python scalars give weakly typed arrays; 64-bit data becomes 32-bit unless ``enable_x64`` is set.
+
+    Args:
+      args: ``copy``, ``order`` and ``ndmin`` by position, which is deprecated.
 
     Raises:
       TypeError: the data are not numeric.
@@ -72,6 +76,8 @@ def array(
     >>> jnp.array([[1, 2], [3, 4]]).shape
     (2, 2)
     """
+    if args:
+        return array(object, dtype, device=device, out_sharding=out_sharding, **_by_position(args, copy, order, ndmin))
     if order is not None and order != "K":
         raise NotImplementedError("Only implemented for order='K'")
     wanted = None if dtype is None else canonical_dtype(dtype)
@@ -79,6 +85,15 @@ def array(
     if result.ndim < ndmin:
         result = lax.expand_dims(result, tuple(range(ndmin - result.ndim)))
     return _placed(result, device, out_sharding)
+
+
+def _by_position(args: tuple[Any, ...], *given: Any) -> dict[str, Any]:
+    names = ("copy", "order", "ndmin")
+    if len(args) > len(names):
+        raise TypeError(f"array() takes from 1 to 5 positional arguments but {len(args) + 2} were given")
+    text = "jnp.array: passing copy, order and ndmin by position is deprecated; pass them by name."
+    warnings.warn(text, DeprecationWarning, stacklevel=4)
+    return dict(zip(names, (*args, *given[len(args) :]), strict=True))
 
 
 def asarray(
@@ -96,7 +111,7 @@ def asarray(
     >>> jnp.asarray([1.5, 2.5]).dtype
     dtype('float32')
     """
-    return array(a, dtype, bool(copy), order or "K", device=device, out_sharding=out_sharding)
+    return array(a, dtype, copy=bool(copy), order=order or "K", device=device, out_sharding=out_sharding)
 
 
 def _from_object(x: Any, dtype: Any, copy: bool) -> Any:
@@ -121,7 +136,7 @@ def _from_array(x: Any, dtype: Any, copy: bool) -> Any:
 
 def _numeric(x: Any) -> Any:
     kind = getattr(x, "dtype", None)
-    if kind is not None and kind not in dtypes.ALL and kind != dtypes.float0 and not dtypes.is_extended(kind):
+    if kind is not None and kind not in dtypes.KNOWN and not dtypes.is_extended(kind):
         raise TypeError(
             f"Value '{x}' with dtype {kind} is not a valid JAX array type. Only arrays of numeric types are "
             "supported by JAX."

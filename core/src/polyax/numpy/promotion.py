@@ -98,6 +98,8 @@ def exact(x: Any, dtype: DType) -> Any:
     """
     if dtypes.is_integer(dtype):
         return np.asarray(int(x), dtype)[()]
+    if dtype in dtypes.NARROW:
+        return np.asarray(int(x) if dtype.name in dtypes.NARROW_INTS else float(x)).astype(dtype)[()]
     return np.asarray(float(x) if dtypes.is_float(dtype) else x, dtype)[()]
 
 

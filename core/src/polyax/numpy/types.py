@@ -11,12 +11,74 @@ from polyax.ir import dtypes
 from polyax.numpy.promotion import aval_of, canonical_dtype, convert, ensure_array, exact, is_arraylike, unwrap
 
 __all__ = [
-    "ComplexWarning", "bfloat16", "bool_", "can_cast", "cdouble", "character", "complex64", "complex128", "complex_",
-    "complexfloating", "csingle", "double", "dtype", "e", "euler_gamma", "finfo", "flexible", "float16", "float32",
-    "float64", "float_", "floating", "generic", "iinfo", "inexact", "inf", "int8", "int16", "int32", "int64", "int_",
-    "integer", "iscomplexobj", "isdtype", "isrealobj", "isscalar", "issubdtype", "iterable", "nan", "newaxis", "number",
-    "object_", "pi", "promote_types", "result_type", "signedinteger", "single", "uint", "uint8", "uint16", "uint32",
-    "uint64", "unsignedinteger",
+    "ComplexWarning",
+    "bfloat16",
+    "bool_",
+    "can_cast",
+    "cdouble",
+    "character",
+    "complex64",
+    "complex128",
+    "complex_",
+    "complexfloating",
+    "csingle",
+    "double",
+    "dtype",
+    "e",
+    "euler_gamma",
+    "finfo",
+    "flexible",
+    "float4_e2m1fn",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float16",
+    "float32",
+    "float64",
+    "float_",
+    "floating",
+    "generic",
+    "iinfo",
+    "inexact",
+    "inf",
+    "int2",
+    "int4",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "int_",
+    "integer",
+    "iscomplexobj",
+    "isdtype",
+    "isrealobj",
+    "isscalar",
+    "issubdtype",
+    "iterable",
+    "nan",
+    "newaxis",
+    "number",
+    "object_",
+    "pi",
+    "promote_types",
+    "result_type",
+    "signedinteger",
+    "single",
+    "uint",
+    "uint2",
+    "uint4",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "unsignedinteger",
 ]  # fmt: skip
 
 
@@ -63,6 +125,21 @@ float32 = single = _scalar_type("float32", np.float32)
 float64 = double = _scalar_type("float64", np.float64)
 complex64 = csingle = _scalar_type("complex64", np.complex64)
 complex128 = cdouble = _scalar_type("complex128", np.complex128)
+float4_e2m1fn = _scalar_type("float4_e2m1fn", ml_dtypes.float4_e2m1fn)
+float6_e2m3fn = _scalar_type("float6_e2m3fn", ml_dtypes.float6_e2m3fn)
+float6_e3m2fn = _scalar_type("float6_e3m2fn", ml_dtypes.float6_e3m2fn)
+float8_e3m4 = _scalar_type("float8_e3m4", ml_dtypes.float8_e3m4)
+float8_e4m3 = _scalar_type("float8_e4m3", ml_dtypes.float8_e4m3)
+float8_e4m3b11fnuz = _scalar_type("float8_e4m3b11fnuz", ml_dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn = _scalar_type("float8_e4m3fn", ml_dtypes.float8_e4m3fn)
+float8_e4m3fnuz = _scalar_type("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz)
+float8_e5m2 = _scalar_type("float8_e5m2", ml_dtypes.float8_e5m2)
+float8_e5m2fnuz = _scalar_type("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = _scalar_type("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu)
+int2 = _scalar_type("int2", ml_dtypes.int2)
+int4 = _scalar_type("int4", ml_dtypes.int4)
+uint2 = _scalar_type("uint2", ml_dtypes.uint2)
+uint4 = _scalar_type("uint4", ml_dtypes.uint4)
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 if not dtypes.config.enable_x64:
     int_, uint, float_, complex_ = int32, uint32, float32, complex64

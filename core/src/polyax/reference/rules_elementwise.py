@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from polyax.ir.dtypes import NARROW, NARROW_INTS
 from polyax.ops import basis, compare, convert, elementwise
 from polyax.reference.table import rule
 
@@ -241,8 +243,13 @@ for _primitive, _ufunc in ((compare.eq_to_p, np.equal), (compare.le_to_p, np.les
 def convert_element_type(x: Any, *, new_dtype: Any, weak_type: bool = False) -> Any:
     """Complex to real keeps the real part; float to integer truncates and saturates, NaN gives 0."""
     x = np.asarray(x)
+    if x.dtype in NARROW:
+        x = x.astype(np.int32 if x.dtype.name in NARROW_INTS else np.float32)
     if new_dtype == np.bool_:
         return x != 0
+    if new_dtype.name in NARROW_INTS and x.dtype.kind in "fVc":
+        info = ml_dtypes.iinfo(new_dtype)
+        x = np.clip(_to_integer(x.real, np.dtype("int32")), int(info.min), int(info.max))
     if x.dtype.kind == "c" and new_dtype.kind != "c":
         x = x.real
     if x.dtype.kind in "fV" and new_dtype.kind in "iu":

@@ -14,7 +14,8 @@ from polyax.extend.primitive import Primitive
 from polyax.interpreters.tables import Rule, RuleTable, pair
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ops.basis import add_p as add_jaxvals_p
-from polyax.ops.zeros import add_tangents, instantiate, zeros_like_aval
+from polyax.ops.zeros import add_tangents as _add_tangents
+from polyax.ops.zeros import instantiate, zeros_like_aval
 from polyax.trace.symbolic import UndefPrimal as UndefinedPrimal
 from polyax.trace.symbolic import Zero, is_undef
 from polyax.transforms.jvp import JVPTrace, JVPTracer
@@ -25,8 +26,22 @@ __all__ = [
     "is_undefined_primal", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
 ]  # fmt: skip
 
-add_jaxvals = add_tangents
-instantiate_zeros = instantiate
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """The sum of two tangents, each of which may be ``Zero``."""
+    return _add_tangents(x, y)
+
+
+def add_jaxvals(x: Any, y: Any) -> Any:
+    """The sum of two values of one type."""
+    return add_jaxvals_p.bind1(x, y)
+
+
+def instantiate_zeros(tangent: Any) -> Any:
+    """A tangent as an array, if it is ``Zero``."""
+    return instantiate(tangent)
+
+
 is_undefined_primal = is_undef
 
 

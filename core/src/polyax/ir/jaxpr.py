@@ -10,7 +10,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.effects import NO_EFFECTS, Effects, join_effects
 from polyax.ir.primitive import Primitive, ambient, eval_trace
-from polyax.ir.source import Source
+from polyax.ir.source import DebugInfo, Source
 
 
 class Var:
@@ -62,7 +62,20 @@ class Eqn:
         self.effects = effects
         self.source = source
 
+    @property
+    def source_info(self) -> Source | None:
+        """The user's line, under JAX's name."""
+        return self.source
+
+    @property
+    def ctx(self) -> None:
+        """JAX keeps settings here that were in force; programs here don't depend on them."""
+        return None
+
     def replace(self, **changes: Any) -> Eqn:
+        if "source_info" in changes:
+            changes["source"] = changes.pop("source_info")
+        changes.pop("ctx", None)
         fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
         return Eqn(**(fields | changes))
 
@@ -86,14 +99,14 @@ class Jaxpr:
         outvars: Sequence[Atom],
         eqns: Sequence[Eqn],
         effects: Effects | None = None,
-        debug_name: str = "",
+        debug_name: str | DebugInfo = "",
     ) -> None:
         self.constvars = list(constvars)
         self.invars = list(invars)
         self.outvars = list(outvars)
         self.eqns = list(eqns)
         self._effects = effects
-        self.debug_name = debug_name
+        self.debug_name = debug_name.func_name if isinstance(debug_name, DebugInfo) else debug_name
 
     @property
     def effects(self) -> Effects:
@@ -101,8 +114,15 @@ class Jaxpr:
             self._effects = join_effects(e.effects for e in self.eqns if e.effects)
         return self._effects
 
+    @property
+    def debug_info(self) -> DebugInfo:
+        """The name of the function that it was traced from, as tools written for JAX ask for it."""
+        return DebugInfo("unknown", self.debug_name, None)
+
     def replace(self, **changes: Any) -> Jaxpr:
-        """A copy with other ``invars outvars constvars eqns effects debug_name``."""
+        """A copy with other ``invars outvars constvars eqns effects debug_name`` (or ``debug_info``)."""
+        if "debug_info" in changes:
+            changes["debug_name"] = changes.pop("debug_info")
         if "eqns" in changes:
             changes.setdefault("effects", None)
         names = ("constvars", "invars", "outvars", "eqns", "debug_name")
@@ -141,6 +161,15 @@ class ClosedJaxpr:
     @property
     def eqns(self) -> list[Eqn]:
         return self.jaxpr.eqns
+
+    @property
+    def literals(self) -> list[Any]:
+        """The constants, under their older name."""
+        return self.consts
+
+    @property
+    def debug_info(self) -> DebugInfo:
+        return self.jaxpr.debug_info
 
     @property
     def effects(self) -> Effects:

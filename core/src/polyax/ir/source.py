@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _INTERNAL: set[str] = {os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep}
 _KNOWN: dict[str, bool] = {}  # file name -> whether it is one of polyax's own
 
 
 def register_internal(path: str) -> None:
-    """Frames of files below ``path`` are never shown as the user's line."""
-    _INTERNAL.add(os.path.abspath(path) + os.sep)
+    """Frames of files below ``path``, or of that file, are never shown as the user's line."""
+    path = os.path.abspath(path)
+    _INTERNAL.add(path if os.path.isfile(path) else path + os.sep)
     _KNOWN.clear()
 
 
@@ -23,6 +24,35 @@ def is_internal(filename: str) -> bool:
         known = any(filename.startswith(p) for p in _INTERNAL) or filename.startswith("<frozen")
         _KNOWN[filename] = known
     return known
+
+
+class DebugInfo(NamedTuple):
+    """What error texts and tools say of a function that was traced, its arguments and results."""
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...] | None
+    result_paths: Any = None
+
+    @staticmethod
+    def of(fun: Any, traced_for: str = "unknown", arg_names: tuple[str, ...] | None = None) -> DebugInfo:
+        """What a function itself tells."""
+        code = getattr(fun, "__code__", None)
+        name = getattr(fun, "__name__", type(fun).__name__)
+        where = f" at {code.co_filename}:{code.co_firstlineno}" if code else ""
+        return DebugInfo(traced_for, name + where, arg_names)
+
+    @property
+    def func_name(self) -> str:
+        return self.func_src_info.split(" at ")[0]
+
+    def with_unknown_names(self) -> DebugInfo:
+        return self._replace(arg_names=None, result_paths=None)
+
+    def safe_arg_names(self, expected: int) -> tuple[str, ...]:
+        """A name for each of so many arguments; empty ones if others are known."""
+        names = self.arg_names
+        return names if names is not None and len(names) == expected else ("",) * expected
 
 
 class Source(NamedTuple):

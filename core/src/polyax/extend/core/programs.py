@@ -1,4 +1,4 @@
-"""``polyax.extend.core``: programs as data, primitives of one's own, and traces, under JAX's names.
+"""Programs as data, primitives of one's own, and traces, under JAX's names.
 
 Thin: what isn't re-exported is a line or two over ``polyax.ir`` and ``polyax.trace``.
 """
@@ -27,6 +27,7 @@ from polyax.ir.jaxpr import Literal as Literal
 from polyax.ir.jaxpr import Var as Var
 from polyax.ir.jaxpr import eval_jaxpr, sub_jaxprs
 from polyax.ir.primitive import ambient
+from polyax.ir.source import DebugInfo as DebugInfo
 from polyax.ir.source import Source
 from polyax.runtime.arrays.array import Array
 from polyax.trace.context import axis_env, current_trace
@@ -34,18 +35,22 @@ from polyax.trace.context import set_trace as set_current_trace
 from polyax.trace.tracer import Trace, Tracer
 
 __all__ = [
-    "ClosedJaxpr", "DropVar", "Effect", "Effects", "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn",
-    "JaxprTypeError", "Literal", "Primitive", "Var", "array_types", "check_jaxpr", "concrete_or_error",
+    "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Effects", "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn",
+    "JaxprTypeError", "Literal", "Primitive", "TraceTag", "Var", "array_types", "check_jaxpr", "concrete_or_error",
     "find_top_trace", "gensym", "get_opaque_trace_state", "jaxpr_as_fun", "jaxprs_in_params", "mapped_aval",
     "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE", "primal_dtype_to_tangent_dtype", "safe_map",
-    "safe_zip", "set_current_trace", "subjaxprs", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "safe_zip", "set_current_trace", "subjaxprs", "take_current_trace", "unmapped_aval",
+    "unsafe_am_i_under_a_jit_DO_NOT_USE",
     "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]  # fmt: skip
 
 array_types: set[type] = {Array, Tracer, np.ndarray, np.generic, bool, int, float, complex}
 """The types of values that programs take."""
 
-primal_dtype_to_tangent_dtype = dtypes.tangent_dtype
+
+def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+    """The dtype of tangents of values of a dtype: itself, or ``float0`` for what has no derivatives."""
+    return dtypes.tangent_dtype(dtypes.as_dtype(primal_dtype))
 
 
 class DropVar(Var):
@@ -150,6 +155,23 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
 
 
 # --- the current trace --------------------------------------------------------------------------------------------
+
+
+class TraceTag:
+    """Marks what belongs to one transformation; equal to itself alone."""
+
+
+class take_current_trace:
+    """Inside the ``with`` block nothing is traced; the block gets the trace that was current."""
+
+    def __enter__(self) -> Trace:
+        found = current_trace()
+        self._away = set_current_trace(None)
+        self._away.__enter__()
+        return found
+
+    def __exit__(self, *error: Any) -> None:
+        self._away.__exit__(*error)
 
 
 def find_top_trace(_: Any = None) -> Trace:

@@ -13,8 +13,9 @@ SEVERAL = {
 """Names of several classes, and why."""
 FULLEST = 20
 """Modules that a folder may hold, `__init__` aside."""
-FAMILIES = {"polyax.numpy", "polyax.ops", "polyax.scipy.stats"}
-"""Folders whose files are families of one list of names: whoever looks for one knows its file."""
+FAMILIES = {"polyax", "polyax.numpy", "polyax.ops", "polyax.scipy.stats"}
+"""Folders whose files are families of one list of names: whoever looks for one knows its file. The public modules of
+polyax are named as JAX's are."""
 
 
 def test_class_names_are_unique() -> None:

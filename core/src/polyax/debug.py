@@ -12,6 +12,8 @@ import numpy as np
 
 from polyax.control.callback import debug_call, debug_print_p
 from polyax.control.callback import debug_callback as callback
+from polyax.ir.effects import DebugEffect as DebugEffect
+from polyax.ir.effects import OrderedDebugEffect as OrderedDebugEffect
 from polyax.meshes.sharding import Sharding
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.running.breakpoints import breakpoint as breakpoint
@@ -19,8 +21,8 @@ from polyax.runtime.telling.shardings import drawn_sharding
 from polyax.trace.tree import tree_leaves
 
 __all__ = [
-    "breakpoint", "callback", "inspect_array_sharding", "log", "print", "visualize_array_sharding",
-    "visualize_sharding",
+    "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "inspect_array_sharding", "log", "print",
+    "visualize_array_sharding", "visualize_sharding",
 ]  # fmt: skip
 
 _print = print

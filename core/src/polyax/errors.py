@@ -7,6 +7,9 @@ from polyax.ir.errors import KeyReuseError as KeyReuseError
 from polyax.ir.errors import NoLowering as NoLowering
 from polyax.ir.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
 from polyax.ir.errors import PluginError as PluginError
+from polyax.ir.errors import PolyaxIndexError as JAXIndexError
+from polyax.ir.errors import PolyaxRuntimeError as JaxRuntimeError
+from polyax.ir.errors import PolyaxTypeError as JAXTypeError
 from polyax.ir.errors import ProgramMismatch as ProgramMismatch
 from polyax.ir.errors import ShardingTypeError as ShardingTypeError
 from polyax.ir.errors import TracerArrayConversionError as TracerArrayConversionError

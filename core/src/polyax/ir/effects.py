@@ -20,8 +20,23 @@ class Effect:
 Effects = frozenset[Effect]
 NO_EFFECTS: Effects = frozenset()
 
-debug_effect = Effect("Debug")
-ordered_debug_effect = Effect("OrderedDebug", ordered=True)
+
+class DebugEffect(Effect):
+    """A print or another callback for looking into programs."""
+
+    def __init__(self) -> None:
+        super().__init__("Debug")
+
+
+class OrderedDebugEffect(Effect):
+    """The same in the order of the program."""
+
+    def __init__(self) -> None:
+        super().__init__("OrderedDebug", ordered=True)
+
+
+debug_effect = DebugEffect()
+ordered_debug_effect = OrderedDebugEffect()
 io_effect = Effect("IO")
 ordered_io_effect = Effect("OrderedIO", ordered=True)
 

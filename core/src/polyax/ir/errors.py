@@ -23,7 +23,11 @@ class TracerIntegerConversionError(PolyaxTypeError):
     """A traced value was used as a Python integer or index."""
 
 
-class NonConcreteBooleanIndexError(PolyaxTypeError, IndexError):
+class PolyaxIndexError(IndexError):
+    """Base of the errors about indices."""
+
+
+class NonConcreteBooleanIndexError(PolyaxTypeError, PolyaxIndexError):
     """A traced boolean mask was used as an index: its result would have an unknown shape."""
 
 

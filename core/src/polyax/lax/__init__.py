@@ -15,7 +15,6 @@ from polyax.control.folds.reduce_window import reduce_window, reduce_window_p, r
 from polyax.control.folds.scatter_apply import scatter_apply
 from polyax.control.solving import custom_linear_solve, custom_root, linear_solve_p
 from polyax.lax import linalg as linalg
-from polyax.ops.accuracy import AccuracyMode, Tolerance
 from polyax.ops.basis import *
 from polyax.ops.bits import (
     threefry2x32_p,
@@ -51,6 +50,7 @@ _LATE = (
     | _late.names_of("polyax.lax.incomplete", "igamma_grad_a_p", "random_gamma_grad", "random_gamma_grad_p")
     | _late.names_of("polyax.lax.beta", "betainc", "regularized_incomplete_beta_p")
     | _late.names_of("polyax.lax.bessel", "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p")
+    | _late.names_of("polyax.lax.accuracy", "AccuracyMode", "Tolerance")
     | _late.names_of("polyax.lax.algorithms", "DotAlgorithm", "DotAlgorithmPreset")
     | _late.names_of("polyax.lax.answers", "ConvGeneralDilatedDimensionNumbers", "PrecisionLike", "dtype")
     | _late.names_of("polyax.lax.answers", "index_take", "shape_as_value")

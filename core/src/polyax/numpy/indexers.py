@@ -20,9 +20,14 @@ __all__ = [
 ]  # fmt: skip
 
 index_exp, s_ = np.index_exp, np.s_
-printoptions, get_printoptions, set_printoptions = np.printoptions, np.get_printoptions, np.set_printoptions
+printoptions, get_printoptions = np.printoptions, np.get_printoptions
 array_repr, array_str = np.array_repr, np.array_str
 save, savez = np.save, np.savez
+
+
+def set_printoptions(*args: Any, **kwargs: Any) -> None:
+    """How arrays are printed from now on: NumPy's ``set_printoptions``, as arrays are printed as NumPy's are."""
+    np.set_printoptions(*args, **kwargs)
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:

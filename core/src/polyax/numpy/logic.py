@@ -23,23 +23,23 @@ __all__ = [
 
 
 def _comparison(name: str, op: Callable[[Any, Any], Any], doc: str, lexical: bool) -> Callable[[Any, Any], Any]:
-    def fun(x1: Any, x2: Any, /) -> Any:
-        x1, x2 = promote_args(name, x1, x2)
-        if lexical and aval_of(x1).dtype in dtypes.COMPLEX:
-            by_imag = op(lax.imag(x1), lax.imag(x2))
-            return choose(lax.eq(lax.real(x1), lax.real(x2)), by_imag, op(lax.real(x1), lax.real(x2)))
-        return op(x1, x2)
+    def fun(x: Any, y: Any, /) -> Any:
+        x, y = promote_args(name, x, y)
+        if lexical and aval_of(x).dtype in dtypes.COMPLEX:
+            by_imag = op(lax.imag(x), lax.imag(y))
+            return choose(lax.eq(lax.real(x), lax.real(y)), by_imag, op(lax.real(x), lax.real(y)))
+        return op(x, y)
 
     order = " Complex numbers are ordered by real part, then by imaginary part." if lexical else ""
     return named(fun, name, f"{doc}\n\nElementwise; shapes broadcast, dtypes are promoted; boolean.{order}")
 
 
-equal = _comparison("equal", lax.eq_p.bind1, "``x1 == x2``.", False)
-not_equal = _comparison("not_equal", lax.ne_p.bind1, "``x1 != x2``.", False)
-less = _comparison("less", lax.lt_p.bind1, "``x1 < x2``.", True)
-less_equal = _comparison("less_equal", lax.le_p.bind1, "``x1 <= x2``.", True)
-greater = _comparison("greater", lax.gt_p.bind1, "``x1 > x2``.", True)
-greater_equal = _comparison("greater_equal", lax.ge_p.bind1, "``x1 >= x2``.", True)
+equal = _comparison("equal", lax.eq_p.bind1, "``x == y``.", False)
+not_equal = _comparison("not_equal", lax.ne_p.bind1, "``x != y``.", False)
+less = _comparison("less", lax.lt_p.bind1, "``x < y``.", True)
+less_equal = _comparison("less_equal", lax.le_p.bind1, "``x <= y``.", True)
+greater = _comparison("greater", lax.gt_p.bind1, "``x > y``.", True)
+greater_equal = _comparison("greater_equal", lax.ge_p.bind1, "``x >= y``.", True)
 
 
 def _logical(name: str, op: Callable[..., Any], doc: str) -> Callable[..., Any]:
@@ -93,9 +93,9 @@ def bitwise_count(x: Any, /) -> Any:
     return lax.convert_element_type(lax.population_count(magnitude), np.uint8)
 
 
-def left_shift(x1: Any, x2: Any, /) -> Any:
-    """Bits of ``x1`` moved up by ``x2`` places."""
-    return lax.shift_left(*_integers("left_shift", *promote_args_numeric("left_shift", x1, x2)))
+def left_shift(x: Any, y: Any, /) -> Any:
+    """Bits of ``x`` moved up by ``y`` places."""
+    return lax.shift_left(*_integers("left_shift", *promote_args_numeric("left_shift", x, y)))
 
 
 def right_shift(x1: Any, x2: Any, /) -> Any:

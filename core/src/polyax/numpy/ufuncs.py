@@ -100,7 +100,11 @@ radians, degrees = deg2rad, rad2deg
 
 atan2 = binary("arctan2", lax.atan2, "Angle of the point ``(x2, x1)`` in (-pi, pi].", to_inexact)
 arctan2 = atan2
-nextafter = binary("nextafter", lax.nextafter, "The next number after ``x1`` in the direction of ``x2``.", to_inexact)
+
+
+def nextafter(x: Any, y: Any, /) -> Any:
+    """The next number after ``x`` in the direction of ``y``. Elementwise; shapes broadcast, dtypes are promoted."""
+    return lax.nextafter(*promote_args_inexact("nextafter", x, y))
 
 
 def sinc(x: Any, /) -> Any:
@@ -206,7 +210,13 @@ minimum = binary("minimum", _extremum(lax.min, lax.lt), "The smaller of both; Na
 negative = unary("negative", lax.neg, "``-x``.", same)
 positive = unary("positive", as_array, "``x`` itself, as an array.", same)
 sign = unary("sign", lax.sign, "-1, 0 or 1 (``x / abs(x)`` for complex numbers); NaN stays NaN.", same)
-float_power = binary("float_power", lax.pow_p.bind1, "``x1`` to the power ``x2``, also of integers.", to_inexact)
+
+
+def float_power(x: Any, y: Any, /) -> Any:
+    """``x`` to the power ``y``, also of integers. Elementwise; shapes broadcast, dtypes are promoted."""
+    return lax.pow_p.bind1(*promote_args_inexact("float_power", x, y))
+
+
 square = unary("square", lax.square, "``x * x``.", to_numeric)
 
 
@@ -419,10 +429,20 @@ def _of_complex(op: Callable[[Any], Any], of_real: Callable[[Any], Any]) -> Call
     return lambda x: op(x) if aval_of(x).dtype in dtypes.COMPLEX else of_real(x)
 
 
-real = unary("real", _of_complex(lax.real, as_array), "Real part; real arrays stay as they are.", same)
-imag = unary(
-    "imag", _of_complex(lax.imag, lambda x: lax.full_like(x, 0)), "Imaginary part; zeros for real arrays.", same
-)
+_real = _of_complex(lax.real, as_array)
+_imag = _of_complex(lax.imag, lambda x: lax.full_like(x, 0))
+
+
+def real(val: Any, /) -> Any:
+    """Real part; real arrays stay as they are. Elementwise."""
+    return _real(*promote_args("real", val))
+
+
+def imag(val: Any, /) -> Any:
+    """Imaginary part; zeros for real arrays. Elementwise."""
+    return _imag(*promote_args("imag", val))
+
+
 conjugate = unary(
     "conjugate", _of_complex(lax.conj, as_array), "Complex conjugate; real arrays stay as they are.", same
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 from polyax.control.calls.family import CallLike, Params
 from polyax.control.inner.lists import Mask, cut, kept, merged, partition
-from polyax.control.inner.policies import Policy
+from polyax.control.inner.policies import Policy, allows
 from polyax.control.inner.programs import derived, hoisted, inlined, pruned, run, with_ends, without_inputs
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, sub_jaxprs
 from polyax.ir.primitive import Primitive
@@ -27,6 +27,9 @@ from polyax.transforms.transpose import transpose_jaxpr
 remat_p = Primitive("checkpoint", higher_order=True)
 
 
+_DEPRECATED: Any = object()
+
+
 def checkpoint(
     fun: Callable[..., Any],
     *,
@@ -34,6 +37,7 @@ def checkpoint(
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
+    concrete: Any = _DEPRECATED,
 ) -> Callable[..., Any]:
     """``fun``, whose intermediate values are computed again in the backward pass instead of being kept: less memory
     for more work. It is traced once for each combination of types and static values.
@@ -44,11 +48,20 @@ def checkpoint(
       policy: which values may be saved all the same, see ``checkpoint_policies``; None: none of them.
       static_argnums, static_argnames: arguments that aren't arrays, which ``fun`` may branch on. Those without a hash
         are traced each time.
+      concrete: not supported.
+
+    Raises:
+      NotImplementedError: ``concrete`` is given.
 
     >>> import polyax
     >>> print(round(float(polyax.grad(checkpoint(lambda x: polyax.numpy.sin(polyax.numpy.sin(x))))(1.0)), 6))
     0.360039
     """
+    if concrete is not _DEPRECATED:
+        raise NotImplementedError(
+            "The `concrete` option to `polyax.checkpoint` is not supported: use `static_argnums` for arguments that "
+            "the function branches on."
+        )
     if not isinstance(prevent_cse, (bool, tuple, list)):
         raise TypeError(f"prevent_cse must be a bool or tuple of bools, got {type(prevent_cse)=}")
     marked = (static_argnums, static_argnames)
@@ -137,7 +150,7 @@ def _may_be_saved(eqn: Eqn, position: int, policy: Policy) -> bool:
     programs = [p.jaxpr for p in sub_jaxprs(eqn) if len(p.jaxpr.outvars) == len(eqn.outvars)]
     made = [(p.outvars[position], [e for e in p.eqns if p.outvars[position] in e.outvars]) for p in programs]
     if eqn.primitive is remat_p or not any(makers for _, makers in made):
-        return bool(policy(eqn.primitive, *(a.aval for a in eqn.invars), **eqn.params))
+        return allows(policy, eqn.primitive, [a.aval for a in eqn.invars], eqn.params)
     return all(_may_be_saved(e, e.outvars.index(v), policy) for v, makers in made for e in makers)
 
 

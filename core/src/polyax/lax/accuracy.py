@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
-__all__ = ["AccuracyMode", "Tolerance", "check_accuracy"]
+__all__ = ["AccuracyMode", "Tolerance"]
 
 
 class AccuracyMode(enum.Enum):
@@ -14,6 +14,10 @@ class AccuracyMode(enum.Enum):
 
     HIGHEST = 1
     DEFAULT = 2
+
+    @property
+    def is_accuracy(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class Tolerance:
       ValueError: one of them is negative.
     """
 
+    is_accuracy: ClassVar[bool] = True
     atol: float = 0.0
     rtol: float = 0.0
     ulps: int = 0
@@ -31,13 +36,3 @@ class Tolerance:
     def __post_init__(self) -> None:
         if min(self.atol, self.rtol, self.ulps) < 0:
             raise ValueError(f"Tolerances must be non-negative, got {self}.")
-
-
-def check_accuracy(accuracy: Any) -> None:
-    """Functions are as exact as the most exact setting asks for, so that there is nothing to choose.
-
-    Raises:
-      NotImplementedError: it is no accuracy.
-    """
-    if accuracy is not None and not isinstance(accuracy, (AccuracyMode, Tolerance)):
-        raise NotImplementedError(f"Accuracy {accuracy} not supported; give an AccuracyMode, a Tolerance, or None")

@@ -110,13 +110,9 @@ from polyax.runtime.plugins.default_device import default_device as default_devi
 from polyax.trace.naming import named_call as named_call
 from polyax.trace.naming import named_scope as named_scope
 
-<<<<<<< HEAD
-_LATE = _late.submodules(__name__, "image")
-=======
-_LATE = _late.submodules("polyax", "api_util", "dlpack", "example_libraries", "typing") | _late.names_of(
+_LATE = _late.submodules("polyax", "api_util", "dlpack", "example_libraries", "image", "typing") | _late.names_of(
     "polyax.runtime.telling.environment", "print_environment_info"
 )
->>>>>>> 86430dd (core: small public names)
 
 
 def __getattr__(name: str) -> _Any:

@@ -3,6 +3,7 @@
 from typing import Any as _Any
 
 from polyax import late as _late
+from polyax.ir import dtypes as _dtypes
 from polyax.numpy import fft as fft
 from polyax.numpy import linalg as linalg
 from polyax.numpy import methods as _methods
@@ -39,6 +40,7 @@ _LATE = (
     | _late.names_of("polyax.numpy.fitting", "polydiv", "polyfit", "roots")
     | _late.names_of("polyax.numpy.grids", "histogram2d", "histogramdd")
     | _late.names_of("polyax.numpy.integers", "gcd", "lcm", "packbits", "unpackbits")
+    | _late.names_of("polyax.numpy.narrow_types", *_dtypes.NARROW_FLOATS, *_dtypes.NARROW_INTS)
     | _late.names_of("polyax.numpy.windows", "i0", "kaiser")
 )
 

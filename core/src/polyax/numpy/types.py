@@ -28,17 +28,6 @@ __all__ = [
     "euler_gamma",
     "finfo",
     "flexible",
-    "float4_e2m1fn",
-    "float6_e2m3fn",
-    "float6_e3m2fn",
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
     "float16",
     "float32",
     "float64",
@@ -48,8 +37,6 @@ __all__ = [
     "iinfo",
     "inexact",
     "inf",
-    "int2",
-    "int4",
     "int8",
     "int16",
     "int32",
@@ -72,8 +59,6 @@ __all__ = [
     "signedinteger",
     "single",
     "uint",
-    "uint2",
-    "uint4",
     "uint8",
     "uint16",
     "uint32",
@@ -104,42 +89,27 @@ class _ScalarMeta(type):
         return isinstance(instance, cls.dtype.type)
 
 
-def _scalar_type(name: str, numpy_type: Any) -> Any:
+def scalar_type(name: str, numpy_type: Any) -> Any:
     dtype = np.dtype(numpy_type)
     doc = f"The dtype {dtype.name}; ``{name}(x)`` converts ``x`` to an array of it."
     return _ScalarMeta(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "polyax.numpy"})
 
 
-bool_ = _scalar_type("bool", np.bool_)
-uint8 = _scalar_type("uint8", np.uint8)
-uint16 = _scalar_type("uint16", np.uint16)
-uint32 = _scalar_type("uint32", np.uint32)
-uint64 = _scalar_type("uint64", np.uint64)
-int8 = _scalar_type("int8", np.int8)
-int16 = _scalar_type("int16", np.int16)
-int32 = _scalar_type("int32", np.int32)
-int64 = _scalar_type("int64", np.int64)
-bfloat16 = _scalar_type("bfloat16", ml_dtypes.bfloat16)
-float16 = _scalar_type("float16", np.float16)
-float32 = single = _scalar_type("float32", np.float32)
-float64 = double = _scalar_type("float64", np.float64)
-complex64 = csingle = _scalar_type("complex64", np.complex64)
-complex128 = cdouble = _scalar_type("complex128", np.complex128)
-float4_e2m1fn = _scalar_type("float4_e2m1fn", ml_dtypes.float4_e2m1fn)
-float6_e2m3fn = _scalar_type("float6_e2m3fn", ml_dtypes.float6_e2m3fn)
-float6_e3m2fn = _scalar_type("float6_e3m2fn", ml_dtypes.float6_e3m2fn)
-float8_e3m4 = _scalar_type("float8_e3m4", ml_dtypes.float8_e3m4)
-float8_e4m3 = _scalar_type("float8_e4m3", ml_dtypes.float8_e4m3)
-float8_e4m3b11fnuz = _scalar_type("float8_e4m3b11fnuz", ml_dtypes.float8_e4m3b11fnuz)
-float8_e4m3fn = _scalar_type("float8_e4m3fn", ml_dtypes.float8_e4m3fn)
-float8_e4m3fnuz = _scalar_type("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz)
-float8_e5m2 = _scalar_type("float8_e5m2", ml_dtypes.float8_e5m2)
-float8_e5m2fnuz = _scalar_type("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz)
-float8_e8m0fnu = _scalar_type("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu)
-int2 = _scalar_type("int2", ml_dtypes.int2)
-int4 = _scalar_type("int4", ml_dtypes.int4)
-uint2 = _scalar_type("uint2", ml_dtypes.uint2)
-uint4 = _scalar_type("uint4", ml_dtypes.uint4)
+bool_ = scalar_type("bool", np.bool_)
+uint8 = scalar_type("uint8", np.uint8)
+uint16 = scalar_type("uint16", np.uint16)
+uint32 = scalar_type("uint32", np.uint32)
+uint64 = scalar_type("uint64", np.uint64)
+int8 = scalar_type("int8", np.int8)
+int16 = scalar_type("int16", np.int16)
+int32 = scalar_type("int32", np.int32)
+int64 = scalar_type("int64", np.int64)
+bfloat16 = scalar_type("bfloat16", ml_dtypes.bfloat16)
+float16 = scalar_type("float16", np.float16)
+float32 = single = scalar_type("float32", np.float32)
+float64 = double = scalar_type("float64", np.float64)
+complex64 = csingle = scalar_type("complex64", np.complex64)
+complex128 = cdouble = scalar_type("complex128", np.complex128)
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 if not dtypes.config.enable_x64:
     int_, uint, float_, complex_ = int32, uint32, float32, complex64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
@@ -11,31 +11,8 @@ from polyax.ops.naming import name_p
 from polyax.trace.flat import name_of
 from polyax.trace.tree import tree_map
 
-
-class Offloadable(NamedTuple):
-    """A policy's answer: the value may be kept in other memory. Not built: it is refused where a policy gives it."""
-
-    src: str
-    dst: str
-
-
-class Answer:
-    """A policy's answer under its name; True and False say the same."""
-
-    def __init__(self, name: str, saved: bool) -> None:
-        self._name = name
-        self._saved = saved
-
-    def __bool__(self) -> bool:
-        return self._saved
-
-    def __repr__(self) -> str:
-        return self._name
-
-
-Saveable, Recompute = Answer("Saveable", True), Answer("Recompute", False)
-
-Policy = Callable[..., bool | Answer | Offloadable]
+Policy = Callable[..., Any]
+"""Answers are booleans, or those of ``control.inner.answers``."""
 
 
 def allows(policy: Policy, primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> bool:
@@ -45,7 +22,7 @@ def allows(policy: Policy, primitive: Primitive, avals: Sequence[ShapedArray], p
       NotImplementedError: it wants them to be offloaded.
     """
     answer = policy(primitive, *avals, **params)
-    if isinstance(answer, Offloadable):
+    if hasattr(answer, "dst"):
         raise _no_offloading(answer.src, answer.dst, "save_only_these_names")
     return bool(answer)
 

@@ -190,3 +190,17 @@ def test_loops_and_branches_show_what_is_in_them() -> None:
     kernels = {n for group in elements(drawing, "data-kernels") for n in group.split() if n.isdigit()}
     assert {str(k) for k in range(len(drawing.report.kernels))} <= kernels
     assert drawing.svg.count(">tanh<") == 1
+
+
+def test_exchanges_of_a_program_on_a_mesh() -> None:
+    """They stand out, and the page says what is moved and why."""
+    program = """
+        import numpy as np
+        import polyax as jax
+        from polyax.sharding import Mesh, NamedSharding, PartitionSpec
+        mesh = Mesh(np.array(jax.devices()), ("i",))
+        x = jax.device_put(np.ones((8, 8), "float32"), NamedSharding(mesh, PartitionSpec("i")))
+        drawing = jax.draw(lambda a: a.sum(0) * 2)(x)
+        print(drawing.svg.count('class="exchange"'), "psum" in drawing.svg, "exchanged" in drawing.html)
+    """
+    assert output(program, POLYAX_DEVICE="cpu", POLYAX_NUM_CPU_DEVICES="4").split() == ["1", "True", "True"]

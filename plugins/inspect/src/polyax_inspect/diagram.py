@@ -12,12 +12,12 @@ from typing import Literal
 
 import numpy as np
 
-from polyax.ir.jaxpr import Var
+from polyax.ir.jaxpr import Eqn, Var
 from polyax.ir.pretty import pretty_eqn, variable_names
 from polyax.runtime.contract.listing import Line, Listing
 from polyax.runtime.contract.report import KernelReport, ProgramReport, Report
 
-Kind = Literal["argument", "result", "kernel", "call", "copy", "loop", "branch", "free", "dead"]
+Kind = Literal["argument", "result", "kernel", "call", "exchange", "copy", "loop", "branch", "free", "dead"]
 TEXT = 1500
 """Characters of an equation or a source in a tooltip."""
 
@@ -62,6 +62,11 @@ class Diagram:
     wires: list[Wire] = field(default_factory=list)
     home: list[int] = field(default_factory=list)
     """Box -> the group that it stands in."""
+
+
+def exchanges(eqn: Eqn) -> bool:
+    """Whether devices exchange something in it: along named axes, it takes what each of them has."""
+    return eqn.primitive.axes is not None and bool(eqn.invars)
 
 
 def make_diagram(program: Listing, report: Report | ProgramReport) -> Diagram:
@@ -136,7 +141,9 @@ class _Maker:
         group.title = f"{group.title} #{k}".lstrip() if group.kernels else f"#{k} {kernel.name}"
         group.tip = "\n\n".join(filter(None, [group.tip, kernel_tip(k, kernel)]))
         group.kernels = (*group.kernels, k)
-        if kernel.kind != "copy":
+        if any(exchanges(self.program.lines[e].eqn) for e in kernel.equations):
+            group.kind = "exchange"
+        elif kernel.kind != "copy":
             group.kind = kernel.kind
 
     def others(self) -> None:

@@ -23,7 +23,7 @@ class Drawing:
         self.name = event.name
         self.report = event.executable.report()
         self._jaxpr = event.jaxpr
-        self._explanation = Explanation(event.name, event.device, event.jaxpr, self.report)
+        self._explanation = Explanation(event.name, event.device, event.jaxpr, self.report, tuple(event.moves))
 
     @cached_property
     def svg(self) -> str:

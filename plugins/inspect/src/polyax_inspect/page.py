@@ -22,6 +22,7 @@ LEGEND = {
     "argument": ("#dcfce7", "argument"),
     "kernel": ("#e0ecff", "kernel, with the equations fused into it"),
     "call": ("#ffedd5", "library call"),
+    "exchange": ("#fee2e2", "exchange between devices"),
     "loop": ("#f8fafc", "loop or branch, with its programs"),
     "copy": ("#e5e7eb", "copy of memory"),
     "free": ("#fff", "dashed: no kernel of its own; faint: never computed"),

@@ -14,6 +14,7 @@ STYLE = """
 .polyax rect { stroke: #64748b; stroke-width: 1; fill: #fff; }
 .polyax .kernel > rect, .polyax .kernel > .node:only-child > rect { fill: #e0ecff; stroke: #3b6fd4; }
 .polyax .call rect { fill: #ffedd5; stroke: #d97706; stroke-width: 1.5; }
+.polyax .exchange rect { fill: #fee2e2; stroke: #dc2626; stroke-width: 1.5; }
 .polyax .loop > .node > rect, .polyax .branch > .node > rect { fill: #f8fafc; stroke: #0f766e; stroke-width: 1.5; }
 .polyax .copy rect { fill: #e5e7eb; stroke: #6b7280; }
 .polyax .free rect { stroke-dasharray: 3 3; }
@@ -25,6 +26,7 @@ STYLE = """
 .polyax .detail, .polyax .title { fill: #475569; }
 .polyax .title { stroke: #e0ecff; stroke-width: 4; paint-order: stroke; }
 .polyax .call .title { stroke: #ffedd5; }
+.polyax .exchange .title { stroke: #fee2e2; }
 .polyax .copy .title { stroke: #e5e7eb; }
 .polyax path { fill: none; stroke: #475569; stroke-width: 1.3; }
 .polyax path.inside { stroke: #9dbbee; }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,6 +104,26 @@ def test_a_rejected_program_is_shown_with_line_numbers(runtime: OpenCLRuntime) -
     assert runtime.kind in text and "use of undeclared identifier 'nothing'" in text
     assert "2    x[0] = nothing;" in text
     assert "nothing" in e.value.log
+
+
+@pytest.mark.parametrize("failures", [2, 3])
+def test_builds_that_fail_now_and_then(runtime: OpenCLRuntime, monkeypatch: pytest.MonkeyPatch, failures: int) -> None:
+    """As PoCL's do where several processes compile the same source at once."""
+    built, left = compiler.built, [compiler.cl.RuntimeError("clBuildProgram failed")] * failures
+
+    def build(*args: Any) -> Any:
+        if left:
+            raise left.pop()
+        return built(*args)
+
+    monkeypatch.setattr(compiler, "is_kept", lambda _: True)
+    monkeypatch.setattr(compiler, "built", build)
+    source = "kernel void retried(global int *x) { x[0] = 1; }"
+    if failures < compiler.ATTEMPTS:
+        assert compiler.function(runtime.context, source, "retried").kernel.function_name == "retried"
+    else:
+        with pytest.raises(KernelRejected, match="clBuildProgram failed"):
+            compiler.function(runtime.context, source, "retried")
 
 
 def test_compilers_are_quiet(runtime: OpenCLRuntime) -> None:

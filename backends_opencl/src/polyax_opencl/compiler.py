@@ -13,6 +13,10 @@ from polyax_opencl.probe import cl, title
 
 CORRECT_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
 
+ATTEMPTS = 3
+"""Processes that compile the same source at once meet in PoCL's cache: now and then the build of one fails without a
+word from the compiler, and works when it is asked for again."""
+
 _cache = DiskCache("opencl")
 _building = threading.Lock()
 
@@ -30,7 +34,8 @@ def function(context: cl.Context, source: str, name: str) -> Function:
     Raises:
       KernelRejected: the compiler doesn't accept it.
     """
-    program = from_source(context, source) if is_kept(context.devices[0]) else from_cache(context, source)
+    kept = is_kept(context.devices[0])
+    program = from_source(context, source, ATTEMPTS) if kept else from_cache(context, source)
     return Function(cl.Kernel(program, name), threading.Lock())
 
 
@@ -49,10 +54,12 @@ def from_cache(context: cl.Context, source: str) -> cl.Program:
     return program
 
 
-def from_source(context: cl.Context, source: str) -> cl.Program:
+def from_source(context: cl.Context, source: str, attempts: int = 1) -> cl.Program:
     try:
         return built(cl.Program(context, source), context.devices[0])
     except cl.Error as e:
+        if attempts > 1:
+            return from_source(context, source, attempts - 1)
         raise KernelRejected(title(context.devices[0]), str(e), numbered(source)) from None
 
 

@@ -187,6 +187,36 @@ def test_gradients_of_a_step():
     assert again.shape == stepped.shape
 
 
+def test_gradients_through_pmap():
+    """Each process has the cotangents of its own results; what all have alike gets those of all."""
+    w, x = data(3), data(N, 3, seed=1)
+    f = polyax.pmap(lambda w, v: lax.psum(w * v**2, "i"), "i", in_axes=(None, 0))
+
+    def loss(w, x):
+        return jnp.sum(f(w, x))
+
+    same(f(w, x[HERE]), np.stack([(w * x**2).sum(0)] * OWN))
+    of_w, of_x = polyax.grad(loss, (0, 1))(w, x[HERE])
+    same(of_w, N * (x**2).sum(0))
+    same(of_x, (2 * N * w * x)[HERE])
+    assert of_w.is_fully_addressable and of_x.is_fully_addressable
+    value, pull = polyax.vjp(lambda x: f(w, x), x[HERE])
+    same(pull(jnp.full(value.shape, RANK, jnp.float32))[0], (2 * w * x)[HERE] * sum(range(PROCESSES)) * OWN)
+    twice = polyax.grad(lambda w: jnp.sum(polyax.grad(loss, 1)(w, x[HERE])))(w)
+    same(twice, 2 * N * x.sum(0))
+
+
+def test_pmap_in_programs_of_one_process():
+    f, x = polyax.pmap(lambda v: lax.psum(v, "i"), "i"), data(N, 3)[HERE]
+    for ask in (polyax.jit(f), polyax.vmap(f), lambda x: lax.map(lambda _: f(x), jnp.arange(2))):
+        with pytest.raises(
+            NotImplementedError, match=r"pmap\(<lambda>\) over several processes can be .*call it outside"
+        ):
+            ask(np.stack([x] * OWN))
+    with pytest.raises(TypeError, match=r"pmap\(<lambda>\) over several processes has a rule for reverse mode only"):
+        polyax.jvp(f, (x,), (x,))
+
+
 def test_wrong_number_of_parts():
     with pytest.raises(ValueError, match=r"leading axis size equal to the number of local devices"):
         polyax.pmap(lambda v: v)(np.ones((OWN + 1, 2), np.float32))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import socket
 import textwrap
 from pathlib import Path
 
 import pytest
 from mpi.launching import cases, launch
 
+from polyax_mpi import watching
 from support import process
 
 CASES = [Path(__file__).with_name(name) for name in ("process_cases.py", "mesh_cases.py")]
@@ -101,6 +104,34 @@ def test_a_process_in_another_program_is_found() -> None:
     """)
     assert "waits in compiling pmap(<lambda>) for process 1 of 3" in text or "for it: they run different" in text, text
     assert "they run different programs" in text
+
+
+def test_who_is_busy_in_a_program_is_waited_for() -> None:
+    """One process waits for another that is late in a program, which already waits in what comes after it."""
+    done = launch(2, "-c", textwrap.dedent(SET_UP) + textwrap.dedent("""
+        def late(x):
+            time.sleep(8 * rank)
+            return x
+
+        first = polyax.pmap(lambda x: lax.psum(polyax.pure_callback(late, polyax.typeof(x), x), "i"), "i")
+        out = first(one)
+        if rank == 0:
+            out.block_until_ready()
+        print(other(one), out)
+    """))  # fmt: skip
+    assert done.returncode == 0 and done.stdout.count("[4.] [2.]") == 2, done.stdout + done.stderr
+
+
+def test_strangers_at_the_watchmans_port() -> None:
+    """What they say means nothing, and ends nothing."""
+    port = watching.start_watchman(2, "secret", "127.0.0.1", 60)
+    for said in (b"GET / HTTP/1.1\n\n", b'{"token": "wrong"}\n{"rank": 1}\n', b"[1]\n", b"3\n", b"x" * (1 << 18)):
+        with socket.create_connection(("127.0.0.1", port)) as stranger, contextlib.suppress(ConnectionError):
+            stranger.sendall(said)
+            assert not stranger.recv(1)
+    with socket.create_connection(("127.0.0.1", port)) as mine:
+        mine.sendall(b'{"token": "secret", "rank": 0, "about": "here"}\n{"failed": "no data"}\n')
+        assert mine.recv(1) == b"!"
 
 
 def test_processes_on_different_platforms() -> None:

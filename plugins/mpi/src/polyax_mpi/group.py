@@ -35,6 +35,12 @@ class MpiGroup(ProcessGroup):
         with self.watch.waiting(what, self.ranks):
             finish(start)
 
+    def begin(self, what: str) -> None:
+        self.watch.count(what, 1)
+
+    def end(self, what: str) -> None:
+        self.watch.count(what, -1)
+
     def gather(self, data: bytes, what: str) -> list[bytes]:
         lengths = np.empty(self.size, np.int64)
         own = np.array([len(data)])

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,8 @@ class Watch:
         self._sending = threading.Lock()
         self._waits: dict[int, tuple[float, str, Sequence[int]]] = {}
         self._told: set[int] = set()
+        self._counting = threading.Lock()
+        self._running: Counter[str] = Counter()
         self._numbers = itertools.count()
         self._open = True
         self._send(token=token, rank=rank, about=about)
@@ -54,6 +57,11 @@ class Watch:
     def _send(self, **message: Any) -> None:
         with self._sending, contextlib.suppress(OSError):
             self._socket.sendall(json.dumps(message).encode() + b"\n")
+
+    def count(self, program: str, more: int) -> None:
+        """How often a program is under way here has changed."""
+        with self._counting:
+            self._running[program] += more
 
     @contextlib.contextmanager
     def waiting(self, what: str, ranks: Sequence[int]) -> Generator[None]:
@@ -70,8 +78,11 @@ class Watch:
             time.sleep(LONG / 2)
             now = time.monotonic()
             long = {n: w for n, w in list(self._waits.items()) if now - w[0] > LONG}
+            running = [program for program, n in list(self._running.items()) if n]
             for n in long.keys() - self._told:
                 self._send(wait=n, what=long[n][1], ranks=list(long[n][2]))
+            if long:
+                self._send(running=running)
             for n in self._told - long.keys():
                 self._send(went_on=n)
             self._told = set(long)

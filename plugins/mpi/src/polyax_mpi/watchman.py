@@ -19,16 +19,32 @@ GRACE = 2.0
 """Seconds that must pass before waits that can't end are taken for what they are."""
 
 
+LONGEST = 1 << 16
+"""Bytes of a line that are read from a connection that hasn't said who it is."""
+
+
 class Watched:
-    """One process: ``waits`` are what it has waited for long, ``ended`` is when it took leave."""
+    """One process: ``waits`` are what it has waited for long, ``running`` the programs that are under way meanwhile,
+    ``ended`` is when it took leave."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.rank = -1
         self.about = ""
         self.waits: dict[int, tuple[str, list[int], float]] = {}
+        self.running: set[str] = set()
         self.ended: float | None = None
         self.pending = b""
+
+
+def _is_busy(one: Watched, other: Watched) -> bool:
+    """Whether ``one`` is still on its way in a program in which ``other`` waits."""
+    return bool(_programs(other) & one.running - _programs(one))
+
+
+def _programs(one: Watched) -> set[str]:
+    """Those in which it waits, in a collective ``of`` them."""
+    return {program for what, _, _ in one.waits.values() for _, of, program in [what.partition(" of ")] if of}
 
 
 class Watchman:
@@ -62,12 +78,18 @@ class Watchman:
             self.gone(one)
             return
         *lines, one.pending = (one.pending + data).split(b"\n")
-        for line in lines:
-            self.heard(one, json.loads(line))
+        try:
+            for line in lines:
+                self.heard(one, json.loads(line))
+            stranger = one.rank < 0 and len(one.pending) > LONGEST
+        except (ValueError, LookupError, TypeError, AttributeError, PermissionError):
+            stranger = True
+        if stranger:  # anybody may connect to a port
+            self.forget(one)
 
     def heard(self, one: Watched, message: dict[str, Any]) -> None:
         if one.rank < 0 and message.get("token") != self.token:
-            self.forget(one)
+            raise PermissionError("it doesn't know the token")
         elif "token" in message:
             one.rank, one.about = message["rank"], message["about"]
             self.known[one.rank] = one
@@ -75,6 +97,8 @@ class Watchman:
             one.waits[message["wait"]] = (message["what"], message["ranks"], time.monotonic())
         elif "went_on" in message:
             one.waits.pop(message["went_on"], None)
+        elif "running" in message:
+            one.running = set(message["running"])
         elif "failed" in message:
             self.end_all(f"{self.name(one.rank)} failed: {message['failed'].rstrip('.')}.")
         else:
@@ -107,11 +131,13 @@ class Watchman:
                         self.end_all(f"{self.name(one.rank)} waits in {what} for {self.name(other.rank)}, {reason}.")
 
     def why_endless(self, one: Watched, other: Watched, now: float) -> str | None:
-        """Waits of both that have something in common are on their way."""
+        """Waits of both that have something in common are on their way, and so is who is busy in the program."""
         if other.ended is not None:
             return "which has ended" if now - other.ended > GRACE else None
         mine = {what for what, _, _ in one.waits.values()}
         if any(what in mine for what, _, _ in other.waits.values()):
+            return None
+        if _is_busy(other, one) or _is_busy(one, other):
             return None
         theirs = [what for what, ranks, since in other.waits.values() if one.rank in ranks and now - since > GRACE]
         return f"which waits in {theirs[0]} for it: they run different programs" if theirs else None

@@ -52,6 +52,10 @@ class Group:
         self._changed = threading.Condition()
         self._meetings: dict[tuple[tuple[int, ...], str], _Meeting] = {}
 
+    def begin(self, what: str) -> None:
+        """Its members are about to run the program of this name."""
+        self.what = what
+
     def coordinates(self, rank: int) -> dict[Any, int]:
         """The member's position along each axis."""
         return _coordinates(self.axes, rank)

@@ -49,6 +49,12 @@ class ProcessGroup(ABC):
     def exchange(self, sends: Sequence[Transfer], receives: Sequence[Transfer], what: str) -> None:
         """Messages from process to process; those between two of them arrive in the order in which they were sent."""
 
+    def begin(self, what: str) -> None:  # noqa: B027  (needed by those that watch)
+        """A program of these processes is under way here: who waits for this one in it doesn't wait in vain."""
+
+    def end(self, what: str) -> None:  # noqa: B027
+        """It has ended here."""
+
     @abstractmethod
     def among(self, places: Sequence[int], key: object = None) -> ProcessGroup:
         """A connection of some of them, this one included, of its own for each ``key``. Only they call it."""

@@ -38,6 +38,15 @@ class SpanningGroup(Group):
         self.homes = tuple(homes)
         self.link = link
 
+    def begin(self, what: str) -> None:
+        super().begin(what)
+        self.link.begin(what)
+
+    def end(self, rank: int) -> None:
+        super().end(rank)
+        if len(self.ended) == len(self.local):
+            self.link.end(self.what)
+
     def leads(self, rank: int) -> bool:
         """Whether the member speaks for its process."""
         return rank == self.local[0]

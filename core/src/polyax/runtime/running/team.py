@@ -81,7 +81,7 @@ class Team(Executable):
             return [_start(p, xs, p.device.queue) for p, xs in zip(self.programs, members, strict=True)]
         joined = () if self.link is None else (self.link,)
         group = self.devices[0].backend.collectives(self.devices, self.axes, *joined)
-        group.what = self.programs[0].name
+        group.begin(self.programs[0].name)
         jobs = list(zip(self.ranks, self.programs, members, strict=True))
         at_once = serving()  # within a callback: the queues wait for it
         try:

@@ -182,6 +182,9 @@ SHAPES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "at set": (lambda k: k.at[1].set(k[0]), lambda w: w[[0, 0, 2, 3]]),
     "full": (lambda k: jnp.full(2, k[3]), lambda w: w[[3, 3]]),
     "zeros_like": (jnp.zeros_like, np.zeros_like),
+    "ones": (lambda k: jnp.ones(2, k.dtype), lambda w: np.ones((2, 2), np.uint32)),
+    "diag": (lambda k: jnp.diag(k[:2]), lambda w: np.stack([[w[0], 0 * w[0]], [0 * w[0], w[1]]])),
+    "pad": (lambda k: lax.pad(k, k[1], [(1, 0, 0)]), lambda w: w[[1, 0, 1, 2, 3]]),
     "copy": (lambda k: k.copy(), lambda w: w),
     "sorted along": (lambda k: lax.sort((jnp.array([3, 1, 2, 0]), k), num_keys=1)[1], lambda w: w[[3, 1, 2, 0]]),
     "equal": (lambda k: k == k[1], lambda w: np.array([False, True, False, False])),
@@ -273,7 +276,24 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "sum": (lambda: KEYS.sum(), TypeError, "does not accept dtype key<fry>"),
     "matmul": (lambda: KEYS @ KEYS, TypeError, "dot_general does not accept dtype key<fry>"),
     "sort": (lambda: jnp.sort(KEYS), TypeError, "lt_to does not accept dtype key<fry> at position 0"),
-    "clamp": (lambda: lax.clamp(KEY, KEY, KEY), TypeError, "clamp does not accept dtype key<fry>"),
+    "fold": (lambda: lax.reduce(KEYS, KEY, lambda a, b: a, (0,)), TypeError, "reduce"),
+    "window": (
+        lambda: lax.reduce_window(KEYS, KEY, lambda a, b: a, (2,), (1,), "VALID"),
+        TypeError,
+        "reduce_window does not accept keys, got key<fry>[4] key<fry>[]",
+    ),
+    "psum": (
+        lambda: polyax.vmap(lambda k: lax.psum(k, "i"), axis_name="i")(KEYS),
+        TypeError,
+        "does not accept dtype ke",
+    ),
+    "convolve": (lambda: jnp.convolve(KEYS, KEYS), TypeError, "conv_general_dilated does not accept keys"),
+    "dlpack": (lambda: np.from_dlpack(KEY), TypeError, "PRNGKey dtype cannot be converted"),
+    "clamp": (
+        lambda: lax.clamp(KEY, KEY, KEY),
+        TypeError,
+        "clamp does not accept keys, got key<fry>[] key<fry>[]",
+    ),
     "astype": (lambda: KEY.astype("uint32"), ValueError, "Cannot convert_element_type from key<fry> to uint32"),
     "bitcast": (lambda: lax.bitcast_convert_type(KEY, "uint32"), ValueError, "unexpected dtype=key<fry>"),
     "promotion": (lambda: jnp.stack([KEY, 1.0]), ValueError, "dtype=key<fry> is not a valid dtype for JAX type promo"),
@@ -322,6 +342,14 @@ def test_bad_input(call: Callable[[], Any], error: type[Exception], text: str) -
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value)
+
+
+def test_collectives_of_mapped_keys() -> None:
+    own = np.asarray(random.key_data(KEYS))
+    mapped = lambda fun: polyax.vmap(fun, axis_name="i")(KEYS)
+    check_same(mapped(lambda k: lax.all_gather(k, "i"))[2], own)
+    sent = mapped(lambda k: lax.ppermute(k, "i", [(0, 1), (1, 2), (2, 3)]))
+    check_same(sent, np.concatenate([np.zeros_like(own[:1]), own[:3]]))
 
 
 def test_keys_have_no_tangents() -> None:

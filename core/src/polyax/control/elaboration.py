@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax.control.callback import CALLBACKS
+from polyax.control.folds.reduce import reduce_p
+from polyax.control.folds.reduce_window import reduce_window_p
 from polyax.control.inner.programs import with_programs
 from polyax.control.spmd import shard_map_p
 from polyax.ir import dtypes
@@ -18,8 +20,9 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.errors import InternalError
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, sub_jaxprs
 from polyax.ir.primitive import Primitive, ambient
+from polyax.ops.basis import random_wrap_p
 from polyax.ops.compare import eq_p, ne_p
-from polyax.ops.keys import ON_WORDS, random_unwrap_p, random_wrap_p
+from polyax.ops.keys import ON_WORDS, random_unwrap_p
 from polyax.ops.reduce import reduce_and, reduce_or
 from polyax.trace.recording import trace_to_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
@@ -32,6 +35,7 @@ _MOVING = (
 MOVING = frozenset(_MOVING.split())
 """Names of primitives that care for no more than where elements are."""
 
+_FOLDS = (reduce_p, reduce_window_p)
 _REDUCED: dict[Primitive, Callable[..., Any]] = {eq_p: reduce_and, ne_p: reduce_or}
 """Keys are equal if all of their words are."""
 
@@ -106,6 +110,8 @@ class _Elaboration:
 
     def _put_calling(self, eqn: Eqn) -> bool:
         """An equation whose programs do the work."""
+        if eqn.primitive in _FOLDS and any(map(_opaque, eqn.invars)):
+            raise TypeError(_refusal(eqn))
         inner = with_programs(eqn, elaborated)
         if eqn.primitive is shard_map_p and inner is not eqn:
             inner = inner.replace(params=inner.params | _longer_specs(eqn))
@@ -120,6 +126,12 @@ class _Elaboration:
         self.eqns.append(eqn if same else eqn.replace(invars=atoms))
 
 
+def _refusal(eqn: Eqn) -> str:
+    types = " ".join(str(a.aval) for a in eqn.invars)
+    where = f", asked for at {eqn.source}" if eqn.source else ""
+    return f"{eqn.primitive} does not accept keys, got {types}{where}; random.key_data gives their words"
+
+
 def _on_words(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
     """The results of an equation for representations of its operands."""
     ambient.source = eqn.source
@@ -132,7 +144,7 @@ def _on_words(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
     if eqn.primitive in CALLBACKS and not any(map(_opaque, eqn.outvars)):
         return eqn.apply(args)
     if eqn.primitive.name not in MOVING:
-        raise TypeError(f"{eqn.primitive} does not accept dtype {dtype}, asked for at {eqn.source}")
+        raise TypeError(_refusal(eqn))
     (size,) = dtype.element_shape
     dims = [a.aval.ndim if _opaque(a) else None for a in eqn.invars]
     outs, out_dims = eqn.primitive.rule("batch")(AxisData(size), args, dims, **eqn.params)

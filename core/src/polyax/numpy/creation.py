@@ -31,7 +31,6 @@ from polyax.numpy.promotion import (
     shape_of,
     unwrap,
 )
-from polyax.ops.keys import constant_keys
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import device_put, from_host
 
@@ -277,9 +276,8 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
 
 
 def _constant(shape: Any, value: int, dtype: Any, device: Any, out_sharding: Any) -> Any:
-    kind, shape = canonical_dtype(dtype, np.float64), concrete_shape(shape)
-    made = constant_keys(shape, value, kind) if dtypes.is_extended(kind) else lax.full(shape, value, kind)
-    return _placed(made, device, out_sharding)
+    kind = canonical_dtype(dtype, np.float64)
+    return _placed(lax.full(concrete_shape(shape), value, kind), device, out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:

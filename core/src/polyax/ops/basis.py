@@ -41,6 +41,7 @@ squeeze_p = Primitive("squeeze")
 transpose_p = Primitive("transpose")
 iota_p = Primitive("iota")
 reduce_sum_p = Primitive("reduce_sum")
+random_wrap_p = Primitive("random_wrap")
 
 _KIND_RANK = {bool: 0, int: 1, float: 2, complex: 3}
 _DTYPE_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
@@ -253,6 +254,9 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
     if dtype is not None:
         dtype = dtypes.canonicalize(dtype)
         known = type(fill_value) in PYTHON_SCALARS
+        if known and dtypes.is_extended(dtype):  # keys whose words are all alike
+            words = full((*shape_tuple(shape), *dtype.element_shape), fill_value, dtype.physical)
+            return random_wrap_p.bind1(words, impl=dtype.impl)
         fill_value = dtypes.wrapped(fill_value, dtype) if known else convert(fill_value, dtype)
     return broadcast_in_dim_p.bind1(fill_value, shape=shape_tuple(shape), broadcast_dimensions=())
 

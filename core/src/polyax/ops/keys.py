@@ -13,9 +13,9 @@ from typing import Any
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
-from polyax.ir.prng import KeyDType, PRNGImpl, key_dtype
+from polyax.ir.prng import PRNGImpl, key_dtype
 from polyax.meshes.factors import Factors, leading
-from polyax.ops.basis import full
+from polyax.ops.basis import random_wrap_p
 from polyax.ops.define import flat_jvp, materialize
 
 Words = Callable[..., Any]
@@ -24,9 +24,9 @@ Words = Callable[..., Any]
 ON_WORDS: dict[Primitive, Words] = {}
 
 
-def _primitive(name: str, typed: Callable[..., ShapedArray], on_words: Words) -> Primitive:
+def _primitive(name: str | Primitive, typed: Callable[..., ShapedArray], on_words: Words) -> Primitive:
     """A primitive of one result that is made from each element of its operands, of one shape, for itself."""
-    p = Primitive(name)
+    p = Primitive(name) if isinstance(name, str) else name
     p.abstract_eval = lambda *avals, **params: [typed(*avals, **params)]
     p.jvp = flat_jvp(p)
     p.never("transpose", "keys and random bits have no cotangents")
@@ -38,12 +38,6 @@ def _primitive(name: str, typed: Callable[..., ShapedArray], on_words: Words) ->
 
 def _along_elements(avals: Sequence[ShapedArray], out: ShapedArray) -> Factors:
     return leading(min(a.ndim for a in (*avals, out)), avals, [out])
-
-
-def constant_keys(shape: tuple[int, ...], word: int, dtype: KeyDType) -> Any:
-    """Keys whose words are all alike."""
-    words = full((*shape, *dtype.element_shape), word, dtype.physical)
-    return random_wrap_p.bind1(words, impl=dtype.impl)
 
 
 def _impl(name: str, keys: ShapedArray) -> PRNGImpl:
@@ -103,7 +97,7 @@ def _same(own: PRNGImpl, words: Any, **_: Any) -> Any:
 
 
 random_seed_p = _primitive("random_seed", _seeded, lambda own, seed, *, impl: impl.seed(seed))
-random_wrap_p = _primitive("random_wrap", _wrapped, _same)
+_primitive(random_wrap_p, _wrapped, _same)
 random_unwrap_p = _primitive("random_unwrap", _unwrapped, _same)
 random_clone_p = _primitive("random_clone", _cloned, _same)
 random_split_p = _primitive("random_split", _split, lambda own, words, *, shape: own.split(words, shape))

@@ -14,7 +14,8 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ir.prng import PRNGImpl, key_dtype
 from polyax.numpy.promotion import as_array, concrete_shape, is_arraylike, is_traced, shape_of, unwrap
-from polyax.ops.keys import random_clone_p, random_seed_p, random_unwrap_p, random_wrap_p
+from polyax.ops.basis import random_wrap_p
+from polyax.ops.keys import random_clone_p, random_seed_p, random_unwrap_p
 from polyax.random import generators, threefry
 from polyax.random.generators import generator, is_typed
 from polyax.runtime.arrays.placing import from_host

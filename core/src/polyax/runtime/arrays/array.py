@@ -192,7 +192,7 @@ class Array(Typed, metaclass=_ArrayType):
         return value
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self.host_value().copy().__dlpack__(**options)  # a copy, as whoever takes it may write to it
+        return np.asarray(self).copy().__dlpack__(**options)  # a copy, as whoever takes it may write to it
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # host memory

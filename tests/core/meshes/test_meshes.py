@@ -11,7 +11,7 @@ import pytest
 
 import polyax
 from polyax.meshes.current import mesh_for_specs
-from polyax.meshes.sharding import DuplicateSpecError, IndivisibleError
+from polyax.meshes.sharding import DuplicateSpecError, IndivisibleError, bounds
 from polyax.meshes.translate import cuts_on
 from polyax.sharding import (
     AbstractDevice,
@@ -157,6 +157,8 @@ def test_positional_shardings() -> None:
     assert s.shard_shape((8, 2)) == (2, 1) and s.is_equivalent_to(NamedSharding(MESH, P("x", "y")), 2)
     rows = s.replicate(1)
     assert rows.shape == (4, 1) and rows.is_equivalent_to(NamedSharding(MESH, P("x", None)), 2)
+    columns, named = (w.devices_indices_map((8, 2)) for w in (s.replicate(0), NamedSharding(MESH, P(None, "y"))))
+    assert {d: bounds(columns[d], (8, 2)) for d in CHIPS} == {d: bounds(named[d], (8, 2)) for d in CHIPS}
     assert s.replicate().is_fully_replicated and s.T.shape == (2, 4)
     with pytest.raises(IndivisibleError, match="array axis 0 is partitioned 4 times"):
         s.devices_indices_map((3, 2))

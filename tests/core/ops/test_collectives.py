@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import polyax
+import polyax.numpy as jnp
 from polyax import lax
 from support import process
 
@@ -31,6 +32,16 @@ def mapped(f, size=4):
 def test_integers_have_a_mean_that_is_a_float():
     got = polyax.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(np.array([1, 2]))
     assert got.dtype == np.float32 and got.tolist() == [1.5, 1.5]
+
+
+def test_what_is_the_same_for_all_counts_as_often_as_there_are_programs():
+    def f(x):
+        same = jnp.float32(3)
+        return lax.psum((x, same), "i"), lax.psum(same, "i"), lax.pmax((x, same), "i"), lax.pmean((x, same), "i")
+
+    x = np.arange(4, dtype=np.float32)
+    (total, three), alone, (high, same), means = polyax.vmap(f, axis_name="i", out_axes=None)(x)
+    assert (total, three, alone, high, same) == (6, 12, 12, 3, 3) and [*means] == [1.5, 3]
 
 
 def test_programs_read_as_they_were_written():

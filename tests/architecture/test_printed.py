@@ -1,0 +1,46 @@
+"""What documents say that programs print, they print; but for times, and where lines are broken."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from mpi.launching import launch
+
+import polyax
+from polyax.__main__ import main
+from support.process import output
+from support.sources import ROOT
+
+INSPECTING = (ROOT / "docs/inspecting.md").read_text()
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PRINTED = re.compile(r"prints \(on the cpu backend\):\n\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TIMES = re.compile(r"^compiled in .*\n|[\d.]+(?= ms|%)", re.MULTILINE)
+
+
+def words(text: str) -> list[str]:
+    return TIMES.sub("", text).split()
+
+
+def test_the_table_of_a_program() -> None:
+    told = output(PYTHON.findall(INSPECTING)[0], POLYAX_DEVICE="cpu")
+    assert words(told) == words(PRINTED.findall(INSPECTING)[0])
+
+
+def test_the_table_of_predictions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = re.findall(r"`python -m polyax (scale model.py:step .*?)`", INSPECTING)
+    (tmp_path / "model.py").write_text(PYTHON.findall(INSPECTING)[-1])
+    with polyax.default_device("cpu"):
+        assert main([a.replace("model.py", str(tmp_path / "model.py")) for a in shlex.split(line)]) == 0
+    assert words(capsys.readouterr().out) == words(PRINTED.findall(INSPECTING)[1])
+
+
+def test_the_program_of_several_processes(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("\n".join(PYTHON.findall((ROOT / "docs/processes.md").read_text())))
+    done = launch(2, str(program))
+    assert done.returncode == 0, done.stderr
+    told = {"0 of 2": 1, "1 of 2": 1, "1 devices here, 2 in all": 2, "[[0.5 0.5 0.5]]": 2}
+    assert {line: done.stdout.count(line) for line in told} == told, done.stdout

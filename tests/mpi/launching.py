@@ -32,9 +32,10 @@ def launch(
     return subprocess.CompletedProcess(words, started.returncode, out, err)
 
 
-def cases(paths: Sequence[Path], processes: int, devices: int = 1, **environment: str) -> None:
-    """Runs the tests of some files in all processes together; each runs all of them, in the same order."""
-    pytest = "-m", "pytest", "-p", "no:cacheprovider", "-x"
+def cases(paths: Sequence[Path], processes: int, devices: int = 1, *chosen: str, **environment: str) -> None:
+    """Runs the tests of some files in all processes together; each runs all of them, or those chosen by arguments of
+    pytest, in the same order."""
+    pytest = "-m", "pytest", "-p", "no:cacheprovider", "-x", *chosen
     done = launch(processes, *pytest, *map(str, paths), devices=devices, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(" passed") == processes and " skipped" not in done.stdout, done.stdout

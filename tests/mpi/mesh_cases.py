@@ -102,6 +102,7 @@ def test_weights_cut_along_one_axis_and_data_along_the_other():
 # --- regions
 
 
+@pytest.mark.sample
 def test_shard_map_in_jit():
     x = data(N * 2, 3)
 
@@ -130,6 +131,7 @@ def test_gradients_through_shard_map():
 # --- how arrays lie
 
 
+@pytest.mark.sample
 def test_results_lie_as_asked():
     x = data(N * 2, N * 3)
     for wanted in (ROWS, COLUMNS, EVERYWHERE):

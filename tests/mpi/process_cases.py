@@ -28,6 +28,7 @@ def mapped(f, *args):
     return polyax.pmap(f, "i")(*[x[HERE] for x in args])
 
 
+@pytest.mark.sample
 def test_threads_of_mpi():
     """What ``test_processes.py`` asked for is what these cases run with."""
     from mpi4py import MPI
@@ -39,6 +40,7 @@ def test_threads_of_mpi():
 # --- devices
 
 
+@pytest.mark.sample
 def test_devices():
     assert N == PROCESSES * OWN and [d.id for d in polyax.devices()] == list(range(N))
     assert [d.process_index for d in polyax.devices()] == [n // OWN for n in range(N)]
@@ -61,6 +63,7 @@ def test_other_processes_devices_take_nothing():
 # --- collectives
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("length", [3, 50_000])
 def test_reductions(dtype, length):
@@ -89,6 +92,7 @@ def test_many_sizes_in_one_collective():
         same(out, np.stack([x.sum(0)] * OWN))
 
 
+@pytest.mark.sample
 def test_exchanges():
     x = data(N, N, 6)
     same(mapped(lambda v: lax.all_gather(v, "i"), x), np.stack([x] * OWN))
@@ -101,6 +105,7 @@ def test_exchanges():
     same(mapped(lambda v: v + lax.axis_index("i"), x), (x + np.arange(N)[:, None, None])[HERE])
 
 
+@pytest.mark.sample
 def test_large_exchanges():
     x = data(N, N, 20_000)
     same(mapped(lambda v: lax.all_gather(v, "i"), x), np.stack([x] * OWN))
@@ -108,6 +113,7 @@ def test_large_exchanges():
     same(mapped(lambda v: lax.psum_scatter(v, "i"), x), x.sum(0)[HERE])
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("groups", [[[0, 3], [1, 2]], [[0, 1], [2, 3]], [[3, 0, 2, 1]], [[0], [1, 2, 3]]])
 def test_groups(groups):
     """Within one process, across, and both at once."""
@@ -121,6 +127,7 @@ def test_groups(groups):
         same(mapped(lambda v: lax.all_gather(v, "i", axis_index_groups=groups), x), gathered[HERE])
 
 
+@pytest.mark.sample
 def test_loops_of_collectives():
     x = data(N, 10)
 
@@ -132,6 +139,7 @@ def test_loops_of_collectives():
     same(got, np.stack([x.mean(0)] * OWN))
 
 
+@pytest.mark.sample
 def test_programs_in_flight():
     """Results are asked for in another order than they were started in."""
     f = polyax.pmap(lambda v: lax.psum(v, "i"), "i")
@@ -141,6 +149,7 @@ def test_programs_in_flight():
         same(outs[n], np.stack([xs[n].sum(0)] * OWN))
 
 
+@pytest.mark.sample
 def test_programs_of_some_processes():
     """Only the first two take part, the others go on; both pairs compute at once on connections of their own."""
     pair = [d for d in polyax.devices() if d.process_index // 2 == RANK // 2]
@@ -169,6 +178,7 @@ def test_programs_of_other_processes_alone():
         polyax.shard_map(lambda v: v, mesh=there.mesh, in_specs=P("x"), out_specs=P("x"))(data(OWN * 2, 4))
 
 
+@pytest.mark.sample
 def test_gradients_of_a_step():
     """Data-parallel training: each process has its part of the batch, all get the same weights."""
     w, x, y = data(3, 2) / 9, data(N, 5, 3) / 9, data(N, 5, 2) / 9
@@ -181,7 +191,7 @@ def test_gradients_of_a_step():
         return w - 0.1 * g
 
     stepped = polyax.pmap(step, "i", in_axes=(None, 0, 0))(w, x[HERE], y[HERE])
-    expected = w - 0.1 * np.asarray(polyax.grad(loss)(w, x.reshape(-1, 3), y.reshape(-1, 2)))
+    expected = w - 0.1 * np.asarray(polyax.jit(polyax.grad(loss))(w, x.reshape(-1, 3), y.reshape(-1, 2)))
     same(stepped, np.stack([expected] * OWN))
     again = polyax.pmap(step, "i", in_axes=(0, 0, 0))(stepped, x[HERE], y[HERE])
     assert again.shape == stepped.shape
@@ -237,6 +247,7 @@ def sharded(spec, x, shape=None, names=("x",)):
     return polyax.device_put(x, NamedSharding(mesh, spec))
 
 
+@pytest.mark.sample
 def test_arrays_hold_the_parts_of_this_process():
     x = data(N * 2, 3)
     y = sharded(P("x"), x)
@@ -344,6 +355,7 @@ def test_agreeing():
         utils.assert_equal(RANK, "seeds differ")
 
 
+@pytest.mark.sample
 def test_messages_while_programs_run():
     """The thread that talks isn't the one that computes."""
     f = polyax.pmap(lambda v: lax.psum(v, "i"), "i")

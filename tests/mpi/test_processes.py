@@ -24,12 +24,12 @@ def test_cases(processes: int, devices: int) -> None:
 
 @pytest.mark.parametrize("platform_name", ["reference", "opencl"])
 def test_cases_on_other_platforms(platform_name: str) -> None:
-    cases(CASES, 2, 2, POLYAX_DEVICE=platform_name)
+    cases(CASES, 2, 2, "-m", "sample", POLYAX_DEVICE=platform_name)
 
 
 def test_cases_without_threads_in_mpi() -> None:
     """An MPI that takes one call at a time."""
-    cases(CASES, 2, 2, MPI4PY_RC_THREAD_LEVEL="serialized")
+    cases(CASES, 2, 2, "-m", "sample", MPI4PY_RC_THREAD_LEVEL="serialized")
 
 
 # --- how they end

@@ -11,6 +11,8 @@ import pytest
 import polyax
 import polyax.numpy as jnp
 from polyax import lax
+from polyax.control.inner.programs import run
+from polyax.control.spmd import on_one_device
 from polyax.experimental.shard_map import shard_map as old_shard_map
 from polyax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from polyax.sharding import PartitionSpec as P
@@ -75,6 +77,15 @@ def test_a_dimension_is_cut_along_several_axes(names):
     close(everywhere(f, X), X + np.arange(8)[:, None])
     gathered = mapped(lambda x: lax.all_gather(x, names, tiled=True), P(names), P(None), check_vma=False)
     close(everywhere(gathered, X), X)
+
+
+@pytest.mark.parametrize("names", [("x", "y"), ("y", "x")])
+def test_on_one_device_the_blocks_are_the_same(names):
+    f = mapped(lambda x: x * (1 + lax.axis_index("x")) + lax.axis_index("y"), P(names), P(names))
+    (eqn,) = polyax.make_jaxpr(f)(X).eqns
+    params = eqn.params
+    program = on_one_device(params["jaxpr"], params["mesh"].axes, params["in_specs"], params["out_specs"])
+    close(polyax.jit(lambda x: run(program, [x])[0])(X), np.asarray(f(X)))
 
 
 def test_specs_are_prefixes_of_trees():

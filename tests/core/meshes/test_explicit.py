@@ -67,6 +67,9 @@ DERIVED = [
     (lambda a: lax.dynamic_update_slice(a, a[:4], (1, 0)), (ROWS,), "[8@x,8]"),
     (lambda a: (jnp.repeat(a, 2, 0), jnp.tile(a, (1, 2))), (ROWS,), "[16@x,8] [8@x,16]"),
     (lambda a: jnp.fft.fft(a, axis=0).real, (ROWS,), "[8@x,8]"),
+    (lambda a: lax.with_sharding_constraint(a, NamedSharding(MESH, P(P.UNCONSTRAINED, None))), (ROWS,), "[8@x,8]"),
+    (px.vmap(lambda r: px.reshard(r, P("y"))), (ROWS,), "[8@x,8@y]"),
+    (lambda a: px.vjp(lambda v: px.reshard(v, P("y")), a)[1](px.reshard(a, P("y"))), (ROWS,), "[8@x,8]"),
 ]
 
 

@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from mpi.launching import launch
 
 import polyax
 from polyax.__main__ import main
@@ -35,12 +34,3 @@ def test_the_table_of_predictions(tmp_path: Path, capsys: pytest.CaptureFixture[
     with polyax.default_device("cpu"):
         assert main([a.replace("model.py", str(tmp_path / "model.py")) for a in shlex.split(line)]) == 0
     assert words(capsys.readouterr().out) == words(PRINTED.findall(INSPECTING)[1])
-
-
-def test_the_program_of_several_processes(tmp_path: Path) -> None:
-    program = tmp_path / "train.py"
-    program.write_text("\n".join(PYTHON.findall((ROOT / "docs/processes.md").read_text())))
-    done = launch(2, str(program))
-    assert done.returncode == 0, done.stderr
-    told = {"0 of 2": 1, "1 of 2": 1, "1 devices here, 2 in all": 2, "[[0.5 0.5 0.5]]": 2}
-    assert {line: done.stdout.count(line) for line in told} == told, done.stdout

@@ -5,6 +5,7 @@ Each is a primitive made of others; devices may have routines of their own for i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -197,14 +198,16 @@ def _solve_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     x = tridiagonal_solve_p.bind1(*primals, **params)
     right: Any = tangents[3]
     if any(type(t) is not Zero for t in tangents[:3]):
-        right = add_tangents(right, neg(_product_with(*map(instantiate, tangents[:3]), x)))
+        diagonals = [instantiate(t) for t in tangents[:3]]
+        right = add_tangents(right, neg(_product_with(diagonals, x)))
     if type(right) is Zero:
         return [x], [Zero.of(x)]
     return [x], [tridiagonal_solve_p.bind1(dl, d, du, right, **params)]
 
 
-def _product_with(dl: Any, d: Any, du: Any, x: Any) -> Any:
-    """T x."""
+def _product_with(diagonals: Sequence[Any], x: Any) -> Any:
+    """T x, where T has these below, on and above its main one."""
+    dl, d, du = diagonals
     above, below = _moved(x, 1), _moved(x, -1)
     return dl[..., None] * above + d[..., None] * x + du[..., None] * below
 

@@ -85,7 +85,8 @@ def _pivoted_qr(a: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
         size = np.linalg.norm(rest[:, j])
         v = rest[:, j] / (size or 1)
         rest[:, j + 1 :] -= np.outer(v, np.conj(v) @ rest[:, j + 1 :])
-    return (*np.linalg.qr(a[:, order], "complete" if full_matrices else "reduced"), order)
+    q, r = np.linalg.qr(a[:, order], "complete" if full_matrices else "reduced")
+    return q, r, order
 
 
 @rule(spectral.householder_product_p)

@@ -57,10 +57,10 @@ def dct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str |
     x = _checked("dct", x, type, norm)
     axis = canonicalize_axis(axis, x.ndim)
     x = jnp.moveaxis(x if n is None else _resized(x, n, axis), axis, -1)
-    n = x.shape[-1]
-    order = np.concatenate([np.arange(0, n, 2), np.arange(1, n, 2)[::-1]])
-    value = jnp.real(jnp.fft.fft(x[..., order]) * _turns(n, -1, x.dtype)) * 2
-    return jnp.moveaxis(value * _scales(n, x.dtype) if norm == "ortho" else value, -1, axis)
+    size = x.shape[-1]
+    order = np.concatenate([np.arange(0, size, 2), np.arange(1, size, 2)[::-1]])
+    value = jnp.real(jnp.fft.fft(x[..., order]) * _turns(size, -1, x.dtype)) * 2
+    return jnp.moveaxis(value * _scales(size, x.dtype) if norm == "ortho" else value, -1, axis)
 
 
 def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
@@ -68,12 +68,12 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str 
     x = _checked("idct", x, type, norm)
     axis = canonicalize_axis(axis, x.ndim)
     x = jnp.moveaxis(x if n is None else _resized(x, n, axis), axis, -1)
-    n = x.shape[-1]
-    x = (x / _scales(n, x.dtype) if norm == "ortho" else x) / 2
+    size = x.shape[-1]
+    x = (x / _scales(size, x.dtype) if norm == "ortho" else x) / 2
     mirrored = jnp.concatenate([jnp.zeros_like(x[..., :1]), x[..., :0:-1]], -1)
-    spectrum = (x - 1j * mirrored) * _turns(n, 1, x.dtype)
+    spectrum = (x - 1j * mirrored) * _turns(size, 1, x.dtype)
     value = jnp.real(jnp.fft.ifft(spectrum))
-    order = np.concatenate([np.arange(0, n, 2), np.arange(1, n, 2)[::-1]])
+    order = np.concatenate([np.arange(0, size, 2), np.arange(1, size, 2)[::-1]])
     return jnp.moveaxis(value[..., np.argsort(order)], -1, axis)
 
 

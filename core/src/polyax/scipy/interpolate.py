@@ -108,7 +108,8 @@ class RegularGridInterpolator:
     def _linear(self, places: Sequence[tuple[Any, Any]]) -> Any:
         total: Any = 0
         for corner in itertools.product((0, 1), repeat=len(places)):
-            weight = math.prod((part if c else 1 - part for c, (_, part) in zip(corner, places, strict=True)), start=1)
+            parts = [part if c else 1 - part for c, (_, part) in zip(corner, places, strict=True)]
+            weight: Any = math.prod(parts)
             at = tuple(cell + c for c, (cell, _) in zip(corner, places, strict=True))
             value = self.values[at]
             total = total + weight.reshape(-1, *(1,) * (value.ndim - 1)) * value

@@ -44,7 +44,7 @@ class OptimizeResults(NamedTuple):
 def minimize(
     fun: Callable[..., Any],
     x0: Any,
-    args: tuple[Any, ...] = (),
+    args: Any = (),
     *,
     method: str,
     tol: float | None = None,

@@ -76,7 +76,9 @@ def _extended(x: Any, reach: int, boundary: str | None) -> Any:
     return jnp.concatenate([left, x, right], -1)
 
 
-def _sizes(length: int, window: Any, nperseg: int | None, noverlap: int | None, nfft: int | None) -> tuple[Any, ...]:
+def _sizes(
+    length: int, window: Any, nperseg: int | None, noverlap: int | None, nfft: int | None
+) -> tuple[Any, int, int, int]:
     """The window's numbers, the length of segments, how far they overlap, and that of their transforms."""
     named = isinstance(window, (str, tuple))
     if nperseg is not None and nperseg < 1:
@@ -155,15 +157,15 @@ def stft(
     x = inexact("stft", x)[0]
     axis = canonicalize_axis(axis, x.ndim)
     x = jnp.moveaxis(x, axis, -1)
-    numbers, size, overlap, nfft = _sizes(x.shape[-1], window, nperseg, noverlap, nfft)
+    numbers, size, overlap, transform = _sizes(x.shape[-1], window, nperseg, noverlap, nfft)
     step, onesided = size - overlap, return_onesided and not dtypes.is_complex(x.dtype)
     x = _extended(x, size // 2, boundary)
     if padded:
         x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, -(x.shape[-1] - size) % step % size)])
-    found = _transforms(x, numbers, step, nfft, _detrending(detrend), onesided) / jnp.abs(jnp.sum(numbers))
+    found = _transforms(x, numbers, step, transform, _detrending(detrend), onesided) / jnp.abs(jnp.sum(numbers))
     times = (np.arange(found.shape[-2]) * step + size / 2) - (size / 2 if boundary else 0)
     times = jnp.asarray(times.astype(dtypes.canonicalize(np.float64))) / fs
-    return _frequencies(nfft, fs, onesided), times, jnp.moveaxis(found, -1, axis)
+    return _frequencies(transform, fs, onesided), times, jnp.moveaxis(found, -1, axis)
 
 
 def istft(
@@ -202,15 +204,14 @@ def istft(
     z = jnp.moveaxis(z, places, (-1, -2))
     default = 2 * (z.shape[-1] - 1) if input_onesided else z.shape[-1]
     size = default if nperseg is None else int(nperseg)
-    nfft = (default if size < default or size != default + 1 else size) if nfft is None else int(nfft)
-    nfft = max(nfft, size) if nperseg is not None and size == default + 1 else nfft
-    if nfft < size:
-        raise ValueError(f"nfft must be greater than or equal to nperseg, got {nfft} and {size}")
+    transform = (size if size == default + 1 else default) if nfft is None else int(nfft)
+    if transform < size:
+        raise ValueError(f"nfft must be greater than or equal to nperseg, got {transform} and {size}")
     overlap = size // 2 if noverlap is None else int(noverlap)
     if overlap >= size:
         raise ValueError(f"noverlap must be less than nperseg, got {overlap} and {size}")
     numbers = jnp.asarray(window_of(window, size)).astype(z.real.dtype)
-    pieces = (jnp.fft.irfft(z, nfft) if input_onesided else jnp.fft.ifft(z, nfft))[..., :size]
+    pieces = (jnp.fft.irfft(z, transform) if input_onesided else jnp.fft.ifft(z, transform))[..., :size]
     signal = _added(pieces * (numbers * jnp.sum(numbers)), size - overlap)
     weight = _added(jnp.broadcast_to(numbers * numbers, (z.shape[-2], size)), size - overlap)
     if boundary:
@@ -268,18 +269,18 @@ def csd(
     x, y = inexact("csd", x, x if alone else y)
     length = max(x.shape[axis], y.shape[axis])
     signals = [_lengthened(jnp.moveaxis(s, axis, -1), length) for s in (x, y)]
-    numbers, size, overlap, nfft = _sizes(length, window, nperseg, noverlap, nfft)
+    numbers, size, overlap, transform = _sizes(length, window, nperseg, noverlap, nfft)
     onesided = return_onesided and not any(dtypes.is_complex(s.dtype) for s in signals)
     trend, step = _detrending(detrend), size - overlap
-    parts = [_transforms(s, numbers, step, nfft, trend, onesided) for s in signals[: 1 if alone else 2]]
+    parts = [_transforms(s, numbers, step, transform, trend, onesided) for s in signals[: 1 if alone else 2]]
     product = jnp.abs(parts[0]) ** 2 + 0j if alone else jnp.conj(parts[0]) * parts[1]
     total = fs * jnp.sum(numbers**2) if scaling == "density" else jnp.sum(numbers) ** 2
     if onesided:
         doubled = np.full(product.shape[-1], 2.0)
-        doubled[[0] if nfft % 2 else [0, -1]] = 1.0
+        doubled[[0] if transform % 2 else [0, -1]] = 1.0
         product = product * doubled.astype(product.real.dtype)
     spectrum = _average(product / total, average)
-    return _frequencies(nfft, fs, onesided), jnp.moveaxis(spectrum, -1, canonicalize_axis(axis, x.ndim))
+    return _frequencies(transform, fs, onesided), jnp.moveaxis(spectrum, -1, canonicalize_axis(axis, x.ndim))
 
 
 def _lengthened(x: Any, length: int) -> Any:

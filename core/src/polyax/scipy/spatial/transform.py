@@ -264,7 +264,7 @@ class Slerp(NamedTuple):
     rotvecs: Any
 
     @classmethod
-    def init(cls, times: Any, rotations: Rotation) -> Slerp:
+    def init(cls, times: Any, rotations: Any) -> Slerp:
         """The path that is at these rotations at these times, which increase.
 
         Raises:
@@ -277,8 +277,8 @@ class Slerp(NamedTuple):
         times = inexact("Slerp", times)[0]
         if times.shape != (len(rotations),):
             raise ValueError(f"Expected number of rotations to be equal to the number of times, got {times.shape}")
-        turns = rotations[:-1].inv() * rotations[1:]
-        return cls(times, jnp.diff(times), rotations[:-1], turns.as_rotvec())
+        starts, ends = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
+        return cls(times, jnp.diff(times), starts, (starts.inv() * ends).as_rotvec())
 
     def __call__(self, times: Any) -> Rotation:
         """The rotations at other times."""

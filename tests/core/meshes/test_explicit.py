@@ -237,8 +237,9 @@ def test_types_of_what_lies_nowhere():
     assert px.typeof(1.0).sharding.spec == P()
 
 
-def test_on_eight_virtual_devices():
-    process.cases(Path(__file__).with_name("explicit_cases.py"), POLYAX_DEVICE="cpu", POLYAX_NUM_CPU_DEVICES="8")
+@pytest.mark.parametrize("cases", ["explicit_cases.py", "sums_cases.py"])
+def test_on_eight_virtual_devices(cases):
+    process.cases(Path(__file__).with_name(cases), POLYAX_DEVICE="cpu", POLYAX_NUM_CPU_DEVICES="8")
 
 
 OUT = P("x", None)

@@ -13,7 +13,7 @@ from polyax.meshes.current import get_abstract_mesh, use_abstract_mesh
 from polyax.meshes.explicit import cuts_of, mesh_here, mesh_of, sharding_in_type
 from polyax.meshes.resharding import resharded, retyped, sharding_for
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import PartitionSpec
+from polyax.meshes.spec import PartitionSpec, summands
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.paths import flatten_axes
 from polyax.trace.tree import tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -186,5 +186,6 @@ def _told_on(x: Any, mesh: AbstractMesh) -> Any:
     if aval.sharding is None:
         return x
     explicit = set(mesh.explicit_axes)
-    cuts = tuple([tuple([a for a in names if a in explicit]) for names in cuts_of(aval)])
-    return retyped(x, aval.update(sharding=sharding_in_type(mesh, cuts)))
+    cuts, spec = [tuple([a for a in names if a in explicit]) for names in cuts_of(aval)], aval.sharding.spec
+    told = sharding_in_type(mesh, summands(cuts, spec.unreduced & explicit), spec.reduced & explicit)
+    return retyped(x, aval.update(sharding=told))

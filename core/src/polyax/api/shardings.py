@@ -10,7 +10,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.current import get_abstract_mesh, mesh_for_specs
 from polyax.meshes.explicit import cuts_of, mesh_here, seen
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
-from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec, open_cuts, spec_of
+from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec, open_cuts, spec_of, sums_of
 from polyax.ops.constraint import constrain
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import device_put
@@ -78,7 +78,7 @@ def _dividing(aval: ShapedArray, sharding: NamedSharding) -> NamedSharding:
     divides = [n % math.prod(sizes[a] for a in axes) == 0 for n, axes in zip(aval.shape, cuts, strict=True)]
     if all(divides):
         return sharding
-    entries = [p if d else None for p, d in zip(sharding.spec, divides)]
+    entries = [p if d else None for p, d in zip(sharding.spec.partitions, divides)]
     return sharding.update(spec=sharding.spec.update(partitions=entries))
 
 
@@ -88,7 +88,8 @@ def _told(aval: ShapedArray, sharding: NamedSharding) -> bool:
     if here.empty or not here.are_all_axes_explicit:
         return False
     have, wanted = cuts_of(aval), open_cuts(sharding.spec, aval.ndim)
-    if any(w is not None and w != h for h, w in zip(have, wanted, strict=True)):
+    alike = sums_of(have) == sums_of(wanted)
+    if not alike or any(w is not None and w != h for h, w in zip(have, wanted, strict=True)):
         raise AssertionError(
             "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
             f"sharding: {spec_of(have)} did not match the sharding provided: {sharding.spec}. Please use "

@@ -132,8 +132,10 @@ class ShapedArray:
         """``float32[3,4]``, or ``f32[3,4]`` in jaxprs; inside ``shard_map`` with the axes that it varies along:
         ``float32[3,4]{V:x}``."""
         name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.full_name(self.dtype)
-        sizes = self.shape if self.sharding is None else map(_cut_size, self.shape, self.sharding.spec)
-        return f"{name}[{','.join(map(str, sizes))}]{axes_text(self.vma)}"
+        spec = None if self.sharding is None else self.sharding.spec
+        sizes = self.shape if spec is None else map(_cut_size, self.shape, spec.partitions)
+        sums = (frozenset(), frozenset()) if spec is None else (spec.unreduced, spec.reduced)
+        return f"{name}[{','.join(map(str, sizes))}]{axes_text(self.vma, *sums)}"
 
     def __str__(self) -> str:
         return self.str_short()
@@ -148,10 +150,16 @@ class ShapedArray:
         return self.shape[0]
 
 
-def axes_text(vma: frozenset[Any]) -> str:
-    """``{V:x}``, ``{V:(x,y)}``; nothing if a value is the same everywhere."""
-    names = sorted(map(str, vma))
-    return "" if not names else f"{{V:{names[0]}}}" if len(names) == 1 else f"{{V:({','.join(names)})}}"
+def axes_text(
+    vma: frozenset[Any], unreduced: frozenset[Any] = frozenset(), reduced: frozenset[Any] = frozenset()
+) -> str:
+    """``{V:x}``, ``{V:(x,y), U:z}``; nothing if a value is the same everywhere."""
+    found: list[str] = []
+    for letter, axes in (("V", vma), ("U", unreduced), ("R", reduced)):
+        names = sorted(map(str, axes))
+        if names:
+            found.append(f"{letter}:{names[0]}" if len(names) == 1 else f"{letter}:({','.join(names)})")
+    return f"{{{', '.join(found)}}}" if found else ""
 
 
 def _cut_size(size: int, axes: Any) -> str:

@@ -14,10 +14,12 @@ from typing import Any
 from polyax.ir.aval import ShapedArray
 from polyax.ir.errors import ShardingTypeError
 from polyax.ir.primitive import Primitive
+from polyax.meshes import sums
 from polyax.meshes.ambiguity import REMEDY, check_clear, types
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import cuts_of, mesh_of, sharding_in_type
 from polyax.meshes.factors import Factors
+from polyax.meshes.spec import NO_AXES, PartitionSpec, Sums, summands
 
 
 class _Ambient(threading.local):
@@ -55,6 +57,7 @@ def results(
     if mesh is None or (primitive.factors is None and (primitive.higher_order or primitive.absent.get("factors"))):
         return outs  # its programs say how, or devices have all of it
     _check_meshes(primitive, ins)
+    unreduced, reduced = sums.results(primitive, ins) if sums.waiting(ins) else (NO_AXES, NO_AXES)
     found = None if primitive.factors is None else primitive.factors(*ins, **params)
     if found is None:
         raise ShardingTypeError(
@@ -62,7 +65,7 @@ def results(
             f"{types(ins)}. Wrap it in `polyax.sharding.auto_axes`, or gather them with `polyax.reshard`."
         )
     check_clear(primitive.name, ins, found)
-    return _Consensus(primitive, found, ins, mesh).results(outs)
+    return _Consensus(primitive, found, ins, mesh, unreduced, reduced).results(outs)
 
 
 def _check_meshes(primitive: Primitive, ins: Sequence[ShapedArray]) -> None:
@@ -81,11 +84,20 @@ KEEPING = frozenset(("concatenate", "dynamic_slice", "dynamic_update_slice", "ff
 class _Consensus:
     """What the operands of one equation say of its factors."""
 
-    def __init__(self, primitive: Primitive, found: Factors, ins: Sequence[ShapedArray], mesh: AbstractMesh) -> None:
+    def __init__(
+        self,
+        primitive: Primitive,
+        found: Factors,
+        ins: Sequence[ShapedArray],
+        mesh: AbstractMesh,
+        unreduced: Sums,
+        reduced: Sums,
+    ) -> None:
         self.primitive = primitive
         self.found = found
         self.ins = ins
         self.mesh = mesh
+        self.unreduced, self.reduced = unreduced, reduced
         self.sizes = mesh.shape
         self.shares: dict[int, tuple[Any, ...]] = {}
         self.kept: dict[int, tuple[Any, ...]] = {}
@@ -149,7 +161,8 @@ class _Consensus:
             if not dims[d]:
                 cuts[d] = names
         self._check_result(aval, cuts)
-        return aval.update(sharding=sharding_in_type(self.mesh, tuple(cuts)))
+        told = sharding_in_type(self.mesh, summands(cuts, self.unreduced), self.reduced)
+        return aval.update(sharding=told)
 
     def _check_result(self, aval: ShapedArray, cuts: Sequence[tuple[Any, ...]]) -> None:
         used = [a for names in cuts for a in names]
@@ -181,7 +194,7 @@ class _Consensus:
                 f"{self.primitive} requires contracting dimensions to have consistent sharding, got "
                 f"{' and '.join(map(str, specs))}. {REMEDY}"
             )
-        specs = ", ".join(str(tuple(a.sharding.spec)) for a in self.ins if a.sharding is not None)
+        specs = ", ".join(str(a.sharding.spec.partitions) for a in self.ins if a.sharding is not None)
         return ShardingTypeError(f"{self.primitive} got incompatible shardings for broadcasting: {specs}. {REMEDY}")
 
 
@@ -193,6 +206,7 @@ def _marked(aval: ShapedArray, cuts: Sequence[tuple[Any, ...]]) -> str:
     """The text of a type that can't be."""
 
     class Spec:
-        spec = tuple([None if not c else c[0] if len(c) == 1 else c for c in cuts])
+        spec = PartitionSpec()
 
+    Spec.spec._partitions = tuple([None if not c else c[0] if len(c) == 1 else c for c in cuts])
     return aval.update(sharding=Spec).str_short(short_dtypes=True)

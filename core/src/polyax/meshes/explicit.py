@@ -15,11 +15,11 @@ from polyax.meshes.axes import AbstractMesh, seen
 from polyax.meshes.current import get_abstract_mesh
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import Cuts, spec_of, uncut
+from polyax.meshes.spec import NO_AXES, Cuts, Sums, spec_of, summands, sums_of, uncut
 
 __all__ = [
-    "cuts_of", "fixed_cuts", "in_types", "mesh_here", "mesh_of", "seen", "sharding_in_type", "told",
-    "typed", "with_dim", "without_dim",
+    "cotangent_type", "cuts_of", "fixed_cuts", "in_types", "mesh_here", "mesh_of", "reduced_in", "seen",
+    "sharding_in_type", "told", "typed", "with_dim", "without_dim",
 ]  # fmt: skip
 
 
@@ -32,15 +32,18 @@ def in_types(sharding: NamedSharding, ndim: int) -> NamedSharding | None:
 def _in_types(sharding: NamedSharding, ndim: int, without_ones: bool) -> NamedSharding | None:
     mesh: AbstractMesh = sharding.mesh.abstract_mesh
     explicit = {a for a in mesh.explicit_axes if not (without_ones and mesh.shape[a] == 1)}
-    cuts = tuple([tuple([a for a in names if a in explicit]) for names in sharding.cuts(ndim)]) if explicit else ()
-    return sharding_in_type(mesh, cuts) if any(cuts) else None
-
-
-def sharding_in_type(mesh: AbstractMesh, cuts: Cuts) -> NamedSharding | None:
-    """The field ``sharding`` of the type of arrays that are cut so along explicit axes."""
-    if not any(cuts):
+    if not explicit:
         return None
-    return NamedSharding(mesh, spec_of(cuts))
+    cuts = [tuple([a for a in names if a in explicit]) for names in sharding.cuts(ndim)]
+    spec = sharding.spec
+    return sharding_in_type(mesh, summands(cuts, spec.unreduced & explicit), spec.reduced & explicit)
+
+
+def sharding_in_type(mesh: AbstractMesh, cuts: Cuts, reduced: Sums = NO_AXES) -> NamedSharding | None:
+    """The field ``sharding`` of the type of arrays that are cut so along explicit axes."""
+    if not any(cuts) and not sums_of(cuts) and not reduced:
+        return None
+    return NamedSharding(mesh, spec_of(cuts, reduced))
 
 
 def typed(aval: ShapedArray, sharding: Any) -> ShapedArray:
@@ -73,7 +76,8 @@ def fixed_cuts(aval: ShapedArray) -> tuple[tuple[Any, ...] | None, ...] | None:
     if aval.sharding is None:
         return None
     nothing = () if aval.sharding.mesh.are_all_axes_explicit else None
-    return tuple([names or nothing for names in cuts_of(aval)])
+    cuts = cuts_of(aval)
+    return summands([names or nothing for names in cuts], sums_of(cuts))
 
 
 def mesh_of(avals: Sequence[ShapedArray]) -> AbstractMesh | None:
@@ -90,7 +94,8 @@ def with_dim(
     if mesh is None:
         return wider
     cuts = cuts_of(aval)
-    return wider.update(sharding=sharding_in_type(mesh, (*cuts[:dim], names, *cuts[dim:])))
+    more = summands((*cuts[:dim], names, *cuts[dim:]), sums_of(cuts))
+    return wider.update(sharding=sharding_in_type(mesh, more, reduced_in(aval)))
 
 
 def without_dim(aval: ShapedArray, dim: int) -> ShapedArray:
@@ -99,4 +104,19 @@ def without_dim(aval: ShapedArray, dim: int) -> ShapedArray:
     if aval.sharding is None:
         return narrower
     cuts = cuts_of(aval)
-    return narrower.update(sharding=sharding_in_type(aval.sharding.mesh, (*cuts[:dim], *cuts[dim + 1 :])))
+    fewer = summands((*cuts[:dim], *cuts[dim + 1 :]), sums_of(cuts))
+    return narrower.update(sharding=sharding_in_type(aval.sharding.mesh, fewer, reduced_in(aval)))
+
+
+def reduced_in(aval: ShapedArray) -> Sums:
+    """The explicit axes along which cotangents are sums still to be made."""
+    return NO_AXES if aval.sharding is None else aval.sharding.spec.reduced
+
+
+def cotangent_type(aval: ShapedArray) -> ShapedArray:
+    """The type of cotangents: what is the same along an axis has a sum as its cotangent, and the other way round."""
+    spec = None if aval.sharding is None else aval.sharding.spec
+    if spec is None or not (spec.unreduced or spec.reduced):
+        return aval
+    swapped = spec.update(unreduced=spec.reduced, reduced=spec.unreduced)
+    return aval.update(sharding=aval.sharding.update(spec=swapped))

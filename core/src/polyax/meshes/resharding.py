@@ -6,14 +6,17 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.errors import ShardingTypeError
 from polyax.ir.primitive import Primitive
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.current import get_abstract_mesh, mesh_in_force, use_abstract_mesh
 from polyax.meshes.explicit import mesh_of, seen, typed
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import PartitionSpec
+from polyax.meshes.spec import PartitionSpec, sums_of
 
 reshard_p = Primitive("reshard")
 """``reshard[sharding] x``: the same values; types tell from now on that they are cut as ``sharding`` says, or nothing
@@ -38,9 +41,15 @@ def resharded(x: Any, sharding: NamedSharding) -> Any:
 
 
 def placed_as(out_sharding: Any, compute: Callable[..., Any], *operands: Any, **params: Any) -> Any:
-    """``compute(*operands, **params)``, cut as ``out_sharding`` says, however operands are cut."""
+    """``compute(*operands, **params)``, cut as ``out_sharding`` says, however operands are cut.
+
+    Raises:
+      ShardingTypeError: it is to be a sum still to be made, along axes that operands aren't cut along.
+    """
     sharding = sharding_for(out_sharding, [aval_of(x) for x in operands if hasattr(x, "aval")])
     mesh = sharding.mesh.abstract_mesh
+    if sharding.spec.unreduced:
+        _check_summed(sharding.spec, [aval_of(x) for x in operands if hasattr(x, "aval") or isinstance(x, np.ndarray)])
     with use_abstract_mesh(mesh.update_axis_types(dict.fromkeys(mesh.explicit_axes, AxisType.Auto))):
         result = compute(*map(_untold, operands), **params)
     return resharded(result, sharding)
@@ -51,6 +60,17 @@ def _untold(operand: Any) -> Any:
     if type(operand) is tuple:
         return tuple(map(_untold, operand))
     return untyped(operand) if hasattr(operand, "aval") else operand
+
+
+def _check_summed(spec: PartitionSpec, avals: Sequence[ShapedArray]) -> None:
+    """Raises a ShardingTypeError if a result can't be a sum along these axes, since operands aren't cut along them."""
+    named = [sums_of(cuts_of(a)).union(*cuts_of(a)) for a in avals if a.ndim]
+    if len(named) > 2 or all(spec.unreduced <= axes for axes in named):
+        return
+    raise ShardingTypeError(
+        "out_sharding's unreduced axes should be in operand's specs that were summed over, of all operands. Got "
+        f"operands {', '.join(map(str, avals))} and unreduced axes={set(spec.unreduced)}"
+    )
 
 
 def sharding_for(given: Any, avals: Sequence[ShapedArray], name: str = "out_sharding") -> NamedSharding:

@@ -177,7 +177,8 @@ class NamedSharding(Sharding):
     @property
     def replicated_axes(self) -> frozenset[Any]:
         """The axes that nothing is cut along."""
-        return frozenset(self.mesh.axis_names) - {a for axes in self.spec.cuts(0) for a in axes}
+        named = self.spec.unreduced | self.spec.reduced
+        return frozenset(self.mesh.axis_names) - named.union(*self.spec.cuts(0))
 
     @property
     def device_list(self) -> tuple[Device, ...]:
@@ -188,7 +189,7 @@ class NamedSharding(Sharding):
     @property
     def is_fully_replicated(self) -> bool:
         sizes = self.mesh.shape
-        return all(sizes[a] == 1 for axes in self.spec.cuts(0) for a in axes)
+        return all(sizes[a] == 1 for axes in (*self.spec.cuts(0), self.spec.unreduced) for a in axes)
 
     def cuts(self, ndim: int) -> Cuts:
         """For each dimension the axes that it is cut along."""
@@ -203,6 +204,8 @@ class NamedSharding(Sharding):
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         if isinstance(other, NamedSharding) and self.mesh == other.mesh:
             return self.cuts(ndim) == other.cuts(ndim)
+        if isinstance(other, NamedSharding) and (self.spec.unreduced or other.spec.unreduced):
+            return False
         return super().is_equivalent_to(other, ndim)
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
@@ -218,6 +221,15 @@ class NamedSharding(Sharding):
         return tuple(n // tile for n, tile in zip(shape, tiles, strict=True))
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, Index]:
+        if self.spec.unreduced:
+            raise NotImplementedError(
+                f"device_indices_map doesn't work with unreduced: {self} says that devices have parts of a sum, which "
+                "is still to be made. Make it with `polyax.reshard`."
+            )
+        return self.blocks(global_shape)
+
+    def blocks(self, global_shape: Sequence[int]) -> dict[Device, Index]:
+        """The same, also where what a device has is a part of a sum."""
         shape = tuple(global_shape)
         found = self._maps.get(shape)
         if found is None:
@@ -279,6 +291,19 @@ def _check_spec(mesh: Any, spec: Any) -> None:
                     f"dimension, but {spec} has duplicate entries for `{axis}`"
                 )
             seen.add(axis)
+    for role in ("unreduced", "reduced"):
+        for axis in getattr(spec, role):
+            _check_sum(mesh, spec, role, axis)
+
+
+def _check_sum(mesh: Mesh | AbstractMesh, spec: PartitionSpec, role: str, axis: Any) -> None:
+    if axis not in mesh.axis_names:
+        raise ValueError(f"{role.capitalize()} axes {axis} is not found in {mesh.axis_names=}. Got pspec={spec}")
+    if axis not in mesh.explicit_axes:
+        raise ValueError(
+            f"{role.capitalize()} axes can only refer to mesh axes that is of type `Explicit`. Got {role} axes: "
+            f"{set(getattr(spec, role))} and mesh: {mesh}"
+        )
 
 
 class IndivisibleError(ValueError):

@@ -15,6 +15,9 @@ OpenCuts = tuple[tuple[Any, ...] | None, ...]
 """``Cuts`` that leave some dimensions open: None there."""
 
 
+NO_AXES: Sums = frozenset()
+
+
 class Summands(tuple[tuple[Any, ...], ...]):
     """``Cuts`` of an array that is a sum of what devices have, along the axes ``sums``, which cut nothing."""
 
@@ -60,7 +63,12 @@ UNCONSTRAINED = _Unconstrained()
 class PartitionSpec:
     """For each dimension the name of a mesh axis, several names, or None: it isn't cut. Dimensions left out aren't cut.
 
-    ``P.UNCONSTRAINED`` leaves a dimension to the partitioner.
+    ``P.UNCONSTRAINED`` leaves a dimension to the partitioner. Along the axes ``unreduced``, what devices have are parts
+    of a sum that is still to be made; along those ``reduced``, they have the same, and cotangents are such parts.
+
+    Raises:
+      ValueError: an axis is named twice in different roles.
+      TypeError: ``unreduced`` or ``reduced`` is no set.
 
     >>> PartitionSpec("x", ("y", "z"), None)
     P('x', ('y', 'z'), None)
@@ -69,10 +77,15 @@ class PartitionSpec:
     UNCONSTRAINED = UNCONSTRAINED
     __match_args__ = ("_partitions",)
 
-    def __init__(self, *partitions: Any, unreduced: Iterable[Any] = (), reduced: Iterable[Any] = ()) -> None:
+    def __init__(self, *partitions: Any, unreduced: Any = NO_AXES, reduced: Any = NO_AXES) -> None:
         self._partitions = tuple(_canonical(p) for p in partitions)
-        self.unreduced = frozenset(unreduced)
-        self.reduced = frozenset(reduced)
+        self.unreduced = NO_AXES if not unreduced else _named_set("unreduced", unreduced, self._partitions)
+        self.reduced = NO_AXES if not reduced else _named_set("reduced", reduced, self._partitions)
+        if self.unreduced & self.reduced:
+            raise ValueError(
+                "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. "
+                f"Got unreduced: {self.unreduced} and reduced: {self.reduced}"
+            )
 
     @property
     def partitions(self) -> tuple[Any, ...]:
@@ -81,7 +94,8 @@ class PartitionSpec:
     def cuts(self, ndim: int) -> Cuts:
         """What it means for an array of ``ndim`` dimensions; those that are unconstrained count as not cut."""
         found = tuple(axes_of(p) for p in self._partitions)
-        return found + ((),) * (ndim - len(found))
+        found += ((),) * (ndim - len(found))
+        return Summands(found, self.unreduced) if self.unreduced else found
 
     def update(self, **changes: Any) -> PartitionSpec:
         partitions = changes.pop("partitions", self._partitions)
@@ -94,23 +108,44 @@ class PartitionSpec:
         return self._partitions.count(_canonical(value))
 
     def __iter__(self) -> Iterator[Any]:
+        self._check_dimensions_alone("*pspec", "*spec.partitions")
         return iter(self._partitions)
 
     def __len__(self) -> int:
         return len(self._partitions)
 
     def __getitem__(self, n: Any) -> Any:
+        self._check_dimensions_alone("pspec[...]", "spec.partitions[...]")
         return self._partitions[n]
+
+    def _check_dimensions_alone(self, what: str, remedy: str) -> None:
+        if self.unreduced or self.reduced:
+            raise ValueError(
+                f"Using {what} is dangerous when PartitionSpec has non-empty unreduced/reduced set. Please use {remedy}"
+            )
 
     def __add__(self, other: Any) -> PartitionSpec:
         if not isinstance(other, (PartitionSpec, tuple)):
             return NotImplemented
-        return PartitionSpec(*self, *other)
+        if isinstance(other, tuple):
+            self._check_no_tuple("__add__", other)
+            return PartitionSpec(*self, *other)
+        more = {n: getattr(self, n) | getattr(other, n) for n in ("unreduced", "reduced")}
+        return PartitionSpec(*self.partitions, *other.partitions, **more)
 
     def __radd__(self, other: Any) -> PartitionSpec:
         if not isinstance(other, tuple):
             return NotImplemented
+        self._check_no_tuple("__radd__", other)
         return PartitionSpec(*other, *self)
+
+    def _check_no_tuple(self, what: str, other: Any) -> None:
+        for name in ("unreduced", "reduced"):
+            if getattr(self, name):
+                raise TypeError(
+                    f"other {other} cannot be of instance `tuple` when self {self} has {name} in `{what}` of "
+                    "PartitionSpec."
+                )
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -130,6 +165,19 @@ class PartitionSpec:
         marks = [f"{n}={set(v)!r}" for n in ("unreduced", "reduced") if (v := getattr(self, n))]
         comma = "," if len(parts) == 1 and not marks else ""
         return f"P({', '.join([*parts, *marks])}{comma})"
+
+
+def _named_set(role: str, axes: Any, partitions: tuple[Any, ...]) -> Sums:
+    if not isinstance(axes, (set, frozenset)):
+        raise TypeError(f"{role} argument of PartitionSpec should be of type `frozenset` or `set`. Got type {axes}")
+    if None in axes:
+        raise ValueError(f"{role} cannot contain None. All elements in {role} should refer to the mesh axes.")
+    if axes.intersection(a for p in partitions for a in axes_of(p)):
+        raise ValueError(
+            f"partitions cannot overlap with {role} axes passed to PartitionSpec. Got partitions: {partitions} and "
+            f"{role} axes: {set(axes)}"
+        )
+    return frozenset(axes)
 
 
 def _restore(partitions: tuple[Any, ...], unreduced: frozenset[Any], reduced: frozenset[Any]) -> PartitionSpec:
@@ -155,8 +203,8 @@ def uncut(ndim: int) -> Cuts:
     return ((),) * ndim
 
 
-def spec_of(cuts: Cuts) -> PartitionSpec:
-    return PartitionSpec(*[c or None for c in cuts], unreduced=sums_of(cuts))
+def spec_of(cuts: Cuts, reduced: Sums = NO_AXES) -> PartitionSpec:
+    return PartitionSpec(*[c or None for c in cuts], unreduced=sums_of(cuts), reduced=reduced)
 
 
 def trimmed_spec(cuts: Cuts) -> PartitionSpec:
@@ -167,5 +215,5 @@ def trimmed_spec(cuts: Cuts) -> PartitionSpec:
 
 def open_cuts(spec: PartitionSpec, ndim: int) -> OpenCuts:
     """What the spec says of each dimension; None for those that it leaves open."""
-    given = [None if p is UNCONSTRAINED else axes_of(p) for p in spec]
-    return (*given, *((),) * (ndim - len(given)))
+    given = [None if p is UNCONSTRAINED else axes_of(p) for p in spec.partitions]
+    return summands((*given, *((),) * (ndim - len(given))), spec.unreduced)

@@ -9,7 +9,7 @@ from typing import Any
 from polyax.meshes.axes import MeshAxes
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import Cuts, OpenCuts, open_cuts, trimmed_spec
+from polyax.meshes.spec import Cuts, OpenCuts, open_cuts, summands, sums_of, trimmed_spec
 
 
 def cuts_on(mesh: MeshAxes, sharding: NamedSharding, ndim: int) -> Cuts | None:
@@ -25,10 +25,12 @@ def cuts_on(mesh: MeshAxes, sharding: NamedSharding, ndim: int) -> Cuts | None:
     cuts = sharding.cuts(ndim)
     if sharding.mesh == mesh or sharding.mesh.axes == mesh.axes:
         return cuts
-    names = {axis: _axes_between(mesh, *_range(sharding.mesh, axis)) for c in cuts for axis in c}
+    named = (*cuts, sums_of(cuts))
+    names = {axis: _axes_between(mesh, *_range(sharding.mesh, axis)) for c in named for axis in c}
     if None in names.values():
         return None
-    return tuple(tuple(n for axis in c for n in names[axis] or ()) for c in cuts)
+    *found, sums = [tuple([n for axis in c for n in names[axis] or ()]) for c in named]
+    return summands(found, sums)
 
 
 def open_cuts_on(mesh: MeshAxes, sharding: NamedSharding, ndim: int, said: OpenCuts | None = None) -> OpenCuts | None:
@@ -37,7 +39,9 @@ def open_cuts_on(mesh: MeshAxes, sharding: NamedSharding, ndim: int, said: OpenC
     if sharding.mesh.axes == mesh.axes:
         return said
     cuts = cuts_on(mesh, sharding, ndim)
-    return cuts and tuple([None if s is None else c for c, s in zip(cuts, said, strict=True)])
+    if cuts is None:
+        return None
+    return summands([None if s is None else c for c, s in zip(cuts, said, strict=True)], sums_of(cuts))
 
 
 def renamed(mesh: Mesh, sharding: NamedSharding, ndim: int) -> NamedSharding:

@@ -7,7 +7,7 @@ from typing import Any
 
 from polyax.ir.aval import aval_of
 from polyax.ir.primitive import def_rule
-from polyax.meshes.explicit import cuts_of
+from polyax.meshes.explicit import cotangent_type, cuts_of
 from polyax.meshes.factors import elementwise
 from polyax.meshes.resharding import reshard_p, resharded, retyped, untyped
 from polyax.meshes.sharding import NamedSharding, with_entry
@@ -16,7 +16,7 @@ from polyax.ops.define import linear
 
 __all__ = ["reshard_p", "retyped"]
 
-linear(reshard_p, lambda ct, x, **_: retyped(ct, x))
+linear(reshard_p, lambda ct, x, **_: retyped(ct, cotangent_type(x)))
 reshard_p.decompose = lambda x, **_: [x]
 reshard_p.factors = lambda x, **_: replace(elementwise(x), local=lambda place, block, **_: [block])
 reshard_p.pretty = lambda sharding, **_: {} if sharding is None else {"sharding": sharding.spec}

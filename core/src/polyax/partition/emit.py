@@ -118,7 +118,7 @@ class BlockEmitter:
     def at(self, atom: Atom, cuts: Cuts, why: Why) -> Any:
         """The block of a value cut so; what was brought there once is there for others."""
         if isinstance(atom, Literal):
-            return atom.val
+            return self.brought(atom.val, atom.aval, uncut(atom.aval.ndim), cuts, why) if sums_of(cuts) else atom.val
         blocks = self.env[atom].blocks
         if cuts not in blocks:
             before = min(blocks, key=lambda c: self.way(atom.aval, c, cuts).total)

@@ -16,6 +16,8 @@ KEEPING = frozenset(("concatenate", "copy", "expand_dims", "neg", "reshape", "sq
 """Other operations of which the sum may as well be made afterwards, if all their operands are such sums."""
 SCALING = frozenset(("mul",))
 """Likewise if one of their operands is."""
+GROWING = frozenset(("broadcast_in_dim", "convert_element_type", "split"))
+"""Operations that make more of a sum, or another type: for those sums alone that types tell of."""
 
 
 def waiting(eqn: Eqn, sums: Sequence[Sums]) -> list[Sums] | None:
@@ -26,7 +28,11 @@ def waiting(eqn: Eqn, sums: Sequence[Sums]) -> list[Sums] | None:
         return None
     if name in SCALING:
         return own if len(found) == 1 else None
-    return own if len(found) == len(own) and name in ADDING | SHRINKING | KEEPING else None
+    if name == "dynamic_slice":
+        return own if own[0] else None
+    if name == "select_n":
+        return own if not own[0] and len(found) == len(own) - 1 else None
+    return own if len(found) == len(own) and name in ADDING | SHRINKING | KEEPING | GROWING else None
 
 
 def gains(var: Var, readers: Mapping[Atom, Eqn | None]) -> bool:

@@ -18,7 +18,7 @@ from polyax.control.inner.programs import hoisted, share_consts
 from polyax.control.spmd import manual, shard_map_p
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from polyax.ir.primitive import Primitive
-from polyax.meshes.spec import Cuts
+from polyax.meshes.spec import Cuts, summands, sums_of
 from polyax.ops.resharding import reshard_p
 from polyax.partition import reasons
 from polyax.partition.emit import NESTED, BlockEmitter, Cut
@@ -76,9 +76,14 @@ def _scan(emitter: BlockEmitter, eqn: Eqn) -> list[Cut]:
     ys = loop.cut_outs(outs)[1]
     why = reasons.of_ends("what a step of the loop gives is carried or collected as")
     body = emitter.program(loop.jaxpr, ins, [*carry, *ys], why, loop.length)
-    around = [*consts, *carry, *(((), *c) for c in xs)]
+    around = [*consts, *carry, *map(_stacked, xs)]
     blocks, init, scanned = loop.cut(_brought(emitter, eqn, 0, around))
-    return list(zip(loop.bind(body, blocks, init, scanned), [*carry, *(((), *c) for c in ys)], strict=True))
+    return list(zip(loop.bind(body, blocks, init, scanned), [*carry, *map(_stacked, ys)], strict=True))
+
+
+def _stacked(cuts: Cuts) -> Cuts:
+    """How arrays for all steps are cut, if those of a step are so."""
+    return summands(((), *cuts), sums_of(cuts))
 
 
 # --- while ----------------------------------------------------------------------------------------------------------
@@ -165,7 +170,10 @@ def _region(emitter: BlockEmitter, eqn: Eqn) -> list[Cut]:
 
     def around(specs: Sequence[Cuts], cuts: Sequence[Cuts]) -> list[Cuts]:
         pairs = zip(specs, cuts, strict=True)
-        return [tuple([(*p, *q) for p, q in zip(spec, inner, strict=True)]) for spec, inner in pairs]
+        return [
+            summands([(*p, *q) for p, q in zip(spec, inner, strict=True)], sums_of(spec) | sums_of(inner))
+            for spec, inner in pairs
+        ]
 
     blocks = _brought(emitter, eqn, 0, around(eqn.params["in_specs"], ins))
     why = reasons.of_ends("the region gives it as")

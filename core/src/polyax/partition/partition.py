@@ -15,7 +15,7 @@ from polyax.control.spmd import axes_bound
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.meshes.axes import Axes
-from polyax.meshes.spec import Cuts, OpenCuts
+from polyax.meshes.spec import Cuts, OpenCuts, summands, sums_of
 from polyax.partition import reasons
 from polyax.partition.emit import BlockEmitter, Ledger
 from polyax.partition.flatten import flat
@@ -120,4 +120,6 @@ class _Ends:
 
 def _filled(found: Cuts, given: OpenCuts | None) -> Cuts:
     """What is said of a result, and where that leaves something open, what was found."""
-    return found if given is None else tuple([f if g is None else g for f, g in zip(found, given, strict=True)])
+    if given is None:
+        return found
+    return summands([f if g is None else g for f, g in zip(found, given, strict=True)], sums_of(given))

@@ -10,6 +10,7 @@ from polyax.ir.config import config
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from polyax.ir.primitive import ambient
 from polyax.meshes.consensus import lenient
+from polyax.meshes.explicit import cotangent_type
 from polyax.ops.resharding import retyped
 from polyax.ops.varying import varying_as
 from polyax.ops.zeros import add_tangents, instantiate
@@ -42,7 +43,7 @@ def _backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts
             _check_cotangent(atom, ct)
         if ambient.varying:
             ct = varying_as(ct, atom.aval.vma)
-        ct = retyped(ct, atom.aval)
+        ct = retyped(ct, cotangent_type(atom.aval))
         before = cotangents.get(atom)
         cotangents[atom] = ct if before is None else add_tangents(before, ct)
 

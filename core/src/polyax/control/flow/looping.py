@@ -199,7 +199,7 @@ def _length(xs: Any, length: int | None) -> int:
 
 def _slice_aval(x: Any) -> ShapedArray:
     aval = aval_of(x)
-    if aval.sharding is not None and aval.sharding.spec[0] is not None:
+    if aval.sharding is not None and aval.sharding.spec.partitions[0] is not None:
         raise ValueError(f"0th dimension of all xs should be replicated. Got {aval.sharding.spec}")
     return without_dim(aval, 0)
 

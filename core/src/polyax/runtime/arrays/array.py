@@ -105,6 +105,13 @@ class Array(Typed, metaclass=_ArrayType):
         return self.sharding.is_fully_replicated
 
     @property
+    def is_sum(self) -> bool:
+        """Whether what devices have are parts of a sum that is still to be made."""
+        return (
+            self._device is None and isinstance(self._sharding, NamedSharding) and bool(self._sharding.spec.unreduced)
+        )
+
+    @property
     def addressable_shards(self) -> list[Shard]:
         """The parts in this process, and which they are."""
         return [s for s in self.global_shards if s.data is not None]
@@ -115,7 +122,9 @@ class Array(Typed, metaclass=_ArrayType):
         seen: list[Any] = []
         found: list[Shard] = []
         here = {x._device: x for x in self.parts}
-        for device, index in self.sharding.devices_indices_map(self.shape).items():
+        sharding = self.sharding
+        blocks = sharding.blocks if isinstance(sharding, NamedSharding) else sharding.devices_indices_map
+        for device, index in blocks(self.shape).items():
             place = bounds(index, self.shape)
             part = here.get(device)
             found.append(Shard(device, index, seen.count(place), None if part is None else part.commit()))
@@ -252,15 +261,19 @@ class Array(Typed, metaclass=_ArrayType):
 
     @api_boundary
     def __repr__(self) -> str:
+        if self.is_sum:
+            return f"Array(shape={self.shape}, dtype={self.dtype.name}, sharding={self.sharding})"
         if not _is_here(self):
             return f"Array(shape={self.shape}, dtype={self.dtype.name})"
         return array_repr(self.host_value(), self.aval)
 
     def __str__(self) -> str:
-        shown = not dtypes.is_extended(self.dtype) and _is_here(self)
+        shown = not self.is_sum and not dtypes.is_extended(self.dtype) and _is_here(self)
         return str(self.host_value()) if shown else repr(self)
 
     def __format__(self, spec: str) -> str:
+        if self.is_sum:
+            return repr(self)
         if dtypes.is_extended(self.dtype):
             return format(str(self), spec)
         value = np.asarray(self)
@@ -317,6 +330,8 @@ def check_addressable(x: Array) -> None:
 
 def _joined_on_host(x: Array) -> np.ndarray:
     check_addressable(x)
+    if x.is_sum:
+        x.sharding.devices_indices_map(x.shape)  # raises: no device has the value
     if x.is_fully_replicated:
         return x.parts[0].host_value()
     shards = [s for s in x.addressable_shards if s.replica_id == 0]

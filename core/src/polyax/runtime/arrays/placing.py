@@ -105,6 +105,10 @@ def _laid_out(x: Any, layout: Sharding) -> Array:
         return retold(x, told(x.aval, layout))
     if isinstance(layout, SingleDeviceSharding):
         return on_device(x, layout.device)
+    if is_concrete(x) and x.is_sum:
+        return _laid_out(_summed(x), layout)
+    if isinstance(layout, NamedSharding) and layout.spec.unreduced:
+        return _as_summands(x, layout)
     aval = _host_aval(x)
     found = on_devices(x, aval.update(shape=_block_shape(aval, layout)), layout)
     mine = {id(part) for part in x.parts} if is_concrete(x) else ()
@@ -119,6 +123,26 @@ def _block_shape(aval: ShapedArray, layout: Sharding) -> tuple[int, ...]:
         raise type(e)(
             f"One of device_put args, of type {aval}, is incompatible with its sharding annotation {layout}: {e}"
         ) from None
+
+
+def _summed(x: Array) -> Array:
+    """An array of which devices have summands, with the sum made."""
+    assert isinstance(x.sharding, NamedSharding)
+    return resharded(x, x.sharding.update(spec=PartitionSpec(*x.sharding.spec.partitions)))
+
+
+def _as_summands(x: Any, layout: NamedSharding) -> Array:
+    """The first device along each axis that is summed over has the value, and others have nothing."""
+    whole = _laid_out(x, layout.update(spec=PartitionSpec(*layout.spec.partitions)))
+    at = [layout.mesh.axis_names.index(a) for a in layout.spec.unreduced]
+    places = zip(np.ndindex(layout.mesh.axis_sizes), layout.device_list, strict=True)
+    first = {device for place, device in places if not any(place[n] for n in at)}
+    parts = [part if part.device in first else _nothing(part) for part in whole.parts]
+    return Array.of_parts(told(whole.aval, layout), parts, layout)
+
+
+def _nothing(part: Array) -> Array:
+    return from_host(np.zeros(part.shape, part.dtype), part.device, part.aval)
 
 
 def retold(x: Array, aval: ShapedArray) -> Array:
@@ -137,6 +161,8 @@ def on_device(x: Any, device: Device) -> Array:
         return x
     if x._device is not None:
         return _moved(x, device)
+    if x.is_sum:
+        return on_device(_summed(x), device)
     return _moved(x.parts[0], device) if x.sharding.num_devices == 1 else _whole(x, device)
 
 

@@ -14,7 +14,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax.ir.primitive import Primitive, def_rule
-from polyax.meshes import consensus
+from polyax.meshes import consensus, sums
 from polyax.meshes.current import mesh_in_force
 from polyax.meshes.explicit import seen, typed
 from polyax.meshes.mesh import Mesh
@@ -161,7 +161,7 @@ def _on_parts(
     shapes = {a.shape for a in avals} - {()}
     if layout is None or not primitive.elementwise or len(shapes) > 1 or _cut_otherwise(args, layout):
         return None
-    if not layout.addressable_devices:
+    if not layout.addressable_devices or sums.waiting(avals):
         return None
     (shape,) = shapes
     block = layout.shard_shape(shape)
@@ -269,8 +269,10 @@ def _filled(x: Any, cuts: OpenCuts, sharding: NamedSharding) -> PartitionSpec:
 
 
 @def_rule(reshard_p, "impl")
-def _reshard(x: Any, *, sharding: NamedSharding | None, **_: Any) -> list[Any]:
+def _reshard(x: Any, *, sharding: NamedSharding | None, cuts: OpenCuts) -> list[Any]:
     """Outside of programs, arrays are moved, or no more than told."""
+    if sharding is None and is_concrete(x) and x.is_sum:
+        return [device_put(x, x.sharding.update(spec=PartitionSpec(*x.sharding.spec.partitions)))]
     if sharding is None:
         return [retold(x, x.aval.update(sharding=None)) if is_concrete(x) else x]
     mesh = _with_devices(x, sharding)
@@ -278,6 +280,8 @@ def _reshard(x: Any, *, sharding: NamedSharding | None, **_: Any) -> list[Any]:
         return [x]
     if mesh is None:
         raise ValueError(f"reshard: {sharding} has no devices; set a mesh that has them with `polyax.set_mesh`")
+    if is_concrete(x) and x.is_sum:
+        return _on_mesh(reshard_p, [x], (x.aval,), {"sharding": sharding, "cuts": cuts}, mesh)
     put = device_put(x, NamedSharding(mesh, sharding.spec))
     return [retold(put, typed(put.aval, sharding))]
 

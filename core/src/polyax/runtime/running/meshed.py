@@ -10,7 +10,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.meshes.axes import AbstractMesh
-from polyax.meshes.explicit import cuts_of, mesh_here, told
+from polyax.meshes.explicit import cuts_of, mesh_here, reduced_in, told
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, Sharding
 from polyax.meshes.spec import Cuts, PartitionSpec, trimmed_spec
@@ -99,7 +99,7 @@ def _told_sharding(aval: ShapedArray, mesh: Mesh) -> NamedSharding:
     if aval.sharding is not None and aval.sharding.mesh.axes != mesh.axes:
         named: AbstractMesh = aval.sharding.mesh
         mesh = Mesh(mesh.devices.reshape(named.axis_sizes), named.axis_names, named.axis_types)
-    return NamedSharding(mesh, trimmed_spec(cuts_of(aval)))
+    return NamedSharding(mesh, trimmed_spec(cuts_of(aval)).update(reduced=reduced_in(aval)))
 
 
 def _asked(avals: Sequence[ShapedArray], shardings: Sequence[Any], mesh: Mesh) -> list[Cuts | None]:

@@ -1,0 +1,209 @@
+"""Sums still to be made, in types of arrays on an explicit mesh of eight devices."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import polyax as px
+import polyax.numpy as jnp
+from polyax import lax
+from polyax.errors import ShardingTypeError
+from polyax.sharding import AxisType, NamedSharding
+from polyax.sharding import PartitionSpec as P
+
+A = np.arange(32, dtype=np.float32).reshape(4, 8) / 7
+B = np.arange(32, dtype=np.float32).reshape(8, 4) / 9 - 1
+SUM, SAME = P(None, None, unreduced={"x"}), P(None, None, reduced={"x"})
+
+
+@pytest.fixture(autouse=True)
+def mesh():
+    with px.set_mesh(px.make_mesh((4, 2), ("x", "y"))) as made:
+        yield made
+
+
+def product(a=None, b=None):
+    a = px.device_put(A, P(None, "x")) if a is None else a
+    b = px.device_put(B, P("x", None)) if b is None else b
+    return jnp.einsum("ij,jk->ik", a, b, out_sharding=SUM)
+
+
+def added(x):
+    """What the parts on the devices are together."""
+    assert str(px.typeof(x)).endswith("{U:x}"), px.typeof(x)
+    return sum(np.asarray(p) for p in x.parts[::2])
+
+
+def close(found, wanted, text=""):
+    assert str(px.typeof(found)).endswith(text), px.typeof(found)
+    np.testing.assert_allclose(np.asarray(found), wanted, 2e-5, 1e-5)
+
+
+RUNS = [lambda f: f, px.jit]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_products_whose_sum_is_still_to_be_made(run):
+    found = run(product)()
+    assert str(px.typeof(found)) == "float32[4,4]{U:x}" and found.sharding.spec.unreduced == {"x"}
+    np.testing.assert_allclose(added(found), A @ B, 2e-5)
+    np.testing.assert_allclose(added(run(lambda a: lax.reduce_sum(a, (1,), out_sharding=P(None, unreduced={"x"})))(
+        px.device_put(A, P(None, "x")))), A.sum(1), 2e-5)  # fmt: skip
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_sums_are_made_by_reshard(run):
+    u = product()
+    close(run(lambda u: px.reshard(u, P()))(u), A @ B, "[4,4]")
+    close(run(lambda u: px.reshard(u, P("x", None)))(u), A @ B, "[4@x,4]")
+    close(run(lambda u: px.reshard(u, P(None, "y")))(u), A @ B, "[4,4@y]")
+    close(run(lambda u: px.reshard(px.reshard(u, P("y", None, unreduced={"x"})), P()))(u), A @ B, "[4,4]")
+    assert str(px.typeof(run(lambda u: px.reshard(u, SAME))(u))) == "float32[4,4]{R:x}"
+    close(px.device_put(u, P("x")), A @ B, "[4@x,4]")
+
+
+def test_what_devices_exchange_for_them():
+    a, b = px.device_put(A, P(None, "x")), px.device_put(B, P("x", None))
+    np.testing.assert_allclose(px.jit(product)(a, b).addressable_shards[0].data, A[:, :2] @ B[:2], 2e-5)
+
+    def moves(f, *args):
+        return [(m.collective, m.axes) for m in px.explain(f)(*args).moves]
+
+    assert moves(product, a, b) == []
+    assert moves(lambda u: u + u.T, product()) == []
+    assert moves(lambda a, b: px.reshard(product(a, b) + product(a, b), P()), a, b) == [("psum", ("x",))]
+    assert moves(lambda u: px.reshard(u, P("x", None)), product()) == [("reduce_scatter", ("x",))]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_what_is_linear_gives_a_sum(run):
+    u, whole = product(), A @ B
+    scale = px.device_put(B[:4], SAME)
+    for f, wanted in (
+        (lambda u: u + u, whole + whole),
+        (lambda u: u.T, whole.T),
+        (lambda u: u.sum(0), whole.sum(0)),
+        (lambda u: u.sum(), whole.sum()),
+        (lambda u: u.reshape(2, 8), whole.reshape(2, 8)),
+        (lambda u: u[1:3], whole[1:3]),
+        (lambda u: jnp.concatenate([u, u]), np.concatenate([whole, whole])),
+        (lambda u: jnp.stack([u, u]), np.stack([whole, whole])),
+        (lambda u: jnp.broadcast_to(u, (2, 4, 4)), np.broadcast_to(whole, (2, 4, 4))),
+        (lambda u: jnp.pad(u, 1), np.pad(whole, 1)),
+        (lambda u: jnp.where(True, u, u), whole),
+        (lambda u: u * scale, whole * B[:4]),
+        (lambda u: lax.cond(True, lambda u: u + u, lambda u: u, u), 2 * whole),
+        (lambda u: lax.scan(lambda c, _: (c + u, None), u, None, length=3)[0], 4 * whole),
+        (lambda u: px.jit(lambda u: u + u)(u), 2 * whole),
+        (lambda u: jnp.zeros_like(u), 0 * whole),
+    ):
+        np.testing.assert_allclose(added(run(f)(u)), wanted, 2e-4, 1e-5)
+
+
+NEITHER = "is not implemented: it would need sums that are still to be made"
+REFUSED = [
+    (jnp.sin, NotImplementedError, f"unreduced rule for sin {NEITHER}, got f32[4,4]{{U:x}}. Make them first"),
+    (lambda u: -u, NotImplementedError, f"unreduced rule for neg {NEITHER}"),
+    (lambda u: u / 2.0, NotImplementedError, f"unreduced rule for div {NEITHER}"),
+    (lambda u: u > 0, NotImplementedError, f"unreduced rule for gt {NEITHER}"),
+    (lambda u: jnp.sort(u), NotImplementedError, f"unreduced/reduced rule for sort {NEITHER}"),
+    (lambda u: u.max(), NotImplementedError, f"unreduced/reduced rule for reduce_max {NEITHER}"),
+    (lambda u: u * u, ShardingTypeError, "lhs and rhs to `mul` cannot be unreduced since mul is bilinear"),
+    (lambda u: u * 2.0, ShardingTypeError, "RHS should be reduced along the same axes LHS is unreduced on"),
+    (lambda u: u + 1.0, ShardingTypeError, "lhs is unreduced while rhs is not"),
+    (lambda u: np.ones((4, 4), "float32") + u, ShardingTypeError, "rhs is unreduced while lhs is not"),
+    (lambda u: u @ u, ShardingTypeError, "lhs or rhs passed to dot_general cannot be unreduced"),
+    (lambda u: u + px.reshard(u, P(unreduced={"x", "y"})), ShardingTypeError, "must be unreduced along the same mesh"),
+    (lambda u: jnp.concatenate([u, A[:, :4]]), ShardingTypeError, "should be unreduced along the same mesh axes"),
+    (lambda u: lax.with_sharding_constraint(u, P()), AssertionError, "acts as an assert"),
+]
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(("f", "error", "text"), REFUSED)
+def test_what_isn_t_linear_needs_the_sum(run, f, error, text):
+    with pytest.raises(error, match=re.escape(text)):
+        run(f)(product())
+
+
+def test_values_whose_cotangents_are_sums():
+    r, x = px.device_put(B[:4], SAME), px.device_put(B, P("x"))
+    assert str(px.typeof(r)) == "float32[4,4]{R:x}"
+    for run in RUNS:
+        close(run(lambda r: jnp.sin(r) + 1.0)(r), np.sin(B[:4]) + 1, "[4,4]{R:x}")
+        close(run(lambda r, x: x @ r)(r, x), B @ B[:4], "[8@x,4]")
+    with pytest.raises(ShardingTypeError, match="Inputs cannot be replicated on the same axes that another input"):
+        px.jit(lambda r: r + B[:4])(r)
+    with pytest.raises(ShardingTypeError, match="Inputs cannot be sharded/varying on the same axes"):
+        px.jit(lambda r, c: r + c)(r, px.device_put(B[:4], P("x")))
+    with pytest.raises(ShardingTypeError, match="should be reduced across the same mesh axes"):
+        px.jit(lambda r: r + px.reshard(r, P(reduced={"y"})))(r)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_the_gradient_of_what_is_the_same_is_a_sum_and_the_other_way_round(run):
+    r, x = px.device_put(B[:4], SAME), px.device_put(B, P("x"))
+    found = run(px.grad(lambda r, x: (x @ r).sum()))(r, x)
+    np.testing.assert_allclose(added(found), px.grad(lambda r: (B @ r).sum())(B[:4]), 2e-5, 1e-5)
+    a, b = px.device_put(A, P(None, "x")), px.device_put(B, P("x", None))
+    slope = run(px.grad(lambda a, b: jnp.sin(px.reshard(product(a, b), P())).sum()))(a, b)
+    close(slope, px.grad(lambda a: jnp.sin(a @ B).sum())(A), "[4,8@x]")
+    text = str(px.make_jaxpr(px.grad(lambda a, b: px.reshard(product(a, b), P()).sum()))(a, b))
+    assert "{U:x} = reshard" in text and "{R:x} = reshard" in text
+    through = run(px.grad(lambda w: (px.reshard(w, SAME) * r).sum()))(px.device_put(B[:4], P()))
+    close(through, B[:4], "[4,4]")
+
+
+def test_gradients_are_added_up_over_steps_and_exchanged_once():
+    x, r = px.device_put(np.stack([B, 2 * B, 3 * B]), P(None, "x")), px.device_put(B[:4], SAME)
+
+    def total(r, x):
+        def step(sums, x):
+            return sums + px.grad(lambda r: jnp.sin(x @ r).sum())(r), None
+
+        zero = px.reshard(jnp.zeros((4, 4)), SUM)
+        return px.reshard(lax.scan(step, zero, x)[0], P())
+
+    wanted = px.grad(lambda r: sum(jnp.sin(k * B @ r).sum() for k in (1, 2, 3)))(B[:4])
+    close(px.jit(total)(r, x), wanted, "[4,4]")
+    assert [(m.collective, m.times) for m in px.explain(total)(r, x).moves] == [("psum", 1)]
+
+
+def test_arrays_of_which_devices_have_parts_of_a_sum(mesh):
+    u = px.device_put(B[:4], SUM)
+    assert [float(np.abs(p).sum() > 0) for p in u.parts] == [1, 1, 0, 0, 0, 0, 0, 0]
+    np.testing.assert_array_equal(added(u), B[:4])
+    assert repr(u) == str(u) == f"{u}" == f"Array(shape=(4, 4), dtype=float32, sharding={u.sharding})"
+    assert not u.is_fully_replicated and u.sharding.shard_shape((4, 4)) == (4, 4)
+    assert u.sharding.replicated_axes == {"y"}
+    with pytest.raises(NotImplementedError, match="device_indices_map doesn't work with unreduced"):
+        np.asarray(u)
+    close(px.device_put(u, px.devices()[1]), B[:4])
+    assert px.device_put(px.device_put(B[:4], P("x")), SUM).sharding == NamedSharding(mesh, SUM)
+    np.testing.assert_array_equal(added(px.jit(lambda x: x, out_shardings=SUM)(px.device_put(B[:4], P()))), B[:4])
+
+
+def test_specs_that_are_refused(mesh):
+    auto = px.make_mesh((8,), ("x",), (AxisType.Auto,))
+    a, b = px.device_put(A, P(None, "x")), px.device_put(B, P("x", None))
+    for make, error, text in (
+        (lambda: P("x", unreduced={"x"}), ValueError, "partitions cannot overlap with unreduced axes"),
+        (lambda: P("x", reduced={"x"}), ValueError, "partitions cannot overlap with reduced axes"),
+        (lambda: P(unreduced={"x"}, reduced={"x"}), ValueError, "cannot overlap. Got unreduced"),
+        (lambda: P(unreduced="x"), TypeError, "unreduced argument of PartitionSpec should be of type"),
+        (lambda: P(reduced={None}), ValueError, "reduced cannot contain None"),
+        (lambda: NamedSharding(mesh, P(unreduced={"z"})), ValueError, "Unreduced axes z is not found in mesh"),
+        (lambda: NamedSharding(auto, P(reduced={"x"})), ValueError, "Reduced axes can only refer to mesh axes that is"),
+        (lambda: [*SUM], ValueError, "Using *pspec is dangerous"),
+        (lambda: SUM[0], ValueError, "Using pspec[...] is dangerous"),
+        (lambda: SUM + ("y",), TypeError, "cannot be of instance `tuple` when self"),
+        (lambda: ("y",) + SAME, TypeError, "has reduced in `__radd__` of PartitionSpec"),
+        (lambda: jnp.dot(a, b, out_sharding=P(unreduced={"y"})), ShardingTypeError, "unreduced axes should be in"),
+        (lambda: jnp.dot(A, b, out_sharding=P(unreduced={"x"})), ShardingTypeError, "unreduced axes should be in"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=re.escape(text)):
+            make()
+    assert repr(P("x", unreduced={"y"}) + P("z", reduced={"w"})) == "P('x', 'z', unreduced={'y'}, reduced={'w'})"

@@ -207,3 +207,136 @@ def test_specs_that_are_refused(mesh):
         with pytest.raises(error, match=re.escape(text)):
             make()
     assert repr(P("x", unreduced={"y"}) + P("z", reduced={"w"})) == "P('x', 'z', unreduced={'y'}, reduced={'w'})"
+
+
+# --- inside shard_map
+
+V = np.arange(16, dtype=np.float32) / 5
+W = np.arange(2, dtype=np.float32) + 1
+ROW = P(("x", "y"))
+AXES = ("x", "y")
+SUMS, REDUCED = P(unreduced={*AXES}), P(reduced={*AXES})
+
+
+def mapped(f, ins, outs, *args):
+    return px.shard_map(f, in_specs=ins, out_specs=outs)(*args)
+
+
+def cast(x, to):
+    return lax.pcast(x, AXES, to=to)
+
+
+def shown(x, text):
+    assert str(px.typeof(x)).endswith(text), px.typeof(x)
+    return x
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_what_varies_becomes_a_sum(run):
+    x = px.device_put(V, ROW)
+    total = V.reshape(8, 2).sum(0)
+    found = run(lambda x: mapped(lambda x: shown(cast(x, "unreduced"), "{U:(x,y)}"), ROW, SUMS, x))(x)
+    np.testing.assert_allclose(sum(np.asarray(p) for p in found.parts), total, 1e-5)
+    assert str(px.typeof(found)) == "float32[2]{U:(x,y)}" and [p.tolist() for p in found.parts[:1]] == [V[:2].tolist()]
+    close(run(lambda u: px.reshard(u, P()))(found), total, "[2]")
+    implied = run(lambda x: mapped(lambda x: x, ROW, SUMS, x))(x)
+    close(px.reshard(implied, P()), total)
+    close(run(lambda x: mapped(lambda x: shown(lax.psum(cast(x, "unreduced"), AXES), "[2]"), ROW, P(), x))(x), total)
+    through = run(lambda u: mapped(lambda u: lax.psum(shown(u, "[2]{U:(x,y)}") + u, AXES), SUMS, P(), u))
+    close(through(found), 2 * total)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_parts_of_sums_and_gathering_what_is_reduced(run):
+    x = px.device_put(V, ROW)
+
+    def parts(x):
+        many = cast(jnp.tile(x, 4), "unreduced")
+        return shown(lax.psum_scatter(many, AXES, tiled=True), "[1]{V:(x,y)}")
+
+    close(run(lambda x: mapped(parts, ROW, ROW, x))(x), np.tile(V.reshape(8, 2).sum(0), 4), "[8@(x,y)]")
+    whole = run(lambda x: mapped(lambda x: lax.all_gather(x, AXES, to="reduced", tiled=True), ROW, REDUCED, x))
+    close(whole(x), V, "[16]{R:(x,y)}")
+    with pytest.raises(ValueError, match="Got unexpected `to` value 'neither'"):
+        mapped(lambda x: lax.all_gather(x, AXES, to="neither"), ROW, ROW, x)
+    with pytest.raises(NotImplementedError, match="to='invarying'"):
+        mapped(lambda x: lax.all_gather(x, AXES, to="invarying"), ROW, ROW, x)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_the_gradient_of_a_reduced_parameter_is_a_sum(run):
+    x, w = px.device_put(V, ROW), px.device_put(W, REDUCED)
+    assert str(px.typeof(w)) == "float32[2]{R:(x,y)}"
+
+    def loss(w, x):
+        return mapped(lambda w, x: jnp.sin(shown(w, "{R:(x,y)}") * x), (REDUCED, ROW), ROW, w, x).sum()
+
+    wanted = px.grad(lambda w: jnp.sin(jnp.tile(w, 8) * V).sum())(W)
+    slope = run(px.grad(loss))(w, x)
+    assert str(px.typeof(slope)) == "float32[2]{U:(x,y)}"
+    close(px.reshard(slope, P()), wanted)
+
+    def summed(w, x):
+        return lax.psum(jnp.sin(cast(w, "reduced") * x).sum(), AXES)
+
+    close(run(px.grad(lambda w, x: mapped(summed, (P(), ROW), P(), w, x)))(px.device_put(W, P()), x), wanted, "[2]")
+    text = str(px.make_jaxpr(px.grad(lambda w, x: mapped(summed, (P(), ROW), P(), w, x)))(px.device_put(W, P()), x))
+    for name in ("preduced[", "reduced_vary_cast_p[", "vary_unreduced_cast_p[", "unreduced_psum["):
+        assert name in text
+
+
+def test_the_gradient_of_what_is_gathered_is_scattered():
+    def first(x, y):
+        return (lax.all_gather(x, AXES, to="reduced", tiled=True)[:2] * y).sum()[None]
+
+    x = px.device_put(V, ROW)
+    slope = px.grad(lambda x: mapped(first, (ROW, ROW), ROW, x, x * 0 + 1).sum())(x)
+    close(slope, [8.0] * 2 + [0.0] * 14, "[16@(x,y)]")
+
+
+def test_sums_inside_other_transformations():
+    x = px.device_put(V, ROW)
+
+    def steps(x):
+        first = cast(x, "unreduced")
+        return lax.psum(lax.scan(lambda c, _: (c + cast(x, "unreduced"), None), first, None, length=3)[0], AXES)
+
+    close(px.jit(lambda x: mapped(steps, ROW, P(), x))(x), 4 * V.reshape(8, 2).sum(0))
+    many = px.device_put(np.stack([V, 2 * V, 3 * V]), P(None, AXES))
+    each = px.vmap(lambda x: mapped(lambda x: lax.psum(cast(x, "unreduced"), AXES), ROW, P(), x))(many)
+    close(each, np.outer([1, 2, 3], V.reshape(8, 2).sum(0)))
+    parts = px.vmap(
+        lambda x: mapped(lambda x: lax.psum_scatter(cast(jnp.tile(x, 4), "unreduced"), AXES, tiled=True), ROW, ROW, x)
+    )
+    close(parts(many), np.outer([1, 2, 3], np.tile(V.reshape(8, 2).sum(0), 4)))
+
+
+WRONG = [
+    (lambda x, w: cast(w, "unreduced"), ValueError, "Unsupported pcast from=invarying, to='unreduced'"),
+    (lambda x, w: cast(cast(w, "reduced"), "unreduced"), ValueError, "Unsupported pcast from=reduced, to='unreduced'"),
+    (lambda x, w: cast(cast(x, "unreduced"), "varying"), ValueError, "Unsupported pcast from=unreduced, to='varying'"),
+    (lambda x, w: jnp.sin(cast(x, "unreduced")), NotImplementedError, "unreduced rule for sin is not implemented"),
+    (lambda x, w: cast(x, "unreduced") + x, ValueError, "pvary cannot accept args which are unreduced"),
+    (lambda x, w: lax.pmax(cast(x, "unreduced"), AXES), ValueError, "pvary cannot accept args which are unreduced"),
+    (lambda x, w: cast(w, "reduced") + w, ShardingTypeError, "Inputs cannot be replicated on the same axes"),
+    (lambda x, w: cast(x, "unreduced"), ValueError, "should be equal to the unreduced present on the out_aval"),
+    (lambda x, w: cast(w, "reduced"), ValueError, "should be equal to the reduced present on the out_aval"),
+    (lambda x, w: lax.psum(lax.pcast(x, "x", to="unreduced"), AXES), ValueError, "corresponds to one of varying"),
+]
+
+
+@pytest.mark.parametrize(("f", "error", "text"), WRONG)
+def test_what_is_refused_inside(f, error, text):
+    with pytest.raises(error, match=re.escape(text)):
+        mapped(f, (ROW, P()), ROW, px.device_put(V, ROW), px.device_put(W, P()))
+
+
+def test_specs_of_regions_that_are_refused(mesh):
+    x = px.device_put(V, ROW)
+    with pytest.raises(ValueError, match=r"does not match the specs of the input: P\(\('x', 'y'\),\)"):
+        mapped(lambda x: x, P(unreduced={"x"}), ROW, x)
+    with pytest.raises(NotImplementedError, match="when shard_map is in full manual mode"):
+        px.shard_map(lambda x: x, in_specs=P("x"), out_specs=P(unreduced={"x"}), axis_names={"x"})(x)
+    auto = px.make_mesh((8,), ("i",), (AxisType.Auto,))
+    with px.set_mesh(auto), pytest.raises(ValueError, match="Unreduced axes can only refer to mesh axes"):
+        px.shard_map(lambda x: x, in_specs=P("i"), out_specs=P(unreduced={"i"}))(V)

@@ -11,18 +11,19 @@ from polyax.api.specs import AnyMesh, CutByHand, chosen_axes, chosen_mesh, in_bl
 from polyax.control.inner.programs import hoisted
 from polyax.control.onlooker import Onlooker
 from polyax.control.spmd import region, shard_map_p
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import ambient
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.mesh import Mesh
-from polyax.meshes.spec import PartitionSpec, uncut
+from polyax.meshes.spec import Cuts, PartitionSpec, sums_of, uncut
+from polyax.ops.sums import vary_unreduced_cast_p
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.running import spmd  # noqa: F401  (makes the primitive run on devices)
 from polyax.trace.calls import Signature, TracedFunction, UserCall
 from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.traces import Traces
 from polyax.trace.tree import tree_map, tree_unflatten
-from polyax.trace.varying import pvary
+from polyax.trace.varying import in_order, pvary
 
 
 class _Infer:
@@ -123,6 +124,13 @@ class _OnBlocks(TracedFunction):
     params: dict[str, Any] = field(default_factory=dict)
 
 
+def _as_told(x: Any, cuts: Cuts) -> Any:
+    """A block that varies along axes which cut the array, and is a sum still to be made as the spec says."""
+    x = pvary(x, frozenset().union(*cuts) & ambient.varying)
+    summed = in_order((sums_of(cuts) & ambient.varying) - aval_of(x).sums[0])
+    return vary_unreduced_cast_p.bind1(x, axes=summed) if summed else x
+
+
 class _ShardMapped:
     """What ``shard_map`` returns."""
 
@@ -177,7 +185,7 @@ class _ShardMapped:
             results = flat(*xs)
             assert flat.out_tree is not None
             outs.extend(out_blocks(blocks, self.out_specs, flat.out_tree, results))
-            return [pvary(x, frozenset().union(*c) & ambient.varying) for x, c in zip(results, outs, strict=True)]
+            return [_as_told(x, c) for x, c in zip(results, outs, strict=True)]
 
         with region(mesh, axes, self.check_vma):
             about: dict[str, Any] = {"name": self.signature.name, "origin": call.source()}

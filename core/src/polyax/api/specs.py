@@ -12,7 +12,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import ambient
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.current import get_abstract_mesh, mesh_in_force
-from polyax.meshes.explicit import cuts_of, typed
+from polyax.meshes.explicit import cuts_of, reduced_in, typed
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import Cuts, PartitionSpec, spec_of
@@ -149,7 +149,8 @@ def inferred(mesh: AnyMesh, axes: frozenset[Any], leaves: Sequence[Any]) -> tupl
 def _spec_of(x: Any, axes: frozenset[Any]) -> PartitionSpec:
     sharding = x.sharding if is_concrete(x) else aval_of(x).sharding
     spec = sharding.spec if isinstance(sharding, NamedSharding) else getattr(sharding, "spec", PartitionSpec())
-    return PartitionSpec(*[tuple(n for n in names if n in axes) for names in spec.cuts(0)])
+    sums = {"unreduced": spec.unreduced & axes, "reduced": spec.reduced & axes}
+    return PartitionSpec(*[tuple(n for n in names if n in axes) for names in spec.cuts(0)], **sums)
 
 
 def in_blocks(
@@ -166,11 +167,23 @@ def in_blocks(
     return cuts, [block_of(a, c, axes, blocks.check_vma) for a, c in zip(avals, cuts, strict=True)]
 
 
+def _check_sums(spec: PartitionSpec, aval: ShapedArray) -> None:
+    implied = aval.sums[0] | spec.unreduced & aval.vma
+    for role, told in zip(("unreduced", "reduced"), (implied, aval.sums[1]), strict=True):
+        if getattr(spec, role) != told:
+            raise ValueError(
+                f"out_specs passed to shard_map should be equal to the {role} present on the out_aval. Got "
+                f"out_specs={spec} and out_aval={aval.str_short(True)}"
+            )
+
+
 def out_blocks(blocks: CutByHand, specs: Any, tree: PyTreeDef, results: Sequence[Any]) -> list[Cuts]:
     """How the results are cut whose blocks are ``results``."""
     full, avals = tree_unflatten(tree, results), [aval_of(x) for x in results]
     found = _flat_specs("out_specs", blocks, specs, full, lambda s: isinstance(s, PartitionSpec))
     _check_ranks("out_specs", "output", blocks, found, avals, lambda: [f"result{keystr(p)}" for p in _paths(full)])
+    for (_, spec), aval in zip(found, avals, strict=True) if blocks.check_vma else ():
+        _check_sums(spec, aval)
     if blocks.check_vma:
         _check_replication(blocks, found, avals)
     return [s.cuts(a.ndim) for (_, s), a in zip(found, avals, strict=True)]
@@ -212,8 +225,21 @@ def _check_specs(what: str, blocks: CutByHand, names: Sequence[str], specs: Sequ
                 f"shard_map {what} argument must refer to an axis marked as manual ({in_set(blocks.axes)}), but:\n\n"
                 f"  {name} refers to {', '.join(map(repr, unknown))}\n\n{blocks.mesh_text} {end}"
             )
+        _check_roles(what, blocks, PartitionSpec() if spec is None else spec)
         if twice := {a for a in axes if axes.count(a) > 1}:
             raise ValueError(f"shard_map: {name} is {spec}, which cuts along {in_set(twice)} twice. {end}")
+
+
+def _check_roles(what: str, blocks: CutByHand, spec: PartitionSpec) -> None:
+    """Sums are told of where all axes of a mesh are explicit outside, and manual inside."""
+    if not (spec.unreduced or spec.reduced):
+        return
+    if blocks.axes != frozenset(blocks.mesh.axis_names):
+        raise NotImplementedError(
+            f"unreduced/reduced can only be passed to {what} when shard_map is in full manual mode. Got mesh axis "
+            f"names {blocks.mesh.axis_names}, manual_axes: {in_set(blocks.axes)}, specs: {spec}."
+        )
+    NamedSharding(blocks.mesh, spec)
 
 
 def _is_spec(spec: Any) -> bool:
@@ -276,11 +302,12 @@ def _check_told(blocks: CutByHand, found: Found, avals: Sequence[ShapedArray], n
     if not mesh.are_all_axes_explicit or len(blocks.axes) < len(mesh.axis_names):
         return
     for n, ((name, spec), aval) in enumerate(zip(found, avals, strict=True)):
-        told, given = cuts_of(aval), cuts_of(typed(aval, NamedSharding(mesh, spec)))
+        wanted = typed(aval, NamedSharding(mesh, spec))
+        told, given = (spec_of(cuts_of(a), reduced_in(a)) for a in (aval, wanted))
         if told != given:
             raise ValueError(
-                f"in_specs passed to shard_map: {spec_of(given)} does not match the specs of the input: "
-                f"{spec_of(told)} for arg: {aval}, which is {names()[n]} of '{blocks.function}' ({name}). `in_specs` "
+                f"in_specs passed to shard_map: {given} does not match the specs of the input: "
+                f"{told} for arg: {aval}, which is {names()[n]} of '{blocks.function}' ({name}). `in_specs` "
                 "is an optional argument so you can omit specifying it and shard_map will infer the in_specs from the "
                 "arguments. If you want to reshard your inputs, you can use `polyax.reshard` on the arguments and "
                 "then pass those args to shard_map."
@@ -290,7 +317,7 @@ def _check_told(blocks: CutByHand, found: Found, avals: Sequence[ShapedArray], n
 def _check_replication(blocks: CutByHand, found: Found, avals: Sequence[ShapedArray]) -> None:
     lines: list[str] = []
     for (name, spec), aval in zip(found, avals, strict=True):
-        missing = in_order((aval.vma & blocks.axes).difference(*spec.cuts(0)))
+        missing = in_order((aval.vma & blocks.axes - spec.unreduced).difference(*spec.cuts(0)))
         if missing:
             lines.append(
                 f"{name} is {spec} which implies that the corresponding output value is replicated across mesh "

@@ -29,9 +29,20 @@ from polyax.meshes.current import use_abstract_mesh
 from polyax.meshes.explicit import typed
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import Cuts, spec_of, trimmed_spec
-from polyax.ops.basis import batch_axis_at, div, expand_dims, move_axis, reshape, scalar, squeeze
+from polyax.meshes.spec import Cuts, PartitionSpec, summands, sums_of, trimmed_spec
+from polyax.ops.basis import (
+    batch_axis_at,
+    div,
+    expand_dims,
+    move_axis,
+    reduce_sum,
+    reshape,
+    scalar,
+    squeeze,
+    zeros_like,
+)
 from polyax.ops.collective import names_of, psum_p
+from polyax.ops.joining import stack
 from polyax.ops.slicing import index_in_dim
 from polyax.trace.context import extend_axis_env
 from polyax.trace.varying import types_checked
@@ -89,19 +100,24 @@ def _factor(names: Sequence[Any], axes: Axes) -> int:
 def whole(block: ShapedArray, cuts: Cuts, axes: Axes) -> ShapedArray:
     """The type of the array whose blocks have the type ``block``."""
     shape = tuple(n * _factor(names, axes) for n, names in zip(block.shape, cuts, strict=True))
-    return block.update(shape=shape, vma=block.vma.difference(name for name, _ in axes))
+    names = {name for name, _ in axes}
+    unreduced, reduced = block.sums
+    return block.update(shape=shape, vma=block.vma - names, sums=(unreduced - names, reduced - names))
 
 
 def block_of(aval: ShapedArray, cuts: Cuts, axes: Axes, check_vma: bool) -> ShapedArray:
     """The type of a block of an array, which varies along the axes that it is cut along."""
     shape = tuple(n // _factor(names, axes) for n, names in zip(aval.shape, cuts, strict=True))
     vma = aval.vma | told_of(axes).intersection(a for names in cuts for a in names) if check_vma else aval.vma
-    return aval.update(shape=shape, vma=vma)
+    if not check_vma or aval.sharding is None:
+        return aval.update(shape=shape, vma=vma)
+    return aval.update(shape=shape, vma=vma, sums=(aval.sharding.spec.unreduced, aval.sharding.spec.reduced))
 
 
-def _padded(cuts: Cuts, aval: ShapedArray) -> Cuts:
-    """With an entry for each dimension."""
-    return (*cuts, *((),) * (aval.ndim - len(cuts)))
+def _padded(cuts: Cuts, aval: ShapedArray, check_vma: bool) -> Cuts:
+    """With an entry for each dimension, and the sums that types tell of, if they do."""
+    sums = aval.sums[0] if check_vma else sums_of(cuts)
+    return summands((*cuts, *((),) * (aval.ndim - len(cuts))), sums)
 
 
 class _ShardMap(CallLike):
@@ -111,9 +127,10 @@ class _ShardMap(CallLike):
         """Constants of the program are the same for all."""
         ins = [*[()] * len(program.consts), *ins]
         avals = [v.aval for v in (*program.jaxpr.constvars, *program.jaxpr.invars)]
+        told = [params["check_vma"]]
         specs = {
-            "in_specs": tuple(map(_padded, ins, avals)),
-            "out_specs": tuple(map(_padded, outs, program.out_avals)),
+            "in_specs": tuple(map(_padded, ins, avals, told * len(avals))),
+            "out_specs": tuple(map(_padded, outs, program.out_avals, told * len(program.out_avals))),
         }
         return super().bind(program, args, params | specs, ins, outs)
 
@@ -166,7 +183,7 @@ class _ShardMap(CallLike):
 
 def _shifted(cuts: Cuts, dim: int | None, names: tuple[Any, ...]) -> Cuts:
     """With a further dimension, cut along the axes named."""
-    return cuts if dim is None else (*cuts[:dim], names, *cuts[dim:])
+    return cuts if dim is None else summands((*cuts[:dim], names, *cuts[dim:]), sums_of(cuts))
 
 
 _ShardMap(shard_map_p).install("abstract_eval", "jvp", "batch", "transpose", "partial_eval", "dce", "sub_jaxprs")
@@ -243,15 +260,24 @@ def _varies(vmas: Any, *, jaxpr: ClosedJaxpr, manual_axes: frozenset[Any], **_: 
 
 
 @def_rule(shard_map_p, "explicit")
-def _explicit(_: Any, outs: Sequence[ShapedArray], *, mesh: Any, out_specs: Sequence[Cuts], **__: Any) -> Any:
-    return [typed(a, NamedSharding(mesh, spec_of(c))) for a, c in zip(outs, out_specs, strict=True)]
+def _explicit(
+    _: Any, outs: Sequence[ShapedArray], *, mesh: Any, jaxpr: ClosedJaxpr, out_specs: Sequence[Cuts], **__: Any
+) -> Any:
+    specs = [_spec(c, a) for a, c in zip(jaxpr.out_avals, out_specs, strict=True)]
+    return [typed(a, NamedSharding(mesh, s)) for a, s in zip(outs, specs, strict=True)]
 
 
 @def_rule(shard_map_p, "pretty")
 def _pretty(in_specs: Sequence[Cuts], out_specs: Sequence[Cuts], manual_axes: Any, name: str, **params: Any) -> Params:
     """As JAX prints it."""
-    specs = {"in_specs": tuple(map(trimmed_spec, in_specs)), "out_specs": tuple(map(trimmed_spec, out_specs))}
+    program: ClosedJaxpr = params["jaxpr"]
+    ins, outs = zip(in_specs, program.in_avals, strict=True), zip(out_specs, program.out_avals, strict=True)
+    specs = {"in_specs": tuple([_spec(c, a) for c, a in ins]), "out_specs": tuple([_spec(c, a) for c, a in outs])}
     return params | specs | {"newly_manual_axes": manual_axes}
+
+
+def _spec(cuts: Cuts, block: ShapedArray) -> PartitionSpec:
+    return trimmed_spec(cuts).update(reduced=block.sums[1])
 
 
 @def_rule(shard_map_p, "decompose")
@@ -285,7 +311,7 @@ def on_one_device(jaxpr: ClosedJaxpr, axes: Axes, in_specs: Sequence[Cuts], out_
 
 
 def _without(cuts: Cuts, name: Any) -> Cuts:
-    return tuple(tuple(n for n in names if n != name) for names in cuts)
+    return summands([tuple([n for n in names if n != name]) for names in cuts], sums_of(cuts) - {name})
 
 
 def _place(cuts: Cuts, name: Any, sizes: dict[Any, int]) -> tuple[int, int] | None:
@@ -298,6 +324,8 @@ def _place(cuts: Cuts, name: Any, sizes: dict[Any, int]) -> tuple[int, int] | No
 
 def _parted(x: Any, cuts: Cuts, name: Any, sizes: dict[Any, int]) -> tuple[Any, int | None]:
     """``x`` with a dimension of its own for the named axis, and where it is."""
+    if name in sums_of(cuts):  # the first has all, and others have nothing
+        return stack([x, *[zeros_like(x)] * (sizes[name] - 1)]), 0
     place = _place(cuts, name, sizes)
     if place is None:
         return x, None
@@ -309,6 +337,8 @@ def _parted(x: Any, cuts: Cuts, name: Any, sizes: dict[Any, int]) -> tuple[Any, 
 
 
 def _joined(x: Any, mapped: int | None, cuts: Cuts, name: Any, sizes: dict[Any, int]) -> Any:
+    if name in sums_of(cuts):
+        return reduce_sum(batch_axis_at(x, mapped, 0, sizes[name]), (0,))
     place = _place(cuts, name, sizes)
     if place is None:  # the same everywhere
         return x if mapped is None else index_in_dim(x, 0, mapped, keepdims=False)

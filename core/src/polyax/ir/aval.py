@@ -48,14 +48,18 @@ class ManualAxisType:
         return replace(self, **changes)
 
 
+NO_SUMS: tuple[frozenset[Any], frozenset[Any]] = (frozenset(), frozenset())
+
+
 class ShapedArray:
     """Shape, dtype and weak type of an array.
 
     ``sharding`` is None, or says which dimensions are cut along explicit axes of a mesh (``meshes.explicit``); ``vma``
-    are the mesh axes that a value varies over inside ``shard_map``.
+    are the mesh axes that a value varies over inside ``shard_map``, ``sums`` those along which it is a sum still to be
+    made, and those along which its cotangent is.
     """
 
-    __slots__ = ("_hash", "dtype", "shape", "sharding", "vma", "weak_type")
+    __slots__ = ("_hash", "dtype", "shape", "sharding", "sums", "vma", "weak_type")
 
     def __init__(
         self,
@@ -64,6 +68,7 @@ class ShapedArray:
         weak_type: bool = False,
         sharding: Any = None,
         vma: frozenset[str] = frozenset(),
+        sums: tuple[frozenset[Any], frozenset[Any]] = NO_SUMS,
     ) -> None:
         if type(shape) is not tuple or type(dtype) not in dtypes.DTYPE_CLASSES:
             shape, dtype = tuple(shape), dtypes.as_dtype(dtype)
@@ -72,11 +77,12 @@ class ShapedArray:
         self.weak_type = weak_type
         self.sharding = sharding
         self.vma = vma
+        self.sums = sums
         self._hash = hash((shape, dtype, weak_type))
 
     @property
     def manual_axis_type(self) -> ManualAxisType:
-        return ManualAxisType(varying=self.vma)
+        return ManualAxisType(varying=self.vma, unreduced=self.sums[0], reduced=self.sums[1])
 
     @property
     def ndim(self) -> int:
@@ -113,13 +119,14 @@ class ShapedArray:
             and self.weak_type == other.weak_type
             and self.sharding == other.sharding
             and self.vma == other.vma
+            and self.sums == other.sums
         )
 
     def update(self, **changes: Any) -> ShapedArray:
         """The same with other fields; how an array of another shape is cut has to be said anew."""
         if "shape" in changes:
             changes.setdefault("sharding", None)
-        fields: dict[str, Any] = {n: getattr(self, n) for n in ("shape", "dtype", "weak_type", "sharding", "vma")}
+        fields: dict[str, Any] = {n: getattr(self, n) for n in _FIELDS}
         return ShapedArray(**(fields | changes))
 
     def strip_weak_type(self) -> ShapedArray:
@@ -134,7 +141,7 @@ class ShapedArray:
         name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.full_name(self.dtype)
         spec = None if self.sharding is None else self.sharding.spec
         sizes = self.shape if spec is None else map(_cut_size, self.shape, spec.partitions)
-        sums = (frozenset(), frozenset()) if spec is None else (spec.unreduced, spec.reduced)
+        sums = self.sums if spec is None else (self.sums[0] | spec.unreduced, self.sums[1] | spec.reduced)
         return f"{name}[{','.join(map(str, sizes))}]{axes_text(self.vma, *sums)}"
 
     def __str__(self) -> str:
@@ -148,6 +155,9 @@ class ShapedArray:
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]
+
+
+_FIELDS = "shape", "dtype", "weak_type", "sharding", "vma", "sums"
 
 
 def axes_text(

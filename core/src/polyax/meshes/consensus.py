@@ -57,7 +57,7 @@ def results(
     if mesh is None or (primitive.factors is None and (primitive.higher_order or primitive.absent.get("factors"))):
         return outs  # its programs say how, or devices have all of it
     _check_meshes(primitive, ins)
-    unreduced, reduced = sums.results(primitive, ins) if sums.waiting(ins) else (NO_AXES, NO_AXES)
+    unreduced, reduced = sums.results(primitive, ins, params) if sums.waiting(ins) else (NO_AXES, NO_AXES)
     found = None if primitive.factors is None else primitive.factors(*ins, **params)
     if found is None:
         raise ShardingTypeError(

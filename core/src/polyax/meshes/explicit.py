@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import NO_SUMS, ShapedArray
 from polyax.ir.config import config
 from polyax.meshes.axes import AbstractMesh, seen
 from polyax.meshes.current import get_abstract_mesh
@@ -115,8 +115,10 @@ def reduced_in(aval: ShapedArray) -> Sums:
 
 def cotangent_type(aval: ShapedArray) -> ShapedArray:
     """The type of cotangents: what is the same along an axis has a sum as its cotangent, and the other way round."""
-    spec = None if aval.sharding is None else aval.sharding.spec
-    if spec is None or not (spec.unreduced or spec.reduced):
+    if aval.sums != NO_SUMS:
+        aval = aval.update(sums=aval.sums[::-1])
+    if aval.sharding is None or not (aval.sharding.spec.unreduced or aval.sharding.spec.reduced):
         return aval
+    spec = aval.sharding.spec
     swapped = spec.update(unreduced=spec.reduced, reduced=spec.unreduced)
     return aval.update(sharding=aval.sharding.update(spec=swapped))

@@ -4,8 +4,9 @@ through operations: what is linear in such sums gives one, and the rest asks tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import NO_SUMS, ShapedArray
 from polyax.ir.errors import ShardingTypeError
 from polyax.ir.primitive import Primitive
 from polyax.meshes.explicit import cuts_of
@@ -17,32 +18,44 @@ Both = tuple[Sums, Sums]
 PASSING = frozenset(
     (
         "broadcast_in_dim", "concatenate", "convert_element_type", "copy", "dynamic_slice", "dynamic_update_slice",
-        "expand_dims", "pad", "reduce_precision", "reduce_sum", "reshape", "select_n", "slice", "split", "squeeze", "transpose",
+        "expand_dims", "pad", "reduce_precision", "reduce_sum", "reshape", "select_n", "slice", "split", "squeeze",
+        "transpose",
     )
 )  # fmt: skip
 """Operations that leave sums what they are."""
 
 
 def in_type(aval: ShapedArray) -> Both:
-    spec = None if aval.sharding is None else aval.sharding.spec
-    return (NO_AXES, NO_AXES) if spec is None else (spec.unreduced, spec.reduced)
+    if aval.sharding is None:
+        return aval.sums
+    return aval.sums[0] | aval.sharding.spec.unreduced, aval.sums[1] | aval.sharding.spec.reduced
 
 
 def waiting(avals: Sequence[ShapedArray]) -> bool:
     """Whether types tell of sums at all."""
-    return any(a.sharding is not None and (a.sharding.spec.unreduced or a.sharding.spec.reduced) for a in avals)
+    return any(in_type(a) != NO_SUMS for a in avals)
 
 
-def results(primitive: Primitive, ins: Sequence[ShapedArray]) -> Both:
+def left(
+    primitive: Primitive, ins: Sequence[ShapedArray], params: Mapping[str, Any], outs: Sequence[ShapedArray]
+) -> list[ShapedArray]:
+    """The types of results along axes that are manual, from those of operands."""
+    if primitive.name not in RULES and (primitive.higher_order or not waiting(ins)):
+        return list(outs)
+    found = results(primitive, ins, params)
+    return [a.update(sums=found) for a in outs]
+
+
+def results(primitive: Primitive, ins: Sequence[ShapedArray], params: Mapping[str, Any]) -> Both:
     """What types of results tell of sums.
 
     Raises:
       ShardingTypeError: operands don't agree.
       NotImplementedError: the operation isn't linear, so that the sums must be made first.
     """
-    rule = _RULES.get(primitive.name)
+    rule = RULES.get(primitive.name)
     if rule is not None:
-        return rule(ins)
+        return rule(ins, **params)
     if primitive.name in PASSING:
         return _passed(primitive, ins)
     unreduced = any(in_type(a)[0] for a in ins)
@@ -85,7 +98,7 @@ def _reduced(ins: Sequence[ShapedArray]) -> Sums:
 
 
 def _check_reduced(a: ShapedArray, axes: Sums) -> None:
-    cut = axes.intersection(n for names in cuts_of(a) for n in names)
+    cut = axes.intersection(a.vma.union(*cuts_of(a)))
     if cut:
         raise ShardingTypeError(
             "Inputs cannot be sharded/varying on the same axes that another input is reduced on. Reshard the input "
@@ -99,7 +112,7 @@ def _check_reduced(a: ShapedArray, axes: Sums) -> None:
         )
 
 
-def _add(ins: Sequence[ShapedArray]) -> Both:
+def _add(ins: Sequence[ShapedArray], **_: Any) -> Both:
     reduced, (x, y) = _reduced(ins), [in_type(a)[0] for a in ins]
     if x and y and x != y:
         raise ShardingTypeError(
@@ -114,7 +127,7 @@ def _add(ins: Sequence[ShapedArray]) -> Both:
     return x, reduced
 
 
-def _mul(ins: Sequence[ShapedArray]) -> Both:
+def _mul(ins: Sequence[ShapedArray], **_: Any) -> Both:
     reduced, (x, y) = _reduced(ins), [in_type(a)[0] for a in ins]
     if x and y:
         raise ShardingTypeError(
@@ -130,7 +143,7 @@ def _mul(ins: Sequence[ShapedArray]) -> Both:
     return x or y, NO_AXES
 
 
-def _dot_general(ins: Sequence[ShapedArray]) -> Both:
+def _dot_general(ins: Sequence[ShapedArray], **_: Any) -> Both:
     if any(in_type(a)[0] for a in ins):
         raise ShardingTypeError(
             f"lhs or rhs passed to dot_general cannot be unreduced. Got lhs={ins[0]} and rhs={ins[1]}"
@@ -138,8 +151,5 @@ def _dot_general(ins: Sequence[ShapedArray]) -> Both:
     return NO_AXES, NO_AXES
 
 
-_RULES: Mapping[str, Callable[[Sequence[ShapedArray]], Both]] = {
-    "add": _add,
-    "mul": _mul,
-    "dot_general": _dot_general,
-}
+RULES: dict[str, Callable[..., Both]] = {"add": _add, "mul": _mul, "dot_general": _dot_general}
+"""By the names of primitives ``(avals, **params) -> Both``; operations that make sums add theirs."""

@@ -23,7 +23,7 @@ from polyax.ops.slicing import index_in_dim
 from polyax.trace.context import axis_env
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_flatten, tree_map, tree_unflatten
-from polyax.trace.varying import Vma
+from polyax.trace.varying import Vma, state_of
 
 __all__ = [
     "axis_index", "axis_index_p", "axis_size", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "psum", "psum_invariant_p",
@@ -118,6 +118,8 @@ def _sums(vmas: Sequence[Vma], *, axes: Names, **_: Any) -> tuple[list[Vma], lis
 
 psum_invariant_p = _reduction("psum_invariant")
 """The sum of what varies along axes, where types tell: its transpose is ``pvary``, as a result has one cotangent."""
+unreduced_psum_p = Primitive("unreduced_psum")
+"""That of what types say is a sum still to be made."""
 psum_p = _reduction("psum")
 pmax_p = _reduction("pmax")
 pmin_p = _reduction("pmin")
@@ -142,7 +144,8 @@ def _reduce(p: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
 
 def _same_everywhere(p: Primitive, x: Any, axes: Names) -> Any:
     if p is psum_p:
-        return psum_invariant_p.bind1(x, axes=axes)
+        summed = state_of(aval_of(x), axes, "polyax.lax.psum") == "unreduced"
+        return (unreduced_psum_p if summed else psum_invariant_p).bind1(x, axes=axes)
     return p.bind1(x, axes=axes, axis_index_groups=None)
 
 

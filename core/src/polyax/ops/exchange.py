@@ -22,7 +22,7 @@ from polyax.ops.index import dynamic_index_in_dim
 from polyax.ops.joining import stack
 from polyax.ops.slicing import index_in_dim
 from polyax.trace.tree import tree_map
-from polyax.trace.varying import Vma
+from polyax.trace.varying import Vma, state_of
 
 __all__ = [
     "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "pbroadcast", "ppermute", "ppermute_p",
@@ -47,6 +47,10 @@ def _varies(vmas: Sequence[Vma], *, axis_name: Any, **_: Any) -> tuple[list[Vma]
 all_gather_p = _exchange("all_gather")
 reduce_scatter_p = _exchange("reduce_scatter")
 all_to_all_p = _exchange("all_to_all")
+all_gather_reduced_p = Primitive("all_gather_reduced")
+"""Gathers what varies, to what is the same everywhere with cotangents that are sums."""
+unreduced_reduce_scatter_p = Primitive("unreduced_reduce_scatter")
+"""Of what types say is a sum still to be made, the program's own part."""
 ppermute_p = _exchange("ppermute")
 
 
@@ -60,15 +64,32 @@ def all_gather(
     >>> print(polyax.vmap(lambda x: all_gather(x, "i"), axis_name="i")(np.arange(2)))
     [[0 1]
      [0 1]]
+
+    Args:
+      to: ``"varying"``, or ``"reduced"``: the result is the same everywhere, and its cotangent a sum still to be made.
+
+    Raises:
+      ValueError: ``to`` is no such word.
+      NotImplementedError: it is ``"invarying"``, or there are groups of what is to be reduced.
     """
+    if to not in ("varying", "invarying", "reduced"):
+        raise ValueError(
+            f"Got unexpected `to` value {to!r} for `polyax.lax.all_gather`. Allowed `to` values are: "
+            "{'varying', 'invarying', 'reduced'}"
+        )
     size, groups = checked_groups("all_gather", axis_name, axis_index_groups)
+    if to == "invarying" or (to == "reduced" and groups is not None):
+        raise NotImplementedError(f"all_gather(..., to={to!r}, axis_index_groups={axis_index_groups}) isn't built")
     ways = _ways(axis_name, size, groups)
 
     def one(v: Any) -> Any:
         d = _dimension("all_gather", axis, aval_of(v).ndim + (not tiled))
         for n, (along, own) in enumerate(reversed(ways)):  # the last one varies fastest
             params = {"axis_name": along, "axis_size": own, "tiled": tiled}
-            v = all_gather_p.bind1(v, all_gather_dimension=d, axis_index_groups=groups, **params)
+            if to == "reduced" and ambient.varying.issuperset(along):
+                v = all_gather_reduced_p.bind1(v, all_gather_dimension=d, **params)
+            else:
+                v = all_gather_p.bind1(v, all_gather_dimension=d, axis_index_groups=groups, **params)
             v = _joined(v, d) if n and not tiled else v
         return v
 
@@ -89,10 +110,20 @@ def psum_scatter(
         for n, (along, own) in enumerate(ways):
             v = v if tiled or n == len(ways) - 1 else _parted(v, d, own)
             params = {"axis_name": along, "axis_size": own, "axis_index_groups": groups, "tiled": tiled}
-            v = reduce_scatter_p.bind1(v, scatter_dimension=d, **params)
+            v = _scatter(v, d, params)
         return v
 
     return tree_map(one, x)
+
+
+def _scatter(x: Any, dim: int, params: dict[str, Any]) -> Any:
+    axes, groups = params["axis_name"], params["axis_index_groups"]
+    if ambient.varying.issuperset(axes) and state_of(aval_of(x), axes, "polyax.lax.psum_scatter") == "unreduced":
+        if groups is not None:
+            raise NotImplementedError(f"psum_scatter of {aval_of(x)} with axis_index_groups={groups} isn't built")
+        rest = {name: value for name, value in params.items() if name != "axis_index_groups"}
+        return unreduced_reduce_scatter_p.bind1(x, scatter_dimension=dim, **rest)
+    return reduce_scatter_p.bind1(x, scatter_dimension=dim, **params)
 
 
 def all_to_all(

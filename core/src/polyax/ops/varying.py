@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from polyax.ir.aval import aval_of
 from polyax.ir.primitive import ambient, def_rule
 from polyax.ops.collective import BY_HAND, axis_size, names_of, psum_invariant_p
 from polyax.ops.define import linear
+from polyax.ops.sums import preduced_p, reduced_vary_cast_p, vary_unreduced_cast_p
 from polyax.trace.tree import tree_map
-from polyax.trace.varying import Vma, in_order, pvary_p, vma_of
+from polyax.trace.varying import Vma, in_order, pvary_p, state_of, vma_of
 from polyax.trace.varying import pvary as varied
 
 __all__ = ["pcast", "pvary"]
@@ -38,20 +40,38 @@ def _pvary(x: Any, axes: tuple[Any, ...]) -> Any:
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """``x``, a pytree, as a value that varies along the named axis (or axes): ``to="varying"``.
+    """``x``, a pytree, as a value of another type along the named axis (or axes), which has the same parts.
+
+    Args:
+      to: ``"varying"``, of what is the same everywhere; ``"unreduced"``: what varies is a sum still to be made;
+        ``"reduced"``: what is the same everywhere has a cotangent that is such a sum.
 
     Raises:
       NameError: nothing around binds the name.
-      ValueError: ``x`` varies along the axis as it is, or ``to`` is none of JAX's words.
-      NotImplementedError: ``to`` is ``"reduced"`` or ``"unreduced"``, which aren't built.
+      ValueError: what ``x`` is along the axis can't become that, or ``to`` is none of these.
     """
     if to not in ("varying", "reduced", "unreduced"):
         raise ValueError(
             f"Got unexpected `to` value {to!r}. Allowed `to` values are: {{'unreduced', 'varying', 'reduced'}}"
         )
-    if to != "varying":
-        raise NotImplementedError(f"pcast(..., to={to!r}) isn't built: values with sums left to do have no type here")
-    return pvary(x, axis_name)
+    axis_size(axis_name)
+    axes = tuple(a for a in names_of(axis_name) if a in ambient.varying)
+    return tree_map(lambda v: _cast(v, axes, to), x) if axes else x
+
+
+_CASTS = {
+    ("invarying", "varying"): pvary_p,
+    ("invarying", "reduced"): preduced_p,
+    ("varying", "unreduced"): vary_unreduced_cast_p,
+    ("reduced", "varying"): reduced_vary_cast_p,
+}
+
+
+def _cast(x: Any, axes: tuple[Any, ...], to: str) -> Any:
+    before = state_of(aval_of(x), axes, "polyax.lax.pcast")
+    if (before, to) not in _CASTS:
+        raise ValueError(f"Unsupported pcast from={before}, {to=}: the value has the type {aval_of(x)}, axes: {axes}")
+    return _CASTS[before, to].bind1(x, axes=axes)
 
 
 def varying_as(ct: Any, wanted: Vma) -> Any:

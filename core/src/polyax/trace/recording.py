@@ -15,7 +15,7 @@ from polyax.ir.errors import ShardingTypeError
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, is_literal_value, make_literal
 from polyax.ir.primitive import Primitive, ambient
 from polyax.ir.source import user_source
-from polyax.meshes import consensus
+from polyax.meshes import consensus, sums
 from polyax.meshes.explicit import seen
 from polyax.meshes.resharding import untyped
 from polyax.trace.context import set_trace
@@ -143,7 +143,8 @@ class DynamicJaxprTrace(Trace):
                     raise
                 return self.record(primitive, [untyped(x) for x in args], params)
         if ambient.varying:
-            avals = typed(primitive, [a.aval.vma for a in inputs], params, avals)
+            ins = [a.aval for a in inputs]
+            avals = sums.left(primitive, ins, params, typed(primitive, [a.vma for a in ins], params, avals))
         outs = [Var(aval) for aval in avals]
         source = ambient.source or user_source(ambient.scope)
         self.eqns.append(Eqn(primitive, inputs, outs, params, effects, source))

@@ -22,6 +22,10 @@ pvary_p = Primitive("pvary")
 pvary_p.varies = lambda vmas, axes, **_: (vmas, [vmas[0].union(axes)])
 
 
+reduced_vary_cast_p = Primitive("reduced_vary_cast_p")
+"""Likewise, of a value whose cotangents are sums along ``axes``: that of the result varies."""
+
+
 @def_rule(pvary_p, "abstract_eval")
 def _abstract_eval(x: ShapedArray, *, axes: tuple[Any, ...]) -> list[ShapedArray]:
     return [x]
@@ -52,6 +56,23 @@ class types_checked:
 
 def vma_of(x: Any) -> Vma:
     return frozenset() if is_literal_value(x) else aval_of(x).vma
+
+
+def state_of(aval: ShapedArray, axes: tuple[Any, ...], caller: str) -> str:
+    """What a value is along the axes: ``varying``, ``unreduced``, ``reduced``, or ``invarying``, the same everywhere.
+
+    Raises:
+      ValueError: it is one thing along some of them, and another along others.
+    """
+    unreduced, reduced = aval.sums
+    states = {"varying": aval.vma, "unreduced": unreduced, "reduced": reduced}
+    found = {next((s for s, own in states.items() if a in own), "invarying") for a in axes}
+    if len(found) > 1:
+        raise ValueError(
+            f"{caller} can only accept axis_name which corresponds to one of varying, unreduced, reduced or invarying "
+            f"state of the input. Got input type: {aval}, axes: {axes} and input state: {found}"
+        )
+    return found.pop()
 
 
 def in_order(axes: Iterable[Any]) -> tuple[Any, ...]:
@@ -97,6 +118,15 @@ def _check_alike(primitive: Primitive, args: Sequence[Any], vmas: Sequence[Vma],
 def _varied(process: Process, x: Any, vma: Vma, wanted: Vma) -> Any:
     if wanted <= vma or is_literal_value(x):
         return x
+    unreduced, reduced = aval_of(x).sums
+    if more := unreduced & wanted:
+        raise ValueError(
+            f"pvary cannot accept args which are unreduced. Got {aval_of(x).str_short(True)} and axes={set(more)}: "
+            "make the sum first with `polyax.lax.psum`"
+        )
+    if more := in_order(reduced & wanted):
+        (x,) = process(reduced_vary_cast_p, (x,), {"axes": more})
+        return _varied(process, x, vma.union(more), wanted)
     return process(pvary_p, (x,), {"axes": in_order(wanted - vma)})[0]
 
 

@@ -114,5 +114,5 @@ def transpose_jaxpr(
         return [ct for ct in wanted if type(ct) is not Zero]
 
     avals = [a for a, lin in zip(in_avals, linear, strict=True) if not lin]
-    avals += [a for a, nz in zip(out_avals, nonzero_cts, strict=True) if nz]
+    avals += [cotangent_type(a) for a, nz in zip(out_avals, nonzero_cts, strict=True) if nz]
     return trace_to_jaxpr(fun, avals, name=jaxpr.jaxpr.debug_name), tuple(nonzero_out)

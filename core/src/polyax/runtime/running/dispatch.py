@@ -269,9 +269,9 @@ def _filled(x: Any, cuts: OpenCuts, sharding: NamedSharding) -> PartitionSpec:
 
 
 @def_rule(reshard_p, "impl")
-def _reshard(x: Any, *, sharding: NamedSharding | None, cuts: OpenCuts) -> list[Any]:
+def _reshard(x: Any, *, sharding: NamedSharding | None) -> list[Any]:
     """Outside of programs, arrays are moved, or no more than told."""
-    if sharding is None and is_concrete(x) and x.is_sum:
+    if sharding is None and is_concrete(x) and x.is_sum and isinstance(x.sharding, NamedSharding):
         return [device_put(x, x.sharding.update(spec=PartitionSpec(*x.sharding.spec.partitions)))]
     if sharding is None:
         return [retold(x, x.aval.update(sharding=None)) if is_concrete(x) else x]
@@ -281,7 +281,7 @@ def _reshard(x: Any, *, sharding: NamedSharding | None, cuts: OpenCuts) -> list[
     if mesh is None:
         raise ValueError(f"reshard: {sharding} has no devices; set a mesh that has them with `polyax.set_mesh`")
     if is_concrete(x) and x.is_sum:
-        return _on_mesh(reshard_p, [x], (x.aval,), {"sharding": sharding, "cuts": cuts}, mesh)
+        return _on_mesh(reshard_p, [x], (x.aval,), {"sharding": sharding}, mesh)
     put = device_put(x, NamedSharding(mesh, sharding.spec))
     return [retold(put, typed(put.aval, sharding))]
 

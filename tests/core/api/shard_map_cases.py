@@ -193,7 +193,7 @@ def test_what_may_not_be_cast():
         mapped(lambda x: lax.pcast(x, "x", to="varying"))(X)
     with pytest.raises(ValueError, match="Got unexpected `to` value"):
         mapped(lambda x: lax.pcast(x, "x", to="somehow"))(X)
-    with pytest.raises(NotImplementedError, match="isn't built"):
+    with pytest.raises(ValueError, match="Unsupported pcast from=varying, to='reduced'"):
         mapped(lambda x: lax.pcast(x, "x", to="reduced"))(X)
     with pytest.raises(NameError, match="unbound axis name: z"):
         mapped(lambda x: lax.pcast(x, "z", to="varying"))(X)

@@ -203,7 +203,7 @@ def check_fit(
     for n, (sharding, aval) in enumerate(zip(asked, avals, strict=True)):
         if not isinstance(sharding, NamedSharding):
             continue
-        if UNCONSTRAINED in sharding.spec:
+        if UNCONSTRAINED in sharding.spec.partitions:
             raise ValueError(
                 f"Unconstrained dims are not allowed when passed to {name}: {sharding}, for {names()[n]} of type "
                 f"{aval}. Name axes or None, or use polyax.lax.with_sharding_constraint inside."

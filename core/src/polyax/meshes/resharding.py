@@ -13,7 +13,7 @@ from polyax.ir.errors import ShardingTypeError
 from polyax.ir.primitive import Primitive
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.current import get_abstract_mesh, mesh_in_force, use_abstract_mesh
-from polyax.meshes.explicit import mesh_of, seen, typed
+from polyax.meshes.explicit import cuts_of, mesh_of, seen, typed
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import PartitionSpec, sums_of

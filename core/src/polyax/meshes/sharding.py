@@ -258,7 +258,7 @@ class NamedSharding(Sharding):
 
 def with_entry(sharding: NamedSharding, dim: int, entry: Any) -> NamedSharding:
     """The sharding of arrays with a further dimension, of which the spec says ``entry``."""
-    entries = [*sharding.spec, *[None] * (dim - len(sharding.spec))]
+    entries = [*sharding.spec.partitions, *[None] * (dim - len(sharding.spec))]
     return sharding.update(spec=sharding.spec.update(partitions=(*entries[:dim], entry, *entries[dim:])))
 
 
@@ -296,7 +296,7 @@ def _check_spec(mesh: Any, spec: Any) -> None:
             _check_sum(mesh, spec, role, axis)
 
 
-def _check_sum(mesh: Mesh | AbstractMesh, spec: PartitionSpec, role: str, axis: Any) -> None:
+def _check_sum(mesh: MeshAxes, spec: PartitionSpec, role: str, axis: Any) -> None:
     if axis not in mesh.axis_names:
         raise ValueError(f"{role.capitalize()} axes {axis} is not found in {mesh.axis_names=}. Got pspec={spec}")
     if axis not in mesh.explicit_axes:

@@ -144,7 +144,8 @@ def _reduce(p: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
 
 def _same_everywhere(p: Primitive, x: Any, axes: Names) -> Any:
     if p is psum_p:
-        summed = state_of(aval_of(x), axes, "polyax.lax.psum") == "unreduced"
+        aval = aval_of(x)
+        summed = aval.sums[0].intersection(axes) and state_of(aval, axes, "polyax.lax.psum")
         return (unreduced_psum_p if summed else psum_invariant_p).bind1(x, axes=axes)
     return p.bind1(x, axes=axes, axis_index_groups=None)
 

@@ -118,7 +118,8 @@ def psum_scatter(
 
 def _scatter(x: Any, dim: int, params: dict[str, Any]) -> Any:
     axes, groups = params["axis_name"], params["axis_index_groups"]
-    if ambient.varying.issuperset(axes) and state_of(aval_of(x), axes, "polyax.lax.psum_scatter") == "unreduced":
+    summed = aval_of(x).sums[0].intersection(axes)
+    if summed and state_of(aval_of(x), axes, "polyax.lax.psum_scatter"):
         if groups is not None:
             raise NotImplementedError(f"psum_scatter of {aval_of(x)} with axis_index_groups={groups} isn't built")
         rest = {name: value for name, value in params.items() if name != "axis_index_groups"}

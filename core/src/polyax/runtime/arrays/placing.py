@@ -70,7 +70,7 @@ def _target(device: Any) -> Layout | None:
         device = named_sharding(device, "device_put")
     if not isinstance(device, Sharding):
         raise ValueError(f"device_put needs a Device or a sharding, got {device!r} of type {type(device)}")
-    if isinstance(device, NamedSharding) and UNCONSTRAINED in device.spec:
+    if isinstance(device, NamedSharding) and UNCONSTRAINED in device.spec.partitions:
         raise ValueError(
             f"Unconstrained dims are not allowed when passed to device_put: {device}. Name axes of the mesh, or None."
         )

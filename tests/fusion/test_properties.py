@@ -50,6 +50,19 @@ def test_bytes_do_not_grow_and_limits_hold(seed: int, limits: Limits) -> None:
                 assert not isinstance(node, KernelNode) or why_beyond(node, limits) is None, name
 
 
+def test_limits_hold_where_stages_share_rows() -> None:
+    """What was computed once for each row may be computed at more places in the kernel of two."""
+
+    def bits(key):
+        return [jax.random.bits(k) for k in jax.random.split(key, 3)]
+
+    backend = NumpyKernelBackend()
+    with consing():
+        graph = backend.graph(traced(jax.vmap(bits), [np.arange(8, dtype=np.uint32).reshape(4, 2)]))
+    nodes = [n for n in graph.nodes if isinstance(n, KernelNode)]
+    assert nodes and not [why for n in nodes if (why := why_beyond(n, backend.limits))]
+
+
 def why_beyond(node: KernelNode, limits: Limits) -> str | None:
     """What one equation needs by itself is no fuser's fault."""
     if len(node.primitives) == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from polyax_kernels.ir.edits import stack
-from polyax_kernels.ir.edits.bounds import why_not_together, why_too_large, why_too_much_scratch
+from polyax_kernels.ir.edits.bounds import why_not_together, why_over, why_too_large
 from polyax_kernels.ir.expr import Axis, Expr, postorder
 from polyax_kernels.ir.graph import KernelNode, Node, points
 from polyax_kernels.ir.kernel import Kernel, Stage, store_roots
@@ -30,7 +30,7 @@ def stacked(producer: Node, consumer: Node, keep: Collection[int], limits: Limit
     if reason := why_too_large(producer, consumer, limits):
         return reason
     both = stack(producer, consumer, keep)
-    return why_too_much_scratch(both, limits) or why_slow(both, limits) or both
+    return why_over(both, limits) or why_slow(both, limits) or both
 
 
 def why_slow(node: KernelNode, limits: Limits) -> str | None:

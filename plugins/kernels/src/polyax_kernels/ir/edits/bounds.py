@@ -27,7 +27,10 @@ def why_too_large(a: KernelNode, b: KernelNode, limits: Limits) -> str | None:
     return None
 
 
-def why_too_much_scratch(node: KernelNode, limits: Limits) -> str | None:
+def why_over(node: KernelNode, limits: Limits) -> str | None:
+    """Why a kernel made of two is too much: rows that stages share may be computed at more places than before."""
+    if node.weight > limits.kernel_nodes:
+        return f"the kernel would exceed {limits.kernel_nodes} operations"
     used = scratch_bytes(node)
     if used <= limits.local_bytes:
         return None

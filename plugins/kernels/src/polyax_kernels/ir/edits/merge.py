@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from polyax_kernels.ir.edits.bounds import why_not_together, why_too_large, why_too_much_scratch
+from polyax_kernels.ir.edits.bounds import why_not_together, why_over, why_too_large
 from polyax_kernels.ir.edits.rows import Rows, facing, together
 from polyax_kernels.ir.expr import Axis
 from polyax_kernels.ir.graph import KernelNode, Node
@@ -32,7 +32,7 @@ def why_not_merge(a: Node, b: Node, limits: Limits = DEFAULT) -> str | None:
         return f"the grids of {a.name} and {b.name} differ: {_shape(a)} and {_shape(b)}"
     if reason := why_too_large(a, b, limits):
         return reason
-    return why_too_much_scratch(merge(a, b), limits) if a.locals or b.locals else None
+    return why_over(merge(a, b), limits) if a.locals or b.locals else None
 
 
 def merge(a: KernelNode, b: KernelNode) -> KernelNode:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from polyax_kernels.ir.edits.bounds import why_not_together, why_too_large, why_too_much_scratch
+from polyax_kernels.ir.edits.bounds import why_not_together, why_over, why_too_large
 from polyax_kernels.ir.edits.rows import aligned, together
 from polyax_kernels.ir.graph import KernelNode, Node, points
 from polyax_kernels.ir.limits import DEFAULT, Limits
@@ -33,7 +33,7 @@ def why_not_stack(producer: Node, consumer: Node, limits: Limits = DEFAULT, keep
         return f"{consumer.name} doesn't read {producer.name}"
     if reason := why_too_large(producer, consumer, limits):
         return reason
-    return why_too_much_scratch(stack(producer, consumer, keep), limits)
+    return why_over(stack(producer, consumer, keep), limits)
 
 
 def stack(producer: KernelNode, consumer: KernelNode, keep: Collection[int] = ()) -> KernelNode:

@@ -18,6 +18,7 @@ from polyax_kernels.lower.lowering import Call
 from polyax_kernels.plan.plan import ALIGNMENT
 from polyax_kernels.run.memory import Pool, size_class
 from support.offers import offered
+from support.process import output
 
 X = np.linspace(-1, 1, 12, dtype="f4").reshape(3, 4)
 
@@ -120,3 +121,25 @@ def test_virtual_devices() -> None:
         devices = NumpyKernelBackend().devices()
     assert [d.id for d in devices] == list(range(8))
     assert len({id(d.queue) for d in devices}) == 8
+
+
+def test_a_process_that_was_forked_has_threads_of_its_own() -> None:
+    assert (
+        output(
+            """
+        import os, signal
+        from polyax_kernels.host.threads import parallel_for
+
+        parallel_for(4, lambda begin, end: None)
+        child = os.fork()
+        if not child:
+            signal.alarm(60)  # ends it if it waits for threads of the other process
+            rows = []
+            parallel_for(4, lambda begin, end: rows.extend(range(begin, end)))
+            os._exit(sorted(rows) != [0, 1, 2, 3])
+        print(os.waitpid(child, 0)[1])
+        """,
+            POLYAX_NUM_THREADS="2",
+        )
+        == "0"
+    )

@@ -18,6 +18,15 @@ _here = threading.local()
 """``shares``: this thread has a share already, within which nothing is shared again."""
 
 
+def _start_anew() -> None:
+    """Threads stay behind in a process that forks."""
+    global _pool, _lock
+    _pool, _lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_start_anew)
+
+
 def num_threads() -> int:
     """``config.num_threads``, or one per core that this process may use."""
     return settings.num_threads() or len(os.sched_getaffinity(0))

@@ -10,6 +10,7 @@ import pytest
 import polyax
 import polyax.numpy as jnp
 from polyax import lax
+from polyax.experimental import io_callback
 from polyax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 from support.parts import close_everywhere
 
@@ -38,6 +39,41 @@ def same(got, expected):
 def lies(x, sharding):
     """Whether ``x`` lies as ``sharding`` says."""
     return x.sharding.devices_indices_map(x.shape) == sharding.devices_indices_map(x.shape) and x.committed
+
+
+# --- callbacks in the order of the program
+
+
+def test_ordered_callbacks_happen_in_the_order_of_the_program():
+    seen = []
+
+    def summed(n, x):
+        def note(v):
+            seen.append((n, v.shape))
+            return v.sum()
+
+        return io_callback(note, polyax.ShapeDtypeStruct((), np.float32), x, ordered=True)
+
+    f = polyax.jit(lambda a: a * summed(2, a + summed(1, a)))
+    same(f(put(GRID, "x", "y")), X * (X + X.sum()).sum())
+    f(put(GRID, "x", "y"))
+    polyax.effects_barrier()
+    assert seen == [(1, (8, 8)), (2, (8, 8))] * 2
+
+
+def test_ordered_callbacks_of_each_device():
+    seen = []
+
+    def note(a):
+        for n in range(3):
+            io_callback(lambda k, i: seen.append((int(i), int(k))), None, n, lax.axis_index("i"), ordered=True)
+        return a * 2
+
+    for wrap in (polyax.jit, lambda f: f):
+        seen.clear()
+        same(wrap(polyax.shard_map(note, mesh=ROW, in_specs=P("i"), out_specs=P("i")))(X), X * 2)
+        polyax.effects_barrier()
+        assert all([k for j, k in seen if j == i] == [0, 1, 2] for i in range(8))
 
 
 # --- where programs run

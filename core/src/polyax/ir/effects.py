@@ -41,5 +41,10 @@ io_effect = Effect("IO")
 ordered_io_effect = Effect("OrderedIO", ordered=True)
 
 
+def of_one_device(effects: Effects) -> list[Effect]:
+    """Those that programs for several devices can't have: their order is that of one device."""
+    return [e for e in effects if e.ordered and e is not ordered_io_effect]
+
+
 def join_effects(sets: Iterable[Effects]) -> Effects:
     return frozenset().union(*sets)

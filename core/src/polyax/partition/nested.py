@@ -16,6 +16,7 @@ from polyax.control.flow.while_loop import while_p
 from polyax.control.inner.lists import cut
 from polyax.control.inner.programs import hoisted, share_consts
 from polyax.control.spmd import manual, shard_map_p
+from polyax.ir.effects import of_one_device
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from polyax.ir.primitive import Primitive
 from polyax.meshes.spec import Cuts, summands, sums_of
@@ -183,7 +184,7 @@ def _region(emitter: BlockEmitter, eqn: Eqn) -> list[Cut]:
 
 def _check_effects(eqn: Eqn) -> None:
     size = math.prod(n for _, n in manual(eqn.params["mesh"], eqn.params["manual_axes"]))
-    ordered = [e for e in eqn.effects if e.ordered]
+    ordered = of_one_device(eqn.effects)
     if ordered and size > 1:
         raise ValueError(
             f"{eqn.params['name']}: The following ordered effects are not supported for more than 1 device: {ordered}. "

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from polyax.control.spmd import Axes
+from polyax.ir.effects import of_one_device
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract.backend import Device, Executable
@@ -19,7 +20,7 @@ from polyax.runtime.running.programs import Program
 
 
 def check_effects(jaxpr: ClosedJaxpr, count: int, name: str) -> None:
-    ordered = [e for e in jaxpr.effects if e.ordered]
+    ordered = of_one_device(jaxpr.effects)
     if ordered and count > 1:
         raise ValueError(
             f"{name}: The following ordered effects are not supported for more than 1 device: {ordered}. Call with "

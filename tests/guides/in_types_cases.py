@@ -98,6 +98,18 @@ def test_within_auto_axes_the_partitioner_decides():
     assert told(jax.jit(lambda a: some(a, out_sharding=P("X", "Y")))(put(X, "X", "Y"))) == "float32[8@X,4@Y]"
 
 
+@pytest.mark.parametrize("spec", [P(), P("X"), P("Y"), P("X", "Y"), P(None, "X"), P("X", P.UNCONSTRAINED)], ids=str)
+def test_within_auto_axes_constraints_are_the_partitioners(spec):
+    def double(a):
+        cut = jax.lax.with_sharding_constraint(a * 2, spec)
+        assert told(cut) == "float32[8,4]"
+        return cut
+
+    got = jax.jit(auto_axes(double, out_sharding=P("X", None)))(put(X, "X"))
+    assert told(got) == "float32[8@X,4]"
+    np.testing.assert_array_equal(got, 2 * X)
+
+
 def test_within_explicit_axes_types_tell():
     @explicit_axes
     def double(a):

@@ -9,6 +9,7 @@ from typing import Any
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.current import get_abstract_mesh, mesh_for_specs
 from polyax.meshes.explicit import cuts_of, mesh_here, seen
+from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec, open_cuts, spec_of, sums_of
 from polyax.ops.constraint import constrain
@@ -57,7 +58,7 @@ def _constrained(x: Any, sharding: Asked) -> Any:
         )
     if not isinstance(sharding, NamedSharding):
         return device_put(x, sharding)
-    aval = aval_of(x)
+    aval, sharding = aval_of(x), _as_typed_here(sharding)
     try:
         sharding.cuts(aval.ndim)
     except ValueError as e:
@@ -70,6 +71,17 @@ def _constrained(x: Any, sharding: Asked) -> Any:
         return constrain(x, _dividing(aval, sharding))
     sharding.shard_shape(aval.shape)
     return constrain(x, sharding)
+
+
+def _as_typed_here(sharding: NamedSharding) -> NamedSharding:
+    """On a mesh whose axes have the types that they have where this is asked, and the same devices."""
+    if not seen.any or not isinstance(sharding.mesh, Mesh):
+        return sharding
+    here = mesh_here(sharding.mesh)
+    if here is sharding.mesh:
+        return sharding
+    mesh = Mesh(sharding.mesh.devices, here.axis_names, here.axis_types)
+    return NamedSharding(mesh, sharding.spec)
 
 
 def _dividing(aval: ShapedArray, sharding: NamedSharding) -> NamedSharding:

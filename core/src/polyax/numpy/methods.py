@@ -10,6 +10,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
+from polyax.meshes.sharding import NamedSharding
 from polyax.numpy import (
     creation,
     diagonals,
@@ -26,7 +27,7 @@ from polyax.numpy import (
 from polyax.numpy.at import AtIndexer
 from polyax.numpy.promotion import canonical_dtype
 from polyax.runtime.arrays.array import is_concrete
-from polyax.runtime.arrays.placing import device_put, from_host, on_device, part_with
+from polyax.runtime.arrays.placing import device_put, everywhere, from_host, part_with
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.operators import install_operators
 from polyax.trace.tracer import Tracer
@@ -124,11 +125,18 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
 
 
 def _getitem(self: Any, index: Any) -> Any:
-    if not is_concrete(self) or len(self.parts) == 1 or self.aval.sharding is not None:
+    if not _in_parts_here(self):
         return indexing.getitem(self, index)
     part, index = part_with(self, index)
     found = indexing.getitem(part, index)
-    return found if part is self else on_device(found, self.parts[0].device)
+    return found if part is self else everywhere(found, self.sharding)
+
+
+def _in_parts_here(x: Any) -> bool:
+    """Whether a row can be taken from the part that holds it, and lies on all devices then."""
+    if not is_concrete(x) or x.aval.sharding is not None or not isinstance(x.sharding, NamedSharding):
+        return False
+    return x.sharding.num_devices > 1 and x.is_fully_addressable and not x.is_sum
 
 
 def _iter(self: Any) -> Iterator[Any]:

@@ -241,6 +241,12 @@ def part_with(x: Array, index: Any) -> tuple[Array, Any]:
     return x, index
 
 
+def everywhere(x: Array, layout: NamedSharding) -> Array:
+    """``x``, which nobody else has, on all devices of ``layout``."""
+    layout = layout.update(spec=PartitionSpec())
+    return Array.of_parts(told(x.aval, layout), on_devices(x, x.aval, layout), layout).commit()
+
+
 # --- to several -------------------------------------------------------------------------------------------------------
 
 

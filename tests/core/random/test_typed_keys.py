@@ -288,6 +288,16 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "does not accept dtype ke",
     ),
     "convolve": (lambda: jnp.convolve(KEYS, KEYS), TypeError, "conv_general_dilated does not accept keys"),
+    "impl and dtype": (
+        lambda: random.key(0, impl="threefry2x32", dtype=KEY.dtype),
+        ValueError,
+        "Cannot specify both `impl` and `dtype` arguments to polyax.random.key",
+    ),
+    "dtype of numbers": (
+        lambda: random.wrap_key_data(random.key_data(KEY), dtype="float32"),
+        ValueError,
+        'unrecognized PRNG implementation "float32"',
+    ),
     "dlpack": (lambda: np.from_dlpack(KEY), TypeError, "PRNGKey dtype cannot be converted"),
     "clamp": (
         lambda: lax.clamp(KEY, KEY, KEY),
@@ -391,3 +401,9 @@ def test_the_newer_layout() -> None:
 def test_on_eight_virtual_devices(platform_name: str) -> None:
     cases = Path(__file__).with_name("key_mesh_cases.py")
     process.cases(cases, POLYAX_DEVICE=platform_name, POLYAX_NUM_CPU_DEVICES="8")
+
+
+def test_the_dtype_of_a_key_names_its_generator() -> None:
+    assert random.key(3, dtype=KEY.dtype).dtype == KEY.dtype
+    words = random.key_data(random.key(3))
+    assert (random.key_data(random.wrap_key_data(words, dtype=KEY.dtype)) == words).all()

@@ -125,7 +125,7 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     return _packed(tree, [leaf.subtree for leaf in leaves])
 
 
-def unzip2(pairs: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def unzip2(xys: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """First and second elements of pairs."""
-    both = [tuple(p) for p in pairs]
+    both = [tuple(p) for p in xys]
     return tuple(a for a, _ in both), tuple(b for _, b in both)

@@ -36,7 +36,7 @@ from polyax.numpy.universal import *
 from polyax.runtime.arrays.array import Array as ndarray
 
 _LATE = (
-    _late.names_of("polyax.dlpack", "from_dlpack")
+    _late.names_of("polyax.numpy.exchange", "from_dlpack")
     | _late.names_of("polyax.numpy.fitting", "polydiv", "polyfit", "roots")
     | _late.names_of("polyax.numpy.grids", "histogram2d", "histogramdd")
     | _late.names_of("polyax.numpy.integers", "gcd", "lcm", "packbits", "unpackbits")

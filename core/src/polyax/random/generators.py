@@ -10,7 +10,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.config import config
-from polyax.ir.prng import GENERATORS, PRNGImpl
+from polyax.ir.prng import GENERATORS, KeyDType, PRNGImpl
 from polyax.ops.keys import random_bits_p, random_fold_in_p, random_split_p
 from polyax.random import threefry
 
@@ -41,6 +41,20 @@ def generator(name: Any = None) -> PRNGImpl:
         there = ", ".join(f'"{n}"' for n in GENERATORS)
         raise ValueError(f'unrecognized PRNG implementation "{name}". Did you mean one of: {there}?')
     return GENERATORS[name]
+
+
+def generator_for(function: str, impl: Any, dtype: Any) -> PRNGImpl:
+    """The one that the parameters ``impl`` or ``dtype`` of a function name.
+
+    Raises:
+      ValueError: both are given, or there is none of this name.
+      TypeError: the name is no string, or the dtype isn't one of keys.
+    """
+    if dtype is None:
+        return generator(impl)
+    if impl is not None:
+        raise ValueError(f"Cannot specify both `impl` and `dtype` arguments to polyax.random.{function}")
+    return dtype.impl if isinstance(dtype, KeyDType) else generator(dtype)
 
 
 def is_typed(key: Any) -> bool:

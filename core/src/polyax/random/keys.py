@@ -17,7 +17,7 @@ from polyax.numpy.promotion import as_array, concrete_shape, is_arraylike, is_tr
 from polyax.ops.basis import random_wrap_p
 from polyax.ops.keys import random_clone_p, random_seed_p, random_unwrap_p
 from polyax.random import generators, threefry
-from polyax.random.generators import generator, is_typed
+from polyax.random.generators import generator, generator_for, is_typed
 from polyax.runtime.arrays.placing import from_host
 
 _seed = jit(threefry.seed, inline=True)
@@ -26,22 +26,23 @@ _split = jit(generators.split, static_argnames=("shape",), inline=True)
 _fold_in = jit(generators.fold_in, inline=True)
 
 
-def key(seed: Any, *, impl: Any = None) -> Any:
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """The key of an integer seed, typed: an array without dimensions of the dtype ``key<fry>``.
 
     Args:
       impl: the name of the generator, or the ``key_impl`` of another key; ``config.default_prng_impl``, if None.
+      dtype: that of another key, instead of ``impl``.
 
     Raises:
       TypeError: the seed is no integer scalar.
-      ValueError: there is no such generator.
+      ValueError: there is no such generator, or both ``impl`` and ``dtype`` are given.
 
     >>> from polyax import random
     >>> random.key(18)
     Array((), dtype=key<fry>) overlaying:
     [ 0 18]
     """
-    own = generator(impl)
+    own = generator_for("key", impl, dtype)
     if _is_plain_integer(seed):
         return from_host(threefry.host_seed(int(seed)), aval=ShapedArray((), key_dtype(own)))
     return _typed_seed(_check_seed("key", seed), impl=own)
@@ -148,21 +149,21 @@ def key_data(keys: Any) -> Any:
     return random_unwrap_p.bind1(keys) if is_typed(keys) else _check_words(keys)
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> Any:
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """The typed keys that these words are; the last dimension goes.
 
     Args:
-      impl: as for ``key``.
+      impl, dtype: as for ``key``.
 
     Raises:
       TypeError: the array isn't of uint32, or has another number of words.
-      ValueError: there is no such generator.
+      ValueError: there is no such generator, or both ``impl`` and ``dtype`` are given.
 
     >>> from polyax import random
     >>> random.wrap_key_data(random.PRNGKey(18)).shape
     ()
     """
-    own = generator(impl)
+    own = generator_for("wrap_key_data", impl, dtype)
     words = as_array(unwrap(key_bits_array))
     if is_typed(words):
         raise TypeError(f"wrap_key_data takes the words of keys, got keys: {words.aval}")

@@ -186,6 +186,21 @@ def test_arrays_of_which_devices_have_parts_of_a_sum(mesh):
     np.testing.assert_array_equal(added(px.jit(lambda x: x, out_shardings=SUM)(px.device_put(B[:4], P()))), B[:4])
 
 
+@pytest.mark.parametrize("run", RUNS)
+def test_blocks_become_parts_of_a_sum_where_they_lie(run):
+    x = px.device_put(A, P("x", "y"))
+    u = px.device_put(x, P("x", None, unreduced={"y"}))
+    assert str(px.typeof(u)) == "float32[4@x,8]{U:y}"
+    for n, part in enumerate(u.parts):
+        own = np.zeros_like(A[:1])
+        own[0, 4 * (n % 2) : 4 * (n % 2) + 4] = A[n // 2, 4 * (n % 2) : 4 * (n % 2) + 4]
+        np.testing.assert_array_equal(part, own)
+    close(run(lambda u: px.reshard(u, P()))(u), A, "[4,8]")
+    for before, after in ((P(("x", "y")), P("x", unreduced={"y"})), (P("x", "y"), P(unreduced={"x"}))):
+        put = px.device_put(px.device_put(np.tile(A, (2, 1)), before), after)
+        close(run(lambda u: px.reshard(u, P()))(put), np.tile(A, (2, 1)), "[8,8]")
+
+
 def test_specs_that_are_refused(mesh):
     auto = px.make_mesh((8,), ("x",), (AxisType.Auto,))
     a, b = px.device_put(A, P(None, "x")), px.device_put(B, P("x", None))

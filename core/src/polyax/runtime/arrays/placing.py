@@ -22,6 +22,7 @@ from polyax.ops.constraint import constrain
 from polyax.ops.index import dynamic_slice
 from polyax.ops.joining import concatenate
 from polyax.runtime.arrays.array import Array, check_addressable, is_concrete
+from polyax.runtime.arrays.summands import among_zeros, cut_besides
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import HostQueue
 from polyax.runtime.contract.tracebacks import api_boundary
@@ -132,8 +133,12 @@ def _summed(x: Array) -> Array:
 
 
 def _as_summands(x: Any, layout: NamedSharding) -> Array:
-    """The first device along each axis that is summed over has the value, and others have nothing."""
-    whole = _laid_out(x, layout.update(spec=PartitionSpec(*layout.spec.partitions)))
+    """The first device along each axis that is summed over has the value, and others have nothing; of what is cut along
+    these axes, each has its own block."""
+    uncut = layout.update(spec=PartitionSpec(*layout.spec.partitions))
+    if is_concrete(x) and cut_besides(x, uncut) == layout.spec.unreduced:
+        return Array.of_parts(told(x.aval, layout), among_zeros(x, uncut), layout)
+    whole = _laid_out(x, uncut)
     at = [layout.mesh.axis_names.index(a) for a in layout.spec.unreduced]
     places = zip(np.ndindex(layout.mesh.axis_sizes), layout.device_list, strict=True)
     first = {device for place, device in places if not any(place[n] for n in at)}

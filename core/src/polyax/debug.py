@@ -12,10 +12,10 @@ import numpy as np
 
 from polyax.control.callback import debug_call, debug_print_p
 from polyax.control.callback import debug_callback as callback
+from polyax.control.inspection import inspect_sharding_p
 from polyax.ir.effects import DebugEffect as DebugEffect
 from polyax.ir.effects import OrderedDebugEffect as OrderedDebugEffect
 from polyax.meshes.sharding import Sharding
-from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.running.breakpoints import breakpoint as breakpoint
 from polyax.runtime.telling.shardings import drawn_sharding
 from polyax.trace.tree import tree_leaves
@@ -137,14 +137,14 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
     """Calls ``callback`` with the sharding of each array in a pytree.
 
-    Raises:
-      NotImplementedError: the array is traced: how it lies is found out when the whole program is divided, which
-        ``polyax.explain`` shows.
+    How values of a program lie is known when it is compiled: ``callback`` is called then, once for each program that is
+    made. Under ``vmap`` it hears of all examples together; inside ``shard_map``, of how blocks are cut further.
+
+    >>> import polyax
+    >>> x, told = polyax.device_put(np.zeros(4), polyax.devices("reference")[0]), []
+    >>> polyax.jit(lambda x: inspect_array_sharding(x, callback=told.append))(x)
+    >>> told
+    [SingleDeviceSharding(device=ReferenceDevice(id=0), memory_kind=device)]
     """
     for x in tree_leaves(value):
-        if not is_concrete(x):
-            raise NotImplementedError(
-                f"inspect_array_sharding needs an array, got {x}, whose sharding isn't known while it is traced. "
-                "polyax.explain(jit(f), *args) shows how values inside a program are cut."
-            )
-        callback(x.sharding)
+        inspect_sharding_p.bind(x, callback=callback)

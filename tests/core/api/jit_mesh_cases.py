@@ -76,6 +76,104 @@ def test_ordered_callbacks_of_each_device():
         assert all([k for j, k in seen if j == i] == [0, 1, 2] for i in range(8))
 
 
+# --- how values of programs lie
+
+
+def looked_at(f, *args):
+    """What those hear who look at values in ``f``, which gets a function that looks."""
+    heard = []
+    out = f(lambda x: polyax.debug.inspect_array_sharding(x, callback=heard.append))(*args)
+    assert all(s.mesh == GRID for s in heard)
+    return [tuple(s.spec) for s in heard], out
+
+
+def _of_jit(look):
+    def f(a):
+        look({"a": a})
+        b = jnp.sin(a)
+        look(b.T)
+        look(b.sum(0))
+        return b.sum()
+
+    return f
+
+
+def _of_scan(look):
+    return polyax.jit(lambda a: lax.scan(lambda c, r: ((look(c), c + r)[1], None), a[0], a)[0])
+
+
+def _of_rows(look):
+    return polyax.vmap(lambda r: (look(r), r * 2)[1])
+
+
+def _of_blocks(axes):
+    def mapped(look):
+        f = lambda b: (look(b), b * 2)[1]
+        return polyax.shard_map(f, mesh=GRID, in_specs=P("x"), out_specs=P("x"), axis_names=axes)
+
+    return mapped
+
+
+def jitted(f):
+    return lambda look: polyax.jit(f(look))
+
+
+IN_JIT = [("x", "y"), ("y", "x"), ("y",)]
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (jitted(_of_jit), IN_JIT),
+        (lambda look: polyax.jit(polyax.grad(_of_jit(look))), IN_JIT),
+        (lambda look: polyax.grad(_of_jit(look)), IN_JIT),
+        (_of_rows, [("x", "y")]),
+        (jitted(_of_rows), [("x", "y")]),
+        (_of_scan, [("y",)]),
+        (_of_blocks({"x", "y"}), [()]),
+        (jitted(_of_blocks({"x", "y"})), [()]),
+        (jitted(_of_blocks({"x"})), [(None, "y")]),
+    ],
+)
+def test_the_shardings_of_values_in_programs(f, expected):
+    x = put(GRID, "x", "y")
+    heard, out = looked_at(f, x)
+    assert heard == expected
+    same(out, f(lambda _: None)(x))
+
+
+def test_shardings_are_told_once_for_each_program():
+    heard = []
+    f = polyax.jit(lambda a: polyax.debug.inspect_array_sharding(a * 2, callback=heard.append))
+    for _ in range(2):
+        f(put(GRID, "x"))
+    f(put(GRID, None, "x"))
+    f(X)
+    assert heard == [on(GRID, "x"), on(GRID, None, "x"), SingleDeviceSharding(DEVICES[0])]
+
+
+def test_the_sharding_of_keys_in_programs():
+    heard = []
+    keys = polyax.device_put(polyax.random.split(polyax.random.key(0), 8), on(GRID, "y"))
+    polyax.jit(lambda k: polyax.debug.inspect_array_sharding(k, callback=heard.append))(keys)
+    assert heard == [on(GRID, "y")]
+
+
+def test_looking_at_a_value_moves_nothing():
+    """A sum that is made after what reads it still is."""
+
+    def moves(look):
+        def f(a, b):
+            c = a @ b
+            look(c)
+            return c.sum()
+
+        told = polyax.explain(f)(put(GRID, None, "x"), put(GRID, "x"))
+        return [(m.collective, m.aval.shape) for m in told.moves]
+
+    assert moves(lambda x: polyax.debug.inspect_array_sharding(x, callback=str)) == moves(str) == [("psum", ())]
+
+
 # --- where programs run
 
 

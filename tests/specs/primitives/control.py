@@ -109,6 +109,9 @@ CALLS: dict[str, Case] = {
     },
     "debug_callback": case(lambda x: (polyax.debug.callback(lambda x: None, x), jnp.sin(x))[1], np.float64(0.3)),
     "debug_print": case(lambda x: (polyax.debug.print("{}", x), jnp.sin(x))[1], np.float64(0.3)),
+    "inspect_sharding": case(
+        lambda x: (polyax.debug.inspect_array_sharding(x, callback=str), jnp.sin(x))[1], np.float64(0.3)
+    ),
 }
 
 CASES = {**BRANCHES, **LOOPS, **CALLS}

@@ -14,6 +14,7 @@ from polyax.control.callback import CALLBACKS
 from polyax.control.folds.reduce import reduce_p
 from polyax.control.folds.reduce_window import reduce_window_p
 from polyax.control.inner.programs import with_programs
+from polyax.control.inspection import inspect_sharding_p
 from polyax.control.spmd import shard_map_p
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
@@ -141,7 +142,7 @@ def _on_words(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
     if own is not None:
         fun = lambda *words: own(dtype.impl, *words, **eqn.params)
         return [_each(fun, min(a.ndim for a in avals), args)]
-    if eqn.primitive in CALLBACKS and not any(map(_opaque, eqn.outvars)):
+    if eqn.primitive in (*CALLBACKS, inspect_sharding_p) and not any(map(_opaque, eqn.outvars)):
         return eqn.apply(args)
     if eqn.primitive.name not in MOVING:
         raise TypeError(_refusal(eqn))

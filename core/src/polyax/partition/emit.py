@@ -14,6 +14,7 @@ import numpy as np
 
 from polyax.control.callback import CALLBACKS
 from polyax.control.inner.programs import derived
+from polyax.control.inspection import Look, inspect_sharding_p
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
 from polyax.ir.primitive import Primitive, ambient
@@ -50,10 +51,11 @@ class Cuttings:
 
 @dataclass
 class Ledger:
-    """What each device sends and computes."""
+    """What each device sends and computes, and who is told how a value is cut."""
 
     moves: list[Move] = field(default_factory=list[Move])
     points: float = 0.0
+    looks: list[tuple[Look, Cuts]] = field(default_factory=list[tuple[Look, Cuts]])
 
     @property
     def cost(self) -> float:
@@ -156,6 +158,9 @@ class BlockEmitter:
         nested = NESTED.get(eqn.primitive)
         if nested is not None:
             return self._wanted(eqn, nested(self, eqn))
+        if eqn.primitive is inspect_sharding_p:
+            self.ledger.looks.append((eqn.params["callback"], self.home(eqn.invars[0])))
+            return []
         if eqn.effects or eqn.primitive in CALLBACKS:
             return self._wanted(eqn, self._once(eqn))
         rule = self.layout.rule(eqn)

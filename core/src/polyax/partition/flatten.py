@@ -12,6 +12,7 @@ from polyax.control.calls.custom_vmap import custom_vmap_p
 from polyax.control.calls.jit import pjit_p
 from polyax.control.calls.linear_call import linear_call_p
 from polyax.control.calls.rematopt import remat_opt_p
+from polyax.control.inspection import inspect_sharding_p
 from polyax.control.spmd import manual, shard_map_p
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, sub_jaxprs
 from polyax.ir.primitive import Primitive
@@ -75,7 +76,10 @@ class _Flat:
         return outs
 
     def _stays(self, eqn: Eqn) -> bool:
-        """Whether it is a region along axes of this mesh; along others, as within ``pmap``, all of it runs anywhere."""
+        """Whether the partitioner answers it, or it is a region along axes of this mesh; along others, as within
+        ``pmap``, all of it runs anywhere."""
+        if eqn.primitive is inspect_sharding_p:
+            return True
         if eqn.primitive is not shard_map_p:
             return False
         return set(manual(eqn.params["mesh"], eqn.params["manual_axes"])) <= set(self.axes)

@@ -6,11 +6,12 @@ The axes of the mesh are bound around the program that results: collectives alon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from polyax.control.elaboration import elaborated, sealed
 from polyax.control.inner.programs import derived, pruned
 from polyax.control.inner.untyped import without_vma
+from polyax.control.inspection import Look
 from polyax.control.spmd import axes_bound
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
@@ -34,6 +35,8 @@ class Partitioned:
     outs: tuple[Cuts, ...]
     moves: tuple[Move, ...] = field(default=())
     """What devices exchange, with the reasons."""
+    looks: tuple[tuple[Look, Cuts], ...] = field(default=())
+    """Who wants to know how values are cut, and how they are."""
 
     @property
     def nbytes(self) -> int:
@@ -52,7 +55,8 @@ def partition(
     before, after = closed.in_avals, closed.out_avals
     found = _partition(program, axes, [*map(_of_words, ins, before)], [*map(_of_words, outs, after)])
     on_blocks = sealed(found.program, before, after)
-    return Partitioned(on_blocks, _of_elements(found.ins, before), _of_elements(found.outs, after), found.moves)
+    ins, outs = _of_elements(found.ins, before), _of_elements(found.outs, after)
+    return replace(found, program=on_blocks, ins=ins, outs=outs)
 
 
 def _of_elements(cuts: Sequence[Cuts], avals: Sequence[ShapedArray]) -> tuple[Cuts, ...]:
@@ -115,7 +119,7 @@ class _Ends:
 
         avals = [block_aval(v.aval, c, self.axes) for v, c in zip(invars, self.ins, strict=True)]
         program = together(derived(self.program, on_blocks, avals))
-        return Partitioned(program, self.ins, self.outs, tuple(ledger.moves)), ledger
+        return Partitioned(program, self.ins, self.outs, tuple(ledger.moves), tuple(ledger.looks)), ledger
 
 
 def _filled(found: Cuts, given: OpenCuts | None) -> Cuts:

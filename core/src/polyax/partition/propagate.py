@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from polyax.control.inspection import inspect_sharding_p
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, walk_eqns
 from polyax.meshes.axes import AbstractMesh, Axes
 from polyax.meshes.explicit import fixed_cuts
@@ -167,8 +168,8 @@ def _collect(jaxpr: Jaxpr, layout: Cutting, inner: Inner, nodes: list[Node]) -> 
     for v in jaxpr.invars:
         layout.fix_told(v)
     for eqn in jaxpr.eqns:
-        layout.used.update(eqn.invars)
-        for a in eqn.invars:
+        for a in () if eqn.primitive is inspect_sharding_p else eqn.invars:  # to look at values changes nothing
+            layout.used.add(a)
             layout.readers[a] = eqn if layout.readers.get(a, eqn) is eqn else None
         if eqn.primitive in (sharding_constraint_p, reshard_p):
             layout.fix_asked(eqn.outvars[0], eqn.params["sharding"])

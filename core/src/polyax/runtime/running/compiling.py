@@ -6,8 +6,10 @@ import time
 from typing import Any
 
 from polyax.control.elaboration import elaborated
+from polyax.control.inspection import looks_in
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.meshes.sharding import SingleDeviceSharding
 from polyax.runtime.contract.backend import CompileOptions, Device
 from polyax.runtime.contract.hooks import CompileEvent
 from polyax.runtime.contract.queue import serving
@@ -29,6 +31,8 @@ def compile_program(
 def _for_device(closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...], mesh: Any) -> Program:
     key = "executable", device.backend.twin(device), donated, mesh and mesh.size, config.trace_key()
     made = kept(closed, key, lambda: compile_on(closed, device, name, donated, mesh=mesh), wait=not serving())
+    for look in looks_in(closed) if mesh is None else ():
+        look(SingleDeviceSharding(device))
     return made if made.device is device else made.on(device)
 
 

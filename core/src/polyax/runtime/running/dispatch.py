@@ -10,6 +10,7 @@ import numpy as np
 
 from polyax.control.callback import CALLBACKS
 from polyax.control.calls.jit import pjit_p
+from polyax.control.inspection import Look, inspect_sharding_p
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
@@ -19,7 +20,7 @@ from polyax.meshes.current import mesh_in_force
 from polyax.meshes.explicit import seen, typed
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.resharding import reshard_p
-from polyax.meshes.sharding import NamedSharding, Sharding
+from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from polyax.meshes.spec import OpenCuts, PartitionSpec, open_cuts, trimmed_spec, uncut
 from polyax.meshes.translate import cuts_on
 from polyax.ops.constraint import sharding_constraint_p
@@ -253,6 +254,13 @@ def _put(x: Any, *, sharding: NamedSharding) -> list[Any]:
         return [x]
     cuts = open_cuts(sharding.spec, np.ndim(x))
     return [device_put(x, sharding.update(spec=_filled(x, cuts, sharding)) if None in cuts else sharding)]
+
+
+@def_rule(inspect_sharding_p, "impl")
+def _look(x: Any, *, callback: Look) -> list[Any]:
+    """What isn't on a device yet would be put on the default one."""
+    callback(x.sharding if is_concrete(x) else SingleDeviceSharding(devices.default_device_now()))
+    return []
 
 
 def _filled(x: Any, cuts: OpenCuts, sharding: NamedSharding) -> PartitionSpec:

@@ -13,7 +13,7 @@ from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import cuts_of, mesh_here, reduced_in, told
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, Sharding
-from polyax.meshes.spec import Cuts, PartitionSpec, trimmed_spec
+from polyax.meshes.spec import Cuts, PartitionSpec, summands, sums_of, trimmed_spec
 from polyax.meshes.translate import cuts_on, finest, renamed
 from polyax.partition.partition import Partitioned, partition
 from polyax.partition.propagate import meshes_named
@@ -75,10 +75,18 @@ def _made(table: Any, closed: ClosedJaxpr, layouts: Layouts, name: str, donated:
     wanted = _told_by_types(closed.out_avals, layouts.outs, mesh)
     in_cuts, out_cuts = _asked(closed.in_avals, layouts.ins, mesh), _asked(closed.out_avals, wanted, mesh)
     parts = partition(closed, mesh.axes, in_cuts, out_cuts)
+    tell(parts, mesh)
     ins = _shardings(layouts.ins, parts.ins, mesh, layouts.mesh, [])
     first = [(parts.ins[0], ins[0])] if layouts.ins and layouts.ins[0] is not None else []
     outs = _shardings(wanted, parts.outs, mesh, layouts.mesh, first)
     return Meshed(parts, ins, outs, _program(closed, parts, (ins, outs), mesh, name, donated))
+
+
+def tell(parts: Partitioned, mesh: Mesh) -> None:
+    """Those who want to know hear how values of the program lie. Of sums still to be made, only types tell."""
+    for look, cuts in parts.looks:
+        told_of = summands(cuts, sums_of(cuts).intersection(mesh.abstract_mesh.explicit_axes))
+        look(NamedSharding(mesh, trimmed_spec(told_of)))
 
 
 def _mesh(closed: ClosedJaxpr, layouts: Layouts) -> Mesh:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.control.inspection import looks_in
 from polyax.control.spmd import manual, shard_map_p, whole
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, sub_jaxprs, walk_eqns
 from polyax.meshes.axes import AbstractMesh, Axes, AxisType
@@ -70,7 +71,8 @@ def on_blocks(
     inside = regions_in(program)
     along_all = len(manual(mesh, manual_axes)) == len(mesh.axes)
     if (along_all and not inside) or _meet_again(program, manual_axes):
-        return Partitioned(together(program), tuple(in_specs), tuple(out_specs))
+        looks = tuple([(look, ()) for look in looks_in(program)])
+        return Partitioned(together(program), tuple(in_specs), tuple(out_specs), looks=looks)
     params: dict[str, Any] = {"jaxpr": program, "mesh": mesh, "manual_axes": manual_axes, "check_vma": False}
     params |= {"in_specs": tuple(in_specs), "out_specs": tuple(out_specs), "name": program.jaxpr.debug_name}
     ins = [Var(whole(a, c, mesh.axes)) for a, c in zip(program.in_avals, in_specs, strict=True)]

@@ -22,6 +22,7 @@ from polyax.runtime.arrays import devices as places
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.running.agreement import connection
 from polyax.runtime.running.compiling import compile_program
+from polyax.runtime.running.meshed import tell
 from polyax.runtime.running.programs import Program
 from polyax.runtime.running.regions import on_blocks, with_devices
 from polyax.runtime.running.team import Team, check_effects
@@ -61,6 +62,7 @@ def _prepared(
 ) -> Program:
     """The program for whole arguments on the devices of the mesh."""
     parts = on_blocks(jaxpr, mesh, manual_axes, in_specs, out_specs)
+    tell(parts, mesh)
     jaxpr, in_specs, out_specs = parts.program, parts.ins, parts.outs
     check_effects(jaxpr, mesh.size, name)
     layouts = [s.update(spec=s.spec.update(reduced=r)) for s, r in zip(_layouts(mesh, out_specs), reduced, strict=True)]

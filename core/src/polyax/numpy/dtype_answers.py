@@ -38,7 +38,8 @@ def itemsize_bits(dtype: Any) -> int:
     Raises:
       ValueError: ``dtype`` is None, or ``float0``.
 
-    >>> itemsize_bits("float32"), itemsize_bits(types.int4)
+    >>> import polyax.numpy as jnp
+    >>> itemsize_bits("float32"), itemsize_bits(jnp.int4)
     (32, 4)
     """
     if dtype is None:

@@ -66,8 +66,10 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     Raises:
       ValueError: ``p`` isn't of one dimension.
 
-    >>> sorted(roots(np.array([1.0, -3.0, 2.0])).real.round(4).tolist())
-    [1.0, 2.0]
+    >>> import polyax
+    >>> with polyax.default_device("reference"):  # complex numbers have no compiled kernels yet
+    ...     print(np.sort(roots(np.array([1.0, -3.0, 2.0])).real).round(4))
+    [1. 2.]
     """
     p = atleast_1d(inexact("roots", p)[0])
     if p.ndim != 1:
@@ -135,8 +137,8 @@ def polyfit(
       ValueError: ``deg`` is negative, or there are too few points for a covariance.
       TypeError: shapes don't belong together, or ``deg`` is no integer.
 
-    >>> polyfit(np.arange(4.0), np.arange(4.0) ** 2, 2).round(3).tolist() == [1.0, 0.0, 0.0] or "rounded"
-    'rounded'
+    >>> np.abs(polyfit(np.arange(4.0), np.arange(4.0) ** 2, 2)).round(3).tolist()
+    [1.0, 0.0, 0.0]
     """
     deg = operator.index(deg)
     x, y = _points(x, y, deg)

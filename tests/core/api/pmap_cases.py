@@ -14,6 +14,8 @@ import polyax
 import polyax.numpy as jnp
 from polyax import lax
 from polyax.runtime.arrays.placing import on_devices
+from polyax.sharding import NamedSharding
+from polyax.sharding import PartitionSpec as P
 from support.parts import close_everywhere
 
 N = len(polyax.devices())
@@ -49,6 +51,23 @@ def test_axes_are_cut_and_put_where_they_are_asked_for():
     close(out["sum"], np.moveaxis(2 * X, 0, 2))
     close(out["v"], 3)
     assert out["v"].is_fully_replicated
+
+
+def test_arguments_that_were_put_elsewhere_are_refused():
+    f = polyax.pmap(lambda x, w: x * w, in_axes=(0, None))
+    y = polyax.pmap(lambda x: x * 1)(X)
+    close(f(y, jnp.float32(2)), X * 2)
+    close(f(f(y, 2.0), y[0, 0, 1]), X * 2 * X[0, 0, 1])
+    renamed = NamedSharding(y.sharding.mesh.update(axis_names=("other",)), P("other"))
+    close(f(polyax.device_put(X, renamed), 1.0), X)
+    last = polyax.devices()[-1]
+    turned = polyax.pmap(lambda x: x * 1, out_axes=1)(np.broadcast_to(X[0, 0, 0], (N, N)))
+    refused = [(polyax.device_put(X, last), 2.0), (y, polyax.device_put(2.0, last)), (y[: N // 2], 2.0), (turned, 2.0)]
+    for args in refused:
+        with pytest.raises(ValueError, match=r"(?s)^Sharding passed to jit does not match the .*Got jit .*device_put"):
+            f(*args)
+    backwards = polyax.pmap(lambda x: x + 1, devices=polyax.devices()[::-1])
+    close(backwards(y), X + 1)
 
 
 def test_keyword_arguments_are_mapped_over_their_first_axis():

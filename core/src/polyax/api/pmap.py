@@ -16,13 +16,14 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.mesh import Mesh
-from polyax.meshes.spec import Cuts
+from polyax.meshes.sharding import NamedSharding, bounds
+from polyax.meshes.spec import Cuts, trimmed_spec
 from polyax.ops.basis import expand_dims, squeeze
 from polyax.runtime.arrays import devices as places
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.running import spmd  # noqa: F401  (makes the primitive run on devices)
-from polyax.runtime.running.regions import choose
+from polyax.runtime.running.regions import choose, with_devices
 from polyax.trace.calls import Signature, TracedFunction, UserCall, with_static
 from polyax.trace.context import axis_env
 from polyax.trace.paths import flatten_axes
@@ -73,7 +74,8 @@ def pmap(
       donate_argnums: arguments that are deleted once the program runs: their memory is free as soon as it can be.
 
     Raises:
-      ValueError: mapped axes differ in size, or there are fewer devices than parts.
+      ValueError: mapped axes differ in size, there are fewer devices than parts, or an argument was put elsewhere by
+        name than its parts are needed.
 
     >>> import numpy as np
     >>> pmap(lambda x: x + 1)(np.zeros((1, 2), np.float32))
@@ -132,6 +134,8 @@ class _Pmapped:
             return self._one_operation_at_a_time(call)
         found = self._traces.find(call.key(), call, self._record)
         operands = [*hoisted(found.closed)[1], *call.leaves]
+        if found.local is None and any(is_concrete(x) and x.committed for x in call.leaves):
+            _check_places(operands, found.params)
         outs = found.local.run(operands, found.params) if found.local else shard_map_p.bind(*operands, **found.params)
         for n in self.signature.donate.at(len(args)):
             _delete(args[n])
@@ -220,6 +224,29 @@ def _out_axis(name: str, wanted: int | None, aval: ShapedArray) -> int | None:
             f"a result has the type {aval} on each device"
         )
     return None if wanted is None else wanted % ndim
+
+
+def _check_places(operands: Sequence[Any], params: dict[str, Any]) -> None:
+    """Raises a ValueError if an array was put elsewhere by name than the mapped function needs it."""
+    mesh = with_devices(params["mesh"], params["jaxpr"], places.local_devices(), params["name"])
+    for x, cuts in zip(operands, params["in_specs"], strict=True):
+        if not (is_concrete(x) and x.committed):
+            continue
+        wanted = NamedSharding(mesh, trimmed_spec(cuts))
+        if x.sharding != wanted and not _lies(x, wanted):
+            raise ValueError(
+                f"Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: {wanted},"
+                f"\narg sharding: {x.sharding} for arg type: {x.aval}, an argument of {params['name']}. Put it "
+                "where it is needed with polyax.device_put."
+            )
+
+
+def _lies(x: Any, wanted: NamedSharding) -> bool:
+    """Whether devices have the parts of an array that they need, in whatever order the devices are."""
+    if {*x.sharding.device_list} != {*wanted.device_list}:
+        return False
+    pairs = zip(*(s.devices_indices_map(x.shape).values() for s in (x.sharding, wanted)), strict=True)
+    return all(bounds(a, x.shape) == bounds(b, x.shape) for a, b in pairs)
 
 
 def _delete(donated: Any) -> None:

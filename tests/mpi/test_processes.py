@@ -117,7 +117,7 @@ def test_who_is_busy_in_a_program_is_waited_for() -> None:
         out = first(one)
         if rank == 0:
             out.block_until_ready()
-        print(other(one), out)
+        print(f"{other(one)} {out}")
     """))  # fmt: skip
     assert done.returncode == 0 and done.stdout.count("[4.] [2.]") == 2, done.stdout + done.stderr
 

@@ -585,3 +585,49 @@ def test_types_may_leave_out_axes_of_size_one(kind):
         close(sums(x, "{V:i}"), np.arange(8) + 28)
         with polyax.set_mesh(flat):
             close(polyax.grad(lambda x: sums(x, "{V:i}").sum())(x), [9.0] * 8)
+
+
+@pytest.mark.parametrize(
+    ("lies", "spec", "axes", "block", "result"),
+    [
+        (("x", "y"), ("x",), {"x"}, "2,8@y", "8@x,8@y"),
+        (("x",), ("y",), {"y"}, "4@x,8", "8@(y,x),8"),
+        (("x",), (None, "y"), {"y"}, "8@x,4", "8@x,8@y"),
+        ((("x", "y"),), ("x",), {"x"}, "2@y,8", "8@(x,y),8"),
+        (("x", "y"), (None, "x"), {"x"}, "8,2@y", "8,8@(x,y)"),
+    ],
+)
+def test_types_of_blocks_tell_of_axes_that_are_not_manual(lies, spec, axes, block, result):
+    mesh = polyax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    told = []
+
+    def f(b):
+        told.append(str(polyax.typeof(jnp.sin(b))))
+        return jnp.sin(b)
+
+    values = np.arange(64, dtype=np.float32).reshape(8, 8) / 7
+    with polyax.set_mesh(mesh):
+        x = polyax.device_put(values, NamedSharding(mesh, P(*lies)))
+        g = polyax.shard_map(f, mesh=mesh, in_specs=P(*spec), out_specs=P(*spec), axis_names=axes)
+        for mapped in (g, polyax.jit(g)):
+            y = mapped(x)
+            assert str(polyax.typeof(y)) == f"float32[{result}]"
+            np.testing.assert_allclose(np.asarray(y), np.sin(values), rtol=1e-5, atol=1e-6)
+        slope = polyax.jit(polyax.grad(lambda x: (g(x) ** 2).sum()))(x)
+    assert polyax.typeof(slope) == polyax.typeof(x)
+    np.testing.assert_allclose(np.asarray(slope), np.sin(2 * values), rtol=1e-4, atol=1e-5)
+    (axis,) = axes
+    assert set(told) == {f"float32[{block}]{{V:{axis}}}"}
+
+
+@pytest.mark.parametrize("axes", [{"y"}, {"x", "y"}])
+def test_vmap_over_an_explicit_cut(axes):
+    """The mapped axis may be one that is manual inside."""
+    mesh = polyax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    values = np.arange(64, dtype=np.float32).reshape(8, 8) / 7
+    with polyax.set_mesh(mesh):
+        x = polyax.device_put(values, NamedSharding(mesh, P("x", "y")))
+        f = polyax.shard_map(jnp.sin, mesh=mesh, in_specs=P("y"), out_specs=P("y"), axis_names=axes)
+        y = polyax.jit(polyax.vmap(f))(x)
+    assert str(polyax.typeof(y)) == "float32[8@x,8@y]"
+    np.testing.assert_allclose(np.asarray(y), np.sin(values), rtol=1e-5, atol=1e-6)

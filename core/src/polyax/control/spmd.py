@@ -26,7 +26,7 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.axes import AbstractMesh, Axes, AxisType
 from polyax.meshes.current import use_abstract_mesh
-from polyax.meshes.explicit import typed
+from polyax.meshes.explicit import cuts_of, sharding_in_type, typed, with_dim
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import Cuts, PartitionSpec, summands, sums_of, trimmed_spec
@@ -106,12 +106,22 @@ def whole(block: ShapedArray, cuts: Cuts, axes: Axes) -> ShapedArray:
 
 
 def block_of(aval: ShapedArray, cuts: Cuts, axes: Axes, check_vma: bool) -> ShapedArray:
-    """The type of a block of an array, which varies along the axes that it is cut along."""
+    """The type of a block of an array, which varies along the axes that it is cut along. What it says of explicit axes
+    that aren't manual, it still does."""
     shape = tuple(n // _factor(names, axes) for n, names in zip(aval.shape, cuts, strict=True))
     vma = aval.vma | told_of(axes).intersection(a for names in cuts for a in names) if check_vma else aval.vma
-    if not check_vma or aval.sharding is None:
+    if aval.sharding is None:
         return aval.update(shape=shape, vma=vma)
-    return aval.update(shape=shape, vma=vma, sums=(aval.sharding.spec.unreduced, aval.sharding.spec.reduced))
+    names = {name for name, _ in axes}
+    rest = [tuple([a for a in some if a not in names]) for some in cuts_of(aval)]
+    inside = aval.sharding.mesh.update_axis_types(dict.fromkeys(names, AxisType.Manual))
+    block = aval.update(shape=shape, vma=vma, sharding=sharding_in_type(inside, tuple(rest)))
+    return block.update(sums=(aval.sharding.spec.unreduced, aval.sharding.spec.reduced)) if check_vma else block
+
+
+def cut_further(cuts: Cuts, block: ShapedArray) -> Cuts:
+    """How an array is cut into blocks, and they along other axes, as their type says."""
+    return summands([(*c, *some) for c, some in zip(cuts, cuts_of(block), strict=True)], sums_of(cuts))
 
 
 def _padded(cuts: Cuts, aval: ShapedArray, check_vma: bool) -> Cuts:
@@ -165,10 +175,11 @@ class _ShardMap(CallLike):
 
     def batch(self, axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         """The mapped axis may be cut along axes of the mesh: each program then maps over its part."""
-        names = tuple(n for n in names_of(axis.spmd_name) if n in params["manual_axes"])
+        names = tuple(n for n in (*names_of(axis.spmd_name), *axis.cut) if n in params["manual_axes"])
         if not names:
-            return super().batch(axis, args, dims, **params)
-        own = replace(axis, size=axis.size // _factor(names, _axes(params)), spmd_name=None)
+            inside = axis.mesh and axis.mesh.update_axis_types(dict.fromkeys(params["manual_axes"], AxisType.Manual))
+            return super().batch(replace(axis, mesh=inside), args, dims, **params)
+        own = replace(axis, size=axis.size // _factor(names, _axes(params)), spmd_name=None, cut=())
         with self.around(params):
             mapped, out_dims = batch_jaxpr(params["jaxpr"], own, tuple(dims))
         ins, outs = self.ends(params)
@@ -203,7 +214,7 @@ def _split(jaxpr: ClosedJaxpr, unknown: Mask) -> PartialJaxprs:
         return run(parts.unknown, [*(squeeze(r, (0,)) for r in residuals), *rest])
 
     residuals, rest = cut(parts.unknown.in_avals, parts.num_residuals)
-    avals = [*(a.update(shape=(1, *a.shape)) for a in residuals), *rest]
+    avals = [*(with_dim(a, 0, 1) for a in residuals), *rest]
     first = derived(jaxpr, known, parts.known.in_avals)
     return PartialJaxprs(first, derived(jaxpr, later, avals), parts.out_unknown, parts.num_residuals)
 
@@ -263,7 +274,7 @@ def _varies(vmas: Any, *, jaxpr: ClosedJaxpr, manual_axes: frozenset[Any], **_: 
 def _explicit(
     _: Any, outs: Sequence[ShapedArray], *, mesh: Any, jaxpr: ClosedJaxpr, out_specs: Sequence[Cuts], **__: Any
 ) -> Any:
-    specs = [_spec(c, a) for a, c in zip(jaxpr.out_avals, out_specs, strict=True)]
+    specs = [_spec(cut_further(c, a), a) for a, c in zip(jaxpr.out_avals, out_specs, strict=True)]
     return [typed(a, NamedSharding(mesh, s)) for a, s in zip(outs, specs, strict=True)]
 
 

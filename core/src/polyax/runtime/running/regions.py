@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from polyax.control.inspection import looks_in
-from polyax.control.spmd import manual, shard_map_p, whole
+from polyax.control.spmd import cut_further, manual, shard_map_p, whole
+from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, sub_jaxprs, walk_eqns
 from polyax.meshes.axes import AbstractMesh, Axes, AxisType
 from polyax.meshes.mesh import Mesh
@@ -79,12 +80,12 @@ def on_blocks(
     outs = [Var(whole(a, c, mesh.axes)) for a, c in zip(program.out_avals, out_specs, strict=True)]
     eqn = Eqn(shard_map_p, ins, outs, params, program.effects)
     closed = ClosedJaxpr(Jaxpr([], ins, outs, [eqn], None, program.jaxpr.debug_name), [])
-    return partition(closed, mesh.axes, [_open(c) for c in in_specs], [_open(c) for c in out_specs])
+    return partition(closed, mesh.axes, _opened(in_specs, program.in_avals), _opened(out_specs, program.out_avals))
 
 
-def _open(cuts: Cuts) -> OpenCuts:
-    """Where the user cuts nothing, the partitioner may."""
-    return tuple(names or None for names in cuts)
+def _opened(specs: Sequence[Cuts], blocks: Sequence[ShapedArray]) -> list[OpenCuts]:
+    """Where neither the user nor a type cuts anything, the partitioner may."""
+    return [tuple(names or None for names in cut_further(c, a)) for c, a in zip(specs, blocks, strict=True)]
 
 
 def _meet_again(program: ClosedJaxpr, manual_axes: frozenset[Any]) -> bool:

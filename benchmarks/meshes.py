@@ -65,4 +65,35 @@ def step(m: Any) -> Case:
     return train, (params, _put(m, _random(1024, 256), "i"), _put(m, _random(1024, 16), "i"))
 
 
-CASES = {f.__name__: f for f in (elementwise_small, elementwise_large, product, product_summed, mean, step)}
+def _turns(m: Any, body: Callable[[Any], Any]) -> Case:
+    """A thousand turns of a loop in each of which the devices meet."""
+    spec = m.sharding.PartitionSpec("i")
+    x = _put(m, _random(8, 16), "i")
+
+    def loop(x: Any) -> Any:
+        return m.lax.scan(lambda c, _: (body(c), None), x, None, length=1000)[0]
+
+    return m.jit(m.shard_map(loop, mesh=x.sharding.mesh, in_specs=spec, out_specs=spec)), (x,)
+
+
+def sums_in_a_loop(m: Any) -> Case:
+    return _turns(m, lambda c: c * 0.5 + m.lax.psum(c, "i") * 0.01)
+
+
+def shifts_in_a_loop(m: Any) -> Case:
+    return _turns(m, lambda c: m.lax.ppermute(c, "i", [(n, (n + 1) % 8) for n in range(8)]) * 0.9)
+
+
+CASES = {
+    f.__name__: f
+    for f in (
+        elementwise_small,
+        elementwise_large,
+        product,
+        product_summed,
+        mean,
+        step,
+        sums_in_a_loop,
+        shifts_in_a_loop,
+    )
+}

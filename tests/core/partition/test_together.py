@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
 
 import polyax
 import polyax.numpy as jnp
@@ -16,7 +17,7 @@ from polyax.control.spmd import axes_bound
 from polyax.ir.aval import aval_of
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.meshes.axes import Axes
-from polyax.partition.together import together
+from polyax.partition.together import _Buckets, together
 from polyax.trace.recording import trace_to_jaxpr
 from support.meshed import partitioned
 
@@ -118,3 +119,18 @@ def test_the_gradients_of_a_step_are_one_exchange() -> None:
     found = partitioned(step, [w, x], MESH, [*whole, (("x", "y"), ())], [(), *whole])
     assert sorted(m.collective for m in found.moves) == ["psum"] * 4
     assert reductions(found.program) == [("psum", 4)]
+
+
+def test_what_waits_is_looked_at_once_for_each_bucket_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not whenever any other sum is made: that would be quadratic."""
+
+    def steps(x: Any) -> list[Any]:
+        waits, chain = lax.psum(x, "y"), x
+        for _ in range(50):
+            waits, chain = jnp.sin(waits), lax.psum(jnp.cos(chain), "x")
+        return [waits, waits * chain]
+
+    put, places = _Buckets._put, []
+    monkeypatch.setattr(_Buckets, "_put", lambda self, place, eqn: (places.append(place), put(self, place, eqn)))
+    assert len(checked(steps)) == 51
+    assert max(map(places.count, places)) <= 3

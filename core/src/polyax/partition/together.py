@@ -23,62 +23,67 @@ def together(program: ClosedJaxpr) -> ClosedJaxpr:
     if sum(e.primitive in REDUCTIONS for e in program.eqns) < 2:
         return program
     buckets = _Buckets()
-    for eqn in program.eqns:
-        buckets.add(eqn)
+    for place, eqn in enumerate(program.eqns):
+        buckets.add(place, eqn)
     return program.replace(jaxpr=program.jaxpr.replace(eqns=buckets.all()))
 
 
-Key = Any
-"""What reductions have in common that can be made together: the primitive and its parameters."""
+class _Bucket:
+    """Reductions that can be made together, and equations that wait for them."""
+
+    def __init__(self) -> None:
+        self.reductions: list[Eqn] = []
+        self.waiting: list[tuple[int, Eqn]] = []
+        """With their places in the program. What waits for several buckets is in the one that was opened first."""
+        self.made = False
 
 
 class _Buckets:
-    """Equations in their new order, and those that are put off: reductions by their keys, and what depends on them."""
+    """Equations in their new order, and those that are put off."""
 
     def __init__(self) -> None:
         self.eqns: list[Eqn] = []
-        self.open: dict[Key, list[Eqn]] = {}
-        self.later: list[Eqn] = []
-        self.waits: dict[Var, frozenset[Key]] = {}
-        """Of values that are put off, for which reductions."""
+        self.open: dict[Any, _Bucket] = {}
+        """By what the reductions have in common: the primitive and its parameters."""
+        self.waits: dict[Var, Sequence[_Bucket]] = {}
+        """For what values that are put off wait, or waited; in the order in which these were opened."""
 
-    def add(self, eqn: Eqn) -> None:
+    def add(self, place: int, eqn: Eqn) -> None:
         reduces = eqn.primitive in REDUCTIONS
         if reduces or eqn.effects:
-            for key in self._waits_for(eqn):
-                self._close(key)
-        if waits := self._waits_for(eqn):
-            self.later.append(eqn)
-        elif reduces:
-            key = eqn.primitive, tuple(eqn.params.items())
-            self.open.setdefault(key, []).append(eqn)
-            waits = frozenset({key})
+            while waits := self._waits_for(eqn):
+                self._make(waits[0])
+        if reduces:
+            bucket = self.open.setdefault((eqn.primitive, tuple(eqn.params.items())), _Bucket())
+            bucket.reductions.append(eqn)
+            self.waits.update(dict.fromkeys(eqn.outvars, (bucket,)))
         else:
-            self.eqns.append(eqn)
-        if waits:
-            self.waits.update(dict.fromkeys(eqn.outvars, waits))
+            self._put(place, eqn)
 
     def all(self) -> list[Eqn]:
-        for key in [*self.open]:
-            self._close(key)
+        while self.open:
+            self._make(next(iter(self.open.values())))
         return self.eqns
 
-    def _waits_for(self, eqn: Eqn) -> frozenset[Key]:
-        return frozenset[Key]().union(*[self.waits.get(v, ()) for v in eqn.invars if type(v) is Var])
+    def _waits_for(self, eqn: Eqn) -> Sequence[_Bucket]:
+        found = {b for v in eqn.invars if type(v) is Var for b in self.waits.get(v, ()) if not b.made}
+        return [b for b in self.open.values() if b in found] if found else ()
 
-    def _close(self, key: Key) -> None:
-        """Makes the reductions, and then what waited for no others."""
-        made = [_one(self.open.pop(key))]
-        still: list[Eqn] = []
-        for v in made[0].outvars:
-            del self.waits[v]
-        for eqn in self.later:
-            waits = self._waits_for(eqn)
-            (still if waits else made).append(eqn)
-            for v in eqn.outvars:
-                self.waits[v] = waits
-        self.eqns += made
-        self.later = still
+    def _put(self, place: int, eqn: Eqn) -> None:
+        waits = self._waits_for(eqn)
+        if waits:
+            waits[0].waiting.append((place, eqn))
+            self.waits.update(dict.fromkeys(eqn.outvars, waits))
+        else:
+            self.eqns.append(eqn)
+
+    def _make(self, bucket: _Bucket) -> None:
+        """Makes its reductions, and then what waits for no others."""
+        bucket.made = True
+        self.open = {key: b for key, b in self.open.items() if b is not bucket}
+        self.eqns.append(_one(bucket.reductions))
+        for place, eqn in sorted(bucket.waiting, key=lambda found: found[0]):
+            self._put(place, eqn)
 
 
 def _one(some: Sequence[Eqn]) -> Eqn:

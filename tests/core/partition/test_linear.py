@@ -12,6 +12,8 @@ from fuzz.checks import assert_close
 import polyax
 import polyax.numpy as jnp
 from polyax.meshes.axes import Axes
+from polyax.partition import linear
+from polyax.partition.partition import partition
 from support.meshed import check_blocks, partitioned
 
 MESH: Axes = (("x", 2), ("y", 2))
@@ -92,3 +94,18 @@ def test_a_weight_that_is_used_twice_has_one_sum() -> None:
     found = partitioned(polyax.grad(loss), [w, x], MESH, [WHOLE, (("x", "y"), ())], [WHOLE])
     check_blocks(found, MESH, [w, x], [polyax.grad(loss)(w, x)], assert_close)
     assert [m.collective for m in found.moves] == ["psum"]
+
+
+def test_a_long_way_to_a_gain_is_gone_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def steps(a: Any, b: Any) -> Any:
+        total = a @ b
+        for _ in range(50):
+            total = jnp.negative(total)
+        return total.sum()
+
+    asked: list[Any] = []
+    following = linear._following
+    monkeypatch.setattr(linear, "_following", lambda var, readers: (asked.append(var), following(var, readers))[1])
+    closed = polyax.make_jaxpr(steps)(np.ones((4, 8), np.float32), np.ones((8, 4), np.float32))
+    partition(closed, (("x", 2),), [((), ("x",)), (("x",), ())], [None])
+    assert 50 <= len(asked) == len(set(asked)) <= 53

@@ -35,17 +35,28 @@ def waiting(eqn: Eqn, sums: Sequence[Sums]) -> list[Sums] | None:
     return own if len(found) == len(own) and name in ADDING | SHRINKING | KEEPING | GROWING else None
 
 
-def gains(var: Var, readers: Mapping[Atom, Eqn | None]) -> bool:
+def gains(var: Var, readers: Mapping[Atom, Eqn | None], known: dict[Var, bool]) -> bool:
     """Whether there is something to gain if a sum isn't made before what reads it: it leads to one that adds it to
-    others, or of which less is left."""
+    others, or of which less is left. ``known``: the answers so far; all on the way to one have the same."""
+    way = [var]
+    while way[-1] not in known and (following := _following(way[-1], readers)) is not None:
+        if isinstance(following, bool):
+            known[way[-1]] = following
+        else:
+            way.append(following)
+    answer = known.get(way[-1], False)
+    known.update(dict.fromkeys(way, answer))
+    return answer
+
+
+def _following(var: Var, readers: Mapping[Atom, Eqn | None]) -> Var | bool | None:
+    """Whether there is something to gain, or the value of which that is to be asked; None if nobody alone reads it."""
     reader = readers.get(var)
-    while reader is not None:
-        name = reader.primitive.name
-        if name in ADDING:
-            return all(type(a) is Var and readers.get(a) is reader for a in reader.invars)
-        if name in SHRINKING or reader.primitive is reshard_p:
-            return True
-        if name not in KEEPING and name not in SCALING:
-            return False
-        reader = readers.get(reader.outvars[0])
-    return False
+    if reader is None:
+        return None
+    name = reader.primitive.name
+    if name in ADDING:
+        return all(type(a) is Var and readers.get(a) is reader for a in reader.invars)
+    if name in SHRINKING or reader.primitive is reshard_p:
+        return True
+    return reader.outvars[0] if name in KEEPING or name in SCALING else False

@@ -66,6 +66,7 @@ class Cutting:
         self.used: set[Atom] = set()
         self.readers: dict[Atom, Eqn | None] = {}
         """Of what one equation reads and nobody else, that; else None."""
+        self._gains: dict[Var, bool] = {}
         self._cuts: dict[Var, Cuts] = {}
         self._closed: dict[Var, tuple[bool, ...]] = {}
 
@@ -80,7 +81,7 @@ class Cutting:
 
     def waits(self, var: Var) -> bool:
         """Whether a sum may be made after what reads it, and be a smaller one or one of fewer for that."""
-        return linear.gains(var, self.readers)
+        return linear.gains(var, self.readers, self._gains)
 
     def target(self, var: Var) -> Cuts:
         """How a value is wanted: as what it is resharded to, if that is all that happens to it."""

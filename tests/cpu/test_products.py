@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from polyax.ir.aval import ShapedArray
+from polyax.reference.rules_together import in_order
 from polyax_cpu.libraries import products
 from polyax_kernels.host.backend import FUNCTION
+from polyax_kernels.host.threads import num_threads
 from support.products import CASES, expected
 
 F32 = np.dtype("float32")
@@ -34,6 +37,46 @@ def test_product(name: str, pieces: int) -> None:
     for begin, end in pairwise(cuts):
         function(ctypes.addressof(pointers), ctypes.addressof(scalars), begin, end)
     np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_products(name: str, dtype: str) -> None:
+    """All members have the sum, whatever was there."""
+    x_shape, y_shape, contracted, batch = CASES[name]
+    rng = np.random.default_rng(0)
+    args = [[rng.standard_normal(s).astype(dtype) for s in (x_shape, y_shape)] for _ in range(3)]
+    found = products.describe(
+        [ShapedArray(x.shape, x.dtype) for x in args[0]], {"dimension_numbers": (contracted, batch)}
+    )
+    assert found is not None
+    want = np.sum([expected(x, y, contracted, batch) for x, y in args], 0)
+    outs = [[np.full(want.shape, np.nan, dtype)] for _ in range(3)]
+    products.adding(dtype, found)(outs, args, in_order)
+    for (out,) in outs:
+        np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
+
+
+def test_large_sums_are_cut_in_pieces() -> None:
+    rng = np.random.default_rng(0)
+    for shapes in [((200, 50), (50, 90)), ((20, 50), (50, 900)), ((4, 60, 50), (4, 50, 70))]:
+        batch = ((0,), (0,)) if len(shapes[0]) == 3 else ((), ())
+        contracted = ((len(shapes[0]) - 1,), (len(shapes[0]) - 2,))
+        args = [[rng.standard_normal(s) for s in shapes] for _ in range(3)]
+        avals = [ShapedArray(x.shape, x.dtype) for x in args[0]]
+        found = products.describe(avals, {"dimension_numbers": (contracted, batch)})
+        assert found is not None
+        counts: list[int] = []
+
+        def shared(count: int, work: Callable[[int], None], counts: list[int] = counts) -> None:
+            counts.append(count)
+            in_order(count, work)
+
+        outs = [[np.full((*shapes[0][:-1], shapes[1][-1]), np.nan)] for _ in range(3)]
+        products.adding("float64", found)(outs, args, shared)
+        assert counts == [num_threads()]
+        for (out,) in outs:
+            np.testing.assert_allclose(out, sum(x @ y for x, y in args))
 
 
 NONE = ((), ())

@@ -53,8 +53,8 @@ def _cost(step: Step) -> int:
     if isinstance(step, ControlStep):
         return max(_lasting(step), QUICK_COST + 1)
     if isinstance(step, CallStep):
-        found = _product(step)
-        return step.bytes_moved if found is None else max(step.bytes_moved, found[1].flops // 8)
+        product = step.lowering.sums or _product(step)
+        return max(step.bytes_moved, step.flops // 8) if product else step.bytes_moved
     return max(step.bytes_moved, step.flops)
 
 

@@ -37,7 +37,13 @@ def _native(args: Sequence[ShapedArray], _: Sequence[ShapedArray], params: Mappi
     return None if product is None else (products.function(args[0].dtype.name), product)
 
 
+def _adds(args: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:
+    """The function that adds up the products of several members; None: not without copies."""
+    product = products.describe(args, params)
+    return None if product is None else products.adding(args[0].dtype.name, product)
+
+
 LOWERINGS: dict[Primitive, Lowering] = {
-    dot_general_p: Call(why_not=_why_not, prepare=_after_copies, native=_native),
+    dot_general_p: Call(why_not=_why_not, prepare=_after_copies, native=_native, adds=_adds),
     **lapack.LOWERINGS,
 }

@@ -474,6 +474,22 @@ def test_members_take_turns_in_one_thread():
     close_everywhere(got, (X - X.mean(0)) @ (X.T @ X), 1e-4, 1e-3)
 
 
+def test_large_sums_of_products():
+    """Of which no device needs its own part: one that is a result, gradients among other sums."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype(np.float32) for s in ((160, 64), (64, 130)))
+    got = polyax.jit(lambda a, b: a @ b, in_shardings=(on(ROW, None, "i"), on(ROW, "i")))(a, b)
+    close_everywhere(got, a @ b, 1e-4, 1e-3)
+
+    def loss(w, v, x):
+        return (polyax.numpy.tanh(x @ w) @ v).sum()
+
+    w, v = a.T, rng.standard_normal((160, 2)).astype(np.float32)
+    grad = polyax.jit(polyax.grad(loss, (0, 1)), in_shardings=(on(ROW), on(ROW), on(ROW, "i")))
+    for got, want in zip(grad(w, v, b.T[:128]), polyax.grad(loss, (0, 1))(w, v, b.T[:128]), strict=True):
+        close_everywhere(got, np.asarray(want), 1e-4, 1e-3)
+
+
 def test_large_reductions_and_exchanges():
     big = np.random.default_rng(0).standard_normal((8, 1 << 16)).astype(np.float32)
     summed = polyax.pmap(lambda a: (lax.psum(a, "i"), lax.pmax(a, "i"), lax.all_gather(a, "i")[3]), "i")

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax.reference.rules_together import Shared
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.libraries import openblas
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.steps import PARALLEL_COST
 from polyax_kernels.host.backend import FUNCTION
-from polyax_kernels.host.threads import parallel_for
+from polyax_kernels.host.threads import num_threads, parallel_for
 from polyax_kernels.ir.products import Side, Stored, count, sides, stored, taken
 from polyax_kernels.lower.libraries.factorizations import LETTERS
 
@@ -42,6 +44,8 @@ class NativeProduct:
     b_transposed: int
     ldb: int
     b_stride: int
+    terms: int = 1
+    """How many pairs of operands there are, one behind the other; their products are added up."""
 
     @property
     def extent(self) -> int:
@@ -83,21 +87,51 @@ def after_copies(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Cal
     both = sides(avals, params)
     (a, one), (b, other) = (taken(n, side, x, params) for n, (side, x) in enumerate(zip(both, avals, strict=True)))
     product, compute = _product(both, a, b), FUNCTION(function(avals[0].dtype.name))
-    scalars = () if product is None else product.scalars
-    numbers = (ctypes.c_int64 * len(scalars))(*scalars)
+    numbers = product and _numbers(product)
 
     def run(outs: Arrays, args: Arrays) -> None:
         if product is None:
             outs[0][...] = 0
             return
         xs = [x if o is None else np.ascontiguousarray(x.transpose(o)) for x, o in zip(args, (one, other), strict=True)]
-        pointers = (ctypes.c_void_p * 3)(*[x.ctypes.data for x in (*xs, *outs)])
+        pointers = _pointers((*xs, *outs))
         if product.flops > PARALLEL_COST:
             parallel_for(product.extent, lambda begin, end: compute(pointers, numbers, begin, end))
         else:
             compute(pointers, numbers, 0, product.extent)
 
     return run
+
+
+def adding(dtype: str, product: NativeProduct) -> Callable[[Sequence[Arrays], Sequence[Arrays], Shared], None]:
+    """A function of the results and operands of several members: the sum of their products, for each of them."""
+    compute = FUNCTION(function(dtype))
+    numbers = functools.cache(lambda terms: _numbers(replace(product, terms=terms)))
+    parts = min(num_threads(), product.extent) if product.flops > PARALLEL_COST else 1
+    shape, before = (product.batch, product.m, product.n), (slice(None),) * product.split
+
+    def run(outs: Sequence[Arrays], args: Sequence[Arrays], shared: Shared) -> None:
+        total, *copies = [out.reshape(shape) for (out,) in outs]
+        pointers = _pointers([*itertools.chain(*args), total])
+
+        def add(n: int) -> None:
+            begin, end = product.extent * n // parts, product.extent * (n + 1) // parts
+            compute(pointers, numbers(len(args)), begin, end)
+            piece = (*before, slice(begin, end))
+            for copy in copies:
+                copy[piece] = total[piece]
+
+        shared(parts, add)
+
+    return run
+
+
+def _numbers(product: NativeProduct) -> Any:
+    return (ctypes.c_int64 * len(product.scalars))(*product.scalars)
+
+
+def _pointers(arrays: Arrays) -> Any:
+    return (ctypes.c_void_p * len(arrays))(*[x.ctypes.data for x in arrays])
 
 
 @functools.cache
@@ -119,18 +153,19 @@ def _source(letter: str) -> str:
     params = [("ptr", "buffers"), ("ptr", "scalars"), ("i64", "begin"), ("i64", "end")]
     b = module.function("void", "product", params)
     buffers, scalars, begin, end = b.args
-    pointers = [b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3)]
     fields = [b.load(b.at(scalars, n, "i64"), "i64") for n in range(len(NativeProduct.__dataclass_fields__))]
-    split, batch, m, n, k, ta, lda, sa, tb, ldb, sb = fields
+    split, batch, m, n, k, ta, lda, sa, tb, ldb, sb, terms = fields
     by_batch, by_rows, by_columns = (split.compare("==", way) for way in (BATCH, ROWS, COLUMNS))
     row, column = (b.select(way, begin, 0) for way in (by_rows, by_columns))
     rows, columns = b.select(by_rows, end - begin, m), b.select(by_columns, end - begin, n)
     a_skip = row * b.select(ta.compare("==", 0), lda, 1)
     b_skip = column * b.select(tb.compare("==", 0), 1, ldb)
-    with b.loop(b.select(by_batch, begin, 0), b.select(by_batch, end, batch)) as i:
+    result = b.load(b.at(buffers, terms * 2, "ptr"), "ptr")
+    with b.loop(0, terms) as t, b.loop(b.select(by_batch, begin, 0), b.select(by_batch, end, batch)) as i:
+        pointers = [b.load(b.at(buffers, t * 2 + n, "ptr"), "ptr") for n in range(2)]
         places = (i * sa + a_skip, i * sb + b_skip, i * (m * n) + row * n + column)
-        x, y, z = (b.at(p, offset, type) for p, offset in zip(pointers, places, strict=True))
-        _call(b, letter, (rows, columns, k, n), (x, ta, lda), (y, tb, ldb), z)
+        x, y, z = (b.at(p, offset, type) for p, offset in zip((*pointers, result), places, strict=True))
+        _call(b, letter, (rows, columns, k, n), (x, ta, lda), (y, tb, ldb), z, t)
     b.ret()
     return module.text()
 
@@ -139,17 +174,19 @@ Matrix = tuple[IrValue, IrValue, IrValue]
 """Pointer, whether it is transposed, leading dimension."""
 
 
-def _call(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue) -> None:
+def _call(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue, term: IrValue) -> None:
     """Dispatches to a product with a column, and to that of two matrices."""
+    type = {"s": "float", "d": "double"}[letter]
+    old = b.select(term.compare("==", 0), b.const(0.0, type), b.const(1.0, type))
     rows, columns, k, ldc = sizes
     narrow = columns.compare("==", 1) & ldc.compare("==", 1)
     column, matrix, end = b.fresh("column"), b.fresh("matrix"), b.fresh("end")
     b.branch(narrow, column, matrix)
     b.start(column)
-    _gemv(b, letter, rows, k, x, b.select(y[1].compare("==", 0), y[2], 1), y[0], z)
+    _gemv(b, letter, rows, k, x, b.select(y[1].compare("==", 0), y[2], 1), y[0], z, old)
     b.jump(end)
     b.start(matrix)
-    _gemm(b, letter, sizes, x, y, z)
+    _gemm(b, letter, sizes, x, y, z, old)
     b.jump(end)
     b.start(end)
 
@@ -162,23 +199,25 @@ def _trans(b: Builder, flag: IrValue) -> IrValue:
     return _int(b, flag + PLAIN)
 
 
-def _gemm(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue) -> None:
+def _gemm(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue, old: IrValue) -> None:
     type = {"s": "float", "d": "double"}[letter]
     rows, columns, k, ldc = (_int(b, s) for s in sizes)
-    one, zero = b.const(1.0, type), b.const(0.0, type)
+    one = b.const(1.0, type)
     b.call(
         "void", f"cblas_{letter}gemm", _int(b, ROW_MAJOR), _trans(b, x[1]), _trans(b, y[1]), rows, columns, k,
-        one, x[0], _int(b, x[2]), y[0], _int(b, y[2]), zero, z, ldc,
+        one, x[0], _int(b, x[2]), y[0], _int(b, y[2]), old, z, ldc,
     )  # fmt: skip
 
 
-def _gemv(b: Builder, letter: str, rows: IrValue, k: IrValue, x: Matrix, step: IrValue, y: IrValue, z: IrValue) -> None:
+def _gemv(
+    b: Builder, letter: str, rows: IrValue, k: IrValue, x: Matrix, step: IrValue, y: IrValue, z: IrValue, old: IrValue
+) -> None:
     """The stored matrix has rows and columns exchanged if it is transposed."""
     type = {"s": "float", "d": "double"}[letter]
     plain = x[1].compare("==", 0)
     height, width = b.select(plain, rows, k), b.select(plain, k, rows)
-    one, zero = b.const(1.0, type), b.const(0.0, type)
+    one = b.const(1.0, type)
     b.call(
         "void", f"cblas_{letter}gemv", _int(b, ROW_MAJOR), _trans(b, x[1]), _int(b, height), _int(b, width),
-        one, x[0], _int(b, x[2]), y, _int(b, step), zero, z, _int(b, 1),
+        one, x[0], _int(b, x[2]), y, _int(b, step), old, z, _int(b, 1),
     )  # fmt: skip

@@ -81,7 +81,15 @@ class KernelBackend(Backend):
         """What the passes of one compilation may ask."""
         limits = self.limits_of(options.device)
         journal = Journal(options.stages)
-        return Compilation(self.rules(limits), limits, self.chosen_fusers(), options.donated, options.eager, journal)
+        return Compilation(
+            self.rules(limits),
+            limits,
+            self.chosen_fusers(),
+            options.donated,
+            options.members,
+            options.eager,
+            journal,
+        )
 
     def rules(self, limits: Limits) -> Rules:
         target = Target(self.name, limits, self.operands)

@@ -24,6 +24,7 @@ from polyax_kernels.passes.copies import alias_copies
 from polyax_kernels.passes.invariants import hoist_invariants
 from polyax_kernels.passes.ordering import readers_first
 from polyax_kernels.passes.split import split_reductions
+from polyax_kernels.passes.sums import sum_calls
 from polyax_kernels.passes.transposes import absorb_transposes
 from polyax_kernels.plan.check import check_plan
 from polyax_kernels.plan.journal import Journal
@@ -41,6 +42,8 @@ class Compilation:
     fusers: Sequence[FusionPass] = ()
     donated: tuple[bool, ...] = ()
     """Per constant and input: whether its memory may be written to."""
+    members: int = 1
+    """How many devices run it together."""
     eager: bool = False
     """The kernels are to serve all sizes of arrays."""
     journal: Journal = field(default_factory=Journal)
@@ -73,6 +76,7 @@ def fusing(fuser: FusionPass) -> Pass:
     return Pass(fuser.name, on_graphs(lambda g, c: fuser.run(g, c.limits) if len(g.nodes) > 1 else g), fuser)
 
 
+_sum_calls = on_graphs(lambda graph, _: sum_calls(graph))
 TO_GRAPH = (
     Pass("hoist invariants", lambda jaxpr, _: hoist_invariants(jaxpr)),
     Pass("lower", lambda jaxpr, c: build_graph(jaxpr, c.rules, keep=c.journal.keep)),
@@ -80,6 +84,7 @@ TO_GRAPH = (
 )
 """Then the fusers that the backend or the user chose."""
 TO_PLAN = (
+    Pass("sum calls", lambda graph, c: graph if c.members == 1 else _sum_calls(graph, c)),
     Pass("split reductions", on_graphs(lambda graph, c: split_reductions(graph, c.limits))),
     Pass("alias copies", on_graphs(lambda graph, _: alias_copies(graph))),
     Pass("readers first", on_graphs(lambda graph, _: readers_first(graph))),
@@ -95,7 +100,7 @@ def plan_of(jaxpr: ClosedJaxpr, c: Compilation) -> Plan:
 
 def graph_of(jaxpr: ClosedJaxpr, c: Compilation) -> Graph:
     """The graph of a program, fused, before it is planned."""
-    return run((*TO_GRAPH, *map(fusing, c.fusers), *TO_PLAN[:3]), jaxpr, c)
+    return run((*TO_GRAPH, *map(fusing, c.fusers), *TO_PLAN[:4]), jaxpr, c)
 
 
 def run(passes: Sequence[Pass], program: Any, c: Compilation) -> Any:

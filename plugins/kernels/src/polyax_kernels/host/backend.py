@@ -31,7 +31,7 @@ from polyax_kernels.lower.fallback import LIBRARY
 from polyax_kernels.lower.lowering import CallContext
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step
-from polyax_kernels.run.control import control_runner, walk
+from polyax_kernels.run.control import control_runner
 from polyax_kernels.run.executable import PlanExecutable, Runner
 from polyax_kernels.run.memory import EXPORTED, Memory, Pool, Shelf, Window
 
@@ -135,7 +135,7 @@ class HostExecutable(PlanExecutable):
         alone = self.calls_users or self.cost * len(every) <= INLINE_COST
         group = Group(axes)
         group.what = self.name
-        by_turns([walk(self.steps, bases) for bases in every], group, in_order if alone else shared)
+        by_turns(self.steps, every, group, in_order if alone else shared)
 
     def launch_members(self, members: Sequence[Sequence[Any]], queue: Any, axes: Axes) -> Any:
         """What calls users runs on the queue's thread, so that their errors are those of the results."""

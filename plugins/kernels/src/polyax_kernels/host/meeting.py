@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from polyax.reference.rules_together import Shared
@@ -10,7 +10,7 @@ from polyax.runtime.contract.collectives import Axes, Group, as_member, never_co
 from polyax_kernels.host.threads import num_threads, parallel_for
 from polyax_kernels.lower.fallback import CALLBACKS, COLLECTIVES
 from polyax_kernels.plan.plan import CallStep, Plan, Step, walk_steps
-from polyax_kernels.run.control import Stop, Windows
+from polyax_kernels.run.control import Stop, Windows, walk
 
 Arrays = Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]]
 """The results and the operands of a call, given the memory of all bases."""
@@ -62,14 +62,18 @@ def calls_users(plan: Plan) -> bool:
     return any(isinstance(step, CallStep) and step.primitive.name in CALLBACKS for step in walk_steps(plan))
 
 
-def by_turns(walks: Sequence[Iterator[Stop]], group: Group, run: Shared) -> None:
-    """Runs the members of a group: each until it is to meet others, and on when these have come.
+def by_turns(steps: Sequence[Any], every: Sequence[Sequence[Any]], group: Group, run: Shared) -> None:
+    """Runs the steps for all members of a group: each goes on until it is to meet others, and on when these have come.
+
+    Nobody is sent off to do nothing where they meet first or last of all.
 
     Raises:
       RuntimeError: they wait for others that will never come.
     """
-    waiting: dict[int, Stop] = {}
-    ready = list(range(len(walks)))
+    first, last = bool(steps) and isinstance(steps[0], Meeting), steps[-1] if steps else None
+    walks = [walk(steps[first:], bases) for bases in every]
+    waiting: dict[int, Stop] = dict(enumerate([(steps[0], bases) for bases in every])) if first else {}
+    ready = _met(waiting, group.axes, last) if first else list(range(len(walks)))
     while ready:
 
         def advance(n: int, ready: Sequence[int] = ready) -> None:
@@ -79,19 +83,21 @@ def by_turns(walks: Sequence[Iterator[Stop]], group: Group, run: Shared) -> None
                 waiting[ready[n]] = stop
 
         run(len(ready), advance)
-        ready = _met(waiting, group.axes)
+        ready = _met(waiting, group.axes, last)
     if waiting:
         raise RuntimeError(_endless(waiting, group))
 
 
-def _met(waiting: dict[int, Stop], axes: Axes) -> list[int]:
-    """Those that had to wait for nobody else; they no longer do."""
-    done: list[int] = []
+def _met(waiting: dict[int, Stop], axes: Axes, last: Any) -> list[int]:
+    """Those that had to wait for nobody else no longer do; the numbers of those that go on, behind any step but the
+    last one."""
+    ready: list[int] = []
     for meeting in {id(meeting): meeting for meeting, _ in waiting.values()}.values():
-        done += meeting.of_all({n: bases for n, (m, bases) in waiting.items() if m is meeting}, axes)
-    for n in done:
-        del waiting[n]
-    return done
+        done = meeting.of_all({n: bases for n, (m, bases) in waiting.items() if m is meeting}, axes)
+        for n in done:
+            del waiting[n]
+        ready += () if meeting is last else done
+    return ready
 
 
 def _endless(waiting: Mapping[int, Stop], group: Group) -> str:

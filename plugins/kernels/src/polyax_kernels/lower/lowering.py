@@ -98,6 +98,11 @@ class Call(LoweringKind):
     together: Callable[..., None] | None = None
     """Of a collective: ``together(outs, args, shared, **params)`` does it for all peers at once, see
     ``polyax.reference.rules_together``. Without it each member runs in a thread of its own, and waits there."""
+    adds: Callable[..., Any] | None = None
+    """``adds(arg_avals, params)``: a function ``(outs, args, shared)`` that writes the sum of what this call gives the
+    members of a group for each of them, without their own results in between; None if this use has none."""
+    sums: Any = None
+    """Of a collective that does so: the node of the call whose results are added up."""
     waits: bool = False
     """It waits for the device, so launches that it is part of shouldn't run in the user's thread."""
 

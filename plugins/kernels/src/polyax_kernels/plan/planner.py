@@ -299,7 +299,7 @@ def _call_step(graph: Graph, node: CallNode, places: _Places) -> CallStep:
         tuple(places.ref(v) for v in node.outs),
         outs,
         bytes_moved(graph, node),
-        sum(a.size for a in outs) * _terms(node, args),
+        sum(a.size for a in outs) * _terms(node.lowering.sums or node, args),
         node.primitives,
     )
 

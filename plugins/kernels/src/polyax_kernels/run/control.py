@@ -19,7 +19,7 @@ def control_runner(executable: PlanExecutable, step: LoopStep | BranchStep) -> C
     return _Loop(executable, step) if isinstance(step, LoopStep) else _Branch(executable, step)
 
 
-Stop = tuple[Any, Windows]
+Stop = tuple[Any, Sequence[Any]]
 """A step at which members of a group wait for each other, and what one of them works on there."""
 
 

@@ -1,0 +1,86 @@
+"""Calls whose results are only added up over devices: one that adds them up as it computes them, where there is one.
+
+A product of which each device has a part of the sum then writes that sum at once, and not a part per device first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from polyax.ops.collective import psum_p
+from polyax_kernels.ir.graph import CallNode, Graph, Node
+from polyax_kernels.lower.lowering import Call
+
+SMALL = 1 << 16
+"""Results of at most this many bytes are left to a sum that takes several together."""
+
+
+def sum_calls(graph: Graph) -> Graph:
+    """Every sum over devices, with the calls taken in that can add up and have no other reader."""
+    sums = [n for n in graph.nodes if isinstance(n, CallNode) and n.primitive is psum_p and n.lowering.together]
+    if not sums:
+        return graph
+    producers, consumers, results = graph.producers(), graph.consumers(), set(graph.outputs)
+    taken: dict[int, CallNode] = {}
+    for v in [v for node in sums for v in node.inputs]:
+        call = producers.get(v)
+        if isinstance(call, CallNode) and len(consumers[v]) == 1 and v not in results and _worthwhile(graph, call):
+            taken[v] = call
+    if not taken:
+        return graph
+    gone = {id(call) for call in taken.values()}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if not isinstance(node, CallNode) or taken.keys().isdisjoint(node.inputs):
+            nodes += () if id(node) in gone else (node,)
+        else:
+            nodes += _parted(graph, node, taken)
+    return graph.with_nodes(nodes)
+
+
+def _worthwhile(graph: Graph, call: CallNode) -> bool:
+    """Whether its results are so large that moving them takes longer than one more meeting."""
+    return graph.avals[call.outs[0]].nbytes > SMALL and _adds(graph, call) is not None
+
+
+def _adds(graph: Graph, call: CallNode) -> Any:
+    """The function that adds up what ``call`` gives."""
+    adds = call.lowering.adds
+    return adds and adds([graph.avals[v] for v in call.inputs], call.params)
+
+
+def _parted(graph: Graph, exchange: CallNode, taken: dict[int, CallNode]) -> list[Node]:
+    """A sum of each of the calls, and that of all other operands."""
+    pairs = list(zip(exchange.inputs, exchange.outs, strict=True))
+    rest = [(v, out) for v, out in pairs if v not in taken]
+    inputs, outs = tuple(v for v, _ in rest), tuple(out for _, out in rest)
+    nodes: list[Node] = [replace(exchange, inputs=inputs, outs=outs)] if rest else []
+    return nodes + [_summed(graph, taken[v], exchange, out) for v, out in pairs if v in taken]
+
+
+def _summed(graph: Graph, call: CallNode, exchange: CallNode, out: int) -> CallNode:
+    run = _adds(graph, call)
+    lowering = Call(
+        prepare=_one_by_one(call, exchange),
+        together=lambda outs, args, shared, **_: run(outs, args, shared),
+        sums=call,
+    )
+    primitives = (*call.primitives, *exchange.primitives)
+    return replace(exchange, outs=(out,), inputs=call.inputs, lowering=lowering, primitives=primitives)
+
+
+def _one_by_one(call: CallNode, exchange: CallNode) -> Any:
+    """Where each member runs by itself: the call, and then the sum."""
+
+    def prepare(context: Any, outs: Any, args: Any, params: dict[str, Any]) -> Any:
+        compute = call.lowering.ready(context, outs, args, call.params)
+        add = exchange.lowering.ready(context, outs, outs, params)
+
+        def run(outs: Any, args: Any) -> None:
+            compute(outs, args)
+            add(outs, outs)
+
+        return run
+
+    return prepare

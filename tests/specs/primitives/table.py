@@ -49,6 +49,7 @@ WITHOUT_A_CASE = (
         "custom_lin": "stands in linear programs for a user's backward rule, until they are transposed",
         "closed_call": "stands in programs of interpreters written for JAX: see tests/core/extend/test_linear_util.py",
         "core_call": "the same under another name",
+        "check": "is of errors: see tests/core/experimental/checkify/test_checkify.py",
     }
     | {p.name: "is of sums still to be made, on meshes: see tests/core/meshes/sums_cases.py" for p in OF_SUMS}
     | {p.name: "is of keys, for which NumPy has no type: see tests/core/random/test_typed_keys.py" for p in ON_WORDS}

@@ -197,7 +197,8 @@ def _shifted(cuts: Cuts, dim: int | None, names: tuple[Any, ...]) -> Cuts:
     return cuts if dim is None else summands((*cuts[:dim], names, *cuts[dim:]), sums_of(cuts))
 
 
-_ShardMap(shard_map_p).install("abstract_eval", "jvp", "batch", "transpose", "partial_eval", "dce", "sub_jaxprs")
+shard_map_call = _ShardMap(shard_map_p)
+shard_map_call.install("abstract_eval", "jvp", "batch", "transpose", "partial_eval", "dce", "sub_jaxprs")
 
 
 @memoize_by_jaxpr

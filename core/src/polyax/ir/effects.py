@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -12,6 +13,9 @@ class Effect:
 
     name: str = ""
     ordered: bool = False
+
+    of_values: ClassVar[bool] = False
+    """Whether it says something of values, and does nothing: then branches that aren't taken may have it."""
 
     def __repr__(self) -> str:
         return self.name or type(self).__name__

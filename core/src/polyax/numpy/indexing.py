@@ -31,6 +31,7 @@ from polyax.trace.tracer import Tracer
 __all__ = ["take", "take_along_axis"]
 
 _INT32 = np.dtype("int32")
+_LARGEST = 2**31 - 1
 
 
 def getitem(
@@ -39,10 +40,11 @@ def getitem(
 ) -> Any:  # fmt: skip
     """``x[index]``."""
     parsed = parse_index(index, x.shape)
+    known = _is_inside if mode is None else is_static
     mode = lax.GatherScatterMode.from_any("clip" if mode is None else mode)
     clamps = mode is not lax.GatherScatterMode.FILL_OR_DROP
     if clamps and wrap_negative_indices and not parsed.inserted:
-        if is_static(parsed) and (isinstance(x, Tracer) or not _is_cut(parsed, x.shape)):
+        if known(parsed, x.shape) and (isinstance(x, Tracer) or not _is_cut(parsed, x.shape)):
             return _static_slice(x, parsed.items)
         if _is_dynamic_slice(parsed):
             return _dynamic_slice(x, parsed.items)
@@ -70,13 +72,24 @@ def _gathered(x: Any, plan: GatherPlan, mode: Any, fill_value: Any, is_sorted: b
 # --- slices -----------------------------------------------------------------------------------------------------------
 
 
-def is_static(parsed: ParsedIndex) -> bool:
+def is_static(parsed: ParsedIndex, _: tuple[int, ...] = ()) -> bool:
     return not any(isinstance(i, Point) and not isinstance(i.index, int) for i in parsed.items)
+
+
+def _is_inside(parsed: ParsedIndex, shape: tuple[int, ...]) -> bool:
+    """Whether it is static and in bounds. Indices that aren't stay in the program, where checks can find them."""
+    return is_static(parsed) and all(
+        -shape[i.axis] <= i.index < max(shape[i.axis], 1) for i in parsed.items if isinstance(i, Point)
+    )
 
 
 def clamped(index: int, size: int) -> int:
     """The position that a static index means; out of bounds it is the nearest end."""
-    return min(max(index + size if index < 0 else index, 0), size - 1)
+    return min(max(_from_start(index, size), 0), size - 1)
+
+
+def _from_start(index: int, size: int) -> int:
+    return index + size if index < 0 else index
 
 
 def _static_slice(x: Any, items: Sequence[Item]) -> Any:
@@ -128,15 +141,15 @@ def _dynamic_slice(x: Any, items: Sequence[Item]) -> Any:
             starts[item.axis], sizes[item.axis] = _dynamic_start(item, x.shape), 1
         elif isinstance(item, Span):
             starts[item.axis], sizes[item.axis] = (item.ascending[0] if item.size else 0), item.size
-    return _finished(lax.dynamic_slice(x, starts, sizes), items)
+    return _finished(lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False), items)
 
 
 def _dynamic_start(item: Point, shape: tuple[int, ...]) -> Any:
     if isinstance(item.index, int):
-        return clamped(item.index, shape[item.axis])
+        return min(max(_from_start(item.index, shape[item.axis]), -_LARGEST), _LARGEST)
     if shape[item.axis] == 0:
         raise IndexError(f"index is out of bounds for axis {item.axis} with size 0")
-    return convert(item.index, _INT32)
+    return _positions(item.index, shape[item.axis], wrap=True)
 
 
 # --- gathers ----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from polyax.ops.basis import broadcast_in_dim, select_n
 from polyax.ops.reduce import reduce_or
 from polyax.ops.zeros import instantiate
 from polyax.trace.context import set_trace
+from polyax.trace.recording import trace_to_jaxpr
 from polyax.transforms.jvp import jvp_jaxpr
 from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
@@ -31,7 +32,11 @@ def _abstract_eval(
     return body_jaxpr.out_avals, cond_jaxpr.effects | body_jaxpr.effects
 
 
-class _Parts:
+_ANY_OF = "any of "
+"""What the names of conditions begin with that hold as long as one example's does."""
+
+
+class WhileParts:
     """The parameters of a loop, and lists of its arguments taken apart."""
 
     def __init__(self, params: dict[str, Any]) -> None:
@@ -39,12 +44,17 @@ class _Parts:
         self.body: ClosedJaxpr = params["body_jaxpr"]
         self.sizes: tuple[int, int] = params["cond_nconsts"], params["body_nconsts"]
 
+    @property
+    def mapped(self) -> bool:
+        """Whether it runs as long as any of several examples needs."""
+        return self.cond.jaxpr.debug_name.startswith(_ANY_OF)
+
     def cut(self, xs: Sequence[Any]) -> list[list[Any]]:
         """Of the condition, of the body, carried."""
         return cut(xs, *self.sizes)
 
 
-def _bind(cond: ClosedJaxpr, body: ClosedJaxpr, cond_consts: Any, body_consts: Any, carry: Any) -> list[Any]:
+def bind_while(cond: ClosedJaxpr, body: ClosedJaxpr, cond_consts: Any, body_consts: Any, carry: Any) -> list[Any]:
     (cond, of_cond), (body, of_body) = hoisted(cond), hoisted(body)
     cond_consts, body_consts = [*of_cond, *cond_consts], [*of_body, *body_consts]
     return while_p.bind(
@@ -61,7 +71,7 @@ def _bind(cond: ClosedJaxpr, body: ClosedJaxpr, cond_consts: Any, body_consts: A
 @def_rule(while_p, "jvp")
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
     """Tangents are carried along; the condition doesn't look at them."""
-    loop = _Parts(params)
+    loop = WhileParts(params)
     cond_consts, body_consts, init = loop.cut(primals)
     _, const_dots, init_dots = loop.cut(tangents)
     fixed = nonzeros(const_dots)
@@ -70,7 +80,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
     dots = list(map(instantiate, kept(carried, init_dots)))
     body = _jvp_body(loop.body, fixed, carried)
     cond = with_unused_inputs(loop.cond, tuple(kept(carried, avals)))
-    outs = _bind(cond, body, cond_consts, [*body_consts, *kept(fixed, const_dots)], [*init, *dots])
+    outs = bind_while(cond, body, cond_consts, [*body_consts, *kept(fixed, const_dots)], [*init, *dots])
     return outs[: len(init)], with_zeros(carried, outs[len(init) :], avals)
 
 
@@ -88,7 +98,7 @@ def _jvp_body(body: ClosedJaxpr, fixed: Mask, carried: Mask) -> ClosedJaxpr:
 def _partial_eval(trace: PartialTrace, unknown: Sequence[bool], args: Sequence[Any], params: dict[str, Any]) -> Any:
     """The known part of the carry is computed by a loop of its own; the rest by a loop that computes all again, since
     the number of iterations, and so of residuals, isn't known before."""
-    loop = _Parts(params)
+    loop = WhileParts(params)
     of_cond, of_body, of_carry = loop.cut(tuple(unknown))
 
     def grow(carry: Mask) -> Mask:
@@ -104,7 +114,7 @@ def _partial_eval(trace: PartialTrace, unknown: Sequence[bool], args: Sequence[A
     body = without_inputs(body, (*consts, *known))
     cond = without_inputs(loop.cond, (*[True] * len(cond_consts), *known))
     with set_trace(trace.known):
-        first = _bind(cond, body, cond_consts, kept(consts, body_consts), kept(known, init))
+        first = bind_while(cond, body, cond_consts, kept(consts, body_consts), kept(known, init))
     later = trace.unknown.process(while_p, tuple(args), params)
     return merged(carried, kept(carried, later), first)
 
@@ -121,7 +131,7 @@ def _transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
 def _batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
     """Carries are mapped at dimension 0. With a mapped condition the loop runs as long as it holds for any example;
     those for which it doesn't keep their values."""
-    loop = _Parts(params)
+    loop = WhileParts(params)
     cond_dims, body_dims, carry_dims = loop.cut(dims)
 
     def at(carry: Mask) -> tuple[int | None, ...]:
@@ -145,12 +155,13 @@ def _batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **pa
     if pred_dim is not None:
         cond, body = _any(cond), _where(cond, body, len(cond_consts), len(body_consts), axis.size)
         body_consts = [*cond_consts, *body_consts]
-    return _bind(cond, body, cond_consts, body_consts, init), list(at(carried))
+    return bind_while(cond, body, cond_consts, body_consts, init), list(at(carried))
 
 
 @memoize_by_jaxpr
 def _any(cond: ClosedJaxpr) -> ClosedJaxpr:
-    return derived(cond, lambda *args: [reduce_or(run(cond, args)[0], (0,))], cond.in_avals)
+    name = cond.jaxpr.debug_name.removeprefix(_ANY_OF)
+    return trace_to_jaxpr(lambda *args: [reduce_or(run(cond, args)[0], (0,))], cond.in_avals, name=_ANY_OF + name)
 
 
 @memoize_by_jaxpr
@@ -171,7 +182,7 @@ def _dce(used: Sequence[bool], eqn: Eqn) -> Eqn | None:
     """A carry stays if it is used, or read by the condition, or by what stays."""
     if not any(used) and not eqn.effects:
         return None
-    loop = _Parts(eqn.params)
+    loop = WhileParts(eqn.params)
     cond_consts, body_consts, init = loop.cut(eqn.invars)
     read_by_cond = pruned(loop.cond, (True,))[1][len(cond_consts) :]
 

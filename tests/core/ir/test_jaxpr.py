@@ -31,6 +31,16 @@ def test_prints_as_the_source_documents():
     )
 
 
+def test_equations_without_results_bind_nothing():
+    look = polyax.make_jaxpr(lambda a: (polyax.debug.inspect_array_sharding(a, callback=print), lax.sin(a))[1])(X)
+    assert str(look) == (
+        "{ lambda ; a:f32[3]. let\n"
+        "    inspect_sharding[callback=<built-in function print>] a\n"
+        "    b:f32[3] = sin a\n"
+        "  in (b,) }"
+    )
+
+
 def test_constants_become_constvars():
     closed = polyax.make_jaxpr(lambda a: lax.add(a, X))(X)
     assert str(closed).startswith("{ lambda a:f32[3] ; b:f32[3]. let")

@@ -70,7 +70,7 @@ def _jaxpr(jaxpr: Jaxpr, name: _Namer, indent: int) -> str:
 
 
 def _eqn(eqn: Eqn, name: _Namer, indent: int) -> str:
-    head = f"{' '.join(map(name.typed, eqn.outvars)) or '_'} = {eqn.primitive.name}"
+    head = " ".join([*map(name.typed, eqn.outvars), *["="][: len(eqn.outvars)], eqn.primitive.name])
     args = "".join(f" {name.atom(v)}" for v in eqn.invars)
     params = eqn.primitive.pretty(**eqn.params) if eqn.primitive.pretty else eqn.params
     shown = _params(params, name, indent + 2)

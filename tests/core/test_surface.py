@@ -34,6 +34,17 @@ def test_classes_of_errors() -> None:
         polyax.jit(lambda x: x[x > 0])(jnp.ones(2))
 
 
+@pytest.mark.parametrize("name", ["device_put_replicated", "device_put_sharded"])
+def test_names_that_are_gone_tell_what_to_use(name: str) -> None:
+    with pytest.raises(
+        AttributeError, match=rf"^polyax\.{name} is deprecated; use polyax\.device_put instead: .*Named"
+    ):
+        getattr(polyax, name)
+    with pytest.raises(ImportError):
+        exec(f"from polyax import {name}")
+    assert not hasattr(polyax, name) and name not in dir(polyax)
+
+
 def test_effects_of_prints() -> None:
     program = polyax.make_jaxpr(lambda x: debug.print("{}", x))(1.0)
     ordered = polyax.make_jaxpr(lambda x: debug.print("{}", x, ordered=True))(1.0)

@@ -114,9 +114,16 @@ _LATE = _late.submodules("polyax", "api_util", "dlpack", "example_libraries", "i
     "polyax.runtime.telling.environment", "print_environment_info"
 )
 
+_REMOVED = {
+    "device_put_replicated": "use polyax.device_put instead: polyax.device_put(x, NamedSharding(mesh, P())) puts all "
+    "of x on each device; for an argument of pmap, stack copies of it and cut them along an axis of a mesh.",
+    "device_put_sharded": "use polyax.device_put instead: polyax.device_put(polyax.numpy.stack(shards), "
+    "NamedSharding(mesh, P('x'))) on a mesh of those devices with the axis 'x'.",
+}
+
 
 def __getattr__(name: str) -> _Any:
-    return _late.load(__name__, _LATE, name)
+    return _late.load(__name__, _LATE, name, _REMOVED)
 
 
 def __dir__() -> list[str]:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
-def load(package: str, homes: Mapping[str, str], name: str) -> Any:
+
+def load(package: str, homes: Mapping[str, str], name: str, removed: Mapping[str, str] = NOTHING) -> Any:
     """The name ``name`` of ``package``, from the module that ``homes`` says; a submodule is its own home.
 
     Raises:
-      AttributeError: the package has no such name.
+      AttributeError: the package has no such name; ``removed`` says of names that JAX had what to use instead.
     """
     home = homes.get(name)
+    if home is None and name in removed:
+        raise AttributeError(f"{package}.{name} is deprecated; {removed[name]}")
     if home is None:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     module = importlib.import_module(home)

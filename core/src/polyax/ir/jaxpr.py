@@ -196,11 +196,12 @@ def make_literal(x: Any, aval: ShapedArray | None = None) -> Literal:
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
     """Applies each equation's primitive in the current trace. Values are dropped after their last use."""
-    before = ambient.source
+    before = ambient.source, ambient.recorded
+    ambient.recorded = True
     try:
         return _eval_eqns(jaxpr, consts, args)
     finally:
-        ambient.source = before
+        ambient.source, ambient.recorded = before
 
 
 def _eval_eqns(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:

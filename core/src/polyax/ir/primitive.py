@@ -25,6 +25,8 @@ class Ambient(threading.local):
     source: Any = None
     scope: str = ""
     axis_env: Mapping[Any, int] = MappingProxyType({})
+    recorded: bool = False
+    """Whether what runs are equations of a program, of which the user was told already what is wrong with them."""
     varying: frozenset[Any] = frozenset()
     """Mesh axes of which types say whether values vary along them: see ``trace.varying``."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.errors import ShardingTypeError
-from polyax.ir.primitive import Primitive
+from polyax.ir.primitive import Primitive, ambient
 from polyax.meshes import sums
 from polyax.meshes.ambiguity import REMEDY, check_clear, types
 from polyax.meshes.axes import AbstractMesh
@@ -31,7 +31,8 @@ _ambient = _Ambient()
 
 @contextmanager
 def lenient() -> Generator[None]:
-    """Where types of operands don't tell those of results, nothing is told: for programs that nobody wrote."""
+    """Sums along what both operands are cut along are made, and where types of operands don't tell those of results,
+    nothing is told: for programs that nobody wrote."""
     before, _ambient.lenient = _ambient.lenient, True
     try:
         yield
@@ -39,8 +40,13 @@ def lenient() -> Generator[None]:
         _ambient.lenient = before
 
 
-def is_lenient() -> bool:
+def in_derived() -> bool:
+    """Whether what runs was written by nobody, as a backward pass."""
     return _ambient.lenient
+
+
+def is_lenient() -> bool:
+    return _ambient.lenient or ambient.recorded
 
 
 def results(
@@ -145,7 +151,7 @@ class _Consensus:
     def _check_sums(self) -> None:
         for f in self.found.reduced:
             specs = [_spec_at(a, dims, f) for a, dims in zip(self.ins, self.found.ins, strict=True)]
-            if len(specs) == 2 and all(specs):
+            if len(specs) == 2 and all(specs) and not is_lenient():
                 raise ShardingTypeError(
                     "Contracting dimensions are sharded and it is ambiguous how the output should be sharded. Please "
                     "specify the output sharding via the `out_sharding` parameter. Got "

@@ -191,12 +191,13 @@ def trace_to_jaxpr(
     trace = DynamicJaxprTrace(name, origin)
     trace.onlooker = onlooker
     args = [trace.new_arg(a) for a in in_avals]
-    before, ambient.source = ambient.source, None
+    before = ambient.source, ambient.recorded
+    ambient.source, ambient.recorded = None, False
     try:
         with set_trace(trace):
             closed = trace.to_jaxpr(fun(*args))
     finally:
-        ambient.source = before
+        ambient.source, ambient.recorded = before
         trace.invalidate()
     del args
     check_leaks(trace, origin or name)

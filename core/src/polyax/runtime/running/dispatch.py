@@ -30,6 +30,7 @@ from polyax.runtime.arrays.placing import device_put, from_host, install_relay, 
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.running.compiling import compile_on, compile_program
+from polyax.runtime.running.joint import joint
 from polyax.runtime.running.meeting import Place, layouts_of, meeting_place
 from polyax.runtime.running.meshed import Layouts, on_mesh
 from polyax.runtime.running.programs import Program, make_entry
@@ -53,6 +54,10 @@ class EvalTrace(Trace):
         if primitive.impl is not None:
             return primitive.impl(*args, **params)
         return apply_primitive(primitive, args, params)
+
+    def as_one(self, fun: Callable[..., Any], args: Sequence[Any], key: tuple[Any, ...]) -> Any:
+        """``fun(*args)`` as one program."""
+        return joint(fun, args, key, functools.partial(_kept_primitive, None))
 
 
 # --- devices ------------------------------------------------------------------------------------------------------
@@ -194,7 +199,7 @@ def _on_mesh(
     primitive: Primitive, args: Sequence[Any], avals: Sequence[ShapedArray], params: dict[str, Any], mesh: Mesh
 ) -> list[Any]:
     """One primitive as a program on the devices of a mesh."""
-    if seen.any and consensus.is_lenient():
+    if seen.any and consensus.in_derived():
         avals = [a.update(sharding=None) for a in avals]
     key = primitive, tuple(avals), tuple(params.items()), Mesh, config.trace_key()
     inner = None if primitive.sub_jaxprs is None else primitive.sub_jaxprs(**params)

@@ -171,6 +171,20 @@ def test_types_tell_along_which_axes_values_vary():
     assert types(lambda x: lax.scan(lambda c, v: (c, v), 0, x)[1], ins=P("y"), outs=P("y")) == "float32[4,4]{V:y}"
 
 
+def test_what_is_made_alike_varies_alike():
+    seen = {}
+    with_value = (lambda v: jnp.full_like(v, 2), lambda v: lax.full_like(v, 1), lambda v: jnp.zeros_like(v, shape=(3,)))
+
+    def f(x):
+        for made in (jnp.zeros_like, jnp.ones_like, jnp.empty_like, *with_value):
+            seen.setdefault(polyax.typeof(made(x)).vma, []).append(made)
+        assert polyax.typeof(jnp.zeros(x.shape)).vma == frozenset()
+        return lax.fori_loop(0, 2, lambda _, c: c + x, jnp.zeros_like(x))
+
+    close(mapped(f, P("x"), P("x"))(X), 2 * X)
+    assert {axes: len(of) for axes, of in seen.items()} == {frozenset("x"): 6}
+
+
 def test_operands_are_made_to_vary_alike():
     text = str(polyax.make_jaxpr(mapped(lambda x, w: lax.psum(x * w, "x"), (P("x"), P()), P()))(X, W))
     assert "pvary[axes=('x',)]" in text and "psum_invariant[axes=('x',)]" in text

@@ -55,6 +55,19 @@ def test_products_whose_sum_is_still_to_be_made(run):
 
 
 @pytest.mark.parametrize("run", RUNS)
+def test_each_device_keeps_its_own_summand(run):
+    a, b = px.device_put(A, P(None, "x")), px.device_put(B, P("x", None))
+    summands = {p: A[:, 2 * p : 2 * p + 2] @ B[2 * p : 2 * p + 2] for p in range(4)}
+    spec = P("y", None, unreduced={"x"})
+    for product in (lambda a, b: jnp.einsum("ij,jk->ik", a, b, out_sharding=spec),
+                    lambda a, b: jnp.matmul(a, b, out_sharding=spec),
+                    lambda a, b: lax.dot_general(a, b, (((1,), (0,)), ((), ())), out_sharding=spec)):  # fmt: skip
+        for n, part in enumerate(run(product)(a, b).parts):
+            place, half = divmod(n, 2)
+            np.testing.assert_allclose(part, summands[place][2 * half : 2 * half + 2], 2e-5)
+
+
+@pytest.mark.parametrize("run", RUNS)
 def test_sums_are_made_by_reshard(run):
     u = product()
     close(run(lambda u: px.reshard(u, P()))(u), A @ B, "[4,4]")

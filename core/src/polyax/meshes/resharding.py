@@ -10,7 +10,7 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.errors import ShardingTypeError
-from polyax.ir.primitive import Primitive
+from polyax.ir.primitive import Primitive, ambient, eval_trace
 from polyax.meshes.axes import AbstractMesh, AxisType
 from polyax.meshes.current import get_abstract_mesh, mesh_in_force, use_abstract_mesh
 from polyax.meshes.explicit import cuts_of, mesh_of, seen, typed
@@ -48,11 +48,37 @@ def placed_as(out_sharding: Any, compute: Callable[..., Any], *operands: Any, **
     """
     sharding = sharding_for(out_sharding, [aval_of(x) for x in operands if hasattr(x, "aval")])
     mesh = sharding.mesh.abstract_mesh
+    check_placed(sharding, compute.__name__)
     if sharding.spec.unreduced:
         _check_summed(sharding.spec, [aval_of(x) for x in operands if hasattr(x, "aval") or isinstance(x, np.ndarray)])
-    with use_abstract_mesh(mesh.update_axis_types(dict.fromkeys(mesh.explicit_axes, AxisType.Auto))):
-        result = compute(*map(_untold, operands), **params)
-    return resharded(result, sharding)
+    inside = mesh.update_axis_types(dict.fromkeys(mesh.explicit_axes, AxisType.Auto))
+
+    def placed(*operands: Any) -> Any:
+        with use_abstract_mesh(inside):
+            result = compute(*map(_untold, operands), **params)
+        return resharded(result, sharding)
+
+    if sharding.spec.unreduced and ambient.trace is None:  # on its own, an operation would make the sum
+        return eval_trace[0].as_one(placed, operands, (compute, sharding, *sorted(params.items())))
+    return placed(*operands)
+
+
+def check_placed(sharding: NamedSharding, caller: str) -> None:
+    """Raises a ValueError unless types can tell here that a result is cut so."""
+    mesh: AbstractMesh = sharding.mesh.abstract_mesh
+    if named := [a for axes in sharding.spec.cuts(0) for a in axes if a not in mesh.explicit_axes]:
+        kind = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))[named[0]]
+        raise ValueError(
+            f"PartitionSpec passed to {caller} cannot contain axis names that are of type Auto or Manual. Got "
+            f"PartitionSpec: {sharding.spec} with axis name: {named[0]} of type: AxisType.{kind}. Leave it to the "
+            "partitioner, with polyax.lax.with_sharding_constraint."
+        )
+    here = get_abstract_mesh()
+    if not here.empty and here != mesh:
+        raise ValueError(
+            f"Context mesh {here} should match the mesh of sharding {mesh} passed to {caller}. Name its axes with a "
+            "PartitionSpec alone, or use `polyax.reshard`."
+        )
 
 
 def _untold(operand: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
-from polyax.meshes.resharding import resharded, retyped, sharding_for
+from polyax.meshes.resharding import check_placed, resharded, retyped, sharding_for
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.promotion import (
     as_array,
@@ -33,6 +33,7 @@ from polyax.numpy.promotion import (
 )
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import device_put, from_host
+from polyax.trace.varying import pvary
 
 __all__ = [
     "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "frombuffer", "fromfile",
@@ -43,7 +44,9 @@ __all__ = [
 
 def _placed(x: Any, device: Any, out_sharding: Any = None) -> Any:
     if out_sharding is not None:
-        return resharded(x, sharding_for(out_sharding, []))
+        sharding = sharding_for(out_sharding, [])
+        check_placed(sharding, "polyax.numpy")
+        return resharded(x, sharding)
     return x if device is None else device_put(x, device)
 
 
@@ -314,9 +317,12 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
 
 
 def _cut_as(a: Any, made: Any, *given: Any) -> Any:
-    """``made``, cut as the type of ``a`` tells, unless something else was said of it."""
+    """``made``, which varies as ``a`` does, and is cut as its type tells, unless something else was said of it."""
     aval = getattr(a, "aval", None)
-    if aval is None or aval.sharding is None or not all(x is None for x in given):
+    if aval is None:
+        return made
+    made = pvary(made, aval.vma) if aval.vma else made
+    if aval.sharding is None or not all(x is None for x in given):
         return made
     return device_put(made, a.sharding) if is_concrete(a) and is_concrete(made) else retyped(made, aval)
 

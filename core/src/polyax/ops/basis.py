@@ -17,6 +17,7 @@ from polyax.ir.aval import aval_of
 from polyax.ir.dtypes import PYTHON_SCALARS, DType
 from polyax.ir.primitive import Primitive
 from polyax.meshes.resharding import placed_as
+from polyax.trace.varying import pvary
 
 __all__ = [
     "add", "add_p", "broadcast_in_dim", "broadcast_in_dim_p", "broadcasted_iota", "convert_element_type",
@@ -272,9 +273,11 @@ def full_like(x: Array, fill_value: Any, dtype: Any = None, shape: Any = None) -
     """``full`` with the shape and dtype (and weak type) of ``x`` where they aren't given."""
     aval = aval_of(x)
     if dtype is None and aval.weak_type and type(fill_value) in PYTHON_SCALARS:
-        fill_value = _weak_scalar(fill_value, aval.dtype)
-        return full(aval.shape if shape is None else shape, fill_value)
-    return full(aval.shape if shape is None else shape, fill_value, aval.dtype if dtype is None else dtype)
+        fill_value, dtype = _weak_scalar(fill_value, aval.dtype), None
+    elif dtype is None:
+        dtype = aval.dtype
+    made = full(aval.shape if shape is None else shape, fill_value, dtype)
+    return pvary(made, aval.vma) if aval.vma else made
 
 
 def _weak_scalar(value: Any, dtype: DType) -> Any:

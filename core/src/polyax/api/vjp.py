@@ -12,8 +12,14 @@ from polyax.api.jit import jit
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import ambient
+from polyax.meshes.current import mesh_in_force, set_mesh
+from polyax.meshes.explicit import seen
+from polyax.meshes.mesh import Mesh
+from polyax.meshes.sharding import NamedSharding
 from polyax.ops.basis import convert_element_type
 from polyax.ops.zeros import instantiate
+from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.flat import Flat, FlatAux, check_arrays, check_callable
 from polyax.trace.paths import differences
@@ -47,9 +53,20 @@ def vjp_tree(fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -
     outs, linearized = linearize_flat(flat, leaves, differentiable)
     aux = drop_tangents(flat.aux) if isinstance(flat, FlatAux) else None
     assert flat.out_tree is not None
-    pullback = VJP(linearized, tuple(map(aval_of, leaves)), tree_structure(primals), flat.out_tree)
+    avals = tuple(map(aval_of, leaves))
+    mesh = _explicit_mesh((*leaves, *linearized.residuals)) if seen.any else None
+    pullback = VJP(linearized, avals, tree_structure(primals), flat.out_tree, mesh)
     out = flat.unflatten(list(map(as_array, outs)))
     return (out, pullback, aux) if has_aux else (out, pullback)
+
+
+def _explicit_mesh(values: Sequence[Any]) -> Mesh | None:
+    """The mesh with explicit axes that arrays lie on, where none is in force."""
+    if ambient.trace is not None or mesh_in_force() is not None:
+        return None
+    layouts = [x.sharding for x in values if is_concrete(x) and x._device is None]
+    meshes = [s.mesh for s in layouts if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)]
+    return next((m for m in meshes if m.explicit_axes), None)
 
 
 def drop_tangents(aux: Any) -> Any:
@@ -69,15 +86,28 @@ class VJP:
     """
 
     def __init__(
-        self, linearized: Linearized, in_avals: tuple[ShapedArray, ...], in_tree: PyTreeDef, out_tree: PyTreeDef
+        self,
+        linearized: Linearized,
+        in_avals: tuple[ShapedArray, ...],
+        in_tree: PyTreeDef,
+        out_tree: PyTreeDef,
+        mesh: Mesh | None = None,
     ) -> None:
         self._linearized = linearized
         self._in_avals = in_avals
         self._in_tree = in_tree
         self._out_tree = out_tree
+        self._mesh = mesh
+        """The mesh that types of cotangents tell of, if none is in force where the pullback is called."""
 
     @api_boundary
     def __call__(self, cotangents: Any) -> Any:
+        if self._mesh is None or ambient.trace is not None or mesh_in_force() is not None:
+            return self._pulled_back(cotangents)
+        with set_mesh(self._mesh):
+            return self._pulled_back(cotangents)
+
+    def _pulled_back(self, cotangents: Any) -> Any:
         lin = self._linearized
         cts = [ct for ct, nz in zip(self._check(cotangents), lin.nonzero_out, strict=True) if nz]
         inputs = [UndefPrimal(v.aval) for v in lin.jaxpr.jaxpr.invars]
@@ -103,7 +133,7 @@ class VJP:
         return lin.residuals, (lin.jaxpr.jaxpr, lin.nonzero_in, lin.nonzero_out, lin.out_avals, *self._rest())
 
     def _rest(self) -> tuple[Any, ...]:
-        return self._in_avals, self._in_tree, self._out_tree
+        return self._in_avals, self._in_tree, self._out_tree, self._mesh
 
     @classmethod
     def tree_unflatten(cls, aux: Any, residuals: Sequence[Any]) -> VJP:

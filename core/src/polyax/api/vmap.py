@@ -9,6 +9,7 @@ from polyax.api.arguments import wraps
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import cuts_of, mesh_of, seen
+from polyax.meshes.spec import axes_of
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.calls import Signature
 from polyax.trace.flat import name_of
@@ -101,10 +102,10 @@ def _cut(
             "Mapped away dimension of inputs passed to vmap should be sharded the same. Got inconsistent axis specs: "
             f"{one} vs {two}"
         )
-    if spmd_name is not None:
+    if spmd_name is not None and axes_of(spmd_name) != mapped[0]:
         raise ValueError(
             "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is allowed. Got "
-            f"spmd_axis_name={spmd_name} and arrays sharded on explicit_mesh_axis={mapped[0]}"
+            f"spmd_axis_name={axes_of(spmd_name)} and arrays sharded on explicit_mesh_axis={mapped[0]}"
         )
     return mapped[0], mesh_of(avals)
 

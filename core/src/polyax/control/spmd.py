@@ -175,7 +175,7 @@ class _ShardMap(CallLike):
 
     def batch(self, axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         """The mapped axis may be cut along axes of the mesh: each program then maps over its part."""
-        names = tuple(n for n in (*names_of(axis.spmd_name), *axis.cut) if n in params["manual_axes"])
+        names = tuple(n for n in axis.cut or names_of(axis.spmd_name) if n in params["manual_axes"])
         if not names:
             inside = axis.mesh and axis.mesh.update_axis_types(dict.fromkeys(params["manual_axes"], AxisType.Manual))
             return super().batch(replace(axis, mesh=inside), args, dims, **params)

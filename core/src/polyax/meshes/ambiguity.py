@@ -36,6 +36,20 @@ def _differ(ins: Operands) -> bool:
     return len({c for c in cuts if any(c) or mesh_in_force() is not None}) > 1
 
 
+def check_choice(which: ShapedArray, cases: Operands) -> None:
+    """Raises ShardingTypeError unless what a user chooses from is cut alike; what isn't cut, too, where there is a mesh
+    for all that is computed."""
+    if _differ(cases):
+        raise ShardingTypeError(
+            f"select cases must have the same shardings, got {types(cases)}. Cut them alike with `polyax.reshard`."
+        )
+    if which.shape and _differ((which, cases[0])):
+        raise ShardingTypeError(
+            "select `which` must be scalar or have the same sharding as cases, got `which` sharding "
+            f"{types([which])} but case sharding {types(cases[:1])}. Cut them alike with `polyax.reshard`."
+        )
+
+
 def _joined(ins: Operands, _: Factors) -> None:
     if _differ(ins):
         specs = ", ".join(str(spec_of(cuts_of(a))) for a in ins)

@@ -10,6 +10,8 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.meshes.ambiguity import check_choice
+from polyax.meshes.explicit import seen
 from polyax.numpy.broadcast import as_mask, broadcast_to, choose
 from polyax.numpy.fused import fused
 from polyax.numpy.indexing import take
@@ -52,7 +54,16 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     check_arraylike("where", condition, x, y)
     if size is not None or fill_value is not None:
         raise ValueError("size and fill_value arguments cannot be used in three-term where function.")
+    if seen.any:
+        _check_alike(condition, x, y)
     return as_array(_chosen(condition, x, y))
+
+
+def _check_alike(condition: Any, *cases: Any) -> None:
+    """Raises a ShardingTypeError unless operands are cut alike, where none has to be broadcast."""
+    which, *others = [aval_of(unwrap(x)) for x in (condition, *cases)]
+    if others[0].shape == others[1].shape and which.shape in ((), others[0].shape):
+        check_choice(which, others)
 
 
 _chosen = fused(choose)

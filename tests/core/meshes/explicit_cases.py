@@ -35,6 +35,42 @@ def mesh():
         yield made
 
 
+def test_what_is_put_within_auto_axes_runs(mesh):
+    outside = px.NamedSharding(mesh, P("x", "y"))
+
+    def doubled(x):
+        return px.device_put(px.jit(lambda v: v * 2, out_shardings=outside)(x), outside) * 2
+
+    within = auto_axes(doubled, axes="y", out_sharding=P("x", "y"))
+    for run in (lambda f: f, px.jit):
+        check(run(within)(put(BOTH, "x", "y")), "[8@x,4@y]", BOTH * 4)
+
+
+def test_what_is_chosen_from_is_cut_alike():
+    cut, whole, other = put(ROWS, "x", None), put(ROWS), put(ROWS, None, "x")
+    for run in (lambda f: f, px.jit):
+        where = run(jnp.where)
+        check(where(cut > 2, cut, cut), "[8@x,8]", ROWS)
+        check(where(cut > 2, cut, 1.0), "[8@x,8]", np.where(ROWS > 2, ROWS, 1))
+        check(where(cut > 2, cut, put(ROWS[0])), "[8@x,8]", np.where(ROWS > 2, ROWS, ROWS[0]))
+        for x, y in ((cut, whole), (whole, cut), (cut, other)):
+            with pytest.raises(ShardingTypeError, match="select cases must have the same shardings, got f32"):
+                where(True, x, y)
+        with pytest.raises(ShardingTypeError, match=r"`which` sharding bool\[8@x,8\] but case sharding f32\[8,8\]"):
+            where(cut > 2, whole, whole)
+
+
+def test_gradients_where_no_mesh_is_in_force(mesh):
+    x, w = put(BOTH, "x", "y"), put(ROWS[:4, :2])
+    with px.set_mesh(None):
+        check(px.grad(lambda x: (x * x).sum())(x), "[8@x,4@y]", 2 * BOTH)
+        check(px.grad(lambda x: x.sum())(x), "[8@x,4@y]", np.ones_like(BOTH))
+        rows = px.device_put(BOTH, px.NamedSharding(mesh, P("x", None)))
+        check(px.grad(lambda w: (rows @ w).sum())(w), "[4,2]", np.repeat(BOTH.sum(0)[:, None], 2, 1))
+        back = px.vjp(lambda x: x.T * 2, x)[1]
+        check(back(px.device_put(BOTH.T, px.NamedSharding(mesh, P("y", "x"))))[0], "[8@x,4@y]", 2 * BOTH)
+
+
 def test_operations():
     a, b, c, d = put(BOTH, "x", "y"), put(ROWS, "x", None), put(ROWS, None, "x"), put(ROWS)
     for run in (lambda f: f, px.jit):

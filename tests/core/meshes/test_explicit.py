@@ -9,7 +9,15 @@ import polyax as px
 import polyax.numpy as jnp
 from polyax import lax
 from polyax.errors import ShardingTypeError
-from polyax.sharding import AbstractMesh, AxisType, NamedSharding, auto_axes, explicit_axes, get_abstract_mesh
+from polyax.sharding import (
+    AbstractMesh,
+    AxisType,
+    NamedSharding,
+    auto_axes,
+    explicit_axes,
+    get_abstract_mesh,
+    use_abstract_mesh,
+)
 from polyax.sharding import PartitionSpec as P
 from support import process
 
@@ -27,6 +35,9 @@ def types(fun, *args):
 
 ROWS, COLUMNS, WHOLE, BOTH = arg((8, 8), "x"), arg((8, 8), None, "x"), arg((8, 8)), arg((8, 4), "x", "y")
 VECTOR = arg((8,), "x")
+HALF = AbstractMesh((4, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))
+WHOLE_VALUE = jnp.ones((8, 8))
+HALF_ROWS = arg((8, 8), "x", mesh=HALF)
 
 DERIVED = [
     (lambda a, b: a + b, (ROWS, WHOLE), "[8@x,8]"),
@@ -67,7 +78,7 @@ DERIVED = [
     (lambda a: lax.dynamic_update_slice(a, a[:4], (1, 0)), (ROWS,), "[8@x,8]"),
     (lambda a: (jnp.repeat(a, 2, 0), jnp.tile(a, (1, 2))), (ROWS,), "[16@x,8] [8@x,16]"),
     (lambda a: jnp.fft.fft(a, axis=0).real, (ROWS,), "[8@x,8]"),
-    (lambda a: lax.with_sharding_constraint(a, NamedSharding(MESH, P(P.UNCONSTRAINED, None))), (ROWS,), "[8@x,8]"),
+    (lambda a: lax.with_sharding_constraint(a, NamedSharding(HALF, P(P.UNCONSTRAINED, None))), (HALF_ROWS,), "[8@x,8]"),
     (px.vmap(lambda r: px.reshard(r, P("y"))), (ROWS,), "[8@x,8@y]"),
     (lambda a: px.vjp(lambda v: px.reshard(v, P("y")), a)[1](px.reshard(a, P("y"))), (ROWS,), "[8@x,8]"),
 ]
@@ -172,6 +183,56 @@ def test_cotangents_are_cut_as_their_primals():
     assert types(px.grad(deep, (0, 1)), arg((4, 4)), batch) == "[4,4] [8@x,4]"
     again = lambda w, x: px.checkpoint(lambda v: jnp.sin(x @ v))(w).sum()
     assert types(px.grad(again), weights, batch) == "[4,2]"
+
+
+def test_backward_passes_multiply_what_they_have():
+    """A product whose summed dimension both operands are cut along is typed; none is told less than it is."""
+    backward = px.make_jaxpr(px.grad(lambda x, w: jnp.sin(x @ w).sum(), (0, 1)))(ROWS, arg((8, 4), None, "y"))
+    made = [e for e in backward.eqns if e.primitive.name == "dot_general"]
+    assert [str(e.outvars[0].aval)[7:] for e in made] == ["[8@x,4@y]", "[4@y,8]", "[8@x,8]"]
+    told = [e.params["sharding"] for e in backward.eqns if e.primitive.name == "reshard"]
+    assert told and None not in told
+
+
+def test_shardings_of_the_mesh_outside_within_auto_axes():
+    outside = NamedSharding(MESH, P("x", "y"))
+    within = lambda fun: types(auto_axes(fun, axes="y", out_sharding=P("x", "y")), BOTH)
+    with pytest.raises(ValueError, match=r"can only refer to Auto axes of the mesh. Got spec=P\('x', 'y'\) and mesh="):
+        within(lambda x: lax.with_sharding_constraint(x, outside))
+    with pytest.raises(
+        ValueError, match=r"Context mesh .*Explicit, Auto.* should match the mesh of sharding .* to dot"
+    ):
+        within(lambda x: jnp.dot(x, x.T, out_sharding=NamedSharding(MESH, P("x"))))
+    with pytest.raises(ValueError, match=r"Context mesh .*Explicit, Auto.* should match the mesh of sharding"):
+        within(lambda x: x + jnp.zeros((8, 4), out_sharding=outside))
+    assert within(lambda x: px.device_put(x, outside) * 2) == "[8@x,4@y]"
+    assert within(lambda x: px.jit(lambda y: y * 2, out_shardings=outside)(x)) == "[8@x,4@y]"
+
+
+def test_results_are_not_placed_along_axes_that_types_leave_out():
+    with pytest.raises(ValueError, match=r"passed to dot cannot contain axis names that are of type Auto or Manual"):
+        jnp.dot(WHOLE_VALUE, WHOLE_VALUE, out_sharding=NamedSharding(HALF, P("y")))
+
+
+def test_open_dimensions_need_an_axis_that_is_automatic():
+    with pytest.raises(ValueError, match=r"P\('x', UNCONSTRAINED\) cannot contain `P.UNCONSTRAINED` when no mesh axis"):
+        NamedSharding(MESH, P("x", P.UNCONSTRAINED))
+    assert NamedSharding(HALF, P("x", P.UNCONSTRAINED)).spec[1] is P.UNCONSTRAINED
+    assert types(px.vmap(lambda r: px.reshard(r, NamedSharding(MESH, P("y")))), WHOLE) == "[8,8@y]", (
+        "of what isn't cut nothing is open"
+    )
+
+
+def test_the_mapped_axis_may_be_named_as_it_is_cut():
+    for name in ("x", ("x",)):
+        assert types(px.vmap(lambda r: px.reshard(r * 2, P("y")), spmd_axis_name=name), ROWS) == "[8@x,8@y]"
+    constrained = px.vmap(lambda r: lax.with_sharding_constraint(r, NamedSharding(MESH, P(None))), spmd_axis_name="x")
+    with use_abstract_mesh(MESH):
+        assert types(constrained, ROWS) == "[8@x,8]"
+    with pytest.raises(
+        ValueError, match=r"Got spmd_axis_name=\('y',\) and arrays sharded on explicit_mesh_axis=\('x',"
+    ):
+        types(px.vmap(lambda r: r, spmd_axis_name="y"), ROWS)
 
 
 def test_functions_see_the_mesh_of_their_arguments():

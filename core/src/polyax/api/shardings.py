@@ -58,7 +58,7 @@ def _constrained(x: Any, sharding: Asked) -> Any:
         )
     if not isinstance(sharding, NamedSharding):
         return device_put(x, sharding)
-    aval, sharding = aval_of(x), _as_typed_here(sharding)
+    aval = aval_of(x)
     try:
         sharding.cuts(aval.ndim)
     except ValueError as e:
@@ -73,15 +73,10 @@ def _constrained(x: Any, sharding: Asked) -> Any:
     return constrain(x, sharding)
 
 
-def _as_typed_here(sharding: NamedSharding) -> NamedSharding:
-    """On a mesh whose axes have the types that they have where this is asked, and the same devices."""
-    if not seen.any or not isinstance(sharding.mesh, Mesh):
-        return sharding
-    here = mesh_here(sharding.mesh)
-    if here is sharding.mesh:
-        return sharding
-    mesh = Mesh(sharding.mesh.devices, here.axis_names, here.axis_types)
-    return NamedSharding(mesh, sharding.spec)
+def _as_typed_here(mesh: Mesh) -> Mesh:
+    """The mesh, with axes of the types that they have where this is asked."""
+    here = mesh_here(mesh) if seen.any else mesh
+    return mesh if here is mesh else Mesh(mesh.devices, here.axis_names, here.axis_types)
 
 
 def _dividing(aval: ShapedArray, sharding: NamedSharding) -> NamedSharding:
@@ -112,7 +107,7 @@ def _told(aval: ShapedArray, sharding: NamedSharding) -> bool:
 
 def _besides_told(aval: ShapedArray, sharding: NamedSharding) -> NamedSharding:
     """A constraint, which is for the partitioner's axes alone, with what the type tells."""
-    mesh = mesh_here(sharding.mesh)
+    mesh = sharding.mesh
     if any(a not in mesh.auto_axes for axes in sharding.spec.cuts(0) for a in axes):
         raise ValueError(
             "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the mesh. Got "
@@ -122,7 +117,8 @@ def _besides_told(aval: ShapedArray, sharding: NamedSharding) -> NamedSharding:
     if aval.sharding is None:
         return sharding
     asked = open_cuts(sharding.spec, aval.ndim)
-    both = [t or UNCONSTRAINED if c is None else (*t, *c) for t, c in zip(cuts_of(aval), asked, strict=True)]
+    rest = UNCONSTRAINED if mesh.auto_axes else None
+    both = [t or rest if c is None else (*t, *c) for t, c in zip(cuts_of(aval), asked, strict=True)]
     return sharding.update(spec=sharding.spec.update(partitions=both))
 
 
@@ -156,7 +152,7 @@ def as_sharding(caller: str, name: str, given: Any) -> Asked:
             "define a context mesh via `polyax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
             f"{name} and then the mesh context manager is not required."
         )
-    return NamedSharding(mesh, given)
+    return NamedSharding(_as_typed_here(mesh), given)
 
 
 def of_arguments(shardings: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tree: PyTreeDef) -> list[Asked]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from polyax.meshes.axes import AbstractMesh, MeshAxes
 from polyax.meshes.mesh import Mesh
-from polyax.meshes.spec import Cuts, PartitionSpec
+from polyax.meshes.spec import UNCONSTRAINED, Cuts, PartitionSpec
 
 Device = Any
 Index = tuple[slice, ...]
@@ -257,7 +257,9 @@ class NamedSharding(Sharding):
 
 
 def with_entry(sharding: NamedSharding, dim: int, entry: Any) -> NamedSharding:
-    """The sharding of arrays with a further dimension, of which the spec says ``entry``."""
+    """The sharding of arrays with a further dimension, of which the spec says ``entry``; without one, it's open where
+    a mesh leaves that to the partitioner."""
+    entry = entry or (UNCONSTRAINED if sharding.mesh.auto_axes else None)
     entries = [*sharding.spec.partitions, *[None] * (dim - len(sharding.spec))]
     return sharding.update(spec=sharding.spec.update(partitions=(*entries[:dim], entry, *entries[dim:])))
 
@@ -277,6 +279,11 @@ def _check_spec(mesh: Any, spec: Any) -> None:
         raise TypeError(f"NamedSharding needs a Mesh or an AbstractMesh, got {mesh!r} of type {type(mesh).__name__}")
     if not isinstance(spec, PartitionSpec):
         raise TypeError(f"NamedSharding needs a PartitionSpec, got {spec!r} of type {type(spec).__name__}")
+    if UNCONSTRAINED in spec.partitions and not mesh.auto_axes:
+        raise ValueError(
+            f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh axis_types: "
+            f"{mesh.axis_types}"
+        )
     seen: set[Any] = set()
     for axes in spec.cuts(0):
         for axis in axes:

@@ -11,7 +11,6 @@ from polyax.meshes.explicit import cotangent_type, cuts_of
 from polyax.meshes.factors import elementwise
 from polyax.meshes.resharding import reshard_p, resharded, retyped, untyped
 from polyax.meshes.sharding import NamedSharding, with_entry
-from polyax.meshes.spec import UNCONSTRAINED
 from polyax.ops.define import linear
 
 __all__ = ["reshard_p", "retyped"]
@@ -28,5 +27,4 @@ def _batch(axis: Any, args: Any, dims: Any, *, sharding: NamedSharding | None) -
     (x,), (dim,) = args, dims
     if sharding is None:
         return [untyped(x)], [dim]
-    entry = cuts_of(aval_of(x))[dim] or UNCONSTRAINED
-    return [resharded(x, with_entry(sharding, dim, entry))], [dim]
+    return [resharded(x, with_entry(sharding, dim, cuts_of(aval_of(x))[dim]))], [dim]

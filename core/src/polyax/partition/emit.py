@@ -228,7 +228,7 @@ class BlockEmitter:
 
     def _bound(self, eqn: Eqn, rule: Rule, shares: Shares, blocks: Sequence[Any], cuts: Sequence[Cuts]) -> list[Any]:
         local = rule.found.local
-        if local is None or not shares:
+        if local is None or not (shares or eqn.primitive is sharding_constraint_p):  # blocks have no such types
             outs = eqn.apply(blocks)
         else:
             outs = list(local(BlockPlace(rule, shares, self.sizes), *blocks, **eqn.params))

@@ -92,7 +92,8 @@ def _put(x: Any, target: Layout | None, donate: bool) -> Any:
 
 def _put_traced(x: Tracer, target: Layout | None) -> Tracer:
     if isinstance(target, NamedSharding):
-        return resharded(x, target) if seen.any and mesh_here(target.mesh).explicit_axes else constrain(x, target)
+        mesh = mesh_here(target.mesh) if seen.any else target.mesh
+        return resharded(x, target.update(mesh=mesh)) if seen.any and mesh.explicit_axes else constrain(x, target)
     if target is None or target is default_device_now():
         return x  # a traced program runs on one device: there is nothing to move
     raise NotImplementedError(

@@ -15,7 +15,7 @@ ROOMS = {
         *("ir", "meshes", "trace", "ops", "transforms"),
         *("control.inner", "control.flow", "control.calls", "control.folds", "control", "partition"),
         *("runtime.contract", "reference", "runtime.plugins", "runtime.arrays", "runtime.running", "runtime.telling"),
-        *("api", "library", "testing"),
+        *("api", "library", "testing", "door", "as_jax"),
     ),
     "polyax_kernels": (
         *("settings", "ir", "lower", "passes", "plan", "emit"),

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from support.sources import all_modules, tree
 
 SEVERAL = {
+    "Layout": "JAX's for the order of dimensions in memory; where the boxes of a drawing are, in polyax_inspect",
     "Primitive": "users make theirs from `polyax.extend`, whose rules are called as JAX calls them",
 }
 """Names of several classes, and why."""

@@ -110,9 +110,9 @@ from polyax.runtime.plugins.default_device import default_device as default_devi
 from polyax.trace.naming import named_call as named_call
 from polyax.trace.naming import named_scope as named_scope
 
-_LATE = _late.submodules("polyax", "api_util", "dlpack", "example_libraries", "image", "typing") | _late.names_of(
-    "polyax.runtime.telling.environment", "print_environment_info"
-)
+_LATE = _late.submodules(
+    "polyax", "api_util", "dlpack", "example_libraries", "image", "monitoring", "typing"
+) | _late.names_of("polyax.runtime.telling.environment", "print_environment_info")
 
 _REMOVED = {
     "device_put_replicated": "use polyax.device_put instead: polyax.device_put(x, NamedSharding(mesh, P())) puts all "

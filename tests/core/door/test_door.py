@@ -1,0 +1,167 @@
+"""``polyax.as_jax``: what ``import jax`` means then, what is refused, scripts, stubs. Each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from polyax.door import stubs
+
+OPENED = """
+import sys
+import polyax.as_jax
+import jax, jax.numpy as jnp
+import polyax
+
+assert jax is polyax and jnp is polyax.numpy and sys.modules["jax.numpy"] is polyax.numpy
+assert polyax.numpy.__spec__.name == "polyax.numpy" == polyax.numpy.__name__
+from jax.scipy.linalg import cho_solve
+import jax.experimental.shard_map, polyax.experimental.shard_map
+assert jax.experimental.shard_map is polyax.experimental.shard_map
+assert jax.__version__ == jax.version.__version__ == "0.10.2" and jax.__version_info__ == (0, 10, 2)
+
+from jax._src import core, traceback_util
+import jax._src.random
+assert core.ShapedArray is polyax.core.ShapedArray and core.trace_state_clean() and jax._src.random is polyax.random
+assert not jax.jit(lambda x: x if core.trace_state_clean() else x + 1)(1) == 1
+assert jax.core.get_opaque_trace_state and not hasattr(jax.core, "take_current_trace")  # JAX 0.10 has removed it there
+from jaxlib import version
+from jax.lib import __version__
+assert version.__version__ == __version__ == "0.10.2"
+
+import numpy as np  # today's bits of JAX
+np.testing.assert_allclose(jax.random.normal(jax.random.key(0), (3,)), [1.6226422, 2.0252647, -0.43359444], rtol=1e-6)
+polyax.as_jax.install()
+assert len([f for f in sys.meta_path if type(f).__name__ == "AliasFinder"]) == 1
+
+assert polyax.as_jax.missing() == ("jax.core.take_current_trace",), polyax.as_jax.missing()
+for module, text in {
+    "jax": "jax.no_such",
+    "jax.lax": "jax.lax.no_such",
+    "jax.dlpack": "jax.dlpack.no_such",  # loaded late
+    "jax._src.core": "jax._src.core.no_such",
+}.items():
+    __import__(module)
+    for lookup in ("getattr(sys.modules[module], 'no_such')", f"exec('from {module} import no_such')"):
+        try:
+            eval(lookup)
+        except (AttributeError, ImportError) as e:
+            told = str(e)
+        if "exec" not in lookup or module.count("_src") == 0 and hasattr(sys.modules[module], "__path__"):
+            assert text in told and "docs/libraries.md" in told and "0.10.2" in told, (lookup, told)
+assert not hasattr(jax.numpy, "no_such") and "jax.numpy.no_such" in polyax.as_jax.missing()
+try:
+    import jax.no.such
+except ModuleNotFoundError as e:
+    assert e.name == "jax.no" and "docs/libraries.md" in str(e)
+"""
+OTHER_FIRST = "import jax\nimport polyax.as_jax\n"
+CLOSED = """
+import polyax
+assert not hasattr(polyax, "_src") and not hasattr(polyax, "__version_info__"), "only behind the door"
+try:
+    import jax
+except ModuleNotFoundError:
+    pass
+assert not polyax.config.threefry_partitionable
+"""
+
+
+def run(*arguments: str, path: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "POLYAX_PLATFORMS": "reference", **variables}
+    if path is not None:
+        environment["PYTHONPATH"] = str(path)
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=path, check=False)
+
+
+def test_jax_is_polyax_once_the_door_is_open() -> None:
+    done = run("-c", OPENED)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_door_is_closed_otherwise() -> None:
+    done = run("-c", CLOSED)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_setting_of_random_bits_is_obeyed() -> None:
+    said = "import polyax.as_jax, polyax; print(polyax.config.threefry_partitionable)"
+    assert run("-c", said, POLYAX_THREEFRY_PARTITIONABLE="0").stdout == "False\n"
+    assert run("-c", said).stdout == "True\n"
+
+
+def test_it_is_refused_when_jax_itself_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "jax.py").write_text("__version__ = '0.9.0'\n")
+    done = run("-c", OTHER_FIRST, path=tmp_path)
+    assert done.returncode and "jax 0.9.0 is imported already, from" in done.stderr
+    assert "Import polyax.as_jax before anything that imports jax" in done.stderr
+    done = run("-c", "import polyax.as_jax, jax, polyax; assert jax is polyax", path=tmp_path)
+    assert done.returncode == 0, done.stderr  # installed, but not imported
+
+
+def test_scripts_and_modules_run_with_their_arguments(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("name = __name__\n")
+    script = tmp_path / "script.py"
+    script.write_text("import sys, jax, beside\nprint(__name__, sys.argv[1:], jax.__name__)\nsys.exit(3)\n")
+    done = run("-m", "polyax.as_jax", str(script), "-m", "b")
+    assert (done.returncode, done.stdout) == (3, "__main__ ['-m', 'b'] polyax\n"), done.stderr
+    (tmp_path / "module.py").write_text("import sys, jax\nprint(__name__, sys.argv[1:])\n")
+    assert run("-m", "polyax.as_jax", "-m", "module", "x", path=tmp_path).stdout == "__main__ ['x']\n"
+    done = run("-m", "polyax.as_jax", "nowhere.py")
+    assert done.returncode == 2 and "there is no file 'nowhere.py'" in done.stderr
+    assert "usage" in run("-m", "polyax.as_jax").stderr
+
+
+def test_tests_run_with_the_door_open(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("import jax\n\n\ndef test_it():\n    assert jax.__name__ == 'polyax'\n")
+    done = run("-m", "pytest", "-q", "-p", "polyax.as_jax", "-p", "no:cacheprovider", path=tmp_path)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
+
+
+def test_stubs_satisfy_requirements_and_open_the_door(tmp_path: Path) -> None:
+    made = run("-m", "polyax.as_jax", "stub", "--target", str(tmp_path))
+    assert "made jax 0.10.2+polyax, jaxlib 0.10.2+polyax" in made.stdout, made.stderr
+    using = (
+        "import jax.numpy, jaxlib, polyax, importlib.metadata as m\n"
+        "assert jax is polyax and jaxlib.__version__ == '0.10.2'\n"
+        "print(m.version('jax'), m.version('jaxlib'), m.requires('jax'))"
+    )
+    done = run("-c", using, path=tmp_path)
+    assert done.stdout == "0.10.2+polyax 0.10.2+polyax ['polyax']\n", done.stderr
+    again = run("-m", "polyax.as_jax", "stub", "--target", str(tmp_path))
+    assert again.returncode == 0 and len(list(tmp_path.glob("*.dist-info"))) == 2
+    removed = run("-m", "polyax.as_jax", "stub", "--remove", "--target", str(tmp_path))
+    assert removed.stdout.startswith("removed jax 0.10.2+polyax, jaxlib 0.10.2+polyax")
+    assert not list(tmp_path.iterdir())
+    assert "there are no stubs" in run("-m", "polyax.as_jax", "stub", "--remove", "--target", str(tmp_path)).stdout
+
+
+def test_stubs_never_replace_jax_itself(tmp_path: Path) -> None:
+    info = tmp_path / "jax-0.10.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: jax\nVersion: 0.10.2\n")
+    with pytest.raises(stubs.StubError, match=r"jax 0\.10\.2 is installed in .*pip uninstall jax jaxlib"):
+        stubs.add(tmp_path)
+    assert stubs.remove(tmp_path) == [] and info.exists()
+
+
+ALL_PLACES = """
+import importlib
+import polyax.as_jax
+from polyax.door.places import PLACES
+for alias in PLACES:
+    if alias != "jax._src.checkify":
+        importlib.import_module(alias)
+    for place in {*PLACES[alias]} - {"polyax.experimental.checkify"}:
+        importlib.import_module(place)
+"""
+
+
+def test_all_places_of_the_table_exist() -> None:
+    done = run("-c", ALL_PLACES)
+    assert done.returncode == 0, done.stderr

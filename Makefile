@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LIBRARIES := .libraries
 PROJECTS := core $(addprefix plugins/,kernels fusion hello_c inspect mpi) backends_cpu backends_opencl backends_cuda
 MANIFESTS := $(PROJECTS:%=%/pyproject.toml)
 JOBS ?= 2
@@ -14,7 +15,7 @@ FUZZ_SECONDS ?= 3600
 CUTS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env test check types demo bench fuzz cuts wheels snapshot clean
+.PHONY: help env test libraries check types demo bench fuzz cuts wheels snapshot clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +31,16 @@ $(STAMP): requirements/dev.txt $(MANIFESTS)
 
 test: $(STAMP)  ## pass the tests (PYTEST_ARGS='-k vmap -x' chooses)
 	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+libraries: $(STAMP) $(LIBRARIES)/.installed  ## run JAX's libraries on polyax, and compare with what JAX gave
+	POLYAX_LIBRARIES_PYTHON=$(LIBRARIES)/bin/python $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/libraries $(PYTEST_ARGS)
+
+$(LIBRARIES)/.installed: requirements/libraries.txt $(MANIFESTS)
+	test -x $(LIBRARIES)/bin/python || $(PYTHON) -m venv $(LIBRARIES)
+	$(LIBRARIES)/bin/python -m pip install -q --disable-pip-version-check hatchling editables
+	$(LIBRARIES)/bin/python -m pip install -q --disable-pip-version-check --no-deps -r requirements/libraries.txt
+	$(LIBRARIES)/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation -e core -e plugins/kernels -e plugins/fusion -e backends_cpu
+	@touch $@
 
 check: $(STAMP)  ## lint, format, import layers, types
 	$(BIN)/ruff check .
@@ -58,5 +69,5 @@ snapshot: $(STAMP)  ## accept the present public names, and count the lines of t
 	PYTHONPATH=tests $(BIN)/python tests/architecture/test_docs.py
 
 clean:  ## remove what was built, the environment too
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(LIBRARIES) build dist .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

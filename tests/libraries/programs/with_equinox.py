@@ -122,7 +122,9 @@ def loops_and_errors():
         jax.block_until_ready(eqx.filter_jit(lambda x: eqx.error_if(x, x > 0.5, "too large"))(x))
     except Exception as e:
         refused = int("too large" in str(e))
-    primal, tangent = eqx.filter_jvp(lambda x: eqx.internal.scan(lambda c, y: (c * y, c), 1.0, x, kind="lax")[1], (x,), (x,))
+    primal, tangent = eqx.filter_jvp(
+        lambda x: eqx.internal.scan(lambda c, y: (c * y, c), 1.0, x, kind="lax")[1], (x,), (x,)
+    )
     return {
         "lax": eqx.filter_jit(loop)("lax", x),
         "checkpointed": jax.jit(jax.grad(lambda x: loop("checkpointed", x)))(x),

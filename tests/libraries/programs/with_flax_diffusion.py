@@ -91,4 +91,8 @@ def ddpm_trained_and_sampled():
         return jax.lax.fori_loop(0, STEPS, back, (first, key))[0]
 
     params, losses = train(params, jax.random.split(jax.random.key(1), 30))
-    return {"losses": losses, "samples": sample(params, jax.random.key(2))[0, :, :, 0], "params": optax.global_norm(params)}
+    return {
+        "losses": losses,
+        "samples": sample(params, jax.random.key(2))[0, :, :, 0],
+        "params": optax.global_norm(params),
+    }

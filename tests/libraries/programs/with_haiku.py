@@ -109,8 +109,11 @@ def transformer_with_dropout_and_remat():
 @program()
 def control_flow_and_summaries():
     def net(x):
-        y = hk.cond(x.sum() > 0, hk.Linear(3, name="a"), hk.Linear(3, name="b"), x)
-        z, ys = hk.scan(lambda c, v: (c + hk.Linear(3, name="s")(v), c), y, x[:, None])
+        a, b, step = hk.Linear(3, name="a"), hk.Linear(3, name="b"), hk.Linear(4, name="step")
+        if hk.running_init():
+            a(x), b(x), step(x)
+        y = hk.cond(x.sum() > 0, a, b, x)
+        z, ys = hk.scan(lambda c, v: (step(v)[:3] + c, c), y, jnp.outer(x, x))
         z = hk.fori_loop(0, 3, lambda i, v: jnp.tanh(v) + i, z)
         return z, ys, hk.vmap(hk.Linear(2), split_rng=False)(x[:, None])
 

@@ -135,6 +135,8 @@ class ShapedArray:
     def to_tangent_aval(self) -> ShapedArray:
         return self.update(dtype=dtypes.tangent_dtype(self.dtype))
 
+    at_least_vspace = to_tangent_aval  # as libraries call it
+
     def str_short(self, short_dtypes: bool = False) -> str:
         """``float32[3,4]``, or ``f32[3,4]`` in jaxprs; inside ``shard_map`` with the axes that it varies along:
         ``float32[3,4]{V:x}``."""

@@ -342,7 +342,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "setting": (
         lambda: polyax.config.update("jax_default_prng_impl", "rbg"),
         ValueError,
-        "expected one of threefry2x32, got 'rbg'",
+        "new enum value must be in ['threefry2x32'], got rbg",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Settings: one table of flags, each with an environment variable, a process value and thread-local overrides.
+"""Settings: the values of flags, for the process and, where they are overridden, for a thread.
 
 Lives at the bottom because dtypes depend on ``enable_x64``. Must not know what any flag does.
 """
@@ -7,107 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import threading
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Flag:
-    name: str
-    default: Any
-    parse: Callable[[str], Any]
-    doc: str
-    traced: bool = False  # part of every trace cache key
-
-    @property
-    def env(self) -> str:
-        return "POLYAX_" + self.name.upper()
-
-
-def parse_bool(text: str) -> bool:
-    lowered = text.strip().lower()
-    if lowered in ("1", "true", "yes", "on"):
-        return True
-    if lowered in ("0", "false", "no", "off", ""):
-        return False
-    raise ValueError(f"expected 0 or 1, got {text!r}")
-
-
-def one_of(*choices: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in choices:
-            raise ValueError(f"expected one of {', '.join(choices)}, got {text!r}")
-        return text
-
-    return parse
-
-
-def _optional_str(text: str) -> str | None:
-    return text or None
-
-
-def _set_by_context(text: str) -> Any:
-    raise ValueError(f"it is set by polyax.set_mesh alone, got {text!r}")
-
-
-FLAGS: dict[str, Flag] = {
-    f.name: f
-    for f in (
-        Flag("platforms", None, _optional_str, "platforms to use, in order: cuda,cpu"),
-        Flag("device", None, _optional_str, "default device, such as opencl:1"),
-        Flag("num_cpu_devices", 1, int, "number of virtual devices of each host platform"),
-        Flag("plugins", None, _optional_str, "the only distributions whose plugins are loaded"),
-        Flag("disable_plugins", None, _optional_str, "distributions whose plugins are not loaded"),
-        Flag("trace_plugins", False, parse_bool, "print each step of plugin loading"),
-        Flag("host_fallback", "warn", one_of("warn", "error", "allow"), "what a primitive without lowering does"),
-        Flag("enable_x64", False, parse_bool, "64-bit types by default", traced=True),
-        Flag("checks", False, parse_bool, "check every program that a transformation or a compiler pass makes"),
-        Flag("disable_jit", False, parse_bool, "run jitted functions one operation at a time", traced=True),
-        Flag("numpy_rank_promotion", "allow", one_of("allow", "warn", "raise"), "implicit rank promotion", traced=True),
-        Flag(
-            "numpy_dtype_promotion", "standard", one_of("standard", "strict"), "implicit dtype promotion", traced=True
-        ),
-        Flag("threefry_partitionable", False, parse_bool, "the newer layout of random bits", traced=True),
-        Flag("default_matmul_precision", None, _optional_str, "precision of products", traced=True),
-        Flag("default_prng_impl", "threefry2x32", one_of("threefry2x32"), "generator of new keys", traced=True),
-        Flag("enable_custom_prng", False, parse_bool, "typed keys from random.PRNGKey", traced=True),
-        Flag("mesh", None, _set_by_context, "the mesh in force, as polyax.set_mesh says", traced=True),
-        Flag("entered_mesh", None, _set_by_context, "the mesh that specs are of, as `with mesh` says", traced=True),
-        Flag("abstract_mesh", None, _set_by_context, "the types of its axes in what is traced", traced=True),
-        Flag("auto_pcast", True, parse_bool, "make operands vary alike inside shard_map", traced=True),
-        Flag(
-            "remove_size_one_mesh_axis_from_type", False, parse_bool, "types leave out mesh axes of size 1", traced=True
-        ),
-        Flag("debug_nans", False, parse_bool, "raise where a NaN first appears", traced=True),
-        Flag("debug_infs", False, parse_bool, "raise where an infinity first appears", traced=True),
-        Flag("log_compiles", False, parse_bool, "log each compilation"),
-        Flag("explain_cache_misses", False, parse_bool, "log why each function is traced: what has changed"),
-        Flag("check_tracer_leaks", False, parse_bool, "raise where a traced function leaves tracers behind"),
-        Flag("cache_dir", None, _optional_str, "directory of compiled code; empty: the user's cache directory"),
-        Flag("compilation_cache", True, parse_bool, "keep compiled code on disk"),
-        Flag("dump", None, _optional_str, "directory where polyax-inspect writes and draws each compiled program"),
-        Flag("traceback_filtering", True, parse_bool, "drop polyax's own frames from error tracebacks"),
-    )
-}
-
-# JAX spells its flags with a prefix, and some differently.
-_ALIASES = {
-    "default_device": "device",
-    "enable_checks": "checks",
-    "platform_name": "platforms",
-    "compilation_cache_dir": "cache_dir",
-    "enable_compilation_cache": "compilation_cache",
-}
+from polyax.ir.flags import ALIASES, FLAGS, Flag
+from polyax.ir.flags import parse_bool as parse_bool
 
 
 class Config:
     """``config.update(name, value)`` sets a flag for the process; ``config.override(name=value)`` for one thread."""
 
     def __init__(self) -> None:
-        self._process = {f.name: self._from_environment(f) for f in FLAGS.values()}
+        self._process = {f.name: f.from_environment() for f in FLAGS.values()}
         self._local = threading.local()
         self._listeners: list[Callable[[str], None]] = []
         self._keys: dict[tuple[Any, ...], int] = {}  # values of the traced flags -> a small number
@@ -134,23 +46,15 @@ class Config:
 
     def _canonical(self, name: str) -> str:
         short = name.removeprefix("jax_").removeprefix("polyax_")
-        short = _ALIASES.get(short, short)
+        short = ALIASES.get(short, short)
+        if short not in FLAGS and (accepted := _accepted(short)) is not None:
+            self.add_flag(accepted)
         if short not in FLAGS and self._search is not None:
             search, self._search = self._search, None
             search()
         if short not in FLAGS:
             raise AttributeError(f"Unrecognized config option: {name}. Options: {', '.join(sorted(FLAGS))}")
         return short
-
-    @staticmethod
-    def _from_environment(flag: Flag) -> Any:
-        text = os.environ.get(flag.env)
-        if text is None:
-            return flag.default
-        try:
-            return flag.parse(text)
-        except ValueError as e:
-            raise ValueError(f"environment variable {flag.env}: {e}") from None
 
     def _key_of(self, values: dict[str, Any]) -> int:
         traced = tuple(values[f.name] for f in FLAGS.values() if f.traced)
@@ -171,8 +75,23 @@ class Config:
         """The value of a flag that may have been declared after the values in force were noted."""
         values = self._local.__dict__.get("values") or {}
         if name not in self._process:
-            self._process[name] = self._from_environment(FLAGS[name])
+            self._process[name] = FLAGS[name].from_environment()
         return values.get(name, self._process[name])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            raise AttributeError(f"settings are set by a call: config.update({name!r}, {value!r})")
+        object.__setattr__(self, name, value)
+
+    def parse_flags_with_absl(self) -> None:
+        """Takes settings from the command line: ``--jax_enable_x64=1`` or ``--jax_enable_x64``. Where ``absl`` is
+        installed, its flags know them too."""
+        from polyax.ir import command_line
+
+        for flag, text in command_line.settings():
+            self.update(flag, text)
+
+    config_with_absl = parse_flags_with_absl
 
     def read(self, name: str) -> Any:
         """The value of a flag, under any of its names.
@@ -187,10 +106,14 @@ class Config:
         return (self._local.__dict__.get("values") or self._process)[flag]
 
     def update(self, name: str, value: Any) -> None:
+        """Sets a flag for the process, under any of its names.
+
+        Raises:
+          AttributeError: there is no such flag.
+          ValueError: it can't be that.
+        """
         name = self._canonical(name)
-        if isinstance(value, str):
-            value = FLAGS[name].parse(value)
-        self._process[name] = value
+        self._process[name] = FLAGS[name].checked(value)
         self._process_key = self._key_of(self._process)
         for listener in self._listeners:
             listener(name)
@@ -236,6 +159,13 @@ class Config:
 
     def values(self) -> dict[str, Any]:
         return dict(self._local.__dict__.get("values") or self._process)
+
+
+def _accepted(name: str) -> Flag | None:
+    """A setting of JAX that means nothing here."""
+    from polyax.ir.accepted import accepted
+
+    return accepted(name)
 
 
 config = Config()

@@ -13,6 +13,7 @@ import numpy as np
 
 from polyax import lax
 from polyax.ir import dtypes
+from polyax.ir.config import config
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.index_parse import Item, NewAxis, ParsedIndex, Point, Span, parse_index
 from polyax.numpy.promotion import (
@@ -78,9 +79,17 @@ def is_static(parsed: ParsedIndex, _: tuple[int, ...] = ()) -> bool:
 
 def _is_inside(parsed: ParsedIndex, shape: tuple[int, ...]) -> bool:
     """Whether it is static and in bounds. Indices that aren't stay in the program, where checks can find them."""
-    return is_static(parsed) and all(
-        -shape[i.axis] <= i.index < max(shape[i.axis], 1) for i in parsed.items if isinstance(i, Point)
-    )
+    outside = [i for i in parsed.items if isinstance(i, Point) and isinstance(i.index, int) and _is_outside(i, shape)]
+    if outside and config.get("check_static_indices"):
+        index, axis = outside[0].index, outside[0].axis
+        raise IndexError(
+            f"index {index} out of bounds for axis {axis} with size {shape[axis]} (normalize_indices=True)"
+        )
+    return not outside and is_static(parsed)
+
+
+def _is_outside(item: Point, shape: tuple[int, ...]) -> bool:
+    return not -shape[item.axis] <= item.index < shape[item.axis]
 
 
 def clamped(index: int, size: int) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.config import config
 from polyax.ir.dtypes import BOOL, INTS, UINTS, full_name
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, factors
@@ -98,7 +99,16 @@ def _function(p: Primitive, doc: str) -> Callable[..., Any]:
 
 # --- sums and products ----------------------------------------------------------------------------------------------
 
-_reduction(reduce_sum_p, NUMBER, lambda _: "sum")
+
+def _check_summed(x: ShapedArray) -> None:
+    check_dtype("reduce_sum", x, NUMBER)
+    if x.dtype in (np.float16, dtypes.bfloat16) and not config.get("allow_f16_reductions"):
+        raise ValueError(
+            f"reduce_sum on operand {x.str_short(True)} is not allowed when jax_allow_f16_reductions=False."
+        )
+
+
+_reduction(reduce_sum_p, NUMBER, lambda _: "sum", _check_summed)
 reduce_sum_p.absent.clear()
 linear(reduce_sum_p, lambda ct, x, axes: restore_axes(ct, x.shape, axes))
 

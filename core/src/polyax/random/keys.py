@@ -19,6 +19,7 @@ from polyax.ops.keys import random_clone_p, random_seed_p, random_unwrap_p
 from polyax.random import generators, threefry
 from polyax.random.generators import generator, generator_for, is_typed
 from polyax.runtime.arrays.placing import from_host
+from polyax.runtime.contract.tracebacks import warn_user
 
 _seed = jit(threefry.seed, inline=True)
 _typed_seed = jit(random_seed_p.bind1, static_argnames=("impl",), inline=True)
@@ -43,6 +44,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     [ 0 18]
     """
     own = generator_for("key", impl, dtype)
+    seed = _offset(seed)
     if _is_plain_integer(seed):
         return from_host(threefry.host_seed(int(seed)), aval=ShapedArray((), key_dtype(own)))
     return _typed_seed(_check_seed("key", seed), impl=own)
@@ -62,7 +64,14 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     if config.enable_custom_prng:
         return key(seed, impl=impl)
     generator(impl)
+    seed = _offset(seed)
     return from_host(threefry.host_seed(int(seed))) if _is_plain_integer(seed) else _seed(_check_seed("PRNGKey", seed))
+
+
+def _offset(seed: Any) -> Any:
+    """The seed, or another one as ``random_seed_offset`` says."""
+    offset = config.get("random_seed_offset")
+    return seed + offset if offset else seed
 
 
 def _is_plain_integer(seed: Any) -> bool:
@@ -95,12 +104,25 @@ def check_key(name: str, key: Any) -> Any:
     if not is_arraylike(key):
         raise TypeError(f"unexpected PRNG key type {type(key)}")
     key = as_array(unwrap(key))
+    if not is_typed(key) and config.get("legacy_prng_key") != "allow":
+        _refuse_words()
     shape = key.shape if is_typed(key) else _check_words(key).shape[:-1]
     if shape:
         raise ValueError(
             f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use jax.vmap for batching."
         )
     return key
+
+
+def _refuse_words() -> None:
+    """Warns or raises, as ``legacy_prng_key`` says."""
+    text = (
+        "Legacy uint32 key array passed as key to jax.random function. Please create keys using jax.random.key(). If "
+        'use of a raw key array was intended, set jax_legacy_prng_key="allow".'
+    )
+    if config.get("legacy_prng_key") == "error":
+        raise ValueError(text)
+    warn_user(text)
 
 
 def _check_words(words: Any, impl: PRNGImpl = generators.THREEFRY) -> Any:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
 from polyax.trace import misses
 from polyax.trace.calls import Key, TracedFunction, UserCall
+from polyax.trace.recording import SourceOf
 from polyax.trace.tracer import Tracer
 
 R = TypeVar("R", bound=TracedFunction)
@@ -45,6 +47,9 @@ class Traces:
         except TypeError:
             return record(call, key.avals)
         if found is None:
+            if config.get("no_tracing"):
+                where = SourceOf(call.signature.fun, list)
+                raise RuntimeError(f"re-tracing function {where} for `jit`, but 'no_tracing' is set")
             misses.note(call.signature.fun, self._known, key, call.names)
             found = record(call, key.avals)
             if not any(isinstance(c, Tracer) for c in found.closed.consts):

@@ -14,6 +14,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, Typed
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding, bounds
+from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.printing import array_repr
 from polyax.runtime.arrays.shards import Shard
 from polyax.runtime.contract.backend import Buffer, Device
@@ -182,6 +183,8 @@ class Array(Typed, metaclass=_ArrayType):
     def host_value(self) -> np.ndarray:
         """The contents on the host, read-only; of an extended dtype, those of its representation."""
         if self._device is not None:
+            if guards.on and not self._device.backend.in_host_memory:
+                guards.passes("device_to_host", self.aval, self._device)
             return self._device.backend.to_host(self.alive(), self.aval.physical)
         self.alive()
         if self._host is None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import dtypes
+from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.array import Array, all_arrays, is_concrete
 from polyax.runtime.contract import effects, processes
 from polyax.runtime.contract.backend import Backend, Device
@@ -118,11 +119,12 @@ def device_get(x: Any) -> Any:
     >>> device_get(device_put([1, 2.5], devices("reference")[0]))
     [array(1, dtype=int32), array(2.5, dtype=float32)]
     """
-    if is_concrete(x):
-        return _on_host(x)
-    leaves, tree = tree_flatten(x)
-    copy_to_host_async(x)
-    return tree_unflatten(tree, [_on_host(leaf) if hasattr(leaf, "__array__") else leaf for leaf in leaves])
+    with guards.asked_for():
+        if is_concrete(x):
+            return _on_host(x)
+        leaves, tree = tree_flatten(x)
+        copy_to_host_async(x)
+        return tree_unflatten(tree, [_on_host(leaf) if hasattr(leaf, "__array__") else leaf for leaf in leaves])
 
 
 def _on_host(x: Any) -> Any:

@@ -21,6 +21,7 @@ from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec
 from polyax.ops.constraint import constrain
 from polyax.ops.index import dynamic_slice
 from polyax.ops.joining import concatenate
+from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.array import Array, check_addressable, is_concrete
 from polyax.runtime.arrays.summands import among_zeros, cut_besides
 from polyax.runtime.contract.backend import Device
@@ -61,7 +62,8 @@ def device_put(
         targets: Sequence[Any] = [device] * len(leaves)
     else:
         targets = broadcast_prefix(device, x, is_leaf=lambda d: d is None)
-    return tree_unflatten(tree, [_put(leaf, _target(d), donate) for leaf, d in zip(leaves, targets, strict=True)])
+    with guards.asked_for():
+        return tree_unflatten(tree, [_put(leaf, _target(d), donate) for leaf, d in zip(leaves, targets, strict=True)])
 
 
 def _target(device: Any) -> Layout | None:
@@ -183,6 +185,8 @@ def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = N
     target = device or default_device_now()
     aval = aval if aval is not None else _host_aval(x)
     _check_place(aval, target)
+    if guards.on:
+        guards.passes("host_to_device", aval, target)
     host = np.asarray(x, aval.physical.dtype, order="C")
     return Array(aval, target.backend.to_device(host, target), target)
 
@@ -210,6 +214,8 @@ def _moved(x: Array, device: Device) -> Array:
     if x.device is device:
         return x
     _check_place(x.aval, device)
+    if guards.on:
+        guards.passes("device_to_device", x.aval, x.device, device)
     return Array(x.aval, device.backend.copy(x.alive(), x.aval.physical, x.device, device), device)
 
 

@@ -146,6 +146,8 @@ class Backend(ABC):
     """All that the core needs of a platform."""
 
     name: str
+    in_host_memory = True
+    """Whether arrays lie where NumPy sees them: then reading one is no transfer."""
 
     @abstractmethod
     def devices(self) -> Sequence[Device]: ...

@@ -14,7 +14,7 @@ from polyax.runtime.contract.backend import CompileOptions, Device
 from polyax.runtime.contract.hooks import CompileEvent
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.plugins.compilations import notify_compiled
-from polyax.runtime.running.programs import Program
+from polyax.runtime.running.programs import Program, Refused
 from polyax.trace.recording import hoist_consts
 from polyax.transforms.memo import kept
 
@@ -53,7 +53,8 @@ def compile_on(
     notify_compiled(event)
     inputs = [(v.aval, device) for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)]
     outputs = [(a, device) for a in closed.out_avals]
-    return Program(name, event.executable, inputs, outputs, device, donated, closed.effects, checked)
+    kind = Refused if config.get("no_execution") else Program
+    return kind(name, event.executable, inputs, outputs, device, donated, closed.effects, checked)
 
 
 def build(

@@ -15,6 +15,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import NO_EFFECTS, Effects
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.placing import Layout, on_device, on_devices
 from polyax.runtime.contract import effects
@@ -64,10 +65,26 @@ class Program:
             self._delete_donated(args[len(args) - len(self.donated) :])
         return arrays
 
+    @property
+    def special(self) -> bool:
+        """Whether there is more to a run than a launch."""
+        return bool(self.donated or self.effects) or self.checked is not None
+
     def _delete_donated(self, args: Sequence[Any]) -> None:
         for x, donated in zip(args, self.donated, strict=True):
             if donated and is_concrete(x) and (self.device is None or self.device in x.devices()):
                 x.delete()
+
+
+class Refused(Program):
+    """A program that was asked for where none may run (``no_execution``)."""
+
+    @property
+    def special(self) -> bool:
+        return True
+
+    def run_placed(self, buffers: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        raise RuntimeError(f"JAX tried to execute function {self.name}, but the no_execution config option is set")
 
 
 def _array(aval: ShapedArray, made: Any, where: Layout) -> Any:
@@ -84,6 +101,8 @@ def placed(x: Any, aval: ShapedArray, where: Layout) -> Any:
         return on_devices(x, aval, where)
     if is_concrete(x):
         return on_device(x, where).alive()
+    if guards.on:
+        guards.passes("host_to_device", aval, where)
     return where.backend.to_device(np.ascontiguousarray(np.asarray(x, aval.dtype)).reshape(aval.shape), where)
 
 
@@ -99,11 +118,7 @@ def make_entry(program: Program, consts: Sequence[Any], out_tree: PyTreeDef, mov
     device, inputs = program.device, program.inputs[len(consts) :]
     const_buffers = [placed(c, a, device) for c, (a, _) in zip(consts, program.inputs)]
     queue, launch, out_avals = device.queue, program.executable.launch, [a for a, _ in program.outputs]
-    special = (
-        bool(program.donated or program.effects)
-        or program.checked is not None
-        or any(a.dtype == dtypes.float0 for a in out_avals)
-    )
+    special = program.special or any(a.dtype == dtypes.float0 for a in out_avals)
     single = out_avals[0] if out_tree == LEAF else None
 
     def entry(leaves: Sequence[Any]) -> Any:

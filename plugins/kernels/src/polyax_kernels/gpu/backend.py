@@ -44,6 +44,7 @@ class GpuBackend(KernelBackend):
 
     emitter: ClassVar[type[GpuEmitter]]
     operands = "device"
+    in_host_memory = False
     library = LIBRARY
     communication: ClassVar[CommunicationLibrary | None] = None
     """What collectives between devices go through, if not the host; ``collectives.lowerings`` are for it."""

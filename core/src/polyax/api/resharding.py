@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from polyax.api.arguments import wraps
@@ -98,23 +99,17 @@ def auto_axes(
     """
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
-    wanted = out_sharding
+    fun = f
 
-    @wraps(f, "{fun}, leaving to the partitioner what is cut.\n\n{doc}")
-    @api_boundary
-    def auto(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
-        given = wanted if out_sharding is None else out_sharding
-        if given is None:
-            raise TypeError("Missing required keyword argument: 'out_sharding'")
-        outer = _mesh_around((args, kwargs), "auto_axes")
-        inner = _changed(outer, axes, AxisType.Auto, "auto_axes")
+    def run(outer: AbstractMesh, inner: AbstractMesh, given: Any, args: Any, kwargs: Any) -> Any:
         args, kwargs = tree_map(lambda x: _told_on(x, inner), (args, kwargs))
         with use_abstract_mesh(inner):
-            outs = f(*args, **kwargs)
+            outs = fun(*args, **kwargs)
         with use_abstract_mesh(outer):
             return reshard(outs, given)
 
-    return auto
+    change = _Change("auto_axes", AxisType.Auto, "out_sharding", out_sharding, axes)
+    return wraps(f, "{fun}, leaving to the partitioner what is cut.\n\n{doc}")(change.around(run))
 
 
 @api_boundary
@@ -140,22 +135,40 @@ def explicit_axes(
     """
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
-    wanted = in_sharding
+    fun = f
 
-    @wraps(f, "{fun}, in which types tell what is cut.\n\n{doc}")
-    @api_boundary
-    def explicit(*args: Any, in_sharding: Any = None, **kwargs: Any) -> Any:
-        given = wanted if in_sharding is None else in_sharding
-        if given is None:
-            raise TypeError("Missing required keyword argument: 'in_sharding'")
-        outer = _mesh_around((args, kwargs), "explicit_axes")
-        inner = _changed(outer, axes, AxisType.Explicit, "explicit_axes")
+    def run(outer: AbstractMesh, inner: AbstractMesh, given: Any, args: Any, kwargs: Any) -> Any:
         with use_abstract_mesh(inner):
-            args = reshard(args, given)
-            outs = f(*args, **kwargs)
+            outs = fun(*reshard(args, given), **kwargs)
         return tree_map(lambda x: _told_on(x, outer), outs)
 
-    return explicit
+    change = _Change("explicit_axes", AxisType.Explicit, "in_sharding", in_sharding, axes)
+    return wraps(f, "{fun}, in which types tell what is cut.\n\n{doc}")(change.around(run))
+
+
+@dataclass(frozen=True)
+class _Change:
+    """Of axes, within a function, to another type; ``keyword`` says how values lie at one of its ends."""
+
+    caller: str
+    kind: AxisType
+    keyword: str
+    given: Any
+    axes: Any
+
+    def around(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """``run(outer, inner, given, args, kwargs)``, with the mesh around and the one within, as a user calls it."""
+
+        @api_boundary
+        def changed(*args: Any, **kwargs: Any) -> Any:
+            given = kwargs.pop(self.keyword, None)
+            given = self.given if given is None else given
+            if given is None:
+                raise TypeError(f"Missing required keyword argument: {self.keyword!r}")
+            outer = _mesh_around((args, kwargs), self.caller)
+            return run(outer, _changed(outer, self.axes, self.kind, self.caller), given, args, kwargs)
+
+        return changed
 
 
 def _mesh_around(args: Any, caller: str) -> AbstractMesh:

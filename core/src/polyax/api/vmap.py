@@ -51,24 +51,13 @@ def vmap(
     signature = Signature(fun, "vmap")
     if sum_match:
         raise NotImplementedError("vmap: sum_match=True is not supported")
-    if isinstance(in_axes, list):
-        in_axes = tuple(in_axes)
-    if not (in_axes is None or isinstance(in_axes, (int, tuple))):
-        raise TypeError(
-            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed "
-            f"to the function, but got {in_axes}."
-        )
-    _check_axes_are_ints("in_axes", in_axes)
-    _check_axes_are_ints("out_axes", out_axes)
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    _check_axes(in_axes, out_axes)
 
     @wraps(fun, "Vectorized version of {fun}. Takes similar arguments with additional array axes.\n\n{doc}")
     @api_boundary
     def vmap_f(*args: Any, **kwargs: Any) -> Any:
-        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError(
-                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
-                f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
-            )
+        _check_count(in_axes, args)
         call = signature.split(args, kwargs)
         avals = [call.aval(x) for x in call.leaves]
         axes = flatten_axes("vmap in_axes", call.in_tree, (in_axes, 0), tupled_args=True)
@@ -108,6 +97,24 @@ def _cut(
             f"spmd_axis_name={axes_of(spmd_name)} and arrays sharded on explicit_mesh_axis={mapped[0]}"
         )
     return mapped[0], mesh_of(avals)
+
+
+def _check_axes(in_axes: Any, out_axes: Any) -> None:
+    if not (in_axes is None or isinstance(in_axes, (int, tuple))):
+        raise TypeError(
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed "
+            f"to the function, but got {in_axes}."
+        )
+    _check_axes_are_ints("in_axes", in_axes)
+    _check_axes_are_ints("out_axes", out_axes)
+
+
+def _check_count(in_axes: Any, args: Sequence[Any]) -> None:
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise ValueError(
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
+            f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
+        )
 
 
 def _check_axes_are_ints(name: str, axes: Any) -> None:

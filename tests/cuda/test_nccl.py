@@ -18,7 +18,9 @@ import polyax
 import polyax.numpy as jnp
 from polyax import lax
 from polyax.ir.aval import ShapedArray
-from polyax.ops import collective, exchange
+from polyax.ops import collective
+from polyax.ops.parts import all_to_all_p
+from polyax.ops.permuting import ppermute_p
 from polyax.runtime.contract.processes import Alone
 from polyax_cuda import nccl
 from polyax_cuda.backend import CudaBackend
@@ -177,8 +179,8 @@ def test_reasons() -> None:
     wide, narrow, empty = (ShapedArray(s, np.dtype(d)) for s, d in (((3,), "float32"), ((3,), "int16"), ((0,), "int8")))
     assert "no sum of int16" in table[collective.psum_p].why_not([wide, narrow], {})
     assert "no maximum of float32" in table[collective.pmax_p].why_not([wide], {})
-    assert "empty" in table[exchange.ppermute_p].why_not([empty], {})
-    assert "not split_axis=1" in table[exchange.all_to_all_p].why_not([wide], {"split_axis": 1, "concat_axis": 0})
+    assert "empty" in table[ppermute_p].why_not([empty], {})
+    assert "not split_axis=1" in table[all_to_all_p].why_not([wide], {"split_axis": 1, "concat_axis": 0})
 
 
 def test_cupy_has_what_is_used() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from polyax.ops.collective import unreduced_psum_p
-from polyax.ops.exchange import all_gather_reduced_p, unreduced_reduce_scatter_p
 from polyax.ops.keys import ON_WORDS
+from polyax.ops.parts import all_gather_reduced_p, unreduced_reduce_scatter_p
 from polyax.ops.sums import preduced_p, vary_unreduced_cast_p
 from polyax.trace.varying import reduced_vary_cast_p
 from specs.primitives import (

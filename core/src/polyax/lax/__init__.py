@@ -34,6 +34,8 @@ from polyax.ops.fft import FftType, fft, fft_p
 from polyax.ops.gather import *
 from polyax.ops.index import *
 from polyax.ops.joining import *
+from polyax.ops.parts import all_gather_p, all_to_all_p, reduce_scatter_p
+from polyax.ops.permuting import *
 from polyax.ops.reduce import *
 from polyax.ops.scatter import *
 from polyax.ops.shape import *

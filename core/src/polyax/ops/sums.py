@@ -14,7 +14,7 @@ from polyax.ir.primitive import Primitive, ambient
 from polyax.meshes.sums import RULES, Both
 from polyax.ops.collective import BY_HAND, Names, psum_p, unreduced_psum_p
 from polyax.ops.define import linear
-from polyax.ops.exchange import all_gather_p, all_gather_reduced_p, reduce_scatter_p, unreduced_reduce_scatter_p
+from polyax.ops.parts import all_gather_p, all_gather_reduced_p, reduce_scatter_p, unreduced_reduce_scatter_p
 from polyax.trace.varying import reduced_vary_cast_p, state_of
 
 __all__ = [

@@ -16,7 +16,7 @@ from polyax.ir.jaxpr import Eqn
 from polyax.meshes.factors import Dim, Dims, Factors, factors
 from polyax.meshes.spec import Cuts, uncut
 from polyax.ops.collective import pmax_p, pmin_p, psum_p
-from polyax.ops.exchange import ppermute_p
+from polyax.ops.permuting import ppermute_p
 
 Names = tuple[Any, ...]
 Sizes = Mapping[Any, int]

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.primitive import Primitive
-from polyax.ops import collective, exchange
+from polyax.ops import collective
+from polyax.ops.parts import all_gather_p, all_to_all_p, reduce_scatter_p
+from polyax.ops.permuting import ppermute_p
 from polyax.reference.table import rule, rules
 from polyax.runtime.contract.collectives import SMALL, combined, member
 
@@ -54,13 +56,13 @@ def _dealt(
     return group.deal(rank, primitive.name, axis_name, groups, lambda n: give(mine, n), take, **options, lasting=small)
 
 
-@rule(exchange.all_gather_p)
+@rule(all_gather_p)
 def _all_gather(
     x: np.ndarray, *, axis_name: Any, axis_index_groups: Any, all_gather_dimension: int, tiled: bool, **_: Any
 ) -> np.ndarray:
     join = np.concatenate if tiled else np.stack
     return _dealt(
-        exchange.all_gather_p,
+        all_gather_p,
         x,
         axis_name,
         axis_index_groups,
@@ -70,16 +72,14 @@ def _all_gather(
     )
 
 
-@rule(exchange.reduce_scatter_p)
+@rule(reduce_scatter_p)
 def _reduce_scatter(
     x: np.ndarray, *, axis_name: Any, axis_index_groups: Any, axis_size: int, scatter_dimension: int, tiled: bool
 ) -> np.ndarray:
     def give(x: np.ndarray, n: int) -> np.ndarray:
         return pieces(x, scatter_dimension, axis_size, tiled)[n]
 
-    return _dealt(
-        exchange.reduce_scatter_p, x, axis_name, axis_index_groups, give, lambda parts: combined("psum", parts)
-    )
+    return _dealt(reduce_scatter_p, x, axis_name, axis_index_groups, give, lambda parts: combined("psum", parts))
 
 
 def pieces(x: np.ndarray, dim: int, size: int, tiled: bool) -> Sequence[np.ndarray]:
@@ -87,7 +87,7 @@ def pieces(x: np.ndarray, dim: int, size: int, tiled: bool) -> Sequence[np.ndarr
     return np.split(x, size, dim) if tiled else np.moveaxis(x, dim, 0)  # type: ignore[return-value]
 
 
-@rule(exchange.all_to_all_p)
+@rule(all_to_all_p)
 def _all_to_all(
     x: np.ndarray,
     *,
@@ -104,10 +104,10 @@ def _all_to_all(
         return pieces(x, split_axis, axis_size, tiled)[n]
 
     names = collective.names_of(axis_name)
-    return _dealt(exchange.all_to_all_p, x, names, axis_index_groups, give, lambda parts: join(parts, concat_axis))
+    return _dealt(all_to_all_p, x, names, axis_index_groups, give, lambda parts: join(parts, concat_axis))
 
 
-@rule(exchange.ppermute_p)
+@rule(ppermute_p)
 def _ppermute(x: np.ndarray, *, axis_name: Any, perm: tuple[tuple[int, int], ...]) -> np.ndarray:
     moves = set(perm)
 
@@ -115,7 +115,7 @@ def _ppermute(x: np.ndarray, *, axis_name: Any, perm: tuple[tuple[int, int], ...
         found = next((p for p in parts if p is not None), None)
         return np.zeros_like(x) if found is None else found.copy()
 
-    return _dealt(exchange.ppermute_p, x, axis_name, None, lambda x, _: x, take, gives=lambda i, j: (i, j) in moves)
+    return _dealt(ppermute_p, x, axis_name, None, lambda x, _: x, take, gives=lambda i, j: (i, j) in moves)
 
 
 @rule(collective.axis_index_p)

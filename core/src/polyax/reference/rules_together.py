@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.primitive import Primitive
-from polyax.ops import collective, exchange
+from polyax.ops import collective
+from polyax.ops.parts import all_gather_p, all_to_all_p, reduce_scatter_p
+from polyax.ops.permuting import ppermute_p
 from polyax.reference.rules_collective import pieces
 from polyax.runtime.contract.collectives import combined, flat, reduce_share
 
@@ -118,8 +120,8 @@ def _ppermute(
 
 TOGETHER: dict[Primitive, Together] = {
     **{p: _reduction(p.name) for p in (collective.psum_p, collective.pmax_p, collective.pmin_p)},
-    exchange.all_gather_p: _all_gather,
-    exchange.reduce_scatter_p: _reduce_scatter,
-    exchange.all_to_all_p: _all_to_all,
-    exchange.ppermute_p: _ppermute,
+    all_gather_p: _all_gather,
+    reduce_scatter_p: _reduce_scatter,
+    all_to_all_p: _all_to_all,
+    ppermute_p: _ppermute,
 }

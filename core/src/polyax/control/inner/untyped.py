@@ -8,7 +8,7 @@ from polyax.control.inner.programs import with_programs
 from polyax.ir.aval import NO_SUMS
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from polyax.ops.collective import psum_invariant_p, psum_p
-from polyax.ops.exchange import all_gather_p, reduce_scatter_p
+from polyax.ops.parts import all_gather_p, reduce_scatter_p
 from polyax.ops.sums import (
     all_gather_reduced_p,
     preduced_p,

@@ -13,7 +13,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.ops.basis import move_axis, reshape
-from polyax.ops.exchange import all_gather_p, all_to_all_p, reduce_scatter_p
+from polyax.ops.parts import all_gather_p, all_to_all_p, reduce_scatter_p
 from polyax.trace.recording import trace_to_jaxpr
 from polyax_kernels.lower.lowering import LoweringKind, Replace
 

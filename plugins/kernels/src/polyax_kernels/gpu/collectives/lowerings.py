@@ -12,7 +12,9 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
-from polyax.ops import collective, exchange
+from polyax.ops import collective
+from polyax.ops.parts import all_gather_p, all_to_all_p, reduce_scatter_p
+from polyax.ops.permuting import ppermute_p
 from polyax.runtime.contract.collectives import member
 from polyax.runtime.contract.hooks import WhyNot
 from polyax_kernels.gpu.collectives.communication import CommunicationLibrary, Communicator, LibraryGroup
@@ -122,9 +124,9 @@ def lowerings(library: CommunicationLibrary) -> dict[Primitive, Lowering]:
         collective.psum_p: (_reduce("psum"), declines(library.sums, "sum")),
         collective.pmax_p: (_reduce("pmax"), declines(library.extrema, "maximum")),
         collective.pmin_p: (_reduce("pmin"), declines(library.extrema, "minimum")),
-        exchange.all_gather_p: (_all_gather, declines(None)),
-        exchange.reduce_scatter_p: (_reduce_scatter, declines(library.sums, "sum")),
-        exchange.all_to_all_p: (_all_to_all, declines(None)),
-        exchange.ppermute_p: (_ppermute, declines(None)),
+        all_gather_p: (_all_gather, declines(None)),
+        reduce_scatter_p: (_reduce_scatter, declines(library.sums, "sum")),
+        all_to_all_p: (_all_to_all, declines(None)),
+        ppermute_p: (_ppermute, declines(None)),
     }
     return {p: _call(p, *entry) for p, entry in table.items()}

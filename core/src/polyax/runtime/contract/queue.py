@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import collections
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -90,6 +91,20 @@ def serve() -> None:
     _thread.serves = True
 
 
+class InterruptedProgram(RuntimeError):
+    """A program won't be done: the user interrupted the process."""
+
+
+_dropped = threading.Event()
+"""Set when an interpreter ends that the user interrupted: what hasn't begun won't."""
+
+
+def check_wanted() -> None:
+    """Raises an InterruptedProgram if the process ends and doesn't wait for what is queued."""
+    if _dropped.is_set():
+        raise InterruptedProgram("the process was interrupted (Ctrl-C) before this program had begun")
+
+
 def run_now(work: Callable[[], None], inputs: Sequence[Any]) -> None:
     for b in inputs:
         b.wait()
@@ -107,8 +122,9 @@ class HostQueue:
         self._thread: threading.Thread | None = None
         self._busy = False  # with the first task
 
-    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Task | None:
-        """Runs ``work`` after everything submitted before it and after ``inputs`` (buffers of any host queue).
+    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int, *, joined: bool = False) -> Task | None:
+        """Runs ``work`` after everything submitted before it and after ``inputs`` (buffers of any host queue). What is
+        ``joined`` asks itself whether it is still wanted, since others wait for it.
 
         Returns None when it has run already, in the calling thread; an error is raised then. What a callback asks for
         runs at once: its own program waits for it.
@@ -124,14 +140,18 @@ class HostQueue:
             else:
                 work()
                 return None
-        return self._submit(work, [t for b in inputs if (t := b.task) is not None], helped=cost <= HELP_COST)
+        return self._submit(work, [t for b in inputs if (t := b.task) is not None], cost <= HELP_COST, joined)
 
-    def _submit(self, work: Callable[[], None], after: Sequence[Task], helped: bool = False) -> Task:
+    def _submit(
+        self, work: Callable[[], None], after: Sequence[Task], helped: bool = False, joined: bool = False
+    ) -> Task:
         settings = config.restored(config.values(), config.trace_key())  # callbacks and rules see those of who asks
 
         def run() -> None:
             for t in after:
                 t.wait()
+            if not joined:
+                check_wanted()
             with settings:
                 work()
 
@@ -165,6 +185,15 @@ class HostQueue:
                 return
             self._busy = True
         self._run_first()
+        if isinstance(task.error, KeyboardInterrupt):  # this thread's, not the program's
+            interrupt, task.error = (
+                task.error,
+                InterruptedProgram(
+                    "the program that computes this was interrupted (Ctrl-C) before it was done; run it again"
+                ),
+            )
+            task.told = True
+            raise interrupt
 
     def _run_first(self) -> None:
         _thread.serves = True
@@ -191,7 +220,10 @@ _started: weakref.WeakSet[HostQueue] = weakref.WeakSet()
 
 @atexit.register
 def _finish() -> None:
-    """An interpreter that ends stops threads wherever they are; within native code that aborts the process."""
+    """An interpreter that ends stops threads wherever they are; within native code that aborts the process. After
+    Ctrl-C, queued programs are dropped: only those that run already are waited for."""
+    if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        _dropped.set()
     for queue in list(_started):
         if queue._thread is not None and queue._thread.is_alive():  # it stays behind in a process that forks
             queue.synchronize()

@@ -14,7 +14,7 @@ from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract.backend import Device, Executable
 from polyax.runtime.contract.collectives import Group, entered
 from polyax.runtime.contract.processes import ProcessGroup
-from polyax.runtime.contract.queue import HELP_COST, HostQueue, Task, serve, serving
+from polyax.runtime.contract.queue import HELP_COST, HostQueue, Task, check_wanted, serve, serving
 from polyax.runtime.contract.report import Report
 from polyax.runtime.running.programs import Program
 
@@ -144,6 +144,7 @@ class _MemberQueue:
             with entered(self.group, self.rank):
                 for task in after:  # an operand that failed concerns the other members as well
                     task.wait()
+                check_wanted()
                 work()
 
-        return self.queue.run(as_member, (), max(cost, HELP_COST + 1))
+        return self.queue.run(as_member, (), max(cost, HELP_COST + 1), joined=True)

@@ -20,13 +20,13 @@ class GpuQueue(HostQueue):
         super().__init__(name)
         self.runtime = runtime
 
-    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Task | None:
+    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int, *, joined: bool = False) -> Task | None:
         """Runs ``work`` after ``inputs`` and everything before it. Where it fails, the task holds the error."""
         after = [t for b in inputs if (t := b.task) is not None]
         if serving():
             return run_now(work, inputs)
         if self._tasks or cost or not all(t.done for t in after):
-            return self._submit(work, after)
+            return self._submit(work, after, joined=joined)
         return next((t for t in after if t.error is not None), None) or attempted(work)
 
     def synchronize(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 import polyax
 import polyax.numpy as jnp
 from polyax import lax
+from polyax.core import eval_jaxpr
 from polyax.sharding import Mesh, NamedSharding
 from polyax.sharding import PartitionSpec as P
 
@@ -117,6 +118,92 @@ def test_an_error_of_one_device_is_that_of_all():
     with pytest.raises(ArithmeticError, match="of device 2"):
         np.asarray(on(LINE, lambda v: lax.scan(turn, v, length=3)[0])(X))
     same(on(LINE, lambda v: lax.psum(v, "x"))(X), np.tile(X.sum(0), (N, 1)))
+
+
+def test_an_operand_that_failed_is_the_error_of_all():
+    """Those who have theirs would wait for the one that hasn't, and so would all that comes after them."""
+
+    def fail(x, n):
+        if n == 2:
+            raise ArithmeticError("before device 2")
+        return x
+
+    failing = on(LINE, lambda v: polyax.pure_callback(fail, polyax.typeof(v), v, lax.axis_index("x")))(X)
+    with pytest.raises(ArithmeticError, match="before device 2"):
+        np.asarray(on(LINE, lambda v: lax.psum(v, "x"))(failing))
+    same(on(LINE, lambda v: lax.psum(v, "x"))(X), np.tile(X.sum(0), (N, 1)))
+
+
+@pytest.mark.parametrize("which", range(N))
+def test_a_program_that_cannot_start_on_one_device(which):
+    """Those that have started must not wait for it."""
+    x, f = put(X, LINE, "x"), on(LINE, lambda v: lax.psum(v, "x"))
+    x.parts[which].delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        np.asarray(f(x))
+    same(f(X), np.tile(X.sum(0), (N, 1)))
+
+
+# --- donation, and what tells programs apart
+
+
+def test_donated_arrays_are_gone_on_every_device():
+    f = polyax.jit(lambda v, w: (v + w, w * 2), donate_argnums=0)
+    for layout in (("x",), (None, None)):
+        x, w = put(X, LINE, *layout), put(X, LINE, *layout)
+        parts, kept = list(x.parts), list(w.parts)
+        total, double = f(x, w)
+        assert x.is_deleted() and all(p.is_deleted() for p in parts)
+        assert not w.is_deleted() and not any(p.is_deleted() for p in kept)
+        same(total, 2 * X)
+        same(double, 2 * X)
+        with pytest.raises(RuntimeError, match="deleted"):
+            f(x, w)
+        same(w, X)
+    x = put(X, LINE, "x")
+    mapped = on(LINE, lambda v: lax.psum(v, "x"))
+    same(polyax.jit(mapped, donate_argnums=0)(x), np.tile(X.sum(0), (N, 1)))
+    assert x.is_deleted()
+
+
+PROGRAMS = {
+    "an operation": lambda x: jnp.log(x),
+    "an operation that exchanges": lambda x: jnp.cumsum(jnp.log(x), 0),
+    "jit": polyax.jit(lambda x: jnp.log(x).sum()),
+    "shard_map": lambda x: _logs(x),
+    "pmap": lambda x: _mapped_logs(np.asarray(x)),
+}
+
+
+@polyax.pmap
+def _mapped_logs(row):
+    return jnp.log(row)
+
+
+def _logs(x, made={}):  # noqa: B006 one function, so that caches know it
+    f = made.setdefault(0, polyax.shard_map(lambda v: jnp.log(v), mesh=LINE, in_specs=P("x"), out_specs=P("x")))
+    return f(x)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_settings_tell_programs_apart(name):
+    """A program that was compiled when nobody wanted to know of NaNs isn't the one that looks for them."""
+    f, x = PROGRAMS[name], put(X - 1, LINE, "x")
+    for _ in range(2):
+        assert np.isnan(np.asarray(f(x))).any()
+        with polyax.debug_nans(True), pytest.raises(FloatingPointError):
+            np.asarray(f(x))
+
+
+@pytest.mark.parametrize("name", ["jit", "shard_map"])
+def test_settings_tell_runs_of_one_program_apart(name):
+    """What was traced once is compiled again for who looks for NaNs."""
+    x = put(X - 1, LINE, "x")
+    closed = polyax.make_jaxpr(PROGRAMS[name])(x)
+    for _ in range(2):
+        assert np.isnan(np.asarray(eval_jaxpr(closed.jaxpr, closed.consts, x)[0])).any()
+        with polyax.debug_nans(True), pytest.raises(FloatingPointError):
+            np.asarray(eval_jaxpr(closed.jaxpr, closed.consts, x)[0])
 
 
 # --- callbacks that compute on the devices which wait for them

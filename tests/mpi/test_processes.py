@@ -32,6 +32,17 @@ def test_cases_without_threads_in_mpi() -> None:
     cases(CASES, 2, 2, "-m", "sample", MPI4PY_RC_THREAD_LEVEL="serialized")
 
 
+def test_what_the_guide_says_is_printed() -> None:
+    """Each process prints at its end, in one piece; in which order they do isn't said."""
+    guide = (Path(__file__).parents[2] / "docs" / "processes.md").read_text()
+    (program,) = re.findall(r"```python\n(.*?initialize.*?)```", guide, re.DOTALL)
+    done = launch(4, "-c", program, PYTHONUNBUFFERED="")
+    assert done.returncode == 0, done.stderr
+    devices, mean = re.findall(r"`(1 devices here, 4 in all)`|`(\[\[.*?\]\])`", guide)
+    said = [*(f"{n} of 4" for n in range(4)), *[devices[0]] * 4, *[mean[1]] * 4]
+    assert sorted(done.stdout.splitlines()) == sorted(said)
+
+
 # --- how they end
 
 SET_UP = """
@@ -120,6 +131,30 @@ def test_who_is_busy_in_a_program_is_waited_for() -> None:
         print(f"{other(one)} {out}")
     """))  # fmt: skip
     assert done.returncode == 0 and done.stdout.count("[4.] [2.]") == 2, done.stdout + done.stderr
+
+
+def test_a_process_that_is_forked_off_is_alone() -> None:
+    """It ends as it likes: by itself, or by an error. Neither ends the others, nor makes them wait."""
+    done = launch(
+        2,
+        "-c",
+        textwrap.dedent(SET_UP)
+        + textwrap.dedent("""
+        for fails in (False, True):
+            child = os.fork()
+            if not child:
+                assert polyax.process_count() == 1 and not polyax.distributed.is_initialized()
+                if fails:
+                    raise LookupError("of the child")
+                sys.exit(7)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == (1 if fails else 7)
+            assert polyax.process_count() == 2 and total(one)[0] == 2
+        print("done", flush=True)
+        """),
+        timeout=100,
+    )
+    assert done.returncode == 0 and done.stdout.count("done") == 2, done.stdout + done.stderr
+    assert "failed" not in done.stderr and done.stderr.count("LookupError: of the child") == 2
 
 
 def test_strangers_at_the_watchmans_port() -> None:

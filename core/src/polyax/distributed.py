@@ -70,11 +70,20 @@ def initialize(
         topology.agree(group, ids)
     _initialized.append(group)
     atexit.register(shutdown)
+    os.register_at_fork(after_in_child=_be_alone)
 
 
 def is_initialized() -> bool:
     """Whether ``initialize`` was called, and ``shutdown`` wasn't since."""
     return bool(_initialized)
+
+
+def _be_alone() -> None:
+    """In a process that was forked off: it is none of those that belong together."""
+    if _initialized:
+        atexit.unregister(shutdown)
+        _initialized.clear()
+        topology.forget()
 
 
 def shutdown() -> None:

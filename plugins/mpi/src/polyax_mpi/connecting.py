@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
 import socket
@@ -9,6 +10,10 @@ import sys
 import traceback
 from types import TracebackType
 
+import mpi4py
+
+if "mpi4py.MPI" not in sys.modules:  # it would take leave of MPI in processes that were forked off as well
+    mpi4py.rc.finalize = False
 from mpi4py import MPI
 
 from polyax.runtime.contract.processes import Alone, ProcessGroup, Wanted
@@ -29,7 +34,15 @@ def connected(wanted: Wanted) -> ProcessGroup:
     watch = _watched(comm, wanted)
     group = MpiGroup(comm, tuple(range(comm.size)), watch)
     _end_all_on_errors(group)
+    atexit.register(_finalize, os.getpid())
+    os.register_at_fork(after_in_child=group.leave_to_parent)
     return group
+
+
+def _finalize(pid: int) -> None:
+    """Takes leave of MPI in the process that came to it, unless that is done by whoever imported mpi4py first."""
+    if os.getpid() == pid and mpi4py.rc.finalize is False and not MPI.Is_finalized():
+        MPI.Finalize()
 
 
 def _check(wanted: Wanted, comm: MPI.Intracomm) -> None:

@@ -91,6 +91,11 @@ class MpiGroup(ProcessGroup):
         self.closed = True
         self.watch.close()
 
+    def leave_to_parent(self) -> None:
+        """In a process that was forked off: the connections are those of the process that it came from."""
+        self.closed = True
+        self.watch.leave_to_parent()
+
 
 def _raw(x: np.ndarray) -> Any:
     return [x.reshape(-1).view(np.uint8), MPI.BYTE]

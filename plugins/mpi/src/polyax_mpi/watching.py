@@ -102,6 +102,12 @@ class Watch:
             self._socket.settimeout(2)
             self._socket.recv(1)
 
+    def leave_to_parent(self) -> None:
+        """In a process that was forked off: says nothing more, also not by its end."""
+        self._open = False
+        self._sending = threading.Lock()  # a thread that isn't here may have held it
+        self._socket.close()
+
     def close(self) -> None:
         """This process asks nothing more of the others."""
         self._open = False

@@ -10,6 +10,7 @@ from support.sources import all_modules, tree
 SEVERAL = {
     "Layout": "JAX's for the order of dimensions in memory; where the boxes of a drawing are, in polyax_inspect",
     "Primitive": "users make theirs from `polyax.extend`, whose rules are called as JAX calls them",
+    "Ref": "JAX names references to arrays that change so; plans of the kernel compiler name values so",
 }
 """Names of several classes, and why."""
 FULLEST = 20

@@ -119,10 +119,14 @@ from polyax.runtime.contract.hooks import hookimpl as hookimpl
 from polyax.runtime.plugins.default_device import default_device as default_device
 from polyax.trace.naming import named_call as named_call
 from polyax.trace.naming import named_scope as named_scope
+from polyax.transforms.wanted import ad as ad
 
-_LATE = _late.submodules(
-    "polyax", "api_util", "dlpack", "example_libraries", "image", "monitoring", "typing"
-) | _late.names_of("polyax.runtime.telling.environment", "print_environment_info")
+_LATE = (
+    _late.submodules("polyax", "api_util", "dlpack", "example_libraries", "image", "monitoring", "ref", "typing")
+    | _late.names_of("polyax.runtime.telling.environment", "print_environment_info")
+    | _late.names_of("polyax.ref", "Ref", "empty_ref", "free_ref", "freeze", "new_ref")
+    | _late.names_of("polyax.control.refs.indexing", "ds")
+)
 
 _REMOVED = {
     "device_put_replicated": "use polyax.device_put instead: polyax.device_put(x, NamedSharding(mesh, P())) puts all "

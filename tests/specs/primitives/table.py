@@ -30,6 +30,8 @@ OF_SUMS = (
     vary_unreduced_cast_p,
 )
 
+OF_REFS = "new_ref", "empty_ref", "freeze", "free_ref", "get", "swap", "addupdate"
+
 PARTS = {
     "elementwise": elementwise.CASES,
     "special": special.CASES,
@@ -51,6 +53,7 @@ WITHOUT_A_CASE = (
         "core_call": "the same under another name",
         "check": "is of errors: see tests/core/experimental/checkify/test_checkify.py",
     }
+    | dict.fromkeys(OF_REFS, "is of references, which NumPy has no type for: see tests/core/control/refs")
     | {p.name: "is of sums still to be made, on meshes: see tests/core/meshes/sums_cases.py" for p in OF_SUMS}
     | {p.name: "is of keys, for which NumPy has no type: see tests/core/random/test_typed_keys.py" for p in ON_WORDS}
 )

@@ -11,10 +11,11 @@ from polyax.api.arguments import check_int_or_tuple, restrict, wraps
 from polyax.api.vjp import vjp_tree
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.refs import is_ref, met
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.flat import check_arrays, check_callable
 from polyax.trace.paths import keystr, tree_leaves_with_path
-from polyax.trace.tree import tree_flatten
+from polyax.trace.tree import tree_flatten, tree_leaves
 
 
 def grad(
@@ -83,6 +84,7 @@ def value_and_grad(
         f, chosen = restrict(fun, argnums, args, kwargs)
         for x in chosen:
             check_reverse_inputs(x, "grad", holomorphic, allow_int)
+            _refuse_refs(x)
         out, pullback, *aux = vjp_tree(f, chosen, has_aux)
         _check_scalar(out, holomorphic)
         grads = pullback(_one(aval_of(out)))
@@ -90,6 +92,16 @@ def value_and_grad(
         return ((out, aux[0]) if has_aux else out), g
 
     return value_and_grad_f
+
+
+def _refuse_refs(tree: Any) -> None:
+    for x in tree_leaves(tree) if met.any else ():
+        if is_ref(x):
+            aval = aval_of(x)
+            raise ValueError(
+                f"Expected cotangent type {aval} but got {aval.str_short()[4:-1]}: the gradient with respect to a "
+                "reference lives in a reference. Use vjp, and the `with_refs` method of the function that it returns."
+            )
 
 
 def _one(aval: ShapedArray) -> Any:
@@ -165,6 +177,8 @@ def _check_scalar(out: Any, holomorphic: bool) -> None:
     if len(leaves) != 1 or not tree.is_leaf():
         raise TypeError(f"Gradient only defined for scalar-output functions. Output was a pytree of structure {tree}.")
     aval = aval_of(out)
+    if is_ref(aval):
+        raise TypeError(f"Gradient only defined for scalar-output functions. Output had abstract value {aval}.")
     if aval.shape != ():
         raise TypeError(
             f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}. It is {aval}: sum or "

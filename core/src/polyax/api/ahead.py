@@ -12,6 +12,7 @@ from polyax.api.arguments import shapes, wraps
 from polyax.control.spmd import axes_bound
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
+from polyax.ir.refs import is_ref
 from polyax.ops.basis import convert, empty
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.calls import Signature
@@ -26,15 +27,24 @@ class ShapeDtypeStruct:
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
 
-    def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        is_ref: bool = False,
+    ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape = tuple(shape)
         self.dtype = dtypes.as_dtype(dtype)
         self.sharding = sharding
         self.weak_type = weak_type
+        self.is_ref = is_ref
 
     @property
     def size(self) -> int:
@@ -45,7 +55,7 @@ class ShapeDtypeStruct:
         return len(self.shape)
 
     def _key(self) -> tuple[Any, ...]:
-        return self.shape, self.dtype, self.sharding, self.weak_type
+        return self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
@@ -61,11 +71,13 @@ class ShapeDtypeStruct:
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.full_name(self.dtype)}{sharding}{weak})"
+        ref = ", is_ref=True" if self.is_ref else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.full_name(self.dtype)}{sharding}{weak}{ref})"
 
 
 def struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.sharding)
+    kind = {"weak_type": aval.weak_type, "sharding": aval.sharding, "is_ref": is_ref(aval)}
+    return ShapeDtypeStruct(aval.shape, aval.dtype, **kind)
 
 
 def make_jaxpr(
@@ -84,7 +96,7 @@ def make_jaxpr(
     """
     if abstracted_axes is not None:
         raise NotImplementedError("make_jaxpr: abstracted_axes is not supported")
-    signature, traces = Signature(fun, "make_jaxpr", static=(static_argnums, None)), Traces()
+    signature, traces = Signature(fun, "make_jaxpr", static=(static_argnums, None), traced_for="jit"), Traces()
 
     @wraps(fun, "The jaxpr of {fun}.\n\n{doc}")
     @api_boundary

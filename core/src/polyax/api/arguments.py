@@ -11,6 +11,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.primitive import ambient
+from polyax.ir.refs import AbstractRef
 from polyax.meshes.explicit import typed
 from polyax.ops.basis import convert
 from polyax.trace.calls import UserCall
@@ -42,7 +43,8 @@ def shaped(x: Any) -> Any:
     """The aval of an array, or of anything with a shape and a dtype."""
     if not is_array_like(x) and hasattr(x, "shape") and hasattr(x, "dtype"):
         aval = ShapedArray(tuple(x.shape), dtypes.canonicalize(x.dtype), getattr(x, "weak_type", False))
-        return typed(aval, getattr(x, "sharding", None))
+        aval = typed(aval, getattr(x, "sharding", None))
+        return AbstractRef(aval) if getattr(x, "is_ref", False) else aval
     return aval_of(x)
 
 

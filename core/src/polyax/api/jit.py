@@ -22,6 +22,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ir.jaxpr import eval_jaxpr
 from polyax.ir.primitive import ambient
+from polyax.ir.refs import has_refs, met
 from polyax.meshes.explicit import seen, told
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.contract.backend import Device
@@ -29,7 +30,7 @@ from polyax.runtime.contract.tracebacks import api_boundary, show_user_frames
 from polyax.runtime.plugins.default_device import default_device_now
 from polyax.runtime.running import dispatch
 from polyax.runtime.running.meeting import layouts_of
-from polyax.runtime.running.programs import Entry
+from polyax.runtime.running.programs import Entry, Moved
 from polyax.runtime.running.staged import Staged, staged
 from polyax.trace.calls import Key, Signature, TracedFunction, UserCall, with_static
 from polyax.trace.tracer import Tracer
@@ -144,6 +145,8 @@ class JitFunction:
             if entry is not None:
                 return entry(call.leaves)
         traced = self._traces.find(key, call)
+        if met.any:
+            call.refuse_aliases(traced.closed.consts)
         if not evaluating:
             return tree_unflatten(traced.out_tree, self._bind(traced, call))
         for x in call.leaves:
@@ -174,6 +177,8 @@ class JitFunction:
         traced = self._traces.find(call.key(self._told(call, shapes(call))), call)
         ins, outs = self._asked(traced, call)
         told = [s or (None if is_concrete(x) else getattr(x, "sharding", None)) for s, x in zip(ins, call.leaves)]
+        if met.any and has_refs(traced.closed):
+            return call, traced, self._stateful(traced, call, (told, outs))[0]
         return call, traced, self._placed(traced, (told, outs), call.leaves, call.names)
 
     def _told(self, call: UserCall, avals: list[ShapedArray]) -> list[ShapedArray]:
@@ -219,14 +224,28 @@ class JitFunction:
     def _compile(self, key: Key, traced: TracedFunction, call: UserCall) -> Entry:
         """The entry for this kind of call. Calls with arrays alone are found by their types without flattening."""
         asked = self._asked(traced, call)
-        first = self._placed(traced, asked, call.leaves, call.names)
-        moved = None if self._device is not None else lambda xs: self._moved(traced, asked, xs)
-        entry = first.entry(traced.out_tree, moved)
+        if met.any and has_refs(traced.closed):
+            first, move = self._stateful(traced, call, asked)
+        else:
+            first = self._placed(traced, asked, call.leaves, call.names)
+            move = lambda xs: self._moved(traced, asked, xs)
+        entry = first.entry(traced.out_tree, None if self._device is not None else move)
         keep(self._entries, key, entry)
         args = call.args
         if self._signature.plain and not call.kwargs and not key.axes and args and all(type(a) is Array for a in args):
             keep(self._entries, (key.settings, *key.avals), entry)
         return entry
+
+    def _stateful(self, traced: TracedFunction, call: UserCall, asked: Any) -> tuple[Staged, Moved]:
+        """The program of a function with references, and what is done where arguments lie otherwise."""
+        from polyax.runtime.running.stateful import Stateful, StatefulStaged  # loaded with the first reference
+
+        state = Stateful(traced)
+        asked = state.asked(asked, call.leaves)
+        inner = self._placed(state.pure, asked, state.values(call.leaves), state.names(call))
+        refuse = call.refusal()
+        whole = StatefulStaged(inner.name, traced.closed, traced.donated, inner.where, inner, state, refuse)
+        return whole, lambda xs: self._moved(state.pure, asked, xs)
 
     def _moved(self, traced: TracedFunction, asked: Any, leaves: Sequence[Any]) -> Any:
         """A call whose arguments lie otherwise than those of the first call of this kind."""

@@ -10,9 +10,10 @@ import numpy as np
 from polyax.api.arguments import as_array, check_int_or_tuple, restrict
 from polyax.api.jit import jit
 from polyax.ir import dtypes
-from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.aval import ShapedArray, aval_of, same_type
+from polyax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from polyax.ir.primitive import ambient
+from polyax.ir.refs import is_ref, met
 from polyax.meshes.current import mesh_in_force, set_mesh
 from polyax.meshes.explicit import seen
 from polyax.meshes.mesh import Mesh
@@ -29,6 +30,7 @@ from polyax.trace.tree import PyTreeDef, tree_flatten, tree_structure, tree_unfl
 from polyax.transforms.jvp import JVPTracer
 from polyax.transforms.linearize import Linearized, linearize_flat
 from polyax.transforms.transpose import backward_pass
+from polyax.transforms.wanted import DidntWant, DontWant, GradRef, GradValue, is_overwritten, reached_from
 
 
 @api_boundary
@@ -102,21 +104,64 @@ class VJP:
 
     @api_boundary
     def __call__(self, cotangents: Any) -> Any:
+        return self._on_mesh(self._pulled_back, cotangents)
+
+    def _on_mesh(self, pull: Callable[..., Any], *args: Any) -> Any:
+        """On the mesh of the forward pass, unless one is in force."""
         if self._mesh is None or ambient.trace is not None or mesh_in_force() is not None:
-            return self._pulled_back(cotangents)
+            return pull(*args)
         with set_mesh(self._mesh):
-            return self._pulled_back(cotangents)
+            return pull(*args)
 
     def _pulled_back(self, cotangents: Any) -> Any:
+        if met.any and any(map(is_ref, self._in_avals)):
+            return self._pull([GradValue()] * len(self._in_avals), cotangents)
         lin = self._linearized
-        cts = [ct for ct, nz in zip(self._check(cotangents), lin.nonzero_out, strict=True) if nz]
+        cts = self._nonzero(cotangents)
         inputs = [UndefPrimal(v.aval) for v in lin.jaxpr.jaxpr.invars]
         results = iter(backward_pass(lin.jaxpr.jaxpr, lin.jaxpr.consts, inputs, cts))
-        grads = [
-            next(results) if nz else Zero(a.to_tangent_aval())
-            for nz, a in zip(lin.nonzero_in, self._in_avals, strict=True)
-        ]
+        grads = [next(results) if nz else zero for nz, zero in zip(lin.nonzero_in, self._zeros(), strict=True)]
         return tree_unflatten(self._in_tree, map(materialize, grads))
+
+    def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], Any]:
+        """The pullback that adds cotangents to references.
+
+        Args:
+          maybe_ct_refs: for each argument a reference, to which its cotangent is added; ``polyax.ad.GradValue()``, the
+            default, to give it as a value; or ``polyax.ad.DontWant()``.
+
+        Raises:
+          ValueError: these aren't of the structure of the arguments.
+
+        >>> import polyax
+        >>> total = polyax.new_ref(1.0)
+        >>> vjp(lambda x: x * x, 3.0)[1].with_refs(total)(1.0)
+        (GradRef(),)
+        >>> print(total[...])
+        7.0
+        """
+        targets, tree = tree_flatten(tuple(maybe_ct_refs), is_leaf=lambda x: isinstance(x, GradRef))
+        if tree != self._in_tree:
+            raise ValueError(f"with_refs takes an entry for each argument: {self._in_tree}, but got {tree}")
+        return lambda cotangents: self._on_mesh(self._pull, targets, cotangents)
+
+    @api_boundary
+    def _pull(self, targets: Sequence[Any], cotangents: Any) -> Any:
+        cts, lin = self._nonzero(cotangents), self._linearized
+        program, chosen = lin.jaxpr.jaxpr, [t for t, nz in zip(targets, lin.nonzero_in, strict=True) if nz]
+        found = iter(pull_into(program, lin.jaxpr.consts, chosen, cts))
+        grads = [
+            next(found) if nz else GradRef() if is_ref(t) else DidntWant() if t == DontWant() else materialize(zero)
+            for nz, t, zero in zip(lin.nonzero_in, targets, self._zeros(), strict=True)
+        ]
+        return tree_unflatten(self._in_tree, grads)
+
+    def _nonzero(self, cotangents: Any) -> list[Any]:
+        """The cotangents of results that depend on the arguments."""
+        return [ct for ct, nz in zip(self._check(cotangents), self._linearized.nonzero_out, strict=True) if nz]
+
+    def _zeros(self) -> list[Zero]:
+        return [Zero(a.to_tangent_aval()) for a in self._in_avals]
 
     def _check(self, cotangents: Any) -> list[Any]:
         leaves, tree = tree_flatten(cotangents)
@@ -142,6 +187,41 @@ class VJP:
 
 
 register_pytree_node_class(VJP)
+
+
+def pull_into(jaxpr: Jaxpr, consts: Sequence[Any], targets: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    """For each input of a linear program its cotangent, or the word for where it went."""
+    pairs = list(zip(jaxpr.invars, targets, strict=True))
+    for v, t in pairs:
+        _check_target(v.aval, t)
+    refs = {v: t for v, t in pairs if is_ref(v.aval) and is_ref(t) and not is_overwritten(jaxpr, v)}
+    program = reached_from(jaxpr, [t != DontWant() for t in targets])
+    results = backward_pass(program, consts, [UndefPrimal(v.aval) for v in jaxpr.invars], cts, refs)
+    for (v, t), ct in zip(pairs, results, strict=True):
+        if is_ref(t) and refs.get(v) is not t:
+            add_to(t, refs.get(v) if is_ref(v.aval) else ct)
+    return [
+        DidntWant() if t == DontWant() else GradRef() if is_ref(t) else materialize(ct)
+        for t, ct in zip(targets, results, strict=True)
+    ]
+
+
+def add_to(ref: Any, ct: Any) -> None:
+    """Adds a cotangent, or what a reference holds, to what a reference holds."""
+    from polyax.control.refs.access import addupdate, freeze  # loaded with the first reference
+
+    if ct is not None and type(ct) is not Zero:
+        addupdate(ref, ..., freeze(ct))
+
+
+def _check_target(aval: ShapedArray, target: Any) -> None:
+    if is_ref(aval) and not is_ref(target) and target != DontWant():
+        raise ValueError(
+            f"the gradient with respect to an argument of type {aval} must be accumulated into a ref: give one for it "
+            "with the `with_refs` method of the function that vjp returns."
+        )
+    if is_ref(target) and not same_type(aval, aval_of(target)):
+        raise ValueError(f"Accumulator aval mismatch: expected {aval}, got {aval_of(target)}")
 
 
 def as_cotangent(ct: Any, aval: ShapedArray) -> Any:

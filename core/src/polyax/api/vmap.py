@@ -7,6 +7,7 @@ from typing import Any
 
 from polyax.api.arguments import wraps
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.refs import met
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import cuts_of, mesh_of, seen
 from polyax.meshes.spec import axes_of
@@ -59,6 +60,8 @@ def vmap(
     def vmap_f(*args: Any, **kwargs: Any) -> Any:
         _check_count(in_axes, args)
         call = signature.split(args, kwargs)
+        if met.any:
+            call.refuse_aliases()
         avals = [call.aval(x) for x in call.leaves]
         axes = flatten_axes("vmap in_axes", call.in_tree, (in_axes, 0), tupled_args=True)
         size = mapped_size("vmap", call.names, avals, axes, axis_size)

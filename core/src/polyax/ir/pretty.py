@@ -27,6 +27,8 @@ class _Namer:
     def __init__(self, names: Mapping[Var, str] | None = None) -> None:
         self._names = dict(names or {})
         self._fresh = variable_names()
+        self.used: set[Any] = set()
+        """The variables that a program reads which writes to references."""
 
     def __call__(self, v: Var) -> str:
         if v not in self._names:
@@ -35,6 +37,10 @@ class _Namer:
 
     def typed(self, v: Var) -> str:
         return f"{self(v)}:{v.aval.str_short(True)}"
+
+    def typed_or_unused(self, v: Var) -> str:
+        """``_`` for what nobody reads."""
+        return self.typed(v) if v in self.used else f"_:{v.aval.str_short(True)}"
 
     def atom(self, v: Atom) -> str:
         return literal(v) if isinstance(v, Literal) else self(v)
@@ -53,11 +59,15 @@ def pretty_jaxpr(self: Jaxpr) -> str:
 
 def pretty_eqn(eqn: Eqn, names: Mapping[Var, str] | None = None) -> str:
     """One equation on its own, for error texts and drawings; ``names`` of variables, if they have some."""
-    return _eqn(eqn, _Namer(names), 0)
+    name = _Namer(names)
+    name.used = {*eqn.outvars}
+    return _eqn(eqn, name, 0)
 
 
 def _jaxpr(jaxpr: Jaxpr, name: _Namer, indent: int) -> str:
     pad = " " * indent
+    if jaxpr.effects:
+        name.used |= {v for e in jaxpr.eqns for v in e.invars} | {*jaxpr.outvars}
     consts = "".join(f"{name.typed(v)} " for v in jaxpr.constvars)
     head = f"{{ lambda {consts}; " + " ".join(map(name.typed, jaxpr.invars)) + (". let" if jaxpr.invars else " . let")
     eqns = [_eqn(e, name, indent + 4) for e in jaxpr.eqns]
@@ -70,6 +80,9 @@ def _jaxpr(jaxpr: Jaxpr, name: _Namer, indent: int) -> str:
 
 
 def _eqn(eqn: Eqn, name: _Namer, indent: int) -> str:
+    if eqn.primitive.text is not None:
+        outs, ins = [*map(name.typed_or_unused, eqn.outvars)], [*map(name.atom, eqn.invars)]
+        return eqn.primitive.text(outs, ins, eqn.invars[0].aval.shape, **eqn.params)
     head = " ".join([*map(name.typed, eqn.outvars), *["="][: len(eqn.outvars)], eqn.primitive.name])
     args = "".join(f" {name.atom(v)}" for v in eqn.invars)
     params = eqn.primitive.pretty(**eqn.params) if eqn.primitive.pretty else eqn.params

@@ -59,6 +59,10 @@ class Primitive:
                        those along which they do, and results do (None: as its programs say); see ``trace.varying``
     ``explicit``       ``(in_avals, out_avals, **params) -> out_avals``: how results are cut where types tell it of
                        operands, and ``factors`` don't say it; see ``meshes.consensus``
+    ``discharge``      higher-order: ``(*args, **params) -> list``: the same where arguments are references, by a
+                       program that gives what they hold afterwards; see ``control.refs``
+    ``backward``       of references: ``(ct_refs, cts, eqn, primals) -> cts``, their transposition; see ``control.refs``
+    ``text``           of references: ``(outs, ins, shape, **params) -> text`` of an equation
     ``factors``        ``(*in_avals, **params) -> Factors``: which dimensions of operands and results are cut together
                        when devices share a program (``meshes.factors``); without it, each device computes all
     =================  ============================================================================================
@@ -72,6 +76,12 @@ class Primitive:
     """Whether each element of the results depends on those at its place in the operands alone."""
     remedy = ""
     """What to do if a device can't run it, for error texts."""
+    takes_refs = False
+    """Whether operands may be references to arrays that change (``ir.refs``)."""
+    makes_refs = False
+    """Whether its result is one: never known to be constant, since what is written to it may not be."""
+    writes_refs = False
+    """Whether it changes what one holds."""
 
     def __init__(self, name: str, *, higher_order: bool = False) -> None:
         self.name = name
@@ -93,6 +103,9 @@ class Primitive:
         self.varies: Callable[..., Any] | None = None
         self.explicit: Callable[..., Any] | None = None
         self.factors: Callable[..., Any] | None = None
+        self.discharge: Callable[..., Any] | None = None
+        self.backward: Callable[..., Any] | None = None
+        self.text: Callable[..., str] | None = None
         PRIMITIVES.append(self)
 
     def never(self, rule: str, reason: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
+from polyax.ir.refs import AbstractRef, is_ref
 from polyax.meshes.sharding import NamedSharding
 from polyax.numpy import (
     creation,
@@ -126,7 +127,7 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
 
 def _getitem(self: Any, index: Any) -> Any:
     if not _in_parts_here(self):
-        return indexing.getitem(self, index)
+        return indexing.getitem(self, index) if type(self.aval) is not AbstractRef else _refs().get(self, index)
     part, index = part_with(self, index)
     found = indexing.getitem(part, index)
     return found if part is self else everywhere(found, self.sharding)
@@ -253,6 +254,27 @@ def _to_device(self: Any, device: Any, *, stream: None = None) -> Any:
     return device_put(self, device)
 
 
+def _refs() -> Any:
+    """What references do: loaded with the first of them."""
+    from polyax.control.refs import access
+
+    return access
+
+
+def _setitem(self: Any, index: Any, value: Any) -> None:
+    """Only references can be written to."""
+    if is_ref(self):
+        return _refs().set(self, index, value)
+    raise TypeError(
+        f"'{type(self)}' object does not support item assignment. JAX arrays are immutable. Instead of ``x[idx] = y``, "
+        "use ``x = x.at[idx].set(y)`` or another .at[] method"
+    )
+
+
+def _at(self: Any) -> Any:
+    return _refs().RefAt(self) if is_ref(self) else AtIndexer(self)
+
+
 def _flat(self: Any) -> Any:
     raise NotImplementedError("JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
 
@@ -277,6 +299,7 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
 
 _NAMED: dict[str, Callable[..., Any]] = {
     "__getitem__": _getitem,
+    "__setitem__": _setitem,
     "__iter__": _iter,
     "__reversed__": _reversed,
     "__contains__": _contains,
@@ -297,7 +320,7 @@ _NAMED: dict[str, Callable[..., Any]] = {
 _PROPERTIES: dict[str, Callable[[Any], Any]] = {
     "T": lambda self: shapes.transpose(self),
     "mT": lambda self: shapes.matrix_transpose(self),
-    "at": AtIndexer,
+    "at": _at,
     "real": lambda self: ufuncs.real(self),
     "imag": lambda self: ufuncs.imag(self),
     "flat": _flat,

@@ -16,9 +16,11 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import ambient
+from polyax.ir.refs import met
 from polyax.meshes.current import get_abstract_mesh, use_abstract_mesh
 from polyax.meshes.explicit import mesh_of, seen
-from polyax.trace.flat import Flat, arg_names, check_arrays, check_callable, name_of
+from polyax.trace.aliases import refuse_both, refuse_returned, refuse_twice
+from polyax.trace.flat import Flat, arg_names, check_arrays, check_callable, leaf_names, name_of
 from polyax.trace.positions import UNMARKED, Positions
 from polyax.trace.recording import SourceOf, trace_to_jaxpr
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves
@@ -58,6 +60,7 @@ class Signature:
       too_few: the error text if a static position is beyond the arguments of a call, with ``{given}`` and ``{count}``;
         without it, such arguments may be given by name or left out.
       hashable: whether static values must be.
+      traced_for: what it is traced for, in error texts, if not for the caller.
 
     Raises:
       ValueError: the function has no such parameters, or static ones are donated.
@@ -73,10 +76,12 @@ class Signature:
         option: str = "static",
         too_few: str = "",
         hashable: bool = True,
+        traced_for: str = "",
     ) -> None:
         check_callable(fun)
         self.fun = fun
         self.caller = caller
+        self.traced_for = traced_for or caller
         self.static = Positions(option, fun, caller, *static, late=bool(too_few)) if static else UNMARKED
         self.donate = Positions("donate", fun, caller, *donate) if donate else UNMARKED
         if self.donate:
@@ -200,7 +205,25 @@ class UserCall:
         with _mesh_told(avals):
             closed = trace_to_jaxpr(flat, avals, name=self.signature.name, origin=self.source())
         assert flat.out_tree is not None
+        if met.any:
+            self.refuse_aliases(closed.consts)
+            refuse_returned(closed, flat.out_tree, self.source(), self.signature.traced_for)
         return TracedFunction(closed, flat.out_tree, self._donated())
+
+    def refuse_aliases(self, consts: Sequence[Any] = ()) -> None:
+        """Raises ValueError if a reference comes as two arguments, or as one and among ``consts``."""
+        self.refusal()(self.leaves, consts)
+
+    def refusal(self) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+        """The same for the leaves of other calls of this kind."""
+        signature, in_tree, static = self.signature, self.in_tree, self.static
+        source = SourceOf(signature.fun, lambda: leaf_names(with_static(signature.fun, static), in_tree))
+
+        def refuse(leaves: Sequence[Any], consts: Sequence[Any]) -> None:
+            refuse_twice(leaves, source, signature.traced_for)
+            refuse_both(consts, leaves, source, signature.traced_for)
+
+        return refuse
 
     def _donated(self) -> tuple[bool, ...]:
         """Which leaves are donated; nothing if none is."""

@@ -14,6 +14,7 @@ from polyax.ir.effects import NO_EFFECTS
 from polyax.ir.errors import ShardingTypeError
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, is_literal_value, make_literal
 from polyax.ir.primitive import Primitive, ambient
+from polyax.ir.refs import met, refuse_refs
 from polyax.ir.source import user_source
 from polyax.meshes import consensus, sums
 from polyax.meshes.explicit import seen
@@ -130,6 +131,8 @@ class DynamicJaxprTrace(Trace):
         if ambient.varying:
             args = aligned(self.record, primitive, args, params)
         inputs = [self.atom(x) for x in args]
+        if met.any:
+            refuse_refs(primitive, [a.aval for a in inputs])
         abstract_eval = primitive.abstract_eval or primitive.rule("abstract_eval")
         avals = abstract_eval(*[a.aval for a in inputs], **params)
         effects = NO_EFFECTS

@@ -106,12 +106,6 @@ class Tracer(Typed):
     def __hash__(self) -> int:
         raise TypeError(f"unhashable type: {type(self)}")
 
-    def __setitem__(self, index: Any, value: Any) -> None:
-        raise TypeError(
-            f"'{type(self)}' object does not support item assignment. JAX arrays are immutable. Instead of "
-            "``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another .at[] method"
-        )
-
     def __repr__(self) -> str:
         return f"Traced<{self.aval!r}>with<{self._trace!r}>"
 

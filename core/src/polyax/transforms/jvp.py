@@ -8,6 +8,7 @@ from typing import Any
 from polyax.ir.aval import aval_of
 from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr
 from polyax.ir.primitive import Primitive, ambient
+from polyax.ir.refs import holds_refs, met
 from polyax.ops.zeros import instantiate
 from polyax.trace.context import current_trace, set_trace
 from polyax.trace.recording import trace_to_jaxpr
@@ -86,7 +87,10 @@ class PairTrace(Trace):
         pairs = [self.split(x) for x in args]
         primals = [p for p, _ in pairs]
         tangents = [t for _, t in pairs]
-        if all(type(t) is Zero for t in tangents):
+        if met.any and holds_refs(primitive, params):
+            with set_trace(self):
+                return primitive.rule("discharge")(*args, **params)
+        if all(type(t) is Zero for t in tangents) and not primitive.makes_refs:
             with set_trace(self.parent):
                 return self.parent.process(primitive, tuple(primals), params)
         with set_trace(self.rule_trace()):

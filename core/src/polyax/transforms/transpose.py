@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax.ir.aval import aval_of
@@ -19,20 +19,29 @@ from polyax.trace.symbolic import UndefPrimal, Zero
 from polyax.transforms.memo import memoize_by_jaxpr
 
 
-def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+def backward_pass(
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    args: Sequence[Any],
+    cts: Sequence[Any],
+    refs: dict[Var, Any] | None = None,
+) -> list[Any]:
     """Cotangents of the inputs that are ``UndefPrimal`` in ``args``; None for the others.
 
-    Equations that depend on no linear input are evaluated first. ``cts`` may hold ``Zero``.
+    Equations that depend on no linear input are evaluated first. ``cts`` may hold ``Zero``; ``refs`` are the references
+    to which cotangents of references among the inputs are added.
     """
     before = ambient.source
     try:
         with lenient():
-            return _backward_pass(jaxpr, consts, args, cts)
+            return _backward_pass(jaxpr, consts, args, cts, {} if refs is None else refs)
     finally:
         ambient.source = before
 
 
-def _backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+def _backward_pass(
+    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any], refs: dict[Var, Any]
+) -> list[Any]:
     env, linear_eqns = _evaluate_nonlinear(jaxpr, consts, args)
     cotangents: dict[Var, Any] = {}
 
@@ -51,6 +60,9 @@ def _backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts
         accumulate(atom, ct)
     for eqn in reversed(linear_eqns):
         given = [cotangents.pop(v, None) for v in eqn.outvars]
+        if eqn.primitive.backward is not None:
+            _accumulate_refs(refs, given, eqn, [_primal(env, a) for a in eqn.invars], accumulate)
+            continue
         if all(ct is None for ct in given):
             continue
         given = [Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, given, strict=True)]
@@ -65,6 +77,19 @@ def _backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts
     ]
 
 
+def _accumulate_refs(
+    refs: dict[Var, Any],
+    given: Sequence[Any],
+    eqn: Eqn,
+    primals: Sequence[Any],
+    accumulate: Callable[[Atom, Any], None],
+) -> None:
+    """What an equation on references does backwards, where these stand for the cotangents of what they hold."""
+    ambient.source = eqn.source
+    for atom, ct in zip(eqn.invars, eqn.primitive.rule("backward")(refs, given, eqn, primals), strict=True):
+        accumulate(atom, ct)
+
+
 def _primal(env: dict[Var, Any], atom: Atom) -> Any:
     if isinstance(atom, Literal):
         return atom.val
@@ -77,7 +102,7 @@ def _evaluate_nonlinear(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]
     linear: list[Eqn] = []
     for eqn in jaxpr.eqns:
         ambient.source = eqn.source
-        if all(isinstance(a, Literal) or a in env for a in eqn.invars):
+        if all(isinstance(a, Literal) or a in env for a in eqn.invars) and not eqn.primitive.makes_refs:
             outs = eqn.apply([_primal(env, a) for a in eqn.invars])
             env.update(zip(eqn.outvars, outs, strict=True))
         else:

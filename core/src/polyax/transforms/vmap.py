@@ -9,6 +9,7 @@ from typing import Any
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr, walk_eqns
 from polyax.ir.primitive import Primitive
+from polyax.ir.refs import holds_refs, met
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import with_dim, without_dim
 from polyax.meshes.resharding import retyped
@@ -71,6 +72,9 @@ class BatchTrace(Trace):
         pairs = [self.split(x) for x in args]
         values = [v for v, _ in pairs]
         dims = [d for _, d in pairs]
+        if met.any and holds_refs(primitive, params):
+            with set_trace(self):
+                return primitive.rule("discharge")(*args, **params)
         with set_trace(self.parent):
             if all(d is None for d in dims) and not _may_be_mapped(primitive, params, self.axis.name):
                 return self.parent.process(primitive, tuple(values), params)
@@ -79,7 +83,10 @@ class BatchTrace(Trace):
 
 
 def _may_be_mapped(primitive: Primitive, params: dict[str, Any], name: Any) -> bool:
-    """Whether results may be mapped though no argument is: functions not yet traced may close over mapped values."""
+    """Whether results may be mapped though no argument is: functions not yet traced may close over mapped values, and
+    mapped values be written to references that are made; those from outside can't be written to."""
+    if primitive.makes_refs or primitive.writes_refs:
+        return True
     return (primitive.record is not None and params.get("fun") is not None) or uses_axis(primitive, params, name)
 
 

@@ -28,6 +28,7 @@ from polyax.ir.aval import aval_of
 from polyax.ir.errors import UnexpectedTracerError
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
+from polyax.ir.refs import is_ref, met
 from polyax.trace.calls import Static, completed
 from polyax.trace.flat import Flat, check_callable, name_of
 from polyax.trace.symbolic import Zero
@@ -94,7 +95,11 @@ class custom_vjp(CustomFunction):
         flat = call.flat()
         rules = _Rules(self, flat, call.static)
         params = {"fun": flat, "rules": rules, "call_jaxpr": None, "num_consts": 0, "name": self.__name__}
-        return unflatten(flat, rules, custom_vjp_call_p.bind(*call.leaves, **params))
+        if met.any:
+            call.refuse_aliases()
+        outs = custom_vjp_call_p.bind(*call.leaves, **params)
+        _refuse_refs("primal", self.__name__, outs, " that was not an argument.")
+        return unflatten(flat, rules, outs)
 
     def _refuse_tracers(self, nondiff: Sequence[Any]) -> None:
         for x in tree_leaves(nondiff):
@@ -107,6 +112,15 @@ class custom_vjp(CustomFunction):
                     "function-valued arguments. Array-valued arguments should be differentiated, with None as their "
                     "cotangent."
                 )
+
+
+def _refuse_refs(kind: str, name: str, outs: Sequence[Any], why: str, but: Sequence[Any] = ()) -> None:
+    """Raises ValueError if a reference is among ``outs``, but for those of ``but``."""
+    for x in outs if met.any else ():
+        if is_ref(x) and not any(x is y for y in but):
+            raise ValueError(
+                f"custom_vjp {kind} function {name} returned a mutable array reference of type {aval_of(x)}{why}"
+            )
 
 
 class CustomVJPPrimal:
@@ -162,6 +176,9 @@ class _Rules:
                 f"container/pytree structure:\n    {self.flat.out_tree}."
             )
         found, tree = tree_flatten(pair[1])
+        name = name_of(owner.fwd)
+        _refuse_refs("fwd", name, outs, ", but mutable array references cannot be returned there.")
+        _refuse_refs("fwd", name, found, " that was not an argument.", primals)
         scalars = {n: x for n, x in enumerate(found) if type(x) in dtypes.PYTHON_SCALARS}
         residuals = [x for n, x in enumerate(found) if n not in scalars]
         avals, _ = tree_unflatten(self.flat.in_tree, [aval_of(x) for x in primals])

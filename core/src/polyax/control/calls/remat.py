@@ -65,7 +65,9 @@ def checkpoint(
     if not isinstance(prevent_cse, (bool, tuple, list)):
         raise TypeError(f"prevent_cse must be a bool or tuple of bools, got {type(prevent_cse)=}")
     marked = (static_argnums, static_argnames)
-    signature = Signature(fun, "checkpoint", static=marked, too_few=_TOO_FEW, hashable=False)
+    signature = Signature(
+        fun, "checkpoint", static=marked, too_few=_TOO_FEW, hashable=False, traced_for="checkpoint / remat"
+    )
     traces = Traces()
     cse = prevent_cse if isinstance(prevent_cse, bool) else tuple(prevent_cse)
 

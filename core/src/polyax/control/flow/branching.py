@@ -107,7 +107,7 @@ def switch(
 def _choose(
     what: str, index: Any, funs: Sequence[Callable[..., Any]], names: Sequence[str], operands: Sequence[Any]
 ) -> Any:
-    programs = [traced(fun, operands) for fun in funs]
+    programs = [traced(fun, operands, what=what) for fun in funs]
     _check_branches(what, [f"{name} ({name_of(fun)})" for name, fun in zip(names, funs, strict=True)], programs)
     weak = tuple(map(all, zip(*(weaknesses(c.out_avals) for c, _ in programs), strict=True)))
     branches, consts = share_consts([with_weak_types(c, weak) for c, _ in programs])

@@ -18,13 +18,16 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.errors import ConcretizationTypeError, TracerIntegerConversionError
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.refs import met
 from polyax.meshes.explicit import without_dim
 from polyax.ops.basis import add, convert_element_type, reshape
 from polyax.ops.compare import lt
 from polyax.ops.joining import concatenate, stack
 from polyax.ops.slicing import index_in_dim, slice_in_dim
-from polyax.trace.flat import Flat, check_callable, name_of
+from polyax.trace.aliases import refuse_both, refuse_twice
+from polyax.trace.flat import Flat, arg_names, check_callable, name_of
 from polyax.trace.paths import keystr, tree_leaves_with_path
+from polyax.trace.recording import SourceOf
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
@@ -56,8 +59,10 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
             init_val = body_fun(init_val)
         return init_val
     what = f"while_loop body function ({name_of(body_fun)})"
-    body, _, init = settled(lambda val: traced(body_fun, (val,)), leaves, tree, lambda out: out, what)
-    test, test_tree = traced(cond_fun, (tree_unflatten(tree, body.in_avals),))
+    body, _, init = settled(
+        lambda val: traced(body_fun, (val,), what="while_body"), leaves, tree, lambda out: out, what
+    )
+    test, test_tree = traced(cond_fun, (tree_unflatten(tree, body.in_avals),), what="while_cond")
     _check_test(cond_fun, test, test_tree)
     return tree_unflatten(tree, _bind_while(test, body, init))
 
@@ -133,10 +138,18 @@ def _scan(
     leaves, tree = tree_flatten(init)
     x_leaves, x_tree = tree_flatten(xs)
     slices = tree_unflatten(x_tree, [_slice_aval(x) for x in x_leaves])
+    if met.any:
+        refuse_twice([*leaves, *x_leaves], _source(owner, init, xs), "scan")
     what = f"scan body function ({name_of(owner)})"
     body, out_tree, first = settled(
-        lambda carry: traced(f, (carry, slices), owner, role), leaves, tree, lambda out: _pair(owner, out)[0], what
+        lambda carry: traced(f, (carry, slices), owner, role, "scan"),
+        leaves,
+        tree,
+        lambda out: _pair(owner, out)[0],
+        what,
     )
+    if met.any:
+        refuse_both(body.consts, [*leaves, *x_leaves], _source(owner, init, xs), "scan")
     body, consts = hoisted(body)
     outs = scan_p.bind(
         *consts,
@@ -151,6 +164,10 @@ def _scan(
     )
     carry, ys = tree_unflatten(out_tree, outs)
     return carry, ys
+
+
+def _source(f: Callable[..., Any], *args: Any) -> SourceOf:
+    return SourceOf(f, lambda: arg_names(f, args, {}))
 
 
 def _pair(f: Callable[..., Any], out_tree: PyTreeDef) -> list[PyTreeDef]:

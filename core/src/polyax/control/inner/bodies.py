@@ -13,6 +13,7 @@ from polyax.control.inner.structure import check_same, weaknesses, with_weak_typ
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.refs import met
 from polyax.ops.basis import convert
 from polyax.trace.calls import Signature
 from polyax.trace.traces import Traces
@@ -25,7 +26,11 @@ _known: weakref.WeakKeyDictionary[Callable[..., Any], dict[Hashable, Traces]] = 
 
 
 def traced(
-    fun: Callable[..., Any], args: Sequence[Any], owner: Callable[..., Any] | None = None, role: Hashable = None
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    owner: Callable[..., Any] | None = None,
+    role: Hashable = None,
+    what: str = "",
 ) -> Traced:
     """What ``trace_tree`` gives, without tracing again what was traced before.
 
@@ -33,10 +38,15 @@ def traced(
 
     Args:
       owner: the user's function, if ``fun`` is one that was made from it; ``role`` says which.
+      what: what it is traced for, in error texts.
     """
-    call = Signature(fun, "a loop or branch").split(tuple(args), {})
+    call = Signature(fun, "a loop or branch", traced_for=what).split(tuple(args), {})
+    if met.any:
+        call.refuse_aliases()
     key = call.key([x if isinstance(x, ShapedArray) else call.aval(x) for x in call.leaves])
     made = _traces_of(fun if owner is None else owner, role).find(key, call)
+    if met.any:
+        call.refuse_aliases(made.closed.consts)
     return made.closed, made.out_tree
 
 

@@ -1,9 +1,4 @@
-"""``jax._src.state.types``: types of mutable arrays."""
+"""``jax._src.state.types``: types of references to arrays that change."""
 
-from __future__ import annotations
-
-from polyax.ir.aval import ShapedArray
-
-
-class AbstractRef(ShapedArray):
-    """The type of a mutable array."""
+from polyax.ir.refs import AbstractRef as AbstractRef
+from polyax.ir.refs import RefEffect as RefEffect

@@ -13,6 +13,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, Typed
+from polyax.ir.refs import is_ref
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding, bounds
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.printing import array_repr
@@ -28,7 +29,7 @@ class _ArrayType(type):
     a value asks ``is_concrete``."""
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return type.__instancecheck__(cls, instance) or isinstance(instance, Tracer)
+        return type.__instancecheck__(cls, instance) or (isinstance(instance, Tracer) and not is_ref(instance))
 
 
 class Array(Typed, metaclass=_ArrayType):
@@ -135,6 +136,15 @@ class Array(Typed, metaclass=_ArrayType):
     def addressable_data(self, index: int) -> Array:
         """The part of the array on its ``index``-th device."""
         return self.parts[index]
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the contents on its device, which has to be one; whoever writes there breaks promises."""
+        buffer = self.alive()
+        if buffer is None:
+            raise ValueError(
+                f"an array on several devices has several addresses: ask its parts. It lies as {self.sharding}"
+            )
+        return buffer.address()
 
     def platform(self) -> str:
         return self.sharding.device_list[0].platform

@@ -100,6 +100,14 @@ class Buffer(ABC):
     def wait(self) -> None:
         """Returns when the contents are there; raises the error of the computation that was to produce them."""
 
+    def address(self) -> int:
+        """Where it is, for those who can use that.
+
+        Raises:
+          NotImplementedError: the device doesn't tell.
+        """
+        raise NotImplementedError(f"{type(self).__name__} doesn't tell where it is")
+
 
 @dataclass(frozen=True)
 class CompileOptions:

@@ -76,6 +76,9 @@ class HostBuffer(Buffer):
             task.wait()
             self.task = None
 
+    def address(self) -> int:
+        return self.data.ctypes.data
+
 
 _thread = threading.local()
 

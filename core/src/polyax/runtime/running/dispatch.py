@@ -15,6 +15,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.ir.refs import has_refs, met, refuse_refs
 from polyax.meshes import consensus, sums
 from polyax.meshes.current import mesh_in_force
 from polyax.meshes.explicit import seen, typed
@@ -117,6 +118,8 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
     """Runs one primitive as a program of its own."""
     avals = tuple([x.aval if type(x) is Array else aval_of(x) for x in args])
     inner = None if primitive.sub_jaxprs is None else primitive.sub_jaxprs(**params)
+    if inner and met.any and any(map(has_refs, inner)):
+        return primitive.rule("discharge")(*args, **params)
     device = meeting_place(args, programs=inner) if inner else choose_place(args, primitive)
     if not isinstance(device, Device):
         outs = _on_parts(primitive, args, avals, params)
@@ -232,6 +235,7 @@ def _compile_primitive(
 
 
 def _as_program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
+    refuse_refs(primitive, avals)
     result = primitive.rule("abstract_eval")(*avals, **params)
     out_avals, effects = result if isinstance(result, tuple) else (result, frozenset())
     if seen.any:
@@ -243,8 +247,11 @@ def _as_program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict
 
 @def_rule(pjit_p, "impl")
 def _run_pjit(
-    *args: Any, jaxpr: ClosedJaxpr, name: str, donated: tuple[bool, ...], device: Device | None, **_: Any
+    *args: Any, jaxpr: ClosedJaxpr, name: str, donated: tuple[bool, ...], device: Device | None, **rest: Any
 ) -> list[Any]:
+    if met.any and has_refs(jaxpr):
+        params = {"jaxpr": jaxpr, "name": name, "donated": donated, "device": device, **rest}
+        return pjit_p.rule("discharge")(*args, **params)
     where = device or meeting_place(args, programs=[jaxpr])
     if isinstance(where, Mesh):
         return run_on_mesh(jaxpr, args, where, name, donated)

@@ -47,6 +47,9 @@ class GpuBuffer(Buffer):
     def share(self) -> None:
         self.seen = SHARED
 
+    def address(self) -> int:
+        return int(self.memory.ptr if hasattr(self.memory, "ptr") else self.memory.int_ptr)
+
     def __del__(self) -> None:
         self.shelf.store.live -= self.shelf.nbytes
 

@@ -1,0 +1,1 @@
+"""References to arrays that change: what they are, and how programs with them become programs without."""

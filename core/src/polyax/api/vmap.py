@@ -16,6 +16,7 @@ from polyax.trace.calls import Signature
 from polyax.trace.flat import name_of
 from polyax.trace.paths import flatten_axes
 from polyax.trace.tree import tree_leaves
+from polyax.transforms.containers import batched, mapped_kinds, of_elements
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
 
@@ -69,10 +70,13 @@ def vmap(
         cut, mesh = _cut(avals, dims, spmd_axis_name) if seen.any else ((), None)
         axis = AxisData(size, axis_name, spmd_axis_name, cut, mesh)
         flat = call.flat()
+        if mapped_kinds:
+            flat.fun = of_elements(flat.fun, flat.in_tree, axes)
         outs, out_dims = batch_flat(flat, axis, call.leaves, dims)
         assert flat.out_tree is not None
         wanted = flatten_axes("vmap out_axes", flat.out_tree, out_axes)
-        return flat.unflatten([_place(axis, d, w, x, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
+        out = flat.unflatten([_place(axis, d, w, x, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
+        return batched(out, flat.out_tree, wanted, size) if mapped_kinds else out
 
     return vmap_f
 

@@ -1,0 +1,57 @@
+"""Nodes of pytrees that ``vmap`` maps as wholes, since they know more of their leaves' shapes than the leaves tell.
+
+None is known here; whoever defines such a type registers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyax.trace.tree import PyTreeDef, tree_leaves, tree_map, tree_unflatten
+
+Element = Callable[[Any, int], Any]
+"""``(node, axis)``, whose leaves have lost that axis: the node of one example."""
+Batch = Callable[[Any, int, int], Any]
+"""``(node, axis, size)``, whose leaves have got it: the node of all examples."""
+
+mapped_kinds: dict[type, tuple[Element, Batch]] = {}
+
+
+def register_vmappable(kind: type, element: Element, batch: Batch) -> None:
+    """Has ``vmap`` adapt nodes of type ``kind`` when it takes an axis from their leaves or gives them one."""
+    mapped_kinds[kind] = element, batch
+
+
+def _is_mapped(x: Any) -> bool:
+    return type(x) in mapped_kinds
+
+
+def of_elements(fun: Callable[..., Any], in_tree: PyTreeDef, axes: Sequence[Any]) -> Callable[..., Any]:
+    """``fun``, which is called with nodes of one example."""
+    where = tree_unflatten(in_tree, axes)
+
+    def adapt(x: Any, axis: Any) -> Any:
+        given = tree_leaves(axis)
+        return mapped_kinds[type(x)][0](x, given[0]) if _is_mapped(x) and given else x
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tree_map(adapt, (args, kwargs), where, is_leaf=_leaf)
+        return fun(*args, **kwargs)
+
+    return called
+
+
+def batched(tree: Any, out_tree: PyTreeDef, axes: Sequence[Any], size: int) -> Any:
+    """``tree`` with its nodes adapted to the axis that their leaves have got."""
+    where = tree_unflatten(out_tree, axes)
+
+    def adapt(x: Any, axis: Any) -> Any:
+        given = tree_leaves(axis)
+        return mapped_kinds[type(x)][1](x, given[0], size) if _is_mapped(x) and given else x
+
+    return tree_map(adapt, tree, where, is_leaf=_leaf)
+
+
+def _leaf(x: Any) -> bool:
+    return x is None or _is_mapped(x)

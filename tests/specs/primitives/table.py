@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polyax.experimental.sparse.composed import COMPOSED
 from polyax.ops.collective import unreduced_psum_p
 from polyax.ops.keys import ON_WORDS
 from polyax.ops.parts import all_gather_reduced_p, unreduced_reduce_scatter_p
@@ -56,4 +57,5 @@ WITHOUT_A_CASE = (
     | dict.fromkeys(OF_REFS, "is of references, which NumPy has no type for: see tests/core/control/refs")
     | {p.name: "is of sums still to be made, on meshes: see tests/core/meshes/sums_cases.py" for p in OF_SUMS}
     | {p.name: "is of keys, for which NumPy has no type: see tests/core/random/test_typed_keys.py" for p in ON_WORDS}
+    | {p.name: "is a program of others: see tests/core/experimental/sparse" for p in COMPOSED}
 )

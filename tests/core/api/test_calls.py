@@ -213,3 +213,15 @@ def test_shapes_of_functions_that_return_shapes() -> None:
         polyax.eval_shape(lambda: "text")
     with pytest.raises(TypeError, match="Expected a callable value"):
         polyax.eval_shape(3)  # pyright: ignore
+
+
+def test_objects_whose_name_is_no_text_are_functions_too() -> None:
+    class Named:
+        __name__ = 3
+
+        def __call__(self, x: Any) -> Any:
+            return x * 2.0
+
+    for transform in (polyax.vmap, polyax.grad, polyax.value_and_grad, polyax.jit):
+        assert transform(Named()) is not None
+    assert polyax.vmap(Named())(X).tolist() == (X * 2).tolist() and polyax.grad(Named())(1.0) == 2.0

@@ -155,9 +155,8 @@ import importlib
 import polyax.as_jax
 from polyax.door.places import PLACES
 for alias in PLACES:
-    if alias != "jax._src.checkify":
-        importlib.import_module(alias)
-    for place in {*PLACES[alias]} - {"polyax.experimental.checkify"}:
+    importlib.import_module(alias)
+    for place in PLACES[alias]:
         importlib.import_module(place)
 """
 

@@ -155,3 +155,8 @@ def test_answers_about_types() -> None:
             polyax.dtypes.itemsize_bits(bad)
     with pytest.raises(TypeError, match="Invalid scalar value x"):
         polyax.dtypes.scalar_type_of("x")
+
+
+def test_limits_of_the_numbers_in_an_array() -> None:
+    assert jnp.finfo(jnp.ones(2)).bits == 32 and jnp.iinfo(jnp.ones(2, jnp.int8)).max == 127
+    assert jnp.finfo(float).bits == 64 and jnp.finfo("bfloat16").bits == 16

@@ -22,7 +22,9 @@ def wraps(fun: Callable[..., Any], docs: str) -> Callable[[Callable[..., Any]], 
     """Like ``functools.wraps`` for functions of another meaning: the name stays, ``docs`` say what changed."""
 
     def decorate(wrapper: Callable[..., Any]) -> Callable[..., Any]:
-        functools.update_wrapper(wrapper, fun, updated=())
+        named = isinstance(getattr(fun, "__name__", ""), str)  # objects that can be called may have anything there
+        assigned = functools.WRAPPER_ASSIGNMENTS if named else ("__module__", "__doc__")
+        functools.update_wrapper(wrapper, fun, assigned, updated=())
         wrapper.__doc__ = docs.format(fun=name_of(fun), doc=getattr(fun, "__doc__", None) or "")
         return wrapper
 

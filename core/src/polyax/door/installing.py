@@ -26,10 +26,9 @@ def install() -> None:
     _refuse_the_other(sys.modules.get("jax"))
     sys.meta_path.insert(0, AliasFinder())
     sys.meta_path.append(LastFinder())
-    for alias in PLACES:
-        if (module := sys.modules.get(own_name(alias))) is not None and alias.startswith("jax"):
-            extended(module, alias)
-    sys.modules["jax"] = polyax
+    for alias in PLACES:  # as with JAX, what is imported with it needn't be imported by name
+        if alias.startswith("jax") and (module := sys.modules.get(own_name(alias))) is not None:
+            sys.modules[alias] = extended(module, alias)
     if not {"POLYAX_THREEFRY_PARTITIONABLE", "JAX_THREEFRY_PARTITIONABLE"} & os.environ.keys():
         config.update("threefry_partitionable", True)
 

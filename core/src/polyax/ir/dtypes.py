@@ -184,13 +184,18 @@ def is_integer(dtype: DType) -> bool:
     return dtype in INTS or dtype in UINTS
 
 
+def _own_dtype(x: Any) -> DType:
+    """The dtype of an array, or what ``x`` names."""
+    return as_dtype(x if isinstance(x, type) else getattr(x, "dtype", x))
+
+
 def finfo(dtype: Any) -> Any:
-    dtype = as_dtype(dtype)
+    dtype = _own_dtype(dtype)
     return ml_dtypes.finfo(dtype) if dtype == bfloat16 or dtype in NARROW else np.finfo(dtype)
 
 
 def iinfo(dtype: Any) -> Any:
-    dtype = as_dtype(dtype)
+    dtype = _own_dtype(dtype)
     return ml_dtypes.iinfo(dtype) if dtype in NARROW else np.iinfo(dtype)
 
 

@@ -49,6 +49,14 @@ class Sharding(ABC):
         return {d for d in self.device_list if d.is_addressable}
 
     @property
+    def _device_assignment(self) -> tuple[Device, ...]:  # libraries that save arrays ask for these two
+        return self.device_list
+
+    @property
+    def _addressable_device_assignment(self) -> tuple[Device, ...]:
+        return tuple(d for d in self.device_list if d.is_addressable)
+
+    @property
     def has_addressable_devices(self) -> bool:
         return any(d.is_addressable for d in self.device_list)
 

@@ -14,6 +14,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, Typed
 from polyax.ir.refs import is_ref
+from polyax.meshes.formats import Format, Layout
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding, bounds
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.printing import array_repr
@@ -96,6 +97,11 @@ class Array(Typed, metaclass=_ArrayType):
     @property
     def sharding(self) -> Sharding:
         return getattr(self, "_sharding", None) or SingleDeviceSharding(self._device)
+
+    @property
+    def format(self) -> Format:
+        """How it lies: row by row, and on which devices."""
+        return Format(Layout(range(self.aval.ndim)), self.sharding)
 
     @property
     def is_fully_addressable(self) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.current import named_sharding, without_mesh
 from polyax.meshes.explicit import mesh_here, seen, told
+from polyax.meshes.formats import Format
 from polyax.meshes.resharding import resharded
 from polyax.meshes.sharding import Index, NamedSharding, Sharding, SingleDeviceSharding, bounds
 from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec
@@ -45,8 +46,8 @@ def device_put(
 
     Args:
       x: arrays, NumPy arrays and scalars, in any pytree.
-      device: a ``Device``, a sharding such as another array's, a ``PartitionSpec`` for the mesh in force, or a
-        pytree of those that ``x`` begins with; None: the default.
+      device: a ``Device``, a sharding such as another array's, a ``Format`` with one, a ``PartitionSpec`` for the
+        mesh in force, or a pytree of those that ``x`` begins with; None: the default.
       donate: delete the arrays that were copied.
 
     Raises:
@@ -71,6 +72,8 @@ def _target(device: Any) -> Layout | None:
         return device
     if isinstance(device, PartitionSpec):
         device = named_sharding(device, "device_put")
+    if isinstance(device, Format):
+        return device.where()
     if not isinstance(device, Sharding):
         raise ValueError(f"device_put needs a Device or a sharding, got {device!r} of type {type(device)}")
     if isinstance(device, NamedSharding) and UNCONSTRAINED in device.spec.partitions:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,8 +76,36 @@ class Device:
     def platform(self) -> str:
         return self.backend.name
 
+    @property
+    def client(self) -> Backend:
+        """The backend, as JAX calls it."""
+        return self.backend
+
+    @property
+    def host_id(self) -> int:
+        """The process that it belongs to, as JAX called it."""
+        return self.process_index
+
     def memory_stats(self) -> dict[str, int] | None:
         return self.backend.memory_stats(self)
+
+    def default_memory(self) -> DeviceMemory:
+        """The memory that arrays are in."""
+        return DeviceMemory(self)
+
+    def addressable_memories(self) -> list[DeviceMemory]:
+        """All memories that arrays can be in: one."""
+        return [DeviceMemory(self)]
+
+    def memory(self, kind: str) -> DeviceMemory:
+        """The memory of a kind.
+
+        Raises:
+          ValueError: there is none.
+        """
+        if kind != "device":
+            raise ValueError(f"Could not find memory kind {kind} on {self}; its memory kinds: device")
+        return DeviceMemory(self)
 
     def __repr__(self) -> str:
         name = "".join(part.capitalize() for part in self.platform.split("_"))
@@ -85,6 +113,21 @@ class Device:
 
     def __str__(self) -> str:
         return f"{self.platform}:{self.id}"
+
+
+class DeviceMemory(NamedTuple):
+    """The memory of a device."""
+
+    device: Device
+    kind: str = "device"
+
+    @property
+    def platform(self) -> str:
+        return self.device.platform
+
+    def addressable_by_devices(self) -> list[Device]:
+        """The devices that read and write it."""
+        return [self.device]
 
 
 class Buffer(ABC):
@@ -156,6 +199,8 @@ class Backend(ABC):
     name: str
     in_host_memory = True
     """Whether arrays lie where NumPy sees them: then reading one is no transfer."""
+    runtime_type = "polyax"
+    """Who runs programs, for libraries that ask ``device.client``."""
 
     @abstractmethod
     def devices(self) -> Sequence[Device]: ...

@@ -1,1 +1,0 @@
-"""``jax._src.compiler``: what compiles is a plugin's, so nothing is here but the name."""

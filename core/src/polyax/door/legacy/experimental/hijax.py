@@ -14,6 +14,7 @@ from polyax.interpreters.ad import Zero as Zero
 from polyax.interpreters.ad import instantiate_zeros as instantiate_zeros
 from polyax.interpreters.ad import is_undefined_primal as is_undefined_primal
 from polyax.ir.aval import ShapedArray as ShapedArray
+from polyax.ref import AbstractRef as AbstractRef
 
 AbstractValue = ShapedArray
 

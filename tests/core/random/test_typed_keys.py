@@ -319,7 +319,11 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         "normal accepts a single key, but was given a key array of ",
     ),
-    "no such generator": (lambda: random.key(0, impl="rbg"), ValueError, 'Did you mean one of: "threefry2x32"?'),
+    "no such generator": (
+        lambda: random.key(0, impl="dice"),
+        ValueError,
+        'Did you mean one of: "threefry2x32", "rbg", "unsafe_rbg"?',
+    ),
     "no name": (lambda: random.key(0, impl=3), TypeError, "for specifying PRNG implementation"),
     "key of a key": (lambda: random.key(KEY), TypeError, "key accepts a scalar seed, but was given a PRNG key."),
     "key of seeds": (
@@ -340,9 +344,9 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "has type key<fry>[], but the output carry has type uint32[2]",
     ),
     "setting": (
-        lambda: polyax.config.update("jax_default_prng_impl", "rbg"),
+        lambda: polyax.config.update("jax_default_prng_impl", "dice"),
         ValueError,
-        "new enum value must be in ['threefry2x32'], got rbg",
+        "new enum value must be in ['threefry2x32', 'rbg', 'unsafe_rbg'], got dice",
     ),
 }
 

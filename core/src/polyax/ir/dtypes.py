@@ -66,7 +66,7 @@ NARROW_FLOATS = {
 }  # fmt: skip
 """Types of less than 16 bits that numbers are kept in, a byte each, and converted from and to; nothing computes in
 them."""
-NARROW_INTS = {name: np.dtype(getattr(ml_dtypes, name)) for name in ("int2", "int4", "uint2", "uint4")}
+NARROW_INTS = {name: np.dtype(getattr(ml_dtypes, name)) for name in ("int1", "int2", "int4", "uint1", "uint2", "uint4")}
 NARROW = frozenset(NARROW_FLOATS.values()) | frozenset(NARROW_INTS.values())
 KNOWN = ALL | NARROW | {float0}
 """The dtypes that arrays may have, extended ones aside."""
@@ -324,3 +324,13 @@ def promote_types(a: Any, b: Any) -> DType:
     dtype('float16')
     """
     return promote_weak(*[(as_dtype(x), isinstance(x, type) and x in (int, float, complex)) for x in (a, b)])[0]
+
+
+def wider(a: Any, b: Any) -> DType:
+    """The same for conversions that functions make by themselves, which ``numpy_dtype_promotion='strict'`` doesn't
+    refuse.
+
+    >>> wider("float16", "float32")
+    dtype('float32')
+    """
+    return canonicalize(_promote(((as_dtype(a), False), (as_dtype(b), False)), config.enable_x64, False)[0])

@@ -105,6 +105,7 @@ _PRECISION = OneOf(
     "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "TF32_TF32_F32",
     "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64", optional=True,
 )  # fmt: skip
+_GENERATOR = OneOf("threefry2x32", "rbg", "unsafe_rbg")
 _GUARD = OneOf("allow", "log", "disallow", "log_explicit", "disallow_explicit", optional=True)
 
 FLAGS: dict[str, Flag] = {
@@ -136,7 +137,13 @@ FLAGS: dict[str, Flag] = {
         Flag("numpy_dtype_promotion", "standard", OneOf("standard", "strict"), "implicit dtype promotion", traced=True),
         Flag("threefry_partitionable", False, parse_bool, "the newer layout of random bits", traced=True),
         Flag("default_matmul_precision", None, _PRECISION, "precision of products", traced=True),
-        Flag("default_prng_impl", "threefry2x32", OneOf("threefry2x32"), "generator of new keys", traced=True),
+        Flag(
+            "default_prng_impl",
+            "threefry2x32",
+            _GENERATOR,
+            "generator of new keys",
+            traced=True,
+        ),
         Flag("enable_custom_prng", False, parse_bool, "typed keys from random.PRNGKey", traced=True),
         Flag("legacy_prng_key", "allow", OneOf("allow", "warn", "error"), "what keys in words do to polyax.random"),
         Flag("random_seed_offset", 0, int, "what is added to seeds of keys", traced=True),

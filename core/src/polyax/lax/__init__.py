@@ -61,6 +61,8 @@ _LATE = (
     | _late.names_of("polyax.lax.convolutions", "conv_general_dilated_local", "conv_general_permutations")
     | _late.names_of("polyax.lax.convolutions", "conv_general_shape_tuple", "conv_shape_tuple")
     | _late.names_of("polyax.lax.convolutions", "conv_transpose_shape_tuple")
+    | _late.names_of("polyax.lax.generating", "RandomAlgorithm", "rng_bit_generator", "rng_bit_generator_p")
+    | _late.names_of("polyax.lax.generating", "rng_uniform", "rng_uniform_p")
     | _late.names_of("polyax.lax.ragged", "RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general")
     | _late.names_of("polyax.lax.scaled", "scaled_dot")
 )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from polyax import numpy as jnp
+from polyax.ir import dtypes
 from polyax.lax.converging import limit, limit_and_slope
 from polyax.ops.basis import mul, neg, same_dtype, sub
 from polyax.ops.define import FLOAT, Derivative, elementwise
@@ -69,8 +70,10 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     return igamma_grad_a_p.bind1(*same_dtype(a, x))
 
 
-def random_gamma_grad(a: Any, x: Any) -> Any:
-    """How a gamma number ``x`` of shape ``a`` moves with ``a`` while its place in the distribution stays."""
+def random_gamma_grad(*args: Any) -> Any:
+    """Of ``(a, x)``: how a gamma number ``x`` of shape ``a`` moves with ``a`` while its place in the distribution
+    stays."""
+    a, x = args
     return random_gamma_grad_p.bind1(*same_dtype(a, x))
 
 
@@ -166,7 +169,7 @@ def in_floats(fun: Any) -> Any:
 
     def rule(*args: Any, **_: Any) -> list[Any]:
         dtype = args[0].dtype
-        wide = jnp.promote_types(dtype, np.float32)
+        wide = dtypes.wider(dtype, np.float32)
         return [fun(*(x.astype(wide) for x in jnp.broadcast_arrays(*args))).astype(dtype)]
 
     return rule

@@ -149,8 +149,9 @@ def selu(x: Any) -> Any:
 @jit(inline=True)
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x above zero, negative_slope * x below."""
+    below = _inexact("leaky_relu", jnp.multiply(negative_slope, x))
     x = _inexact("leaky_relu", x)
-    return choose(lax.ge(x, lax.full_like(x, 0)), x, jnp.multiply(negative_slope, x))
+    return choose(lax.ge(x, lax.full_like(x, 0)), x, below)
 
 
 @jit(inline=True)

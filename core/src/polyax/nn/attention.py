@@ -130,7 +130,7 @@ def _attend(query: Any, key: Any, value: Any, bias: Any, allowed: Any, scale: An
     """Results, and logarithms of sums of exponentials; heads are dealt to groups of keys."""
     batch, queries, heads, features = query.shape
     groups = key.shape[2]
-    wide = jnp.promote_types(query.dtype, np.float32)
+    wide = dtypes.wider(query.dtype, np.float32)
     dealt = jnp.reshape(query, (batch, queries, groups, heads // groups, features))
     products = jnp.einsum("bqghf,bkgf->bghqk", dealt, key, preferred_element_type=wide)
     products = jnp.reshape(products, (batch, heads, queries, key.shape[1])) * jnp.asarray(scale, wide)

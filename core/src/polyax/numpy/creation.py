@@ -384,7 +384,7 @@ def linspace(
     num = operator.index(num)
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
-    kind = dtypes.promote_types(result_dtype(unwrap(start), unwrap(stop))[0], dtypes.default_float())
+    kind = dtypes.wider(result_dtype(unwrap(start), unwrap(stop))[0], dtypes.default_float())
     target = kind if dtype is None else canonical_dtype(dtype)
     first, last = (convert(unwrap(x), kind) for x in (start, stop))
     values, step = _spaced(first, last, num, endpoint, kind)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from polyax import lax
+from polyax.ir import dtypes
 from polyax.numpy import reductions
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.logic import isclose, isnan
-from polyax.numpy.promotion import as_array, ensure_array, shape_of
+from polyax.numpy.promotion import as_array, convert, ensure_array, shape_of, unwrap
 
 __all__ = ["allclose", "array_equal", "array_equiv"]
 
@@ -34,7 +35,9 @@ def array_equiv(a1: Any, a2: Any) -> Any:
         shape = lax.broadcast_shapes(shape_of(a1), shape_of(a2))
     except ValueError:
         return as_array(np.bool_(False))
-    return _all_equal(broadcast_to(a1, shape), broadcast_to(a2, shape), False)
+    a1, a2 = as_array(unwrap(a1)), as_array(unwrap(a2))
+    kind = dtypes.wider(a1.dtype, a2.dtype)
+    return _all_equal(broadcast_to(convert(a1, kind), shape), broadcast_to(convert(a2, kind), shape), False)
 
 
 def _all_equal(a: Any, b: Any, equal_nan: bool) -> Any:

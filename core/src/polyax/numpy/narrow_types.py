@@ -21,8 +21,10 @@ __all__ = [
     "float8_e5m2",
     "float8_e5m2fnuz",
     "float8_e8m0fnu",
+    "int1",
     "int2",
     "int4",
+    "uint1",
     "uint2",
     "uint4",
 ]
@@ -38,7 +40,9 @@ float8_e4m3fnuz = scalar_type("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz)
 float8_e5m2 = scalar_type("float8_e5m2", ml_dtypes.float8_e5m2)
 float8_e5m2fnuz = scalar_type("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz)
 float8_e8m0fnu = scalar_type("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu)
+int1 = scalar_type("int1", ml_dtypes.int1)
 int2 = scalar_type("int2", ml_dtypes.int2)
 int4 = scalar_type("int4", ml_dtypes.int4)
+uint1 = scalar_type("uint1", ml_dtypes.uint1)
 uint2 = scalar_type("uint2", ml_dtypes.uint2)
 uint4 = scalar_type("uint4", ml_dtypes.uint4)

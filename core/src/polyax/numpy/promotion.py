@@ -122,7 +122,7 @@ def to_numeric(dtype: DType) -> DType:
 
 
 def to_complex(dtype: DType) -> DType:
-    return dtypes.promote_types(to_inexact(dtype), np.complex64)
+    return dtypes.wider(to_inexact(dtype), np.complex64)
 
 
 def same(dtype: DType) -> DType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -80,6 +81,12 @@ def nanmedian(a: Any, axis: Any = None, out: None = None, overwrite_input: bool 
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
+def _together(*xs: Any) -> list[Any]:
+    """Arrays in the widest of their types."""
+    kind = functools.reduce(dtypes.wider, [x.dtype for x in xs])
+    return [convert(x, kind) for x in xs]
+
+
 def _quantile(
     name: str,
     a: Any,
@@ -98,7 +105,7 @@ def _quantile(
         raise NotImplementedError(f"jnp.{name} with weights is not implemented")
     if method not in _METHODS:
         raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', or 'nearest'")
-    a, q = inexact(name, a, q)
+    a, q = _together(*inexact(name, a), *inexact(name, q))
     axes = reductions.reduction_axes(axis, a.ndim, name)
     rest = [i for i in range(a.ndim) if i not in axes]
     flat = lax.reshape(

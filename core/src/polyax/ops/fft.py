@@ -47,9 +47,9 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     if kind is FftType.RFFT:
         if dtypes.is_complex(dtype):
             raise ValueError("only real valued inputs supported for rfft")
-        x = convert(x, dtypes.promote_types(dtype, np.float32))
+        x = convert(x, dtypes.wider(dtype, np.float32))
     else:
-        x = convert(x, dtypes.promote_types(dtype, np.complex64))
+        x = convert(x, dtypes.wider(dtype, np.complex64))
     lengths = shape_tuple(fft_lengths)
     return fft_p.bind1(x, fft_type=kind, fft_lengths=lengths) if lengths else x
 

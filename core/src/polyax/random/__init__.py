@@ -1,5 +1,8 @@
 """Random numbers from keys, as ``jax.random`` has them: the same key gives the same numbers. Re-exports only."""
 
+from typing import Any as _Any
+
+from polyax import late as _late
 from polyax.random.choices import categorical as categorical
 from polyax.random.choices import choice as choice
 from polyax.random.choices import permutation as permutation
@@ -22,12 +25,14 @@ from polyax.random.gammas import f as f
 from polyax.random.gammas import gamma as gamma
 from polyax.random.gammas import generalized_normal as generalized_normal
 from polyax.random.gammas import loggamma as loggamma
+from polyax.random.gammas import random_gamma_p as random_gamma_p
 from polyax.random.gammas import t as t
 from polyax.random.keys import PRNGKey as PRNGKey
 from polyax.random.keys import clone as clone
 from polyax.random.keys import fold_in as fold_in
 from polyax.random.keys import key as key
 from polyax.random.keys import key_data as key_data
+from polyax.random.keys import key_dtype as key_dtype
 from polyax.random.keys import key_impl as key_impl
 from polyax.random.keys import split as split
 from polyax.random.keys import wrap_key_data as wrap_key_data
@@ -44,3 +49,13 @@ from polyax.random.samplers import rademacher as rademacher
 from polyax.random.samplers import randint as randint
 from polyax.random.samplers import truncated_normal as truncated_normal
 from polyax.random.samplers import uniform as uniform
+
+_LATE = _late.names_of("polyax.random.binomials", "binomial", "multinomial")
+
+
+def __getattr__(name: str) -> _Any:
+    return _late.load(__name__, _LATE, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import Any
 
@@ -11,12 +12,16 @@ from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit, vmap
 from polyax.control.calls.custom_jvp import custom_jvp
+from polyax.ir import dtypes
+from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import concrete_shape, convert, unwrap
 from polyax.random import generators
 from polyax.random.keys import check_key
 from polyax.random.samplers import exponential, float_dtype, normal, rademacher, sample_shape, spread, two_keys, uniform
 from polyax.trace.varying import varying_like
+from polyax.transforms.jvp import jvp_flat
+from polyax.transforms.vmap import batch_flat
 
 
 @with_out_sharding
@@ -24,7 +29,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_shardin
     """Numbers with density x**(a - 1) exp(-x) / gamma(a).
 
     Args:
-      a: shape parameters, which broadcast to ``shape``; not differentiable.
+      a: shape parameters, which broadcast to ``shape``.
 
     >>> from polyax import random
     >>> random.gamma(random.PRNGKey(0), 2.0, (2, 3)).shape
@@ -57,12 +62,18 @@ def _in_logs(key: Any, a: Any) -> Any:
 
 
 @_plain.defjvp
+def _plain_jvp(primals: Any, tangents: Any) -> Any:
+    """A number moves with its shape while its place in the distribution stays."""
+    x = _plain(*primals)
+    return x, tangents[1] * lax.random_gamma_grad(primals[1], x)
+
+
 @_in_logs.defjvp
-def _no_derivative(primals: Any, tangents: Any) -> Any:
-    raise NotImplementedError(
-        "gamma numbers aren't differentiable by their shape parameter: the derivative of the incomplete gamma function "
-        "that it takes isn't built; hold the parameter fixed with lax.stop_gradient"
-    )
+def _in_logs_jvp(primals: Any, tangents: Any) -> Any:
+    """The logarithm of a number that underflows moves as that of the smallest one."""
+    log_x = _in_logs(*primals)
+    x = lax.max(lax.exp(log_x), dtypes.finfo(log_x.dtype).tiny)
+    return log_x, tangents[1] * (lax.random_gamma_grad(primals[1], x) / x)
 
 
 def _each(key: Any, a: Any, in_logs: bool) -> Any:
@@ -112,6 +123,36 @@ def _normal(key: Any, c: Any) -> Any:
     key, own = two_keys(key)
     x = normal(own, (), c.dtype)
     return key, x, 1 + x * c
+
+
+# --- as a primitive
+
+
+random_gamma_p = Primitive("random_gamma")
+"""``random_gamma[log_space] key a``: gamma numbers for each of ``a``. It becomes what they are made of where it is
+used.
+"""
+random_gamma_p.never("transpose", "gamma numbers are no linear function of their shapes")
+random_gamma_p.never("factors", "it is in no program: what it becomes is")
+
+
+def _numbers(key: Any, a: Any, *, log_space: bool) -> list[Any]:
+    return [(_in_logs if log_space else _plain)(key, a)]
+
+
+random_gamma_p.impl = _numbers
+random_gamma_p.record = lambda _, args, params: _numbers(*args, **params)
+random_gamma_p.abstract_eval = lambda key, a, **_: [a]
+
+
+@def_rule(random_gamma_p, "jvp")
+def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    return jvp_flat(functools.partial(_numbers, **params), primals, tangents)
+
+
+@def_rule(random_gamma_p, "batch")
+def _batch(axis: Any, args: Any, dims: Any, **params: Any) -> Any:
+    return batch_flat(functools.partial(_numbers, **params), axis, args, dims)
 
 
 # --- made of gamma numbers --------------------------------------------------------------------------------------------

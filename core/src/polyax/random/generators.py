@@ -1,8 +1,9 @@
 """The generators that keys are of, and what is made of a key: of a typed one by primitives that name its generator, of
-the words of a threefry key at once."""
+words, which are of the default generator, at once."""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,10 @@ def generator(name: Any = None) -> PRNGImpl:
         return name
     if not isinstance(name, str):
         raise TypeError(f"unrecognized type {type(name)} for specifying PRNG implementation.")
+    if name in ("rbg", "unsafe_rbg") and name not in GENERATORS:
+        importlib.import_module("polyax.random.rbg")  # which registers both
     if name not in GENERATORS:
-        there = ", ".join(f'"{n}"' for n in GENERATORS)
+        there = ", ".join(f'"{n}"' for n in ("threefry2x32", "rbg", "unsafe_rbg"))
         raise ValueError(f'unrecognized PRNG implementation "{name}". Did you mean one of: {there}?')
     return GENERATORS[name]
 
@@ -63,18 +66,18 @@ def is_typed(key: Any) -> bool:
 
 def split(key: Any, shape: tuple[int, ...]) -> Any:
     """New keys, an array of this shape; of words, with one more dimension."""
-    return random_split_p.bind1(key, shape=shape) if is_typed(key) else threefry.split(key, shape)
+    return random_split_p.bind1(key, shape=shape) if is_typed(key) else generator().split(key, shape)
 
 
 def fold_in(key: Any, data: Any) -> Any:
     """The key of ``key`` and an integer scalar."""
     if is_typed(key):
         return random_fold_in_p.bind1(key, lax.convert_element_type(data, np.uint32))
-    return threefry.fold_in(key, data)
+    return generator().fold_in(key, data)
 
 
 def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
     """Uniform unsigned integers of 8, 16, 32 or 64 bits."""
     if is_typed(key):
         return random_bits_p.bind1(key, bit_width=width, shape=shape)
-    return threefry.random_bits(key, width, shape)
+    return generator().random_bits(key, width, shape)

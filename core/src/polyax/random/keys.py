@@ -9,10 +9,10 @@ import numpy as np
 
 from polyax import lax
 from polyax.api import jit
-from polyax.ir import dtypes
+from polyax.ir import dtypes, prng
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
-from polyax.ir.prng import PRNGImpl, key_dtype
+from polyax.ir.prng import PRNGImpl
 from polyax.numpy.promotion import as_array, concrete_shape, is_arraylike, is_traced, shape_of, unwrap
 from polyax.ops.basis import random_wrap_p
 from polyax.ops.keys import random_clone_p, random_seed_p, random_unwrap_p
@@ -46,7 +46,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     own = generator_for("key", impl, dtype)
     seed = _offset(seed)
     if _is_plain_integer(seed):
-        return from_host(threefry.host_seed(int(seed)), aval=ShapedArray((), key_dtype(own)))
+        return from_host(_host_words(seed, own), aval=ShapedArray((), prng.key_dtype(own)))
     return _typed_seed(_check_seed("key", seed), impl=own)
 
 
@@ -63,9 +63,17 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     """
     if config.enable_custom_prng:
         return key(seed, impl=impl)
-    generator(impl)
+    own = generator(impl)
     seed = _offset(seed)
-    return from_host(threefry.host_seed(int(seed))) if _is_plain_integer(seed) else _seed(_check_seed("PRNGKey", seed))
+    if _is_plain_integer(seed):
+        return from_host(_host_words(seed, own))
+    seed = _check_seed("PRNGKey", seed)
+    return _seed(seed) if own is generators.THREEFRY else random_unwrap_p.bind1(_typed_seed(seed, impl=own))
+
+
+def _host_words(seed: Any, own: PRNGImpl) -> np.ndarray:
+    """The words of a seed that is known: those of threefry, as often as they fit."""
+    return np.tile(threefry.host_seed(int(seed)), own.words // 2)
 
 
 def _offset(seed: Any) -> Any:
@@ -125,8 +133,9 @@ def _refuse_words() -> None:
     warn_user(text)
 
 
-def _check_words(words: Any, impl: PRNGImpl = generators.THREEFRY) -> Any:
-    """Raises TypeError unless the array holds words of keys."""
+def _check_words(words: Any, impl: PRNGImpl | None = None) -> Any:
+    """Raises TypeError unless the array holds words of keys, by default of the default generator."""
+    impl = generator() if impl is None else impl
     random_wrap_p.rule("abstract_eval")(words.aval, impl=impl)
     return words
 
@@ -210,3 +219,15 @@ def clone(key: Any) -> Any:
     """``key``, to be used once more on purpose."""
     key = as_array(unwrap(key))
     return random_clone_p.bind1(key) if is_typed(key) else lax.copy(key)
+
+
+def key_dtype(impl_spec: Any = None) -> Any:
+    """The dtype of keys of a generator, by default of ``config.default_prng_impl``.
+
+    Raises:
+      ValueError: there is no such generator.
+
+    >>> key_dtype("rbg")
+    key<rbg>
+    """
+    return prng.key_dtype(generator(impl_spec))

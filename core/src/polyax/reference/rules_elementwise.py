@@ -203,8 +203,8 @@ def clz(x: Any) -> Any:
 
 @rule(compare.mulhi_p)
 def mulhi(x: Any, y: Any) -> Any:
-    width = 8 * x.dtype.itemsize
-    return ((x.astype(object) * y.astype(object)) >> width).astype(x.dtype)
+    wide = np.asarray(x, object) * np.asarray(y, object)
+    return np.asarray(wide >> 8 * x.dtype.itemsize, object).astype(x.dtype)
 
 
 # --- choices --------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ __all__ = ["eigh_tridiagonal", "hessenberg", "polar", "rsf2csf", "schur"]
 
 
 def to_complex(a: Any) -> Any:
-    return a.astype(jnp.promote_types(a.dtype, np.complex64))
+    return a.astype(dtypes.wider(a.dtype, np.complex64))
 
 
 def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
@@ -91,7 +91,7 @@ def _rotation(block: Any) -> Any:
     half = (a - d) / 2
     root = jnp.sqrt(half * half + b * c)
     gap = half + jnp.where(jnp.abs(half + root) >= jnp.abs(half - root), root, -root)  # an eigenvalue less d
-    size = jnp.sqrt(jnp.abs(gap) ** 2 + jnp.abs(c) ** 2)
+    size = jnp.sqrt(jnp.abs(gap) ** 2 + jnp.abs(c) ** 2).astype(gap.dtype)
     flat = (c == 0) | (size == 0)
     safe = jnp.where(flat, 1, size)
     x, y = jnp.where(flat, 1, gap / safe), jnp.where(flat, 0, c / safe)

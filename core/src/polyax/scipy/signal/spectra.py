@@ -51,8 +51,8 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
 def _without_line(x: Any) -> Any:
     """What is left of the numbers after their best line."""
     n = x.shape[-1]
-    t = (np.arange(n) - (n - 1) / 2).astype(x.real.dtype)
-    slope = jnp.sum(x * t, -1, keepdims=True) / max(float(np.sum(t * t)), 1e-30)
+    t = (np.arange(n) - (n - 1) / 2).astype(x.dtype)
+    slope = jnp.sum(x * t, -1, keepdims=True) / max(float(np.sum(t.real**2)), 1e-30)
     return x - jnp.mean(x, -1, keepdims=True) - slope * t
 
 
@@ -112,7 +112,7 @@ def _detrending(detrend_by: Any) -> Detrend:
 
 
 def _transforms(x: Any, window: Any, step: int, nfft: int, trend: Detrend, onesided: bool) -> Any:
-    pieces = trend(_segments(x, window.shape[0], step)) * jnp.asarray(window).astype(x.real.dtype)
+    pieces = trend(_segments(x, window.shape[0], step)) * jnp.asarray(window).astype(x.dtype)
     return jnp.fft.rfft(pieces.real, nfft) if onesided else jnp.fft.fft(pieces, nfft)
 
 
@@ -162,7 +162,8 @@ def stft(
     x = _extended(x, size // 2, boundary)
     if padded:
         x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, -(x.shape[-1] - size) % step % size)])
-    found = _transforms(x, numbers, step, transform, _detrending(detrend), onesided) / jnp.abs(jnp.sum(numbers))
+    found = _transforms(x, numbers, step, transform, _detrending(detrend), onesided)
+    found = found / jnp.abs(jnp.sum(numbers)).astype(found.dtype)
     times = (np.arange(found.shape[-2]) * step + size / 2) - (size / 2 if boundary else 0)
     times = jnp.asarray(times.astype(dtypes.canonicalize(np.float64))) / fs
     return _frequencies(transform, fs, onesided), times, jnp.moveaxis(found, -1, axis)
@@ -278,8 +279,8 @@ def csd(
     if onesided:
         doubled = np.full(product.shape[-1], 2.0)
         doubled[[0] if transform % 2 else [0, -1]] = 1.0
-        product = product * doubled.astype(product.real.dtype)
-    spectrum = _average(product / total, average)
+        product = product * doubled.astype(product.dtype)
+    spectrum = _average(product / jnp.asarray(total).astype(product.dtype), average)
     return _frequencies(transform, fs, onesided), jnp.moveaxis(spectrum, -1, canonicalize_axis(axis, x.ndim))
 
 

@@ -50,7 +50,7 @@ def _wide(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:
     dtype = xs[0].dtype
     if dtypes.is_complex(dtype):
         raise ValueError(f"{name} does not support complex-valued inputs, got dtype {dtype}.")
-    wide = jnp.promote_types(dtype, np.float32)
+    wide = dtypes.wider(dtype, np.float32)
     xs = xs if wide == dtype else [x.astype(wide) for x in xs]
     return jnp.broadcast_arrays(*xs) if len(xs) > 1 else xs, dtype
 

@@ -79,7 +79,7 @@ def wofz(z: Any) -> Any:
     """
     (z,) = promote_args_inexact("wofz", z)
     z = jnp.asarray(z)
-    return _wofz(z if dtypes.is_complex(z.dtype) else z.astype(jnp.promote_types(z.dtype, np.complex64)))
+    return _wofz(z if dtypes.is_complex(z.dtype) else z.astype(dtypes.wider(z.dtype, np.complex64)))
 
 
 @fused

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyax import numpy as jnp
+from polyax.ir import dtypes
 from polyax.numpy.promotion import inexact
 from polyax.scipy import special
 
@@ -22,7 +23,9 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
     >>> print(f"{logpmf(np.array([1, 1]), 2, np.array([0.5, 0.5])):.4f}")
     -0.6931
     """
-    x, n, p = inexact("multinomial.logpmf", x, n, p)
+    (x,), (n,), (p,) = (inexact("multinomial.logpmf", v) for v in (x, n, p))
+    kind = dtypes.wider(dtypes.wider(x.dtype, n.dtype), p.dtype)
+    x, n, p = x.astype(kind), n.astype(kind), p.astype(kind)
     log = special.gammaln(n + 1) + jnp.sum(special.xlogy(x, p) - special.gammaln(x + 1), -1)
     return jnp.where(jnp.sum(x, -1) == n, log, -jnp.inf)
 

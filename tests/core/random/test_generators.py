@@ -1,0 +1,120 @@
+"""``rng_bit_generator`` and the generators made of it; golden values are JAX's on its CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+from polyax import lax, random
+from polyax.lax import RandomAlgorithm
+
+STATE = np.uint32([1, 2, 3, 4])
+PHILOX = [512747620, 1298009047, 1267190206, 761827841, 1383286907]
+THREEFRY = [1576285164, 2249660814, 740599976, 2425682526, 2436392515]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "bits", "steps"),
+    [("RNG_DEFAULT", PHILOX, 2), ("RNG_PHILOX", PHILOX, 2), ("RNG_THREE_FRY", THREEFRY, 3)],
+)
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
+def test_bits(algorithm, bits, steps, dtype, platform):
+    state, found = lax.rng_bit_generator(STATE, (5,), dtype, RandomAlgorithm[algorithm])
+    assert state.tolist() == [1, 2, 3 + steps, 4] and state.dtype == np.uint32
+    assert found.dtype == dtype and found.tolist() == [b % 2 ** (8 * found.dtype.itemsize) for b in bits]
+
+
+def test_bits_of_64():
+    with polyax.enable_x64(True):
+        _, found = lax.rng_bit_generator(STATE, (3,), np.uint64)
+        assert found.tolist() == [5574906407289874532, 3272025663544478142, 7043725020835825787]
+        state, found = lax.rng_bit_generator(np.uint64([1, 2]), (3,), np.uint64)
+        assert state.tolist() == [1, 4]
+        assert found.tolist() == [12229731395331991369, 3437131457114678231, 13465615291114923006]
+
+
+def test_the_counter_goes_on():
+    """Also from its lower word to the upper one."""
+    last = np.uint32([1, 2, 2**32 - 1, 4])
+    state, both = lax.rng_bit_generator(last, (8,))
+    assert state.tolist() == [1, 2, 1, 5]
+    following, _ = lax.rng_bit_generator(last, (4,))
+    assert lax.rng_bit_generator(following, (4,))[1].tolist() == both[4:].tolist()
+
+
+def test_under_transformations():
+    f = lambda s: lax.rng_bit_generator(s, (2, 3))
+    assert "rng_bit_generator" in str(polyax.make_jaxpr(f)(STATE)) and polyax.jit(f)(STATE)[1].shape == (2, 3)
+    states, bits = polyax.vmap(f)(jnp.stack([STATE, STATE + np.uint32(7)]))
+    assert bits.ravel().tolist() == lax.rng_bit_generator(STATE, (12,))[1].tolist()
+    assert states.tolist() == [[1, 2, 6, 4], [8, 9, 10, 11]]
+    assert polyax.grad(lambda x: x * lax.rng_bit_generator(STATE, ())[1].astype("float32"))(1.0) == np.float32(
+        PHILOX[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: lax.rng_bit_generator(np.uint32([1, 2]), (3,)), r"a state of type uint32\[4\] or uint64\[2\]"),
+        (lambda: lax.rng_bit_generator(np.int32([1, 2, 3, 4]), (3,)), "a state of type"),
+        (lambda: lax.rng_bit_generator(STATE, (3,), np.float32), "rng_bit_generator: unsupported dtype float32"),
+    ],
+)
+def test_bad_states(call, text):
+    with pytest.raises(TypeError, match=text):
+        call()
+
+
+def test_numbers_of_no_state():
+    f = polyax.jit(lambda a, b: lax.rng_uniform(a, b, (100,)))
+    x, y = f(np.float32(2), np.float32(3)), f(np.float32(2), np.float32(3))
+    assert (x >= 2).all() and (x < 3).all() and not (x == y).any()
+    integers = lax.rng_uniform(np.int32(0), np.int32(4), (100,))
+    assert integers.dtype == np.int32 and set(integers.tolist()) <= {0, 1, 2, 3}
+    with pytest.raises(ValueError, match="must have identical dtypes, got int32 and float32"):
+        lax.rng_uniform(0, 1.0, (3,))
+    with pytest.raises(ValueError, match=r"must be scalars; got shapes \(1,\) and \(\)"):
+        lax.rng_uniform(np.ones(1), np.float64(1), (3,))
+
+
+# --- generators
+
+GOLDEN = {
+    "rbg": {
+        "split": [[3625411723, 1954958720, 3625411723, 1954958720], [195045567, 4062205631, 195045567, 4062205631]],
+        "fold_in": [276534068, 1641862660, 276534068, 1641862660],
+        "mapped": [[1066376912, 1328836812], [4291577405, 2233762157]],
+    },
+    "unsafe_rbg": {
+        "split": [[3109483441, 1367189518, 2515982561, 3310080778], [3848958661, 3271070264, 2639373597, 23941900]],
+        "fold_in": [56543296, 1826787330, 2453521982, 2503663986],
+        "mapped": [[1135839771, 3857205308], [1650114431, 60518699]],
+    },
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_generators(name):
+    with polyax.threefry_partitionable(True):  # as in JAX
+        key, golden = random.key(7, impl=name), GOLDEN[name]
+        assert random.key_data(key).tolist() == [0, 7, 0, 7] and str(random.key_impl(key)) == name
+        assert random.bits(key, (5,)).tolist() == [3109483441, 1367189518, 2515982561, 3310080778, 2824504284]
+        assert np.allclose(random.normal(key, (3,)), [0.5947149, -0.47239164, 0.21674846])
+        assert random.key_data(random.split(key)).tolist() == golden["split"]
+        assert random.key_data(random.fold_in(key, 3)).tolist() == golden["fold_in"]
+        assert polyax.vmap(lambda k: random.bits(k, (2,)))(random.split(key)).tolist() == golden["mapped"]
+
+
+def test_keys_in_words_are_of_the_default_generator():
+    with polyax.default_prng_impl("rbg"):
+        words = random.PRNGKey(7)
+        assert words.tolist() == [0, 7, 0, 7] and random.PRNGKey(jnp.int32(7)).tolist() == [0, 7, 0, 7]
+        assert random.bits(words, (2,)).tolist() == [3109483441, 1367189518]
+        assert random.split(words).shape == (2, 4) and random.fold_in(words, 1).shape == (4,)
+        assert random.key(7).dtype == random.key_dtype() == random.key_dtype("rbg")
+    assert str(random.key_dtype()) == "key<fry>" and str(random.key_dtype("unsafe_rbg")) == "key<urbg>"
+    with pytest.raises(ValueError, match='unrecognized PRNG implementation "dice"'):
+        random.key_dtype("dice")

@@ -290,3 +290,12 @@ def test_types_are_kept() -> None:
     old = keys[...]
     keys[...] = jax.random.split(old)[0]
     assert (jax.random.key_data(keys[...]) != jax.random.key_data(old)).any()
+
+
+def test_without_jit() -> None:
+    """Loops in Python do the same."""
+    r, rows = jax.new_ref(jnp.zeros(3)), jax.new_ref(jnp.arange(4.0).reshape(2, 2))
+    with jax.disable_jit():
+        lax.while_loop(lambda i: i < 3, lambda i: r.__setitem__(i, r[i - 1] + 1.0) or i + 1, 0)
+        _, ys = lax.scan(lambda c, row: (c, row.__setitem__(0, row[1]) or row[...].sum()), 0, rows)
+    assert held(r) == [1.0, 2.0, 3.0] and ys.tolist() == [2.0, 6.0] and held(rows) == [[1.0, 1.0], [3.0, 3.0]]

@@ -136,3 +136,26 @@ def test_kinds_of_devices_may_have_an_order_of_their_own(monkeypatch):
     monkeypatch.setitem(mesh_utils.device_kind_handler_dict, kind, backwards)
     assert list(mesh_utils.create_device_mesh((N,))) == polyax.devices()[::-1]
     assert mesh_utils.create_device_mesh((N, 1))[0, 0] is polyax.devices()[0]
+
+
+def test_references_hold_arrays_on_meshes():
+    """What is written stays cut as it was."""
+    mesh = polyax.make_mesh((N,), ("x",), (polyax.sharding.AxisType.Auto,))
+    sharding = NamedSharding(mesh, P("x"))
+    x = np.arange(4.0 * N, dtype=np.float32).reshape(2 * N, 2)
+    ref = polyax.new_ref(polyax.device_put(x, sharding))
+
+    @polyax.jit
+    def step(ref, v):
+        ref[0] = v
+        polyax.lax.fori_loop(1, 3, lambda i, _: ref.__setitem__(i, ref[i - 1] * 2), None)
+        return ref[:, 1].sum()
+
+    total = step(ref, jnp.ones(2))
+    x[:3] = [[1, 1], [2, 2], [4, 4]]
+    assert float(total) == x[:, 1].sum()
+    assert ref.sharding == sharding == ref[...].sharding == polyax.jit(lambda: ref[...])().sharding
+    ref[1] = jnp.zeros(2)
+    x[1] = 0
+    assert ref.sharding.is_equivalent_to(sharding, 2)
+    np.testing.assert_array_equal(ref[...], x)

@@ -18,7 +18,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.errors import ConcretizationTypeError, TracerIntegerConversionError
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.ir.refs import met
+from polyax.ir.refs import is_ref, met
 from polyax.meshes.explicit import without_dim
 from polyax.ops.basis import add, convert_element_type, reshape
 from polyax.ops.compare import lt
@@ -227,7 +227,7 @@ def _scan_in_python(f: Callable[..., Any], carry: Any, xs: Any, steps: int, reve
         raise ValueError("zero-length scan is not supported in disable_jit() mode because the output type is unknown.")
     ys: list[Any] = []
     for n in reversed(range(steps)) if reverse else range(steps):
-        carry, y = f(carry, tree_map(lambda x, n=n: index_in_dim(x, n, keepdims=False), xs))
+        carry, y = f(carry, tree_map(lambda x, n=n: x.at[n] if is_ref(x) else index_in_dim(x, n, keepdims=False), xs))
         ys.append(y)
     return carry, tree_map(lambda *parts: stack(parts), *(ys[::-1] if reverse else ys))
 

@@ -7,11 +7,21 @@ from typing import Any
 
 from polyax.control.refs import flow as flow  # the rules of loops, branches and calls
 from polyax.control.refs.indexing import Indices, parse
-from polyax.control.refs.primitives import addupdate_p, empty_ref_p, free_ref_p, freeze_p, get_p, new_ref_p, swap_p
+from polyax.control.refs.primitives import (
+    addupdate_p,
+    empty_ref_p,
+    free_ref_p,
+    freeze_p,
+    get_p,
+    new_ref_p,
+    swap_p,
+    write,
+)
 from polyax.control.refs.ref import Ref
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import DType
+from polyax.ir.primitive import ambient
 from polyax.ir.refs import is_ref
 from polyax.ops.basis import convert
 
@@ -89,7 +99,12 @@ def set(ref: Any, idx: Any, value: Any) -> None:
     Raises:
       ValueError: ``value`` has another shape or dtype than what is there.
     """
-    _swap("set", ref, idx, value)
+    ref, indices, operands = _place("set", ref, idx)
+    value = _as_held(value, ref.aval)
+    if type(ref) is Ref and ambient.trace is None:
+        write(ref, value, *operands, indices=indices)
+    else:
+        swap_p.bind(ref, value, *operands, indices=indices)
 
 
 def swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
@@ -99,11 +114,7 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> An
     >>> print(swap(ref, ..., 2.0), ref[...])
     1.0 2.0
     """
-    return _swap(_function_name.removeprefix("ref_"), ref, idx, value)
-
-
-def _swap(name: str, ref: Any, idx: Any, value: Any) -> Any:
-    ref, indices, operands = _place(name, ref, idx)
+    ref, indices, operands = _place(_function_name.removeprefix("ref_"), ref, idx)
     return swap_p.bind1(ref, _as_held(value, ref.aval), *operands, indices=indices)
 
 

@@ -235,13 +235,17 @@ def _addupdate_abstract(ref: ShapedArray, value: ShapedArray, *_: ShapedArray, i
 
 @def_rule(swap_p, "impl")
 def _swap(ref: Ref, value: Any, *operands: Any, indices: Indices) -> list[Any]:
-    there = _check_value("swap", ref, aval_of(value), indices)
     before = ref._refs
-    old = read_all(before, indices, operands)
+    write(ref, value, *operands, indices=indices)
+    return [read_all(before, indices, operands)]
+
+
+def write(ref: Ref, value: Any, *operands: Any, indices: Indices) -> None:
+    """Writes to a reference that holds its array."""
+    there = _check_value("swap", ref, aval_of(value), indices)
     if type(ref) is Cell or is_literal_value(value):
         value = convert(value, there.dtype, type(ref) is Cell and there.weak_type)
-    _replace(ref, changed_all(before, indices, operands, value), value)
-    return [old]
+    _replace(ref, changed_all(ref._refs, indices, operands, value), value)
 
 
 @def_rule(addupdate_p, "impl")

@@ -194,12 +194,14 @@ def pull_into(jaxpr: Jaxpr, consts: Sequence[Any], targets: Sequence[Any], cts: 
     pairs = list(zip(jaxpr.invars, targets, strict=True))
     for v, t in pairs:
         _check_target(v.aval, t)
-    refs = {v: t for v, t in pairs if is_ref(v.aval) and is_ref(t) and not is_overwritten(jaxpr, v)}
+    refs = {v: t for v, t in pairs if is_ref(t) and not is_overwritten(jaxpr, v)}
     program = reached_from(jaxpr, [t != DontWant() for t in targets])
     results = backward_pass(program, consts, [UndefPrimal(v.aval) for v in jaxpr.invars], cts, refs)
     for (v, t), ct in zip(pairs, results, strict=True):
-        if is_ref(t) and refs.get(v) is not t:
-            add_to(t, refs.get(v) if is_ref(v.aval) else ct)
+        if is_ref(t) and not is_ref(v.aval):
+            add_to(t, ct)
+        elif is_ref(t) and refs.get(v) is not t:
+            add_to(t, refs.get(v))
     return [
         DidntWant() if t == DontWant() else GradRef() if is_ref(t) else materialize(ct)
         for t, ct in zip(targets, results, strict=True)

@@ -61,7 +61,8 @@ class Primitive:
                        operands, and ``factors`` don't say it; see ``meshes.consensus``
     ``discharge``      higher-order: ``(*args, **params) -> list``: the same where arguments are references, by a
                        program that gives what they hold afterwards; see ``control.refs``
-    ``backward``       of references: ``(ct_refs, cts, eqn, primals) -> cts``, their transposition; see ``control.refs``
+    ``backward``       ``(ct_refs, cts, eqn, primals) -> cts``: transposition where cotangents of operands are added to
+                       references, those of references always; see ``control.refs``
     ``text``           of references: ``(outs, ins, shape, **params) -> text`` of an equation
     ``factors``        ``(*in_avals, **params) -> Factors``: which dimensions of operands and results are cut together
                        when devices share a program (``meshes.factors``); without it, each device computes all

@@ -29,7 +29,7 @@ def backward_pass(
     """Cotangents of the inputs that are ``UndefPrimal`` in ``args``; None for the others.
 
     Equations that depend on no linear input are evaluated first. ``cts`` may hold ``Zero``; ``refs`` are the references
-    to which cotangents of references among the inputs are added.
+    to which cotangents of references among the inputs are added, and those of parts of arrays among them.
     """
     before = ambient.source
     try:
@@ -60,7 +60,7 @@ def _backward_pass(
         accumulate(atom, ct)
     for eqn in reversed(linear_eqns):
         given = [cotangents.pop(v, None) for v in eqn.outvars]
-        if eqn.primitive.backward is not None:
+        if eqn.primitive.backward is not None and (eqn.primitive.takes_refs or not refs.keys().isdisjoint(eqn.invars)):
             _accumulate_refs(refs, given, eqn, [_primal(env, a) for a in eqn.invars], accumulate)
             continue
         if all(ct is None for ct in given):

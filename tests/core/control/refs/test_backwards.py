@@ -140,3 +140,43 @@ def test_backward_passes_write_in_place():
 
     text = str(jax.make_jaxpr(jax.grad(f))(jnp.ones(1000)))
     assert "[1] += " in text and "[2:4] += " in text and "dynamic_update_slice" not in text and "pad" not in text
+
+
+def looked_up(E, ids):
+    return (jnp.sin(E[ids]) + E[0]).sum() + (E[:, ids[0]] ** 2).sum()
+
+
+def cut_out(E, ids):
+    rows = lax.dynamic_slice(E, (ids[0, 1], 0), (2, 3)) * lax.dynamic_slice(E, (7, -9), (2, 3))
+    return (rows * E[1::3]).sum() * jax.jit(lambda E: jax.jit(lambda E, i: E[i, 1])(E * 2, ids[0, 0]) + E[2, 2])(E)
+
+
+def filled(E, ids):
+    return E.at[ids].get(mode="fill", fill_value=0).sum() + jnp.take(E, ids, axis=1).sum() + E.sum()
+
+
+@pytest.mark.parametrize("way", ["eager", "jit", "jit inside"])
+@pytest.mark.parametrize("f", [looked_up, cut_out, filled], ids=lambda f: f.__name__)
+def test_parts_are_added_where_they_were_read(f, way):
+    E, ids = jnp.linspace(-1.0, 2.0, 15).reshape(5, 3), jnp.array([[0, 2], [2, 1]])
+    f = jax.jit(f) if way == "jit inside" else f
+
+    def total(E):
+        acc = jax.new_ref(jnp.ones_like(E))
+        for _ in range(2):
+            jax.vjp(f, E, ids)[1].with_refs(acc, GradValue())(1.0)
+        return acc[...]
+
+    got = (jax.jit(total) if way == "jit" else total)(E)
+    np.testing.assert_allclose(got, 1 + 2 * jax.grad(f)(E, ids), rtol=1e-5, atol=1e-5)
+
+
+def test_programs_backwards_add_to_parts():
+    total = jax.new_ref(jnp.zeros((1000, 4)))
+    row = jax.jit(lambda x, i: jnp.sin(x[i]))
+
+    def step():
+        jax.vjp(row, jnp.ones((1000, 4)), 3)[1].with_refs(total, GradValue())(jnp.ones(4))
+
+    text = str(jax.make_jaxpr(step)())
+    assert ",:] += " in text and "dynamic_update_slice" not in text and "f32[1000,4] = " not in text.split("cos")[1]

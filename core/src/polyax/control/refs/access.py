@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from polyax.control.refs import flow as flow  # the rules of loops, branches and calls
+from polyax.control.refs import backwards as backwards  # the rules of what takes parts of arrays
+from polyax.control.refs import flow as flow  # those of loops, branches and calls
 from polyax.control.refs.indexing import Indices, parse
 from polyax.control.refs.primitives import (
     addupdate_p,

@@ -212,7 +212,7 @@ class _Box:
             self.positions.append(_wrapped(next(given), size))
             start, extent, step = 0, size, 1
         elif isinstance(item, Pick):
-            start, extent, step = next(given) if item.at is None else item.at, 1, 1
+            start, extent, step = _wrapped(next(given), size) if item.at is None else item.at, 1, 1
         else:
             start, extent, step = next(given) if item.start is None else item.start, item.extent, item.step
         self.starts.append(start)
@@ -233,7 +233,8 @@ class _Box:
             return self.x
         if isinstance(self.x, Tracer) and all(isinstance(s, int) for s in self.starts):
             return static_slice(self.x, self.starts, [s + n for s, n in zip(self.starts, self.sizes, strict=True)])
-        return dynamic_slice(self.x, self.starts, self.sizes)  # of arrays that are there, one program for all places
+        # of arrays that are there, one program for all places
+        return dynamic_slice(self.x, self.starts, self.sizes, allow_negative_indices=False)
 
     def thinned(self, cut: Any) -> Any:
         """Every ``step``-th element of the part, without the dimensions of points."""
@@ -248,7 +249,9 @@ class _Box:
             spread = [(0, 0, s - 1) for s in self.steps]
             hit = pad(np.ones(np.shape(new), bool), np.False_, spread)
             new = select_n(hit, cut, pad(new, np.zeros((), aval_of(new).dtype)[()], spread))
-        return new if self.is_whole else dynamic_update_slice(self.x, new, self.starts)
+        if self.is_whole:
+            return new
+        return dynamic_update_slice(self.x, new, self.starts, allow_negative_indices=False)
 
     def spread(self) -> tuple[Any, tuple[int, ...], tuple[int, ...]]:
         """The positions in dimensions whose spots are arrays as vectors; which dimensions of the thinned part these

@@ -35,4 +35,7 @@ def expected(x: np.ndarray, y: np.ndarray, contracted, batch) -> np.ndarray:
     shared = [left[d] for d in batch[0]]
     free = [n for d, n in enumerate(left) if d not in batch[0] and d not in contracted[0]]
     free += [n for d, n in enumerate(right) if d not in batch[1] and d not in contracted[1]]
-    return np.einsum(f"{''.join(left)},{''.join(right)}->{''.join(shared + free)}", x.astype(float), y.astype(float))
+    return np.einsum(
+        f"{''.join(left)},{''.join(right)}->{''.join(shared + free)}",
+        *[a.astype(complex if a.dtype.kind == "c" else float) for a in (x, y)],
+    )

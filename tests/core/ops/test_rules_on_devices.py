@@ -15,27 +15,14 @@ import polyax
 from specs.primitives.table import CASES
 from support.case import Case, as_list, stack
 
-
-def is_real(case: Case) -> bool:
-    return all(np.asarray(x).dtype.kind != "c" for x in case.args)
-
-
-FIRST = [name for name, case in CASES.items() if "," not in name and "complex" not in name and is_real(case)]
-"""Without the variants of each, and without complex numbers, which few devices have."""
-
-GAPS = {
-    **dict.fromkeys(
-        ("convert", "conj of real", "rfft of 3", "rfft of 4", "eig", "eigenvalues"), "kernels have no complex numbers"
-    ),
-}
-
-
-def row(name: str) -> Any:
-    reason = GAPS.get(name.split(": ")[1])
-    return pytest.param(name, marks=[pytest.mark.xfail(reason=reason, strict=True)] if reason else [])
-
+FIRST = [name for name in CASES if "," not in name]
+"""Without the variants of each."""
 
 FEW = [
+    "elementwise: exp of complex",
+    "elementwise: div of complex",
+    "elementwise: complex abs",
+    "matrices: rfft of 4",
     "indexing: scatter_add",
     "indexing: sort",
     "arrays: cumprod reverse=False",
@@ -65,7 +52,7 @@ def check(name: str) -> None:
         np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4 * scale)
 
 
-@pytest.mark.parametrize("name", [row(name) for name in FIRST])
+@pytest.mark.parametrize("name", FIRST)
 def test_on_the_cpu(name: str) -> None:
     with polyax.default_device("cpu"):
         check(name)

@@ -58,6 +58,9 @@ WITHOUT_A_CASE = (
         "check": "is of errors: see tests/core/experimental/checkify/test_checkify.py",
     }
     | dict.fromkeys(OF_REFS, "is of references, which NumPy has no type for: see tests/core/control/refs")
+    | dict.fromkeys(
+        ("part", "words", "library"), "is of complex numbers in kernels: see tests/kernels/lower/test_complexes.py"
+    )
     | {p.name: "is of sums still to be made, on meshes: see tests/core/meshes/sums_cases.py" for p in OF_SUMS}
     | {p.name: "is of keys, for which NumPy has no type: see tests/core/random/test_typed_keys.py" for p in ON_WORDS}
     | {p.name: "is a program of others: see tests/core/experimental/sparse" for p in COMPOSED}

@@ -23,10 +23,12 @@ from polyax_cpu.steps import PARALLEL_COST
 from polyax_kernels.host.backend import FUNCTION
 from polyax_kernels.host.threads import num_threads, parallel_for
 from polyax_kernels.ir.products import Side, Stored, count, sides, stored, taken
-from polyax_kernels.lower.libraries.factorizations import LETTERS
 
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
 BATCH, ROWS, COLUMNS = 0, 1, 2  # what begin..end counts
+LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+PARTS = {"s": "float", "d": "double", "c": "float", "z": "double"}
+ELEMENTS = {"s": "float", "d": "double", "c": "{ float, float }", "z": "{ double, double }"}
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def _pointers(arrays: Arrays) -> Any:
 
 @functools.cache
 def function(dtype: str) -> int:
-    """The address of the native function for ``float32`` or ``float64``."""
+    """The address of the native function for a dtype."""
     letter = LETTERS[dtype]
     names = [f"cblas_{letter}gemm", f"cblas_{letter}gemv"]
     loaded = machine_code.library(_source(letter), ["product"], {n: openblas.address(n) for n in names}, level=0)
@@ -148,7 +150,7 @@ _loaded: list[compiler.LoadedCode] = []
 
 
 def _source(letter: str) -> str:
-    type = {"s": "float", "d": "double"}[letter]
+    type = ELEMENTS[letter]
     module = Module(["product"])
     params = [("ptr", "buffers"), ("ptr", "scalars"), ("i64", "begin"), ("i64", "end")]
     b = module.function("void", "product", params)
@@ -172,23 +174,35 @@ def _source(letter: str) -> str:
 
 Matrix = tuple[IrValue, IrValue, IrValue]
 """Pointer, whether it is transposed, leading dimension."""
+Factors = tuple[IrValue, IrValue]
+"""Of the product, and of what is there."""
 
 
 def _call(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue, term: IrValue) -> None:
     """Dispatches to a product with a column, and to that of two matrices."""
-    type = {"s": "float", "d": "double"}[letter]
-    old = b.select(term.compare("==", 0), b.const(0.0, type), b.const(1.0, type))
+    zero, one = (b.const(x, PARTS[letter]) for x in (0.0, 1.0))
+    factors = _factor(b, letter, one), _factor(b, letter, b.select(term.compare("==", 0), zero, one))
     rows, columns, k, ldc = sizes
     narrow = columns.compare("==", 1) & ldc.compare("==", 1)
     column, matrix, end = b.fresh("column"), b.fresh("matrix"), b.fresh("end")
     b.branch(narrow, column, matrix)
     b.start(column)
-    _gemv(b, letter, rows, k, x, b.select(y[1].compare("==", 0), y[2], 1), y[0], z, old)
+    _gemv(b, letter, rows, k, x, b.select(y[1].compare("==", 0), y[2], 1), y[0], z, factors)
     b.jump(end)
     b.start(matrix)
-    _gemm(b, letter, sizes, x, y, z, old)
+    _gemm(b, letter, sizes, x, y, z, factors)
     b.jump(end)
     b.start(end)
+
+
+def _factor(b: Builder, letter: str, value: IrValue) -> IrValue:
+    """``value`` as BLAS takes it: complex factors are in memory."""
+    if PARTS[letter] == ELEMENTS[letter]:
+        return value
+    pointer = b.alloca(value.type, 2)
+    for n, part in enumerate((value, b.const(0.0, value.type))):
+        b.store(part, b.at(pointer, n, value.type))
+    return pointer
 
 
 def _int(b: Builder, x: IrValue | int) -> IrValue:
@@ -199,25 +213,29 @@ def _trans(b: Builder, flag: IrValue) -> IrValue:
     return _int(b, flag + PLAIN)
 
 
-def _gemm(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue, old: IrValue) -> None:
-    type = {"s": "float", "d": "double"}[letter]
+def _gemm(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue, by: Factors) -> None:
     rows, columns, k, ldc = (_int(b, s) for s in sizes)
-    one = b.const(1.0, type)
     b.call(
         "void", f"cblas_{letter}gemm", _int(b, ROW_MAJOR), _trans(b, x[1]), _trans(b, y[1]), rows, columns, k,
-        one, x[0], _int(b, x[2]), y[0], _int(b, y[2]), old, z, ldc,
+        by[0], x[0], _int(b, x[2]), y[0], _int(b, y[2]), by[1], z, ldc,
     )  # fmt: skip
 
 
 def _gemv(
-    b: Builder, letter: str, rows: IrValue, k: IrValue, x: Matrix, step: IrValue, y: IrValue, z: IrValue, old: IrValue
+    b: Builder,
+    letter: str,
+    rows: IrValue,
+    k: IrValue,
+    x: Matrix,
+    step: IrValue,
+    y: IrValue,
+    z: IrValue,
+    by: Factors,
 ) -> None:
     """The stored matrix has rows and columns exchanged if it is transposed."""
-    type = {"s": "float", "d": "double"}[letter]
     plain = x[1].compare("==", 0)
     height, width = b.select(plain, rows, k), b.select(plain, k, rows)
-    one = b.const(1.0, type)
     b.call(
         "void", f"cblas_{letter}gemv", _int(b, ROW_MAJOR), _trans(b, x[1]), _int(b, height), _int(b, width),
-        one, x[0], _int(b, x[2]), y, _int(b, step), old, z, _int(b, 1),
+        by[0], x[0], _int(b, x[2]), y, _int(b, step), by[1], z, _int(b, 1),
     )  # fmt: skip

@@ -17,9 +17,9 @@ import numpy as np
 
 from polyax_cpu import compiler, machine_code, pool
 from polyax_cpu.libraries import openblas
-from polyax_cpu.libraries.products import LETTERS
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_kernels.host.backend import FUNCTION, PARALLEL_COST
+from polyax_kernels.lower.libraries.factorizations import LETTERS
 
 SIGNATURES = {
     "potrf": "iiipi",  # order, uplo, n, a, lda

@@ -18,6 +18,7 @@ from polyax_kernels.ir.graph import Graph
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.build import build_graph
 from polyax_kernels.lower.choice import Rules
+from polyax_kernels.lower.complexes.rewrite import as_pairs
 from polyax_kernels.passes.canonical import canonical
 from polyax_kernels.passes.check import check_graph
 from polyax_kernels.passes.copies import alias_copies
@@ -79,6 +80,7 @@ def fusing(fuser: FusionPass) -> Pass:
 _sum_calls = on_graphs(lambda graph, _: sum_calls(graph))
 TO_GRAPH = (
     Pass("hoist invariants", lambda jaxpr, _: hoist_invariants(jaxpr)),
+    Pass("complex as pairs", lambda jaxpr, c: as_pairs(jaxpr, c.rules)),
     Pass("lower", lambda jaxpr, c: build_graph(jaxpr, c.rules, keep=c.journal.keep)),
     Pass("absorb transposes", on_graphs(lambda graph, _: absorb_transposes(graph))),
 )

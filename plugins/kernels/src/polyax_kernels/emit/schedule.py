@@ -34,4 +34,4 @@ def strided(kernel: Kernel) -> bool:
         for x in postorder(*fold.args)
         if x.kind == "load"
     ]
-    return any(stride(at, kernel.grid[-1]) == 1 and stride(at, inner) not in (0, 1) for at, inner in loads)
+    return any(stride(at, kernel.grid[-1]) in (1, 2) and stride(at, inner) not in (0, 1, 2) for at, inner in loads)

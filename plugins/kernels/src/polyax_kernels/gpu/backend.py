@@ -154,9 +154,7 @@ class GpuBackend(KernelBackend):
 
 
 def why_no_dtype(dtype: Any, limits: Limits) -> str | None:
-    """Complex numbers may be stored where their parts may; programs compute with them on the host."""
-    part = np.dtype(f"float{4 * dtype.itemsize}") if dtype.kind == "c" else dtype
-    if part in limits.dtypes or dtype.kind not in "biufcV":
+    if limits.has(dtype) or dtype.kind not in "biufcV":
         return None
     known = ", ".join(sorted(d.name for d in limits.dtypes))
     return f"the device has no {dtype}; it has {known}. Convert the array, or choose another device."

@@ -83,6 +83,9 @@ class KernelNode:
         return next(s.value for s in self.stages[0].stores if s.slot == value)
 
 
+Avals = tuple[ShapedArray, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeNode:
     """Runs the equation of ``primitive`` as it is: nothing of it can become part of a kernel."""
@@ -108,6 +111,9 @@ class CallNode(WholeNode):
 
     lowering: Any
     params: dict[str, Any]
+    seen: tuple[Avals, Avals] | None = None
+    """What the call takes its operands and results for, if not for what they are: complex numbers are pairs to all
+    others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +175,11 @@ class Graph:
     bytes_unfused: int = 0
     program: Listing | None = None
     """The equations that nodes compute, if somebody wants to see them."""
+
+    def types(self, node: Node) -> tuple[Avals, Avals]:
+        """Of the operands and the results of a node."""
+        seen = node.seen if isinstance(node, CallNode) else None
+        return seen or (tuple([self.avals[v] for v in node.inputs]), tuple([self.avals[v] for v in node.outs]))
 
     def producers(self) -> dict[int, Node]:
         return {v: node for node in self.nodes for v in node.outs}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyax.ir.dtypes import BOOL, FLOATS, INTS, UINTS
+from polyax.ir.dtypes import BOOL, FLOATS, INTS, UINTS, real_part
 
 REALS: frozenset[np.dtype] = frozenset(BOOL | INTS | UINTS | FLOATS)
 NATIVE: frozenset[np.dtype] = frozenset(d for d in REALS if d.name not in ("bfloat16", "float16"))
@@ -18,7 +18,8 @@ class Limits:
     """The limits of one kind of device; backends make their own with ``dataclasses.replace``."""
 
     dtypes: frozenset[np.dtype] = NATIVE
-    """What kernels may load, compute and store. Primitives on other dtypes run on the host."""
+    """What kernels may load, compute and store; complex numbers are pairs of these. Primitives on others run on the
+    host."""
     operands: int = 64
     """Buffers that one kernel may take."""
     kernel_nodes: int = 256
@@ -44,6 +45,10 @@ class Limits:
     """Groups that surely run side by side: compute units."""
     vector_bytes: int = 32
     """What a processor computes with one instruction; matters where threads are alone."""
+
+    def has(self, dtype: np.dtype) -> bool:
+        """Whether arrays of the dtype may be used: complex ones where their parts may."""
+        return real_part(dtype) in self.dtypes
 
 
 DEFAULT = Limits()

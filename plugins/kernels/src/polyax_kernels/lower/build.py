@@ -31,6 +31,7 @@ from polyax_kernels.ir.graph import (
 from polyax_kernels.ir.kernel import Stage
 from polyax_kernels.ir.origin import Origin
 from polyax_kernels.lower.choice import SHARED_RULE, Rules
+from polyax_kernels.lower.complexes.library import behind, types
 from polyax_kernels.lower.control import Branch, Loop
 from polyax_kernels.lower.lowering import Grid, Kernels, LoweringKind, Out, Read, Replace, Update
 
@@ -139,7 +140,8 @@ class _Builder:
         args = [env[a] if type(a) is Var else self.read(env, a) for a in eqn.invars]
         avals = [a.aval for a in eqn.invars]
         out_avals = [v.aval for v in eqn.outvars]
-        rule, lowering = self.rules.choose(eqn)
+        made = behind(eqn)
+        rule, lowering = self.rules.choose(made)
         if rule == SHARED_RULE:
             rule = frame.rule
         if isinstance(lowering, Replace):
@@ -151,7 +153,7 @@ class _Builder:
         key = None if eqn.effects else _key(eqn, args, frame.scope)
         found = self.known.get(key) if key is not None else None
         if found is None:
-            origin = Origin(eqn.primitive.name, self.count - 1, rule)
+            origin = Origin(made.primitive.name, self.count - 1, rule)
             found = self.node(eqn, lowering, args, out_avals, origin)
             if key is not None:
                 self.known[key] = found
@@ -185,13 +187,14 @@ class _Builder:
         self, eqn: Eqn, lowering: LoweringKind, args: tuple[int, ...], outs: tuple[int, ...], origin: Origin
     ) -> CallNode | ControlNode:
         """The programs of loops and branches become graphs of their own."""
+        eqn, seen = behind(eqn), None if behind(eqn) is eqn else types(behind(eqn))
         of = dict[str, Any](
             outs=outs, inputs=args, primitive=eqn.primitive, effects=bool(eqn.effects), primitives=(origin,)
         )
         if isinstance(lowering, Branch):
             return BranchNode(graphs=tuple([self.graph(b, origin.rule) for b in lowering.branches(**eqn.params)]), **of)
         if not isinstance(lowering, Loop):
-            return CallNode(lowering=lowering, params=eqn.params, **of)
+            return CallNode(lowering=lowering, params=eqn.params, seen=seen, **of)
         parts = lowering.parts(**eqn.params)
         body = self.graph(parts.body, origin.rule, parts.length)
         test = None if parts.test is None else self.graph(parts.test, origin.rule)

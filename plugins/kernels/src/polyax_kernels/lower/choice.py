@@ -54,6 +54,13 @@ class Rules:
             raise self._refusal(eqn, found)
         return "host", found
 
+    def own_choice(self, eqn: Eqn) -> LoweringKind | None:
+        """The lowering that the backend, its plugins or its family bring for this use, if they do."""
+        p = eqn.primitive
+        lowerings = [self._checked(offer, p)[1] for offer in self.own.get(p, ())]
+        lowerings += [self.family[p]] if p in self.family else []
+        return next((x for x in lowerings if x.declines(self.target, eqn) is None), None)
+
     def _places(self, eqn: Eqn) -> Iterator[tuple[str, Sequence[tuple[str, LoweringKind]]]]:
         p = eqn.primitive
         if p not in self.own:

@@ -47,15 +47,17 @@ def _worthwhile(graph: Graph, call: CallNode) -> bool:
 def _adds(graph: Graph, call: CallNode) -> Any:
     """The function that adds up what ``call`` gives."""
     adds = call.lowering.adds
-    return adds and adds([graph.avals[v] for v in call.inputs], call.params)
+    return adds and adds(graph.types(call)[0], call.params)
 
 
 def _parted(graph: Graph, exchange: CallNode, taken: dict[int, CallNode]) -> list[Node]:
     """A sum of each of the calls, and that of all other operands."""
-    pairs = list(zip(exchange.inputs, exchange.outs, strict=True))
-    rest = [(v, out) for v, out in pairs if v not in taken]
-    inputs, outs = tuple(v for v, _ in rest), tuple(out for _, out in rest)
-    nodes: list[Node] = [replace(exchange, inputs=inputs, outs=outs)] if rest else []
+    rest = [n for n, v in enumerate(exchange.inputs) if v not in taken]
+    of_rest = lambda xs: tuple([xs[n] for n in rest])
+    nodes: list[Node] = []
+    if rest:
+        nodes.append(replace(exchange, inputs=of_rest(exchange.inputs), outs=of_rest(exchange.outs)))
+    pairs = zip(exchange.inputs, exchange.outs, strict=True)
     return nodes + [_summed(graph, taken[v], exchange, out) for v, out in pairs if v in taken]
 
 
@@ -67,7 +69,7 @@ def _summed(graph: Graph, call: CallNode, exchange: CallNode, out: int) -> CallN
         sums=call,
     )
     primitives = (*call.primitives, *exchange.primitives)
-    return replace(exchange, outs=(out,), inputs=call.inputs, lowering=lowering, primitives=primitives)
+    return replace(exchange, outs=(out,), inputs=call.inputs, lowering=lowering, seen=call.seen, primitives=primitives)
 
 
 def _one_by_one(call: CallNode, exchange: CallNode) -> Any:

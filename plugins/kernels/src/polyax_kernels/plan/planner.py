@@ -288,8 +288,7 @@ def _control_step(graph: Graph, node: ControlNode, places: _Places) -> Step:
 
 
 def _call_step(graph: Graph, node: CallNode, places: _Places) -> CallStep:
-    args = tuple(graph.avals[v] for v in node.inputs)
-    outs = tuple(graph.avals[v] for v in node.outs)
+    args, outs = graph.types(node)
     return CallStep(
         node.lowering,
         node.primitive,

@@ -1,0 +1,57 @@
+"""Primitives that do the same to both parts of complex numbers, and those that multiply them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from polyax.ir.dtypes import real_part
+from polyax.ir.jaxpr import Eqn
+from polyax.ops.basis import add, sub
+from polyax_kernels.lower.complexes.pair import Pair
+
+_EACH = (
+    "add add_any all_gather all_to_all broadcast_in_dim concatenate copy cumsum dynamic_slice dynamic_update_slice "
+    "gather name neg pad ppermute psum pvary reduce_precision reduce_scatter reduce_sum reduce_window_sum reshape rev "
+    "scatter scatter-add scatter-sub select_and_scatter_add select_n slice split squeeze stop_gradient sub transpose"
+)
+EACH = frozenset(_EACH.split())
+"""Names of primitives that are linear over the reals, or move elements."""
+ON_WORDS = frozenset(("add", "add_any", "copy", "cumsum", "neg", "reduce_sum", "rev", "stop_gradient", "sub"))
+"""Those of them that do the same to words, whose last dimension they leave alone."""
+PRODUCTS = ("dot_general", "conv_general_dilated")
+
+
+def of_each_part(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
+    """The primitive, applied to the real parts and to the imaginary ones; what isn't complex goes to both."""
+    if eqn.primitive.name in ON_WORDS and all(isinstance(x, Pair) and x.is_stored for x in args):
+        return [Pair(words=x) for x in eqn.apply([x.words for x in args])]
+    both = [eqn.apply([x.parts[n] if isinstance(x, Pair) else x for x in args]) for n in (0, 1)]
+    return [Pair(parts) for parts in zip(*both, strict=True)]
+
+
+def product(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
+    """A product of arrays: that of each part of one with each part of the other."""
+    params = _on_parts(eqn.params)
+
+    def times(x: Any, y: Any) -> Any:
+        return eqn.replace(params=params).apply([x, y])[0]
+
+    x, y = args
+    if not isinstance(x, Pair):
+        return [Pair((times(x, y.parts[0]), times(x, y.parts[1])))]
+    if not isinstance(y, Pair):
+        return [Pair((times(x.parts[0], y), times(x.parts[1], y)))]
+    (a, b), (c, d) = x.parts, y.parts
+    return [Pair((sub(times(a, c), times(b, d)), add(times(a, d), times(b, c))))]
+
+
+def _on_parts(params: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = params.get("preferred_element_type")
+    return dict(params) if wanted is None else {**params, "preferred_element_type": real_part(wanted)}
+
+
+RULES: dict[str, Callable[[Eqn, Sequence[Any]], list[Any]]] = {
+    **dict.fromkeys(EACH, of_each_part),
+    **dict.fromkeys(PRODUCTS, product),
+}

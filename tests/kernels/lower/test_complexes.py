@@ -1,0 +1,143 @@
+"""Complex numbers as pairs of real ones, against NumPy's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernels.numpy_backend import NumpyKernelBackend
+from kernels.programs import on_kernels, on_reference, planned, traced
+
+import polyax
+import polyax.numpy as jnp
+from polyax import lax
+from polyax.ops import basis, convert, elementwise
+from polyax_kernels.plan.plan import CallStep, KernelStep
+
+RNG = np.random.default_rng(0)
+Z = RNG.standard_normal((3, 4)) + 1j * RNG.standard_normal((3, 4))
+W = RNG.standard_normal((3, 4)) + 1j * RNG.standard_normal((3, 4))
+
+UNARY = {
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "exp": np.exp,
+    "exp2": np.exp2, "log": np.log, "log1p": np.log1p, "expm1": np.expm1, "sqrt": np.sqrt, "asin": np.arcsin,
+    "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+    "abs": np.abs, "square": np.square,
+}  # fmt: skip
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 1e-5, -1e-5, 1e5, -1e5, 30.0, -700.0, 1e300]
+POINTS = np.array([complex(a, b) for a in SPECIAL for b in SPECIAL])
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_at_branch_cuts_and_far_out(name: str) -> None:
+    """All sides of all cuts, and results that overflow in some parts alone."""
+    (found,) = on_kernels(getattr(elementwise, name), [POINTS])
+    with np.errstate(all="ignore"):
+        want = UNARY[name](POINTS)
+    if name in ("square", "exp2"):  # NumPy subtracts squares that overflow
+        inside = np.abs(POINTS) < 1e150
+        found, want = found[inside], want[inside]
+    defined = np.isfinite(want)
+    np.testing.assert_allclose(found[defined], want[defined], 1e-11)
+
+
+@pytest.mark.parametrize("name", ["sqrt", "log", "acos", "acosh", "asin", "asinh", "atanh"])
+def test_the_sign_of_zero_chooses_the_side_of_a_cut(name: str) -> None:
+    edge = np.array([complex(-3, 0.0), complex(-3, -0.0), complex(3, 0.0), complex(3, -0.0)])
+    edge = edge * 1j if name == "asinh" else edge
+    (found,) = on_kernels(getattr(elementwise, name), [edge])
+    np.testing.assert_allclose(found, UNARY[name](edge), 1e-14)
+
+
+@pytest.mark.parametrize("name", ["exp", "sinh", "cosh", "sin", "cos"])
+def test_what_overflows_has_no_nan(name: str) -> None:
+    (found,) = on_kernels(getattr(elementwise, name), [np.array([1e5 + 0j, 1e5 - 0j, 1e5j, 1e300, 1e300j])])
+    assert not np.isnan(found).any()
+
+
+def test_quotients_are_numpys() -> None:
+    x = np.array([1 + 2j, 1e300 + 1e300j, 1e-300 + 1e-300j, 1 + 1j, 3 - 1j, 0j])
+    y = np.array([3 - 4j, 1e300 - 1e300j, 1e-300 + 0j, 0j, 1e-160j, 2 + 1j])
+    with np.errstate(all="ignore"):
+        want = x / y
+    (found,) = on_kernels(basis.div, [x, y])
+    np.testing.assert_allclose(found, want, 1e-15)
+
+
+POWERS = {n: (lambda z, n=n: elementwise.integer_pow(z, n)) for n in (0, 1, 2, 3, 7, -1, -2)}
+
+
+@pytest.mark.parametrize("n", POWERS)
+def test_whole_powers(n: int) -> None:
+    np.testing.assert_allclose(on_kernels(POWERS[n], [Z])[0], Z**n, 1e-13)
+
+
+def test_powers() -> None:
+    x, y = np.array([0, 0, 0, 2, -2, 1j]), np.array([0, 2, 1 + 1j, 3, 0.5, 1j])
+    np.testing.assert_allclose(on_kernels(elementwise.pow, [x + 0j, y + 0j])[0], x.astype(complex) ** y, 1e-13, 1e-15)
+
+
+PROGRAMS = {
+    "moved": lambda z, w: [
+        lax.concatenate([z[::-1], w.T.reshape(3, 4)], 1),
+        z[1:, ::2],
+        lax.pad(z, 1j, [(1, 0, 1)] * 2),
+    ],
+    "indexed": lambda z, w: [z[jnp.array([2, 0])], z.at[1].add(w[0]), z.at[:, 1].set(2j)],
+    "updated": lambda z, w: [lax.dynamic_update_slice(z, w[:1], (jnp.int32(1), jnp.int32(0)))],
+    "chosen": lambda z, w: [jnp.where(z.real > 0, z, w), z == w, z != z, jnp.where(z == z, 1, 1j)],
+    "summed": lambda z, w: [z.sum(0), (z * w).sum(), jnp.cumsum(z, 1), jnp.cumsum(z * w, 1), z.mean(1)],
+    "multiplied": lambda z, w: [z @ w.T, z @ w.real.T, z.imag @ w.T, jnp.einsum("ij,ij->i", z, w)],
+    "converted": lambda z, w: [z.real.astype(complex), jnp.conj(z.imag), z.astype("complex64"), (z * 0).astype(bool)],
+    "libraries": lambda z, w: [jnp.fft.fft(z * w) * 2, jnp.sort(z * 1j, axis=0), jnp.linalg.eigvals(z[:, :3])],
+    "convolved": lambda z, w: [jnp.convolve(z[0], w[0]), jnp.convolve(z[0].real, w[0])],
+    "scanned": lambda z, w: lax.scan(lambda c, x: (c * x + 1j, (c, abs(c))), w[0], z),
+    "repeated": lambda z, w: lax.while_loop(
+        lambda c: abs(c[0]).sum() < 1e3, lambda c: (c[0] * w * 3, c[1] + 1), (z, 0)
+    ),
+    "branched": lambda z, w: [lax.cond(z[0, 0].real > 0, lambda a, b: a * b, lambda a, b: a, z, w)],
+    "constant": lambda z, w: [
+        z * W,
+        z + 1j,
+        jnp.array([1j, 2]) * z[0, 0],
+        lax.scan(lambda c, x: (c * W[0], x), z[0], z)[0],
+    ],
+    "gradients": lambda z, w: polyax.vjp(lambda z, w: jnp.sin(z) * w / (z + 3), z, w)[1](w),
+    "called": lambda z, w: [polyax.jit(lambda z: z * 2j)(z), polyax.checkpoint(lambda z: jnp.exp(z))(w)],
+    "by scalars": lambda z, w: [z / w[0, 0], z[0, 0] / w, z[0, 0] * w, z**2.5, w[0, 0] ** z, z.sum() ** 2],
+    "results of others": lambda z, w: [z, w.real, lax.complex(z.real, w.imag)],
+    "empty": lambda z, w: [z[:0] * w[:0], z[:0].sum(0), z[:, :0] @ w[:, :0].T],
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str) -> None:
+    fun = lambda z, w: polyax.tree.leaves(PROGRAMS[name](z, w))
+    with polyax.enable_x64(True):
+        pairs = zip(on_kernels(fun, [Z, W]), on_reference(fun, [Z, W]), strict=True)
+    for found, want in pairs:
+        assert (found.shape, found.dtype) == (want.shape, want.dtype)
+        np.testing.assert_allclose(found, want, 1e-12 if found.dtype.itemsize > 8 else 1e-6, 1e-12)
+
+
+def test_elementwise_programs_are_one_kernel() -> None:
+    def fun(z, w):
+        return basis.mul(basis.add(elementwise.exp(z), w), z)
+
+    (step,) = planned(NumpyKernelBackend(), traced(fun, [Z, W])).steps
+    assert isinstance(step, KernelStep)
+
+
+def test_libraries_read_what_is_in_memory() -> None:
+    """Words are neither taken apart nor put together for a library alone."""
+    with polyax.enable_x64(True):
+        (step,) = planned(NumpyKernelBackend(), traced(jnp.fft.fft, [Z])).steps
+    assert isinstance(step, CallStep)
+    assert step.primitive.name == "fft"
+    assert step.arg_avals[0].dtype == step.out_avals[0].dtype == np.dtype("complex128")
+
+
+def test_programs_without_complex_numbers_stay() -> None:
+    from polyax_kernels.lower.complexes.rewrite import as_pairs
+
+    closed = traced(convert.copy, [Z.real])
+    assert as_pairs(closed, None) is closed  # type: ignore[arg-type]

@@ -140,7 +140,7 @@ def _numbers(key: Any, a: Any, *, log_space: bool) -> list[Any]:
     return [(_in_logs if log_space else _plain)(key, a)]
 
 
-random_gamma_p.impl = _numbers
+random_gamma_p.impl = random_gamma_p.decompose = _numbers
 random_gamma_p.record = lambda _, args, params: _numbers(*args, **params)
 random_gamma_p.abstract_eval = lambda key, a, **_: [a]
 

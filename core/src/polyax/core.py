@@ -7,6 +7,8 @@ from typing import Any
 from polyax.api.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 from polyax.ir import jaxpr as _ir
 from polyax.ir.aval import ShapedArray as ShapedArray
+from polyax.ir.dims import max_dim as max_dim
+from polyax.ir.dims import min_dim as min_dim
 from polyax.ir.jaxpr import Atom as Atom
 from polyax.ir.jaxpr import ClosedJaxpr as ClosedJaxpr
 from polyax.ir.jaxpr import Jaxpr as Jaxpr
@@ -35,13 +37,3 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Any, *args: Any, propagate_source_info: boo
 def eval_context() -> set_trace:
     """Inside the ``with`` block operations run at once, whatever is being traced; tracers can't be used."""
     return set_trace(None)
-
-
-def max_dim(d1: int, d2: int) -> int:
-    """The larger of two dimensions."""
-    return max(d1, d2)
-
-
-def min_dim(d1: int, d2: int) -> int:
-    """The smaller of two dimensions."""
-    return min(d1, d2)

@@ -56,6 +56,7 @@ WITHOUT_A_CASE = (
         "rng_bit_generator": "gives random numbers: see tests/core/random/test_generators.py",
         "rng_uniform": "gives other numbers each time: see tests/core/random/test_generators.py",
         "check": "is of errors: see tests/core/experimental/checkify/test_checkify.py",
+        "dim_as_value": "is of symbolic dimensions, which are exported: see tests/core/export/test_symbolic.py",
     }
     | dict.fromkeys(OF_REFS, "is of references, which NumPy has no type for: see tests/core/control/refs")
     | dict.fromkeys(

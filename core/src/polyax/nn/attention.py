@@ -9,6 +9,7 @@ import numpy as np
 from polyax import numpy as jnp
 from polyax.ir import dtypes
 from polyax.nn.normalize import logsumexp, softmax
+from polyax.numpy.creation import counted
 
 __all__ = ["dot_product_attention"]
 
@@ -110,14 +111,15 @@ def _check_shapes(query: Any, key: Any, value: Any, mask: Any, lengths: tuple[An
 
 def _allowed(queries: int, keys: int, mask: Any, is_causal: bool, window: Any, lengths: tuple[Any, Any]) -> Any:
     """Which keys a query may see, as an array that broadcasts to ``[batch, heads, queries, keys]``, or None for all."""
-    place = np.arange(keys)[None, :] - np.arange(queries)[:, None]
+    row, column = counted(keys)[None, :], counted(queries)[:, None]
+    place = row - column
     found = [] if mask is None else [mask]
     if is_causal:
         found.append(place <= 0)
     if window is not None:
         before, after = (window, window) if isinstance(window, int) else window
         found.append((place >= -before) & (place <= after))
-    for length, numbers in zip(lengths, (np.arange(queries)[:, None], np.arange(keys)[None, :]), strict=True):
+    for length, numbers in zip(lengths, (column, row), strict=True):
         if length is not None:
             found.append(numbers < jnp.asarray(length)[:, None, None, None])
     total = None

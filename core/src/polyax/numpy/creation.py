@@ -12,6 +12,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.ir.dims import dim_index, is_symbolic_dim, max_dim, slice_indices
 from polyax.meshes.resharding import check_placed, resharded, retyped, sharding_for
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.promotion import (
@@ -356,10 +357,24 @@ def arange(
     scalars = [unwrap(v) for v in given.values() if v is not None]
     kind = result_dtype(*scalars)[0] if dtype is None else canonical_dtype(dtype)
     if stop is None and step is None and dtypes.is_integer(aval_of(unwrap(start)).dtype):
-        return _placed(lax.iota(kind, max(operator.index(start), 0)), device, out_sharding)
+        return _placed(lax.iota(kind, max_dim(dim_index(start), 0)), device, out_sharding)
+    if any(map(is_symbolic_dim, given.values())):
+        return _placed(_symbolic_range(start, stop, 1 if step is None else step, kind), device, out_sharding)
     values: list[Any] = [None if v is None else np.asarray(v).item() for v in given.values()]
     first, last, by = (0, values[0], values[2]) if stop is None else values
     return _placed(from_host(np.arange(first, last, 1 if by is None else by).astype(kind)), device, out_sharding)
+
+
+def counted(size: Any) -> Any:
+    """The integers below a dimension: by NumPy, where it is known."""
+    return lax.iota(np.int32, size) if is_symbolic_dim(size) else np.arange(size, dtype=np.int32)
+
+
+def _symbolic_range(start: Any, stop: Any, step: Any, kind: Any) -> Any:
+    start, stop = (0, start) if stop is None else (start, stop)
+    first, by, count = slice_indices(slice(None, None, step), stop - start)
+    values = lax.iota(kind, count)
+    return lax.add(lax.mul(values, convert(by, kind)), convert(unwrap(start + first), kind))
 
 
 def linspace(

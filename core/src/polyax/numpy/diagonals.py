@@ -9,8 +9,9 @@ import numpy as np
 
 from polyax import lax
 from polyax.ir import dtypes
+from polyax.ir.dims import max_dim, min_dim
 from polyax.numpy.broadcast import broadcast_to
-from polyax.numpy.creation import tri
+from polyax.numpy.creation import counted, tri
 from polyax.numpy.promotion import (
     as_array,
     canonical_dtype,
@@ -43,9 +44,9 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         raise ValueError("diagonal requires an array of at least two dimensions.")
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = a.shape[-2:]
-    size = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    steps = np.arange(size, dtype=np.int32)
-    indices = np.stack([steps - min(offset, 0), steps + max(offset, 0)], -1)
+    size = max_dim(0, min_dim(rows + min(offset, 0), columns - max(offset, 0)))
+    steps = counted(size)[:, None]
+    indices = steps + np.array([-min(offset, 0), max(offset, 0)], np.int32)
     batch = a.ndim - 2
     numbers = lax.GatherDimensionNumbers(tuple(range(batch)), (batch, batch + 1), (batch, batch + 1))
     return lax.gather(a, indices, numbers, (*a.shape[:-2], 1, 1), mode="clip", unique_indices=True)

@@ -5,7 +5,6 @@ Knows shapes and values of indices; must not know how elements are read or writt
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from polyax.ir import dtypes, errors
 from polyax.ir.aval import aval_of
+from polyax.ir.dims import dim_index, is_symbolic_dim, slice_indices
 from polyax.numpy.promotion import is_traced, unwrap
 
 
@@ -181,9 +181,11 @@ def _span(s: slice, axis: int, size: int) -> Span:
             "lax.dynamic_slice/dynamic_update_slice (JAX does not support dynamically sized arrays within JIT compiled "
             "functions)."
         )
-    start, stop, step = slice(*(None if p is None else operator.index(p) for p in (s.start, s.stop, s.step))).indices(
-        size
-    )
+    ends = [None if p is None else dim_index(p) for p in (s.start, s.stop, s.step)]
+    if any(map(is_symbolic_dim, (*ends, size))):
+        start, step, count = slice_indices(slice(*ends), size)
+        return Span(axis, start, count, step)
+    start, stop, step = slice(*ends).indices(size)
     return Span(axis, start, len(range(start, stop, step)), step)
 
 

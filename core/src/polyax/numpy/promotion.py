@@ -17,6 +17,7 @@ from polyax import lax
 from polyax.ir import dtypes, errors
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
+from polyax.ir.dims import dim_index
 from polyax.ir.dtypes import DType, as_dtype, canonicalize, full_name
 from polyax.runtime.arrays.placing import from_host
 from polyax.trace.tracer import Tracer
@@ -329,7 +330,7 @@ def concrete_shape(shape: Any, context: str = "") -> tuple[int, ...]:
     if any(is_traced(d) for d in dims):
         raise TypeError(_bad_shape(dims, context) + _STATIC_REMEDY)
     try:
-        return tuple(operator.index(d) for d in dims)
+        return tuple(map(dim_index, dims))
     except TypeError:
         raise TypeError(_bad_shape(dims, context)) from None
 

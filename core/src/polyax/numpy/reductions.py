@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.ir.dims import SymbolicDim
 from polyax.numpy.broadcast import as_mask, broadcast_to, choose
 from polyax.numpy.fused import fused
 from polyax.numpy.promotion import (
@@ -260,7 +262,8 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def element_count(a: Any, axes: tuple[int, ...], keepdims: bool, where: Any, dtype: Any) -> Any:
     """How many elements each result of a reduction has: a number, or an array where a mask chooses."""
     if where is None:
-        return dtype.type(np.prod([a.shape[d] for d in axes], dtype=np.float64))
+        count = math.prod([a.shape[d] for d in axes])
+        return convert(count.__jax_array__(), dtype) if isinstance(count, SymbolicDim) else dtype.type(count)
     return sum(broadcast_to(where, a.shape), axes, dtype=dtype, keepdims=keepdims)
 
 
@@ -320,7 +323,8 @@ def _variance(a: Any, axes: tuple[int, ...], dtype: Any, ddof: Any, keepdims: bo
     squares = _squared_magnitude(distance)
     real = squares.dtype
     count = element_count(a, axes, keepdims, mask, real)
-    certain = mask is None and not is_traced(ddof)
+    known = [not is_traced(n) for n in (count, ddof)]
+    certain = mask is None and known[0] and known[1]
     count = real.type(count - ddof) if certain else lax.sub(count, convert(unwrap(ddof), real))
     total = lax.div(sum(squares, axes, dtype=real, keepdims=keepdims, where=mask), count)
     if not certain or count <= 0:

@@ -9,10 +9,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from polyax import lax
 from polyax.ir import errors
+from polyax.ir.dims import dim_index, is_symbolic_dim, max_dim, min_dim, surely_differ
 from polyax.meshes.resharding import placed_as
 from polyax.numpy.promotion import (
     canonicalize_axes,
@@ -63,7 +62,7 @@ def _completed(have: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]
     """``shape`` with -1 replaced by what makes the sizes equal."""
     unknown = [i for i, d in enumerate(shape) if d == -1]
     if not unknown:
-        if math.prod(shape) != math.prod(have):
+        if surely_differ(math.prod(shape), math.prod(have)):
             raise TypeError(
                 f"cannot reshape array of shape {have} (size {math.prod(have)}) into shape {shape} (size "
                 f"{math.prod(shape)})"
@@ -72,7 +71,11 @@ def _completed(have: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]
     if len(unknown) > 1:
         raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {shape}")
     rest = math.prod(d for d in shape if d != -1)
-    if rest == 0 or math.prod(have) % rest:
+    if is_symbolic_dim(left := 0 if rest == 0 else math.prod(have) % rest):
+        raise errors.InconclusiveDimensionOperation(
+            f"Cannot divide evenly the sizes of shapes {have} and {shape}. The remainder {left} should be 0."
+        )
+    if rest == 0 or left:
         raise TypeError(f"cannot reshape array of shape {have} (size {math.prod(have)}) into shape {shape}")
     return tuple(math.prod(have) // rest if d == -1 else d for d in shape)
 
@@ -274,7 +277,10 @@ def _rolled(a: Any, shift: Any, axis: int) -> Any:
         twice = lax.concatenate([a, a], axis)
         start = lax.rem(lax.add(lax.rem(lax.neg(shift), n), n), n)
         return lax.dynamic_slice_in_dim(twice, start, n, axis)
-    by = operator.index(shift) % n
+    if is_symbolic_dim(n) and 0 <= operator.index(shift) <= n:
+        by: Any = operator.index(shift)
+    else:
+        by = dim_index(shift) % n
     if by == 0:
         return a
     return lax.concatenate([lax.slice_in_dim(a, n - by, n, axis=axis), lax.slice_in_dim(a, 0, n - by, axis=axis)], axis)
@@ -306,19 +312,19 @@ def _split(name: str, ary: Any, where: Any, axis: int, equal: bool) -> list[Any]
         )
     axis = canonicalize_axis(axis, ary.ndim)
     cuts = _cuts(where, ary.shape[axis], equal)
-    return [lax.slice_in_dim(ary, start, max(start, stop), axis=axis) for start, stop in itertools.pairwise(cuts)]
+    return [lax.slice_in_dim(ary, start, max_dim(start, stop), axis=axis) for start, stop in itertools.pairwise(cuts)]
 
 
 def _cuts(where: Any, size: int, equal: bool) -> list[int]:
     if shape_of(where) != () or isinstance(where, (list, tuple)):
-        inner = [min(max(i + size if i < 0 else i, 0), size) for i in map(operator.index, where)]
+        inner = [min_dim(max_dim(i + size if i < 0 else i, 0), size) for i in map(dim_index, where)]
         return [0, *inner, size]
     parts = operator.index(where)
     if equal and size % parts:
         raise ValueError("array split does not result in an equal division")
     small, larger = divmod(size, parts)
     sizes = [small + 1] * larger + [small] * (parts - larger)
-    return [0, *np.cumsum(sizes).tolist()]
+    return [0, *itertools.accumulate(sizes)]
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:

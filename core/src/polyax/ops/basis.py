@@ -14,7 +14,9 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.ir.dims import dim_index
 from polyax.ir.dtypes import PYTHON_SCALARS, DType
+from polyax.ir.errors import InconclusiveDimensionOperation
 from polyax.ir.primitive import Primitive
 from polyax.meshes.resharding import placed_as
 from polyax.trace.varying import pvary
@@ -109,6 +111,8 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
         if np.ndim(shape) == 0 and hasattr(shape, "__index__"):
             return (index(shape),)
         raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.") from None
+    except InconclusiveDimensionOperation:
+        return tuple(map(dim_index, shape))
 
 
 def canonical_axis(axis: int, ndim: int) -> int:

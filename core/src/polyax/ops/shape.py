@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.dims import surely_differ, symbolic_broadcast
 from polyax.ir.dtypes import full_name
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, Place, factors, free_but, sized, unstretched
@@ -127,6 +128,8 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
+        if (found := symbolic_broadcast(shapes)) is not None:
+            return found
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}") from None
 
 
@@ -138,7 +141,7 @@ def _reshape_abstract(x: ShapedArray, *, new_sizes: tuple[int, ...], dimensions:
     """``dimensions`` is None: the parameter is JAX's, but ``lax.reshape`` makes a transposition of it."""
     if any(n < 0 for n in new_sizes):
         raise TypeError(f"reshape new_sizes must all be positive, got {new_sizes}.")
-    if prod(new_sizes) != x.size:
+    if surely_differ(prod(new_sizes), x.size):
         raise TypeError(
             f"reshape total size must be unchanged, got new_sizes {new_sizes} (size {prod(new_sizes)}) "
             f"for shape {x.shape} (size {x.size})."

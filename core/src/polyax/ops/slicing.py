@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.dims import dim_index, max_dim
 from polyax.ir.dtypes import full_name
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, Place, factors, fitted, free_but
@@ -94,7 +95,7 @@ def _slice_transpose(
     """Zeros around and between the elements."""
     config = []
     for n, m, a, s in zip(x.shape, np.shape(ct), start_indices, strides or (1,) * x.ndim, strict=True):
-        config.append((a, n - a - (m + max(m - 1, 0) * (s - 1)), s - 1))
+        config.append((a, n - a - (m + (max_dim(m - 1, 0) * (s - 1) if s > 1 else 0)), s - 1))
     return pad(ct, full_like(ct, 0, shape=()), config)
 
 
@@ -140,7 +141,7 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
 def _from_end(i: int | None, size: int, default: int) -> int:
     if i is None:
         return default
-    return index(i) + size if i < 0 else index(i)
+    return dim_index(i) + size if i < 0 else dim_index(i)
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
@@ -167,7 +168,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     [9, 0, 9, 1, 9]
     """
     operand, padding_value = same_dtype(operand, padding_value)
-    config = tuple((index(lo), index(hi), index(inner)) for lo, hi, inner in padding_config)
+    config = tuple((dim_index(lo), dim_index(hi), index(inner)) for lo, hi, inner in padding_config)
     return pad_p.bind1(operand, padding_value, padding_config=config)
 
 
@@ -186,7 +187,8 @@ def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: Padding
     if any(inner < 0 for *_, inner in padding_config):
         raise ValueError(f"interior padding in padding_config must be nonnegative, got padding_config {padding_config}")
     shape = tuple(
-        lo + hi + n + max(n - 1, 0) * inner for n, (lo, hi, inner) in zip(x.shape, padding_config, strict=True)
+        lo + hi + n + (max_dim(n - 1, 0) * inner if inner else 0)
+        for n, (lo, hi, inner) in zip(x.shape, padding_config, strict=True)
     )
     if any(n < 0 for n in shape):
         raise ValueError(

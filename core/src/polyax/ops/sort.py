@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.dims import dim_index
 from polyax.ir.dtypes import is_extended
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import free_but
@@ -112,7 +112,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     >>> [x.tolist() for x in lax.top_k(jnp.array([3, 1, 4]), 2)]
     [[4, 3], [2, 0]]
     """
-    return top_k_p.bind(operand, k=index(k), axis=canonical_axis(axis, np.ndim(operand)))
+    return top_k_p.bind(operand, k=dim_index(k), axis=canonical_axis(axis, np.ndim(operand)))
 
 
 @def_rule(top_k_p, "abstract_eval")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from polyax.api import jit
 from polyax.ir import dtypes, prng
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
+from polyax.ir.dims import dim_index
 from polyax.ir.prng import PRNGImpl
 from polyax.numpy.promotion import as_array, concrete_shape, is_arraylike, is_traced, shape_of, unwrap
 from polyax.ops.basis import random_wrap_p
@@ -147,7 +147,7 @@ def split(key: Any, num: Any = 2) -> Any:
     >>> [k.tolist() for k in random.split(random.PRNGKey(18))]
     [[4197003906, 1654466292], [1685972163, 1654824463]]
     """
-    shape = concrete_shape(num) if isinstance(num, (tuple, list)) else (operator.index(num),)
+    shape = concrete_shape(num) if isinstance(num, (tuple, list)) else (dim_index(num),)
     return _split(check_key("split", key), shape)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from polyax import lax
 from polyax.ir.config import config
+from polyax.ir.dims import is_symbolic_dim
 from polyax.ops.bits import threefry2x32
 
 UINTS = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16), 32: np.dtype(np.uint32), 64: np.dtype(np.uint64)}
@@ -98,7 +99,7 @@ def _join(high: Any, low: Any) -> Any:
 def _original(key: Any, width: int, shape: tuple[int, ...]) -> Any:
     size = math.prod(shape)
     count = -(-width * size // 32)
-    if count > _MAX_BLOCK:
+    if not is_symbolic_dim(count) and count > _MAX_BLOCK:
         raise NotImplementedError(f"{size} random integers of {width} bits from one key: more than 2**32 words")
     bits = hash_counts(key, lax.iota(np.uint32, count))
     if width == 64:

@@ -10,6 +10,7 @@ from typing import Any
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.check import check_jaxpr
 from polyax.ir.config import config
+from polyax.ir.dims import SymbolicDim
 from polyax.ir.effects import NO_EFFECTS
 from polyax.ir.errors import ShardingTypeError
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, is_literal_value, make_literal
@@ -112,7 +113,9 @@ class DynamicJaxprTrace(Trace):
             return make_literal(x)
         return self._constant(x)
 
-    def _constant(self, x: Any) -> Var:
+    def _constant(self, x: Any) -> Atom:
+        if isinstance(x, SymbolicDim):
+            return self.atom(x.__jax_array__())
         var = self.constvars.get(id(x))
         if var is None:
             if isinstance(x, Tracer):

@@ -16,6 +16,7 @@ from polyax.control.inner.programs import hoisted
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
+from polyax.ir.dims import dim_index, max_dim
 from polyax.ir.errors import ConcretizationTypeError, TracerIntegerConversionError
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.refs import is_ref, met
@@ -201,7 +202,7 @@ def _length(xs: Any, length: int | None) -> int:
             raise ValueError("scan got no values to scan over and `length` not provided: give it `xs` or `length`.")
         return next(iter(sizes))
     try:
-        length = operator.index(length)
+        length = dim_index(length)
     except TracerIntegerConversionError as e:
         raise ConcretizationTypeError(
             "The `length` argument to `scan` expects a concrete `int` value. For loops whose length is computed, use "
@@ -245,7 +246,7 @@ def fori_loop(
     check_callable(body_fun)
     dtype = _index_dtype([aval_of(x) for x in (lower, upper)])
     if not any(isinstance(x, Tracer) for x in (lower, upper)):
-        start, stop = operator.index(lower), operator.index(upper)
+        start, stop = dim_index(lower), dim_index(upper)
 
         @functools.wraps(body_fun)
         def step(carry: Any, _: Any) -> Any:
@@ -253,7 +254,7 @@ def fori_loop(
             return (add(i, 1), body_fun(i, val)), None
 
         made_from = body_fun, "fori_loop"
-        (_, val), _ = _scan(step, (start, init_val), None, max(0, stop - start), False, unroll or 1, made_from)
+        (_, val), _ = _scan(step, (start, init_val), None, max_dim(stop - start, 0), False, unroll or 1, made_from)
         return val
     if unroll is not None:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")

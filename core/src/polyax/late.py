@@ -21,11 +21,19 @@ def load(package: str, homes: Mapping[str, str], name: str, removed: Mapping[str
     if home is None and name in removed:
         raise AttributeError(f"{package}.{name} is deprecated; {removed[name]}")
     if home is None:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{_reason(package, name)}")
     module = importlib.import_module(home)
     value = module if home == f"{package}.{name}" else getattr(module, name)
     setattr(sys.modules[package], name, value)  # asked for once
     return value
+
+
+def _reason(package: str, name: str) -> str:
+    """Why JAX has the name and this package hasn't, if that is known."""
+    from polyax.gaps import GAPS
+
+    reason = GAPS.get(f"{package}.{name}".removeprefix("polyax."))
+    return f": JAX has it, polyax doesn't, because {reason}. docs/gaps.md lists such names." if reason else ""
 
 
 def submodules(package: str, *names: str) -> dict[str, str]:

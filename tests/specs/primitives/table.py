@@ -55,6 +55,8 @@ WITHOUT_A_CASE = (
         "random_gamma": "gives random numbers: see tests/core/random/test_binomials.py",
         "rng_bit_generator": "gives random numbers: see tests/core/random/test_generators.py",
         "rng_uniform": "gives other numbers each time: see tests/core/random/test_generators.py",
+        "composite": "isn't differentiated: see tests/core/lax/test_composites.py",
+        "platform_index": "has no operands: see tests/core/lax/test_composites.py",
         "check": "is of errors: see tests/core/experimental/checkify/test_checkify.py",
         "dim_as_value": "is of symbolic dimensions, which are exported: see tests/core/export/test_symbolic.py",
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from polyax import late
 from polyax.extend.primitive import Primitive
 from polyax.interpreters.tables import Rule, RuleTable, pair
 from polyax.ir.aval import aval_of
@@ -111,3 +112,7 @@ def broadcast(x: Any, sz: int, axis: int, mesh_axis: None = None) -> Any:
 def moveaxis(x: Any, src: int, dst: int) -> Any:
     """``x`` with axis ``src`` in the place ``dst``."""
     return batch_axis_at(x, src % aval_of(x).ndim, dst % aval_of(x).ndim, 0)
+
+
+def __getattr__(name: str) -> Any:
+    return late.load(__name__, {}, name)

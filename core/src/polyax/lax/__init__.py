@@ -13,6 +13,7 @@ from polyax.control.flow.while_loop import while_p
 from polyax.control.folds.reduce import reduce, reduce_p
 from polyax.control.folds.reduce_window import reduce_window, reduce_window_p, reduce_window_shape_tuple
 from polyax.control.folds.scatter_apply import scatter_apply
+from polyax.control.platforms import platform_dependent
 from polyax.control.solving import custom_linear_solve, custom_root, linear_solve_p
 from polyax.lax import linalg as linalg
 from polyax.ops.basis import *
@@ -63,6 +64,8 @@ _LATE = (
     | _late.names_of("polyax.lax.convolutions", "conv_transpose_shape_tuple")
     | _late.names_of("polyax.lax.generating", "RandomAlgorithm", "rng_bit_generator", "rng_bit_generator_p")
     | _late.names_of("polyax.lax.generating", "rng_uniform", "rng_uniform_p")
+    | _late.names_of("polyax.lax.composites", "composite")
+    | _late.names_of("polyax.lax.ragged_exchange", "ragged_all_to_all")
     | _late.names_of("polyax.lax.ragged", "RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general")
     | _late.names_of("polyax.lax.scaled", "scaled_dot")
 )

@@ -36,8 +36,10 @@ from polyax.nn.normalize import softmax as softmax
 from polyax.nn.normalize import standardize as standardize
 from polyax.numpy.ufuncs import tanh as tanh
 
-_LATE = _late.names_of("polyax.nn.attention", "dot_product_attention") | _late.names_of(
-    "polyax.nn.scaled", "scaled_matmul"
+_LATE = (
+    _late.names_of("polyax.nn.attention", "dot_product_attention")
+    | _late.names_of("polyax.nn.scaled", "scaled_matmul")
+    | _late.names_of("polyax.nn.blockwise", "get_scaled_dot_general_config", "scaled_dot_general")
 )
 
 

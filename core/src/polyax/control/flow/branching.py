@@ -61,7 +61,7 @@ def cond(
         index: Any = np.int32(bool(pred))
     else:
         index = convert_element_type(pred if aval.dtype == bool else ne(pred, 0), "int32")
-    return _choose("cond", index, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
+    return choose_branch("cond", index, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
 
 
 def _cond_with_own_operands(pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any) -> Any:
@@ -101,12 +101,13 @@ def switch(
         chosen: Any = np.int32(min(max(int(index), 0), last))
     else:
         chosen = clamp(np.int32(0), convert_element_type(index, "int32"), np.int32(last))
-    return _choose("switch", chosen, tuple(branches), [f"branch {n}" for n in range(len(branches))], operands)
+    return choose_branch("switch", chosen, tuple(branches), [f"branch {n}" for n in range(len(branches))], operands)
 
 
-def _choose(
+def choose_branch(
     what: str, index: Any, funs: Sequence[Callable[..., Any]], names: Sequence[str], operands: Sequence[Any]
 ) -> Any:
+    """Traces the functions, which must agree, and binds a ``cond`` of them; ``index`` is in range."""
     programs = [traced(fun, operands, what=what) for fun in funs]
     _check_branches(what, [f"{name} ({name_of(fun)})" for name, fun in zip(names, funs, strict=True)], programs)
     weak = tuple(map(all, zip(*(weaknesses(c.out_avals) for c, _ in programs), strict=True)))

@@ -1,5 +1,8 @@
 """``polyax.extend.core``: programs as data, primitives of one's own, and traces, under JAX's names. Re-exports only."""
 
+from typing import Any as _Any
+
+from polyax import late as _late
 from polyax.extend.core.programs import ClosedJaxpr as ClosedJaxpr
 from polyax.extend.core.programs import DebugInfo as DebugInfo
 from polyax.extend.core.programs import DropVar as DropVar
@@ -36,3 +39,7 @@ from polyax.extend.core.programs import unsafe_am_i_under_a_jit_DO_NOT_USE as un
 from polyax.extend.core.programs import unsafe_am_i_under_a_vmap_DO_NOT_USE as unsafe_am_i_under_a_vmap_DO_NOT_USE
 from polyax.extend.core.programs import unsafe_get_axis_names_DO_NOT_USE as unsafe_get_axis_names_DO_NOT_USE
 from polyax.extend.core.programs import valid_jaxtype as valid_jaxtype
+
+
+def __getattr__(name: str) -> _Any:
+    return _late.load(__name__, {}, name)

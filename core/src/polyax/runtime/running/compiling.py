@@ -7,6 +7,7 @@ from typing import Any
 
 from polyax.control.elaboration import elaborated
 from polyax.control.inspection import looks_in
+from polyax.control.platforms import settled
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.meshes.sharding import SingleDeviceSharding
@@ -57,6 +58,11 @@ def compile_on(
     return kind(name, event.executable, inputs, outputs, device, donated, closed.effects, checked)
 
 
+def names_of(device: Device) -> tuple[str, ...]:
+    """What ``platform_dependent`` may call the platform of a device, the best name first."""
+    return device.platform, "cpu" if device.backend.in_host_memory else "gpu"
+
+
 def build(
     closed: ClosedJaxpr,
     device: Device,
@@ -68,7 +74,7 @@ def build(
     mesh: Any = None,
 ) -> CompileEvent:
     """A new executable, which is kept nowhere; its report tells how it came about if ``stages`` are asked for."""
-    program = elaborated(closed)
+    program = settled(elaborated(closed), names_of(device))
     for v in (*program.jaxpr.constvars, *program.jaxpr.invars):
         if reason := device.backend.why_no_dtype(v.aval.dtype):
             raise TypeError(f"{name}: an argument of type {v.aval} can't live on {device}: {reason}")

@@ -11,6 +11,7 @@ import numpy as np
 from polyax.control.callback import CALLBACKS
 from polyax.control.calls.jit import pjit_p
 from polyax.control.inspection import Look, inspect_sharding_p
+from polyax.control.platforms import Platforms, platform_index_p, position
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
@@ -30,7 +31,7 @@ from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.placing import device_put, from_host, install_relay, on_devices, retold
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import serving
-from polyax.runtime.running.compiling import compile_on, compile_program
+from polyax.runtime.running.compiling import compile_on, compile_program, names_of
 from polyax.runtime.running.joint import joint
 from polyax.runtime.running.meeting import Place, layouts_of, meeting_place
 from polyax.runtime.running.meshed import Layouts, on_mesh
@@ -257,6 +258,12 @@ def _run_pjit(
         return run_on_mesh(jaxpr, args, where, name, donated)
     where = where if isinstance(where, Device) else where.device_list[0]
     return compile_program(jaxpr, where, name, donated).run(args)
+
+
+@def_rule(platform_index_p, "impl")
+def _platform_index(*, platforms: Platforms) -> list[Any]:
+    """Outside of programs, that of the default device."""
+    return [np.int32(position(platforms, names_of(devices.default_device_now())))]
 
 
 @def_rule(sharding_constraint_p, "impl")

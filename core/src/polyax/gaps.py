@@ -1,0 +1,40 @@
+"""Names of JAX's public interface that polyax doesn't have, each with the reason. ``docs/gaps.md`` shows them."""
+
+from __future__ import annotations
+
+_TOKENS = "programs order their effects by themselves: no tokens go through them"
+_NO_PRIMITIVE = "what it stands for is made of other primitives here"
+_CALLS = "primitives that hold functions say how these become programs (docs/primitives.md)"
+_HIJAX = "types of values that users define aren't built"
+
+GAPS = {
+    "array_garbage_collection_guard": "what Python's collector frees isn't logged",
+    "debug_key_reuse": "the use of keys isn't tracked",
+    "jax2tf_associative_scan_reductions": "there is no jax2tf",
+    "memory": "arrays lie in the memory of their device, and nowhere else",
+    "softmax_custom_jvp": "the derivative of softmax has no other form to choose",
+    "thread_guard": "processes check that they run the same programs, in whatever thread",
+    "lax.after_all": _TOKENS,
+    "lax.after_all_p": _TOKENS,
+    "lax.create_token": _TOKENS,
+    "lax.create_token_p": _TOKENS,
+    "lax.psend": "devices meet in collectives, such as lax.ppermute; one alone can't send",
+    "lax.precv": "devices meet in collectives, such as lax.ppermute; one alone can't receive",
+    "lax.approx_top_k_p": _NO_PRIMITIVE,
+    "lax.device_put_p": "arrays are put somewhere outside of programs, and constrained within them",
+    "lax.ragged_all_to_all_p": _NO_PRIMITIVE,
+    "lax.select_and_scatter_p": _NO_PRIMITIVE,
+    "lax.stack_p": _NO_PRIMITIVE,
+    "lax.stage_p": _NO_PRIMITIVE,
+    "lax.tile_p": _NO_PRIMITIVE,
+    "lax.unstack_p": _NO_PRIMITIVE,
+    "experimental.EArray": _HIJAX,
+    "experimental.cur_qdd": _HIJAX,
+    "experimental.primal_tangent_dtype": _HIJAX,
+    "extend.core.AbstractToken": _TOKENS,
+    "extend.core.Token": _TOKENS,
+    "extend.core.CallPrimitive": _CALLS,
+    "extend.core.call_impl": _CALLS,
+    "interpreters.batching.register_vmappable": "only arrays are mapped over",
+    "interpreters.batching.unregister_vmappable": "only arrays are mapped over",
+}

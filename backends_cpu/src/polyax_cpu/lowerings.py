@@ -1,4 +1,4 @@
-"""What the cpu backend lowers by itself: matrix products through BLAS, linear algebra through LAPACK."""
+"""What the cpu backend lowers by itself: products through BLAS, linear algebra through LAPACK, Fourier transforms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
-from polyax_cpu.libraries import lapack, products
+from polyax.ops.fft import fft_p
+from polyax_cpu.libraries import fourier, lapack, products
 from polyax_kernels.lower.lowering import Call, CallContext, Lowering
 
 
@@ -43,7 +44,14 @@ def _adds(args: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:
     return None if product is None else products.adding(args[0].dtype.name, product)
 
 
+def _transforms(
+    _: CallContext, outs: Sequence[ShapedArray], args: Sequence[ShapedArray], params: Mapping[str, Any]
+) -> Any:
+    return fourier.transform(args[0], params["fft_type"].name, params["fft_lengths"])
+
+
 LOWERINGS: dict[Primitive, Lowering] = {
     dot_general_p: Call(why_not=_why_not, prepare=_after_copies, native=_native, adds=_adds),
+    fft_p: Call(prepare=_transforms),
     **lapack.LOWERINGS,
 }

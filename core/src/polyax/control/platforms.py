@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from polyax.control.calls.closed import closed_call_p
+from polyax.control.calls.jit import call
 from polyax.control.flow.branching import choose_branch
 from polyax.control.flow.cond import cond_p
+from polyax.control.inner.bodies import traced
 from polyax.control.inner.programs import with_programs
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, make_literal, walk_eqns
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.trace.flat import check_callable
+from polyax.trace.tree import tree_leaves, tree_unflatten
 from polyax.transforms.memo import memoize_by_jaxpr
 
 platform_index_p = Primitive("platform_index")
@@ -48,10 +51,12 @@ def platform_dependent(
     for fun in funs:
         check_callable(fun)
     index = platform_index_p.bind1(platforms=platforms)
-    if isinstance(index, (int, np.integer)):  # nothing is traced
-        return funs[int(index)](*args)
+    if isinstance(index, np.integer):  # nothing is traced
+        program, tree = traced(funs[int(index)], args)
+        params = {"inline": False, "keep_unused": False, "device": None}
+        return tree_unflatten(tree, call(program, tree_leaves(args), name="platform_dependent", **params))
     names = [f"the function for {p[0] if p else 'other platforms'}" for p in platforms]
-    return funs[0](*args) if platforms == (None,) else choose_branch("platform_dependent", index, funs, names, args)
+    return choose_branch("platform_dependent", index, funs, names, args)
 
 
 @def_rule(platform_index_p, "abstract_eval")

@@ -123,7 +123,7 @@ from polyax.transforms.wanted import ad as ad
 
 _LATE = (
     _late.submodules(
-        "polyax", "api_util", "dlpack", "example_libraries", "export", "image", "monitoring", "ref", "typing"
+        "polyax", "api_util", "dlpack", "example_libraries", "export", "image", "memory", "monitoring", "ref", "typing"
     )
     | _late.names_of("polyax.runtime.telling.environment", "print_environment_info")
     | _late.names_of("polyax.ref", "Ref", "empty_ref", "free_ref", "freeze", "new_ref")

@@ -10,6 +10,7 @@ from polyax.meshes.resharding import resharded
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec
 from polyax.ops.constraint import constrain
+from polyax.ops.memories import put_into
 from specs.primitives.data import CUBE, RNG, SIGNED, V, X, Y
 from support.case import Case, case
 
@@ -33,6 +34,7 @@ SHAPES: dict[str, Case] = {
     "pad, cutting": case(lambda x, v: lax.pad(x, v, ((-1, 1, 0), (2, -2, 1))), X, np.float64(0.3)),
     "concatenate": case(lambda x, y: lax.concatenate([x, y, x], 1), X, Y),
     "split": case(lambda x: lax.concatenate(lax.split(x, (1, 3), 1)[::-1], 1), X),
+    "device_put": case(lambda x: put_into(x, "pinned_host"), X),
     "reshard": case(lambda x: resharded(x, ROWS), X),
     "sharding_constraint": case(lambda x: constrain(x, ROWS), X),
     "tile": case(lambda x: lax.tile(x, (2, 3)), X),

@@ -9,6 +9,7 @@ from typing import Any
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.current import get_abstract_mesh, mesh_for_specs
 from polyax.meshes.explicit import cuts_of, mesh_here, seen
+from polyax.meshes.formats import Format
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec, open_cuts, spec_of, sums_of
@@ -139,6 +140,7 @@ def as_sharding(caller: str, name: str, given: Any) -> Asked:
       TypeError: it is no sharding.
       RuntimeError: it is a spec, and no mesh is in force.
     """
+    given = given.where() if isinstance(given, Format) else given
     if given is None or isinstance(given, Sharding):
         return given
     if not isinstance(given, PartitionSpec):
@@ -233,7 +235,15 @@ def constrained(values: Sequence[Any], asked: Sequence[Asked]) -> list[Any]:
 def check_committed(leaves: Sequence[Any], asked: Sequence[Asked]) -> None:
     """Raises unless arrays that were put somewhere by name lie as they should."""
     for x, s in zip(leaves, asked, strict=True):
-        if s is None or not is_concrete(x) or not x.committed:
+        if s is None or not is_concrete(x):
+            continue
+        if s.memory_kind not in (None, x.sharding.memory_kind):
+            raise ValueError(
+                "Memory kinds passed to jax.jit does not match memory kind on the respective arg. Got jit memory kind: "
+                f"{s.memory_kind}, arg memory kind: {x.sharding.memory_kind} for arg type: {x.aval.str_short()}. Put "
+                "it there first, with polyax.device_put."
+            )
+        if not x.committed:
             continue
         if isinstance(x.sharding, (NamedSharding, SingleDeviceSharding)) and not same(x.sharding, s, x.aval):
             raise ValueError(

@@ -14,7 +14,9 @@ from polyax.api.shardings import same
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import DType
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.meshes.formats import Format, row_by_row
 from polyax.meshes.mesh import Mesh
+from polyax.meshes.sharding import Sharding
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.report import Report
@@ -275,6 +277,18 @@ class Compiled(_Stage):
         return tree_unflatten(self.out_tree, self._parts.staged.out_shardings)
 
     @property
+    def input_formats(self) -> Any:
+        """How the arguments have to lie."""
+        staged = self._parts.staged
+        return tree_unflatten(self.in_tree, _formats(staged.in_shardings, staged.closed.in_avals))
+
+    @property
+    def output_formats(self) -> Any:
+        """How the results will lie."""
+        staged = self._parts.staged
+        return tree_unflatten(self.out_tree, _formats(staged.out_shardings, staged.closed.out_avals))
+
+    @property
     def report(self) -> Report:
         """What the program consists of."""
         return self.program.executable.report()
@@ -312,3 +326,7 @@ class MemoryAnalysis:
     output_size_in_bytes: int
     temp_size_in_bytes: int
     alias_size_in_bytes: int
+
+
+def _formats(shardings: Sequence[Sharding], avals: Sequence[ShapedArray]) -> list[Format]:
+    return [Format(row_by_row(a.ndim), s) for s, a in zip(shardings, avals, strict=True)]

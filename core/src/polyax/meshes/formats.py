@@ -1,11 +1,16 @@
-"""In which order an array's dimensions lie in memory, and on which devices. Here there is one order: row by row."""
+"""In which order an array's dimensions lie in memory. Here there is one: row by row."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from polyax.meshes.sharding import Sharding
+from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
+
+
+class _Auto:
+    def __repr__(self) -> str:
+        return "AUTO"
 
 
 class Layout:
@@ -16,45 +21,63 @@ class Layout:
       tiling: sizes of tiles, which no device of polyax has.
 
     >>> Layout((0, 1))
-    Layout(major_to_minor=(0, 1), tiling=())
+    Layout(major_to_minor=(0, 1), tiling=None, sub_byte_element_size_in_bits=0)
     """
 
-    AUTO = None
+    AUTO = _Auto()
     """Any order."""
 
-    def __init__(self, major_to_minor: Sequence[int], tiling: Any = ()) -> None:
+    def __init__(
+        self, major_to_minor: Sequence[int], tiling: Any = None, sub_byte_element_size_in_bits: int = 0
+    ) -> None:
         self.major_to_minor = tuple(major_to_minor)
-        self.tiling = tuple(tiling or ())
+        self.tiling = None if tiling is None else tuple(map(tuple, tiling))
+        self.sub_byte_element_size_in_bits = sub_byte_element_size_in_bits
+
+    def _key(self) -> Any:
+        return self.major_to_minor, self.tiling, self.sub_byte_element_size_in_bits
 
     def __repr__(self) -> str:
-        return f"Layout(major_to_minor={self.major_to_minor}, tiling={self.tiling})"
+        order, tiling, bits = self._key()
+        return f"Layout(major_to_minor={order}, tiling={tiling}, sub_byte_element_size_in_bits={bits})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Layout) and (self.major_to_minor, self.tiling) == (other.major_to_minor, other.tiling)
+        return isinstance(other, Layout) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((self.major_to_minor, self.tiling))
+        return hash(self._key())
 
 
 class Format:
     """How an array lies: the order of its dimensions on each device, and its sharding.
 
     Args:
-      layout: None for the usual order, row by row.
+      layout: None or ``Layout.AUTO`` for the usual order, row by row.
       sharding: None for where it is.
+
+    Raises:
+      ValueError: there is a layout, and no sharding.
+      TypeError: something is no layout or no sharding.
 
     >>> Format().layout is None
     True
     """
 
     def __init__(self, layout: Any = None, sharding: Any = None) -> None:
-        if layout is not None and not isinstance(layout, Layout):
+        if layout is not None and not isinstance(layout, (Layout, _Auto)):
             raise TypeError(
-                f"Invalid value received for the layout argument. Expected a `Layout` or None, got {layout!r}"
+                "Invalid value received for the layout argument. Expected values are `None`, `Layout.AUTO` or an "
+                f"instance of `Layout`. Got {layout} of type {type(layout)}"
             )
         if sharding is not None and not isinstance(sharding, Sharding):
             raise TypeError(
                 f"Invalid value received for the sharding argument. Expected a `Sharding`, got {sharding!r}"
+            )
+        if isinstance(layout, Layout) and not isinstance(sharding, (NamedSharding, SingleDeviceSharding)):
+            raise ValueError(
+                f"Sharding has to be concrete when layout is of type {type(layout)}. Please pass a "
+                "`polyax.sharding.NamedSharding` or `polyax.sharding.SingleDeviceSharding` to the sharding argument. "
+                f"Got sharding {sharding}"
             )
         self.layout = layout
         self.sharding = sharding
@@ -62,15 +85,18 @@ class Format:
     def __repr__(self) -> str:
         return f"Format(layout={self.layout}, sharding={self.sharding})"
 
-    def where(self) -> Sharding | None:
+    def where(self) -> Any:
         """The sharding.
 
         Raises:
           NotImplementedError: dimensions lie in another order than row by row.
         """
-        order = () if self.layout is None else self.layout.major_to_minor
-        if order != tuple(range(len(order))) or (self.layout is not None and self.layout.tiling):
-            raise NotImplementedError(f"arrays of polyax lie row by row; there is no other layout, such as {self}")
+        if isinstance(self.layout, Layout):
+            usual = tuple(range(len(self.layout.major_to_minor)))
+            if self.layout.tiling or self.layout.major_to_minor != usual:
+                raise NotImplementedError(
+                    f"{self}: arrays lie row by row, so major_to_minor is {usual}, without tiles. Transpose the array."
+                )
         return self.sharding
 
     def __eq__(self, other: object) -> bool:
@@ -78,3 +104,8 @@ class Format:
 
     def __hash__(self) -> int:
         return hash((self.layout, self.sharding))
+
+
+def row_by_row(ndim: int) -> Layout:
+    """How all arrays lie."""
+    return Layout(range(ndim), ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.meshes import memories
 from polyax.meshes.axes import AbstractMesh, MeshAxes
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.spec import UNCONSTRAINED, Cuts, PartitionSpec
@@ -62,14 +64,24 @@ class Sharding(ABC):
 
     @property
     def memory_kind(self) -> str | None:
-        """Each device has one kind of memory."""
-        return "device"
+        """The kind of memory that arrays are in."""
+        return memories.DEFAULT
+
+    def with_memory_kind(self, kind: str | None) -> Sharding:
+        """The same, of arrays in another kind of memory.
+
+        Raises:
+          ValueError: the devices can't address such memory.
+        """
+        if kind not in (None, memories.DEFAULT):
+            raise ValueError(f"{self} says nothing of memory; name {kind!r} in a NamedSharding")
+        return self
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Whether both put the same parts of arrays of ``ndim`` dimensions on the same devices."""
         if self == other:
             return True
-        if self.device_list != other.device_list:
+        if self.device_list != other.device_list or self.memory_kind != other.memory_kind:
             return False
         shape = (math.lcm(1, *range(1, self.num_devices + 1)),) * ndim  # whatever the tiles are, they divide it
         mine, others = self.devices_indices_map(shape), other.devices_indices_map(shape)
@@ -103,14 +115,32 @@ def bounds(index: Index, shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
     return tuple([s.indices(n)[:2] for s, n in zip(index, shape, strict=True)])
 
 
-@dataclass(frozen=True)
 class SingleDeviceSharding(Sharding):
-    """All of the array is on one device."""
+    """All of the array is on one device, in its memory or one that it can address."""
 
-    device: Device
+    __slots__ = ("device", "memory")
+
+    def __init__(self, device: Device, *, memory_kind: str | None = None) -> None:
+        self.device = device
+        self.memory = memories.DEFAULT if memory_kind is None else memories.checked_kind(device, memory_kind)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SingleDeviceSharding):
+            return False
+        return self.device == other.device and self.memory == other.memory
+
+    def __hash__(self) -> int:
+        return hash(self.device)
+
+    @property
+    def memory_kind(self) -> str:
+        return self.memory
+
+    def with_memory_kind(self, kind: str | None) -> SingleDeviceSharding:
+        return make_single_device_sharding(self.device, memory_kind=kind)
 
     def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self.device!r}, memory_kind=device)"
+        return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory})"
 
     @property
     def device_list(self) -> tuple[Device, ...]:
@@ -121,10 +151,12 @@ class SingleDeviceSharding(Sharding):
 
 
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
-    """The sharding of arrays that are on ``device``, which has one kind of memory."""
-    if memory_kind not in (None, "device"):
-        raise ValueError(f"{device} has no memory of kind {memory_kind!r}; its memory kinds: device")
-    return SingleDeviceSharding(device)
+    """The sharding of arrays that are on ``device``, in its memory or one that it can address.
+
+    Raises:
+      ValueError: it can't address memory of this kind.
+    """
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
 @dataclass(frozen=True)
@@ -161,26 +193,31 @@ class NamedSharding(Sharding):
 
     def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None) -> None:
         _check_spec(mesh, spec)
-        if memory_kind not in (None, "device"):
-            raise ValueError(
-                f"Could not find memory addressable by the devices of {mesh}. They can address the following memory "
-                f"kinds: device. Got memory kind: {memory_kind}"
-            )
         self.mesh = mesh
         self.spec = spec
+        self.memory = memory_kind or memories.DEFAULT
+        if self.memory != memories.DEFAULT:
+            memories.checked_kind(mesh.device_list[0] if isinstance(mesh, Mesh) else None, memory_kind)
         self._hash = hash((mesh, spec))
         self._maps: dict[tuple[int, ...], dict[Device, Index]] = {}
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
-            isinstance(other, NamedSharding) and self.mesh == other.mesh and self.spec == other.spec
+            isinstance(other, NamedSharding)
+            and self.mesh == other.mesh
+            and self.spec == other.spec
+            and self.memory == other.memory
         )
 
     def __hash__(self) -> int:
         return self._hash
 
     def __reduce__(self) -> Any:
-        return NamedSharding, (self.mesh, self.spec)
+        return functools.partial(NamedSharding, memory_kind=self.memory), (self.mesh, self.spec)
+
+    @property
+    def memory_kind(self) -> str | None:
+        return self.memory if isinstance(self.mesh, Mesh) or self.memory != memories.DEFAULT else None
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
@@ -210,6 +247,8 @@ class NamedSharding(Sharding):
         return self.spec.cuts(ndim)
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        if self.memory_kind != other.memory_kind:
+            return False
         if isinstance(other, NamedSharding) and self.mesh == other.mesh:
             return self.cuts(ndim) == other.cuts(ndim)
         if isinstance(other, NamedSharding) and (self.spec.unreduced or other.spec.unreduced):
@@ -253,14 +292,15 @@ class NamedSharding(Sharding):
         return found
 
     def update(self, *, mesh: Any = None, spec: Any = None, memory_kind: str | None = None) -> NamedSharding:
-        """The same with another mesh or spec."""
-        return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
+        """The same with another mesh, spec or kind of memory."""
+        mesh, spec = self.mesh if mesh is None else mesh, self.spec if spec is None else spec
+        return NamedSharding(mesh, spec, memory_kind=memory_kind or self.memory)
 
-    def with_memory_kind(self, kind: str) -> NamedSharding:
+    def with_memory_kind(self, kind: str | None) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
     def __repr__(self) -> str:
-        kind = "" if isinstance(self.mesh, AbstractMesh) else ", memory_kind=device"
+        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
         return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{kind})"
 
 

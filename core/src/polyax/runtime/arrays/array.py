@@ -14,7 +14,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, Typed
 from polyax.ir.refs import is_ref
-from polyax.meshes.formats import Format, Layout
+from polyax.meshes.formats import Format, row_by_row
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding, bounds
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.printing import array_repr
@@ -100,8 +100,8 @@ class Array(Typed, metaclass=_ArrayType):
 
     @property
     def format(self) -> Format:
-        """How it lies: row by row, and on which devices."""
-        return Format(Layout(range(self.aval.ndim)), self.sharding)
+        """In which order its dimensions lie in memory, and where."""
+        return Format(row_by_row(self.ndim), self.sharding)
 
     @property
     def is_fully_addressable(self) -> bool:

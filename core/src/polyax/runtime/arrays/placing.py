@@ -16,12 +16,14 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.current import named_sharding, without_mesh
 from polyax.meshes.explicit import mesh_here, seen, told
 from polyax.meshes.formats import Format
+from polyax.meshes.memories import DEFAULT, MemorySpace
 from polyax.meshes.resharding import resharded
 from polyax.meshes.sharding import Index, NamedSharding, Sharding, SingleDeviceSharding, bounds
 from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec
 from polyax.ops.constraint import constrain
 from polyax.ops.index import dynamic_slice
 from polyax.ops.joining import concatenate
+from polyax.ops.memories import put_into
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.array import Array, check_addressable, is_concrete
 from polyax.runtime.arrays.summands import among_zeros, cut_besides
@@ -35,6 +37,7 @@ from polyax.trace.tracer import Tracer
 from polyax.trace.tree import tree_flatten, tree_unflatten
 
 Layout = Device | Sharding
+Target = Layout | MemorySpace | None
 """Where a value lies: on one device, or in parts on several."""
 
 
@@ -67,13 +70,13 @@ def device_put(
         return tree_unflatten(tree, [_put(leaf, _target(d), donate) for leaf, d in zip(leaves, targets, strict=True)])
 
 
-def _target(device: Any) -> Layout | None:
-    if device is None or isinstance(device, Device):
+def _target(device: Any) -> Target:
+    if device is None or isinstance(device, (Device, MemorySpace)):
         return device
+    if isinstance(device, Format):
+        return _target(device.where())
     if isinstance(device, PartitionSpec):
         device = named_sharding(device, "device_put")
-    if isinstance(device, Format):
-        return device.where()
     if not isinstance(device, Sharding):
         raise ValueError(f"device_put needs a Device or a sharding, got {device!r} of type {type(device)}")
     if isinstance(device, NamedSharding) and UNCONSTRAINED in device.spec.partitions:
@@ -83,19 +86,27 @@ def _target(device: Any) -> Layout | None:
     return device
 
 
-def _put(x: Any, target: Layout | None, donate: bool) -> Any:
+def _put(x: Any, target: Target, donate: bool) -> Any:
     if isinstance(x, Tracer):
         return _put_traced(x, target)
+    if isinstance(target, MemorySpace):
+        target = (x if is_concrete(x) else from_host(x)).sharding.with_memory_kind(kind_of(target))
     if target is None:
         return x if is_concrete(x) else from_host(x)
-    put = on_device(x, target) if isinstance(target, Device) else _laid_out(x, target)
+    put = _on_device_alone(x, target) if isinstance(target, Device) else _laid_out(x, target)
     if donate and is_concrete(x) and put is not x and not any(put is part for part in x.parts):
         put.block_until_ready()
         x.delete()
     return put.commit()
 
 
-def _put_traced(x: Tracer, target: Layout | None) -> Tracer:
+def _put_traced(x: Tracer, target: Target) -> Tracer:
+    if isinstance(target, MemorySpace):
+        return put_into(x, kind_of(target))
+    if isinstance(target, Sharding) and target.memory_kind not in (None, DEFAULT):
+        return put_into(_put_traced(x, target.with_memory_kind(None)), target.memory_kind)
+    if isinstance(target, SingleDeviceSharding):
+        target = target.device
     if isinstance(target, NamedSharding):
         mesh = mesh_here(target.mesh) if seen.any else target.mesh
         return resharded(x, target.update(mesh=mesh)) if seen.any and mesh.explicit_axes else constrain(x, target)
@@ -111,7 +122,7 @@ def _laid_out(x: Any, layout: Sharding) -> Array:
     if is_concrete(x) and x.sharding == layout:
         return retold(x, told(x.aval, layout))
     if isinstance(layout, SingleDeviceSharding):
-        return on_device(x, layout.device)
+        return in_memory(on_device(x, layout.device), layout)
     if is_concrete(x) and x.is_sum:
         return _laid_out(_summed(x), layout)
     if isinstance(layout, NamedSharding) and layout.spec.unreduced:
@@ -121,6 +132,32 @@ def _laid_out(x: Any, layout: Sharding) -> Array:
     mine = {id(part) for part in x.parts} if is_concrete(x) else ()
     aval = told(aval, layout)
     return Array.of_parts(aval, [part.__copy__() if id(part) in mine else part for part in found], layout)
+
+
+def _on_device_alone(x: Any, device: Device) -> Array:
+    """In the device's own memory."""
+    put = on_device(x, device)
+    return put if put is not x or x.sharding.memory_kind == DEFAULT else in_memory(x, SingleDeviceSharding(device))
+
+
+def in_memory(x: Array, layout: SingleDeviceSharding) -> Array:
+    """An array on one device, said to be in this kind of its memory: a new one, if it was in another."""
+    if x.sharding.memory_kind == layout.memory:
+        return x
+    copied = x.__copy__()
+    return copied if layout.memory == DEFAULT else Array.of_parts(x.aval, [copied], layout)
+
+
+def in_memory_of_kind(x: Array, kind: str) -> Array:
+    """A new array, said to be in this kind of the memory of where it is."""
+    layout = x.sharding.with_memory_kind(kind)
+    return x if x.sharding == layout else Array.of_parts(x.aval, list(x.parts), layout)
+
+
+def kind_of(space: MemorySpace) -> str:
+    if space is MemorySpace.Any:
+        raise ValueError(f"device_put can't put arrays into {space!r}: name MemorySpace.Device or MemorySpace.Host")
+    return space.value
 
 
 def _block_shape(aval: ShapedArray, layout: Sharding) -> tuple[int, ...]:

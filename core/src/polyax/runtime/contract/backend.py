@@ -9,13 +9,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import NO_EFFECTS, Effects
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.meshes import memories
+from polyax.meshes.memories import DeviceMemory
 from polyax.runtime.contract.collectives import Axes, Group
 from polyax.runtime.contract.processes import ProcessGroup
 from polyax.runtime.contract.report import BufferReport, Decision, KernelReport, Report, Snapshot
@@ -89,23 +91,21 @@ class Device:
     def memory_stats(self) -> dict[str, int] | None:
         return self.backend.memory_stats(self)
 
-    def default_memory(self) -> DeviceMemory:
-        """The memory that arrays are in."""
-        return DeviceMemory(self)
-
     def addressable_memories(self) -> list[DeviceMemory]:
-        """All memories that arrays can be in: one."""
-        return [DeviceMemory(self)]
+        """The memories that it can put arrays into, its own first."""
+        return memories.memories(self)
+
+    def default_memory(self) -> DeviceMemory:
+        return self.addressable_memories()[0]
 
     def memory(self, kind: str) -> DeviceMemory:
-        """The memory of a kind.
+        """Its memory of this kind.
 
         Raises:
-          ValueError: there is none.
+          ValueError: it has none.
         """
-        if kind != "device":
-            raise ValueError(f"Could not find memory kind {kind} on {self}; its memory kinds: device")
-        return DeviceMemory(self)
+        kind = memories.checked_kind(self, kind)
+        return next(m for m in self.addressable_memories() if m.kind == kind)
 
     def __repr__(self) -> str:
         name = "".join(part.capitalize() for part in self.platform.split("_"))
@@ -113,21 +113,6 @@ class Device:
 
     def __str__(self) -> str:
         return f"{self.platform}:{self.id}"
-
-
-class DeviceMemory(NamedTuple):
-    """The memory of a device."""
-
-    device: Device
-    kind: str = "device"
-
-    @property
-    def platform(self) -> str:
-        return self.device.platform
-
-    def addressable_by_devices(self) -> list[Device]:
-        """The devices that read and write it."""
-        return [self.device]
 
 
 class Buffer(ABC):

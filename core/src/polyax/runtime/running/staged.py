@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from polyax.control.inner.programs import hoisted
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.meshes.memories import DEFAULT
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from polyax.ops.memories import kinds_of_results
 from polyax.runtime.arrays.array import is_concrete
+from polyax.runtime.arrays.placing import in_memory_of_kind
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.running.compiling import compile_program
 from polyax.runtime.running.meeting import Wish, layouts_of, meeting_place, wish_of
 from polyax.runtime.running.meshed import Layouts, Meshed, on_mesh
 from polyax.runtime.running.programs import Entry, Moved, Program, make_entry, make_mesh_entry
-from polyax.trace.tree import PyTreeDef
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 
 Asked = Sharding | None
 Names = Callable[[], Sequence[str]]
@@ -31,6 +34,8 @@ class Staged:
     closed: ClosedJaxpr
     donated: tuple[bool, ...]
     where: Device | Layouts
+    kinds: tuple[str | None, ...] = field(default=(), kw_only=True)
+    """The kinds of memory that results are put into, unless all are where they are computed."""
 
     @property
     def place(self) -> Device | Mesh:
@@ -53,7 +58,16 @@ class Staged:
     def entry(self, out_tree: PyTreeDef, moved: Moved | None) -> Entry:
         """What a call ends in, see ``make_entry``."""
         make = make_entry if isinstance(self.where, Device) else make_mesh_entry
-        return make(self.program, self.closed.consts, out_tree, moved)
+        entry = make(self.program, self.closed.consts, out_tree, moved)
+        return self._into_memories(entry) if self.kinds else entry
+
+    def _into_memories(self, entry: Entry) -> Entry:
+        def with_kinds(leaves: Sequence[Any]) -> Any:
+            outs, tree = tree_flatten(entry(leaves))
+            pairs = zip(outs, self.kinds, strict=True)
+            return tree_unflatten(tree, [x if k is None else in_memory_of_kind(x, k) for x, k in pairs])
+
+        return with_kinds
 
     @property
     def in_shardings(self) -> list[Sharding]:
@@ -66,8 +80,11 @@ class Staged:
     def out_shardings(self) -> list[Sharding]:
         """Where the results will be."""
         if isinstance(self.where, Device):
-            return [SingleDeviceSharding(self.where)] * len(self.closed.out_avals)
-        return list(self.meshed.outs)
+            found: list[Sharding] = [SingleDeviceSharding(self.where)] * len(self.closed.out_avals)
+        else:
+            found = list(self.meshed.outs)
+        kinds = self.kinds or (None,) * len(found)
+        return [s if k is None else s.with_memory_kind(k) for s, k in zip(found, kinds, strict=True)]
 
 
 def staged(
@@ -84,12 +101,21 @@ def staged(
       ValueError: these are different devices.
     """
     ins, outs = asked
+    kinds = _kinds(closed, outs)
     called = None if names is None else lambda: [f"{n} of {name}" for n in names()]
     where = meeting_place(leaves, called, _wishes(closed.consts, ins, outs), [closed])
     if isinstance(where, Mesh):
         given = [s or found for s, found in zip(ins, layouts_of(leaves), strict=True)]
-        return Staged(name, closed, donated, Layouts.of(where, [*layouts_of(closed.consts), *given], outs))
-    return Staged(name, closed, donated, where if isinstance(where, Device) else where.device_list[0])
+        return Staged(name, closed, donated, Layouts.of(where, [*layouts_of(closed.consts), *given], outs), kinds=kinds)
+    place = where if isinstance(where, Device) else where.device_list[0]
+    return Staged(name, closed, donated, place, kinds=kinds)
+
+
+def _kinds(closed: ClosedJaxpr, outs: Sequence[Asked]) -> tuple[str | None, ...]:
+    """The kinds of memory that a user wants results in, by what is asked of them, else by what the program does."""
+    found = zip(outs, kinds_of_results(closed), strict=True)
+    kinds = tuple([k if s is None else s.memory_kind for s, k in found])
+    return kinds if any(k not in (None, DEFAULT) for k in kinds) else ()
 
 
 def _wishes(consts: Sequence[Any], ins: Sequence[Asked], outs: Sequence[Asked]) -> list[Wish]:

@@ -21,7 +21,7 @@ def test_largest_eigenvalues(shift: float) -> None:
     theta, vectors, _ = linalg.lobpcg_standard(a, full(40, 3), m=60)
     close(theta, np.linalg.eigvalsh(a)[::-1][:3], 1e-3)
     close(vectors.T @ vectors, np.eye(3), 1e-4)
-    close(a @ vectors, vectors * theta, 2e-2)
+    close(a @ vectors, vectors * theta[None], 2e-2)
 
 
 def test_of_a_function_and_of_few_directions() -> None:

@@ -102,6 +102,29 @@ def test_compressed_rows() -> None:
         sparsify(jnp.transpose)(mat)
 
 
+def test_branches_have_to_agree() -> None:
+    choose = sparsify(lambda x, y: lax.cond(False, lambda p: p[0], lambda p: p[1], (x, y)))
+    mat = BCOO.fromdense(V)
+    close(choose(mat, mat).todense(), V)
+    with pytest.raises(TypeError, match="sparsified true_fun output must have same type structure as sparsified false"):
+        choose(mat, V)
+
+
+def test_ranks_are_never_promoted() -> None:
+    mat = BCOO.fromdense(X)
+    with polyax.numpy_rank_promotion("raise"):
+        close((mat @ mat.T)[1:, ::2].sum(0).todense(), (X @ X.T)[1:, ::2].sum(0))
+        close((mat * mat).reshape(4, 3)[::-1].sum_duplicates().todense(), (X * X).reshape(4, 3)[::-1])
+        close((mat * V[:, None])[jnp.array([2, 0])].todense(), (X * V[:, None])[[2, 0]])
+        close(jnp.ones(3) @ mat, X.sum(0))
+
+
+def test_tracers_stand_for_all_arguments() -> None:
+    seen: list[Any] = []
+    sparsify(lambda *xs: seen.extend(xs), use_tracer=True)(V, BCOO.fromdense(X))
+    assert all(isinstance(x, sparse.SparseTracer) for x in seen)
+
+
 def test_trees_and_keywords_pass_through() -> None:
     fun = sparsify(lambda tree, scale: {"out": tree["m"] * scale, "v": tree["v"]})
     found = fun({"m": BCOO.fromdense(X), "v": V}, scale=2.0)

@@ -24,7 +24,7 @@ def stored(x: Any, n_batch: int, n_dense: int) -> BCOO:
     """With one element that points nowhere, and isn't 0."""
     mat = BCOO.fromdense(x, n_batch=n_batch, n_dense=n_dense)
     mat = mat.sum_duplicates(nse=mat.nse + 1, remove_zeros=False)
-    outside = (mat.indices >= np.array(x.shape[n_batch : x.ndim - n_dense])).any(-1)
+    outside = (np.asarray(mat.indices) >= np.array(x.shape[n_batch : x.ndim - n_dense])).any(-1)
     data = jnp.where(outside.reshape(*outside.shape, *(1,) * n_dense), 7.0 if mat.n_sparse else 0.0, mat.data)
     return BCOO((data, mat.indices), shape=mat.shape)
 

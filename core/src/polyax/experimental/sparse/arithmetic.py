@@ -11,7 +11,15 @@ from polyax import lax
 from polyax import numpy as jnp
 from polyax.experimental.sparse.bcoo import BCOO, bcoo_update_layout
 from polyax.experimental.sparse.dense import extract_at
-from polyax.experimental.sparse.layout import check_bcoo, columns, others, over_batches, product, result_of
+from polyax.experimental.sparse.layout import (
+    check_bcoo,
+    columns,
+    others,
+    over_batches,
+    product,
+    result_of,
+    sparse_sizes,
+)
 from polyax.experimental.sparse.relayout import fewer_batch
 
 
@@ -25,7 +33,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     data, indices = mat._bufs
     dense = tuple([a - n_sparse + 1 for a in axes if a >= n_batch + n_sparse])
     data = data.sum(dense, dtype=data.dtype) if dense else data
-    inside = (indices < np.array(props.split(mat.shape)[1], indices.dtype)).all(-1)
+    inside = (indices < sparse_sizes(mat.shape, indices)).all(-1)
     data = jnp.where(inside.reshape(*inside.shape, *(1,) * (data.ndim - 1 - n_batch)), data, 0)
     kept = np.array([k for k in range(n_sparse) if k + n_batch not in axes], int)
     summed = [a for a in axes if a < n_batch]
@@ -110,7 +118,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
 
     def one(values: Any, places: Any, other: Any) -> Any:
         at = tuple([places[:, k] for k in wide])
-        return values * (other.at[at].get(mode="fill", fill_value=0) if at else other)
+        return values * (other.at[at].get(mode="fill", fill_value=0) if at else other[None])
 
     sizes = [max(x) for x in zip(*(x.shape[:n_batch] for x in (data, indices, v)), strict=True)]
     return over_batches(one, sizes)(data, indices, v)

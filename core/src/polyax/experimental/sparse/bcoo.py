@@ -13,7 +13,7 @@ from polyax import lax
 from polyax import numpy as jnp
 from polyax.experimental.sparse.base import JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning
 from polyax.experimental.sparse.dense import bcoo_fromdense_p, count_stored, extract_at, todense_of, without_zeros
-from polyax.experimental.sparse.layout import SparseInfo, check_bcoo, concrete
+from polyax.experimental.sparse.layout import SparseInfo, check_bcoo, concrete, sparse_sizes
 from polyax.experimental.sparse.order import bcoo_sort_indices_p, bcoo_sum_duplicates_p, count_different
 from polyax.experimental.sparse.relayout import (
     bcoo_transpose_p,
@@ -396,7 +396,7 @@ def with_nse(mat: BCOO, nse: int) -> BCOO:
     if more < 0:
         data = lax.slice_in_dim(mat.data, 0, nse, axis=n_batch)
         return BCOO((data, mat.indices[..., :nse, :]), **mat._info._asdict())
-    sizes = np.array(mat.shape[n_batch : n_batch + mat.n_sparse], mat.indices.dtype)
+    sizes = sparse_sizes(mat.shape, mat.indices)
     nowhere = jnp.broadcast_to(sizes, (*mat.indices.shape[:-2], more, mat.n_sparse))
     zeros = jnp.zeros((*mat.data.shape[:n_batch], more, *mat.data.shape[n_batch + 1 :]), mat.dtype)
     bufs = jnp.concatenate([mat.data, zeros], n_batch), jnp.concatenate([mat.indices, nowhere], n_batch)

@@ -112,4 +112,4 @@ def without_zeros(data: Any, indices: Any, spinfo: SparseInfo) -> Any:
     zero = (data == 0).all(tuple(range(props.n_batch + 1, data.ndim)))
     shared = tuple([d for d in range(props.n_batch) if indices.shape[d] == 1])
     zero = zero.all(shared, keepdims=True) if shared else zero
-    return jnp.where(zero[..., None], sparse_sizes(spinfo.shape, props, indices.dtype), indices)
+    return jnp.where(zero[..., None], sparse_sizes(spinfo.shape, indices), indices)

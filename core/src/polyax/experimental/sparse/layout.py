@@ -80,9 +80,15 @@ def columns(indices: Any) -> tuple[Any, ...]:
     return tuple([indices[..., k] for k in range(indices.shape[-1])])
 
 
-def sparse_sizes(shape: Sequence[int], props: BCOOProperties, dtype: Any) -> Any:
-    """The sizes of sparse dimensions, which are the indices of elements that aren't there."""
-    return np.array(props.split(shape)[1], dtype)
+def as_row(values: Sequence[Any], indices: Any) -> Any:
+    """One value for each sparse dimension, to compare ``indices`` with; sizes are indices of what isn't there."""
+    return np.array(values, indices.dtype).reshape(*(1,) * (indices.ndim - 1), len(values))
+
+
+def sparse_sizes(shape: Sequence[int], indices: Any) -> Any:
+    """The sizes of sparse dimensions of an array of that shape, as a row."""
+    n_batch = indices.ndim - 2
+    return as_row(tuple(shape)[n_batch : n_batch + indices.shape[-1]], indices)
 
 
 def over_batches(fun: Callable[..., Any], sizes: Sequence[int]) -> Callable[..., Any]:

@@ -84,24 +84,23 @@ def _lobpcg(times: Product, start: Any, m: int, tol: Any) -> tuple[Any, Any, Any
         theta, weights = _best(_mm(space.T, times(space)), (space != 0).any(0), k)
         changes = _mm(space[:, k:], weights[k:])
         x = _mm(space, weights)
-        x = x / jnp.linalg.norm(x, axis=0)
+        x = x / _norms(x)
         ax = times(x)
-        bound = tol * 10 * n * (theta + jnp.linalg.norm(ax, axis=0))
-        found = (jnp.linalg.norm(ax - theta * x, axis=0) < bound).sum()
+        found = (_norms(ax - theta * x) < tol * 10 * n * (theta + _norms(ax))).sum()
         return step + 1, x, _new_directions(x, changes), ax, theta, found
 
     x = _new_directions(jnp.zeros_like(start), start)
     ax = times(x)
-    first = 0, x, jnp.zeros_like(x), ax, (x * ax).sum(0), 0
+    first = 0, x, jnp.zeros_like(x), ax, (x * ax).sum(0, keepdims=True), 0
     step, x, _, _, theta, _ = lax.while_loop(again, body, first)
-    return theta, x, step
+    return theta[0], x, step
 
 
 def _best(projected: Any, there: Any, k: int) -> tuple[Any, Any]:
     """The ``k`` largest eigenvalues and their vectors, among those of directions that aren't 0."""
     least = -2 * jnp.abs(projected).sum(0).max() - 1  # below all eigenvalues, by Gershgorin
     values, vectors = jnp.linalg.eigh(projected + jnp.diag(jnp.where(there, 0, least).astype(projected.dtype)))
-    return values[::-1][:k], vectors[:, ::-1][:, :k]
+    return values[None, ::-1][:, :k], vectors[:, ::-1][:, :k]
 
 
 def _new_directions(basis: Any, u: Any) -> Any:
@@ -111,19 +110,23 @@ def _new_directions(basis: Any, u: Any) -> Any:
         u = _orthonormal(_orthonormal(u))
     for _ in range(2):
         u = u - _mm(basis, _mm(basis.T, u))
-    return jnp.where(jnp.linalg.norm(u, axis=0) >= 0.99, u, 0)
+    return jnp.where(_norms(u) >= 0.99, u, 0)
 
 
 def _orthonormal(u: Any) -> Any:
     """Orthonormal columns by the eigenvectors of ``u^T u``, as in Stathopoulos and Wu's SVQB (2002)."""
     u = _normal(u)
     values, vectors = jnp.linalg.eigh(_mm(u.T, u))
-    keep = values > float(jnp.finfo(u.dtype).eps) * values[-1]
-    return _normal(jnp.where(keep, _mm(u, vectors / jnp.sqrt(jnp.where(keep, values, 1))), 0))
+    keep = (values > float(jnp.finfo(u.dtype).eps) * values[-1])[None]
+    return _normal(jnp.where(keep, _mm(u, vectors / jnp.sqrt(jnp.where(keep, values[None], 1))), 0))
+
+
+def _norms(u: Any) -> Any:
+    return jnp.linalg.norm(u, axis=0, keepdims=True)
 
 
 def _normal(u: Any) -> Any:
-    norms = jnp.linalg.norm(u, axis=0)
+    norms = _norms(u)
     return u / jnp.where(norms == 0, 1, norms)
 
 

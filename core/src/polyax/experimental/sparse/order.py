@@ -10,7 +10,7 @@ import numpy as np
 from polyax import lax
 from polyax import numpy as jnp
 from polyax.experimental.sparse.composed import composed
-from polyax.experimental.sparse.layout import SparseInfo, check_bcoo, columns, common_batch, over_batches
+from polyax.experimental.sparse.layout import SparseInfo, as_row, check_bcoo, columns, common_batch, over_batches
 
 
 def _sorted(indices: Any) -> tuple[Any, Any]:
@@ -28,7 +28,7 @@ def _groups(indices: Any, sizes: Sequence[int]) -> tuple[Any, Any, Any, Any]:
 
     Rows that don't come last.
     """
-    outside = np.array(sizes, indices.dtype)
+    outside = as_row(sizes, indices)
     inside = (indices < outside).all(-1)
     rows, order = _sorted(jnp.where(inside[:, None], indices, outside))
     inside = inside[order]
@@ -60,7 +60,7 @@ def _sum_duplicates(data: Any, indices: Any, *, spinfo: SparseInfo, nse: int) ->
     def rows_and_places(places: Any) -> tuple[Any, Any, Any]:
         rows, order, first, inside = _groups(places, sizes)
         slots = jnp.where(inside, jnp.cumsum(first) - 1, max(nse, props.nse)).astype(np.int32)
-        empty = jnp.broadcast_to(np.array(sizes, places.dtype), (nse, props.n_sparse))
+        empty = jnp.broadcast_to(as_row(sizes, places), (nse, props.n_sparse))
         return empty.at[slots].set(rows, mode="drop"), order, slots
 
     def total(values: Any, order: Any, slots: Any) -> Any:

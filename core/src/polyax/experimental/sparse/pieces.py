@@ -12,7 +12,7 @@ from polyax import lax
 from polyax import numpy as jnp
 from polyax.api.vmap import vmap
 from polyax.experimental.sparse.bcoo import BCOO, bcoo_transpose, bcoo_update_layout, with_nse
-from polyax.experimental.sparse.layout import SparseInfo, check_bcoo, product, result_of
+from polyax.experimental.sparse.layout import SparseInfo, as_row, check_bcoo, product, result_of, sparse_sizes
 from polyax.experimental.sparse.order import bcoo_sum_duplicates_p
 from polyax.experimental.sparse.shapes import bcoo_reshape, bcoo_squeeze
 from polyax.lax import GatherScatterMode
@@ -45,9 +45,7 @@ def bcoo_slice(
     new = BCOO((data, indices), shape=(*shape[: props.n_batch], *props.split(mat.shape)[1], *props.split(shape)[2]))
     if not props.n_sparse:
         return new
-    starts, stops, steps = (
-        np.array([getattr(s, name) for s in sparse], indices.dtype) for name in ("start", "stop", "step")
-    )
+    starts, stops, steps = (as_row([getattr(s, name) for s in sparse], indices) for name in ("start", "stop", "step"))
     keep = (indices >= starts) & (indices < stops) & ((indices - starts) % steps == 0)
     return _kept(new, keep.all(-1), (indices - starts) // steps, shape)
 
@@ -69,7 +67,7 @@ def _kept(mat: BCOO, keep: Any, indices: Any, shape: tuple[int, ...]) -> BCOO:
     """The elements of ``mat`` for which ``keep`` holds, at new ``indices``, as few as there is room for."""
     props = check_bcoo(mat.data, mat.indices, mat.shape)
     sizes = props.split(shape)[1]
-    indices = jnp.where(keep[..., None], indices, np.array(sizes, indices.dtype))
+    indices = jnp.where(keep[..., None], indices, as_row(sizes, indices))
     data = jnp.where(keep.reshape(*keep.shape, *(1,) * props.n_dense), mat.data, 0)
     bufs: Any = data, indices
     if mat.nse > product(sizes):
@@ -99,11 +97,11 @@ def bcoo_dynamic_slice(mat: Any, start_indices: Sequence[Any], slice_sizes: Sequ
     new = BCOO((data, indices), shape=(*sizes[0], *props.split(mat.shape)[1], *sizes[2]))
     if not props.n_sparse:
         return new
-    full = np.array(props.split(mat.shape)[1], indices.dtype)
-    first = jnp.stack([i.astype(indices.dtype) for i in of_sparse])
-    first = jnp.clip(jnp.where(first < 0, first + full, first), 0, full - np.array(sizes[1], indices.dtype))
+    full, wanted = sparse_sizes(mat.shape, indices), as_row(sizes[1], indices)
+    first = jnp.stack([i.astype(indices.dtype) for i in of_sparse]).reshape(full.shape)
+    first = jnp.clip(jnp.where(first < 0, first + full, first), 0, full - wanted)
     at = indices - first
-    return _kept(new, ((at >= 0) & (at < np.array(sizes[1], at.dtype)) & (indices < full)).all(-1), at, shape)
+    return _kept(new, ((at >= 0) & (at < wanted) & (indices < full)).all(-1), at, shape)
 
 
 def _batch_slice(x: Any, full: Sequence[int], starts: Sequence[Any], sizes: Sequence[int]) -> Any:
@@ -224,9 +222,7 @@ def _shifted(mat: BCOO, k: int, offset: int, shape: Sequence[int]) -> Any:
     """Indices moved by ``offset`` along sparse dimension ``k``; what points nowhere in ``mat`` does so in ``shape``."""
     if not offset and tuple(shape) == mat.shape:
         return mat.indices
-    dtype, n_batch = mat.indices.dtype, mat.n_batch
-    old, new = (np.array(s[n_batch : n_batch + mat.n_sparse], dtype) for s in (mat.shape, shape))
-    along = np.zeros(mat.n_sparse, dtype)
-    along[k] = offset
+    old, new = (sparse_sizes(s, mat.indices) for s in (mat.shape, shape))
+    along = as_row([offset if d == k else 0 for d in range(mat.n_sparse)], mat.indices)
     outside = (mat.indices >= old).any(-1, keepdims=True)
     return jnp.where(outside, new, mat.indices + along)

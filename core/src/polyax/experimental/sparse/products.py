@@ -96,7 +96,7 @@ def _summed(values: Any, places: tuple[Any, ...], met: Any, each: bool, shape: S
 def _outer(values: Any, met: Any, each: bool) -> Any:
     rest = met.ndim - each
     left = values.reshape(*values.shape, *(1,) * rest)
-    return left * (met.reshape(met.shape[0], *(1,) * (values.ndim - 1), *met.shape[1:]) if each else met)
+    return left * met.reshape(met.shape[0] if each else 1, *(1,) * (values.ndim - 1), *met.shape[each:])
 
 
 def _check_dot(props: BCOOProperties, dims: DotDims) -> None:
@@ -184,7 +184,7 @@ def _spdot_general(
 
     inner = [d - lhs.n_batch for d in left], [d - rhs.n_batch for d in right]
     kept = others(range(lhs.n_sparse), inner[0]), others(range(rhs.n_sparse), inner[1])
-    bounds = np.array([lhs_spinfo.shape[d] for d in left], lhs_indices.dtype)
+    bounds = np.array([[lhs_spinfo.shape[d] for d in left]], lhs_indices.dtype)
 
     def one(x: Any, i: Any, y: Any, j: Any) -> Any:
         met = _meeting(i[:, np.array(inner[0], int)], j[:, np.array(inner[1], int)], bounds)

@@ -12,7 +12,7 @@ import numpy as np
 from polyax import lax
 from polyax import numpy as jnp
 from polyax.experimental.sparse.bcoo import BCOO
-from polyax.experimental.sparse.layout import check_bcoo, columns, product, result_of, sparse_sizes
+from polyax.experimental.sparse.layout import as_row, check_bcoo, columns, product, result_of, sparse_sizes
 from polyax.experimental.sparse.relayout import split_permutation
 
 
@@ -119,7 +119,7 @@ def _renumbered(indices: Any, old: Sequence[int], new: Sequence[int]) -> Any:
     """Indices into an array of shape ``old`` as such into the same elements in shape ``new``."""
     if not old and new:
         return jnp.zeros((*indices.shape[:-1], len(new)), indices.dtype)
-    outside = (indices >= np.array(old, indices.dtype)).any(-1, keepdims=True)
+    outside = (indices >= as_row(old, indices)).any(-1, keepdims=True)
     if not new:
         return jnp.zeros((*indices.shape[:-1], 0), indices.dtype)
     flat = jnp.zeros(indices.shape[:-1], indices.dtype)
@@ -129,7 +129,7 @@ def _renumbered(indices: Any, old: Sequence[int], new: Sequence[int]) -> Any:
     for size in reversed(new):
         found.insert(0, flat % max(size, 1))
         flat = flat // max(size, 1)
-    return jnp.where(outside, np.array(new, indices.dtype), jnp.stack(found, -1))
+    return jnp.where(outside, as_row(new, indices), jnp.stack(found, -1))
 
 
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
@@ -161,7 +161,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
 
 
 def _outside(arr: BCOO) -> tuple[Any, Any]:
-    sizes = sparse_sizes(arr.shape, check_bcoo(arr.data, arr.indices, arr.shape), arr.indices.dtype)
+    sizes = sparse_sizes(arr.shape, arr.indices)
     return sizes, (arr.indices >= sizes).any(-1)
 
 
@@ -189,7 +189,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     indices = lax.rev(indices, batch) if batch else indices
     turned = np.array([first + k in dims for k in range(operand.n_sparse)], bool)
     if turned.any():
-        sizes = np.array(operand.shape[first:second], indices.dtype)
+        sizes = sparse_sizes(operand.shape, indices)
         outside = (indices >= sizes).any(-1, keepdims=True)
-        indices = jnp.where(outside, sizes, jnp.where(turned, sizes - 1 - indices, indices))
+        indices = jnp.where(outside, sizes, jnp.where(turned.reshape(sizes.shape), sizes - 1 - indices, indices))
     return BCOO((data, indices), shape=operand.shape)

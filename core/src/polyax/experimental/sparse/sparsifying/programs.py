@@ -83,8 +83,23 @@ def _cond(index: Any, *operands: Any, branches: Sequence[ClosedJaxpr], **_: Any)
     def taken(program: ClosedJaxpr, plain: bool) -> Callable[..., list[Any]]:
         return lambda *xs: [without_promises(x) if plain else x for x in run(program, xs)]
 
-    trees = {tree_structure(eval_shape(taken(b, False), *operands)) for b in branches}
-    return lax.switch(index, [taken(b, len(trees) > 1) for b in branches], *operands)
+    trees = [tree_structure(eval_shape(taken(b, False), *operands)) for b in branches]
+    plain = any(tree != trees[0] for tree in trees)
+    outs = [eval_shape(taken(b, plain), *operands) for b in branches]
+    for other in outs[1:]:
+        _check_alike(outs[0], other)
+    return lax.switch(index, [taken(b, plain) for b in branches], *operands)
+
+
+def _check_alike(one: Any, other: Any) -> None:
+    """Raises ``TypeError`` unless the results of two branches are stored alike."""
+    (leaves, tree), (other_leaves, other_tree) = tree_flatten(one), tree_flatten(other)
+    types = [[(x.shape, x.dtype) for x in found] for found in (leaves, other_leaves)]
+    if tree != other_tree or types[0] != types[1]:
+        raise TypeError(
+            "sparsified true_fun output must have same type structure as sparsified false_fun output, but there are "
+            f"differences: {other} and {one}"
+        )
 
 
 @sparse_rule(p.custom_jvp_call_p, bcsr=True)

@@ -37,7 +37,7 @@ class SparseTrace(Trace):
         return x.spvalue if isinstance(x, SparseTracer) and x._trace is self else x
 
     def join(self, x: Any) -> Any:
-        return SparseTracer(self, spvalue=x) if is_sparse(x) else x
+        return SparseTracer(self, spvalue=x)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
         if primitive is custom_jvp_call_p and params["call_jaxpr"] is None:
@@ -45,9 +45,8 @@ class SparseTrace(Trace):
         values = [self.value(x) for x in args]
         with set_trace(self.parent):
             rule = rule_for(primitive, values)
-            if rule is None:
-                return self.parent.process(primitive, tuple(values), params)
-            return [self.join(x) for x in rule(*values, **params)]
+            outs = self.parent.process(primitive, tuple(values), params) if rule is None else rule(*values, **params)
+            return [self.join(x) for x in outs]
 
 
 def traced(fun: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from support.sources import ROOT, Module, all_modules, functions, imports, modul
 ROOMS = {
     "polyax": (
         *("ir", "meshes", "trace", "ops", "transforms"),
-        *("control.inner", "control.flow", "control.calls", "control.folds", "control.refs", "control", "partition"),
+        *("control.inner", "control.flow", "control.calls", "control.folds", "control", "control.refs", "partition"),
         *("runtime.contract", "reference", "runtime.plugins", "runtime.arrays", "runtime.running", "runtime.telling"),
         *("api", "library", "testing", "door", "as_jax"),
     ),

@@ -14,6 +14,7 @@ from polyax.control.inner.programs import hoisted
 from polyax.control.spmd import axes_bound, shard_map_p
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
+from polyax.ir.refs import is_ref, met
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, bounds
@@ -191,6 +192,8 @@ class _Pmapped:
             out_axes.extend(_out_axis(self.name, w, aval_of(x)) for x, w in zip(outs, wanted, strict=True))
             return [x if w is None else expand_dims(x, (w,)) for x, w in zip(outs, out_axes, strict=True)]
 
+        if met.any and any(map(is_ref, avals)):
+            raise NotImplementedError(f"{self.name} can't take references: pass them to vmap or shard_map")
         blocks = [v if a is None else _cut(v, a) for v, a in zip(avals, axes, strict=True)]
         with axes_bound(((axis_name, size),)):
             closed = trace_to_jaxpr(on_blocks, blocks, name=self.signature.name, origin=call.source())

@@ -193,10 +193,26 @@ def test_after_its_end():
 
 
 def test_constructs_that_know_no_references(r):
-    with pytest.raises(NotImplementedError, match=r"shard_map.* can't take a reference, nor close over one"):
-        mesh = jax.make_mesh((1,), ("i",), (AxisType.Auto,))
-        f = jax.shard_map(lambda x: x + r[...], mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P("i"))
-        jax.jit(f)(jnp.zeros(1))
+    def solved(b):
+        return lax.custom_linear_solve(lambda x: x * (r[...] + 2.0), b, lambda mul, b: b / 2.0)
+
+    for f in (solved, jax.jit(solved)):
+        with pytest.raises(NotImplementedError, match="can't take a reference, nor close over one: .* `ref"):
+            f(jnp.ones(1))
+
+
+def test_devices_that_share_a_reference(r):
+    mesh = jax.make_mesh((1,), ("i",), (AxisType.Auto,))
+    for wrap in (jax.jit, lambda f: f):
+        f = jax.shard_map(
+            lambda x: [r.__setitem__(..., 1.0), x][1], mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P("i")
+        )
+        with pytest.raises(NotImplementedError, match=r"can't write to a reference that isn't cut along .*\['i'\]"):
+            wrap(f)(jnp.zeros(1))
+    with pytest.raises(
+        NotImplementedError, match=r"pmap\(<lambda>\) can't take references: pass them to vmap or shard_map"
+    ):
+        jax.pmap(lambda q: q[...])(jax.new_ref(jnp.zeros((1, 2))))
 
 
 def test_rules_that_a_loop_would_lose(r):

@@ -159,3 +159,22 @@ def test_references_hold_arrays_on_meshes():
     x[1] = 0
     assert ref.sharding.is_equivalent_to(sharding, 2)
     np.testing.assert_array_equal(ref[...], x)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_devices_write_to_their_parts_of_references(jitted):
+    mesh = polyax.make_mesh((N,), ("x",), (polyax.sharding.AxisType.Auto,))
+    rows, scale = polyax.new_ref(jnp.zeros((N, 2))), polyax.new_ref(3.0)
+
+    def body(x, part):
+        own = polyax.new_ref(x)
+        polyax.lax.fori_loop(0, 2, lambda i, _: own.__setitem__(..., own[...] * 2), None)
+        part[0, 1] += polyax.lax.psum(own[0], "x") * scale[...]
+        return own[...]
+
+    f = polyax.shard_map(body, mesh=mesh, in_specs=(P("x"), P("x")), out_specs=P("x"))
+    out = (polyax.jit(f) if jitted else f)(jnp.arange(float(N)), rows)
+    np.testing.assert_array_equal(out, 4 * np.arange(N))
+    np.testing.assert_array_equal(rows[...], [[0, 6.0 * N * (N - 1)]] * N)
+    mapped = polyax.pmap(lambda x: body(x[None], polyax.new_ref(jnp.zeros((1, 2)))), "x")
+    np.testing.assert_array_equal(mapped(jnp.arange(float(N)))[:, 0], 4 * np.arange(N))

@@ -16,7 +16,7 @@ from polyax.control.refs.ref import Cell, Ref
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Literal
 from polyax.ir.primitive import Primitive, ambient
-from polyax.ir.refs import AbstractRef, has_refs, is_ref
+from polyax.ir.refs import AbstractRef, has_refs, holds_refs, is_ref
 from polyax.transforms.memo import memoize_by_jaxpr
 
 
@@ -88,9 +88,9 @@ def _run(eqn: Eqn, args: list[Any]) -> list[Any]:
     if p.makes_refs:
         (ref,) = p.rule("impl")(*args, **eqn.params)
         return [Cell(ref.aval, ref._refs)]
-    if p.higher_order and any(map(is_ref, args)):
+    if p.higher_order and (any(map(is_ref, args)) or holds_refs(p, eqn.params)):
         return p.rule("discharge")(*args, **eqn.params)
-    if p.higher_order:
+    if p.higher_order:  # functions with rules of their own keep them
         return with_programs(eqn, without_refs).apply(args)
     return p.rule("impl")(*args, **eqn.params) if p.takes_refs else eqn.apply(args)
 

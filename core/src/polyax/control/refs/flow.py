@@ -19,10 +19,11 @@ from polyax.control.flow.while_loop import while_p
 from polyax.control.inner.lists import cut, either, kept, merged, partition
 from polyax.control.inner.programs import derived, hoisted, run
 from polyax.control.refs.discharge import add_rules, discharged, put_written, run_discharged, whole
-from polyax.control.refs.ref import Cell
+from polyax.control.spmd import region, shard_map_p
 from polyax.ir.jaxpr import ClosedJaxpr, walk_eqns
 from polyax.ir.primitive import PRIMITIVES, Primitive, ambient, def_rule
 from polyax.ir.refs import is_ref
+from polyax.trace.recording import DynamicJaxprTrace
 from polyax.transforms.jvp import PairTrace
 from polyax.transforms.memo import memoize_by_jaxpr
 
@@ -56,7 +57,7 @@ _pjit_of_values = pjit_p.rule("discharge")
 @def_rule(pjit_p, "discharge")
 def _pjit(*args: Any, **params: Any) -> list[Any]:
     """Functions with rules of their own may write to references backwards: they have to be met as they are."""
-    if not any(type(x) is Cell for x in args) and has_own_rules(params["jaxpr"]):
+    if not isinstance(ambient.trace, DynamicJaxprTrace) and has_own_rules(params["jaxpr"]):
         return run(params["jaxpr"], args)
     return _pjit_of_values(*args, **params)
 
@@ -186,6 +187,29 @@ def _cond(index: Any, *args: Any, branches: Branches) -> list[Any]:
     outs = bind_cond(programs, index, [*map(whole, args)])
     outs, news = cut(outs, len(outs) - sum(written))
     put_written(args, written, news)
+    return outs
+
+
+# --- shard_map --------------------------------------------------------------------------------------------------------
+
+
+@def_rule(shard_map_p, "discharge")
+def _shard_map(*args: Any, **params: Any) -> list[Any]:
+    """Each device writes to its part of what a reference holds."""
+    program, specs = params["jaxpr"], params["in_specs"]
+    with region(params["mesh"], params["manual_axes"], params["check_vma"]):
+        made = discharged(program)
+    for x, cuts, w in zip(args, specs, made.written, strict=True):
+        if w and not params["manual_axes"] <= {a for names in cuts for a in names}:
+            raise NotImplementedError(
+                f"{params['name']} can't write to a reference that isn't cut along all of its axes "
+                f"{sorted(map(str, params['manual_axes']))}: it isn't known which device's value it is to hold. It is "
+                f"of type {x.aval}; pass it as an argument, with a spec that cuts it."
+            )
+    outs_of = (*params["out_specs"], *kept(made.written, specs))
+    outs = shard_map_p.bind(*map(whole, args), **{**params, "jaxpr": made.program, "out_specs": outs_of})
+    outs, news = cut(outs, len(outs) - made.num_written)
+    put_written(args, made.written, news)
     return outs
 
 

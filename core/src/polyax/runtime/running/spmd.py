@@ -13,6 +13,7 @@ from polyax.control.spmd import manual, on_one_device, shard_map_p, whole
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import def_rule
+from polyax.ir.refs import has_refs, met
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import told
 from polyax.meshes.mesh import Mesh
@@ -41,6 +42,9 @@ def _run(
     out_specs: Any,
     check_vma: bool,
 ) -> list[Any]:
+    if met.any and has_refs(jaxpr):
+        params = {"mesh": mesh, "manual_axes": manual_axes, "in_specs": in_specs, "out_specs": out_specs}
+        return shard_map_p.rule("discharge")(*args, jaxpr=jaxpr, name=name, check_vma=check_vma, **params)
     if serving():  # a callback: the devices may wait for it, so it can't wait for them
         program = on_one_device(jaxpr, manual(mesh, manual_axes), in_specs, out_specs)
         return compile_program(program, places.default_device_now(), name).run([*program.consts, *args])

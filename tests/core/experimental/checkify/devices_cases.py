@@ -78,3 +78,12 @@ def test_arrays_on_a_mesh():
     assert error.get() == "division by zero" and out.sharding == sharding
     error, out = polyax.jit(checkify.checkify(lambda x: x / x, errors=checkify.float_checks))(x)
     assert error.get() == "division by zero"
+
+
+def test_shardings_of_checked_functions():
+    """The error has no sharding of its own: None stands for it."""
+    mesh = Mesh(np.array(polyax.devices()[:4]), "x")
+    rows = NamedSharding(mesh, P("x", None))
+    checked = checkify.checkify(lambda x: x / x, errors=checkify.float_checks)
+    error, out = polyax.jit(checked, in_shardings=rows, out_shardings=(None, rows))(jnp.zeros((8, 2)))
+    assert error.get() == "division by zero" and out.sharding == rows

@@ -13,6 +13,7 @@ from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.dims import dim_index, is_symbolic_dim, max_dim, slice_indices
+from polyax.ir.refs import met
 from polyax.meshes.resharding import check_placed, resharded, retyped, sharding_for
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.promotion import (
@@ -132,6 +133,8 @@ def _from_object(x: Any, dtype: Any, copy: bool) -> Any:
 
 
 def _from_array(x: Any, dtype: Any, copy: bool) -> Any:
+    if met.any:
+        check_arraylike("array", x)  # no reference
     if dtype is not None and (x.aval.dtype != dtype or x.aval.weak_type):
         return convert(x, dtype)
     return lax.copy(x) if copy and not is_traced(x) else x

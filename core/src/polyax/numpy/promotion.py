@@ -19,6 +19,7 @@ from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.ir.dims import dim_index
 from polyax.ir.dtypes import DType, as_dtype, canonicalize, full_name
+from polyax.ir.refs import is_ref, met
 from polyax.runtime.arrays.placing import from_host
 from polyax.trace.tracer import Tracer
 
@@ -33,7 +34,7 @@ def is_arraylike(x: Any) -> bool:
 def check_arraylike(name: str, *args: Any) -> None:
     """Raises ``TypeError`` naming the first argument of ``name`` that is no array."""
     for position, arg in enumerate(args):
-        if not is_arraylike(arg):
+        if not is_arraylike(arg) or (met.any and is_ref(arg)):
             raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(arg)} at position {position}.")
 
 

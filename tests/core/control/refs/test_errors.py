@@ -112,6 +112,10 @@ def test_arithmetic(r):
             ValueError, match=r"Attempting to pass a Ref Ref{float32\[\]} to a primitive: (sin|add) -- did"
         ):
             f(r)
+    for name in ("sum", "asarray", "reshape"):
+        args = (r, ()) if name == "reshape" else (r,)
+        with pytest.raises(TypeError, match="requires ndarray or scalar arguments, got <class '.*Ref'> at position 0"):
+            getattr(jnp, name)(*args)
     with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+: 'Ref' and 'int'"):
         r + 1
 

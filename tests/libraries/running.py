@@ -1,7 +1,7 @@
 """Runs programs of JAX's libraries, each library in a process of its own, and compares their numbers with JAX's.
 
 ``python running.py --record PYTHON [MODULE ...]`` records what programs give there, where JAX itself is installed;
-``python running.py --report PYTHON`` writes ``docs/libraries.md`` from a run on polyax.
+``python running.py --report`` runs them on polyax and writes the tables of ``docs/libraries.md``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PROGRAMS = HERE / "programs"
 EXPECTED = HERE / "expected"
+PAGE = ROOT / "docs" / "libraries.md"
 MODULES = sorted(p.stem for p in PROGRAMS.glob("with_*.py"))
 
 
@@ -29,7 +30,8 @@ def python() -> Path:
 
 
 def run(interpreter: Path, module: str, *, door: bool, timeout: float = 900.0) -> dict[str, dict[str, Any]]:
-    """What each program of a module printed; an entry ``import`` with an error if it can't be imported."""
+    """What each program of a module printed; an entry ``import`` with an error if it can't be imported, and one
+    ``missing`` with the names of JAX that were asked for and aren't there."""
     opened = ["-m", "polyax.as_jax"] if door else []
     environment = {**os.environ, "POLYAX_PLATFORMS": "cpu", "JAX_PLATFORMS": "cpu", "PYTHONWARNINGS": "ignore"}
     for name in ("POLYAX_CHECKS", "POLYAX_HOST_FALLBACK"):  # programs run as users run them
@@ -92,25 +94,80 @@ def _rounded(x: Any) -> Any:
     return [_rounded(v) for v in x] if isinstance(x, list) else float(f"{x:.9g}")
 
 
-def compare(interpreter: Path, modules: list[str]) -> dict[str, dict[str, str | None]]:
-    """The verdicts on the programs of modules, printed as they come."""
+def compare(interpreter: Path, modules: list[str]) -> tuple[dict[str, dict[str, str | None]], dict[str, list[str]]]:
+    """The verdicts on the programs of modules, printed as they come, and the names that each module missed."""
     verdicts: dict[str, dict[str, str | None]] = {}
+    missing: dict[str, list[str]] = {}
     for module in modules:
         told = run(interpreter, module, door=True)
+        missing[module] = told.pop("missing", {"names": []})["names"]
         verdicts[module] = {name: verdict(module, name, line) for name, line in told.items()}
         for name, text in verdicts[module].items():
             print(f"{module}.{name}: {text or 'agrees'} ({told[name].get('seconds')} s)", flush=True)
-    return verdicts
+    return verdicts, missing
+
+
+def versions() -> dict[str, str]:
+    """The libraries and their versions, as they are pinned."""
+    pinned = (ROOT / "requirements/libraries.txt").read_text().split("# What they need.")[0]
+    return dict(line.split("==") for line in pinned.splitlines() if "==" in line)
+
+
+def report(interpreter: Path, modules: list[str]) -> None:
+    """Writes the tables of the page on libraries; rows of other modules stay."""
+    verdicts, missing = compare(interpreter, modules)
+    page = PAGE.read_text()
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `with_")}
+    rows |= {f"{module}.py": _row(module, told) for module, told in verdicts.items()}
+    head = "| programs | libraries | what they do | numbers |\n|---|---|---|---|\n"
+    page = _between(page, "programs", head + "\n".join(rows[name] for name in sorted(rows)))
+    if modules == MODULES:
+        asked = sorted({name for names in missing.values() for name in names})
+        by = {name: sorted(_short_of(module) for module in missing if name in missing[module]) for name in asked}
+        page = _between(page, "gaps", "\n".join(f"* `{name}` ({', '.join(by[name])})" for name in asked) or "None.")
+    PAGE.write_text(page)
+
+
+def _row(module: str, told: dict[str, str | None]) -> str:
+    wrong = {name: text for name, text in told.items() if text is not None}
+    outcome = "as JAX's" if not wrong else "; ".join(f"{name}: {text}"[:160] for name, text in wrong.items())
+    names = ", ".join(name.replace("_", " ") for name in told)
+    return f"| `{module}.py` | {_libraries(module)} | {names} | {outcome} |"
+
+
+def _libraries(module: str) -> str:
+    text = (PROGRAMS / f"{module}.py").read_text()
+    found = [name for name in versions() if f"import {_imported(name)}" in text or f"from {_imported(name)}" in text]
+    return ", ".join(f"{name} {versions()[name]}" for name in found)
+
+
+def _imported(library: str) -> str:
+    """The name that a distribution is imported by."""
+    names = {"dm-haiku": "haiku", "tfp-nightly": "tensorflow_probability", "orbax-checkpoint": "orbax"}
+    return names.get(library, library)
+
+
+def _short_of(module: str) -> str:
+    return module.removeprefix("with_").replace("_", ".")
+
+
+def _between(page: str, name: str, text: str) -> str:
+    begin, end = f"<!-- {name}: written by tests/libraries/running.py -->", f"<!-- end of {name} -->"
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}\n\n{text}\n\n{end}{rest.partition(end)[2]}"
 
 
 def main() -> None:
     """Runs the commands above."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--record", type=Path, metavar="PYTHON")
+    parser.add_argument("--report", action="store_true")
     parser.add_argument("modules", nargs="*", default=MODULES)
     options = parser.parse_args()
     if options.record:
         record(options.record, options.modules)
+    elif options.report:
+        report(python(), options.modules)
     else:
         compare(python(), options.modules)
 

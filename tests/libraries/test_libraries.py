@@ -16,9 +16,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from running import EXPECTED, MODULES, python, run, verdict
+from running import EXPECTED, MODULES, PAGE, python, run, verdict, versions
 
-pytestmark = pytest.mark.skipif(
+installed = pytest.mark.skipif(
     "POLYAX_LIBRARIES_PYTHON" not in os.environ, reason="JAX's libraries aren't installed: `make libraries` does that"
 )
 CASES = [(module, name) for module in MODULES for name in json.loads((EXPECTED / f"{module}.json").read_text())]
@@ -29,6 +29,7 @@ def told(module: str) -> dict[str, dict[str, Any]]:
     return run(python(), module, door=True)
 
 
+@installed
 @pytest.mark.parametrize(
     ("module", "name"), [pytest.param(*c, marks=pytest.mark.xdist_group(c[0]), id="-".join(c)) for c in CASES]
 )
@@ -36,3 +37,10 @@ def test_a_program_agrees_with_jax(module: str, name: str) -> None:
     outcomes = told(module)
     failed = outcomes.get("import", outcomes.get("end", {"error": "the program didn't run"}))
     assert (wrong := verdict(module, name, outcomes.get(name, failed))) is None, wrong
+
+
+def test_the_page_on_libraries_has_all_of_them_at_their_versions() -> None:
+    page = PAGE.read_text()
+    assert not [module for module in MODULES if f"| `{module}.py` |" not in page]
+    told = {name: f"{name} {version}" in page for name, version in versions().items() if name != "jmp"}
+    assert all(told.values()), told

@@ -31,6 +31,8 @@ def main(module: str, *chosen: str) -> None:
             traceback.print_exc()
         told["seconds"] = round(time.perf_counter() - begin, 2)
         print(json.dumps(told), flush=True)
+    if (door := sys.modules.get("polyax.as_jax")) is not None:
+        print(json.dumps({"program": "missing", "names": door.missing()}), flush=True)
 
 
 def _short(e: Exception) -> str:

@@ -54,6 +54,11 @@ for module, text in {
         if "exec" not in lookup or module.count("_src") == 0 and hasattr(sys.modules[module], "__path__"):
             assert text in told and "docs/libraries.md" in told and "0.10.2" in told, (lookup, told)
 assert not hasattr(jax.numpy, "no_such") and "jax.numpy.no_such" in polyax.as_jax.missing()
+for name, text in {"psend": "because devices meet in collectives", "no_such": "It follows JAX 0.10.2"}.items():
+    try:
+        getattr(jax.lax, name)
+    except AttributeError as e:
+        assert text in str(e) and "docs/libraries.md" in str(e), e
 try:
     import jax.no.such
 except ModuleNotFoundError as e:

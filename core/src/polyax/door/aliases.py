@@ -54,14 +54,27 @@ def extended(module: ModuleType, alias: str) -> ModuleType:
     def lookup(name: str) -> Any:
         found = _look_up(module, alias, name)
         if found is _ABSENT:
-            text = f"module {alias!r} has no attribute {name!r}"
-            plain = name.startswith("__") or is_own(f"{alias}.{name}")  # a module that is about to be imported
-            raise AttributeError(text if plain else f"{text}: {note(f'{alias}.{name}')}")
+            raise AttributeError(_told(before, alias, name))
         return found
 
     lookup.own = before  # type: ignore[attr-defined]
     vars(module)["__getattr__"] = lookup
     return module
+
+
+def _told(before: Any, alias: str, name: str) -> str:
+    """What is said of a name that isn't there; of one that JAX has removed too, what its module says."""
+    text = f"module {alias!r} has no attribute {name!r}"
+    if name.startswith("__") or is_own(f"{alias}.{name}"):  # a module that is about to be imported
+        return text
+    told = note(f"{alias}.{name}")
+    try:
+        if before is not None:
+            before(name)
+    except AttributeError as e:
+        if "deprecated" in str(e):
+            return str(e)
+    return f"{text}: {told}"
 
 
 def _look_up(module: ModuleType, alias: str, name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from polyax.door.version import __version__
+from polyax.gaps import GAPS
 
 _asked: dict[str, None] = {}
 
@@ -30,6 +31,8 @@ docs/libraries.md
 
 
 def _told(name: str) -> str:
+    if reason := GAPS.get(name.removeprefix("jax.")):
+        return f"polyax has no {name!r}, because {reason}. docs/gaps.md and docs/libraries.md list what is missing"
     private = any(part.startswith("_") for part in name.split("."))
     kind = "a private name of JAX" if private else "a name of JAX's interface, if JAX has it"
     return (

@@ -130,6 +130,20 @@ def test_an_offset_of_seeds():
         assert polyax.random.PRNGKey(jnp.int32(3)).tolist() == expected[1]
 
 
+def test_gumbel_noise_of_a_wide_range():
+    key = polyax.random.key(0)
+    with polyax.config.override(high_dynamic_range_gumbel=True):
+        assert polyax.random.gumbel(key, (3,)).tolist() == polyax.random.gumbel(key, (3,), mode="high").tolist()
+    assert polyax.random.gumbel(key, (3,)).tolist() == polyax.random.gumbel(key, (3,), mode="low").tolist()
+
+
+def test_meshes_that_are_not_to_be_entered():
+    mesh = polyax.sharding.Mesh(np.array(polyax.devices()[:1]), "x")
+    no_entering = polyax.config.override(disallow_mesh_context_manager=True)
+    with no_entering, pytest.raises(RuntimeError, match="Mesh context manager is disabled. Use `with polyax.set_mesh"):
+        mesh.__enter__()
+
+
 def test_static_indices():
     x = jnp.zeros((3, 4))
     with polyax.config.override(check_static_indices=True):

@@ -96,6 +96,8 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "softmax_custom_jvp": False,
         "array_garbage_collection_guard": None,
         "thread_guard": False,
+        "eager_constant_folding": False,
+        "mutable_array_checks": True,
     },
 }
 

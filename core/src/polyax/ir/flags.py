@@ -147,6 +147,8 @@ FLAGS: dict[str, Flag] = {
         Flag("enable_custom_prng", False, parse_bool, "typed keys from random.PRNGKey", traced=True),
         Flag("legacy_prng_key", "allow", OneOf("allow", "warn", "error"), "what keys in words do to polyax.random"),
         Flag("random_seed_offset", 0, int, "what is added to seeds of keys", traced=True),
+        Flag("high_dynamic_range_gumbel", False, parse_bool, "'high' mode where gumbel is given none", traced=True),
+        Flag("disallow_mesh_context_manager", False, parse_bool, "raise at `with mesh`"),
         Flag("allow_f16_reductions", True, parse_bool, "whether reduce_sum may sum in 16 bits", traced=True),
         Flag("check_static_indices", False, parse_bool, "raise where a static index is out of bounds", traced=True),
         Flag("no_tracing", False, parse_bool, "raise where a jitted function would be traced"),

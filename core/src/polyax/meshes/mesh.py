@@ -79,6 +79,8 @@ class Mesh(MeshAxes):
 
     def __enter__(self) -> Mesh:
         """Specs without a mesh are of this one; programs and arrays go there only if they are told to."""
+        if config.get("disallow_mesh_context_manager"):
+            raise RuntimeError("Mesh context manager is disabled. Use `with polyax.set_mesh(mesh)` instead.")
         before = config.override_until_restored(entered_mesh=self)
         _entered.__dict__.setdefault("stack", []).append(before)
         return self

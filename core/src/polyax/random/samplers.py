@@ -14,6 +14,7 @@ from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.ir.config import config
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import (
     as_array,
@@ -307,7 +308,11 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     kind = float_dtype("gumbel", dtype)
     if mode not in (None, "low", "high"):
         raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
-    return _gumbel(check_key("gumbel", key), concrete_shape(shape), kind, mode or "low")
+    return _gumbel(check_key("gumbel", key), concrete_shape(shape), kind, mode or _usual_mode())
+
+
+def _usual_mode() -> str:
+    return "high" if config.get("high_dynamic_range_gumbel") else "low"
 
 
 @jit(static_argnames=("shape", "dtype", "mode"), inline=True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import polyax  # noqa: F401  (defines the primitives)
+from polyax.control.platforms import platform_index_p
 from polyax.ir.primitive import PRIMITIVES
 from polyax.ops.keys import ON_WORDS
 from polyax_kernels.lower.complexes.functions import FORMULAS
@@ -42,7 +43,7 @@ def test_each_primitive_runs_on_every_backend_made_of_kernels_or_is_a_gap() -> N
     """By a rule that all share, or through NumPy's libraries on purpose; what is neither warns users at run time."""
     declared = {name for gap in gaps_of(ROOT / "plugins/kernels/gaps.toml") for name in gap["primitives"]}
     made_of_others = {p.name for p in PRIMITIVES if p.decompose is not None} - declared  # custom_lin says why it isn't
-    made_of_others |= {p.name for p in (*ON_WORDS, library_p)}
+    made_of_others |= {p.name for p in (*ON_WORDS, library_p, platform_index_p)}
     runs = SHARED.keys() | FORMULAS.keys() | LIBRARY | made_of_others
     lacking = {p.name for p in PRIMITIVES if not p.name.startswith("test_")} - runs
     assert lacking == declared, f"not declared: {lacking - declared}; closed, or no primitive: {declared - lacking}"

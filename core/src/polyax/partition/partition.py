@@ -23,6 +23,7 @@ from polyax.partition.flatten import flat
 from polyax.partition.nested import programs_of
 from polyax.partition.propagate import Cutting, collect, propagate
 from polyax.partition.reshard import Move, block_aval
+from polyax.partition.rows import by_rows
 from polyax.partition.together import together
 
 
@@ -74,7 +75,7 @@ def _partition(
 ) -> Partitioned:
     with axes_bound(axes):
         used = (True,) * len(closed.out_avals)
-        program, _ = pruned(flat(without_vma(closed), axes), used)  # what nobody reads must not move
+        program, _ = pruned(by_rows(flat(without_vma(closed), axes)), used)  # what nobody reads must not move
         layout = Cutting(axes)
         for atom, cuts in zip((*program.jaxpr.invars, *program.jaxpr.outvars), (*ins, *outs), strict=True):
             layout.fix(atom, cuts)

@@ -41,7 +41,7 @@ class Array(Typed, metaclass=_ArrayType):
     contents waits for them.
     """
 
-    __slots__ = ("__weakref__", "_committed", "_device", "_host", "_parts", "_sharding", "aval", "buffer")
+    __slots__ = ("__weakref__", "_committed", "_device", "_host", "_origin", "_parts", "_sharding", "aval", "buffer")
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]  # equality is elementwise
 
@@ -55,6 +55,8 @@ class Array(Typed, metaclass=_ArrayType):
     _sharding: Sharding
     _parts: Sequence[Array]
     _host: np.ndarray | None
+    _origin: Any
+    """Where it was made, if that was noted."""
 
     def __init__(self, aval: ShapedArray, buffer: Buffer | None, device: Device | None) -> None:
         self.aval = aval

@@ -6,7 +6,7 @@ Must not know how programs come about.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import NO_EFFECTS, Effects
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.runtime.arrays import guards
+from polyax.runtime.arrays import guards, origins
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.placing import Layout, on_device, on_devices
 from polyax.runtime.contract import effects
@@ -41,6 +41,11 @@ class Program:
     effects: Effects = NO_EFFECTS
     checked: ClosedJaxpr | None = None
     """Where NaNs are looked for, if they are."""
+    large: bool = field(init=False)
+    """Whether results know where they were made."""
+
+    def __post_init__(self) -> None:
+        self.large = origins.has_large([a for a, _ in self.outputs])
 
     def on(self, device: Device) -> Program:
         """The same program for another device that launches its executable."""
@@ -59,6 +64,8 @@ class Program:
         if token is not None:
             effects.started(self.name, [token] if device is not None else token)
         arrays = [_array(a, b, where) for (a, where), b in zip(self.outputs, outs)]
+        if self.large:
+            origins.note(arrays)
         if self.checked is not None:
             nonfinite.check(arrays, self.checked, args, self.name)
         if self.donated:
@@ -136,7 +143,7 @@ def make_entry(program: Program, consts: Sequence[Any], out_tree: PyTreeDef, mov
             return Array(single, outs[0], device)
         return tree_unflatten(out_tree, [Array(a, b, device) for a, b in zip(out_avals, outs)])
 
-    return entry
+    return origins.noting(entry) if program.large and not special else entry
 
 
 def _buffers_on(device: Device, leaves: Sequence[Any]) -> list[Buffer] | None:

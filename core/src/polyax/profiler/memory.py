@@ -1,0 +1,115 @@
+"""Live memory of devices by the calls that made it, in the format of pprof: a gzipped protocol buffer.
+
+The message is ``Profile`` of pprof's ``profile.proto``; the numbers of its fields stand beside what is written.
+"""
+
+from __future__ import annotations
+
+import gzip
+import time
+from collections import Counter
+from collections.abc import Iterable
+from types import CodeType
+from typing import Any
+
+from polyax.ir.source import Source
+from polyax.runtime.arrays.devices import live_arrays
+from polyax.runtime.arrays.origins import Calls, origin_of
+
+
+def device_memory_profile(backend: str | None = None) -> bytes:
+    """The live arrays on the devices of a platform, as a profile that ``pprof`` reads: number and bytes by the Python
+    calls that made them, with the device as a label.
+
+    Calls are known of arrays of at least 1 MiB that programs made; all others count together.
+
+    >>> import gzip
+    >>> b"bytes" in gzip.decompress(device_memory_profile())
+    True
+    """
+    found: Counter[tuple[Calls, str]] = Counter()
+    total: Counter[tuple[Calls, str]] = Counter()
+    for x in live_arrays(backend):
+        for part in x.parts:
+            key = origin_of(x), str(part.device)
+            found[key] += 1
+            total[key] += part.nbytes
+    message = _Profile()
+    for (calls, device), count in found.items():
+        message.sample(calls, (count, total[calls, device]), {"kind": "buffer", "device": device})
+    return gzip.compress(message.finish())
+
+
+def save_device_memory_profile(filename: str, backend: str | None = None) -> None:
+    """Writes ``device_memory_profile`` to a file, for ``pprof --web FILE``."""
+    with open(filename, "wb") as f:
+        f.write(device_memory_profile(backend))
+
+
+# --- protocol buffers -------------------------------------------------------------------------------------------------
+
+
+def _varint(n: int) -> bytes:
+    out = bytearray()
+    while n > 0x7F:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    return bytes([*out, n])
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _bytes(field: int, data: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(data)) + data
+
+
+def _packed(field: int, values: Iterable[int]) -> bytes:
+    return _bytes(field, b"".join(map(_varint, values)))
+
+
+class _Profile:
+    """A message in the making. Texts, functions and places are written once and known by their numbers."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, int] = {"": 0}
+        self.functions: dict[CodeType | None, int] = {}
+        self.places: dict[tuple[CodeType | None, int], int] = {}
+        self.body = b""
+        for name, unit in (("allocations", "count"), ("space", "bytes")):
+            self.body += _bytes(1, _number(1, self.text(name)) + _number(2, self.text(unit)))  # sample_type
+
+    def text(self, text: str) -> int:
+        return self.texts.setdefault(text, len(self.texts))
+
+    def sample(self, calls: Calls, values: tuple[int, ...], labels: dict[str, str]) -> None:
+        places = [self.place(code, at) for code, at in calls] or [self.place(None, 0)]
+        written = _packed(1, places) + _packed(2, values)
+        for key, value in labels.items():
+            written += _bytes(3, _number(1, self.text(key)) + _number(2, self.text(value)))
+        self.body += _bytes(2, written)
+
+    def place(self, code: CodeType | None, at: int) -> int:
+        line = Source(code, at).line if code else 0
+        key = code, line
+        if key not in self.places:
+            self.places[key] = number = len(self.places) + 1
+            function = self.function(code)
+            line_message = _number(1, function) + _number(2, line)
+            self.body += _bytes(4, _number(1, number) + _bytes(4, line_message))  # location
+        return self.places[key]
+
+    def function(self, code: CodeType | None) -> int:
+        if code not in self.functions:
+            self.functions[code] = number = len(self.functions) + 1
+            name = self.text(code.co_name if code else "unknown: arrays below 1 MiB, or put by hand")
+            file = self.text(code.co_filename if code else "")
+            start = code.co_firstlineno if code else 0
+            fields: tuple[Any, ...] = (number, name, name, file, start)
+            self.body += _bytes(5, b"".join(_number(n, v) for n, v in enumerate(fields, 1)))
+        return self.functions[code]
+
+    def finish(self) -> bytes:
+        texts = b"".join(_bytes(6, text.encode()) for text in self.texts)
+        return self.body + texts + _number(9, time.time_ns())

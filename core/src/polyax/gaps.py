@@ -11,7 +11,6 @@ GAPS = {
     "array_garbage_collection_guard": "what Python's collector frees isn't logged",
     "debug_key_reuse": "the use of keys isn't tracked",
     "jax2tf_associative_scan_reductions": "there is no jax2tf",
-    "memory": "arrays lie in the memory of their device, and nowhere else",
     "softmax_custom_jvp": "the derivative of softmax has no other form to choose",
     "thread_guard": "processes check that they run the same programs, in whatever thread",
     "lax.after_all": _TOKENS,

@@ -23,12 +23,18 @@ def register_vmappable(kind: type, element: Element, batch: Batch) -> None:
     mapped_kinds[kind] = element, batch
 
 
+def _holds_some(tree: PyTreeDef) -> bool:
+    return any(kind in mapped_kinds for kind, _, _ in tree.entries)
+
+
 def _is_mapped(x: Any) -> bool:
     return type(x) in mapped_kinds
 
 
 def of_elements(fun: Callable[..., Any], in_tree: PyTreeDef, axes: Sequence[Any]) -> Callable[..., Any]:
     """``fun``, which is called with nodes of one example."""
+    if not _holds_some(in_tree):
+        return fun
     where = tree_unflatten(in_tree, axes)
 
     def adapt(x: Any, axis: Any) -> Any:
@@ -44,6 +50,8 @@ def of_elements(fun: Callable[..., Any], in_tree: PyTreeDef, axes: Sequence[Any]
 
 def batched(tree: Any, out_tree: PyTreeDef, axes: Sequence[Any], size: int) -> Any:
     """``tree`` with its nodes adapted to the axis that their leaves have got."""
+    if not _holds_some(out_tree):
+        return tree
     where = tree_unflatten(out_tree, axes)
 
     def adapt(x: Any, axis: Any) -> Any:

@@ -23,6 +23,7 @@ from polyax.ops.basis import convert
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.devices import default_backend
 from polyax.trace.paths import equality_errors_pytreedef, keystr
+from polyax.trace.tracer import Tracer
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 from polyax.transforms.memo import kept
 
@@ -145,7 +146,7 @@ def _mesh(e: Exported, leaves: Sequence[Any]) -> Mesh | None:
     if e.nr_devices == 1:
         return None
     found = [x.sharding.mesh for x in leaves if is_concrete(x) and isinstance(x.sharding, NamedSharding)]
-    traced = not all(map(is_concrete, leaves))
+    traced = any(isinstance(x, Tracer) for x in leaves)
     mesh = next((_with_axes(e, m) for m in found if isinstance(m, Mesh) and m.size == e.nr_devices), None)
     if mesh is None and not (traced and not found):
         raise ValueError(

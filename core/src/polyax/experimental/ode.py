@@ -77,7 +77,9 @@ def ravel_first_arg(f: Rate, unravel: Callable[[Any], Any], debug_info: Any = No
     return flat
 
 
-ravel_first_arg_ = ravel_first_arg
+def ravel_first_arg_(fun: Rate, *gen_static_args: Any) -> Rate:
+    """The same under an older name."""
+    return ravel_first_arg(fun, *gen_static_args)
 
 
 def fit_4th_order_polynomial(y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, dt: Any) -> tuple[Any, ...]:

@@ -25,9 +25,9 @@ class SymbolicDim:
         raise NotImplementedError
 
 
-def is_symbolic_dim(d: Any) -> bool:
+def is_symbolic_dim(p: Any) -> bool:
     """Whether a dimension is an expression of variables."""
-    return isinstance(d, SymbolicDim)
+    return isinstance(p, SymbolicDim)
 
 
 def dim_index(d: Any) -> Any:

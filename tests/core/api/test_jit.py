@@ -1,6 +1,7 @@
 """jit: caching, static and donated arguments, nesting, devices, and settings that are part of a program."""
 
 import functools
+import inspect
 
 import numpy as np
 import pytest
@@ -219,3 +220,12 @@ def test_options_that_contradict_each_other():
         polyax.jit(lambda x: x, static_argnums=0, donate_argnums=0)
     with pytest.raises(TypeError, match="device must be a Device, .* got 'cpu'"):
         polyax.jit(lambda x: x, device="cpu")
+
+
+def test_a_jitted_function_has_the_signature_of_its_function() -> None:
+    def f(x: float, *, n: int = 2) -> float:
+        return x * n
+
+    for follow in (True, False):
+        assert inspect.signature(polyax.jit(f), follow_wrapped=follow) == inspect.signature(f)
+    assert not hasattr(polyax.jit(f), "anything")

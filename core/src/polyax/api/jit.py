@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from types import MethodType
 from typing import Any
@@ -264,6 +265,11 @@ class JitFunction:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "__signature__":  # asked for where ``__wrapped__`` isn't followed
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return inspect.signature(self.__wrapped__)
 
     def __repr__(self) -> str:
         return f"<PjitFunction of {self.__wrapped__!r}>"

@@ -150,7 +150,7 @@ def _convertible(x: Any) -> bool:
         return True
     try:
         index(x)
-    except Exception:
+    except (TypeError, ValueError):
         return False
     return True
 

@@ -202,7 +202,7 @@ def _length(xs: Any, length: int | None) -> int:
             raise ValueError("scan got no values to scan over and `length` not provided: give it `xs` or `length`.")
         return next(iter(sizes))
     try:
-        length = dim_index(length)
+        wanted = dim_index(length)
     except TracerIntegerConversionError as e:
         raise ConcretizationTypeError(
             "The `length` argument to `scan` expects a concrete `int` value. For loops whose length is computed, use "
@@ -210,9 +210,9 @@ def _length(xs: Any, length: int | None) -> int:
         ) from None
     except TypeError:
         raise TypeError(f"The `length` argument to `scan` expects a concrete `int` value, got {length!r}.") from None
-    if sizes and length not in sizes:
-        raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {[*sizes]}.")
-    return length
+    if sizes and wanted not in sizes:
+        raise ValueError(f"scan got `length` argument of {wanted} which disagrees with leading axis sizes {[*sizes]}.")
+    return wanted
 
 
 def _slice_aval(x: Any) -> ShapedArray:

@@ -104,6 +104,7 @@ PROGRAMS = {
     "gradients": lambda z, w: polyax.vjp(lambda z, w: jnp.sin(z) * w / (z + 3), z, w)[1](w),
     "called": lambda z, w: [polyax.jit(lambda z: z * 2j)(z), polyax.checkpoint(lambda z: jnp.exp(z))(w)],
     "by scalars": lambda z, w: [z / w[0, 0], z[0, 0] / w, z[0, 0] * w, z**2.5, w[0, 0] ** z, z.sum() ** 2],
+    "by rows": lambda z, w: [lax.div(z[:1], w), lax.div(z, w[:, :1]), lax.pow(z[:1, :1], w), lax.mul(z, w[:1])],
     "results of others": lambda z, w: [z, w.real, lax.complex(z.real, w.imag)],
     "empty": lambda z, w: [z[:0] * w[:0], z[:0].sum(0), z[:, :0] @ w[:, :0].T],
 }

@@ -37,8 +37,9 @@ def formula(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def where(condition: Any, yes: Any, no: Any) -> Any:
-    """Scalars go with everything."""
-    shape = max(map(np.shape, (condition, yes, no)), key=len)
+    """Scalars go with everything, and dimensions of size 1 are stretched."""
+    shape = np.broadcast_shapes(*map(np.shape, (condition, yes, no)))
+    condition = stretched(condition, shape) if condition.shape else condition
     return select_n(condition, stretched(no, shape), stretched(yes, shape))
 
 

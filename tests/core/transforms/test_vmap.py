@@ -5,6 +5,7 @@ import pytest
 
 import polyax
 import polyax.numpy as jnp
+from polyax import lax
 
 A = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -72,3 +73,22 @@ def test_errors_show_what_does_not_fit(call, message):
 def test_axes_of_the_wrong_type():
     with pytest.raises(TypeError, match="in_axes must be an int, None, or"):
         polyax.vmap(jnp.sin, in_axes="0")
+
+
+MOVING = {
+    "slices": lambda x, i: lax.dynamic_slice(x, (i, 0), (1, 2)),
+    "updates": lambda x, i: lax.dynamic_update_slice(x, x[:1], (i, 0)),
+    "rows": lambda x, i: x[i],
+    "additions": lambda x, i: x.at[i].add(1),
+    "loops": lambda x, i: lax.fori_loop(0, 2, lambda n, c: c.at[i].set(c[n]), x),
+}
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_batches_of_nobody(name):
+    fun = MOVING[name]
+    x, i = jnp.zeros((0, 3, 2)), jnp.zeros(0, jnp.int32)
+    shape = polyax.eval_shape(fun, x.sum(0), jnp.int32(0)).shape
+    assert polyax.vmap(fun)(x, i).shape == (0, *shape)
+    assert polyax.vmap(fun, (0, None))(x, 1).shape == (0, *shape)
+    assert polyax.vmap(fun, (None, 0))(x.sum(0), i).shape == (0, *shape)

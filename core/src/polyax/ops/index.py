@@ -189,7 +189,7 @@ def _slice_batch(axis: Any, args: Any, dims: Any, *, slice_sizes: Sizes) -> Any:
     if dim is not None:
         operand = move_axis(operand, dim, 0)
         operand_dims, batching = tuple(range(1, n + 1)), (0,)
-        slice_sizes = (1, *slice_sizes)
+        slice_sizes = (min(1, axis.size), *slice_sizes)
     numbers = GatherDimensionNumbers(tuple(range(1, n + 1)), (), operand_dims, batching, batching)
     indices = _index_vectors(starts, start_dims, axis.size)
     return [gather(operand, indices, numbers, slice_sizes, mode=GatherScatterMode.CLIP)], [0]

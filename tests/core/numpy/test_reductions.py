@@ -93,3 +93,20 @@ def test_gradients_of_extrema_and_products():
     np.testing.assert_allclose(polyax.grad(jnp.prod)(jnp.array([2.0, 0.0, 3.0])), [0.0, 6.0, 0.0])
     x = jnp.array([1.0, 2.0, 4.0])
     np.testing.assert_allclose(polyax.grad(jnp.var)(x), 2 * (np.asarray(x) - 7 / 3) / 3, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("axis", [None, 0, (0, 1)])
+def test_extrema_of_complex_numbers_go_by_real_parts_first(name, axis):
+    z = np.array([[1 + 2j, 1 - 3j, 0.5 + 9j], [0.5 - 1j, 1 + 2j, 1 + 1j]], np.complex64)
+    reduce = getattr(jnp, name)
+    np.testing.assert_array_equal(reduce(z, axis), getattr(np, name)(z, axis))
+    np.testing.assert_array_equal(reduce(z, axis, initial=5), getattr(np, name)(z, axis, initial=5))
+    masked = reduce(z, axis, where=z.imag > 0, initial=0.7)
+    np.testing.assert_array_equal(masked, getattr(np, name)(z, axis, where=z.imag > 0, initial=np.complex64(0.7)))
+    assert np.isnan(reduce(np.array([1j, complex(np.nan, 1)])))
+
+
+def test_equal_complex_numbers_share_the_derivative_of_their_extremum():
+    z = np.array([1 + 2j, 1 - 3j, 1 + 2j], np.complex64)
+    np.testing.assert_array_equal(polyax.grad(lambda z: jnp.max(z).real)(z), [0.5, 0, 0.5])

@@ -79,11 +79,11 @@ def surely_differ(a: Any, b: Any) -> bool:
     return a != b and not isinstance(a, SymbolicDim) and not isinstance(b, SymbolicDim)
 
 
-def max_dim(a: Any, b: Any) -> Any:
+def max_dim(d1: Any, d2: Any) -> Any:
     """The larger of two dimensions."""
-    return a.max(b) if isinstance(a, SymbolicDim) else b.max(a) if isinstance(b, SymbolicDim) else max(a, b)
+    return d1.max(d2) if isinstance(d1, SymbolicDim) else d2.max(d1) if isinstance(d2, SymbolicDim) else max(d1, d2)
 
 
-def min_dim(a: Any, b: Any) -> Any:
+def min_dim(d1: Any, d2: Any) -> Any:
     """The smaller of two dimensions."""
-    return a.min(b) if isinstance(a, SymbolicDim) else b.min(a) if isinstance(b, SymbolicDim) else min(a, b)
+    return d1.min(d2) if isinstance(d1, SymbolicDim) else d2.min(d1) if isinstance(d2, SymbolicDim) else min(d1, d2)

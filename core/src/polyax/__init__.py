@@ -124,7 +124,7 @@ from polyax.transforms.wanted import ad as ad
 _LATE = (
     _late.submodules("polyax", "api_util", "dlpack", "example_libraries", "export", "image", "memory", "monitoring")
     | _late.submodules("polyax", "profiler", "ref", "typing")
-    | _late.names_of("polyax.runtime.telling.environment", "print_environment_info")
+    | _late.names_of("polyax.runtime.telling.environment", "__version__", "print_environment_info")
     | _late.names_of("polyax.ref", "Ref", "empty_ref", "free_ref", "freeze", "new_ref")
     | _late.names_of("polyax.control.refs.indexing", "ds")
 )

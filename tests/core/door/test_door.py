@@ -12,10 +12,12 @@ import pytest
 from polyax.door import stubs
 
 OPENED = """
+import importlib.metadata
 import sys
+import polyax
+assert polyax.__version__ == importlib.metadata.version("polyax") != "0.10.2"  # its own, until the door opens
 import polyax.as_jax
 import jax, jax.numpy as jnp
-import polyax
 
 assert jax is polyax and jnp is polyax.numpy and sys.modules["jax.numpy"] is polyax.numpy
 assert polyax.numpy.__spec__.name == "polyax.numpy" == polyax.numpy.__name__

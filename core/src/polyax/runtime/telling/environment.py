@@ -12,6 +12,17 @@ import numpy as np
 from polyax.runtime.arrays.devices import devices, local_devices, process_count
 
 
+def installed_version(name: str) -> str:
+    """Of a distribution."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+__version__ = installed_version("polyax")
+
+
 def print_environment_info(return_string: bool = False) -> str | None:
     """Prints versions, devices, the machine and the settings of the environment, or gives them as a text.
 
@@ -19,7 +30,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
     True
     """
     lines = [
-        f"polyax: {_version('polyax')}",
+        f"polyax: {__version__}",
         f"numpy:  {np.__version__}",
         f"python: {sys.version}",
         f"device info: {_device_info()}",
@@ -32,13 +43,6 @@ def print_environment_info(return_string: bool = False) -> str | None:
         return text
     print(text)
     return None
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _device_info() -> str:

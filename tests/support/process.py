@@ -9,6 +9,9 @@ import sys
 import textwrap
 from pathlib import Path
 
+FAULTS = {"PYTHONFAULTHANDLER": "1"}
+"""A process that native code ends says where its threads were."""
+
 
 def run(program: str, *, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
     """The finished process; output is text. Environment variables are added to the test's own.
@@ -17,7 +20,7 @@ def run(program: str, *, timeout: float = 120, **environment: str) -> subprocess
     """
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
-        env={k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | environment,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | FAULTS | environment,
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -27,7 +30,7 @@ def run(program: str, *, timeout: float = 120, **environment: str) -> subprocess
 def output(program: str, *, timeout: float = 120, **environment: str) -> str:
     """What the program prints; fails with its traceback if it fails."""
     done = run(program, timeout=timeout, **environment)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"exit status {done.returncode} (a negative one is a signal)\n{done.stderr}"
     return done.stdout.strip()
 
 
@@ -39,7 +42,7 @@ def cases(*paths: Path, timeout: float = 300, **environment: str) -> None:
     chosen = shlex.split(environment.pop("ARGUMENTS", ""))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-x", *chosen, *map(str, paths)],
-        env=os.environ | environment,
+        env=os.environ | FAULTS | environment,
         capture_output=True,
         text=True,
         timeout=timeout,

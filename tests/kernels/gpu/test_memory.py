@@ -15,6 +15,7 @@ from polyax_kernels.gpu.queue import GpuQueue
 from polyax_kernels.gpu.runtime import DeviceError, DeviceOutOfMemory, Mark, Runtime
 from polyax_kernels.gpu.schedule import GpuSchedule, choose
 from polyax_kernels.ir.limits import Limits
+from support.process import output
 
 
 class Now(Mark):
@@ -127,3 +128,20 @@ def test_geometry(schedule: GpuSchedule, sizes: tuple[int, ...], groups: tuple[i
         assert schedule.geometry(kernel, ())[0] == groups
         assert choose(kernel, Limits()).mode == "ranges"
         assert choose(kernel, replace(Limits(), group=64, threads=256)).mode == "points"
+
+
+def test_the_interpreter_waits_for_kernels_before_it_ends() -> None:
+    """Those of its own, all of them: a process that forks leaves what runs to its parent."""
+    printed = output("""
+        import os, sys
+        from types import SimpleNamespace
+        from polyax_kernels.gpu.queue import GpuQueue
+
+        def waits(name):
+            print("waited for", name, flush=True)
+
+        queues = [GpuQueue(n, SimpleNamespace(synchronize=lambda n=n: waits(n))) for n in ("one", "other")]
+        if child := os.fork():
+            os.waitpid(child, 0)
+    """)
+    assert sorted(printed.splitlines()) == ["waited for one", "waited for other"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import collections
+import contextlib
+import os
 import sys
 import threading
 import weakref
@@ -165,7 +167,7 @@ class HostQueue:
                 self._tasks.clear()
                 self._thread = threading.Thread(target=self._serve, name=f"polyax-{self.name}", daemon=True)
                 self._thread.start()
-                _started.add(self)
+                self.finish_at_exit()
             self._tasks.append(task)
             self._wake.notify()
         return task
@@ -210,6 +212,10 @@ class HostQueue:
                 if self._tasks:
                     self._wake.notify()
 
+    def finish_at_exit(self) -> None:
+        """The interpreter waits for this queue before it ends. A process that forks leaves what runs to its parent."""
+        _started[self] = os.getpid()
+
     def synchronize(self) -> None:
         """Returns when everything submitted so far has finished; errors stay with their buffers."""
         with self._wake:
@@ -218,15 +224,17 @@ class HostQueue:
             last.finished.wait()
 
 
-_started: weakref.WeakSet[HostQueue] = weakref.WeakSet()
+_started: weakref.WeakKeyDictionary[HostQueue, int] = weakref.WeakKeyDictionary()
+"""The queues that have begun to work, and in which process."""
 
 
 @atexit.register
 def _finish() -> None:
-    """An interpreter that ends stops threads wherever they are; within native code that aborts the process. After
-    Ctrl-C, queued programs are dropped: only those that run already are waited for."""
+    """An interpreter that ends stops threads wherever they are, and unloads what a device's kernels still use; either
+    aborts the process. After Ctrl-C, queued programs are dropped: only those that run already are waited for."""
     if getattr(sys, "last_type", None) is KeyboardInterrupt:
         _dropped.set()
-    for queue in list(_started):
-        if queue._thread is not None and queue._thread.is_alive():  # it stays behind in a process that forks
-            queue.synchronize()
+    with contextlib.ExitStack() as waits:  # all of them, also after one that fails
+        for queue, process in list(_started.items()):
+            if process == os.getpid():
+                waits.callback(queue.synchronize)

@@ -19,6 +19,7 @@ class GpuQueue(HostQueue):
     def __init__(self, name: str, runtime: Runtime) -> None:
         super().__init__(name)
         self.runtime = runtime
+        self.finish_at_exit()
 
     def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int, *, joined: bool = False) -> Task | None:
         """Runs ``work`` after ``inputs`` and everything before it. Where it fails, the task holds the error."""

@@ -57,6 +57,7 @@ WITHOUT_A_CASE = (
         "rng_uniform": "gives other numbers each time: see tests/core/random/test_generators.py",
         "composite": "isn't differentiated: see tests/core/lax/test_composites.py",
         "platform_index": "has no operands: see tests/core/lax/test_composites.py",
+        "custom_partitioning": "isn't differentiated or mapped: see tests/core/experimental/custom_partitioning",
         "check": "is of errors: see tests/core/experimental/checkify/test_checkify.py",
         "dim_as_value": "is of symbolic dimensions, which are exported: see tests/core/export/test_symbolic.py",
     }

@@ -10,7 +10,8 @@ _LEGACY = "polyax.door.legacy"
 
 _PUBLIC = (
     "ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes",
-    "errors", "example_libraries", "experimental", "experimental.layout", "experimental.mesh_utils",
+    "errors", "example_libraries", "experimental", "experimental.custom_partitioning",
+    "experimental.layout", "experimental.mesh_utils",
     "experimental.multihost_utils", "extend",
     "extend.core", "extend.core.primitives", "extend.linear_util", "extend.source_info_util", "flatten_util", "image",
     "interpreters", "interpreters.ad", "interpreters.batching", "interpreters.mlir", "interpreters.partial_eval", "lax",
@@ -54,6 +55,11 @@ _PRIVATE = {
     "core": ("polyax.core", "polyax.extend.core", f"{_LEGACY}.core", f"{_LEGACY}.private_core"),
     "custom_batching": ("polyax.custom_batching",),
     "custom_derivatives": ("polyax.custom_derivatives",),
+    "custom_partitioning": ("polyax.experimental.custom_partitioning",),
+    "custom_partitioning_sharding_rule": (
+        "polyax.experimental.custom_partitioning",
+        "polyax.experimental.custom_partitioning.parsing",
+    ),
     "debugging": ("polyax.debug",),
     "dispatch": (f"{_LEGACY}.dispatch",),
     "distributed": ("polyax.distributed", f"{_LEGACY}.distributed"),

@@ -13,6 +13,7 @@ from typing import Any
 
 from polyax.control.inspection import inspect_sharding_p
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, walk_eqns
+from polyax.ir.primitive import Primitive
 from polyax.meshes.axes import AbstractMesh, Axes
 from polyax.meshes.explicit import fixed_cuts
 from polyax.meshes.sharding import NamedSharding
@@ -22,6 +23,10 @@ from polyax.ops.constraint import sharding_constraint_p
 from polyax.ops.resharding import reshard_p
 from polyax.partition import linear
 from polyax.partition.shares import Names, Rule, Sizes, blocks_along, uncut
+
+Ask = Callable[["Cutting"], Iterable[tuple[Atom, Cuts]]]
+ASKED: dict[Primitive, Callable[[Eqn], Ask | None]] = {}
+"""Of which equations users say so, if they do."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,15 @@ class Ruled:
     rule: Rule
 
 
-Node = Link | Ruled
+@dataclass(frozen=True)
+class Asked:
+    """An equation of which a user says, as a function of the layout, how its results are cut."""
+
+    atoms: tuple[Atom, ...]
+    ask: Ask
+
+
+Node = Link | Ruled | Asked
 Inner = Callable[[Eqn], Iterable[tuple[ClosedJaxpr, Sequence[Link]]]]
 """The programs that an equation holds, and how their variables and those around it are the same."""
 
@@ -179,6 +192,9 @@ def _collect(jaxpr: Jaxpr, layout: Cutting, inner: Inner, nodes: list[Node]) -> 
         rule = layout.rule(eqn)
         if rule is not None:
             nodes.append(Ruled((*eqn.invars, *eqn.outvars), rule))
+        ask = ASKED[eqn.primitive](eqn) if eqn.primitive in ASKED else None
+        if ask is not None:
+            nodes.append(Asked((*eqn.invars, *eqn.outvars), ask))
         for program, links in inner(eqn):
             nodes.extend(links)
             _collect(program.jaxpr, layout, inner, nodes)
@@ -199,7 +215,10 @@ def _settle(nodes: Sequence[Node], users: dict[Var, list[int]], layout: Cutting,
 
 def _flow(node: Node, layout: Cutting) -> list[Var]:
     """Lets what is known of some values of a node say something of the others; those that changed."""
-    wanted = _through(node, layout) if isinstance(node, Link) else _along(node, layout)
+    if isinstance(node, Asked):
+        wanted = node.ask(layout)
+    else:
+        wanted = _through(node, layout) if isinstance(node, Link) else _along(node, layout)
     return [atom for atom, cuts in wanted if layout.extend(atom, cuts) and type(atom) is Var]
 
 

@@ -1,4 +1,4 @@
-"""What the cpu backend lowers by itself: products through BLAS, linear algebra through LAPACK, Fourier transforms."""
+"""What the cpu backend lowers by itself: products and convolutions by BLAS, linear algebra by LAPACK, transforms."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
+from polyax.ops.conv import conv_general_dilated_p
 from polyax.ops.fft import fft_p
 from polyax_cpu.libraries import fourier, lapack, products
 from polyax_kernels.lower.lowering import Call, CallContext, Lowering
+from polyax_kernels.lower.patches import by_products
 
 
 def _why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
@@ -52,6 +54,7 @@ def _transforms(
 
 LOWERINGS: dict[Primitive, Lowering] = {
     dot_general_p: Call(why_not=_why_not, prepare=_after_copies, native=_native, adds=_adds),
+    conv_general_dilated_p: by_products(_why_not),
     fft_p: Call(prepare=_transforms),
     **lapack.LOWERINGS,
 }

@@ -13,6 +13,7 @@ from polyax.ir import dtypes
 from polyax.numpy.promotion import check_arraylike, convert, unwrap
 from polyax.random import generators
 from polyax.random.keys import check_key
+from polyax.random.rejections import until_accepted
 from polyax.random.samplers import float_dtype, sample_shape, two_keys, uniform
 from polyax.trace.varying import varying_like
 
@@ -78,7 +79,6 @@ def _by_waiting(key: Any, n: Any, p: Any, dtype: Any) -> Any:
 
 def _by_rejection(key: Any, n: Any, p: Any, dtype: Any) -> Any:
     """Transformed rejection with squeeze (Hörmann, 1993: BTRS)."""
-    shape, kind = p.shape, p.dtype
     spread = lax.sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * p
@@ -99,20 +99,14 @@ def _by_rejection(key: Any, n: Any, p: Any, dtype: Any) -> Any:
             - _stirling_tail(n - k)
         )
 
-    def step(state: Any) -> Any:
-        key, found, accepted = state
-        key, of_u, of_v = generators.split(key, (3,))
-        u = uniform(of_u, shape, kind) - 0.5
-        v = uniform(of_v, shape, kind)
+    def propose(u: Any, v: Any) -> tuple[Any, Any]:
         room = 0.5 - lax.abs(u)
         k = lax.floor((2 * a / room + b) * u + (n * p + 0.5))
         likely = (room >= 0.07) & (v <= v_r)
         log_v = lax.log(v * alpha / (a / (room * room) + b))
-        accept = likely | ((k >= 0) & (k <= n) & (log_v <= log_density(k)))
-        return key, lax.select(accept, k, found), accepted | accept
+        return k, likely | ((k >= 0) & (k <= n) & (log_v <= log_density(k)))
 
-    start = varying_like((key, n, p), key, lax.full(shape, -1, kind), lax.full(shape, False))
-    return convert(lax.while_loop(lambda state: ~state[2].all(), step, start)[1], dtype)
+    return convert(until_accepted(propose, key, n, p), dtype)
 
 
 _TAILS = (

@@ -11,8 +11,8 @@ from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import convert, unwrap
-from polyax.random import generators
 from polyax.random.keys import check_key
+from polyax.random.rejections import until_accepted
 from polyax.random.samplers import int_dtype, sample_shape, two_keys, uniform
 from polyax.trace.varying import varying_like
 
@@ -63,27 +63,19 @@ def _waiting(key: Any, rates: Any, dtype: Any) -> Any:
 
 def _rejection(key: Any, rates: Any, dtype: Any) -> Any:
     """Transformed rejection with squeeze (Hörmann, 1993: PTRS)."""
-    shape, kind = rates.shape, rates.dtype
     b = 0.931 + 2.53 * lax.sqrt(rates)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     v_r = 0.9277 - 3.6224 / (b - 2)
     log_rates = lax.log(rates)
 
-    def step(state: Any) -> Any:
-        key, found, accepted = state
-        key, of_u, of_v = generators.split(key, (3,))
-        u = uniform(of_u, shape, kind) - 0.5
-        v = uniform(of_v, shape, kind)
+    def propose(u: Any, v: Any) -> tuple[Any, Any]:
         room = 0.5 - lax.abs(u)
         k = lax.floor((2 * a / room + b) * u + rates + 0.43)
         likely = (room >= 0.07) & (v <= v_r)
         hopeless = (k < 0) | ((room < 0.013) & (v > room))
         s = lax.log(v * inverse_alpha / (a / (room * room) + b))
         density = -rates + k * log_rates - lax.lgamma(k + 1)
-        accept = likely | (~hopeless & (s <= density))
-        return key, lax.select(accept, k, found), accepted | accept
+        return k, likely | (~hopeless & (s <= density))
 
-    start = varying_like((key, rates), key, lax.full(shape, -1, kind), lax.full(shape, False))
-    found = lax.while_loop(lambda state: ~state[2].all(), step, start)[1]
-    return convert(found, dtype)
+    return convert(until_accepted(propose, key, rates), dtype)

@@ -26,7 +26,8 @@ class Var:
 
 
 class Literal:
-    """A scalar constant, written in place. ``val`` is a NumPy or Python scalar."""
+    """A constant, written in place: ``val`` is a scalar of NumPy or Python; in programs that are being lowered, an
+    array as well."""
 
     __slots__ = ("aval", "val")
 

@@ -1,5 +1,6 @@
 """polyax: composable transformations of Python programs, compiled by plugins for any device."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from polyax import ad_checkpoint as ad_checkpoint
@@ -17,9 +18,7 @@ from polyax import extend as extend
 from polyax import interpreters as interpreters
 from polyax import late as _late
 from polyax import lax as lax
-from polyax import nn as nn
 from polyax import numpy as numpy
-from polyax import random as random
 from polyax import scipy as scipy
 from polyax import sharding as sharding
 from polyax import stages as stages
@@ -121,9 +120,13 @@ from polyax.trace.naming import named_call as named_call
 from polyax.trace.naming import named_scope as named_scope
 from polyax.transforms.wanted import ad as ad
 
+if _TYPE_CHECKING:  # the others in _LATE are rarer
+    from polyax import nn as nn
+    from polyax import random as random
+
 _LATE = (
     _late.submodules("polyax", "api_util", "dlpack", "example_libraries", "export", "image", "memory", "monitoring")
-    | _late.submodules("polyax", "profiler", "ref", "typing")
+    | _late.submodules("polyax", "nn", "profiler", "random", "ref", "typing")
     | _late.names_of("polyax.runtime.telling.environment", "__version__", "print_environment_info")
     | _late.names_of("polyax.ref", "Ref", "empty_ref", "free_ref", "freeze", "new_ref")
     | _late.names_of("polyax.control.refs.indexing", "ds")

@@ -1,5 +1,6 @@
 """Functions of neural networks, as ``jax.nn`` has them. Re-exports only."""
 
+import sys as _sys
 from typing import Any as _Any
 
 from polyax import late as _late
@@ -35,6 +36,9 @@ from polyax.nn.normalize import one_hot as one_hot
 from polyax.nn.normalize import softmax as softmax
 from polyax.nn.normalize import standardize as standardize
 from polyax.numpy.ufuncs import tanh as tanh
+from polyax.runtime.contract.tracebacks import guard as _guard
+
+_guard(_sys.modules[__name__])
 
 _LATE = (
     _late.names_of("polyax.nn.attention", "dot_product_attention")

@@ -1,5 +1,6 @@
 """Random numbers from keys, as ``jax.random`` has them: the same key gives the same numbers. Re-exports only."""
 
+import sys as _sys
 from typing import Any as _Any
 
 from polyax import late as _late
@@ -49,6 +50,9 @@ from polyax.random.samplers import rademacher as rademacher
 from polyax.random.samplers import randint as randint
 from polyax.random.samplers import truncated_normal as truncated_normal
 from polyax.random.samplers import uniform as uniform
+from polyax.runtime.contract.tracebacks import guard as _guard
+
+_guard(_sys.modules[__name__])
 
 _LATE = _late.names_of("polyax.random.binomials", "binomial", "multinomial")
 

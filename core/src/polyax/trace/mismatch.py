@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -74,6 +73,8 @@ def _why(kind: type, aux: Any, count: int, x: Any, found: tuple[list[Any], Any] 
         return "different numbers of pytree children", _counts(kind, aux, count, pairs)
     other = tuple(other) if kind is dict else other
     if aux != other:
+        import difflib  # when it is needed: `import polyax` stays quick
+
         return "different pytree metadata", (
             f"\n    {kind}\nwith metadata\n    {aux}\nbut at the same key path the full pytree has a subtree of the "
             f"same type but with metadata\n    {other}\nso the diff in the metadata at these pytree nodes is\n"

@@ -7,10 +7,9 @@ found through an entry point of the group ``polyax`` whose name begins with its 
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pluggy
 
@@ -19,6 +18,9 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import Backend, BackendSpec, Device, Executable
 from polyax.runtime.contract.processes import ProcessSpec
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
 
 PROJECT = "polyax"
 """The name of the pluggy project, and of the entry-point group."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import textwrap
 from collections.abc import Sequence
 
@@ -12,6 +11,8 @@ NARROWEST = 20
 
 def width() -> int:
     """Columns of the terminal; ``COLUMNS`` overrides."""
+    import shutil  # when it is needed: `import polyax` stays quick
+
     return shutil.get_terminal_size((100, 24)).columns
 
 

@@ -10,7 +10,7 @@ import functools
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from types import TracebackType
+from types import FunctionType, ModuleType, TracebackType
 from typing import ParamSpec, TypeVar
 
 from polyax.ir.config import config
@@ -38,6 +38,16 @@ def api_boundary(fun: Callable[P, R]) -> Callable[P, R]:
             raise  # a bare raise adds no entry for this frame
 
     return with_filtered_errors
+
+
+def guard(module: ModuleType) -> None:
+    """Replaces the public functions of ``module`` by ones that filter tracebacks. Library code calls the functions
+    themselves, where they are defined, and pays nothing."""
+    for name, value in vars(module).items():
+        if isinstance(value, FunctionType) and not name.startswith("_"):
+            guarded = api_boundary(value)
+            guarded.__module__, guarded.__qualname__ = module.__name__, name  # where pickle finds it
+            setattr(module, name, guarded)
 
 
 def show_user_frames(error: BaseException) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from polyax.runtime.contract.tracebacks import warn_user
@@ -20,10 +19,17 @@ def install_hint(platform: str) -> str:
     return f"pip install {package}"
 
 
+def close(name: str, known: Iterable[str]) -> str | None:
+    """Which of the names that are known is close to one that isn't."""
+    import difflib  # when it is needed: `import polyax` stays quick
+
+    return next(iter(difflib.get_close_matches(name, known, n=1)), None)
+
+
 def unknown_backend(name: str, known: Sequence[str], reason: str) -> str:
     """JAX's text, why, and what to do."""
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"Did you mean {close[0]!r}?" if close else f"If it is to be had, `{install_hint(name)}` brings it."
+    meant = close(name, known)
+    hint = f"Did you mean {meant!r}?" if meant else f"If it is to be had, `{install_hint(name)}` brings it."
     return f"Unknown backend {name}. Available backends are {list(known)}: {reason}. {hint}"
 
 
@@ -49,9 +55,9 @@ def left_out(name: str, platforms: str) -> str:
 
 def unknown_fuser(name: str, setting: str, known: Mapping[str, str]) -> str:
     """``known``: the names of fusers, and the titles of their plugins."""
-    close = difflib.get_close_matches(name, known, n=1)
+    meant = close(name, known)
     there = ", ".join(f"{fuser} ({title})" for fuser, title in known.items()) or "none; `pip install polyax-fusion`"
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    hint = f" Did you mean {meant!r}?" if meant else ""
     return f"POLYAX_FUSERS (config.fusers) is {setting!r}, and no plugin brings {name!r}. There are: {there}.{hint}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from polyax.ir.primitive import Primitive
 from polyax.runtime.contract import hooks
 from polyax.runtime.contract.backend import API_VERSION, Backend, BackendSpec
 from polyax.runtime.contract.hooks import PROJECT, HookError
+from polyax.runtime.plugins.advice import close
 from polyax.runtime.plugins.loader import Plugin
 
 HOOKS = tuple(name for name in vars(hooks) if name.startswith("polyax_"))
@@ -56,8 +56,8 @@ def _describe(error: pluggy.PluginValidationError, manager: pluggy.PluginManager
 
 
 def _unknown_hook(name: str) -> str:
-    close = difflib.get_close_matches(name, HOOKS, n=1, cutoff=0.5)
-    suggestion = f"did you mean {close[0]!r}?" if close else f"the hooks are {', '.join(HOOKS)}"
+    meant = close(name, HOOKS)
+    suggestion = f"did you mean {meant!r}?" if meant else f"the hooks are {', '.join(HOOKS)}"
     return f"unknown hook {name!r}; {suggestion}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from polyax.ir.config import config
@@ -29,6 +28,8 @@ def agree(group: ProcessGroup, ids: Sequence[int] | None = None) -> None:
     Raises:
       RuntimeError: the processes don't compute on the same platforms.
     """
+    import json  # when it is needed: `import polyax` stays quick
+
     names = platforms.requested() or [default_device_now().platform]
     mine = {name: _taking_part(registry.backend(name), ids) for name in names}
     told = [json.loads(text) for text in group.gather(json.dumps(mine).encode(), "distributed.initialize")]

@@ -6,8 +6,6 @@ each program they compare what they are about to run.
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -46,6 +44,8 @@ def _text(program: Any) -> str:
 
 def compare(link: ProcessGroup, name: str, text: str) -> None:
     """Raises ``ProgramMismatch`` in all processes unless they have the same program."""
+    import hashlib  # when it is needed: `import polyax` stays quick
+
     told = f"{name}\n{text}".encode()
     if len(set(link.gather(hashlib.sha256(told).digest(), f"compiling {name}"))) == 1:
         return
@@ -60,6 +60,8 @@ def _described(ranks: Sequence[int], texts: Sequence[str]) -> str:
         kinds.setdefault(text, []).append(rank)
     groups = [f"{_listed(who)}: {text.partition(chr(10))[0]}" for text, who in kinds.items()]
     (one, who), (other, others) = list(kinds.items())[:2]
+    import difflib  # when it is needed: `import polyax` stays quick
+
     diff = difflib.unified_diff(one.splitlines(), other.splitlines(), _listed(who), _listed(others), lineterm="", n=50)
     return "\n".join(
         [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from polyax.control.spmd import Axes
@@ -88,6 +87,8 @@ class Team(Executable):
         try:
             if not at_once and all(isinstance(p.device.queue, HostQueue) for p in self.programs):
                 return [_start(p, xs, _MemberQueue(p.device.queue, group, n)) for n, p, xs in jobs]
+            from concurrent.futures import ThreadPoolExecutor  # when it is needed: `import polyax` stays quick
+
             with ThreadPoolExecutor(len(jobs), initializer=serve if at_once else None) as pool:  # each blocks
                 return list(pool.map(lambda job: _enter(group, *job), jobs))
         except BaseException as e:

@@ -8,6 +8,7 @@ from typing import Any
 from polyax.control.elaboration import elaborated
 from polyax.control.inspection import looks_in
 from polyax.control.platforms import settled
+from polyax.control.weightless import weighted
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.meshes.sharding import SingleDeviceSharding
@@ -74,7 +75,7 @@ def build(
     mesh: Any = None,
 ) -> CompileEvent:
     """A new executable, which is kept nowhere; its report tells how it came about if ``stages`` are asked for."""
-    program = settled(elaborated(closed), names_of(device))
+    program = weighted(settled(elaborated(closed), names_of(device)))
     for v in (*program.jaxpr.constvars, *program.jaxpr.invars):
         if reason := device.backend.why_no_dtype(v.aval.dtype):
             raise TypeError(f"{name}: an argument of type {v.aval} can't live on {device}: {reason}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from functools import partial
 from typing import Any
 
@@ -86,11 +88,11 @@ def test_static_positions_count_from_the_end_of_each_call() -> None:
 def test_positions_that_do_not_exist() -> None:
     f, _ = counted()
     for caller in ("jit", "make_jaxpr"):
-        with pytest.raises(ValueError, match=r"jitted function has static_argnums=\(3,\) but only accepts 3 "):
+        with pytest.raises(ValueError, match=r"jitted function has static_argnums=\(3,\), but only accepts 3 "):
             CALLERS[caller](f, static_argnums=3)
-    with pytest.raises(ValueError, match=r"pmapped function has donate_argnums=\(5,\) but only accepts 3 positional"):
+    with pytest.raises(ValueError, match=r"pmapped function has donate_argnums=\(5,\), but only accepts 3 positional"):
         polyax.pmap(f, donate_argnums=5)
-    with pytest.raises(ValueError, match=r"custom_jvp function has nondiff_argnums=\(4,\) but only accepts 3"):
+    with pytest.raises(ValueError, match=r"custom_jvp function has nondiff_argnums=\(4,\), but only accepts 3"):
         polyax.custom_jvp(f, nondiff_argnums=(4,))
     with pytest.raises(ValueError, match=r"custom_vjp function has invalid argnames {'z'} in nondiff_argnames"):
         polyax.custom_vjp(f, nondiff_argnames=("z",))
@@ -225,3 +227,57 @@ def test_objects_whose_name_is_no_text_are_functions_too() -> None:
     for transform in (polyax.vmap, polyax.grad, polyax.value_and_grad, polyax.jit):
         assert transform(Named()) is not None
     assert polyax.vmap(Named())(X).tolist() == (X * 2).tolist() and polyax.grad(Named())(1.0) == 2.0
+
+
+def test_one_function_is_traced_once() -> None:
+    f, seen = counted()
+    for _ in range(3):
+        assert float(polyax.jit(f)(3.0, 1.0)) == 2.0
+    assert seen == [0]
+    assert float(polyax.jit(f, static_argnames="n")(3.0, 1.0, n=1)) == 4.0
+    assert float(polyax.jit(f, static_argnames="n")(3.0, 1.0, n=1)) == 4.0
+    assert seen == [0, 1]
+    polyax.clear_caches()
+    polyax.jit(f)(3.0, 1.0)
+    assert seen == [0, 1, 0]
+
+
+def test_what_is_known_goes_with_the_function() -> None:
+    f, _ = counted()
+    polyax.jit(f)(3.0, 1.0)
+    gone = weakref.ref(f)
+    del f
+    gc.collect()
+    assert gone() is None
+
+
+class Unsigned:
+    @property
+    def __signature__(self) -> Any:
+        raise TypeError("no signature")
+
+    def __call__(self, *args: Any) -> Any:
+        return args[0]
+
+
+NO_NAMES: dict[str, tuple[Any, Any, str]] = {
+    "by position alone": (lambda a, /, b: a + b, "a", "These are positional-only"),
+    "the rest of them": (lambda a, *rest: a, "rest", "These are positional-only"),
+    "no such": (lambda a: a, "b", "Function does not take these args"),
+    "nobody knows": (Unsigned(), "a", "Getting the signature of function .* failed. Pass {}_argnums instead"),
+}
+
+
+@pytest.mark.parametrize("option", ["static", "donate"])
+@pytest.mark.parametrize("case", NO_NAMES)
+def test_names_that_cannot_be_given(case: str, option: str) -> None:
+    fun, name, text = NO_NAMES[case]
+    with pytest.raises(ValueError, match=text.format(option)):
+        polyax.jit(fun, **{option + "_argnames": name})
+
+
+def test_masked_arrays() -> None:
+    x = np.ma.array([1.0, 2.0], mask=[True, False])
+    for f in (polyax.jit(lambda x: x), jnp.sin, jnp.asarray, polyax.grad(jnp.sum), polyax.device_put):
+        with pytest.raises(ValueError, match="numpy masked arrays are not supported as direct inputs"):
+            f(x)

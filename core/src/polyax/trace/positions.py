@@ -32,6 +32,9 @@ class Positions:
         try:
             parameters = list(inspect.signature(fun).parameters.values())
         except (TypeError, ValueError):
+            if self.names and not self.given:
+                instead = f"Pass {option}_argnums instead of {option}_argnames."
+                raise ValueError(f"Getting the signature of function {fun} failed. {instead}") from None
             return
         if not late:
             _check(self, f"{kind} has", option, parameters, name_of(fun))
@@ -46,6 +49,11 @@ class Positions:
 
     def __bool__(self) -> bool:
         return bool(self.nums or self.names)
+
+    @property
+    def marks(self) -> Any:
+        """What tells these from others of the same function."""
+        return self.given, self.nums, self.names
 
     def at(self, count: int) -> list[int]:
         """The positions in a call with so many positional arguments, in order; none of those that it leaves out."""
@@ -69,7 +77,10 @@ def _check(marked: Positions, has: str, option: str, parameters: list[inspect.Pa
     kinds = {p.kind for p in parameters}
     count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
     if inspect.Parameter.VAR_POSITIONAL not in kinds and not all(-count <= i < count for i in marked.nums):
-        raise ValueError(f"{has} {option}_argnums={marked.given} but only accepts {count} positional arguments: {fun}")
+        raise ValueError(f"{has} {option}_argnums={marked.given}, but only accepts {count} positional arguments: {fun}")
+    fixed = {p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)} & marked.names
+    if fixed:
+        raise ValueError(f"{has} invalid argnames {fixed} in {option}_argnames. These are positional-only: {fun}")
     unknown = set(marked.names) - {p.name for p in parameters}
     if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
         raise ValueError(

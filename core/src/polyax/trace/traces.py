@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, TypeVar
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.trace import misses
-from polyax.trace.calls import Key, TracedFunction, UserCall
+from polyax.trace.calls import Key, Signature, TracedFunction, UserCall
 from polyax.trace.recording import SourceOf
 from polyax.trace.tracer import Tracer
 
@@ -21,14 +22,20 @@ KEPT = 4096
 """How many kinds of calls are remembered for each function."""
 
 _all: weakref.WeakSet[Traces] = weakref.WeakSet()
+_shared: weakref.WeakKeyDictionary[FunctionType, dict[Any, dict[Key, Any]]] = weakref.WeakKeyDictionary()
+"""What is known of functions, by how their arguments are marked."""
 _adding = threading.Lock()
 
 
 class Traces:
-    """The programs of one function."""
+    """The programs of one function.
 
-    def __init__(self) -> None:
-        self._known: dict[Key, Any] = {}
+    Args:
+      signature: the function; all that are given equal signatures of it share its programs.
+    """
+
+    def __init__(self, signature: Signature | None = None) -> None:
+        self._known: dict[Key, Any] = {} if signature is None else _known_of(signature)
         self.entries: dict[Any, Any] = {}
         """What calls end in, by their kinds; forgotten with the programs."""
         with _adding:
@@ -77,9 +84,19 @@ def keep(known: dict[Any, Any], key: Any, value: Any) -> Any:
     return known.setdefault(key, value)
 
 
+def _known_of(signature: Signature) -> dict[Key, Any]:
+    """What is known of the function; no more than its programs, so that it may go when nobody else has it."""
+    fun = signature.fun
+    if type(fun) is not FunctionType:
+        return {}
+    with _adding:
+        return _shared.setdefault(fun, {}).setdefault((signature.static.marks, signature.donate.marks), {})
+
+
 def clear_traces() -> None:
     """Forgets what was recorded of all functions."""
     with _adding:
         every = list(_all)
+        _shared.clear()
     for traces in every:
         traces.clear()

@@ -56,7 +56,7 @@ def test_a_jitted_function_is_mapped_as_a_program():
     [
         (
             lambda: polyax.vmap(jnp.add)(A, A[:2]),
-            r"inconsistent sizes .*\n.*float32\[3,4\] has size 3 .*\n.*float32\[2,4\] has size 2",
+            r"inconsistent sizes .*\n.*size 3: .*float32\[3,4\];\n.*size 2: .*float32\[2,4\]",
         ),
         (lambda: polyax.vmap(jnp.add, (0,))(A, A), r"len\(in_axes\)=1, len\(args\)=2"),
         (lambda: polyax.vmap(jnp.sin, 2)(A), r"rank should be at least 3, but is only 2 \(its shape is \(3, 4\)\)"),
@@ -92,3 +92,18 @@ def test_batches_of_nobody(name):
     assert polyax.vmap(fun)(x, i).shape == (0, *shape)
     assert polyax.vmap(fun, (0, None))(x, 1).shape == (0, *shape)
     assert polyax.vmap(fun, (None, 0))(x.sum(0), i).shape == (0, *shape)
+
+
+def test_what_is_passed_whole_may_be_anything() -> None:
+    apply = polyax.vmap(lambda f, x: f(x), (None, 0))
+    np.testing.assert_array_equal(apply(lambda x: x + 1, np.arange(3)), [1, 2, 3])
+    with pytest.raises(TypeError, match="Cannot interpret value of type"):
+        polyax.vmap(lambda f, x: f(x))(lambda x: x, np.arange(3))
+
+
+def test_axes_that_differ_are_counted() -> None:
+    one, two = np.ones(1, np.float32), np.ones(2, np.float32)
+    with pytest.raises(ValueError) as error:
+        polyax.vmap(lambda x, y, z: x)(two, z=one, y=two)
+    text = "most axes (2 of them) had size 2, e.g. axis 0 of argument x of type float32[2];\n"
+    assert text + "  * one axis had size 1: axis 0 of argument z of type float32[1]" in str(error.value)

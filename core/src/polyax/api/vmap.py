@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax.api.arguments import wraps
-from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.refs import met
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import cuts_of, mesh_of, seen
 from polyax.meshes.spec import axes_of
 from polyax.runtime.contract.tracebacks import api_boundary
-from polyax.trace.calls import Signature
+from polyax.trace.calls import Signature, UserCall
 from polyax.trace.flat import name_of
 from polyax.trace.paths import flatten_axes
 from polyax.trace.tree import tree_leaves
@@ -63,10 +63,10 @@ def vmap(
         call = signature.split(args, kwargs)
         if met.any:
             call.refuse_aliases()
-        avals = [call.aval(x) for x in call.leaves]
         axes = flatten_axes("vmap in_axes", call.in_tree, (in_axes, 0), tupled_args=True)
+        avals = [_aval(call, x, a) for x, a in zip(call.leaves, axes, strict=True)]
         size = mapped_size("vmap", call.names, avals, axes, axis_size)
-        dims = [None if a is None else a % v.ndim for v, a in zip(avals, axes, strict=True)]
+        dims = [None if v is None or a is None else a % v.ndim for v, a in zip(avals, axes, strict=True)]
         cut, mesh = _cut(avals, dims, spmd_axis_name) if seen.any else ((), None)
         axis = AxisData(size, axis_name, spmd_axis_name, cut, mesh)
         flat = call.flat()
@@ -81,15 +81,20 @@ def vmap(
     return vmap_f
 
 
+def _aval(call: UserCall, x: Any, axis: int | None) -> ShapedArray | None:
+    """The type of an argument; None if it is passed whole and no array, which is the function's own matter."""
+    return None if axis is None and not is_array_like(x) else call.aval(x)
+
+
 def _cut(
-    avals: Sequence[ShapedArray], dims: Sequence[int | None], spmd_name: Any
+    avals: Sequence[ShapedArray | None], dims: Sequence[int | None], spmd_name: Any
 ) -> tuple[tuple[Any, ...], AbstractMesh | None]:
     """Along which axes of which mesh types say that the mapped dimension is cut.
 
     Raises:
       ValueError: they differ.
     """
-    mapped = [cuts_of(a)[d] for a, d in zip(avals, dims, strict=True) if d is not None]
+    mapped = [cuts_of(a)[d] for a, d in zip(avals, dims, strict=True) if a is not None and d is not None]
     if not any(mapped):
         return (), None
     if (other := next((names for names in mapped if names != mapped[0]), None)) is not None:
@@ -103,7 +108,7 @@ def _cut(
             "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is allowed. Got "
             f"spmd_axis_name={axes_of(spmd_name)} and arrays sharded on explicit_mesh_axis={mapped[0]}"
         )
-    return mapped[0], mesh_of(avals)
+    return mapped[0], mesh_of([a for a in avals if a is not None])
 
 
 def _check_axes(in_axes: Any, out_axes: Any) -> None:
@@ -147,16 +152,20 @@ def _place(axis: AxisData, dim: int | None, wanted: int | None, x: Any, fun: Cal
 
 
 def mapped_size(
-    what: str, names: Callable[[], Sequence[str]], avals: Sequence[ShapedArray], axes: Sequence[Any], given: int | None
+    what: str,
+    names: Callable[[], Sequence[str]],
+    avals: Sequence[ShapedArray | None],
+    axes: Sequence[Any],
+    given: int | None,
 ) -> int:
     """The size of the mapped axis.
 
     Raises:
       ValueError: no argument has it, or it differs; ``what`` is the transformation, ``names`` are those of arguments.
     """
-    sizes: dict[int, int] = {}  # of each, the first argument
+    sizes: dict[int, list[int]] = {}  # the arguments of each
     for n, (aval, axis) in enumerate(zip(avals, axes, strict=True)):
-        if axis is None:
+        if aval is None or axis is None:
             continue
         if not -aval.ndim <= axis < aval.ndim:
             raise ValueError(
@@ -164,11 +173,15 @@ def mapped_size(
                 f"least {axis + 1 if axis >= 0 else -axis}, but is only {aval.ndim} (its shape is {aval.shape}): "
                 f"argument {names()[n]}"
             )
-        sizes.setdefault(aval.shape[axis], n)
+        sizes.setdefault(aval.shape[axis], []).append(n)
     if not sizes and given is None:
         raise ValueError(f"{what} must have at least one non-None value in in_axes, or axis_size")
     if len({*sizes, *([] if given is None else [given])}) > 1:
-        lines = [f"{names()[n]} of type {avals[n]} has size {size} along axis {axes[n]}" for size, n in sizes.items()]
-        lines += [] if given is None else [f"axis_size is {given}"]
-        raise ValueError("\n  * ".join([f"{what} got inconsistent sizes for array axes to be mapped:", *lines]))
+        lines = [] if given is None else [f"  * axis_size is {given}"]
+        for size, found in sorted(sizes.items(), key=lambda item: -len(item[1])):
+            example = f"axis {axes[found[0]]} of argument {names()[found[0]]} of type {avals[found[0]]}"
+            most = "most" if 2 * len(found) > sum(map(len, sizes.values())) else "some"
+            many = f"{most} axes ({len(found)} of them) had size {size}, e.g. {example}"
+            lines.append(f"  * {many if len(found) > 1 else f'one axis had size {size}: {example}'}")
+        raise ValueError(f"{what} got inconsistent sizes for array axes to be mapped:\n" + ";\n".join(lines))
     return next(iter(sizes), given)  # pyright: ignore[reportReturnType]

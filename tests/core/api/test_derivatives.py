@@ -262,3 +262,22 @@ def test_programs_with_static_arguments_shapes_and_axes() -> None:
     assert shape["a"].shape == () and shape["a"].dtype == np.float32
     closed = polyax.make_jaxpr(lambda x: polyax.lax.psum(x, "i"), axis_env=[("i", 4)])(1.0)
     assert [e.primitive.name for e in closed.eqns] == ["psum"]
+
+
+def test_weak_types_of_derivatives() -> None:
+    one, two = (lambda x: x), (lambda x: x * np.float32(2))
+    for transform, weak in ((polyax.grad, True), (polyax.jacfwd, False), (polyax.jacrev, True)):
+        assert transform(one)(1.0).weak_type
+        assert transform(two)(1.0).weak_type == weak
+    assert polyax.linear_transpose(lambda x: 2 * x, 1.0)(1.0)[0].weak_type
+    with polyax.default_device(polyax.devices("reference")[0]):
+        assert polyax.grad(jnp.sin, holomorphic=True)(1 + 2j).weak_type
+
+
+def test_cotangents_and_tangents_of_another_kind() -> None:
+    with polyax.default_device(polyax.devices("reference")[0]):
+        for fun, cotangent in ((lambda x: 1j * x, 1.0), (lambda x: x, 1j)):
+            with pytest.raises(TypeError, match="cotangent type does not match function output"):
+                polyax.linear_transpose(fun, 1.0)(cotangent)
+    with pytest.raises(TypeError, match="to jax.jvp must have the same tree structure"):
+        polyax.jvp(lambda x: x, (1.0,), [1.0])

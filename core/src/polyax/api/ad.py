@@ -106,8 +106,8 @@ def _refuse_refs(tree: Any) -> None:
 
 def _one(aval: ShapedArray) -> Any:
     """The cotangent of a scalar with respect to itself, as weakly typed as it is."""
-    weak = aval.weak_type and aval.dtype == aval_of(1.0).dtype
-    return 1.0 if weak else np.ones((), aval.dtype)[()]
+    weakly = [one for one in (1.0, 1 + 0j) if aval.weak_type and aval.dtype == aval_of(one).dtype]
+    return weakly[0] if weakly else np.ones((), aval.dtype)[()]
 
 
 def _check_argnums(argnums: int | Sequence[int], count: int) -> None:

@@ -12,7 +12,7 @@ from polyax.api.vjp import vjp
 from polyax.api.vmap import vmap
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ops.basis import broadcasted_iota, convert_element_type, reshape
+from polyax.ops.basis import broadcasted_iota, convert, convert_element_type, reshape
 from polyax.ops.elementwise import eq
 from polyax.ops.slicing import slice as slice_
 from polyax.runtime.contract.tracebacks import api_boundary
@@ -65,6 +65,14 @@ def _unravel(x: Any, axis: int, tree: Any) -> Any:
     return tree_unflatten(treedef, out)
 
 
+def _as_weak_as(like: Any, tree: Any) -> Any:
+    """The arrays of ``tree``, weakly typed if ``like`` is and they could stand for its tangents."""
+    aval = aval_of(like)
+    if not aval.weak_type:
+        return tree
+    return tree_map(lambda x: convert(x, aval.dtype, True) if aval_of(x).dtype == aval.dtype else x, tree)
+
+
 def jacfwd(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
@@ -92,7 +100,7 @@ def jacfwd(
         if holomorphic:
             check_outputs(y, "jacfwd", holomorphic)
         examples = chosen[0] if isinstance(argnums, int) else chosen
-        jacobian = tree_map(lambda x: _unravel(x, -1, examples), columns)
+        jacobian = tree_map(lambda x, out: _as_weak_as(out, _unravel(x, -1, examples)), columns, y)
         return (jacobian, aux[0]) if has_aux else jacobian
 
     return jacfun
@@ -122,8 +130,9 @@ def jacrev(
         check_outputs(y, "jacrev", holomorphic)
         rows = vmap(pullback)(_standard_basis(y))
         rows = rows[0] if isinstance(argnums, int) else rows
-        by_input = tree_map(lambda x: _unravel(x, 0, y), rows)
-        outer = tree_structure(chosen[0] if isinstance(argnums, int) else chosen)
+        examples = chosen[0] if isinstance(argnums, int) else chosen
+        by_input = tree_map(lambda x, given: _as_weak_as(given, _unravel(x, 0, y)), rows, examples)
+        outer = tree_structure(examples)
         jacobian = _transpose_trees(outer, tree_structure(y), by_input)
         return (jacobian, aux[0]) if has_aux else jacobian
 

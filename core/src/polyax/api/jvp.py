@@ -31,15 +31,15 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     check_callable(fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError(
-            "primal and tangent arguments to jvp must be tuples or lists; found "
+            "primal and tangent arguments to jax.jvp must be tuples or lists; found "
             f"{type(primals).__name__} and {type(tangents).__name__}."
         )
     check_arrays(primals, "primals")
-    leaves, tree = tree_flatten(tuple(primals))
-    tangent_leaves, tangent_tree = tree_flatten(tuple(tangents))
+    leaves, tree = tree_flatten(primals)
+    tangent_leaves, tangent_tree = tree_flatten(tangents)
     if tree != tangent_tree:
         raise TypeError(
-            "primal and tangent arguments to jvp must have the same tree structure; primals have tree structure "
+            "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure "
             f"{tree} whereas tangents have tree structure {tangent_tree}."
         )
     given = [_as_tangent(p, t) for p, t in zip(leaves, tangent_leaves, strict=True)]

@@ -11,7 +11,7 @@ from polyax.api.arguments import shaped
 from polyax.api.vjp import fits, materialize
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ops.basis import convert_element_type
+from polyax.ops.basis import convert, convert_element_type
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.flat import Flat
 from polyax.trace.recording import trace_to_jaxpr
@@ -44,7 +44,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
             raise TypeError(f"cotangent tree does not match function output, expected {flat.out_tree} but got {tree}")
         cts = [_as_cotangent(ct, a) for ct, a in zip(cts, closed.out_avals, strict=True)]
         outs = backward_pass(closed.jaxpr, closed.consts, [UndefPrimal(a) for a in avals], cts)
-        return tree_unflatten(tree_structure(primals), map(materialize, outs))
+        found = [materialize(x) for x in outs]
+        kept = [convert(x, a.dtype, True) if a.weak_type else x for x, a in zip(found, avals, strict=True)]
+        return tree_unflatten(tree_structure(primals), kept)
 
     return transposed
 
@@ -61,6 +63,10 @@ def _check_dtypes(avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> 
 
 def _as_cotangent(ct: Any, aval: ShapedArray) -> Any:
     got = aval_of(ct)
-    if got.shape != aval.shape or not (fits(got, aval) or (got.weak_type and not dtypes.is_inexact(aval.dtype))):
+    whole = not (dtypes.is_inexact(got.dtype) or dtypes.is_inexact(aval.dtype))
+    adapts = got.weak_type and (
+        whole or (fits(got, aval) and dtypes.is_complex(got.dtype) == dtypes.is_complex(aval.dtype))
+    )
+    if got.shape != aval.shape or not (got.dtype == aval.dtype or adapts):
         raise TypeError(f"cotangent type does not match function output, expected {aval} but got {got}")
     return convert_element_type(ct, aval.dtype) if got.dtype != aval.dtype else ct

@@ -249,6 +249,8 @@ def aval_of(x: Any) -> ShapedArray:
     if kind in dtypes.PYTHON_SCALARS:
         return python_scalar_aval(kind)
     if isinstance(x, (np.ndarray, np.generic)):
+        if kind is not np.ndarray:
+            refuse_masked(x)
         dtype = x.dtype if x.dtype == dtypes.float0 else dtypes.canonicalize(x.dtype)
         return ShapedArray(x.shape, dtype)
     for base, _ in dtypes.PYTHON_SCALARS.items():  # subclasses: IntEnum, np.float64 and the like
@@ -257,6 +259,15 @@ def aval_of(x: Any) -> ShapedArray:
     if hasattr(x, "__jax_array__"):
         return aval_of(x.__jax_array__())
     raise TypeError(f"Value {x!r} with type {kind} is not a valid JAX type")
+
+
+def refuse_masked(x: Any) -> None:
+    """Raises ValueError for an array of NumPy with a mask, which programs wouldn't heed."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise ValueError(
+            "numpy masked arrays are not supported as direct inputs to JAX functions. Use arr.filled() to convert the "
+            "value to a standard numpy array."
+        )
 
 
 def is_array_like(x: Any) -> bool:

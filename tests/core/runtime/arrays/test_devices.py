@@ -224,3 +224,25 @@ def test_arrays_that_were_put_nowhere_follow_the_others() -> None:
     places = "reference:0 reference:1 reference:1 reference:1"
     assert done.stdout.split("\n")[:3] == [places, places, "False True"]
     assert "ValueError: Received incompatible devices for jitted computation" in done.stderr
+
+
+def test_may_alias() -> None:
+    x = device_put(np.ones(2), d.devices()[0])
+    assert device_put(x, x.device, may_alias=True) is x
+    copy = device_put(x, x.device, may_alias=False)
+    x.delete()
+    np.testing.assert_array_equal(copy, [1, 1])
+    with pytest.raises(ValueError, match="may_alias and donate cannot be True at the same time"):
+        device_put(copy, may_alias=True, donate=True)
+
+
+def test_whatever_copies_itself_to_the_host() -> None:
+    class Copied:
+        started = 0
+
+        def copy_to_host_async(self) -> None:
+            self.started += 1
+
+    x = [object(), 1, Copied()]
+    assert d.copy_to_host_async(x) is x
+    assert x[2].started == 1  # type: ignore[attr-defined]

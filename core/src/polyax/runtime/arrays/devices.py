@@ -15,6 +15,7 @@ from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.plugins import platforms, topology
 from polyax.runtime.plugins.default_device import default_device_now
 from polyax.runtime.plugins.registry import registry
+from polyax.trace.tracer import Tracer
 from polyax.trace.tree import tree_flatten, tree_unflatten
 
 
@@ -150,7 +151,7 @@ def block_until_ready(x: Any) -> Any:
 def copy_to_host_async(x: Any) -> Any:
     """Starts copies to the host of all arrays in ``x``, for ``device_get`` to find done; returns ``x``."""
     for leaf in tree_flatten(x)[0]:
-        if is_concrete(leaf):
+        if not isinstance(leaf, Tracer) and hasattr(leaf, "copy_to_host_async"):
             leaf.copy_to_host_async()
     return x
 

@@ -52,6 +52,7 @@ def device_put(
       device: a ``Device``, a sharding such as another array's, a ``Format`` with one, a ``PartitionSpec`` for the
         mesh in force, or a pytree of those that ``x`` begins with; None: the default.
       donate: delete the arrays that were copied.
+      may_alias: False for arrays of their own where these are there already.
 
     Raises:
       TypeError: a leaf is no array, or the device lacks its dtype.
@@ -61,13 +62,18 @@ def device_put(
     >>> device_put({"a": 1.5}, devices("reference")[0])
     {'a': Array(1.5, dtype=float32, weak_type=True)}
     """
+    if may_alias and donate:
+        raise ValueError("may_alias and donate cannot be True at the same time.")
     leaves, tree = tree_flatten(x)
     if device is None or isinstance(device, (Device, Sharding)):
         targets: Sequence[Any] = [device] * len(leaves)
     else:
         targets = broadcast_prefix(device, x, is_leaf=lambda d: d is None)
     with guards.asked_for():
-        return tree_unflatten(tree, [_put(leaf, _target(d), donate) for leaf, d in zip(leaves, targets, strict=True)])
+        put = [_put(leaf, _target(d), donate) for leaf, d in zip(leaves, targets, strict=True)]
+        if may_alias is False:
+            put = [new.copy() if new is old else new for new, old in zip(put, leaves, strict=True)]
+        return tree_unflatten(tree, put)
 
 
 def _target(device: Any) -> Target:

@@ -75,7 +75,7 @@ def test_static_arguments_must_be_hashable():
 
 
 def test_static_positions_that_do_not_exist():
-    with pytest.raises(ValueError, match=r"static_argnums=\(3,\) but only accepts 1 positional"):
+    with pytest.raises(ValueError, match=r"static_argnums=\(3,\), but only accepts 1 positional"):
         polyax.jit(lambda x: x, static_argnums=3)
     with pytest.raises(ValueError, match="invalid argnames"):
         polyax.jit(lambda x: x, static_argnames="y")
@@ -229,3 +229,22 @@ def test_a_jitted_function_has_the_signature_of_its_function() -> None:
     for follow in (True, False):
         assert inspect.signature(polyax.jit(f), follow_wrapped=follow) == inspect.signature(f)
     assert not hasattr(polyax.jit(f), "anything")
+
+
+def test_what_it_shows_of_the_function() -> None:
+    def f(x: int) -> int:
+        return x
+
+    f.note = "kept"  # type: ignore[attr-defined]
+    jitted = polyax.jit(f)
+    assert (jitted.__annotations__, jitted.note) == (f.__annotations__, "kept")
+
+    class Silent:
+        def __call__(self) -> None: ...
+
+        def __repr__(self) -> str:
+            raise ValueError("no words")
+
+    assert repr(polyax.jit(Silent())) == "<PjitFunction>"
+    with pytest.raises(TypeError, match="staticmethod arguments are not supported"):
+        polyax.jit(staticmethod(f))

@@ -181,7 +181,7 @@ def wrong(table: Any, rule: Any) -> core.Primitive:
 
 GRAD, MAP = (lambda p: polyax.grad(p.bind)(1.0)), (lambda p: polyax.vmap(p.bind)(jnp.ones(3)))
 MISTAKES = {
-    "no types": (bare(), lambda p: polyax.jit(p.bind)(1.0), NotImplementedError, "abstract_eval rule for 'test_bare'"),
+    "no types": (bare(), lambda p: polyax.jit(p.bind)(1.0), NotImplementedError, "Abstract evaluation for 'test_bare'"),
     "types are no types": (bare(def_abstract_eval=lambda x: 3), polyax.make_jaxpr, TypeError, "must return a Shaped"),
     "a list for one": (bare(def_abstract_eval=lambda x: [x]), polyax.make_jaxpr, TypeError, "must return one value"),
     "no derivative": (bare(def_abstract_eval=lambda x: x), GRAD, NotImplementedError, "rule for 'test_bare'"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 from polyax.api.arguments import shapes
@@ -105,6 +105,8 @@ class JitFunction:
         in_shardings: Any = None,
         out_shardings: Any = None,
     ) -> None:
+        if type(fun) is FunctionType:
+            self.__dict__.update(fun.__dict__)
         self._signature = Signature(
             fun, "jit", static=(static_argnums, static_argnames), donate=(donate_argnums, donate_argnames)
         )
@@ -118,7 +120,7 @@ class JitFunction:
         self._device = dispatch.device_of(device, backend)
         self._inline = inline
         self._shardings = in_shardings, out_shardings
-        self._traces = Traces()
+        self._traces = Traces(self._signature)
         self._entries: dict[Any, Callable[[Sequence[Any]], Any]] = self._traces.entries
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -267,9 +269,14 @@ class JitFunction:
         return self if instance is None else MethodType(self, instance)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__annotations__":
+            return getattr(self.__wrapped__, name)
         if name != "__signature__":  # asked for where ``__wrapped__`` isn't followed
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return inspect.signature(self.__wrapped__)
 
     def __repr__(self) -> str:
-        return f"<PjitFunction of {self.__wrapped__!r}>"
+        try:
+            return f"<PjitFunction of {self.__wrapped__!r}>"
+        except Exception:
+            return "<PjitFunction>"

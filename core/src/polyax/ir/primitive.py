@@ -35,6 +35,14 @@ ambient = Ambient()
 eval_trace: list[Any] = []  # holds one trace once the runtime has installed it
 
 
+_IN_WORDS = {
+    "abstract_eval": "Abstract evaluation",
+    "jvp": "Differentiation rule",
+    "transpose": "Transpose rule (for reverse-mode differentiation)",
+    "batch": "Batching rule",
+}
+
+
 class Primitive:
     """An operation that traces record and transformations know.
 
@@ -117,10 +125,12 @@ class Primitive:
         """The rule, or ``NotImplementedError`` with the declared reason."""
         found = getattr(self, name)
         if found is None:
-            reason = self.absent.get(name, "no such rule was registered")
-            what = {"jvp": "Differentiation", "transpose": "Transposition", "batch": "Batching"}.get(name, name)
-            raise NotImplementedError(f"{what} rule for '{self.name}' not implemented: {reason}")
+            raise NotImplementedError(self._lack(name))
         return found
+
+    def _lack(self, name: str) -> str:
+        what = _IN_WORDS.get(name, "{} rule").format(name)
+        return f"{what} for '{self.name}' not implemented: {self.absent.get(name, 'no such rule was registered')}"
 
     def bind(self, *args: Any, **params: Any) -> list[Any]:
         """Applies the primitive in the current trace."""

@@ -21,6 +21,8 @@ def name_of(fun: Callable[..., Any]) -> str:
 
 
 def check_callable(fun: Any) -> None:
+    if isinstance(fun, staticmethod):
+        raise TypeError(f"staticmethod arguments are not supported, got {fun!r}")
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun!r}")
     if inspect.isgeneratorfunction(fun):

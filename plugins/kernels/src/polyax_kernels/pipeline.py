@@ -77,7 +77,6 @@ def fusing(fuser: FusionPass) -> Pass:
     return Pass(fuser.name, on_graphs(lambda g, c: fuser.run(g, c.limits) if len(g.nodes) > 1 else g), fuser)
 
 
-_sum_calls = on_graphs(lambda graph, _: sum_calls(graph))
 TO_GRAPH = (
     Pass("hoist invariants", lambda jaxpr, _: hoist_invariants(jaxpr)),
     Pass("complex as pairs", lambda jaxpr, c: as_pairs(jaxpr, c.rules)),
@@ -86,7 +85,7 @@ TO_GRAPH = (
 )
 """Then the fusers that the backend or the user chose."""
 TO_PLAN = (
-    Pass("sum calls", lambda graph, c: graph if c.members == 1 else _sum_calls(graph, c)),
+    Pass("sum calls", on_graphs(lambda graph, c: sum_calls(graph) if c.members > 1 else graph)),
     Pass("split reductions", on_graphs(lambda graph, c: split_reductions(graph, c.limits))),
     Pass("alias copies", on_graphs(lambda graph, _: alias_copies(graph))),
     Pass("readers first", on_graphs(lambda graph, _: readers_first(graph))),

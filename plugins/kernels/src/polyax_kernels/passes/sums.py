@@ -15,6 +15,9 @@ from polyax_kernels.lower.lowering import Call
 SMALL = 1 << 16
 """Results of at most this many bytes are left to a sum that takes several together."""
 
+Adding = tuple[CallNode, Any]
+"""A call, and the function that adds up what it gives."""
+
 
 def sum_calls(graph: Graph) -> Graph:
     """Every sum over devices, with the calls taken in that can add up and have no other reader."""
@@ -22,35 +25,31 @@ def sum_calls(graph: Graph) -> Graph:
     if not sums:
         return graph
     producers, consumers, results = graph.producers(), graph.consumers(), set(graph.outputs)
-    taken: dict[int, CallNode] = {}
+    taken: dict[int, Adding] = {}
     for v in [v for node in sums for v in node.inputs]:
         call = producers.get(v)
-        if isinstance(call, CallNode) and len(consumers[v]) == 1 and v not in results and _worthwhile(graph, call):
-            taken[v] = call
+        if isinstance(call, CallNode) and len(consumers[v]) == 1 and v not in results and (run := _adds(graph, call)):
+            taken[v] = call, run
     if not taken:
         return graph
-    gone = {id(call) for call in taken.values()}
+    gone = {id(call) for call, _ in taken.values()}
     nodes: list[Node] = []
     for node in graph.nodes:
         if not isinstance(node, CallNode) or taken.keys().isdisjoint(node.inputs):
             nodes += () if id(node) in gone else (node,)
         else:
-            nodes += _parted(graph, node, taken)
+            nodes += _parted(node, taken)
     return graph.with_nodes(nodes)
 
 
-def _worthwhile(graph: Graph, call: CallNode) -> bool:
-    """Whether its results are so large that moving them takes longer than one more meeting."""
-    return graph.avals[call.outs[0]].nbytes > SMALL and _adds(graph, call) is not None
-
-
 def _adds(graph: Graph, call: CallNode) -> Any:
-    """The function that adds up what ``call`` gives."""
+    """The function that adds up what ``call`` gives, if that is so large that moving it takes longer than one more
+    meeting."""
     adds = call.lowering.adds
-    return adds and adds(graph.types(call)[0], call.params)
+    return adds and graph.avals[call.outs[0]].nbytes > SMALL and adds(graph.types(call)[0], call.params)
 
 
-def _parted(graph: Graph, exchange: CallNode, taken: dict[int, CallNode]) -> list[Node]:
+def _parted(exchange: CallNode, taken: dict[int, Adding]) -> list[Node]:
     """A sum of each of the calls, and that of all other operands."""
     rest = [n for n, v in enumerate(exchange.inputs) if v not in taken]
     of_rest = lambda xs: tuple([xs[n] for n in rest])
@@ -58,11 +57,10 @@ def _parted(graph: Graph, exchange: CallNode, taken: dict[int, CallNode]) -> lis
     if rest:
         nodes.append(replace(exchange, inputs=of_rest(exchange.inputs), outs=of_rest(exchange.outs)))
     pairs = zip(exchange.inputs, exchange.outs, strict=True)
-    return nodes + [_summed(graph, taken[v], exchange, out) for v, out in pairs if v in taken]
+    return nodes + [_summed(*taken[v], exchange, out) for v, out in pairs if v in taken]
 
 
-def _summed(graph: Graph, call: CallNode, exchange: CallNode, out: int) -> CallNode:
-    run = _adds(graph, call)
+def _summed(call: CallNode, run: Any, exchange: CallNode, out: int) -> CallNode:
     lowering = Call(
         prepare=_one_by_one(call, exchange),
         together=lambda outs, args, shared, **_: run(outs, args, shared),

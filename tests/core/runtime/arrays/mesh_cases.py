@@ -40,6 +40,18 @@ def test_replicas_are_numbered():
     assert [s.replica_id for s in shards] == [0, 1] * (N // 2)
 
 
+def test_replicas_that_come_from_the_host_are_one_memory():
+    """Which no program writes to: each device would, if it is donated."""
+    x = polyax.device_put(X, ROWS)
+    where = {}
+    for shard in x.addressable_shards:
+        where.setdefault(str(shard.index), set()).add(shard.data.unsafe_buffer_pointer())
+    assert len(where) == N // 2 and all(len(pointers) == 1 for pointers in where.values())
+    double = polyax.jit(lambda v: v * 2, donate_argnums=0)
+    for shard in double(x).addressable_shards:
+        np.testing.assert_array_equal(shard.data, 2 * X[shard.index])
+
+
 def test_trees_of_places():
     tree = {"a": X, "b": [X, X]}
     put = polyax.device_put(tree, {"a": ROWS, "b": None})

@@ -6,7 +6,7 @@ What lies on devices that can copy from each other never goes through the host.
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -317,7 +317,7 @@ def on_devices(x: Any, block: ShapedArray, layout: Sharding) -> Sequence[Array]:
     places = layout.addressable_devices_indices_map(np.shape(x)).items()
     if not is_concrete(x) or (x.shape != block.shape and _at_hand(x)):
         host = x.host_value() if is_concrete(x) else np.asarray(x, block.dtype)
-        return [from_host(host[index], device, block) for device, index in places]
+        return _blocks(host, block, places)
     if x._device is None:
         if _same_places(x.sharding, layout, x.shape):
             x.alive()
@@ -329,6 +329,25 @@ def on_devices(x: Any, block: ShapedArray, layout: Sharding) -> Sequence[Array]:
     here = {part.device: part for part in x.parts}
     with set_trace(None), without_mesh():
         return [_moved(_cut(here.get(d, x.parts[0]), block, i), d) for d, i in places]
+
+
+def _blocks(host: np.ndarray, block: ShapedArray, places: Iterable[tuple[Device, Index]]) -> list[Array]:
+    """Blocks of what is on the host. Devices with the same one get it once, if all of them are in the host's memory."""
+    made: dict[Any, Array] = {}
+    parts: list[Array] = []
+    for device, index in places:
+        place = device.backend, bounds(index, host.shape[: len(index)])
+        same = made.get(place) if isinstance(device.queue, HostQueue) else None
+        part = made[place] = from_host(host[index], device, block) if same is None else _replica(same, device)
+        parts.append(part)
+    return parts
+
+
+def _replica(x: Array, device: Device) -> Array:
+    """Another part with what has just come from the host."""
+    if guards.on:
+        guards.passes("host_to_device", x.aval, device)
+    return Array(x.aval, device.backend.copy(x.alive(), x.aval.physical, x.device, device), device)
 
 
 _relay: list[Callable[[Array, Sharding], Array]] = []

@@ -27,8 +27,8 @@ class _MethodDef(ctypes.Structure):
 
 
 @functools.cache
-def _method() -> _MethodDef:
-    return _MethodDef(b"run", pool.symbols()["polyax_call"], METH_FASTCALL, b"Runs the steps of a program.")
+def _method(name: str) -> _MethodDef:
+    return _MethodDef(b"run", pool.symbols()[name], METH_FASTCALL, b"Runs the steps of a program.")
 
 
 _new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
@@ -40,14 +40,17 @@ _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_voi
 
 
 class Entry:
-    """``entry.run(bases)`` runs steps on the memory of ``bases``; None has none.
+    """``entry.run(bases)`` runs steps on the memory of ``bases``; None has none. ``entry.run_members(every)`` does it
+    for the bases of each member of a group, on all threads.
 
-    ``release``: the interpreter's lock is released meanwhile. ``run`` must not outlive the entry.
+    ``release``: the interpreter's lock is released meanwhile. The functions must not outlive the entry.
     """
 
-    __slots__ = ("_table", "run")
+    __slots__ = ("_table", "run", "run_members")
 
     def __init__(self, steps: NativeSteps, release: bool) -> None:
         self._table = NativeTable(steps, release, id(ATTRIBUTE))
         capsule = _new_capsule(ctypes.addressof(self._table), None, None)
-        self.run: Callable[[list[Any]], None] = _new_function(ctypes.addressof(_method()), capsule, None)
+        function = lambda name: _new_function(ctypes.addressof(_method(name)), capsule, None)
+        self.run: Callable[[list[Any]], None] = function("polyax_call")
+        self.run_members: Callable[[list[Any]], None] = function("polyax_call_members")

@@ -30,7 +30,8 @@ class CpuExecutable(HostExecutable):
     """A plan of which all runs of native steps are one call each."""
 
     def __init__(self, backend: Any, plan: Plan, options: CompileOptions, journal: Journal) -> None:
-        self.divides = options.members < pool.thread_count()
+        self.members = options.members
+        self.divides = self.members < pool.thread_count()
         """Whether steps are cut into pieces for several threads; members of a group are a thread's work each."""
         super().__init__(backend, plan, options, journal)
         self.cost = sum(map(_cost, plan.steps)) // SPEED
@@ -42,7 +43,7 @@ class CpuExecutable(HostExecutable):
             if native:
                 run = [(step, d) for step, d in group if d is not None]
                 cost = sum(_cost(step) for step, _ in run)
-                runners.append(Table([d for _, d in run], cost))
+                runners.append(Table([d for _, d in run], cost, self.members))
             else:
                 runners += [self.runner(step) for step, _ in group]
         return runners

@@ -9,17 +9,30 @@ where they are used.
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
+
 from polyax_cpu.large_arguments import EXACT, define_exact
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.native_loops import define_loops
 from polyax_cpu.native_pool import define_pool
-from polyax_cpu.records import FUNCTION_PARAMS, NativeRef, NativeStep, NativeSteps, NativeTable, Record, memory
+from polyax_cpu.records import (
+    FUNCTION_PARAMS,
+    NativeMembers,
+    NativeRef,
+    NativeStep,
+    NativeSteps,
+    NativeTable,
+    Record,
+    memory,
+)
 
 MAX_OPERANDS = 128
 """Buffers of one step."""
 LINE = 64
 """Pieces that are longer than this begin at a multiple of it."""
-EXPORTS = ("polyax_start", "polyax_parallel", "polyax_call", "polyax_copy", "polyax_loop", "polyax_cond", *EXACT)
+CALLS = ("polyax_call", "polyax_call_members")
+EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_copy", "polyax_loop", "polyax_cond", *EXACT)
 
 
 def source(triple: str) -> str:
@@ -28,7 +41,7 @@ def source(triple: str) -> str:
     define_pool(module, triple)
     define_loops(module)
     define_exact(module)
-    for define in (_run, _call, _copy):
+    for define in (_run, _addresses, _call, _members, _call_members, _copy):
         define(module)
     return module.text()
 
@@ -59,38 +72,90 @@ def _launch(b: Builder, step: Record, buffers: IrValue) -> None:
         b.call("void", "polyax_parallel", function, buffers, scalars, begin, end, size, (span + size - 1) / size)
 
 
-def _call(module: Module) -> None:
-    """A Python function (METH_FASTCALL): runs a table, which is in its capsule, on the memory of the objects in a list;
-    None has none."""
-    b = module.function("ptr", "polyax_call", [("ptr", "self"), ("ptr", "args"), ("i64", "nargs")])
+CALLED = [("ptr", "self"), ("ptr", "args"), ("i64", "nargs")]
+"""The parameters of a Python function (METH_FASTCALL)."""
+
+
+def _table(b: Builder) -> Record:
+    """The table that is in the capsule of a Python function."""
+    return Record(NativeTable, b.call("ptr", "PyCapsule_GetPointer", b.args[0], b.pointer("null")))
+
+
+def _addresses(module: Module) -> None:
+    """Looks up the memory of the objects in a list; None has none. Returns 0 if there was an error."""
+    b = module.function("i64", "addresses", [("ptr", "objects"), ("ptr", "bases"), ("ptr", "attribute")])
+    objects, bases, attribute = b.args
     null, none = b.pointer("null"), b.pointer("@_Py_NoneStruct")
     module.top("@_Py_NoneStruct = external global i8")
-    table = Record(NativeTable, b.call("ptr", "PyCapsule_GetPointer", b.args[0], null))
-    objects = b.load(b.args[1], "ptr")
-    size, attribute = b.call("i64", "PyList_Size", objects), table.attribute
-    bases = b.array("ptr", size)
-    with b.loop(0, size) as n:
+    with b.loop(0, b.call("i64", "PyList_Size", objects)) as n:
         item, slot = b.call("ptr", "PyList_GetItem", objects, n), b.at(bases, n, "ptr")
         b.store(null, slot)
         with b.when(item.compare("!=", none)):
             number = b.call("ptr", "PyObject_GetAttr", item, attribute)
             with b.when(number.compare("==", null)):
-                b.ret(null)
+                b.ret(b.const(0, "i64"))
             b.store(b.call("ptr", "PyLong_AsVoidPtr", number), slot)
             b.call("void", "Py_DecRef", number)
-    _work_off(b, table, bases)
-    b.call("void", "Py_IncRef", none)
-    b.ret(none)
+    b.ret(b.const(1, "i64"))
 
 
-def _work_off(b: Builder, table: Record, bases: IrValue) -> None:
+def _find(b: Builder, table: Record, objects: IrValue, bases: IrValue) -> None:
+    """``addresses``; the Python function ends if there was an error."""
+    with b.when(b.call("i64", "addresses", objects, bases, table.attribute).compare("==", 0)):
+        b.ret(b.pointer("null"))
+
+
+def _call(module: Module) -> None:
+    """A Python function: runs a table on the memory of the objects in a list."""
+    b = module.function("ptr", "polyax_call", CALLED)
+    table, objects = _table(b), b.load(b.args[1], "ptr")
+    bases = b.array("ptr", b.call("i64", "PyList_Size", objects))
+    _find(b, table, objects, bases)
     steps, release = table.at("steps"), table.release
     with b.when(release.compare("==", 0)):
         b.call("void", "polyax_run", steps, bases)
     with b.when(release.compare("!=", 0)):
-        thread = b.call("ptr", "PyEval_SaveThread")
-        b.call("void", "polyax_run", steps, bases)
-        b.call("void", "PyEval_RestoreThread", thread)
+        _released(b, lambda: b.call("void", "polyax_run", steps, bases))
+    _ret_none(b)
+
+
+def _members(module: Module) -> None:
+    """Runs the steps of ``NativeMembers`` for some of them; the buffers are the bases of all."""
+    b = module.function("void", "members", FUNCTION_PARAMS)
+    bases, record, begin, end = b.args
+    members = Record(NativeMembers, record)
+    with b.loop(begin, end) as n:
+        b.call("void", "polyax_run", members.steps, b.at(bases, n * members.width, "ptr"))
+    b.ret()
+
+
+def _call_members(module: Module) -> None:
+    """A Python function: runs a table for several members, on all threads; each has a list of objects."""
+    b = module.function("ptr", "polyax_call_members", CALLED)
+    table, every = _table(b), b.load(b.args[1], "ptr")
+    count, zero, one = b.call("i64", "PyList_Size", every), b.const(0, "i64"), b.const(1, "i64")
+    width = b.call("i64", "PyList_Size", b.call("ptr", "PyList_GetItem", every, zero))
+    bases = b.array("ptr", count * width)
+    with b.loop(0, count) as n:
+        _find(b, table, b.call("ptr", "PyList_GetItem", every, n), b.at(bases, n * width, "ptr"))
+    members = Record(NativeMembers, b.alloca("i8", ctypes.sizeof(NativeMembers)))
+    members.set(steps=table.at("steps"), width=width)
+    work = b.pointer("@members"), bases, members.pointer, zero, count, one, count
+    _released(b, lambda: b.call("void", "polyax_parallel", *work))
+    _ret_none(b)
+
+
+def _released(b: Builder, run: Callable[[], object]) -> None:
+    """Releases the interpreter's lock meanwhile."""
+    thread = b.call("ptr", "PyEval_SaveThread")
+    run()
+    b.call("void", "PyEval_RestoreThread", thread)
+
+
+def _ret_none(b: Builder) -> None:
+    none = b.pointer("@_Py_NoneStruct")
+    b.call("void", "Py_IncRef", none)
+    b.ret(none)
 
 
 def _copy(module: Module) -> None:

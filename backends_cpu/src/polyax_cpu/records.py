@@ -47,6 +47,12 @@ class NativeTable(ctypes.Structure):
     _fields_ = [("steps", NativeSteps), ("release", INTEGER), ("attribute", ADDRESS)]
 
 
+class NativeMembers(ctypes.Structure):
+    """Steps that several members run, each on ``width`` bases of its own."""
+
+    _fields_ = [("steps", ADDRESS), ("width", INTEGER)]
+
+
 class NativeLoop(ctypes.Structure):
     """Steps of a turn, of the test, before all turns, behind an even and an odd number of them.
 

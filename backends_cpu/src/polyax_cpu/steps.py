@@ -6,7 +6,7 @@ Knows neither plans nor kernels.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from polyax_cpu import pool
@@ -29,20 +29,34 @@ Described = tuple[NativeStep, Any]
 
 
 class Table:
-    """The steps of one native call, with everything that they point to."""
+    """The steps of one native call, with everything that they point to.
 
-    def __init__(self, described: Sequence[Described], cost: int) -> None:
+    If that takes long, it is one call for all members of a group that have come to it, and threads share them.
+    """
+
+    works = waits = False
+
+    def __init__(self, described: Sequence[Described], cost: int, members: int = 1) -> None:
         steps = [step for step, _ in described]
         array = (NativeStep * len(steps))(*steps)
         self.steps = NativeSteps(ctypes.addressof(array), len(steps))
         self.keep = [array, *(keep for _, keep in described)]
+        self.stops = members > 1 and cost * members > PIECE_COST
         self.entry = Entry(self.steps, cost > QUICK_COST)
         self.run = self.entry.run
-        if any(s.pieces > 1 for s in steps):
+        if self.stops or any(s.pieces > 1 for s in steps):
             pool.ensure_started()
 
     def __call__(self, bases: list[Any]) -> None:
         self.run(bases)
+
+    def walk(self, bases: Sequence[Any]) -> Generator[tuple[Any, Sequence[Any]]]:
+        yield self, bases
+
+    def of_all(self, members: Mapping[int, Sequence[Any]], axes: Any) -> list[int]:
+        """Runs it for those that have come; nobody waits for others."""
+        self.entry.run_members(list(members.values()))
+        return list(members)
 
 
 def described(

@@ -93,6 +93,30 @@ def test_collectives_in_the_turns_of_a_loop():
     same(on(LINE, scanned)(x), np.asarray(on(LINE, straight)(x)))
 
 
+def test_steps_that_last():
+    """What lies between two meetings is one native call for all devices, if it takes long."""
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((N * 64, 256)).astype("f4"), rng.standard_normal((256, 256)).astype("f4") / 16
+
+    def turn(c, _):
+        c = jnp.tanh(c @ polyax.pure_callback(np.negative, polyax.typeof(w), w)) + lax.axis_index("x")
+        return c - lax.pmean(c, "x"), lax.psum(jnp.sin(c).sum(), "x")
+
+    def expected(blocks):
+        for _ in range(3):
+            blocks = [np.tanh(b @ -w) + n for n, b in enumerate(blocks)]
+            total = sum(np.sin(b).sum() for b in blocks)
+            blocks = [b - sum(blocks) / N for b in blocks]
+        return np.concatenate(blocks), total
+
+    got, totals = on(LINE, lambda v: lax.scan(turn, v, length=3), "x")(x)
+    wanted, total = expected(np.split(x, N))
+    np.testing.assert_allclose(got, wanted, 1e-3, 1e-4)
+    np.testing.assert_allclose(totals[2], total, 1e-3, 1e-2)
+    product = polyax.jit(lambda v, w: v @ w)(put(x, LINE, "x"), put(w, LINE))
+    np.testing.assert_allclose(product, x @ w, 1e-4, 1e-4)
+
+
 # --- meetings to which somebody doesn't come
 
 

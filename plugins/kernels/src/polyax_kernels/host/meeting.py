@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from polyax.reference.rules_together import Shared
+from polyax.reference.rules_together import Shared, in_order
 from polyax.runtime.contract.collectives import Axes, Group, as_member, never_come, peer_sets
 from polyax_kernels.host.threads import num_threads, parallel_for
 from polyax_kernels.lower.fallback import CALLBACKS, COLLECTIVES
 from polyax_kernels.plan.plan import CallStep, Plan, Step, walk_steps
-from polyax_kernels.run.control import Stop, Windows, walk
+from polyax_kernels.run.control import Stop, Windows, walk, works
 
 Arrays = Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]]
 """The results and the operands of a call, given the memory of all bases."""
@@ -19,7 +19,8 @@ Arrays = Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]]
 class Meeting:
     """A step in which the members of a group exchange values. Called for one member, it waits for the others."""
 
-    stops = True
+    stops = waits = True
+    works = False
 
     def __init__(self, step: CallStep, arrays: Arrays, alone: Callable[[Sequence[Any]], None]) -> None:
         self.alone = alone
@@ -70,7 +71,8 @@ def by_turns(steps: Sequence[Any], every: Sequence[Sequence[Any]], group: Group,
     Raises:
       RuntimeError: they wait for others that will never come.
     """
-    first, last = bool(steps) and isinstance(steps[0], Meeting), steps[-1] if steps else None
+    first, last = bool(steps) and _of_all(steps[0]), steps[-1] if steps else None
+    run = run if works(steps) else in_order
     walks = [walk(steps[first:], bases) for bases in every]
     waiting: dict[int, Stop] = dict(enumerate([(steps[0], bases) for bases in every])) if first else {}
     ready = _met(waiting, group.axes, last) if first else list(range(len(walks)))
@@ -86,6 +88,11 @@ def by_turns(steps: Sequence[Any], every: Sequence[Sequence[Any]], group: Group,
         ready = _met(waiting, group.axes, last)
     if waiting:
         raise RuntimeError(_endless(waiting, group))
+
+
+def _of_all(step: Any) -> bool:
+    """Whether it is done for several members at once, and so isn't one that holds others."""
+    return getattr(step, "stops", False) and hasattr(step, "of_all")
 
 
 def _met(waiting: dict[int, Stop], axes: Axes, last: Any) -> list[int]:

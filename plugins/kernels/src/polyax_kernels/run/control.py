@@ -20,16 +20,21 @@ def control_runner(executable: PlanExecutable, step: LoopStep | BranchStep) -> C
 
 
 Stop = tuple[Any, Sequence[Any]]
-"""A step at which members of a group wait for each other, and what one of them works on there."""
+"""A step that is done for several members of a group at once, and what one of them works on there."""
 
 
-def stops(steps: Sequence[Any]) -> bool:
+def waits(steps: Sequence[Any]) -> bool:
     """Whether members wait for each other in one of the steps."""
-    return any(getattr(step, "stops", False) for step in steps)
+    return any(getattr(step, "waits", False) for step in steps)
+
+
+def works(steps: Sequence[Any]) -> bool:
+    """Whether members compute anything on their way from stop to stop."""
+    return any(getattr(step, "works", True) for step in steps)
 
 
 def walk(steps: Sequence[Any], bases: Sequence[Any]) -> Generator[Stop]:
-    """Runs steps; those at which members wait for each other are left to whoever asks for what comes next."""
+    """Runs steps; those that are done for several members at once are left to whoever asks for what comes next."""
     for step in steps:
         if getattr(step, "stops", False):
             yield from step.walk(bases)
@@ -60,7 +65,8 @@ class _Control:
     """A step that runs others: those of its inner plans, one plan after the other."""
 
     def __init__(self, inners: Sequence[_Inner]) -> None:
-        self.stops = any(stops(inner.steps) for inner in inners)
+        self.stops = self.waits = any(waits(inner.steps) for inner in inners)
+        self.works = not self.stops or any(works(inner.steps) for inner in inners)
 
     def turns(self, bases: Sequence[Any]) -> Generator[tuple[_Inner, Windows]]:
         """The plans in the order in which they run, each once the one before it has."""

@@ -104,6 +104,14 @@ def test_the_gradient_of_layer_norm_is_the_rows_and_the_columns() -> None:
     assert len(kernels(pullback, ROWS, GAIN, SHIFT, ROWS)) <= 3
 
 
+def test_few_columns_of_many_rows_are_left_to_all_threads() -> None:
+    """Mean and variance of columns are a kernel each: one of both would have a thread or two for all rows."""
+    images = RNG.standard_normal((32, 28, 28, 32)).astype("f4")
+    variance = lambda x: ((x - x.mean((0, 1, 2))) ** 2).mean((0, 1, 2))
+    assert len(kernels(variance, images)) == 2
+    assert len(kernels(variance, images[:2, :4, :4])) == 1  # so few that one thread does all
+
+
 def test_an_adam_step_is_about_one_kernel_per_array() -> None:
     shapes = [(64,), (64, 64), (3, 3, 16, 16), (10, 64), (100,)]
     arrays = [RNG.standard_normal(shapes[n % 5]).astype("f4") for n in range(100)]

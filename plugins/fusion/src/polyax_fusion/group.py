@@ -31,6 +31,8 @@ class Cluster:
         """Position of a node in the graph -> where it is computed."""
         self.depths: dict[Axis, int] = {}
         """Axis -> how often the body of its loop runs."""
+        self.folded: set[int] = set()
+        """Positions of the members that fold, or whose results others fold."""
         self.size = 1
         """Points of the grid."""
         if isinstance(node, KernelNode):
@@ -43,6 +45,7 @@ class Cluster:
         for stage in node.stages:
             self._open(stage.axes, self.size)
         self._open_folds(node, self.size)
+        self._note_folds(n, node, ())
 
     def _open(self, axes: Iterable[Axis], times: int) -> int:
         for axis in axes:
@@ -57,6 +60,14 @@ class Cluster:
         for x in postorder(*[s.value for s in node.stores]):
             if x.kind == "fold":
                 self._open(x.attr.axes, times)
+
+    def _note_folds(self, n: int, node: KernelNode, uses: Iterable[int]) -> None:
+        if node.folds or self.folds(uses):
+            self.folded.add(n)
+
+    def folds(self, uses: Iterable[int]) -> bool:
+        """Whether members fold what nodes are used for at the positions ``uses``."""
+        return not self.folded.isdisjoint(uses)
 
     def demand(self, node: KernelNode, uses: Iterable[int]) -> Places:
         """The places where the members among ``uses`` need ``node``."""
@@ -82,12 +93,13 @@ class Cluster:
         """How often something is computed that is needed at ``places``."""
         return sum(max([1, *(self.depths.get(a, 1) for a in axes_of(place))]) for place in places)
 
-    def join(self, n: int, node: KernelNode, places: Places) -> None:
+    def join(self, n: int, node: KernelNode, places: Places, uses: Iterable[int]) -> None:
         self.places[n] = places
         self.weight += len(places) * node.weight
         self.reads.difference_update(node.outs)
         self.reads.update(node.reads)
         self._open_folds(node, self.times(places))
+        self._note_folds(n, node, uses)
 
 
 def moved(place: Place, user: KernelNode, at: Place) -> Place:

@@ -30,8 +30,8 @@ from polyax_kernels.ir.origin import equations
 
 NAME = "instruction"
 ROWS = 64
-"""A reduction may move into a kernel that uses each of its results many times if it has at least so many: its rows then
-keep all threads busy."""
+"""A reduction may move into a kernel that uses each of its results many times, in loops of its own, if it has at least
+so many: its rows then keep all threads busy."""
 SMALL = 4096
 """Or if it folds no more elements than this, which any thread does in no time."""
 
@@ -92,10 +92,12 @@ class _Pass:
         for group, places in demands:
             if reason := self.why_not(n, node, group, len(places), group.times(places)):
                 return reason
+            if node.folds and (reason := self.why_no_fold(node, group, group.times(places), uses)):
+                return reason
         if reason := self.why_more_bytes(node, wanted):
             return reason
         for group, places in demands:
-            group.join(n, node, places)
+            group.join(n, node, places, uses)
         return None
 
     def why_not(self, n: int, node: KernelNode, group: Cluster, places: int, times: int) -> str | None:
@@ -107,14 +109,22 @@ class _Pass:
             return f"it is expensive, and {places} places of it are needed"
         if times > size and self.cones[n] > limits.recomputable_nodes:
             return f"its elements would be computed {times // size} times"
-        if node.folds and (reason := _why_no_fold(node, size, group, times)):
-            return reason
         if root.updates is not None and root.updates in node.reads:
             return f"it reads what {root.name} updates in place"
         if group.weight + places * node.weight > limits.kernel_nodes:
             return f"the kernel would exceed {limits.kernel_nodes} operations"
         if len((group.reads - set(node.outs)) | set(node.reads)) + len(root.outs) > limits.operands:
             return f"the kernel would exceed {limits.operands} operands"
+        return None
+
+    def why_no_fold(self, node: KernelNode, group: Cluster, times: int, uses: list[int]) -> str | None:
+        """A reduction is computed once per row of its consumer's kernel, before the loop over the row, or not there."""
+        if times > group.size:
+            return "a reduction would run inside a reduction"
+        size = max(1, self.graph.avals[node.outs[0]].size)
+        loops = size < group.size or group.folds(uses)
+        if loops and size < ROWS and fold_size(node) * size > SMALL:
+            return f"a large reduction to {size} elements would not be shared among threads"
         return None
 
     def why_more_bytes(self, node: KernelNode, wanted: list[Cluster]) -> str | None:
@@ -145,15 +155,6 @@ class _Pass:
         root = self.nodes[group.root]
         assert isinstance(root, KernelNode) and group.root == members[-1]
         return rebuilt(root, inliner.inlined(root), tuple([p for n in members for p in self.nodes[n].primitives]))
-
-
-def _why_no_fold(node: KernelNode, size: int, group: Cluster, times: int) -> str | None:
-    """A reduction is computed once per row of its consumer's kernel, before the loop over the row, or not there."""
-    if times > group.size:
-        return "a reduction would run inside a reduction"
-    if size < group.size and size < ROWS and fold_size(node) * size > SMALL:
-        return f"a large reduction to {size} elements would not be shared among threads"
-    return None
 
 
 def run(graph: Graph, limits: Limits) -> Graph:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from polyax_kernels.ir.edits import stack
 from polyax_kernels.ir.edits.bounds import why_not_together, why_over, why_too_large
-from polyax_kernels.ir.expr import Axis, Expr, postorder
+from polyax_kernels.ir.expr import Axis, Expr, folds_of, postorder
 from polyax_kernels.ir.graph import KernelNode, Node, points
 from polyax_kernels.ir.kernel import Kernel, Stage, store_roots
 from polyax_kernels.ir.limits import Limits
@@ -36,10 +36,16 @@ def stacked(producer: Node, consumer: Node, keep: Collection[int], limits: Limit
 def why_slow(node: KernelNode, limits: Limits) -> str | None:
     """Why stages are worse than loops of their own: these can share their points among threads, and fill vectors."""
     rows, loops = points(node.grid), [stage for stage in node.stages if stage.axes]
-    work = operations(Kernel(node.grid, node.stages, ())) if loops else 0
+    work = operations(Kernel(node.grid, node.stages, ())) if loops or _unsplittable(node) else 0
     if rows < ROWS and work > SHORT:
         return f"one thread would compute each of {rows} rows" if rows > 1 else "one thread would compute all of it"
-    return _why_no_vectors(loops, limits) if work > QUICK else None
+    return _why_no_vectors(loops, limits) if loops and work > QUICK else None
+
+
+def _unsplittable(node: KernelNode) -> bool:
+    """Whether a fold comes before another, so that none can be cut into chunks that run side by side."""
+    folds = folds_of(*[s.value for s in node.stores])
+    return node.stacked or any(folds_of(*x.args) for x in folds)
 
 
 def _why_no_vectors(loops: list[Stage], limits: Limits) -> str | None:

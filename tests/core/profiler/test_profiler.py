@@ -17,7 +17,7 @@ import pytest
 import polyax
 import polyax.numpy as jnp
 from polyax import profiler
-from polyax.api.jit import JitFunction
+from polyax.api.jit import PjitFunction
 from polyax.runtime.running import compiling
 from polyax.runtime.running.dispatch import EvalTrace
 from polyax.trace import calls
@@ -115,7 +115,7 @@ def test_small_arrays_are_not_asked_where_they_were_made() -> None:
 
 # --- traces -----------------------------------------------------------------------------------------------------------
 
-METHODS = ((calls, "trace_to_jaxpr"), (compiling, "build"), (JitFunction, "__call__"), (EvalTrace, "process"))
+METHODS = ((calls, "trace_to_jaxpr"), (compiling, "build"), (PjitFunction, "__call__"), (EvalTrace, "process"))
 
 
 def events_of(folder: Path) -> list[tuple[str, str, Any]]:

@@ -9,7 +9,7 @@ from types import MethodType
 from typing import Any
 
 from polyax.api.arguments import wraps
-from polyax.api.jit import JitFunction, jit
+from polyax.api.jit import PjitFunction, jit
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.hooks import CompileEvent
 from polyax.runtime.contract.tracebacks import api_boundary
@@ -76,9 +76,9 @@ def draw(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
 
 def compiled(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Any) -> CompileEvent:
     """A new executable of ``fun``, made to be looked at, with what it was made from."""
-    if isinstance(fun, MethodType) and isinstance(fun.__func__, JitFunction):
+    if isinstance(fun, MethodType) and isinstance(fun.__func__, PjitFunction):
         fun, args = fun.__func__, (fun.__self__, *args)
-    jitted = fun if isinstance(fun, JitFunction) and not options else jit(fun, **options)
+    jitted = fun if isinstance(fun, PjitFunction) and not options else jit(fun, **options)
     program = jitted.staged(args, kwargs)
     if isinstance(program.where, Device):
         return build(program.closed, program.where, program.name, program.donated, stages=True)

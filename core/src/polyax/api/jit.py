@@ -79,8 +79,8 @@ def jit(
     settings = (static_argnums, static_argnames, donate_argnums, donate_argnames, device, backend, inline)
     settings = (*settings, in_shardings, out_shardings)
     if fun is None:
-        return lambda f: JitFunction(f, *settings)
-    return JitFunction(fun, *settings)
+        return lambda f: PjitFunction(f, *settings)
+    return PjitFunction(fun, *settings)
 
 
 def clear_caches() -> None:
@@ -89,8 +89,8 @@ def clear_caches() -> None:
     dispatch.clear_caches()
 
 
-class JitFunction:
-    """What ``jit`` returns."""
+class PjitFunction:
+    """What ``jit`` returns. Libraries know it by the name of its class, which is JAX's."""
 
     def __init__(
         self,

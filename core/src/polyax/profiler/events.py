@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from polyax.api.jit import JitFunction
+from polyax.api.jit import PjitFunction
 from polyax.runtime.running import compiling
 from polyax.runtime.running.dispatch import EvalTrace
 from polyax.trace import calls
@@ -65,7 +65,7 @@ def begin() -> None:
         Current.recording = recording = Recording()
         _tell(recording, calls, "trace_to_jaxpr", "trace", lambda fun, avals, *, name="", **_: name)
         _tell(recording, compiling, "build", "compile", lambda closed, device, name, *_, **__: name)
-        _tell(recording, JitFunction, "__call__", "call", lambda f, *_, **__: f.__name__)
+        _tell(recording, PjitFunction, "__call__", "call", lambda f, *_, **__: f.__name__)
         _tell(recording, EvalTrace, "process", "operation", lambda _, primitive, *__: primitive.name)
 
 

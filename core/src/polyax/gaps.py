@@ -5,6 +5,7 @@ from __future__ import annotations
 _TOKENS = "programs order their effects by themselves: no tokens go through them"
 _NO_PRIMITIVE = "what it stands for is made of other primitives here"
 _CALLS = "primitives that hold functions say how these become programs (docs/primitives.md)"
+_TREES = "JAX's takes flat trees of a private kind; polyax.jvp and polyax.linearize take functions of any pytrees"
 _HIJAX = "types of values that users define aren't built"
 
 GAPS = {
@@ -34,6 +35,12 @@ GAPS = {
     "extend.core.Token": _TOKENS,
     "extend.core.CallPrimitive": _CALLS,
     "extend.core.call_impl": _CALLS,
+    "experimental.jet.weakref_lru_cache": "it is a cache of JAX's own, which stands there by chance",
+    "interpreters.ad.jvp": _TREES,
+    "interpreters.ad.linearize": _TREES,
+    "interpreters.partial_eval.partial_eval_jaxpr_custom_rules": (
+        "what checkpoint saves is its policy's choice: primitives have no rules for it"
+    ),
     "interpreters.batching.register_vmappable": "only arrays are mapped over",
     "interpreters.batching.unregister_vmappable": "only arrays are mapped over",
 }

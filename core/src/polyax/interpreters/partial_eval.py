@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from polyax import late
 from polyax.interpreters.partial_values import PartialVal as PartialVal
 from polyax.interpreters.partial_values import trace_to_jaxpr_dynamic as trace_to_jaxpr_dynamic
 from polyax.interpreters.partial_values import trace_to_jaxpr_nounits as trace_to_jaxpr_nounits
@@ -56,3 +57,7 @@ def dce_jaxpr_call_rule(used_outputs: Sequence[bool], eqn: Eqn) -> tuple[list[bo
 
 
 dce_jaxpr_closed_call_rule = dce_jaxpr_call_rule
+
+
+def __getattr__(name: str) -> Any:
+    return late.load(__name__, {}, name)

@@ -1,5 +1,8 @@
 """``polyax.experimental.jet``: derivatives of any order along curves. Re-exports only."""
 
+from typing import Any as _Any
+
+from polyax import late as _late
 from polyax.experimental.jet.calls import jet as jet
 from polyax.experimental.jet.calls import jet2 as jet2
 from polyax.experimental.jet.calls import jet_fun as jet_fun
@@ -27,3 +30,7 @@ from polyax.trace.tree import tree_flatten as tree_flatten
 from polyax.trace.tree import tree_structure as tree_structure
 from polyax.trace.tree import tree_unflatten as tree_unflatten
 from polyax.trace.tree import treedef_is_leaf as treedef_is_leaf
+
+
+def __getattr__(name: str) -> _Any:
+    return _late.load(__name__, {}, name)

@@ -281,3 +281,24 @@ def test_masked_arrays() -> None:
     for f in (polyax.jit(lambda x: x), jnp.sin, jnp.asarray, polyax.grad(jnp.sum), polyax.device_put):
         with pytest.raises(ValueError, match="numpy masked arrays are not supported as direct inputs"):
             f(x)
+
+
+def test_structs_like_arrays() -> None:
+    like = polyax.ShapeDtypeStruct.like
+    assert like(np.ones((2, 3))) == polyax.ShapeDtypeStruct((2, 3), "float32")
+    assert like(1.0) == polyax.ShapeDtypeStruct((), "float32", weak_type=True)
+    assert polyax.jit(lambda x: jnp.zeros(like(x).shape))(np.ones(3)).shape == (3,)
+    placed = polyax.device_put(np.ones(2), polyax.devices()[0])
+    assert like(placed).sharding == placed.sharding
+    assert like(jnp.ones(2)).sharding is None
+    assert like(placed).update(shape=(4,), sharding=None) == polyax.ShapeDtypeStruct((4,), "float32")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'size'"):
+        like(1.0).update(size=3)
+    with pytest.raises(NotImplementedError, match="references aren't supported"):
+        like(polyax.new_ref(1.0))
+
+
+def test_programs_show_their_variables() -> None:
+    program = polyax.make_jaxpr(lambda x: x + np.arange(3.0))(1.0)
+    assert (program.invars, program.outvars) == (program.jaxpr.invars, program.jaxpr.outvars)
+    assert program.constvars == program.jaxpr.constvars

@@ -245,3 +245,25 @@ def test_traces_of_one_transformation_are_equal() -> None:
     seen = []
     polyax.jvp(lambda x: seen.append(x._trace.main is x._trace.tag) or x * 2, (1.0,), (1.0,))
     assert seen == [True]
+
+
+def test_rules_take_tuples():
+    """As JAX's do: rules compare ``dims`` with tuples."""
+    seen = []
+    p = core.Primitive("seen")
+    p.def_decomposition(lambda x: lax.mul(x, x))
+    p.def_abstract_eval(lambda x: x)
+    ad.primitive_jvps[p] = lambda primals, tangents: seen.append((primals, tangents)) or (p.bind(*primals), tangents[0])
+    batching.primitive_batchers[p] = lambda args, dims: seen.append((args, dims)) or (p.bind(*args), dims[0])
+    polyax.jvp(p.bind, (3.0,), (1.0,))
+    polyax.vmap(p.bind)(np.ones(2, np.float32))
+    assert [tuple(map(type, pair)) for pair in seen] == [(tuple, tuple)] * 2
+
+
+def test_arrays_of_numpy_come_with_dtypes_of_arrays():
+    seen = []
+    p = core.Primitive("seen_dtype")
+    p.def_impl(lambda x: seen.append(x.dtype) or x)
+    batching.defvectorized(p)
+    assert polyax.vmap(p.bind)(np.ones(2)).dtype == p.bind(np.ones(2)).dtype == np.float32
+    assert seen == [np.float32] * 2

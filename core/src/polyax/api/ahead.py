@@ -11,7 +11,7 @@ import numpy as np
 from polyax.api.arguments import shapes, wraps
 from polyax.control.spmd import axes_bound
 from polyax.ir import dtypes
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.refs import is_ref
 from polyax.ops.basis import convert, empty
 from polyax.runtime.contract.tracebacks import api_boundary
@@ -45,6 +45,31 @@ class ShapeDtypeStruct:
         self.sharding = sharding
         self.weak_type = weak_type
         self.is_ref = is_ref
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """That of ``x``, an array or what has a shape and a dtype; with its sharding, if it was put somewhere.
+
+        >>> ShapeDtypeStruct.like(np.ones(3, np.float32))
+        ShapeDtypeStruct(shape=(3,), dtype=float32)
+
+        Raises:
+          NotImplementedError: ``x`` is a reference.
+          TypeError: ``x`` is no array.
+        """
+        aval = aval_of(x)
+        if is_ref(aval):
+            raise NotImplementedError("ShapeDtypeStruct.like: references aren't supported; give it what they hold")
+        sharding = getattr(x, "sharding", aval.sharding) if getattr(x, "committed", True) else None
+        return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """The same with other attributes, by their names.
+
+        >>> ShapeDtypeStruct((2, 3), np.float32).update(shape=(4,))
+        ShapeDtypeStruct(shape=(4,), dtype=float32)
+        """
+        return ShapeDtypeStruct(**{**{name: getattr(self, name) for name in self.__slots__}, **changes})
 
     @property
     def size(self) -> int:

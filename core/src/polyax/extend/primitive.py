@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from polyax.ir import dtypes
 from polyax.ir import primitive as ir
 from polyax.ir.aval import ShapedArray, is_array_like
 from polyax.ir.effects import NO_EFFECTS
@@ -61,7 +62,7 @@ class Primitive(ir.Primitive):
                     f"{self.name}.bind: argument {n} must be an array or a scalar, got {x!r}; settings are "
                     "keyword arguments"
                 )
-        outs = super().bind(*args, **params)
+        outs = super().bind(*[_canonical(x) for x in args], **params)
         return outs if self.multiple_results else outs[0]
 
     def listed(self, out: Any, rule: str) -> list[Any]:
@@ -121,3 +122,8 @@ class Primitive(ir.Primitive):
         if self.impl is None and self.abstract_eval is None:
             self.impl = self.decompose
         return rule
+
+
+def _canonical(x: Any) -> Any:
+    """NumPy arrays come to rules with the dtypes that arrays have."""
+    return x.astype(dtypes.canonicalize(x.dtype), copy=False) if isinstance(x, np.ndarray) else x

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from polyax import late
 from polyax.extend.primitive import Primitive
 from polyax.interpreters.tables import Rule, RuleTable, pair
 from polyax.ir.aval import ShapedArray, aval_of
@@ -47,7 +48,7 @@ is_undefined_primal = is_undef
 
 def _jvp(primitive: Primitive, rule: Rule) -> Rule:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-        outs, out_tangents = pair(primitive, "JVP", rule(primals, tangents, **params))
+        outs, out_tangents = pair(primitive, "JVP", rule(tuple(primals), tuple(tangents), **params))
         outs = primitive.listed(outs, "JVP")
         given = primitive.listed(out_tangents, "JVP")
         if len(outs) != len(given):
@@ -155,3 +156,7 @@ def defbilinear(prim: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Callabl
         return [None, rhs_rule(ct, x, y, **params)]
 
     primitive_transposes[prim] = transpose
+
+
+def __getattr__(name: str) -> Any:
+    return late.load(__name__, {}, name)

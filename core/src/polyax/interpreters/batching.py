@@ -28,7 +28,7 @@ not_mapped = None
 
 def _fancy(primitive: Primitive, rule: Rule) -> Rule:
     def batch(axis: AxisData, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-        out, dim = pair(primitive, "batching", rule(axis, args, dims, **params))
+        out, dim = pair(primitive, "batching", rule(axis, tuple(args), tuple(dims), **params))
         outs, out_dims = primitive.listed(out, "batching"), primitive.listed(dim, "batching")
         if len(outs) != len(out_dims):
             raise TypeError(f"The batching rule of '{primitive}' gave {len(outs)} results and {len(out_dims)} axes")

@@ -35,6 +35,14 @@ class Literal:
         self.val = val
         self.aval = aval
 
+    @property
+    def value(self) -> Any:
+        """``val``, of the type that it has in the program: weakly typed, if it was a Python scalar."""
+        if not self.aval.weak_type or not isinstance(self.val, np.generic):
+            return self.val
+        scalar = self.val.item()
+        return scalar if aval_of(scalar) == self.aval else self.val
+
     def __repr__(self) -> str:
         return f"{self.val}"
 
@@ -162,6 +170,18 @@ class ClosedJaxpr:
     @property
     def eqns(self) -> list[Eqn]:
         return self.jaxpr.eqns
+
+    @property
+    def constvars(self) -> Sequence[Var]:
+        return self.jaxpr.constvars
+
+    @property
+    def invars(self) -> Sequence[Var]:
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> Sequence[Atom]:
+        return self.jaxpr.outvars
 
     @property
     def literals(self) -> list[Any]:

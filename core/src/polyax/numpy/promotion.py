@@ -328,8 +328,9 @@ def concrete_shape(shape: Any, context: str = "") -> tuple[int, ...]:
       TypeError: a dimension is traced, or no integer.
     """
     dims = tuple(shape) if isinstance(shape, (tuple, list)) or np.ndim(shape) == 1 else (shape,)
-    if any(is_traced(d) for d in dims):
-        raise TypeError(_bad_shape(dims, context) + _STATIC_REMEDY)
+    traced = next((d for d in dims if is_traced(d)), None)
+    if traced is not None:
+        raise TypeError(_bad_shape(dims, context) + _STATIC_REMEDY + traced.origin())
     try:
         return tuple(map(dim_index, dims))
     except TypeError:

@@ -170,10 +170,10 @@ class DynamicJaxprTrace(Trace):
         made = next((e for e in reversed(self.eqns) if any(v is atom for v in e.outvars)), None)
         sources = self.arguments_behind(atom)
         names = [self.origin.name(i) for i, v in enumerate(self.invars) if v in sources]
-        text = f"The error occurred while tracing the function {self.origin}. "
+        text = f"The error occurred while tracing the function {self.origin}."
         if names:
             which = f"argument{'s' if len(names) > 1 else ''} {', '.join(names)}"
-            text += f"This concrete value was not available in Python because it depends on the value of the {which}."
+            text += f" This concrete value was not available in Python because it depends on the value of the {which}."
         return text + (f" It was computed by {made.primitive} at {made.source}." if made else "")
 
     def arguments_behind(self, atom: Atom) -> set[Atom]:

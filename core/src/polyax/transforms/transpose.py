@@ -92,7 +92,7 @@ def _accumulate_refs(
 
 def _primal(env: dict[Var, Any], atom: Atom) -> Any:
     if isinstance(atom, Literal):
-        return atom.val
+        return atom.value
     return env[atom] if atom in env else UndefPrimal(atom.aval)
 
 

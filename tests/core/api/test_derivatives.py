@@ -281,3 +281,10 @@ def test_cotangents_and_tangents_of_another_kind() -> None:
                 polyax.linear_transpose(fun, 1.0)(cotangent)
     with pytest.raises(TypeError, match="to jax.jvp must have the same tree structure"):
         polyax.jvp(lambda x: x, (1.0,), [1.0])
+
+
+def test_cotangents_are_as_weakly_typed_as_results():
+    weak = lambda x: polyax.typeof(x).weak_type
+    assert weak(polyax.grad(lambda x: x * 2.0)(3.0)) and weak(polyax.grad(polyax.grad(jnp.sin))(3.0))
+    assert weak(polyax.grad(jnp.sin, holomorphic=True)(3.0 + 4.0j))
+    assert not weak(polyax.grad(lambda x: x * 2.0)(jnp.float32(3.0)))

@@ -46,6 +46,15 @@ class BatchTracer(Tracer):
         self.value = value
         self.dim = dim
 
+    @property
+    def val(self) -> Any:
+        """The values of all examples, under the name that programs written for JAX know."""
+        return self.value
+
+    @property
+    def batch_dim(self) -> int:
+        return self.dim
+
     def origin(self) -> str:
         return f"\nThis value is batched by vmap: it stands for {aval_of(self.value)}, mapped over axis {self.dim}."
 

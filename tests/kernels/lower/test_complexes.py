@@ -63,6 +63,55 @@ def test_quotients_are_numpys() -> None:
     np.testing.assert_allclose(found, want, 1e-15)
 
 
+INF, NAN = np.inf, np.nan
+AT_INFINITY: dict[str, dict[complex, complex]] = {
+    "asin": {complex(INF, 0): complex(np.pi / 2, INF), complex(-INF, INF): complex(-np.pi / 4, INF),
+             complex(1, -INF): complex(0, -INF), complex(INF, NAN): complex(NAN, INF)},
+    "acos": {complex(INF, INF): complex(np.pi / 4, -INF), complex(-INF, -INF): complex(3 * np.pi / 4, INF),
+             complex(-INF, 1): complex(np.pi, -INF), complex(INF, NAN): complex(NAN, -INF)},
+    "asinh": {complex(0, INF): complex(INF, np.pi / 2), complex(INF, INF): complex(INF, np.pi / 4),
+              complex(INF, 1): complex(INF, 0)},
+    "acosh": {complex(-INF, -INF): complex(INF, -3 * np.pi / 4), complex(INF, NAN): complex(INF, NAN),
+              complex(2, INF): complex(INF, np.pi / 2)},
+    "atan": {complex(INF, NAN): complex(np.pi / 2, 0), complex(1, INF): complex(np.pi / 2, 0)},
+    "tanh": {complex(INF, INF): complex(1, 0), complex(-INF, NAN): complex(-1, 0), complex(NAN, 0): complex(NAN, 0),
+             complex(1, INF): complex(NAN, NAN), complex(-30, INF): complex(NAN, NAN)},
+    "sinh": {complex(NAN, 0): complex(NAN, 0), complex(INF, 0): complex(INF, 0)},
+    "cosh": {complex(NAN, 0): complex(NAN, 0), complex(-INF, 0): complex(INF, 0)},
+    "expm1": {complex(-INF, INF): -1, complex(-INF, NAN): -1, complex(-INF, 1): -1},
+    "log": {complex(INF, INF): complex(INF, np.pi / 4), complex(-INF, 1): complex(INF, np.pi)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AT_INFINITY)
+def test_infinite_parts(name: str) -> None:
+    """As C99 and the standard of arrays want it; the sign of zero is open where they leave it open."""
+    points = AT_INFINITY[name]
+    (found,) = on_kernels(getattr(elementwise, name), [np.array(list(points))])
+    want = np.array(list(points.values()), complex)
+    for part in (np.real, np.imag):
+        np.testing.assert_allclose(part(found), part(want), 1e-14)
+
+
+def test_the_sign_of_vanishing_results() -> None:
+    x = np.array([complex(-INF, 1), complex(-INF, -2.5)])
+    (found,) = on_kernels(elementwise.exp, [x])
+    for part in (np.real, np.imag):
+        assert np.signbit(part(found)).tolist() == [False, True]
+
+
+def test_scalars_are_not_aligned_with_rows() -> None:
+    """In memory a complex scalar has a dimension, and a row of numbers one more."""
+    for op in (basis.sub, basis.add):
+        (found,) = on_kernels(op, [np.array(1 + 2j), Z])
+        np.testing.assert_allclose(found, 1 + 2j - Z if op is basis.sub else 1 + 2j + Z)
+
+
+def test_nothing_and_nan_is_nan() -> None:
+    (found,) = on_kernels(basis.div, [np.array([1j, 2.0]), np.array([complex(0, np.nan), complex(np.nan, 0)])])
+    assert np.isnan(np.real(found)).all() and np.isnan(np.imag(found)).all()
+
+
 POWERS = {n: (lambda z, n=n: elementwise.integer_pow(z, n)) for n in (0, 1, 2, 3, 7, -1, -2)}
 
 

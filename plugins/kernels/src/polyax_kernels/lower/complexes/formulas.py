@@ -135,13 +135,12 @@ def divided(x: Parts, y: Parts) -> Parts:
     (a, b), (c, d) = x, y
     steep = lt(absolute(c), absolute(d))
     large, small = where(steep, d, c), where(steep, c, d)
-    nothing = eq(large, zero(large))  # then both are 0, and the quotient is that of the parts by it
-    ratio = where(nothing, zero(large), div(small, large))
+    ratio = div(small, large)
     scale = div(number(large, 1), add(large, mul(small, ratio)))
     re = add(where(steep, mul(a, ratio), a), where(steep, b, mul(b, ratio)))
     im = sub(where(steep, mul(b, ratio), b), where(steep, a, mul(a, ratio)))
-    by = where(nothing, absolute(large), large)
-    return where(nothing, div(a, by), mul(re, scale)), where(nothing, div(b, by), mul(im, scale))
+    nothing = bitwise_and(eq(c, zero(c)), eq(d, zero(d)))  # the quotient is that of the parts by it
+    return where(nothing, div(a, c), mul(re, scale)), where(nothing, div(b, c), mul(im, scale))
 
 
 @formula("integer_pow")

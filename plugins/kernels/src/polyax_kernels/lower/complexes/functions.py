@@ -11,7 +11,7 @@ import numpy as np
 
 from polyax.ir.aval import aval_of
 from polyax.ops.basis import add, convert, div, eq, mul, neg, sub
-from polyax.ops.compare import bitwise_and, bitwise_or, ge, gt, lt
+from polyax.ops.compare import bitwise_and, bitwise_not, bitwise_or, ge, gt, lt
 from polyax.ops.elementwise import abs as absolute
 from polyax.ops.elementwise import (
     asinh,
@@ -106,8 +106,9 @@ def _log1p(z: Parts) -> Parts:
 
 
 def damped(x: Any, y: Any) -> Any:
-    """``x y``, and zero where ``x`` is, even if ``y`` is infinite."""
-    return mul(x, where(eq(x, zero(x)), sign(y), y))
+    """``x y``, and zero where ``x`` is, even if ``y`` is infinite or NaN."""
+    finite = where(eq(y, y), sign(y), number(y, 1))
+    return mul(x, where(eq(x, zero(x)), finite, y))
 
 
 @formula("exp")
@@ -118,7 +119,7 @@ def exponential(z: Parts) -> Parts:
     large = gt(a, number(a, limit))
     size = exp(where(large, scaled(a, 0.5), a))
     again = where(large, size, number(size, 1))
-    low = eq(a, number(a, -np.inf))  # of modulus 0, whatever the angle
+    low = bitwise_and(eq(a, number(a, -np.inf)), bitwise_not(is_finite(b)))  # of modulus 0, whatever the angle
     re, im = (damped(damped(f(b), size), again) for f in (cos, sin))
     return where(low, zero(a), re), where(low, zero(a), im)
 
@@ -132,9 +133,9 @@ def _exp2(z: Parts) -> Parts:
 def _expm1(z: Parts) -> Parts:
     """``expm1(x) cos(y) - 2 sin(y/2)^2``, whose terms are small where the result is."""
     a, b = z
-    half = sin(scaled(b, 0.5))
-    re = sub(mul(expm1(a), cos(b)), scaled(mul(half, half), 2))
-    return re, exponential(z)[1]
+    half, size = sin(scaled(b, 0.5)), expm1(a)
+    re = sub(mul(size, cos(b)), scaled(mul(half, half), 2))
+    return where(eq(a, number(a, -np.inf)), size, re), exponential(z)[1]
 
 
 @formula("logistic")
@@ -189,13 +190,16 @@ def _cosh(z: Parts) -> Parts:
 def hyperbolic_tangent(z: Parts) -> Parts:
     """Kahan: in terms of ``tan(y)`` and ``sinh(x)``; far out it is 1, with ``4 sin(y) cos(y) exp(-2|x|)``."""
     a, b = z
+    t = tan(b)
     far = gt(absolute(a), number(a, {4: 11.0, 8: 22.0}[aval_of(a).dtype.itemsize]))
+    far = bitwise_and(far, bitwise_or(eq(t, t), bitwise_not(is_finite(a))))  # else all is NaN
     near = where(far, zero(a), a)
-    t, s = tan(b), sinh(near)
+    s = sinh(near)
     beta, rho = shifted(mul(t, t), 1), sqrt(shifted(mul(s, s), 1))
     below = shifted(mul(beta, mul(s, s)), 1)
     tail = scaled(damped(exp(scaled(absolute(a), -2)), mul(sin(b), cos(b))), 4)
-    return where(far, sign(a), div(mul(mul(beta, rho), s), below)), where(far, tail, div(t, below))
+    slope = where(eq(t, zero(t)), t, div(t, below))  # even if x is NaN
+    return where(far, sign(a), div(mul(mul(beta, rho), s), below)), where(far, tail, slope)
 
 
 @formula("tan")
@@ -219,19 +223,37 @@ def _crossed(x: Parts, y: Parts) -> Any:
     return sub(mul(x[0], y[1]), mul(x[1], y[0]))
 
 
+def _angle(im: Any, re: Any, z: Parts, far_im: Any, far_re: Any) -> tuple[Any, Any]:
+    """``atan2(im, re)``, and where a part of ``z`` is infinite that of the others; where that is."""
+    far = bitwise_or(*[eq(absolute(x), number(x, np.inf)) for x in z])
+    return far, atan2(where(far, far_im, im), where(far, far_re, re))
+
+
+def _unit(x: Any) -> Any:
+    """1 or -1 of what is infinite, and 0 of what isn't, with its sign; NaN of NaN."""
+    return where(eq(absolute(x), number(x, np.inf)), sign(x), scaled(x, 0))
+
+
+def _signed(size: float, like: Any) -> Any:
+    return where(_negative(like), number(like, -size), number(like, size))
+
+
 @formula("asin")
 def arc_sine(z: Parts) -> Parts:
     """Kahan."""
     below, above = _roots(z)
     re = sub(mul(below[0], above[0]), mul(below[1], above[1]))
-    return atan2(z[0], re), asinh(_crossed(below, above))
+    far, angle = _angle(z[0], re, z, _unit(z[0]), absolute(_unit(z[1])))
+    return angle, where(far, _signed(np.inf, z[1]), asinh(_crossed(below, above)))
 
 
 @formula("acos")
 def _acos(z: Parts) -> Parts:
     """Kahan."""
     below, above = _roots(z)
-    return scaled(atan2(below[0], above[0]), 2), asinh(_crossed(above, below))
+    far, angle = _angle(below[0], above[0], z, absolute(_unit(z[1])), _unit(z[0]))
+    size = where(far, neg(_signed(np.inf, z[1])), asinh(_crossed(above, below)))
+    return where(far, angle, scaled(angle, 2)), size
 
 
 @formula("asinh")
@@ -247,7 +269,8 @@ def _acosh(z: Parts) -> Parts:
     a, b = z
     below, above = root((shifted(a, -1), b)), root((shifted(a, 1), b))
     re = add(mul(below[0], above[0]), mul(below[1], above[1]))
-    return asinh(re), scaled(atan2(below[1], above[0]), 2)
+    far, angle = _angle(below[1], above[0], z, _unit(b), _unit(a))
+    return where(far, number(re, np.inf), asinh(re)), where(far, angle, scaled(angle, 2))
 
 
 @formula("atanh")
@@ -258,13 +281,12 @@ def area_tangent(z: Parts) -> Parts:
     far = bitwise_or(*[eq(absolute(x), number(x, np.inf)) for x in z])
     re = scaled(log1p(div(scaled(a, 4), add(mul(rest, rest), square))), 0.25)
     im = scaled(atan2(scaled(b, 2), sub(mul(rest, shifted(a, 1)), square)), 0.5)
-    edge = where(_negative(b), number(b, -np.pi / 2), number(b, np.pi / 2))
     re = where(far, zero(a), re)
-    return where(_negative(z[0]), neg(re), re), where(far, edge, im)
+    return where(_negative(z[0]), neg(re), re), where(far, _signed(np.pi / 2, b), im)
 
 
 @formula("atan")
 def _atan(z: Parts) -> Parts:
-    """``atan(z) = -i atanh(iz)``."""
-    re, im = area_tangent((neg(z[1]), z[0]))
-    return im, neg(re)
+    """``atan(z) = i atanh(-iz)``."""
+    re, im = area_tangent((z[1], neg(z[0])))
+    return neg(im), re

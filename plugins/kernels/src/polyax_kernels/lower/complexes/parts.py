@@ -24,7 +24,8 @@ PRODUCTS = ("dot_general", "conv_general_dilated")
 
 def of_each_part(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
     """The primitive, applied to the real parts and to the imaginary ones; what isn't complex goes to both."""
-    if eqn.primitive.name in ON_WORDS and all(isinstance(x, Pair) and x.is_stored for x in args):
+    of_one_rank = len({len(a.aval.shape) for a in eqn.invars}) == 1  # words of a scalar don't align with others
+    if eqn.primitive.name in ON_WORDS and of_one_rank and all(isinstance(x, Pair) and x.is_stored for x in args):
         return [Pair(words=x) for x in eqn.apply([x.words for x in args])]
     both = [eqn.apply([x.parts[n] if isinstance(x, Pair) else x for x in args]) for n in (0, 1)]
     return [Pair(parts) for parts in zip(*both, strict=True)]

@@ -210,7 +210,7 @@ class Array(Typed, metaclass=_ArrayType):
         return self._host
 
     @api_boundary
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, context: None = None, copy: bool | None = None) -> np.ndarray:
         if dtypes.is_extended(self.aval.dtype):
             raise TypeError(
                 "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use polyax.random.key_data(arr) if "
@@ -221,8 +221,17 @@ class Array(Typed, metaclass=_ArrayType):
             return value.astype(dtype or value.dtype)
         return value
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return np.asarray(self).copy().__dlpack__(**options)  # a copy, as whoever takes it may write to it
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        from polyax.runtime.arrays import capsules  # seldom asked for
+
+        return capsules.packed(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # host memory

@@ -41,6 +41,7 @@ _LATE = (
     | _late.names_of("polyax.numpy.grids", "histogram2d", "histogramdd")
     | _late.names_of("polyax.numpy.integers", "gcd", "lcm", "packbits", "unpackbits")
     | _late.names_of("polyax.numpy.narrow_types", *_dtypes.NARROW_FLOATS, *_dtypes.NARROW_INTS)
+    | _late.names_of("polyax.numpy.standard", "__array_api_version__", "__array_namespace_info__")
     | _late.names_of("polyax.numpy.windows", "i0", "kaiser")
 )
 

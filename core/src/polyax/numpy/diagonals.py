@@ -90,7 +90,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     """
     if n < 0 or ndim < 0:
         raise ValueError(f"diag_indices needs non-negative arguments, got n={n}, ndim={ndim}")
-    return (lax.iota(np.int32, n),) * ndim
+    return (lax.iota(dtypes.default_int(), n),) * ndim
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
@@ -114,7 +114,8 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
 
 
 def _host_pair(pair: tuple[np.ndarray, np.ndarray]) -> tuple[Any, Any]:
-    return as_array(pair[0].astype(np.int32)), as_array(pair[1].astype(np.int32))
+    rows, columns = (as_array(indices.astype(dtypes.default_int())) for indices in pair)
+    return rows, columns
 
 
 def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:

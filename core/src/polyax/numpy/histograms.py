@@ -47,7 +47,7 @@ def bincount(
             "`length` argument.",
         )
         length = max(minlength, int(np.asarray(x).max(initial=-1)) + 1)
-    values = lax.full(x.shape, 1, np.int32) if weights is None else ensure_array("bincount", weights)
+    values = lax.full(x.shape, 1, dtypes.default_int()) if weights is None else ensure_array("bincount", weights)
     places = lax.expand_dims(lax.max(convert(x, np.dtype("int32")), 0), (1,))
     zeros = lax.full((length,), 0, values.dtype)
     return lax.scatter_add(zeros, places, values, lax.ScatterDimensionNumbers((), (0,), (0,)), mode="drop")

@@ -6,7 +6,7 @@ import functools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,11 +21,21 @@ from polyax.numpy.promotion import canonicalize_axis, convert, ensure_array, ine
 from polyax.numpy.shapes import matrix_transpose as matrix_transpose
 from polyax.ops.sort import take_along
 
+if TYPE_CHECKING:
+    from polyax.numpy.decompositions import EighResult, EigResult, SlogdetResult
+
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
     "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr",
     "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+
+def _named(kind: str, *parts: Any) -> Any:
+    """The parts of a result, with names. The types are made when they are first asked for."""
+    from polyax.numpy import decompositions
+
+    return getattr(decompositions, kind)(*parts)
 
 
 def _matrix(name: str, a: Any, square: bool = False) -> Any:
@@ -65,7 +75,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     if mode not in ("reduced", "r", "full", "complete"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
     q, r = _primitives.qr(_matrix("qr", a), full_matrices=mode in ("full", "complete"))
-    return r if mode == "r" else (q, r)
+    return r if mode == "r" else _named("QRResult", q, r)
 
 
 def svd(
@@ -74,9 +84,10 @@ def svd(
     """``(U, s, V^H)`` with ``U diag(s) V^H = a`` and decreasing ``s >= 0``; ``s`` alone unless ``compute_uv``."""
     if hermitian:
         raise NotImplementedError("jnp.linalg.svd with hermitian=True is not implemented; leave it out")
-    return _primitives.svd(
+    found = _primitives.svd(
         _matrix("svd", a), full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
     )
+    return _named("SVDResult", *found) if compute_uv else found
 
 
 def svdvals(x: Any, /) -> Any:
@@ -84,7 +95,7 @@ def svdvals(x: Any, /) -> Any:
     return svd(x, compute_uv=False)
 
 
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> tuple[Any, Any]:
+def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Increasing eigenvalues and orthonormal eigenvectors (columns) of Hermitian matrices.
 
     Raises:
@@ -95,7 +106,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> tupl
     vectors, values = _primitives.eigh(
         _matrix("eigh", a, square=True), lower=UPLO != "U", symmetrize_input=symmetrize_input
     )
-    return values, vectors
+    return _named("EighResult", values, vectors)
 
 
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
@@ -103,10 +114,9 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
     return eigh(a, UPLO, symmetrize_input)[0]
 
 
-def eig(a: Any) -> tuple[Any, Any]:
+def eig(a: Any) -> EigResult:
     """Complex eigenvalues and right eigenvectors (columns) of square matrices."""
-    values, vectors = _primitives.eig(_matrix("eig", a, square=True), compute_left_eigenvectors=False)
-    return values, vectors
+    return _named("EigResult", *_primitives.eig(_matrix("eig", a, square=True), compute_left_eigenvectors=False))
 
 
 def eigvals(a: Any) -> Any:
@@ -154,7 +164,7 @@ def inv(a: Any) -> Any:
     return solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
 
 
-def slogdet(a: Any, *, method: str | None = None) -> tuple[Any, Any]:
+def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """Sign (or complex phase) and logarithm of the absolute value of the determinant."""
     if method not in (None, "lu"):
         raise NotImplementedError(f"slogdet with method {method!r}: 'lu' is the one that there is")
@@ -162,7 +172,7 @@ def slogdet(a: Any, *, method: str | None = None) -> tuple[Any, Any]:
     factors, pivots, _ = _primitives.lu(a)
     diagonal = _diagonals.diagonal(factors, 0, -2, -1)
     sign = lax.mul(_parity(pivots, diagonal.dtype), reductions.prod(ufuncs.sign(diagonal), -1))
-    return sign, reductions.sum(lax.log(lax.abs(diagonal)), -1)
+    return _named("SlogdetResult", sign, reductions.sum(lax.log(lax.abs(diagonal)), -1))
 
 
 def _parity(pivots: Any, dtype: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -254,6 +255,13 @@ def _to_device(self: Any, device: Any, *, stream: None = None) -> Any:
     return device_put(self, device)
 
 
+def _array_namespace(self: Any, *, api_version: str | None = None) -> ModuleType:
+    """``polyax.numpy``, for programs that compute with arrays of any library."""
+    from polyax.numpy import standard
+
+    return standard.array_namespace(self, api_version=api_version)
+
+
 def _refs() -> Any:
     """What references do: loaded with the first of them."""
     from polyax.control.refs import access
@@ -313,6 +321,7 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "compress": _compress,
     "byteswap": _byteswap,
     "to_device": _to_device,
+    "__array_namespace__": _array_namespace,
     "conj": _function(ufuncs.conj),
     "conjugate": _function(ufuncs.conj),
 }

@@ -424,8 +424,10 @@ def _cumulative(
 
 
 def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Running sums along ``axis``; with ``include_initial`` a zero comes first."""
-    return _cumulative("cumulative_sum", cumsum, 0, x, axis, dtype, include_initial)
+    """Running sums along ``axis``; with ``include_initial`` a zero comes first. Small integers become wider."""
+    x = ensure_array("cumulative_sum", x)
+    kind = _wide_integers(x.dtype) if dtype is None else dtype
+    return _cumulative("cumulative_sum", cumsum, 0, x, axis, kind, include_initial)
 
 
 def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:

@@ -205,7 +205,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX "
             "transformations.",
         )
-        return tuple(as_array(p.astype(np.int32)) for p in np.nonzero(np.asarray(a)))
+        return tuple(as_array(p.astype(dtypes.default_int())) for p in np.nonzero(np.asarray(a)))
     return _positions_of_true(ravel(as_mask(a)), a.shape, size, _fills(fill_value, a.ndim))
 
 
@@ -227,7 +227,7 @@ def _positions_of_true(mask: Any, shape: tuple[int, ...], size: int, fills: list
     results, stride = [], 1
     for n, fill in zip(reversed(shape), reversed(fills), strict=True):
         position = lax.rem(lax.div(flat, stride), max(n, 1))
-        results.append(choose(found, position, convert(fill, np.dtype("int32"))))
+        results.append(choose(found, *(convert(x, dtypes.default_int()) for x in (position, fill))))
         stride *= max(n, 1)
     return tuple(reversed(results))
 
@@ -241,7 +241,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The positions of the nonzero elements as rows."""
     a = ensure_array("argwhere", a)
     if a.ndim == 0:
-        return lax.full((int(bool(a)), 0), 0, np.int32)
+        return lax.full((int(bool(a)), 0), 0, dtypes.default_int())
     parts = nonzero(a, size=size, fill_value=fill_value)
     return lax.concatenate([lax.expand_dims(p, (1,)) for p in parts], 1)
 
@@ -279,7 +279,7 @@ def argsort(
     _refuse_order("argsort", kind, order)
     a = ensure_array("argsort", a)
     a, axis = along(a, axis)
-    position = lax.broadcasted_iota(np.int32, a.shape, axis)
+    position = lax.broadcasted_iota(dtypes.default_int(), a.shape, axis)
     if not descending:
         return lax.sort((a, position), dimension=axis, is_stable=stable, num_keys=1)[1]
     backwards = lax.sort(
@@ -296,9 +296,9 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     if len({k.shape for k in arrays}) > 1:
         raise ValueError("all keys need to be the same shape")
     if arrays[0].ndim == 0:
-        return as_array(np.int32(0))
+        return as_array(dtypes.default_int().type(0))
     axis = canonicalize_axis(axis, arrays[0].ndim)
-    position = lax.broadcasted_iota(np.int32, arrays[0].shape, axis)
+    position = lax.broadcasted_iota(dtypes.default_int(), arrays[0].shape, axis)
     return lax.sort((*arrays[::-1], position), dimension=axis, num_keys=len(arrays))[-1]
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyax import lax
+from polyax.ir import dtypes
 from polyax.numpy.broadcast import choose
 from polyax.numpy.indexing import getitem, take
 from polyax.numpy.joining import concatenate, stack
@@ -58,15 +59,16 @@ def unique(
 "with "
                           "JIT and other transforms, you can specify a concrete value for the `size` "
 "argument.")  # fmt: skip
-    shape = ar.shape if axis is None else ()
+    shape = ar.shape if axis is None else None
     lines = lax.reshape(ar, (ar.size, 1)) if axis is None else _lines(ar, canonicalize_axis(axis, ar.ndim))
     found = _unique_lines(lines, size, equal_nan)
     results = [_shaped(getitem(lines, found.index), ar, axis)]
     if fill_value is not None and size is not None:
         results[0] = _filled(results[0], found.count, fill_value, axis or 0)
-    results += [found.index] if return_index else []
-    results += [lax.reshape(found.inverse, shape) if shape else found.inverse] if return_inverse else []
-    results += [found.counts] if return_counts else []
+    index, inverse, counts = (convert(x, dtypes.default_int()) for x in (found.index, found.inverse, found.counts))
+    results += [index] if return_index else []
+    results += [inverse if shape is None else lax.reshape(inverse, shape)] if return_inverse else []
+    results += [counts] if return_counts else []
     return results[0] if len(results) == 1 else tuple(results)
 
 

@@ -69,6 +69,13 @@ def binary(name: str, op: Callable[[Any, Any], Any], doc: str, to: Callable[[Any
     return named(fun, name, f"{doc}\n\nElementwise; shapes broadcast, dtypes are promoted. {note}".rstrip())
 
 
+def _by_number(x: Any, divisor: float) -> Any:
+    """Each part of complex numbers by it: one may be infinite and the other not."""
+    if aval_of(x).dtype not in dtypes.COMPLEX:
+        return lax.div(x, divisor)
+    return lax.complex(lax.div(lax.real(x), divisor), lax.div(lax.imag(x), divisor))
+
+
 # --- trigonometry and exponentials ------------------------------------------------------------------------------------
 
 sin = unary("sin", lax.sin, "Sine of ``x`` in radians.")
@@ -90,8 +97,8 @@ log = unary("log", lax.log, "Natural logarithm; NaN below zero, -inf at zero.")
 log1p = unary("log1p", lax.log1p, "``log(1 + x)``, exact near zero.")
 sqrt = unary("sqrt", lax.sqrt, "Square root; NaN below zero.")
 cbrt = unary("cbrt", lax.cbrt, "Cube root.")
-log2 = unary("log2", lambda x: lax.div(lax.log(x), float(np.log(2.0))), "Logarithm to base 2.")
-log10 = unary("log10", lambda x: lax.div(lax.log(x), float(np.log(10.0))), "Logarithm to base 10.")
+log2 = unary("log2", lambda x: _by_number(lax.log(x), float(np.log(2.0))), "Logarithm to base 2.")
+log10 = unary("log10", lambda x: _by_number(lax.log(x), float(np.log(10.0))), "Logarithm to base 10.")
 deg2rad = unary("deg2rad", lambda x: lax.mul(x, float(np.pi / 180)), "Degrees to radians.")
 rad2deg = unary("rad2deg", lambda x: lax.mul(x, float(180 / np.pi)), "Radians to degrees.")
 reciprocal = unary("reciprocal", lambda x: lax.integer_pow(x, -1), "``1 / x``.")
@@ -140,7 +147,8 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     is_zero = lax.eq(large, lax.full_like(large, 0))
     ratio = lax.div(small, choose(is_zero, lax.full_like(large, 1), large))
     finite = lax.mul(large, lax.sqrt(lax.add(lax.integer_pow(ratio, 2), 1.0)))
-    return choose(is_zero, large, choose(lax.eq(large, np.inf), large, finite))
+    infinite = lax.bitwise_or(lax.eq(x1, np.inf), lax.eq(x2, np.inf))  # even beside NaN
+    return choose(is_zero, large, choose(infinite, lax.full_like(large, np.inf), finite))
 
 
 @fused

@@ -68,7 +68,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
 def _occurrences(line: Any) -> Any:
     """How often each number of a sorted line occurs; NaN is like NaN."""
     first = jnp.searchsorted(line, line, side="left")
-    return (jnp.searchsorted(line, line, side="right") - first).astype(jnp.int32)
+    return (jnp.searchsorted(line, line, side="right") - first).astype(int)
 
 
 _METHODS = ("average", "min", "max", "dense", "ordinal")

@@ -12,6 +12,7 @@ I = np.arange(1, 13, dtype=np.int32).reshape(3, 4) * 77777
 J = np.arange(12, dtype=np.int32).reshape(3, 4) % 5
 U = I.astype(np.uint32) * 40503
 B = J > 2
+BS = np.stack([B, ~B])
 
 BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right_arithmetic", "shift_right_logical")
 
@@ -19,6 +20,9 @@ CASES: dict[str, Case] = {
     **{name: values(getattr(lax, name), I, J) for name in BITS},
     **{name: values(getattr(lax, name), I) for name in ("bitwise_not", "population_count", "clz")},
     "bitwise_and of booleans": values(lax.bitwise_and, B, B[::-1]),
+    "dot_general of booleans": values(
+        lambda x, y: lax.dot_general(x, y, (((1,), (1,)), ((0,), (0,)))), BS, BS[:, ::-1]
+    ),
     "mulhi": values(lax.mulhi, U, U[::-1]),
     "bitcast_convert_type": values(lambda x: lax.bitcast_convert_type(x, np.int32), X.astype(np.float32)),
     "threefry2x32": values(lambda a, b, x, y: lax.threefry2x32_p.bind(a, b, x, y), U[0, 0], U[0, 1], U[1], U[2]),

@@ -88,5 +88,6 @@ def _dot_general(
         known = dict(zip(contract, map(index, axes), strict=True)) | dict(zip(batched, batch, strict=True))
         indices = [known[d] if d in known else next(free) for d in range(len(a.shape))]
         products.append(cast(a(*indices), out.dtype))
-    product = op("mul", *products)
-    return fold("add", axes, (const(0, out.dtype),), (product,)) if axes else product
+    times, plus = ("and", "or") if out.dtype == bool else ("mul", "add")
+    product = op(times, *products)
+    return fold(plus, axes, (const(0, out.dtype),), (product,)) if axes else product

@@ -121,3 +121,10 @@ def test_bad_input(call, error, text):
 def test_solve_without_equations():
     assert jnp.linalg.solve(jnp.zeros((0, 0)), jnp.zeros((0, 2))).shape == (0, 2)
     assert jnp.linalg.solve(jnp.eye(2), jnp.zeros((2, 0))).shape == (2, 0)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0)])
+def test_eigenvalues_of_nothing(shape: tuple[int, ...]) -> None:
+    w, v = jnp.linalg.eig(np.zeros(shape, np.float32))
+    assert (w.shape, v.shape) == (shape[:-1], shape)
+    assert jnp.linalg.eigvals(np.zeros(shape, np.float32)).shape == shape[:-1]

@@ -120,6 +120,8 @@ def eig(x: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: 
     """The rows of V^-1 are the left eigenvectors, conjugated; NumPy's right ones have a largest component that is
     positive and length 1."""
     w, v = np.linalg.eig(x.astype(np.promote_types(x.dtype, np.complex64)))
+    if not v.size:
+        return [w, *[v] * (compute_left_eigenvectors + compute_right_eigenvectors)]
     left = np.conj(np.swapaxes(np.linalg.inv(v), -1, -2)) if compute_left_eigenvectors else v
     largest = np.take_along_axis(left, np.argmax(np.abs(left), -2, keepdims=True), -2)
     left = left * np.conj(largest / np.abs(largest)) / np.linalg.norm(left, axis=-2, keepdims=True)

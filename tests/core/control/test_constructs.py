@@ -53,6 +53,12 @@ def test_value_without_jit(name: str) -> None:
         np.testing.assert_allclose(fun(jnp.asarray(POINT)), oracle(POINT), rtol=1e-12)
 
 
+def test_no_steps_without_jit() -> None:
+    with jax.disable_jit():
+        assert jax.lax.fori_loop(0, 0, lambda i, x: x + i, 1.5) == 1.5
+        assert jax.lax.fori_loop(0, -1, lambda i, x: x + i, 1.5) == 1.5
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_jvp(name: str) -> None:
     fun, oracle = ALL[name]

@@ -119,6 +119,10 @@ def vector_predicate() -> object:
     return jax.jit(lambda p: lax.cond(p, lambda: 1, lambda: 2))(X)
 
 
+def no_predicate() -> object:
+    return lax.cond(None, lambda x: x, lambda x: x, 1.0)
+
+
 def string_predicate() -> object:
     return lax.cond("yes", lambda: 1, lambda: 2)
 
@@ -193,6 +197,7 @@ CASES: list[tuple[Callable[[], object], type[Exception], list[str]]] = [
     (branch_structure, TypeError, ["same pytree structure", "(*,)"]),
     (switch_dtype, TypeError, ["branch 0", "float32[]", "branch 2", "bool[]"]),
     (vector_predicate, TypeError, ["Pred must be a scalar, got float32[3]"]),
+    (no_predicate, TypeError, ["cond predicate is None"]),
     (string_predicate, TypeError, ["Pred must be a scalar", "'yes' of type str"]),
     (complex_predicate, TypeError, ["Pred type must be either boolean or number, got complex64"]),
     (float_index, TypeError, ["Index type must be an integer, got float32[]"]),

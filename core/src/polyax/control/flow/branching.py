@@ -54,6 +54,8 @@ def cond(
         return _cond_with_own_operands(pred, true_fun, false_fun, *operands)
     check_callable(true_fun)
     check_callable(false_fun)
+    if pred is None:
+        raise TypeError("cond predicate is None")
     aval = check_predicate("Pred", pred)
     if config.disable_jit and not isinstance(pred, Tracer):
         return (true_fun if pred else false_fun)(*operands)

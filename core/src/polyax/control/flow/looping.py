@@ -247,6 +247,8 @@ def fori_loop(
     dtype = _index_dtype([aval_of(x) for x in (lower, upper)])
     if not any(isinstance(x, Tracer) for x in (lower, upper)):
         start, stop = dim_index(lower), dim_index(upper)
+        if config.disable_jit and stop <= start:
+            return init_val
 
         @functools.wraps(body_fun)
         def step(carry: Any, _: Any) -> Any:

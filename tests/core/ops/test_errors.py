@@ -112,6 +112,11 @@ ROWS_OF_ERRORS: list[Row] = [
     (lambda: lax.sort((X, V)), TypeError, "Arguments to sort must have equal shapes, got: (3, 4) (3,)"),
     (lambda: lax.top_k(X, 9), ValueError, "k argument to top_k must be no larger than size along axis; got k=9"),
     (lambda: lax.conv(X[None, None], X[None, None, None], (1, 1), "SAME"), TypeError, "lhs and rhs ndim to be equal"),
+    (
+        lambda: lax.conv_general_dilated(X[None, None], X[None, None], (1, 1), "SAME", lhs_dilation=(2, 1)),
+        ValueError,
+        "String padding is not implemented for transposed convolution using this op. Please either exactly specify",
+    ),
     (lambda: lax.conv(X[None, None], X[None, None], (1, 1), "FOO"), RuntimeError, "Unrecognized padding type"),
     (lambda: lax.fft(X, "fft", (5,)), ValueError, "minor dimensions must be equal to fft_lengths (5,)"),
     (lambda: lax.fft(X, "foo", (4,)), ValueError, "Unknown FFT type 'foo'"),

@@ -72,7 +72,12 @@ def conv_general_dilated(
             f"but got {n} and {len(strides)}"
         )
     if isinstance(padding, str):
-        sizes = [conv_shapes.dilated(s, d) for s, d in zip(spatial(np.shape(lhs), numbers.lhs_spec), ld, strict=True)]
+        if any(d != 1 for d in ld):
+            raise ValueError(
+                "String padding is not implemented for transposed convolution using this op. Please either exactly "
+                f"specify the required padding or use conv_transpose. Got padding {padding!r}, lhs_dilation {ld}."
+            )
+        sizes = spatial(np.shape(lhs), numbers.lhs_spec)
         window = [conv_shapes.dilated(s, d) for s, d in zip(spatial(np.shape(rhs), numbers.rhs_spec), rd, strict=True)]
         padding = padtype_to_pads(sizes, window, strides, padding)
     return conv_general_dilated_p.bind1(

@@ -22,6 +22,8 @@ GEOMETRIES: tuple[dict[str, Any], ...] = (
     {"window_strides": (1, 1), "padding": "VALID", "rhs_dilation": (2, 3)},
     {"window_strides": (1, 2), "padding": ((2, 2), (1, 1)), "lhs_dilation": (2, 1)},
     {"window_strides": (2, 1), "padding": ((-1, 0), (0, -2))},
+    {"window_strides": (3, 3), "padding": ((1, 0), (0, 0))},
+    {"window_strides": (3, 3), "padding": ((0, 1), (0, 0))},
 )
 
 
@@ -52,6 +54,33 @@ def test_equal_the_reference_with_their_gradients(layout: tuple[str, str, str], 
             results.append(polyax.jit(polyax.value_and_grad(f, (0, 1), has_aux=True))(x, w))
     for got, wanted in zip(*map(polyax.tree.leaves, results), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=2e-4, atol=2e-3)
+
+
+@pytest.mark.parametrize("stride, padding", [(2, (0, 10)), (1, (0, 0)), (1, (1, -1)), (2, (0, 0))])
+def test_of_single_elements_equal_the_reference(stride: int, padding: tuple[int, int]) -> None:
+    """Strides and padding may leave an operand its size, and take other elements of it."""
+    x, w = _array("NHWC"), _array("HWIO", window=1)
+    results = []
+    for platform in ("cpu", "reference"):
+        with polyax.default_device(polyax.devices(platform)[0]):
+            f = polyax.jit(
+                lambda x, w: lax.conv_general_dilated(
+                    x, w, (stride, 1), (padding, (0, 0)), dimension_numbers=("NHWC", "HWIO", "NHWC")
+                )
+            )
+            results.append(f(x, w))
+    np.testing.assert_allclose(*results, rtol=1e-4, atol=1e-4)
+
+
+def test_of_windows_that_meet_equal_the_reference() -> None:
+    """Each element is seen once, and yet moves: images are cut into tiles."""
+    x, w = _array("NHWC")[:, :9], _array("HWIO")
+    f = lambda x, w: lax.conv_general_dilated(x, w, (3, 3), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    with polyax.default_device(polyax.devices("cpu")[0]):
+        got = polyax.jit(f)(x, w)
+    np.testing.assert_allclose(
+        got, np.einsum("nhiwjc,ijco->nhwo", x.reshape(4, 3, 3, 3, 3, 16), w), rtol=1e-4, atol=1e-4
+    )
 
 
 def _conv(x: Any, w: Any) -> Any:

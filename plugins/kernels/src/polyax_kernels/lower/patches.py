@@ -105,16 +105,17 @@ class _Convolution:
         lows, dilations = [0] * len(self.lhs.shape), [1] * len(self.lhs.shape)
         for n, dim in enumerate(self.numbers.lhs_spec[2:]):
             lows[dim], dilations[dim] = self.params["padding"][n][0], self.params["lhs_dilation"][n]
-        if self._is_plain(lows, dilations):
-            order = [dim for dim, size, _ in digits if size != 1]
-            order = [*(d for d in range(len(self.lhs.shape)) if d not in order), *order]
+        order = [dim for dim, size, _ in digits if size != 1]
+        order = [*(d for d in range(len(self.lhs.shape)) if d not in order), *order]
+        if not any(lows) and set(dilations) == {1} and self._is_moved(digits, order):
             return reshape(transpose(x, order), [size for _, size, _ in digits])
         return patches_p.bind1(x, digits=tuple(digits), lows=tuple(lows), dilations=tuple(dilations))
 
-    def _is_plain(self, lows: Sequence[int], dilations: Sequence[int]) -> bool:
-        """Whether each element is seen once: then nothing but the order changes."""
-        rows, depth, _ = self.sizes
-        return rows * depth == self.lhs.size and not any(lows) and set(dilations) == {1}
+    def _is_moved(self, digits: Sequence[Digit], order: Sequence[int]) -> bool:
+        """Whether nothing but the order of dimensions changes: each of them is moved along by one digit, whole."""
+        seen = {dim: (size, step) for dim, size, step in digits if size != 1}
+        whole = ((n, 1) if n != 1 else None for n in self.lhs.shape)
+        return len(order) == len(self.lhs.shape) and all(seen.get(dim) == n for dim, n in enumerate(whole))
 
     def pieces(self) -> int:
         """How many parts of the batch are done one after the other."""

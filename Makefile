@@ -5,6 +5,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LIBRARIES := .libraries
+ARRAY_API := .array-api
+ARRAY_API_SOURCE ?= https://github.com/data-apis/array-api-tests
+ARRAY_API_COMMIT ?= 019e060f003acfa2eec33761f0e948c937633443
+ARRAY_API_ARGS ?= --max-examples 20
 PROJECTS := core $(addprefix plugins/,kernels fusion hello_c inspect mpi) backends_cpu backends_opencl backends_cuda
 MANIFESTS := $(PROJECTS:%=%/pyproject.toml)
 JOBS ?= 2
@@ -15,10 +19,10 @@ FUZZ_SECONDS ?= 3600
 CUTS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env test libraries check types demo bench fuzz cuts wheels snapshot clean
+.PHONY: help env test libraries array-api check types demo bench fuzz cuts wheels snapshot clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 env: $(STAMP)  ## make .venv with all packages (editable) and the tools
 
@@ -40,6 +44,20 @@ $(LIBRARIES)/.installed: requirements/libraries.txt $(MANIFESTS)
 	$(LIBRARIES)/bin/python -m pip install -q --disable-pip-version-check hatchling editables
 	$(LIBRARIES)/bin/python -m pip install -q --disable-pip-version-check --no-deps -r requirements/libraries.txt
 	$(LIBRARIES)/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation -e core -e plugins/kernels -e plugins/fusion -e backends_cpu
+	@touch $@
+
+array-api: $(STAMP) $(ARRAY_API)/.installed  ## run the suite of the array API standard (ARRAY_API_ARGS='--skips-file F -k sum')
+	cd $(ARRAY_API)/suite && ARRAY_API_TESTS_MODULE=polyax.numpy POLYAX_ENABLE_X64=1 POLYAX_PLATFORMS=cpu \
+	  ../bin/python -m pytest -q --disable-deadline array_api_tests $(ARRAY_API_ARGS)
+
+$(ARRAY_API)/.installed: $(MANIFESTS)
+	git init -q $(ARRAY_API)/suite
+	cd $(ARRAY_API)/suite && git fetch -q --depth 1 $(ARRAY_API_SOURCE) $(ARRAY_API_COMMIT) && git checkout -q FETCH_HEAD \
+	  && git submodule -q update --init --depth 1 \
+	  || { echo "array-api: the suite couldn't be fetched; ARRAY_API_SOURCE=folder names a clone of $(ARRAY_API_SOURCE)"; exit 1; }
+	test -x $(ARRAY_API)/bin/python || $(PYTHON) -m venv $(ARRAY_API)
+	$(ARRAY_API)/bin/python -m pip install -q --disable-pip-version-check hatchling editables -r $(ARRAY_API)/suite/requirements.txt
+	$(ARRAY_API)/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation -e core -e plugins/kernels -e plugins/fusion -e backends_cpu
 	@touch $@
 
 check: $(STAMP)  ## lint, format, import layers, types
@@ -69,5 +87,5 @@ snapshot: $(STAMP)  ## accept the present public names, and count the lines of t
 	PYTHONPATH=tests $(BIN)/python tests/architecture/test_docs.py
 
 clean:  ## remove what was built, the environment too
-	rm -rf $(VENV) $(LIBRARIES) build dist .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(LIBRARIES) $(ARRAY_API) build dist .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

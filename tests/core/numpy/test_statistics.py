@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -97,3 +99,35 @@ def test_bad_input(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value)
+
+
+DTYPES_OF_RESULTS: dict[str, Any] = {
+    "quantiles of bfloat16": (lambda: jnp.quantile(jnp.asarray([1, 2, 3], "bfloat16"), np.float32(0.5)), "bfloat16", 2),
+    "percentiles of float16": (lambda: jnp.percentile(jnp.ones(3, "float16"), jnp.asarray([50.0])), "float16", [1]),
+    "quantiles of integers": (lambda: jnp.median(jnp.arange(3, dtype="int8")), "float32", 1),
+    "convolution of integers": (
+        lambda: jnp.convolve(jnp.ones(3, "int8"), jnp.ones(2, "int8")),
+        "float32",
+        [1, 2, 2, 1],
+    ),
+    "convolution of booleans": (lambda: jnp.convolve(np.ones(2, bool), np.ones(2, bool)), "float32", [1, 2, 1]),
+    "correlation of integers": (lambda: jnp.correlate(jnp.arange(3), jnp.ones(2, "int8")), "float32", [1, 3]),
+    "outer product of booleans": (lambda: jnp.outer(np.ones(1, bool), np.array([True, False])), "bool", [[1, 0]]),
+    "polynomial of booleans": (lambda: jnp.polyval(np.array([True, False]), np.array([True, False])), "bool", [1, 0]),
+    "difference of sets": (lambda: jnp.setdiff1d(jnp.asarray([2, 1], "int8"), jnp.asarray([1], "int16")), "int8", [2]),
+}
+
+
+@pytest.mark.parametrize("case", DTYPES_OF_RESULTS)
+def test_dtypes_of_results(case: str) -> None:
+    with polyax.enable_x64(False):
+        run, dtype, expected = DTYPES_OF_RESULTS[case]
+        found = run()
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(np.asarray(found, np.float32), np.asarray(expected, np.float32))
+
+
+def test_correlation_of_complex_numbers() -> None:
+    x = np.array([[1 + 1j, 2 - 1j, 3j], [3j, 2 - 1j, 1 + 1j]])
+    with polyax.default_device(polyax.devices("reference")[0]):
+        np.testing.assert_allclose(jnp.corrcoef(x), np.corrcoef(x), atol=1e-6)

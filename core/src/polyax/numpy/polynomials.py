@@ -13,7 +13,7 @@ from polyax.numpy.creation import asarray
 from polyax.numpy.joining import stack
 from polyax.numpy.promotion import convert, ensure_array, inexact, of_one_dtype
 from polyax.numpy.shapes import atleast_1d
-from polyax.numpy.ufuncs import add, negative
+from polyax.numpy.ufuncs import add, multiply, negative
 
 __all__ = [
     "convolve", "correlate", "poly", "polyadd", "polyder", "polyint", "polymul", "polysub", "polyval", "vander",
@@ -40,7 +40,7 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, pre
 
 
 def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
-    x, y = of_one_dtype(name, a, v)
+    x, y = inexact(name, a, v)
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(f"{name}() only support 1-dimensional inputs.")
     if not x.size or not y.size:
@@ -74,7 +74,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     p, x = of_one_dtype("polyval", p, x)
     y = lax.full_like(x, 0)
     for i in range(p.shape[0]):
-        y = lax.add(lax.mul(y, x), lax.index_in_dim(p, i, 0, keepdims=False))
+        y = add(multiply(y, x), lax.index_in_dim(p, i, 0, keepdims=False))
     return y
 
 

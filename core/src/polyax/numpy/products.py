@@ -15,7 +15,7 @@ from polyax.ir.aval import aval_of
 from polyax.meshes.resharding import placed_as, with_out_sharding
 from polyax.numpy.promotion import canonical_dtype, canonicalize_axis, check_arraylike, of_one_dtype, unwrap
 from polyax.numpy.shapes import moveaxis, ravel
-from polyax.numpy.ufuncs import conjugate
+from polyax.numpy.ufuncs import conjugate, multiply
 
 __all__ = [
     "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
@@ -162,7 +162,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.outer is not supported.")
     a, b = of_one_dtype("outer", a, b)
-    return lax.mul(lax.reshape(a, (a.size, 1)), lax.reshape(b, (1, b.size)))
+    return multiply(lax.reshape(a, (a.size, 1)), lax.reshape(b, (1, b.size)))
 
 
 @with_out_sharding

@@ -213,11 +213,12 @@ def setdiff1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
 ) -> Any:
     """The elements of the first that the second lacks, in increasing order unless ``assume_unique``."""
+    kind = ensure_array("setdiff1d", ar1).dtype
     a, b = _pair("setdiff1d", ar1, ar2)
     a = a if assume_unique else _sorted_unique("setdiff1d", a, size)
     keep = isin(a, b, invert=True)
     keep = keep if assume_unique or size is None else lax.bitwise_and(keep, _first_of_runs(a))
-    return _kept("setdiff1d", a, keep, size, fill_value)
+    return _kept("setdiff1d", convert(a, kind), keep, size, fill_value)
 
 
 def _sorted_unique(name: str, a: Any, size: int | None) -> Any:

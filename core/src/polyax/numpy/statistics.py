@@ -105,7 +105,9 @@ def _quantile(
         raise NotImplementedError(f"jnp.{name} with weights is not implemented")
     if method not in _METHODS:
         raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', or 'nearest'")
-    a, q = _together(*inexact(name, a), *inexact(name, q))
+    (a,), (q,) = inexact(name, a), inexact(name, q)
+    kind = a.dtype
+    a, q = _together(a, q)
     axes = reductions.reduction_axes(axis, a.ndim, name)
     rest = [i for i in range(a.ndim) if i not in axes]
     flat = lax.reshape(
@@ -113,7 +115,7 @@ def _quantile(
     )
     ordered = lax.sort(flat, dimension=flat.ndim - 1)
     result = _at_fractions(ordered, ravel(q), method, ignore_nan)
-    result = lax.reshape(moveaxis(result, -1, 0), (*q.shape, *flat.shape[:-1]))
+    result = convert(lax.reshape(moveaxis(result, -1, 0), (*q.shape, *flat.shape[:-1])), kind)
     return lax.expand_dims(result, tuple(q.ndim + i for i in axes)) if keepdims else result
 
 
@@ -218,12 +220,12 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     c = cov(x, y, rowvar)
     if c.ndim == 0:
         return lax.div(c, c)
-    from_diagonal = lax.reduce_sum(
-        lax.select(_identity_mask(c.shape[0]), lax.real(c) if c.dtype in dtypes.COMPLEX else c, lax.full_like(c, 0)),
-        (1,),
-    )
-    deviation = lax.sqrt(from_diagonal)
+    variances = lax.real(c) if c.dtype in dtypes.COMPLEX else c
+    masked = lax.select(_identity_mask(c.shape[0]), variances, lax.full_like(variances, 0))
+    deviation = lax.sqrt(lax.reduce_sum(masked, (1,)))
     scale = lax.mul(lax.expand_dims(deviation, (1,)), lax.expand_dims(deviation, (0,)))
+    if c.dtype in dtypes.COMPLEX:
+        return lax.complex(*(lax.clamp(-1.0, lax.div(part, scale), 1.0) for part in (variances, lax.imag(c))))
     return lax.clamp(-1.0, lax.div(c, scale), 1.0)
 
 

@@ -207,3 +207,9 @@ def test_bad_input(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value)
+
+
+def test_sequences_of_traced_indices() -> None:
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    pick = polyax.jit(lambda i, j: jnp.asarray(x)[(i, j), ((j, i),)])
+    np.testing.assert_array_equal(pick(0, 2), x[(0, 2), ((2, 0),)])

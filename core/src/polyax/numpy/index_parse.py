@@ -13,7 +13,9 @@ import numpy as np
 from polyax.ir import dtypes, errors
 from polyax.ir.aval import aval_of
 from polyax.ir.dims import dim_index, is_symbolic_dim, slice_indices
+from polyax.numpy.creation import asarray
 from polyax.numpy.promotion import is_traced, unwrap
+from polyax.trace.tree import tree_leaves
 
 
 class NewAxis(NamedTuple):
@@ -119,7 +121,8 @@ def _array_entry(e: Any) -> Any:
     if isinstance(e, str):
         raise TypeError(f"JAX does not support string indexing; got idx={e!r}")
     if isinstance(e, Sequence):
-        e = np.asarray(e) if len(e) else np.zeros(0, np.int32)
+        traced = any(map(is_traced, tree_leaves(e)))
+        e = asarray(e) if traced else np.asarray(e) if len(e) else np.zeros(0, np.int32)
     elif isinstance(e, (float, complex)):
         raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {np.asarray(e).dtype}")
     e = unwrap(e)

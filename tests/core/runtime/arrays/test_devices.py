@@ -10,6 +10,7 @@ import pytest
 from polyax.ir.config import config
 from polyax.runtime.arrays import devices as d
 from polyax.runtime.arrays.array import Array
+from polyax.runtime.arrays.assembling import make_array_from_process_local_data
 from polyax.runtime.arrays.placing import device_put
 from polyax.runtime.plugins import default_device
 from support.process import output, run
@@ -246,3 +247,10 @@ def test_whatever_copies_itself_to_the_host() -> None:
     x = [object(), 1, Copied()]
     assert d.copy_to_host_async(x) is x
     assert x[2].started == 1  # type: ignore[attr-defined]
+
+
+def test_local_data_on_one_device() -> None:
+    made = make_array_from_process_local_data(d.devices()[0], {"a": np.ones((2, 3))}, (2, 3))
+    assert made["a"].devices() == {d.devices()[0]}
+    with pytest.raises(ValueError, match="global_shape should be None or equal"):
+        make_array_from_process_local_data(d.devices()[0], np.ones((2, 3)), (2, 4))

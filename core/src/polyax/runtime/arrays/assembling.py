@@ -11,11 +11,12 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.meshes.current import named_sharding
 from polyax.meshes.explicit import told
-from polyax.meshes.sharding import Index, NamedSharding, Sharding, bounds
+from polyax.meshes.sharding import Index, Sharding, SingleDeviceSharding, bounds
 from polyax.meshes.spec import PartitionSpec
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.local import of_local_part, whole_shape
 from polyax.runtime.arrays.placing import on_device
+from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.tree import tree_flatten, tree_unflatten
 
@@ -110,7 +111,7 @@ def make_array_from_process_local_data(
 
     Args:
       sharding: one, or a pytree of them with the structure of ``local_data``; a ``PartitionSpec`` is one of the mesh in
-        force.
+        force, a device that of a single part.
       local_data: NumPy arrays, in any pytree; in a single process the whole.
       global_shape: the shape of the whole; by default what the parts of all processes add up to.
 
@@ -118,16 +119,17 @@ def make_array_from_process_local_data(
       ValueError: ``global_shape`` doesn't fit the data.
     """
     leaves, tree = tree_flatten(local_data)
-    one = isinstance(sharding, (Sharding, PartitionSpec))
-    given = [sharding] * len(leaves) if one else tree.flatten_up_to(sharding)
-    layouts = [_named(s) if isinstance(s, PartitionSpec) else s for s in given]
+    one = isinstance(sharding, (Sharding, PartitionSpec, Device))
+    layouts = [_layout(s) for s in ([sharding] * len(leaves) if one else tree.flatten_up_to(sharding))]
     return tree_unflatten(
         tree, [_from_local(where, np.asarray(x), global_shape) for where, x in zip(layouts, leaves, strict=True)]
     )
 
 
-def _named(spec: PartitionSpec) -> NamedSharding:
-    return named_sharding(spec, "make_array_from_process_local_data")
+def _layout(where: Any) -> Sharding:
+    if isinstance(where, Device):
+        return SingleDeviceSharding(where)
+    return named_sharding(where, "make_array_from_process_local_data") if isinstance(where, PartitionSpec) else where
 
 
 def _from_local(sharding: Sharding, data: np.ndarray, global_shape: Any) -> Array:

@@ -120,3 +120,13 @@ def test_capsules_hold_a_copy(dtype: str) -> None:
     assert taken.dtype == x.dtype and taken.tolist() == x.tolist()
     taken[...] = 0
     assert x.all()
+
+
+@pytest.mark.parametrize("name", ["sin", "mean", "linspace", "true_divide"])
+def test_integers_of_64_bits_alone_become_float64(name: str) -> None:
+    with polyax.enable_x64(True):
+        for dtype in ("bool", "int8", "uint32", "int32", "int64", "uint64", "float16", "float32"):
+            x = jnp.ones(2, dtype)
+            found = getattr(jnp, name)(x, x) if name in ("linspace", "true_divide") else getattr(jnp, name)(x)
+            assert found.dtype == (dtype if "float" in dtype else "float64" if "64" in dtype else "float32")
+        assert (jnp.ones(2, bool) / 2).dtype == jnp.sin(1).dtype == np.float64

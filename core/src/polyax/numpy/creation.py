@@ -31,6 +31,7 @@ from polyax.numpy.promotion import (
     refuse_traced,
     result_dtype,
     shape_of,
+    to_inexact,
     unwrap,
 )
 from polyax.runtime.arrays.array import is_concrete
@@ -402,7 +403,7 @@ def linspace(
     num = operator.index(num)
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
-    kind = dtypes.wider(result_dtype(unwrap(start), unwrap(stop))[0], dtypes.default_float())
+    kind = to_inexact(result_dtype(unwrap(start), unwrap(stop))[0])
     target = kind if dtype is None else canonical_dtype(dtype)
     first, last = (convert(unwrap(x), kind) for x in (start, stop))
     values, step = _spaced(first, last, num, endpoint, kind)

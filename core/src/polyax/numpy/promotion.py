@@ -113,9 +113,9 @@ def _in_range(x: Any) -> Any:
 
 
 def to_inexact(dtype: DType) -> DType:
-    """The floating type that integers and booleans are computed in; float32 unless 64-bit types are enabled."""
+    """The floating type that integers and booleans are computed in: float64 for those of 64 bits, else float32."""
     if dtype in dtypes.INTS or dtype in dtypes.UINTS or dtype in dtypes.BOOL:
-        return dtypes.default_float()
+        return dtypes.default_float() if dtype.itemsize == 8 else np.dtype("float32")
     return dtype
 
 

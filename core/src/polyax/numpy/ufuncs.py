@@ -46,7 +46,7 @@ __all__ = [
     "sinc", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "true_divide", "trunc",
 ]  # fmt: skip
 
-_INEXACT_NOTE = "Integers and booleans are computed as float32 (float64 with ``enable_x64``)."
+_INEXACT_NOTE = "Booleans and integers are computed as float32, those of 64 bits as float64."
 
 
 def unary(name: str, op: Callable[[Any], Any], doc: str, to: Callable[[Any], Any] = to_inexact) -> Callable[[Any], Any]:

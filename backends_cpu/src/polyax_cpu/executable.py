@@ -12,9 +12,8 @@ from typing import Any
 
 from polyax.runtime.contract.backend import CompileOptions
 from polyax_cpu import pool
-from polyax_cpu.libraries.products import NativeProduct
 from polyax_cpu.loops import native_control
-from polyax_cpu.steps import PARALLEL_COST, QUICK_COST, Described, Table, copying, described, pieces_of
+from polyax_cpu.steps import PARALLEL_COST, QUICK_COST, Described, Table, Work, copying, described, pieces_of
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.backend import HostExecutable, rows
 from polyax_kernels.plan.journal import Journal
@@ -54,8 +53,8 @@ def _cost(step: Step) -> int:
     if isinstance(step, ControlStep):
         return max(_lasting(step), QUICK_COST + 1)
     if isinstance(step, CallStep):
-        product = step.lowering.sums or _product(step)
-        return max(step.bytes_moved, step.flops // 8) if product else step.bytes_moved
+        flops = step.flops if step.lowering.sums else _operations(step)
+        return max(step.bytes_moved, flops // 8)
     return max(step.bytes_moved, step.flops)
 
 
@@ -65,7 +64,9 @@ def _lasting(step: Step) -> int:
         return step.turns * sum(_lasting(s) for _, inner in step.inners for s in inner.plan.steps)
     if isinstance(step, BranchStep):
         return max(sum(map(_lasting, inner.plan.steps)) for inner in step.branches)
-    return CALLED + step.flops // (5 * CACHED if isinstance(step, CallStep) and _product(step) else CACHED)
+    if isinstance(step, CallStep):
+        return CALLED + (_operations(step) // 5 or step.flops) // CACHED
+    return CALLED + step.flops // CACHED
 
 
 def _native(executable: CpuExecutable, step: Step) -> Described | None:
@@ -82,16 +83,22 @@ def _native(executable: CpuExecutable, step: Step) -> Described | None:
     return _library_call(step, executable.divides)
 
 
-def _product(step: CallStep) -> tuple[int, NativeProduct] | None:
-    """The native function and the product that it is to compute, if the call is one."""
+def _operations(step: CallStep) -> int:
+    """Of a native function, many of which are done at a time."""
+    found = _function(step)
+    return 0 if found is None else found[1].flops
+
+
+def _function(step: CallStep) -> tuple[int, Work] | None:
+    """The native function of a call, and what it is to compute."""
     native = step.lowering.native
     return None if native is None else native(step.arg_avals, step.out_avals, step.params)
 
 
 def _library_call(step: CallStep, divides: bool) -> Described | None:
-    found = _product(step)
+    found = _function(step)
     if found is None:
         return None
-    address, product = found
-    pieces = min(pool.thread_count(), product.extent) if divides and _cost(step) > PARALLEL_COST else 1
-    return described(address, (*step.args, *step.outs), product.scalars, product.extent, pieces)
+    address, work = found
+    pieces = min(pool.thread_count(), work.extent) if divides and _cost(step) > PARALLEL_COST else 1
+    return described(address, (*step.args, *step.outs), work.scalars, work.extent, pieces)

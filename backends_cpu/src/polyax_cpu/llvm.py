@@ -314,6 +314,11 @@ class Module:
         self.functions[name] = builder = Builder(self, result, name, params, tail)
         return builder
 
+    @property
+    def declared(self) -> list[str]:
+        """The functions from elsewhere."""
+        return [name for name in self._declared if name not in self.functions]
+
     def declare(self, name: str, text: str) -> None:
         self._declared.setdefault(name, text)
 
@@ -345,7 +350,7 @@ class Module:
         return f"!{n}"
 
     def text(self) -> str:
-        declared = (f"declare {text}" for name, text in self._declared.items() if name not in self.functions)
+        declared = (f"declare {self._declared[name]}" for name in self.declared)
         used = f"@llvm.compiler.used = appending global [{len(self._used)} x ptr] [{', '.join(self._used)}]"
         kept = (f'{used}, section "llvm.metadata"',) if self._used else ()
         return "\n".join((*self._lines, *kept, *declared, *(f.text() for f in self.functions.values()))) + "\n"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from polyax_cpu import pool
 from polyax_cpu.entry import Entry
@@ -26,6 +26,17 @@ ON_BASES = -1
 """Instead of a count of operands: the function takes the bases themselves."""
 Described = tuple[NativeStep, Any]
 """A step, and what must live as long as it."""
+
+
+class Work(Protocol):
+    """What a native function of a library is to compute: its scalars, its whole range, and how many operations."""
+
+    @property
+    def scalars(self) -> tuple[int, ...]: ...
+    @property
+    def extent(self) -> int: ...
+    @property
+    def flops(self) -> int: ...
 
 
 class Table:

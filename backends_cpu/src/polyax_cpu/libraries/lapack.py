@@ -1,145 +1,224 @@
-"""Linear algebra through LAPACK and BLAS: which routine computes a primitive, and how its arguments are laid out.
+"""Linear algebra through LAPACK and BLAS: which routines compute a primitive, and how matrices are laid out for them.
 
 LAPACK stores matrices by columns, we by rows: a routine gets our memory as the transpose, or a transposed copy.
-What fails (no convergence, not positive definite) is NaN. Knows no plans and no kernels.
+What fails (no convergence, not positive definite) is NaN. Native code calls what is written here, in loops and outside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-import numpy as np
-
+from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops import solve, spectral
-from polyax_cpu.libraries.products import ROW_MAJOR
-from polyax_cpu.libraries.routines import call
+from polyax_cpu import compiler
+from polyax_cpu.libraries import openblas, routines
+from polyax_cpu.libraries.routines import BITS, LETTERS, PARTS, Writer
 from polyax_kernels.lower.libraries.factorizations import why_not
-from polyax_kernels.lower.lowering import Call, CallContext, Lowering
+from polyax_kernels.lower.lowering import Call, Lowering
 
-COLUMN_MAJOR = 102
-LEFT, RIGHT, UPPER, LOWER, PLAIN, TRANSPOSED, GENERAL, UNIT = 141, 142, 121, 122, 111, 112, 131, 132
-"""The names of BLAS for these (``CblasLeft`` and so on)."""
-
-# --- layouts ---------------------------------------------------------------------------------------------------------
-
-
-def _stack(x: np.ndarray, ndim: int = 2) -> np.ndarray:
-    """A view with one leading dimension."""
-    return x.reshape(-1, *x.shape[x.ndim - ndim :])
-
-
-def _by_columns(x: np.ndarray) -> np.ndarray:
-    """A stack of copies that are stored by columns."""
-    return np.swapaxes(_stack(x), 1, 2).copy()
-
-
-def _store(out: np.ndarray, columns: np.ndarray, failed: np.ndarray | None = None) -> None:
-    """Fills ``out`` with matrices that are stored by columns."""
-    _stack(out)[...] = np.swapaxes(columns, 1, 2)
-    if failed is not None:
-        _stack(out)[failed] = np.nan
-
+Avals = Sequence[ShapedArray]
 
 # --- primitives ------------------------------------------------------------------------------------------------------
 
-Arrays = Sequence[np.ndarray]
+
+def _cholesky(w: Writer) -> None:
+    """Our lower triangle is the upper one of LAPACK, and ``L L^H`` is the transpose of ``U^H U``."""
+    (n,) = w.sizes
+    with w.items(n * n, n * n) as (x, factor):
+        w.copy(x, factor, n * n)
+        w.spoil(w.lapack("potrf", "U", n, factor, n), [(factor, n * n * w.parts)])
+        with w.b.loop(0, n) as i:
+            w.clear(w.at(factor, i * n + i + 1), n - 1 - i)
 
 
-def cholesky(_: CallContext, outs: Arrays, args: Arrays) -> None:
-    """Our lower triangle is the upper one of LAPACK, and ``L L^T`` is ``U^T U``."""
-    n = args[0].shape[-1]
-    outs[0][...] = args[0]
-    factors = _stack(outs[0])
-    factors[call("potrf", COLUMN_MAJOR, "U", n, factors, n)] = np.nan
-    np.copyto(factors, 0, where=~np.tri(n, dtype=bool))
-
-
-def triangular_solve(
-    _: CallContext,
-    outs: Arrays,
-    args: Arrays,
-    *,
-    left_side: bool,
-    lower: bool,
-    transpose_a: bool,
-    unit_diagonal: bool,
-    **__: Any,
+def _triangular_solve(
+    w: Writer, *, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
 ) -> None:
-    outs[0][...] = args[1]
-    a, x = _stack(args[0]), _stack(outs[0])
-    side, uplo = LEFT if left_side else RIGHT, LOWER if lower else UPPER
-    trans, diag = TRANSPOSED if transpose_a else PLAIN, UNIT if unit_diagonal else GENERAL
-    m, n = x.shape[1:]
-    call("trsm", ROW_MAJOR, side, uplo, trans, diag, m, n, 1, a, a.shape[-1], x, n)
+    m, n = w.sizes
+    side, uplo = openblas.LEFT if left_side else openblas.RIGHT, openblas.LOWER if lower else openblas.UPPER
+    diagonal = openblas.UNIT if unit_diagonal else openblas.GENERAL
+    size, one = m if left_side else n, w.one()
+    with w.items(size * size, m * n, m * n) as (a, b, x):
+        w.copy(b, x, m * n)
+        w.blas("trsm", side, uplo, openblas.TRANS[transpose_a, conjugate_a], diagonal, m, n, one, a, size, x, n)
 
 
-def lu(_: CallContext, outs: Arrays, args: Arrays) -> None:
+def _lu(w: Writer) -> None:
     """LAPACK counts pivots from 1; a singular matrix has factors too."""
-    m, n = args[0].shape[-2:]
-    packed, pivots, permutation = outs[0], _stack(outs[1], 1), _stack(outs[2], 1)
-    a = _by_columns(args[0])
-    call("getrf", COLUMN_MAJOR, m, n, a, m, pivots)
-    rows = np.tile(np.arange(m, dtype=float), (len(a), 1))
-    call("laswp", COLUMN_MAJOR, 1, rows, m, 1, min(m, n), pivots, 1)
-    _store(packed, a)
-    permutation[...] = rows
-    pivots -= 1
+    m, n, k = w.sizes
+    a, bits = w.scratch(m * n), BITS[w.letter]
+    with w.items(m * n, m * n, k, m, kinds=(bits, bits, "i32", "i32")) as (x, packed, pivots, permutation):
+        w.transpose(x, a, n, m)
+        w.lapack("getrf", m, n, a, m, pivots)
+        w.transpose(a, packed, m, n)
+        _permute(w, pivots, k, permutation, m)
 
 
-def qr(_: CallContext, outs: Arrays, args: Arrays, **__: Any) -> None:
-    """The reflections are left below R; Q is their product."""
-    (q, r), x = outs, _stack(args[0])
-    (count, m, n), k = x.shape, r.shape[-2]
-    a = np.empty((count, max(n, k), m), x.dtype)
-    a[:, :n] = np.swapaxes(x, 1, 2)
-    taus = np.empty((count, min(m, n)), x.dtype)
-    call("geqrf", COLUMN_MAJOR, m, n, a, m, taus)
-    _store(r, np.tril(a[:, :n, :k]))
-    call("orgqr", COLUMN_MAJOR, m, k, min(m, n), a, m, taus)
-    _store(q, a[:, :k])
+def _permute(w: Writer, pivots: Any, count: Any, permutation: Any, rows: Any) -> None:
+    """The order that the exchanges of ``pivots`` make, which from here on count from 0."""
+    b = w.b
+    with b.loop(0, rows) as i:
+        b.store(b.convert("trunc", i, "i32"), b.at(permutation, i, "i32"))
+    with b.loop(0, count) as i:
+        place = b.at(pivots, i, "i32")
+        other = b.load(place, "i32") - 1
+        b.store(other, place)
+        here, there = b.at(permutation, i, "i32"), b.at(permutation, b.convert("sext", other, "i64"), "i32")
+        first, second = b.load(here, "i32"), b.load(there, "i32")
+        b.store(second, here)
+        b.store(first, there)
 
 
-def householder_product(_: CallContext, outs: Arrays, args: Arrays) -> None:
-    (m, n), taus = args[0].shape[-2:], _stack(args[1], 1)
-    a = _by_columns(args[0])
-    call("orgqr", COLUMN_MAJOR, m, n, taus.shape[1], a, m, taus)
-    _store(outs[0], a)
+def _qr(w: Writer) -> None:
+    """The reflections are left below R; Q is their product, of ``k`` columns."""
+    m, n, k, least, most = w.sizes
+    a, taus = w.scratch(m * most), w.scratch(least)
+    with w.items(m * n, m * k, k * n) as (x, q, r):
+        w.transpose(x, a, n, m)
+        w.lapack("geqrf", m, n, a, m, taus)
+        w.clear(r, k * n)
+        _upper(w, a, m, r, least, n)
+        w.lapack("orgqr", m, k, least, a, m, taus)
+        w.transpose(a, q, m, k)
 
 
-def eigh(_: CallContext, outs: Arrays, args: Arrays, *, lower: bool, **__: Any) -> None:
+def _upper(w: Writer, a: Any, height: Any, r: Any, rows: Any, columns: Any) -> None:
+    """The upper triangle of ``a``, which is stored by columns of such a height, in the first rows of ``r``."""
+    with w.b.loop(0, rows) as i, w.b.loop(i, columns) as j:
+        w.move(a, j * height + i, r, i * columns + j)
+
+
+def _householder_product(w: Writer) -> None:
+    m, n, k = w.sizes
+    a = w.scratch(m * n)
+    with w.items(m * n, k, m * n) as (x, taus, q):
+        w.transpose(x, a, n, m)
+        w.lapack("orgqr", m, n, k, a, m, taus)
+        w.transpose(a, q, m, n)
+
+
+def _eigh(w: Writer, *, lower: bool) -> None:
     """The eigenvectors take the matrix's place."""
-    v, w = outs[0], _stack(outs[1], 1)
-    a, n = _by_columns(args[0]), w.shape[1]
-    failed = call("syevd", COLUMN_MAJOR, "V", "L" if lower else "U", n, a, n, w)
-    w[failed] = np.nan
-    _store(v, a, failed)
+    (n,) = w.sizes
+    a, bits = w.scratch(n * n), BITS[w.letter]
+    with w.items(n * n, n * n, n, kinds=(bits, bits, PARTS[w.letter])) as (x, vectors, values):
+        w.transpose(x, a, n, n)
+        failed = w.lapack("syevd", "V", "L" if lower else "U", n, a, n, values)
+        w.transpose(a, vectors, n, n)
+        w.spoil(failed, [(values, n), (vectors, n * n * w.parts)])
 
 
-def svd(_: CallContext, outs: Arrays, args: Arrays, *, full_matrices: bool, compute_uv: bool, **__: Any) -> None:
-    s, vectors = _stack(outs[0], 1), outs[1:]
-    a, (m, n) = _by_columns(args[0]), args[0].shape[-2:]
-    job = "N" if not compute_uv else "A" if full_matrices else "S"
-    found = [np.empty((len(a), y.shape[-1], y.shape[-2]), a.dtype) for y in vectors]
-    u, vt = found or (0, 0)
-    rows = found[1].shape[2] if found else n
-    failed = call("gesdd", COLUMN_MAJOR, job, m, n, a, m, s, u, m, vt, rows)
-    s[failed] = np.nan
-    for out, columns in zip(vectors, found, strict=True):
-        _store(out, columns, failed)
+def _singular_values(w: Writer) -> None:
+    m, n, k = w.sizes
+    a = w.scratch(m * n)
+    with w.items(m * n, k, kinds=(BITS[w.letter], PARTS[w.letter])) as (x, values):
+        w.transpose(x, a, n, m)
+        w.spoil(w.lapack("gesdd", "N", m, n, a, m, values, a, m, a, n), [(values, k)])
 
 
-# --- lowerings -------------------------------------------------------------------------------------------------------
+def _svd(w: Writer, *, full_matrices: bool) -> None:
+    """``U`` has ``k`` columns, or as many as rows; ``V^H`` so many rows, or as many as columns."""
+    m, n, k = w.sizes
+    columns, rows = (m, n) if full_matrices else (k, k)
+    a, u, vt = w.scratch(m * n), w.scratch(m * columns), w.scratch(rows * n)
+    bits = BITS[w.letter]
+    with w.items(m * n, k, m * columns, rows * n, kinds=(bits, PARTS[w.letter], bits, bits)) as (
+        x,
+        values,
+        left,
+        right,
+    ):
+        w.transpose(x, a, n, m)
+        failed = w.lapack("gesdd", "A" if full_matrices else "S", m, n, a, m, values, u, m, vt, rows)
+        w.transpose(u, left, m, columns)
+        w.transpose(vt, right, rows, n)
+        w.spoil(failed, [(values, k), (left, m * columns * w.parts), (right, rows * n * w.parts)])
 
 
-_RUN: dict[Primitive, Callable[..., None]] = {
-    solve.cholesky_p: cholesky,
-    solve.triangular_solve_p: triangular_solve,
-    solve.lu_p: lu,
-    spectral.qr_p: qr,
-    spectral.householder_product_p: householder_product,
-    spectral.eigh_p: eigh,
-    spectral.svd_p: svd,
+# --- calls -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NativeFactors:
+    """What a step says of the factorization that it calls: sizes of matrices, and how many there are."""
+
+    scalars: tuple[int, ...]
+    extent: int
+    flops: int
+
+
+class _Way(NamedTuple):
+    """Who writes the function, with which of the primitive's parameters; its sizes by those of operands and results;
+    operations for each element and column of a matrix."""
+
+    write: Callable[..., None]
+    sizes: Callable[[Avals, Avals], tuple[int, ...]]
+    work: int
+    flags: tuple[str, ...] = ()
+
+
+def _order(args: Avals, outs: Avals) -> tuple[int, ...]:
+    return (args[0].shape[-1],)
+
+
+def _matrix(args: Avals, outs: Avals) -> tuple[int, ...]:
+    m, n = args[0].shape[-2:]
+    return m, n, min(m, n)
+
+
+def _qr_sizes(args: Avals, outs: Avals) -> tuple[int, ...]:
+    (m, n), k = args[0].shape[-2:], outs[0].shape[-1]
+    return m, n, k, min(m, n), max(n, k)
+
+
+_FLAGS = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
+_WAYS: dict[Primitive, _Way] = {
+    solve.cholesky_p: _Way(_cholesky, _order, 1),
+    solve.triangular_solve_p: _Way(_triangular_solve, lambda args, _: args[1].shape[-2:], 1, _FLAGS),
+    solve.lu_p: _Way(_lu, _matrix, 2),
+    spectral.qr_p: _Way(_qr, _qr_sizes, 8),
+    spectral.householder_product_p: _Way(
+        _householder_product, lambda args, _: (*args[0].shape[-2:], args[1].shape[-1]), 4
+    ),
+    spectral.eigh_p: _Way(_eigh, _order, 30, ("lower",)),
 }
-LOWERINGS: dict[Primitive, Lowering] = {p: Call(run, why_not) for p, run in _RUN.items()}
+_VALUES, _VECTORS = _Way(_singular_values, _matrix, 20), _Way(_svd, _matrix, 60, ("full_matrices",))
+
+
+def _native(way: Callable[[Mapping[str, Any]], _Way]) -> Callable[..., tuple[int, NativeFactors]]:
+    """What compiled plans call: the address of the function, and what it is to compute."""
+
+    def native(args: Avals, outs: Avals, params: Mapping[str, Any]) -> tuple[int, NativeFactors]:
+        chosen, x = way(params), args[-1] if len(args[-1].shape) == len(args[0].shape) else args[0]
+        flags = tuple((name, params[name]) for name in chosen.flags)
+        code = _function(chosen, LETTERS[x.dtype.name], flags, len(chosen.sizes(args, outs)), len(args) + len(outs))
+        flops = chosen.work * args[0].size * x.shape[-1]
+        return code.address("compute"), NativeFactors(chosen.sizes(args, outs), math.prod(x.shape[:-2]), flops)
+
+    return native
+
+
+@functools.cache
+def _function(
+    way: _Way, letter: str, flags: tuple[tuple[str, Any], ...], sizes: int, buffers: int
+) -> compiler.LoadedCode:
+    return routines.load(letter, sizes, buffers, lambda w: way.write(w, **dict(flags)))
+
+
+def _declines(avals: Avals, params: Mapping[str, Any]) -> str | None:
+    return why_not(avals, params, LETTERS)
+
+
+def _call(way: Callable[[Mapping[str, Any]], _Way]) -> Call:
+    return Call(native=_native(way), why_not=_declines)
+
+
+LOWERINGS: dict[Primitive, Lowering] = {
+    **{p: _call(lambda _, way=way: way) for p, way in _WAYS.items()},
+    spectral.svd_p: _call(lambda params: _VECTORS if params["compute_uv"] else _VALUES),
+}

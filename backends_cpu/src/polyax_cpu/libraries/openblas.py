@@ -10,6 +10,11 @@ import functools
 import os
 from pathlib import Path
 
+ROW_MAJOR, COLUMN_MAJOR = 101, 102
+UPPER, LOWER, GENERAL, UNIT, LEFT, RIGHT = 121, 122, 131, 132, 141, 142
+TRANS = {(False, False): 111, (True, False): 112, (True, True): 113, (False, True): 114}
+"""By whether a matrix is transposed, and whether it is conjugated. BLAS calls these ``CblasNoTrans`` and so on."""
+
 
 @functools.cache
 def _openblas() -> ctypes.CDLL:

@@ -18,16 +18,15 @@ from polyax.ir.aval import ShapedArray
 from polyax.reference.rules_together import Shared
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.libraries import openblas
+from polyax_cpu.libraries.routines import LETTERS, PARTS
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.steps import PARALLEL_COST
 from polyax_kernels.host.backend import FUNCTION
 from polyax_kernels.host.threads import num_threads, parallel_for
 from polyax_kernels.ir.products import Side, Stored, count, sides, stored, taken
 
-ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
+PLAIN = openblas.TRANS[False, False]
 BATCH, ROWS, COLUMNS = 0, 1, 2  # what begin..end counts
-LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
-PARTS = {"s": "float", "d": "double", "c": "float", "z": "double"}
 ELEMENTS = {"s": "float", "d": "double", "c": "{ float, float }", "z": "{ double, double }"}
 
 
@@ -216,7 +215,7 @@ def _trans(b: Builder, flag: IrValue) -> IrValue:
 def _gemm(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue, by: Factors) -> None:
     rows, columns, k, ldc = (_int(b, s) for s in sizes)
     b.call(
-        "void", f"cblas_{letter}gemm", _int(b, ROW_MAJOR), _trans(b, x[1]), _trans(b, y[1]), rows, columns, k,
+        "void", f"cblas_{letter}gemm", _int(b, openblas.ROW_MAJOR), _trans(b, x[1]), _trans(b, y[1]), rows, columns, k,
         by[0], x[0], _int(b, x[2]), y[0], _int(b, y[2]), by[1], z, ldc,
     )  # fmt: skip
 
@@ -236,6 +235,6 @@ def _gemv(
     plain = x[1].compare("==", 0)
     height, width = b.select(plain, rows, k), b.select(plain, k, rows)
     b.call(
-        "void", f"cblas_{letter}gemv", _int(b, ROW_MAJOR), _trans(b, x[1]), _int(b, height), _int(b, width),
+        "void", f"cblas_{letter}gemv", _int(b, openblas.ROW_MAJOR), _trans(b, x[1]), _int(b, height), _int(b, width),
         by[0], x[0], _int(b, x[2]), y, _int(b, step), by[1], z, _int(b, 1),
     )  # fmt: skip

@@ -1,110 +1,142 @@
-"""Routines of LAPACK and BLAS, called for each item of stacks: the loop is native code that the pool may split.
-
-A call reads its arguments from a table of words, two for each: its value for the first item, and the step to the next
-item's. Knows the routines' signatures; must not know what they compute.
+"""Native functions around routines of LAPACK and BLAS, for each item of stacks of matrices: code that is written with a
+``Writer``. Knows how routines are called; must not know what they compute.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-import functools
-import math
-import struct
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Sequence
 
-import numpy as np
-
-from polyax_cpu import compiler, machine_code, pool
+from polyax_cpu import compiler, machine_code
 from polyax_cpu.libraries import openblas
-from polyax_cpu.llvm import Builder, IrValue, Module
-from polyax_kernels.host.backend import FUNCTION, PARALLEL_COST
-from polyax_kernels.lower.libraries.factorizations import LETTERS
+from polyax_cpu.llvm import IrValue, Module
+from polyax_cpu.records import FUNCTION_PARAMS
 
-SIGNATURES = {
-    "potrf": "iiipi",  # order, uplo, n, a, lda
-    "getrf": "iiipip",  # order, m, n, a, lda, pivots
-    "laswp": "iipiiipi",  # order, n, a, lda, first, last, pivots, step
-    "geqrf": "iiipip",  # order, m, n, a, lda, tau
-    "orgqr": "iiiipip",  # order, m, n, k, a, lda, tau
-    "syevd": "iiiipip",  # order, job, uplo, n, a, lda, w
-    "gesdd": "iiiipippipi",  # order, job, m, n, a, lda, s, u, ldu, vt, ldvt
-    "trsm": "iiiiiiirpipi",  # order, side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb
-}
-"""The types of a routine's arguments: ``i`` integer or character, ``p`` pointer, ``r`` real with an integral value."""
-
-WORK = 4
-"""Operations for each element and column of a matrix: between a third (``potrf``) and some tens (``gesdd``)."""
-_PARALLEL = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 4)
+LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+"""What names of routines begin with."""
+BITS = {"s": "i32", "d": "i64", "c": "i64", "z": "<2 x i64>"}
+"""What one element is moved as."""
+PARTS = {"s": "float", "d": "double", "c": "float", "z": "double"}
+PART_BYTES = {"s": 4, "d": 8, "c": 4, "z": 8}
+COMPLEX = {"orgqr": "ungqr", "syevd": "heevd"}
+"""Routines that have other names for complex numbers."""
+Number = IrValue | int
 
 
-def call(name: str, *args: Any) -> np.ndarray:
-    """Calls a routine for each item of the stacks among ``args``; returns for which items it failed.
+class Writer:
+    """Writes a function of the kernel ABI, whose buffers are operands and results, and whose range counts items.
 
-    The first stack has the dtype of the computation. Other arguments are the same for all items.
+    ``sizes`` are its scalars.
     """
-    first = next(a for a in args if isinstance(a, np.ndarray))
-    results = np.empty(len(first), np.int32)
-    words = [word for a in (*args, results) for word in _words(a)]
-    table = struct.pack(f"{len(words)}q", *words)
-    _run(_library(first.dtype.char).address(name), table, len(first), WORK * first.size * first.shape[-1])
-    return results != 0
+
+    def __init__(self, module: Module, letter: str, sizes: int, count: int) -> None:
+        self.letter = letter
+        self.b = module.function("void", "compute", FUNCTION_PARAMS)
+        buffers, scalars, self.begin, self.end = self.b.args
+        self.sizes = [self.b.load(self.b.at(scalars, n, "i64"), "i64") for n in range(sizes)]
+        self.buffers = [self.b.load(self.b.at(buffers, n, "ptr"), "ptr") for n in range(count)]
+        self._scratch: list[IrValue] = []
+
+    @property
+    def parts(self) -> int:
+        """How many real numbers one element is."""
+        return 2 if self.letter in "cz" else 1
+
+    def finish(self) -> None:
+        for pointer in self._scratch:
+            self.b.call("void", "free", pointer)
+        self.b.ret()
+
+    # --- memory ---
+
+    @contextlib.contextmanager
+    def items(self, *counts: Number, kinds: Sequence[str] = ()) -> Generator[list[IrValue], None, None]:
+        """Code for each item: where it begins in each buffer, of which it has so many elements of such a type."""
+        types = kinds or [BITS[self.letter]] * len(counts)
+        with self.b.loop(self.begin, self.end) as item:
+            yield [self.b.at(p, item * n, t) for p, n, t in zip(self.buffers, counts, types, strict=True)]
+
+    def scratch(self, count: IrValue) -> IrValue:
+        """Memory for so many elements, given back at the end."""
+        pointer = self.b.call("ptr", "malloc", self._bytes(count))
+        self._scratch.append(pointer)
+        return pointer
+
+    def at(self, pointer: IrValue, offset: Number) -> IrValue:
+        return self.b.at(pointer, offset, BITS[self.letter])
+
+    def move(self, source: IrValue, n: IrValue, target: IrValue, m: IrValue) -> None:
+        """One element: number ``n`` to number ``m``."""
+        aligned = ", align 8" if self.letter == "z" else ""
+        value = self.b.load(self.at(source, n), BITS[self.letter], aligned)
+        self.b.store(value, self.at(target, m), aligned)
+
+    def copy(self, source: IrValue, target: IrValue, count: IrValue) -> None:
+        self.b.call("void", "llvm.memmove.p0.p0.i64", target, source, self._bytes(count), self.b.const(False, "i1"))
+
+    def clear(self, target: IrValue, count: IrValue) -> None:
+        zero = self.b.const(0, "i8")
+        self.b.call("void", "llvm.memset.p0.i64", target, zero, self._bytes(count), self.b.const(False, "i1"))
+
+    def transpose(self, source: IrValue, target: IrValue, rows: IrValue, columns: IrValue) -> None:
+        """A matrix stored by columns into one of these ``rows``, or one by rows into one of these ``columns``."""
+        with self.b.loop(0, rows) as i, self.b.loop(0, columns) as j:
+            self.move(source, j * rows + i, target, i * columns + j)
+
+    def spoil(self, failed: IrValue, pointers: Iterable[tuple[IrValue, IrValue]]) -> None:
+        """NaN in all real numbers behind the pointers, if a routine failed."""
+        type = PARTS[self.letter]
+        with self.b.when(failed.compare("!=", 0)):
+            for pointer, count in pointers:
+                with self.b.loop(0, count) as n:
+                    self.b.store(self.b.const(float("nan"), type), self.b.at(pointer, n, type))
+
+    def _bytes(self, count: IrValue) -> IrValue:
+        return count * (PART_BYTES[self.letter] * self.parts)
+
+    # --- routines ---
+
+    def lapack(self, name: str, *args: IrValue | int | str) -> IrValue:
+        """Calls a routine on matrices stored by columns; not 0 if it failed."""
+        name = COMPLEX.get(name, name) if self.parts == 2 else name
+        return self._call("i32", f"LAPACKE_{self.letter}{name}", openblas.COLUMN_MAJOR, *args)
+
+    def blas(self, name: str, *args: IrValue | int) -> None:
+        """Calls a routine on matrices stored by rows."""
+        self._call("void", f"cblas_{self.letter}{name}", openblas.ROW_MAJOR, *args)
+
+    def one(self) -> IrValue:
+        """The factor 1, as BLAS takes it: complex ones are in memory."""
+        type = PARTS[self.letter]
+        if self.parts == 1:
+            return self.b.const(1.0, type)
+        pointer = self.b.alloca(type, 2)
+        for n, part in enumerate((1.0, 0.0)):
+            self.b.store(self.b.const(part, type), self.b.at(pointer, n, type))
+        return pointer
+
+    def _call(self, result: str, name: str, *args: IrValue | int | str) -> IrValue:
+        return self.b.call(result, name, *map(self._argument, args))
+
+    def _argument(self, x: IrValue | int | str) -> IrValue:
+        """Sizes and characters are integers of 32 bits."""
+        if isinstance(x, IrValue):
+            return self.b.convert("trunc", x, "i32") if x.type == "i64" else x
+        return self.b.const(ord(x) if isinstance(x, str) else x, "i32")
 
 
-def _words(x: Any) -> tuple[int, int]:
-    if isinstance(x, np.ndarray):
-        return x.ctypes.data, x.itemsize * math.prod(x.shape[1:])
-    return (ord(x) if isinstance(x, str) else x), 0
-
-
-def _run(address: int, table: bytes, count: int, cost: int) -> None:
-    """The calling thread releases the interpreter's lock."""
-    pieces = 1 if cost < PARALLEL_COST else min(count, pool.thread_count())
-    if pieces < 2:
-        FUNCTION(address)(None, table, 0, count)
-        return
-    pool.ensure_started()
-    parallel = _PARALLEL(pool.symbols()["polyax_parallel"])
-    parallel(address, None, table, 0, count, -(-count // pieces), pieces)
-
-
-@functools.cache
-def _library(char: str) -> compiler.LoadedCode:
-    """The loops for the dtype with this character, by the names of their routines."""
+def load(letter: str, sizes: int, buffers: int, write: Callable[[Writer], None]) -> compiler.LoadedCode:
+    """The function ``compute`` that ``write`` writes."""
+    module = Module(["compute"])
+    writer = Writer(module, letter, sizes, buffers)
+    write(writer)
+    writer.finish()
     _let_nan_through()
-    letter = LETTERS[np.dtype(char).name]
-    addresses = {symbol: openblas.address(symbol) for symbol in (_symbol(name, letter) for name in SIGNATURES)}
-    return machine_code.library(_source(letter), SIGNATURES, addresses, level=0)
+    called = [n for n in module.declared if n.startswith(("LAPACKE_", "cblas_"))]
+    return machine_code.library(module.text(), ["compute"], {n: openblas.address(n) for n in called}, level=1)
 
 
 def _let_nan_through() -> None:
     """Else a NaN anywhere makes LAPACKE refuse the matrix, where LAPACK computes what doesn't depend on it."""
     ctypes.CFUNCTYPE(None, ctypes.c_int32)(openblas.address("LAPACKE_set_nancheck"))(0)
-
-
-def _symbol(name: str, letter: str) -> str:
-    return f"{'cblas' if name == 'trsm' else 'LAPACKE'}_{letter}{name}"
-
-
-def _source(letter: str) -> str:
-    module = Module(list(SIGNATURES))
-    real = {"s": "float", "d": "double"}[letter]
-    for name, signature in SIGNATURES.items():
-        params = [("ptr", "buffers"), ("ptr", "table"), ("i64", "begin"), ("i64", "end")]
-        b = module.function("void", name, params)
-        _, table, begin, end = b.args
-        with b.loop(begin, end) as item:
-            *args, result = _arguments(b, table, item, signature + "p", real)
-            b.store(b.call("i32", _symbol(name, letter), *args), result)
-        b.ret()
-    return module.text()
-
-
-def _arguments(b: Builder, table: IrValue, item: IrValue, signature: str, real: str) -> Sequence[IrValue]:
-    kinds = {"i": ("trunc", "i32"), "p": ("inttoptr", "ptr"), "r": ("sitofp", real)}
-    args: list[IrValue] = []
-    for n, kind in enumerate(signature):
-        first, step = (b.load(b.at(table, 2 * n + k, "i64"), "i64") for k in (0, 1))
-        operation, type = kinds[kind]
-        args.append(b.convert(operation, first + item * step, type))
-    return args

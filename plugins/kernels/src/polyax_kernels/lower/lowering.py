@@ -94,7 +94,7 @@ class Call(LoweringKind):
     prepare: Callable[..., Callable[..., None]] | None = None
     native: Callable[..., Any] | None = None
     """``native(arg_avals, out_avals, params)``: what compiled plans call instead, without Python, in the backend's own
-    terms; None if this use needs Python."""
+    terms; None if this use needs Python, for which there is one of the above."""
     together: Callable[..., None] | None = None
     """Of a collective: ``together(outs, args, shared, **params)`` does it for all peers at once, see
     ``polyax.reference.rules_together``. Without it each member runs in a thread of its own, and waits there."""
@@ -107,7 +107,7 @@ class Call(LoweringKind):
     """It waits for the device, so launches that it is part of shouldn't run in the user's thread."""
 
     def __post_init__(self) -> None:
-        if (self.run is None) == (self.prepare is None):
+        if (self.run is None) == (self.prepare is None) and (self.run is not None or self.native is None):
             raise TypeError("a Call needs one function: run(ctx, outs, args, **params), or prepare= for one made ready")
 
     def declines(self, target: Target, eqn: Eqn) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
@@ -11,12 +11,14 @@ LETTERS = {"float32": "s", "float64": "d"}
 """What names of routines begin with."""
 
 
-def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
-    """Why a use of ``cholesky``, ``qr``, ``eigh`` and so on isn't one of them."""
+def why_not(
+    avals: Sequence[ShapedArray], params: Mapping[str, Any], dtypes: Collection[str] = LETTERS.keys()
+) -> str | None:
+    """Why a use of ``cholesky``, ``qr``, ``eigh`` and so on isn't one of them, for numbers of such ``dtypes``."""
     names = {a.dtype.name for a in avals}
     odd = [p for p in ("pivoting", "subset_by_index", "algorithm") if params.get(p)]
-    if not names <= LETTERS.keys():
-        return f"LAPACK is called for float32 and float64, not for {' and '.join(sorted(names))}"
+    if not names <= set(dtypes):
+        return f"LAPACK is called for {' and '.join(dtypes)}, not for {' and '.join(sorted(names))}"
     if odd:
         return f"LAPACK is not called for {' and '.join(f'{p}={params[p]}' for p in odd)}"
     if any(0 in a.shape[-2:] for a in avals):

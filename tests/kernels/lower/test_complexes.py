@@ -54,6 +54,20 @@ def test_what_overflows_has_no_nan(name: str) -> None:
     assert not np.isnan(found).any()
 
 
+@pytest.mark.parametrize("shape, axis", [((1,), 0), ((2,), 0), ((7,), 0), ((3, 4), (0, 1)), ((3, 5), 1), ((3, 0), 1)])
+def test_products_of_many_are_numpys(shape: tuple[int, ...], axis: int | tuple[int, ...]) -> None:
+    z = RNG.standard_normal(shape) + 1j * RNG.standard_normal(shape)
+    (found,) = on_kernels(lambda z: jnp.prod(z, axis), [z])
+    np.testing.assert_allclose(found, np.prod(z, axis), 1e-13)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_products_so_far_are_numpys(reverse: bool) -> None:
+    (found,) = on_kernels(lambda z: lax.cumprod(z, 1, reverse=reverse), [Z])
+    want = np.cumprod(Z[:, ::-1], 1)[:, ::-1] if reverse else np.cumprod(Z, 1)
+    np.testing.assert_allclose(found, want, 1e-13)
+
+
 def test_quotients_are_numpys() -> None:
     x = np.array([1 + 2j, 1e300 + 1e300j, 1e-300 + 1e-300j, 1 + 1j, 3 - 1j, 0j])
     y = np.array([3 - 4j, 1e300 - 1e300j, 1e-300 + 0j, 0j, 1e-160j, 2 + 1j])

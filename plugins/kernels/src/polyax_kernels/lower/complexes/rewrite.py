@@ -17,6 +17,7 @@ from polyax.ir.primitive import ambient
 from polyax.trace.recording import hoist_consts
 from polyax.transforms.memo import memoize_by_jaxpr
 from polyax_kernels.lower.choice import Rules
+from polyax_kernels.lower.complexes import folds  # noqa: F401  # its formulas join the table
 from polyax_kernels.lower.complexes.functions import FORMULAS
 from polyax_kernels.lower.complexes.library import called
 from polyax_kernels.lower.complexes.pair import Pair, as_parts, as_words, is_complex, put_together, taken_apart

@@ -1,6 +1,6 @@
 """Loops of small steps and of linear algebra: ``CASES[name](module)`` is a function with its arguments.
 
-Run beside another module in turns. Loops have ``TURNS`` turns, so that milliseconds are microseconds of a turn; or ``LONG``.
+Run beside another module in turns. Most loops have ``TURNS`` turns: their milliseconds are microseconds of a turn.
 """
 
 from __future__ import annotations

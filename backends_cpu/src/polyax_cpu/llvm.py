@@ -279,6 +279,27 @@ class Builder:
                 self._lines.insert(phi_at, phi)
         return carries
 
+    def turns(
+        self,
+        inits: Sequence[IrValue],
+        test: Callable[[list[IrValue]], IrValue],
+        body: Callable[[list[IrValue]], Sequence[IrValue]],
+    ) -> list[IrValue]:
+        """``while test(carries): carries = body(carries)``; the carries that fail the test."""
+        before, head, turn, end = self.block, self.fresh("head"), self.fresh("turn"), self.fresh("end")
+        self.jump(head)
+        self.start(head)
+        phi_at = len(self._lines)
+        carries = [IrValue(self, x.type, "%" + self.fresh("c")) for x in inits]
+        self.branch(test(carries), turn, end)
+        self.start(turn)
+        for c, first, new in zip(carries, inits, body(carries), strict=True):
+            phi = f"{c.name} = phi {c.type} [{first.name}, %{before}], [{new.name}, %{self.block}]"
+            self._lines.insert(phi_at, phi)
+        self.jump(head)
+        self.start(end)
+        return carries
+
     @contextlib.contextmanager
     def loop(
         self, start: IrValue | int, stop: IrValue, metadata: Callable[[], str] = str

@@ -1,81 +1,240 @@
-"""Loops and branches as steps of native programs: where the plan says that memory is, written down for the native
-runtime. Knows no primitive.
+"""Loops and branches as native functions: small kernels are part of them, what else a turn runs is called.
+
+Small carries and intermediate values are locals. Knows plans; must not know how kernels or library calls are made.
 """
 
 from __future__ import annotations
 
-import ctypes
+import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax_cpu import pool
-from polyax_cpu.records import NativeBranches, NativeLoop, NativeMoving, NativeRef
-from polyax_cpu.steps import Described, Table, on_bases
-from polyax_kernels.plan.plan import BranchStep, ControlStep, CopyStep, LoopStep, Ref, Step
+from polyax_cpu import functions, machine_code, pool
+from polyax_cpu.emitter import LlvmEmitter, kernel_attributes
+from polyax_cpu.llvm import Builder, IrValue, Module
+from polyax_cpu.places import Frame, copy, locals_of
+from polyax_cpu.records import FUNCTION_PARAMS, NativeStep
+from polyax_cpu.steps import ON_BASES, Described, piece_size
+from polyax_cpu.turning import Turning, pairs_of
+from polyax_kernels.emit.schedule import choose
+from polyax_kernels.emit.walker import emit_kernel
+from polyax_kernels.host.backend import rows
+from polyax_kernels.ir.expr import Expr, postorder
+from polyax_kernels.ir.graph import points
+from polyax_kernels.ir.kernel import kernel_roots
+from polyax_kernels.ir.keys import structural_key
+from polyax_kernels.plan.plan import BranchStep, ControlStep, CopyStep, Inner, KernelStep, LoopStep, Ref, Step
 
-MOST_TURNS = (1 << 63) - 1
-ABSENT = Ref(-1)
+INLINED_POINTS = 1024
+"""Kernels of more points are called: that takes no time beside theirs."""
+FUNCTION = 200
+"""What the code of an elementary function takes of these, which count expressions."""
+INLINED_WORK = 4000
+"""Kernels that one function holds: the time that LLVM takes grows faster than functions do."""
+INLINED_EQUAL = 1000
+"""Equal kernels that it holds; from then on they are called, and compiled once."""
+LONG = 300
+"""In functions of more steps all is called: their turns take long enough, and LLVM would take long over them."""
 
 Native = Callable[[Step], Described | None]
-"""How the native runtime runs a step; None if Python must."""
+"""How the native runtime runs a step that is neither a loop nor a branch; None if Python must."""
 
 
 def native_control(native: Native, step: ControlStep) -> Described | None:
-    """The step that runs a loop or a branch without Python; None if some step of its programs needs Python."""
-    tables = [_table(native, (*inner.plan.steps, *inner.copies)) for _, inner in step.inners]
-    if None in tables:
+    """The step that runs a loop or a branch as a function; None if some step of its programs needs Python."""
+    writer = _ControlWriter(native, long=_steps(step) > LONG)
+    try:
+        writer.whole(step)
+    except _NeedsPython:
         return None
-    steps = [t for t in tables if t is not None]
+    imports = {**pool.symbols(), **writer.imports}
+    code = machine_code.library(writer.module.text(), ["control"], imports, level=0 if writer.long else 2)
+    return NativeStep(code.address("control"), None, 0, 1, 1, ON_BASES, None), (code, writer.keep)
+
+
+def _steps(step: Step) -> int:
+    """How many there are in a step."""
+    if not isinstance(step, ControlStep):
+        return 1
+    return 1 + sum(_steps(s) for _, inner in step.inners for s in (*inner.plan.steps, *inner.copies))
+
+
+def _weight(x: Expr) -> int:
+    return FUNCTION if x.kind == "op" and x.attr in functions.FLOAT else 1
+
+
+class _NeedsPython(Exception):
+    pass
+
+
+class _ControlWriter:
+    """Writes the function of a loop or a branch, with those in it."""
+
+    def __init__(self, native: Native, long: bool) -> None:
+        self.native = native
+        self.long = long
+        self.module = Module(["control"])
+        self.b: Builder = self.module.function("void", "control", FUNCTION_PARAMS, kernel_attributes())
+        self.imports: dict[str, int] = {}
+        self.keep: list[Any] = []
+        self.work = 0
+        self.inlined = Counter[str]()
+        """Expressions of kernels that are part of the function; and of these by the keys of kernels."""
+        self._buffers: dict[int, IrValue] = {}
+        """Room for the addresses of so many operands."""
+        self._numbers = itertools.count()
+
+    def whole(self, step: ControlStep) -> None:
+        b = self.b
+        used = sorted({ref.base for ref in _around(step)})
+        bases: list[IrValue | None] = [None] * (used[-1] + 1 if used else 0)
+        for n in used:
+            bases[n] = b.load(b.at(b.args[0], n, "ptr"), "ptr")
+        self.control(step, Frame(b, bases))
+        b.ret()
+
+    # --- steps ---
+
+    def steps(self, steps: Sequence[Step], frame: Frame) -> None:
+        for step in steps:
+            if isinstance(step, ControlStep) and not self.long:
+                self.control(step, frame)
+            elif isinstance(step, CopyStep):
+                copy(self.b, frame.at(step.source), frame.at(step.target), step.nbytes)
+            elif isinstance(step, KernelStep) and self.holds(step):
+                self.kernel(step, frame)
+            else:
+                self.call(step, frame)
+
+    def control(self, step: ControlStep, frame: Frame) -> None:
+        if isinstance(step, LoopStep):
+            self.loop(step, frame)
+        else:
+            self.branches(step, frame)
+
+    def holds(self, step: KernelStep) -> bool:
+        """Whether a kernel becomes part of the function."""
+        axes = [a for stage in step.kernel.stages for a in stage.axes]
+        known = all(isinstance(a.extent, int) for a in (*step.kernel.grid, *axes))
+        if self.long or step.scalars or not known or max(points(step.kernel.grid), step.flops) > INLINED_POINTS:
+            return False
+        key = structural_key(step.kernel)
+        work = sum(map(_weight, postorder(*kernel_roots(step.kernel))))
+        if self.inlined[key] + work > INLINED_EQUAL or self.work + work > INLINED_WORK:
+            return False
+        self.inlined[key] += work
+        self.work += work
+        return True
+
+    def kernel(self, step: KernelStep, frame: Frame) -> None:
+        pointers = [frame.at(ref) for ref in step.operands]
+        emitter = LlvmEmitter(self.b, step.kernel, pointers, self.b.pointer("null"))
+        begin, end = (self.b.const(n, "i64") for n in (0, rows(step)))
+        emit_kernel(step.kernel, choose(step.kernel), emitter, begin, end)
+
+    def call(self, step: Step, frame: Frame) -> None:
+        described = self.native(step)
+        if described is None:
+            raise _NeedsPython
+        self.keep.append(described)
+        native, n = described[0], next(self._numbers)
+        name = f"step{n}"
+        self.imports[name] = native.function
+        self.module.declare(name, f"void @{name}(ptr, ptr, i64, i64)")
+        if native.count == ON_BASES:
+            self.start(native, name, [x or self.b.pointer("null") for x in frame.bases], self.b.pointer("null"))
+            return
+        places, values, _ = described[1]
+        self.start(native, name, [frame.at(Ref(p.base, p.offset)) for p in places], self.numbers(n, values))
+
+    def start(self, native: NativeStep, name: str, pointers: Sequence[IrValue], scalars: IrValue) -> None:
+        b, buffers = self.b, self.buffers(len(pointers))
+        for k, pointer in enumerate(pointers):
+            b.store(pointer, b.at(buffers, k, "ptr"))
+        function, begin, end = b.pointer(f"@{name}"), b.const(native.begin, "i64"), b.const(native.end, "i64")
+        if native.pieces <= 1:
+            b.invoke("void", function, buffers, scalars, begin, end)
+            return
+        pool.ensure_started()
+        size = piece_size(native.end, native.pieces)
+        pieces = (b.const(k, "i64") for k in (size, -(-native.end // size)))
+        b.call("void", "polyax_parallel", function, buffers, scalars, begin, end, *pieces)
+
+    def buffers(self, count: int) -> IrValue:
+        if count not in self._buffers:
+            self._buffers[count] = self.b.alloca("ptr", max(1, count))
+        return self._buffers[count]
+
+    def numbers(self, n: int, values: Any) -> IrValue:
+        """The address of the scalars of call ``n``."""
+        name = f"@scalars{n}"
+        text = ", ".join(f"i64 {n}" for n in values) or "i64 0"
+        self.module.top(f"{name} = private constant [{max(1, len(values))} x i64] [{text}]")
+        return self.b.pointer(name)
+
+    # --- branches ---
+
+    def branches(self, step: BranchStep, frame: Frame) -> None:
+        b, names = self.b, [self.b.fresh("branch") for _ in step.branches]
+        index, end = b.load(frame.at(step.index), "i32"), b.fresh("end")
+        cases = " ".join(f"i32 {n}, label %{name}" for n, name in enumerate(names[:-1]))
+        b.line(f"switch {index}, label %{names[-1]} [{cases}]")
+        for name, inner in zip(names, step.branches, strict=True):
+            b.start(name)
+            bases = [None if ref is None else frame.at(ref) for ref in inner.even]
+            self.inner(inner, bases)
+            b.jump(end)
+        b.start(end)
+
+    def inner(self, inner: Inner, bases: Sequence[IrValue | None]) -> None:
+        plan = inner.plan
+        pieces = [] if self.long else locals_of(self.b, plan)
+        frame = Frame(self.b, bases, plan.arena, pieces)
+        self.steps((*plan.steps, *inner.copies), frame)
+
+    # --- loops ---
+
+    def loop(self, step: LoopStep, outer: Frame) -> None:
+        b = self.b
+        self.steps(step.before, outer)
+        memory = Turning(b, step, outer)
+        memory.enter()
+
+        def test(carries: list[IrValue]) -> IrValue:
+            if step.test is None:
+                return carries[0] < (step.length or 0)
+            self.inner(step.test, [memory.place(*refs, carries) for refs in pairs_of(step.test)])
+            return b.load(memory.holds, "i8").compare("!=", 0)
+
+        def body(carries: list[IrValue]) -> list[IrValue]:
+            strides = dict(step.strides)
+            bases = [memory.place(*refs, carries, strides.get(n, 0)) for n, refs in enumerate(pairs_of(step.body))]
+            self.inner(step.body, bases)
+            return [carries[0] + 1, *memory.turn(carries)]
+
+        carries = b.turns([b.const(0, "i64"), *memory.swapped()], test, body)
+        odd = (carries[0] & 1).compare("!=", 0)
+        memory.leave(odd)
+        self.ends(step, outer, odd)
+
+    def ends(self, step: LoopStep, outer: Frame, odd: IrValue) -> None:
+        even_ends, odd_ends = step.ends
+        if step.length is not None or even_ends == odd_ends:
+            self.steps(step.ends[(step.length or 0) % 2], outer)
+            return
+        for ends, holds in ((even_ends, ~odd), (odd_ends, odd)):
+            with self.b.when(holds):
+                self.steps(ends, outer)
+
+
+def _around(step: ControlStep) -> set[Ref]:
+    """Places of the plan around a loop or a branch that it uses."""
+    found: set[Ref | None] = {ref for _, inner in step.inners for ref in (*inner.even, *inner.odd)}
     if isinstance(step, BranchStep):
-        return _branch(step, steps)
-    return on_bases(pool.symbols()["polyax_loop"], *_loop(native, step, steps))
-
-
-def _table(native: Native, steps: Sequence[Step]) -> Table | None:
-    described = [native(s) for s in steps]
-    found = [d for d in described if d is not None]
-    return Table(found, 0) if len(found) == len(described) else None
-
-
-def _loop(native: Native, step: LoopStep, tables: Sequence[Table]) -> tuple[NativeLoop, Any]:
-    """A loop as the native runtime reads it, and what must live as long as it."""
-    even, odd = [*step.body.even], [*step.body.odd]
-    loop = NativeLoop(body=tables[-1].steps, test_first=len(even), holds=-1)
-    loop.turns = MOST_TURNS if step.length is None else step.length
-    if step.test is not None:
-        loop.test, loop.holds = tables[0].steps, len(even) + len(step.test.even)
-        even += [*step.test.even, step.holds]
-        odd += [*step.test.odd, step.holds]
-    around = [_copies(native, copies) for copies in (step.before, *step.ends)]
-    loop.before, loop.even, loop.odd = (table.steps for table in around)
-    return loop, (tables, around, _slots(loop, even, odd), _moving(loop, step.strides))
-
-
-def _branch(step: BranchStep, tables: Sequence[Table]) -> Described:
-    """Each branch is a loop of one turn."""
-    loops = [NativeLoop(body=table.steps, holds=-1, turns=1) for table in tables]
-    slots = [_slots(loop, inner.even, inner.odd) for loop, inner in zip(loops, step.branches, strict=True)]
-    addresses = (ctypes.c_void_p * len(loops))(*map(ctypes.addressof, loops))
-    record = NativeBranches(NativeRef(step.index.base, step.index.offset), ctypes.addressof(addresses))
-    return on_bases(pool.symbols()["polyax_cond"], record, (tables, loops, slots, addresses))
-
-
-def _copies(native: Native, copies: Sequence[CopyStep]) -> Table:
-    table = _table(native, copies)
-    assert table is not None
-    return table
-
-
-def _slots(loop: NativeLoop, even: Sequence[Ref | None], odd: Sequence[Ref | None]) -> Any:
-    refs = [ref or ABSENT for ref in (*even, *odd)]
-    places = (NativeRef * len(refs))(*((ref.base, ref.offset) for ref in refs))
-    loop.slots, loop.width = ctypes.addressof(places), len(even)
-    return places
-
-
-def _moving(loop: NativeLoop, strides: Sequence[tuple[int, int]]) -> Any:
-    """Slots move in even and odd turns alike."""
-    both = [(slot + skip, nbytes) for slot, nbytes in strides for skip in (0, loop.width)]
-    moving = (NativeMoving * len(both))(*both)
-    loop.moving, loop.moving_count = ctypes.addressof(moving), len(both)
-    return moving
+        found.add(step.index)
+    else:
+        found.add(step.holds)
+        for copy in (*step.before, *step.ends[0], *step.ends[1]):
+            found.update((copy.source, copy.target))
+    return {ref for ref in found if ref is not None}

@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 from polyax_cpu.large_arguments import EXACT, define_exact
 from polyax_cpu.llvm import Builder, IrValue, Module
-from polyax_cpu.native_loops import define_loops
 from polyax_cpu.native_pool import define_pool
 from polyax_cpu.records import (
     FUNCTION_PARAMS,
+    LINE,
     NativeMembers,
     NativeRef,
     NativeStep,
@@ -29,17 +29,14 @@ from polyax_cpu.records import (
 
 MAX_OPERANDS = 128
 """Buffers of one step."""
-LINE = 64
-"""Pieces that are longer than this begin at a multiple of it."""
 CALLS = ("polyax_call", "polyax_call_members")
-EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_copy", "polyax_loop", "polyax_cond", *EXACT)
+EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_copy", *EXACT)
 
 
 def source(triple: str) -> str:
     """The runtime's text for a processor."""
     module = Module(EXPORTS)
     define_pool(module, triple)
-    define_loops(module)
     define_exact(module)
     for define in (_run, _addresses, _call, _members, _call_members, _copy):
         define(module)

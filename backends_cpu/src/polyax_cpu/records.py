@@ -13,6 +13,9 @@ _TYPES: dict[object, str] = {ADDRESS: "ptr", INTEGER: "i64"}
 FUNCTION_PARAMS = [("ptr", "buffers"), ("ptr", "scalars"), ("i64", "begin"), ("i64", "end")]
 """The parameters of what steps call: a range that may be cut in pieces."""
 
+LINE = 64
+"""Pieces that are longer than this begin at a multiple of it."""
+
 
 class NativeRef(ctypes.Structure):
     """A place in the memory of a program: which of the bases, and how many bytes behind it."""
@@ -51,38 +54,6 @@ class NativeMembers(ctypes.Structure):
     """Steps that several members run, each on ``width`` bases of its own."""
 
     _fields_ = [("steps", ADDRESS), ("width", INTEGER)]
-
-
-class NativeLoop(ctypes.Structure):
-    """Steps of a turn, of the test, before all turns, behind an even and an odd number of them.
-
-    The memory of a turn is described by ``slots``: ``width`` places for even turns, then as many for odd ones, since
-    carries may live at two places in turn. The test has those from ``test_first`` on; ``holds`` is the slot of its
-    result, -1 if there is no test.
-    """
-
-    _fields_ = [
-        *((name, NativeSteps) for name in ("body", "test", "before", "even", "odd")),
-        ("slots", ADDRESS),
-        ("width", INTEGER),
-        ("moving", ADDRESS),
-        ("moving_count", INTEGER),
-        ("test_first", INTEGER),
-        ("holds", INTEGER),
-        ("turns", INTEGER),
-    ]
-
-
-class NativeMoving(ctypes.Structure):
-    """A slot that lies ``stride`` bytes further on after each turn."""
-
-    _fields_ = [("slot", INTEGER), ("stride", INTEGER)]
-
-
-class NativeBranches(ctypes.Structure):
-    """Where the number of a branch is, an i32, and the addresses of a loop for each."""
-
-    _fields_ = [("index", NativeRef), ("loops", ADDRESS)]
 
 
 class Record:

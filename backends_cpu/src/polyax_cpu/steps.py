@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from polyax_cpu import pool
 from polyax_cpu.entry import Entry
-from polyax_cpu.records import NativeRef, NativeStep, NativeSteps
+from polyax_cpu.records import LINE, NativeRef, NativeStep, NativeSteps
 from polyax_kernels.plan.plan import Ref
 
 PARALLEL_COST = 200_000
@@ -96,3 +96,9 @@ def pieces_of(cost: int, extent: int) -> int:
     if cost <= PARALLEL_COST or threads == 1:
         return 1
     return min(extent, threads * min(4, max(1, cost // (PIECE_COST * threads))))
+
+
+def piece_size(extent: int, pieces: int) -> int:
+    """How long pieces are: whole lines, if they are as long as one."""
+    even = extent // pieces
+    return -(-even // LINE) * LINE if even >= LINE else even + 1

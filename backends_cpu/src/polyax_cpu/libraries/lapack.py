@@ -17,7 +17,7 @@ from polyax.ir.primitive import Primitive
 from polyax.ops import solve, spectral
 from polyax_cpu import compiler
 from polyax_cpu.libraries import openblas, routines
-from polyax_cpu.libraries.routines import BITS, LETTERS, PARTS, Writer
+from polyax_cpu.libraries.routines import BITS, LETTERS, PARTS, RoutineWriter
 from polyax_kernels.lower.libraries.factorizations import why_not
 from polyax_kernels.lower.lowering import Call, Lowering
 
@@ -26,7 +26,7 @@ Avals = Sequence[ShapedArray]
 # --- primitives ------------------------------------------------------------------------------------------------------
 
 
-def _cholesky(w: Writer) -> None:
+def _cholesky(w: RoutineWriter) -> None:
     """Our lower triangle is the upper one of LAPACK, and ``L L^H`` is the transpose of ``U^H U``."""
     (n,) = w.sizes
     with w.items(n * n, n * n) as (x, factor):
@@ -37,7 +37,7 @@ def _cholesky(w: Writer) -> None:
 
 
 def _triangular_solve(
-    w: Writer, *, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
+    w: RoutineWriter, *, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
 ) -> None:
     m, n = w.sizes
     side, uplo = openblas.LEFT if left_side else openblas.RIGHT, openblas.LOWER if lower else openblas.UPPER
@@ -48,7 +48,7 @@ def _triangular_solve(
         w.blas("trsm", side, uplo, openblas.TRANS[transpose_a, conjugate_a], diagonal, m, n, one, a, size, x, n)
 
 
-def _lu(w: Writer) -> None:
+def _lu(w: RoutineWriter) -> None:
     """LAPACK counts pivots from 1; a singular matrix has factors too."""
     m, n, k = w.sizes
     a, bits = w.scratch(m * n), BITS[w.letter]
@@ -59,7 +59,7 @@ def _lu(w: Writer) -> None:
         _permute(w, pivots, k, permutation, m)
 
 
-def _permute(w: Writer, pivots: Any, count: Any, permutation: Any, rows: Any) -> None:
+def _permute(w: RoutineWriter, pivots: Any, count: Any, permutation: Any, rows: Any) -> None:
     """The order that the exchanges of ``pivots`` make, which from here on count from 0."""
     b = w.b
     with b.loop(0, rows) as i:
@@ -74,7 +74,7 @@ def _permute(w: Writer, pivots: Any, count: Any, permutation: Any, rows: Any) ->
         b.store(first, there)
 
 
-def _qr(w: Writer) -> None:
+def _qr(w: RoutineWriter) -> None:
     """The reflections are left below R; Q is their product, of ``k`` columns."""
     m, n, k, least, most = w.sizes
     a, taus = w.scratch(m * most), w.scratch(least)
@@ -87,13 +87,13 @@ def _qr(w: Writer) -> None:
         w.transpose(a, q, m, k)
 
 
-def _upper(w: Writer, a: Any, height: Any, r: Any, rows: Any, columns: Any) -> None:
+def _upper(w: RoutineWriter, a: Any, height: Any, r: Any, rows: Any, columns: Any) -> None:
     """The upper triangle of ``a``, which is stored by columns of such a height, in the first rows of ``r``."""
     with w.b.loop(0, rows) as i, w.b.loop(i, columns) as j:
         w.move(a, j * height + i, r, i * columns + j)
 
 
-def _householder_product(w: Writer) -> None:
+def _householder_product(w: RoutineWriter) -> None:
     m, n, k = w.sizes
     a = w.scratch(m * n)
     with w.items(m * n, k, m * n) as (x, taus, q):
@@ -102,7 +102,7 @@ def _householder_product(w: Writer) -> None:
         w.transpose(a, q, m, n)
 
 
-def _eigh(w: Writer, *, lower: bool) -> None:
+def _eigh(w: RoutineWriter, *, lower: bool) -> None:
     """The eigenvectors take the matrix's place."""
     (n,) = w.sizes
     a, bits = w.scratch(n * n), BITS[w.letter]
@@ -113,7 +113,7 @@ def _eigh(w: Writer, *, lower: bool) -> None:
         w.spoil(failed, [(values, n), (vectors, n * n * w.parts)])
 
 
-def _singular_values(w: Writer) -> None:
+def _singular_values(w: RoutineWriter) -> None:
     m, n, k = w.sizes
     a = w.scratch(m * n)
     with w.items(m * n, k, kinds=(BITS[w.letter], PARTS[w.letter])) as (x, values):
@@ -121,7 +121,7 @@ def _singular_values(w: Writer) -> None:
         w.spoil(w.lapack("gesdd", "N", m, n, a, m, values, a, m, a, n), [(values, k)])
 
 
-def _svd(w: Writer, *, full_matrices: bool) -> None:
+def _svd(w: RoutineWriter, *, full_matrices: bool) -> None:
     """``U`` has ``k`` columns, or as many as rows; ``V^H`` so many rows, or as many as columns."""
     m, n, k = w.sizes
     columns, rows = (m, n) if full_matrices else (k, k)

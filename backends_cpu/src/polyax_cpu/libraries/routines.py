@@ -1,5 +1,5 @@
 """Native functions around routines of LAPACK and BLAS, for each item of stacks of matrices: code that is written with a
-``Writer``. Knows how routines are called; must not know what they compute.
+``RoutineWriter``. Knows how routines are called; must not know what they compute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COMPLEX = {"orgqr": "ungqr", "syevd": "heevd"}
 Number = IrValue | int
 
 
-class Writer:
+class RoutineWriter:
     """Writes a function of the kernel ABI, whose buffers are operands and results, and whose range counts items.
 
     ``sizes`` are its scalars.
@@ -126,10 +126,10 @@ class Writer:
         return self.b.const(ord(x) if isinstance(x, str) else x, "i32")
 
 
-def load(letter: str, sizes: int, buffers: int, write: Callable[[Writer], None]) -> compiler.LoadedCode:
+def load(letter: str, sizes: int, buffers: int, write: Callable[[RoutineWriter], None]) -> compiler.LoadedCode:
     """The function ``compute`` that ``write`` writes."""
     module = Module(["compute"])
-    writer = Writer(module, letter, sizes, buffers)
+    writer = RoutineWriter(module, letter, sizes, buffers)
     write(writer)
     writer.finish()
     _let_nan_through()

@@ -29,7 +29,7 @@ from polyax_kernels.passes.sums import sum_calls
 from polyax_kernels.passes.transposes import absorb_transposes
 from polyax_kernels.plan.check import check_plan
 from polyax_kernels.plan.journal import Journal
-from polyax_kernels.plan.plan import KernelStep, Plan, Step
+from polyax_kernels.plan.plan import ControlStep, KernelStep, Plan, Step
 from polyax_kernels.plan.planner import make_plan
 from polyax_kernels.plan.text import graph_text, plan_text
 
@@ -90,7 +90,7 @@ TO_PLAN = (
     Pass("alias copies", on_graphs(lambda graph, _: alias_copies(graph))),
     Pass("readers first", on_graphs(lambda graph, _: readers_first(graph))),
     Pass("plan", lambda graph, c: make_plan(graph, c.donated)),
-    Pass("canonical kernels", lambda plan, c: plan.with_steps(lambda step: _canonical(step, c.eager))),
+    Pass("canonical kernels", lambda plan, c: _canonical_kernels(plan, c)),
 )
 
 
@@ -129,6 +129,12 @@ def check(step: Pass, before: Any, program: Any, c: Compilation) -> None:
 
 
 _TEXTS: dict[type, Callable[[Any], str]] = {ClosedJaxpr: str, Graph: graph_text, Plan: plan_text}
+
+
+def _canonical_kernels(plan: Plan, c: Compilation) -> Plan:
+    """Loops are compiled for their own sizes alone."""
+    for_all_sizes = c.eager and not any(isinstance(step, ControlStep) for step in plan.steps)
+    return plan.with_steps(lambda step: _canonical(step, for_all_sizes))
 
 
 def _canonical(step: Step, for_all_sizes: bool) -> Step:

@@ -1,0 +1,221 @@
+"""Loops and branches as native functions: what they compute, against NumPy in float64, and what their code is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import polyax
+from polyax import lax
+from polyax import numpy as jnp
+from polyax.ir.config import config
+from polyax_cpu import compiler, loops, machine_code
+from polyax_cpu.executable import CpuExecutable
+
+R = np.random.default_rng(3)
+XS = R.uniform(-1, 1, 12)
+
+
+@pytest.fixture(autouse=True)
+def on_cpu() -> Iterator[None]:
+    with config.override(enable_x64=True), polyax.default_device(polyax.devices("cpu")[0]):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def native(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs of which a step needs Python fail."""
+
+    def refuse(self: object, step: object) -> None:
+        raise AssertionError(f"Python runs {step}")
+
+    monkeypatch.setattr(CpuExecutable, "runner", refuse)
+
+
+@pytest.fixture
+def code(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The text of the functions of loops and branches that were made meanwhile."""
+    texts: list[str] = []
+    real = machine_code.library
+
+    def library(text: str, exports: Any, *rest: Any, **how: Any) -> Any:
+        if "control" in exports:
+            texts.append(text)
+        return real(text, exports, *rest, **how)
+
+    monkeypatch.setattr(machine_code, "library", library)
+    return texts
+
+
+def agree(f: Callable[..., Any], *args: Any) -> None:
+    """With jit, without, and with NumPy step by step."""
+    with polyax.default_device(polyax.devices("reference")[0]):
+        want = [np.asarray(y) for y in polyax.tree.leaves(f(*args))]
+    for way in (f, polyax.jit(f)):
+        for got, y in zip(polyax.tree.leaves(way(*args)), want, strict=True):
+            np.testing.assert_allclose(np.asarray(got), y, rtol=1e-12, atol=1e-12)
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+SMALL, LARGE = R.uniform(-1, 1, (3, 3)), R.uniform(-1, 1, (9, 9))
+STATES = {"scalar": np.float64(0.3), "small": SMALL, "large": LARGE}
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 7])
+@pytest.mark.parametrize("name", STATES)
+def test_carries_end_where_they_are_wanted(name: str, length: int) -> None:
+    """Some have two places by turns, which are exchanged; an odd number of turns leaves them the other way around."""
+
+    def body(i: Any, c: Any) -> Any:
+        x, y, z = c
+        return jnp.sin(y) + x.T * i, x, z * 1.1
+
+    agree(lambda x: lax.fori_loop(0, length, body, (x, x + 1, 2 * x)), STATES[name])
+
+
+@pytest.mark.parametrize("limit", [0.0, 3.0, 4.0, 11.0])
+@pytest.mark.parametrize("name", STATES)
+def test_searches_end_after_any_number_of_turns(name: str, limit: float) -> None:
+    def run(x: Any, limit: Any) -> Any:
+        test = lambda c: jnp.sum(c[0]) * 0 + c[2] < limit
+        return lax.while_loop(test, lambda c: (c[1].T + 0.5, c[0], c[2] + 1), (x, -x, 0.0))
+
+    agree(run, STATES[name], limit)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", STATES)
+def test_rows_of_operands_and_results_move_on(name: str, reverse: bool) -> None:
+    xs = np.stack([STATES[name] * k for k in range(5)])
+    step = lambda c, x: (0.5 * c + x, (c, x * x))
+    agree(lambda xs: lax.scan(step, xs[0], xs, reverse=reverse), xs)
+
+
+def test_elements_are_set_and_added_to() -> None:
+    def body(i: Any, x: Any) -> Any:
+        return x.at[i % 5].set(i * 0.5).at[3].add(x[(i + 1) % 12])
+
+    agree(lambda x: lax.fori_loop(0, 30, body, x), XS)
+
+
+def test_branches_change_what_is_carried() -> None:
+    def body(c: Any, i: Any) -> Any:
+        x, s = c
+        ways = [lambda x: x.at[i].add(1.0), lambda x: x * 0.9, lambda x: x]
+        x = lax.switch(i % 4, ways, x)
+        s = lax.cond(x[0] > s, lambda s: s + 0.1, lambda s: jnp.sin(s), s)
+        return (x, s), s
+
+    agree(lambda x: lax.scan(body, (x, 0.5), jnp.arange(9)), XS)
+
+
+def test_a_branch_alone() -> None:
+    for n in range(4):
+        agree(lambda x, n: lax.switch(n, [jnp.sin, lambda x: x[::-1], lambda x: x], x), XS, n)
+
+
+def test_loops_in_loops_in_branches() -> None:
+    def root(a: Any) -> Any:
+        return lax.while_loop(lambda x: abs(x * x - a) > 1e-6, lambda x: 0.5 * (x + a / x), a)
+
+    def body(c: Any, x: Any) -> Any:
+        inner = lax.fori_loop(0, 3, lambda i, y: y + root(abs(x) + i), c)
+        return lax.cond(x > 0, lambda: inner, lambda: lax.scan(lambda c, y: (c + y, None), c, XS)[0]), inner
+
+    agree(lambda xs: lax.scan(body, 0.1, xs), XS)
+
+
+def test_gradients_and_maps() -> None:
+    def f(x: Any) -> Any:
+        step = lambda c, y: (jnp.tanh(c * y + c.sum()), c[0])
+        return sum(jnp.sum(y) for y in polyax.tree.leaves(lax.scan(step, x, XS)))
+
+    agree(polyax.grad(f), SMALL[0])
+    agree(polyax.vmap(polyax.grad(f)), SMALL)
+
+
+def test_complex_numbers_and_bytes() -> None:
+    zs = XS + 1j * XS[::-1]
+    agree(lambda zs: lax.scan(lambda c, z: (c * z * 0.5 + 1j, (abs(c), c.real > 0)), zs[0], zs), zs)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_large_steps_are_called_and_shared_by_threads(threads: int, code: list[str]) -> None:
+    x = R.uniform(-1, 1, (700, 600)).astype(np.float32)
+    with config.override(num_threads=threads):
+        found = polyax.jit(lambda x: lax.fori_loop(0, 3, lambda _, y: jnp.sin(y).T.reshape(y.shape), x))(x)
+    want = x.astype(float)
+    for _ in range(3):
+        want = np.sin(want).T.reshape(want.shape)
+    np.testing.assert_allclose(np.asarray(found), want, atol=1e-6)
+    assert "call void @step0(" in code[-1] or "@polyax_parallel(ptr @step0" in code[-1]
+    assert ("call void @polyax_parallel" in code[-1]) == (threads > 1)
+
+
+@pytest.mark.parametrize("long", [3, 300])
+def test_long_loops_call_all_their_steps(long: int, monkeypatch: pytest.MonkeyPatch, code: list[str]) -> None:
+    """Loops within are functions of their own then."""
+    monkeypatch.setattr(loops, "LONG", long)
+
+    def body(c: Any, x: Any) -> Any:
+        for _ in range(3):
+            c = lax.fori_loop(0, 2, lambda i, y: jnp.cumsum(y)[::-1] * 0.1 + i, jnp.sin(c[::-1]))
+        return c @ jnp.eye(3), c
+
+    agree(lambda x: lax.scan(body, x, XS), SMALL[0])
+    assert (len(code) > 2) == (long == 3)
+
+
+# --- code ------------------------------------------------------------------------------------------------------------
+
+
+def small_loops() -> dict[str, tuple[Callable[..., Any], Any]]:
+    def many(c: Any, x: Any) -> Any:
+        return tuple(0.9 * a + 0.1 * b * x for a, b in zip(c, c[1:] + c[:1], strict=True)), None
+
+    return {
+        "a scalar and an output": (lambda xs: lax.scan(lambda c, x: (0.9 * c + x, c), xs[0], xs), XS),
+        "writes": (lambda x: lax.fori_loop(0, 12, lambda i, x: x.at[i].set(i * 0.5), x), np.zeros(50)),
+        "sixty carries": (lambda xs: lax.scan(many, tuple(xs[k % 12] for k in range(60)), xs)[0], XS),
+        "complex": (lambda z: lax.scan(lambda c, x: (c * x + 1j, c), z[0], z), XS + 1j),
+        "a search": (lambda x: lax.while_loop(lambda x: abs(x) > 1e-3, lambda x: x * 0.5, x[0]), XS),
+        "a branch": (
+            lambda xs: lax.scan(lambda c, x: (lax.cond(x > c, lambda c: c + 1, lambda c: c * x, c), c), xs[0], xs),
+            XS,
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", small_loops())
+def test_small_loops_call_nothing_and_keep_their_state_in_registers(name: str, code: list[str]) -> None:
+    f, x = small_loops()[name]
+    agree(f, x)
+    assert code and not any("@step" in text for text in code)
+    assert "alloca" in code[-1] and "alloca" not in str(compiler.optimize(code[-1]))
+
+
+def test_linear_algebra_in_a_loop_is_two_calls(code: list[str]) -> None:
+    def body(_: Any, x: Any) -> Any:
+        return jnp.linalg.cholesky(x @ x.T + jnp.eye(3))
+
+    agree(lambda x: lax.fori_loop(0, 3, body, x), SMALL)
+    assert {line.split("(")[0] for line in code[-1].splitlines() if "call void @step" in line} == {
+        "call void @step0",
+        "call void @step1",
+    }
+
+
+def test_equal_kernels_are_called_where_there_are_many(monkeypatch: pytest.MonkeyPatch, code: list[str]) -> None:
+    monkeypatch.setattr(loops, "INLINED_EQUAL", 1.5 * loops.FUNCTION)
+
+    def body(_: Any, x: Any) -> Any:
+        for _ in range(5):
+            x = jnp.sin(x) @ jnp.eye(3)
+        return x
+
+    polyax.jit(lambda x: lax.fori_loop(0, 3, body, x))(SMALL).block_until_ready()
+    assert code[-1].count("call double @sin(") == 1 and code[-1].count("call void @step0(") == 1

@@ -51,7 +51,7 @@ class Case:
     def derivative(self, mode: str) -> tuple[Callable[..., list[Any]], tuple[Any, ...]]:
         """The first derivative as a function of points and (co)tangents, and these."""
         if mode == "fwd":
-            return lambda xs, ts: polyax.jvp(self.of_inexact, xs, ts)[1], (self.inputs, self.tangents())
+            return lambda xs, ts: polyax.jvp(self.of_inexact, tuple(xs), tuple(ts))[1], (self.inputs, self.tangents())
         return lambda xs, cts: list(polyax.vjp(self.of_inexact, *xs)[1](cts)), (self.inputs, self.cotangents())
 
 

@@ -288,3 +288,37 @@ def test_cotangents_are_as_weakly_typed_as_results():
     assert weak(polyax.grad(lambda x: x * 2.0)(3.0)) and weak(polyax.grad(polyax.grad(jnp.sin))(3.0))
     assert weak(polyax.grad(jnp.sin, holomorphic=True)(3.0 + 4.0j))
     assert not weak(polyax.grad(lambda x: x * 2.0)(jnp.float32(3.0)))
+
+
+def test_cotangents_of_weakly_typed_arguments() -> None:
+    given = []
+
+    @polyax.custom_vjp
+    def f(x: Any) -> Any:
+        return jnp.sin(x)
+
+    f.defvjp(lambda x: (f(x), x), lambda x, g: given.append(g) or (g * jnp.cos(x),))
+    _, pullback = polyax.vjp(lambda x, y: f(x), 3.0, 2.0)
+    assert all(ct.weak_type for ct in (*pullback(1.0), *given))
+    assert polyax.jit(polyax.grad(f))(3.0).weak_type
+
+
+def test_pullbacks_show_their_residuals() -> None:
+    w, x = jnp.eye(2), jnp.ones((3, 2))
+    y, pullback = polyax.vjp(lambda w, x, b: jnp.tanh(x @ w) + b["bias"], w, x, {"bias": jnp.ones(2)})
+    assert pullback.args_res[0] is w and pullback.args_res[1] is x
+    assert repr(pullback.args_res[2]) == "(NotNeeded(),)"
+    assert all(r.shape == y.shape for r in pullback.opaque_residuals)
+    assert polyax.tree.leaves(pullback) == [w, x, *pullback.opaque_residuals]
+    before = pullback(y)
+    pullback.args_res[0] = 2 * w
+    after = pullback(y)
+    np.testing.assert_allclose(after[1], 2 * before[1])
+    np.testing.assert_allclose(after[0], before[0])
+
+
+def test_pullbacks_leave_jit_with_other_residuals() -> None:
+    pullback = polyax.jit(lambda x, y: polyax.vjp(lambda x, y: x * y, x, y)[1])(jnp.float32(2), jnp.float32(3))
+    assert [float(ct) for ct in pullback(1.0)] == [3.0, 2.0]
+    doubled = polyax.tree.map(lambda r: 2 * r, pullback)
+    assert [float(ct) for ct in doubled(1.0)] == [6.0, 4.0]

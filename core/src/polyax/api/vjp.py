@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,14 +11,14 @@ from polyax.api.arguments import as_array, check_int_or_tuple, restrict
 from polyax.api.jit import jit
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, same_type
-from polyax.ir.jaxpr import ClosedJaxpr, Jaxpr
+from polyax.ir.jaxpr import Jaxpr
 from polyax.ir.primitive import ambient
 from polyax.ir.refs import is_ref, met
 from polyax.meshes.current import mesh_in_force, set_mesh
 from polyax.meshes.explicit import seen
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.ops.basis import convert_element_type
+from polyax.ops.basis import convert, convert_element_type
 from polyax.ops.zeros import instantiate
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.contract.tracebacks import api_boundary
@@ -26,11 +26,11 @@ from polyax.trace.flat import Flat, FlatAux, check_arrays, check_callable
 from polyax.trace.paths import differences
 from polyax.trace.register import register_pytree_node_class
 from polyax.trace.symbolic import UndefPrimal, Zero
-from polyax.trace.tree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 from polyax.transforms.jvp import JVPTracer
 from polyax.transforms.linearize import Linearized, linearize_flat
 from polyax.transforms.transpose import backward_pass
-from polyax.transforms.wanted import DidntWant, DontWant, GradRef, GradValue, is_overwritten, reached_from
+from polyax.transforms.wanted import DidntWant, DontWant, GradRef, GradValue, NotNeeded, is_overwritten, reached_from
 
 
 @api_boundary
@@ -57,7 +57,8 @@ def vjp_tree(fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -
     assert flat.out_tree is not None
     avals = tuple(map(aval_of, leaves))
     mesh = _explicit_mesh((*leaves, *linearized.residuals)) if seen.any else None
-    pullback = VJP(linearized, avals, tree_structure(primals), flat.out_tree, mesh)
+    kept = split(linearized.residuals, [tree_flatten(x) for x in primals])
+    pullback = VJP(LinearProgram.of(linearized), *kept, avals, tree_structure(primals), flat.out_tree, mesh)
     out = flat.unflatten(list(map(as_array, outs)))
     return (out, pullback, aux) if has_aux else (out, pullback)
 
@@ -81,24 +82,54 @@ def _ended(x: Any) -> bool:
     return isinstance(x, JVPTracer) and not x._trace.alive
 
 
+class LinearProgram(NamedTuple):
+    """A linearized function without its residuals."""
+
+    jaxpr: Jaxpr
+    nonzero_in: tuple[bool, ...]
+    nonzero_out: tuple[bool, ...]
+    out_avals: tuple[ShapedArray, ...]
+
+    @classmethod
+    def of(cls, linearized: Linearized) -> LinearProgram:
+        return cls(linearized.jaxpr.jaxpr, linearized.nonzero_in, linearized.nonzero_out, linearized.out_avals)
+
+
 class VJP:
     """The pullback that ``vjp`` returns: a linear function of the output's cotangents, as a pytree like the output.
 
     A pytree itself, of the residuals: what the backward pass needs of the forward pass.
+
+    Attributes:
+      args_res: for each argument itself where it is a residual, the tuple of its leaves if it is a pytree, and
+        ``NotNeeded()`` in place of the others. Values put there are those that the backward pass uses.
+      opaque_residuals: all other residuals.
+
+    >>> _, f_vjp = vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> f_vjp.args_res = [20.0, 30.0]
+    >>> [x.item() for x in f_vjp(1.0)]
+    [30.0, 20.0]
     """
 
     def __init__(
         self,
-        linearized: Linearized,
+        linear: LinearProgram,
+        args_res: list[Any],
+        opaque_residuals: list[Any],
+        places: Sequence[int],
         in_avals: tuple[ShapedArray, ...],
         in_tree: PyTreeDef,
         out_tree: PyTreeDef,
         mesh: Mesh | None = None,
     ) -> None:
-        self._linearized = linearized
+        self._linear = linear
+        self.args_res = args_res
+        self.opaque_residuals = opaque_residuals
+        self._places = places
+        """Of each residual the place among the leaves of ``args_res``, followed by ``opaque_residuals``."""
         self._in_avals = in_avals
-        self._in_tree = in_tree
-        self._out_tree = out_tree
+        self.in_tree = in_tree
+        self.out_tree = out_tree
         self._mesh = mesh
         """The mesh that types of cotangents tell of, if none is in force where the pullback is called."""
 
@@ -116,12 +147,12 @@ class VJP:
     def _pulled_back(self, cotangents: Any) -> Any:
         if met.any and any(map(is_ref, self._in_avals)):
             return self._pull([GradValue()] * len(self._in_avals), cotangents)
-        lin = self._linearized
+        lin = self._linear
         cts = self._nonzero(cotangents)
-        inputs = [UndefPrimal(v.aval) for v in lin.jaxpr.jaxpr.invars]
-        results = iter(backward_pass(lin.jaxpr.jaxpr, lin.jaxpr.consts, inputs, cts))
+        inputs = [UndefPrimal(v.aval) for v in lin.jaxpr.invars]
+        results = iter(backward_pass(lin.jaxpr, self._residuals(), inputs, cts))
         grads = [next(results) if nz else zero for nz, zero in zip(lin.nonzero_in, self._zeros(), strict=True)]
-        return tree_unflatten(self._in_tree, map(materialize, grads))
+        return tree_unflatten(self.in_tree, map(materialize, grads))
 
     def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], Any]:
         """The pullback that adds cotangents to references.
@@ -141,52 +172,66 @@ class VJP:
         7.0
         """
         targets, tree = tree_flatten(tuple(maybe_ct_refs), is_leaf=lambda x: isinstance(x, GradRef))
-        if tree != self._in_tree:
-            raise ValueError(f"with_refs takes an entry for each argument: {self._in_tree}, but got {tree}")
+        if tree != self.in_tree:
+            raise ValueError(f"with_refs takes an entry for each argument: {self.in_tree}, but got {tree}")
         return lambda cotangents: self._on_mesh(self._pull, targets, cotangents)
 
     @api_boundary
     def _pull(self, targets: Sequence[Any], cotangents: Any) -> Any:
-        cts, lin = self._nonzero(cotangents), self._linearized
-        program, chosen = lin.jaxpr.jaxpr, [t for t, nz in zip(targets, lin.nonzero_in, strict=True) if nz]
-        found = iter(pull_into(program, lin.jaxpr.consts, chosen, cts))
+        cts, lin = self._nonzero(cotangents), self._linear
+        program, chosen = lin.jaxpr, [t for t, nz in zip(targets, lin.nonzero_in, strict=True) if nz]
+        found = iter(pull_into(program, self._residuals(), chosen, cts))
         grads = [
             next(found) if nz else GradRef() if is_ref(t) else DidntWant() if t == DontWant() else materialize(zero)
             for nz, t, zero in zip(lin.nonzero_in, targets, self._zeros(), strict=True)
         ]
-        return tree_unflatten(self._in_tree, grads)
+        return tree_unflatten(self.in_tree, grads)
+
+    def _residuals(self) -> list[Any]:
+        leaves = tree_leaves((self.args_res, self.opaque_residuals), is_leaf=lambda x: type(x) is NotNeeded)
+        return [leaves[n] for n in self._places]
 
     def _nonzero(self, cotangents: Any) -> list[Any]:
         """The cotangents of results that depend on the arguments."""
-        return [ct for ct, nz in zip(self._check(cotangents), self._linearized.nonzero_out, strict=True) if nz]
+        return [ct for ct, nz in zip(self._check(cotangents), self._linear.nonzero_out, strict=True) if nz]
 
     def _zeros(self) -> list[Zero]:
         return [Zero(a.to_tangent_aval()) for a in self._in_avals]
 
     def _check(self, cotangents: Any) -> list[Any]:
         leaves, tree = tree_flatten(cotangents)
-        if tree != self._out_tree:
-            where = "; ".join(differences(tree, self._out_tree))
+        if tree != self.out_tree:
+            where = "; ".join(differences(tree, self.out_tree))
             raise ValueError(
                 f"unexpected tree structure of argument to vjp function: got {tree}, but expected to "
-                f"match {self._out_tree} ({where})"
+                f"match {self.out_tree} ({where})"
             )
-        return [as_cotangent(ct, aval) for ct, aval in zip(leaves, self._linearized.out_avals, strict=True)]
+        return [as_cotangent(ct, aval) for ct, aval in zip(leaves, self._linear.out_avals, strict=True)]
 
     def tree_flatten(self) -> Any:
-        lin = self._linearized
-        return lin.residuals, (lin.jaxpr.jaxpr, lin.nonzero_in, lin.nonzero_out, lin.out_avals, *self._rest())
-
-    def _rest(self) -> tuple[Any, ...]:
-        return self._in_avals, self._in_tree, self._out_tree, self._mesh
+        rest = self._places, self._in_avals, self.in_tree, self.out_tree, self._mesh
+        return (self.args_res, self.opaque_residuals), (self._linear, *rest)
 
     @classmethod
-    def tree_unflatten(cls, aux: Any, residuals: Sequence[Any]) -> VJP:
-        jaxpr, nonzero_in, nonzero_out, out_avals, *rest = aux
-        return cls(Linearized(ClosedJaxpr(jaxpr, residuals), nonzero_in, nonzero_out, out_avals), *rest)
+    def tree_unflatten(cls, aux: Any, children: Sequence[Any]) -> VJP:
+        linear, *rest = aux
+        return cls(linear, *children, *rest)
 
 
 register_pytree_node_class(VJP)
+
+
+def split(residuals: Sequence[Any], args: Sequence[tuple[list[Any], PyTreeDef]]) -> tuple[list[Any], list[Any], Any]:
+    """Residuals that are arguments, in their places; the others; and where each is."""
+    leaves = [x for own, _ in args for x in own]
+    index = {id(x): n for n, x in enumerate(leaves)}
+    needed = {id(x) for x in residuals}
+    opaque = [x for x in residuals if id(x) not in index]
+    others = iter(range(len(leaves), len(leaves) + len(opaque)))
+    places = tuple(index[id(x)] if id(x) in index else next(others) for x in residuals)
+    marked = [[x if id(x) in needed else NotNeeded() for x in own] for own, _ in args]
+    whole = [own[0] if tree.is_leaf() else tuple(own) for own, (_, tree) in zip(marked, args, strict=True)]
+    return whole, opaque, places
 
 
 def pull_into(jaxpr: Jaxpr, consts: Sequence[Any], targets: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
@@ -252,10 +297,11 @@ def fits(got: ShapedArray, want: ShapedArray) -> bool:
 
 
 def materialize(ct: Any) -> Any:
-    """``ct`` as an array; those of integers are NumPy arrays of ``float0``."""
+    """``ct`` as an array; zeros are as weakly typed as their arguments, and of integers NumPy arrays of ``float0``."""
     if type(ct) is Zero and ct.aval.dtype == dtypes.float0:
         return np.zeros(ct.aval.shape, dtypes.float0)
-    return as_array(instantiate(ct))
+    weakly = type(ct) is Zero and ct.aval.weak_type
+    return convert(instantiate(ct), ct.aval.dtype, weak_type=True) if weakly else as_array(instantiate(ct))
 
 
 def fwd_and_bwd(

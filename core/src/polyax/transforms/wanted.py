@@ -1,4 +1,4 @@
-"""Where cotangents go: what ``vjp``'s pullback is told for each argument, and what it gives in their place."""
+"""Words for arguments: where ``vjp``'s pullback is told to leave cotangents, what it gives, and what it keeps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ class DidntWant(_Mark):
     """There is none, as none was wanted."""
 
 
-for _kind in (GradRef, DidntWant):
+class NotNeeded(_Mark):
+    """The backward pass needs no value of the argument."""
+
+
+for _kind in (GradRef, DidntWant, NotNeeded):
     register_pytree_node(_kind, lambda _: ((), None), lambda *_, kind=_kind: kind())
 
 ad = SimpleNamespace(DontWant=DontWant, DidntWant=DidntWant, GradRef=GradRef, GradValue=GradValue)

@@ -15,7 +15,7 @@ from polyax.control.inner.lists import cut, kept, merged, nonzeros
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like, same_type
 from polyax.ir.primitive import Primitive, ambient, def_rule
-from polyax.ops.basis import reduce_sum
+from polyax.ops.basis import convert, reduce_sum
 from polyax.ops.zeros import instantiate
 from polyax.trace.flat import name_of
 from polyax.trace.paths import keystr, tree_leaves_with_path
@@ -121,8 +121,8 @@ class UserBackward:
 
 
 def _array(ct: Any) -> Any:
-    """Rules may rely on the attributes of arrays."""
-    return aval_of(ct).dtype.type(ct) if type(ct) in dtypes.PYTHON_SCALARS else ct
+    """Rules may rely on the attributes of arrays, also where the cotangent is a number of Python's."""
+    return convert(ct, aval_of(ct).dtype, weak_type=True) if type(ct) in dtypes.PYTHON_SCALARS else ct
 
 
 def mapped_backward(

@@ -138,7 +138,7 @@ FUNCTIONS: dict[str, tuple[Any, list[str], list[Any]]] = {
     ),
     "convh": (
         lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "VALID"),
-        ["b, 3, h+2, 8", "4, 3, 3, 3"],
+        ["b, 3, h, 8", "4, 3, 3, 3"],
         [floats(2, 3, 8, 8), floats(4, 3, 3, 3)],
     ),
     "convs": (

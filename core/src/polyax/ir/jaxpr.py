@@ -231,7 +231,7 @@ def _eval_eqns(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
     last = last_uses(jaxpr)
 
     def read(atom: Atom) -> Any:
-        return atom.val if isinstance(atom, Literal) else env[atom]
+        return atom.value if isinstance(atom, Literal) else env[atom]
 
     for i, eqn in enumerate(jaxpr.eqns):
         ambient.source = eqn.source

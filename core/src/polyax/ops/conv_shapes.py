@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from polyax.ir.dims import max_dim
 from polyax.ops.basis import shape_tuple
 
 Sizes = tuple[int, ...]
@@ -94,7 +95,7 @@ def output_sizes(
     sizes = []
     for n, w, s, (lo, hi), ld, rd in zip(in_sizes, window, strides, padding, lhs_dilation, rhs_dilation, strict=True):
         room = dilated(n, ld) + lo + hi - dilated(w, rd)
-        sizes.append(max(room // s + 1, 0) if room >= 0 else 0)
+        sizes.append(max_dim(room // s + 1, 0))
     return tuple(sizes)
 
 

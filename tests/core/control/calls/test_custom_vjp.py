@@ -148,6 +148,14 @@ def test_integer_results_have_float0_cotangents() -> None:
     assert polyax.grad(lambda x: f(x)[0])(1.0) == 2.0
 
 
+def test_nondiff_arguments_by_position_and_by_name() -> None:
+    f = polyax.custom_vjp(lambda a, b, x: a(x) + b(x), nondiff_argnums=(0,), nondiff_argnames=("b",))
+    f.defvjp(lambda a, b, x: (a(x) + b(x), x), lambda a, b, x, ct: (b(x) * ct,))
+    double, triple = (lambda x: 2 * x), (lambda x: 3 * x)
+    assert f(double, triple, 1.0) == f(double, b=triple, x=1.0) == 5
+    assert polyax.grad(lambda x: f(double, triple, x))(2.0) == 6
+
+
 def test_nondiff_arguments_come_first_in_order() -> None:
     f = polyax.custom_vjp(lambda a, x, b: a * x * b, nondiff_argnums=(2, 0))
     f.defvjp(lambda a, x, b: (a * x * b, None), lambda a, b, _, ct: (100.0 * a + b,))

@@ -75,3 +75,10 @@ def test_sequential_maps_agree_with_vmap(axes: Any) -> None:
 def test_sequential_maps_are_loops() -> None:
     jaxpr = polyax.make_jaxpr(polyax.vmap(sequential_vmap(jnp.sin)))(X)
     assert [e.primitive.name for e in jaxpr.eqns] == ["scan"]
+
+
+def test_results_of_another_structure_are_refused() -> None:
+    f = custom_vmap(lambda x: x)
+    f.def_vmap(lambda size, mapped, x: ((x, x), (True, True)))
+    with pytest.raises(ValueError, match="does not match that of original custom-vmapped function"):
+        polyax.vmap(polyax.jit(f))(X)

@@ -299,3 +299,13 @@ def test_without_jit() -> None:
         lax.while_loop(lambda i: i < 3, lambda i: r.__setitem__(i, r[i - 1] + 1.0) or i + 1, 0)
         _, ys = lax.scan(lambda c, row: (c, row.__setitem__(0, row[1]) or row[...].sum()), 0, rows)
     assert held(r) == [1.0, 2.0, 3.0] and ys.tolist() == [2.0, 6.0] and held(rows) == [[1.0, 1.0], [3.0, 3.0]]
+
+
+def test_weak_types_stay() -> None:
+    """Of what a reference holds, and of values beside it."""
+    number, strong = jax.new_ref(0), jax.new_ref(jnp.float32(0))
+    assert jax.jit(lambda r, x: r.__setitem__(..., r[...] + 2) or x + 9)(number, 1).weak_type
+    assert number[...].weak_type and number[...] == 2
+    number[...] = jnp.int32(3)
+    strong[...] = 1.0
+    assert number[...].weak_type and not strong[...].weak_type

@@ -256,6 +256,29 @@ def test_while_loops():
     assert told(f, jnp.int32(2)) is None and told(f, jnp.int32(3)) == outside(X.shape, 2, 0)
 
 
+def test_checks_in_conditions_of_while_loops():
+    def loop(i, x):
+        def goes_on(c):
+            checkify.check(c[0] < 0, "i must be negative")
+            return c[0] < 2
+
+        def turn(c):
+            checkify.check(c[1] < 0, "x must be negative")
+            return c[0] + 1, c[1] + 1
+
+        return lax.while_loop(goes_on, turn, (i, x))
+
+    assert told(loop, 0, 1).startswith("i must be negative")
+    assert told(loop, -1, 0).startswith("x must be negative")
+    assert told(polyax.jit(loop), -1, -9).startswith("i must be negative")
+
+
+def test_results_are_as_weakly_typed_as_without_checks():
+    grows = lambda x: lax.while_loop(lambda c: c < 2.0, lambda c: c + 1.0, x)
+    _, out = checkify.checkify(polyax.jit(grows), errors=checkify.float_checks)(1.0)
+    assert out.weak_type and out == 2.0
+
+
 def test_examples():
     checked = checkify.checkify(positive)
     error, _ = polyax.vmap(checked)(jnp.array([1.0, -1, 2, -2]))

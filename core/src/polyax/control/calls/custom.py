@@ -6,6 +6,7 @@ Knows neither forward nor reverse mode.
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -71,7 +72,7 @@ class CustomFunction:
     def __init__(
         self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ) -> None:
-        marked = (nondiff_argnums, nondiff_argnames)
+        marked = _by_position(fun, nondiff_argnums, nondiff_argnames)
         self.signature = Signature(fun, self.kind, static=marked, option="nondiff", hashable=False)
         functools.update_wrapper(self, fun)
         self.fun = fun
@@ -99,6 +100,14 @@ class CustomFunction:
         return self.signature.split(args, {})
 
 
+def _by_position(fun: Callable[..., Any], nums: Any, names: Any) -> tuple[Any, Any]:
+    """With the positions of those that are given by name, where others are given by position: calls are made so."""
+    if not nums or not names:
+        return nums, names
+    wanted = (names,) if isinstance(names, str) else names
+    return (*nums, *(n for n, p in enumerate(inspect.signature(fun).parameters) if p in wanted)), names
+
+
 def unflatten(flat: Flat, rule: Any, outs: Sequence[Any]) -> Any:
     """The results of a call, whose structure either the function or its rule has told, whichever ran."""
     tree = rule.out_tree if flat.out_tree is None else flat.out_tree
@@ -116,17 +125,16 @@ def refuse_closed_over(kind: str, tangents: Sequence[Any]) -> None:
         )
 
 
-def check_results(what: str, name: str, outs: Sequence[Any], program: ClosedJaxpr | None) -> None:
-    """A rule must give the results of the function that it belongs to; known where the function was recorded."""
+def check_results(told: str, name: str, outs: Sequence[Any], program: ClosedJaxpr | None) -> None:
+    """A rule must give the results of the function that it belongs to; known where the function was recorded.
+    ``told`` says what it must produce, and that it did something else instead."""
     if program is None:
         return
     got, wanted = [aval_of(x) for x in outs], program.out_avals
     if len(got) != len(wanted) or not all(map(same_type, got, wanted)):
         raise TypeError(
-            f"{what} for function {name} must produce a pair (list or tuple of length two) where the first element "
-            f"represents the primal output (equal to the output of the decorated function {name}), but instead the "
-            f"rule output's first element had shapes/dtypes of:\n    {_listed(got)}\nwhile the decorated function "
-            f"{name} had output shapes/dtypes of:\n    {_listed(wanted)}"
+            f"{told} had shapes/dtypes of:\n    {_listed(got)}\nwhile the {name} had output shapes/dtypes of:\n"
+            f"    {_listed(wanted)}"
         )
 
 

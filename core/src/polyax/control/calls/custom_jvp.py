@@ -126,10 +126,11 @@ class _Rule:
         if self.flat.out_tree is not None and tree != self.flat.out_tree:
             raise TypeError(
                 f"{self._what()} must produce a pair (list or tuple of length two) where the first element represents "
-                f"the primal output (equal to the output of the custom_jvp-decorated function {self.owner.__name__}), "
-                f"but instead the JVP rule output's first element had container/pytree structure:\n    {tree}\n"
-                f"while the custom_jvp-decorated function {self.owner.__name__} had output container/pytree "
-                f"structure:\n    {self.flat.out_tree}."
+                "the primal output (equal in value to the output of the custom_jvp-decorated function "
+                f"{self.owner.__name__}, and in particular of the same container/pytree structure), but instead the "
+                f"JVP rule output's first element had container/pytree structure:\n    {tree}\nwhile the "
+                f"custom_jvp-decorated function {self.owner.__name__} had output container/pytree structure:\n"
+                f"    {self.flat.out_tree}."
             )
         self.out_tree = tree
         return outs, [self._tangent(x, t) for x, t in zip(outs, dots, strict=True)]
@@ -178,7 +179,13 @@ class _CustomJVP(OwnRules):
         num_consts = params["num_consts"]
         refuse_closed_over("custom_jvp", tangents[:num_consts])
         outs, dots = params["jvp"](primals[num_consts:], tangents[num_consts:])
-        check_results("Custom JVP rule", params["name"], outs, params["call_jaxpr"])
+        rule, name = name_of(params["jvp"].owner.jvp), f"custom_jvp-decorated function {params['name']}"
+        told = (
+            f"Custom JVP rule {rule} for function {params['name']} must produce a pair (list or tuple of length two) "
+            f"where the first element represents the primal output (equal in value to the output of the {name}, and in "
+            "particular with leaves of the same shape/dtype), but instead the JVP rule output's first element"
+        )
+        check_results(told, name, outs, params["call_jaxpr"])
         return outs, dots
 
     def pretty(self, *, name: str, call_jaxpr: ClosedJaxpr, jvp: Any, **_: Any) -> dict[str, Any]:

@@ -167,11 +167,11 @@ class _Rules:
         dynamic, _ = tree_unflatten(self.flat.in_tree, given)
         pair = owner.fwd(*completed(dynamic, self.static))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TypeError(f"{self._pair_of_fwd()}, but instead of a pair the fwd rule produced {pair}.")
+            raise TypeError(f"{_pair_of_fwd(owner, 'those')}, but instead of a pair the fwd rule produced {pair}.")
         outs, self.out_tree = tree_flatten(pair[0])
         if self.flat.out_tree is not None and self.out_tree != self.flat.out_tree:
             raise TypeError(
-                f"{self._pair_of_fwd()}, but instead the fwd rule output's first element had container/pytree "
+                f"{_pair_of_fwd(owner)}, but instead the fwd rule output's first element had container/pytree "
                 f"structure:\n    {self.out_tree}\nwhile the custom_vjp-decorated function {owner.__name__} had output "
                 f"container/pytree structure:\n    {self.flat.out_tree}."
             )
@@ -185,15 +185,16 @@ class _Rules:
         nondiff = [x for _, _, x in self.static]
         return outs, residuals, UserBackward(owner, nondiff, avals, tree, self.out_tree, scalars)
 
-    def _pair_of_fwd(self) -> str:
-        owner = self.owner
-        assert owner.fwd is not None
-        return (
-            f"Custom VJP fwd rule {name_of(owner.fwd)} for function {owner.__name__} must produce a pair (list or "
-            f"tuple of length two) where the first element represents the primal output (equal to those of the "
-            f"custom_vjp-decorated function {owner.__name__}) and the second element represents residuals (i.e. values "
-            "stored from the forward pass for use on the backward pass)"
-        )
+
+def _pair_of_fwd(owner: custom_vjp, those: str = "the output") -> str:
+    """What the forward rule must give."""
+    assert owner.fwd is not None
+    return (
+        f"Custom VJP fwd rule {name_of(owner.fwd)} for function {owner.__name__} must produce a pair (list or "
+        f"tuple of length two) where the first element represents the primal output (equal to {those} of the "
+        f"custom_vjp-decorated function {owner.__name__}) and the second element represents residuals (i.e. values "
+        "stored from the forward pass for use on the backward pass)"
+    )
 
 
 class _MappedRules(MappedRule):
@@ -225,7 +226,8 @@ class _CustomVJP(OwnRules):
             plain = function_of(params["fun"], call_jaxpr)
             forward = forward_or_plain(forward, lambda *xs: plain(*primals[:num_consts], *xs))
         outs, residuals, backward = forward(primals[num_consts:], perturbed)
-        check_results("Custom VJP fwd rule", name, outs, call_jaxpr)
+        told = f"{_pair_of_fwd(params['rules'].owner)}, but instead the fwd rule output's first element"
+        check_results(told, f"custom_vjp-decorated function {name}", outs, call_jaxpr)
         out_avals = tuple(aval_of(x).to_tangent_aval() for x in outs)
         linear = {"backward": backward, "perturbed": perturbed, "out_avals": out_avals, "name": name}
         dots = custom_lin_p.bind(*residuals, *kept(perturbed, own), **linear)

@@ -12,7 +12,7 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import move_axis
 from polyax.trace.context import set_trace
-from polyax.trace.flat import name_of
+from polyax.trace.flat import Flat, name_of
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 from polyax.transforms.jvp import jvp_flat
@@ -60,7 +60,7 @@ class custom_vmap(CustomFunction):
             )
         call = self.split(args, kwargs)
         flat = call.flat()
-        rule = _Rule(self, call.in_tree)
+        rule = _Rule(self, flat)
         params = {"fun": flat, "rule": rule, "call_jaxpr": None, "num_consts": 0, "name": self.__name__}
         return unflatten(flat, rule, custom_vmap_p.bind(*call.leaves, **params))
 
@@ -68,9 +68,10 @@ class custom_vmap(CustomFunction):
 class _Rule:
     """A user's rule on flat lists."""
 
-    def __init__(self, owner: custom_vmap, in_tree: PyTreeDef) -> None:
+    def __init__(self, owner: custom_vmap, flat: Flat) -> None:
         self.owner = owner
-        self.in_tree = in_tree
+        self.flat = flat
+        self.in_tree = flat.in_tree
         self.out_tree: PyTreeDef | None = None
 
     def __call__(self, size: int, mapped: Sequence[bool], xs: Sequence[Any]) -> tuple[list[Any], list[bool]]:
@@ -89,6 +90,11 @@ class _Rule:
             raise ValueError(
                 f"structure of output value and output batching specification returned by custom vmap rule "
                 f"({name_of(rule)}) do not match.\nOutput values: {self.out_tree}\nBatching spec: {flag_tree}"
+            )
+        if self.flat.out_tree not in (None, self.out_tree):
+            raise ValueError(
+                f"structure of output returned by custom vmap rule ({name_of(rule)}) does not match that of original "
+                f"custom-vmapped function.\nOriginal output: {self.flat.out_tree}\nRule output: {self.out_tree}"
             )
         return outs, flags
 

@@ -121,8 +121,8 @@ def _run_inlined(program: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     env: dict[Any, Any] = dict(zip(program.jaxpr.invars, args, strict=True))
     env.update(zip(program.jaxpr.constvars, program.consts, strict=True))
     for eqn in program.jaxpr.eqns:
-        values = [a.val if isinstance(a, Literal) else env[a] for a in eqn.invars]
+        values = [a.value if isinstance(a, Literal) else env[a] for a in eqn.invars]
         ambient.source = eqn.source
         outs = _run_inlined(eqn.params["jaxpr"], values) if eqn.primitive.name == "pjit" else eqn.apply(values)
         env.update(zip(eqn.outvars, outs, strict=True))
-    return [a.val if isinstance(a, Literal) else env[a] for a in program.jaxpr.outvars]
+    return [a.value if isinstance(a, Literal) else env[a] for a in program.jaxpr.outvars]

@@ -72,7 +72,7 @@ def run_discharged(program: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     env.update(zip(program.jaxpr.invars, args, strict=True))
 
     def value(atom: Any) -> Any:
-        return atom.val if isinstance(atom, Literal) else env[atom]
+        return atom.value if isinstance(atom, Literal) else env[atom]
 
     try:
         for eqn in program.jaxpr.eqns:

@@ -244,7 +244,7 @@ def write(ref: Ref, value: Any, *operands: Any, indices: Indices) -> None:
     """Writes to a reference that holds its array."""
     there = _check_value("swap", ref, aval_of(value), indices)
     if type(ref) is Cell or is_literal_value(value):
-        value = convert(value, there.dtype, type(ref) is Cell and there.weak_type)
+        value = convert(value, there.dtype, there.weak_type)
     _replace(ref, changed_all(ref._refs, indices, operands, value), value)
 
 
@@ -257,8 +257,8 @@ def _addupdate(ref: Ref, value: Any, *operands: Any, indices: Indices) -> list[A
 
 
 def _replace(ref: Ref, new: Any, value: Any) -> None:
-    """In programs, its type stays what it is: loops rely on it."""
-    new = convert(new, ref.aval.dtype, ref.aval.weak_type) if type(ref) is Cell else new
+    """Its type stays what it is: loops rely on it."""
+    new = convert(new, ref.aval.dtype, ref.aval.weak_type)
     ref.hold(new, shared=new is value)
 
 

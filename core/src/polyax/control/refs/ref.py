@@ -59,7 +59,7 @@ class Ref(Typed, metaclass=_RefType):
 
     def take(self, x: Any, shared: bool = True) -> None:
         """Takes the result of a program instead, as strongly typed as what is written."""
-        self.hold(convert(x, x.dtype, False) if x.weak_type else x, shared)
+        self.hold(convert(x, x.dtype, self.aval.weak_type), shared)
 
     def own(self) -> Any:
         """What it holds, which nobody else has, so that it can be given away to be written over."""

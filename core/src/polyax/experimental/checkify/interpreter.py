@@ -55,7 +55,7 @@ def _run(
     last = last_uses(jaxpr)
 
     def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, Literal) else env[atom]
+        return atom.value if isinstance(atom, Literal) else env[atom]
 
     for i, eqn in enumerate(jaxpr.eqns):
         ambient.source = eqn.source

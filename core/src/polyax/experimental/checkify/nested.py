@@ -15,7 +15,7 @@ from polyax.control.inner.lists import cut
 from polyax.control.inner.programs import derived, hoisted, reordered, run
 from polyax.control.spmd import manual, region, shard_map_call, shard_map_p
 from polyax.experimental.checkify.checking import check_p
-from polyax.experimental.checkify.error import Codes, Error
+from polyax.experimental.checkify.error import Codes, Error, init_error
 from polyax.experimental.checkify.failures import Errors
 from polyax.experimental.checkify.interpreter import checked, rule_of, run_checked
 from polyax.ir.aval import aval_of
@@ -134,11 +134,11 @@ def _turn(body: ClosedJaxpr, cond: ClosedJaxpr, sizes: tuple[int, int]) -> Close
 
 @memoize_by_jaxpr
 def _ignoring(cond: ClosedJaxpr, avals: tuple[Any, ...], num_consts: int) -> ClosedJaxpr:
-    """The condition, which doesn't look at the error among the carries."""
+    """The condition, which doesn't look at the error among the carries; its checks are in the turns."""
 
     def fun(*args: Any) -> list[Any]:
         consts, _, carry = cut(args, num_consts, len(avals))
-        return run(cond, [*consts, *carry])
+        return run_checked(cond.jaxpr, cond.consts, frozenset(), init_error, [*consts, *carry])[1]
 
     consts, carry = cut(cond.in_avals, num_consts)
     return derived(cond, fun, [*consts, *avals, *carry])

@@ -23,7 +23,7 @@ def run_marked(program: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     jaxpr = program.jaxpr
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, program.consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
-    read = lambda a: a.val if isinstance(a, Literal) else env[a]
+    read = lambda a: a.value if isinstance(a, Literal) else env[a]
     for eqn in jaxpr.eqns:
         values = [read(a) for a in eqn.invars]
         rule = rule_for(eqn.primitive, values)

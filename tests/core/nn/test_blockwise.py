@@ -32,8 +32,7 @@ def rounded(x, mode):
 
 @pytest.mark.parametrize("mode", CONFIGS)
 def test_products(mode):
-    with polyax.default_device("reference"):
-        found = nn.scaled_dot_general(L, R, NUMBERS, configs=CONFIGS[mode])
+    found = nn.scaled_dot_general(L, R, NUMBERS, configs=CONFIGS[mode])
     expected = np.einsum("bmk,bnk->bmn", rounded(L, mode), rounded(R, mode))
     assert np.allclose(found, expected, rtol=1e-5, atol=1e-5) and not np.allclose(
         found, np.einsum("bmk,bnk->bmn", L, R)
@@ -43,9 +42,8 @@ def test_products(mode):
 @pytest.mark.parametrize("mode", CONFIGS)
 def test_derivatives_are_rounded_too(mode):
     ct = RANDOM.standard_normal((2, 32, 64)).astype(np.float32)
-    with polyax.default_device("reference"):
-        _, pull = polyax.vjp(lambda a, b: nn.scaled_dot_general(a, b, NUMBERS, configs=CONFIGS[mode]), L, R)
-        by_left, by_right = pull(ct)
+    _, pull = polyax.vjp(lambda a, b: nn.scaled_dot_general(a, b, NUMBERS, configs=CONFIGS[mode]), L, R)
+    by_left, by_right = pull(ct)
     along_rows = rounded(ct, mode), rounded(R.swapaxes(1, 2), mode)
     assert np.allclose(by_left, np.einsum("bmn,bkn->bmk", *along_rows), rtol=1e-4, atol=1e-4)
     along_columns = rounded(ct.swapaxes(1, 2), mode), rounded(L.swapaxes(1, 2), mode)

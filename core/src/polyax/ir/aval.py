@@ -12,6 +12,8 @@ from polyax.ir import dtypes
 from polyax.ir.config import config
 from polyax.ir.dtypes import DType, ExtendedDType
 
+_BYTE = np.dtype("uint8")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ManualAxisType:
@@ -102,11 +104,16 @@ class ShapedArray:
 
     @property
     def physical(self) -> ShapedArray:
-        """The type of what devices hold: of an extended dtype, its representation, whose words have a dimension."""
+        """Of an extended dtype, the type of its representation, whose words have a dimension."""
         dtype = self.dtype
         if not isinstance(dtype, ExtendedDType):
             return self
         return ShapedArray((*self.shape, *dtype.element_shape), dtype.physical)
+
+    @property
+    def stored(self) -> ShapedArray:
+        """The type of what devices hold: of an extended dtype, its representation; of a narrow one, bytes."""
+        return ShapedArray(self.shape, _BYTE) if self.dtype in dtypes.NARROW else self.physical
 
     def __hash__(self) -> int:
         return self._hash

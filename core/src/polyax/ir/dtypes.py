@@ -64,8 +64,8 @@ NARROW_FLOATS = {
         "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
     )
 }  # fmt: skip
-"""Types of less than 16 bits that numbers are kept in, a byte each, and converted from and to; nothing computes in
-them."""
+"""Types of less than 16 bits that numbers are kept in, a byte each. What computes with them does so in wider types and
+rounds each result."""
 NARROW_INTS = {name: np.dtype(getattr(ml_dtypes, name)) for name in ("int1", "int2", "int4", "uint1", "uint2", "uint4")}
 NARROW = frozenset(NARROW_FLOATS.values()) | frozenset(NARROW_INTS.values())
 KNOWN = ALL | NARROW | {float0}
@@ -91,6 +91,7 @@ _NARROW = {
 }
 
 _NARROW_INEXACT = frozenset(NARROW_FLOATS.values())
+_NARROW_INTEGER = frozenset(NARROW_INTS.values())
 _NEVER_NARROWED = KNOWN - set(_NARROW)
 
 _SHORT = {"bool": "bool", "bfloat16": "bf16", "float0": "float0"}
@@ -169,7 +170,7 @@ def _kinds_above(dtype: DType) -> tuple[Any, ...]:
 
 
 def is_float(dtype: DType) -> bool:
-    return dtype in FLOATS
+    return dtype in FLOATS or dtype in _NARROW_INEXACT
 
 
 def is_complex(dtype: DType) -> bool:
@@ -181,7 +182,23 @@ def is_inexact(dtype: DType) -> bool:
 
 
 def is_integer(dtype: DType) -> bool:
-    return dtype in INTS or dtype in UINTS
+    return dtype in INTS or dtype in UINTS or dtype in _NARROW_INTEGER
+
+
+def is_signed(dtype: DType) -> bool:
+    """Whether these are integers, negative ones too."""
+    return is_integer(dtype) and not is_unsigned(dtype)
+
+
+def is_unsigned(dtype: DType) -> bool:
+    return dtype in UINTS or (dtype in _NARROW_INTEGER and dtype.name.startswith("u"))
+
+
+def bits_of(dtype: DType) -> int:
+    """How many bits an element has; narrow types have as few as they need."""
+    if dtype not in NARROW:
+        return 8 * dtype.itemsize
+    return int((iinfo if dtype in _NARROW_INTEGER else finfo)(dtype).bits)
 
 
 def _own_dtype(x: Any) -> DType:
@@ -199,6 +216,16 @@ def iinfo(dtype: Any) -> Any:
     return ml_dtypes.iinfo(dtype) if dtype in NARROW else np.iinfo(dtype)
 
 
+def extremes(dtype: DType) -> tuple[Any, Any]:
+    """The lowest and the highest number: infinities, where there are any."""
+    if is_integer(dtype):
+        return dtype.type(iinfo(dtype).min), dtype.type(iinfo(dtype).max)
+    low, high = (np.asarray(x).astype(dtype)[()] for x in (-np.inf, np.inf))
+    if np.isinf(np.asarray(high, np.float64)):
+        return low, high
+    return dtype.type(finfo(dtype).min), dtype.type(finfo(dtype).max)
+
+
 def wrapped(x: Any, dtype: DType) -> Any:
     """A Python scalar as a NumPy one of ``dtype``; integers are taken modulo what it can hold.
 
@@ -206,6 +233,8 @@ def wrapped(x: Any, dtype: DType) -> Any:
     np.uint8(44)
     """
     if isinstance(x, int) and is_integer(dtype):
+        if dtype in _NARROW_INTEGER:
+            return np.asarray(x % (1 << bits_of(dtype)), np.uint8).view(dtype)[()]
         bits = 8 * dtype.itemsize
         return np.asarray(x % (1 << bits), f"uint{bits}").astype(dtype)[()]
     return np.asarray(x).astype(dtype)[()]

@@ -72,8 +72,7 @@ def scaled_dot_general(
     >>> x = np.ones((1, 2, 32), np.float32)
     >>> configs = [get_scaled_dot_general_config("mxfp8")] * 3
     >>> import polyax
-    >>> with polyax.default_device("reference"):  # narrow types have no compiled kernels yet
-    ...     scaled_dot_general(x, x, (((2,), (2,)), ((0,), (0,))), configs=configs).tolist()
+    >>> scaled_dot_general(x, x, (((2,), (2,)), ((0,), (0,))), configs=configs).tolist()
     [[[32.0, 32.0], [32.0, 32.0]]]
     """
     if implementation is not None:

@@ -254,7 +254,7 @@ def _positions(index: Any, size: int, wrap: bool) -> Any:
         index = index.astype(np.int64) if index.dtype.itemsize < 8 else index  # which holds all sizes
         wrapped = np.where(index < 0, index + size, index) if wrap else index
         return np.clip(wrapped, -(2**31), 2**31 - 1).astype(np.int32)
-    if index.dtype in dtypes.UINTS or not wrap:
+    if dtypes.is_unsigned(index.dtype) or not wrap:
         return convert(index, _INT32)
     index = convert(index, _INT32)
     return lax.select(lax.lt(index, 0), lax.add(index, size), index)

@@ -60,7 +60,7 @@ def _integers(name: str, *args: Any) -> list[Any]:
     x, y = (as_array(v) for v in promote_args(name, *args))
     if not dtypes.is_integer(x.dtype):
         raise ValueError(f"Arguments to jnp.{name} must be integers, got {x.aval} and {y.aval}.")
-    return [v if v.dtype in dtypes.UINTS else lax.abs(v) for v in (x, y)]
+    return [v if dtypes.is_unsigned(v.dtype) else lax.abs(v) for v in (x, y)]
 
 
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:

@@ -89,7 +89,7 @@ invert = bitwise_invert = bitwise_not
 def bitwise_count(x: Any, /) -> Any:
     """Number of bits set in the absolute value of ``x``, as uint8."""
     (x,) = _integers("bitwise_count", *promote_args_numeric("bitwise_count", x))
-    magnitude = lax.abs(x) if aval_of(x).dtype in dtypes.INTS else x
+    magnitude = lax.abs(x) if dtypes.is_signed(aval_of(x).dtype) else x
     return lax.convert_element_type(lax.population_count(magnitude), np.uint8)
 
 
@@ -101,7 +101,7 @@ def left_shift(x: Any, y: Any, /) -> Any:
 def right_shift(x1: Any, x2: Any, /) -> Any:
     """Bits of ``x1`` moved down by ``x2`` places; the sign is kept."""
     x1, x2 = _integers("right_shift", *promote_args_numeric("right_shift", x1, x2))
-    unsigned = aval_of(x1).dtype in dtypes.UINTS
+    unsigned = dtypes.is_unsigned(aval_of(x1).dtype)
     return lax.shift_right_logical(x1, x2) if unsigned else lax.shift_right_arithmetic(x1, x2)
 
 
@@ -155,16 +155,16 @@ def _is_signed_infinity(name: str, x: Any, infinity: float, out: None) -> Any:
     dtype = aval_of(x).dtype
     if dtype in dtypes.COMPLEX:
         raise ValueError(f"{name} is not well defined for complex types: {dtype}")
-    return lax.eq(x, infinity) if dtype in dtypes.FLOATS else lax.full_like(x, False, dtype=np.bool_)
+    return lax.eq(x, infinity) if dtypes.is_float(dtype) else lax.full_like(x, False, dtype=np.bool_)
 
 
 def signbit(x: Any, /) -> Any:
     """Where the sign bit is set: negative numbers and minus zero."""
     (x,) = promote_args("signbit", x)
     dtype = aval_of(x).dtype
-    if dtype in dtypes.INTS:
+    if dtypes.is_signed(dtype):
         return lax.lt(x, lax.full_like(x, 0))
-    if dtype in dtypes.FLOATS:
+    if dtypes.is_float(dtype):
         bits = lax.bitcast_convert_type(x, np.dtype(f"int{8 * dtype.itemsize}"))
         return lax.lt(bits, lax.full_like(bits, 0))
     if dtype in dtypes.COMPLEX:

@@ -1,6 +1,6 @@
 """Types of less than 16 bits, as ``float32`` is one: callables that make arrays, and stand for dtypes.
 
-Numbers are kept in them, a byte each, and converted; nothing computes in them.
+Numbers are kept in them, a byte each; what computes with them does so in wider types and rounds each result.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def _in_range(x: Any) -> Any:
 
 def to_inexact(dtype: DType) -> DType:
     """The floating type that integers and booleans are computed in: float64 for those of 64 bits, else float32."""
-    if dtype in dtypes.INTS or dtype in dtypes.UINTS or dtype in dtypes.BOOL:
+    if dtypes.is_integer(dtype) or dtype in dtypes.BOOL:
         return dtypes.default_float() if dtype.itemsize == 8 else np.dtype("float32")
     return dtype
 

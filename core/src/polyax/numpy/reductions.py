@@ -91,11 +91,11 @@ def identity_of(dtype: Any, value: float) -> Any:
 
 def _wide_integers(dtype: Any) -> Any:
     """Small integers are summed in the default integer type."""
-    if dtype in dtypes.BOOL or dtype in dtypes.INTS:
+    if dtype in dtypes.BOOL or dtypes.is_signed(dtype):
         default = dtypes.default_int()
         return default if dtype in dtypes.BOOL or dtype.itemsize < default.itemsize else dtype
     default = dtypes.canonicalize(np.uint64)
-    return default if dtype in dtypes.UINTS and dtype.itemsize < default.itemsize else dtype
+    return default if dtypes.is_unsigned(dtype) and dtype.itemsize < default.itemsize else dtype
 
 
 # --- sums and products ------------------------------------------------------------------------------------------------

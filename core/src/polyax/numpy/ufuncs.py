@@ -244,7 +244,7 @@ def absolute(x: Any, /) -> Any:
     """Absolute value; real for complex ``x``, ``x`` itself for booleans and unsigned integers. Elementwise."""
     (x,) = promote_args("absolute", x)
     dtype = aval_of(x).dtype
-    return as_array(x) if dtype in dtypes.BOOL or dtype in dtypes.UINTS else lax.abs(x)
+    return as_array(x) if dtype in dtypes.BOOL or dtypes.is_unsigned(dtype) else lax.abs(x)
 
 
 def fabs(x: Any, /) -> Any:
@@ -273,10 +273,10 @@ def _floor_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     if dtype in dtypes.COMPLEX:
         raise TypeError("floor_divide and divmod are not defined for complex numbers.")
     rest = _rem(x1, x2)
-    if dtype in dtypes.UINTS:
+    if dtypes.is_unsigned(dtype):
         return lax.div(x1, x2), rest
     wrong = _signs_differ(rest, x2)
-    if dtype in dtypes.INTS:
+    if dtypes.is_signed(dtype):
         quotient = lax.div(x1, x2)
     else:
         divisible = choose(lax.eq(x2, lax.full_like(x2, 0)), x1, lax.sub(x1, rest))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax.ir.dtypes import BOOL, INTS, UINTS, full_name
+from polyax.ir.dtypes import BOOL, full_name, is_integer
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import elementwise as elementwise_factors
 from polyax.ops.basis import (
@@ -112,7 +112,7 @@ def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> list[ShapedArra
             f"got `which` shape {which.shape} but case shape {first.shape}."
         )
     check_same_dtype("select", cases)
-    if which.dtype not in BOOL | INTS | UINTS:
+    if not (which.dtype in BOOL or is_integer(which.dtype)):
         raise TypeError(f"select `which` must be boolean or integer type, got {full_name(which.dtype)}.")
     if which.dtype in BOOL and len(cases) > 2:
         raise TypeError("select with boolean `which` cannot have > 2 cases.")

@@ -60,7 +60,7 @@ bitcast_convert_type_p = Primitive("bitcast_convert_type")
 def _bitcast_abstract(x: ShapedArray, *, new_dtype: DType) -> list[ShapedArray]:
     for dtype in filter(dtypes.is_extended, (x.dtype, new_dtype)):
         raise ValueError(f"bitcast_convert_type: unexpected {dtype=}; random.key_data gives the words of keys")
-    old, new = x.dtype.itemsize, new_dtype.itemsize
+    old, new = dtypes.bits_of(x.dtype), dtypes.bits_of(new_dtype)
     if old == new:
         return [ShapedArray(x.shape, new_dtype)]
     if old > new:
@@ -68,8 +68,8 @@ def _bitcast_abstract(x: ShapedArray, *, new_dtype: DType) -> list[ShapedArray]:
     if not x.shape or x.shape[-1] * old != new:
         last = x.shape[-1] if x.shape else 1
         raise ValueError(
-            f"Attempting to convert array of shape {x.shape} from {x.dtype} of size {8 * old} bits to {new_dtype} "
-            f"of size {8 * new} bits, but {last} * {8 * old} != {8 * new}"
+            f"Attempting to convert array of shape {x.shape} from {x.dtype} of size {old} bits to {new_dtype} "
+            f"of size {new} bits, but {last} * {old} != {new}"
         )
     return [ShapedArray(x.shape[:-1], new_dtype)]
 

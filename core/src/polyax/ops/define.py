@@ -36,16 +36,18 @@ class Accepts:
         return dtype in self.dtypes or (self.opaque and dtypes.is_extended(dtype))
 
 
-FLOAT = Accepts(floating=FLOATS)
-INEXACT = Accepts(floating=FLOATS, complexfloating=COMPLEX)
+_FLOATS = FLOATS | frozenset(dtypes.NARROW_FLOATS.values())
+_INTEGERS = INTS | UINTS | frozenset(dtypes.NARROW_INTS.values())
+FLOAT = Accepts(floating=_FLOATS)
+INEXACT = Accepts(floating=_FLOATS, complexfloating=COMPLEX)
 COMPLEXES = Accepts(complexfloating=COMPLEX)
-INTEGER = Accepts(integer=INTS | UINTS)
-INT_OR_BOOL = Accepts(integer=INTS | UINTS, bool=BOOL)
-NUMBER = Accepts(integer=INTS | UINTS, floating=FLOATS, complexfloating=COMPLEX)
-REAL = Accepts(integer=INTS | UINTS, floating=FLOATS)
-ORDERED = Accepts(integer=INTS | UINTS, floating=FLOATS, bool=BOOL)
-ANY = Accepts(integer=INTS | UINTS, floating=FLOATS, complexfloating=COMPLEX, bool=BOOL)
-ANY_OR_KEY = Accepts(opaque=True, integer=INTS | UINTS, floating=FLOATS, complexfloating=COMPLEX, bool=BOOL)
+INTEGER = Accepts(integer=_INTEGERS)
+INT_OR_BOOL = Accepts(integer=_INTEGERS, bool=BOOL)
+NUMBER = Accepts(integer=_INTEGERS, floating=_FLOATS, complexfloating=COMPLEX)
+REAL = Accepts(integer=_INTEGERS, floating=_FLOATS)
+ORDERED = Accepts(integer=_INTEGERS, floating=_FLOATS, bool=BOOL)
+ANY = Accepts(integer=_INTEGERS, floating=_FLOATS, complexfloating=COMPLEX, bool=BOOL)
+ANY_OR_KEY = Accepts(opaque=True, integer=_INTEGERS, floating=_FLOATS, complexfloating=COMPLEX, bool=BOOL)
 
 
 def elementwise(

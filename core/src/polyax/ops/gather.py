@@ -112,7 +112,7 @@ def default_fill(dtype: Any) -> Any:
     if dtype == np.bool_:
         return True
     info = dtypes.iinfo(dtype.physical if dtypes.is_extended(dtype) else dtype)
-    return int(info.min if dtype in dtypes.INTS else info.max)
+    return int(info.max if dtypes.is_unsigned(dtype) or dtypes.is_extended(dtype) else info.min)
 
 
 # --- type -----------------------------------------------------------------------------------------------------------

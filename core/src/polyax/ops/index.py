@@ -80,7 +80,7 @@ def _start(i: Any, size: int, dtype: Any) -> Any:
     if isinstance(i, (int, np.integer)):
         return dtype.type(i + size if i < 0 else i)
     i = convert(i, dtype)
-    if dtype in dtypes.UINTS or not size:
+    if dtypes.is_unsigned(dtype) or not size:
         return i
     return select_n(lt(i, 0), i, add(i, size))
 

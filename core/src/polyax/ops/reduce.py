@@ -12,7 +12,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
-from polyax.ir.dtypes import BOOL, INTS, UINTS, full_name
+from polyax.ir.dtypes import BOOL, full_name, is_integer
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, factors
 from polyax.ops.basis import (
@@ -169,7 +169,7 @@ reduce_min = _function(reduce_min_p, "The minimum over ``axes``; NaN if any elem
 
 
 def _check_logical(x: ShapedArray) -> None:
-    if x.dtype not in BOOL | INTS | UINTS:
+    if not (x.dtype in BOOL or is_integer(x.dtype)):
         raise TypeError(f"logical reduction requires operand dtype bool or int, got {full_name(x.dtype)}.")
 
 

@@ -81,7 +81,7 @@ def _extreme(highest: bool) -> Callable[[Any], Any]:
             return highest
         if not dtypes.is_integer(dtype):
             raise TypeError(f"{full_name(dtype)} has no order")
-        return np.iinfo(dtype).max if highest else np.iinfo(dtype).min
+        return dtypes.extremes(dtype)[highest]
 
     return value
 

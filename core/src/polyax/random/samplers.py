@@ -39,7 +39,7 @@ def float_dtype(name: str, dtype: Any) -> Any:
       ValueError: it is no floating-point type.
     """
     kind = canonical_dtype(dtype, np.float64)
-    if kind not in dtypes.FLOATS:
+    if not dtypes.is_float(kind):
         raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {kind}")
     return kind
 
@@ -92,7 +92,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
       ValueError: the dtype is no unsigned integer.
     """
     kind = canonical_dtype(dtype, np.uint64)
-    if kind not in dtypes.UINTS:
+    if not dtypes.is_unsigned(kind):
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {kind}")
     return _bits(check_key("bits", key), concrete_shape(shape), kind)
 
@@ -209,7 +209,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     shape = sample_shape("bernoulli", shape, p)
     (p,) = promote_dtypes_inexact(unwrap(p))
     kind = aval_of(p).dtype
-    if kind not in dtypes.FLOATS:
+    if not dtypes.is_float(kind):
         raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {kind}.")
     return _bernoulli(check_key("bernoulli", key), p, shape, kind, mode)
 

@@ -46,9 +46,8 @@ def extreme(dtype: Any, *, highest: bool) -> Any:
     """The lowest or highest value of ``dtype``."""
     if dtype == np.bool_:
         return dtype.type(highest)
-    if dtypes.is_float(dtype):
-        return dtype.type(np.inf if highest else -np.inf)
-    return dtype.type(np.iinfo(dtype).max if highest else np.iinfo(dtype).min)
+    low, high = dtypes.extremes(dtype)
+    return high if highest else low
 
 
 def known_monoid(computation: Callable[..., Any], operand: Any, init: Any) -> str | None:

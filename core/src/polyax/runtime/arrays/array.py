@@ -203,7 +203,8 @@ class Array(Typed, metaclass=_ArrayType):
         if self._device is not None:
             if guards.on and not self._device.backend.in_host_memory:
                 guards.passes("device_to_host", self.aval, self._device)
-            return self._device.backend.to_host(self.alive(), self.aval.physical)
+            value = self._device.backend.to_host(self.alive(), self.aval.stored)
+            return value.view(self.aval.dtype) if self.aval.dtype in dtypes.NARROW else value
         self.alive()
         if self._host is None:
             self._host = _joined_on_host(self)
@@ -314,7 +315,7 @@ class Array(Typed, metaclass=_ArrayType):
     def __copy__(self) -> Array:
         if self._device is None:
             return Array.of_parts(self.aval, [x.__copy__() for x in self.parts], self._sharding)
-        copied = self._device.backend.copy(self.alive(), self.aval.physical, self._device, self._device)
+        copied = self._device.backend.copy(self.alive(), self.aval.stored, self._device, self._device)
         return Array(self.aval, copied, self._device)
 
     def __deepcopy__(self, memo: Any) -> Array:

@@ -233,7 +233,7 @@ def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = N
     _check_place(aval, target)
     if guards.on:
         guards.passes("host_to_device", aval, target)
-    host = np.asarray(x, aval.physical.dtype, order="C")
+    host = np.asarray(x, aval.physical.dtype, order="C").view(aval.stored.dtype)
     return Array(aval, target.backend.to_device(host, target), target)
 
 
@@ -243,7 +243,7 @@ def _check_place(aval: ShapedArray, device: Device) -> None:
             f"Cannot copy an array of type {aval} to the non-addressable device {device!r}: it belongs to another "
             "process. Use one of polyax.local_devices(), or a sharding over devices of all processes."
         )
-    if reason := device.backend.why_no_dtype(aval.physical.dtype):
+    if reason := device.backend.why_no_dtype(aval.stored.dtype):
         raise TypeError(f"an array of type {aval} can't live on {device}: {reason}")
 
 
@@ -262,7 +262,7 @@ def _moved(x: Array, device: Device) -> Array:
     _check_place(x.aval, device)
     if guards.on:
         guards.passes("device_to_device", x.aval, x.device, device)
-    return Array(x.aval, device.backend.copy(x.alive(), x.aval.physical, x.device, device), device)
+    return Array(x.aval, device.backend.copy(x.alive(), x.aval.stored, x.device, device), device)
 
 
 def _whole(x: Array, device: Device) -> Array:
@@ -347,7 +347,7 @@ def _replica(x: Array, device: Device) -> Array:
     """Another part with what has just come from the host."""
     if guards.on:
         guards.passes("host_to_device", x.aval, device)
-    return Array(x.aval, device.backend.copy(x.alive(), x.aval.physical, x.device, device), device)
+    return Array(x.aval, device.backend.copy(x.alive(), x.aval.stored, x.device, device), device)
 
 
 _relay: list[Callable[[Array, Sharding], Array]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from polyax.control.coded import coded
 from polyax.control.elaboration import elaborated
 from polyax.control.inspection import looks_in
 from polyax.control.platforms import settled
@@ -75,7 +76,7 @@ def build(
     mesh: Any = None,
 ) -> CompileEvent:
     """A new executable, which is kept nowhere; its report tells how it came about if ``stages`` are asked for."""
-    program = weighted(settled(elaborated(closed), names_of(device)))
+    program = coded(weighted(settled(elaborated(closed), names_of(device))))
     for v in (*program.jaxpr.constvars, *program.jaxpr.invars):
         if reason := device.backend.why_no_dtype(v.aval.dtype):
             raise TypeError(f"{name}: an argument of type {v.aval} can't live on {device}: {reason}")

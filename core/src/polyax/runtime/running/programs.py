@@ -112,7 +112,8 @@ def placed(x: Any, aval: ShapedArray, where: Layout) -> Any:
         guards.passes("host_to_device", aval, where)
     if aval.dtype == dtypes.float0:
         x, aval = np.zeros(aval.shape, bool), aval.update(dtype=np.dtype(bool))  # as compiled programs have it
-    return where.backend.to_device(np.ascontiguousarray(np.asarray(x, aval.dtype)).reshape(aval.shape), where)
+    host = np.ascontiguousarray(np.asarray(x, aval.dtype)).reshape(aval.shape)
+    return where.backend.to_device(host.view(aval.stored.dtype), where)
 
 
 Entry = Callable[[Sequence[Any]], Any]

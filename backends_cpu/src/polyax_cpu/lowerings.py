@@ -1,4 +1,4 @@
-"""What the cpu backend lowers by itself: products and convolutions by BLAS, linear algebra by LAPACK, transforms."""
+"""What the cpu backend lowers by itself: products by BLAS, linear algebra by LAPACK, transforms, sorts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
 from polyax.ops.conv import conv_general_dilated_p
 from polyax.ops.fft import fft_p
-from polyax_cpu.libraries import fourier, lapack, products
+from polyax_cpu.libraries import fourier, lapack, products, sorting
 from polyax_kernels.lower.lowering import Call, CallContext, Lowering
 from polyax_kernels.lower.patches import by_products
 
@@ -57,4 +57,5 @@ LOWERINGS: dict[Primitive, Lowering] = {
     conv_general_dilated_p: by_products(_why_not),
     fft_p: Call(prepare=_transforms),
     **lapack.LOWERINGS,
+    **sorting.LOWERINGS,
 }

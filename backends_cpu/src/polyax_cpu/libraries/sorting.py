@@ -1,0 +1,262 @@
+"""Sorts and largest elements as native functions: one row after the other, along any dimension.
+
+A row's keys and places become integers that are ordered as the row is to be: the first key has the highest bits, the
+place the lowest ones. No two of them are equal, so any sort of these integers is a stable one of the row. Merging them
+takes n log n.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyax.ir.aval import ShapedArray
+from polyax.ir.primitive import Primitive
+from polyax.ops.sort import sort_p, top_k_p
+from polyax_cpu import compiler, machine_code
+from polyax_cpu.llvm import Builder, IrValue, Module
+from polyax_cpu.records import FUNCTION_PARAMS
+from polyax_kernels.lower.fallback import on_host
+from polyax_kernels.lower.lowering import Call
+
+Avals = Sequence[ShapedArray]
+PLACE_BITS = 32
+WIDEST = 256
+"""Bits of the integers that are sorted."""
+RUN = 16
+"""So many neighbours are sorted by insertion before runs of them are merged."""
+FEW = 16
+"""The part of a long row up to which its largest elements are better found without sorting it, and what is long."""
+LONG = 1024
+EXPONENTS = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000, "float64": 0x7FF << 52}
+"""The bits of infinity; those of NaN are more."""
+COUNTED = {"bool", "int8", "uint8", "int16", "uint16"}
+"""Of these NumPy counts how often there is which, if rows are long."""
+INTEGERS = {"bool"} | {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
+
+
+@dataclass(frozen=True)
+class NativeRows:
+    """What a step says of the rows that it sorts: their length, how much of each is wanted, and how far their elements
+    are from each other; how many rows there are."""
+
+    scalars: tuple[int, int, int]
+    extent: int
+
+    @property
+    def flops(self) -> int:
+        length = self.scalars[0]
+        return 8 * self.extent * length * max(1, length.bit_length())
+
+
+# --- keys ------------------------------------------------------------------------------------------------------------
+
+
+def _bits(dtype: Any) -> int:
+    return 8 * dtype.itemsize
+
+
+def _known(dtype: Any) -> bool:
+    return dtype.name in EXPONENTS or dtype.name in INTEGERS
+
+
+def _ordered(x: IrValue, name: str) -> IrValue:
+    """The integer of as many bits as ``x``, without a sign, whose order is that of the elements; zeros of both signs
+    are equal, and all NaNs, which come last."""
+    lowest = 1 << (int(x.type[1:]) - 1)
+    if name in EXPONENTS:
+        size = x & (lowest - 1)
+        number = x.b.select(x < 0, lowest - size, size | lowest)
+        return x.b.select(size > EXPONENTS[name], x.like(-1), number)
+    return x ^ lowest if name.startswith("int") else x
+
+
+def _record(b: Builder, type: str, keys: Sequence[IrValue], place: IrValue) -> IrValue:
+    """Keys and place as one integer; its highest bit is turned, since it is compared as a number with a sign."""
+    value = b.const(0, type)
+    for key in keys:
+        wide = key if key.type == type else b.convert("zext", key, type)
+        value = (value << int(key.type[1:])) | wide
+    value = (value << PLACE_BITS) | (place if type == "i64" else b.convert("zext", place, type))
+    return value ^ (1 << (int(type[1:]) - 1))
+
+
+# --- sorting ---------------------------------------------------------------------------------------------------------
+
+
+def _define_sorting(module: Module, type: str) -> None:
+    """``sorted(from, room, count)``: where the sorted integers are, which is either of both."""
+    b = module.function("ptr", "sorted", [("ptr", "values"), ("ptr", "room"), ("i64", "count")])
+    values, room, count = b.args
+    with b.loop(0, (count + (RUN - 1)) / RUN) as n:
+        _insert(b, type, values, n * RUN, b.intrinsic("smin", n * RUN + RUN, count))
+
+    def double(state: list[IrValue]) -> list[IrValue]:
+        source, target, width = state
+        with b.loop(0, (count + (width * 2 - 1)) / (width * 2)) as n:
+            begin = n * width * 2
+            middle = b.intrinsic("smin", begin + width, count)
+            _merge(b, type, source, target, begin, middle, b.intrinsic("smin", middle + width, count))
+        return [target, source, width * 2]
+
+    found = b.turns([values, room, b.const(RUN, "i64")], lambda state: state[2] < count, double)
+    b.ret(found[0])
+
+
+def _insert(b: Builder, type: str, values: IrValue, begin: IrValue, end: IrValue) -> None:
+    """Sorts a short run: each goes to the left as long as its neighbour is larger."""
+    with b.loop(begin + 1, end) as n:
+        x = b.load(b.at(values, n, type), type)
+
+        def before(state: list[IrValue], x: IrValue = x) -> IrValue:
+            (place,) = state
+            larger = lambda: b.load(b.at(values, place - 1, type), type) > x
+            return b.choose(place > begin, larger, b.const(False, "i1"))
+
+        def move(state: list[IrValue]) -> list[IrValue]:
+            (place,) = state
+            b.store(b.load(b.at(values, place - 1, type), type), b.at(values, place, type))
+            return [place - 1]
+
+        (place,) = b.turns([n], before, move)
+        b.store(x, b.at(values, place, type))
+
+
+def _merge(
+    b: Builder, type: str, source: IrValue, target: IrValue, begin: IrValue, middle: IrValue, end: IrValue
+) -> None:
+    """Two sorted runs that follow each other become one, without branches on what is compared."""
+
+    def both(state: list[IrValue]) -> IrValue:
+        left, right = state
+        return (left < middle) & (right < end)
+
+    def take(state: list[IrValue]) -> list[IrValue]:
+        left, right = state
+        x, y = (b.load(b.at(source, n, type), type) for n in state)
+        smaller = x < y
+        b.store(b.select(smaller, x, y), b.at(target, left + right - middle, type))
+        step = b.convert("zext", smaller, "i64")
+        return [left + step, right + (1 - step)]
+
+    left, right = b.turns([begin, middle], both, take)
+    for first, stop, to in ((left, middle, left + right - middle), (right, end, left + right - middle)):
+        _copy(b, type, source, first, target, to, stop - first)
+
+
+def _copy(b: Builder, type: str, source: IrValue, n: IrValue, target: IrValue, m: IrValue, count: IrValue) -> None:
+    nbytes = count * (int(type[1:]) // 8)
+    places = b.at(target, m, type), b.at(source, n, type)
+    b.call("void", "llvm.memcpy.p0.p0.i64", *places, nbytes, b.const(False, "i1"))
+
+
+# --- functions -------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _function(dtypes: tuple[Any, ...], num_keys: int, largest: bool) -> compiler.LoadedCode:
+    """``compute(operands and results, (length, wanted, stride), rows)``. ``largest``: in descending order, and the
+    second result are places."""
+    width = _width(dtypes[:num_keys])
+    type = f"i{max(64, 1 << (width - 1).bit_length())}"
+    module = Module(["compute"])
+    _define_sorting(module, type)
+    b = module.function("void", "compute", FUNCTION_PARAMS)
+    length = b.load(b.args[1], "i64")
+    values, room = (b.call("ptr", "malloc", length * (int(type[1:]) // 8)) for _ in range(2))
+    rows = _RowWriter(b, type, dtypes, largest)
+    with b.loop(b.args[2], b.args[3]) as row:
+        rows.begin(row)
+        rows.write_integers(values, num_keys)
+        rows.write_results(b.call("ptr", "sorted", values, room, length))
+    for pointer in (values, room):
+        b.call("void", "free", pointer)
+    b.ret()
+    return machine_code.library(module.text(), ["compute"], {})
+
+
+class _RowWriter:
+    """Writes what is done with a row before and after its integers are sorted."""
+
+    def __init__(self, b: Builder, type: str, dtypes: Sequence[Any], largest: bool) -> None:
+        self.b = b
+        self.type = type
+        self.dtypes = dtypes
+        self.largest = largest
+        buffers, scalars, *_ = b.args
+        self.length, self.wanted, self.stride = (b.load(b.at(scalars, n, "i64"), "i64") for n in range(3))
+        count = len(dtypes)
+        pointers = [b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(2 * count + largest)]
+        self.sources, self.targets = pointers[:count], pointers[count:]
+
+    def begin(self, row: IrValue) -> None:
+        outer = row / self.stride
+        inner = row - outer * self.stride
+        self.read = outer * self.length * self.stride + inner
+        self.written = outer * self.wanted * self.stride + inner
+        """Where the row begins in operands and in results."""
+
+    def write_integers(self, values: IrValue, num_keys: int) -> None:
+        b = self.b
+        with b.loop(0, self.length) as n:
+            keys = [_ordered(self.load(k, n), self.dtypes[k].name) for k in range(num_keys)]
+            record = _record(b, self.type, [~key for key in keys] if self.largest else keys, n)
+            b.store(record, b.at(values, n, self.type))
+
+    def write_results(self, found: IrValue) -> None:
+        b = self.b
+        with b.loop(0, self.wanted) as n:
+            record, to = b.load(b.at(found, n, self.type), self.type), self.written + n * self.stride
+            number = record if self.type == "i64" else b.convert("trunc", record, "i64")
+            place = number & ((1 << PLACE_BITS) - 1)
+            for k, dtype in enumerate(self.dtypes):
+                b.store(self.load(k, place), b.at(self.targets[k], to, f"i{_bits(dtype)}"), _aligned(dtype))
+            if self.largest:
+                b.store(b.convert("trunc", place, "i32"), b.at(self.targets[1], to, "i32"))
+
+    def load(self, k: int, place: IrValue) -> IrValue:
+        """An element of operand ``k``, as bits."""
+        type = f"i{_bits(self.dtypes[k])}"
+        pointer = self.b.at(self.sources[k], self.read + place * self.stride, type)
+        return self.b.load(pointer, type, _aligned(self.dtypes[k]))
+
+
+def _aligned(dtype: Any) -> str:
+    return f", align {min(8, dtype.itemsize)}"
+
+
+def _width(keys: Sequence[Any]) -> int:
+    """Bits that a place takes with keys of such types."""
+    return sum(map(_bits, keys)) + PLACE_BITS
+
+
+def _describe(avals: Avals, axis: int, num_keys: int, wanted: int, largest: bool) -> tuple[int, NativeRows] | None:
+    dtypes, shape = tuple(a.dtype for a in avals), avals[0].shape
+    keys = dtypes[:num_keys]
+    if not all(map(_known, keys)) or _width(keys) > WIDEST or shape[axis] >= 1 << (PLACE_BITS - 1):
+        return None
+    stride = math.prod(shape[axis + 1 :])
+    rows = NativeRows((shape[axis], wanted, max(1, stride)), math.prod(shape[:axis]) * stride)
+    return _function(dtypes, num_keys, largest).address("compute"), rows
+
+
+def _sort(args: Avals, _: Avals, params: Mapping[str, Any]) -> Any:
+    axis, count = params["dimension"], params["num_keys"]
+    counted = count == 1 and args[0].dtype.name in COUNTED and args[0].shape[axis] > LONG
+    return None if counted else _describe(args, axis, count, args[0].shape[axis], largest=False)
+
+
+def _top_k(args: Avals, _: Avals, params: Mapping[str, Any]) -> Any:
+    axis, k = params["axis"], params["k"]
+    few = FEW * k < args[0].shape[axis] > LONG
+    return None if few else _describe(args, axis, 1, k, largest=True)
+
+
+def _call(primitive: Primitive, native: Callable[..., Any]) -> Call:
+    return Call(on_host(primitive).run, native=native)
+
+
+LOWERINGS = {sort_p: _call(sort_p, _sort), top_k_p: _call(top_k_p, _top_k)}

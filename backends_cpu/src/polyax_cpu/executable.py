@@ -1,7 +1,7 @@
 """Programs as native code: runs of kernels, products and copies become one table that one native call works off.
 
-Loops and branches whose steps are native are steps themselves. Calls into Python (host fallbacks) stand between runs of
-such steps. Knows plans; must not know how kernels are compiled.
+Loops and branches are steps themselves, which call out where a step needs Python. Other calls into Python (host
+fallbacks) stand between runs of native steps. Knows plans; must not know how kernels are compiled.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import Any
 
 from polyax.runtime.contract.backend import CompileOptions
 from polyax_cpu import pool
+from polyax_cpu.libraries.callouts import call_out
 from polyax_cpu.loops import native_control
 from polyax_cpu.steps import PARALLEL_COST, QUICK_COST, Described, Table, Work, copying, described, pieces_of
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.backend import HostExecutable, rows
+from polyax_kernels.host.meeting import meets
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import BranchStep, CallStep, ControlStep, CopyStep, KernelStep, LoopStep, Plan, Step
 
@@ -79,8 +81,16 @@ def _native(executable: CpuExecutable, step: Step) -> Described | None:
     if isinstance(step, CopyStep):
         return copying(step.source, step.target, step.nbytes, executable.divides)
     if isinstance(step, ControlStep):
-        return native_control(lambda inner: _native(executable, inner), step)
+        return native_control(lambda inner: _within(executable, inner), step)
     return _library_call(step, executable.divides)
+
+
+def _within(executable: CpuExecutable, step: Step) -> Described | None:
+    """How it is run within a loop or a branch; members of a group go through Python, where they may meet."""
+    found = _native(executable, step)
+    if found is None and isinstance(step, CallStep) and executable.members == 1 and not meets(step):
+        return call_out(step, executable.context)
+    return found
 
 
 def _operations(step: CallStep) -> int:

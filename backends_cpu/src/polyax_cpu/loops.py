@@ -1,6 +1,7 @@
 """Loops and branches as native functions: small kernels are part of them, what else a turn runs is called.
 
-Small carries and intermediate values are locals. Knows plans; must not know how kernels or library calls are made.
+Small carries and intermediate values are locals. Where a call fails, the function ends. Knows plans; must not know how
+kernels or library calls are made.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import Any
 
 from polyax_cpu import functions, machine_code, pool
 from polyax_cpu.emitter import LlvmEmitter, kernel_attributes
+from polyax_cpu.libraries.callouts import is_call_out
 from polyax_cpu.llvm import Builder, IrValue, Module
-from polyax_cpu.places import Frame, copy, locals_of
+from polyax_cpu.places import SMALL, Frame, copy, locals_of, touched
 from polyax_cpu.records import FUNCTION_PARAMS, NativeStep
 from polyax_cpu.steps import ON_BASES, Described, piece_size
 from polyax_cpu.turning import Turning, pairs_of
@@ -24,7 +26,7 @@ from polyax_kernels.ir.expr import Expr, postorder
 from polyax_kernels.ir.graph import points
 from polyax_kernels.ir.kernel import kernel_roots
 from polyax_kernels.ir.keys import structural_key
-from polyax_kernels.plan.plan import BranchStep, ControlStep, CopyStep, Inner, KernelStep, LoopStep, Ref, Step
+from polyax_kernels.plan.plan import BranchStep, CallStep, ControlStep, CopyStep, Inner, KernelStep, LoopStep, Ref, Step
 
 INLINED_POINTS = 1024
 """Kernels of more points are called: that takes no time beside theirs."""
@@ -50,7 +52,7 @@ def native_control(native: Native, step: ControlStep) -> Described | None:
         return None
     imports = {**pool.symbols(), **writer.imports}
     code = machine_code.library(writer.module.text(), ["control"], imports, level=0 if writer.long else 2)
-    return NativeStep(code.address("control"), None, 0, 1, 1, ON_BASES, None), (code, writer.keep)
+    return NativeStep(code.address("control"), None, 0, 1, 1, ON_BASES, None, writer.fails), (code, writer.keep)
 
 
 def _steps(step: Step) -> int:
@@ -75,9 +77,11 @@ class _ControlWriter:
         self.native = native
         self.long = long
         self.module = Module(["control"])
-        self.b: Builder = self.module.function("void", "control", FUNCTION_PARAMS, kernel_attributes())
+        self.b: Builder = self.module.function("i64", "control", FUNCTION_PARAMS, kernel_attributes())
         self.imports: dict[str, int] = {}
         self.keep: list[Any] = []
+        self.fails = False
+        """Whether it holds calls that may fail."""
         self.work = 0
         self.inlined = Counter[str]()
         """Expressions of kernels that are part of the function; and of these by the keys of kernels."""
@@ -92,7 +96,7 @@ class _ControlWriter:
         for n in used:
             bases[n] = b.load(b.at(b.args[0], n, "ptr"), "ptr")
         self.control(step, Frame(b, bases))
-        b.ret()
+        b.ret(b.const(0, "i64"))
 
     # --- steps ---
 
@@ -141,18 +145,40 @@ class _ControlWriter:
         native, n = described[0], next(self._numbers)
         name = f"step{n}"
         self.imports[name] = native.function
-        self.module.declare(name, f"void @{name}(ptr, ptr, i64, i64)")
+        self.module.declare(name, f"{'i64' if native.fails else 'void'} @{name}(ptr, ptr, i64, i64)")
         if native.count == ON_BASES:
             self.start(native, name, [x or self.b.pointer("null") for x in frame.bases], self.b.pointer("null"))
             return
+        if isinstance(step, CallStep) and is_call_out(native):
+            self.call_out(step, native, frame, n)
+            return
         places, values, _ = described[1]
         self.start(native, name, [frame.at(Ref(p.base, p.offset)) for p in places], self.numbers(n, values))
+
+    def call_out(self, step: CallStep, native: NativeStep, frame: Frame, n: int) -> None:
+        """It sees copies of what is small, so that locals stay in registers around calls that are rarely reached."""
+        self.imports[f"scalars{n}"] = native.scalars
+        self.module.top(f"@scalars{n} = external global i64")
+        b, count = self.b, len(step.args)
+        places = [(frame.at(ref), nbytes if nbytes <= SMALL else 0) for ref, nbytes in touched(step)]
+        seen = [b.alloca("i8", nbytes) if nbytes else place for place, nbytes in places]
+        pairs = [(place, x, nbytes) for (place, nbytes), x in zip(places, seen, strict=True)]
+        for place, x, nbytes in pairs[:count]:
+            copy(b, place, x, nbytes)
+        self.start(native, f"step{n}", seen, b.pointer(f"@scalars{n}"))
+        for place, x, nbytes in pairs[count:]:
+            copy(b, x, place, nbytes)
 
     def start(self, native: NativeStep, name: str, pointers: Sequence[IrValue], scalars: IrValue) -> None:
         b, buffers = self.b, self.buffers(len(pointers))
         for k, pointer in enumerate(pointers):
             b.store(pointer, b.at(buffers, k, "ptr"))
         function, begin, end = b.pointer(f"@{name}"), b.const(native.begin, "i64"), b.const(native.end, "i64")
+        if native.fails:
+            self.fails = True
+            with b.when(b.invoke("i64", function, buffers, scalars, begin, end).compare("!=", 0)):
+                b.ret(b.const(1, "i64"))
+            return
         if native.pieces <= 1:
             b.invoke("void", function, buffers, scalars, begin, end)
             return

@@ -30,7 +30,7 @@ from polyax_cpu.records import (
 MAX_OPERANDS = 128
 """Buffers of one step."""
 CALLS = ("polyax_call", "polyax_call_members")
-EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_copy", *EXACT)
+EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_call_out", "polyax_copy", *EXACT)
 
 
 def source(triple: str) -> str:
@@ -38,14 +38,17 @@ def source(triple: str) -> str:
     module = Module(EXPORTS)
     define_pool(module, triple)
     define_exact(module)
-    for define in (_run, _addresses, _call, _members, _call_members, _copy):
+    for define in (_run, _addresses, _call, _members, _call_members, _call_out, _copy):
         define(module)
     return module.text()
 
 
 def _run(module: Module) -> None:
-    """Runs steps on the memory that the bases point to. A step of less than no operands gets these themselves."""
-    b = module.function("void", "polyax_run", [("ptr", "steps"), ("ptr", "bases")])
+    """Runs steps on the memory that the bases point to. A step of less than no operands gets these themselves.
+
+    Returns 1 behind a step that failed, else 0.
+    """
+    b = module.function("i64", "polyax_run", [("ptr", "steps"), ("ptr", "bases")])
     steps, bases, pointers = Record(NativeSteps, b.args[0]), b.args[1], b.array("ptr", b.const(MAX_OPERANDS, "i64"))
     first = Record(NativeStep, steps.first)
     with b.loop(0, steps.count) as n:
@@ -53,8 +56,14 @@ def _run(module: Module) -> None:
         count, places = step.count, Record(NativeRef, step.operands)
         with b.loop(0, count) as k:
             b.store(memory(places.item(k), bases), b.at(pointers, k, "ptr"))
-        _launch(b, step, b.select(count < 0, bases, pointers))
-    b.ret()
+        buffers = b.select(count < 0, bases, pointers)
+        with b.when(step.fails.compare("==", 0)):
+            _launch(b, step, buffers)
+        with b.when(step.fails.compare("!=", 0)):
+            failed = b.invoke("i64", step.function, buffers, step.scalars, step.begin, step.end)
+            with b.when(failed.compare("!=", 0)):
+                b.ret(b.const(1, "i64"))
+    b.ret(b.const(0, "i64"))
 
 
 def _launch(b: Builder, step: Record, buffers: IrValue) -> None:
@@ -79,7 +88,7 @@ def _table(b: Builder) -> Record:
 
 
 def _addresses(module: Module) -> None:
-    """Looks up the memory of the objects in a list; None has none. Returns 0 if there was an error."""
+    """Looks up the memory of the objects in a list; None has none. Returns 1 if there was an error."""
     b = module.function("i64", "addresses", [("ptr", "objects"), ("ptr", "bases"), ("ptr", "attribute")])
     objects, bases, attribute = b.args
     null, none = b.pointer("null"), b.pointer("@_Py_NoneStruct")
@@ -90,39 +99,44 @@ def _addresses(module: Module) -> None:
         with b.when(item.compare("!=", none)):
             number = b.call("ptr", "PyObject_GetAttr", item, attribute)
             with b.when(number.compare("==", null)):
-                b.ret(b.const(0, "i64"))
+                b.ret(b.const(1, "i64"))
             b.store(b.call("ptr", "PyLong_AsVoidPtr", number), slot)
             b.call("void", "Py_DecRef", number)
-    b.ret(b.const(1, "i64"))
+    b.ret(b.const(0, "i64"))
 
 
 def _find(b: Builder, table: Record, objects: IrValue, bases: IrValue) -> None:
     """``addresses``; the Python function ends if there was an error."""
-    with b.when(b.call("i64", "addresses", objects, bases, table.attribute).compare("==", 0)):
-        b.ret(b.pointer("null"))
+    _check(b.call("i64", "addresses", objects, bases, table.attribute))
 
 
 def _call(module: Module) -> None:
-    """A Python function: runs a table on the memory of the objects in a list."""
+    """A Python function: runs a table on the memory of the objects in a list, and raises the error of a step."""
     b = module.function("ptr", "polyax_call", CALLED)
     table, objects = _table(b), b.load(b.args[1], "ptr")
     bases = b.array("ptr", b.call("i64", "PyList_Size", objects))
     _find(b, table, objects, bases)
     steps, release = table.at("steps"), table.release
     with b.when(release.compare("==", 0)):
-        b.call("void", "polyax_run", steps, bases)
+        _check(b.call("i64", "polyax_run", steps, bases))
     with b.when(release.compare("!=", 0)):
-        _released(b, lambda: b.call("void", "polyax_run", steps, bases))
+        _check(_released(b, lambda: b.call("i64", "polyax_run", steps, bases)))
     _ret_none(b)
 
 
+def _check(failed: IrValue) -> None:
+    """The Python function ends if there was an error."""
+    with failed.b.when(failed.compare("!=", 0)):
+        failed.b.ret(failed.b.pointer("null"))
+
+
 def _members(module: Module) -> None:
-    """Runs the steps of ``NativeMembers`` for some of them; the buffers are the bases of all."""
+    """Runs the steps of ``NativeMembers`` for some of them; the buffers are the bases of all. None of them may fail."""
     b = module.function("void", "members", FUNCTION_PARAMS)
     bases, record, begin, end = b.args
     members = Record(NativeMembers, record)
     with b.loop(begin, end) as n:
-        b.call("void", "polyax_run", members.steps, b.at(bases, n * members.width, "ptr"))
+        b.call("i64", "polyax_run", members.steps, b.at(bases, n * members.width, "ptr"))
     b.ret()
 
 
@@ -142,11 +156,28 @@ def _call_members(module: Module) -> None:
     _ret_none(b)
 
 
-def _released(b: Builder, run: Callable[[], object]) -> None:
+def _call_out(module: Module) -> None:
+    """What steps call that need Python: the object whose address is the first scalar, with the address of the buffers.
+
+    Returns 1 if it raised an error, which stays with this thread until ``polyax_call`` returns.
+    """
+    b = module.function("i64", "polyax_call_out", FUNCTION_PARAMS)
+    buffers, scalars, _, _ = b.args
+    state = b.call("i32", "PyGILState_Ensure")
+    address = b.call("ptr", "PyLong_FromVoidPtr", buffers)
+    result = b.call("ptr", "PyObject_CallOneArg", b.load(scalars, "ptr"), address)
+    b.call("void", "Py_DecRef", address)
+    b.call("void", "Py_DecRef", result)
+    b.call("void", "PyGILState_Release", state)
+    b.ret(b.convert("zext", result.compare("==", b.pointer("null")), "i64"))
+
+
+def _released(b: Builder, run: Callable[[], IrValue]) -> IrValue:
     """Releases the interpreter's lock meanwhile."""
     thread = b.call("ptr", "PyEval_SaveThread")
-    run()
+    result = run()
     b.call("void", "PyEval_RestoreThread", thread)
+    return result
 
 
 def _ret_none(b: Builder) -> None:

@@ -49,7 +49,8 @@ class Frame:
 
 
 def copy(b: Builder, source: IrValue, target: IrValue, nbytes: int) -> None:
-    b.call("void", "llvm.memmove.p0.p0.i64", target, source, b.const(nbytes, "i64"), b.const(False, "i1"))
+    if nbytes:
+        b.call("void", "llvm.memmove.p0.p0.i64", target, source, b.const(nbytes, "i64"), b.const(False, "i1"))
 
 
 def locals_of(b: Builder, plan: Plan) -> list[LocalPiece]:

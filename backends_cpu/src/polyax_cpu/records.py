@@ -24,7 +24,8 @@ class NativeRef(ctypes.Structure):
 
 
 class NativeStep(ctypes.Structure):
-    """The call of a function; ``operands`` are ``count`` places, whose addresses are its buffers."""
+    """The call of a function; ``operands`` are ``count`` places, whose addresses are its buffers. ``fails``: it returns
+    whether it failed, as an integer; Python knows the error then."""
 
     _fields_ = [
         ("function", ADDRESS),
@@ -34,6 +35,7 @@ class NativeStep(ctypes.Structure):
         ("pieces", INTEGER),
         ("count", INTEGER),
         ("operands", ADDRESS),
+        ("fails", INTEGER),
     ]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
 import polyax
 from polyax import numpy as jnp
-from polyax_cpu import kernels
+from polyax_cpu import compiler, kernels, machine_code, pool
 from polyax_cpu.executable import Table
 from support.process import output
 
@@ -39,6 +41,46 @@ def test_eager_operations_compile_once_for_all_shapes(monkeypatch: pytest.Monkey
     for n in (7, 8, 1001):
         np.testing.assert_allclose(jnp.sin(jnp.full(n, 0.3)), np.full(n, np.sin(0.3)), rtol=1e-6)
     assert not [k for k in made if "sin" in k.primitives]  # type: ignore[attr-defined]
+
+
+def _texts_compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Fills with the texts that are compiled from now on, none of which is taken from disk."""
+    texts: list[str] = []
+    real = compiler.compile
+    monkeypatch.setattr(machine_code, "kept", lambda key: None)
+    monkeypatch.setattr(compiler, "compile", lambda text, level=2: (texts.append(text), real(text, level))[1])
+    return texts
+
+
+def test_kernels_of_one_text_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = _texts_compiled(monkeypatch)
+    f = polyax.jit(lambda x: x * 3.8125)
+    assert [np.asarray(f(np.ones(n, np.float32)))[-1] for n in (37, 41, 43)] == [3.8125] * 3
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_kernels_of_a_program_are_compiled_on_all_threads(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    monkeypatch.setattr(pool, "thread_count", lambda: threads)
+    texts = _texts_compiled(monkeypatch)
+    compile_text, names = compiler.compile, set[str]()
+    here = lambda text, level=2: (names.add(threading.current_thread().name), compile_text(text, level))[1]
+    monkeypatch.setattr(compiler, "compile", here)
+    expected = x = np.random.default_rng(0).standard_normal((30, 30)).astype(np.float32) / 10
+    for function in (np.sin, np.tanh, np.arctan, np.cos):
+        expected = function(expected @ expected * threads)
+    found = polyax.jit(lambda x: [x := g(x @ x * threads) for g in (jnp.sin, jnp.tanh, jnp.arctan, jnp.cos)][-1])(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    assert len(texts) == len(set(texts)) > 2
+    assert (len(names) == 1) == (threads == 1)
+
+
+def test_what_does_not_compile_says_so_in_the_calling_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "thread_count", lambda: 3)
+    monkeypatch.setattr(machine_code, "kept", lambda key: None)
+    monkeypatch.setattr(compiler, "compile", lambda text, level=2: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        polyax.jit(lambda x: [x * 0.71875, jnp.sum(x, axis=0) * 0.71875, jnp.tanh(x) @ x])(np.ones((9, 9), np.float32))
 
 
 def test_a_native_program_is_one_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,14 +5,19 @@ Object code depends on the text, the processor and the versions alone, so caller
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import functools
 import itertools
 import threading
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,9 @@ class Host:
 
 @functools.cache
 def host() -> Host:
+    """Starts LLVM, for the whole process without strength reduction: it takes a third of the time that object code
+    does, and gains nothing in loops over arrays, since the processor's addresses are a base and a scaled index."""
+    llvm.set_option("polyax", "--disable-lsr")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
@@ -48,19 +56,33 @@ def _target_machine(level: int) -> llvm.TargetMachine:
     return target.create_target_machine(cpu=h.cpu, features=h.features, opt=level, reloc="pic", codemodel="small")
 
 
-class _Compiler(threading.local):
-    """Target machines of one thread, by optimisation level; LLVM's are not to be shared."""
-
-    def __init__(self) -> None:
-        self.machines: dict[int, llvm.TargetMachine] = {}
-
-    def machine(self, level: int) -> llvm.TargetMachine:
-        if level not in self.machines:
-            self.machines[level] = _target_machine(level)
-        return self.machines[level]
+_idle: defaultdict[int, list[llvm.TargetMachine]] = defaultdict(list)
+"""Target machines by optimisation level that no thread is working with."""
 
 
-_compiler = _Compiler()
+@contextlib.contextmanager
+def _machine(level: int) -> Generator[llvm.TargetMachine]:
+    """A target machine for one thread alone: LLVM's are not to be shared."""
+    idle = _idle[level]
+    try:
+        machine = idle.pop()
+    except IndexError:
+        machine = _target_machine(level)
+    yield machine
+    idle.append(machine)
+
+
+def _without_lock(name: str) -> Callable[..., Any]:
+    """A function of LLVM's, without llvmlite's lock if it has one: threads could not compile at the same time.
+
+    What it is given must be the calling thread's alone, context and target machine included.
+    """
+    function = getattr(ffi.lib, name)
+    return getattr(function, "_cfn", function)
+
+
+_run_passes = _without_lock("LLVMPY_RunNewModulePassManager")
+_emit = _without_lock("LLVMPY_TargetMachineEmitToMemory")
 
 
 def optimize(text: str, level: int = 2) -> llvm.ModuleRef:
@@ -68,22 +90,39 @@ def optimize(text: str, level: int = 2) -> llvm.ModuleRef:
 
     Level 3 unrolls more, which gains nothing in such loops and takes twice the time.
     """
-    module = llvm.parse_assembly(text)
+    with _machine(level) as machine:
+        return _optimize(text, level, machine)
+
+
+def _optimize(text: str, level: int, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    module = llvm.parse_assembly(text, llvm.create_context())
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_interleaving = level > 1
-    builder = llvm.create_pass_builder(_compiler.machine(level), tuning)
-    builder.getModulePassManager().run(module, builder)
+    builder = llvm.create_pass_builder(machine, tuning)
+    _run_passes(builder.getModulePassManager(), module, builder)
     if "llvm.compiler.used" in text:
         late = llvm.create_new_module_pass_manager()
         late.add_always_inliner_pass()
         late.add_simplify_cfg_pass()
-        late.run(module, builder)
+        _run_passes(late, module, builder)
     return module
 
 
 def compile(text: str, level: int = 2) -> bytes:
-    """Object code of a module's text."""
-    return _compiler.machine(level).emit_object(optimize(text, level))
+    """Object code of a module's text. Threads may compile at the same time."""
+    with _machine(level) as machine:
+        return _object_code(machine, _optimize(text, level, machine))
+
+
+def _object_code(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:
+    with ffi.OutputString() as error:
+        buffer = _emit(machine, module, 1, error)
+        if not buffer:
+            raise RuntimeError(str(error))
+    try:
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
 _numbers = itertools.count()

@@ -6,18 +6,20 @@ fallbacks) stand between runs of native steps. Knows plans; must not know how ke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from polyax.runtime.contract.backend import CompileOptions
 from polyax_cpu import pool
+from polyax_cpu.kernels import compiling
 from polyax_cpu.libraries.callouts import call_out
-from polyax_cpu.loops import native_control
+from polyax_cpu.loops import native_control, too_large
 from polyax_cpu.steps import PARALLEL_COST, QUICK_COST, Described, Table, Work, copying, described, pieces_of
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.backend import HostExecutable, rows
 from polyax_kernels.host.meeting import meets
+from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import BranchStep, CallStep, ControlStep, CopyStep, KernelStep, LoopStep, Plan, Step
 
@@ -39,7 +41,8 @@ class CpuExecutable(HostExecutable):
 
     def runners(self, steps: Sequence[Step]) -> list[Callable[..., None]]:
         runners: list[Callable[..., None]] = []
-        known = [(step, _native(self, step)) for step in steps]
+        with compiling(self.backend.compiled(kernel) for kernel in _called(steps)):
+            known = [(step, _native(self, step)) for step in steps]
         for native, group in groupby(known, lambda pair: pair[1] is not None):
             if native:
                 run = [(step, d) for step, d in group if d is not None]
@@ -48,6 +51,16 @@ class CpuExecutable(HostExecutable):
             else:
                 runners += [self.runner(step) for step, _ in group]
         return runners
+
+
+def _called(steps: Sequence[Step]) -> Iterator[Kernel]:
+    """The kernels that steps call, those in loops and branches included."""
+    for step in steps:
+        if isinstance(step, KernelStep):
+            yield step.kernel
+        elif isinstance(step, ControlStep):
+            inner = [s for _, inner in step.inners for s in inner.plan.steps]
+            yield from _called([s for s in inner if not isinstance(s, KernelStep) or too_large(s)])
 
 
 def _cost(step: Step) -> int:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import threading
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from polyax_cpu import compiler, machine_code, pool
@@ -21,14 +26,75 @@ def source(kernel: Kernel) -> str:
 
 
 class NativeKernel:
-    """A compiled kernel: ``address`` is valid as long as this object lives. It can also be called."""
+    """A compiled kernel: ``address`` is valid as long as this object lives. It can also be called.
 
-    __slots__ = ("address", "library")
+    What is not on disk is compiled by whoever first asks for the address, on any thread.
+    """
+
+    __slots__ = ("_address", "code", "key")
 
     def __init__(self, kernel: Kernel) -> None:
-        compiled = machine_code.cached(f"kernel {structural_key(kernel)}", lambda: compiler.compile(source(kernel)))
-        self.library = compiler.LoadedCode(compiled, ["kernel"], pool.symbols())
-        self.address = self.library.address("kernel")
+        self.key = f"kernel {structural_key(kernel)}"
+        found = machine_code.kept(self.key)
+        self.code = _of_text(source(kernel)) if found is None else _Code(lambda: found, {self.key})
+        self._address = None if found is None else self.code.address(self.key)
+
+    @property
+    def made(self) -> bool:
+        return self._address is not None
+
+    @property
+    def address(self) -> int:
+        if self._address is None:
+            self._address = self.code.address(self.key)
+        return self._address
 
     def __call__(self, buffers: Any, scalars: Any, begin: int, end: int) -> None:
         FUNCTION(self.address)(buffers, scalars, begin, end)
+
+
+class _Code:
+    """Code that several kernels may share: made and loaded once."""
+
+    def __init__(self, make: Callable[[], bytes], keys: Iterable[str] = ()) -> None:
+        self._make = make
+        self._keys = set(keys)
+        self._lock = threading.Lock()
+        self._loaded: tuple[bytes, compiler.LoadedCode] | None = None
+
+    def address(self, key: str) -> int:
+        """The address of the function, whose code is kept on disk under ``key``; waits for the thread that makes it."""
+        with self._lock:
+            if self._loaded is None:
+                code = self._make()
+                self._loaded = code, compiler.LoadedCode(code, ["kernel"], pool.symbols())
+            code, loaded = self._loaded
+            if key not in self._keys:
+                self._keys.add(key)
+                machine_code.keep(key, code)
+            return loaded.address("kernel")
+
+
+_known: dict[str, _Code] = {}
+"""By the digest of the text: kernels for arrays of other shapes are other kernels, and often have the same text."""
+
+
+def _of_text(text: str) -> _Code:
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return _known.setdefault(digest, _Code(lambda: compiler.compile(text)))
+
+
+@contextlib.contextmanager
+def compiling(kernels: Iterable[NativeKernel]) -> Generator[None]:
+    """Kernels are compiled on all threads while the calling one goes on; the first is left to that one."""
+    if pool.thread_count() == 1:
+        yield
+        return
+    seen: set[_Code] = set()
+    with ThreadPoolExecutor(pool.thread_count(), "polyax-compile") as workers:
+        for kernel in kernels:
+            if not kernel.made and kernel.code not in seen:
+                if seen:
+                    workers.submit(kernel.code.address, kernel.key)
+                seen.add(kernel.code)
+        yield

@@ -62,6 +62,13 @@ def _steps(step: Step) -> int:
     return 1 + sum(_steps(s) for _, inner in step.inners for s in (*inner.plan.steps, *inner.copies))
 
 
+def too_large(step: KernelStep) -> bool:
+    """Whether a kernel is called in any case."""
+    axes = [a for stage in step.kernel.stages for a in stage.axes]
+    known = all(isinstance(a.extent, int) for a in (*step.kernel.grid, *axes))
+    return bool(step.scalars) or not known or max(points(step.kernel.grid), step.flops) > INLINED_POINTS
+
+
 def _weight(x: Expr) -> int:
     return FUNCTION if x.kind == "op" and x.attr in functions.FLOAT else 1
 
@@ -119,9 +126,7 @@ class _ControlWriter:
 
     def holds(self, step: KernelStep) -> bool:
         """Whether a kernel becomes part of the function."""
-        axes = [a for stage in step.kernel.stages for a in stage.axes]
-        known = all(isinstance(a.extent, int) for a in (*step.kernel.grid, *axes))
-        if self.long or step.scalars or not known or max(points(step.kernel.grid), step.flops) > INLINED_POINTS:
+        if self.long or too_large(step):
             return False
         key = structural_key(step.kernel)
         work = sum(map(_weight, postorder(*kernel_roots(step.kernel))))

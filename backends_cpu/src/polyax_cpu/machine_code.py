@@ -23,13 +23,25 @@ def _generators() -> str:
     return hashlib.sha256("\n".join(found).encode()).hexdigest()
 
 
+def kept(key: str) -> bytes | None:
+    """Object code that is kept under ``key``, which says all that it depends on besides processor and versions."""
+    return _disk.get(_full(key))
+
+
+def keep(key: str, code: bytes) -> None:
+    _disk.put(_full(key), code)
+
+
+def _full(key: str) -> str:
+    return f"{_generators()} {compiler.host().identity} {key}"
+
+
 def cached(key: str, make: Callable[[], bytes]) -> bytes:
-    """Object code under ``key`` (which says all that it depends on besides processor and versions), made if need be."""
-    full = f"{_generators()} {compiler.host().identity} {key}"
-    found = _disk.get(full)
+    """Object code under ``key``, made if need be."""
+    found = kept(key)
     if found is None:
         found = make()
-        _disk.put(full, found)
+        keep(key, found)
     return found
 
 

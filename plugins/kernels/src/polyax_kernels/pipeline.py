@@ -15,6 +15,8 @@ from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.runtime.contract.hooks import FusionPass
 from polyax_kernels.ir.graph import Graph
+from polyax_kernels.ir.kernel import Kernel
+from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.build import build_graph
 from polyax_kernels.lower.choice import Rules
@@ -132,13 +134,19 @@ _TEXTS: dict[type, Callable[[Any], str]] = {ClosedJaxpr: str, Graph: graph_text,
 
 
 def _canonical_kernels(plan: Plan, c: Compilation) -> Plan:
-    """Loops are compiled for their own sizes alone."""
+    """Loops are compiled for their own sizes alone. What is equal already is worked out once."""
     for_all_sizes = c.eager and not any(isinstance(step, ControlStep) for step in plan.steps)
-    return plan.with_steps(lambda step: _canonical(step, for_all_sizes))
+    known: dict[str, tuple[Kernel, tuple[int, ...]]] = {}
 
+    def change(step: Step) -> Step:
+        if not isinstance(step, KernelStep):
+            return step
+        key = structural_key(step.kernel)
+        if key not in known:
+            known[key] = canonical(step.kernel, for_all_sizes)
+        kernel, scalars = known[key]
+        if (kernel.name, kernel.primitives) != (step.kernel.name, step.kernel.primitives):
+            kernel = replace(kernel, name=step.kernel.name, primitives=step.kernel.primitives)
+        return replace(step, kernel=kernel, scalars=scalars)
 
-def _canonical(step: Step, for_all_sizes: bool) -> Step:
-    if not isinstance(step, KernelStep):
-        return step
-    kernel, scalars = canonical(step.kernel, for_all_sizes)
-    return replace(step, kernel=kernel, scalars=scalars)
+    return plan.with_steps(change)

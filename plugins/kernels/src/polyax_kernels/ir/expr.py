@@ -165,7 +165,9 @@ def const(value: Any, dtype: Any = INT) -> Expr:
     """A constant, rounded or wrapped to ``dtype``; ``attr`` is a Python bool, int or float."""
     dtype = np.dtype(dtype)
     if dtype.kind in "iu":
-        value = np.array(int(value) % (1 << 8 * dtype.itemsize), f"uint{8 * dtype.itemsize}").view(dtype).item()
+        bits = 8 * dtype.itemsize
+        value = int(value) % (1 << bits)
+        value -= (value >> bits - 1) << bits if dtype.kind == "i" else 0
     else:
         value = bool(value) if dtype.kind == "b" else float(dtype.type(value))
     return make("const", dtype, (), value)
@@ -225,11 +227,13 @@ def rewrite(x: Expr, rule: Callable[[Expr], Expr | None], memo: dict[Expr, Expr]
         if node in memo:
             stack.pop()
             continue
-        todo = [a for a in node.args if a not in memo]
-        if todo:
-            stack.extend(todo)
+        todo = len(stack)
+        for a in node.args:
+            if a not in memo:
+                stack.append(a)
+        if len(stack) > todo:
             continue
-        new = rebuild(node, tuple(memo[a] for a in node.args))
+        new = rebuild(node, tuple([memo[a] for a in node.args]))
         replaced = rule(new)
         memo[node] = new if replaced is None else replaced
         stack.pop()
@@ -242,11 +246,13 @@ def postorder(*roots: Expr) -> list[Expr]:
     stack = list(reversed(roots))
     while stack:
         node = stack[-1]
-        todo = [a for a in reversed(node.args) if a not in seen]
-        if node in seen or not todo:
+        todo = len(stack)
+        if node not in seen:
+            for a in reversed(node.args):
+                if a not in seen:
+                    stack.append(a)
+        if len(stack) == todo:
             seen.setdefault(stack.pop())
-        else:
-            stack.extend(todo)
     return list(seen)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+
+import numpy as np
 
 from polyax_kernels.ir.dependences import postorder_with_extents
 from polyax_kernels.ir.expr import Axis, Expr
@@ -23,7 +26,20 @@ def structural_key(kernel: Kernel) -> str:
     ...     structural_key(copy("i")) == structural_key(copy("j"))
     True
     """
-    return _Writer().kernel(kernel)
+    found = vars(kernel).get(_KNOWN)
+    if found is None:
+        found = vars(kernel)[_KNOWN] = _Writer().kernel(kernel)
+    return found
+
+
+_KNOWN = "structural key"
+"""Where kernels keep theirs."""
+
+
+@functools.cache
+def _name(dtype: np.dtype) -> str:
+    """NumPy works out names anew each time."""
+    return dtype.name
 
 
 class _Writer:
@@ -53,14 +69,14 @@ class _Writer:
         elif x.kind == "const":
             attr = repr(x.attr)
         self.numbers[x] = len(self.numbers)
-        self.put(x.kind, x.dtype.name, attr, *(self.numbers[a] for a in x.args))
+        self.put(x.kind, _name(x.dtype), attr, *(self.numbers[a] for a in x.args))
 
     def store(self, store: Store) -> None:
         self.put("store", store.slot, store.combine, *(self.numbers[x] for x in store_roots(store)))
 
     def kernel(self, kernel: Kernel) -> str:
         for operand in kernel.operands:
-            self.put("operand", operand.shape, operand.dtype.name, operand.role)
+            self.put("operand", operand.shape, _name(operand.dtype), operand.role)
         self.put("grid", *map(self.axis, kernel.grid), kernel.ordered)
         for x in postorder_with_extents(kernel_roots(kernel)):
             self.expr(x)

@@ -68,8 +68,10 @@ def test_kernels_of_a_program_are_compiled_on_all_threads(monkeypatch: pytest.Mo
     monkeypatch.setattr(compiler, "compile", here)
     expected = x = np.random.default_rng(0).standard_normal((30, 30)).astype(np.float32) / 10
     for function in (np.sin, np.tanh, np.arctan, np.cos):
-        expected = function(expected @ expected * threads)
-    found = polyax.jit(lambda x: [x := g(x @ x * threads) for g in (jnp.sin, jnp.tanh, jnp.arctan, jnp.cos)][-1])(x)
+        expected = function(expected @ expected * (threads + 0.3125))
+    found = polyax.jit(
+        lambda x: [x := g(x @ x * (threads + 0.3125)) for g in (jnp.sin, jnp.tanh, jnp.arctan, jnp.cos)][-1]
+    )(x)
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
     assert len(texts) == len(set(texts)) > 2
     assert (len(names) == 1) == (threads == 1)

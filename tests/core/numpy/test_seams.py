@@ -1,4 +1,4 @@
-"""Derivatives where formulas change: at zero, and where arguments are equal. Of any order, those of the function."""
+"""Derivatives where formulas change: at zero, and where arguments are equal; types, orders and places of results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import polyax
 import polyax.numpy as jnp
-from polyax import nn
+from polyax import lax, nn
 
 
 def derivative(fun: Any, order: int) -> Any:
@@ -43,3 +43,54 @@ def test_logaddexp_of_equals_and_infinities() -> None:
 def test_relu_has_slope_zero_at_zero() -> None:
     assert polyax.grad(nn.relu)(0.0) == 0.0
     assert [polyax.grad(nn.relu6)(x).item() for x in (0.0, 3.0, 6.0)] == [0.0, 1.0, 0.0]
+
+
+def test_reductions_of_integers_by_functions_of_floats() -> None:
+    np.testing.assert_allclose(jnp.logaddexp.reduce(jnp.arange(3)), np.logaddexp.reduce(np.arange(3.0)), rtol=1e-6)
+    np.testing.assert_allclose(jnp.logaddexp.accumulate(jnp.arange(3)), [0, 1.3132617, 2.407606], rtol=1e-6)
+
+
+def test_common_elements_with_their_places() -> None:
+    a, b = np.array([[3, 1, 2], [3, 5, 9]]), np.array([5, 3, 7, 3])
+    for got, want in zip(
+        jnp.intersect1d(a, b, return_indices=True), np.intersect1d(a, b, return_indices=True), strict=True
+    ):
+        np.testing.assert_array_equal(got, want)
+    padded = polyax.jit(lambda x, y: jnp.intersect1d(x, y, return_indices=True, size=4))(a, b)
+    assert [x.tolist() for x in padded] == [[3, 5, 3, 3], [0, 4, 6, 6], [1, 0, 4, 4]]
+    none = jnp.intersect1d(jnp.array([1]), jnp.array([2]), size=2, return_indices=True)
+    assert [x.tolist() for x in none] == [[0, 0], [1, 1], [1, 1]]
+
+
+def test_order_of_complex_numbers() -> None:
+    x, y = np.array([1 + 2j, 0.5, 1, np.nan], np.complex64), np.array([1 + 1j, 2, -1j, 2], np.complex64)
+    np.testing.assert_array_equal(jnp.fmax(x, y), np.fmax(x, y))
+    np.testing.assert_array_equal(jnp.fmin(x, y), np.fmin(x, y))
+    ordered = np.sort(x[:3])
+    np.testing.assert_array_equal(jnp.searchsorted(ordered, y), np.searchsorted(ordered, y))
+
+
+def test_largest_elements_in_total_order() -> None:
+    x = np.array([0x7FC00000, 0xFFC00000, 0x3F800000, 0x80000000, 0, 0xFF800000], np.uint32).view(np.float32)
+    assert lax.top_k(jnp.asarray(x), 6)[1].tolist() == [0, 2, 4, 3, 5, 1]
+    assert lax.top_k(jnp.array([-0.0, 0.0, -0.0, 0.0]), 4)[1].tolist() == [1, 3, 0, 2]
+    with pytest.raises(ValueError, match="top_k is not compatible with complex inputs"):
+        lax.top_k(jnp.array([1j]), 1)
+
+
+def test_products_of_mixed_types() -> None:
+    numbers = (((1,), (0,)), ((), ()))
+    kinds = {
+        ("int8", "uint8"): "int8",
+        ("int8", "uint32"): "uint32",
+        ("int32", "uint32"): "int32",
+        ("float16", "bfloat16"): "bfloat16",
+        ("int32", "float16"): "float16",
+    }
+    for (left, right), want in kinds.items():
+        for a, b in ((left, right), (right, left)):
+            assert lax.dot_general(jnp.ones((2, 3), a), jnp.ones((3, 2), b), numbers).dtype == want
+
+
+def test_parameters_by_name() -> None:
+    assert jnp.trunc(x=-1.5).item() == -1 and jnp.iinfo(int_type="int8").max == 127

@@ -177,5 +177,7 @@ def spacing(x: Any, /) -> Any:
     """The distance to the next number away from zero, with the sign of ``x``. Elementwise."""
     (x,) = promote_args_inexact("spacing", x)
     x = as_array(x)
+    if dtypes.is_complex(x.dtype):
+        raise ValueError("jnp.spacing is not defined for complex inputs.")
     away = choose(lax.lt(x, lax.full_like(x, 0)), -np.inf, np.inf)
     return lax.sub(lax.nextafter(x, convert(away, x.dtype)), x)

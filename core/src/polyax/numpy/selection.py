@@ -15,6 +15,7 @@ from polyax.meshes.explicit import seen
 from polyax.numpy.broadcast import as_mask, broadcast_to, choose
 from polyax.numpy.fused import fused
 from polyax.numpy.indexing import take
+from polyax.numpy.logic import less
 from polyax.numpy.promotion import (
     as_array,
     canonicalize_axis,
@@ -337,7 +338,7 @@ def _insertion_points(a: Any, v: Any, side: str) -> Any:
 
 def _precedes(x: Any, y: Any) -> Any:
     """``x < y`` in the order of sorting."""
-    return lax.bitwise_or(lax.lt(x, y), lax.bitwise_and(lax.eq(x, x), lax.ne(y, y)))
+    return lax.bitwise_or(less(x, y), lax.bitwise_and(lax.eq(x, x), lax.ne(y, y)))
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:

@@ -236,15 +236,37 @@ def intersect1d(
 ) -> Any:  # fmt: skip
     """The elements that both have, in increasing order.
 
-    Raises:
-      NotImplementedError: ``return_indices``.
+    Args:
+      assume_unique: a promise that neither has an element twice.
+      return_indices: also return where each occurs first in ``ar1`` and in ``ar2``, each taken as a vector.
+      size: number of results; missing ones are ``fill_value``, by default the smallest, at indices past the end.
+
+    >>> import polyax.numpy as jnp
+    >>> [x.tolist() for x in jnp.intersect1d(jnp.array([3, 1, 3]), jnp.array([5, 3]), return_indices=True)]
+    [[3], [0], [1]]
     """
-    if return_indices:
-        raise NotImplementedError("jnp.intersect1d with return_indices=True is not implemented; search them afterwards")
     a, b = _pair("intersect1d", ar1, ar2)
-    a = _sorted_unique("intersect1d", a, size)
-    keep = isin(a, b) if size is None else lax.bitwise_and(isin(a, b), _first_of_runs(a))
-    return _kept("intersect1d", a, keep, size, fill_value)
+    order = lax.sort((a, lax.iota(np.int32, a.shape[0])), dimension=0, num_keys=1)
+    keep = lax.bitwise_and(isin(order[0], b), _first_of_runs(order[0]))
+    if size is None:
+        values, first = (_kept("intersect1d", x, keep, None, None) for x in order)
+        return (values, first, _first_in(b, values)) if return_indices else values
+    (places,) = nonzero(keep, size=size, fill_value=0)
+    values, first = (take(x, places, mode="clip") for x in order)
+    count = lax.reduce_sum(convert(keep, _INT32), (0,))
+    second = _first_in(b, values)
+    if fill_value is None:
+        fill_value = choose(lax.gt(count, 0), values[:1], 0)
+    values = _filled(values, count, fill_value, 0)
+    if not return_indices:
+        return values
+    return values, _filled(first, count, a.shape[0], 0), _filled(second, count, b.shape[0], 0)
+
+
+def _first_in(b: Any, values: Any) -> Any:
+    """Where each of ``values`` occurs first in ``b``, which has them all."""
+    equal = lax.eq(lax.expand_dims(values, (1,)), lax.expand_dims(b, (0,)))
+    return lax.argmax(equal, 1, _INT32) if b.shape[0] else lax.full(values.shape, 0, np.int32)
 
 
 def setxor1d(

@@ -124,7 +124,19 @@ ComplexWarning = np.exceptions.ComplexWarning
 pi, e, inf, nan, euler_gamma = np.pi, np.e, np.inf, np.nan, np.euler_gamma
 newaxis = None
 
-finfo, iinfo, promote_types = dtypes.finfo, dtypes.iinfo, dtypes.promote_types
+finfo, promote_types = dtypes.finfo, dtypes.promote_types
+
+
+def iinfo(int_type: Any) -> Any:
+    """The limits of an integer type.
+
+    Raises:
+      ValueError: it is another type.
+
+    >>> iinfo("int8").max
+    127
+    """
+    return dtypes.iinfo(int_type)
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:

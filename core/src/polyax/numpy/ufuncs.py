@@ -205,12 +205,17 @@ def _extremum(op: Callable[[Any, Any], Any], precedes: Callable[[Any, Any], Any]
     """``op``, and for complex numbers the choice by real part, then by imaginary part."""
 
     def choose_one(x: Any, y: Any) -> Any:
-        if aval_of(x).dtype not in dtypes.COMPLEX:
-            return op(x, y)
-        (a, b), (c, d) = (lax.real(x), lax.imag(x)), (lax.real(y), lax.imag(y))
-        return choose(choose(lax.eq(a, c), precedes(b, d), precedes(a, c)), x, y)
+        return choose(_by_parts(precedes, x, y), x, y) if aval_of(x).dtype in dtypes.COMPLEX else op(x, y)
 
     return choose_one
+
+
+def _by_parts(precedes: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+    """A comparison, of complex numbers by real part, then by imaginary part."""
+    if aval_of(x).dtype not in dtypes.COMPLEX:
+        return precedes(x, y)
+    (a, b), (c, d) = (lax.real(x), lax.imag(x)), (lax.real(y), lax.imag(y))
+    return choose(lax.eq(a, c), precedes(b, d), precedes(a, c))
 
 
 maximum = binary("maximum", _extremum(lax.max, lax.gt), "The larger of both; NaN where either is NaN.", same)
@@ -359,13 +364,13 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 def fmax(x1: Any, x2: Any) -> Any:
     """The larger of both, ignoring NaN. Elementwise."""
     x1, x2 = promote_args("fmax", x1, x2)
-    return choose(lax.bitwise_or(lax.gt(x1, x2), lax.ne(x2, x2)), x1, x2)
+    return choose(lax.bitwise_or(_by_parts(lax.gt, x1, x2), lax.ne(x2, x2)), x1, x2)
 
 
 def fmin(x1: Any, x2: Any) -> Any:
     """The smaller of both, ignoring NaN. Elementwise."""
     x1, x2 = promote_args("fmin", x1, x2)
-    return choose(lax.bitwise_or(lax.lt(x1, x2), lax.ne(x2, x2)), x1, x2)
+    return choose(lax.bitwise_or(_by_parts(lax.lt, x1, x2), lax.ne(x2, x2)), x1, x2)
 
 
 # --- rounding ---------------------------------------------------------------------------------------------------------
@@ -385,7 +390,14 @@ def _truncate(x: Any) -> Any:
 
 floor = _rounding("floor", lax.floor, "The largest whole number that is not above ``x``.")
 ceil = _rounding("ceil", lax.ceil, "The smallest whole number that is not below ``x``.")
-trunc = _rounding("trunc", _truncate, "``x`` without its fractional part.")
+
+
+def trunc(x: Any) -> Any:
+    """``x`` without its fractional part. Elementwise; integers and booleans stay as they are."""
+    return _trunc(x)
+
+
+_trunc = _rounding("trunc", _truncate, "")
 
 
 def _round_to_even(x: Any) -> Any:

@@ -12,12 +12,14 @@ import numpy as np
 
 from polyax import lax
 from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray
 from polyax.numpy import logic, reductions, ufuncs
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.extras import vectorize
 from polyax.numpy.promotion import as_array, convert, ensure_array, ensure_arrays, unwrap
 from polyax.numpy.selection import where as where_
 from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.trace.recording import trace_to_jaxpr
 
 __all__ = [
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp", "logaddexp2", "logical_and",
@@ -102,8 +104,17 @@ class ufunc:
             if not rows.shape[0]:
                 raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
             start, rows = rows[0], rows[1:]
+        rows = self._as_results(rows)
         first = lax.broadcast_in_dim(convert(start, rows.dtype), rows.shape[1:], range(np.ndim(start)))
         return lax.scan(lambda y, x: (convert(self._call(y, x), y.dtype), None), first, rows)[0]
+
+    def _as_results(self, rows: Any) -> Any:
+        """Integers as what the function makes of them, if these are numbers of another kind."""
+        one = ShapedArray((), rows.dtype)
+        (made,) = trace_to_jaxpr(lambda x, y: [as_array(self._call(x, y))], [one, one]).out_avals
+        return (
+            convert(rows, made.dtype) if dtypes.is_inexact(made.dtype) and not dtypes.is_inexact(rows.dtype) else rows
+        )
 
     @api_boundary
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
@@ -118,7 +129,7 @@ class ufunc:
             return self._accumulate(x, axis=axis)
         if not x.shape[axis]:
             return x
-        rows = lax.transpose(x, (axis, *(k for k in range(x.ndim) if k != axis)))
+        rows = self._as_results(lax.transpose(x, (axis, *(k for k in range(x.ndim) if k != axis))))
 
         def step(y: Any, x: Any) -> Any:
             y = convert(self._call(y, x), y.dtype)

@@ -94,7 +94,7 @@ def dot_general(
     (lc, rc), (lb, rb) = dimension_numbers
     l_dtype, r_dtype = aval_of(lhs).dtype, aval_of(rhs).dtype
     if l_dtype != r_dtype:
-        common = dtypes.promote_types(l_dtype, r_dtype)
+        common = max(l_dtype, r_dtype, key=_generality)
         lhs, rhs = convert(lhs, common), convert(rhs, common)
     return dot_general_p.bind1(
         lhs,
@@ -103,6 +103,14 @@ def dot_general(
         precision=canonicalize_precision(precision),
         preferred_element_type=None if preferred_element_type is None else dtypes.canonicalize(preferred_element_type),
     )
+
+
+def _generality(dtype: Any) -> tuple[int, int, bool]:
+    """Operands of different types are multiplied as the one of which this is larger: by kind, then by size; among those
+    that are alike, signed integers come after others, and bfloat16 after float16."""
+    kinds = (dtypes.is_integer, dtypes.is_float, dtypes.is_complex)
+    kind = next((n for n, is_kind in enumerate(kinds, 1) if is_kind(dtype)), 0)
+    return kind, dtype.itemsize, dtypes.is_signed(dtype) or dtype == dtypes.bfloat16
 
 
 def _ints(dims: Sequence[int]) -> Dims:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.dims import dim_index
 from polyax.ir.dtypes import is_extended
@@ -117,6 +118,8 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
 
 @def_rule(top_k_p, "abstract_eval")
 def _top_k_abstract(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
+    if dtypes.is_complex(x.dtype):
+        raise ValueError("top_k is not compatible with complex inputs.")
     check_dtype("top_k", x, ORDERED)
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")

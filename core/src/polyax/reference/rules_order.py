@@ -24,7 +24,7 @@ def sort_(*operands: Any, dimension: int, is_stable: bool, num_keys: int) -> Any
 @rules(sort.top_k_p)
 def top_k(x: Any, *, k: int, axis: int) -> Any:
     """The reverse of a stable sort of the reversed array, so that of equals the first comes first."""
-    keys = np.moveaxis(wide(x), axis, -1)
+    keys = np.moveaxis(_in_total_order(x), axis, -1)
     chosen = (
         _candidates(keys, k) if FEW * k < keys.shape[-1] else np.broadcast_to(np.arange(keys.shape[-1]), keys.shape)
     )
@@ -32,6 +32,14 @@ def top_k(x: Any, *, k: int, axis: int) -> Any:
     order = np.take(chosen.shape[-1] - 1 - np.flip(backwards, -1), range(k), -1)
     places = np.moveaxis(np.take_along_axis(chosen, order, -1), -1, axis)
     return np.take_along_axis(x, places, axis), places.astype(np.int32)
+
+
+def _in_total_order(x: Any) -> Any:
+    """Keys that are ordered as -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
+    if x.dtype.kind not in "fV":
+        return wide(x)
+    bits = x.view(f"i{x.dtype.itemsize}")
+    return np.where(bits < 0, np.iinfo(bits.dtype).max ^ bits, bits)
 
 
 FEW = 16
@@ -44,9 +52,7 @@ def _candidates(keys: Any, k: int) -> Any:
     if k == 0:
         return np.zeros((*keys.shape[:-1], 0), np.intp)
     least = np.partition(keys, n - k, -1)[..., n - k : n - k + 1]
-    unordered, least_unordered = keys != keys, least != least  # NaNs come last, and are equal
-    above = (keys > least) | (unordered & ~least_unordered)
-    equal = (keys == least) | (unordered & least_unordered)
+    above, equal = keys > least, keys == least
     room = k - above.sum(-1, keepdims=True)
     chosen = above | (equal & (np.cumsum(equal, -1) <= room))
     return np.nonzero(chosen)[-1].reshape(*keys.shape[:-1], k)

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 
+import polyax
 from polyax.ir.config import config
 from polyax.runtime.arrays import devices as d
 from polyax.runtime.arrays.array import Array
@@ -254,3 +255,10 @@ def test_local_data_on_one_device() -> None:
     assert made["a"].devices() == {d.devices()[0]}
     with pytest.raises(ValueError, match="global_shape should be None or equal"):
         make_array_from_process_local_data(d.devices()[0], np.ones((2, 3)), (2, 4))
+
+
+def test_traced_values_stay_on_their_way_to_the_host() -> None:
+    def f(x):
+        return d.device_get({"x": x, "name": "y", "n": np.arange(3)})["x"] ** 2
+
+    assert float(polyax.jit(f)(3.0)) == 9 and float(polyax.grad(f)(3.0)) == 6

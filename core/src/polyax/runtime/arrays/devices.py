@@ -114,7 +114,8 @@ def default_backend() -> str:
 
 @api_boundary
 def device_get(x: Any) -> Any:
-    """A pytree of arrays as NumPy arrays; keys and other leaves are returned as they are. Waits for the arrays.
+    """A pytree of arrays as NumPy arrays; keys, traced values and other leaves are returned as they are. Waits for the
+    arrays.
 
     >>> from polyax import device_put
     >>> device_get(device_put([1, 2.5], devices("reference")[0]))
@@ -125,12 +126,13 @@ def device_get(x: Any) -> Any:
             return _on_host(x)
         leaves, tree = tree_flatten(x)
         copy_to_host_async(x)
-        return tree_unflatten(tree, [_on_host(leaf) if hasattr(leaf, "__array__") else leaf for leaf in leaves])
+        return tree_unflatten(tree, map(_on_host, leaves))
 
 
 def _on_host(x: Any) -> Any:
     """NumPy has no type for keys: they stay what they are."""
-    return x if dtypes.is_extended(x.dtype) else np.asarray(x)
+    stays = isinstance(x, Tracer) or not hasattr(x, "__array__") or dtypes.is_extended(x.dtype)
+    return x if stays else np.asarray(x)
 
 
 def block_until_ready(x: Any) -> Any:

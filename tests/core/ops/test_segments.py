@@ -56,3 +56,17 @@ def test_gradient_is_a_gather() -> None:
 def test_what_does_not_fit_is_named(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("data", [np.float32(2), np.full(1, 2, "f4"), np.full((1, 3), 2, "f4")], ids=np.shape)
+def test_what_is_one_counts_for_each_id(data: np.ndarray) -> None:
+    sums = ops.segment_sum(data, np.array([0, 2, 0, 1]), 3)
+    rest = data.shape[1:]
+    np.testing.assert_array_equal(sums, np.broadcast_to(np.array([4, 2, 2]).reshape(3, *[1] * len(rest)), (3, *rest)))
+    highest = ops.segment_max(data, np.array([0, 2, 0]), 3)
+    np.testing.assert_array_equal(highest[1], np.full(rest, -np.inf))
+
+
+def test_ids_of_several_dimensions() -> None:
+    sums = ops.segment_sum(np.arange(3, dtype="f4"), np.array([[0, 1, 1], [1, 1, 0]]), 2)
+    np.testing.assert_array_equal(sums, [0 + 2, 1 + 2 + 0 + 1])

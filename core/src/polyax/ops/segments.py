@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import dtypes
-from polyax.ir.aval import aval_of
+from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import full_name
 from polyax.ir.errors import ConcretizationTypeError
 from polyax.meshes.resharding import with_out_sharding
-from polyax.ops.basis import expand_dims, full, named
+from polyax.ops.basis import broadcast_in_dim, expand_dims, full, named
 from polyax.ops.gather import GatherScatterMode
 from polyax.ops.scatter import ScatterDimensionNumbers, scatter_add, scatter_max, scatter_min, scatter_mul
 from polyax.trace.tracer import Tracer
@@ -22,7 +22,8 @@ _DOC = """The {what} of the slices of ``data`` along its first dimension whose i
 
     Args:
       data: an array.
-      segment_ids: one integer for each slice; slices whose id is no segment are dropped.
+      segment_ids: one integer for each slice; slices whose id is no segment are dropped. A number, or a single slice,
+        counts once for each id.
       num_segments: the size of the result's first dimension; the largest id plus one, if it isn't given.
       mode: what is done with ids out of range, as for scatters.
 
@@ -47,18 +48,28 @@ def _segments(name: str, what: str, scatter: Callable[..., Any], start: Callable
         x, ids = aval_of(data), aval_of(segment_ids)
         if not dtypes.is_integer(ids.dtype):
             raise TypeError(f"{name} segment_ids must be integers, got {ids}.")
-        if ids.ndim != 1 or x.shape[:1] != ids.shape:
-            raise ValueError(
-                f"{name} needs one id for each slice of data along its first dimension: got {x} and {ids}."
-            )
+        slices = _slice_for_each_id(name, data, ids)
         count = _count(name, segment_ids, num_segments)
         none = full((count, *x.shape[1:]), start(x.dtype), x.dtype)
-        numbers = ScatterDimensionNumbers(tuple(range(1, x.ndim)), (0,), (0,))
+        numbers = ScatterDimensionNumbers(tuple(range(ids.ndim, np.ndim(slices))), (0,), (0,))
         kind = GatherScatterMode.FILL_OR_DROP if mode is None else mode
         flags = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": kind}
-        return scatter(none, expand_dims(segment_ids, (1,)), data, numbers, **flags)
+        return scatter(none, expand_dims(segment_ids, (ids.ndim,)), slices, numbers, **flags)
 
     return named(segment, name, _DOC.format(what=what))
+
+
+def _slice_for_each_id(name: str, data: Any, ids: ShapedArray) -> Any:
+    """``data``, broadcast to the shape of the ids and of the slices."""
+    x = aval_of(data)
+    wanted = (*ids.shape, *x.shape[1:])
+    missing = len(wanted) - x.ndim
+    if missing < 0 or any(have not in (1, want) for have, want in zip(x.shape, wanted[missing:], strict=True)):
+        raise ValueError(
+            f"{name} needs one id for each slice of data along its first dimension: got {x} and {ids}, "
+            f"and {x} doesn't broadcast to {ids.update(shape=wanted, dtype=x.dtype)}."
+        )
+    return data if x.shape == wanted else broadcast_in_dim(data, wanted, range(missing, len(wanted)))
 
 
 def _count(name: str, ids: Any, given: int | None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polyax.ir.config import config
+from polyax.runtime.contract.host_devices import host_device_count
 from polyax_kernels.gpu.backend import GpuBackend
 from polyax_opencl.emitter import OpenCLEmitter
 from polyax_opencl.probe import cl, find
@@ -22,5 +22,5 @@ class OpenCLBackend(GpuBackend):
 
 
 def all_devices() -> list[cl.Device]:
-    """Processors count as ``num_cpu_devices`` devices each."""
-    return [d for d in find().devices for _ in range(config.num_cpu_devices if d.type & cl.device_type.CPU else 1)]
+    """Processors count as several virtual devices each."""
+    return [d for d in find().devices for _ in range(host_device_count() if d.type & cl.device_type.CPU else 1)]

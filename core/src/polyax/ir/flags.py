@@ -113,7 +113,7 @@ FLAGS: dict[str, Flag] = {
     for f in (
         Flag("platforms", None, _optional_str, "platforms to use, in order: cuda,cpu"),
         Flag("device", None, _optional_str, "default device, such as opencl:1", alias="-"),
-        Flag("num_cpu_devices", 1, int, "number of virtual devices of each host platform"),
+        Flag("num_cpu_devices", -1, int, "virtual devices of each host platform; -1: as XLA_FLAGS says, or 1"),
         Flag("plugins", None, _optional_str, "the only distributions whose plugins are loaded", alias="-"),
         Flag("disable_plugins", None, _optional_str, "distributions whose plugins are not loaded", alias="-"),
         Flag("trace_plugins", False, parse_bool, "print each step of plugin loading", alias="-"),

@@ -13,28 +13,26 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, walk_eqns
 from polyax.reference import rules as rules  # fills the table that the interpreter looks into
 from polyax.reference.decomposing import decomposed
 from polyax.reference.interpreter import called, evaluate, rule_of
 from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable
+from polyax.runtime.contract.host_devices import host_devices
 from polyax.runtime.contract.listing import flatten
-from polyax.runtime.contract.queue import HELP_COST, HostBuffer, HostQueue
+from polyax.runtime.contract.queue import HELP_COST, HostBuffer
 from polyax.runtime.contract.report import BufferReport, KernelReport, Report
 
 _UNSET = np.empty(0)
 
 
 class ReferenceBackend(Backend):
-    """NumPy on ``POLYAX_NUM_CPU_DEVICES`` virtual devices, with one queue each."""
+    """NumPy on virtual devices of the host."""
 
     name = "reference"
 
     def __init__(self) -> None:
-        self._devices = tuple(
-            Device(self, i, kind="NumPy", queue=HostQueue(f"reference:{i}")) for i in range(config.num_cpu_devices)
-        )
+        self._devices = host_devices(self, "NumPy")
 
     def devices(self) -> Sequence[Device]:
         return self._devices

@@ -10,6 +10,10 @@ from polyax.runtime.arrays.devices import devices as devices
 from polyax.runtime.arrays.devices import local_devices as local_devices
 from polyax.runtime.arrays.devices import process_count as process_count
 from polyax.runtime.arrays.devices import process_index as process_index
+from polyax.runtime.plugins.registry import registry
 
-_backends: dict[str, Any] = {}
-"""JAX's open backends by name; those of polyax are in its registry of plugins."""
+
+def __getattr__(name: str) -> Any:
+    if name == "_backends":  # those in use, by name: libraries ask whether devices have been made
+        return {backend.name: backend for backend in registry.opened()}
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

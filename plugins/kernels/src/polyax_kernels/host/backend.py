@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax.ir.config import config
 from polyax.reference.rules_together import in_order
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable
 from polyax.runtime.contract.collectives import Axes, Group
+from polyax.runtime.contract.host_devices import host_devices
 from polyax.runtime.contract.queue import HELP_COST, INLINE_COST, HostQueue
 from polyax_kernels.backend import KernelBackend
 from polyax_kernels.emit.schedule import choose
@@ -55,9 +55,7 @@ class HostKernelBackend(KernelBackend):
         self.pool = Pool()
         self._kernels: dict[str, Function] = {}
         self._lock = threading.RLock()
-        self._devices = tuple(
-            Device(self, n, kind=kind, queue=HostQueue(f"{name}:{n}")) for n in range(config.num_cpu_devices)
-        )
+        self._devices = host_devices(self, kind)
 
     @abstractmethod
     def compile_function(self, kernel: Kernel) -> Function:

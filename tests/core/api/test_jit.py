@@ -203,9 +203,14 @@ def test_debug_nans_names_the_function():
         f(-1.0)
 
 
-def test_options_that_are_not_built_say_so():
-    with pytest.raises(NotImplementedError, match="compiler_options"):
-        polyax.jit(lambda x: x, compiler_options={})
+def test_options_of_compilers():
+    for options in (None, {}, {"xla_cpu_enable_fast_math": True}):
+        assert polyax.jit(lambda x: x + 1, compiler_options=options)(1).item() == 2
+    unknown = polyax.jit(lambda x: x + 1, compiler_options={"fast": True})
+    lowered = unknown.lower(1)
+    for use in (lambda: unknown(1), lowered.compile):
+        with pytest.raises(polyax.errors.JaxRuntimeError, match="INVALID_ARGUMENT: No such compile option: 'fast'"):
+            use()
 
 
 def test_donated_by_name_and_by_position():

@@ -17,7 +17,7 @@ from polyax.api.shardings import (
     of_arguments,
     of_results,
 )
-from polyax.api.stages import Lowered, Parts, Traced
+from polyax.api.stages import Lowered, Parts, Traced, check_options
 from polyax.control.calls.jit import call as bind_call
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
@@ -66,18 +66,17 @@ def jit(
       in_shardings, out_shardings: how arguments and results lie on devices: shardings, or ``PartitionSpec`` of the
         mesh in force, in trees that those of arguments and results begin with; None leaves it open: arguments stay
         as they lie, results as the partitioner chooses.
-      compiler_options: must be None.
+      compiler_options: settings of XLA, which change nothing here; what isn't one is refused when it is compiled.
 
     >>> jit(lambda x: x + 1)(1).item()
     2
     """
-    if compiler_options is not None:
-        raise NotImplementedError(f"jit: compiler_options is not supported yet, got {compiler_options!r}")
+    options = None if compiler_options is None else dict(compiler_options.items())
     for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
         if value is not None and (device is not None or backend is not None):
             raise ValueError(f"If backend or device is specified on jit, then {name} should not be specified.")
     settings = (static_argnums, static_argnames, donate_argnums, donate_argnames, device, backend, inline)
-    settings = (*settings, in_shardings, out_shardings)
+    settings = (*settings, in_shardings, out_shardings, options)
     if fun is None:
         return lambda f: PjitFunction(f, *settings)
     return PjitFunction(fun, *settings)
@@ -104,6 +103,7 @@ class PjitFunction:
         inline: bool,
         in_shardings: Any = None,
         out_shardings: Any = None,
+        options: dict[str, Any] | None = None,
     ) -> None:
         if type(fun) is FunctionType:
             self.__dict__.update(fun.__dict__)
@@ -119,6 +119,7 @@ class PjitFunction:
             raise TypeError(f"jit: device must be a Device, such as polyax.devices('cpu')[0], got {device!r}")
         self._device = dispatch.device_of(device, backend)
         self._inline = inline
+        self._options = options
         self._shardings = in_shardings, out_shardings
         self._traces = Traces(self._signature)
         self._entries: dict[Any, Callable[[Sequence[Any]], Any]] = self._traces.entries
@@ -161,7 +162,8 @@ class PjitFunction:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The program for arguments of these types: arrays, or ``ShapeDtypeStruct``."""
         call, traced, program = self._staged(args, kwargs)
-        return Traced(Parts(program, with_static(self.__wrapped__, call.static), call.in_tree, traced.out_tree))
+        fun = with_static(self.__wrapped__, call.static)
+        return Traced(Parts(program, fun, call.in_tree, traced.out_tree, self._options))
 
     def lower(self, *args: Any, lowering_platforms: Sequence[str] | None = None, **kwargs: Any) -> Lowered:
         """``trace(...).lower()``."""
@@ -226,6 +228,7 @@ class PjitFunction:
 
     def _compile(self, key: Key, traced: TracedFunction, call: UserCall) -> Entry:
         """The entry for this kind of call. Calls with arrays alone are found by their types without flattening."""
+        check_options(self._options)
         asked = self._asked(traced, call)
         if met.any and has_refs(traced.closed):
             first, move = self._stateful(traced, call, asked)

@@ -13,6 +13,7 @@ from polyax.api.ahead import struct
 from polyax.api.shardings import same
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import DType
+from polyax.ir.errors import PolyaxRuntimeError
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.meshes.formats import Format, row_by_row
 from polyax.meshes.mesh import Mesh
@@ -65,6 +66,7 @@ class Parts:
     fun: Callable[..., Any]
     in_tree: PyTreeDef
     out_tree: PyTreeDef
+    options: CompilerOptions | None = None
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -73,6 +75,16 @@ class Parts:
     @property
     def donated(self) -> tuple[bool, ...]:
         return self.staged.donated
+
+
+def check_options(options: CompilerOptions | None) -> None:
+    """Raises unless all are XLA's, by their names: programs that tune it run as they are."""
+    for name in options or ():
+        if not str(name).startswith("xla_"):
+            raise PolyaxRuntimeError(
+                f"INVALID_ARGUMENT: No such compile option: {name!r}. Those of XLA, xla_..., are accepted, and change "
+                "nothing; `python -m polyax info` lists polyax's own settings."
+            )
 
 
 class _Stage:
@@ -170,11 +182,15 @@ class Lowered(_Stage):
     def compile(self, compiler_options: CompilerOptions | None = None) -> Compiled:
         """Compiles the program.
 
+        Args:
+          compiler_options: settings of XLA, which change nothing here.
+
         Raises:
           NoLowering: the device can't run it; the text says why.
+          JaxRuntimeError: there is no such option.
         """
-        if compiler_options:
-            raise NotImplementedError(f"compile: there are no compiler options, got {compiler_options!r}")
+        check_options(self._parts.options)
+        check_options(compiler_options)
         return Compiled(self._parts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import pickle
+import re
 import time
 from typing import Any, NamedTuple
 
@@ -135,7 +136,7 @@ MISMATCHES = [
 @pytest.mark.parametrize(("prefix", "full", "where", "ours", "theirs"), MISMATCHES, ids=[m[2] for m in MISMATCHES])
 def test_both_sides_and_the_path_are_told(prefix: Any, full: Any, where: str, ours: str, theirs: str) -> None:
     with pytest.raises(ValueError, match="pytree structure error") as told:
-        tu.tree_structure(prefix).flatten_up_to(full)
+        tu.tree_structure(prefix).flatten_up_to(full, "tree")
     text = str(told.value)
     assert where in text and ours in text and theirs in text
     errors = tu.prefix_errors(prefix, full)
@@ -180,3 +181,31 @@ def test_reductions() -> None:
     with pytest.raises(TypeError, match="Must specify identity"):
         tu.tree_reduce_associative(max, [])
     assert tu.tree_all({"a": 1, "b": []}) and not tu.tree_all([0, 1])
+
+
+@pytest.mark.parametrize(
+    "tree, other, text",
+    [
+        ([1, 2], [7], "List arity mismatch: 1 != 2; list: [7]."),
+        ((1,), [7], "Expected tuple, got [7]."),
+        ({"a": 1}, {"b": 7}, "Dict key mismatch; expected keys: ['a']; present keys: ['b']."),
+        ([{"a": 1}], [(7,)], "Expected dict, got (7,)."),
+        (None, [2], "Expected None, got [2]."),
+    ],
+)
+def test_flattening_up_to_says_what_it_expected(tree, other, text):
+    with pytest.raises(ValueError, match=re.escape(text)):
+        tu.tree_structure(tree).flatten_up_to(other)
+
+
+@pytest.mark.parametrize(
+    "parts, text", [("hello", "tuple, got 'hello'"), ((7, 7), "'children' is iterable, got (7, 7)")]
+)
+def test_nodes_that_are_taken_apart_wrongly(parts, text):
+    class Node:
+        pass
+
+    tu.register_pytree_node(Node, lambda _: parts, lambda *_: Node())
+    for flatten in (tu.tree_flatten, tu.tree_flatten_with_path):
+        with pytest.raises(ValueError, match=re.escape(text)):
+            flatten(Node())

@@ -140,8 +140,9 @@ def _check_axes_are_ints(name: str, axes: Any) -> None:
 def _place(axis: AxisData, dim: int | None, wanted: int | None, x: Any, fun: Callable[..., Any]) -> Any:
     if wanted is None and dim is not None:
         raise ValueError(
-            f"vmap has mapped output but out_axes is None: the result of {name_of(fun)} depends on a mapped argument; "
-            f"its type for one example is {aval_of(x)} without axis {dim}."
+            "vmap has mapped output but out_axes is None: at vmap out_axes, got axis spec None but output was batched "
+            f"on axis {dim}. The result of {name_of(fun)} depends on a mapped argument; its type "
+            f"for one example is {aval_of(x)} without axis {dim}."
         )
     ndim = aval_of(x).ndim + (dim is None)
     if wanted is not None and not -ndim <= wanted < ndim:
@@ -174,10 +175,15 @@ def mapped_size(
                 f"argument {names()[n]}"
             )
         sizes.setdefault(aval.shape[axis], []).append(n)
+    if not avals and given is None:
+        raise ValueError(
+            f"{what} wrapped function must be passed at least one argument containing an array or axis_size must be "
+            "specified, got none"
+        )
     if not sizes and given is None:
         raise ValueError(f"{what} must have at least one non-None value in in_axes, or axis_size")
     if len({*sizes, *([] if given is None else [given])}) > 1:
-        lines = [] if given is None else [f"  * axis_size is {given}"]
+        lines = [] if given is None else [f"  * the `axis_size` argument was {given}"]
         for size, found in sorted(sizes.items(), key=lambda item: -len(item[1])):
             example = f"axis {axes[found[0]]} of argument {names()[found[0]]} of type {avals[found[0]]}"
             most = "most" if 2 * len(found) > sum(map(len, sizes.values())) else "some"

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax.control.calls.custom_jvp import custom_jvp
+from polyax.control.inner.differences import check_same, results
 from polyax.control.inner.lists import cut, kept, nonzeros
 from polyax.control.inner.programs import derived, hoisted, run
-from polyax.control.inner.structure import check_same
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import ClosedJaxpr
@@ -103,7 +103,7 @@ def _check_like_b(
     if got != wanted:
         raise ValueError(f"{name}() output shapes must match b, got {got} and {wanted}: see {name_of(fun)}")
     what = f"{name} ({name_of(fun)}) of custom_linear_solve must give vectors like b: its output and b must"
-    check_same(what, (f"{name}'s output", "b"), trees, avals, name)
+    check_same(results(what, (f"{name}'s output", "b"), name), trees, avals)
 
 
 def _transposed(system: ClosedJaxpr) -> ClosedJaxpr:
@@ -245,7 +245,8 @@ def custom_root(
     like = tree_unflatten(tree, [aval_of(x) for x in guesses])
     closed, out_tree = trace_tree(f, (like,))
     what = f"f ({name_of(f)}) of custom_root must give residuals like its argument: its output and initial_guess must"
-    check_same(what, ("f's output", "initial_guess"), (out_tree, tree), (closed.out_avals, tree_leaves(like)), "f")
+    sides = results(what, ("f's output", "initial_guess"), "f")
+    check_same(sides, (out_tree, tree), (closed.out_avals, tree_leaves(like)))
     program, values = hoisted(closed)
 
     def linearized(x: Any, rhs: Any) -> Any:

@@ -13,6 +13,37 @@ Complaint = Callable[[str], ValueError]
 """From a name of the tree to the error."""
 
 
+def kind_mismatch(kind: type, aux: Any, count: int, x: Any) -> ValueError:
+    """The error about ``x``, which should be a node of this type with ``count`` children."""
+    called = _BUILTIN.get(kind) or ("named tuple" if issubclass(kind, tuple) and hasattr(kind, "_fields") else "")
+    if type(x) is not kind:
+        return ValueError(_other_kind(kind, called, x))
+    parts = default_registry.flatten_one_level(x)
+    assert parts is not None
+    if kind is dict:
+        return ValueError(f"Dict key mismatch; expected keys: {list(aux)}; present keys: {sorted(x)}.")
+    if len(parts[0]) != count:
+        what = called.capitalize() or "Custom type"
+        return ValueError(f"{what} arity mismatch: {len(parts[0])} != {count}; {called or 'value'}: {x!r}.")
+    return ValueError(f"Mismatch custom node data: {aux} != {parts[1]}; value: {x!r}.")
+
+
+_BUILTIN = {list: "list", tuple: "tuple", dict: "dict", type(None): "None"}
+
+
+def _other_kind(kind: type, called: str, x: Any) -> str:
+    if kind is type(None):
+        return (
+            f"Expected None, got {x!r}.\n\nNone is a node without children: to give it in place of others, map with "
+            "is_leaf=lambda x: x is None."
+        )
+    if called == "named tuple" and isinstance(x, tuple) and hasattr(x, "_fields"):
+        return f"Named tuple type mismatch: expected type: {kind}, tuple: {x!r}."
+    if called:
+        return f"Expected {called}, got {x!r}."
+    return f"Custom node type mismatch: expected type: {kind}, value: {x!r}."
+
+
 def first_mismatch(entries: Sequence[Entry], full: Any, name: str) -> ValueError:
     """The error about ``full`` not beginning with the structure ``entries`` of a tree called ``name``."""
     return next(mismatches(entries, full))(name)

@@ -94,8 +94,12 @@ class PyTreeRegistry:
         node = self.find(type(tree))
         if node is None:
             return None
-        children, aux = node.flatten(tree)
-        return list(children), list(aux) if type(tree) is dict else aux
+        parts = node.flatten(tree)
+        try:
+            children, aux = parts
+            return list(children), list(aux) if type(tree) is dict else aux
+        except (TypeError, ValueError) as e:
+            raise no_parts(parts) from e
 
     def flatten_one_level_with_keys(self, tree: Any) -> tuple[list[tuple[Any, Any]], Any] | None:
         """``([(key, child), ...], aux)`` of a node; None for a leaf."""
@@ -104,6 +108,13 @@ class PyTreeRegistry:
             return None
         children, aux = found
         return list(zip(node.keys_of(tree, aux, len(children)), children, strict=True)), aux
+
+
+def no_parts(found: Any) -> ValueError:
+    """The error about what a function gave that should take a node apart."""
+    where = " where 'children' is iterable" if isinstance(found, tuple) and len(found) == 2 else ""
+    what = "The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple"
+    return ValueError(f"{what}{where}, got {found!r}")
 
 
 default_registry = PyTreeRegistry()

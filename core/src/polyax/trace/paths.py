@@ -106,7 +106,7 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes: Any, *, tupled_args: bool 
     is_none: Callable[[Any], bool] = lambda x: x is None
     try:
         leaves, spec = tree_flatten(axes, is_none)
-        parts = spec.flatten_up_to(placeholder)
+        parts = spec.flatten_up_to(placeholder, "tree")
         return [axis for axis, part in zip(leaves, parts, strict=True) for _ in tree_flatten(part)[0]]
     except ValueError:
         hint = ""

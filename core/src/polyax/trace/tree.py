@@ -10,8 +10,8 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from polyax.trace.mismatch import first_mismatch
-from polyax.trace.nodes import Node, default_registry
+from polyax.trace.mismatch import first_mismatch, kind_mismatch
+from polyax.trace.nodes import Node, default_registry, no_parts
 
 Entry = tuple[type | None, Any, int]
 """Of a node its type (None for a leaf), static data, and number of children."""
@@ -69,11 +69,11 @@ class PyTreeDef:
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         return tree_unflatten(self, leaves)
 
-    def flatten_up_to(self, tree: Any, name: str = "tree") -> list[Any]:
+    def flatten_up_to(self, tree: Any, name: str = "") -> list[Any]:
         """The subtrees of ``tree`` at this structure's leaves.
 
         Raises:
-          ValueError: ``tree``, which the text calls ``name``, doesn't begin with this structure; it says where.
+          ValueError: ``tree`` doesn't begin with this structure; if it has a ``name``, the text says where.
         """
         out: list[Any] = []
         stack = [tree]
@@ -84,7 +84,7 @@ class PyTreeDef:
                 continue
             taken = _taken_apart(x) if type(x) is kind else None
             if taken is None or len(taken[0]) != count or taken[1] != aux:
-                raise first_mismatch(self.entries, tree, name)
+                raise first_mismatch(self.entries, tree, name) if name else kind_mismatch(kind, aux, count, x)
             stack += taken[0][::-1]
         return out
 
@@ -196,9 +196,13 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
             leaves.append(x)
             entries.append(_LEAF)
             continue
-        children, aux = node.flatten(x)
-        if type(children) is not list and type(children) is not tuple:
-            children = list(children)
+        parts = node.flatten(x)
+        try:
+            children, aux = parts
+            if type(children) is not list and type(children) is not tuple:
+                children = list(children)
+        except (TypeError, ValueError) as e:
+            raise no_parts(parts) from e
         entries.append((kind, aux, len(children)))
         stack += children[::-1]
     return leaves, PyTreeDef(tuple(entries), len(leaves))

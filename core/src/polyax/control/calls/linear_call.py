@@ -11,9 +11,9 @@ from typing import Any
 
 from polyax.control.calls.custom import at_front
 from polyax.control.calls.family import CallLike
+from polyax.control.inner.differences import check_same, results
 from polyax.control.inner.lists import nonzeros
 from polyax.control.inner.programs import run, share_consts
-from polyax.control.inner.structure import check_same
 from polyax.ir.aval import aval_of
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
@@ -46,12 +46,11 @@ def linear_call(
     callee, out_tree = trace_tree(fun, (residual_args, linear_args))
     cts = tree_unflatten(out_tree, callee.out_avals)
     transpose, ct_tree = trace_tree(fun_transpose, (residual_args, cts))
+    what = "fun_transpose of linear_call must give cotangents like linear_args: its output and linear_args must"
     check_same(
-        "fun_transpose of linear_call must give cotangents like linear_args: its output and linear_args must",
-        ("fun_transpose's output", "linear_args"),
+        results(what, ("fun_transpose's output", "linear_args"), "fun_transpose"),
         (ct_tree, tree_structure(linear_args)),
         (transpose.out_avals, [aval_of(x) for x in linear]),
-        "fun_transpose",
     )
     (callee, transpose), consts = share_consts([callee, transpose])
     num_res = len(consts) + len(residuals)

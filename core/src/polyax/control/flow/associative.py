@@ -10,7 +10,7 @@ from polyax.ops.basis import canonical_axis, expand_dims, reshape
 from polyax.ops.joining import concatenate
 from polyax.ops.shape import rev
 from polyax.ops.slicing import slice_in_dim
-from polyax.trace.flat import check_callable, name_of
+from polyax.trace.flat import name_of
 from polyax.trace.paths import keystr, tree_leaves_with_path
 from polyax.trace.tree import tree_flatten, tree_unflatten
 
@@ -29,7 +29,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     >>> print(associative_scan(operator.add, np.arange(1, 5)))
     [ 1  3  6 10]
     """
-    check_callable(fn)
+    if not callable(fn):
+        raise TypeError("lax.associative_scan: fn argument should be callable.")
     leaves, tree = tree_flatten(elems)
     if not leaves:
         return elems

@@ -9,14 +9,13 @@ import numpy as np
 
 from polyax.control.flow.cond import bind_cond
 from polyax.control.inner.bodies import Traced, traced
+from polyax.control.inner.differences import alike, branch_results, check_same
 from polyax.control.inner.programs import share_consts
-from polyax.control.inner.structure import check_predicate, check_same, check_scalar, weaknesses, with_weak_types
-from polyax.ir import dtypes
+from polyax.control.inner.structure import check_index, check_predicate, weaknesses, with_weak_types
 from polyax.ir.config import config
 from polyax.ir.jaxpr import is_literal_value
 from polyax.ops.basis import convert_element_type
 from polyax.ops.compare import clamp, ne
-from polyax.trace.flat import check_callable, name_of
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import tree_leaves, tree_unflatten
 
@@ -52,11 +51,11 @@ def cond(
         operands = (operand,)
     if not callable(true_fun) and len(operands) == 2 and callable(false_fun) and callable(operands[1]):
         return _cond_with_own_operands(pred, true_fun, false_fun, *operands)
-    check_callable(true_fun)
-    check_callable(false_fun)
+    if not (callable(true_fun) and callable(false_fun)):
+        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     if pred is None:
         raise TypeError("cond predicate is None")
-    aval = check_predicate("Pred", pred)
+    aval = check_predicate(pred)
     if config.disable_jit and not isinstance(pred, Tracer):
         return (true_fun if pred else false_fun)(*operands)
     if is_literal_value(pred):
@@ -87,13 +86,11 @@ def switch(
     """
     if operand is not _MISSING:
         operands = (operand,)
-    for fun in branches:
-        check_callable(fun)
+    if not all(map(callable, branches)):
+        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
     if not branches:
         raise ValueError("Empty branch sequence")
-    aval = check_scalar("Index", index)
-    if not dtypes.is_integer(aval.dtype):
-        raise TypeError(f"Index type must be an integer, got {aval}.")
+    check_index(index)
     if len(branches) == 1:
         return branches[0](*operands)
     if config.disable_jit and not isinstance(index, Tracer):
@@ -103,7 +100,11 @@ def switch(
         chosen: Any = np.int32(min(max(int(index), 0), last))
     else:
         chosen = clamp(np.int32(0), convert_element_type(index, "int32"), np.int32(last))
-    return choose_branch("switch", chosen, tuple(branches), [f"branch {n}" for n in range(len(branches))], operands)
+    return choose_branch("switch", chosen, tuple(branches), _branch_names(len(branches)), operands)
+
+
+def _branch_names(count: int) -> list[str]:
+    return ["branch 0", *(f"branch{n}" for n in range(1, count))]
 
 
 def choose_branch(
@@ -111,16 +112,22 @@ def choose_branch(
 ) -> Any:
     """Traces the functions, which must agree, and binds a ``cond`` of them; ``index`` is in range."""
     programs = [traced(fun, operands, what=what) for fun in funs]
-    _check_branches(what, [f"{name} ({name_of(fun)})" for name, fun in zip(names, funs, strict=True)], programs)
+    _check_branches(what, names, funs, programs)
     weak = tuple(map(all, zip(*(weaknesses(c.out_avals) for c, _ in programs), strict=True)))
     branches, consts = share_consts([with_weak_types(c, weak) for c, _ in programs])
     outs = bind_cond(branches, index, [*consts, *tree_leaves(operands)])
     return tree_unflatten(programs[0][1], outs)
 
 
-def _check_branches(what: str, names: Sequence[str], programs: Sequence[Traced]) -> None:
-    (first, tree), name = programs[0], names[0]
-    for (other, other_tree), other_name in zip(programs[1:], names[1:], strict=True):
-        both = f"the output of {name}", f"the output of {other_name}"
-        avals = first.out_avals, other.out_avals
-        check_same(f"{what} branch outputs must", both, (tree, other_tree), avals, f"{name} or {other_name}")
+def _check_branches(
+    what: str, names: Sequence[str], funs: Sequence[Callable[..., Any]], programs: Sequence[Traced]
+) -> None:
+    """Those that differ are told in the order in which users give them: true before false."""
+    first, tree = programs[0]
+    for n, (other, other_tree) in enumerate(programs[1:], 1):
+        if tree == other_tree and all(map(alike, first.out_avals, other.out_avals)):
+            continue
+        a, b = (n, 0) if what == "cond" else (0, n)
+        sides = branch_results(what, (names[a], names[b]), (funs[a], funs[b]))
+        trees, avals = (programs[a][1], programs[b][1]), (programs[a][0].out_avals, programs[b][0].out_avals)
+        check_same(sides, trees, avals)

@@ -12,6 +12,7 @@ import numpy as np
 from polyax.control.flow.scan import scan_p
 from polyax.control.flow.while_loop import while_p
 from polyax.control.inner.bodies import settled, traced
+from polyax.control.inner.differences import carries, first_parameter
 from polyax.control.inner.programs import hoisted
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
@@ -26,7 +27,7 @@ from polyax.ops.compare import lt
 from polyax.ops.joining import concatenate, stack
 from polyax.ops.slicing import index_in_dim, slice_in_dim
 from polyax.trace.aliases import refuse_both, refuse_twice
-from polyax.trace.flat import Flat, arg_names, check_callable, name_of
+from polyax.trace.flat import Flat, arg_names
 from polyax.trace.paths import keystr, tree_leaves_with_path
 from polyax.trace.recording import SourceOf
 from polyax.trace.tracer import Tracer
@@ -52,19 +53,19 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     >>> while_loop(lambda x: x < 10, lambda x: x + 3, 0).item()
     12
     """
-    check_callable(cond_fun)
-    check_callable(body_fun)
+    if not (callable(cond_fun) and callable(body_fun)):
+        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     leaves, tree = tree_flatten(init_val)
     if config.disable_jit and not any(isinstance(x, Tracer) for x in leaves):
         while cond_fun(init_val):
             init_val = body_fun(init_val)
         return init_val
-    what = f"while_loop body function ({name_of(body_fun)})"
+    sides = lambda: carries("while_loop body function", first_parameter(body_fun))
     body, _, init = settled(
-        lambda val: traced(body_fun, (val,), what="while_body"), leaves, tree, lambda out: out, what
+        lambda val: traced(body_fun, (val,), what="while_body"), leaves, tree, lambda out, _: out, sides
     )
     test, test_tree = traced(cond_fun, (tree_unflatten(tree, body.in_avals),), what="while_cond")
-    _check_test(cond_fun, test, test_tree)
+    _check_test(test, test_tree)
     return tree_unflatten(tree, _bind_while(test, body, init))
 
 
@@ -81,12 +82,12 @@ def _bind_while(test: ClosedJaxpr, body: ClosedJaxpr, init: Sequence[Any]) -> li
     )
 
 
-def _check_test(cond_fun: Callable[..., Any], test: ClosedJaxpr, tree: PyTreeDef) -> None:
+def _check_test(test: ClosedJaxpr, tree: PyTreeDef) -> None:
     if tree != tree_structure(0):
-        raise TypeError(f"cond_fun ({name_of(cond_fun)}) must return a boolean scalar, but got pytree {tree}.")
+        raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {tree}.")
     (aval,) = test.out_avals
     if aval.shape or aval.dtype != np.dtype(bool):
-        raise TypeError(f"cond_fun ({name_of(cond_fun)}) must return a boolean scalar, but got output type {aval}.")
+        raise TypeError(f"cond_fun must return a boolean scalar, but got output type(s) [{aval!r}].")
 
 
 def scan(
@@ -118,7 +119,8 @@ def scan(
     >>> print(total, sums)
     10 [ 1  3  6 10]
     """
-    check_callable(f)
+    if not callable(f):
+        raise TypeError("lax.scan: f argument should be a callable.")
     steps = _length(xs, length)
     return _scan(f, init, xs, steps, reverse, unroll)
 
@@ -141,13 +143,13 @@ def _scan(
     slices = tree_unflatten(x_tree, [_slice_aval(x) for x in x_leaves])
     if met.any:
         refuse_twice([*leaves, *x_leaves], _source(owner, init, xs), "scan")
-    what = f"scan body function ({name_of(owner)})"
+    sides = lambda: carries("scan body function", "loop_carry" if made_from else first_parameter(f))
     body, out_tree, first = settled(
         lambda carry: traced(f, (carry, slices), owner, role, "scan"),
         leaves,
         tree,
-        lambda out: _pair(owner, out)[0],
-        what,
+        lambda *out: _pair(*out)[0],
+        sides,
     )
     if met.any:
         refuse_both(body.consts, [*leaves, *x_leaves], _source(owner, init, xs), "scan")
@@ -171,10 +173,10 @@ def _source(f: Callable[..., Any], *args: Any) -> SourceOf:
     return SourceOf(f, lambda: arg_names(f, args, {}))
 
 
-def _pair(f: Callable[..., Any], out_tree: PyTreeDef) -> list[PyTreeDef]:
+def _pair(out_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> list[PyTreeDef]:
     children = out_tree.children()
     if out_tree.node_type is not tuple or len(children) != 2:
-        raise TypeError(f"scan body output must be a pair, got {out_tree} from {name_of(f)}.")
+        raise TypeError(f"scan body output must be a pair, got {tree_unflatten(out_tree, avals)}.")
     return children
 
 
@@ -243,7 +245,8 @@ def fori_loop(
     >>> fori_loop(0, 5, lambda i, x: x + i, 0).item()
     10
     """
-    check_callable(body_fun)
+    if not callable(body_fun):
+        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     dtype = _index_dtype([aval_of(x) for x in (lower, upper)])
     if not any(isinstance(x, Tracer) for x in (lower, upper)):
         start, stop = dim_index(lower), dim_index(upper)
@@ -291,7 +294,8 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
     >>> print(map(lambda x: x * x, np.arange(4)))
     [0 1 4 9]
     """
-    check_callable(f)
+    if not callable(f):
+        raise TypeError("lax.scan: f argument should be a callable.")
     steps = _length(xs, None)
     if not batch_size:
         return _scan(lambda _, x: ((), f(x)), (), xs, steps, made_from=(f, "map"))[1]

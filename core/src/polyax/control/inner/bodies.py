@@ -9,7 +9,8 @@ import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from polyax.control.inner.structure import check_same, weaknesses, with_weak_types
+from polyax.control.inner.differences import Sides, alike, check_same
+from polyax.control.inner.structure import weaknesses, with_weak_types
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import ClosedJaxpr
@@ -21,6 +22,7 @@ from polyax.trace.tree import PyTreeDef, tree_unflatten
 
 Traced = tuple[ClosedJaxpr, PyTreeDef]
 TraceBody = Callable[[Any], Traced]
+CarryOf = Callable[[PyTreeDef, Sequence[ShapedArray]], PyTreeDef]
 
 _known: weakref.WeakKeyDictionary[Callable[..., Any], dict[Hashable, Traces]] = weakref.WeakKeyDictionary()
 
@@ -59,27 +61,27 @@ def _traces_of(owner: Callable[..., Any], role: Hashable) -> Traces:
 
 
 def settled(
-    trace: TraceBody, init: Sequence[Any], tree: PyTreeDef, carry_of: Callable[[PyTreeDef], PyTreeDef], what: str
+    trace: TraceBody, init: Sequence[Any], tree: PyTreeDef, carry_of: CarryOf, sides: Callable[[], Sides]
 ) -> tuple[ClosedJaxpr, PyTreeDef, list[Any]]:
     """The program of a body whose carry keeps its type, the structure of its results, and the initial carry.
 
     Weakly typed initial values become what the body makes of them.
 
     Raises:
-      TypeError: the carry that the body returns has another structure or other types; ``what`` names the body.
+      TypeError: the carry that the body returns has another structure or other types, which ``sides`` names.
     """
     init = list(init)
     while True:
         avals = [aval_of(x) for x in init]
         body, out_tree = trace(tree_unflatten(tree, avals))
-        carry_tree = carry_of(out_tree)
+        carry_tree = carry_of(out_tree, body.out_avals)
         outs = body.out_avals[: carry_tree.num_leaves]
         wanted = [_promoted(a, o) for a, o in zip(avals, outs)] if carry_tree == tree else avals
         if wanted == avals:
             break
         init = [convert(x, w.dtype, w.weak_type) for x, w in zip(init, wanted, strict=True)]
-    names = "the input carry", "the output carry"
-    check_same(f"{what} carry input and carry output must", names, (tree, carry_tree), (avals, outs), "the function")
+    if carry_tree != tree or not all(map(alike, avals, outs)):
+        check_same(sides(), (tree, carry_tree), (avals, outs))
     weak = (*weaknesses(avals), *weaknesses(body.out_avals[len(avals) :]))
     return with_weak_types(body, weak), out_tree, init
 

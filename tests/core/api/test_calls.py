@@ -90,7 +90,7 @@ def test_positions_that_do_not_exist() -> None:
     for caller in ("jit", "make_jaxpr"):
         with pytest.raises(ValueError, match=r"Jitted function has static_argnums=\(3,\), but only accepts 3 "):
             CALLERS[caller](f, static_argnums=3)
-    with pytest.raises(ValueError, match=r"Pmapped function has donate_argnums=\(5,\), but only accepts 3 positional"):
+    with pytest.raises(ValueError, match=r"pmapped function has donate_argnums=\(5,\), but only accepts 3 positional"):
         polyax.pmap(f, donate_argnums=5)
     with pytest.raises(ValueError, match=r"custom_jvp function has nondiff_argnums=\(4,\), but only accepts 3"):
         polyax.custom_jvp(f, nondiff_argnums=(4,))

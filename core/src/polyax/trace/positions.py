@@ -37,7 +37,7 @@ class Positions:
                 raise ValueError(f"Getting the signature of function {fun} failed. {instead}") from None
             return
         if not late:
-            _check(self, f"{kind.capitalize()} has", option, parameters, name_of(fun))
+            _check(self, f"{kind.replace('jitted', 'Jitted')} has", option, parameters, name_of(fun))
         positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         count = len(positional)
         if not any(p.kind == p.VAR_POSITIONAL for p in parameters):

@@ -133,7 +133,7 @@ def test_carries_have_to_vary_alike():
 
         return f(X, X[:2])
 
-    with pytest.raises(TypeError, match=r"(?s)carry\[0\] has type float32\[2,12\]\{V:i\}.*pcast"):
+    with pytest.raises(TypeError, match=r"(?s)\[0\] has type float32\[2,12\]\{V:i\}.*pcast"):
         swapped(False)
     first, second = swapped(True)
     np.testing.assert_array_equal(first, np.tile(X[:2], (4, 1)))

@@ -102,5 +102,5 @@ def test_platforms_without_a_function(staged):
     ):
         f(polyax.device_put(X, polyax.devices("cpu")[0]))
     mixed = polyax.jit(lambda x: lax.platform_dependent(x, cpu=lambda x: x, default=lambda x: x[0]))
-    with pytest.raises(TypeError, match="platform_dependent branch outputs must have equal types"):
+    with pytest.raises(TypeError, match="platform_dependent branches must have equal output types"):
         mixed(X)

@@ -157,9 +157,11 @@ def test_loops_and_branches_keep_their_types():
     for name, fun in {
         "scan body function": lambda v: lax.scan(lambda c, _: (turn(c), None), v, None, length=2)[0],
         "while_loop body function": lambda v: lax.while_loop(lambda c: False, turn, v),
-        "cond branch outputs": lambda v: lax.cond(True, lambda x: x, turn, v),
+        "cond branches": lambda v: lax.cond(True, lambda x: x, turn, v),
     }.items():
-        with pytest.raises(TypeError, match=rf"{name}.*must have equal types(.|\n)*8@y(.|\n)*shardings do not match"):
+        with pytest.raises(
+            TypeError, match=rf"{name}.*must have equal (output )?types(.|\n)*8@y(.|\n)*shardings do not match"
+        ):
             types(fun, VECTOR)
 
 

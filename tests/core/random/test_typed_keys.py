@@ -341,7 +341,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "carry": (
         lambda: lax.scan(lambda k, _: (random.key_data(k), None), KEY, None, length=2),
         TypeError,
-        "has type key<fry>[], but the output carry has type uint32[2]",
+        "has type key<fry>[] but the corresponding output carry component has type uint32[2]",
     ),
     "setting": (
         lambda: polyax.config.update("jax_default_prng_impl", "dice"),

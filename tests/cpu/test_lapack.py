@@ -144,6 +144,17 @@ def test_qr(shape: tuple[int, ...], full_matrices: bool, dtype: str) -> None:
     assert not np.tril(r, -1).any()
 
 
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_geqrf(shape: tuple[int, ...], dtype: str) -> None:
+    """R and the reflections, whose product has orthonormal columns."""
+    x, k = random(shape, dtype), min(shape[-2:])
+    packed, taus = lax.linalg.geqrf(x)
+    assert packed.shape == shape and taus.shape == (*shape[:-2], k)
+    q = lax.linalg.householder_product(packed[..., :k], taus)
+    close(np.asarray(q) @ np.triu(packed)[..., :k, :], wide(x), dtype)
+    orthonormal(q, dtype)
+
+
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_householder_product(count: int, dtype: str) -> None:
     a, taus = (random(s, dtype) for s in ((2, 5, 3), (2, count)))

@@ -219,3 +219,14 @@ def test_equal_kernels_are_called_where_there_are_many(monkeypatch: pytest.Monke
 
     polyax.jit(lambda x: lax.fori_loop(0, 3, body, x))(SMALL).block_until_ready()
     assert code[-1].count("call double @sin(") == 1 and code[-1].count("call void @step0(") == 1
+
+
+def test_small_products_of_any_layout_are_part_of_loops(code: list[str]) -> None:
+    """BLAS would need copies of the operands of each."""
+    weights = R.uniform(-1, 1, (4, 3, 3))
+
+    def body(_: Any, x: Any) -> Any:
+        return jnp.einsum("k,akb->ab", jnp.einsum("abc,ca->b", weights, x.T), weights)[:, :3] * 0.1
+
+    agree(lambda x: lax.fori_loop(0, 3, body, x), R.uniform(-1, 1, (4, 3)))
+    assert code and not any("@step" in text for text in code)

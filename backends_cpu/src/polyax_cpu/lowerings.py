@@ -27,6 +27,19 @@ def _why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | N
     return None
 
 
+FEW = 20_000
+"""Scalar operations that take no longer than calling Python does, which copies operands."""
+
+
+def _why_no_product(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
+    """Small products whose operands BLAS can't read where they lie are kernels."""
+    if (reason := _why_not(avals, params)) is not None or avals[0].dtype.kind == "c":
+        return reason
+    if products.operations(avals, params) <= FEW and products.describe(avals, params) is None:
+        return "copying operands would take longer than computing it in a loop"
+    return None
+
+
 def _after_copies(
     _: CallContext, __: Sequence[ShapedArray], args: Sequence[ShapedArray], params: Mapping[str, Any]
 ) -> Any:
@@ -53,7 +66,7 @@ def _transforms(
 
 
 LOWERINGS: dict[Primitive, Lowering] = {
-    dot_general_p: Call(why_not=_why_not, prepare=_after_copies, native=_native, adds=_adds),
+    dot_general_p: Call(why_not=_why_no_product, prepare=_after_copies, native=_native, adds=_adds),
     conv_general_dilated_p: by_products(_why_not),
     fft_p: Call(prepare=_transforms),
     **lapack.LOWERINGS,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
-from polyax.ops import solve, spectral
+from polyax.ops import reflections, solve, spectral
 from polyax_cpu import compiler
 from polyax_cpu.libraries import openblas, routines
 from polyax_cpu.libraries.routines import BITS, LETTERS, PARTS, RoutineWriter
@@ -91,6 +91,16 @@ def _upper(w: RoutineWriter, a: Any, height: Any, r: Any, rows: Any, columns: An
     """The upper triangle of ``a``, which is stored by columns of such a height, in the first rows of ``r``."""
     with w.b.loop(0, rows) as i, w.b.loop(i, columns) as j:
         w.move(a, j * height + i, r, i * columns + j)
+
+
+def _geqrf(w: RoutineWriter) -> None:
+    """R, with the reflections below it."""
+    m, n, k = w.sizes
+    a = w.scratch(m * n)
+    with w.items(m * n, m * n, k) as (x, packed, taus):
+        w.transpose(x, a, n, m)
+        w.lapack("geqrf", m, n, a, m, taus)
+        w.transpose(a, packed, m, n)
 
 
 def _householder_product(w: RoutineWriter) -> None:
@@ -182,6 +192,7 @@ _WAYS: dict[Primitive, _Way] = {
     solve.triangular_solve_p: _Way(_triangular_solve, lambda args, _: args[1].shape[-2:], 1, _FLAGS),
     solve.lu_p: _Way(_lu, _matrix, 2),
     spectral.qr_p: _Way(_qr, _qr_sizes, 8),
+    reflections.geqrf_p: _Way(_geqrf, _matrix, 4),
     spectral.householder_product_p: _Way(
         _householder_product, lambda args, _: (*args[0].shape[-2:], args[1].shape[-1]), 4
     ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -66,6 +67,12 @@ def describe(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> NativeP
     left, right = sides(avals, params)
     a, b = stored(left, left=True), stored(right, left=False)
     return None if a is None or b is None else _product((left, right), a, b)
+
+
+def operations(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> int:
+    """Scalar operations of a ``dot_general``."""
+    left, right = sides(avals, params)
+    return 2 * math.prod(map(count, (left.batch, left.free, right.free, left.contracted)))
 
 
 def _product(both: tuple[Side, Side], a: Stored, b: Stored) -> NativeProduct | None:

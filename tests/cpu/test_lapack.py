@@ -12,6 +12,7 @@ import polyax
 from polyax import lax
 from polyax import numpy as jnp
 from polyax.ir.config import config
+from polyax.ops import reflections
 from polyax.scipy.linalg import cho_factor, cho_solve
 from polyax_cpu.executable import CpuExecutable
 
@@ -153,6 +154,21 @@ def test_geqrf(shape: tuple[int, ...], dtype: str) -> None:
     q = lax.linalg.householder_product(packed[..., :k], taus)
     close(np.asarray(q) @ np.triu(packed)[..., :k, :], wide(x), dtype)
     orthonormal(q, dtype)
+
+
+@pytest.mark.parametrize(("left", "transpose"), list(product([True, False], repeat=2)))
+@pytest.mark.parametrize("shape", [(5, 5), (7, 3), (3, 7), (2, 6, 4)], ids=str)
+def test_products_with_reflections(shape: tuple[int, ...], left: bool, transpose: bool, dtype: str) -> None:
+    x = random(shape, dtype)
+    packed, taus = lax.linalg.geqrf(x)
+    one = np.broadcast_to(np.eye(shape[-2], dtype=dtype), (*shape[:-1], shape[-2]))
+    q = np.asarray(reflections.ormqr(packed, taus, one))
+    orthonormal(q, dtype)
+    close(q @ np.triu(packed), wide(x), dtype)
+    c = random((*shape[:-2], shape[-2], 2) if left else (*shape[:-2], 2, shape[-2]), dtype)
+    by = wide(adjoint(q) if transpose else q)
+    found = reflections.ormqr(packed, taus, c, left=left, transpose=transpose)
+    close(found, by @ wide(c) if left else wide(c) @ by, dtype)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])

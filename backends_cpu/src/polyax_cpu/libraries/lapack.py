@@ -112,6 +112,19 @@ def _householder_product(w: RoutineWriter) -> None:
         w.transpose(a, q, m, n)
 
 
+def _ormqr(w: RoutineWriter, *, left: bool, transpose: bool) -> None:
+    """Without Q itself, which is square."""
+    height, width, count, m, n = w.sizes
+    a, c = w.scratch(height * width), w.scratch(m * n)
+    adjoint = "C" if w.parts == 2 else "T"
+    with w.items(height * width, count, m * n, m * n) as (reflected, taus, x, y):
+        w.transpose(reflected, a, width, height)
+        w.transpose(x, c, n, m)
+        side, form = "L" if left else "R", adjoint if transpose else "N"
+        w.lapack("ormqr", side, form, m, n, count, a, height, taus, c, m)
+        w.transpose(c, y, m, n)
+
+
 def _eigh(w: RoutineWriter, *, lower: bool) -> None:
     """The eigenvectors take the matrix's place."""
     (n,) = w.sizes
@@ -186,6 +199,10 @@ def _qr_sizes(args: Avals, outs: Avals) -> tuple[int, ...]:
     return m, n, k, min(m, n), max(n, k)
 
 
+def _ormqr_sizes(args: Avals, outs: Avals) -> tuple[int, ...]:
+    return *args[0].shape[-2:], args[1].shape[-1], *args[2].shape[-2:]
+
+
 _FLAGS = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
 _WAYS: dict[Primitive, _Way] = {
     solve.cholesky_p: _Way(_cholesky, _order, 1),
@@ -193,6 +210,7 @@ _WAYS: dict[Primitive, _Way] = {
     solve.lu_p: _Way(_lu, _matrix, 2),
     spectral.qr_p: _Way(_qr, _qr_sizes, 8),
     reflections.geqrf_p: _Way(_geqrf, _matrix, 4),
+    reflections.ormqr_p: _Way(_ormqr, _ormqr_sizes, 4, ("left", "transpose")),
     spectral.householder_product_p: _Way(
         _householder_product, lambda args, _: (*args[0].shape[-2:], args[1].shape[-1]), 4
     ),

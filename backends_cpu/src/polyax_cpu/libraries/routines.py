@@ -19,7 +19,7 @@ BITS = {"s": "i32", "d": "i64", "c": "i64", "z": "<2 x i64>"}
 """What one element is moved as."""
 PARTS = {"s": "float", "d": "double", "c": "float", "z": "double"}
 PART_BYTES = {"s": 4, "d": 8, "c": 4, "z": 8}
-COMPLEX = {"orgqr": "ungqr", "syevd": "heevd"}
+COMPLEX = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd"}
 """Routines that have other names for complex numbers."""
 Number = IrValue | int
 

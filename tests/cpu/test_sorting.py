@@ -60,7 +60,8 @@ def agree(f: Callable[..., Any], *args: Any) -> None:
 @pytest.mark.usefixtures("native")
 @pytest.mark.parametrize("name", REALS)
 def test_orders_are_those_of_the_reference(name: str) -> None:
-    """Stable, NaNs last, zeros of both signs equal; along any dimension, with short, merged and no rows."""
+    """Stable, NaNs last, zeros of both signs equal (but not for the largest); along any dimension, with short, merged
+    and no rows."""
     for n, (before, after) in product((0, 1, 2, 16, 17, 70), [((), ()), ((2,), (3,)), ((), (4,)), ((0,), ())]):
         x = drawn(name, (*before, n, *after))
         axis, places = len(before), np.arange(x.size).reshape(x.shape)

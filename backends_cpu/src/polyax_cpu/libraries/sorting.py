@@ -74,6 +74,14 @@ def _ordered(x: IrValue, name: str) -> IrValue:
     return x ^ lowest if name.startswith("int") else x
 
 
+def _signed(x: IrValue, name: str) -> IrValue:
+    """As ``_ordered``, but for zeros and NaNs, which are ordered by their signs: -NaN comes first."""
+    if name not in EXPONENTS:
+        return _ordered(x, name)
+    lowest = 1 << (int(x.type[1:]) - 1)
+    return x.b.select(x < 0, ~x, x | lowest)
+
+
 def _record(b: Builder, type: str, keys: Sequence[IrValue], place: IrValue) -> IrValue:
     """Keys and place as one integer; its highest bit is turned, since it is compared as a number with a sign."""
     value = b.const(0, type)
@@ -202,7 +210,8 @@ class _RowWriter:
     def write_integers(self, values: IrValue, num_keys: int) -> None:
         b = self.b
         with b.loop(0, self.length) as n:
-            keys = [_ordered(self.load(k, n), self.dtypes[k].name) for k in range(num_keys)]
+            order = _signed if self.largest else _ordered
+            keys = [order(self.load(k, n), self.dtypes[k].name) for k in range(num_keys)]
             record = _record(b, self.type, [~key for key in keys] if self.largest else keys, n)
             b.store(record, b.at(values, n, self.type))
 

@@ -81,6 +81,8 @@ class Primitive:
 
     multiple_results = True
     """Whether ``bind`` gives a list, as it does here. Users' primitives may differ: see ``polyax.extend.core``."""
+    call_primitive = map_primitive = False
+    """Programs written for JAX look for these; here ``sub_jaxprs`` tells of the programs inside."""
     elementwise = False
     """Whether each element of the results depends on those at its place in the operands alone."""
     remedy = ""

@@ -61,6 +61,11 @@ class Source(NamedTuple):
     scope: str = ""
 
     @property
+    def name_stack(self) -> str:
+        """The scopes by the name that JAX has for them, outermost first: ``"mlp/linear"``."""
+        return self.scope
+
+    @property
     def line(self) -> int:
         for start, end, line in self.code.co_lines():
             if start <= self.instruction < end and line is not None:

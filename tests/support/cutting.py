@@ -46,7 +46,7 @@ class Equation:
         return list(self.primitive.rule("abstract_eval")(*self.avals(weak), **self.params))
 
     def run(self) -> list[np.ndarray]:
-        return [np.asarray(y) for y in self.primitive.bind(*self.args, **self.params)]
+        return [np.asarray(y) for y in self.primitive.bind_all(*self.args, **self.params)]
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def types_of_blocks(
 
 def on_blocks(equation: Equation, device: Device, blocks: Sequence[Any]) -> Sequence[Any]:
     if device.known.local is None:
-        return equation.primitive.bind(*blocks, **equation.params)
+        return equation.primitive.bind_all(*blocks, **equation.params)
     return device.known.local(device, *blocks, **equation.params)
 
 

@@ -13,6 +13,8 @@ from polyax import lax
 from polyax.core import ShapedArray
 from polyax.extend import core
 from polyax.interpreters import ad, batching
+from polyax.ir.jaxpr import walk_eqns
+from specs.primitives.table import CASES
 
 
 def axpy_primitive() -> core.Primitive:
@@ -267,3 +269,24 @@ def test_arrays_of_numpy_come_with_dtypes_of_arrays():
     batching.defvectorized(p)
     assert polyax.vmap(p.bind)(np.ones(2)).dtype == p.bind(np.ones(2)).dtype == np.float32
     assert seen == [np.float32] * 2
+
+
+def test_primitives_of_polyax_look_as_users_do() -> None:
+    x = jnp.arange(3.0)
+    assert lax.sin_p.bind(x).shape == (3,) and not lax.sin_p.multiple_results
+    assert isinstance(lax.sort_p.bind(x, dimension=0, is_stable=True, num_keys=1), list) and lax.sort_p.multiple_results
+    y, dot = ad.primitive_jvps[lax.sin_p]((x,), (jnp.ones(3),))
+    np.testing.assert_allclose(dot, np.cos(x), rtol=1e-6)
+    y, dim = batching.primitive_batchers[lax.exp_p]((jnp.ones((2, 3)),), (1,))
+    assert (y.shape, dim) == ((2, 3), 1)
+    unknown = ad.UndefinedPrimal(polyax.typeof(x))
+    ct, none = ad.primitive_transposes[lax.mul_p](jnp.ones(3), unknown, 2.0 * x)
+    assert none is None and ct.tolist() == [0.0, 2.0, 4.0]
+
+
+def test_every_primitive_says_whether_it_has_several_results() -> None:
+    for name, case in CASES.items():
+        with polyax.enable_x64(True):
+            program = polyax.make_jaxpr(case.fun)(*case.args)
+        for eqn in walk_eqns(program.jaxpr):
+            assert eqn.primitive.multiple_results or len(eqn.outvars) == 1, (name, eqn)

@@ -120,7 +120,7 @@ ROWS_OF_ERRORS: list[Row] = [
     (lambda: lax.conv(X[None, None], X[None, None], (1, 1), "FOO"), RuntimeError, "Unrecognized padding type"),
     (lambda: lax.fft(X, "fft", (5,)), ValueError, "minor dimensions must be equal to fft_lengths (5,)"),
     (lambda: lax.fft(X, "foo", (4,)), ValueError, "Unknown FFT type 'foo'"),
-    (lambda: lax.linalg.cholesky_p.bind(X), ValueError, "must be a square matrix. Got shape (3, 4)"),
+    (lambda: lax.linalg.cholesky_p.bind_all(X), ValueError, "must be a square matrix. Got shape (3, 4)"),
     (lambda: lax.linalg.triangular_solve(np.eye(3, dtype=np.float32), X), ValueError, "Incompatible shapes"),
     (lambda: lax.bitcast_convert_type(I.astype(np.int8), np.int32), ValueError, "from int8 of size 8 bits to int32"),
 ]

@@ -65,7 +65,7 @@ def test_primitive_without_a_rule() -> None:
     p = Primitive("unheard_of")
     p.abstract_eval = lambda x, **_: [x]
     with pytest.raises(NoLowering, match="no NumPy rule for 'unheard_of'"):
-        p.bind(jnp.ones(3))
+        p.bind_all(jnp.ones(3))
     with pytest.raises(NoLowering, match="no NumPy rule for 'unheard_of'"):
         interpreter.run_on_host(p, [np.ones(3)], {})
 

@@ -29,7 +29,7 @@ def _as_if_new(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def unusual(x):
-    return UNUSUAL.bind(elementwise.sin(x))
+    return UNUSUAL.bind_all(elementwise.sin(x))
 
 
 def test_what_has_no_kernels_runs_on_the_host() -> None:

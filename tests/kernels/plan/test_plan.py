@@ -219,7 +219,7 @@ def test_equal_equations_are_computed_once() -> None:
 
 def test_the_order_of_parameters_means_nothing() -> None:
     def f(x):
-        return [*reduce.argmax_p.bind(x, **PARAMS), *reduce.argmax_p.bind(x, **dict(reversed(PARAMS.items())))]
+        return [*reduce.argmax_p.bind_all(x, **PARAMS), *reduce.argmax_p.bind_all(x, **dict(reversed(PARAMS.items())))]
 
     assert len(planned(NumpyKernelBackend(fused=False), traced(f, [X])).steps) == 1
 

@@ -25,10 +25,10 @@ from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 
 Avals = tuple[ShapedArray, ...]
 
-pure_callback_p = Primitive("pure_callback")
-io_callback_p = Primitive("io_callback")
-debug_callback_p = Primitive("debug_callback")
-debug_print_p = Primitive("debug_print")
+pure_callback_p = Primitive("pure_callback", multiple_results=True)
+io_callback_p = Primitive("io_callback", multiple_results=True)
+debug_callback_p = Primitive("debug_callback", multiple_results=True)
+debug_print_p = Primitive("debug_print", multiple_results=True)
 CALLBACKS = (pure_callback_p, io_callback_p, debug_callback_p, debug_print_p)
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
@@ -179,7 +179,7 @@ def debug_call(
 
     call.__name__ = name_of(callback)
     arrays, tree = tree_flatten((tuple(x for x, d in zip(leaves, dynamic, strict=True) if d), {}))
-    p.bind(*arrays, callback=FlatCallback(call, tree, None), result_avals=(), ordered=ordered, **shown)
+    p.bind_all(*arrays, callback=FlatCallback(call, tree, None), result_avals=(), ordered=ordered, **shown)
 
 
 @def_rule(pure_callback_p, "abstract_eval")
@@ -252,12 +252,12 @@ def _io_batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **para
 
 def _define_debugging(p: Primitive) -> None:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-        return p.bind(*primals, **params), []
+        return p.bind_all(*primals, **params), []
 
     def batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         for n in range(axis.size):
             own = [x if d is None else index_in_dim(x, n, d, keepdims=False) for x, d in zip(args, dims, strict=True)]
-            p.bind(*own, **params)
+            p.bind_all(*own, **params)
         return [], []
 
     p.abstract_eval, p.jvp, p.batch = _debug_abstract, jvp, batch
@@ -288,7 +288,7 @@ def _one_by_one(p: Primitive, axis: Any, args: Sequence[Any], dims: Sequence[int
 
     def call(xs: Any) -> tuple[Any, ...]:
         given = iter(xs)
-        return tuple(p.bind(*(x if d is None else next(given) for x, d in zip(args, dims, strict=True)), **params))
+        return tuple(p.bind_all(*(x if d is None else next(given) for x, d in zip(args, dims, strict=True)), **params))
 
     outs = list(loop_map(call, tuple(mapped)))
     return outs, [0] * len(outs)

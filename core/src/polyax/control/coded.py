@@ -110,7 +110,7 @@ def _on_codes(eqn: Eqn, args: Sequence[Any]) -> Sequence[Any]:
     if own is not None:
         return own(eqn, *args)
     if eqn.primitive.name in _BY_BITS:
-        return eqn.primitive.bind(*args, **eqn.params)
+        return eqn.primitive.bind_all(*args, **eqn.params)
     return _on_numbers(eqn, args)
 
 
@@ -118,7 +118,7 @@ def _on_numbers(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
     """In wider types, from which each result is rounded."""
     wide = [_number(x, a.aval.dtype) if _narrow(a) else x for x, a in zip(args, eqn.invars, strict=True)]
     params = {name: _wider(value) for name, value in eqn.params.items()}
-    outs = eqn.primitive.bind(*wide, **params)
+    outs = eqn.primitive.bind_all(*wide, **params)
     return [code_of(x, v.aval.dtype) if _narrow(v) else x for x, v in zip(outs, eqn.outvars, strict=True)]
 
 
@@ -175,13 +175,13 @@ def _gathered(eqn: Eqn, x: Any, indices: Any) -> list[Any]:
     """What is filled in is a code as well."""
     dtype, fill = eqn.invars[0].aval.dtype, eqn.params["fill_value"]
     code = None if fill is None else int(_code(np.asarray(fill).astype(dtype)))
-    return eqn.primitive.bind(x, indices, **(eqn.params | {"fill_value": code}))
+    return eqn.primitive.bind_all(x, indices, **(eqn.params | {"fill_value": code}))
 
 
 def _extremum(eqn: Eqn, x: Any) -> list[Any]:
     """Of no numbers, the outermost number of the narrow type."""
     dtype = eqn.invars[0].aval.dtype
-    (made,) = eqn.primitive.bind(_number(x, dtype), **eqn.params)
+    (made,) = eqn.primitive.bind_all(_number(x, dtype), **eqn.params)
     low, high = (basis.full_like(made, e.astype(aval_of(made).dtype)) for e in dtypes.extremes(dtype))
     return [code_of(elementwise.max(elementwise.min(made, high), low), dtype)]
 
@@ -211,7 +211,7 @@ def _next(eqn: Eqn, x: Any, y: Any) -> list[Any]:
 def _looked_at(eqn: Eqn, *args: Any) -> list[Any]:
     """Bits of integers; those above them are zeros, which are no leading ones."""
     dtype = eqn.invars[0].aval.dtype
-    (made,) = eqn.primitive.bind(*args)
+    (made,) = eqn.primitive.bind_all(*args)
     more = 8 - bits_of(dtype) if eqn.primitive is compare.clz_p else 0
     return [basis.sub(made, np.uint8(more)) if more else made]
 
@@ -222,7 +222,7 @@ def _called(eqn: Eqn, *args: Any) -> list[Any]:
     params: dict[str, Any] = {"callback": CodedCallback(eqn.params["callback"], tuple(ins), outs)}
     if outs:
         params["result_avals"] = tuple([a.update(dtype=CODE) if a.dtype in dtypes.NARROW else a for a in outs])
-    return eqn.primitive.bind(*args, **(eqn.params | params))
+    return eqn.primitive.bind_all(*args, **(eqn.params | params))
 
 
 @dataclass(frozen=True)

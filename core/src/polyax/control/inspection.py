@@ -15,7 +15,7 @@ from polyax.ir.primitive import Primitive, def_rule
 Look = Callable[[Any], None]
 """What is called with a sharding."""
 
-inspect_sharding_p = Primitive("inspect_sharding")
+inspect_sharding_p = Primitive("inspect_sharding", multiple_results=True)
 inspect_sharding_p.never("transpose", "it has no result")
 inspect_sharding_p.never("factors", "it does nothing with its operand")
 

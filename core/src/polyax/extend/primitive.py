@@ -19,6 +19,21 @@ from polyax.reference.table import RULES
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def listed(primitive: ir.Primitive, out: Any, rule: str) -> list[Any]:
+    """What a rule written as JAX's returned, as a list.
+
+    Raises:
+      TypeError: it is a list and shouldn't be, or should be and isn't.
+    """
+    several = primitive.multiple_results
+    if several != isinstance(out, (list, tuple)):
+        raise TypeError(
+            f"The {rule} rule of '{primitive}' must return {'a list' if several else 'one value'}, since its "
+            f"multiple_results is {several}, but returned {out!r}"
+        )
+    return list(out) if several else [out]
+
+
 class Primitive(ir.Primitive):
     """An operation of your own: ``p = Primitive("multiply_add")``.
 
@@ -62,22 +77,11 @@ class Primitive(ir.Primitive):
                     f"{self.name}.bind: argument {n} must be an array or a scalar, got {x!r}; settings are "
                     "keyword arguments"
                 )
-        outs = super().bind(*[_canonical(x) for x in args], **params)
-        return outs if self.multiple_results else outs[0]
+        return super().bind(*[_canonical(x) for x in args], **params)
 
     def listed(self, out: Any, rule: str) -> list[Any]:
-        """What a rule returned, as a list.
-
-        Raises:
-          TypeError: it is a list and shouldn't be, or should be and isn't.
-        """
-        if self.multiple_results != isinstance(out, (list, tuple)):
-            wanted = "a list" if self.multiple_results else "one value"
-            raise TypeError(
-                f"The {rule} rule of '{self.name}' must return {wanted}, since its multiple_results is "
-                f"{self.multiple_results}, but returned {out!r}"
-            )
-        return list(out) if self.multiple_results else [out]
+        """What a rule returned, as a list."""
+        return listed(self, out, rule)
 
     def def_abstract_eval(self, rule: F) -> F:
         """``rule(*avals, **params)`` gives the ``ShapedArray`` of the result, or their list. Usable as decorator."""

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax import late
-from polyax.extend.primitive import Primitive
-from polyax.interpreters.tables import Rule, RuleTable, pair
+from polyax.extend.primitive import listed
+from polyax.interpreters.tables import Rule, RuleTable, pair, single
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.primitive import Primitive
 from polyax.ops.basis import add_p as add_jaxvals_p
 from polyax.ops.zeros import add_tangents as _add_tangents
 from polyax.ops.zeros import instantiate, zeros_like_aval
@@ -49,8 +50,8 @@ is_undefined_primal = is_undef
 def _jvp(primitive: Primitive, rule: Rule) -> Rule:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
         outs, out_tangents = pair(primitive, "JVP", rule(tuple(primals), tuple(tangents), **params))
-        outs = primitive.listed(outs, "JVP")
-        given = primitive.listed(out_tangents, "JVP")
+        outs = listed(primitive, outs, "JVP")
+        given = listed(primitive, out_tangents, "JVP")
         if len(outs) != len(given):
             raise TypeError(f"The JVP rule of '{primitive}' gave {len(outs)} results and {len(given)} tangents")
         return outs, [_checked(primitive, "JVP", t, aval_of(y)) for t, y in zip(given, outs, strict=True)]
@@ -85,8 +86,20 @@ def _checked(primitive: Primitive, what: str, t: Any, primal: ShapedArray) -> An
     return t
 
 
-primitive_jvps = RuleTable("jvp", _jvp)
-primitive_transposes = RuleTable("transpose", _transpose)
+def _shown_jvp(primitive: Primitive, rule: Rule) -> Rule:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        outs, dots = rule(primals, tangents, **params)
+        return single(primitive, outs), single(primitive, dots)
+
+    return jvp
+
+
+def _shown_transpose(primitive: Primitive, rule: Rule) -> Rule:
+    return lambda ct, *args, **params: rule(ct if primitive.multiple_results else [ct], *args, **params)
+
+
+primitive_jvps = RuleTable("jvp", _jvp, _shown_jvp)
+primitive_transposes = RuleTable("transpose", _transpose, _shown_transpose)
 
 
 def get_primitive_transpose(p: Any) -> Rule:

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from polyax import late
-from polyax.extend.primitive import Primitive
-from polyax.interpreters.tables import Rule, RuleTable, pair
+from polyax.extend.primitive import listed
+from polyax.interpreters.tables import Rule, RuleTable, pair, single
 from polyax.ir.aval import aval_of
+from polyax.ir.primitive import Primitive
 from polyax.ops.basis import batch_axis_at
 from polyax.transforms.vmap import AxisData as AxisData
 from polyax.transforms.vmap import BatchTrace, BatchTracer
@@ -29,7 +30,7 @@ not_mapped = None
 def _fancy(primitive: Primitive, rule: Rule) -> Rule:
     def batch(axis: AxisData, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
         out, dim = pair(primitive, "batching", rule(axis, tuple(args), tuple(dims), **params))
-        outs, out_dims = primitive.listed(out, "batching"), primitive.listed(dim, "batching")
+        outs, out_dims = listed(primitive, out, "batching"), listed(primitive, dim, "batching")
         if len(outs) != len(out_dims):
             raise TypeError(f"The batching rule of '{primitive}' gave {len(outs)} results and {len(out_dims)} axes")
         for x, d in zip(outs, out_dims, strict=True):
@@ -59,9 +60,32 @@ def _with_axis(primitive: Primitive, rule: Rule) -> Rule:
     return _fancy(primitive, batch)
 
 
-primitive_batchers = RuleTable("batch", _plain)
-fancy_primitive_batchers = RuleTable("batch", _fancy)
-axis_primitive_batchers = RuleTable("batch", _with_axis)
+def _shown(primitive: Primitive, rule: Rule) -> Rule:
+    def batch(axis: AxisData, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        outs, out_dims = rule(axis, args, dims, **params)
+        return single(primitive, outs), single(primitive, out_dims)
+
+    return batch
+
+
+def _shown_plain(primitive: Primitive, rule: Rule) -> Rule:
+    shown = _shown(primitive, rule)
+    return lambda args, dims, **params: shown(AxisData(_size(args, dims)), args, dims, **params)
+
+
+def _shown_with_axis(primitive: Primitive, rule: Rule) -> Rule:
+    shown = _shown(primitive, rule)
+    return lambda size, name, _, args, dims, **params: shown(AxisData(size, name), args, dims, **params)
+
+
+def _size(args: Sequence[Any], dims: Sequence[Any]) -> int:
+    """The size of the axis that arguments are mapped over."""
+    return next(aval_of(x).shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+
+
+primitive_batchers = RuleTable("batch", _plain, _shown_plain)
+fancy_primitive_batchers = RuleTable("batch", _fancy, _shown)
+axis_primitive_batchers = RuleTable("batch", _with_axis, _shown_with_axis)
 """Rules that take the size and the name of the axis, and None, first."""
 
 
@@ -81,7 +105,7 @@ def defbroadcasting(prim: Primitive) -> None:
     """An elementwise primitive: arguments that aren't mapped are repeated."""
 
     def batch(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        size = next(aval_of(x).shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        size = _size(args, dims)
         out = prim.bind(*(bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)), **params)
         return out, [0] * len(out) if prim.multiple_results else 0
 

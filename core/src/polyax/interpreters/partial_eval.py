@@ -18,9 +18,9 @@ from polyax.transforms.linearize import partial_eval_jaxpr as partial_eval_jaxpr
 
 Val = Any
 
-dce_rules = RuleTable("dce", lambda _, rule: rule)
+dce_rules = RuleTable("dce", lambda _, rule: rule, lambda _, rule: rule)
 """``(used outputs, eqn) -> eqn | None``: smaller equations, for primitives with several results."""
-custom_partial_eval_rules = RuleTable("partial_eval", lambda _, rule: rule)
+custom_partial_eval_rules = RuleTable("partial_eval", lambda _, rule: rule, lambda _, rule: rule)
 """``(trace, unknown, args, params) -> outs``."""
 
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
-from polyax.extend.primitive import Primitive as UserPrimitive
 from polyax.ir.primitive import PRIMITIVES, Primitive
 
 Rule = Callable[..., Any]
-Adapt = Callable[[UserPrimitive, Rule], Rule]
+Adapt = Callable[[Primitive, Rule], Rule]
 
 
 class RuleTable(MutableMapping[Primitive, Rule]):
-    """``table[p] = rule``. Rules of users' primitives are adapted to the slot; they are read back as they were given.
+    """``table[p] = rule``, with rules written as JAX's: their results are lists only if ``p.multiple_results`` is set.
 
-    polyax's own primitives all have lists as results (``multiple_results`` is True), and so have their rules.
+    Rules are adapted to the slot, and read back as they were given; polyax's own are adapted when they are read.
     """
 
-    def __init__(self, slot: str, adapt: Adapt) -> None:
+    def __init__(self, slot: str, adapt: Adapt, shown: Adapt) -> None:
         self._slot = slot
         self._adapt = adapt
+        self._shown = shown
         self._given: dict[Primitive, Rule] = {}
 
     def __setitem__(self, primitive: object, rule: Rule) -> None:
@@ -29,14 +29,14 @@ class RuleTable(MutableMapping[Primitive, Rule]):
         if not callable(rule):
             raise TypeError(f"the {self._slot} rule of '{primitive}' must be a function, got {rule!r}")
         self._given[primitive] = rule
-        adapted = self._adapt(primitive, rule) if isinstance(primitive, UserPrimitive) else rule
-        setattr(primitive, self._slot, adapted)
+        setattr(primitive, self._slot, self._adapt(primitive, rule))
 
     def __getitem__(self, primitive: Primitive) -> Rule:
-        rule = self._given.get(primitive) or getattr(primitive, self._slot, None)
-        if rule is None:
+        if (given := self._given.get(primitive)) is not None:
+            return given
+        if (own := getattr(primitive, self._slot, None)) is None:
             raise KeyError(primitive)
-        return rule
+        return self._shown(primitive, own)
 
     def __delitem__(self, primitive: Primitive) -> None:
         self[primitive]
@@ -50,8 +50,13 @@ class RuleTable(MutableMapping[Primitive, Rule]):
         return sum(1 for _ in self)
 
 
-def pair(primitive: UserPrimitive, what: str, result: Any) -> tuple[Any, Any]:
+def pair(primitive: Primitive, what: str, result: Any) -> tuple[Any, Any]:
     """What a rule returned, which must be a pair."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise TypeError(f"The {what} rule of '{primitive}' must return a pair, but returned {result!r}")
     return result[0], result[1]
+
+
+def single(primitive: Primitive, results: list[Any]) -> Any:
+    """Results as a rule written as JAX's gives them."""
+    return results if primitive.multiple_results else results[0]

@@ -79,8 +79,8 @@ class Primitive:
     A rule that can't exist is declared: ``p.never("transpose", "sin is not linear")``.
     """
 
-    multiple_results = True
-    """Whether ``bind`` gives a list, as it does here. Users' primitives may differ: see ``polyax.extend.core``."""
+    multiple_results = False
+    """Whether ``bind`` gives a list. The slots of rules have lists as results in any case."""
     call_primitive = map_primitive = False
     """Programs written for JAX look for these; here ``sub_jaxprs`` tells of the programs inside."""
     elementwise = False
@@ -94,9 +94,11 @@ class Primitive:
     writes_refs = False
     """Whether it changes what one holds."""
 
-    def __init__(self, name: str, *, higher_order: bool = False) -> None:
+    def __init__(self, name: str, *, higher_order: bool = False, multiple_results: bool = False) -> None:
         self.name = name
         self.higher_order = higher_order
+        if multiple_results or higher_order:
+            self.multiple_results = True
         self.absent: dict[str, str] = {}
         self.linear_in: tuple[int, ...] = ()
         self.abstract_eval: Callable[..., Any] | None = None
@@ -134,8 +136,13 @@ class Primitive:
         what = _IN_WORDS.get(name, "{} rule").format(name)
         return f"{what} for '{self.name}' not implemented: {self.absent.get(name, 'no such rule was registered')}"
 
-    def bind(self, *args: Any, **params: Any) -> list[Any]:
-        """Applies the primitive in the current trace."""
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Applies the primitive in the current trace: its result, or their list if ``multiple_results`` is set."""
+        outs = (ambient.trace or eval_trace[0]).process(self, args, params)
+        return outs if self.multiple_results else outs[0]
+
+    def bind_all(self, *args: Any, **params: Any) -> list[Any]:
+        """``bind`` for any primitive: the list of its results."""
         return (ambient.trace or eval_trace[0]).process(self, args, params)
 
     def bind1(self, *args: Any, **params: Any) -> Any:

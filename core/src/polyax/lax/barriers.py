@@ -19,7 +19,7 @@ __all__ = ["dce_sink", "dce_sink_p", "optimization_barrier", "optimization_barri
 
 # --- a barrier --------------------------------------------------------------------------------------------------------
 
-optimization_barrier_p = Primitive("optimization_barrier")
+optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True)
 """``optimization_barrier *xs``: the same values, all of which are there before any of them is used."""
 optimization_barrier_p.linear_in = (0,)
 
@@ -71,7 +71,7 @@ def _barrier_batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None]) -
 
 # --- a sink -----------------------------------------------------------------------------------------------------------
 
-dce_sink_p = Primitive("dce_sink")
+dce_sink_p = Primitive("dce_sink", multiple_results=True)
 """``dce_sink[prevent_mlir_dce] x``: nothing, for which ``x`` has to be computed."""
 _KEPT: Effects = frozenset({Effect("NoDCE")})
 

@@ -38,7 +38,7 @@ class RandomAlgorithm(enum.IntEnum):
         return self.name
 
 
-rng_bit_generator_p = Primitive("rng_bit_generator")
+rng_bit_generator_p = Primitive("rng_bit_generator", multiple_results=True)
 rng_bit_generator_p.jvp = flat_jvp(rng_bit_generator_p)
 rng_bit_generator_p.never("transpose", "random bits are integers, which have no cotangents")
 rng_bit_generator_p.never("factors", "the bits of a part depend on where it begins: each device makes all of them")
@@ -211,7 +211,7 @@ def _uniform_abstract(a: ShapedArray, b: ShapedArray, *, shape: tuple[int, ...])
 def _uniform_batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], *, shape: tuple[int, ...]) -> Any:
     if any(d is not None for d in dims):
         raise NotImplementedError("vmap of rng_uniform whose bounds differ between examples isn't built")
-    return rng_uniform_p.bind(*args, shape=(axis.size, *shape)), [0]
+    return rng_uniform_p.bind_all(*args, shape=(axis.size, *shape)), [0]
 
 
 @def_rule(rng_uniform_p, "decompose")

@@ -113,7 +113,7 @@ def sized(p: Any, name: str) -> Run:
     """A ``local`` for primitives whose parameter ``name`` is the shape of their result."""
 
     def local(place: Place, *blocks: Any, **params: Any) -> Sequence[Any]:
-        return p.bind(*blocks, **{**params, name: place.shape(0)})
+        return p.bind_all(*blocks, **{**params, name: place.shape(0)})
 
     return local
 

@@ -16,7 +16,7 @@ from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, elementwise
 from polyax.ops.define import align, broadcast_shape, flat_jvp
 
-threefry2x32_p = Primitive("threefry2x32")
+threefry2x32_p = Primitive("threefry2x32", multiple_results=True)
 
 
 def threefry2x32(key0: Any, key1: Any, count0: Any, count1: Any) -> list[Any]:

@@ -102,7 +102,7 @@ def batch_groups(
 
 
 def _reduction(name: str) -> Primitive:
-    p = Primitive(name)
+    p = Primitive(name, multiple_results=True)
     p.axes = lambda axes, **_: axes
     p.abstract_eval = lambda *avals, **_: list(avals)
     p.never("factors", BY_HAND)
@@ -118,7 +118,7 @@ def _sums(vmas: Sequence[Vma], *, axes: Names, **_: Any) -> tuple[list[Vma], lis
 
 psum_invariant_p = _reduction("psum_invariant")
 """The sum of what varies along axes, where types tell: its transpose is ``pvary``, as a result has one cotangent."""
-unreduced_psum_p = Primitive("unreduced_psum")
+unreduced_psum_p = Primitive("unreduced_psum", multiple_results=True)
 """That of what types say is a sum still to be made."""
 psum_p = _reduction("psum")
 pmax_p = _reduction("pmax")
@@ -138,7 +138,7 @@ def _reduce(p: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
     leaves, tree = tree_flatten(x)
     others = tuple(n for n in names if n not in typed)
     if leaves and (others or not typed):
-        leaves = p.bind(*leaves, axes=others, axis_index_groups=groups)
+        leaves = p.bind_all(*leaves, axes=others, axis_index_groups=groups)
     return tree_unflatten(tree, [_same_everywhere(p, v, typed) for v in leaves] if typed else leaves)
 
 
@@ -190,14 +190,14 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 @def_rule(psum_p, "jvp")
 def _psum_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
     nonzero = [t for t in tangents if type(t) is not Zero]
-    outs, dots = psum_p.bind(*primals, **params), iter(psum_p.bind(*nonzero, **params))
+    outs, dots = psum_p.bind_all(*primals, **params), iter(psum_p.bind_all(*nonzero, **params))
     return outs, [t if type(t) is Zero else next(dots) for t in tangents]
 
 
 @def_rule(psum_p, "transpose")
 def _psum_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     """Every program's result depends on every program's operand: cotangents are summed as well."""
-    sums = iter(psum_p.bind(*(ct for ct in cts if type(ct) is not Zero), **params))
+    sums = iter(psum_p.bind_all(*(ct for ct in cts if type(ct) is not Zero), **params))
     return [ct if type(ct) is Zero else next(sums) for ct in cts]
 
 
@@ -211,11 +211,11 @@ def _reduction_batch(p: Primitive) -> Any:
         axis: Any, args: Sequence[Any], dims: Sequence[int | None], *, axes: Names, axis_index_groups: Groups | None
     ) -> Any:
         if axis.name not in axes:
-            return p.bind(*args, axes=axes, axis_index_groups=axis_index_groups), list(dims)
+            return p.bind_all(*args, axes=axes, axis_index_groups=axis_index_groups), list(dims)
         rest = tuple(a for a in axes if a != axis.name)
         if axis_index_groups is None:
             outs = [_reduced(p, x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-            return p.bind(*outs, axes=rest, axis_index_groups=None) if rest else outs, [None] * len(outs)
+            return p.bind_all(*outs, axes=rest, axis_index_groups=None) if rest else outs, [None] * len(outs)
         if rest:
             raise NotImplementedError(f"{p}: axis_index_groups along several axes isn't built under vmap, got {axes}")
         return batch_groups(p, axis, args, dims, axis_index_groups, {"axes": axes})
@@ -235,7 +235,7 @@ for _p in _LOCAL:
 
 @def_rule(psum_invariant_p, "decompose")
 def _as_sum(*args: Any, axes: Names) -> list[Any]:
-    return psum_p.bind(*args, axes=axes, axis_index_groups=None)
+    return psum_p.bind_all(*args, axes=axes, axis_index_groups=None)
 
 
 # --- axis_index
@@ -272,5 +272,5 @@ def _index_abstract(**_: Any) -> list[ShapedArray]:
 @def_rule(axis_index_p, "batch")
 def _index_batch(axis: Any, args: Any, dims: Any, *, axis_name: Any, axis_size: int) -> Any:
     if axis.name != axis_name:
-        return axis_index_p.bind(axis_name=axis_name, axis_size=axis_size), [None]
+        return axis_index_p.bind_all(axis_name=axis_name, axis_size=axis_size), [None]
     return [iota(np.int32, axis.size)], [0]

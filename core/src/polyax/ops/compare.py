@@ -144,12 +144,12 @@ select_n_p.linear_in = ()  # jointly linear in its cases, not in one of them
 def _select_batch(axis: Any, args: Any, dims: Any) -> Any:
     which, *cases = args
     if dims[0] is None and np.ndim(which) == 0 and len(set(dims[1:])) == 1:
-        return select_n_p.bind(which, *cases), [dims[1]]
+        return select_n_p.bind_all(which, *cases), [dims[1]]
     cases = [batch_axis_at(c, d, 0, axis.size) for c, d in zip(cases, dims[1:], strict=True)]
     if dims[0] is None and np.ndim(which) == 0:
-        return select_n_p.bind(which, *cases), [0]
+        return select_n_p.bind_all(which, *cases), [0]
     which = batch_axis_at(which, dims[0], 0, axis.size)
-    return select_n_p.bind(_stretch(which, np.shape(cases[0])), *cases), [0]
+    return select_n_p.bind_all(_stretch(which, np.shape(cases[0])), *cases), [0]
 
 
 def _stretch(which: Any, shape: tuple[int, ...]) -> Any:
@@ -209,10 +209,10 @@ clamp_p.factors = elementwise_factors
 def _clamp_batch(axis: Any, args: Any, dims: Any) -> Any:
     low, x, high = args
     if dims[0] is None and dims[2] is None and np.ndim(low) == np.ndim(high) == 0:
-        return clamp_p.bind(low, x, high), [dims[1]]
+        return clamp_p.bind_all(low, x, high), [dims[1]]
     x = batch_axis_at(x, dims[1], 0, axis.size)
     bounds = [_clamp_bound(b, d, axis.size, np.shape(x)) for b, d in ((low, dims[0]), (high, dims[2]))]
-    return clamp_p.bind(bounds[0], x, bounds[1]), [0]
+    return clamp_p.bind_all(bounds[0], x, bounds[1]), [0]
 
 
 def _clamp_bound(bound: Any, dim: int | None, size: int, shape: tuple[int, ...]) -> Any:

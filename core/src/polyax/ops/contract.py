@@ -254,7 +254,7 @@ def _batch(axis: Any, args: Any, dims: Any, *, dimension_numbers: Any, **params:
         out = len(lb) + _others(np.ndim(lhs), lb, lc).index(ld)
     else:
         out = np.ndim(lhs) - len(lc) + _others(np.ndim(rhs), rb, rc).index(rd)
-    return dot_general_p.bind(lhs, rhs, dimension_numbers=((lc, rc), (lb, rb)), **params), [out]
+    return dot_general_p.bind_all(lhs, rhs, dimension_numbers=((lc, rc), (lb, rb)), **params), [out]
 
 
 def _shifted(dims: Dims, new: int | None) -> Dims:

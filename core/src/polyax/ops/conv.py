@@ -198,7 +198,7 @@ def _local(place: Place, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
     features = np.shape(lhs)[d.lhs_spec[1]] // np.shape(rhs)[d.rhs_spec[1]]
     batches = np.shape(lhs)[d.lhs_spec[0]] // place.shape(0)[d.out_spec[0]]
     groups = {"feature_group_count": features, "batch_group_count": batches}
-    return conv_general_dilated_p.bind(lhs, rhs, **{**params, **groups})
+    return conv_general_dilated_p.bind_all(lhs, rhs, **{**params, **groups})
 
 
 # --- derivatives -----------------------------------------------------------------------------------------------------

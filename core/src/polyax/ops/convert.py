@@ -76,7 +76,7 @@ def _bitcast_abstract(x: ShapedArray, *, new_dtype: DType) -> list[ShapedArray]:
 
 @def_rule(bitcast_convert_type_p, "batch")
 def _bitcast_batch(axis: Any, args: Any, dims: Any, *, new_dtype: DType) -> Any:
-    return bitcast_convert_type_p.bind(move_axis(args[0], dims[0], 0), new_dtype=new_dtype), [0]
+    return bitcast_convert_type_p.bind_all(move_axis(args[0], dims[0], 0), new_dtype=new_dtype), [0]
 
 
 @def_rule(bitcast_convert_type_p, "factors")

@@ -37,7 +37,7 @@ def _cumulative(name: str, accepts: Accepts) -> Primitive:
         return [x]
 
     def batch(axis_data: Any, args: Any, dims: Any, *, axis: int, reverse: bool) -> Any:
-        return p.bind(args[0], axis=axis + (axis >= dims[0]), reverse=reverse), dims
+        return p.bind_all(args[0], axis=axis + (axis >= dims[0]), reverse=reverse), dims
 
     p.abstract_eval, p.batch = abstract_eval, batch
     p.factors = lambda x, *, axis, reverse: free_but([x], 1, (axis,))

@@ -187,7 +187,7 @@ def flat_jvp(p: Primitive) -> Callable[..., Any]:
     """The rule of a primitive whose results are flat or discrete."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-        ys = p.bind(*primals, **params)
+        ys = p.bind_all(*primals, **params)
         return ys, [Zero.of(y) for y in ys]
 
     return jvp
@@ -197,12 +197,12 @@ def linear_jvp(p: Primitive, operands: slice = slice(None)) -> Callable[..., Any
     """The rule of a primitive that is linear in these operands together: it is applied to their tangents."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-        ys = p.bind(*primals, **params)
+        ys = p.bind_all(*primals, **params)
         if all(type(t) is Zero for t in tangents[operands]):
             return ys, [Zero.of(y) for y in ys]
         moved = list(primals)
         moved[operands] = map(instantiate, tangents[operands])
-        return ys, p.bind(*moved, **params)
+        return ys, p.bind_all(*moved, **params)
 
     return jvp
 
@@ -278,7 +278,7 @@ def elementwise_batch(p: Primitive) -> Callable[..., tuple[list[Any], list[int |
 
     def batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         operands, dim = align(args, dims)
-        return p.bind(*operands, **params), [dim]
+        return p.bind_all(*operands, **params), [dim]
 
     return batch
 

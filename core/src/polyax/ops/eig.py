@@ -30,7 +30,7 @@ from polyax.ops.matrices import (
 from polyax.ops.reduce import reduce_max
 from polyax.trace.symbolic import Zero
 
-eig_p = Primitive("eig")
+eig_p = Primitive("eig", multiple_results=True)
 eig_p.batch, eig_p.factors = leading_batch(eig_p), leading_factors(eig_p)
 eig_p.never("transpose", "eig is not linear")
 

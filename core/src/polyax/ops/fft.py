@@ -97,7 +97,7 @@ def _irfft_transpose(ct: Any, x: ShapedArray, lengths: Sizes) -> Any:
 
 
 def _batch(axis: Any, args: Any, dims: Any, **params: Any) -> Any:
-    return fft_p.bind(move_axis(args[0], dims[0], 0), **params), [0]
+    return fft_p.bind_all(move_axis(args[0], dims[0], 0), **params), [0]
 
 
 linear(fft_p, _transpose, _batch)

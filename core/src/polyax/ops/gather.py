@@ -241,7 +241,7 @@ def _batch(axis: Any, args: Any, dims: Any, *, dimension_numbers: Any, slice_siz
             d = d._replace(operand_batching_dims=(0, *d.operand_batching_dims))
             index_batching = (0, *index_batching)
     d = d._replace(offset_dims=offset_dims, start_indices_batching_dims=index_batching)
-    return gather_p.bind(operand, indices, dimension_numbers=d, slice_sizes=slice_sizes, **params), [0]
+    return gather_p.bind_all(operand, indices, dimension_numbers=d, slice_sizes=slice_sizes, **params), [0]
 
 
 def up(dims: Dims) -> Dims:

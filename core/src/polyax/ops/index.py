@@ -182,7 +182,7 @@ def _slice_batch(axis: Any, args: Any, dims: Any, *, slice_sizes: Sizes) -> Any:
     if all(d is None for d in start_dims):
         starts.insert(dim, np.zeros((), aval_of(starts[0]).dtype)[()] if starts else np.int32(0))
         sizes = (*slice_sizes[:dim], axis.size, *slice_sizes[dim:])
-        return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes), [dim]
+        return dynamic_slice_p.bind_all(operand, *starts, slice_sizes=sizes), [dim]
     n = len(starts)
     operand_dims = tuple(range(n))
     batching: Sizes = ()
@@ -280,7 +280,7 @@ def _update_factors(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -
         if here is not None:
             kept = dynamic_slice_p.bind1(block, *own, slice_sizes=np.shape(update))
             update = select_n(here, kept, update)
-        return dynamic_update_slice_p.bind(block, update, *own)
+        return dynamic_update_slice_p.bind_all(block, update, *own)
 
     of_x = [d if d in {*full, *pointed} else None for d in range(x.ndim)]
     of_update = [d if d in full else None for d in range(x.ndim)]
@@ -294,7 +294,7 @@ def _update_batch(axis: Any, args: Any, dims: Any) -> Any:
     update = batch_axis_at(update, dims[1], 0, axis.size)
     if all(d is None for d in start_dims):
         zero = np.zeros((), aval_of(starts[0]).dtype)[()] if starts else np.int32(0)
-        return dynamic_update_slice_p.bind(operand, update, zero, *starts), [0]
+        return dynamic_update_slice_p.bind_all(operand, update, zero, *starts), [0]
     windows = tuple(range(1, len(starts) + 1))
     numbers = ScatterDimensionNumbers(windows, (), windows, (0,), (0,))
     indices = _index_vectors(starts, start_dims, axis.size)

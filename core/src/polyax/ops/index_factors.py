@@ -138,9 +138,10 @@ def _gather_factors(
     def local(place: Place, block: Any, indices: Any, **params: Any) -> list[Any]:
         params["slice_sizes"] = fitted(slice_sizes, operand.shape, np.shape(block))
         begins = begins_of(place, operand.shape, block, slices.pointed)
-        return (
-            [_gathered(slices, begins, block, indices, params)] if begins else gather_p.bind(block, indices, **params)
+        gathered = (
+            _gathered(slices, begins, block, indices, params) if begins else gather_p.bind1(block, indices, **params)
         )
+        return [gathered]
 
     pointed = slices.pointed.values()
     how: dict[str, Any] = {"reduced": dict.fromkeys(pointed, "sum")} if summable(operand) else {"whole": pointed}
@@ -180,7 +181,7 @@ def _scatter_factors(p: Primitive, parts: str | None) -> None:
             cut = [place.begin(f) for f in lost if np.shape(indices)[f] != slices.indices[f]]
             if cut and parts == "sum":
                 block = select_n(_first(cut), full_like(block, 0), block)
-            return p.bind(block, indices, updates, **params)
+            return p.bind_all(block, indices, updates, **params)
 
         apart = parts if parts != "sum" or summable(operand) else None
         how: dict[str, Any] = {"reduced": dict.fromkeys(lost, apart)} if apart else {"whole": lost}

@@ -23,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 concatenate_p = Primitive("concatenate")
-split_p = Primitive("split")
+split_p = Primitive("split", multiple_results=True)
 
 # --- concatenate ----------------------------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ def _concatenate_transpose(cts: Any, *operands: Any, dimension: int) -> list[Any
 @def_rule(concatenate_p, "batch")
 def _concatenate_batch(axis: Any, args: Any, dims: Any, *, dimension: int) -> Any:
     operands = [batch_axis_at(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
-    return concatenate_p.bind(*operands, dimension=dimension + 1), [0]
+    return concatenate_p.bind_all(*operands, dimension=dimension + 1), [0]
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:

@@ -11,7 +11,7 @@ from polyax.ir.primitive import Primitive
 from polyax.meshes.factors import elementwise
 from polyax.ops.define import linear
 
-device_put_p = Primitive("device_put")
+device_put_p = Primitive("device_put", multiple_results=True)
 device_put_p.abstract_eval = lambda x, **_: [x]
 device_put_p.decompose = lambda x, **_: [x]
 device_put_p.explicit = lambda ins, outs, **_: list(ins)

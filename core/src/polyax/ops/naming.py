@@ -27,7 +27,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> Any:
 
 @def_rule(name_p, "batch")
 def _batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], *, name: str) -> Any:
-    return name_p.bind(*args, name=name), list(dims)
+    return name_p.bind_all(*args, name=name), list(dims)
 
 
 @def_rule(name_p, "transpose")

@@ -130,7 +130,7 @@ def _gather_batch(axis: Any, args: Any, dims: Any, *, all_gather_dimension: int,
     (x,), (dim,), d = args, dims, all_gather_dimension
     if axis.name not in names_of(params["axis_name"]):
         x = move_axis(x, dim, 0)
-        return all_gather_p.bind(x, all_gather_dimension=d + 1, tiled=tiled, **params), [0]
+        return all_gather_p.bind_all(x, all_gather_dimension=d + 1, tiled=tiled, **params), [0]
     parts = move_axis(batch_axis_at(x, dim, 0, axis.size), 0, d)
     return [joined(parts, d) if tiled else parts], [None]
 
@@ -140,7 +140,7 @@ def _scatter_batch(axis: Any, args: Any, dims: Any, *, scatter_dimension: int, t
     (x,), (dim,), d = args, dims, scatter_dimension
     if axis.name not in names_of(params["axis_name"]):
         x = move_axis(x, dim, 0)
-        return reduce_scatter_p.bind(x, scatter_dimension=d + 1, tiled=tiled, **params), [0]
+        return reduce_scatter_p.bind_all(x, scatter_dimension=d + 1, tiled=tiled, **params), [0]
     total = reduce_sum(batch_axis_at(x, dim, 0, axis.size), (0,))
     return [parted(total, d, axis.size) if tiled else total], [d]
 
@@ -153,7 +153,7 @@ def _all_to_all_batch(
     if axis.name not in names_of(params["axis_name"]):
         x = move_axis(x, dim, 0)
         moved = {"split_axis": split_axis + 1, "concat_axis": concat_axis + 1, "tiled": tiled}
-        return all_to_all_p.bind(x, **moved, **params), [0]
+        return all_to_all_p.bind_all(x, **moved, **params), [0]
     x = batch_axis_at(x, dim, 0, axis.size)
     if tiled:
         x = parted(x, split_axis + 1, axis.size)

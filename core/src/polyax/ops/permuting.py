@@ -59,7 +59,7 @@ linear(ppermute_p, lambda ct, x, perm, **params: ppermute_p.bind1(ct, perm=tuple
 def _permute_batch(axis: Any, args: Any, dims: Any, *, perm: Any, **params: Any) -> Any:
     (x,), (dim,) = args, dims
     if axis.name not in names_of(params["axis_name"]):
-        return ppermute_p.bind(x, perm=perm, **params), [dim]
+        return ppermute_p.bind_all(x, perm=perm, **params), [dim]
     x = batch_axis_at(x, dim, 0, axis.size)
     names = names_of(params["axis_name"])
     if len(names) > 1:

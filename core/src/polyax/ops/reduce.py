@@ -80,7 +80,7 @@ def _reduction(
     def batch(axis: Any, args: Any, dims: Any, *, axes: Axes) -> Any:
         (dim,) = dims
         moved = tuple(a + (a >= dim) for a in axes)
-        return p.bind(args[0], axes=moved), [dim - sum(a < dim for a in moved)]
+        return p.bind_all(args[0], axes=moved), [dim - sum(a < dim for a in moved)]
 
     def rule(x: ShapedArray, *, axes: Axes) -> Factors:
         return reduction_factors([x], 1, axes, parts(x))
@@ -207,7 +207,7 @@ def _arg_extremum(name: str) -> Primitive:
     def batch(axis: Any, args: Any, dims: Any, *, axes: Axes, index_dtype: Any) -> Any:
         (dim,), (a,) = dims, axes
         moved = a + (a >= dim)
-        return p.bind(args[0], axes=(moved,), index_dtype=index_dtype), [dim - (moved < dim)]
+        return p.bind_all(args[0], axes=(moved,), index_dtype=index_dtype), [dim - (moved < dim)]
 
     p.abstract_eval, p.batch, p.jvp = abstract_eval, batch, flat_jvp(p)
     p.factors = lambda x, *, axes, **_: reduction_factors([x], 1, axes)

@@ -16,10 +16,10 @@ from polyax.ops.matrices import adjoint, check_matrix, leading_batch, leading_fa
 from polyax.ops.slicing import pad, slice_in_dim
 from polyax.ops.spectral import householder_product
 
-geqrf_p = Primitive("geqrf")
+geqrf_p = Primitive("geqrf", multiple_results=True)
 ormqr_p = Primitive("ormqr")
-hessenberg_p = Primitive("hessenberg")
-tridiagonal_p = Primitive("tridiagonal")
+hessenberg_p = Primitive("hessenberg", multiple_results=True)
+tridiagonal_p = Primitive("tridiagonal", multiple_results=True)
 
 for _p in (geqrf_p, ormqr_p, hessenberg_p, tridiagonal_p):
     _p.batch, _p.factors = leading_batch(_p), leading_factors(_p)

@@ -142,7 +142,7 @@ def _scatter(name: str) -> Primitive:
                 operand_batching_dims=(0, *d.operand_batching_dims),
                 scatter_indices_batching_dims=(0, *d.scatter_indices_batching_dims),
             )
-        return p.bind(operand, indices, updates, dimension_numbers=d, **params), [0]
+        return p.bind_all(operand, indices, updates, dimension_numbers=d, **params), [0]
 
     p.abstract_eval, p.batch = _abstract, batch
     return p

@@ -8,7 +8,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.matrices import check_matrix, leading_batch, leading_factors
 
-schur_p = Primitive("schur")
+schur_p = Primitive("schur", multiple_results=True)
 schur_p.batch, schur_p.factors = leading_batch(schur_p), leading_factors(schur_p)
 schur_p.never("jvp", "the derivative of the Schur form is not known here")
 schur_p.never("transpose", "schur is not linear")

@@ -181,7 +181,7 @@ def _squeeze_abstract(x: ShapedArray, *, dimensions: tuple[int, ...]) -> list[Sh
 
 def _squeeze_batch(axis: Any, args: Any, dims: Any, *, dimensions: tuple[int, ...]) -> Any:
     x = move_axis(args[0], dims[0], 0)
-    return squeeze_p.bind(x, dimensions=tuple(d + 1 for d in dimensions)), [0]
+    return squeeze_p.bind_all(x, dimensions=tuple(d + 1 for d in dimensions)), [0]
 
 
 linear(squeeze_p, lambda ct, x, dimensions: reshape(ct, x.shape), _squeeze_batch)

@@ -122,7 +122,7 @@ def _slice_factors(x: ShapedArray, *, start_indices: Sizes, limit_indices: Sizes
 
     def local(place: Place, block: Any, **params: Any) -> list[Any]:
         limits = fitted(limit_indices, x.shape, np.shape(block))
-        return slice_p.bind(block, **{**params, "limit_indices": limits})
+        return slice_p.bind_all(block, **{**params, "limit_indices": limits})
 
     return factors([numbers], [numbers], local=local)
 

@@ -34,7 +34,7 @@ from polyax.trace.symbolic import Zero, is_undef
 
 cholesky_p = Primitive("cholesky")
 triangular_solve_p = Primitive("triangular_solve")
-lu_p = Primitive("lu")
+lu_p = Primitive("lu", multiple_results=True)
 
 for _p in (cholesky_p, triangular_solve_p, lu_p):
     _p.batch, _p.factors = leading_batch(_p), leading_factors(_p)

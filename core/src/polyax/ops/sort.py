@@ -21,8 +21,8 @@ __all__ = [
     "approx_max_k", "approx_min_k", "sort", "sort_key_val", "sort_p", "top_k", "top_k_p",
 ]  # fmt: skip
 
-sort_p = Primitive("sort")
-top_k_p = Primitive("top_k")
+sort_p = Primitive("sort", multiple_results=True)
+top_k_p = Primitive("top_k", multiple_results=True)
 
 
 def take_along(x: Any, indices: Any, axis: int) -> Any:

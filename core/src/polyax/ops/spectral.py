@@ -32,9 +32,9 @@ from polyax.ops.solve import symmetrized, triangular_solve
 from polyax.ops.sort import take_along
 from polyax.trace.symbolic import Zero
 
-qr_p = Primitive("qr")
-eigh_p = Primitive("eigh")
-svd_p = Primitive("svd")
+qr_p = Primitive("qr", multiple_results=True)
+eigh_p = Primitive("eigh", multiple_results=True)
+svd_p = Primitive("svd", multiple_results=True)
 householder_product_p = Primitive("householder_product")
 
 for _p in (qr_p, eigh_p, svd_p, householder_product_p):

@@ -22,8 +22,8 @@ __all__ = [
     "vary_unreduced_cast_p",
 ]  # fmt: skip
 
-preduced_p = Primitive("preduced")
-vary_unreduced_cast_p = Primitive("vary_unreduced_cast_p")
+preduced_p = Primitive("preduced", multiple_results=True)
+vary_unreduced_cast_p = Primitive("vary_unreduced_cast_p", multiple_results=True)
 
 
 def _axes(axes: Any = None, axis_name: Any = None, **_: Any) -> Names:
@@ -67,10 +67,10 @@ _define(all_gather_reduced_p, "varying", "reduced")
 for _p in (preduced_p, vary_unreduced_cast_p, reduced_vary_cast_p):
     _p.abstract_eval = lambda x, **_: [x]
     _p.decompose = lambda x, **_: [x]
-    _p.batch = lambda axis, args, dims, p=_p, **params: (p.bind(*args, **params), list(dims))
+    _p.batch = lambda axis, args, dims, p=_p, **params: (p.bind_all(*args, **params), list(dims))
 unreduced_psum_p.abstract_eval = lambda x, **_: [x]
-unreduced_psum_p.decompose = lambda x, axes: psum_p.bind(x, axes=axes, axis_index_groups=None)
-unreduced_psum_p.batch = lambda axis, args, dims, **params: (unreduced_psum_p.bind(*args, **params), list(dims))
+unreduced_psum_p.decompose = lambda x, axes: psum_p.bind_all(x, axes=axes, axis_index_groups=None)
+unreduced_psum_p.batch = lambda axis, args, dims, **params: (unreduced_psum_p.bind_all(*args, **params), list(dims))
 
 
 def _like(p: Primitive, plain: Primitive, dim: str) -> None:
@@ -78,11 +78,11 @@ def _like(p: Primitive, plain: Primitive, dim: str) -> None:
 
     def batch(axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
         (d,), n = dims, params[dim]
-        outs = p.bind(*args, **{**params, dim: n + (d <= n)})
+        outs = p.bind_all(*args, **{**params, dim: n + (d <= n)})
         return outs, [d if params["tiled"] or d <= n else d + (1 if p is all_gather_reduced_p else -1)]
 
     p.abstract_eval = lambda x, **params: plain.rule("abstract_eval")(x, **params)
-    p.decompose = lambda x, **params: plain.bind(x, axis_index_groups=None, **params)
+    p.decompose = lambda x, **params: plain.bind_all(x, axis_index_groups=None, **params)
     p.batch = batch
 
 

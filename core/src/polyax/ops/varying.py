@@ -89,7 +89,7 @@ linear(psum_invariant_p, lambda ct, x, axes: pvary_p.bind1(ct, axes=axes))
 
 def _keeping_dims(p: Any) -> Any:
     def batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], *, axes: Any) -> Any:
-        return p.bind(*args, axes=axes), list(dims)
+        return p.bind_all(*args, axes=axes), list(dims)
 
     return batch
 

@@ -44,7 +44,7 @@ def _reduction(name: str, accepts: Accepts) -> Primitive:
         return [ShapedArray(windows.shape(x.shape), x.dtype, x.weak_type)]
 
     def batch(axis: Any, args: Any, dims: Any, **params: Any) -> Any:
-        return p.bind(args[0], **Windows(**params).with_batch(dims[0])._asdict()), dims
+        return p.bind_all(args[0], **Windows(**params).with_batch(dims[0])._asdict()), dims
 
     p.abstract_eval, p.batch = abstract_eval, batch
     p.factors = lambda x, **params: free_but([x], 1, Windows(**params).wide)
@@ -122,7 +122,7 @@ def _linear_in_first(p: Primitive, transpose: Callable[..., Any]) -> None:
         ones = (1,) * len(params["padding"])
         whole: dict[str, Any] = {"base_dilation": ones, "window_dilation": ones, **params}
         moved = Windows(**whole).with_batch(0)._asdict()
-        return p.bind(*operands, select_prim=select_prim, **{k: moved[k] for k in params}), [0]
+        return p.bind_all(*operands, select_prim=select_prim, **{k: moved[k] for k in params}), [0]
 
     linear(p, transpose, batch)
 

@@ -17,12 +17,12 @@ from polyax.ir.primitive import Primitive, ambient, def_rule
 Vma = frozenset[Any]
 Process = Callable[[Primitive, tuple[Any, ...], dict[str, Any]], list[Any]]
 
-pvary_p = Primitive("pvary")
+pvary_p = Primitive("pvary", multiple_results=True)
 """A value, said to vary along ``axes``. It is what it was."""
 pvary_p.varies = lambda vmas, axes, **_: (vmas, [vmas[0].union(axes)])
 
 
-reduced_vary_cast_p = Primitive("reduced_vary_cast_p")
+reduced_vary_cast_p = Primitive("reduced_vary_cast_p", multiple_results=True)
 """Likewise, of a value whose cotangents are sums along ``axes``: that of the result varies."""
 
 

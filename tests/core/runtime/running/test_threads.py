@@ -113,6 +113,6 @@ def test_the_order_of_parameters_means_nothing(compiled: list[str]) -> None:
     x = jnp.ones((3, 5, 7))
     compiled.clear()
     for _ in range(2):
-        cumsum_p.bind(x, axis=1, reverse=True)
-        cumsum_p.bind(x, reverse=True, axis=1)
+        cumsum_p.bind_all(x, axis=1, reverse=True)
+        cumsum_p.bind_all(x, reverse=True, axis=1)
     assert compiled == ["cumsum"]

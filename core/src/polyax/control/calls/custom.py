@@ -203,5 +203,5 @@ class OwnRules(Dissolving):
             return outs
 
         rule = self.mapped(params[self.rule], axis, dims[params["num_consts"] :], out_dims)
-        outs = self.p.bind(*args, **params | {"fun": mapped, "call_jaxpr": None, self.rule: rule})
+        outs = self.p.bind_all(*args, **params | {"fun": mapped, "call_jaxpr": None, self.rule: rule})
         return outs, list(out_dims)

@@ -23,7 +23,7 @@ from polyax.trace.symbolic import Zero, is_undef
 from polyax.trace.tree import PyTreeDef, tree_structure, tree_unflatten
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
-custom_lin_p = Primitive("custom_lin")
+custom_lin_p = Primitive("custom_lin", multiple_results=True)
 """``custom_lin[backward name perturbed out_avals] *residuals *tangents``: tangents of results, known only backwards.
 There are tangents for the arguments that are ``perturbed``; ``backward`` gives cotangents of all."""
 

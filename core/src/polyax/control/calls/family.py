@@ -45,7 +45,7 @@ class CallLike:
     def bind(self, program: ClosedJaxpr, args: Sequence[Any], params: Params, ins: Ends, outs: Ends) -> list[Any]:
         """A call of a program that was derived from that in ``params``."""
         program, consts = hoisted(program)
-        return self.p.bind(*consts, *args, **{**params, self.program: program})
+        return self.p.bind_all(*consts, *args, **{**params, self.program: program})
 
     def ends(self, params: Params) -> tuple[Ends, Ends]:
         program = params[self.program]

@@ -30,7 +30,7 @@ OVER_AXES: dict[str, Callable[[Any, Sequence[int]], Any]] = {
     "xor": whole.reduce_xor,
 }
 
-reduce_p = Primitive("reduce")
+reduce_p = Primitive("reduce", multiple_results=True)
 
 
 def reduce(

@@ -32,7 +32,7 @@ from polyax.transforms.vmap import batch_flat
 
 OVER_WINDOWS = {"add": reduce_window_sum_p, "max": reduce_window_max_p, "min": reduce_window_min_p}
 
-reduce_window_p = Primitive("reduce_window")
+reduce_window_p = Primitive("reduce_window", multiple_results=True)
 
 
 def reduce_window(
@@ -73,7 +73,7 @@ def reduce_window(
     windows = _windows(shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
     monoid = known_monoid(computation, xs[0], inits[0]) if len(xs) == 1 else None
     if monoid in OVER_WINDOWS:
-        return tree_unflatten(tree, OVER_WINDOWS[monoid].bind(xs[0], **windows._asdict()))
+        return tree_unflatten(tree, OVER_WINDOWS[monoid].bind_all(xs[0], **windows._asdict()))
     program = scalar_program("reduce_window", computation, xs, tree)
     return tree_unflatten(tree, reduce_window_p.bind(*xs, *inits, consts=(), jaxpr=program, **windows._asdict()))
 
@@ -123,7 +123,7 @@ def folded(args: Sequence[Any], *, jaxpr: ClosedJaxpr, consts: Any = (), **param
     xs, inits = cut(args, len(args) // 2)
     combine, monoid = elementwise_on(jaxpr), monoid_of(jaxpr)
     if monoid in OVER_WINDOWS:
-        return starting_with(combine, inits, OVER_WINDOWS[monoid].bind(xs[0], **params), None)
+        return starting_with(combine, inits, OVER_WINDOWS[monoid].bind_all(xs[0], **params), None)
     return starting_with(combine, inits, *fold_windows(combine, xs, Windows(**params)))
 
 
@@ -136,7 +136,7 @@ def _in_slices(combine: Primitive, monoid: str) -> Callable[..., list[Any]]:
     """Windows of any size in a number of steps logarithmic in it."""
 
     def decompose(x: Any, **params: Any) -> list[Any]:
-        (out,), found = fold_windows(lambda a, b: combine.bind(a[0], b[0]), [x], Windows(**params))
+        (out,), found = fold_windows(lambda a, b: combine.bind_all(a[0], b[0]), [x], Windows(**params))
         return [out if found is None else select_n(found, full_like(out, identity(monoid, out.dtype)), out)]
 
     return decompose

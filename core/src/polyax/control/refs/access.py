@@ -105,7 +105,7 @@ def set(ref: Any, idx: Any, value: Any) -> None:
     if type(ref) is Ref and ambient.trace is None:
         write(ref, value, *operands, indices=indices)
     else:
-        swap_p.bind(ref, value, *operands, indices=indices)
+        swap_p.bind_all(ref, value, *operands, indices=indices)
 
 
 def swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:

@@ -115,7 +115,7 @@ def put(ref: Any, x: Any) -> None:
     elif type(ref) is Ref and ambient.trace is None:
         ref.take(x)
     else:
-        swap_p.bind(ref, x, indices=())
+        swap_p.bind_all(ref, x, indices=())
 
 
 def put_written(args: Sequence[Any], written: Sequence[bool], news: Sequence[Any]) -> None:
@@ -135,7 +135,7 @@ def of_programs(p: Primitive) -> Callable[..., list[Any]]:
                 "`ref[...]`, and write what it gives afterwards."
             )
         eqn = Eqn(p, [], [], params)
-        return p.bind(*args, **with_programs(eqn, without_refs).params)
+        return p.bind_all(*args, **with_programs(eqn, without_refs).params)
 
     return discharge
 

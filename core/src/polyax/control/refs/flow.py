@@ -41,7 +41,7 @@ def _call(p: Primitive, param: str, **fixed: Any) -> None:
         _refuse_own_rules(p, params[param])
         made = discharged(params[param])
         program, consts = hoisted(made.program)
-        outs = p.bind(*consts, *map(whole, args), **{**params, param: program, **fixed})
+        outs = p.bind_all(*consts, *map(whole, args), **{**params, param: program, **fixed})
         outs, news = cut(outs, len(outs) - made.num_written)
         put_written(args, made.written, news)
         return outs

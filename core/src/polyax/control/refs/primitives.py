@@ -26,10 +26,10 @@ from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 new_ref_p = Primitive("new_ref")
 empty_ref_p = Primitive("empty_ref")
 freeze_p = Primitive("freeze")
-free_ref_p = Primitive("free_ref")
+free_ref_p = Primitive("free_ref", multiple_results=True)
 get_p = Primitive("get")
 swap_p = Primitive("swap")
-addupdate_p = Primitive("addupdate")
+addupdate_p = Primitive("addupdate", multiple_results=True)
 
 PRIMITIVES = new_ref_p, empty_ref_p, freeze_p, free_ref_p, get_p, swap_p, addupdate_p
 
@@ -89,7 +89,7 @@ def _tangent_ref(t: Any, **params: Any) -> Any:
 @def_rule(new_ref_p, "batch")
 def _new_batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
     x = batch_axis_at(args[0], dims[0], dims[0] or 0, axis.size)
-    return new_ref_p.bind(x, **params), [dims[0] or 0]
+    return new_ref_p.bind_all(x, **params), [dims[0] or 0]
 
 
 @def_rule(empty_ref_p, "abstract_eval")
@@ -111,7 +111,7 @@ def _empty_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, ty: ShapedArr
 @def_rule(empty_ref_p, "batch")
 def _empty_batch(axis: AxisData, args: Any, dims: Any, *, ty: ShapedArray, memory_space: Any) -> Any:
     wider = ty.update(shape=(axis.size, *ty.shape))
-    return empty_ref_p.bind(ty=wider, memory_space=memory_space), [0]
+    return empty_ref_p.bind_all(ty=wider, memory_space=memory_space), [0]
 
 
 @def_rule(freeze_p, "abstract_eval")
@@ -135,12 +135,12 @@ def _end(ref: Ref) -> None:
 
 @def_rule(freeze_p, "jvp")
 def _freeze_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    return freeze_p.bind(*primals), freeze_p.bind(*tangents)
+    return freeze_p.bind_all(*primals), freeze_p.bind_all(*tangents)
 
 
 @def_rule(freeze_p, "batch")
 def _freeze_batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None]) -> Any:
-    return freeze_p.bind(*args), list(dims)
+    return freeze_p.bind_all(*args), list(dims)
 
 
 @def_rule(free_ref_p, "abstract_eval")
@@ -193,7 +193,7 @@ def _get(ref: Ref, *operands: Any, indices: Indices) -> list[Any]:
 
 @def_rule(get_p, "jvp")
 def _get_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, indices: Indices) -> Any:
-    return get_p.bind(*primals, indices=indices), get_p.bind(tangents[0], *primals[1:], indices=indices)
+    return get_p.bind_all(*primals, indices=indices), get_p.bind_all(tangents[0], *primals[1:], indices=indices)
 
 
 @def_rule(get_p, "batch")
@@ -276,10 +276,10 @@ def _write_jvp(p: Primitive) -> Callable[..., Any]:
             what = "a differentiated value on a non-differentiated"
             _refuse(p.name, primals[0], what, "of the differentiated function?")
         operands = primals[2:]
-        outs = p.bind(*primals, indices=indices)
+        outs = p.bind_all(*primals, indices=indices)
         if type(tangents[1]) is Zero and p is addupdate_p:
             return outs, []
-        return outs, p.bind(tangents[0], instantiate(tangents[1]), *operands, indices=indices)
+        return outs, p.bind_all(tangents[0], instantiate(tangents[1]), *operands, indices=indices)
 
     return jvp
 
@@ -290,7 +290,7 @@ def _write_batch(p: Primitive) -> Callable[..., Any]:
         if dim is None:
             _refuse(p.name, ref, "vmapped value on an unbatched", "to the vmapped function?")
         if not indices:
-            outs = p.bind(ref, match_axis(axis, value_dim, dim, value), indices=())
+            outs = p.bind_all(ref, match_axis(axis, value_dim, dim, value), indices=())
             return outs, [dim] * len(outs)
 
         def step(x: Any, new: Any, *xs: Any) -> list[Any]:
@@ -298,7 +298,7 @@ def _write_batch(p: Primitive) -> Callable[..., Any]:
 
         whole = get_p.bind1(ref, indices=())
         (old, new), (old_dim, new_dim) = batch_flat(step, axis, [whole, value, *operands], dims)
-        swap_p.bind(ref, match_axis(axis, new_dim, dim, new), indices=())
+        swap_p.bind_all(ref, match_axis(axis, new_dim, dim, new), indices=())
         return ([old], [old_dim]) if p is swap_p else ([], [])
 
     return batch

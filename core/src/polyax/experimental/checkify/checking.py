@@ -12,7 +12,7 @@ from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import batch_axis_at
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 
-check_p = Primitive("check")
+check_p = Primitive("check", multiple_results=True)
 """``check[debug err_tree] *leaves``: raises the error whose leaves these are, if it is one. With ``debug`` only
 ``checkify`` heeds it."""
 check_p.never("transpose", "errors are no linear results")

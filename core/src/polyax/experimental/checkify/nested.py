@@ -48,7 +48,7 @@ def _call(error: Error, enabled: Errors, eqn: Eqn, args: Sequence[Any]) -> Outco
     params = {**eqn.params, name: program}
     if eqn.params.get("donated"):
         params["donated"] = (False,) * len(leaves) + tuple(eqn.params["donated"])
-    return made.split(eqn.primitive.bind(*leaves, *args, **params))
+    return made.split(eqn.primitive.bind_all(*leaves, *args, **params))
 
 
 # --- control flow

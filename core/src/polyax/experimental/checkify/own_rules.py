@@ -43,7 +43,7 @@ def _bound(
     rule = kind(params[name], error, made)
     own, rest = cut(args, num_consts)
     changed = {"fun": fun, "call_jaxpr": None, name: rule}
-    outs = eqn.primitive.bind(*own, *leaves, *rest, **params | changed)
+    outs = eqn.primitive.bind_all(*own, *leaves, *rest, **params | changed)
     if rule.ran:
         leaves, outs = cut(outs, len(leaves))
         return tree_unflatten(tree_flatten(error)[1], leaves), outs

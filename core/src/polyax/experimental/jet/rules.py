@@ -42,7 +42,8 @@ def deflinear(prim: Primitive) -> None:
 
 def linear_prop(prim: Primitive, primals_in: Sequence[Any], series_in: Sequence[Series], **params: Any) -> Any:
     """The rule of linear primitives: each order for itself."""
-    return _single(prim, prim.bind(*primals_in, **params), [prim.bind(*terms, **params) for terms in zip(*series_in)])
+    higher = [prim.bind_all(*terms, **params) for terms in zip(*series_in)]
+    return _single(prim, prim.bind_all(*primals_in, **params), higher)
 
 
 def defzero(prim: Primitive) -> None:
@@ -52,7 +53,7 @@ def defzero(prim: Primitive) -> None:
 
 def zero_prop(prim: Primitive, primals_in: Sequence[Any], series_in: Sequence[Series], **params: Any) -> Any:
     """The rule of primitives that don't vary."""
-    outs = prim.bind(*primals_in, **params)
+    outs = prim.bind_all(*primals_in, **params)
     return _single(prim, outs, [list(map(zeros_like, outs))] * len(series_in[0]))
 
 
@@ -81,7 +82,7 @@ def deriv_prop(
 ) -> Any:
     """The rule of a primitive with the derivative ``deriv``: ``v' = deriv(u) u'``, order by order."""
     (x,), (series,) = primals_in, series_in
-    (value,) = prim.bind(x, **params)
+    (value,) = prim.bind_all(x, **params)
     (slope,), (higher,) = jet_flat(lambda x: [deriv(x)], [x], [series])
     c, u, v = coefficients(slope, higher), coefficients(x, series), [value]
     for k in range(1, len(u)):
@@ -97,7 +98,7 @@ def _bilinear(prim: Primitive) -> None:
 
     def rule(primals: Sequence[Any], series: Sequence[Series], **params: Any) -> Any:
         u, w = (coefficients(p, s) for p, s in zip(primals, series, strict=True))
-        product = lambda a, b: prim.bind(a, b, **params)[0]
+        product = lambda a, b: prim.bind_all(a, b, **params)[0]
         return derivatives([total([product(u[j], w[k - j]) for j in range(k + 1)]) for k in range(len(u))])
 
     jet_rules[prim] = rule
@@ -108,7 +109,7 @@ def _rule(prim: Primitive) -> Callable[[Recurrence], Recurrence]:
 
     def register(fun: Recurrence) -> Recurrence:
         def rule(primals: Sequence[Any], series: Sequence[Series], **params: Any) -> Any:
-            (first,) = prim.bind(*primals, **params)
+            (first,) = prim.bind_all(*primals, **params)
             curves = [coefficients(p, s) for p, s in zip(primals, series, strict=True)]
             return derivatives(fun(first, *curves, **params))
 

@@ -87,7 +87,7 @@ class JetTrace(Trace):
         """Results and their series, as lists."""
         rule = jet_rules.get(primitive)
         if rule is None or not all(dtypes.is_inexact(aval_of(p).dtype) for p in primals):
-            return by_nested_jvp(lambda *xs: primitive.bind(*xs, **params), primals, series)
+            return by_nested_jvp(lambda *xs: primitive.bind_all(*xs, **params), primals, series)
         outs, higher = rule(primals, series, **params)
         return (outs, higher) if isinstance(outs, list) else ([outs], [higher])
 

@@ -287,10 +287,10 @@ def _dot_general(
     check_bcsr(data, indices, indptr, lhs_spinfo.shape)
     params = {"dimension_numbers": dimension_numbers, "preferred_element_type": preferred_element_type}
     places = _coordinates(indices, indptr, lhs_spinfo.shape)
-    return bcoo_dot_general_p.bind(data, places, rhs, lhs_spinfo=lhs_spinfo, **params)
+    return bcoo_dot_general_p.bind_all(data, places, rhs, lhs_spinfo=lhs_spinfo, **params)
 
 
-bcsr_fromdense_p = composed("bcsr_fromdense", _fromdense)
+bcsr_fromdense_p = composed("bcsr_fromdense", _fromdense, several=True)
 bcsr_todense_p = composed("bcsr_todense", _todense)
 bcsr_extract_p = composed("bcsr_extract", _extract)
 bcsr_dot_general_p = composed("bcsr_dot_general", _dot_general)

@@ -25,9 +25,9 @@ COMPOSED: list[Primitive] = []
 """All of them."""
 
 
-def composed(name: str, body: Body) -> Primitive:
-    """The primitive that does what ``body`` does."""
-    p = Primitive(name)
+def composed(name: str, body: Body, several: bool = False) -> Primitive:
+    """The primitive that does what ``body`` does, which has ``several`` results or one."""
+    p = Primitive(name, multiple_results=several)
 
     def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
         return list(_program(body, name, avals, tuple(params.items()), config.trace_key()).out_avals)

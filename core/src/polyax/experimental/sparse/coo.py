@@ -141,7 +141,7 @@ def _fromdense(mat: Any, *, nse: int, index_dtype: Any) -> list[Any]:
     return [found, row.astype(index_dtype), col.astype(index_dtype)]
 
 
-coo_fromdense_p = composed("coo_fromdense", _fromdense)
+coo_fromdense_p = composed("coo_fromdense", _fromdense, several=True)
 coo_todense_p = composed("coo_todense", lambda data, row, col, *, spinfo: [at_places(row, col, data, spinfo.shape)])
 
 

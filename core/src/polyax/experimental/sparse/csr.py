@@ -141,7 +141,7 @@ def _product(data: Any, indices: Any, indptr: Any, other: Any, *, shape: tuple[i
     return [product_of(data, rows_of(indices, indptr), indices, other, shape, transpose)]
 
 
-csr_fromdense_p = composed("csr_fromdense", _fromdense)
+csr_fromdense_p = composed("csr_fromdense", _fromdense, several=True)
 csr_todense_p = composed("csr_todense", _todense)
 csr_matvec_p = composed("csr_matvec", _product)
 csr_matmat_p = composed("csr_matmat", _product)

@@ -100,7 +100,7 @@ def _fromdense(mat: Any, *, nse: int, n_batch: int, n_dense: int, index_dtype: A
     return [jnp.where(there, data, 0), indices]
 
 
-bcoo_fromdense_p = composed("bcoo_fromdense", _fromdense)
+bcoo_fromdense_p = composed("bcoo_fromdense", _fromdense, several=True)
 
 
 # --- without zeros ----------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def _sum_duplicates(data: Any, indices: Any, *, spinfo: SparseInfo, nse: int) ->
     return [over_batches(total, common_batch(n_batch, data, indices))(data, order, slots), unique]
 
 
-bcoo_sum_duplicates_p = composed("bcoo_sum_duplicates", _sum_duplicates)
+bcoo_sum_duplicates_p = composed("bcoo_sum_duplicates", _sum_duplicates, several=True)
 
 
 def _sort_indices(data: Any, indices: Any, *, spinfo: SparseInfo) -> list[Any]:
@@ -82,4 +82,4 @@ def _sort_indices(data: Any, indices: Any, *, spinfo: SparseInfo) -> list[Any]:
     return [over_batches(lambda values, o: values[o], sizes)(data, order), rows]
 
 
-bcoo_sort_indices_p = composed("bcoo_sort_indices", _sort_indices)
+bcoo_sort_indices_p = composed("bcoo_sort_indices", _sort_indices, several=True)

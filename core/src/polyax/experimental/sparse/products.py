@@ -225,7 +225,7 @@ def _check_spdot(lhs: BCOOProperties, rhs: BCOOProperties, dims: DotDims) -> Non
         raise ValueError("bcoo_spdot_general: cannot have unused batch dims on rhs with unused sparse dims on lhs.")
 
 
-bcoo_spdot_general_p = composed("bcoo_spdot_general", _spdot_general)
+bcoo_spdot_general_p = composed("bcoo_spdot_general", _spdot_general, several=True)
 
 
 def sampled(A: Any, B: Any, indices: Any, dims: DotDims) -> Any:

@@ -131,4 +131,4 @@ def _transpose(data: Any, indices: Any, *, permutation: tuple[int, ...], spinfo:
     return [lax.transpose(data, (*batch, n_batch, *(d + n_batch + 1 for d in dense))), indices]
 
 
-bcoo_transpose_p = composed("bcoo_transpose", _transpose)
+bcoo_transpose_p = composed("bcoo_transpose", _transpose, several=True)

@@ -24,7 +24,7 @@ def _abstract_eval(*_: ShapedArray, eqn: Eqn) -> tuple[list[ShapedArray], Effect
 
 def called(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
     """The results of an equation that a library computes."""
-    outs = library_p.bind(*[x.words if isinstance(x, Pair) else x for x in args], eqn=eqn)
+    outs = library_p.bind_all(*[x.words if isinstance(x, Pair) else x for x in args], eqn=eqn)
     return [Pair(words=x) if is_complex(v.aval) else x for x, v in zip(outs, eqn.outvars, strict=True)]
 
 

@@ -105,10 +105,11 @@ class VJP:
         ``NotNeeded()`` in place of the others. Values put there are those that the backward pass uses.
       opaque_residuals: all other residuals.
 
-    >>> _, f_vjp = vjp(lambda x, y: x * y, 2.0, 3.0)
-    >>> f_vjp.args_res = [20.0, 30.0]
-    >>> [x.item() for x in f_vjp(1.0)]
-    [30.0, 20.0]
+    >>> x, y = np.float32(2), np.array([3, 4], np.float32)
+    >>> _, f_vjp = vjp(lambda x, y: x * y, x, y)
+    >>> f_vjp.args_res = [x, 10 * y]
+    >>> f_vjp(y)[0].item()
+    250.0
     """
 
     def __init__(

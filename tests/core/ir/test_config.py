@@ -100,3 +100,12 @@ def test_a_bad_environment_value_of_a_plugins_setting_is_told_to_who_reads_it(la
         pass
     with pytest.raises(ValueError, match="environment variable POLYAX_OF_A_PLUGIN: expected 0 or 1, got 'perhaps'"):
         read()
+
+
+@pytest.mark.parametrize("enabled", (False, True))
+def test_whether_64_bits_are_enabled_is_read_by_both_names(enabled: bool) -> None:
+    config = Config()
+    with config.override(enable_x64=enabled):
+        assert config.x64_enabled is enabled
+    with pytest.raises(AttributeError):
+        setattr(config, "x64_enabled", True)  # noqa: B010

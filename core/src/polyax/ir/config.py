@@ -65,6 +65,11 @@ class Config:
         values = next(values for values, number in self._keys.items() if number == key)
         return dict(zip([f.name for f in FLAGS.values() if f.traced], values, strict=True))
 
+    @property
+    def x64_enabled(self) -> bool:
+        """``enable_x64`` by the name under which programs written for JAX read it."""
+        return bool(self.enable_x64)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)

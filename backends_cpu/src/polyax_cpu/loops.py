@@ -1,4 +1,5 @@
-"""Loops and branches as native functions: small kernels are part of them, what else a turn runs is called.
+"""Loops and branches as native functions: small kernels and linear algebra of a few numbers are part of them, what
+else a turn runs is called.
 
 Small carries and intermediate values are locals. Where a call fails, the function ends. Knows plans; must not know how
 kernels or library calls are made.
@@ -13,7 +14,9 @@ from typing import Any
 
 from polyax_cpu import functions, machine_code, pool
 from polyax_cpu.emitter import LlvmEmitter, kernel_attributes
+from polyax_cpu.libraries import small
 from polyax_cpu.libraries.callouts import is_call_out
+from polyax_cpu.libraries.small import Inlined
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.places import SMALL, Frame, copy, locals_of, touched
 from polyax_cpu.records import FUNCTION_PARAMS, NativeStep
@@ -115,6 +118,8 @@ class _ControlWriter:
                 copy(self.b, frame.at(step.source), frame.at(step.target), step.nbytes)
             elif isinstance(step, KernelStep) and self.holds(step):
                 self.kernel(step, frame)
+            elif isinstance(step, CallStep) and (code := self.instead(step)) is not None:
+                code.write(self.b, [frame.at(ref) for ref in (*step.args, *step.outs)])
             else:
                 self.call(step, frame)
 
@@ -130,11 +135,22 @@ class _ControlWriter:
             return False
         key = structural_key(step.kernel)
         work = sum(map(_weight, postorder(*kernel_roots(step.kernel))))
-        if self.inlined[key] + work > INLINED_EQUAL or self.work + work > INLINED_WORK:
+        if self.inlined[key] + work > INLINED_EQUAL or not self.takes(work):
             return False
         self.inlined[key] += work
+        return True
+
+    def takes(self, work: int) -> bool:
+        """Whether so much more may become part of the function."""
+        if self.work + work > INLINED_WORK:
+            return False
         self.work += work
         return True
+
+    def instead(self, step: CallStep) -> Inlined | None:
+        """The code that becomes part of the function in place of a call."""
+        code = None if self.long else small.inlined(step)
+        return code if code is not None and self.takes(code.work) else None
 
     def kernel(self, step: KernelStep, frame: Frame) -> None:
         pointers = [frame.at(ref) for ref in step.operands]

@@ -12,7 +12,7 @@ from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
 from polyax.ops.conv import conv_general_dilated_p
 from polyax.ops.fft import fft_p
-from polyax_cpu.libraries import fourier, lapack, products, sorting
+from polyax_cpu.libraries import fourier, lapack, products, small, sorting
 from polyax_kernels.lower.lowering import Call, CallContext, Lowering
 from polyax_kernels.lower.patches import by_products
 
@@ -66,7 +66,9 @@ def _transforms(
 
 
 LOWERINGS: dict[Primitive, Lowering] = {
-    dot_general_p: Call(why_not=_why_no_product, prepare=_after_copies, native=_native, adds=_adds),
+    dot_general_p: small.InlinedCall(
+        why_not=_why_no_product, prepare=_after_copies, native=_native, adds=_adds, inlined=small.product
+    ),
     conv_general_dilated_p: by_products(_why_not),
     fft_p: Call(prepare=_transforms),
     **lapack.LOWERINGS,

@@ -16,7 +16,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops import reflections, solve, spectral
 from polyax_cpu import compiler
-from polyax_cpu.libraries import openblas, routines
+from polyax_cpu.libraries import openblas, routines, small
 from polyax_cpu.libraries.routines import BITS, LETTERS, PARTS, RoutineWriter
 from polyax_kernels.lower.libraries.factorizations import why_not
 from polyax_kernels.lower.lowering import Call, Lowering
@@ -243,11 +243,12 @@ def _declines(avals: Avals, params: Mapping[str, Any]) -> str | None:
     return why_not(avals, params, LETTERS)
 
 
-def _call(way: Callable[[Mapping[str, Any]], _Way]) -> Call:
-    return Call(native=_native(way), why_not=_declines)
+def _call(way: Callable[[Mapping[str, Any]], _Way], inlined: Any = small.never) -> Call:
+    return small.InlinedCall(native=_native(way), why_not=_declines, inlined=inlined)
 
 
+_INLINED = {solve.cholesky_p: small.cholesky, solve.triangular_solve_p: small.triangular_solve, solve.lu_p: small.lu}
 LOWERINGS: dict[Primitive, Lowering] = {
-    **{p: _call(lambda _, way=way: way) for p, way in _WAYS.items()},
+    **{p: _call(lambda _, way=way: way, _INLINED.get(p, small.never)) for p, way in _WAYS.items()},
     spectral.svd_p: _call(lambda params: _VECTORS if params["compute_uv"] else _VALUES),
 }

@@ -386,6 +386,23 @@ def test_donated_arrays_are_deleted_with_their_parts():
         polyax.jit(lambda a: a + 1)(y)
 
 
+def test_donated_arrays_that_no_result_fits_or_that_are_moved_stay_alive():
+    x = put(GRID, "x")
+    with pytest.warns(UserWarning, match=r"Some donated buffers were not usable: float32\[\d,8\]\."):
+        same(polyax.jit(lambda a: a + 1, donate_argnums=0, out_shardings=on(GRID))(x), X + 1)
+    assert not x.is_deleted()
+    polyax.jit(lambda a: a.sum(), donate_argnums=0)(x)  # where it isn't asked how results lie, all are taken
+    assert x.is_deleted()
+    y = jnp.asarray(X)
+    same(
+        polyax.jit(lambda a: a * 2, donate_argnums=0, in_shardings=on(GRID, "x"), out_shardings=on(GRID, "x"))(y), 2 * X
+    )
+    assert not y.is_deleted()
+    z = put(GRID, "x")
+    with pytest.raises(RuntimeError, match="Attempt to donate the same buffer twice"):
+        polyax.jit(lambda a, b: (a + 1, b), donate_argnums=(0, 1), out_shardings=on(GRID, "x"))(z, z)
+
+
 def test_replicas_that_share_memory_survive_donation():
     x = jnp.asarray(X)
     y = polyax.device_put(x, on(ROW))

@@ -59,7 +59,8 @@ def jit(
     Args:
       fun: a pure function of pytrees of arrays; without it, a decorator is returned.
       static_argnums, static_argnames: arguments that are part of the program; they must be hashable.
-      donate_argnums, donate_argnames: arguments whose memory may be reused; they can't be used afterwards.
+      donate_argnums, donate_argnames: arguments whose memory results may have; those that one has can't be used
+        afterwards, others are kept, with a warning.
       keep_unused: kept for compatibility; arguments that the program doesn't need cost nothing.
       device, backend: where to run; by default where the arguments are, or on the default device.
       inline: whether the program is spliced into the program of a function that calls it.

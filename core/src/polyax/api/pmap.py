@@ -17,20 +17,21 @@ from polyax.ir.config import config
 from polyax.ir.refs import is_ref, met
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.mesh import Mesh
-from polyax.meshes.sharding import NamedSharding, bounds
+from polyax.meshes.sharding import NamedSharding, Sharding, bounds
 from polyax.meshes.spec import Cuts, trimmed_spec
 from polyax.ops.basis import expand_dims, squeeze
 from polyax.runtime.arrays import devices as places
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.running import spmd  # noqa: F401  (makes the primitive run on devices)
+from polyax.runtime.running.donation import refuse_reuse, taken
 from polyax.runtime.running.regions import choose, with_devices
 from polyax.trace.calls import Signature, TracedFunction, UserCall, with_static
 from polyax.trace.context import axis_env
 from polyax.trace.paths import flatten_axes
 from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.traces import Traces
-from polyax.trace.tree import tree_flatten, tree_unflatten
+from polyax.trace.tree import tree_unflatten
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,11 @@ class _Pmapped:
         operands = [*hoisted(found.closed)[1], *call.leaves]
         if found.local is None and any(is_concrete(x) and x.committed for x in call.leaves):
             _check_places(operands, found.params)
+        if found.donated:
+            refuse_reuse(operands, found.donated)
         outs = found.local.run(operands, found.params) if found.local else shard_map_p.bind(*operands, **found.params)
-        for n in self.signature.donate.at(len(args)):
-            _delete(args[n])
+        if found.donated and is_concrete(outs[0]):
+            _delete(operands, found.donated, outs[0].sharding)
         return tree_unflatten(found.out_tree, outs)
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
@@ -208,7 +211,8 @@ class _Pmapped:
             "check_vma": False,
             "name": self.name,
         }
-        return _OneOfMany(closed, flat.out_tree, params=params, local=local)
+        donated = taken(program, (*[False] * len(consts), *call.donated()))
+        return _OneOfMany(closed, flat.out_tree, donated, params=params, local=local)
 
     def _mesh(self, size: int) -> Mesh | AbstractMesh:
         if self.devices is None:
@@ -252,9 +256,10 @@ def _lies(x: Any, wanted: NamedSharding) -> bool:
     return all(bounds(a, x.shape) == bounds(b, x.shape) for a, b in pairs)
 
 
-def _delete(donated: Any) -> None:
-    for x in tree_flatten(donated)[0]:
-        if is_concrete(x):
+def _delete(operands: Sequence[Any], donated: Sequence[bool], where: Sharding) -> None:
+    """Deletes the donated arrays, but for those that were copied because they lay elsewhere."""
+    for x, d in zip(operands, donated, strict=True):
+        if d and is_concrete(x) and x.sharding.device_set == where.device_set:
             x.delete()
 
 

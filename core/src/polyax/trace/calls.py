@@ -208,7 +208,7 @@ class UserCall:
         if met.any:
             self.refuse_aliases(closed.consts)
             refuse_returned(closed, flat.out_tree, self.source(), self.signature.traced_for)
-        return TracedFunction(closed, flat.out_tree, self._donated())
+        return TracedFunction(closed, flat.out_tree, self.donated())
 
     def refuse_aliases(self, consts: Sequence[Any] = ()) -> None:
         """Raises ValueError if a reference comes as two arguments, or as one and among ``consts``."""
@@ -225,7 +225,7 @@ class UserCall:
 
         return refuse
 
-    def _donated(self) -> tuple[bool, ...]:
+    def donated(self) -> tuple[bool, ...]:
         """Which leaves are donated; nothing if none is."""
         donate = self.signature.donate
         if not donate:

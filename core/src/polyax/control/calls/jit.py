@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from polyax.control.calls.family import CallLike, Ends, Params
+from polyax.control.calls.family import CallLike, Dims, Ends, Params
 from polyax.control.inner.lists import kept
 from polyax.control.inner.programs import hoisted
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
+from polyax.transforms.vmap import AxisData, batch_jaxpr
 
 pjit_p = Primitive("pjit", higher_order=True)
 """``pjit[name jaxpr donated inline keep_unused device]``; the constants of the program come first in its arguments."""
@@ -27,6 +28,10 @@ class _Pjit(CallLike):
     def bind(self, program: ClosedJaxpr, args: Sequence[Any], params: Params, ins: Ends, outs: Ends) -> list[Any]:
         """Donated buffers are needed by derivatives, so they are kept."""
         return super().bind(program, args, params | {"donated": ()}, ins, outs)
+
+    def batch(self, axis: AxisData, args: Sequence[Any], dims: Dims, **params: Any) -> tuple[list[Any], Dims]:
+        mapped, out_dims = batch_jaxpr(params.pop("jaxpr"), axis, tuple(dims))
+        return call(mapped, args, **params), out_dims
 
     def narrowed(self, params: Params, needed: Sequence[bool], used: Sequence[bool]) -> Params:
         donated = params["donated"]

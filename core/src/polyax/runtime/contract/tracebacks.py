@@ -97,6 +97,7 @@ def _join(frames: list[TracebackType]) -> TracebackType | None:
 def warn_user(message: str) -> None:
     """Warns at the user's line that led here."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and is_internal(frame.f_code.co_filename):
+    ours = lambda file: is_internal(file) or file == functools.__file__  # which calls cached properties
+    while frame.f_back is not None and ours(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, stacklevel=level)

@@ -17,6 +17,7 @@ from polyax.runtime.contract.backend import CompileOptions, Device
 from polyax.runtime.contract.hooks import CompileEvent
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.plugins.compilations import notify_compiled
+from polyax.runtime.running.donation import taken
 from polyax.runtime.running.programs import Program, Refused
 from polyax.trace.recording import hoist_consts
 from polyax.transforms.memo import kept
@@ -52,6 +53,8 @@ def compile_on(
     checked = closed if config.debug_nans or config.debug_infs else None
     if checked:  # the arguments may be needed again
         donated = ()
+    if mesh is None:  # of a mesh's programs it was decided for all devices
+        donated = taken(closed, donated)
     event = build(closed, device, name, donated, eager=eager, stages=config.dump is not None, mesh=mesh)
     notify_compiled(event)
     inputs = [(v.aval, device) for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)]

@@ -21,6 +21,7 @@ from polyax.partition.reshard import block_aval
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.running.agreement import connection
 from polyax.runtime.running.compiling import compile_program
+from polyax.runtime.running.donation import taken
 from polyax.runtime.running.programs import Program, placed
 from polyax.runtime.running.team import Bystander, Team, check_effects
 from polyax.transforms.memo import kept, once
@@ -79,6 +80,8 @@ def _made(table: Any, closed: ClosedJaxpr, layouts: Layouts, name: str, donated:
     ins = _shardings(layouts.ins, parts.ins, mesh, layouts.mesh, [])
     first = [(parts.ins[0], ins[0])] if layouts.ins and layouts.ins[0] is not None else []
     outs = _shardings(wanted, parts.outs, mesh, layouts.mesh, first)
+    if mesh.size == 1 or None not in wanted:  # where results may come to lie anywhere, anything may fit
+        donated = taken(parts.program, donated)
     return Meshed(parts, ins, outs, _program(closed, parts, (ins, outs), mesh, name, donated))
 
 

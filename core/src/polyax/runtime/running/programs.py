@@ -20,7 +20,7 @@ from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.placing import Layout, on_device, on_devices
 from polyax.runtime.contract import effects
 from polyax.runtime.contract.backend import Buffer, Device, Executable
-from polyax.runtime.running import nonfinite
+from polyax.runtime.running import donation, nonfinite
 from polyax.trace.tree import LEAF, PyTreeDef, tree_unflatten
 
 Places = Sequence[tuple[ShapedArray, Layout]]
@@ -60,6 +60,8 @@ class Program:
 
     def run_placed(self, buffers: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         device = self.device
+        if self.donated:
+            donation.refuse_reuse(args[-len(self.donated) :], self.donated)
         outs, token = self.executable.launch(buffers, device and device.queue)
         if token is not None:
             effects.started(self.name, [token] if device is not None else token)
@@ -69,18 +71,14 @@ class Program:
         if self.checked is not None:
             nonfinite.check(arrays, self.checked, args, self.name)
         if self.donated:
-            self._delete_donated(args[len(args) - len(self.donated) :])
+            count = len(self.donated)
+            donation.delete(args[-count:], self.donated, buffers[-count:], device)
         return arrays
 
     @property
     def special(self) -> bool:
         """Whether there is more to a run than a launch."""
         return bool(self.donated or self.effects) or self.checked is not None
-
-    def _delete_donated(self, args: Sequence[Any]) -> None:
-        for x, donated in zip(args, self.donated, strict=True):
-            if donated and is_concrete(x) and (self.device is None or self.device in x.devices()):
-                x.delete()
 
 
 class Refused(Program):

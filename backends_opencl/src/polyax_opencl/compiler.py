@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from polyax.runtime.contract.cache import DiskCache
 from polyax_kernels.gpu.runtime import KernelRejected
+from polyax_opencl import pocl
 from polyax_opencl.functions import PROCESSOR
 from polyax_opencl.probe import cl, title
 
@@ -41,7 +42,7 @@ def function(context: cl.Context, source: str, name: str) -> Function:
 
 def is_kept(device: cl.Device) -> bool:
     """PoCL keeps what it compiles itself, where ``probe`` told it to, and compiles once more to give a binary away."""
-    return device.platform.name == "Portable Computing Language"
+    return device.platform.name == pocl.PLATFORM
 
 
 def from_cache(context: cl.Context, source: str) -> cl.Program:

@@ -8,6 +8,7 @@ from functools import cache
 
 from polyax.ir.config import config
 from polyax.runtime.contract.cache import cache_root, why_no_cache
+from polyax_opencl import pocl
 
 DRIVER = "install your device's driver, or a processor's: pip install \"polyax-opencl[pocl]\""
 """What to do about a machine without platforms."""
@@ -48,6 +49,8 @@ def find() -> Found:
     except cl.Error as e:
         return Found(why_none=f"no OpenCL platform is installed ({e}); {DRIVER}")
     found = [d for p in platforms for d in usable_devices(p)]
+    if not found and any(p.name == pocl.PLATFORM for p in platforms):
+        return Found(why_none=f"{pocl.TOO_OLD}; use a newer one, or {DRIVER}")
     if not found:
         names = ", ".join(p.name for p in platforms) or "none"
         return Found(why_none=f"the OpenCL platforms ({names}) have no usable device; see clinfo, or {DRIVER}")
@@ -55,11 +58,17 @@ def find() -> Found:
 
 
 def usable_devices(platform: cl.Platform) -> list[cl.Device]:
-    """Its devices that are there and have a compiler; a platform without any raises."""
+    """Its devices that are there and have a compiler that works; a platform without any raises."""
     try:
-        return [d for d in platform.get_devices() if d.available and d.compiler_available]
+        return [d for d in platform.get_devices() if d.available and d.compiler_available and compiles(platform, d)]
     except cl.Error:
         return []
+
+
+def compiles(platform: cl.Platform, device: cl.Device) -> bool:
+    """Whether its compiler knows what to compile for."""
+    known = platform.name != pocl.PLATFORM or pocl.knows_processor(device.version)
+    return known or pocl.name_processor(device.int_ptr)
 
 
 def title(device: cl.Device) -> str:

@@ -15,7 +15,7 @@ from polyax_cpu import pool
 from polyax_cpu.kernels import compiling
 from polyax_cpu.libraries.callouts import call_out
 from polyax_cpu.loops import native_control, too_large
-from polyax_cpu.steps import PARALLEL_COST, QUICK_COST, Described, Table, Work, copying, described, pieces_of
+from polyax_cpu.steps import PARALLEL_COST, QUICK_COST, Described, Table, Work, copying, described, piece_of, piece_size
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.backend import HostExecutable, rows
 from polyax_kernels.host.meeting import meets
@@ -89,13 +89,19 @@ def _native(executable: CpuExecutable, step: Step) -> Described | None:
     if isinstance(step, KernelStep):
         kernel = executable.backend.compiled(step.kernel)
         extent = rows(step)
-        pieces = pieces_of(_cost(step), extent) if executable.divides and choose(step.kernel).parallel else 1
-        return described(kernel.address, step.operands, step.scalars, extent, pieces, kernel)
+        piece = _piece(step, extent) if executable.divides else extent
+        return described(kernel.address, step.operands, step.scalars, extent, piece, kernel)
     if isinstance(step, CopyStep):
         return copying(step.source, step.target, step.nbytes, executable.divides)
     if isinstance(step, ControlStep):
         return native_control(lambda inner: _within(executable, inner), step)
     return _library_call(step, executable.divides)
+
+
+def _piece(step: KernelStep, extent: int) -> int:
+    """The rows of a kernel that a thread computes at a time."""
+    schedule = choose(step.kernel)
+    return piece_of(_cost(step), extent, schedule.grain) if schedule.parallel else extent
 
 
 def _within(executable: CpuExecutable, step: Step) -> Described | None:
@@ -123,5 +129,6 @@ def _library_call(step: CallStep, divides: bool) -> Described | None:
     if found is None:
         return None
     address, work = found
-    pieces = min(pool.thread_count(), work.extent) if divides and _cost(step) > PARALLEL_COST else 1
-    return described(address, (*step.args, *step.outs), work.scalars, work.extent, pieces)
+    divided = divides and _cost(step) > PARALLEL_COST and work.extent > 1
+    piece = piece_size(work.extent, min(pool.thread_count(), work.extent)) if divided else work.extent
+    return described(address, (*step.args, *step.outs), work.scalars, work.extent, piece)

@@ -20,7 +20,7 @@ from polyax_cpu.libraries.small import Inlined
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.places import SMALL, Frame, copy, locals_of, touched
 from polyax_cpu.records import FUNCTION_PARAMS, NativeStep
-from polyax_cpu.steps import ON_BASES, Described, piece_size
+from polyax_cpu.steps import ON_BASES, Described
 from polyax_cpu.turning import Turning, pairs_of
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.emit.walker import emit_kernel
@@ -200,12 +200,11 @@ class _ControlWriter:
             with b.when(b.invoke("i64", function, buffers, scalars, begin, end).compare("!=", 0)):
                 b.ret(b.const(1, "i64"))
             return
-        if native.pieces <= 1:
+        if native.piece >= native.end:
             b.invoke("void", function, buffers, scalars, begin, end)
             return
         pool.ensure_started()
-        size = piece_size(native.end, native.pieces)
-        pieces = (b.const(k, "i64") for k in (size, -(-native.end // size)))
+        pieces = (b.const(k, "i64") for k in (native.piece, -(-native.end // native.piece)))
         b.call("void", "polyax_parallel", function, buffers, scalars, begin, end, *pieces)
 
     def buffers(self, count: int) -> IrValue:

@@ -17,7 +17,6 @@ from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.native_pool import define_pool
 from polyax_cpu.records import (
     FUNCTION_PARAMS,
-    LINE,
     NativeMembers,
     NativeRef,
     NativeStep,
@@ -67,15 +66,13 @@ def _run(module: Module) -> None:
 
 
 def _launch(b: Builder, step: Record, buffers: IrValue) -> None:
-    """Calls a step's function: at once, or in pieces, which begin at whole lines if they are as long as one."""
-    with b.when(step.pieces <= 1):
+    """Calls a step's function: at once, or in pieces."""
+    span, size = step.end - step.begin, step.piece
+    with b.when(size >= span):
         b.invoke("void", step.function, buffers, step.scalars, step.begin, step.end)
-    with b.when(step.pieces > 1):
-        function, scalars, begin, end, pieces = step.function, step.scalars, step.begin, step.end, step.pieces
-        span = end - begin
-        even = span / pieces
-        size = b.select(even >= LINE, (even + (LINE - 1)) & -LINE, even + 1)
-        b.call("void", "polyax_parallel", function, buffers, scalars, begin, end, size, (span + size - 1) / size)
+    with b.when(size < span):
+        work = (step.function, buffers, step.scalars, step.begin, step.end)
+        b.call("void", "polyax_parallel", *work, size, (span + size - 1) / size)
 
 
 CALLED = [("ptr", "self"), ("ptr", "args"), ("i64", "nargs")]

@@ -32,7 +32,7 @@ class NativeStep(ctypes.Structure):
         ("scalars", ADDRESS),
         ("begin", INTEGER),
         ("end", INTEGER),
-        ("pieces", INTEGER),
+        ("piece", INTEGER),
         ("count", INTEGER),
         ("operands", ADDRESS),
         ("fails", INTEGER),

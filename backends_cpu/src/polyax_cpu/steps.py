@@ -55,7 +55,7 @@ class Table:
         self.stops = members > 1 and cost * members > PIECE_COST
         self.entry = Entry(self.steps, cost > QUICK_COST)
         self.run = self.entry.run
-        if self.stops or any(s.pieces > 1 for s in steps):
+        if self.stops or any(s.piece < s.end for s in steps):
             pool.ensure_started()
 
     def __call__(self, bases: list[Any]) -> None:
@@ -71,12 +71,12 @@ class Table:
 
 
 def described(
-    address: int, operands: Sequence[Ref], scalars: Sequence[int], end: int, pieces: int, keep: Any = None
+    address: int, operands: Sequence[Ref], scalars: Sequence[int], end: int, piece: int, keep: Any = None
 ) -> Described:
-    """The step that calls the function at ``address`` on the range up to ``end``, in ``pieces``."""
+    """The step that calls the function at ``address`` on the range up to ``end``, ``piece`` at a time."""
     places = (NativeRef * len(operands))(*[(r.base, r.offset) for r in operands])
     values = (ctypes.c_int64 * len(scalars))(*scalars)
-    step = NativeStep(address, ctypes.addressof(values), 0, end, pieces, len(operands), ctypes.addressof(places))
+    step = NativeStep(address, ctypes.addressof(values), 0, end, piece, len(operands), ctypes.addressof(places))
     return step, (places, values, keep)
 
 
@@ -86,19 +86,20 @@ def on_bases(address: int, record: ctypes.Structure, keep: Any) -> Described:
 
 
 def copying(source: Ref, target: Ref, nbytes: int, divides: bool = True) -> Described:
-    pieces = pieces_of(nbytes, nbytes) if divides else 1
-    return described(pool.symbols()["polyax_copy"], (source, target), (), nbytes, pieces)
+    piece = piece_of(nbytes, nbytes) if divides else nbytes
+    return described(pool.symbols()["polyax_copy"], (source, target), (), nbytes, piece)
 
 
-def pieces_of(cost: int, extent: int) -> int:
-    """Into how many pieces a step over ``extent`` is cut."""
+def piece_of(cost: int, extent: int, grain: int = 1) -> int:
+    """How long the pieces are into which a step over ``extent`` is cut."""
     threads = pool.thread_count()
     if cost <= PARALLEL_COST or threads == 1:
-        return 1
-    return min(extent, threads * min(4, max(1, cost // (PIECE_COST * threads))))
+        return extent
+    return piece_size(extent, min(extent, threads * min(4, max(1, cost // (PIECE_COST * threads)))), grain)
 
 
-def piece_size(extent: int, pieces: int) -> int:
-    """How long pieces are: whole lines, if they are as long as one."""
-    even = extent // pieces
-    return -(-even // LINE) * LINE if even >= LINE else even + 1
+def piece_size(extent: int, pieces: int, grain: int = 1) -> int:
+    """How long ``pieces`` are: whole lines, if they are as long as one, else multiples of ``grain``."""
+    even = -(-extent // pieces)
+    whole = max(LINE, grain) if even >= LINE else grain
+    return -(-even // whole) * whole

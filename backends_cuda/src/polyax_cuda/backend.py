@@ -17,4 +17,4 @@ class CudaBackend(GpuBackend):
 
 def limits(shared_bytes: int, threads: int, units: int) -> Limits:
     """Of a GPU with so much memory for a block, threads in a block, and multiprocessors."""
-    return Limits(REALS, local_bytes=shared_bytes, lanes=1, threads=threads, group=256, units=units)
+    return Limits(REALS, local_bytes=shared_bytes, lanes=1, tile=1, threads=threads, group=256, units=units)

@@ -166,6 +166,7 @@ def limits(device: cl.Device) -> Limits:
         operands=min(64, device.max_parameter_size // ARGUMENT_BYTES - SCALARS),
         local_bytes=min(device.local_mem_size // 2, 64 * 1024),
         lanes=1 if fast else 32,
+        tile=1,
         threads=threads,
         group=min(256, threads) if fast else 1,
         units=device.max_compute_units,

@@ -8,31 +8,22 @@ for a block of points: ``acc[lane] = 0``; ``for k: for lane: acc[lane] += a[k, b
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from polyax_kernels.ir.dependences import rounds
+from polyax_kernels.emit.blocks import Blocks, blocks_of
+from polyax_kernels.ir.dependences import Facts, rounds
 from polyax_kernels.ir.expr import Axis, Expr, folds_of, index, load, op, postorder, rewrite
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots, map_stores, store_roots
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """How the last grid axis is walked: ``base`` is the first point of a block, ``count`` the number of its points."""
-
-    lanes: int
-    base: Axis
-    count: Axis
-
-
-def block(kernel: Kernel, lanes: int) -> tuple[Kernel, Blocks]:
+def block(kernel: Kernel, lanes: int) -> tuple[Kernel, tuple[Blocks]]:
     """The kernel whose last grid axis is ``base``; stages have an axis of ``count`` lanes.
 
     ``kernel`` has one-dimensional operands, stages without axes, and folds of one carry.
     """
     last = kernel.grid[-1]
-    blocks = Blocks(lanes, Axis(last.extent, f"{last.name}_base"), Axis(lanes + 1, "count"))
-    lane = Axis(index(blocks.count), f"{last.name}_lane")
-    moved = index(blocks.base) + index(lane)
+    blocks = blocks_of(last, lanes)
+    lane, moved = blocks.lane, blocks.point()
     operands = list(kernel.operands)
     memo: dict[Expr, Expr] = {}
 
@@ -48,9 +39,8 @@ def block(kernel: Kernel, lanes: int) -> tuple[Kernel, Blocks]:
     for stage in kernel.stages:
         final = Stage((lane,), map_stores(stage.stores, lambda x: rewrite(x, rule, memo)))
         stages += [*_accumulations(stage, memo, lane), final]
-    return replace(
-        kernel, grid=(*kernel.grid[:-1], blocks.base), stages=tuple(stages), operands=tuple(operands)
-    ), blocks
+    grid = (*kernel.grid[:-1], blocks.base)
+    return replace(kernel, grid=grid, stages=tuple(stages), operands=tuple(operands)), (blocks,)
 
 
 def _accumulations(stage: Stage, memo: dict[Expr, Expr], lane: Axis) -> Iterator[Stage]:
@@ -67,12 +57,13 @@ def _accumulations(stage: Stage, memo: dict[Expr, Expr], lane: Axis) -> Iterator
 
 
 def suits(kernel: Kernel) -> bool:
-    """Whether ``block`` can be applied: every fold stands outside the others' loops and has one carry."""
+    """Whether ``block`` can be applied: every fold has one carry and needs no index of another's loops.
+
+    It may need another's result: that is computed for the whole block before.
+    """
     folds = folds_of(*kernel_roots(kernel))
-    bound = {axis for x in folds for axis in x.attr.axes}
-    return bool(folds) and not any(s.axes for s in kernel.stages) and all(_stands_alone(x, bound) for x in folds)
-
-
-def _stands_alone(fold: Expr, bound: set[Axis]) -> bool:
-    free = {x.attr for x in postorder(*fold.args) if x.kind == "index"} - set(fold.attr.axes)
-    return len(fold.args) == 2 and not free & bound
+    if not folds or any(s.axes for s in kernel.stages) or any(len(x.args) != 2 for x in folds):
+        return False
+    facts = Facts(kernel)
+    bound = facts.bound_by(folds)
+    return not any(facts.axes[x] & bound for x in folds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from polyax_kernels.emit.lanes import suits
+from polyax_kernels.emit.tiles import crossing
 from polyax_kernels.ir.expr import folds_of, postorder
 from polyax_kernels.ir.kernel import Kernel, Schedule, kernel_roots
 from polyax_kernels.ir.limits import Limits
@@ -11,15 +12,18 @@ from polyax_kernels.passes.for_emission import flatten
 
 
 def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
-    """Splits the first grid axis among threads; strided folds run in ``limits.lanes`` lanes along the last one."""
+    """Splits the first grid axis among threads; strided folds run in ``limits.lanes`` lanes along the last one, and
+    what is read across that axis is read in squares of ``limits.tile`` points a side."""
     if not kernel.grid or kernel.ordered:
         return Schedule(parallel=0)
-    return Schedule(parallel=1, lanes=_lanes(kernel, (limits or Limits()).lanes))
+    flat, limits = flatten(kernel), limits or Limits()
+    if limits.tile > 1 and (axis := crossing(flat)) is not None:
+        return Schedule(tile=limits.tile, grain=limits.tile if axis is kernel.grid[0] else 1)
+    return Schedule(lanes=_lanes(flat, limits.lanes))
 
 
 def _lanes(kernel: Kernel, most: int) -> int:
     """Strided folds want lanes."""
-    kernel = flatten(kernel)
     if not suits(kernel) or not strided(kernel):
         return 1
     extent = kernel.grid[-1].extent

@@ -12,8 +12,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from polyax_kernels.emit.blocks import Blocks
 from polyax_kernels.emit.emitter import Emitter
-from polyax_kernels.emit.lanes import Blocks, block
+from polyax_kernels.emit.lanes import block
+from polyax_kernels.emit.tiles import tile
 from polyax_kernels.emit.values import Evaluator
 from polyax_kernels.ir.dependences import Facts, Levels
 from polyax_kernels.ir.expr import BOOL, INT, Axis, consing
@@ -30,19 +32,21 @@ def emit_kernel(kernel: Kernel, schedule: Schedule, emitter: Emitter[T], begin: 
       NotImplementedError: an operation that the emitter lacks has no decomposition.
     """
     with consing():
-        prepared, blocks = prepare(kernel, emitter.supports), None
+        prepared, blocks = prepare(kernel, emitter.supports), ()
         if schedule.lanes > 1:
             prepared, blocks = block(prepared, schedule.lanes)
+        elif schedule.tile > 1:
+            prepared, blocks = tile(prepared, schedule.tile)
         _Walker(prepared, emitter, blocks).emit(begin, end)
 
 
 class _Walker(Evaluator[T]):
     """Opens the loops of the grid and of the stages, and stores."""
 
-    def __init__(self, kernel: Kernel, emitter: Emitter[T], blocks: Blocks | None = None) -> None:
+    def __init__(self, kernel: Kernel, emitter: Emitter[T], blocks: Sequence[Blocks] = ()) -> None:
         super().__init__(Facts(kernel), emitter)
         self.kernel = kernel
-        self.blocks = blocks
+        self.blocks = {b.base: b for b in blocks}
 
     def emit(self, begin: T, end: T) -> None:
         for slot, operand in enumerate(self.kernel.operands):
@@ -96,9 +100,9 @@ class _Walker(Evaluator[T]):
         parallel = level == 0 and bounds is not None and not self.kernel.ordered
         hint = " ".join(["parallel"] * parallel + ["group"] * group + ["vector"] * innermost)
         start, stop = bounds or (self.emitter.const(0, INT), self.extent(axis))
-        if self.blocks is not None and axis is self.blocks.base:
+        if axis in self.blocks:
             length = axis.extent if bounds is None and isinstance(axis.extent, int) else None
-            self.loop_over_blocks(self.blocks, start, stop, length, body, hint)
+            self.loop_over_blocks(self.blocks[axis], start, stop, length, body, hint)
             return
         self.emitter.loop(start, stop, body, hint=hint)
 

@@ -49,6 +49,9 @@ class Facts:
     def bound(self, fold: Fold) -> int:
         return union(map(self.bit, fold.axes))
 
+    def bound_by(self, folds: Iterable[Expr]) -> int:
+        return union(self.bound(x.attr) for x in folds)
+
     def outer(self, fold: Expr) -> tuple[Expr, ...]:
         """What must be known before the loop of ``fold`` opens: initial values, and what doesn't depend on its axes."""
         if fold not in self._outer:

@@ -70,6 +70,11 @@ class Schedule:
     lanes: int = 1
     """Points of the innermost grid axis computed together when a fold would otherwise walk memory with a stride:
     ``for block: acc[lanes] = init; for fold axis: for lane: acc[lane] = combine(...)``."""
+    tile: int = 1
+    """The side of the squares of points that are computed together when memory would otherwise be read across the
+    innermost grid axis: ``for square: scratch = part of the operand; for i: for j: out[i, j] = scratch[j, i]``."""
+    grain: int = 1
+    """Points of the first grid axis that a thread computes together."""
 
 
 def map_kernel(kernel: Kernel, change: Callable[[Expr], Expr]) -> Kernel:

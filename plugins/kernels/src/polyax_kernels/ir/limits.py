@@ -30,8 +30,10 @@ class Limits:
     """A producer is computed anew for each use of an element if that costs no more operations than this."""
     local_bytes: int = 64 * 1024
     """Scratch that a kernel may use for one row."""
-    lanes: int = 32
+    lanes: int = 128
     """Points along the last grid axis that strided folds compute together: 1 where threads do that by themselves."""
+    tile: int = 32
+    """The side of the squares in which arrays are turned: 1 where threads do best with single elements."""
     split_elements: int = 32 * 1024
     """Reductions to few elements are cut into chunks of about this many elements, which run side by side."""
     split_chunks: int = 64

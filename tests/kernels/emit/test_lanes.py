@@ -1,0 +1,52 @@
+"""Lanes: strided folds of neighbouring points side by side, also where one needs another's result."""
+
+from __future__ import annotations
+
+import numpy as np
+from kernels.building import F32, CompiledKernels, axes, one_store, result_of
+
+from polyax_kernels.emit.lanes import suits
+from polyax_kernels.emit.numpy import run
+from polyax_kernels.emit.schedule import choose
+from polyax_kernels.ir.expr import Axis, Expr, consing, const, fold, index, load
+from polyax_kernels.ir.kernel import Kernel
+from polyax_kernels.ir.limits import Limits
+from polyax_kernels.passes.for_emission import flatten
+
+RNG = np.random.default_rng(0)
+
+
+def total(inner: Axis, body: Expr) -> Expr:
+    return fold("add", (inner,), (const(0, F32),), (body,))
+
+
+def variance(x: np.ndarray) -> Kernel:
+    """Over the first axis, in two sums of which the second needs the first."""
+    grid, (first, second) = axes(x.shape[1]), axes(x.shape[0], x.shape[0])
+    at = lambda k: load(0, F32, (index(k), index(grid[0])))
+    mean = total(first, at(first)) * (1 / len(x))
+    spread = at(second) - mean
+    return one_store(grid, total(second, spread * spread), [x])
+
+
+def test_folds_that_need_each_other() -> None:
+    x = RNG.standard_normal((20, 150)).astype(F32)
+    with consing():
+        kernel = variance(x)
+        schedule = choose(kernel)
+        assert schedule.lanes == Limits().lanes
+        library = CompiledKernels([kernel], [schedule])
+        for runner in ("c", "numpy"):
+            out = result_of(kernel)
+            library.run(0, kernel, [x, out]) if runner == "c" else run(kernel, [x, out], (), schedule)
+            np.testing.assert_allclose(out, 20 * x.astype(np.float64).var(0), rtol=1e-5)
+
+
+def test_a_fold_inside_anothers_loop_is_left_alone() -> None:
+    x = RNG.standard_normal((4, 40)).astype(F32)
+    with consing():
+        grid, (outer, inner) = axes(40), axes(4, 4)
+        within = total(
+            inner, load(0, F32, (index(inner), index(grid[0]))) * load(0, F32, (index(outer), index(grid[0])))
+        )
+        assert not suits(flatten(one_store(grid, total(outer, within * within), [x])))

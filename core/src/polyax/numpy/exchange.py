@@ -14,7 +14,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
     Raises:
       TypeError: it can't be shared, or has a dtype that isn't supported.
-      ValueError: ``copy`` is False.
+      ValueError: ``copy`` is False, and a copy is needed.
       BufferError: it is in memory that the host can't read.
 
     >>> import numpy as np

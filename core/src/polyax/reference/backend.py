@@ -40,6 +40,9 @@ class ReferenceBackend(Backend):
     def to_device(self, host: np.ndarray, device: Device) -> HostBuffer:
         return HostBuffer(host.copy())
 
+    def adopt(self, host: np.ndarray, device: Device) -> HostBuffer:
+        return HostBuffer(host)
+
     def to_host(self, buffer: Buffer, aval: ShapedArray) -> np.ndarray:
         assert isinstance(buffer, HostBuffer)
         buffer.wait()

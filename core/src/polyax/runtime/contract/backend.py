@@ -198,6 +198,11 @@ class Backend(ABC):
           TypeError: the device lacks the dtype.
         """
 
+    def adopt(self, host: np.ndarray, device: Device) -> Buffer | None:
+        """A buffer whose memory is that of ``host`` (C-contiguous, canonical dtype), which is kept and never written
+        to; None if this device doesn't work on the host's memory, or needs it to lie otherwise."""
+        return None
+
     @abstractmethod
     def to_host(self, buffer: Buffer, aval: ShapedArray) -> np.ndarray:
         """Waits for ``buffer`` and returns its contents; read-only where memory is shared."""

@@ -33,7 +33,7 @@ from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step
 from polyax_kernels.run.control import control_runner
 from polyax_kernels.run.executable import PlanExecutable, Runner
-from polyax_kernels.run.memory import EXPORTED, Memory, Pool, Shelf, Window
+from polyax_kernels.run.memory import EXPORTED, Memory, Pool, Shelf, Window, foreign
 
 PARALLEL_COST = 200_000
 """Kernels of fewer scalar operations or bytes run on one thread."""
@@ -84,6 +84,9 @@ class HostKernelBackend(KernelBackend):
         memory = self.pool.empty(host.nbytes)
         memory.array(host.shape, host.dtype)[...] = host
         return memory
+
+    def adopt(self, host: np.ndarray, device: Device) -> Memory | None:
+        return foreign(host)
 
     def to_host(self, buffer: Buffer, aval: ShapedArray) -> np.ndarray:
         assert isinstance(buffer, Memory)

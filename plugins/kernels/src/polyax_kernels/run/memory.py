@@ -132,6 +132,18 @@ class Pool:
         return {"bytes_in_use": in_use, "peak_bytes_in_use": self._peak, "bytes_reserved": in_use + free}
 
 
+def foreign(host: np.ndarray) -> Memory | None:
+    """Somebody else's memory as a buffer, on a shelf of its own, which takes nothing back; None if it isn't aligned."""
+    pointer = host.ctypes.data
+    if not host.nbytes or pointer % ALIGNMENT:
+        return None
+    shelf = Shelf(host.nbytes)
+    shelf.made = 1
+    memory = Memory(host.reshape(-1).view(np.uint8), pointer, shelf)
+    memory.seen = EXPORTED
+    return memory
+
+
 def size_class(nbytes: int) -> int:
     """``nbytes`` rounded up: to the alignment if small, else to four steps per power of two.
 

@@ -585,3 +585,17 @@ def test_bad_input(error, text, call):
 def test_an_unknown_axis():
     with polyax.set_mesh(GRID), pytest.raises(ValueError, match="Resource axis: z of .* is not found in mesh"):
         polyax.jit(lambda a: a, in_shardings=P("z"))(X)
+
+
+# --- shapes that tell where results will lie
+
+
+def test_shapes_tell_the_shardings_that_were_asked_for():
+    x, where = put(GRID, "x"), on(GRID, None, "x")
+    f = polyax.jit(lambda a: (a.T, a * 2), out_shardings=(where, None))
+    stages = (f.trace(x), f.lower(x), f.lower(x).compile())
+    for told in (f.eval_shape(x), polyax.eval_shape(f, x), *(s.out_info for s in stages)):
+        assert told[0].sharding == where and told[0].shape == (8, 8)
+    assert f.eval_shape(x)[1].sharding is None
+    assert stages[2].out_info[1].sharding == f(x)[1].sharding
+    assert polyax.eval_shape(lambda a: a + 1, x).sharding is None

@@ -1,7 +1,9 @@
 """jit: caching, static and donated arguments, nesting, devices, and settings that are part of a program."""
 
 import functools
+import gc
 import inspect
+import weakref
 
 import numpy as np
 import pytest
@@ -253,3 +255,15 @@ def test_what_it_shows_of_the_function() -> None:
     assert repr(polyax.jit(Silent())) == "<PjitFunction>"
     with pytest.raises(TypeError, match="staticmethod arguments are not supported"):
         polyax.jit(staticmethod(f))
+
+
+def test_what_a_function_closes_over_goes_with_it() -> None:
+    for wrap in (lambda f: f, polyax.grad, polyax.checkpoint):
+        x = jnp.arange(5.0)
+        alive = weakref.ref(x)
+        f = polyax.jit(wrap(lambda y, x=x: (y * x).sum()))
+        f(1.0)
+        f(jnp.float32(1.0))
+        del f, x
+        gc.collect()
+        assert alive() is None

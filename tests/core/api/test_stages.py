@@ -11,6 +11,8 @@ import pytest
 import polyax
 import polyax.numpy as jnp
 from polyax import stages
+from polyax.experimental.layout import Format
+from polyax.sharding import NamedSharding, SingleDeviceSharding
 
 X = polyax.ShapeDtypeStruct((3,), "float32")
 
@@ -30,7 +32,7 @@ def test_what_all_stages_know() -> None:
         assert stage.fun_name == "model" and stage.donate_argnums == ()
         assert repr(stage.in_tree) == "PyTreeDef(((*,), {'p': {'b': *, 'w': *}}))"
         assert repr(stage.out_tree) == "PyTreeDef({'norm': *, 'y': *})"
-        assert stage.out_info["y"] == X and stage.out_info["norm"].shape == ()
+        assert stage.out_info["y"].update(sharding=None) == X and stage.out_info["norm"].shape == ()
         assert str(stage.in_avals[0][0]) == "float32[3]" == str(stage.out_avals["y"])
         info = stage.args_info[1]["p"]["w"]
         assert isinstance(info, stages.ArgInfo)
@@ -165,3 +167,22 @@ def test_methods_have_stages() -> None:
 
     scale = Scale()
     assert Scale.__call__.lower(scale, X).compile()(jnp.ones(3)).tolist() == [3, 3, 3]
+
+
+def test_compiled_programs_tell_where_results_lie() -> None:
+    compiled = polyax.jit(lambda x: x + 1).lower(X).compile()
+    assert compiled.out_info.sharding == compiled(jnp.ones(3)).sharding
+    assert polyax.jit(lambda x: x + 1).lower(X).out_info.sharding is None
+
+
+def test_shardings_of_shapes() -> None:
+    mesh = polyax.sharding.Mesh(polyax.devices()[:1], ("x",))
+    spec = polyax.sharding.PartitionSpec("x")
+    with polyax.set_mesh(mesh):
+        assert polyax.ShapeDtypeStruct((2,), "float32", sharding=spec).sharding == NamedSharding(mesh, spec)
+    with pytest.raises(TypeError, match="the context mesh cannot be empty"):
+        polyax.ShapeDtypeStruct((2,), "float32", sharding=spec)
+    with pytest.raises(ValueError, match="sharding should be an instance of .* Got 3 of type <class 'int'>"):
+        polyax.ShapeDtypeStruct((2,), "float32", sharding=3)
+    where = SingleDeviceSharding(polyax.devices()[0])
+    assert polyax.ShapeDtypeStruct((2,), "float32", sharding=Format(None, where)).sharding == where

@@ -13,6 +13,10 @@ from polyax.control.spmd import axes_bound
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.refs import is_ref
+from polyax.meshes.current import get_abstract_mesh, mesh_for_specs
+from polyax.meshes.formats import Format
+from polyax.meshes.sharding import NamedSharding, Sharding
+from polyax.meshes.spec import PartitionSpec
 from polyax.ops.basis import convert, empty
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.calls import Signature
@@ -40,6 +44,8 @@ class ShapeDtypeStruct:
     ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        if sharding is not None and not isinstance(sharding, Sharding):
+            sharding = _sharding(sharding)
         self.shape = tuple(shape)
         self.dtype = dtypes.as_dtype(dtype)
         self.sharding = sharding
@@ -100,8 +106,26 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.full_name(self.dtype)}{sharding}{weak}{ref})"
 
 
-def struct(aval: ShapedArray) -> ShapeDtypeStruct:
-    kind = {"weak_type": aval.weak_type, "sharding": aval.sharding, "is_ref": is_ref(aval)}
+def _sharding(given: Any) -> Sharding | None:
+    if isinstance(given, Format):
+        return given.sharding
+    if not isinstance(given, PartitionSpec):
+        raise ValueError(
+            "sharding should be an instance of `polyax.sharding.Sharding`, `polyax.sharding.PartitionSpec` or "
+            f"`polyax.experimental.layout.Format`. Got {given} of type {type(given)}."
+        )
+    mesh = mesh_for_specs() or get_abstract_mesh()
+    if mesh.empty:
+        raise TypeError(
+            "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. Please use "
+            "`polyax.set_mesh` to set the mesh context."
+        )
+    return NamedSharding(mesh, given)
+
+
+def struct(aval: ShapedArray, sharding: Any = None) -> ShapeDtypeStruct:
+    """That of a type, with ``sharding`` or the one that the type tells."""
+    kind = {"weak_type": aval.weak_type, "sharding": sharding or aval.sharding, "is_ref": is_ref(aval)}
     return ShapeDtypeStruct(aval.shape, aval.dtype, **kind)
 
 
@@ -140,11 +164,13 @@ def make_jaxpr(
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Shapes and dtypes of ``fun(*args, **kwargs)``, computed without arithmetic.
 
-    ``fun`` may return ``ShapeDtypeStruct`` itself.
+    ``fun`` may return ``ShapeDtypeStruct`` itself. Results of a jitted function with ``out_shardings`` tell of these.
 
     >>> eval_shape(lambda x: x[None], ShapeDtypeStruct((3,), 'float32'))
     ShapeDtypeStruct(shape=(1, 3), dtype=float32)
     """
+    if getattr(fun, "places_results", False):
+        return fun.eval_shape(*args, **kwargs)  # type: ignore[attr-defined]
     return make_jaxpr(_with_structs(fun), return_shape=True)(*args, **kwargs)[1]
 
 

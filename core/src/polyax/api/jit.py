@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, MethodType
 from typing import Any
@@ -164,11 +165,17 @@ class PjitFunction:
         """The program for arguments of these types: arrays, or ``ShapeDtypeStruct``."""
         call, traced, program = self._staged(args, kwargs)
         fun = with_static(self.__wrapped__, call.static)
-        return Traced(Parts(program, fun, call.in_tree, traced.out_tree, self._options))
+        outs = tuple(of_results(self._shardings[1], traced.out_tree)) if self.places_results else ()
+        return Traced(Parts(program, fun, call.in_tree, traced.out_tree, self._options, outs))
 
     def lower(self, *args: Any, lowering_platforms: Sequence[str] | None = None, **kwargs: Any) -> Lowered:
         """``trace(...).lower()``."""
         return self.trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
+
+    @property
+    def places_results(self) -> bool:
+        """Whether it was told how results lie."""
+        return self._shardings[1] is not None
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shapes and dtypes of the results, as ``ShapeDtypeStruct``."""
@@ -235,7 +242,7 @@ class PjitFunction:
             first, move = self._stateful(traced, call, asked)
         else:
             first = self._placed(traced, asked, call.leaves, call.names)
-            move = lambda xs: self._moved(traced, asked, xs)
+            move = self._mover(traced, asked)
         entry = first.entry(traced.out_tree, None if self._device is not None else move)
         keep(self._entries, key, entry)
         args = call.args
@@ -252,7 +259,18 @@ class PjitFunction:
         inner = self._placed(state.pure, asked, state.values(call.leaves), state.names(call))
         refuse = call.refusal()
         whole = StatefulStaged(inner.name, traced.closed, traced.donated, inner.where, inner, state, refuse)
-        return whole, lambda xs: self._moved(state.pure, asked, xs)
+        return whole, self._mover(state.pure, asked)
+
+    def _mover(self, traced: TracedFunction, asked: Any) -> Moved:
+        """``_moved`` for an entry, which doesn't keep this function alive: what is closed over goes when it goes."""
+        alive = weakref.ref(self)
+
+        def move(leaves: Sequence[Any]) -> Any:
+            function = alive()
+            assert function is not None, "entries are found through their function alone"
+            return function._moved(traced, asked, leaves)
+
+        return move
 
     def _moved(self, traced: TracedFunction, asked: Any, leaves: Sequence[Any]) -> Any:
         """A call whose arguments lie otherwise than those of the first call of this kind."""

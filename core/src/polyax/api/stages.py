@@ -67,6 +67,8 @@ class Parts:
     in_tree: PyTreeDef
     out_tree: PyTreeDef
     options: CompilerOptions | None = None
+    asked: tuple[Sharding | None, ...] = ()
+    """How results were asked to lie, if that was."""
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -119,7 +121,13 @@ class _Stage:
     @property
     def out_info(self) -> Any:
         """The results as ``ShapeDtypeStruct``."""
-        return tree_unflatten(self.out_tree, map(struct, self._parts.jaxpr.out_avals))
+        avals = self._parts.jaxpr.out_avals
+        asked = self._out_shardings() or [None] * len(avals)
+        return tree_unflatten(self.out_tree, map(struct, avals, asked))
+
+    def _out_shardings(self) -> Sequence[Sharding | None]:
+        """What is known of how results will lie, besides what their types tell."""
+        return self._parts.asked
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
@@ -210,6 +218,9 @@ class Compiled(_Stage):
         if self._plain and not kwargs and here == self._avals and len(here) == len(args):
             return self._entry(args)
         return self._checked_call(args, kwargs)
+
+    def _out_shardings(self) -> Sequence[Sharding | None]:
+        return self._parts.staged.out_shardings
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves, tree = tree_flatten((args, kwargs))

@@ -1,6 +1,7 @@
 """The promotion lattice against JAX's documented table, and canonical types."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,6 +48,14 @@ def test_promotion_is_the_documented_table():
 
 def test_promotion_without_64_bit_types():
     assert dtypes.promote_types("uint32", "int32") == np.dtype("int32")
+    wide = {
+        ("bool", "int64"): "int64",
+        ("int8", float): "float64",
+        ("uint64", "int8"): "float64",
+        (int, "int8"): "int8",
+    }
+    for pair, expected in wide.items():
+        assert dtypes.promote_types(*pair) == np.dtype(expected) and jnp.result_type(*pair).itemsize <= 4
 
 
 @pytest.mark.parametrize(
@@ -132,6 +141,30 @@ def test_promotion_of_narrow_types() -> None:
             jnp.promote_types(*pair)
     with polyax.numpy_dtype_promotion("strict"), pytest.raises(polyax.dtypes.TypePromotionError, match="'strict'"):
         jnp.promote_types("int32", "float32")
+
+
+@pytest.mark.parametrize(("own", "number"), [(bool, 1), ("int8", 1.0), ("uint8", 1j), ("float32", 1j)])
+def test_strictly_no_other_kind_of_number(own: Any, number: Any) -> None:
+    x = jnp.ones(2, own)
+    assert (x + number).shape == (2,)
+    with polyax.numpy_dtype_promotion("strict"):
+        assert (x + np.asarray(1, own)).dtype == own
+        with pytest.raises(polyax.dtypes.TypePromotionError, match="'strict'"):
+            x + number
+    with polyax.numpy_dtype_promotion("strict"):
+        assert (jnp.ones(2) + 1).dtype == "float32" and (jnp.ones(2, "complex64") * 2.0).dtype == "complex64"
+
+
+def test_kinds_of_narrow_types() -> None:
+    for dtype, kind in ((jnp.int4, "signed integer"), (jnp.uint2, "unsigned integer"), (jnp.int2, "integral")):
+        assert jnp.isdtype(dtype, kind) and jnp.isdtype(dtype, "numeric") and not jnp.isdtype(dtype, "real floating")
+    assert jnp.isdtype(jnp.float8_e5m2, ("bool", "real floating")) and not jnp.isdtype(jnp.uint4, "signed integer")
+    assert [polyax.dtypes.scalar_type_of(t) for t in (jnp.int4, float, np.dtype(bool), "complex64")] == [
+        int,
+        float,
+        bool,
+        complex,
+    ]
 
 
 def test_answers_about_types() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import polyax
 import polyax.numpy as jnp
+from polyax import lax
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "uint16", "int8", "complex64"])
@@ -33,3 +34,32 @@ def test_to_device() -> None:
     stream: Any = 1
     with pytest.raises(NotImplementedError, match="stream"):
         jnp.arange(3).to_device(device, stream=stream)
+
+
+@pytest.mark.parametrize("target", ["bool", "uint8", "int16", "float32", "complex64"])
+@pytest.mark.parametrize("source", ["bool", "uint8", "int16", "float32", "complex64"])
+def test_view(source: str, target: str, platform: str) -> None:
+    x = np.arange(32).reshape(2, 16).astype(source)
+    expected = x.view("uint8") != 0 if target == "bool" else x.view(target)
+    found = polyax.jit(lambda a: a.view(target))(x)
+    assert found.dtype == target and np.array_equal(found, expected, equal_nan=True)
+
+
+def test_view_of_narrow_types() -> None:
+    x = jnp.array([[0x21, 0x43], [0x65, 0x07]], "uint8")
+    assert x.view("uint4").tolist() == [[1, 2, 3, 4], [5, 6, 7, 0]]
+    assert x.view("uint4").view("uint16").tolist() == [[0x4321], [0x0765]]
+    assert jnp.array([1, 2], "uint8").view("uint2").tolist() == [1, 0, 0, 0, 2, 0, 0, 0]
+    with polyax.enable_x64(True):
+        assert jnp.complex64(1 + 2j).view("uint64") == 0x400000003F800000
+    with pytest.raises(ValueError, match="its size must be a divisor"):
+        jnp.ones(3, "uint4").view("uint8")
+
+
+@pytest.mark.parametrize(
+    "types", [("bool", "uint8"), ("uint8", "bool"), ("complex64", "float32"), ("uint64", "complex64")]
+)
+def test_bits_of_bools_and_complex_numbers(types: tuple[str, str]) -> None:
+    with polyax.enable_x64(True), pytest.raises(TypeError, match=r"Consider using the arr.view\(\) method"):
+        lax.bitcast_convert_type(jnp.zeros(4, types[0]), types[1])
+    assert lax.bitcast_convert_type(jnp.ones(2, bool), bool).tolist() == [True, True]

@@ -118,3 +118,19 @@ def test_keys_in_words_are_of_the_default_generator():
     assert str(random.key_dtype()) == "key<fry>" and str(random.key_dtype("unsafe_rbg")) == "key<urbg>"
     with pytest.raises(ValueError, match='unrecognized PRNG implementation "dice"'):
         random.key_dtype("dice")
+
+
+def test_numbers_of_narrow_types():
+    """In what few numbers the type has; nextafter takes a scalar and an array there too."""
+    with polyax.threefry_partitionable(True):
+        found = random.truncated_normal(random.key(42), -1.0, 1.0, (3,), "float8_e5m2")
+    assert found.dtype == jnp.float8_e5m2 and found.astype("float32").tolist() == [0, 0.5, 0.5]
+    after = lax.nextafter(jnp.ones(3, jnp.float8_e4m3fn), jnp.float8_e4m3fn(2))
+    assert after.astype("float32").tolist() == [1.125] * 3
+
+
+def test_bad_dtypes_and_axes():
+    with pytest.raises(TypeError, match="randint only accepts integer dtypes, got float32"):
+        random.randint(random.key(0), (3,), 0, 5, "float32")
+    with pytest.raises(ValueError, match="axis 1 is out of bounds for array of dimension 1"):
+        random.permutation(random.key(0), 5, 1)

@@ -322,7 +322,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no such generator": (
         lambda: random.key(0, impl="dice"),
         ValueError,
-        'Did you mean one of: "threefry2x32", "rbg", "unsafe_rbg"?',
+        'Did you mean one of: "threefry2x32", "rbg", "unsafe_rbg", "philox2x32", ',
     ),
     "no name": (lambda: random.key(0, impl=3), TypeError, "for specifying PRNG implementation"),
     "key of a key": (lambda: random.key(KEY), TypeError, "key accepts a scalar seed, but was given a PRNG key."),
@@ -346,7 +346,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "setting": (
         lambda: polyax.config.update("jax_default_prng_impl", "dice"),
         ValueError,
-        "new enum value must be in ['threefry2x32', 'rbg', 'unsafe_rbg'], got dice",
+        "new enum value must be in ['threefry2x32', 'rbg', 'unsafe_rbg', 'philox2x32', 'philox4x32', ",
     ),
 }
 

@@ -194,10 +194,16 @@ def _shifted(eqn: Eqn, x: Any, y: Any) -> list[Any]:
     return [code_of(made, dtype)]
 
 
+def _spread(x: Any, shape: tuple[int, ...]) -> Any:
+    have = np.shape(x)
+    return x if have == shape else basis.broadcast_in_dim(x, shape, range(len(shape) - len(have), len(shape)))
+
+
 def _next(eqn: Eqn, x: Any, y: Any) -> list[Any]:
     """Away from zero is the next code, if there is a sign; the first numbers on both sides of zero have the code 1."""
     dtype = eqn.invars[0].aval.dtype
     f = format_of(dtype)
+    x, y = (_spread(a, eqn.outvars[0].aval.shape) for a in (x, y))
     value, goal = number(x, dtype), number(y, dtype)
     sign = compare.bitwise_and(basis.select_n(basis.eq(value, 0.0), x, y), np.uint8(f.sign))
     outward = basis.eq(compare.lt(value, goal), basis.eq(sign, np.uint8(0)))

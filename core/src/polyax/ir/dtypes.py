@@ -7,7 +7,7 @@ The lattice is JAX's ("Type promotion semantics" in its documentation): Python s
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -328,16 +328,34 @@ def _promote(types: tuple[tuple[DType, bool], ...], x64: bool, strict: bool) -> 
     if len(dtypes) == 1:
         return types[0][0], weak
     if strict and len({d for d, w in types if not w}) > 1:
-        names = ", ".join(sorted(full_name(d) for d in dtypes))
-        raise TypePromotionError(
-            f"Input dtypes {names} have no available implicit dtype promotion path when "
-            "numpy_dtype_promotion='strict'. Convert explicitly with astype, or set numpy_dtype_promotion='standard'."
-        )
+        raise _strictly_no_path(dtypes)
+    if strict and not weak:
+        _refuse_wider_kinds([d for d, w in types if not w], [d for d, w in types if w])
     nodes = frozenset(d if weak or not w else _WEAK_NODE.get(d.kind, d) for d, w in types)
     bound = _least_upper_bound(nodes)
     if bound in _WEAK_DTYPE:
         return _WEAK_DTYPE[bound], True
     return bound, weak
+
+
+def _strictly_no_path(dtypes: Iterable[DType]) -> TypePromotionError:
+    names = ", ".join(sorted(full_name(d) for d in dtypes))
+    return TypePromotionError(
+        f"Input dtypes {names} have no available implicit dtype promotion path when "
+        "numpy_dtype_promotion='strict'. Convert explicitly with astype, or set numpy_dtype_promotion='standard'."
+    )
+
+
+def _refuse_wider_kinds(strong: Sequence[DType], weak: Sequence[DType]) -> None:
+    """Raises TypePromotionError if weak types would make another kind of number of the strong one."""
+    own, most = (max(map(_rank, group), default=0) for group in (strong, weak))
+    if weak and (own < most or own == 0):
+        raise _strictly_no_path({*strong, *weak})
+
+
+def _rank(dtype: DType) -> int:
+    """Bools, integers, floats and complex numbers, in this order."""
+    return 3 if is_complex(dtype) else 2 if is_inexact(dtype) else 1 if is_integer(dtype) else 0
 
 
 def promote_weak(*types: tuple[DType, bool]) -> tuple[DType, bool]:
@@ -349,10 +367,14 @@ def promote_weak(*types: tuple[DType, bool]) -> tuple[DType, bool]:
 def promote_types(a: Any, b: Any) -> DType:
     """The dtype that strongly typed ``a`` and ``b`` meet in; Python's own types are weak.
 
-    >>> promote_types('int32', 'float16')
-    dtype('float16')
+    It is of 64 bits if one of both is, also where arrays aren't: ``result_type`` is what they have.
+
+    >>> promote_types('int32', 'float16'), promote_types('bool', 'int64')
+    (dtype('float16'), dtype('int64'))
     """
-    return promote_weak(*[(as_dtype(x), isinstance(x, type) and x in (int, float, complex)) for x in (a, b)])[0]
+    types = tuple((as_dtype(x), isinstance(x, type) and x in (int, float, complex)) for x in (a, b))
+    found = _promote(types, config.enable_x64, config.numpy_dtype_promotion == "strict")[0]
+    return canonicalize(found) if all(t in _NEVER_NARROWED for t, _ in types) else found
 
 
 def wider(a: Any, b: Any) -> DType:

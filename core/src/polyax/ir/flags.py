@@ -105,7 +105,7 @@ _PRECISION = OneOf(
     "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "TF32_TF32_F32",
     "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64", optional=True,
 )  # fmt: skip
-_GENERATOR = OneOf("threefry2x32", "rbg", "unsafe_rbg")
+_GENERATOR = OneOf("threefry2x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32", "threefry4x32")
 _GUARD = OneOf("allow", "log", "disallow", "log_explicit", "disallow_explicit", optional=True)
 
 FLAGS: dict[str, Flag] = {

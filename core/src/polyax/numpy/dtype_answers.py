@@ -53,8 +53,16 @@ def itemsize_bits(dtype: Any) -> int:
     return 8 * found.itemsize
 
 
+def _named(x: Any) -> Any:
+    """The dtype that ``x`` names; raises TypeError if it names none."""
+    try:
+        return dtypes.as_dtype(x)
+    except TypeError:
+        raise TypeError(f"Invalid scalar value {x}") from None
+
+
 def scalar_type_of(x: Any) -> type:
-    """The type of Python's numbers that a value is of: bool, int, float or complex.
+    """The type of Python's numbers that a value, or a type, is of: bool, int, float or complex.
 
     Raises:
       TypeError: it is no number, and no array of numbers.
@@ -62,9 +70,7 @@ def scalar_type_of(x: Any) -> type:
     >>> scalar_type_of(np.float16(1))
     <class 'float'>
     """
-    if not is_array_like(x):
-        raise TypeError(f"Invalid scalar value {x}")
-    dtype = aval_of(x).dtype
+    dtype = aval_of(x).dtype if is_array_like(x) else _named(x)
     if dtype in dtypes.BOOL:
         return bool
     if dtype in dtypes.COMPLEX:

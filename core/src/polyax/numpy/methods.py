@@ -196,10 +196,12 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     if dtype is None:
         return self
     target = canonical_dtype(dtype)
-    have, want = self.dtype.itemsize, target.itemsize
+    have, want = dtypes.bits_of(self.dtype), dtypes.bits_of(target)
     if not self.shape and have != want:
         raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
-    if self.shape and self.shape[-1] * have % want:
+    if not self.shape:
+        return lax.squeeze(_reinterpreted(lax.expand_dims(self, (0,)), target), (0,))
+    if self.shape[-1] * have % want:
         raise ValueError(
             "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last "
             "axis of the array."
@@ -214,11 +216,14 @@ def _reinterpreted(x: Any, target: Any) -> Any:
         return _reinterpreted(lax.convert_element_type(x, np.uint8), target)
     if target in dtypes.BOOL:
         return lax.ne(_reinterpreted(x, np.dtype(np.uint8)), 0)
-    if x.dtype in dtypes.COMPLEX or target in dtypes.COMPLEX:
-        raise NotImplementedError(
-            f"view of {x.aval} as {target} is not implemented; use jnp.real, jnp.imag and lax.complex"
-        )
-    have, want = x.dtype.itemsize, target.itemsize
+    if x.dtype in dtypes.COMPLEX:
+        parts = lax.concatenate([lax.expand_dims(part(x), (x.ndim,)) for part in (lax.real, lax.imag)], x.ndim)
+        return _reinterpreted(lax.reshape(parts, (*x.shape[:-1], 2 * x.shape[-1])), target)
+    if target in dtypes.COMPLEX:
+        parts = _reinterpreted(x, dtypes.finfo(target).dtype)
+        first, second = (lax.slice_in_dim(parts, n, None, 2, parts.ndim - 1) for n in (0, 1))
+        return lax.complex(first, second)
+    have, want = dtypes.bits_of(x.dtype), dtypes.bits_of(target)
     if have < want:
         return lax.bitcast_convert_type(
             lax.reshape(x, (*x.shape[:-1], x.shape[-1] * have // want, want // have)), target

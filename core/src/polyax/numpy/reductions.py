@@ -370,7 +370,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         total = lax.full_like(result, element_count(a, axes, keepdims, None, result.dtype))
         return (result, total) if returned else result
     weights = _aligned_weights(ensure_array("average", weights), a, axis)
-    kind = to_inexact(dtypes.promote_types(a.dtype, weights.dtype))
+    kind = to_inexact(dtypes.canonicalize(dtypes.promote_types(a.dtype, weights.dtype)))
     total = sum(convert(weights, kind), axis, keepdims=keepdims)
     result = lax.div(sum(lax.mul(convert(a, kind), convert(weights, kind)), axis, keepdims=keepdims), total)
     return (result, total) if returned else result

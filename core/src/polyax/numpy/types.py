@@ -177,12 +177,12 @@ def can_cast(from_: Any, to: Any, casting: Literal["no", "equiv", "safe", "same_
 
 _KINDS: dict[str, frozenset[Any]] = {
     "bool": dtypes.BOOL,
-    "signed integer": dtypes.INTS,
-    "unsigned integer": dtypes.UINTS,
-    "integral": dtypes.INTS | dtypes.UINTS,
-    "real floating": dtypes.FLOATS,
+    "signed integer": dtypes.INTS | {d for n, d in dtypes.NARROW_INTS.items() if n.startswith("i")},
+    "unsigned integer": dtypes.UINTS | {d for n, d in dtypes.NARROW_INTS.items() if n.startswith("u")},
+    "integral": dtypes.INTS | dtypes.UINTS | frozenset(dtypes.NARROW_INTS.values()),
+    "real floating": dtypes.FLOATS | frozenset(dtypes.NARROW_FLOATS.values()),
     "complex floating": dtypes.COMPLEX,
-    "numeric": dtypes.ALL - dtypes.BOOL,
+    "numeric": (dtypes.ALL - dtypes.BOOL) | dtypes.NARROW,
 }
 
 

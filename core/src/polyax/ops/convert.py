@@ -11,7 +11,20 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dtypes import DType
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes import factors
-from polyax.ops.basis import binary, convert_element_type_p, move_axis, neg, unary, zeros_like
+from polyax.ops.basis import (
+    binary,
+    broadcast_in_dim,
+    broadcasted_iota,
+    convert,
+    convert_element_type_p,
+    move_axis,
+    mul,
+    neg,
+    reduce_sum,
+    unary,
+    zeros_like,
+)
+from polyax.ops.compare import shift_left, shift_right_logical
 from polyax.ops.define import ANY, ANY_OR_KEY, COMPLEXES, FLOAT, NUMBER, elementwise, elementwise_batch, flat_jvp
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_map
@@ -60,6 +73,11 @@ bitcast_convert_type_p = Primitive("bitcast_convert_type")
 def _bitcast_abstract(x: ShapedArray, *, new_dtype: DType) -> list[ShapedArray]:
     for dtype in filter(dtypes.is_extended, (x.dtype, new_dtype)):
         raise ValueError(f"bitcast_convert_type: unexpected {dtype=}; random.key_data gives the words of keys")
+    if x.dtype != new_dtype and not {x.dtype, new_dtype}.isdisjoint(dtypes.BOOL | dtypes.COMPLEX):
+        raise TypeError(
+            "lax.bitcast_convert_type does not support bool or complex values unless the operand and destination types "
+            f"match. Got operand dtype={x.dtype}, new_dtype={new_dtype}. Consider using the arr.view() method instead."
+        )
     old, new = dtypes.bits_of(x.dtype), dtypes.bits_of(new_dtype)
     if old == new:
         return [ShapedArray(x.shape, new_dtype)]
@@ -86,6 +104,36 @@ def _bitcast_factors(x: ShapedArray, *, new_dtype: DType) -> factors.Factors:
     return factors.leading(min(x.ndim, y.ndim), [x], [y])
 
 
+@def_rule(bitcast_convert_type_p, "decompose")
+def _bitcast_decompose(x: Any, *, new_dtype: DType) -> list[Any]:
+    """Between types of different widths, by shifts: what is narrower lies in what is wider, the lowest bits first."""
+    source = aval_of(x).dtype
+    own, other = (np.dtype(f"uint{dtypes.bits_of(d)}") for d in (source, new_dtype))
+    bits = _as_type(x, own)
+    made = _cut(bits, own, other) if own.itemsize > other.itemsize else _joined(bits, own, other)
+    return [_as_type(made, new_dtype)]
+
+
+def _as_type(x: Any, dtype: DType) -> Any:
+    return x if aval_of(x).dtype == dtype else bitcast_convert_type_p.bind1(x, new_dtype=dtype)
+
+
+def _cut(bits: Any, own: DType, other: DType) -> Any:
+    shape = (*np.shape(bits), own.itemsize // other.itemsize)
+    spread = broadcast_in_dim(bits, shape, range(len(shape) - 1))
+    return convert(shift_right_logical(spread, _places(own, shape, other)), other)
+
+
+def _joined(bits: Any, own: DType, other: DType) -> Any:
+    moved = shift_left(convert(bits, other), _places(other, np.shape(bits), own))
+    return reduce_sum(moved, (np.ndim(bits) - 1,))
+
+
+def _places(dtype: DType, shape: tuple[int, ...], part: DType) -> Any:
+    """Where parts along the last dimension begin."""
+    return mul(broadcasted_iota(dtype, shape, len(shape) - 1), dtype.type(8 * part.itemsize))
+
+
 bitcast_convert_type_p.jvp = flat_jvp(bitcast_convert_type_p)
 bitcast_convert_type_p.never("transpose", "bits are not linear")
 
@@ -95,6 +143,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
     Raises:
       ValueError: the last dimension doesn't hold one element of the wider type.
+      TypeError: one of both types is bool or complex, and not the other one.
 
     >>> import polyax.numpy as jnp
     >>> from polyax import lax

@@ -67,7 +67,7 @@ def _index_dtype(starts: Sequence[Any]) -> Any:
     if not all(map(dtypes.is_integer, computed)):
         names = ", ".join(full_name(aval_of(i).dtype) for i in starts)
         raise TypeError(f"index arguments to dynamic_slice must be integers of the same type, got: {names}")
-    return reduce(dtypes.promote_types, computed) if computed else np.dtype("int32")
+    return dtypes.canonicalize(reduce(dtypes.promote_types, computed)) if computed else np.dtype("int32")
 
 
 def _components(start_indices: Any) -> list[Any]:

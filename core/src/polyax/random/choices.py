@@ -41,6 +41,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
         refuse_traced(x, "argument x of jax.random.permutation()")
         if not dtypes.is_integer(as_array(x).dtype):
             raise TypeError("x must be an integer or at least 1-dimensional")
+        canonicalize_axis(axis, 1)
         return _shuffled_range(key, int(x))
     x = as_array(x)
     return _permutation(key, x, canonicalize_axis(axis, x.ndim), independent)

@@ -25,6 +25,15 @@ THREEFRY = PRNGImpl(
     random_bits=threefry.random_bits,
 )
 
+_ELSEWHERE = {
+    "rbg": "polyax.random.rbg",
+    "unsafe_rbg": "polyax.random.rbg",
+    "philox2x32": "polyax.random.counters",
+    "philox4x32": "polyax.random.counters",
+    "threefry4x32": "polyax.random.counters",
+}
+"""Where the generators that few programs need are."""
+
 
 def generator(name: Any = None) -> PRNGImpl:
     """The generator of this name, by default that of ``config.default_prng_impl``.
@@ -38,10 +47,10 @@ def generator(name: Any = None) -> PRNGImpl:
         return name
     if not isinstance(name, str):
         raise TypeError(f"unrecognized type {type(name)} for specifying PRNG implementation.")
-    if name in ("rbg", "unsafe_rbg") and name not in GENERATORS:
-        importlib.import_module("polyax.random.rbg")  # which registers both
+    if name not in GENERATORS and name in _ELSEWHERE:
+        importlib.import_module(_ELSEWHERE[name])  # which registers it
     if name not in GENERATORS:
-        there = ", ".join(f'"{n}"' for n in ("threefry2x32", "rbg", "unsafe_rbg"))
+        there = ", ".join(f'"{n}"' for n in ("threefry2x32", *_ELSEWHERE))
         raise ValueError(f'unrecognized PRNG implementation "{name}". Did you mean one of: {there}?')
     return GENERATORS[name]
 

@@ -45,9 +45,13 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """
     own = generator_for("key", impl, dtype)
     seed = _offset(seed)
-    if _is_plain_integer(seed):
+    if _is_plain_integer(seed) and own.name in _SEEDED_AT_ONCE:
         return from_host(_host_words(seed, own), aval=ShapedArray((), prng.key_dtype(own)))
     return _typed_seed(_check_seed("key", seed), impl=own)
+
+
+_SEEDED_AT_ONCE = frozenset({"threefry2x32", "rbg", "unsafe_rbg"})
+"""The generators whose keys are the words of the seed themselves; others hash them."""
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
@@ -65,7 +69,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
         return key(seed, impl=impl)
     own = generator(impl)
     seed = _offset(seed)
-    if _is_plain_integer(seed):
+    if _is_plain_integer(seed) and own.name in _SEEDED_AT_ONCE:
         return from_host(_host_words(seed, own))
     seed = _check_seed("PRNGKey", seed)
     return _seed(seed) if own is generators.THREEFRY else random_unwrap_p.bind1(_typed_seed(seed, impl=own))
@@ -74,6 +78,12 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
 def _host_words(seed: Any, own: PRNGImpl) -> np.ndarray:
     """The words of a seed that is known: those of threefry, as often as they fit."""
     return np.tile(threefry.host_seed(int(seed)), own.words // 2)
+
+
+def _wrapped(seed: int) -> np.generic:
+    """A seed as the unsigned integer of the widest type that there is."""
+    high, low = (int(w) for w in threefry.host_seed(seed))
+    return np.uint64(high << 32 | low) if config.enable_x64 else np.uint32(low)
 
 
 def _offset(seed: Any) -> Any:
@@ -87,6 +97,8 @@ def _is_plain_integer(seed: Any) -> bool:
 
 
 def _check_seed(name: str, seed: Any) -> Any:
+    if _is_plain_integer(seed):
+        return as_array(_wrapped(int(seed)))
     if not is_arraylike(seed):
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r} of type {type(seed)}")
     value = as_array(unwrap(seed))

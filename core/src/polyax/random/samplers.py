@@ -143,9 +143,11 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     """Integers in [minval, maxval), which broadcast to ``shape``.
 
     Raises:
-      ValueError: the dtype is no integer type.
+      TypeError: the dtype is no integer type.
     """
-    kind = int_dtype("randint", dtype)
+    kind = canonical_dtype(dtype, np.int64)
+    if not dtypes.is_integer(kind):
+        raise TypeError(f"randint only accepts integer dtypes, got {kind}")
     shape = sample_shape("randint", concrete_shape(shape), minval, maxval)
     key = check_key("randint", key)
     if kind.itemsize >= 4:

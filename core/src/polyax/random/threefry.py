@@ -57,7 +57,7 @@ def hash_counts(key: Any, counts: Any) -> Any:
     return lax.slice_in_dim(result, 0, size) if size % 2 else result
 
 
-def _positions(shape: tuple[int, ...]) -> tuple[Any, Any]:
+def positions(shape: tuple[int, ...]) -> tuple[Any, Any]:
     """Upper and lower 32 bits of each element's position in row-major order."""
     size = math.prod(shape)
     if size > _MAX_BLOCK:
@@ -69,7 +69,7 @@ def _positions(shape: tuple[int, ...]) -> tuple[Any, Any]:
 def split(key: Any, shape: tuple[int, ...]) -> Any:
     """New keys, as an array of shape (*shape, 2)."""
     if config.threefry_partitionable:
-        first, second = threefry2x32(*words(key), *_positions(shape))
+        first, second = threefry2x32(*words(key), *positions(shape))
         return lax.concatenate([lax.expand_dims(w, (len(shape),)) for w in (first, second)], len(shape))
     return lax.reshape(hash_counts(key, lax.iota(np.uint32, 2 * math.prod(shape))), (*shape, 2))
 
@@ -85,13 +85,13 @@ def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
 
 
 def _partitionable(key: Any, width: int, shape: tuple[int, ...]) -> Any:
-    first, second = threefry2x32(*words(key), *_positions(shape))
+    first, second = threefry2x32(*words(key), *positions(shape))
     if width == 64:
-        return _join(first, second)
+        return join(first, second)
     return lax.convert_element_type(lax.bitwise_xor(first, second), UINTS[width])
 
 
-def _join(high: Any, low: Any) -> Any:
+def join(high: Any, low: Any) -> Any:
     high, low = (lax.convert_element_type(w, np.uint64) for w in (high, low))
     return lax.bitwise_or(lax.shift_left(high, np.uint64(32)), low)
 
@@ -103,7 +103,7 @@ def _original(key: Any, width: int, shape: tuple[int, ...]) -> Any:
         raise NotImplementedError(f"{size} random integers of {width} bits from one key: more than 2**32 words")
     bits = hash_counts(key, lax.iota(np.uint32, count))
     if width == 64:
-        bits = _join(lax.slice_in_dim(bits, 0, size), lax.slice_in_dim(bits, size, 2 * size))
+        bits = join(lax.slice_in_dim(bits, 0, size), lax.slice_in_dim(bits, size, 2 * size))
     elif width < 32:
         bits = _narrow(bits, width, size)
     return lax.reshape(bits, shape)

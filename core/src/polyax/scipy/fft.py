@@ -73,7 +73,8 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str 
     size = x.shape[-1]
     x = (x / _scales(size, x.dtype) if norm == "ortho" else x) / 2
     mirrored = jnp.concatenate([jnp.zeros_like(x[..., :1]), x[..., :0:-1]], -1)
-    spectrum = (x - 1j * mirrored) * _turns(size, 1, x.dtype)
+    turns = _turns(size, 1, x.dtype)
+    spectrum = (x.astype(turns.dtype) - 1j * mirrored.astype(turns.dtype)) * turns
     value = jnp.real(jnp.fft.ifft(spectrum))
     order = np.concatenate([np.arange(0, size, 2), np.arange(1, size, 2)[::-1]])
     return jnp.moveaxis(value[..., np.argsort(order)], -1, axis)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax import lax
 from polyax import numpy as jnp
 from polyax.ir import dtypes
 from polyax.numpy.promotion import canonicalize_axis, inexact
@@ -196,7 +197,8 @@ def istft(
       ValueError: lengths that don't fit, or one axis given twice.
       NotImplementedError: a window whose name isn't known here.
     """
-    z = inexact("istft", jnp.asarray(Zxx) + 0j)[0]
+    z = inexact("istft", Zxx)[0]
+    z = z if dtypes.is_complex(z.dtype) else lax.complex(z, lax.full_like(z, 0))
     if z.ndim < 2:
         raise ValueError("Input stft must be at least 2d!")
     places = canonicalize_axis(freq_axis, z.ndim), canonicalize_axis(time_axis, z.ndim)
@@ -274,7 +276,7 @@ def csd(
     onesided = return_onesided and not any(dtypes.is_complex(s.dtype) for s in signals)
     trend, step = _detrending(detrend), size - overlap
     parts = [_transforms(s, numbers, step, transform, trend, onesided) for s in signals[: 1 if alone else 2]]
-    product = jnp.abs(parts[0]) ** 2 + 0j if alone else jnp.conj(parts[0]) * parts[1]
+    product = (jnp.abs(parts[0]) ** 2).astype(parts[0].dtype) if alone else jnp.conj(parts[0]) * parts[1]
     total = fs * jnp.sum(numbers**2) if scaling == "density" else jnp.sum(numbers) ** 2
     if onesided:
         doubled = np.full(product.shape[-1], 2.0)
@@ -294,7 +296,7 @@ def _average(segments: Any, by: str) -> Any:
         return jnp.mean(segments, -2)
     k = 2 * np.arange(1, (segments.shape[-2] - 1) // 2 + 1)
     bias = 1 + float(np.sum(1 / (k + 1) - 1 / k))
-    return (jnp.median(segments.real, -2) + 1j * jnp.median(segments.imag, -2)) / bias
+    return lax.complex(jnp.median(segments.real, -2), jnp.median(segments.imag, -2)) / bias
 
 
 def welch(

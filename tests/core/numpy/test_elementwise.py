@@ -151,3 +151,57 @@ GRADIENTS = [
 @pytest.mark.parametrize(("fun", "x", "want"), GRADIENTS)
 def test_derivative_at_delicate_points(fun, x, want):
     assert polyax.grad(fun)(x).item() == pytest.approx(want)
+
+
+def test_complex_numbers_of_arctan2_and_log_sums():
+    x, y = np.complex64([1 + 2j, -1 - 1j, 0.5j]), np.complex64([2 - 2j, 1 + 1j, 3])
+    angle = jnp.arctan2(x, y)
+    assert angle.dtype == np.complex64
+    np.testing.assert_allclose(jnp.tan(angle), x / y, atol=1e-6)
+    assert jnp.arctan2(np.complex64(1), np.complex64(-1)).real == pytest.approx(3 * np.pi / 4)
+    np.testing.assert_allclose(jnp.logaddexp(x, y), np.log(np.exp(x) + np.exp(y)), rtol=1e-5)
+    np.testing.assert_allclose(jnp.logaddexp2(x, y), np.log(2**x + 2**y) / np.log(2), rtol=1e-5)
+    assert jnp.logaddexp(np.complex64(3j), np.complex64(3j + 4)).imag <= np.pi
+
+
+def test_arctan2_of_half_precision_along_both_axes():
+    x = np.float16([[0, 1, 0.5, 1.5]])
+    np.testing.assert_allclose(jnp.arctan2(x.T, -x), np.arctan2(x.T, -x), atol=2e-3)
+
+
+def test_booleans_are_numbers_of_32_bits():
+    with polyax.enable_x64(True):
+        yes = jnp.array([True, False])
+        for result in (jnp.square(yes), yes**yes, yes << 1, jnp.remainder(yes, yes), jnp.positive(jnp.int32(1))):
+            assert result.dtype in (np.int32, np.int64)
+        assert jnp.square(yes).dtype == (yes**yes).dtype == jnp.right_shift(yes, True).dtype == np.int32
+        assert jnp.sum(yes).dtype == jnp.cumsum(yes).dtype == np.int64
+
+
+def test_rint_gives_the_default_floating_type():
+    with polyax.enable_x64(True):
+        assert jnp.rint(np.int8([1])).dtype == jnp.rint(True).dtype == np.float64
+        assert not jnp.rint(3).weak_type and jnp.rint(2.5).weak_type
+    assert jnp.rint(np.int32([3])).dtype == np.float32
+    assert not jnp.log2(2.0).weak_type and not jnp.log10(2.0).weak_type
+
+
+def test_integers_over_zero_as_xla_rounds_them():
+    x = np.int32([-3, 0, 3])
+    np.testing.assert_array_equal(jnp.floor_divide(x, np.int32(0)), [-2, -1, -2])
+    quotient, rest = jnp.divmod(x, np.int32(0))
+    np.testing.assert_array_equal(quotient, [-2, -1, -2])
+    np.testing.assert_array_equal(rest, [0, 0, 0])
+
+
+def test_spacing_of_half_precision_looks_upward():
+    x = np.float16([1.0, -1.0, -2.0])
+    np.testing.assert_array_equal(jnp.spacing(x), np.spacing(x))
+    x = np.float32([1.0, -1.0, -0.0])
+    np.testing.assert_array_equal(jnp.spacing(x[:2]), np.spacing(x[:2]))
+
+
+def test_ldexp_refuses_complex_numbers_and_takes_booleans():
+    with pytest.raises(ValueError, match="ldexp not supported"):
+        jnp.ldexp(1j, 1)
+    np.testing.assert_array_equal(jnp.ldexp(3.0, jnp.array([True, False])), [6.0, 3.0])

@@ -14,6 +14,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.differences import diff
+from polyax.numpy.logic import copysign
 from polyax.numpy.promotion import (
     as_array,
     canonicalize_axis,
@@ -174,10 +175,15 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 
 def spacing(x: Any, /) -> Any:
-    """The distance to the next number away from zero, with the sign of ``x``. Elementwise."""
+    """The distance to the next number away from zero, with the sign of ``x``; of float16 to the next larger one.
+
+    Elementwise.
+    """
     (x,) = promote_args_inexact("spacing", x)
     x = as_array(x)
     if dtypes.is_complex(x.dtype):
         raise ValueError("jnp.spacing is not defined for complex inputs.")
-    away = choose(lax.lt(x, lax.full_like(x, 0)), -np.inf, np.inf)
-    return lax.sub(lax.nextafter(x, convert(away, x.dtype)), x)
+    infinity = lax.full_like(x, np.inf)
+    if x.dtype == np.float16:  # as NumPy
+        return lax.sub(lax.nextafter(x, infinity), x)
+    return lax.sub(lax.nextafter(x, copysign(infinity, x)), x)

@@ -120,11 +120,17 @@ def to_inexact(dtype: DType) -> DType:
 
 
 def to_numeric(dtype: DType) -> DType:
-    return dtypes.default_int() if dtype in dtypes.BOOL else dtype
+    """The type that booleans are computed in as numbers: int32, whatever the width of other integers."""
+    return np.dtype("int32") if dtype in dtypes.BOOL else dtype
 
 
 def to_complex(dtype: DType) -> DType:
     return dtypes.wider(to_inexact(dtype), np.complex64)
+
+
+def strong(x: Any) -> Any:
+    """``x`` without weak type."""
+    return convert(x, aval_of(x).dtype)
 
 
 def same(dtype: DType) -> DType:

@@ -25,7 +25,6 @@ from polyax.numpy.promotion import (
     refuse_traced,
     shape_of,
     to_inexact,
-    to_numeric,
     unwrap,
 )
 from polyax.numpy.shapes import along
@@ -110,7 +109,7 @@ def _accumulate(
     a = ensure_array(name, a)
     mask = mask_of(name, where)
     axes = reduction_axes(axis, a.ndim, name)
-    result = canonical_dtype(dtype) if dtype is not None else to_numeric(a.dtype)
+    result = canonical_dtype(dtype) if dtype is not None else _summed(a.dtype)
     if dtype is None and promote_integers:
         result = _wide_integers(result)
     working = np.dtype("float32") if dtype is None and result in _HALF else result
@@ -121,6 +120,11 @@ def _accumulate(
     if initial is not None:
         total = combine(_initial(initial, working), total)
     return _typed(restore_axes(total, axes, keepdims), result)
+
+
+def _summed(dtype: Any) -> Any:
+    """Sums and products of booleans are integers of the default width."""
+    return dtypes.default_int() if dtype in dtypes.BOOL else dtype
 
 
 def _initial(initial: Any, dtype: Any) -> Any:
@@ -394,7 +398,7 @@ def _running(name: str, op: Callable[..., Any], doc: str) -> Callable[..., Any]:
     def running(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
         refuse_out(name, out)
         a = ensure_array(name, a)
-        kind = to_numeric(a.dtype) if dtype is None else canonical_dtype(dtype)
+        kind = _summed(a.dtype) if dtype is None else canonical_dtype(dtype)
         a, axis = along(a, axis)
         return op(convert(a, kind), axis)
 

@@ -30,6 +30,7 @@ from polyax.numpy.promotion import (
     promote_dtypes_numeric,
     promote_shapes,
     same,
+    strong,
     to_inexact,
     to_numeric,
     unwrap,
@@ -76,6 +77,13 @@ def _by_number(x: Any, divisor: float) -> Any:
     return lax.complex(lax.div(lax.real(x), divisor), lax.div(lax.imag(x), divisor))
 
 
+def _times(x: Any, factor: float) -> Any:
+    """Each part of complex numbers times it: one may be infinite and the other not."""
+    if aval_of(x).dtype not in dtypes.COMPLEX:
+        return lax.mul(x, factor)
+    return lax.complex(lax.mul(lax.real(x), factor), lax.mul(lax.imag(x), factor))
+
+
 # --- trigonometry and exponentials ------------------------------------------------------------------------------------
 
 sin = unary("sin", lax.sin, "Sine of ``x`` in radians.")
@@ -97,15 +105,24 @@ log = unary("log", lax.log, "Natural logarithm; NaN below zero, -inf at zero.")
 log1p = unary("log1p", lax.log1p, "``log(1 + x)``, exact near zero.")
 sqrt = unary("sqrt", lax.sqrt, "Square root; NaN below zero.")
 cbrt = unary("cbrt", lax.cbrt, "Cube root.")
-log2 = unary("log2", lambda x: _by_number(lax.log(x), float(np.log(2.0))), "Logarithm to base 2.")
-log10 = unary("log10", lambda x: _by_number(lax.log(x), float(np.log(10.0))), "Logarithm to base 10.")
+log2 = unary("log2", lambda x: strong(_by_number(lax.log(x), float(np.log(2.0)))), "Logarithm to base 2.")
+log10 = unary("log10", lambda x: strong(_by_number(lax.log(x), float(np.log(10.0)))), "Logarithm to base 10.")
 deg2rad = unary("deg2rad", lambda x: lax.mul(x, float(np.pi / 180)), "Degrees to radians.")
 rad2deg = unary("rad2deg", lambda x: lax.mul(x, float(180 / np.pi)), "Radians to degrees.")
 reciprocal = unary("reciprocal", lambda x: lax.integer_pow(x, -1), "``1 / x``.")
 arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, acosh, atanh
 radians, degrees = deg2rad, rad2deg
 
-atan2 = binary("arctan2", lax.atan2, "Angle of the point ``(x2, x1)`` in (-pi, pi].", to_inexact)
+
+def _angle_of_point(y: Any, x: Any) -> Any:
+    """``lax.atan2``, and of complex numbers ``-i log((x + i y) / sqrt(x^2 + y^2))``, which continues it."""
+    if aval_of(y).dtype not in dtypes.COMPLEX:
+        return lax.atan2(y, x)
+    radius = lax.sqrt(lax.add(lax.square(x), lax.square(y)))
+    return lax.mul(lax.log(lax.div(lax.add(x, lax.mul(y, 1j)), radius)), -1j)
+
+
+atan2 = binary("arctan2", _angle_of_point, "Angle of the point ``(x2, x1)`` in (-pi, pi].", to_inexact)
 arctan2 = atan2
 
 
@@ -159,10 +176,22 @@ def _log_add(x1: Any, x2: Any) -> Any:
 @custom_jvp
 def _stable_log_add(x1: Any, x2: Any) -> Any:
     """max + log1p(exp(-|difference|)); equal infinities, whose difference is NaN, are added."""
+    if aval_of(x1).dtype in dtypes.COMPLEX:
+        return _complex_log_add(x1, x2)
     difference = lax.sub(x1, x2)
     undefined = lax.ne(difference, difference)
     gap = choose(undefined, lax.full_like(difference, 0), lax.abs(difference))
     return choose(undefined, lax.add(x1, x2), lax.add(lax.max(x1, x2), lax.log1p(lax.exp(lax.neg(gap)))))
+
+
+def _complex_log_add(x1: Any, x2: Any) -> Any:
+    """The same of complex numbers, the one of the larger real part first; its angle in (-pi, pi]."""
+    large = choose(_by_parts(lax.gt, x1, x2), x1, x2)
+    rest = lax.sub(lax.add(x1, x2), lax.mul(large, 2.0))
+    out = lax.add(large, lax.log1p(lax.exp(rest)))
+    angle = lax.sub(np.pi, lax.imag(out))
+    turns = lax.mul(lax.floor(lax.div(angle, 2 * np.pi)), 2 * np.pi)
+    return lax.complex(lax.real(out), lax.add(lax.imag(out), turns))
 
 
 @_stable_log_add.defjvp
@@ -181,7 +210,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """``log2(2**x1 + 2**x2)`` without overflow. Elementwise."""
     x1, x2 = promote_args_inexact("logaddexp2", x1, x2)
     ln2 = float(np.log(2.0))
-    return lax.div(_log_add(lax.mul(x1, ln2), lax.mul(x2, ln2)), ln2)
+    return _by_number(_log_add(_times(x1, ln2), _times(x2, ln2)), ln2)
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------
@@ -282,7 +311,11 @@ def _floor_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
         return lax.div(x1, x2), rest
     wrong = _signs_differ(rest, x2)
     if dtypes.is_signed(dtype):
+        one, zero = lax.full_like(x1, 1), lax.full_like(x2, 0)
+        rounded = lax.bitwise_or(wrong, lax.bitwise_and(lax.eq(x2, zero), lax.ne(x1, zero)))  # as XLA has x / 0
         quotient = lax.div(x1, x2)
+        quotient = choose(rounded, lax.sub(quotient, one), quotient)
+        return quotient, choose(wrong, lax.add(rest, x2), rest)
     else:
         divisible = choose(lax.eq(x2, lax.full_like(x2, 0)), x1, lax.sub(x1, rest))
         quotient = lax.round(lax.div(divisible, x2))
@@ -406,7 +439,12 @@ def _round_to_even(x: Any) -> Any:
     return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
 
 
-rint = unary("rint", _round_to_even, "The nearest whole number; halves to even.")
+def rint(x: Any, /) -> Any:
+    """The nearest whole number; halves to even. Elementwise; of integers as ``float``, of 64 bits where enabled."""
+    (x,) = promote_args("rint", x)
+    if dtypes.is_inexact(aval_of(x).dtype):
+        return as_array(_round_to_even(x))
+    return lax.convert_element_type(x, dtypes.default_float())
 
 
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
@@ -493,12 +531,14 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     """``x1 * 2**x2`` for integers ``x2``. Elementwise.
 
     Raises:
-      ValueError: ``x2`` is not integer.
+      ValueError: ``x2`` is not integer, or ``x1`` is complex.
     """
     check_arraylike("ldexp", x1, x2)
-    if not dtypes.is_integer(aval_of(x2).dtype) and aval_of(x2).dtype not in dtypes.BOOL:
-        raise ValueError(f"ldexp not supported for input types {(aval_of(x1).dtype, aval_of(x2).dtype)}")
+    kinds = aval_of(x1).dtype, aval_of(x2).dtype
+    if kinds[0] in dtypes.COMPLEX or dtypes.is_inexact(kinds[1]):
+        raise ValueError(f"ldexp not supported for input types {kinds}")
     (x1,) = promote_args_inexact("ldexp", x1)
+    (x2,) = promote_args_numeric("ldexp", x2)
     dtype = aval_of(x1).dtype
     half = lax.div(as_array(x2), convert(2, aval_of(x2).dtype))
     rest = lax.sub(as_array(x2), half)

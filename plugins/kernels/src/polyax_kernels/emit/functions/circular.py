@@ -153,7 +153,8 @@ def atan2_64(y: V, x: V) -> V:
     z = select((low + high).compare("==", 0.0), 0.0, select(endless, 1.0, low / high))
     angle = _atan_unit(z)
     angle = select(steep, math.pi / 2 - angle, angle)
-    return with_sign(select(bits(x) < 0, math.pi - angle, angle), y)
+    # a product: of a copied sign that is narrowed twice LLVM makes one conversion to float16, which x86 lacks
+    return select(bits(x) < 0, math.pi - angle, angle) * with_sign(y.like(1.0), y)
 
 
 def _asin_parts(x: V) -> tuple[V, V]:

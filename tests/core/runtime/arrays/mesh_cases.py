@@ -89,6 +89,10 @@ def test_from_a_callback():
         ValueError, match=r"Expected shard shape .* doesn't match the single device array shape \(3, 3\)"
     ):
         polyax.make_array_from_callback(X.shape, ROWS, lambda index: np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="must match the dtype of the addressable shards. Got dtype=int32 and shard"):
+        polyax.make_array_from_callback(X.shape, ROWS, part, dtype=np.int32)
+    with pytest.raises(TypeError, match="sharding should be an instance of `polyax.sharding`. Got P"):
+        polyax.make_array_from_callback(X.shape, ROWS.spec, part)
 
 
 def test_from_arrays_on_each_device():
@@ -98,8 +102,15 @@ def test_from_arrays_on_each_device():
         polyax.make_array_from_single_device_arrays(X.shape, ROWS, parts[:1])
     with pytest.raises(TypeError, match="Unsupported type for elements in `arrays`"):
         polyax.make_array_from_single_device_arrays(X.shape, ROWS, [X] * N)
-    with pytest.raises(ValueError, match="Some per-device arrays"):
+    with pytest.raises(ValueError, match="the input arrays must be from distinct devices, but got device IDs .0, 0"):
         polyax.make_array_from_single_device_arrays(X.shape, ROWS, parts[:1] * N)
+    half = NamedSharding(polyax.sharding.Mesh(polyax.devices()[: N // 2], ("x",)), P("x"))
+    with pytest.raises(ValueError, match="Some per-device arrays"):
+        polyax.make_array_from_single_device_arrays(X.shape, half, parts[N // 2 :])
+    with pytest.raises(TypeError, match="`arrays` argument must be a list or tuple, but got"):
+        polyax.make_array_from_single_device_arrays(X.shape, ROWS, jnp.asarray(X))
+    with pytest.raises(ValueError, match="must have matching dtypes. Got int32, expected float32 for buffer"):
+        polyax.make_array_from_single_device_arrays(X.shape, ROWS, [parts[0], *(p.astype(int) for p in parts[1:])])
 
 
 def test_from_the_data_of_a_process():

@@ -145,7 +145,7 @@ def test_device_put_of_an_unsupported_dtype(reference: object) -> None:
 
 
 def test_device_put_to_no_device() -> None:
-    with pytest.raises(ValueError, match="needs a Device or a sharding, got 3"):
+    with pytest.raises(ValueError, match="Received invalid value: 3 of type"):
         device_put(1.0, 3)
 
 
@@ -262,3 +262,14 @@ def test_traced_values_stay_on_their_way_to_the_host() -> None:
         return d.device_get({"x": x, "name": "y", "n": np.arange(3)})["x"] ** 2
 
     assert float(polyax.jit(f)(3.0)) == 9 and float(polyax.grad(f)(3.0)) == 6
+
+
+def test_places_that_are_none() -> None:
+    with pytest.raises(ValueError, match="device_put` only accepts `None`.* Received invalid value: 'cpu'"):
+        device_put(np.ones(2), "cpu")
+    place = d.devices()[0]
+    text = "device_put device specification must be a tree prefix of the corresponding value; pytree structure error"
+    with pytest.raises(ValueError, match=text):
+        device_put({"a": 1, "b": 2}, {"a": place})
+    with pytest.raises(ValueError, match="different lengths of tuple at key path\n.*device_put device"):
+        device_put((1, 2), (place,))

@@ -30,29 +30,33 @@ def make_array_from_callback(
 
     Args:
       sharding: which part each device has.
-      dtype: what the parts are converted to; by default they keep theirs.
+      dtype: that of the parts; needed where this process has none.
 
     Raises:
-      ValueError: a part hasn't the shape that the sharding says, or ``shape`` doesn't divide.
+      TypeError: ``sharding`` is none.
+      ValueError: a part hasn't the shape that the sharding says, or not ``dtype``, or ``shape`` doesn't divide.
 
     >>> import polyax
     >>> where = polyax.sharding.SingleDeviceSharding(polyax.devices()[0])
     >>> make_array_from_callback((3,), where, lambda index: np.arange(3)[index])
     Array([0, 1, 2], dtype=int32)
     """
+    if not isinstance(sharding, Sharding):
+        raise TypeError(f"sharding should be an instance of `polyax.sharding`. Got {sharding} of type {type(sharding)}")
     shape = tuple(int(n) for n in shape)
     made: dict[Any, Any] = {}
     parts: list[Array] = []
     for device, index in sharding.addressable_devices_indices_map(shape).items():
         place = bounds(index, shape)
         if place not in made:
-            made[place] = _as_dtype(data_callback(index), dtype)
+            made[place] = data_callback(index)
         parts.append(on_device(made[place], device))
+    if dtype is not None and parts and dtypes.canonicalize(dtype) != parts[0].dtype:
+        raise ValueError(
+            "If `dtype` is provided to `polyax.make_array_from_callback`, it must match the dtype of the addressable "
+            f"shards. Got dtype={dtypes.full_name(dtypes.canonicalize(dtype))} and shard dtype={parts[0].dtype}."
+        )
     return _assembled(shape, sharding, parts, dtype)
-
-
-def _as_dtype(x: Any, dtype: Any) -> Any:
-    return x if dtype is None or is_concrete(x) else np.asarray(x, dtypes.canonicalize(dtype))
 
 
 @api_boundary
@@ -64,9 +68,14 @@ def make_array_from_single_device_arrays(
     No part is copied; they must not be deleted while the array is in use.
 
     Raises:
-      TypeError: an element isn't an array of one device.
+      TypeError: ``arrays`` is no list or tuple, or an element isn't an array of one device.
       ValueError: there are more or fewer arrays than devices, or one hasn't the shape that the sharding says.
     """
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError(
+            "polyax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
+            f"{type(arrays)}."
+        )
     for x in arrays:
         if not is_concrete(x) or x._device is None:
             raise TypeError(f"Unsupported type for elements in `arrays`: {type(x)}; each must be on one device")
@@ -78,6 +87,11 @@ def make_array_from_single_device_arrays(
             f"but got {len(arrays)}"
         )
     found = {x.device: x for x in arrays}
+    if len(found) < len(arrays):
+        raise ValueError(
+            "When making an array from single-device arrays, the input arrays must be from distinct devices, but got "
+            f"device IDs {[x.device.id for x in arrays]}"
+        )
     if missing := [d for d in devices if d not in found]:
         raise ValueError(
             f"Some per-device arrays are placed on devices {[str(d) for d in found]}, and none on "
@@ -99,7 +113,10 @@ def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Array
                 f"Shape of Array is {told(whole, sharding)} with sharding {sharding}"
             )
         if x.dtype != whole.dtype:
-            raise ValueError(f"the parts of an array must have one dtype, got {whole.dtype} and {x.dtype}")
+            raise ValueError(
+                f"Input buffers to `Array` must have matching dtypes. Got {x.dtype}, expected {whole.dtype} for "
+                f"buffer: {x}"
+            )
     return Array.of_parts(told(whole, sharding), list(parts), sharding)
 
 

@@ -68,12 +68,22 @@ def device_put(
     if device is None or isinstance(device, (Device, Sharding)):
         targets: Sequence[Any] = [device] * len(leaves)
     else:
-        targets = broadcast_prefix(device, x, is_leaf=lambda d: d is None)
+        targets = _targets(device, x)
     with guards.asked_for():
         put = [_put(leaf, _target(d), donate) for leaf, d in zip(leaves, targets, strict=True)]
         if may_alias is False:
             put = [new.copy() if new is old else new for new, old in zip(put, leaves, strict=True)]
         return tree_unflatten(tree, put)
+
+
+def _targets(device: Any, x: Any) -> list[Any]:
+    """One for each leaf of ``x``."""
+    try:
+        return broadcast_prefix(device, x, is_leaf=lambda d: d is None, name="device_put device")
+    except ValueError as e:
+        raise ValueError(
+            f"device_put device specification must be a tree prefix of the corresponding value; {e}"
+        ) from None
 
 
 def _target(device: Any) -> Target:
@@ -84,7 +94,11 @@ def _target(device: Any) -> Target:
     if isinstance(device, PartitionSpec):
         device = named_sharding(device, "device_put")
     if not isinstance(device, Sharding):
-        raise ValueError(f"device_put needs a Device or a sharding, got {device!r} of type {type(device)}")
+        raise ValueError(
+            "`polyax.device_put` only accepts `None`, `polyax.sharding.Sharding`, `polyax.Device`, `Format`, "
+            "`polyax.memory.Space` or a pytree of these values. Received invalid value: "
+            f"{device!r} of type {type(device)}"
+        )
     if isinstance(device, NamedSharding) and UNCONSTRAINED in device.spec.partitions:
         raise ValueError(
             f"Unconstrained dims are not allowed when passed to device_put: {device}. Name axes of the mesh, or None."

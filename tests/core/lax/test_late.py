@@ -191,7 +191,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     ),
     "two layouts": (lambda: lax.conv_general_permutations(("NHC", "HIO")), TypeError, "must be three strings"),
     "no layout": (lambda: lax.conv_general_permutations(("NHC", "HIi", "NHC")), TypeError, "'O' and 'I'"),
-    "no place": (lambda: lax.full((2,), 1, sharding=3), ValueError, "needs a Device or a sharding"),
+    "no place": (lambda: lax.full((2,), 1, sharding=3), ValueError, "Received invalid value: 3"),
     "an unknown name": (lambda: lax.no_such_name, AttributeError, "has no attribute 'no_such_name'"),
 }  # fmt: skip
 

@@ -41,7 +41,7 @@ def make_array_from_callback(
     >>> make_array_from_callback((3,), where, lambda index: np.arange(3)[index])
     Array([0, 1, 2], dtype=int32)
     """
-    if not isinstance(sharding, Sharding):
+    if not isinstance(sharding, Sharding):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"sharding should be an instance of `polyax.sharding`. Got {sharding} of type {type(sharding)}")
     shape = tuple(int(n) for n in shape)
     made: dict[Any, Any] = {}

@@ -152,6 +152,8 @@ def test_all_caches_are_cleared() -> None:
 
 
 def test_inlined_programs_and_unused_arguments() -> None:
+    kept = polyax.jit(lambda x, unused: jnp.sin(x), keep_unused=True)
+    assert polyax.make_jaxpr(kept)(X, X).eqns[0].params["keep_unused"] is True
     inner = polyax.jit(lambda x, unused: jnp.sin(x), inline=True, keep_unused=True)
     closed = polyax.make_jaxpr(polyax.jit(lambda x: inner(x, x)))(1.0)
     assert [e.primitive.name for e in closed.eqns[0].params["jaxpr"].eqns] == ["sin"]

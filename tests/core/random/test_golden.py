@@ -214,7 +214,9 @@ def test_moments():
     [
         (lambda: random.PRNGKey(1.5), TypeError, "PRNG key seed must be an integer"),
         (lambda: random.PRNGKey(0, impl="mystery"), ValueError, 'unrecognized PRNG implementation "mystery"'),
-        (lambda: random.normal("key"), TypeError, "unexpected PRNG key type <class 'str'>"),
+        (lambda: random.normal("key"), TypeError, "key_data to have ndim, shape, and dtype attributes. Got key"),
+        (lambda: random.normal(3), TypeError, "key_data to have ndim, shape, and dtype attributes. Got 3"),
+        (lambda: random.normal(None), TypeError, "unexpected PRNG key type <class 'NoneType'>"),
         (lambda: random.normal(jnp.arange(2)), TypeError, "expected key_data.dtype = uint32; got dtype=int32"),
         (lambda: random.normal(jnp.zeros(3, "uint32")), TypeError, "expected key_data.shape to end with (2,); got sha"),
         (lambda: random.normal(random.split(KEY)), ValueError, "normal accepts a single key, but was given a key arra"),

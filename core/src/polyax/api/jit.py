@@ -62,7 +62,7 @@ def jit(
       static_argnums, static_argnames: arguments that are part of the program; they must be hashable.
       donate_argnums, donate_argnames: arguments whose memory results may have; those that one has can't be used
         afterwards, others are kept, with a warning.
-      keep_unused: kept for compatibility; arguments that the program doesn't need cost nothing.
+      keep_unused: a note in the programs that call this one; arguments that it doesn't need cost nothing anyway.
       device, backend: where to run; by default where the arguments are, or on the default device.
       inline: whether the program is spliced into the program of a function that calls it.
       in_shardings, out_shardings: how arguments and results lie on devices: shardings, or ``PartitionSpec`` of the
@@ -78,7 +78,7 @@ def jit(
         if value is not None and (device is not None or backend is not None):
             raise ValueError(f"If backend or device is specified on jit, then {name} should not be specified.")
     settings = (static_argnums, static_argnames, donate_argnums, donate_argnames, device, backend, inline)
-    settings = (*settings, in_shardings, out_shardings, options)
+    settings = (*settings, in_shardings, out_shardings, options, keep_unused)
     if fun is None:
         return lambda f: PjitFunction(f, *settings)
     return PjitFunction(fun, *settings)
@@ -106,6 +106,7 @@ class PjitFunction:
         in_shardings: Any = None,
         out_shardings: Any = None,
         options: dict[str, Any] | None = None,
+        keep_unused: bool = False,
     ) -> None:
         if type(fun) is FunctionType:
             self.__dict__.update(fun.__dict__)
@@ -122,6 +123,7 @@ class PjitFunction:
         self._device = dispatch.device_of(device, backend)
         self._inline = inline
         self._options = options
+        self._keep_unused = bool(keep_unused)
         self._shardings = in_shardings, out_shardings
         self._traces = Traces(self._signature)
         self._entries: dict[Any, Callable[[Sequence[Any]], Any]] = self._traces.entries
@@ -229,7 +231,7 @@ class PjitFunction:
             name=self.__name__,
             donated=traced.donated,
             inline=False,
-            keep_unused=False,
+            keep_unused=self._keep_unused,
             device=self._device,
         )
         return constrained(results, outs)

@@ -121,6 +121,11 @@ def check_key(name: str, key: Any) -> Any:
       TypeError: it has another dtype or shape.
       ValueError: it is an array of keys.
     """
+    if isinstance(key, (bool, int, float, complex, str)):
+        raise TypeError(
+            "JAX encountered invalid PRNG key data: expected key_data to have ndim, shape, and dtype attributes. "
+            f"Got {key}. Make a key with polyax.random.key."
+        )
     if not is_arraylike(key):
         raise TypeError(f"unexpected PRNG key type {type(key)}")
     key = as_array(unwrap(key))

@@ -113,7 +113,7 @@ def register_dataclass(
 
     Raises:
       TypeError: they are needed, since it is no dataclass.
-      ValueError: fields are missing or too many, or the type is registered already.
+      ValueError: fields are missing, too many or in both, or the type is registered already.
     """
     data, meta = _fields(nodetype, data_fields, meta_fields, drop_fields)
 
@@ -130,8 +130,15 @@ def register_dataclass(
 
 def _fields(kind: type, data: Any, meta: Any, drop: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if (data is None) != (meta is None):
-        raise TypeError("register_dataclass: data_fields and meta_fields must both be specified or both be None.")
+        raise TypeError(
+            "register_dataclass: data_fields and meta_fields must both be specified when either is specified. "
+            f"Got data_fields={data} meta_fields={meta}."
+        )
     if data is not None:
+        if both := {*data} & {*meta}:
+            raise ValueError(
+                f"data_fields and meta_fields must not overlap. Overlapping fields: {_set(both)} of {kind.__name__}."
+            )
         _check_fields(kind, {*data, *meta}, set(drop))
         return tuple(data), tuple(meta)
     if not dataclasses.is_dataclass(kind):
@@ -149,10 +156,14 @@ def _check_fields(kind: type, given: set[str], drop: set[str]) -> None:
         return
     wanted = {f.name for f in dataclasses.fields(kind) if f.init} - drop
     if wanted != given:
-        missing, unknown = sorted(wanted - given), sorted(given - wanted)
-        what = f"Missing fields: {missing}. Add them to drop_fields to suppress this error. " if missing else ""
-        what += f"Unexpected fields: {unknown}." if unknown else ""
+        missing, unknown = wanted - given, given - wanted
+        what = f"Missing fields: {_set(missing)}. Add them to drop_fields to suppress this error. " if missing else ""
+        what += f"Unexpected fields: {_set(unknown)}. " if unknown else ""
         raise ValueError(
-            "data_fields and meta_fields must include all dataclass fields with ``init=True`` and only them, in "
-            f"{kind.__name__}. {what}"
+            "data_fields and meta_fields must include all dataclass fields with ``init=True`` and only them. "
+            f"{what}The dataclass is {kind.__name__}."
         )
+
+
+def _set(names: set[str]) -> str:
+    return f"{{{', '.join(map(repr, sorted(names)))}}}"

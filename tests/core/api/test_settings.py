@@ -227,3 +227,15 @@ def test_copies_that_are_logged(caplog):
 
 def test_copies_among_devices():
     process.cases(CASES, POLYAX_DEVICE="cpu", POLYAX_NUM_CPU_DEVICES="2")
+
+
+@pytest.mark.parametrize("level", ["disallow", "disallow_explicit"])
+def test_what_programs_hold_is_no_copy(level: str) -> None:
+    x, held = jnp.ones(3), np.ones(3, np.float32)
+    with polyax.transfer_guard(level):
+        assert polyax.jit(lambda: jnp.asarray(held) + 1)().shape == (3,)
+        assert polyax.jit(lambda x: x + held)(x).shape == (3,)
+        with pytest.raises(polyax.errors.JaxRuntimeError, match="Disallowed host-to-device transfer"):
+            jnp.asarray(held)
+        with pytest.raises(polyax.errors.JaxRuntimeError, match="Disallowed host-to-device transfer"):
+            polyax.jit(lambda x: x + 1)(held)

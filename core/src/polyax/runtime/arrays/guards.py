@@ -35,12 +35,26 @@ class asked_for:
             _asked.explicitly = getattr(self, "before", False)
 
 
+class embedded:
+    """Copies inside the block are of what a program holds, at which no guard looks."""
+
+    __slots__ = ("before",)
+
+    def __enter__(self) -> None:
+        self.before, _asked.embedded = getattr(_asked, "embedded", False), True
+
+    def __exit__(self, *_: object) -> None:
+        _asked.embedded = self.before
+
+
 def passes(way: str, aval: Any, *places: Any) -> None:
     """Looks at a copy, from one place to another.
 
     Raises:
       JaxRuntimeError: such copies are disallowed.
     """
+    if getattr(_asked, "embedded", False):
+        return
     level = config.get(f"transfer_guard_{way}") or config.get("transfer_guard") or "allow"
     if level == "allow" or (getattr(_asked, "explicitly", False) and not level.endswith("_explicit")):
         return

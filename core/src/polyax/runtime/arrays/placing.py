@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.primitive import ambient
 from polyax.meshes.current import named_sharding, without_mesh
 from polyax.meshes.explicit import mesh_here, seen, told
 from polyax.meshes.formats import Format
@@ -245,7 +246,7 @@ def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = N
     target = device or default_device_now()
     aval = aval if aval is not None else _host_aval(x)
     _check_place(aval, target)
-    if guards.on:
+    if guards.on and ambient.trace is None:  # else it becomes part of a program
         guards.passes("host_to_device", aval, target)
     host = np.asarray(x, aval.physical.dtype, order="C").view(aval.stored.dtype)
     return Array(aval, target.backend.to_device(host, target), target)

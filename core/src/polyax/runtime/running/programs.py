@@ -124,7 +124,8 @@ def make_entry(program: Program, consts: Sequence[Any], out_tree: PyTreeDef, mov
     """The entry of a program on one device. The common case does little more than collect buffers and launch; calls
     with arguments on other devices go through ``moved``, if there is one."""
     device, inputs = program.device, program.inputs[len(consts) :]
-    const_buffers = [placed(c, a, device) for c, (a, _) in zip(consts, program.inputs)]
+    with guards.embedded():
+        const_buffers = [placed(c, a, device) for c, (a, _) in zip(consts, program.inputs)]
     queue, launch, out_avals = device.queue, program.executable.launch, [a for a, _ in program.outputs]
     special = program.special or any(a.dtype == dtypes.float0 for a in out_avals)
     single = out_avals[0] if out_tree == LEAF else None
@@ -159,7 +160,8 @@ def _buffers_on(device: Device, leaves: Sequence[Any]) -> list[Buffer] | None:
 def make_mesh_entry(program: Program, consts: Sequence[Any], out_tree: PyTreeDef, moved: Moved | None) -> Entry:
     """The same for a program on several devices: arrays that lie as they should are launched with as they are."""
     inputs = program.inputs[len(consts) :]
-    const_parts = [placed(c, a, where) for c, (a, where) in zip(consts, program.inputs)]
+    with guards.embedded():
+        const_parts = [placed(c, a, where) for c, (a, where) in zip(consts, program.inputs)]
     layouts = [where for _, where in inputs]
     single = out_tree == LEAF
 

@@ -402,3 +402,42 @@ def test_bad_input(name):
     call, error, text = BAD[name]
     with pytest.raises(error, match=text):
         call()
+
+
+def test_matrices_without_elements():
+    for shape in ((0, 0), (2, 0, 0)):
+        a = jnp.zeros(shape)
+        assert np.array_equal(jnp.linalg.det(a), np.ones(shape[:-2])) and jnp.trace(a, axis1=-2, axis2=-1).sum() == 0
+        assert jnp.linalg.pinv(a).shape == linalg.expm(a).shape == shape
+    assert jnp.linalg.pinv(jnp.zeros((0, 3))).shape == (3, 0) and jnp.diagonal(jnp.zeros((3, 0))).shape == (0,)
+    x, residuals, rank, values = jnp.linalg.lstsq(jnp.zeros((0, 3)), jnp.zeros((0, 2)))
+    assert x.shape == (3, 2) and residuals.tolist() == [0, 0] and rank == 0 and values.shape == (0,)
+    with pytest.raises(ValueError, match="input array must not be empty"):
+        jnp.linalg.cond(jnp.zeros((0, 0)))
+
+
+def test_powers_of_integers_are_integers():
+    found = jnp.linalg.matrix_power(jnp.array([[1, 2], [3, 4]]), 3)
+    assert found.dtype == "int32" and found.tolist() == [[37, 54], [81, 118]]
+    assert jnp.linalg.matrix_power(jnp.array([[1, 2], [3, 4]]), -1).dtype == "float32"
+
+
+def test_rank_of_vectors():
+    ranks = [jnp.linalg.matrix_rank(x) for x in (jnp.zeros(3), jnp.arange(3), 2.0)]
+    assert [int(r) for r in ranks] == [0, 1, 1] and ranks[0].dtype == "int32"
+
+
+def test_least_squares_as_numpy_gives_residuals():
+    a, b = jnp.array([[1.0, 1.0], [1.0, 2.0], [1.0, 4.0]]), jnp.array([1.0, 2.0, 3.0])
+    assert np.allclose(jnp.linalg.lstsq(a, b, numpy_resid=True)[1], np.linalg.lstsq(a, b)[1], rtol=1e-4)
+    assert jnp.linalg.lstsq(a[:2], b[:2], numpy_resid=True)[1].shape == (0,)
+    assert jnp.linalg.lstsq(a[:, :1] * jnp.ones(2), b, numpy_resid=True)[1].shape == (0,)
+    assert np.allclose(jnp.linalg.lstsq(a, b, rcond=-1.0)[0], jnp.linalg.lstsq(a, b)[0])
+    with pytest.raises(ValueError, match="Leading dimensions of input arrays must match"):
+        jnp.linalg.lstsq(a, b[:2])
+
+
+def test_cholesky_reads_one_triangle():
+    a = np.array([[4.0, 2.0], [-7.0, 2.0]], np.float32)
+    assert np.allclose(linalg.cholesky(a), [[2, 1], [0, 1]]) and np.isnan(linalg.cholesky(a, lower=True)[1, 1])
+    assert np.allclose(linalg.cho_factor(a.T, lower=True)[0], [[2, 0], [1, 1]])

@@ -230,3 +230,30 @@ def test_bad_input(name):
     call, error, text = BAD[name]
     with pytest.raises(error, match=text):
         call()
+
+
+def test_beta_of_a_large_and_a_small_number():
+    """Not the difference of two large logarithms."""
+    a, b = np.float32([0.5, 1.0, 1e6, 3.0, 20.0]), np.float32([1e6, 1e6, 0.5, 1e3, 30.0])
+    assert np.allclose(special.betaln(a, b), scipy.special.betaln(a.astype(float), b.astype(float)), rtol=1e-5)
+    assert np.allclose(special.beta(0.5, 1e6), 0.00177245, rtol=1e-5)
+    assert np.allclose(polyax.grad(special.betaln)(0.5, 1e6), -15.779, rtol=1e-3)
+
+
+def test_signs_and_powers_of_gamma():
+    assert np.array_equal(
+        special.gammasgn(jnp.array([np.nan, -0.0, 0.0, -1.0, -0.5])), [np.nan, -1, 1, np.nan, -1], True
+    )
+    assert np.allclose(special.gamma(jnp.array([1 + 1j, 5 + 0j, -1.5 + 0j])), [0.498016 - 0.15495j, 24, 2.36327], 1e-4)
+    assert not special.gamma(2.0).weak_type and not special.beta(2, 3).weak_type
+    for call in (special.gammasgn, lambda x: special.beta(x, x)):
+        with pytest.raises(ValueError, match="does not support complex-valued inputs"):
+            call(1j)
+
+
+def test_derivatives_beside_constants():
+    """Python's numbers, which have no dtype."""
+    exact = polyax.grad(special.betainc)(*[jnp.float32(x) for x in (0.5, 0.5, 0.2)])
+    assert np.allclose(polyax.grad(special.betainc)(0.5, 0.5, 0.2), exact)
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        polyax.grad(special.bernoulli)(1.0)

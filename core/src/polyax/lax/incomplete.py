@@ -168,7 +168,7 @@ def in_floats(fun: Any) -> Any:
     """The rule ``decompose`` of a formula that needs at least float32, of operands of one shape."""
 
     def rule(*args: Any, **_: Any) -> list[Any]:
-        dtype = args[0].dtype
+        dtype = next((x.dtype for x in args if hasattr(x, "dtype")), dtypes.canonicalize(float))  # constants have none
         wide = dtypes.wider(dtype, np.float32)
         return [fun(*(x.astype(wide) for x in jnp.broadcast_arrays(*args))).astype(dtype)]
 

@@ -45,6 +45,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = a.shape[-2:]
     size = max_dim(0, min_dim(rows + min(offset, 0), columns - max(offset, 0)))
+    if isinstance(size, int) and size == 0:
+        return lax.full((*a.shape[:-2], 0), 0, a.dtype)
     steps = counted(size)[:, None]
     indices = steps + np.array([-min(offset, 0), max(offset, 0)], np.int32)
     batch = a.ndim - 2

@@ -17,7 +17,7 @@ from polyax.numpy import diagonals as _diagonals
 from polyax.numpy import products, reductions, shapes, ufuncs
 from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.creation import eye
-from polyax.numpy.promotion import canonicalize_axis, convert, ensure_array, inexact, shape_of
+from polyax.numpy.promotion import as_array, canonicalize_axis, convert, ensure_array, inexact, shape_of
 from polyax.numpy.shapes import matrix_transpose as matrix_transpose
 from polyax.ops.sort import take_along
 
@@ -195,6 +195,8 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     if hermitian:
         raise NotImplementedError("jnp.linalg.pinv with hermitian=True is not implemented; leave it out")
     a = _matrix("pinv", a)
+    if 0 in a.shape:
+        return lax.full((*a.shape[:-2], a.shape[-1], a.shape[-2]), 0, a.dtype)
     u, s, vh = svd(a, full_matrices=False)
     rtol = rcond if rtol is None else rtol
     rtol = 10.0 * max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps) if rtol is None else rtol
@@ -205,7 +207,9 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
-    """The number of singular values above ``rtol`` times the largest."""
+    """The number of singular values above ``rtol`` times the largest; of vectors and numbers, 1 but for zeros."""
+    if np.ndim(M) < 2:
+        return convert(reductions.any(inexact("jnp.linalg.matrix_rank", M)[0] != 0), dtypes.default_int())
     a = _matrix("matrix_rank", M)
     s = svdvals(a)
     rtol = tol if rtol is None else rtol
@@ -215,20 +219,44 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
-    """The ``x`` that minimises the norm of ``b - a x``; residuals, rank and singular values of ``a``."""
+    """The ``x`` that minimises the norm of ``b - a x``; residuals, rank and singular values of ``a``.
+
+    Args:
+      rcond: singular values below this times the largest count as zero; by default, and if it is negative, some of the
+        dtype's precision.
+      numpy_resid: whether there are no residuals of systems that have several solutions, or are no longer than wide.
+
+    Raises:
+      TypeError: ``a`` is no matrix, or ``b`` neither a vector nor a matrix.
+      ValueError: both have different lengths.
+    """
     a, b = inexact("jnp.linalg.lstsq", a, b)
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise TypeError(f"jnp.linalg.lstsq needs a matrix and a vector or matrix, got shapes {a.shape} and {b.shape}")
+    if a.shape[0] != b.shape[0]:
+        raise ValueError(f"Leading dimensions of input arrays must match, got shapes {a.shape} and {b.shape}")
     columns = lax.expand_dims(b, (1,)) if b.ndim == 1 else b
+    x, rank, s = _least_squares(a, columns, rcond)
+    if numpy_resid and (a.shape[0] <= a.shape[1] or rank < a.shape[1]):
+        residuals = lax.full((0,), 0, s.dtype)
+    else:
+        residuals = reductions.sum(lax.square(lax.abs(lax.sub(columns, products.matmul(a, x)))), 0)
+    return lax.squeeze(x, (1,)) if b.ndim == 1 else x, residuals, rank, s
+
+
+def _least_squares(a: Any, columns: Any, rcond: Any) -> tuple[Any, Any, Any]:
+    """The solution, the rank and the singular values."""
+    if 0 in a.shape:
+        nothing = lax.full((0,), 0, dtypes.finfo(a.dtype).dtype)
+        return lax.full((a.shape[1], columns.shape[1]), 0, a.dtype), reductions.sum(nothing != 0), nothing
+    eps = float(dtypes.finfo(a.dtype).eps)
     u, s, vh = svd(a, full_matrices=False)
-    limit = float(dtypes.finfo(a.dtype).eps) * max(a.shape) if rcond is None else rcond
-    large = lax.gt(s, lax.mul(s[0], convert(limit, s.dtype)))
+    limit = eps * max(a.shape) if rcond is None else choose(lax.lt(rcond, 0.0), eps, convert(rcond, s.dtype))
+    largest = lax.mul(lax.index_in_dim(s, 0, 0), convert(limit, s.dtype))
+    large = lax.bitwise_and(lax.gt(s, lax.full_like(s, 0)), lax.ge(s, lax.broadcast_in_dim(largest, s.shape, (0,))))
     scale = choose(large, lax.div(1.0, choose(large, s, 1.0)), 0.0)
     coefficients = lax.mul(products.matmul(_adjoint(u), columns), lax.expand_dims(convert(scale, a.dtype), (1,)))
-    x = products.matmul(_adjoint(vh), coefficients)
-    residuals = reductions.sum(lax.square(lax.abs(lax.sub(columns, products.matmul(a, x)))), 0)
-    x = lax.squeeze(x, (1,)) if b.ndim == 1 else x
-    return x, residuals, reductions.sum(large), s
+    return products.matmul(_adjoint(vh), coefficients), reductions.sum(large), s
 
 
 # --- powers and products ----------------------------------------------------------------------------------------------
@@ -240,7 +268,10 @@ def matrix_power(a: Any, n: int) -> Any:
     Raises:
       TypeError: ``n`` is no integer.
     """
-    a, n = _matrix("matrix_power", a, square=True), operator.index(n)
+    n = operator.index(n)
+    given = as_array(a)
+    a = _matrix("matrix_power", a, square=True)
+    a = given if n >= 0 else a
     if n == 0:
         return broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape)
     base, n = (inv(a), -n) if n < 0 else (a, n)
@@ -435,6 +466,8 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 def cond(x: Any, p: Any = None) -> Any:
     """The condition number: the norm of the matrix times that of its inverse; by default from singular values."""
     x = _matrix("cond", x)
+    if 0 in x.shape:
+        raise ValueError(f"jnp.linalg.cond: input array must not be empty; got arr.shape={x.shape}")
     if p in (None, 2, -2):
         s = svdvals(x)
         first, last = (

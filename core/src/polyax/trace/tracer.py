@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -69,7 +70,7 @@ class Tracer(Typed):
 
     def __index__(self) -> int:
         if (value := self.known()) is not None:
-            return value.__index__()
+            return operator.index(value)
         raise errors.TracerIntegerConversionError(
             f"The __index__() method was called on traced array with shape {self.aval.str_short()}.{self.origin()}\n"
             "Make the argument static (static_argnums, static_argnames), or index with polyax.numpy operations."

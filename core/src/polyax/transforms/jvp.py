@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ class JVPTracer(Tracer):
         return bool(self.primal)
 
     def __index__(self) -> int:
-        return self.primal.__index__()
+        return operator.index(self.primal)
 
     def item(self, *args: int) -> Any:
         return self.primal.item(*args)

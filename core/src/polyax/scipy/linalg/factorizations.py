@@ -54,13 +54,16 @@ def _unwrapped(x: Any, vector: bool) -> Any:
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The triangular factor of positive definite matrices: upper ``U`` with ``U^H U = a``, or ``lower``; else NaN.
 
+    Of ``a``, only the same triangle is read.
+
     >>> import numpy as np
     >>> print(cholesky(np.array([[4.0, 2.0], [2.0, 2.0]])))
     [[2. 1.]
      [0. 1.]]
     """
     a = _square("cholesky", a)
-    return jnp.linalg.cholesky(a if lower else adjoint(a), upper=not lower)
+    factor = primitives.cholesky(a if lower else adjoint(a), symmetrize_input=False)
+    return factor if lower else adjoint(factor)
 
 
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:

@@ -43,6 +43,8 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     a = inexact("expm", A)[0]
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ValueError(f"Expected A to be a (batched) square matrix, got A.shape={a.shape}.")
+    if 0 in a.shape:
+        return a
     degree, reach = _DEGREE["d" if jnp.finfo(a.dtype).bits == 64 else "f"]
     norm = jnp.max(jnp.sum(jnp.abs(a), -2), -1)
     needed = jnp.ceil(jnp.log2(jnp.maximum(norm, reach) / reach))

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from polyax import lax
+from polyax.ir import dtypes
 from polyax.nn.normalize import log_softmax as _log_softmax
 from polyax.nn.normalize import logsumexp as logsumexp
 from polyax.nn.normalize import softmax as _softmax
 from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import as_array, promote_args_inexact
 from polyax.numpy.ufuncs import unary
+from polyax.scipy.special.gammas import loggamma
 
 __all__ = [
     "beta", "betaln", "boxcox", "boxcox1p", "digamma", "entr", "erf", "erfc", "erfinv", "expit", "factorial", "gamma",
@@ -78,24 +80,52 @@ def kl_div(p: Any, q: Any) -> Any:
 
 
 def betaln(a: Any, b: Any) -> Any:
-    """The logarithm of the beta function."""
+    """The logarithm of the absolute value of the beta function."""
     a, b = promote_args_inexact("betaln", a, b)
-    return lax.sub(lax.add(lax.lgamma(a), lax.lgamma(b)), lax.lgamma(lax.add(a, b)))
+    small, large = lax.min(a, b), lax.max(a, b)
+    far = lax.bitwise_and(lax.ge(large, lax.full_like(large, 8)), lax.gt(small, lax.full_like(small, 0)))
+    near = lax.sub(lax.lgamma(large), lax.lgamma(lax.add(small, large)))
+    return lax.add(
+        lax.lgamma(small), lax.select_n(far, near, _lgamma_less(choose(far, small, 1.0), choose(far, large, 8.0)))
+    )
+
+
+def _lgamma_less(a: Any, b: Any) -> Any:
+    """lgamma(b) - lgamma(a + b) for a > 0 and b >= 8, by Stirling's formula, of which what is large cancels."""
+    total = lax.add(a, b)
+    tails = lax.sub(_stirling(b), _stirling(total))
+    powers = lax.mul(lax.sub(total, 0.5), lax.log1p(lax.div(a, b)))
+    return lax.add(lax.sub(a, lax.add(powers, lax.mul(a, lax.log(b)))), tails)
+
+
+def _stirling(x: Any) -> Any:
+    """lgamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2, for x >= 8."""
+    inverse = lax.div(1.0, x)
+    square, total = lax.square(inverse), lax.full_like(x, 0)
+    for c in (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12):
+        total = lax.add(lax.mul(total, square), c)
+    return lax.mul(total, inverse)
 
 
 def gammasgn(x: Any) -> Any:
-    """The sign of the gamma function; NaN at negative integers."""
-    (x,) = promote_args_inexact("gammasgn", x)
+    """The sign of the gamma function: that of a zero at zeros; NaN at negative integers."""
+    x = as_array(promote_args_inexact("gammasgn", x)[0])
+    if dtypes.is_complex(x.dtype):
+        raise ValueError("gammasgn does not support complex-valued inputs.")
     below = lax.floor(x)
     zero = lax.full_like(x, 0)
     odd = lax.ne(lax.rem(below, 2.0), zero)
     negative = choose(lax.eq(below, x), np.nan, choose(odd, -1.0, 1.0))
-    return choose(lax.lt(x, zero), negative, lax.full_like(x, 1))
+    signs = choose(lax.lt(x, zero), negative, choose(lax.ne(x, x), np.nan, 1.0))
+    at_zero = lax.select_n(lax.eq(x, zero), signs, lax.sign(lax.div(1.0, x)))
+    return lax.convert_element_type(at_zero, x.dtype)
 
 
 def gamma(x: Any) -> Any:
-    """The gamma function."""
-    (x,) = promote_args_inexact("gamma", x)
+    """The gamma function, of complex numbers too."""
+    x = as_array(promote_args_inexact("gamma", x)[0])
+    if dtypes.is_complex(x.dtype):
+        return lax.exp(loggamma(x))
     return lax.mul(gammasgn(x), lax.exp(lax.lgamma(x)))
 
 
@@ -113,7 +143,9 @@ def factorial(n: Any, exact: bool = False) -> Any:
 
 def beta(a: Any, b: Any) -> Any:
     """The beta function gamma(a) gamma(b) / gamma(a + b)."""
-    a, b = promote_args_inexact("beta", a, b)
+    a, b = map(as_array, promote_args_inexact("beta", a, b))
+    if dtypes.is_complex(a.dtype):
+        raise ValueError("beta does not support complex-valued inputs.")
     sign = lax.mul(lax.mul(gammasgn(a), gammasgn(b)), gammasgn(lax.add(a, b)))
     return lax.mul(sign, lax.exp(betaln(a, b)))
 

@@ -26,6 +26,29 @@ def test_bits(algorithm, bits, steps, dtype, platform):
     assert found.dtype == dtype and found.tolist() == [b % 2 ** (8 * found.dtype.itemsize) for b in bits]
 
 
+LAID_OUT = {
+    (): (22, 3415117473),
+    (2, 3): (24, [[3415117473, 2671738199, 3894602589], [4055880835, 1276016186, 233943428]]),
+    (3, 3): (
+        27,
+        [
+            [3415117473, 2671738199, 3894602589],
+            [4055880835, 1276016186, 233943428],
+            [2246084795, 2373693372, 3177663338],
+        ],
+    ),
+    (2, 1, 3): (24, [[[3415117473, 2671738199, 3894602589]], [[4055880835, 1276016186, 233943428]]]),
+    (3, 0): (21, [[], [], []]),
+}
+
+
+@pytest.mark.parametrize("shape", LAID_OUT)
+def test_threefry_lays_its_words_along_one_dimension(shape):
+    following, bits = LAID_OUT[shape]
+    state, found = lax.rng_bit_generator(np.uint32([7, 14, 21, 28]), shape, "uint32", RandomAlgorithm.RNG_THREE_FRY)
+    assert state.tolist() == [7, 14, following, 28] and found.tolist() == bits
+
+
 def test_bits_of_64():
     with polyax.enable_x64(True):
         _, found = lax.rng_bit_generator(STATE, (3,), np.uint64)

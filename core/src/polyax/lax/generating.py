@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,18 +103,42 @@ def _pretty(**params: Any) -> dict[str, Any]:
 
 @def_rule(rng_bit_generator_p, "decompose")
 def _decompose(state: Any, *, shape: tuple[int, ...], dtype: Any, algorithm: RandomAlgorithm) -> list[Any]:
-    width = dtype.itemsize * 8
     words = _words(state)
-    of_one = 2 if algorithm == RandomAlgorithm.RNG_THREE_FRY else 4
-    size = math.prod(shape)
-    blocks = -(-size * max(width // 32, 1) // of_one)
-    counts = _advanced(words[2:], iota(np.uint32, blocks))
-    encrypt = _threefry if of_one == 2 else _philox
-    bits = reshape(stack(encrypt(words[:2], counts), 1), (blocks * of_one,))
-    if width == 64:
-        bits = _joined(reshape(bits, (blocks * of_one // 2, 2)))
+    encrypt, of_one = (_threefry, 2) if algorithm == RandomAlgorithm.RNG_THREE_FRY else (_philox, 4)
+    blocks_of = lambda n: encrypt(words[:2], _advanced(words[2:], iota(np.uint32, n)))
+    wide = dtype.itemsize == 8
+    in_halves = of_one == 2 and not wide
+    blocks, bits = _halved(blocks_of, shape) if in_halves else _in_a_row(blocks_of, of_one, shape, wide)
     following = _advanced(words[2:], np.uint32(blocks))
-    return [_state(state, [*words[:2], *following]), reshape(convert(slice_in_dim(bits, 0, size), dtype), shape)]
+    return [_state(state, [*words[:2], *following]), convert(bits, dtype)]
+
+
+Blocks = Callable[[int], list[Any]]
+"""The words of so many blocks: an array for each word of one."""
+
+
+def _in_a_row(blocks_of: Blocks, of_one: int, shape: tuple[int, ...], wide: bool) -> tuple[int, Any]:
+    """How many blocks of ``of_one`` words were made for ``shape``, and the words, or pairs of them, in their order."""
+    size = math.prod(shape)
+    blocks = -(-size * (1 + wide) // of_one)
+    bits = reshape(stack(blocks_of(blocks), 1), (blocks * of_one,))
+    if wide:
+        bits = _joined(reshape(bits, (blocks * of_one // 2, 2)))
+    return blocks, reshape(slice_in_dim(bits, 0, size), shape)
+
+
+def _halved(blocks_of: Blocks, shape: tuple[int, ...]) -> tuple[int, Any]:
+    """The same for blocks of two words, as XLA lays them: neighbours along the first even dimension, else along the
+    longest one, which they overhang by one."""
+    if not shape:
+        return 1, reshape(blocks_of(1)[0], ())
+    even = [d for d, n in enumerate(shape) if n % 2 == 0]
+    dim = even[0] if even else shape.index(max(shape))
+    half = (*shape[:dim], -(-shape[dim] // 2), *shape[dim + 1 :])
+    blocks = math.prod(half)
+    pairs = stack([reshape(x, half) for x in blocks_of(blocks)], dim + 1)
+    whole = reshape(pairs, (*shape[:dim], 2 * half[dim], *shape[dim + 1 :]))
+    return blocks, slice_in_dim(whole, 0, shape[dim], axis=dim)
 
 
 # --- words of 32 bits

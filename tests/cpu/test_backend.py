@@ -11,6 +11,7 @@ import polyax
 from polyax import numpy as jnp
 from polyax_cpu import compiler, kernels, machine_code, pool
 from polyax_cpu.executable import Table
+from polyax_cpu.llvm import Module
 from support.process import output
 
 
@@ -48,7 +49,7 @@ def _texts_compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts: list[str] = []
     real = compiler.compile
     monkeypatch.setattr(machine_code, "kept", lambda key: None)
-    monkeypatch.setattr(compiler, "compile", lambda text, level=2: (texts.append(text), real(text, level))[1])
+    monkeypatch.setattr(compiler, "compile", lambda *code: (texts.append(code[0]), real(*code))[1])
     return texts
 
 
@@ -64,7 +65,7 @@ def test_kernels_of_a_program_are_compiled_on_all_threads(monkeypatch: pytest.Mo
     monkeypatch.setattr(pool, "thread_count", lambda: threads)
     texts = _texts_compiled(monkeypatch)
     compile_text, names = compiler.compile, set[str]()
-    here = lambda text, level=2: (names.add(threading.current_thread().name), compile_text(text, level))[1]
+    here = lambda *code: (names.add(threading.current_thread().name), compile_text(*code))[1]
     monkeypatch.setattr(compiler, "compile", here)
     expected = x = np.random.default_rng(0).standard_normal((30, 30)).astype(np.float32) / 10
     for function in (np.sin, np.tanh, np.arctan, np.cos):
@@ -80,7 +81,7 @@ def test_kernels_of_a_program_are_compiled_on_all_threads(monkeypatch: pytest.Mo
 def test_what_does_not_compile_says_so_in_the_calling_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "thread_count", lambda: 3)
     monkeypatch.setattr(machine_code, "kept", lambda key: None)
-    monkeypatch.setattr(compiler, "compile", lambda text, level=2: 1 // 0)
+    monkeypatch.setattr(compiler, "compile", lambda *code: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         polyax.jit(lambda x: [x * 0.71875, jnp.sum(x, axis=0) * 0.71875, jnp.tanh(x) @ x])(np.ones((9, 9), np.float32))
 
@@ -150,3 +151,13 @@ def test_products_of_integers_and_halves() -> None:
     np.testing.assert_array_equal(jnp.asarray(x) @ jnp.asarray(x.T), x @ x.T)
     half = jnp.asarray(x, dtype=jnp.bfloat16)
     np.testing.assert_array_equal(np.asarray(half @ half.T, np.float32), x @ x.T)
+
+
+@pytest.mark.parametrize("straight", [False, True])
+def test_code_without_loops_becomes_vectors_if_asked(straight: bool) -> None:
+    module = Module(["f"])
+    b = module.function("void", "f", [("ptr noalias", "x"), ("ptr noalias", "y")])
+    for n in range(4):
+        b.store(b.load(b.at(b.args[0], n, "float"), "float") * 3.0, b.at(b.args[1], n, "float"))
+    b.ret()
+    assert ("<4 x float>" in str(compiler.optimize(module.text(), straight=straight))) == straight

@@ -85,19 +85,21 @@ _run_passes = _without_lock("LLVMPY_RunNewModulePassManager")
 _emit = _without_lock("LLVMPY_TargetMachineEmitToMemory")
 
 
-def optimize(text: str, level: int = 2) -> llvm.ModuleRef:
+def optimize(text: str, level: int = 2, straight: bool = True) -> llvm.ModuleRef:
     """The module after LLVM's pipeline, followed by the inlining of what the vectoriser called.
 
-    Level 3 unrolls more, which gains nothing in such loops and takes twice the time.
+    Level 3 unrolls more, which gains nothing in such loops and takes twice the time. ``straight``: code without loops
+    is made vectors of, too.
     """
     with _machine(level) as machine:
-        return _optimize(text, level, machine)
+        return _optimize(text, level, straight, machine)
 
 
-def _optimize(text: str, level: int, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+def _optimize(text: str, level: int, straight: bool, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     module = llvm.parse_assembly(text, llvm.create_context())
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
-    tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_interleaving = level > 1
+    tuning.loop_vectorization = tuning.loop_interleaving = level > 1
+    tuning.slp_vectorization = level > 1 and straight
     builder = llvm.create_pass_builder(machine, tuning)
     _run_passes(builder.getModulePassManager(), module, builder)
     if "llvm.compiler.used" in text:
@@ -108,10 +110,10 @@ def _optimize(text: str, level: int, machine: llvm.TargetMachine) -> llvm.Module
     return module
 
 
-def compile(text: str, level: int = 2) -> bytes:
+def compile(text: str, level: int = 2, straight: bool = True) -> bytes:
     """Object code of a module's text. Threads may compile at the same time."""
     with _machine(level) as machine:
-        return _object_code(machine, _optimize(text, level, machine))
+        return _object_code(machine, _optimize(text, level, straight, machine))
 
 
 def _object_code(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:

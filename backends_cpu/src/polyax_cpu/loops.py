@@ -54,7 +54,9 @@ def native_control(native: Native, step: ControlStep) -> Described | None:
     except _NeedsPython:
         return None
     imports = {**pool.symbols(), **writer.imports}
-    code = machine_code.library(writer.module.text(), ["control"], imports, level=0 if writer.long else 2)
+    level = 0 if writer.long else 2
+    # not straight: making vectors of a large function's scalars takes a quarter of LLVM's time, and gains nothing
+    code = machine_code.library(writer.module.text(), ["control"], imports, level, straight=False)
     return NativeStep(code.address("control"), None, 0, 1, 1, ON_BASES, None, writer.fails), (code, writer.keep)
 
 

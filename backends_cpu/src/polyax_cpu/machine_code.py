@@ -45,6 +45,9 @@ def cached(key: str, make: Callable[[], bytes]) -> bytes:
     return found
 
 
-def library(text: str, exports: Iterable[str], imports: Mapping[str, int], level: int = 2) -> compiler.LoadedCode:
+def library(
+    text: str, exports: Iterable[str], imports: Mapping[str, int], level: int = 2, straight: bool = True
+) -> compiler.LoadedCode:
     """A module's text, compiled and loaded."""
-    return compiler.LoadedCode(cached(f"{level} {text}", lambda: compiler.compile(text, level)), exports, imports)
+    code = cached(f"{level} {straight} {text}", lambda: compiler.compile(text, level, straight))
+    return compiler.LoadedCode(code, exports, imports)

@@ -266,3 +266,29 @@ def test_programs_read_as_in_jax():
     assert "effect=OrderedDebug partitioned=False ] a" in text
     assert "sharding=None vmap_method=sequential ] a" in text
     assert "ordered=False result_avals=(ShapedArray(float32[]),) sharding=None ] a" in text
+
+
+def test_results_are_counted_not_compared_in_structure():
+    two = (SCALAR, SCALAR)
+    x, y = polyax.pure_callback(lambda x: [x, np.float32(2)], two, 1.0)
+    assert (float(x), float(y)) == (1.0, 2.0)
+    assert float(polyax.pure_callback(lambda x: {"b": x}, {"a": SCALAR}, 1.0)["a"]) == 1.0
+    assert io_callback(lambda x: None, (), 1.0) == ()
+
+
+def test_announced_types_exist():
+    for wide in (np.zeros(()), polyax.ShapeDtypeStruct((), np.int64)):
+        for call in (polyax.pure_callback, io_callback):
+            with pytest.raises(ValueError, match="result_shape_dtypes cannot specify 64-bit types when"):
+                call(lambda x: x, wide, 1.0)
+        with polyax.enable_x64(True):
+            assert polyax.pure_callback(lambda x, to=wide.dtype: np.asarray(x, to), wide, 1.0).dtype == wide.dtype
+
+
+def test_callbacks_run_nowhere_else():
+    where = polyax.sharding.SingleDeviceSharding(polyax.devices()[0])
+    assert float(polyax.pure_callback(lambda x: x, SCALAR, np.float32(1), sharding=where)) == 1.0
+    with pytest.raises(
+        NotImplementedError, match="pure_callback only supports SingleDeviceSharding, but got <class 'int'>"
+    ):
+        polyax.pure_callback(lambda x: x, SCALAR, 1.0, sharding=3)

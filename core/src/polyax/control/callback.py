@@ -18,6 +18,7 @@ from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.effects import Effects, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ir.source import user_source
+from polyax.meshes.sharding import Sharding
 from polyax.ops.basis import batch_axis_at, expand_dims, move_axis
 from polyax.ops.slicing import index_in_dim
 from polyax.trace.flat import check_callable, name_of
@@ -37,7 +38,7 @@ class FlatCallback:
     """A user's function of pytrees, on lists of NumPy arrays; checks what it returns.
 
     Raises:
-      TypeError, ValueError: its result doesn't have the announced structure, shapes and dtypes; both are shown.
+      TypeError, ValueError: it gives more or fewer arrays than announced, or others; both are shown.
       What the function raises, with a note that says where it was asked for: that may be far from where it is run.
     """
 
@@ -60,7 +61,7 @@ class FlatCallback:
         if self.out_tree is None:
             return []
         leaves, tree = tree_flatten(result)
-        if tree != self.out_tree:
+        if len(leaves) != len(avals):  # as in JAX a list may stand for a tuple
             raise TypeError(
                 f"the callback {name_of(self.fun)} returned a result of the structure {tree}; announced was "
                 f"{self.out_tree}"
@@ -81,15 +82,26 @@ class FlatCallback:
 
 def _announced(result_shape_dtypes: Any) -> tuple[Avals, PyTreeDef]:
     leaves, tree = tree_flatten(result_shape_dtypes)
-    return tuple(_aval(x) for x in leaves), tree
+    avals = tuple(_aval(x) for x in leaves)
+    for aval in avals:
+        _check_width(aval)
+    return avals, tree
 
 
 def _aval(x: Any) -> ShapedArray:
-    if is_array_like(x):
+    if is_array_like(x) and not hasattr(x, "dtype"):
         return aval_of(x).strip_weak_type()
     if not (hasattr(x, "shape") and hasattr(x, "dtype")):
         raise TypeError(f"result_shape_dtypes must hold things with a shape and a dtype, got {x!r}")
-    return ShapedArray(tuple(x.shape), dtypes.canonicalize(x.dtype))
+    return ShapedArray(tuple(x.shape), dtypes.as_dtype(x.dtype))
+
+
+def _check_width(aval: ShapedArray) -> None:
+    if dtypes.canonicalize(aval.dtype) != aval.dtype:
+        raise ValueError(
+            "result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled; "
+            f"a result of type {aval} was announced"
+        )
 
 
 def pure_callback(
@@ -103,8 +115,9 @@ def pure_callback(
     """Calls a pure Python function from within programs. It may be called any number of times, or not at all.
 
     Args:
-      callback: gets NumPy arrays, and returns arrays of the announced types.
+      callback: gets NumPy arrays, and returns as many arrays as were announced, of these types.
       result_shape_dtypes: a pytree of things with ``shape`` and ``dtype``: what the results will be like.
+      sharding: None or that of one device, which changes nothing: callbacks run on the host.
       vmap_method: what to do under ``vmap``: ``"sequential"`` (one call for each example), ``"expand_dims"`` (one call;
         arguments that aren't mapped get a dimension of 1) or ``"broadcast_all"`` (one call; all arguments mapped).
 
@@ -114,6 +127,8 @@ def pure_callback(
     check_callable(callback)
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         raise ValueError(f"vmap_method must be one of {', '.join(VMAP_METHODS)}, or None; got {vmap_method!r}")
+    if sharding is not None and not (isinstance(sharding, Sharding) and sharding.num_devices == 1):
+        raise NotImplementedError(f"pure_callback only supports SingleDeviceSharding, but got {type(sharding)}")
     avals, out_tree = _announced(result_shape_dtypes)
     leaves, in_tree = tree_flatten((args, kwargs))
     call = FlatCallback(callback, in_tree, out_tree)

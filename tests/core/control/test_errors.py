@@ -231,3 +231,8 @@ def test_says_both_sides_at_the_users_line(case: Callable[[], object], error: ty
         assert text in str(caught.value)
     frame = traceback.extract_tb(caught.value.__traceback__)[-1]
     assert frame.filename == __file__, f"ends in {frame.filename}:{frame.lineno}"
+
+
+def test_a_pair_may_be_a_list():
+    carry, ys = lax.scan(lambda c, x: [c + x, c], 0.0, np.arange(3, dtype=np.float32))
+    assert carry == 3 and ys.tolist() == [0, 0, 1]

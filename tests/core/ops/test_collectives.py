@@ -34,6 +34,27 @@ def test_integers_have_a_mean_that_is_a_float():
     assert got.dtype == np.float32 and got.tolist() == [1.5, 1.5]
 
 
+@pytest.mark.parametrize("reduce", [lax.psum, lax.pmean, lax.pmax, lax.pmin])
+def test_along_no_axis(reduce):
+    x = np.arange(4.0, dtype=np.float32)
+    assert mapped(lambda x: reduce(x, ())).shape == (4, 4) and np.array_equal(reduce(x, ()), x)
+    assert np.array_equal(polyax.jit(lambda x: reduce(x, ()))(x), x)
+    assert mapped(lambda x: lax.axis_index(())).tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min"])
+def test_along_dimensions(name):
+    reduce, x = getattr(lax, "p" + name), np.arange(12, dtype=np.float32).reshape(2, 3, 2)
+    along = getattr(np, name)
+    assert np.array_equal(reduce(x, 0), along(x, 0)) and np.array_equal(reduce(x, (0, -1)), along(x, (0, 2)))
+    assert np.array_equal(polyax.vmap(lambda y: reduce(y, 0), axis_name="i")(x), along(x, 1))
+    assert np.array_equal(polyax.vmap(lambda y: reduce(y, ("i", 0)), axis_name="i")(x), [along(x, (0, 1))] * 2)
+    with pytest.raises(ValueError, match="out-of-bounds indices for float32"):
+        reduce(x, 3)
+    with pytest.raises(ValueError, match="only supported for sums over just named axes"):
+        mapped(lambda x: lax.psum(x, ("i", 0), axis_index_groups=[[0, 1], [2, 3]]))
+
+
 def test_what_is_the_same_for_all_counts_as_often_as_there_are_programs():
     def f(x):
         same = jnp.float32(3)

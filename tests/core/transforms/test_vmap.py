@@ -107,3 +107,8 @@ def test_axes_that_differ_are_counted() -> None:
         polyax.vmap(lambda x, y, z: x)(two, z=one, y=two)
     text = "most axes (2 of them) had size 2, e.g. axis 0 of argument x of type float32[2];\n"
     assert text + "  * one axis had size 1: axis 0 of argument z of type float32[1]" in str(error.value)
+
+
+def test_a_bool_is_no_axis():
+    with pytest.raises(TypeError, match="vmap in_axes must be an int, None, or a tuple of entries"):
+        polyax.vmap(lambda x: x, in_axes=True)(np.ones((2, 2)))

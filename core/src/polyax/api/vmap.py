@@ -112,7 +112,7 @@ def _cut(
 
 
 def _check_axes(in_axes: Any, out_axes: Any) -> None:
-    if not (in_axes is None or isinstance(in_axes, (int, tuple))):
+    if isinstance(in_axes, bool) or not (in_axes is None or isinstance(in_axes, (int, tuple))):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed "
             f"to the function, but got {in_axes}."

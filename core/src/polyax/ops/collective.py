@@ -16,7 +16,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, ambient, def_rule
-from polyax.ops.basis import batch_axis_at, convert, div, iota, reduce_sum
+from polyax.ops.basis import batch_axis_at, convert, div, full, iota, reduce_sum
 from polyax.ops.joining import stack
 from polyax.ops.reduce import reduce_max, reduce_min
 from polyax.ops.slicing import index_in_dim
@@ -126,7 +126,32 @@ pmin_p = _reduction("pmin")
 _LOCAL: dict[Primitive, Callable[..., Any]] = {psum_p: reduce_sum, pmax_p: reduce_max, pmin_p: reduce_min}
 
 
+def _apart(axis_name: Any) -> tuple[Names, tuple[int, ...]]:
+    """Axes by names, and dimensions of the operands themselves: integers that name no axis."""
+    names = names_of(axis_name)
+    dims = tuple(n for n in names if isinstance(n, int) and n not in axis_env())
+    return tuple(n for n in names if n not in dims), dims
+
+
+def _locally(p: Primitive, x: Any, dims: Sequence[int]) -> Any:
+    """``x`` reduced along dimensions of its own.
+
+    Raises:
+      ValueError: it doesn't have them.
+    """
+    aval = aval_of(x)
+    if any(not -aval.ndim <= d < aval.ndim for d in dims):
+        raise ValueError(f"reduction axes {tuple(dims)} contains out-of-bounds indices for {aval.str_short()}.")
+    return _LOCAL[p](x, tuple(sorted(d % aval.ndim for d in dims)))
+
+
 def _reduce(p: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
+    axis_name, dims = _apart(axis_name)
+    if dims and groups is not None:
+        raise ValueError("axis_index_groups only supported for sums over just named axes")
+    x = tree_map(lambda leaf: _locally(p, leaf, dims), x) if dims else x
+    if not axis_name:
+        return x
     _, groups = checked_groups(p.name, axis_name, groups, equal=False)
     names = names_of(axis_name)
     typed = tuple(n for n in names if n in ambient.varying)
@@ -157,24 +182,29 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     >>> print(polyax.vmap(lambda x: x / psum(x, "i"), axis_name="i")(np.array([1.0, 3.0], np.float32)))
     [0.25 0.75]
     """
-    size, _ = checked_groups("psum", axis_name, axis_index_groups, equal=False)
+    named, dims = _apart(axis_name)
+    size, _ = checked_groups("psum", named, axis_index_groups, equal=False)
     leaves, tree = tree_flatten(x)
-    if all(isinstance(v, (bool, int, float, complex, np.generic)) for v in leaves):  # known without communication
+    if not dims and all(
+        isinstance(v, (bool, int, float, complex, np.generic)) for v in leaves
+    ):  # known without communication
         return tree_unflatten(tree, [size * v for v in leaves])
     return _reduce(psum_p, x, axis_name, axis_index_groups)
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The mean of ``x``, a pytree, over all programs along the named axis (or axes); of integers a float."""
-    size, groups = checked_groups("pmean", axis_name, axis_index_groups)
+    named, dims = _apart(axis_name)
+    programs, groups = checked_groups("pmean", named, axis_index_groups)
 
-    def mean(total: Any) -> Any:
+    def mean(total: Any, x: Any) -> Any:
+        size = programs * math.prod(np.shape(x)[d] for d in dims)
         dtype = aval_of(total).dtype
         if not dtypes.is_inexact(dtype):
             dtype = dtypes.canonicalize(np.dtype(float))
         return div(convert(total, dtype), np.asarray(size, dtype)[()])
 
-    return tree_map(mean, _reduce(psum_p, x, axis_name, groups))
+    return tree_map(mean, _reduce(psum_p, x, axis_name, groups), x)
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -254,7 +284,7 @@ def axis_index(axis_name: Any) -> Any:
     for name in names_of(axis_name):
         own = axis_index_p.bind1(axis_name=name, axis_size=_size(name))
         total = own if total is None else total * np.int32(_size(name)) + own
-    return total
+    return full((), 0, np.dtype("int32")) if total is None else total
 
 
 axis_index_p.axes = lambda axis_name, **_: (axis_name,)

@@ -159,6 +159,9 @@ def test_where_two_structures_differ() -> None:
         ("[2]", "the lengths do not match"),
     ]
     assert list(tu.equality_errors([1, None], [2, None])) == []
+    ((_, one, other, why),) = tu.equality_errors({"a": 1, "b": 2, "c": 3}, {"a": 1})
+    assert (one, other) == ("<class 'dict'> with 3 children", "<class 'dict'> with 1 child")
+    assert why == "the numbers of children do not match, with the symmetric difference of key sets: {'b' 'c'}"
 
 
 def test_prefixes_are_broadcast() -> None:

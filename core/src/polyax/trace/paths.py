@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from polyax.trace.mismatch import mismatches
-from polyax.trace.nodes import default_registry, flatten_one_level_with_keys
+from polyax.trace.nodes import DictKey, default_registry, flatten_one_level_with_keys
 from polyax.trace.tree import LEAF, PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 
 KeyEntry = Any
@@ -154,7 +154,7 @@ def equality_errors_pytreedef(a: PyTreeDef, b: PyTreeDef) -> Iterator[tuple[KeyP
         if a.node_type is not b.node_type:
             yield path, _kind(a), _kind(b), "their Python types differ"
         elif len(ours) != len(theirs):
-            yield path, _kind(a, True), _kind(b, True), _uncounted(a)
+            yield path, _kind(a, True), _kind(b, True), _uncounted(a, b)
         elif a.node_data() != b.node_data():
             yield path, _with_aux(a), _with_aux(b), "the pytree node metadata does not match"
         else:
@@ -177,8 +177,13 @@ def _kind(d: PyTreeDef, counted: bool = False) -> str:
     return f"{d.node_type} with {count} child{'' if count == 1 else 'ren'}" if counted else f"{d.node_type}"
 
 
-def _uncounted(d: PyTreeDef) -> str:
-    return "the lengths do not match" if d.node_type in (list, tuple) else "the numbers of children do not match"
+def _uncounted(a: PyTreeDef, b: PyTreeDef) -> str:
+    if a.node_type in (list, tuple):
+        return "the lengths do not match"
+    keys = [{repr(k.key) for k in _keys_of(d) if isinstance(k, DictKey)} for d in (a, b)]
+    other = " ".join(sorted(keys[0] ^ keys[1]))
+    told = f", with the symmetric difference of key sets: {{{other}}}" if other else ""
+    return f"the numbers of children do not match{told}"
 
 
 def _with_aux(d: PyTreeDef) -> str:

@@ -73,6 +73,7 @@ def test_numpy_sees_the_contents_read_only() -> None:
     assert np.array(x).flags.writeable, "np.array copies"
     assert np.asarray(x, np.float64).dtype == np.float64
     np.testing.assert_array_equal(np.from_dlpack(x), [0, 1, 2])
+    assert bytes(x) == x.tobytes() == np.asarray(x).tobytes()
 
 
 def test_python_scalars() -> None:

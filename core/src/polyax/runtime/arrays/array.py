@@ -285,6 +285,9 @@ class Array(Typed, metaclass=_ArrayType):
     def tolist(self) -> Any:
         return np.asarray(self).tolist()
 
+    def __bytes__(self) -> bytes:
+        return self.tobytes()
+
     def tobytes(self, order: str = "C") -> bytes:
         return np.asarray(self).tobytes(order)  # type: ignore[arg-type]
 

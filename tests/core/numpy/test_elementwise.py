@@ -205,3 +205,7 @@ def test_ldexp_refuses_complex_numbers_and_takes_booleans():
     with pytest.raises(ValueError, match="ldexp not supported"):
         jnp.ldexp(1j, 1)
     np.testing.assert_array_equal(jnp.ldexp(3.0, jnp.array([True, False])), [6.0, 3.0])
+
+
+def test_ldexp_of_zero_stays_zero():
+    np.testing.assert_array_equal(jnp.ldexp(np.float32([0, -0.0, 1]), 1000), [0, -0.0, np.inf])

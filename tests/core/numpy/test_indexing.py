@@ -199,7 +199,7 @@ def assign():
         (lambda: polyax.jit(lambda x: x[x > 0])(X), NonConcreteBooleanIndexError, "Array boolean indices must be conc"),
         (lambda: polyax.jit(lambda x, n: x[:n])(X, 2), IndexError, "Array slice indices must have static start/stop/s"),
         (lambda: list(jnp.array(1)), TypeError, "iteration over a 0-d array"),
-        (lambda: jnp.asarray(X).at[0].set("a"), TypeError, "scatter requires ndarray or scalar arguments, got <class "),
+        (lambda: jnp.asarray(X).at[0].set("a"), TypeError, "Value .a. with dtype <U1 is not a valid JAX array"),
         (lambda: jnp.asarray(X).at[0].set(jnp.ones(3)), ValueError, "Incompatible shapes for broadcasting: (3,) and r"),
     ],
 )  # fmt: skip
@@ -213,3 +213,27 @@ def test_sequences_of_traced_indices() -> None:
     x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
     pick = polyax.jit(lambda i, j: jnp.asarray(x)[(i, j), ((j, i),)])
     np.testing.assert_array_equal(pick(0, 2), x[(0, 2), ((2, 0),)])
+
+
+def test_lists_can_be_written():
+    x = jnp.arange(6.0).reshape(2, 3)
+    assert x.at[0].set([7, 8, 9])[0].tolist() == [7, 8, 9]
+    assert x.at[:, 0].add([1, 2])[:, 0].tolist() == [1, 5]
+    assert x.at[0].power([2.0, 1, 3]).tolist()[0] == [0, 1, 8]
+    assert x.at[1, [0, 0]].min([2, 1]).tolist()[1] == [1, 4, 5]
+    with pytest.raises(ValueError, match="None is not a valid value"):
+        x.at[0].set(None)
+
+
+@pytest.mark.parametrize("method", ["set", "add", "max"])
+@pytest.mark.parametrize("index", [slice(None), 0, np.array([0])])
+def test_writing_in_an_unknown_mode(method, index):
+    with pytest.raises(ValueError, match="Unknown gather mode"):
+        getattr(jnp.ones(3).at[index], method)(1, mode="nearest")
+
+
+def test_take_reads_booleans_as_numbers():
+    x = jnp.array([5.0, 7.0])
+    assert jnp.take(x, jnp.array([True, False, True])).tolist() == [7, 5, 7]
+    with pytest.raises(ValueError, match="indices must have an integer type"):
+        jnp.take(x, np.float32([0.0]))

@@ -128,3 +128,9 @@ def test_eigenvalues_of_nothing(shape: tuple[int, ...]) -> None:
     w, v = jnp.linalg.eig(np.zeros(shape, np.float32))
     assert (w.shape, v.shape) == (shape[:-1], shape)
     assert jnp.linalg.eigvals(np.zeros(shape, np.float32)).shape == shape[:-1]
+
+
+@pytest.mark.parametrize("ord", [1, 2, np.inf])
+def test_norm_of_no_elements(ord):
+    assert jnp.linalg.matrix_norm(np.zeros((0, 0), np.float32), ord=ord).item() == 0
+    assert jnp.linalg.norm(np.zeros((0,), np.float32), ord=ord).item() == 0

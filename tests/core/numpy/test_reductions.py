@@ -110,3 +110,27 @@ def test_extrema_of_complex_numbers_go_by_real_parts_first(name, axis):
 def test_equal_complex_numbers_share_the_derivative_of_their_extremum():
     z = np.array([1 + 2j, 1 - 3j, 1 + 2j], np.complex64)
     np.testing.assert_array_equal(polyax.grad(lambda z: jnp.max(z).real)(z), [0.5, 0, 0.5])
+
+
+def test_sums_of_truth_values():
+    x = np.array([[True, False], [False, False]])
+    for name in ("sum", "prod", "cumsum", "cumprod"):
+        got = getattr(jnp, name)(x, axis=1, dtype=bool)
+        np.testing.assert_array_equal(got, getattr(np, name)(x, axis=1, dtype=bool))
+        assert got.dtype == bool
+    assert jnp.sum(x, dtype=bool, initial=False, where=~x).item() is False
+    assert jnp.cumulative_sum(x[0], dtype=bool, include_initial=True).tolist() == [False, True, True]
+
+
+def test_std_in_an_integer_type():
+    with pytest.raises(ValueError, match="must be inexact; got int32"):
+        jnp.std(np.float32([1.0]), dtype=np.int32)
+
+
+def test_differences_of_order_zero_take_scalars():
+    assert jnp.diff(np.float32(2.0), n=0).item() == 2.0
+
+
+def test_quantiles_of_complex_numbers():
+    with pytest.raises(ValueError, match="nanquantile does not support complex"):
+        jnp.nanquantile(np.complex64([1j]), 0.5)

@@ -220,3 +220,33 @@ def test_bad_input(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value)
+
+
+def test_roll_along_no_axis_and_twice_along_one():
+    x = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(jnp.roll(x, 1, axis=()), x)
+    np.testing.assert_array_equal(jnp.roll(x, (1, 1), axis=(1, 1)), np.roll(x, 2, 1))
+    np.testing.assert_array_equal(jnp.fft.fftshift(x, axes=()), x)
+
+
+def test_filled_arrays_take_over_the_weak_type():
+    weak = jnp.asarray(2.0)
+    for x in (2.0, weak):
+        assert jnp.zeros_like(x).weak_type and jnp.ones_like(x, shape=(2,)).weak_type and jnp.full_like(x, 3).weak_type
+        assert not jnp.zeros_like(x, dtype=np.float32).weak_type
+    assert not jnp.ones_like(jnp.ones(2)).weak_type
+
+
+def test_complex_number_in_a_real_array():
+    with pytest.raises(TypeError, match="can't hold the complex number 1j"):
+        jnp.full((2,), 1j, dtype=np.float32)
+
+
+def test_conditions_of_a_scalar_in_piecewise():
+    assert jnp.piecewise(np.float32(2), [np.True_], [1, 2]).shape == ()
+
+
+def test_sorted_as_complex_numbers_of_the_width_of_floats():
+    with polyax.enable_x64(True):
+        assert jnp.sort_complex(np.int32([2, 1])).dtype == np.complex64
+        assert jnp.sort_complex(np.int64([2, 1])).dtype == np.complex128

@@ -76,3 +76,26 @@ def test_under_transformations() -> None:
 def test_what_does_not_fit_is_named(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_logical_functions_reduce_to_booleans():
+    x = np.float32([[0, 1, 2], [3, 0, 5]])
+    for name in ("logical_and", "logical_or", "logical_xor"):
+        want = getattr(np, name).reduce(x)
+        got = getattr(jnp, name).reduce(x)
+        assert got.dtype == bool
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(jnp.logical_or.accumulate(x), np.logical_or.accumulate(x))
+    assert jnp.logical_or.at(x, 0, 1, inplace=False).tolist() == [[True] * 3, [True, False, True]]
+
+
+def test_sums_accumulate_over_all_axes():
+    x = np.float32([[0, 1, 2], [3, 4, 5]])
+    np.testing.assert_array_equal(jnp.add.accumulate(x, axis=None), np.cumsum(x))
+    np.testing.assert_array_equal(jnp.maximum.accumulate(x[1], axis=None), x[1])
+    with pytest.raises(ValueError, match="multiple axes"):
+        jnp.maximum.accumulate(x, axis=None)
+
+
+def test_lists_are_values_for_at():
+    assert jnp.add.at(jnp.zeros((2, 1)), 0, [1], inplace=False).tolist() == [[1], [0]]

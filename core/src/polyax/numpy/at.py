@@ -15,9 +15,10 @@ from polyax.ir import dtypes
 from polyax.ir.config import config
 from polyax.meshes.resharding import placed_as, with_out_sharding
 from polyax.numpy.broadcast import broadcast_to
+from polyax.numpy.creation import asarray
 from polyax.numpy.index_parse import Point, Span, parse_index
 from polyax.numpy.indexing import GatherPlan, clamped, getitem, is_static, plan_gather
-from polyax.numpy.promotion import check_arraylike, convert, promote_dtypes, result_dtype, unwrap
+from polyax.numpy.promotion import convert, is_arraylike, promote_dtypes, result_dtype, unwrap
 from polyax.numpy.ufuncs import add, maximum, minimum, multiply, power, true_divide
 
 
@@ -111,8 +112,8 @@ def _update(
     indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
     wrap_negative_indices: bool = True, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
-    check_arraylike("scatter", values)
-    values = unwrap(values)
+    mode = lax.GatherScatterMode.from_any(mode)
+    values = as_values(values)
     dtype, weak_type = x.dtype, x.weak_type
     x, values = _common(x, values)
     parsed = parse_index(index, x.shape)
@@ -128,6 +129,15 @@ def _update(
     )  # fmt: skip
     result = lax.squeeze(result, parsed.inserted) if parsed.inserted else result
     return convert(result, dtype, weak_type)
+
+
+def as_values(values: Any) -> Any:
+    """What is to be written, which may also be a list.
+
+    Raises:
+      ValueError: it is None.
+    """
+    return unwrap(values) if is_arraylike(values) else asarray(values)
 
 
 def _common(x: Any, values: Any) -> tuple[Any, Any]:

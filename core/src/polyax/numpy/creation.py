@@ -259,11 +259,17 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """An array of ``shape`` that holds ``fill_value``, which broadcasts to it, everywhere."""
+    """An array of ``shape`` that holds ``fill_value``, which broadcasts to it, everywhere.
+
+    Raises:
+      TypeError: ``fill_value`` is a complex number of Python and ``dtype`` a real one.
+    """
     check_arraylike("full", fill_value)
     kind = None if dtype is None else canonical_dtype(dtype)
     shape, value = concrete_shape(shape), unwrap(fill_value)
     if kind is not None:
+        if type(value) is complex and kind not in dtypes.COMPLEX:
+            raise TypeError(f"a {kind} array can't hold the complex number {value}")
         value = convert(value, kind)
     return _placed(broadcast_to(value, shape) if shape_of(value) else lax.full(shape, value), device, out_sharding)
 
@@ -298,27 +304,32 @@ def full_like(
 ) -> Any:
     """``full`` with the shape and dtype of ``a`` where they aren't given, cut as the type of ``a`` tells."""
     like, kind = _like("full_like", a, dtype, shape)
-    return _cut_as(
-        a, full(like, fill_value, kind, device=device, out_sharding=out_sharding), shape, device, out_sharding
-    )
+    made = full(like, fill_value, kind, device=device, out_sharding=out_sharding)
+    return _cut_as(a, _weak_as(a, dtype, made), shape, device, out_sharding)
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """``zeros`` with the shape and dtype of ``a`` where they aren't given."""
     made = zeros(*_like("zeros_like", a, dtype, shape), device=device, out_sharding=out_sharding)
-    return _cut_as(a, made, shape, device, out_sharding)
+    return _cut_as(a, _weak_as(a, dtype, made), shape, device, out_sharding)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """``ones`` with the shape and dtype of ``a`` where they aren't given."""
     made = ones(*_like("ones_like", a, dtype, shape), device=device, out_sharding=out_sharding)
-    return _cut_as(a, made, shape, device, out_sharding)
+    return _cut_as(a, _weak_as(a, dtype, made), shape, device, out_sharding)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """``zeros_like``."""
     made = zeros(*_like("empty_like", prototype, dtype, shape), device=device)
     return _cut_as(prototype, made, shape, device)
+
+
+def _weak_as(a: Any, dtype: Any, made: Any) -> Any:
+    """``made`` with the weak type of ``a``, unless a dtype was asked for."""
+    weak = dtype is None and (type(a) in (int, float, complex) or getattr(a, "weak_type", False))
+    return convert(made, made.dtype, True) if weak else made
 
 
 def _cut_as(a: Any, made: Any, *given: Any) -> Any:

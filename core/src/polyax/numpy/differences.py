@@ -36,10 +36,10 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     a = ensure_array("diff", a)
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
-    if a.ndim == 0:
-        raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
     if n == 0:
         return a
+    if a.ndim == 0:
+        raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
     axis = canonicalize_axis(axis, a.ndim)
     ends = [None if e is None else _end(e, a, axis) for e in (prepend, append)]
     parts = [p for p in (ends[0], a, ends[1]) if p is not None]

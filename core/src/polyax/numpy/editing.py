@@ -24,6 +24,7 @@ from polyax.numpy.promotion import (
     promote_dtypes,
     refuse_traced,
     shape_of,
+    to_complex,
     unwrap,
 )
 from polyax.numpy.reductions import refuse_out
@@ -269,7 +270,6 @@ def _checked_place(name: str, a: Any, kth: int, axis: int) -> None:
 def sort_complex(a: Any) -> Any:
     """``a`` as complex numbers, sorted by real part, then by imaginary part."""
     a = ensure_array("sort_complex", a)
-    kind = np.promote_types(a.dtype, np.complex64) if a.dtype.kind != "V" else np.dtype("complex64")
-    a = convert(a, kind)
+    a = convert(a, to_complex(a.dtype))
     re, im = lax.sort((lax.real(a), lax.imag(a)), dimension=a.ndim - 1, num_keys=2)
     return lax.complex(re, im)

@@ -13,6 +13,7 @@ import numpy as np
 
 from polyax import lax
 from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.index_parse import Item, NewAxis, ParsedIndex, Point, Span, parse_index
@@ -290,11 +291,19 @@ def take(
 
     Args:
       mode: out of bounds 'fill' (the default: NaN, or ``fill_value``), 'clip' or 'wrap'.
+      indices: integers; booleans are 0 and 1.
+
+    Raises:
+      ValueError: the indices are of another type.
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.take is not supported.")
     check_arraylike("take", a, indices)
     a, indices = as_array(unwrap(a)), unwrap(indices)
+    kind = aval_of(indices).dtype
+    if not dtypes.is_integer(kind) and kind not in dtypes.BOOL:
+        raise ValueError(f"indices must have an integer type, got {kind}")
+    indices = convert(indices, np.dtype("int32")) if kind in dtypes.BOOL else indices
     a, axis = along(a, axis)
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")

@@ -419,7 +419,7 @@ def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any
         return lax.sqrt(_square_sum(x, axes, keepdims))
     size = lax.abs(x)
     if ord == np.inf:
-        return reductions.max(size, axes, keepdims=keepdims)
+        return _largest(size, axes, keepdims=keepdims)
     if ord == -np.inf:
         return reductions.min(size, axes, keepdims=keepdims)
     if ord == 0:
@@ -435,6 +435,11 @@ def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any
     return ufuncs.power(total, 1.0 / ord)
 
 
+def _largest(size: Any, axes: Any, keepdims: bool = False) -> Any:
+    """The largest of numbers that aren't negative: 0 of none."""
+    return reductions.max(size, axes, keepdims=keepdims, initial=None if size.size else 0)
+
+
 def _matrix_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any:
     row, column = axes
     if ord in ("f", "fro"):
@@ -442,10 +447,10 @@ def _matrix_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any
     if ord in (1, -1, np.inf, -np.inf):
         summed, searched = (row, column) if abs(ord) == 1 else (column, row)
         sums = reductions.sum(lax.abs(x), summed, keepdims=True)
-        result = (reductions.max if ord > 0 else reductions.min)(sums, searched, keepdims=True)
+        result = (_largest if ord > 0 else reductions.min)(sums, searched, keepdims=True)
     elif ord in (2, -2, "nuc"):
         s = svdvals(shapes.moveaxis(x, axes, (-2, -1)))
-        reduce = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}[ord]
+        reduce = {2: _largest, -2: reductions.min, "nuc": reductions.sum}[ord]
         result = lax.expand_dims(reduce(s, -1), sorted(axes))
     else:
         raise ValueError(f"Invalid order '{ord}' for matrix norm.")

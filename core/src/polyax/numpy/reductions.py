@@ -113,6 +113,8 @@ def _accumulate(
     if dtype is None and promote_integers:
         result = _wide_integers(result)
     working = np.dtype("float32") if dtype is None and result in _HALF else result
+    if result in dtypes.BOOL:
+        op, combine = _OF_TRUTHS[unit]
     a = convert(a, working)
     if mask is not None:
         a = choose(mask, a, identity_of(working, unit))
@@ -120,6 +122,9 @@ def _accumulate(
     if initial is not None:
         total = combine(_initial(initial, working), total)
     return _typed(restore_axes(total, axes, keepdims), result)
+
+
+_OF_TRUTHS = {0: (lax.reduce_or, lax.bitwise_or), 1: (lax.reduce_and, lax.bitwise_and)}  # sums and products of them
 
 
 def _summed(dtype: Any) -> Any:
@@ -356,9 +361,15 @@ def std(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
     where: Any = None, mean: Any = None, correction: Any = None,
 ) -> Any:  # fmt: skip
-    """The square root of ``var``."""
+    """The square root of ``var``.
+
+    Raises:
+      ValueError: ``dtype`` is one of integers or booleans.
+    """
     refuse_out("std", out)
     check_arraylike("std", a)
+    if dtype is not None and not dtypes.is_inexact(canonical_dtype(dtype)):
+        raise ValueError(f"dtype argument to jnp.std must be inexact; got {canonical_dtype(dtype)}")
     return lax.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
 
 
@@ -400,6 +411,8 @@ def _running(name: str, op: Callable[..., Any], doc: str) -> Callable[..., Any]:
         a = ensure_array(name, a)
         kind = _summed(a.dtype) if dtype is None else canonical_dtype(dtype)
         a, axis = along(a, axis)
+        if kind in dtypes.BOOL:  # of zeros and ones
+            return as_mask(op(convert(convert(a, kind), np.dtype("int32")), axis))
         return op(convert(a, kind), axis)
 
     return named(running, name, doc)

@@ -95,7 +95,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     Functions may be constants; ``args`` and ``kw`` are passed to them.
     """
     x = ensure_array("piecewise", x)
-    conditions = [as_mask(as_array(unwrap(c))) for c in _conditions(condlist)]
+    conditions = [as_mask(as_array(unwrap(c))) for c in _conditions(condlist, x.ndim)]
     default = funclist[len(conditions)] if len(funclist) == len(conditions) + 1 else 0
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(
@@ -108,8 +108,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     return result
 
 
-def _conditions(condlist: Any) -> list[Any]:
-    if isinstance(condlist, Sequence) and condlist and not np.isscalar(condlist[0]):
+def _conditions(condlist: Any, ndim: int) -> list[Any]:
+    """One for each function; scalars are the elements of one, unless ``x`` is a scalar too."""
+    if isinstance(condlist, Sequence) and condlist and not (ndim and np.isscalar(condlist[0])):
         return list(condlist)
     return (
         list(condlist)

@@ -256,9 +256,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     a = ensure_array("roll", a)
     if axis is None:
         return lax.reshape(roll(ravel(a), shift, 0), a.shape)
-    axes = canonicalize_axes(_axes(axis), a.ndim)
+    axes = tuple(canonicalize_axis(d, a.ndim) for d in _axes(axis))  # one that occurs twice is rolled twice
     shifts = _per_axis_shifts(shift, len(axes))
-    for d, s in zip(axes * (len(shifts) // len(axes) or 1), shifts, strict=True):
+    for d, s in zip(axes * (len(shifts) // (len(axes) or 1) or 1), shifts, strict=True):
         a = _rolled(a, s, d) if a.shape[d] else a
     return a
 

@@ -107,6 +107,8 @@ def _quantile(
         raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', or 'nearest'")
     (a,), (q,) = inexact(name, a), inexact(name, q)
     kind = a.dtype
+    if kind in dtypes.COMPLEX:
+        raise ValueError(f"{name} does not support complex numbers, which have no order.")
     a, q = _together(a, q)
     axes = reductions.reduction_axes(axis, a.ndim, name)
     rest = [i for i in range(a.ndim) if i not in axes]

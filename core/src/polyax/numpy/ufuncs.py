@@ -544,4 +544,5 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     rest = lax.sub(as_array(x2), half)
     (x1, a) = promote_shapes("ldexp", x1, lax.exp2(lax.convert_element_type(half, dtype)))
     (x1, b) = promote_shapes("ldexp", x1, lax.exp2(lax.convert_element_type(rest, dtype)))
-    return lax.mul(lax.mul(x1, a), b)  # in two steps, since 2**x2 alone may overflow
+    scaled = lax.mul(lax.mul(x1, a), b)  # in two steps, since 2**x2 alone may overflow
+    return choose(lax.eq(x1, lax.full_like(x1, 0)), x1, scaled)

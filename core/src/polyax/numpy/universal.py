@@ -14,10 +14,12 @@ from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.numpy import logic, reductions, ufuncs
-from polyax.numpy.broadcast import broadcast_to
+from polyax.numpy.at import as_values
+from polyax.numpy.broadcast import as_mask, broadcast_to
 from polyax.numpy.extras import vectorize
 from polyax.numpy.promotion import as_array, convert, ensure_array, ensure_arrays, unwrap
 from polyax.numpy.selection import where as where_
+from polyax.numpy.shapes import along
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.recording import trace_to_jaxpr
 
@@ -35,6 +37,7 @@ class ufunc:
       identity: what a reduction begins with; the first element, if it is None.
       call: the same as ``func``, on arrays of any shapes; ``func`` is vectorised, if it is None.
       reduce: the reduction, where it can be had faster than by a loop; ``accumulate`` likewise.
+      logical: elements are true or false, whatever they are given as.
 
     >>> import polyax.numpy as jnp
     >>> jnp.add.reduce(jnp.arange(5)).item(), jnp.multiply.outer(jnp.arange(2), jnp.arange(3)).tolist()
@@ -44,14 +47,14 @@ class ufunc:
     def __init__(
         self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None, nargs: int | None = None,
         identity: Any = None, call: Callable[..., Any] | None = None, reduce: Callable[..., Any] | None = None,
-        accumulate: Callable[..., Any] | None = None,
+        accumulate: Callable[..., Any] | None = None, logical: bool = False,
     ) -> None:  # fmt: skip
         self.__name__ = self.__qualname__ = name or func.__name__
         self.__doc__ = func.__doc__
         self.nin, self.nout, self.identity = nin, nout, identity
         self.nargs = nin if nargs is None else nargs
         self._call = call or vectorize(func)
-        self._reduce, self._accumulate = reduce, accumulate
+        self._reduce, self._accumulate, self._logical = reduce, accumulate, logical
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc '{self.__name__}'>"
@@ -117,14 +120,16 @@ class ufunc:
         )
 
     @api_boundary
-    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+    def accumulate(self, a: Any, axis: int | None = 0, dtype: Any = None, out: None = None) -> Any:
         """The elements up to each along ``axis`` combined.
 
         Raises:
-          ValueError: not a function of two arguments with one result.
+          ValueError: not a function of two arguments with one result; several axes, but for sums and products.
         """
         x = self._operand("accumulate", a, dtype, out)
-        axis = _axis(axis, x.ndim)
+        if axis is None and self._accumulate is None and x.ndim != 1:
+            raise ValueError("accumulate does not allow multiple axes")
+        x, axis = along(x, axis)
         if self._accumulate is not None:
             return self._accumulate(x, axis=axis)
         if not x.shape[axis]:
@@ -161,9 +166,9 @@ class ufunc:
             raise NotImplementedError(
                 f"{self.__name__}.at() can't change an array in place: pass inplace=False and take the result."
             )
-        x = as_array(unwrap(a))
+        x = self._truths(as_array(unwrap(a)))
         places = lax.reshape(lax.iota(np.int32, x.size), x.shape)[indices]
-        others = [] if b is None else [lax.reshape(broadcast_to(b, places.shape), (places.size,))]
+        others = [] if b is None else [lax.reshape(broadcast_to(as_values(b), places.shape), (places.size,))]
 
         def step(flat: Any, item: Any) -> Any:
             place, *values = item
@@ -207,7 +212,10 @@ class ufunc:
         if out is not None:
             raise NotImplementedError(f"out argument of {self.__name__}.{method}()")
         x = ensure_array(f"{self.__name__}.{method}", a)
-        return x if dtype is None else x.astype(dtype)
+        return self._truths(x if dtype is None else x.astype(dtype))
+
+    def _truths(self, x: Any) -> Any:
+        return as_mask(x) if self._logical else x
 
 
 def _axis(axis: int, ndim: int) -> int:
@@ -248,5 +256,6 @@ negative = _known(ufuncs.negative, nin=1)
 logaddexp = _known(ufuncs.logaddexp, -np.inf)
 logaddexp2 = _known(ufuncs.logaddexp2, -np.inf)
 bitwise_and, bitwise_or = _known(logic.bitwise_and, -1), _known(logic.bitwise_or, 0)
-bitwise_xor, logical_xor = _known(logic.bitwise_xor, 0), _known(logic.logical_xor, False)
-logical_and, logical_or = _known(logic.logical_and, True), _known(logic.logical_or, False)
+bitwise_xor = _known(logic.bitwise_xor, 0)
+logical_and, logical_or = _known(logic.logical_and, True, logical=True), _known(logic.logical_or, False, logical=True)
+logical_xor = _known(logic.logical_xor, False, logical=True)

@@ -199,7 +199,7 @@ def assign():
         (lambda: polyax.jit(lambda x: x[x > 0])(X), NonConcreteBooleanIndexError, "Array boolean indices must be conc"),
         (lambda: polyax.jit(lambda x, n: x[:n])(X, 2), IndexError, "Array slice indices must have static start/stop/s"),
         (lambda: list(jnp.array(1)), TypeError, "iteration over a 0-d array"),
-        (lambda: jnp.asarray(X).at[0].set("a"), TypeError, "Value .a. with dtype <U1 is not a valid JAX array"),
+        (lambda: jnp.asarray(X).at[0].set("a"), TypeError, "Value 'a' with dtype <U1 is not a valid JAX array"),
         (lambda: jnp.asarray(X).at[0].set(jnp.ones(3)), ValueError, "Incompatible shapes for broadcasting: (3,) and r"),
     ],
 )  # fmt: skip
@@ -237,3 +237,18 @@ def test_take_reads_booleans_as_numbers():
     assert jnp.take(x, jnp.array([True, False, True])).tolist() == [7, 5, 7]
     with pytest.raises(ValueError, match="indices must have an integer type"):
         jnp.take(x, np.float32([0.0]))
+
+
+def test_take_from_an_empty_axis():
+    with pytest.raises(IndexError, match="empty axis"):
+        jnp.take(np.zeros((2, 0)), np.array([0]), axis=1)
+    assert jnp.take(np.zeros((2, 0)), np.zeros(0, np.int32), axis=1).shape == (2, 0)
+
+
+def test_complex_fill_value():
+    x = jnp.asarray(np.complex64([1 + 1j, 2]))
+    i = np.array([0, 5])
+    assert x.at[i].get(mode="fill", fill_value=9).tolist() == [1 + 1j, 9]
+    assert x.at[i].get(mode="fill", fill_value=2 - 3j).tolist() == [1 + 1j, 2 - 3j]
+    missing = jnp.take(x, i)[1].item()
+    assert np.isnan(missing.real) and missing.imag == 0

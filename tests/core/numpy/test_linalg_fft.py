@@ -134,3 +134,12 @@ def test_eigenvalues_of_nothing(shape: tuple[int, ...]) -> None:
 def test_norm_of_no_elements(ord):
     assert jnp.linalg.matrix_norm(np.zeros((0, 0), np.float32), ord=ord).item() == 0
     assert jnp.linalg.norm(np.zeros((0,), np.float32), ord=ord).item() == 0
+
+
+def test_matrices_without_elements():
+    square, wide = np.zeros((0, 0), np.float32), np.zeros((0, 3), np.float32)
+    assert jnp.linalg.det(square).item() == 1 and jnp.linalg.matrix_rank(square).item() == 0
+    assert jnp.linalg.pinv(wide).shape == (3, 0)
+    assert jnp.linalg.lstsq(wide, np.zeros(0, np.float32))[0].tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="must not be empty"):
+        jnp.linalg.cond(square)

@@ -250,3 +250,62 @@ def test_sorted_as_complex_numbers_of_the_width_of_floats():
     with polyax.enable_x64(True):
         assert jnp.sort_complex(np.int32([2, 1])).dtype == np.complex64
         assert jnp.sort_complex(np.int64([2, 1])).dtype == np.complex128
+
+
+EMPTY = np.zeros((0,), np.float32)
+
+
+def test_diagonals_without_elements():
+    x = np.zeros((2, 0, 2), np.float32)
+    assert jnp.diagonal(x).shape == (2, 0) and jnp.trace(x).tolist() == [0, 0]
+    assert jnp.linalg.diagonal(x).shape == (2, 0) and jnp.diag(np.zeros((0, 3), np.float32)).shape == (0,)
+
+
+def test_sets_without_elements():
+    assert jnp.intersect1d(EMPTY, np.float32([1])).shape == jnp.intersect1d(EMPTY, EMPTY).shape == (0,)
+    assert jnp.intersect1d(EMPTY, np.float32([1]), size=2).tolist() == [0, 0]
+    assert jnp.unique(EMPTY, size=2, fill_value=7).tolist() == [7, 7]
+    assert jnp.unique(np.zeros((0, 3)), axis=0, size=2, fill_value=1).tolist() == [[1] * 3] * 2
+    with pytest.raises(ValueError, match="needs a fill_value"):
+        jnp.unique(EMPTY, size=2)
+    with polyax.enable_x64(True):
+        assert jnp.intersect1d(np.arange(3), np.arange(2), return_indices=True)[1].dtype == np.int64
+
+
+def test_bincount_of_unsigned_numbers():
+    assert jnp.bincount(np.uint8([1, 2, 2])).tolist() == [0, 1, 2]
+    assert jnp.bincount(np.uint8([])).shape == (0,)
+
+
+@pytest.mark.parametrize("trim", ["fb", "f", "b", "x"])
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1), -1])
+def test_trim_zeros_of_matrices(trim, axis):
+    x = np.array([[0, 0, 0, 0], [0, 1, 0, 0], [0, 2, 3, 0], [0, 0, 0, 0]])
+    axes = range(2) if axis is None else [a % 2 for a in np.atleast_1d(axis)]
+    cut = {"fb": slice(1, 3), "f": slice(1, None), "b": slice(0, 3), "x": slice(None)}[trim]
+    np.testing.assert_array_equal(
+        jnp.trim_zeros(x, trim, axis=axis), x[tuple(cut if d in axes else slice(None) for d in range(2))]
+    )
+
+
+def test_trim_zeros_of_nothing_else():
+    assert jnp.trim_zeros(np.zeros((2, 3))).shape == (0, 0) and jnp.trim_zeros(np.zeros((2, 3)), axis=0).shape == (0, 3)
+    assert jnp.trim_zeros(np.zeros(3), "b").shape == (0,) and jnp.trim_zeros(np.zeros(())).shape == ()
+    with pytest.raises(ValueError, match="axis 5 is out of bounds"):
+        jnp.trim_zeros(np.zeros((2, 3)), axis=5)
+
+
+def test_range_of_complex_numbers():
+    with pytest.raises(ValueError, match="no complex start"):
+        jnp.arange(1j)
+
+
+def test_put_wraps_positions():
+    x = np.int32([1, 2, 3])
+    assert jnp.put(x, np.array([0, -1, 7]), np.int32([4, 5, 6]), mode="wrap", inplace=False).tolist() == [4, 6, 5]
+
+
+def test_angles_of_integers_and_unwrapping_nothing():
+    with polyax.enable_x64(True):
+        assert jnp.angle(np.int8([-1])).dtype == jnp.angle(True).dtype == np.float64
+    assert jnp.unwrap(EMPTY).shape == (0,)

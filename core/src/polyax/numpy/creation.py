@@ -361,6 +361,7 @@ def arange(
 
     Raises:
       ConcretizationTypeError: an argument is traced, so that the size would be unknown.
+      ValueError: an argument is complex.
 
     >>> import polyax.numpy as jnp
     >>> jnp.arange(5).tolist()
@@ -370,6 +371,8 @@ def arange(
     for name, value in given.items():
         refuse_traced(value, f"It arose in the jnp.arange argument '{name}'")
     scalars = [unwrap(v) for v in given.values() if v is not None]
+    if any(aval_of(v).dtype in dtypes.COMPLEX for v in scalars):
+        raise ValueError("jnp.arange takes no complex start, stop or step: complex numbers have no order.")
     kind = result_dtype(*scalars)[0] if dtype is None else canonical_dtype(dtype)
     if stop is None and step is None and dtypes.is_integer(aval_of(unwrap(start)).dtype):
         return _placed(lax.iota(kind, max_dim(dim_index(start), 0)), device, out_sharding)

@@ -12,7 +12,7 @@ from polyax import lax
 from polyax.numpy.at import AtIndexer
 from polyax.numpy.broadcast import as_mask, broadcast_arrays, broadcast_to
 from polyax.numpy.broadcast import choose as _choose
-from polyax.numpy.indexing import along_axis, take
+from polyax.numpy.indexing import along_axis, take, wrapped
 from polyax.numpy.promotion import (
     as_array,
     canonicalize_axis,
@@ -148,12 +148,14 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
     """A copy of ``a`` with the elements at the flat positions ``ind`` set to ``v``; needs ``inplace=False``."""
     _refuse_inplace("put", inplace)
-    if mode not in (None, "clip"):
+    if mode not in (None, "clip", "wrap"):
         raise NotImplementedError(f"jnp.put with mode {mode!r} is not implemented")
-    a = ensure_array("put", a)
-    places, values = ravel(unwrap(ind)), ravel(unwrap(v))
+    a, places, values = ensure_arrays("put", a, ind, v)
+    places, values = ravel(places), ravel(values)
     if not places.size:
         return a
+    if mode == "wrap":
+        places, mode = wrapped(places, a.size), "clip"
     values = take(values, np.arange(places.size, dtype=np.int32) % max(values.size, 1), mode="clip")
     return lax.reshape(AtIndexer(ravel(a))[places].set(values, mode=mode), a.shape)
 

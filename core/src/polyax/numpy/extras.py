@@ -139,6 +139,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
     """``p`` with multiples of ``period`` added, so that neighbours along ``axis`` differ by at most half a period."""
     p = as_array(promote_args_inexact("unwrap", p)[0])
     axis = canonicalize_axis(axis, p.ndim)
+    if not p.shape[axis]:
+        return p
     half, threshold = period / 2, max(period / 2, discont or 0)
     steps = diff(p, axis=axis)
     within = (steps + half) % period - half

@@ -46,7 +46,7 @@ def bincount(
             "The error occurred because of argument 'x' of jnp.bincount. To avoid this error, pass a static "
             "`length` argument.",
         )
-        length = max(minlength, int(np.asarray(x).max(initial=-1)) + 1)
+        length = max(minlength, int(np.asarray(x).max()) + 1 if x.size else 0)
     values = lax.full(x.shape, 1, dtypes.default_int()) if weights is None else ensure_array("bincount", weights)
     places = lax.expand_dims(lax.max(convert(x, np.dtype("int32")), 0), (1,))
     zeros = lax.full((length,), 0, values.dtype)

@@ -294,6 +294,7 @@ def take(
       indices: integers; booleans are 0 and 1.
 
     Raises:
+      IndexError: the axis has no elements, and there are indices.
       ValueError: the indices are of another type.
     """
     if out is not None:
@@ -305,10 +306,12 @@ def take(
         raise ValueError(f"indices must have an integer type, got {kind}")
     indices = convert(indices, np.dtype("int32")) if kind in dtypes.BOOL else indices
     a, axis = along(a, axis)
+    if a.shape[axis] == 0 and 0 not in shape_of(indices):
+        raise IndexError("take can't read elements of an empty axis")
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
     if mode == "wrap":
-        indices, mode = _wrapped(indices, a.shape[axis]), "clip"
+        indices, mode = wrapped(indices, a.shape[axis]), "clip"
     index = (slice(None),) * axis + (indices if hasattr(indices, "aval") else np.asarray(indices),)
     wrap = mode != "clip"
     return getitem(
@@ -317,7 +320,7 @@ def take(
     )  # fmt: skip
 
 
-def _wrapped(indices: Any, size: int) -> Any:
+def wrapped(indices: Any, size: int) -> Any:
     if not hasattr(indices, "aval"):
         return np.mod(indices, size)
     return lax.rem(lax.add(lax.rem(indices, size), size), size)

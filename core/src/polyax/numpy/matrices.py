@@ -200,7 +200,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     u, s, vh = svd(a, full_matrices=False)
     rtol = rcond if rtol is None else rtol
     rtol = 10.0 * max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps) if rtol is None else rtol
-    large = lax.gt(s, lax.mul(reductions.max(s, -1, keepdims=True), convert(rtol, s.dtype)))
+    large = lax.gt(s, lax.mul(_largest(s, -1, keepdims=True), convert(rtol, s.dtype)))
     inverse = convert(choose(large, lax.div(1.0, choose(large, s, 1.0)), 0.0), a.dtype)
     scaled = lax.mul(_adjoint(vh), lax.expand_dims(inverse, (s.ndim - 1,)))
     return products.matmul(scaled, _adjoint(u))
@@ -214,7 +214,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     s = svdvals(a)
     rtol = tol if rtol is None else rtol
     rtol = max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps) if rtol is None else rtol
-    bound = lax.mul(reductions.max(s, -1, keepdims=True), convert(rtol, s.dtype))
+    bound = lax.mul(_largest(s, -1, keepdims=True), convert(rtol, s.dtype))
     return reductions.count_nonzero(lax.gt(s, bound), -1)
 
 

@@ -5,6 +5,7 @@ The sizes of results depend on values: inside transformations they must be given
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from polyax.numpy.indexing import getitem, take
 from polyax.numpy.joining import concatenate, stack
 from polyax.numpy.promotion import (
     as_array,
+    canonicalize_axes,
     canonicalize_axis,
     convert,
     ensure_array,
@@ -48,6 +50,7 @@ def unique(
 
     Raises:
       ConcretizationTypeError: ``ar`` is traced and ``size`` is not given.
+      ValueError: there are no elements, and neither is there a ``fill_value`` for the ``size`` asked for.
 
     >>> import polyax.numpy as jnp
     >>> jnp.unique(jnp.array([3, 1, 3])).tolist()
@@ -59,10 +62,12 @@ def unique(
 "with "
                           "JIT and other transforms, you can specify a concrete value for the `size` "
 "argument.")  # fmt: skip
+    if size and not ar.size and fill_value is None:
+        raise ValueError("jnp.unique: zero-sized input with a nonzero size needs a fill_value")
     shape = ar.shape if axis is None else None
     lines = lax.reshape(ar, (ar.size, 1)) if axis is None else _lines(ar, canonicalize_axis(axis, ar.ndim))
     found = _unique_lines(lines, size, equal_nan)
-    results = [_shaped(getitem(lines, found.index), ar, axis)]
+    results = [_shaped(getitem(lines, found.index) if ar.size else _no_lines(lines, found), ar, axis)]
     if fill_value is not None and size is not None:
         results[0] = _filled(results[0], found.count, fill_value, axis or 0)
     index, inverse, counts = (convert(x, dtypes.default_int()) for x in (found.index, found.inverse, found.counts))
@@ -74,7 +79,12 @@ def unique(
 
 def _lines(ar: Any, axis: int) -> Any:
     moved = moveaxis(ar, axis, 0)
-    return lax.reshape(moved, (moved.shape[0], -1 if not moved.shape[0] else ar.size // moved.shape[0]))
+    return lax.reshape(moved, (moved.shape[0], math.prod(moved.shape[1:])))
+
+
+def _no_lines(lines: Any, found: _Found) -> Any:
+    """As many as are asked for, which the fill value is going to replace."""
+    return lax.full((found.index.shape[0], lines.shape[1]), 0, lines.dtype)
 
 
 def _shaped(values: Any, ar: Any, axis: Any) -> Any:
@@ -114,8 +124,8 @@ _ONE_AXIS = lax.ScatterDimensionNumbers((), (0,), (0,))
 
 def _differ(x: Any, equal_nan: bool) -> Any:
     """Whether each element differs from the one before it."""
-    n = x.shape[0]
-    before, after = lax.slice_in_dim(x, 0, n - 1), lax.slice_in_dim(x, 1, n)
+    n = max(x.shape[0], 1)
+    before, after = lax.slice_in_dim(x, 0, n - 1), lax.slice_in_dim(x, min(1, x.shape[0]), x.shape[0])
     differ = lax.ne(before, after)
     if not equal_nan:
         return differ
@@ -250,9 +260,9 @@ def intersect1d(
     keep = lax.bitwise_and(isin(order[0], b), _first_of_runs(order[0]))
     if size is None:
         values, first = (_kept("intersect1d", x, keep, None, None) for x in order)
-        return (values, first, _first_in(b, values)) if return_indices else values
+        return (values, *_wide(first, _first_in(b, values))) if return_indices else values
     (places,) = nonzero(keep, size=size, fill_value=0)
-    values, first = (take(x, places, mode="clip") for x in order)
+    values, first = (take(x, places, mode="clip") if x.size else lax.full((size,), 0, x.dtype) for x in order)
     count = lax.reduce_sum(convert(keep, _INT32), (0,))
     second = _first_in(b, values)
     if fill_value is None:
@@ -260,7 +270,11 @@ def intersect1d(
     values = _filled(values, count, fill_value, 0)
     if not return_indices:
         return values
-    return values, _filled(first, count, a.shape[0], 0), _filled(second, count, b.shape[0], 0)
+    return values, *_wide(_filled(first, count, a.shape[0], 0), _filled(second, count, b.shape[0], 0))
+
+
+def _wide(*positions: Any) -> list[Any]:
+    return [convert(x, dtypes.default_int()) for x in positions]
 
 
 def _first_in(b: Any, values: Any) -> Any:
@@ -284,17 +298,26 @@ def setxor1d(
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """A vector without its leading ('f') and trailing ('b') zeros.
+    """An array without leading ('f') and trailing ('b') slices of zeros, along all axes or those of ``axis``.
 
     Raises:
       ConcretizationTypeError: ``filt`` is traced.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.trim_zeros(jnp.array([[0, 0], [0, 1], [0, 2]])).tolist()
+    [[1], [2]]
     """
     filt = ensure_array("trim_zeros", filt)
     refuse_traced(filt, "Error arose in the `filt` argument of trim_zeros()")
-    if filt.ndim != 1 or axis not in (None, 0, -1):
-        raise NotImplementedError(f"jnp.trim_zeros of an array of shape {filt.shape}: only vectors are implemented")
-    (places,) = np.nonzero(np.asarray(filt))
-    if not len(places):
-        return lax.slice_in_dim(filt, 0, 0)
-    start = int(places[0]) if "f" in trim.lower() else 0
-    return lax.slice_in_dim(filt, start, int(places[-1]) + 1 if "b" in trim.lower() else filt.shape[0])
+    for d, places in zip(range(filt.ndim), np.nonzero(np.atleast_1d(filt)), strict=False):
+        if d in canonicalize_axes(axis, filt.ndim):
+            filt = _trimmed(filt, d, places, trim.lower())
+    return filt
+
+
+def _trimmed(filt: Any, axis: int, places: Any, trim: str) -> Any:
+    size = filt.shape[axis]
+    first, last = (int(places.min()), int(places.max()) + 1) if places.size else (size, size)
+    start = first if "f" in trim else 0
+    stop = last if "b" in trim and places.size else size if "b" not in trim else start
+    return lax.slice_in_dim(filt, start, max(stop, start), axis=axis)

@@ -12,7 +12,7 @@ from polyax_kernels.lower.complexes.pair import Pair
 
 _EACH = (
     "add add_any all_gather all_to_all broadcast_in_dim concatenate copy cumsum dynamic_slice dynamic_update_slice "
-    "gather name neg pad ppermute psum pvary reduce_precision reduce_scatter reduce_sum reduce_window_sum reshape rev "
+    "name neg pad ppermute psum pvary reduce_precision reduce_scatter reduce_sum reduce_window_sum reshape rev "
     "scatter scatter-add scatter-sub select_and_scatter_add select_n slice split squeeze stop_gradient sub transpose"
 )
 EACH = frozenset(_EACH.split())
@@ -29,6 +29,18 @@ def of_each_part(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
         return [Pair(words=x) for x in eqn.apply([x.words for x in args])]
     both = [eqn.apply([x.parts[n] if isinstance(x, Pair) else x for x in args]) for n in (0, 1)]
     return [Pair(parts) for parts in zip(*both, strict=True)]
+
+
+def gathered(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
+    """A gather of each part, which fills in that part of the fill value."""
+    fill = eqn.params["fill_value"]
+    fills = (None, None) if fill is None else (complex(fill).real, complex(fill).imag)
+    x, indices = args
+    made = (
+        eqn.replace(params={**eqn.params, "fill_value": value}).apply([part, indices])[0]
+        for value, part in zip(fills, x.parts, strict=True)
+    )
+    return [Pair(tuple(made))]
 
 
 def product(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
@@ -55,4 +67,5 @@ def _on_parts(params: Mapping[str, Any]) -> dict[str, Any]:
 RULES: dict[str, Callable[[Eqn, Sequence[Any]], list[Any]]] = {
     **dict.fromkeys(EACH, of_each_part),
     **dict.fromkeys(PRODUCTS, product),
+    "gather": gathered,
 }

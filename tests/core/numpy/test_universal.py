@@ -89,6 +89,15 @@ def test_logical_functions_reduce_to_booleans():
     assert jnp.logical_or.at(x, 0, 1, inplace=False).tolist() == [[True] * 3, [True, False, True]]
 
 
+def test_reduction_where_keeps_the_type():
+    with polyax.enable_x64(True):
+        for dtype, want in ((np.int32, np.float32), (np.float32, np.float32), (np.complex64, np.complex64)):
+            x, mask = np.array([1, 2, 3], dtype), np.array([True, False, True])
+            got = jnp.logaddexp.reduce(x, where=mask)
+            assert got.dtype == want
+            np.testing.assert_allclose(got, np.log(np.exp(x[mask]).sum()), rtol=1e-6)
+
+
 def test_sums_accumulate_over_all_axes():
     x = np.float32([[0, 1, 2], [3, 4, 5]])
     np.testing.assert_array_equal(jnp.add.accumulate(x, axis=None), np.cumsum(x))

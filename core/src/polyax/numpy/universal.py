@@ -94,7 +94,8 @@ class ufunc:
             return self._reduce(x, axis=axis, keepdims=keepdims, initial=initial, where=where)
         start = self.identity if initial is None else initial
         if where is not None:
-            x = where_(where, x, start if self.identity is None else self.identity)
+            x = self._as_results(x)
+            x = where_(where, x, convert(start if self.identity is None else self.identity, x.dtype))
         axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
         axes = tuple(_axis(k, x.ndim) for k in axes)
         rest = [k for k in range(x.ndim) if k not in axes]

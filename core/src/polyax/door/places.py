@@ -12,7 +12,7 @@ _PUBLIC = (
     "ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes",
     "errors", "example_libraries", "experimental", "experimental.custom_partitioning",
     "experimental.layout", "experimental.mesh_utils",
-    "experimental.multihost_utils", "extend",
+    "experimental.multihost_utils", "experimental.random", "extend",
     "extend.core", "extend.core.primitives", "extend.linear_util", "extend.source_info_util", "flatten_util", "image",
     "interpreters", "interpreters.ad", "interpreters.batching", "interpreters.mlir", "interpreters.partial_eval", "lax",
     "lax.linalg", "monitoring", "nn", "nn.initializers", "numpy", "numpy.fft", "numpy.linalg", "ops", "random", "ref",

@@ -257,3 +257,9 @@ def test_derivatives_beside_constants():
     assert np.allclose(polyax.grad(special.betainc)(0.5, 0.5, 0.2), exact)
     with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
         polyax.grad(special.bernoulli)(1.0)
+
+
+def test_slopes_of_entropy():
+    slopes = polyax.vmap(polyax.grad(special.entr))(jnp.array([0.0, 0.5, 1.0, np.inf]))
+    assert np.allclose(slopes, [np.inf, np.log(2) - 1, -1, -np.inf])
+    assert np.isnan(polyax.grad(special.entr)(-1.0)) and special.entr(-1.0) == -np.inf and special.entr(0) == 0

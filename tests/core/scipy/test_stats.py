@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 
 import polyax
+from polyax import numpy as jnp
 from polyax import random
 from polyax.scipy import stats
 from support.rows import Row, agree, check_derivatives, check_jit, check_values, check_vmap
@@ -255,3 +256,16 @@ def test_bad_input(name):
     call, error, text = BAD[name]
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "binom", "geom", "poisson"])
+def test_no_number_is_no_count(name):
+    family = getattr(stats, name)
+    shapes = (5, 0.3) if name == "binom" else (0.3,)
+    for f in (family.pmf, family.logpmf):
+        found = f(jnp.array([np.nan, 1.0]), *shapes)
+        assert np.isnan(found[0]) and np.isfinite(found[1])
+
+
+def test_quantiles_of_coins_are_of_their_type():
+    assert not stats.bernoulli.ppf(jnp.float32(0.9), 0.3).weak_type

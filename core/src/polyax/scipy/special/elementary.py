@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyax import lax
+from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
 from polyax.nn.normalize import log_softmax as _log_softmax
 from polyax.nn.normalize import logsumexp as logsumexp
@@ -57,9 +58,19 @@ def _harmless(x: Any, y: Any, pole: float, neutral: float) -> Any:
 
 
 def entr(x: Any) -> Any:
-    """-x log(x), 0 at 0, -inf below."""
-    (x,) = promote_args_inexact("entr", x)
+    """-x log(x), 0 at 0, where it rises infinitely fast; -inf below."""
+    return _entr(as_array(promote_args_inexact("entr", x)[0]))
+
+
+@custom_jvp
+def _entr(x: Any) -> Any:
     return choose(lax.lt(x, lax.full_like(x, 0)), -np.inf, lax.neg(xlogy(x, x)))
+
+
+@_entr.defjvp
+def _entr_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    return _entr(x), lax.mul(t, lax.sub(lax.neg(lax.log(x)), 1.0))
 
 
 def rel_entr(p: Any, q: Any) -> Any:

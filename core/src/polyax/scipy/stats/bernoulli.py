@@ -32,7 +32,7 @@ def ppf(q: Any, p: Any) -> Any:
     """The least number of whose ``cdf`` is at least ``q``; NaN unless both are probabilities."""
     q, p = map(jnp.asarray, promote_args_inexact("bernoulli.ppf", q, p))
     value = jnp.where(q <= 1 - p, 0.0, 1.0)
-    return jnp.where(_is_probability(q) & _is_probability(p), value, jnp.nan)
+    return jnp.where(_is_probability(q) & _is_probability(p), value, jnp.nan).astype(q.dtype)
 
 
 def _is_probability(p: Any) -> Any:

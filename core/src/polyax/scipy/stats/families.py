@@ -133,13 +133,14 @@ class Counting:
         self.family, self.shapes = family, tuple(shapes)
 
     def logpmf(self, possible: Formula, fun: Formula) -> Any:
-        """From the logarithm of the probability of ``k``, where ``possible(k, *shapes)``."""
+        """From the logarithm of the probability of ``k``, where ``possible(k, *shapes)``; NaN of what is no number."""
 
         def located(k: Any, *rest: Any) -> Any:
             *shapes, loc = rest
             k = k - loc
             inside = possible(k, *shapes)
-            return jnp.where(inside, fun(jnp.where(inside, k, 1.0), *shapes), -jnp.inf)
+            elsewhere = jnp.where(jnp.isnan(k), jnp.nan, -jnp.inf)
+            return jnp.where(inside, fun(jnp.where(inside, k, 1.0), *shapes), elsewhere)
 
         return made(self.family, "logpmf", located, ("k", *self.shapes), {"loc": 0})
 

@@ -16,11 +16,12 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+SWEEP_ARGS ?=
 FUZZ_SECONDS ?= 3600
 CUTS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env test libraries array-api check types demo bench fuzz cuts wheels snapshot clean
+.PHONY: help env test libraries array-api check types demo bench sweep fuzz cuts wheels snapshot clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +75,9 @@ demo: $(STAMP)  ## train on handwritten digits, without and with jit (POLYAX_PLA
 
 bench: $(STAMP)  ## time import, trace, compile, dispatch and run
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+sweep: $(STAMP)  ## time every operation (SWEEP_ARGS='--peer jax=PYTHON --json F --plot F.svg -k conv')
+	$(BIN)/python benchmarks/sweep.py $(SWEEP_ARGS)
 
 fuzz: $(STAMP)  ## look for random programs that fail (FUZZ_SECONDS says how long, FUZZ_SEED where to begin)
 	$(BIN)/python tests/fuzz/search.py --seconds $(FUZZ_SECONDS) $(FUZZ_SEED:%=--seed %)

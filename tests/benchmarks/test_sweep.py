@@ -1,0 +1,37 @@
+"""The sweep's operations: each can be traced, forward and backward, at the least size that it is timed at."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import polyax as jax
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+SWEEP: Any = importlib.import_module("sweep")
+SIDES: Any = importlib.import_module("sides")
+OPERATIONS: Any = importlib.import_module("operations.operation")
+
+
+@pytest.mark.parametrize("name", sorted(SWEEP.every()))
+def test_operation(name: str) -> None:
+    operation = SWEEP.find(name)
+    arrays = operation.inputs(OPERATIONS.SIZES[operation.sizes[0]])
+    with jax.enable_x64("float64" in name):
+        out = jax.eval_shape(lambda *a: operation.call(jax, *a), *arrays)
+        assert jax.tree.leaves(out)
+        if operation.gradient:
+            gradient = jax.grad(lambda *a: SIDES.total(jax, operation.call(jax, *a)))
+            assert jax.eval_shape(gradient, *arrays).shape == arrays[0].shape
+
+
+def test_ratios_are_of_the_first_peer() -> None:
+    row = {"steady": {"polyax": 1.0, "jax": 4.0, "numpy": 2.0}, "result": {"polyax": 1.0, "jax": 1.5}}
+    sides = [SIDES.Side(name, "python") for name in ("polyax", "jax", "numpy")]
+    assert SWEEP.ratio(row, sides) == 0.25 and not SWEEP.agree(row, sides)
+    assert SWEEP.ratio(row, sides[:1]) is None

@@ -16,7 +16,7 @@ from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.ir.expr import COMPARISONS
 from polyax_kernels.ir.kernel import Kernel, Schedule
-from polyax_kernels.passes.for_emission import FLOAT32
+from polyax_kernels.ir.limits import FLOAT32
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from polyax_kernels.emit.c_helpers import Helper
-from polyax_kernels.passes.for_emission import FLOAT32
+from polyax_kernels.ir.limits import FLOAT32
 
 FROM_BFLOAT16: Helper = (
     "bits_from_bfloat16",

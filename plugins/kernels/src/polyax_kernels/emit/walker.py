@@ -20,7 +20,8 @@ from polyax_kernels.emit.values import Evaluator
 from polyax_kernels.ir.dependences import Facts, Levels
 from polyax_kernels.ir.expr import BOOL, INT, Axis, consing
 from polyax_kernels.ir.kernel import Kernel, Schedule, Store
-from polyax_kernels.passes.for_emission import FLOAT32, NARROW, prepare
+from polyax_kernels.ir.limits import FLOAT32, NARROW
+from polyax_kernels.passes.for_emission import prepare
 
 T = TypeVar("T")
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import ctypes
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.primitive import Primitive
 from polyax.reference.rules_together import in_order
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable
 from polyax.runtime.contract.collectives import Axes, Group
@@ -27,8 +28,9 @@ from polyax_kernels.host.meeting import Arrays, Meeting, by_turns, calls_users, 
 from polyax_kernels.host.threads import parallel_for
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.keys import structural_key
+from polyax_kernels.lower import widened
 from polyax_kernels.lower.fallback import LIBRARY
-from polyax_kernels.lower.lowering import CallContext
+from polyax_kernels.lower.lowering import CallContext, LoweringKind
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step
 from polyax_kernels.run.control import control_runner
@@ -56,6 +58,9 @@ class HostKernelBackend(KernelBackend):
         self._kernels: dict[str, Function] = {}
         self._lock = threading.RLock()
         self._devices = host_devices(self, kind)
+
+    def family_lowerings(self) -> Mapping[Primitive, LoweringKind]:
+        return widened.LOWERINGS
 
     @abstractmethod
     def compile_function(self, kernel: Kernel) -> Function:

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyax.ir.dtypes import BOOL, FLOATS, INTS, UINTS, real_part
+from polyax.ir.dtypes import BOOL, FLOATS, INTS, UINTS, bfloat16, real_part
 
 REALS: frozenset[np.dtype] = frozenset(BOOL | INTS | UINTS | FLOATS)
-NATIVE: frozenset[np.dtype] = frozenset(d for d in REALS if d.name not in ("bfloat16", "float16"))
+NARROW = (np.dtype("float16"), bfloat16)
+"""What is computed in float32."""
+FLOAT32 = np.dtype("float32")
+NATIVE: frozenset[np.dtype] = REALS - set(NARROW)
 """The dtypes that C compilers and LLVM handle everywhere."""
 
 

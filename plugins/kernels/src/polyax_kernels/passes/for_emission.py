@@ -11,13 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from polyax.ir.dtypes import bfloat16
 from polyax_kernels.ir.expr import Expr, cast, const, make, op, postorder, rewrite, rewriter
 from polyax_kernels.ir.kernel import Kernel, Operand, Store, kernel_roots, map_kernel
+from polyax_kernels.ir.limits import FLOAT32, NARROW
 from polyax_kernels.ir.scalars import TABLE
-
-FLOAT32 = np.dtype("float32")
-NARROW = (np.dtype("float16"), bfloat16)
 
 
 def as_expr(extent: int | Expr) -> Expr:

@@ -89,6 +89,17 @@ def test_long_rows(name: str) -> None:
 
 
 @pytest.mark.usefixtures("native")
+@pytest.mark.parametrize("name", ["int16", "float32", "bfloat16", "float64"])
+def test_a_few_of_long_rows(name: str) -> None:
+    """In any order: rising, each element is better than all before."""
+    rising = np.sort(drawn("float64", (900,))).astype(jnp.dtype(name))
+    for x in (rising, rising[::-1], drawn(name, (900,)), np.arange(900).astype(jnp.dtype(name))):
+        for k in (1, 2, 3, 8, 50):
+            agree(partial(lax.top_k, k=k), x)
+            agree(partial(lax.top_k, k=k, axis=1), np.stack([x[None], x[None, ::-1]], 2).repeat(2, 0))
+
+
+@pytest.mark.usefixtures("native")
 @pytest.mark.parametrize("threads", [1, 3])
 def test_rows_are_shared_by_threads(threads: int) -> None:
     with config.override(num_threads=threads):

@@ -2,7 +2,7 @@
 
 A row's keys and places become integers that are ordered as the row is to be: the first key has the highest bits, the
 place the lowest ones. No two of them are equal, so any sort of these integers is a stable one of the row. Merging them
-takes n log n.
+takes n log n. A few of a long row are kept in a heap, whose root is the one that the next better one replaces.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WIDEST = 256
 RUN = 16
 """So many neighbours are sorted by insertion before runs of them are merged."""
 FEW = 16
-"""The part of a long row up to which its largest elements are better found without sorting it, and what is long."""
+"""The part of a row up to which its largest elements are kept in a heap, and from which length on NumPy may count."""
 LONG = 1024
 EXPONENTS = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000, "float64": 0x7FF << 52}
 """The bits of infinity; those of NaN are more."""
@@ -48,8 +48,8 @@ class NativeRows:
 
     @property
     def flops(self) -> int:
-        length = self.scalars[0]
-        return 8 * self.extent * length * max(1, length.bit_length())
+        length, wanted, _ = self.scalars
+        return 8 * self.extent * length * max(1, wanted.bit_length() if FEW * wanted < length else length.bit_length())
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------
@@ -161,25 +161,59 @@ def _copy(b: Builder, type: str, source: IrValue, n: IrValue, target: IrValue, m
     b.call("void", "llvm.memcpy.p0.p0.i64", *places, nbytes, b.const(False, "i1"))
 
 
+# --- selection -------------------------------------------------------------------------------------------------------
+
+
+def _define_sinking(module: Module, type: str) -> None:
+    """``sink(heap, count, place, x)``: puts ``x`` into the place of a heap, or below, where larger ones move up."""
+    params = [("ptr", "heap"), ("i64", "count"), ("i64", "place"), (type, "x")]
+    b = module.function("void", "sink", params)
+    heap, count, place, x = b.args
+    value = lambda n: b.load(b.at(heap, n, type), type)
+
+    def larger_child(place: IrValue) -> IrValue:
+        left = place * 2 + 1
+        right = b.intrinsic("smin", left + 1, count - 1)
+        return b.select(value(left) < value(right), right, left)
+
+    def above(state: list[IrValue]) -> IrValue:
+        (place,) = state
+        return b.choose(place * 2 + 1 < count, lambda: value(larger_child(place)) > x, b.const(False, "i1"))
+
+    def move(state: list[IrValue]) -> list[IrValue]:
+        (place,) = state
+        child = larger_child(place)
+        b.store(value(child), b.at(heap, place, type))
+        return [child]
+
+    (found,) = b.turns([place], above, move)
+    b.store(x, b.at(heap, found, type))
+    b.ret()
+
+
 # --- functions -------------------------------------------------------------------------------------------------------
 
 
 @functools.cache
-def _function(dtypes: tuple[Any, ...], num_keys: int, largest: bool) -> compiler.LoadedCode:
+def _function(dtypes: tuple[Any, ...], num_keys: int, largest: bool, few: bool) -> compiler.LoadedCode:
     """``compute(operands and results, (length, wanted, stride), rows)``. ``largest``: in descending order, and the
-    second result are places."""
+    second result are places. ``few``: what is wanted is found before it is sorted."""
     width = _width(dtypes[:num_keys])
     type = f"i{max(64, 1 << (width - 1).bit_length())}"
     module = Module(["compute"])
     _define_sorting(module, type)
+    if few:
+        _define_sinking(module, type)
     b = module.function("void", "compute", FUNCTION_PARAMS)
-    length = b.load(b.args[1], "i64")
-    values, room = (b.call("ptr", "malloc", length * (int(type[1:]) // 8)) for _ in range(2))
-    rows = _RowWriter(b, type, dtypes, largest)
+    rows = _RowWriter(b, type, dtypes, num_keys, largest)
+    count = rows.wanted if few else rows.length
+    values, room = (b.call("ptr", "malloc", count * (int(type[1:]) // 8)) for _ in range(2))
     with b.loop(b.args[2], b.args[3]) as row:
         rows.begin(row)
-        rows.write_integers(values, num_keys)
-        rows.write_results(b.call("ptr", "sorted", values, room, length))
+        rows.write_integers(values, count)
+        if few:
+            rows.keep_best(values)
+        rows.write_results(b.call("ptr", "sorted", values, room, count))
     for pointer in (values, room):
         b.call("void", "free", pointer)
     b.ret()
@@ -189,10 +223,11 @@ def _function(dtypes: tuple[Any, ...], num_keys: int, largest: bool) -> compiler
 class _RowWriter:
     """Writes what is done with a row before and after its integers are sorted."""
 
-    def __init__(self, b: Builder, type: str, dtypes: Sequence[Any], largest: bool) -> None:
+    def __init__(self, b: Builder, type: str, dtypes: Sequence[Any], num_keys: int, largest: bool) -> None:
         self.b = b
         self.type = type
         self.dtypes = dtypes
+        self.num_keys = num_keys
         self.largest = largest
         buffers, scalars, *_ = b.args
         self.length, self.wanted, self.stride = (b.load(b.at(scalars, n, "i64"), "i64") for n in range(3))
@@ -207,13 +242,26 @@ class _RowWriter:
         self.written = outer * self.wanted * self.stride + inner
         """Where the row begins in operands and in results."""
 
-    def write_integers(self, values: IrValue, num_keys: int) -> None:
-        b = self.b
-        with b.loop(0, self.length) as n:
-            order = _signed if self.largest else _ordered
-            keys = [order(self.load(k, n), self.dtypes[k].name) for k in range(num_keys)]
-            record = _record(b, self.type, [~key for key in keys] if self.largest else keys, n)
-            b.store(record, b.at(values, n, self.type))
+    def write_integers(self, values: IrValue, count: IrValue) -> None:
+        with self.b.loop(0, count) as n:
+            self.b.store(self.record(n), self.b.at(values, n, self.type))
+
+    def record(self, n: IrValue) -> IrValue:
+        order = _signed if self.largest else _ordered
+        keys = [order(self.load(k, n), self.dtypes[k].name) for k in range(self.num_keys)]
+        return _record(self.b, self.type, [~key for key in keys] if self.largest else keys, n)
+
+    def keep_best(self, heap: IrValue) -> None:
+        """Of all integers of the row the least, ``wanted`` of them; the first ones are there already."""
+        b, none = self.b, self.b.const(0, "i64")
+        half = self.wanted / 2
+        with b.loop(0, half) as n:
+            place = half - 1 - n
+            b.call("void", "sink", heap, self.wanted, place, b.load(b.at(heap, place, self.type), self.type))
+        with b.loop(self.wanted, self.length) as n:
+            x = self.record(n)
+            with b.when(x < b.load(heap, self.type)):
+                b.call("void", "sink", heap, self.wanted, none, x)
 
     def write_results(self, found: IrValue) -> None:
         b = self.b
@@ -243,13 +291,15 @@ def _width(keys: Sequence[Any]) -> int:
 
 
 def _describe(avals: Avals, axis: int, num_keys: int, wanted: int, largest: bool) -> tuple[int, NativeRows] | None:
+    """None: NumPy does it."""
     dtypes, shape = tuple(a.dtype for a in avals), avals[0].shape
     keys = dtypes[:num_keys]
     if not all(map(_known, keys)) or _width(keys) > WIDEST or shape[axis] >= 1 << (PLACE_BITS - 1):
         return None
     stride = math.prod(shape[axis + 1 :])
     rows = NativeRows((shape[axis], wanted, max(1, stride)), math.prod(shape[:axis]) * stride)
-    return _function(dtypes, num_keys, largest).address("compute"), rows
+    few = 0 < FEW * wanted < shape[axis]
+    return _function(dtypes, num_keys, largest, few).address("compute"), rows
 
 
 def _sort(args: Avals, _: Avals, params: Mapping[str, Any]) -> Any:
@@ -259,9 +309,7 @@ def _sort(args: Avals, _: Avals, params: Mapping[str, Any]) -> Any:
 
 
 def _top_k(args: Avals, _: Avals, params: Mapping[str, Any]) -> Any:
-    axis, k = params["axis"], params["k"]
-    few = FEW * k < args[0].shape[axis] > LONG
-    return None if few else _describe(args, axis, 1, k, largest=True)
+    return _describe(args, params["axis"], 1, params["k"], largest=True)
 
 
 def _call(primitive: Primitive, native: Callable[..., Any]) -> Call:

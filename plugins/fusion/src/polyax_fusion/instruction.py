@@ -22,7 +22,7 @@ from collections.abc import Iterable
 
 from polyax.runtime.contract.backend import Decision
 from polyax_fusion.cost import cones
-from polyax_fusion.group import Cluster, fold_size
+from polyax_fusion.group import TOO_MANY, Cluster, fold_size
 from polyax_kernels.ir.edits import Inliner, why_not_inline
 from polyax_kernels.ir.graph import Fuser, Graph, KernelNode, Node, rebuilt
 from polyax_kernels.ir.limits import Limits
@@ -105,7 +105,8 @@ class _Pass:
         limits, root = self.limits, self.nodes[group.root]
         assert isinstance(root, KernelNode)
         size = max(1, self.graph.avals[node.outs[0]].size)
-        if places > 1 and self.cones[n] > limits.duplicable_nodes:
+        again = times > size or places > TOO_MANY  # else each place is another element: the rows of a pair of indices
+        if places > 1 and again and self.cones[n] > limits.duplicable_nodes:
             return f"it is expensive, and {places} places of it are needed"
         if times > size and self.cones[n] > limits.recomputable_nodes:
             return f"its elements would be computed {times // size} times"

@@ -49,8 +49,8 @@ class JaxStyle:
 
 
 def total(m: Any, results: Any) -> Any:
-    """One real number, for a gradient."""
-    return sum(m.numpy.sum(m.numpy.real(x)) for x in m.tree_util.tree_leaves(results))
+    """One real number, for a gradient; squares, so that no gradient is a constant."""
+    return sum(m.numpy.sum(m.numpy.real(x) ** 2) for x in m.tree_util.tree_leaves(results))
 
 
 class NumPy:

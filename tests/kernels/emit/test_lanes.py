@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from kernels.building import F32, CompiledKernels, axes, one_store, result_of
 
 from polyax_kernels.emit.lanes import suits
 from polyax_kernels.emit.numpy import run
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.ir.expr import Axis, Expr, consing, const, fold, index, load
-from polyax_kernels.ir.kernel import Kernel
+from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.passes.for_emission import flatten
 
@@ -50,3 +51,31 @@ def test_a_fold_inside_anothers_loop_is_left_alone() -> None:
             inner, load(0, F32, (index(inner), index(grid[0]))) * load(0, F32, (index(outer), index(grid[0])))
         )
         assert not suits(flatten(one_store(grid, total(outer, within * within), [x])))
+
+
+@pytest.mark.parametrize("shape", [(20, 150), (5, 300), (3, 7)])
+def test_running_sums_along_the_first_axis(shape: tuple[int, int]) -> None:
+    x = RNG.standard_normal(shape).astype(F32)
+    with consing():
+        grid, k = axes(shape[1]), Axis(shape[0], "k")
+        at = lambda step: (step, index(grid[0]))
+        before = load(1, F32, at(index(k) - 1), index(k) > 0, const(0, F32))
+        store = Store(1, at(index(k)), before + load(0, F32, at(index(k))))
+        operands = Operand(shape, F32, "in"), Operand(shape, F32, "out")
+        kernel = Kernel(grid, (Stage((k,), (store,)),), operands)
+        schedule = choose(kernel)
+        assert schedule.lanes == min(shape[1], Limits().lanes)
+        library = CompiledKernels([kernel], [schedule])
+        for runner in ("c", "numpy"):
+            out = result_of(kernel)
+            library.run(0, kernel, [x, out]) if runner == "c" else run(kernel, [x, out], (), schedule)
+            np.testing.assert_allclose(out, np.cumsum(x, 0), rtol=1e-5, atol=1e-6)
+
+
+def test_stages_along_memory_are_left_alone() -> None:
+    with consing():
+        grid, k = axes(20), Axis(150, "k")
+        at = (index(grid[0]), index(k))
+        operands = Operand((20, 150), F32, "in"), Operand((20, 150), F32, "out")
+        kernel = Kernel(grid, (Stage((k,), (Store(1, at, load(0, F32, at)),)),), operands)
+        assert choose(kernel).lanes == 1

@@ -132,13 +132,18 @@ def _products_of_others(x: Any, axes: Axes) -> Any:
     Unlike a quotient, this and its own derivatives are right where elements are zero.
     """
     shape = np.shape(x)
+    if len(axes) == 1:
+        return _before_and_after(x, axes[0])
     order = (*(i for i in range(len(shape)) if i not in axes), *axes)
     moved = transpose(x, order)
     rows = reshape(moved, (*np.shape(moved)[: len(shape) - len(axes)], math.prod(shape[i] for i in axes)))
-    last = np.ndim(rows) - 1
-    before = cumprod(shifted(rows, 1, 1, last, reverse=False), last)
-    after = cumprod(shifted(rows, 1, 1, last, reverse=True), last, reverse=True)
-    return transpose(reshape(mul(before, after), np.shape(moved)), np.argsort(order))
+    return transpose(reshape(_before_and_after(rows, np.ndim(rows) - 1), np.shape(moved)), np.argsort(order))
+
+
+def _before_and_after(x: Any, axis: int) -> Any:
+    before = cumprod(shifted(x, 1, 1, axis, reverse=False), axis)
+    after = cumprod(shifted(x, 1, 1, axis, reverse=True), axis, reverse=True)
+    return mul(before, after)
 
 
 # --- extrema --------------------------------------------------------------------------------------------------------

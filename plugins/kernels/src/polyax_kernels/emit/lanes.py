@@ -2,7 +2,8 @@
 
 ``out[j] = sum_k a[k, j]`` walks memory with a stride when each sum runs alone. Blocked, the kernel gets three stages
 for a block of points: ``acc[lane] = 0``; ``for k: for lane: acc[lane] += a[k, base + lane]``; then
-``out[base + lane] = acc[lane]``. It is a rewrite of kernels: no emitter knows of it.
+``out[base + lane] = acc[lane]``. What a stage stores along such an axis, as a running sum does, is stored for a block
+of points at each of its steps. It is a rewrite of kernels: no emitter knows of it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots
 def block(kernel: Kernel, lanes: int) -> tuple[Kernel, tuple[Blocks]]:
     """The kernel whose last grid axis is ``base``; stages have an axis of ``count`` lanes.
 
-    ``kernel`` has one-dimensional operands, stages without axes, and folds of one carry.
+    ``kernel`` has one-dimensional operands, and either stages without axes and folds of one carry, or no folds.
     """
     last = kernel.grid[-1]
     blocks = blocks_of(last, lanes)
@@ -37,7 +38,7 @@ def block(kernel: Kernel, lanes: int) -> tuple[Kernel, tuple[Blocks]]:
 
     stages: list[Stage] = []
     for stage in kernel.stages:
-        final = Stage((lane,), map_stores(stage.stores, lambda x: rewrite(x, rule, memo)))
+        final = Stage((*stage.axes, lane), map_stores(stage.stores, lambda x: rewrite(x, rule, memo)))
         stages += [*_accumulations(stage, memo, lane), final]
     grid = (*kernel.grid[:-1], blocks.base)
     return replace(kernel, grid=grid, stages=tuple(stages), operands=tuple(operands)), (blocks,)

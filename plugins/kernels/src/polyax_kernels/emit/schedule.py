@@ -10,6 +10,9 @@ from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.strides import stride
 from polyax_kernels.passes.for_emission import flatten
 
+NEAR = (1, 2)
+"""Elements that neighbours are apart: of complex numbers the same parts are two."""
+
 
 def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
     """Splits the first grid axis among threads; strided folds run in ``limits.lanes`` lanes along the last one, and
@@ -23,11 +26,20 @@ def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
 
 
 def _lanes(kernel: Kernel, most: int) -> int:
-    """Strided folds want lanes."""
-    if not suits(kernel) or not strided(kernel):
+    """Strided folds want lanes, and so do stages that store with a stride."""
+    if not (suits(kernel) and strided(kernel)) and not stores_strided(kernel):
         return 1
     extent = kernel.grid[-1].extent
     return min(most, extent) if isinstance(extent, int) else most
+
+
+def stores_strided(kernel: Kernel) -> bool:
+    """Whether stages of the flat ``kernel`` step through memory along their last axis, but not along the grid's."""
+    last, stages = kernel.grid[-1], kernel.stages
+    if folds_of(*kernel_roots(kernel)) or not all(stage.axes for stage in stages):
+        return False
+    places = [(store.indices[0], stage.axes[-1]) for stage in stages for store in stage.stores]
+    return all(stride(at, last) in NEAR and stride(at, inner) not in (0, *NEAR) for at, inner in places)
 
 
 def strided(kernel: Kernel) -> bool:
@@ -38,5 +50,4 @@ def strided(kernel: Kernel) -> bool:
         for x in postorder(*fold.args)
         if x.kind == "load"
     ]
-    near = (1, 2)  # elements apart: of complex numbers the same parts are two
-    return any(stride(at, kernel.grid[-1]) in near and stride(at, inner) not in (0, *near) for at, inner in loads)
+    return any(stride(at, kernel.grid[-1]) in NEAR and stride(at, inner) not in (0, *NEAR) for at, inner in loads)

@@ -43,7 +43,6 @@ def code(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def library(text: str, exports: Any, *rest: Any, **how: Any) -> Any:
         if "control" in exports:
-            assert not how["straight"]
             texts.append(text)
         return real(text, exports, *rest, **how)
 
@@ -196,7 +195,7 @@ def test_small_loops_call_nothing_and_keep_their_state_in_registers(name: str, c
     f, x = small_loops()[name]
     agree(f, x)
     assert code and not any("@step" in text for text in code)
-    assert "alloca" in code[-1] and "alloca" not in str(compiler.optimize(code[-1], straight=False))
+    assert "alloca" in code[-1] and "alloca" not in str(compiler.optimize(code[-1]))
 
 
 def test_linear_algebra_in_a_loop_is_two_calls(code: list[str]) -> None:
@@ -231,3 +230,20 @@ def test_small_products_of_any_layout_are_part_of_loops(code: list[str]) -> None
 
     agree(lambda x: lax.fori_loop(0, 3, body, x), R.uniform(-1, 1, (4, 3)))
     assert code and not any("@step" in text for text in code)
+
+
+@pytest.mark.parametrize("work", [1, 1500])
+def test_large_functions_get_no_vectors_of_straight_code(work: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: set[bool] = set()
+    real = compiler.compile
+
+    def noted(text: str, level: int = 2, straight: bool = True) -> bytes:
+        if "@control(" in text:
+            asked.add(straight)
+        return real(text, level, straight)
+
+    monkeypatch.setattr(loops, "STRAIGHT_WORK", work)
+    monkeypatch.setattr(machine_code, "kept", lambda key: None)
+    monkeypatch.setattr(compiler, "compile", noted)
+    agree(lambda x: lax.fori_loop(0, 3, lambda _, y: jnp.sin(y) + y[::-1], x), SMALL)
+    assert asked == {work > 1}

@@ -58,3 +58,15 @@ def test_loops_of_stages_are_vectorised(backend, fun) -> None:
     folded = re.findall(rf"phi <{lanes} x float>", text)
     assert len(stored) >= (2 if fun is nn.softmax else 1)
     assert len(folded) >= 2
+
+
+@pytest.mark.parametrize("size", [16, 40, 63])
+@pytest.mark.parametrize("name", ["sum", "max"])
+def test_short_folds_are_vectors(backend, name: str, size: int) -> None:
+    """Unrolled first, they would be a chain in which each operation waits for the one before."""
+    fold, x = lambda x: getattr(x * 2, name)(axis=1), normal(5, size)
+    with consing():
+        (step,) = [s for s in planned(backend, traced(fold, [x])).steps if isinstance(s, KernelStep)]
+        text = str(compiler.optimize(kernels.source(step.kernel), straight=False))
+    assert "llvm.vector.reduce." in text
+    np.testing.assert_allclose(outcome(backend, fold, x, False)[0], getattr(2 * x, name)(axis=1), rtol=1e-5, atol=1e-5)

@@ -37,6 +37,8 @@ WHOLE = {*EVERYWHERE, *NUMERIC, *BITWISE, "floordiv", "mod"}
 BOOLEAN = {*EVERYWHERE, "and", "or", "xor", "not"}
 UNROLLED = 16
 """Vector loops of fewer iterations may be unrolled; longer ones are to be vectorised instead."""
+LONG = 64
+"""Folds of so many iterations LLVM vectorises by itself, and unrolls better then."""
 
 
 class LlvmEmitter(Emitter[IrValue]):
@@ -261,7 +263,8 @@ class LlvmEmitter(Emitter[IrValue]):
                 self.free.update(c.name for c in carries)
             return body(i, carries)
 
-        return self.b.carry(self.b.const(0, "i64"), stop, inits, turn)
+        whole = combines and stop.name.isdecimal() and UNROLLED <= int(stop.name) < LONG
+        return self.b.carry(self.b.const(0, "i64"), stop, inits, turn, self.b.module.whole if whole else str)
 
 
 def _interleave(calls: int) -> int:

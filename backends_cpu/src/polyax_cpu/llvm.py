@@ -269,11 +269,12 @@ class Builder:
         stop: IrValue,
         inits: Sequence[IrValue],
         body: Callable[[IrValue, list[IrValue]], Sequence[IrValue]],
+        metadata: Callable[[], str] = str,
     ) -> list[IrValue]:
         """``for i in start..stop: carries = body(i, carries)``; the carries after the last turn."""
         before, phi_at = self.block, len(self._lines) + 2  # behind the jump to the loop's head and its label
         carries = [IrValue(self, x.type, "%" + self.fresh("c")) for x in inits]
-        with self.loop(start, stop) as i:
+        with self.loop(start, stop, metadata) as i:
             for c, first, new in zip(carries, inits, body(i, carries), strict=True):
                 phi = f"{c.name} = phi {c.type} [{first.name}, %{before}], [{new.name}, %{self.block}]"
                 self._lines.insert(phi_at, phi)
@@ -364,6 +365,11 @@ class Module:
         if whole:
             hints.append(self._node('!{!"llvm.loop.unroll.disable"}'))
         return f", !llvm.loop {self._node(f'distinct !{{!{self._metadata}, {chr(44).join(hints)}}}')}"
+
+    def whole(self) -> str:
+        """The text for the back edge of a loop that is not to be unrolled before it is vectorised."""
+        hint = self._node('!{!"llvm.loop.unroll.disable"}')
+        return f", !llvm.loop {self._node(f'distinct !{{!{self._metadata}, {hint}}}')}"
 
     def _node(self, text: str) -> str:
         n, self._metadata = self._metadata, self._metadata + 1

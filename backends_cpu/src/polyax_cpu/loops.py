@@ -39,6 +39,8 @@ INLINED_WORK = 4000
 """Kernels that one function holds: the time that LLVM takes grows faster than functions do."""
 INLINED_EQUAL = 1000
 """Equal kernels that it holds; from then on they are called, and compiled once."""
+STRAIGHT_WORK = 1500
+"""In functions that hold more, LLVM makes no vectors of code without loops: that takes a quarter of its time."""
 LONG = 300
 """In functions of more steps all is called: their turns take long enough, and LLVM would take long over them."""
 
@@ -55,8 +57,7 @@ def native_control(native: Native, step: ControlStep) -> Described | None:
         return None
     imports = {**pool.symbols(), **writer.imports}
     level = 0 if writer.long else 2
-    # not straight: making vectors of a large function's scalars takes a quarter of LLVM's time, and gains nothing
-    code = machine_code.library(writer.module.text(), ["control"], imports, level, straight=False)
+    code = machine_code.library(writer.module.text(), ["control"], imports, level, writer.work <= STRAIGHT_WORK)
     return NativeStep(code.address("control"), None, 0, 1, 1, ON_BASES, None, writer.fails), (code, writer.keep)
 
 

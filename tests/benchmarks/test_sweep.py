@@ -12,10 +12,13 @@ import pytest
 import polyax as jax
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
-SWEEP: Any = importlib.import_module("sweep")
-SIDES: Any = importlib.import_module("sides")
-OPERATIONS: Any = importlib.import_module("operations.operation")
+sys.path.append(str(BENCHMARKS))
+try:
+    SWEEP: Any = importlib.import_module("sweep")
+    SIDES: Any = importlib.import_module("sides")
+    OPERATIONS: Any = importlib.import_module("operations.operation")
+finally:
+    sys.path.remove(str(BENCHMARKS))  # files there have names of packages
 
 
 @pytest.mark.parametrize("name", sorted(SWEEP.every()))

@@ -10,9 +10,6 @@ import pytest
 from polyax_opencl import pocl, probe
 from polyax_opencl.probe import cl
 
-name_processor = pocl.name_processor.__wrapped__
-"""What it does each time."""
-
 
 class Record(ctypes.Structure):
     """As long as what is looked through, with a name somewhere."""
@@ -30,17 +27,21 @@ def record(name: bytes) -> tuple[Record, ctypes.Array[ctypes.c_char]]:
 @pytest.mark.skipif(not pocl.Path("/proc/self/mem").exists(), reason="Linux")
 def test_an_unknown_processor_gets_its_level() -> None:
     made, text = record(b"generic")
-    assert name_processor(ctypes.addressof(made))
+    assert pocl.name_processor(ctypes.addressof(made))
     assert ctypes.string_at(made.name) == pocl.level(pocl.processor_flags())
     assert text.value == b"generic" and made.before[3] == 8 and made.after[6] is None
 
 
 def test_a_record_that_looks_otherwise_is_left_alone() -> None:
     made, text = record(b"znver2")
-    assert not name_processor(ctypes.addressof(made)) and made.name == ctypes.addressof(text)
-    twice, text = record(b"generic")
-    twice.after[0] = ctypes.addressof(text)
-    assert not name_processor(ctypes.addressof(twice)) and twice.name == ctypes.addressof(text)
+    assert not pocl.name_processor(ctypes.addressof(made)) and made.name == ctypes.addressof(text)
+
+
+def test_what_lies_behind_the_name_is_left_alone() -> None:
+    made, text = record(b"generic")
+    made.after[0] = ctypes.addressof(text)
+    assert pocl.name_processor(ctypes.addressof(made)) and pocl.name_processor(ctypes.addressof(made))
+    assert made.name != made.after[0] == ctypes.addressof(text)
 
 
 def test_levels() -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-from functools import cache
 from pathlib import Path
 
 PLATFORM = "Portable Computing Language"
 TOO_OLD = "the compiler of this PoCL is older than the processor and has no name for it"
-UNKNOWN = b"generic\0"
+UNKNOWN = b"generic"
+LONGEST = 16
+"""Bytes of a name that are looked at."""
 RECORD = 4096
 """Bytes of a device's record that are looked through."""
 POINTER = ctypes.sizeof(ctypes.c_void_p)
@@ -34,7 +35,6 @@ def knows_processor(version: str) -> bool:
     return not version.endswith("-generic") or platform.machine() not in ("x86_64", "AMD64")
 
 
-@cache  # a record is changed once
 def name_processor(record: int) -> bool:
     """Has the device's record, which lies at the address ``record``, name the processor; False where that fails."""
     try:
@@ -42,22 +42,23 @@ def name_processor(record: int) -> bool:
     except OSError:  # not Linux
         return False
     try:
-        places = [at for at in range(record, record + RECORD, POINTER) if _points_to_unknown(memory, at)]
+        names = ((at, _pointed_to(memory, at)) for at in range(record, record + RECORD, POINTER))
+        place, name = next(((at, name) for at, name in names if name == UNKNOWN or name in _names), (0, b""))
     finally:
         os.close(memory)
-    if len(places) != 1:
-        return False
-    ctypes.c_void_p.from_address(places[0]).value = ctypes.addressof(_names[level(processor_flags())])
-    return True
+    if name == UNKNOWN:  # else it is named already, or there is none
+        ctypes.c_void_p.from_address(place).value = ctypes.addressof(_names[level(processor_flags())])
+    return bool(name)
 
 
-def _points_to_unknown(memory: int, at: int) -> bool:
-    """Read through the system, which answers for any address, also one that isn't there."""
+def _pointed_to(memory: int, at: int) -> bytes:
+    """The text that a pointer leads to, up to its end: read through the system, which answers for any address, also one
+    that isn't there. Behind the record there may be anything."""
     try:
         target = int.from_bytes(os.pread(memory, POINTER, at), "little")
-        return 0 < target < 1 << 63 and os.pread(memory, len(UNKNOWN), target) == UNKNOWN
+        return os.pread(memory, LONGEST, target).partition(b"\0")[0] if 0 < target < 1 << 63 else b""
     except OSError:
-        return False
+        return b""
 
 
 def level(flags: frozenset[str]) -> bytes:

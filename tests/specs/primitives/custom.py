@@ -95,7 +95,7 @@ def square_root(a: Any) -> Any:
 
 
 def called(method: str) -> Any:
-    like = lambda x: polyax.ShapeDtypeStruct(x.shape, x.dtype)
+    like = lambda x: polyax.ShapeDtypeStruct(x.shape, polyax.dtypes.canonicalize_dtype(x.dtype))
     return lambda x: polyax.pure_callback(np.sin, like(x), x, vmap_method=method)
 
 

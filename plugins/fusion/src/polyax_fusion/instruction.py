@@ -22,7 +22,7 @@ from collections.abc import Iterable
 
 from polyax.runtime.contract.backend import Decision
 from polyax_fusion.cost import cones
-from polyax_fusion.group import TOO_MANY, Cluster, fold_size
+from polyax_fusion.group import TOO_MANY, Cluster, Places, fold_size
 from polyax_kernels.ir.edits import Inliner, why_not_inline
 from polyax_kernels.ir.graph import Fuser, Graph, KernelNode, Node, rebuilt
 from polyax_kernels.ir.limits import Limits
@@ -90,7 +90,7 @@ class _Pass:
         assert isinstance(node, KernelNode)
         demands = [(group, group.demand(node, uses)) for group in wanted]
         for group, places in demands:
-            if reason := self.why_not(n, node, group, len(places), group.times(places)):
+            if reason := self.why_not(n, node, group, places, group.times(places)):
                 return reason
             if node.folds and (reason := self.why_no_fold(node, group, group.times(places), uses)):
                 return reason
@@ -100,23 +100,29 @@ class _Pass:
             group.join(n, node, places, uses)
         return None
 
-    def why_not(self, n: int, node: KernelNode, group: Cluster, places: int, times: int) -> str | None:
-        """Why ``node``, needed at so many places and computed so many times, stays out of a kernel."""
+    def why_not(self, n: int, node: KernelNode, group: Cluster, places: Places, times: int) -> str | None:
+        """Why ``node``, needed at these places and computed so many times, stays out of a kernel."""
         limits, root = self.limits, self.nodes[group.root]
         assert isinstance(root, KernelNode)
         size = max(1, self.graph.avals[node.outs[0]].size)
-        again = times > size or places > TOO_MANY  # else each place is another element: the rows of a pair of indices
-        if places > 1 and again and self.cones[n] > limits.duplicable_nodes:
-            return f"it is expensive, and {places} places of it are needed"
+        if self.computed_again(places, times, size) and self.cones[n] > limits.duplicable_nodes:
+            return f"it is expensive, and {len(places)} places of it are needed"
         if times > size and self.cones[n] > limits.recomputable_nodes:
             return f"its elements would be computed {times // size} times"
         if root.updates is not None and root.updates in node.reads:
             return f"it reads what {root.name} updates in place"
-        if group.weight + places * node.weight > limits.kernel_nodes:
+        if group.weight + len(places) * node.weight > limits.kernel_nodes:
             return f"the kernel would exceed {limits.kernel_nodes} operations"
         if len((group.reads - set(node.outs)) | set(node.reads)) + len(root.outs) > limits.operands:
             return f"the kernel would exceed {limits.operands} operands"
         return None
+
+    @staticmethod
+    def computed_again(places: Places, times: int, size: int) -> bool:
+        """Whether places share elements: they don't if they are as many elements as there are, as the columns of a
+        pair of indices."""
+        apart = times <= size and len(places) <= TOO_MANY and all(mask is None for _, mask in places)
+        return len(places) > 1 and not apart
 
     def why_no_fold(self, node: KernelNode, group: Cluster, times: int, uses: list[int]) -> str | None:
         """A reduction is computed once per row of its consumer's kernel, before the loop over the row, or not there."""

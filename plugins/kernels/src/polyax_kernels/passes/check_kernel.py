@@ -103,7 +103,8 @@ class KernelChecker:
         if inside(found := self._interval(i, mask)) or inside(found := self._by_cases(i, mask)):
             return found
         simplified = Simplifier()
-        last = self._by_cases(simplified(i), None if mask is None else simplified(mask))
+        i, mask = simplified(i), None if mask is None else simplified(mask)
+        last = self._by_cases(i if mask is None else _chosen(i, mask), mask)
         return last if inside(last) else found
 
     def _by_cases(self, i: Expr, mask: Expr | None) -> Interval:
@@ -145,6 +146,17 @@ def _conjuncts(mask: Expr) -> set[Expr]:
         else:
             found.add(x)
     return found
+
+
+def _chosen(i: Expr, mask: Expr) -> Expr:
+    """``i`` with the choices made that are known where ``mask`` holds."""
+    known = _conjuncts(mask)
+
+    def rule(x: Expr) -> Expr | None:
+        choice = x.kind == "op" and x.attr == "select" and _conjuncts(x.args[0]) <= known
+        return x.args[1] if choice else None
+
+    return rewrite(i, rule)
 
 
 def _found(intervals: Intervals, i: Expr) -> Interval:

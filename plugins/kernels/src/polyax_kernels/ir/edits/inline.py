@@ -5,6 +5,7 @@ from __future__ import annotations
 from polyax_kernels.ir.expr import Axis, Expr, load, make, op, rewrite
 from polyax_kernels.ir.graph import KernelNode, Node, own_point, rebuilt
 from polyax_kernels.ir.kernel import Stage, map_stages
+from polyax_kernels.ir.simplify import Simplifier
 
 
 def why_not_inline(producer: Node, consumer: Node) -> str | None:
@@ -36,6 +37,7 @@ class Inliner:
     def __init__(self, *producers: KernelNode) -> None:
         self._bodies: dict[int, tuple[tuple[Axis, ...], Expr]] = {}
         self._memo: dict[Expr, Expr] = {}
+        self._simplified = Simplifier()
         for node in producers:
             self.add(node, node.stages)
 
@@ -59,6 +61,8 @@ class Inliner:
         grid, body = self._bodies[x.attr.slot]
         at = x.args[: len(grid)]
         moved = body if at == own_point(grid) else at_point(body, grid, at)
+        if any(i.kind == "const" and axis.extent != 1 for i, axis in zip(at, grid, strict=True)):
+            moved = self._simplified(moved)  # of a concatenation, the one part that is there
         if not x.attr.masked:
             return moved
         mask, other = x.args[len(grid) :]

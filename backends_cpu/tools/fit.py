@@ -93,9 +93,13 @@ def main() -> None:
     # asin(x) = x + x^3 q(x^2) on [0, 1/2]
     tail = series(lambda t: (mp.asin(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, one / 6)
     report("asin64", tail, lambda t: t + mp.mpf("1e-30"), 0, 0.25, 8)
-    # erf(x) = x p(x^2) on [0, 1]
+    # erf(x) = x + x q(x^2) on [0, 0.9], 1 - exp(p(x)) on [0.9, 4]
+    ratio = series(lambda t: mp.erf(mp.sqrt(t)) / mp.sqrt(t), 2 / mp.sqrt(mp.pi))
+    report("erf32 near", lambda t: ratio(t) - 1, lambda t: 1 / ratio(t), 0, 0.86, 6)
+    report("erf32 far", lambda x: mp.log(mp.erfc(x)), lambda x: mp.erfc(x) / mp.erf(x), 0.9, 4, 6)
+    # erfc(x) = 1 - x p(x^2) on [0, 1]
     tail = series(lambda t: mp.erf(mp.sqrt(t)) / mp.sqrt(t), 2 / mp.sqrt(mp.pi))
-    report("erf64", tail, lambda t: 1 / tail(t), 0, 1, 9)
+    report("erfc64 near", tail, lambda t: 1 / tail(t), 0, 1, 9)
     # erfc(x) = exp(-x^2) / x p(v), v = (x-a)/(x+a) on [1, 11]
     scaled = lambda x: mp.erfc(x) * mp.exp(x * x) * x
     report("erfc64", lambda v: scaled(3 * (1 + v) / (1 - v)), lambda v: one, -0.5, (11 - 3) / mp.mpf(14), 15)

@@ -27,7 +27,7 @@ TABLE: dict[str, Function] = {
     "acos": to64(circular.acos64),
     "atan": to64(circular.atan64),
     "atan2": to64(circular.atan2_64),
-    "erf": to64(special.erf64),
+    "erf": special.erf,
     "erfc": to64(special.erfc64),
     "erf_inv": special.erf_inv,
     "lgamma": to64(special.lgamma64),

@@ -271,3 +271,13 @@ def test_a_function_holds_no_more_than_llvm_takes_well(monkeypatch: pytest.Monke
     x, y = random((2, 2, 4, 4), "float64")
     same(in_a_scan(run, x, y), lapack(run, x, y), "float64")
     assert calls(code) == 4
+
+
+def test_products_are_rounded_with_their_sums(dtype: str) -> None:
+    """What is left of two products that nearly cancel is exact."""
+    half = np.finfo(dtype).nmant // 2 + 1
+    a = 1 + 2.0**-half
+    x = np.array([[[1, a]]], dtype)
+    y = np.array([[[-(1 + 2.0 ** (1 - half))], [a]]], dtype)
+    (found,) = in_a_scan(lambda x, y: x @ y, x, y)
+    assert found.item() == 2.0 ** (-2 * half)

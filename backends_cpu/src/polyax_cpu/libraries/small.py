@@ -65,7 +65,7 @@ class Inlined:
         """All of a matrix is read before its results are written, whose memory may be the same."""
         places = lambda n, stack: stack.places(b, pointers[n], item)
         stacks, count = [*self.operands, *self.results], len(self.operands)
-        with _each(b, self.items) as item, _contracting(b):
+        with _each(b, self.items) as item:
             at = list(starmap(places, enumerate(stacks)))
             read = [[[b.load(p, s.type) for p in row] for row in m] for m, s in zip(at[:count], stacks, strict=False)]
             for places_of, values in zip(at[count:], self.compute(*read), strict=True):
@@ -81,14 +81,6 @@ def _each(b: Builder, count: int) -> Generator[IrValue]:
         return
     with b.loop(0, b.const(count, "i64")) as item:
         yield item
-
-
-@contextlib.contextmanager
-def _contracting(b: Builder) -> Generator[None]:
-    """Products may be rounded with the sum that they are part of, as BLAS rounds them."""
-    before, b.flags = b.flags, "contract"
-    yield
-    b.flags = before
 
 
 def never(args: Avals, outs: Avals, params: Params) -> Inlined | None:
@@ -130,14 +122,18 @@ def _product(x: Matrix, y: Matrix) -> list[Matrix]:
 
 
 def _dot(xs: Sequence[IrValue], ys: Sequence[IrValue]) -> IrValue:
-    first, *rest = (x * y for x, y in zip(xs, ys, strict=True))
-    return sum(rest, start=first)
+    """Each product is rounded with the sum that it is added to, as in BLAS: implicit solvers live on residuals, where
+    rounding it alone costs digits."""
+    total = xs[0] * ys[0]
+    for x, y in zip(xs[1:], ys[1:], strict=True):
+        total = x.b.intrinsic("fma", x, y, total)
+    return total
 
 
 def _minus(x: IrValue, ys: Sequence[IrValue], zs: Sequence[IrValue]) -> IrValue:
     """``x`` without the products of ``ys`` and ``zs``."""
     for y, z in zip(ys, zs, strict=True):
-        x = x - y * z
+        x = x.b.intrinsic("fma", -y, z, x)
     return x
 
 
@@ -217,7 +213,7 @@ def _lu(x: Matrix) -> list[Matrix]:
         divisor = b.select(pivot.compare("==", 0.0), 1.0, pivot)  # LAPACK leaves a column of zeros as it is
         for row in rows[k + 1 :]:
             row[k] = row[k] / divisor
-            row[k + 1 :] = [y - row[k] * z for y, z in zip(row[k + 1 :], rows[k][k + 1 :], strict=True)]
+            row[k + 1 :] = [_minus(y, row[k : k + 1], [z]) for y, z in zip(row[k + 1 :], rows[k][k + 1 :], strict=True)]
     return [rows, [pivots], [order]]
 
 

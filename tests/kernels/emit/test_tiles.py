@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from kernels.building import F32, CompiledKernels, axes, indices, one_store, result_of
 
+from polyax_kernels.emit import schedule as schedule_of
 from polyax_kernels.emit.numpy import run
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.emit.tiles import crossing
@@ -15,6 +16,11 @@ from polyax_kernels.ir.limits import Limits
 from polyax_kernels.passes.for_emission import flatten
 
 RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule_of, "TILED", 1)
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -115,3 +121,12 @@ def test_devices_whose_threads_take_single_elements() -> None:
     with consing():
         element, grid = turned(x, (1, 0))
         assert choose(one_store(grid, element, [x]), Limits(tile=1)) == Schedule()
+
+
+def test_small_arrays_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    few, many = normal(64, 64), normal(256, 256)
+    with consing():
+        for x, tiled in ((few, False), (many, True)):
+            element, grid = turned(x, (1, 0))
+            assert (choose(one_store(grid, element, [x])).tile > 1) is tiled

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from polyax_kernels.emit.lanes import suits
 from polyax_kernels.emit.tiles import crossing
 from polyax_kernels.ir.expr import folds_of, postorder
@@ -10,6 +12,8 @@ from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.strides import stride
 from polyax_kernels.passes.for_emission import flatten
 
+TILED = 1 << 14
+"""Points below which arrays lie in the nearest cache: squares would gain little there, and are more code to compile."""
 NEAR = (1, 2)
 """Elements that neighbours are apart: of complex numbers the same parts are two."""
 
@@ -20,9 +24,15 @@ def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
     if not kernel.grid or kernel.ordered:
         return Schedule(parallel=0)
     flat, limits = flatten(kernel), limits or Limits()
-    if limits.tile > 1 and (axis := crossing(flat)) is not None:
+    if limits.tile > 1 and _many(kernel) and (axis := crossing(flat)) is not None:
         return Schedule(tile=limits.tile, grain=limits.tile if axis is kernel.grid[0] else 1)
     return Schedule(lanes=_lanes(flat, limits.lanes))
+
+
+def _many(kernel: Kernel) -> bool:
+    """Whether the kernel has so many points that squares pay; how many there are may not be known."""
+    extents = [axis.extent for axis in kernel.grid if isinstance(axis.extent, int)]
+    return len(extents) < len(kernel.grid) or prod(extents) >= TILED
 
 
 def _lanes(kernel: Kernel, most: int) -> int:

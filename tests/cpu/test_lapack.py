@@ -14,7 +14,6 @@ from polyax import numpy as jnp
 from polyax.ir.config import config
 from polyax.ops import reflections
 from polyax.scipy.linalg import cho_factor, cho_solve
-from polyax_cpu.executable import CpuExecutable
 
 R = np.random.default_rng(7)
 CPU, REFERENCE = (polyax.devices(name)[0] for name in ("cpu", "reference"))
@@ -28,16 +27,6 @@ SQUARE = [s for s in SHAPES if s[-1] == s[-2]]
 def on_cpu() -> Iterator[None]:
     with config.override(enable_x64=True), polyax.default_device(CPU):
         yield
-
-
-@pytest.fixture
-def native(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs of which a step needs Python fail meanwhile."""
-
-    def refuse(self: object, step: object) -> None:
-        raise AssertionError(f"Python runs {step}")
-
-    monkeypatch.setattr(CpuExecutable, "runner", refuse)
 
 
 @pytest.fixture(params=list(TOLERANCE))

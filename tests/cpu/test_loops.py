@@ -13,8 +13,8 @@ from polyax import lax
 from polyax import numpy as jnp
 from polyax.ir.config import config
 from polyax_cpu import compiler, loops, machine_code
-from polyax_cpu.executable import CpuExecutable
 
+pytestmark = pytest.mark.usefixtures("native")
 R = np.random.default_rng(3)
 XS = R.uniform(-1, 1, 12)
 
@@ -23,31 +23,6 @@ XS = R.uniform(-1, 1, 12)
 def on_cpu() -> Iterator[None]:
     with config.override(enable_x64=True), polyax.default_device(polyax.devices("cpu")[0]):
         yield
-
-
-@pytest.fixture(autouse=True)
-def native(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs of which a step needs Python fail."""
-
-    def refuse(self: object, step: object) -> None:
-        raise AssertionError(f"Python runs {step}")
-
-    monkeypatch.setattr(CpuExecutable, "runner", refuse)
-
-
-@pytest.fixture
-def code(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The text of the functions of loops and branches that were made meanwhile."""
-    texts: list[str] = []
-    real = machine_code.library
-
-    def library(text: str, exports: Any, *rest: Any, **how: Any) -> Any:
-        if "control" in exports:
-            texts.append(text)
-        return real(text, exports, *rest, **how)
-
-    monkeypatch.setattr(machine_code, "library", library)
-    return texts
 
 
 def agree(f: Callable[..., Any], *args: Any) -> None:

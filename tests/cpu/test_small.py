@@ -13,7 +13,7 @@ import polyax
 from polyax import lax
 from polyax import numpy as jnp
 from polyax.ir.config import config
-from polyax_cpu import loops, machine_code
+from polyax_cpu import loops
 from polyax_cpu.libraries import small
 from support.products import CASES, expected
 
@@ -26,21 +26,6 @@ SIZES = range(1, small.ROWS + 1)
 def on_cpu() -> Iterator[None]:
     with config.override(enable_x64=True), polyax.default_device(polyax.devices("cpu")[0]):
         yield
-
-
-@pytest.fixture
-def code(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The text of the functions of loops that were made meanwhile."""
-    texts: list[str] = []
-    real = machine_code.library
-
-    def library(text: str, exports: Any, *rest: Any, **how: Any) -> Any:
-        if "control" in exports:
-            texts.append(text)
-        return real(text, exports, *rest, **how)
-
-    monkeypatch.setattr(machine_code, "library", library)
-    return texts
 
 
 @pytest.fixture(params=list(TOLERANCE))

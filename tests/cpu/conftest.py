@@ -1,0 +1,35 @@
+"""What tests of native code share: that Python runs no step, and the text of the functions of loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from polyax_cpu import machine_code
+from polyax_cpu.executable import CpuExecutable
+
+
+@pytest.fixture
+def native(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs of which Python runs a step itself fail meanwhile."""
+
+    def refuse(self: object, step: object) -> None:
+        raise AssertionError(f"Python runs {step}")
+
+    monkeypatch.setattr(CpuExecutable, "runner", refuse)
+
+
+@pytest.fixture
+def code(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The text of the functions of loops and branches that were made meanwhile."""
+    texts: list[str] = []
+    real = machine_code.library
+
+    def library(text: str, exports: Any, *rest: Any, **how: Any) -> Any:
+        if "control" in exports:
+            texts.append(text)
+        return real(text, exports, *rest, **how)
+
+    monkeypatch.setattr(machine_code, "library", library)
+    return texts

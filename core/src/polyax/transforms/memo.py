@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from polyax.ir.config import config
+from polyax.ir.forks import uncut
 from polyax.ir.jaxpr import ClosedJaxpr
 
 P = ParamSpec("P")
@@ -54,15 +55,16 @@ def kept(program: ClosedJaxpr, key: Hashable, make: Callable[[], R], wait: bool 
 
 def once(table: dict[K, R], key: K, make: Callable[[], R], wait: bool = True) -> R:
     """``table[key]``, made by the first thread that asks for it; others wait for that thread, unless they can't."""
-    with _guard:
-        lock = _making.setdefault((id(table), key), threading.RLock())  # it lives while somebody has it
-    held = lock.acquire(wait)
-    try:
-        found = table.get(key)
-        return table.setdefault(key, make()) if found is None else found
-    finally:
-        if held:
-            lock.release()
+    with uncut:
+        with _guard:
+            lock = _making.setdefault((id(table), key), threading.RLock())  # it lives while somebody has it
+        held = lock.acquire(wait)
+        try:
+            found = table.get(key)
+            return table.setdefault(key, make()) if found is None else found
+        finally:
+            if held:
+                lock.release()
 
 
 def forget() -> None:

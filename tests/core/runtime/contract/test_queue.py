@@ -28,7 +28,7 @@ def idle_queue():
     """A queue whose thread sleeps, and wakes up no earlier than this thread waits."""
     queue = HostQueue("test")
     queue.run(lambda: None, [], INLINE_COST + 1)
-    while queue._tasks:
+    while queue.tasks:
         time.sleep(0.001)
     before = sys.getswitchinterval()
     sys.setswitchinterval(10)

@@ -122,7 +122,8 @@ class HostQueue:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._tasks: collections.deque[Task] = collections.deque()
+        self.tasks: collections.deque[Task] = collections.deque()
+        """What was submitted and hasn't ended."""
         self._wake = threading.Condition()
         self._thread: threading.Thread | None = None
         self._busy = False  # with the first task
@@ -136,7 +137,7 @@ class HostQueue:
         """
         if serving():
             return run_now(work, inputs)
-        if cost <= INLINE_COST and not self._tasks:
+        if cost <= INLINE_COST and not self.tasks:
             for b in inputs:
                 if b.task is not None:
                     if not b.task.done:
@@ -164,18 +165,18 @@ class HostQueue:
         with self._wake:
             if self._thread is None or not self._thread.is_alive():  # it stays behind in a process that forks
                 self._busy = False
-                self._tasks.clear()
+                self.tasks.clear()
                 self._thread = threading.Thread(target=self._serve, name=f"polyax-{self.name}", daemon=True)
                 self._thread.start()
                 self.finish_at_exit()
-            self._tasks.append(task)
+            self.tasks.append(task)
             self._wake.notify()
         return task
 
     def _serve(self) -> None:
         while True:
             with self._wake:
-                while self._busy or not self._tasks:
+                while self._busy or not self.tasks:
                     self._wake.wait()
                 self._busy = True
             self._run_first()
@@ -186,7 +187,7 @@ class HostQueue:
         if serving() or ambient.trace is not None:
             return
         with self._wake:
-            if self._busy or not self._tasks or self._tasks[0] is not task:
+            if self._busy or not self.tasks or self.tasks[0] is not task:
                 return
             self._busy = True
         self._run_first()
@@ -203,13 +204,13 @@ class HostQueue:
     def _run_first(self) -> None:
         _thread.serves = True
         try:
-            self._tasks[0].execute()
+            self.tasks[0].execute()
         finally:
             _thread.serves = False
             with self._wake:
-                self._tasks.popleft()
+                self.tasks.popleft()
                 self._busy = False
-                if self._tasks:
+                if self.tasks:
                     self._wake.notify()
 
     def finish_at_exit(self) -> None:
@@ -219,7 +220,7 @@ class HostQueue:
     def synchronize(self) -> None:
         """Returns when everything submitted so far has finished; errors stay with their buffers."""
         with self._wake:
-            last = self._tasks[-1] if self._tasks and not serving() else None
+            last = self.tasks[-1] if self.tasks and not serving() else None
         if last is not None:
             last.finished.wait()
 

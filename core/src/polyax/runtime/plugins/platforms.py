@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-
 from polyax.ir.config import config
+from polyax.ir.forks import UncutLock
 from polyax.runtime.contract.backend import Backend
 from polyax.runtime.contract.tracebacks import warn_user
 from polyax.runtime.plugins import advice
 from polyax.runtime.plugins.loader import names
 from polyax.runtime.plugins.registry import registry
 
-_lock = threading.RLock()
+_lock = UncutLock()
 _default: list[Backend] = []
 REFERENCE = "reference"
 

@@ -7,12 +7,12 @@ platform is chosen (``platforms`` does) nor what a lowering or a fuser is.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from polyax.ir.config import config
 from polyax.ir.errors import PluginError
+from polyax.ir.forks import UncutLock
 from polyax.ir.primitive import Primitive
 from polyax.reference import plugin as reference
 from polyax.runtime.contract.backend import Backend, BackendSpec
@@ -46,7 +46,7 @@ class Registry:
     """All plugins of the process. Safe to use from several threads."""
 
     def __init__(self, discover: Callable[[], list[Plugin]] = scan) -> None:
-        self._lock = threading.RLock()
+        self._lock = UncutLock()
         self._discover = discover
         self._plugins: list[Plugin] | None = None
         self._claims: dict[str, list[Claim]] = {}  # of a backend's name; more than one is a conflict

@@ -17,6 +17,7 @@ from polyax_kernels.host.threads import parallel_for
 from polyax_kernels.lower.lowering import Call
 from polyax_kernels.plan.plan import ALIGNMENT
 from polyax_kernels.run.memory import Pool, size_class
+from polyax_kernels.run.shortage import OutOfMemory
 from support.offers import offered
 from support.process import output
 
@@ -143,3 +144,13 @@ def test_a_process_that_was_forked_has_threads_of_its_own() -> None:
         )
         == "0"
     )
+
+
+def test_free_memory_is_given_back_before_any_is_refused() -> None:
+    pool = Pool("here")
+    blocks = [pool.empty(1 << 20) for _ in range(3)]
+    del blocks
+    assert pool.stats()["bytes_reserved"] >= 3 << 20
+    with pytest.raises(OutOfMemory, match=r"here is out of memory: [0-9,]+ bytes were asked for while 0 are live"):
+        pool.empty(1 << 60)
+    assert pool.stats()["bytes_in_use"] == pool.stats()["bytes_reserved"] == 0

@@ -5,7 +5,6 @@ Recycling is the runtime's business.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,9 +13,7 @@ from polyax.runtime.contract.backend import Buffer
 from polyax.runtime.contract.queue import Task
 from polyax_kernels.gpu.runtime import DeviceOutOfMemory, Mark, Runtime
 from polyax_kernels.run.memory import FREE, SHARED, Seen
-
-SHOWN = 5
-"""How many buffers an error names."""
+from polyax_kernels.run.shortage import allocated, shortage
 
 
 class GpuBuffer(Buffer):
@@ -99,25 +96,10 @@ class GpuStore:
         return GpuShelf(self, nbytes)
 
     def allocate(self, nbytes: int) -> Any:
-        """Tries again after a garbage collection: arrays in cycles of references live until then."""
         self.peak = max(self.peak, self.live + nbytes)
-        try:
-            return self.runtime.allocate(max(1, nbytes))
-        except MemoryError:
-            gc.collect()
-        try:
-            return self.runtime.allocate(max(1, nbytes))
-        except MemoryError as e:
-            raise DeviceOutOfMemory(self.shortage(nbytes, str(e))) from None
-
-    def shortage(self, nbytes: int, reason: str) -> str:
-        """What was asked for, and what is live."""
-        known = sorted(self.arrays(), key=lambda x: -x.nbytes)
-        shown = ", ".join(f"{x.aval} ({x.nbytes:,} bytes)" for x in known[:SHOWN]) or "none"
-        return (
-            f"{self.name} is out of memory: {nbytes:,} bytes were asked for while {self.live:,} are live. The largest "
-            f"of {len(known)} arrays there: {shown}. Delete what isn't needed any more, donate arguments to jit, or "
-            f"work in smaller pieces. The driver says: {reason}"
+        return allocated(
+            lambda: self.runtime.allocate(max(1, nbytes)),
+            lambda reason: DeviceOutOfMemory(shortage(self.name, nbytes, self.live, self.arrays(), reason)),
         )
 
     def arrays(self) -> Iterator[Array]:

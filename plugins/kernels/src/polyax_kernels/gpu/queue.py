@@ -26,7 +26,7 @@ class GpuQueue(HostQueue):
         after = [t for b in inputs if (t := b.task) is not None]
         if serving():
             return run_now(work, inputs)
-        if self._tasks or cost or not all(t.done for t in after):
+        if self.tasks or cost or not all(t.done for t in after):
             return self._submit(work, after, joined=joined)
         return next((t for t in after if t.error is not None), None) or attempted(work)
 

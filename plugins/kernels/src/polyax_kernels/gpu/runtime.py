@@ -13,14 +13,15 @@ import numpy as np
 
 from polyax.ir.errors import PolyaxRuntimeError
 from polyax_kernels.ir.limits import Limits
+from polyax_kernels.run.shortage import OutOfMemory
 
 
 class DeviceError(PolyaxRuntimeError):
     """The device failed: it was lost, or refused what it was asked for. The text names it."""
 
 
-class DeviceOutOfMemory(DeviceError, MemoryError):
-    """An allocation failed; the text says how much was asked for and what is live."""
+class DeviceOutOfMemory(DeviceError, OutOfMemory):
+    """The device has no memory for it."""
 
 
 class KernelRejected(DeviceError):

@@ -54,7 +54,7 @@ class HostKernelBackend(KernelBackend):
 
     def __init__(self, name: str, kind: str = "cpu") -> None:
         super().__init__(name)
-        self.pool = Pool()
+        self.pool = Pool(name)
         self._kernels: dict[str, Function] = {}
         self._lock = threading.RLock()
         self._devices = host_devices(self, kind)
@@ -91,7 +91,7 @@ class HostKernelBackend(KernelBackend):
         return memory
 
     def adopt(self, host: np.ndarray, device: Device) -> Memory | None:
-        return foreign(host)
+        return foreign(host, self.pool)
 
     def to_host(self, buffer: Buffer, aval: ShapedArray) -> np.ndarray:
         assert isinstance(buffer, Memory)

@@ -5,13 +5,18 @@ Taking and giving back is on the path of every launch: it does nothing that can 
 
 from __future__ import annotations
 
+import contextlib
+import gc
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
+from polyax.runtime.arrays.array import Array, all_arrays
 from polyax.runtime.contract.queue import HostBuffer
 from polyax_kernels.plan.plan import ALIGNMENT
+from polyax_kernels.run.shortage import OutOfMemory, allocated, shortage
 
 SMALL = 4096
 RETAINED = 1 << 28
@@ -83,16 +88,21 @@ class Window:
 class Shelf:
     """Free blocks of one size."""
 
-    __slots__ = ("free", "keep", "made", "size")
+    __slots__ = ("free", "keep", "made", "pool", "size")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, pool: Pool) -> None:
         self.size = size
+        self.pool = pool
         self.free: list[tuple[np.ndarray, int]] = []
         self.keep = min(MOST, max(1, RETAINED // size))
         self.made = 0
 
     def take(self) -> Memory:
-        """Memory with any contents."""
+        """Memory with any contents.
+
+        Raises:
+          OutOfMemory: there is none.
+        """
         try:
             data, pointer = self.free.pop()
         except IndexError:
@@ -100,16 +110,17 @@ class Shelf:
         return Memory(data, pointer, self)
 
     def _make(self) -> tuple[np.ndarray, int]:
+        raw = self.pool.allocate(self.size + ALIGNMENT)
         self.made += 1
-        raw = np.empty(self.size + ALIGNMENT, np.uint8)
         skip = -raw.ctypes.data % ALIGNMENT
         return raw[skip : skip + self.size], raw.ctypes.data + skip
 
 
 class Pool:
-    """The shelves of a backend."""
+    """The shelves of a backend. ``name`` is for errors."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "the host") -> None:
+        self.name = name
         self._shelves: dict[int, Shelf] = {}
         self._peak = 0
 
@@ -117,27 +128,48 @@ class Pool:
         """Where memory of ``nbytes`` comes from."""
         size = size_class(nbytes)
         found = self._shelves.get(size)
-        return found if found is not None else self._shelves.setdefault(size, Shelf(size))
+        return found if found is not None else self._shelves.setdefault(size, Shelf(size, self))
 
     def empty(self, nbytes: int) -> Memory:
         """Memory with any contents."""
         return self.shelf(nbytes).take()
 
+    def allocate(self, nbytes: int) -> np.ndarray:
+        """Fresh memory."""
+        error = lambda reason: OutOfMemory(shortage(self.name, nbytes, self._in_use(), self.arrays(), reason))
+        return allocated(lambda: np.empty(nbytes, np.uint8), error, self.release)
+
+    def release(self) -> None:
+        """Gives back what nobody holds."""
+        gc.collect()
+        for shelf in list(self._shelves.values()):
+            with contextlib.suppress(IndexError):  # until it is empty: others take meanwhile
+                while True:
+                    shelf.free.pop()
+                    shelf.made -= 1
+
+    def arrays(self) -> Iterator[Array]:
+        """Every array that lives here."""
+        for x in all_arrays():
+            if isinstance(x.buffer, Memory) and x.buffer.shelf.pool is self:
+                yield x
+
     def stats(self) -> dict[str, int]:
         """Under JAX's names. The peak is the highest value that was seen in a call of this function."""
-        shelves = list(self._shelves.values())
-        free = sum(s.size * len(s.free) for s in shelves)
-        in_use = sum(s.size * s.made for s in shelves) - free
+        in_use, free = self._in_use(), sum(s.size * len(s.free) for s in list(self._shelves.values()))
         self._peak = max(self._peak, in_use)
         return {"bytes_in_use": in_use, "peak_bytes_in_use": self._peak, "bytes_reserved": in_use + free}
 
+    def _in_use(self) -> int:
+        return sum(s.size * (s.made - len(s.free)) for s in list(self._shelves.values()))
 
-def foreign(host: np.ndarray) -> Memory | None:
+
+def foreign(host: np.ndarray, pool: Pool) -> Memory | None:
     """Somebody else's memory as a buffer, on a shelf of its own, which takes nothing back; None if it isn't aligned."""
     pointer = host.ctypes.data
     if not host.nbytes or pointer % ALIGNMENT:
         return None
-    shelf = Shelf(host.nbytes)
+    shelf = Shelf(host.nbytes, pool)
     shelf.made = 1
     memory = Memory(host.reshape(-1).view(np.uint8), pointer, shelf)
     memory.seen = EXPORTED

@@ -92,7 +92,7 @@ SPECIAL = {
     "asinh": {INF: INF, -INF: -INF, -0.0: -0.0},
     "cbrt": {-27.0: -3.0, INF: INF, -0.0: -0.0},
     "erf": {INF: 1.0, -INF: -1.0, -0.0: -0.0},
-    "erfc": {INF: 0.0, -INF: 2.0},
+    "erfc": {INF: 0.0, -INF: 2.0, 0.0: 1.0, 1e-9: 1.0, -1e-9: 1.0, 10.2: 0.0},
     "erf_inv": {1.0: INF, -1.0: -INF, 2.0: NAN, 0.0: 0.0},
     "lgamma": {0.0: INF, -1.0: INF, -INF: INF, 1.0: 0.0, 2.0: 0.0},
     "digamma": {-1.0: NAN, INF: INF},
@@ -133,3 +133,9 @@ def test_loops_over_functions_vectorise() -> None:
     for name in ("exp", "log", "sin", "tanh", "erf", "pow"):
         text = str(compiler.optimize(source(name, 2 if name == "pow" else 1)))
         assert "<8 x float>" in text or "<16 x float>" in text or "<4 x float>" in text, name
+
+
+@pytest.mark.parametrize("name", ["erf", "erfc", "sinh", "cosh", "tanh", "asinh", "acosh"])
+def test_functions_stay_in_single_precision(name: str) -> None:
+    """Vectors of float64 have half as many elements."""
+    assert "double" not in source(name, 1)

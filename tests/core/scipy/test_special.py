@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -193,6 +194,27 @@ def test_gamma_numbers_move_with_their_shape():
             moved = [scipy.special.gammaincinv(a * (1 + d), p) for d in (-1e-5, 1e-5)]
             want = (moved[1] - moved[0]) / (2e-5 * a)
             assert float(lax.random_gamma_grad(a, x)) == pytest.approx(want, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scaled_tails_are_accurate_everywhere(dtype):
+    """``erfcx``, and the logarithm of the normal distribution with its slope."""
+    eps = np.finfo(dtype).eps
+    with polyax.enable_x64(dtype == np.float64):
+        x = np.concatenate([[0.0], np.geomspace(1e-6, 1e8, 400)]).astype(dtype)
+        np.testing.assert_allclose(special.erfcx(x), scipy.special.erfcx(x.astype(float)), rtol=12 * eps)
+        x = np.concatenate([-np.geomspace(1e4, 1e-6, 400), np.linspace(0, 3, 50)]).astype(dtype)
+        wide = x.astype(float)
+        np.testing.assert_allclose(special.log_ndtr(x), scipy.special.log_ndtr(wide), rtol=12 * eps)
+        slopes = math.sqrt(2 / math.pi) / scipy.special.erfcx(-wide * math.sqrt(0.5))
+        np.testing.assert_allclose(polyax.vmap(polyax.grad(special.log_ndtr))(x), slopes, rtol=12 * eps)
+
+
+@pytest.mark.parametrize("name, most", [("erfcx", 1), ("log_ndtr", 1)])
+def test_scaled_tails_take_one_division(name, most):
+    """Divisions, and steps of a polynomial in two precisions, are what such functions cost."""
+    text = str(polyax.make_jaxpr(getattr(special, name))(np.float32(1)))
+    assert text.count(" div ") <= most and text.count(" mul ") <= 21 and "f64" not in text
 
 
 def test_half_precision_is_computed_in_single():

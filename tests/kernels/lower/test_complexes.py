@@ -205,3 +205,11 @@ def test_programs_without_complex_numbers_stay() -> None:
 
     closed = traced(convert.copy, [Z.real])
     assert as_pairs(closed, None) is closed  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shapes", [((1, 4), (3, 4)), ((3, 4), (1, 4)), ((), (3, 4))], ids=str)
+def test_parts_are_stretched(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    """As vmap binds them, where one part is the same for all."""
+    re, im = (RNG.standard_normal(shape) for shape in shapes)
+    (found,) = on_kernels(convert.complex_p.bind1, [re, im])
+    np.testing.assert_array_equal(found, re + 1j * im)

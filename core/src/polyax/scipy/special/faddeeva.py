@@ -112,9 +112,39 @@ def erfcx(x: Any) -> Any:
     return _erfcx(x)
 
 
-@special(lambda y, x: 2.0 * x * y - 2.0 / _ROOT_PI)
+_ERFCX32 = (
+    0.421612727, 0.321860766, 0.181565764, 0.0684998742, 0.0113430426, -0.00335355184, -0.0019199828, 0.000165985205,
+    0.000264893797, -1.09939788e-5, -2.85302337e-5,
+)  # fmt: skip
+_ERFCX64 = (
+    0.42161272812228716, 0.32186073977565934, 0.1815656466592397, 0.06850045809844183, 0.011344620052735284,
+    -0.003357217721752419, -0.0019275142080910194, 0.00017568331819291641, 0.00028107747766680154,
+    -2.3323211047603647e-5, -4.5041862465300599e-5, 7.8132842697508575e-6, 7.2974776050778434e-6,
+    -2.7028175600595623e-6, -9.3220784823241849e-7, 7.8702260516010461e-7, -3.6415492718632212e-9,
+    -1.8144408501036462e-7, 5.6679496321356984e-8, 2.9495543148052204e-8, -2.2140760468285097e-8,
+    -2.5107510268799672e-9, 4.7998036217819189e-9, 9.3270337164160955e-13, -4.9856841838279322e-10,
+)  # fmt: skip
+
+
+def _slope_of_erfcx(y: Any, x: Any) -> Any:
+    return 2.0 * x * y - 2.0 / _ROOT_PI
+
+
+@special(_slope_of_erfcx)
+def _tail(x: Any) -> Any:
+    """``erfcx`` for x >= 0: t = 1 / (1 + 0.4 x) times a polynomial in 2 t - 1, a minimax fit to rounding."""
+    coefficients = _ERFCX32 if x.dtype == np.float32 else _ERFCX64
+    t = 1.0 / (1.0 + 0.4 * x)
+    v = 2.0 * t - 1.0
+    total = jnp.full_like(x, coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        total = total * v + c
+    return t * total
+
+
+@special(_slope_of_erfcx)
 def _erfcx(x: Any) -> Any:
-    scaled = _quadrant(jnp.zeros_like(x), jnp.abs(x))[0]
+    scaled = _tail(jnp.abs(x))
     return jnp.where(x < 0, 2.0 * jnp.exp(x * x) - scaled, scaled)
 
 
@@ -168,19 +198,22 @@ def fresnel(x: Any) -> tuple[Any, Any]:
 _ROOT_HALF = math.sqrt(0.5)
 
 
-@special(lambda _, x: math.sqrt(2 / math.pi) * _inverse_mills(x))
+def _scaled_and_gauss(x: Any) -> tuple[Any, Any]:
+    """``2 ndtr(-|x|)`` as a product with ``exp(-x**2 / 2)``, which underflows."""
+    return _tail(jnp.abs(x) * _ROOT_HALF), jnp.exp(-0.5 * x * x)
+
+
+def _slope_of_log_ndtr(_: Any, x: Any) -> Any:
+    """The density by the distribution function, above 0 both as multiples of ``exp(-x**2 / 2)``'s inverse."""
+    low = x < 0
+    scaled, gauss = _scaled_and_gauss(x)
+    return math.sqrt(2 / math.pi) * jnp.where(low, 1.0, gauss) / jnp.where(low, scaled, 2.0 - scaled * gauss)
+
+
+@special(_slope_of_log_ndtr)
 def _log_ndtr(x: Any) -> Any:
-    low = x < -1.0
-    tail = jnp.log(0.5 * _erfcx(jnp.where(low, -x, 1.0) * _ROOT_HALF)) - 0.5 * jnp.where(low, x * x, 0.0)
-    return jnp.where(low, tail, jnp.log1p(-0.5 * lax.erfc(jnp.where(low, 0.0, x) * _ROOT_HALF)))
-
-
-def _inverse_mills(x: Any) -> Any:
-    """1 / erfcx(-x / sqrt(2)); where that overflows, exp(-x**2 / 2) vanishes."""
-    high = x > 1.0
-    safe = jnp.where(high, x, 0.0)
-    above = jnp.exp(-0.5 * safe * safe) / lax.erfc(-safe * _ROOT_HALF)
-    return jnp.where(high, above, 1.0 / _erfcx(jnp.where(high, 0.0, -x) * _ROOT_HALF))
+    scaled, gauss = _scaled_and_gauss(x)
+    return jnp.where(x < 0, jnp.log(0.5 * scaled) - 0.5 * x * x, jnp.log1p(-0.5 * scaled * gauss))
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Any:

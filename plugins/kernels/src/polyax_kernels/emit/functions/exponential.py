@@ -41,6 +41,12 @@ def _reduce_exp(x: V) -> tuple[V, V]:
     return fma(n, -_LN2_LO, fma(n, -_LN2_HI, x)), n_bits
 
 
+def exp_parts(x: V) -> tuple[V, V, V]:
+    """``r``, ``curve`` and ``n`` with exp(x) = (1 + r + curve) 2^n, of which curve is small."""
+    r, n = _reduce_exp(x)
+    return r, r * r * poly(r, *_EXP), n
+
+
 def exp(x: V) -> V:
     r, n = _reduce_exp(clamp(x, -104.0, 89.0))
     return scale(fma(r * r, poly(r, *_EXP), r) + 1.0, n)
@@ -90,17 +96,26 @@ def tanh(x: V) -> V:
     return with_sign(select(absolute(x) < 0.65, near, 1.0 - 2.0 / (e + 1.0)), x)
 
 
-def sinh64(x: V) -> V:
-    """(e^x - e^-x) / 2; near zero, where that cancels, Taylor's series."""
+_SINH = (0.16666666481465673379, 0.008333351123602326365, 0.00019835960998189631725, 2.8180627600663477785e-6)
+
+
+def _half_exp(a: V) -> V:
+    """exp(a) / 2 for a >= 0, which overflows where hyperbolic functions do."""
+    r, curve, n = exp_parts(clamp(a, 0.0, 90.0))
+    return scale(r + curve + 1.0, n - 1)
+
+
+def sinh(x: V) -> V:
+    """(e^|x| - e^-|x|) / 2 with the sign of x; up to 1, where that cancels, a polynomial."""
     t = x * x
-    near = fma(x * t, poly(t, 1 / 6, 1 / 120, 1 / 5040, 1 / 362880, 1 / 39916800, 1 / 6227020800), x)
-    e = exp64(x)
-    return select(absolute(x) < 1.0, near, (e - 1.0 / e) * 0.5)
+    half = _half_exp(absolute(x))
+    far = with_sign(half - 0.25 / half, x)
+    return select(absolute(x) < 1.0, fma(x * t, poly(t, *_SINH), x), far)
 
 
-def cosh64(x: V) -> V:
-    e = exp64(absolute(x))
-    return (e + 1.0 / e) * 0.5
+def cosh(x: V) -> V:
+    half = _half_exp(absolute(x))
+    return half + 0.25 / half
 
 
 # logarithms -----------------------------------------------------------------------------------------------------------
@@ -111,10 +126,10 @@ _LOG64 = (0.33333333333333672054, 0.19999999999707342136, 0.14285714371193343674
           0.090917821612635022924, 0.076570253191457573399, 0.073979744358006968144)  # fmt: skip
 
 
-def _log_of(f: V, k: V) -> V:
-    """log((1 + f) 2^k) for f in [sqrt(1/2) - 1, sqrt(2) - 1]."""
+def _log_of(f: V, k: V, rest: V | float = 0.0) -> V:
+    """log((1 + f) 2^k) + rest for f in [sqrt(1/2) - 1, sqrt(2) - 1] and a small ``rest``."""
     square = f * f
-    tail = fma(square * f, poly(f, *_LOG), fma(k, _LN2_LO, square * -0.5))
+    tail = fma(square * f, poly(f, *_LOG), fma(k, _LN2_LO, fma(square, -0.5, rest)))
     return fma(k, _LN2_HI, f + tail)
 
 
@@ -166,18 +181,44 @@ def pow64(x: V, y: V) -> V:
     return select(one, 1.0, result)
 
 
-def asinh64(x: V) -> V:
-    """sign log(|x| + sqrt(x^2 + 1)), as log1p(|x| + x^2 / (1 + sqrt(x^2 + 1))); float32's squares fit in float64."""
+_ASINH = (-0.16666657464710259339, 0.07499482373749543471, -0.044545056297570330365, 0.029516308150636698803,
+          -0.018339605525129925627, 0.0071491808760886798591)  # fmt: skip
+_ACOSH = (-0.083333219344739363383, 0.018746658409893807056, -0.0055482344127961128618, 0.0017609751815603757758,
+          -0.00041400545507592427692)  # fmt: skip
+
+
+def _log_sum(a: V, sign: float) -> V:
+    """log(a + sqrt(a^2 + sign)) for a >= 1/2, and >= 3/2 if the sign is negative.
+
+    What rounding loses of the square, the root and the sum is added to the logarithm."""
+    far = a > 2.0**13
+    b = select(far, 1.0, a) if sign > 0 else select(far, 2.0, a)
+    square = b * b
+    w = square + sign
+    root = b.b.intrinsic("sqrt", w)
+    lost = fma(-root, root, w) + (square - (w - sign)) + fma(b, b, -square)
+    large, small = (root, b) if sign > 0 else (b, root)
+    total = large + small
+    rest = fma(small - (total - large), root, lost * 0.5) / (root * total)
+    k, m = split(select(far, a, total))
+    k = k + select(far, 1.0, k.like(0.0))
+    return _log_of(m - 1.0, k, select(far, 0.0, rest))
+
+
+def asinh(x: V) -> V:
+    """sign log(|x| + sqrt(x^2 + 1)); a polynomial up to 0.6."""
     a = absolute(x)
-    root = x.b.intrinsic("sqrt", fma(a, a, 1.0))
-    far = select(a > 1e30, log64(a) + math.log(2), _log1p64(a + a * a / (root + 1.0)))
-    return with_sign(far, x)
+    t = a * a
+    result = select(a < 0.6, fma(a * t, poly(t, *_ASINH), a), _log_sum(a, 1.0))
+    return with_sign(select(a < INF, result, a), x)
 
 
-def acosh64(x: V) -> V:
+def acosh(x: V) -> V:
+    """log(x + sqrt(x^2 - 1)); up to 3/2, sqrt(2 t) times a polynomial in t = x - 1."""
     t = x - 1.0
-    far = select(x > 1e30, log64(x) + math.log(2), _log1p64(t + x.b.intrinsic("sqrt", t * (x + 1.0))))
-    return select(x < 1.0, NAN, far)
+    root = x.b.intrinsic("sqrt", t * 2.0)
+    near = fma(root * t, poly(t, *_ACOSH), root)
+    return select(x < 1.5, near, select(x < INF, _log_sum(x, -1.0), x))
 
 
 def atanh64(x: V) -> V:

@@ -1,43 +1,62 @@
-"""The error functions and their kin, in float64 inside but for float32's error function and its inverse."""
+"""The error functions in float32, and the gamma function's kin, in float64 inside."""
 
 from __future__ import annotations
 
 import math
 
-from polyax_kernels.emit.functions.blocks import INF, NAN, V, absolute, fma, poly, select, with_sign
+from polyax_kernels.emit.functions.blocks import (
+    INF,
+    NAN,
+    V,
+    absolute,
+    fma,
+    poly,
+    power_of_two,
+    scale,
+    select,
+    with_sign,
+)
 from polyax_kernels.emit.functions.circular import sin_cos
-from polyax_kernels.emit.functions.exponential import exp, exp64, log1p, log64
+from polyax_kernels.emit.functions.exponential import exp_parts, log1p, log64
 
 _ERF_NEAR = (0.12837916659910983308, -0.37612633371135743112, 0.11283689950803485043, -0.026859092558134508654,
              0.0052002767404205275544, -0.0008134160621613047339, 0.000083340996835485100291)  # fmt: skip
 _LOG_ERFC = (-0.00016649146549603112039, -1.1277970473346770072, -0.63697643689902840416, -0.10411334599980685931,
              0.022315041935738325179, -0.0030654447451046249165, 0.00019821475438879203528)  # fmt: skip
-_ERF = (1.1283791670954917068, -0.37612638902775185179, 0.11283791657675336867, -0.026866168962402363193,
-        0.0052239667461054689992, -0.00085479209577787501956, 0.00012046046524802656693, -0.000014792925348649888229,
-        1.5295222937873637009e-6, -1.044449123332458709e-7)  # fmt: skip
-_ERFC = (0.53700345354416972283, 0.095306226959228912817, -0.14658304803282702833, 0.13988054760161301238,
-         -0.095469750311849483853, 0.046350263339863664074, -0.014019825463684295897, 0.0009108224686378098202,
-         0.0012428736662260230535, -0.00041254069247644360439, -0.000084587274041859189294, 0.00006895484060649985676,
-         6.3649897862599443385e-6, -0.00001099317999424554938, -7.3997237940066993958e-7,
-         1.5887455586649686045e-6)  # fmt: skip
-
-
-def _erfc_far(a: V) -> V:
-    """erfc for a >= 1, as exp(-a^2) / a times a polynomial in (a - 3) / (a + 3); float32 underflows before 11."""
-    a = select(a > 11.0, 11.0, select(a < 1.0, 1.0, a))
-    return exp64(-(a * a)) * poly((a - 3.0) / (a + 3.0), *_ERFC) / a
+_ERFC = (0.28208827747488139435, 0.28225805764379307173, 0.24512253753734586381, 0.1859164145282024927,
+         0.053728409164027340435, 0.038117865345216585884, -0.026246349957756760129, -0.28509943732844574691,
+         0.37842328519409547874, -0.18988233708670988207, 0.035573280930755062604)  # fmt: skip
 
 
 def erf(x: V) -> V:
     """Up to 0.9 a polynomial in x^2; beyond, 1 - exp(p(|x|)), whose error counts for a fifth and less; 1 from 4 on."""
     a = absolute(x)
-    far = 1.0 - exp(poly(select(a > 4.0, 4.0, a), *_LOG_ERFC))
+    r, curve, n = exp_parts(poly(select(a > 4.0, 4.0, a), *_LOG_ERFC))
+    power = power_of_two(n)
+    far = fma(-power, r + curve, 1.0 - power)
     return select(a > 0.9, with_sign(far, x), fma(x, poly(x * x, *_ERF_NEAR), x))
 
 
-def erfc64(x: V) -> V:
-    far = _erfc_far(absolute(x))
-    return select(absolute(x) > 1.0, select(x < 0.0, 2.0 - far, far), 1.0 - x * poly(x * x, *_ERF))
+def erfc(x: V) -> V:
+    """exp(-a^2) t p(t) with a = |x| and t = 1 / (1 + a / 2), where the polynomial varies little; 2 minus that below 0.
+
+    What rounding a^2, the sum, its inverse and the product loses is added to the exponential's tail."""
+    a = absolute(x)
+    a = select(a > 10.1, 10.1, a)  # where float32 underflows
+    half = a * 0.5
+    total = half + 1.0
+    t = 1.0 / total
+    lost = fma(-total, t, 1.0) - (half - (total - 1.0)) * t
+    square = a * a
+    slope = poly(t, *_ERFC[1:])
+    p = fma(t, slope, _ERFC[0])
+    h = t * p
+    rest = fma(t, p, -h) + t * fma(t, slope, _ERFC[0] - p)
+    r, curve, n = exp_parts(-square)
+    inexact = lost * fma(t, 1.25, 1.0) - fma(a, a, -square)
+    curve = curve + fma(inexact, r + curve, inexact)
+    result = scale(h + fma(h, r, fma(h, curve, rest)), n)
+    return select(x < 0.0, 2.0 - result, result)
 
 
 # M. Giles, "Approximating the erfinv function" (2010), single precision; what XLA uses, so that normal samples agree

@@ -80,7 +80,9 @@ def _imag(z: Parts) -> Any:
 
 @formula("complex")
 def _complex(re: Any, im: Any) -> Parts:
-    return re, im
+    """Both have the shape of the result, also where one is stretched."""
+    shape = np.broadcast_shapes(np.shape(re), np.shape(im))
+    return stretched(re, shape), stretched(im, shape)
 
 
 @formula("conj")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.lazy import lazy
 from polyax.runtime.contract.listing import Listing
 from polyax_kernels.ir.graph import Node
 from polyax_kernels.ir.kernel import Kernel
@@ -204,7 +204,7 @@ class Plan:
         """Scalar operations and bytes: what decides whether a launch runs in the calling thread."""
         return sum(max(s.bytes_moved, s.flops) for s in self.steps)
 
-    @cached_property
+    @lazy
     def shared(self) -> frozenset[int]:
         """Bases that hold several results, or an input and a result."""
         repeated = {b for n, b in enumerate(self.outputs) if b in self.outputs[:n]}

@@ -1,4 +1,6 @@
-"""Derives the polynomial coefficients of ``polyax_kernels.emit.functions``: minimax fits by Remez exchange in mpmath.
+"""Derives the polynomial coefficients of ``polyax_kernels.emit.functions``, and of ``erfcx``.
+
+They are minimax fits, by Remez exchange in mpmath.
 
 Run ``python backends_cpu/tools/fit.py`` to print them; nothing at run time depends on this file.
 Each fit approximates ``f(t)`` by a polynomial, with the error weighted by ``w(t)`` so that the *relative* error of the
@@ -87,6 +89,13 @@ def main() -> None:
     # tanh(x) = x + x^3 q(x^2) on [0, 0.65]
     tail = series(lambda t: (mp.tanh(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, -one / 3)
     report("tanh32", tail, lambda t: t + mp.mpf("1e-30"), 0, 0.4226, 5)
+    # sinh(x) = x + x^3 q(x^2) on [0, 1], asinh on [0, 0.6], acosh(1 + t) = sqrt(2 t) (1 + t q(t)) on [0, 1/2]
+    tail = series(lambda t: (mp.sinh(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, one / 6)
+    report("sinh32", tail, lambda t: t + mp.mpf("1e-30"), 0, 1.01, 3)
+    tail = series(lambda t: (mp.asinh(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, -one / 6)
+    report("asinh32", tail, lambda t: t + mp.mpf("1e-30"), 0, 0.36, 5)
+    tail = series(lambda t: (mp.acosh(1 + t) / mp.sqrt(2 * t) - 1) / t, -one / 12)
+    report("acosh32", tail, lambda t: t + mp.mpf("1e-30"), 0, 0.5, 4)
     # atan(x) = x + x^3 q(x^2) on [0, tan(pi/8)]
     tail = series(lambda t: (mp.atan(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, -one / 3)
     report("atan64", tail, lambda t: t + mp.mpf("1e-30"), 0, (mp.tan(mp.pi / 8) * 1.001) ** 2, 7)
@@ -97,12 +106,15 @@ def main() -> None:
     ratio = series(lambda t: mp.erf(mp.sqrt(t)) / mp.sqrt(t), 2 / mp.sqrt(mp.pi))
     report("erf32 near", lambda t: ratio(t) - 1, lambda t: 1 / ratio(t), 0, 0.86, 6)
     report("erf32 far", lambda x: mp.log(mp.erfc(x)), lambda x: mp.erfc(x) / mp.erf(x), 0.9, 4, 6)
-    # erfc(x) = 1 - x p(x^2) on [0, 1]
-    tail = series(lambda t: mp.erf(mp.sqrt(t)) / mp.sqrt(t), 2 / mp.sqrt(mp.pi))
-    report("erfc64 near", tail, lambda t: 1 / tail(t), 0, 1, 9)
-    # erfc(x) = exp(-x^2) / x p(v), v = (x-a)/(x+a) on [1, 11]
-    scaled = lambda x: mp.erfc(x) * mp.exp(x * x) * x
-    report("erfc64", lambda v: scaled(3 * (1 + v) / (1 - v)), lambda v: one, -0.5, (11 - 3) / mp.mpf(14), 15)
+    # erfc(x) = exp(-x^2) t p(t), t = 1 / (1 + x / 2), on [0, 10.1]
+    argument = lambda t: 2 / t - 2
+    scaled = lambda t: mp.erfc(argument(t)) * mp.exp(argument(t) ** 2) / t
+    report("erfc32", scaled, lambda t: 1 / scaled(t), 1 / mp.mpf("6.05"), 1, 10)
+    # erfcx(x) = t p(2 t - 1), t = 1 / (1 + 0.4 x), in the core's scipy.special
+    argument = lambda v: (2 / (1 + v) - 1) * mp.mpf("2.5")
+    scaled = lambda v: mp.erfc(argument(v)) * mp.exp(argument(v) ** 2) * 2 / (1 + v)
+    for degree in (10, 24):
+        report(f"erfcx {degree}", scaled, lambda v: 1 / scaled(v), mp.mpf("-0.9999"), 1, degree)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Convolutions on the cpu: products of patches, in all layouts, and in pieces where patches take much memory."""
+"""Convolutions on the cpu: products of tiles, in all layouts, and the phases of dilated ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pytest
 import polyax
 import polyax.numpy as jnp
 from polyax import lax
+from polyax.ir.aval import ShapedArray
+from polyax.ops.conv import conv_general_dilated_p
 from polyax.runtime.contract.backend import CompileOptions
-from polyax_kernels.lower import patches
+from polyax_cpu.libraries import tiles
 
 RNG = np.random.default_rng(0)
 LAYOUTS = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW"), ("HWNC", "IHWO", "CHNW")
@@ -87,41 +89,124 @@ def _conv(x: Any, w: Any) -> Any:
     return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
-def test_are_one_kernel_and_one_product() -> None:
-    assert _calls(_conv, _array("NHWC"), _array("HWIO")) == ["kernel", "call"]
-
-
-def test_of_single_elements_are_products_alone() -> None:
-    assert _calls(_conv, _array("NHWC"), _array("HWIO", window=1)) == ["call"]
+def test_are_one_call() -> None:
+    assert _calls(_conv, _array("NHWC"), _array("HWIO")) == ["call"]
 
 
 def test_of_few_features_stay_loops() -> None:
-    assert _calls(_conv, _array("NHWC")[..., :1], _array("HWIO", window=2)[:, :, :1]) == ["kernel"]
+    assert _calls(_conv, _array("NHWC")[..., :1], _array("HWIO", window=2)[:, :, :1, :1]) == ["kernel"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[:2], ids=lambda names: names[0])
+def test_of_single_elements_read_the_operand_where_it_lies(
+    layout: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its memory is a tile already."""
+    texts: list[str] = []
+    monkeypatch.setattr(tiles.machine_code, "library", lambda text, *_: texts.append(text) or _Loaded())
+    tiles._function.cache_clear()
+    for window in (1, 3):
+        avals = [ShapedArray(_array(name, window).shape, np.dtype("float32")) for name in layout[:2]]
+        params = _params(avals, layout)
+        tiles.describe(avals, conv_general_dilated_p.rule("abstract_eval")(*avals, **params), params)
+    tiles._function.cache_clear()
+    assert ["@malloc" in text for text in texts] == [False, True]
+
+
+class _Loaded:
+    def address(self, _: str) -> int:
+        return 0
+
+
+def _params(avals: list[ShapedArray], layout: tuple[str, str, str]) -> dict[str, Any]:
+    f = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=layout)
+    (eqn,) = polyax.make_jaxpr(f)(*[jnp.zeros(a.shape, a.dtype) for a in avals]).jaxpr.eqns
+    return eqn.params
 
 
 @pytest.mark.parametrize("argument", [0, 1], ids=["operand", "window"])
-def test_come_in_pieces_when_patches_are_large(argument: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    x, w = _array("NHWC"), _array("HWIO")
-    f = polyax.grad(lambda *args: (_conv(*args) ** 2).sum(), argument)
+@pytest.mark.parametrize("layout", LAYOUTS[:2], ids=lambda names: names[0])
+def test_come_in_many_tiles(layout: tuple[str, str, str], argument: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rows, and of a depth whose parts are added up."""
+    x, w = _array(layout[0]), _array(layout[1])
+
+    def f(x: Any, w: Any) -> Any:
+        return (lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=layout) ** 2).sum()
+
     with polyax.default_device(polyax.devices("cpu")[0]):
-        wanted = polyax.jit(f)(x, w)
-        monkeypatch.setattr(patches, "PIECE", 11 * 9 * 9 * 16 * 2)
-        patches._program.cache_clear()
-        got = polyax.jit(lambda *args: f(*args))(x, w)
-    assert "loop" in _calls(f, x, w)
-    patches._program.cache_clear()
+        wanted = polyax.jit(polyax.grad(f, argument))(x, w)
+        for name, size in (("ROWS", 7), ("ELEMENTS", 100), ("DEPTH", 13)):
+            monkeypatch.setattr(tiles, name, size)
+        got = polyax.jit(polyax.grad(lambda *args: f(*args), argument))(x, w)
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-3)
 
 
-def test_groups_stay_loops() -> None:
-    x, w = _array("NHWC"), _array("HWIO")[:, :, :8]
+@pytest.mark.parametrize("layout", LAYOUTS[:2], ids=lambda names: names[0])
+def test_of_dilated_operands_meet_no_zeros(layout: tuple[str, str, str]) -> None:
+    """Every second place sees the same elements of the window."""
+    x, w = _array(layout[0]), _array(layout[1], window=4)
+    f = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), ((2, 2), (2, 2)), (2, 2), dimension_numbers=layout)
+    assert _calls(f, x, w).count("call") == 4
+
+
+@pytest.mark.parametrize("groups", [2, 4, 16])
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda names: "-".join(names))
+def test_in_groups_equal_the_reference(layout: tuple[str, str, str], groups: int) -> None:
+    x, w = _array(layout[0]), _array(layout[1])
+    w = w.take(range(16 // groups), layout[1].index("I"))
+    w = w.take(range(16), layout[1].index("O"))
 
     def f(x: Any, w: Any) -> Any:
-        numbers = ("NHWC", "HWIO", "NHWC")
-        return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=numbers, feature_group_count=2)
+        out = lax.conv_general_dilated(x, w, (1, 2), "SAME", dimension_numbers=layout, feature_group_count=groups)
+        return (out**2).sum(), out
 
-    assert _calls(f, x, w) == ["kernel"]
-    with polyax.default_device("reference"):
-        wanted = f(jnp.asarray(x), jnp.asarray(w))
-    with polyax.default_device("cpu"):
-        np.testing.assert_allclose(polyax.jit(f)(x, w), wanted, rtol=1e-4, atol=1e-4)
+    _agree(polyax.value_and_grad(f, (0, 1), has_aux=True), x, w)
+
+
+def _agree(f: Any, *args: Any) -> None:
+    results = []
+    for platform in ("cpu", "reference"):
+        with polyax.default_device(polyax.devices(platform)[0]):
+            results.append(polyax.tree.leaves(polyax.jit(f)(*args)))
+    for got, wanted in zip(*results, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=2e-4, atol=5e-3)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_of_any_kind_equal_the_reference(seed: int) -> None:
+    """Layouts, strides, dilations, paddings, groups and types by chance, in one to three dimensions."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 4))
+    specs = [tuple(map(int, rng.permutation(count + 2))) for _ in range(3)]
+    groups = int(rng.choice([1, 1, 2, 3]))
+    kind = ("feature_group_count", "batch_group_count")[int(rng.integers(2))]
+    batch, channels, features = (int(rng.integers(1, 6)) for _ in range(3))
+    window = rng.integers(1, 4, count)
+    shapes = [0] * (count + 2), [0] * (count + 2)
+    by_lhs = (batch * (groups if kind[0] == "b" else 1), channels * (groups if kind[0] == "f" else 1))
+    for spec, shape, sizes in (
+        (specs[0], shapes[0], (*by_lhs, *rng.integers(5, 9, count))),
+        (specs[1], shapes[1], (features * groups, channels, *window)),
+    ):
+        for dim, size in zip(spec, sizes, strict=True):
+            shape[dim] = int(size)
+    dtype = str(rng.choice(["float32", "float64", "complex64"]))
+    x, w = (
+        (rng.standard_normal(s) + (1j * rng.standard_normal(s) if dtype[0] == "c" else 0)).astype(dtype) for s in shapes
+    )
+    several = lambda *values: tuple(int(rng.choice(values)) for _ in range(count))
+    options: dict[str, Any] = {
+        "window_strides": several(1, 1, 2, 3),
+        "padding": [(int(a), int(b)) for a, b in rng.integers(-1, 4, (count, 2))],
+        "lhs_dilation": several(1, 1, 2, 3),
+        "rhs_dilation": several(1, 1, 2),
+        "dimension_numbers": lax.ConvDimensionNumbers(*specs),
+        kind: groups,
+    }
+
+    def f(x: Any, w: Any) -> Any:
+        out = lax.conv_general_dilated(x, w, **options)
+        return (abs(out) ** 2).sum(), out
+
+    with polyax.enable_x64():
+        _agree(polyax.value_and_grad(f, (0, 1), has_aux=True), x, w)

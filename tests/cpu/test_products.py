@@ -9,8 +9,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+import polyax
+import polyax.numpy as jnp
 from polyax.ir.aval import ShapedArray
 from polyax.reference.rules_together import in_order
+from polyax.runtime.contract.backend import CompileOptions
 from polyax_cpu.libraries import products
 from polyax_kernels.host.backend import FUNCTION
 from polyax_kernels.host.threads import num_threads
@@ -110,3 +113,18 @@ def test_what_needs_copies(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delattr(np, other)
     products.after_copies(avals, params)([out], [x, y])
     np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("spec", ["bij,bjk->bik", "bij,bkj->bik", "bji,bkj->bik"])
+@pytest.mark.parametrize(("batch", "side", "kind"), [(2000, 4, "kernel"), (2000, 16, "call"), (20, 4, "call")])
+def test_long_stacks_of_small_products_are_kernels(spec: str, batch: int, side: int, kind: str) -> None:
+    """BLAS would be called for each of them."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((batch, side, side)).astype(F32) for _ in range(2))
+    device = polyax.devices("cpu")[0]
+    f = lambda x, y: jnp.einsum(spec, x, y)
+    report = device.backend.compile(polyax.make_jaxpr(f)(x, y), CompileOptions(device)).report()
+    assert [k.kind for k in report.kernels] == [kind]
+    with polyax.default_device(device):
+        got = polyax.jit(f)(x, y)
+    np.testing.assert_allclose(got, np.einsum(spec, x.astype(float), y), rtol=1e-4, atol=1e-4)

@@ -105,3 +105,9 @@ def test_in_loops_and_derivatives() -> None:
     x = R.permutation(9) * 1.0
     agree(lambda x: lax.fori_loop(0, 5, body, x), x)
     agree(polyax.grad(lambda x: lax.scan(lambda c, _: (jnp.sort(c) * np.arange(9.0), None), x, None, 3)[0].sum()), x)
+
+
+@pytest.mark.parametrize("name", sorted(sorting.INTEGERS))
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_long_row_of_integers(name: str, axis: int) -> None:
+    agree(partial(lax.sort, dimension=axis), drawn(name, (2 * sorting.LONG, 1) if axis == 0 else (1, 2 * sorting.LONG)))

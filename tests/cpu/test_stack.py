@@ -70,3 +70,37 @@ def test_short_folds_are_vectors(backend, name: str, size: int) -> None:
         text = str(compiler.optimize(kernels.source(step.kernel), straight=False))
     assert "llvm.vector.reduce." in text
     np.testing.assert_allclose(outcome(backend, fold, x, False)[0], getattr(2 * x, name)(axis=1), rtol=1e-5, atol=1e-5)
+
+
+def code(backend, f, x: np.ndarray) -> str:
+    """The code of the one kernel of a program, after LLVM's passes."""
+    with consing():
+        (step,) = [s for s in planned(backend, traced(f, [x])).steps if isinstance(s, KernelStep)]
+        return str(compiler.optimize(kernels.source(step.kernel)))
+
+
+def test_loops_around_loops_are_not_copied(backend) -> None:
+    assert code(backend, lambda x: x.T * 2, normal(64, 33)).count(" fmul ") == 1
+
+
+@pytest.mark.parametrize("size", [5, 7, 10, 15])
+def test_short_rows_are_one_vector(backend, size: int) -> None:
+    """Of which some lanes are empty: code for each element takes far longer to compile."""
+    add, x = lambda x: x + x[0], normal(50, size)
+    assert code(backend, add, x).count(" fadd ") == 1
+    np.testing.assert_array_equal(outcome(backend, add, x, False)[0], x + x[0])
+
+
+UNROLLED = {
+    "columns": (lambda x: x.T + x.T[:1], (7, 30)),
+    "backwards": (lambda x: x[:, ::-1] + x, (30, 7)),
+    "bytes": (lambda x: (x > 0) & (x < x[0]), (30, 7)),
+}
+
+
+@pytest.mark.parametrize("name", UNROLLED)
+def test_short_rows_are_unrolled_where_they_are_no_vectors(backend, name: str) -> None:
+    f, shape = UNROLLED[name]
+    x = normal(*shape)
+    assert "llvm.masked.store" not in code(backend, f, x)
+    np.testing.assert_array_equal(outcome(backend, f, x, False)[0], f(x))

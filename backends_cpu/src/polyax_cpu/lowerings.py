@@ -10,11 +10,10 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
-from polyax.ops.conv import conv_general_dilated_p
 from polyax.ops.fft import fft_p
-from polyax_cpu.libraries import fourier, lapack, products, small, sorting
+from polyax_cpu.libraries import convolutions, fourier, lapack, products, small, sorting
+from polyax_kernels.lower import extrema
 from polyax_kernels.lower.lowering import Call, CallContext, Lowering
-from polyax_kernels.lower.patches import by_products
 
 
 def _why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
@@ -29,14 +28,20 @@ def _why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | N
 
 FEW = 20_000
 """Scalar operations that take no longer than calling Python does, which copies operands."""
+TINY = 512
+"""Multiplications of one product, of a long stack, that take no longer than calling BLAS does."""
 
 
 def _why_no_product(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
-    """Small products whose operands BLAS can't read where they lie are kernels."""
+    """Small products whose operands BLAS can't read where they lie are kernels, and long stacks of small ones."""
     if (reason := _why_not(avals, params)) is not None or avals[0].dtype.kind == "c":
         return reason
-    if products.operations(avals, params) <= FEW and products.describe(avals, params) is None:
-        return "copying operands would take longer than computing it in a loop"
+    found = products.describe(avals, params)
+    if found is None:
+        few = products.operations(avals, params) <= FEW
+        return "copying operands would take longer than computing it in a loop" if few else None
+    if found.batch > small.ITEMS and found.m * found.n * found.k <= TINY:
+        return f"calling BLAS {found.batch} times would take longer than computing it in a loop"
     return None
 
 
@@ -69,8 +74,9 @@ LOWERINGS: dict[Primitive, Lowering] = {
     dot_general_p: small.InlinedCall(
         why_not=_why_no_product, prepare=_after_copies, native=_native, adds=_adds, inlined=small.product
     ),
-    conv_general_dilated_p: by_products(_why_not),
     fft_p: Call(prepare=_transforms),
+    **convolutions.lowerings(_why_not),
+    **extrema.LOWERINGS,
     **lapack.LOWERINGS,
     **sorting.LOWERINGS,
 }

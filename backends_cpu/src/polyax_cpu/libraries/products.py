@@ -186,19 +186,24 @@ Factors = tuple[IrValue, IrValue]
 
 def _call(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue, term: IrValue) -> None:
     """Dispatches to a product with a column, and to that of two matrices."""
-    zero, one = (b.const(x, PARTS[letter]) for x in (0.0, 1.0))
-    factors = _factor(b, letter, one), _factor(b, letter, b.select(term.compare("==", 0), zero, one))
+    by = factors(b, letter, term)
     rows, columns, k, ldc = sizes
     narrow = columns.compare("==", 1) & ldc.compare("==", 1)
     column, matrix, end = b.fresh("column"), b.fresh("matrix"), b.fresh("end")
     b.branch(narrow, column, matrix)
     b.start(column)
-    _gemv(b, letter, rows, k, x, b.select(y[1].compare("==", 0), y[2], 1), y[0], z, factors)
+    _gemv(b, letter, rows, k, x, b.select(y[1].compare("==", 0), y[2], 1), y[0], z, by)
     b.jump(end)
     b.start(matrix)
-    _gemm(b, letter, sizes, x, y, z, factors)
+    gemm(b, letter, sizes, x, y, z, by)
     b.jump(end)
     b.start(end)
+
+
+def factors(b: Builder, letter: str, term: IrValue) -> Factors:
+    """The first of several terms is written, the others are added to it."""
+    zero, one = (b.const(x, PARTS[letter]) for x in (0.0, 1.0))
+    return _factor(b, letter, one), _factor(b, letter, b.select(term.compare("==", 0), zero, one))
 
 
 def _factor(b: Builder, letter: str, value: IrValue) -> IrValue:
@@ -219,7 +224,9 @@ def _trans(b: Builder, flag: IrValue) -> IrValue:
     return _int(b, flag + PLAIN)
 
 
-def _gemm(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue, by: Factors) -> None:
+def gemm(b: Builder, letter: str, sizes: Sequence[IrValue], x: Matrix, y: Matrix, z: IrValue, by: Factors) -> None:
+    """Calls the product of two matrices; ``sizes``: rows, columns, how many terms are added, and how far apart rows of
+    the result are."""
     rows, columns, k, ldc = (_int(b, s) for s in sizes)
     b.call(
         "void", f"cblas_{letter}gemm", _int(b, openblas.ROW_MAJOR), _trans(b, x[1]), _trans(b, y[1]), rows, columns, k,

@@ -20,7 +20,7 @@ from polyax_cpu import compiler, machine_code
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 from polyax_kernels.lower.fallback import on_host
-from polyax_kernels.lower.lowering import Call
+from polyax_kernels.lower.lowering import Call, CallContext
 
 Avals = Sequence[ShapedArray]
 PLACE_BITS = 32
@@ -304,16 +304,34 @@ def _describe(avals: Avals, axis: int, num_keys: int, wanted: int, largest: bool
 
 def _sort(args: Avals, _: Avals, params: Mapping[str, Any]) -> Any:
     axis, count = params["dimension"], params["num_keys"]
+    if _by_numpy(args, params):
+        return None
     counted = count == 1 and args[0].dtype.name in COUNTED and args[0].shape[axis] > LONG
     return None if counted else _describe(args, axis, count, args[0].shape[axis], largest=False)
+
+
+def _by_numpy(args: Avals, params: Mapping[str, Any]) -> bool:
+    """A long row of integers alone, of which equal ones can't be told apart: NumPy has no keys to carry along."""
+    length = args[0].shape[params["dimension"]]
+    return len(args) == 1 and args[0].dtype.name in INTEGERS and length == args[0].size > LONG
+
+
+def _prepared(context: CallContext, outs: Avals, args: Avals, params: dict[str, Any]) -> Callable[..., None]:
+    if not _by_numpy(args, params):
+        return on_host(sort_p).ready(context, outs, args, params)
+
+    def run(outs: Sequence[Any], args: Sequence[Any]) -> None:
+        outs[0][...] = args[0]
+        outs[0].sort(params["dimension"])
+
+    return run
 
 
 def _top_k(args: Avals, _: Avals, params: Mapping[str, Any]) -> Any:
     return _describe(args, params["axis"], 1, params["k"], largest=True)
 
 
-def _call(primitive: Primitive, native: Callable[..., Any]) -> Call:
-    return Call(on_host(primitive).run, native=native)
-
-
-LOWERINGS = {sort_p: _call(sort_p, _sort), top_k_p: _call(top_k_p, _top_k)}
+LOWERINGS: dict[Primitive, Call] = {
+    sort_p: Call(prepare=_prepared, native=_sort),
+    top_k_p: Call(on_host(top_k_p).run, native=_top_k),
+}

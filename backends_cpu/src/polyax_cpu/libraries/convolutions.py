@@ -1,0 +1,112 @@
+"""Which convolutions are products of tiles, and the programs that take the place of the others: phases of those whose
+operand is dilated, and transposes around those whose layout BLAS can't step through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from polyax.ir.aval import ShapedArray
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import Primitive
+from polyax.ops.basis import transpose
+from polyax.ops.conv import conv_general_dilated_p
+from polyax.ops.conv_shapes import ConvDimensionNumbers
+from polyax.runtime.contract.hooks import WhyNot
+from polyax.trace.recording import trace_to_jaxpr
+from polyax_cpu.libraries import tiles
+from polyax_cpu.libraries.tiles import Geometry, TileDigit, apart
+from polyax_kernels.lower import phases
+from polyax_kernels.lower.lowering import Call, Lowering, Replace
+
+Avals = Sequence[ShapedArray]
+Params = Mapping[str, Any]
+FEW = 8, 16
+"""Weights at each place of the window, in each group, below which a product isn't faster than loops: where places of
+the result, or else channels, are neighbours in the operand's memory."""
+LONG = 64
+"""So many values of an index are enough for a product."""
+
+tiled_p = Primitive("tiled_convolution")
+"""A convolution in a layout that BLAS can step through."""
+tiled_p.abstract_eval = conv_general_dilated_p.rule("abstract_eval")
+for _rule in ("jvp", "transpose", "batch", "factors"):
+    tiled_p.never(_rule, "programs are lowered once they have been transformed")
+
+
+def _geometry(avals: Avals, params: Params) -> Geometry:
+    (out,) = conv_general_dilated_p.rule("abstract_eval")(*avals, **params)
+    return Geometry(avals, out, params)
+
+
+def _why_narrow(avals: Avals, params: Params) -> str | None:
+    """Loops over groups whose channels lie apart are slow, however few these are."""
+    g = _geometry(avals, params)
+    if not all(g.sizes):
+        return "nothing is added up"
+    wanted = FEW[not g.rows_lie] if g.groups == 1 or not g.rows_lie else 1
+    if g.channels * g.features < wanted:
+        return f"{g.channels} x {g.features} weights at each place of the window are few"
+    return None
+
+
+# --- layouts ---------------------------------------------------------------------------------------------------------
+
+
+def _turned(spec: Sequence[int], of_lhs: Sequence[int], feature: int, last: bool) -> list[int]:
+    """The dimensions of weights or results in the order of the operand's, features first or ``last``.
+
+    ``of_lhs``: which of the operand's dimensions belong to those of ``spec``.
+    """
+    dims = [dim for _, dim in sorted(zip(of_lhs, spec, strict=True))]
+    return [*dims, feature] if last else [feature, *dims]
+
+
+def _moved(spec: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    """Where the dimensions are after a transpose."""
+    return tuple(order.index(dim) for dim in spec)
+
+
+def _joins(digits: Sequence[TileDigit], by_feature: int, total: int) -> bool:
+    return apart(digits, by_feature) >= min(total, LONG)
+
+
+def _in_order(x: Any, w: Any, g: Geometry, params: Params) -> Any:
+    """The convolution, with weights and results in an order that BLAS can step through."""
+    lhs, rhs, out = g.numbers
+    rows, depth, _ = g.sizes
+    by_weight, by_result = g.by_feature
+    if not _joins(g.depth, by_weight, depth):
+        order = _turned(rhs[1:], lhs[1:], rhs[0], last=not g.run)
+        w, rhs = transpose(w, order), _moved(rhs, order)
+    back: list[int] | None = None
+    if not _joins(g.rows, by_result, rows):
+        back = _turned((out[0], *out[2:]), (lhs[0], *lhs[2:]), out[1], last=out[1] == len(out) - 1)
+        out = _moved(out, back)
+    y = tiled_p.bind1(x, w, **{**params, "dimension_numbers": ConvDimensionNumbers(lhs, rhs, out)})
+    return y if back is None else transpose(y, _moved(range(len(out)), back))
+
+
+@lru_cache(maxsize=256)
+def _program(avals: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...]) -> ClosedJaxpr:
+    given = dict(params)
+    return trace_to_jaxpr(lambda x, w: [_in_order(x, w, _geometry(avals, given), given)], avals)
+
+
+def _replaced(avals: Avals, **params: Any) -> ClosedJaxpr:
+    if phases.why_not(avals, params) is None:
+        return phases.program(avals, **params)
+    return _program(tuple(avals), tuple(params.items()))
+
+
+def lowerings(why_no_product: WhyNot) -> dict[Primitive, Lowering]:
+    """For a library that says which operands it has a product of."""
+
+    def why_not(avals: Avals, params: Params) -> str | None:
+        if phases.why_not(avals, params) is None:
+            return None
+        return why_no_product(avals, params) or _why_narrow(avals, params)
+
+    return {conv_general_dilated_p: Replace(_replaced, why_not), tiled_p: Call(native=tiles.describe)}

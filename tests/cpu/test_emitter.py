@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 
 import numpy as np
 import pytest
@@ -151,6 +152,25 @@ def test_scatter_add_accumulates_in_order() -> None:
         out = np.zeros(4, F32)
         native(kernel, [where, np.arange(5, dtype=F32), out])
     np.testing.assert_array_equal(out, [1, 4, 0, 5])
+
+
+@pytest.mark.parametrize("combine", ["max", "min"])
+def test_extrema_test_the_sign_of_what_is_new(combine: str) -> None:
+    """x86 tests the sign of the first operand. If that were the one accumulated, each step would wait for it."""
+    with consing():
+        axis = Axis(5)
+        store = Store(1, (const(0),), load(0, F32, (index(axis),)), combine=combine)
+        operands = (Operand((5,), F32, "in"), Operand((1,), F32, "inout"))
+        kernel = Kernel((axis,), (Stage((), (store,)),), operands, ordered=True)
+        text = kernels.source(kernel)
+        out = np.zeros(1, F32)
+        native(kernel, [np.arange(-2, 3, dtype=F32), out])
+    assert out == (2 if combine == "max" else -2)
+    second = re.search(rf"llvm.{combine}imum.f32\(float %\w+, float (%\w+)\)", text).group(1)
+    read = re.search(rf"{second} = load float, ptr (%\w+)", text).group(1)
+    written = re.search(r"store float %\w+, ptr (%\w+)", text).group(1)
+    address = lambda pointer: re.search(rf"{pointer} = (getelementptr .*)", text).group(1)
+    assert address(read) == address(written)
 
 
 def test_every_operation_has_code_or_a_decomposition() -> None:

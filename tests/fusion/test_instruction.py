@@ -9,7 +9,7 @@ import pytest
 from kernels.numpy_backend import NumpyKernelBackend
 from kernels.programs import assert_same, compiled, launched, on_kernels, on_reference, planned, traced
 
-from polyax.ops import basis, contract, elementwise, index, joining, reduce, slicing
+from polyax.ops import basis, contract, elementwise, index, joining, reduce, scatter, slicing
 from polyax_kernels.ir.expr import consing
 from polyax_kernels.ir.graph import KernelNode
 from polyax_kernels.plan.plan import CallStep, KernelStep
@@ -184,6 +184,33 @@ def test_operand_limit() -> None:
     assert all(len(s.operands) <= backend.limits.operands for s in plan.steps)
     assert len(plan.steps) < 8
     assert_same(on_kernels(total, arrays), [np.full(3, sum(range(200)), "f4")])
+
+
+def scattered(count):
+    """Sums of sines at computed places, and of what is as cheap to compute as to read."""
+    numbers = scatter.ScatterDimensionNumbers((), (0,), (0,))
+    places = np.arange(count, dtype="i4")[:, None] % 5
+
+    def sines(zeros, x):
+        return scatter.scatter_add(zeros, places, elementwise.sin(elementwise.exp(x)), numbers, mode="clip")
+
+    def doubled(zeros, x):
+        return scatter.scatter_add(zeros, places, basis.mul(x, 2.0), numbers, mode="clip")
+
+    return sines, doubled, [np.zeros(5, "f4"), np.linspace(0, 1, count, dtype="f4")]
+
+
+def test_what_is_expensive_is_not_computed_one_after_the_other() -> None:
+    """A scatter goes from element to element on one thread; vectors and threads compute what it reads."""
+    sines, doubled, args = scattered(200)
+    assert kernels(sines, *args) == 2 and kernels(doubled, *args) == 1
+    assert any("one element after the other" in reason for reason in reasons(sines, *args))
+    assert_same(on_kernels(sines, args), on_reference(sines, args))
+
+
+def test_few_elements_are_computed_where_they_are_scattered() -> None:
+    sines, _, args = scattered(10)
+    assert kernels(sines, *args) == 1
 
 
 def random_program(seed: int, size: int = 30):

@@ -14,7 +14,7 @@ from polyax_cpu import functions
 from polyax_cpu.compiler import host
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_kernels.emit.emitter import Emitter
-from polyax_kernels.emit.walker import emit_kernel
+from polyax_kernels.emit.walker import SHORT, emit_kernel
 from polyax_kernels.ir.expr import COMPARISONS
 from polyax_kernels.ir.kernel import Kernel, Schedule
 
@@ -35,22 +35,29 @@ REAL = {*EVERYWHERE, *NUMERIC, *ROUNDINGS, "is_finite"}
 BITWISE = {*SHIFTS, "and", "or", "xor", "not", "clz", "population_count"}
 WHOLE = {*EVERYWHERE, *NUMERIC, *BITWISE, "floordiv", "mod"}
 BOOLEAN = {*EVERYWHERE, "and", "or", "xor", "not"}
-UNROLLED = 16
-"""Vector loops of fewer iterations may be unrolled; longer ones are to be vectorised instead."""
+TINY = 5
+"""Loops of fewer iterations are unrolled: a vector would be mostly empty."""
 LONG = 64
 """Folds of so many iterations LLVM vectorises by itself, and unrolls better then."""
 
 
 class LlvmEmitter(Emitter[IrValue]):
-    """Writes one kernel through a ``Builder``. ``buffers`` are the pointers of the operands that aren't local."""
+    """Writes one kernel through a ``Builder``. ``buffers`` are the pointers of the operands that aren't local.
 
-    def __init__(self, builder: Builder, kernel: Kernel, buffers: Sequence[IrValue], scalars: IrValue) -> None:
+    ``unrolls``: all short loops are unrolled, so that operands that are locals of a function become registers.
+    """
+
+    def __init__(
+        self, builder: Builder, kernel: Kernel, buffers: Sequence[IrValue], scalars: IrValue, unrolls: bool = False
+    ) -> None:
         self.b = builder
+        self.unrolls = unrolls
         arguments = iter(buffers)
         self.memory = {n: next(arguments) for n, o in enumerate(kernel.operands) if o.role != "local"}
         self.scalars = scalars
         self.group = ""  # marks the memory accesses of the innermost loop as independent between iterations
         self.calls = 0  # of elementary functions
+        self.loops = 0  # that are still loops in the end
         self.free: set[str] = set()  # carries that may be combined in any order
 
     def supports(self, name: str, dtype: np.dtype) -> bool:
@@ -98,7 +105,8 @@ class LlvmEmitter(Emitter[IrValue]):
         if name in ROUNDINGS:
             return self.b.intrinsic(ROUNDINGS[name], x)
         if name in BINARY_INTRINSICS:
-            return self.b.intrinsic(BINARY_INTRINSICS[name], *args)
+            # what is accumulated comes last: x86 tests the sign of the first operand, which takes longer than the rest
+            return self.b.intrinsic(BINARY_INTRINSICS[name], *args[::-1])
         if name == "is_finite":
             return self.b.intrinsic("fabs", x) < float("inf")
         if name in ("neg", "square"):
@@ -234,12 +242,16 @@ class LlvmEmitter(Emitter[IrValue]):
     # --- loops ---
 
     def loop(self, start: IrValue, stop: IrValue, body: Callable[[IrValue], None], *, hint: str = "") -> None:
-        if "vector" not in hint:
-            with self.b.loop(start, stop) as i:
-                return body(i)
+        short = _below(stop, SHORT)
+        if "vector" in hint:
+            self._vector_loop(start, stop, body, short and (self.unrolls or "unroll" in hint or _below(stop, TINY)))
+        else:
+            self._outer_loop(start, stop, body, short)
+
+    def _vector_loop(self, start: IrValue, stop: IrValue, body: Callable[[IrValue], None], unrolled: bool) -> None:
         group, outer, calls = self.b.module.access_group(), self.group, self.calls
         self.group = f", !llvm.access.group {group}"
-        whole = stop.name.isdecimal() and int(stop.name) >= UNROLLED
+        whole = not unrolled and stop.name.isdecimal()
 
         def metadata() -> str:
             return self.b.module.independent(group, _interleave(self.calls - calls), whole)
@@ -247,6 +259,14 @@ class LlvmEmitter(Emitter[IrValue]):
         with self.b.loop(start, stop, metadata) as i:
             body(i)
         self.group = outer
+        self.loops += not unrolled
+
+    def _outer_loop(self, start: IrValue, stop: IrValue, body: Callable[[IrValue], None], short: bool) -> None:
+        """Copies of a loop around loops gain nothing, and are as much more to compile."""
+        before = self.loops
+        with self.b.loop(start, stop, lambda: self.b.module.whole() if self.loops > before and not short else "") as i:
+            body(i)
+        self.loops += not short
 
     def fold(
         self,
@@ -263,8 +283,14 @@ class LlvmEmitter(Emitter[IrValue]):
                 self.free.update(c.name for c in carries)
             return body(i, carries)
 
-        whole = combines and stop.name.isdecimal() and UNROLLED <= int(stop.name) < LONG
+        whole = combines and _below(stop, LONG) and not _below(stop, SHORT)
+        self.loops += not _below(stop, SHORT)
         return self.b.carry(self.b.const(0, "i64"), stop, inits, turn, self.b.module.whole if whole else str)
+
+
+def _below(stop: IrValue, bound: int) -> bool:
+    """Whether a loop has fewer iterations for sure."""
+    return stop.name.isdecimal() and int(stop.name) < bound
 
 
 def _interleave(calls: int) -> int:

@@ -85,8 +85,9 @@ def _of_text(text: str) -> _Code:
 
 
 @contextlib.contextmanager
-def compiling(kernels: Iterable[NativeKernel]) -> Generator[None]:
-    """Kernels are compiled on all threads while the calling one goes on; the first is left to that one."""
+def compiling(kernels: Iterable[NativeKernel], busy: bool = False) -> Generator[None]:
+    """Kernels are compiled on all threads while the calling one goes on; the first is left to that one, unless it is
+    ``busy`` with more."""
     if pool.thread_count() == 1:
         yield
         return
@@ -94,7 +95,7 @@ def compiling(kernels: Iterable[NativeKernel]) -> Generator[None]:
     with ThreadPoolExecutor(pool.thread_count(), "polyax-compile") as workers:
         for kernel in kernels:
             if not kernel.made and kernel.code not in seen:
-                if seen:
+                if seen or busy:
                     workers.submit(kernel.code.address, kernel.key)
                 seen.add(kernel.code)
         yield

@@ -157,7 +157,7 @@ class _ControlWriter:
 
     def kernel(self, step: KernelStep, frame: Frame) -> None:
         pointers = [frame.at(ref) for ref in step.operands]
-        emitter = LlvmEmitter(self.b, step.kernel, pointers, self.b.pointer("null"))
+        emitter = LlvmEmitter(self.b, step.kernel, pointers, self.b.pointer("null"), unrolls=True)
         begin, end = (self.b.const(n, "i64") for n in (0, rows(step)))
         emit_kernel(step.kernel, choose(step.kernel), emitter, begin, end)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
+from polyax_cpu.calls.running import ENTER, define_calls
 from polyax_cpu.large_arguments import EXACT, define_exact
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.native_pool import define_pool
@@ -29,7 +30,7 @@ from polyax_cpu.records import (
 MAX_OPERANDS = 128
 """Buffers of one step."""
 CALLS = ("polyax_call", "polyax_call_members")
-EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_call_out", "polyax_copy", *EXACT)
+EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_call_out", "polyax_copy", ENTER, *EXACT)
 
 
 def source(triple: str) -> str:
@@ -39,6 +40,7 @@ def source(triple: str) -> str:
     define_exact(module)
     for define in (_run, _addresses, _call, _members, _call_members, _call_out, _copy):
         define(module)
+    define_calls(module)
     return module.text()
 
 

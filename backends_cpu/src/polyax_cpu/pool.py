@@ -10,6 +10,7 @@ import functools
 import os
 import threading
 
+from polyax.ir.forks import uncut
 from polyax_cpu import compiler, machine_code, native
 from polyax_kernels import settings
 
@@ -37,7 +38,12 @@ def _load() -> compiler.LoadedCode:
 
 def prepare() -> None:
     """Loads the native runtime on a thread of its own, while the program that will need it is still being traced."""
-    threading.Thread(target=runtime, name="polyax-cpu-prepare", daemon=True).start()
+
+    def load() -> None:
+        with uncut:
+            runtime()
+
+    threading.Thread(target=load, name="polyax-cpu-prepare", daemon=True).start()
 
 
 @functools.cache

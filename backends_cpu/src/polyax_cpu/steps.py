@@ -53,7 +53,8 @@ class Table:
         self.steps = NativeSteps(ctypes.addressof(array), len(steps))
         self.keep = [array, *(keep for _, keep in described)]
         self.stops = members > 1 and cost * members > PIECE_COST
-        self.entry = Entry(self.steps, cost > QUICK_COST)
+        self.release = cost > QUICK_COST
+        self.entry = Entry(self.steps, self.release)
         self.run = self.entry.run
         if self.stops or any(s.piece < s.end for s in steps):
             pool.ensure_started()

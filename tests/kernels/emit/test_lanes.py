@@ -10,7 +10,7 @@ from polyax_kernels.emit.lanes import suits
 from polyax_kernels.emit.numpy import run
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.ir.expr import Axis, Expr, consing, const, fold, index, load
-from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store
+from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, Stage, Store
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.passes.for_emission import flatten
 
@@ -70,6 +70,35 @@ def test_running_sums_along_the_first_axis(shape: tuple[int, int]) -> None:
             out = result_of(kernel)
             library.run(0, kernel, [x, out]) if runner == "c" else run(kernel, [x, out], (), schedule)
             np.testing.assert_allclose(out, np.cumsum(x, 0), rtol=1e-5, atol=1e-6)
+
+
+def product(x: np.ndarray, y: np.ndarray) -> Kernel:
+    grid, (k,) = axes(x.shape[0], y.shape[1]), axes(x.shape[1])
+    terms = load(0, F32, (index(grid[0]), index(k))) * load(1, F32, (index(k), index(grid[1])))
+    return one_store(grid, total(k, terms), [x, y])
+
+
+@pytest.mark.parametrize("shape", [(5, 7, 11), (8, 3, 16), (9, 4, 17), (1, 1, 1)])
+def test_rows_of_lanes(shape: tuple[int, int, int]) -> None:
+    rows, depth, columns = shape
+    x, y = RNG.standard_normal((rows, depth)).astype(F32), RNG.standard_normal((depth, columns)).astype(F32)
+    schedule = Schedule(lanes=8, rows=4)
+    with consing():
+        kernel = flatten(product(x, y))
+        library = CompiledKernels([kernel], [schedule])
+        for runner in ("c", "numpy"):
+            out = np.full(rows * columns, 99, F32)
+            flat = [x.ravel(), y.ravel(), out]
+            library.run(0, kernel, flat) if runner == "c" else run(kernel, flat, (), schedule)
+            np.testing.assert_allclose(out.reshape(rows, columns), x @ y, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("side, rows", [(64, 1), (512, 16)])
+def test_rows_are_taken_together_where_each_would_read_much_again(side: int, rows: int) -> None:
+    x = np.zeros((side, side), F32)
+    with consing():
+        assert choose(product(x, x)) == Schedule(lanes=min(side, Limits().lanes), rows=rows)
+        assert choose(variance(np.zeros((1000, 1000), F32))).rows == 1
 
 
 def test_stages_along_memory_are_left_alone() -> None:

@@ -31,7 +31,7 @@ from polyax_kernels.ir.origin import equations
 NAME = "instruction"
 ROWS = 64
 """A reduction may move into a kernel that uses each of its results many times, in loops of its own, if it has at least
-so many: its rows then keep all threads busy."""
+so many: its rows then keep all threads busy. So many elements are computed together rather than one after the other."""
 SMALL = 4096
 """Or if it folds no more elements than this, which any thread does in no time."""
 
@@ -109,6 +109,8 @@ class _Pass:
             return f"it is expensive, and {len(places)} places of it are needed"
         if times > size and self.cones[n] > limits.recomputable_nodes:
             return f"its elements would be computed {times // size} times"
+        if root.ordered and times >= ROWS and self.cones[n] > limits.duplicable_nodes:
+            return f"it is expensive, and {root.name} takes one element after the other"
         if root.updates is not None and root.updates in node.reads:
             return f"it reads what {root.name} updates in place"
         if group.weight + len(places) * node.weight > limits.kernel_nodes:

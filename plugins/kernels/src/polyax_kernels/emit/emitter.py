@@ -70,7 +70,8 @@ class Emitter(Protocol[T]):
 
         ``hint`` holds words: ``parallel`` (the first grid axis), ``vector`` (the innermost loop; its iterations are
         independent), ``group`` (a stage's innermost loop, whose iterations are independent: the threads that share a
-        grid point may deal them out), ``unroll`` (a short loop of constant extent). None of them changes results.
+        grid point may deal them out), ``unroll`` (if it is short, better unrolled than made vectors of). None of them
+        changes results.
         """
         ...
 

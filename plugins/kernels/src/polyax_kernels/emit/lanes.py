@@ -17,34 +17,37 @@ from polyax_kernels.ir.expr import Axis, Expr, folds_of, index, load, op, postor
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots, map_stores, store_roots
 
 
-def block(kernel: Kernel, lanes: int) -> tuple[Kernel, tuple[Blocks]]:
+def block(kernel: Kernel, lanes: int, rows: int = 1) -> tuple[Kernel, tuple[Blocks, ...]]:
     """The kernel whose last grid axis is ``base``; stages have an axis of ``count`` lanes.
 
+    With ``rows``, that is so of the axis before the last as well, and stages have an axis of rows around that of lanes.
     ``kernel`` has one-dimensional operands, and either stages without axes and folds of one carry, or no folds.
     """
-    last = kernel.grid[-1]
-    blocks = blocks_of(last, lanes)
-    lane, moved = blocks.lane, blocks.point()
+    cut = kernel.grid[-1:] if rows == 1 else kernel.grid[-2:]
+    blocks = tuple(map(blocks_of, cut, (rows, lanes)[-len(cut) :]))
+    moved = {axis: b.point() for axis, b in zip(cut, blocks, strict=True)}
+    axes = tuple([b.lane for b in blocks])
+    place = index(axes[-1]) if rows == 1 else index(axes[0]) * lanes + index(axes[1])
     operands = list(kernel.operands)
     memo: dict[Expr, Expr] = {}
 
     def rule(x: Expr) -> Expr | None:
-        if x.kind == "index" and x.attr is last:
-            return moved
+        if x.kind == "index":
+            return moved.get(x.attr)
         if x.kind != "fold":
             return None
-        operands.append(Operand((lanes,), x.dtype, "local"))
-        return load(len(operands) - 1, x.dtype, (index(lane),))
+        operands.append(Operand((rows * lanes,), x.dtype, "local"))
+        return load(len(operands) - 1, x.dtype, (place,))
 
     stages: list[Stage] = []
     for stage in kernel.stages:
-        final = Stage((*stage.axes, lane), map_stores(stage.stores, lambda x: rewrite(x, rule, memo)))
-        stages += [*_accumulations(stage, memo, lane), final]
-    grid = (*kernel.grid[:-1], blocks.base)
-    return replace(kernel, grid=grid, stages=tuple(stages), operands=tuple(operands)), (blocks,)
+        final = Stage((*stage.axes, *axes), map_stores(stage.stores, lambda x: rewrite(x, rule, memo)))
+        stages += [*_accumulations(stage, memo, axes), final]
+    grid = (*kernel.grid[: -len(cut)], *[b.base for b in blocks])
+    return replace(kernel, grid=grid, stages=tuple(stages), operands=tuple(operands)), blocks
 
 
-def _accumulations(stage: Stage, memo: dict[Expr, Expr], lane: Axis) -> Iterator[Stage]:
+def _accumulations(stage: Stage, memo: dict[Expr, Expr], lanes: tuple[Axis, ...]) -> Iterator[Stage]:
     """Two stages for each group of folds that can share their loops."""
     roots = [x for store in stage.stores for x in store_roots(store)]
     for folds in rounds(postorder(*roots), lambda _: True):
@@ -53,8 +56,8 @@ def _accumulations(stage: Stage, memo: dict[Expr, Expr], lane: Axis) -> Iterator
             acc, (init, body) = memo[x], (memo[a] for a in x.args)
             starts.append(Store(acc.attr.slot, acc.args, init))
             steps.append(Store(acc.attr.slot, acc.args, op(x.attr.combine, acc, body)))
-        yield Stage((lane,), tuple(starts))
-        yield Stage((*folds[0].attr.axes, lane), tuple(steps))
+        yield Stage(lanes, tuple(starts))
+        yield Stage((*folds[0].attr.axes, *lanes), tuple(steps))
 
 
 def suits(kernel: Kernel) -> bool:

@@ -6,7 +6,7 @@ from math import prod
 
 from polyax_kernels.emit.lanes import suits
 from polyax_kernels.emit.tiles import crossing
-from polyax_kernels.ir.expr import folds_of, postorder
+from polyax_kernels.ir.expr import Axis, Expr, folds_of, postorder
 from polyax_kernels.ir.kernel import Kernel, Schedule, kernel_roots
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.strides import stride
@@ -14,6 +14,10 @@ from polyax_kernels.passes.for_emission import flatten
 
 TILED = 1 << 14
 """Points below which arrays lie in the nearest cache: squares would gain little there, and are more code to compile."""
+ROWS = 16
+"""Rows whose lanes are computed together where each would read the same again."""
+REREAD = 1 << 19
+"""Bytes that rows may each read again: as much as the second cache surely holds."""
 NEAR = (1, 2)
 """Elements that neighbours are apart: of complex numbers the same parts are two."""
 
@@ -26,7 +30,8 @@ def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
     flat, limits = flatten(kernel), limits or Limits()
     if limits.tile > 1 and _many(kernel) and (axis := crossing(flat)) is not None:
         return Schedule(tile=limits.tile, grain=limits.tile if axis is kernel.grid[0] else 1)
-    return Schedule(lanes=_lanes(flat, limits.lanes))
+    lanes = _lanes(flat, limits.lanes)
+    return Schedule(lanes=lanes, rows=ROWS if lanes > 1 and rereads(flat) else 1)
 
 
 def _many(kernel: Kernel) -> bool:
@@ -50,6 +55,27 @@ def stores_strided(kernel: Kernel) -> bool:
         return False
     places = [(store.indices[0], stage.axes[-1]) for stage in stages for store in stage.stores]
     return all(stride(at, last) in NEAR and stride(at, inner) not in (0, *NEAR) for at, inner in places)
+
+
+def rereads(kernel: Kernel) -> bool:
+    """Whether each point of the axis before the last reads the same elements of an array, more than a cache holds."""
+    folds = folds_of(*kernel_roots(kernel))
+    if len(kernel.grid) < 2 or not folds:
+        return False
+    before, last = kernel.grid[-2:]
+    return any(
+        stride(x.args[0], before) == 0
+        and stride(x.args[0], last) in NEAR
+        and _span(fold, last) * x.dtype.itemsize > REREAD
+        for fold in folds
+        for x in postorder(*fold.args)
+        if x.kind == "load"
+    )
+
+
+def _span(fold: Expr, last: Axis) -> int:
+    """The elements that folds read along ``last``; 0 if that isn't known."""
+    return prod([a.extent if isinstance(a.extent, int) else 0 for a in (*fold.attr.axes, last)])
 
 
 def strided(kernel: Kernel) -> bool:

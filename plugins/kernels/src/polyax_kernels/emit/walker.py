@@ -18,12 +18,19 @@ from polyax_kernels.emit.lanes import block
 from polyax_kernels.emit.tiles import tile
 from polyax_kernels.emit.values import Evaluator
 from polyax_kernels.ir.dependences import Facts, Levels
-from polyax_kernels.ir.expr import BOOL, INT, Axis, consing
-from polyax_kernels.ir.kernel import Kernel, Schedule, Store
+from polyax_kernels.ir.expr import BOOL, COMPARISONS, INT, Axis, Expr, consing, postorder
+from polyax_kernels.ir.kernel import Kernel, Schedule, Store, kernel_roots
 from polyax_kernels.ir.limits import FLOAT32, NARROW
+from polyax_kernels.ir.strides import stride
 from polyax_kernels.passes.for_emission import prepare
 
 T = TypeVar("T")
+SHORT = 16
+"""Loops of fewer iterations may be unrolled."""
+NEAR = (0, 1)
+"""Elements that neighbours are apart in memory where vectors are read and written as they are."""
+WORD = 4
+"""Bytes of the least elements of which a few are worth a vector."""
 
 
 def emit_kernel(kernel: Kernel, schedule: Schedule, emitter: Emitter[T], begin: T, end: T) -> None:
@@ -35,7 +42,7 @@ def emit_kernel(kernel: Kernel, schedule: Schedule, emitter: Emitter[T], begin: 
     with consing():
         prepared, blocks = prepare(kernel, emitter.supports), ()
         if schedule.lanes > 1:
-            prepared, blocks = block(prepared, schedule.lanes)
+            prepared, blocks = block(prepared, schedule.lanes, schedule.rows)
         elif schedule.tile > 1:
             prepared, blocks = tile(prepared, schedule.tile)
         _Walker(prepared, emitter, blocks).emit(begin, end)
@@ -99,13 +106,32 @@ class _Walker(Evaluator[T]):
 
         innermost = vector and not inner and not any(x.kind == "fold" and n == level + 1 for x, n in nodes)
         parallel = level == 0 and bounds is not None and not self.kernel.ordered
-        hint = " ".join(["parallel"] * parallel + ["group"] * group + ["vector"] * innermost)
+        unrolled = innermost and self.unrolls(axis)
+        words = ["parallel"] * parallel + ["group"] * group + ["vector"] * innermost + ["unroll"] * unrolled
+        hint = " ".join(words)
         start, stop = bounds or (self.emitter.const(0, INT), self.extent(axis))
         if axis in self.blocks:
             length = axis.extent if bounds is None and isinstance(axis.extent, int) else None
             self.loop_over_blocks(self.blocks[axis], start, stop, length, body, hint)
             return
         self.emitter.loop(start, stop, body, hint=hint)
+
+    def unrolls(self, axis: Axis) -> bool:
+        """Whether a short loop over ``axis`` is to be unrolled: lanes are registers then, conditions on its index are
+        known, and what isn't in order in memory is no vector."""
+        if not isinstance(axis.extent, int):
+            return any(axis is b.lane for b in self.blocks.values())
+        return axis.extent < SHORT and not self.in_order(axis)
+
+    def in_order(self, axis: Axis) -> bool:
+        """Whether the kernel does the same at each step along ``axis``, on words that are next to each other."""
+        nodes = postorder(*kernel_roots(self.kernel))
+        stores = [store for stage in self.kernel.stages for store in stage.stores]
+        narrow = any(operand.dtype.itemsize < WORD for operand in self.kernel.operands)
+        if narrow or any(map(_differs, nodes)) or any(store.mask is not None for store in stores):
+            return False
+        places = [*(x.args[0] for x in nodes if x.kind == "load"), *(store.indices[0] for store in stores)]
+        return all(stride(at, axis) in NEAR for at in places)
 
     def loop_over_blocks(
         self, blocks: Blocks, start: T, stop: T, length: int | None, body: Callable[[T], None], hint: str
@@ -145,3 +171,10 @@ class _Walker(Evaluator[T]):
         if dtype not in NARROW:
             return op(name, dtype, *values)
         return cast(op(name, FLOAT32, *(cast(v, dtype, FLOAT32) for v in values)), FLOAT32, dtype)
+
+
+def _differs(x: Expr) -> bool:
+    """Whether ``x`` may do another thing at other indices: a fold, a load under a condition, a condition on indices."""
+    if x.kind == "op":
+        return x.attr in COMPARISONS and x.args[0].dtype == INT
+    return x.kind == "fold" or (x.kind == "load" and x.attr.masked)

@@ -70,6 +70,9 @@ class Schedule:
     lanes: int = 1
     """Points of the innermost grid axis computed together when a fold would otherwise walk memory with a stride:
     ``for block: acc[lanes] = init; for fold axis: for lane: acc[lane] = combine(...)``."""
+    rows: int = 1
+    """Points of the axis before it that such lanes are computed for together, so that what does not depend on that axis
+    is read once for all of them."""
     tile: int = 1
     """The side of the squares of points that are computed together when memory would otherwise be read across the
     innermost grid axis: ``for square: scratch = part of the operand; for i: for j: out[i, j] = scratch[j, i]``."""

@@ -78,6 +78,22 @@ def test_kernels_of_a_program_are_compiled_on_all_threads(monkeypatch: pytest.Mo
     assert (len(names) == 1) == (threads == 1)
 
 
+def test_loops_are_compiled_before_kernels_that_threads_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "thread_count", lambda: 2)
+    mine: list[str] = []
+    _texts_compiled(monkeypatch)
+    real, here = compiler.compile, threading.get_ident()
+    noted = lambda *code: (mine.append(code[0]) if threading.get_ident() == here else None, real(*code))[1]
+    monkeypatch.setattr(compiler, "compile", noted)
+    x = np.linspace(0, 1, 30, dtype=np.float32)
+    f = lambda x: polyax.lax.fori_loop(0, 5, lambda _, y: jnp.sin(y) * 0.71875, jnp.cos(x @ jnp.ones((30, 30))))
+    want = np.cos(x @ np.ones((30, 30)))
+    for _ in range(5):
+        want = np.sin(want) * 0.71875
+    np.testing.assert_allclose(polyax.jit(f)(x), want, rtol=1e-4)
+    assert "@control(" in mine[0]
+
+
 def test_what_does_not_compile_says_so_in_the_calling_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "thread_count", lambda: 3)
     monkeypatch.setattr(machine_code, "kept", lambda key: None)
@@ -92,7 +108,6 @@ def test_a_native_program_is_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Table, "__call__", lambda self, bases: (calls.append(self.steps.count), real(self, bases))[1])
     w, x = jnp.ones((30, 20)), jnp.ones((40, 30))
     f = polyax.jit(lambda w, x: jnp.sum(jnp.tanh(x @ w), axis=0))
-    f(w, x).block_until_ready()
     calls.clear()
     np.testing.assert_allclose(f(w, x), np.full(20, 40.0), rtol=1e-6)
     assert len(calls) == 1 and calls[0] >= 2

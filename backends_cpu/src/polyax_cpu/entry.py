@@ -39,6 +39,13 @@ _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_voi
 )
 
 
+def native_function(name: str, structure: ctypes.Structure, keep: Any = None) -> Callable[..., Any]:
+    """The Python function of this name in the native runtime, whose own object is a tuple: a capsule of ``structure``,
+    and what must live as long as the function."""
+    capsule = _new_capsule(ctypes.addressof(structure), None, None)
+    return _new_function(ctypes.addressof(_method(name)), (capsule, structure, keep), None)
+
+
 class Entry:
     """``entry.run(bases)`` runs steps on the memory of ``bases``; None has none. ``entry.run_members(every)`` does it
     for the bases of each member of a group, on all threads.

@@ -11,7 +11,10 @@ from itertools import groupby
 from typing import Any
 
 from polyax.runtime.contract.backend import CompileOptions
+from polyax.runtime.contract.calls import CallKind, NativeCall
+from polyax.runtime.contract.queue import INLINE_COST
 from polyax_cpu import pool
+from polyax_cpu.calls.table import Runs, native_call
 from polyax_cpu.kernels import compiling
 from polyax_cpu.libraries.callouts import call_out
 from polyax_cpu.loops import native_control, too_large
@@ -39,10 +42,20 @@ class CpuExecutable(HostExecutable):
         super().__init__(backend, plan, options, journal)
         self.cost = sum(map(_cost, plan.steps)) // SPEED
 
+    def native_call(self, kind: CallKind) -> NativeCall | None:
+        steps: list[Any] = list(self.steps)
+        if self.cost > INLINE_COST or len(steps) > 1 or not all(isinstance(step, Table) for step in steps):
+            return None
+        run = steps[0] if steps else Table([], 0)
+        return native_call(kind, Runs(self.plan, run.steps, run.release, self.literals, self.backend.pool, self))
+
     def runners(self, steps: Sequence[Step]) -> list[Callable[..., None]]:
         runners: list[Callable[..., None]] = []
-        with compiling(self.backend.compiled(kernel) for kernel in _called(steps)):
-            known = [(step, _native(self, step)) for step in steps]
+        control = [step for step in steps if isinstance(step, ControlStep)]
+        with compiling((self.backend.compiled(kernel) for kernel in _called(steps)), busy=bool(control)):
+            made = {id(step): _native(self, step) for step in control}
+            made |= {id(step): _native(self, step) for step in steps if id(step) not in made}
+        known = [(step, made[id(step)]) for step in steps]
         for native, group in groupby(known, lambda pair: pair[1] is not None):
             if native:
                 run = [(step, d) for step, d in group if d is not None]

@@ -194,7 +194,7 @@ def test_ten_thousand_kinds_of_calls_fill_no_memory() -> None:
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-def test_all_caches_are_bounded(caller: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_caches_are_traces(caller: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traces, "KEPT", 8)
     f, seen = counted()
     g = CALLERS[caller](f)

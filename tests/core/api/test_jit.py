@@ -196,6 +196,16 @@ def test_result_that_is_no_array_is_named():
         polyax.jit(lambda x: "text")(1.0)
 
 
+def test_debug_nans_looks_at_data():
+    with polyax.debug_nans(True):
+        for data in (np.nan, [1.0, np.nan], np.array([np.nan, 1.0])):
+            with pytest.raises(FloatingPointError, match=r"\(nan\) encountered in array, in data of type float"):
+                jnp.array(data)
+        assert jnp.array([1, 2]).tolist() == [1, 2] and jnp.array(np.inf) == np.inf
+    with polyax.debug_infs(True), pytest.raises(FloatingPointError, match="inf"):
+        jnp.asarray(np.inf)
+
+
 def test_debug_nans_names_the_function():
     f = polyax.jit(lambda x: jnp.log(x))
     with (
@@ -267,3 +277,15 @@ def test_what_a_function_closes_over_goes_with_it() -> None:
         del f, x
         gc.collect()
         assert alive() is None
+
+
+def test_calls_without_arrays_follow_the_default_device() -> None:
+    here, there = (polyax.devices(name)[0] for name in ("reference", "cpu"))
+    none, number = polyax.jit(lambda: jnp.ones(3)), polyax.jit(lambda x: x + 1)
+    for device in (here, there, here, there, there):
+        with polyax.default_device(device):
+            assert (none().device, number(1.0).device, number(jnp.float32(1)).device) == (device,) * 3
+    x = polyax.device_put(1.0, there)
+    with polyax.default_device(here):
+        assert number(x).device is there
+        assert polyax.jit(lambda: jnp.ones(3), device=there)().device is there

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -34,6 +35,7 @@ from polyax.runtime.running import dispatch
 from polyax.runtime.running.meeting import layouts_of
 from polyax.runtime.running.programs import Entry, Moved
 from polyax.runtime.running.staged import Staged, staged
+from polyax.runtime.running.whole import QuickCalls
 from polyax.trace.calls import Key, Signature, TracedFunction, UserCall, with_static
 from polyax.trace.tracer import Tracer
 from polyax.trace.traces import Traces, clear_traces, keep
@@ -125,18 +127,28 @@ class PjitFunction:
         self._options = options
         self._keep_unused = bool(keep_unused)
         self._shardings = in_shardings, out_shardings
-        self._traces = Traces(self._signature)
+        self._quick = QuickCalls()
+        self._traces = Traces(self._signature, self._quick)
         self._entries: dict[Any, Callable[[Sequence[Any]], Any]] = self._traces.entries
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
         try:
-            if ambient.trace is None and not kwargs:
-                key = (config.trace_key(), *[x.aval for x in args if type(x) is Array])
-                if len(key) == len(args) + 1:
-                    entry = self._entries.get(key)
-                    if entry is not None:
-                        return entry(args)
+            if ambient.trace is None:
+                settings = config.trace_key()
+                quick = self._quick.first.get(settings)
+                if quick is not None:
+                    made = quick[0](args, kwargs)
+                    if made is NotImplemented and len(quick) > 1:
+                        made = self._quick.others(settings, args, kwargs)
+                    if made is not NotImplemented:
+                        return made
+                elif not kwargs:
+                    key = (settings, *[x.aval for x in args if type(x) is Array])
+                    if len(key) == len(args) + 1:
+                        entry = self._entries.get(key)
+                        if entry is not None:
+                            return entry(args)
             return self._call(args, kwargs)
         except Exception as e:
             show_user_frames(e)
@@ -151,6 +163,7 @@ class PjitFunction:
         if evaluating:
             entry = self._entries.get(key)
             if entry is not None:
+                self._quick.met(key, call)
                 return entry(call.leaves)
         traced = self._traces.find(key, call)
         if met.any:
@@ -247,6 +260,8 @@ class PjitFunction:
             move = self._mover(traced, asked)
         entry = first.entry(traced.out_tree, None if self._device is not None else move)
         keep(self._entries, key, entry)
+        if self._shardings[0] is None and not key.axes:
+            self._quick.learn(key, partial(first.native_call, out_tree=traced.out_tree), call)
         args = call.args
         if self._signature.plain and not call.kwargs and not key.axes and args and all(type(a) is Array for a in args):
             keep(self._entries, (key.settings, *key.avals), entry)

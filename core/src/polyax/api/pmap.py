@@ -14,6 +14,7 @@ from polyax.control.inner.programs import hoisted
 from polyax.control.spmd import axes_bound, shard_map_p
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
+from polyax.ir.lazy import lazy
 from polyax.ir.refs import is_ref, met
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.mesh import Mesh
@@ -153,7 +154,7 @@ class _Pmapped:
         """The program for these arguments: see ``jit(f).trace``."""
         return self._jitted.trace(*args, **kwargs)
 
-    @functools.cached_property
+    @lazy
     def _jitted(self) -> Any:
         return jit(self, static_argnums=self.signature.static.given)
 

@@ -10,11 +10,13 @@ _LEGACY = "polyax.door.legacy"
 
 _PUBLIC = (
     "ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes",
-    "errors", "example_libraries", "experimental", "experimental.custom_partitioning",
-    "experimental.layout", "experimental.mesh_utils",
-    "experimental.multihost_utils", "experimental.random", "extend",
-    "extend.core", "extend.core.primitives", "extend.linear_util", "extend.source_info_util", "flatten_util", "image",
-    "interpreters", "interpreters.ad", "interpreters.batching", "interpreters.mlir", "interpreters.partial_eval", "lax",
+    "errors", "example_libraries", "experimental", "experimental.compute_on", "experimental.custom_partitioning",
+    "experimental.layout", "experimental.mesh_utils", "experimental.multihost_utils", "experimental.random",
+    "experimental.rnn", "experimental.scheduling_groups", "experimental.serialize_executable",
+    "experimental.shard_alike", "experimental.xla_metadata", "extend", "extend.backend",
+    "extend.core", "extend.core.primitives", "extend.linear_util", "extend.random", "extend.source_info_util",
+    "flatten_util", "image", "interpreters",
+    "interpreters.ad", "interpreters.batching", "interpreters.mlir", "interpreters.partial_eval", "lax",
     "lax.linalg", "monitoring", "nn", "nn.initializers", "numpy", "numpy.fft", "numpy.linalg", "ops", "random", "ref",
     "scipy", "scipy.cluster", "scipy.fft", "scipy.integrate", "scipy.interpolate", "scipy.linalg", "scipy.ndimage",
     "scipy.optimize", "scipy.signal", "scipy.sparse", "scipy.sparse.linalg", "scipy.spatial", "scipy.special",

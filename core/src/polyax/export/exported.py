@@ -18,6 +18,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.dtypes import float0
 from polyax.ir.effects import Effect
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.lazy import lazy
 from polyax.meshes.sharding import NamedSharding
 from polyax.trace.tree import PyTreeDef
 
@@ -109,7 +110,7 @@ class Exported:
     uses_global_constants: bool
     _get_vjp: Callable[[Exported], Exported] | None
 
-    @functools.cached_property
+    @lazy
     def program(self) -> ClosedJaxpr:
         """The program."""
         return programs.loads(self.mlir_module_serialized)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.lazy import lazy
 from polyax.ir.primitive import ambient
 from polyax.ir.refs import met
 from polyax.meshes.current import get_abstract_mesh, use_abstract_mesh
@@ -29,6 +30,14 @@ Marks = tuple[Any, Any]
 """Positions and names, as users give them; None where the other tells them."""
 Static = tuple[tuple[Any, type, Any], ...]
 """``(position or name, type, value)``: equal values of different types (1, 1.0, True) make different programs."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A static value in its place among the arguments: a leaf, whatever it is."""
+
+    type: type
+    value: Any
 
 
 class Key(NamedTuple):
@@ -94,7 +103,7 @@ class Signature:
     def name(self) -> str:
         return name_of(self.fun)
 
-    @functools.cached_property
+    @lazy
     def parameters(self) -> inspect.Signature | None:
         """What the function takes, if it tells."""
         try:
@@ -161,6 +170,12 @@ class UserCall:
         self.kwargs = kwargs
         self.leaves, self.in_tree = tree_flatten(dynamic)
         self.static = static
+
+    def whole(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """All arguments, those that are static as ``Fixed``."""
+        fixed = {which: Fixed(kind, x) for which, kind, x in self.static}
+        args = tuple([fixed.get(n, x) for n, x in enumerate(self.args)])
+        return args, {n: fixed.get(n, x) for n, x in self.kwargs.items()}
 
     def aval(self, x: Any) -> ShapedArray:
         """The type of a leaf.

@@ -32,12 +32,14 @@ class Traces:
 
     Args:
       signature: the function; all that are given equal signatures of it share its programs.
+      also: what is forgotten with the programs; it has a method ``clear``.
     """
 
-    def __init__(self, signature: Signature | None = None) -> None:
+    def __init__(self, signature: Signature | None = None, *also: Any) -> None:
         self._known: dict[Key, Any] = {} if signature is None else _known_of(signature)
         self.entries: dict[Any, Any] = {}
         """What calls end in, by their kinds; forgotten with the programs."""
+        self._also = also
         with _adding:
             _all.add(self)
 
@@ -74,6 +76,8 @@ class Traces:
     def clear(self) -> None:
         self._known.clear()
         self.entries.clear()
+        for other in self._also:
+            other.clear()
 
 
 def keep(known: dict[Any, Any], key: Any, value: Any) -> Any:

@@ -47,6 +47,11 @@ class embedded:
         _asked.embedded = self.before
 
 
+def level(way: str) -> str:
+    """What is to be done about copies that way, as ``config`` has it: ``allow``, if nobody asks."""
+    return config.get(f"transfer_guard_{way}") or config.get("transfer_guard") or "allow"
+
+
 def passes(way: str, aval: Any, *places: Any) -> None:
     """Looks at a copy, from one place to another.
 
@@ -55,13 +60,13 @@ def passes(way: str, aval: Any, *places: Any) -> None:
     """
     if getattr(_asked, "embedded", False):
         return
-    level = config.get(f"transfer_guard_{way}") or config.get("transfer_guard") or "allow"
-    if level == "allow" or (getattr(_asked, "explicitly", False) and not level.endswith("_explicit")):
+    asked = level(way)
+    if asked == "allow" or (getattr(_asked, "explicitly", False) and not asked.endswith("_explicit")):
         return
     what = f"{way.replace('_', '-')} transfer: aval={aval!r}"
     for name, place in zip(("sharding", "dst_sharding")[-len(places) :], places, strict=True):
         what += f", {name}={place!r}"
-    if level.startswith("log"):
+    if asked.startswith("log"):
         _logger.warning("%s", what)
         return
     raise PolyaxRuntimeError(

@@ -18,14 +18,15 @@ from polyax.ir.effects import NO_EFFECTS, Effects
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.meshes import memories
 from polyax.meshes.memories import DeviceMemory
+from polyax.runtime.contract.calls import CallKind, NativeCall
 from polyax.runtime.contract.collectives import Axes, Group
 from polyax.runtime.contract.processes import ProcessGroup
 from polyax.runtime.contract.report import BufferReport, Decision, KernelReport, Report, Snapshot
 from polyax.runtime.contract.spanning import SpanningGroup
 
 __all__ = [
-    "API_VERSION", "Backend", "BackendSpec", "Buffer", "BufferReport", "CompileOptions", "Decision", "Device",
-    "Executable", "KernelReport", "Report", "Snapshot",
+    "API_VERSION", "Backend", "BackendSpec", "Buffer", "BufferReport", "CallKind", "CompileOptions", "Decision",
+    "Device", "Executable", "KernelReport", "Report", "Snapshot",
 ]  # fmt: skip
 
 API_VERSION = 0
@@ -171,6 +172,17 @@ class Executable(ABC):
         of each, and a token for all, as those of ``launch``."""
         raise NotImplementedError
 
+    def native_call(self, kind: CallKind) -> NativeCall | None:
+        """A function ``(args, kwargs) -> results`` for calls of one kind, that does at once what would otherwise be
+        done in Python around ``launch``: it compares the arguments with what they should be, gets their buffers, runs
+        the program, and makes arrays of its results. NotImplemented, with nothing changed, means that the call isn't of
+        this kind or can't run at once: it goes the usual way then. None, if calls of this kind gain nothing by it.
+
+        Errors of the program are raised. Asked only for programs of which nobody wants to know more than the results:
+        none with effects, none that are searched for NaNs.
+        """
+        return None
+
     takes_turns = False
     """Whether this executable can run for all members of a group in one thread, none waiting for another."""
 
@@ -186,6 +198,11 @@ class Backend(ABC):
     """Whether arrays lie where NumPy sees them: then reading one is no transfer."""
     runtime_type = "polyax"
     """Who runs programs, for libraries that ask ``device.client``."""
+
+    @property
+    def platform(self) -> str:
+        """The name, as JAX calls it."""
+        return self.name
 
     @abstractmethod
     def devices(self) -> Sequence[Device]: ...

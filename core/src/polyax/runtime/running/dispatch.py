@@ -37,6 +37,7 @@ from polyax.runtime.running.meeting import Place, layouts_of, meeting_place
 from polyax.runtime.running.meshed import Layouts, on_mesh
 from polyax.runtime.running.programs import Program, make_entry
 from polyax.runtime.running.relaying import relaid
+from polyax.runtime.running.whole import eager_call
 from polyax.trace.context import install_eval_trace
 from polyax.trace.tracer import Trace, Tracer, leaked
 from polyax.transforms.memo import forget, kept, once
@@ -152,7 +153,12 @@ def _on_device(
         make = functools.partial(_compile_primitive, primitive, avals, params, device)
         alike = primitive, avals, order, "alike", device.backend.twin(device), key[-1]
         program = table[key] = _kept_primitive(inner, alike, make).on(device)
-    return program.run(args)
+        return program.run(args)
+    args = tuple(args)
+    if program.quick is None:
+        program.quick = eager_call(program, args)
+    made = program.quick(args, {})
+    return program.run(args) if made is NotImplemented else made
 
 
 def _kept_primitive(inner: Sequence[ClosedJaxpr] | None, key: Any, make: Callable[[], Made]) -> Made:

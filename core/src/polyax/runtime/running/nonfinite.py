@@ -38,6 +38,13 @@ def check(results: Sequence[Any], closed: ClosedJaxpr, args: Sequence[Any], name
     raise FloatingPointError(f"invalid value ({what}) encountered in {name}, in a result of type {types}{where}")
 
 
+def check_data(x: Any, name: str) -> None:
+    """Raises FloatingPointError if data that ``name`` was given hold what is looked for."""
+    what = _Search(config.debug_nans, config.debug_infs).found([x])
+    if what is not None:
+        raise FloatingPointError(f"invalid value ({what}) encountered in {name}, in data of type {x.aval}")
+
+
 def _worth_searching(closed: ClosedJaxpr) -> bool:
     """Whether it isn't a single operation that somebody applied outside of programs."""
     first, *others = closed.eqns

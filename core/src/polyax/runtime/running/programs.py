@@ -20,6 +20,8 @@ from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.placing import Layout, on_device, on_devices
 from polyax.runtime.contract import effects
 from polyax.runtime.contract.backend import Buffer, Device, Executable
+from polyax.runtime.contract.calls import NativeCall
+from polyax.runtime.plugins.default_device import default_device_now
 from polyax.runtime.running import donation, nonfinite
 from polyax.trace.tree import LEAF, PyTreeDef, tree_unflatten
 
@@ -43,6 +45,8 @@ class Program:
     """Where NaNs are looked for, if they are."""
     large: bool = field(init=False)
     """Whether results know where they were made."""
+    quick: NativeCall | None = field(default=None, init=False)
+    """What runs it on arguments as they come, once somebody has asked for that."""
 
     def __post_init__(self) -> None:
         self.large = origins.has_large([a for a, _ in self.outputs])
@@ -120,21 +124,27 @@ Moved = Callable[[Sequence[Any]], Any]
 """What is done where arguments lie otherwise than an entry has it."""
 
 
-def make_entry(program: Program, consts: Sequence[Any], out_tree: PyTreeDef, moved: Moved | None) -> Entry:
+def buffers_of_consts(program: Program, consts: Sequence[Any]) -> list[Buffer]:
+    """Those of a program on one device."""
+    with guards.embedded():
+        return [placed(c, a, program.device) for c, (a, _) in zip(consts, program.inputs)]
+
+
+def make_entry(
+    program: Program, consts: Sequence[Any], const_buffers: list[Buffer], out_tree: PyTreeDef, moved: Moved | None
+) -> Entry:
     """The entry of a program on one device. The common case does little more than collect buffers and launch; calls
     with arguments on other devices go through ``moved``, if there is one."""
     device, inputs = program.device, program.inputs[len(consts) :]
-    with guards.embedded():
-        const_buffers = [placed(c, a, device) for c, (a, _) in zip(consts, program.inputs)]
     queue, launch, out_avals = device.queue, program.executable.launch, [a for a, _ in program.outputs]
     special = program.special or any(a.dtype == dtypes.float0 for a in out_avals)
     single = out_avals[0] if out_tree == LEAF else None
 
     def entry(leaves: Sequence[Any]) -> Any:
         buffers: Any = _buffers_on(device, leaves)
+        if moved is not None and not buffers and _belong_elsewhere(device, leaves):
+            return moved(leaves)
         if buffers is None:
-            if moved is not None and any(type(x) is Array and x._device is not device for x in leaves):
-                return moved(leaves)
             buffers = [placed(x, a, device) for x, (a, _) in zip(leaves, inputs, strict=True)]
         if const_buffers:
             buffers = const_buffers + buffers
@@ -146,6 +156,12 @@ def make_entry(program: Program, consts: Sequence[Any], out_tree: PyTreeDef, mov
         return tree_unflatten(out_tree, [Array(a, b, device) for a, b in zip(out_avals, outs)])
 
     return origins.noting(entry) if program.large and not special else entry
+
+
+def _belong_elsewhere(device: Device, leaves: Sequence[Any]) -> bool:
+    """Whether a call with these isn't one for ``device``: without arrays it is one for the default device."""
+    arrays = [x for x in leaves if type(x) is Array]
+    return any(x._device is not device for x in arrays) if arrays else default_device_now() is not device
 
 
 def _buffers_on(device: Device, leaves: Sequence[Any]) -> list[Buffer] | None:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from polyax.control.inner.programs import hoisted
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.lazy import lazy
 from polyax.meshes.memories import DEFAULT
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from polyax.ops.memories import kinds_of_results
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import in_memory_of_kind
-from polyax.runtime.contract.backend import Device
+from polyax.runtime.contract.backend import Buffer, Device
+from polyax.runtime.contract.calls import NativeCall
 from polyax.runtime.running.compiling import compile_program
 from polyax.runtime.running.meeting import Wish, layouts_of, meeting_place, wish_of
 from polyax.runtime.running.meshed import Layouts, Meshed, on_mesh
-from polyax.runtime.running.programs import Entry, Moved, Program, make_entry, make_mesh_entry
+from polyax.runtime.running.programs import Entry, Moved, Program, buffers_of_consts, make_entry, make_mesh_entry
+from polyax.runtime.running.whole import native_call
+from polyax.trace.calls import UserCall
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 
 Asked = Sharding | None
@@ -41,7 +44,7 @@ class Staged:
     def place(self) -> Device | Mesh:
         return self.where if isinstance(self.where, Device) else self.where.mesh
 
-    @cached_property
+    @lazy
     def meshed(self) -> Meshed:
         """The partitioned program, if it runs on a mesh."""
         assert isinstance(self.where, Layouts)
@@ -49,7 +52,7 @@ class Staged:
         donated = (False,) * len(consts) + self.donated if any(self.donated) else ()
         return on_mesh(jaxpr, self.where, self.name, donated)
 
-    @cached_property
+    @lazy
     def program(self) -> Program:
         if isinstance(self.where, Device):
             return compile_program(self.closed, self.where, self.name, self.donated)
@@ -57,9 +60,22 @@ class Staged:
 
     def entry(self, out_tree: PyTreeDef, moved: Moved | None) -> Entry:
         """What a call ends in, see ``make_entry``."""
-        make = make_entry if isinstance(self.where, Device) else make_mesh_entry
-        entry = make(self.program, self.closed.consts, out_tree, moved)
+        program, consts = self.program, self.closed.consts
+        if isinstance(self.where, Device):
+            entry = make_entry(program, consts, self.const_buffers, out_tree, moved)
+        else:
+            entry = make_mesh_entry(program, consts, out_tree, moved)
         return self._into_memories(entry) if self.kinds else entry
+
+    @lazy
+    def const_buffers(self) -> list[Buffer]:
+        return buffers_of_consts(self.program, self.closed.consts)
+
+    def native_call(self, call: UserCall, out_tree: PyTreeDef) -> NativeCall | None:
+        """What runs calls like ``call`` without more ado, if the executable has such a function."""
+        if self.kinds or not isinstance(self.where, Device):
+            return None
+        return native_call(self.program, self.const_buffers, call.whole(), out_tree)
 
     def _into_memories(self, entry: Entry) -> Entry:
         def with_kinds(leaves: Sequence[Any]) -> Any:

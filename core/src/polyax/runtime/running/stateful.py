@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from polyax.control.inner.lists import cut
 from polyax.control.refs.discharge import discharged
 from polyax.control.refs.ref import Ref
 from polyax.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from polyax.ir.lazy import lazy
 from polyax.ir.refs import is_ref
 from polyax.meshes.sharding import NamedSharding, Sharding
 from polyax.runtime.running.meshed import Meshed
@@ -93,16 +93,19 @@ class StatefulStaged(Staged):
     stateful: Stateful
     refuse: Refuse
 
-    @cached_property
+    @lazy
     def program(self) -> Program:
         return self.inner.program
 
-    @cached_property
+    @lazy
     def meshed(self) -> Meshed:
         return self.inner.meshed
 
     def entry(self, out_tree: PyTreeDef, moved: Moved | None) -> Entry:
         return self.stateful.entry(self.inner.entry(self.stateful.pure.out_tree, moved), self.refuse)
+
+    def native_call(self, call: UserCall, out_tree: PyTreeDef) -> None:
+        """None: references get new contents after each call."""
 
     @property
     def in_shardings(self) -> list[Sharding]:

@@ -1,0 +1,114 @@
+"""Calls that an executable takes as users make them: which these are, said in the words of the contract; and the
+functions for them, which a jitted function tries before anything else."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyax.ir import dtypes
+from polyax.runtime.arrays import guards
+from polyax.runtime.arrays.array import is_concrete
+from polyax.runtime.contract.backend import Device
+from polyax.runtime.contract.calls import CallKind, LeafKind, NativeCall
+from polyax.runtime.plugins.default_device import default_device_now
+from polyax.runtime.running.programs import Program
+from polyax.trace.calls import Fixed, Key, UserCall
+from polyax.trace.traces import keep
+from polyax.trace.tree import PyTreeDef, tree_flatten
+
+Maker = Callable[[UserCall], NativeCall | None]
+
+TRIED = 8
+"""How many are tried before what is always right: each takes about a tenth of that."""
+
+
+class QuickCalls:
+    """Those of a function, by the settings that they were made under."""
+
+    def __init__(self) -> None:
+        self.first: dict[int, tuple[NativeCall, ...]] = {}
+        """The ones to try, in the order in which they were of use. Tuples are never changed: threads share them."""
+        self._makers: dict[Key, Maker] = {}
+        self._made: dict[Any, NativeCall | None] = {}
+
+    def others(self, settings: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of the first of the others that can run this call, or NotImplemented."""
+        for call in self.first.get(settings, ())[1:]:
+            made = call(args, kwargs)
+            if made is not NotImplemented:
+                self._promote(settings, call)
+                return made
+        return NotImplemented
+
+    def learn(self, key: Key, make: Maker, call: UserCall) -> None:
+        """``make`` gives functions for calls of this kind, or None. ``call`` is the first one."""
+        keep(self._makers, key, make)
+        self.met(key, call)
+
+    def met(self, key: Key, call: UserCall) -> None:
+        """A call of this kind went the usual way: what can run such calls, if anything, is tried first from now on.
+
+        Equal keys leave open whether a leaf is an array, or a number that would become one.
+        """
+        kind = key, tuple([type(x) for x in call.leaves])
+        if kind not in self._made and key in self._makers:
+            keep(self._made, kind, self._makers[key](call))
+        quick = self._made.get(kind)
+        if quick is not None:
+            self._promote(key.settings, quick)
+
+    def _promote(self, settings: int, call: NativeCall) -> None:
+        before = self.first.get(settings, ())
+        self.first[settings] = (call, *[c for c in before if c is not call][: TRIED - 1])
+
+    def clear(self) -> None:
+        self.first.clear()
+        self._makers.clear()
+        self._made.clear()
+
+
+def eager_call(program: Program, args: tuple[Any, ...]) -> NativeCall:
+    """What runs a program of one operation on arguments like these, for a list of results, if anything does."""
+    outs = tree_flatten([0] * len(program.outputs))[1]
+    return native_call(program, (), (args, {}), outs) or not_this
+
+
+def not_this(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Calls of no kind."""
+    return NotImplemented
+
+
+def native_call(
+    program: Program, consts: Sequence[Any], whole: tuple[tuple[Any, ...], dict[str, Any]], out_tree: PyTreeDef
+) -> NativeCall | None:
+    """What runs calls like ``whole`` of a program on one device, if there is more to gain than trouble.
+
+    ``consts``: the buffers of its constants.
+    """
+    outputs = [aval for aval, _ in program.outputs]
+    inputs = [aval for aval, _ in program.inputs[len(consts) :]]
+    more = program.effects or program.checked is not None or program.large
+    if more or type(program) is not Program or any(a.dtype == dtypes.float0 for a in (*inputs, *outputs)):
+        return None
+    leaves, in_tree = tree_flatten(whole)
+    rest = iter(inputs)
+    kinds = [LeafKind(x.type, None, x.value) if type(x) is Fixed else LeafKind(type(x), next(rest)) for x in leaves]
+    donated = program.donated[len(program.donated) - len(inputs) :]
+    kind = CallKind(program.device, in_tree, kinds, consts, out_tree, outputs, donated)
+    made = program.executable.native_call(kind)
+    given = [x for x in leaves if type(x) is not Fixed]
+    if made is not None and not any(map(is_concrete, given)):
+        made = functools.partial(_by_default, made, program.device)
+    return made if made is None or all(map(is_concrete, given)) else functools.partial(_unguarded, made)
+
+
+def _by_default(call: NativeCall, device: Device, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What has no arrays runs on the default device."""
+    return call(args, kwargs) if default_device_now() is device else NotImplemented
+
+
+def _unguarded(call: NativeCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What comes from the host comes to the device, unless somebody wants to know of that."""
+    return NotImplemented if guards.on and guards.level("host_to_device") != "allow" else call(args, kwargs)

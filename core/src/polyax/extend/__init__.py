@@ -5,7 +5,7 @@ from typing import Any
 from polyax import late as _late
 from polyax.extend import core as core
 
-_LATE = _late.submodules("polyax.extend", "linear_util", "source_info_util")
+_LATE = _late.submodules("polyax.extend", "backend", "linear_util", "random", "source_info_util")
 
 
 def __getattr__(name: str) -> Any:

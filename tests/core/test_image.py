@@ -39,6 +39,29 @@ def loop(x, shape, method, antialias=True):
     return x
 
 
+def edges_continued(x, shape):
+    """Without antialiasing, with the kernel of OpenCV, on an image continued by its edges."""
+    for axis, (old, new) in enumerate(zip(x.shape, shape)):
+        lines = np.moveaxis(x, axis, 0)
+        out = np.zeros((new, *lines.shape[1:]))
+        for j in range(new):
+            centre = (j + 0.5) * old / new - 0.5
+            for i in range(-3, old + 3):
+                d = abs(centre - i)
+                near, far = 1.25 * d**3 - 2.25 * d**2 + 1, -0.75 * (d**3 - 5 * d**2 + 8 * d - 4)
+                out[j] += (near if d < 1 else far if d < 2 else 0) * lines[np.clip(i, 0, old - 1)]
+        x = np.moveaxis(out, 0, axis)
+    return x
+
+
+def covered(x, shape):
+    """The means of what new pixels cover, on a grid that divides both."""
+    for axis, (old, new) in enumerate(zip(x.shape, shape)):
+        fine = np.repeat(np.moveaxis(x, axis, 0), new, 0)
+        x = np.moveaxis(fine.reshape(new, old, *fine.shape[1:]).mean(1), 0, axis)
+    return x
+
+
 def moved(x, scale, translation, method="cubic"):
     for axis in (0, 1):
         x = resampled(x, 6, axis, scale[axis], translation[axis], method, True)
@@ -66,6 +89,16 @@ ROWS = {
             slope=1e-5,
         )
         for method in ("cubic", "lanczos3")
+    },
+    **{
+        f"{method} {shape}": Row(
+            lambda x, m=method, s=shape: image.resize(x, s, m, antialias=False),
+            lambda x, e=expected, s=shape: e(x, s),
+            (PICTURE,),
+            (0,),
+        )
+        for method, expected in (("area", covered), ("cubic-pytorch", edges_continued))
+        for shape in ((8, 3, 2), (3, 9, 2))
     },
     "nearest": Row(
         lambda x: image.resize(x, (7, 3, 2), "nearest"),
@@ -99,6 +132,7 @@ def test_methods_have_several_names():
     got = [image.resize(PICTURE, (3, 3, 2), m) for m in ("cubic", "bicubic", image.ResizeMethod.CUBIC)]
     np.testing.assert_array_equal(got[0], got[1])
     np.testing.assert_array_equal(got[0], got[2])
+    np.testing.assert_array_equal(got[0], image.resize(PICTURE, (3, 3, 2), "bicubic-pytorch"))
 
 
 BAD = {

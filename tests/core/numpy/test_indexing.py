@@ -209,6 +209,15 @@ def test_bad_input(call, error, text):
     assert text in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "key", [np.zeros(0, bool), np.zeros((3, 0), bool), (slice(None), np.zeros((4, 0), bool))], ids=str
+)
+def test_masks_without_elements_choose_nothing(key) -> None:
+    got, want = jnp.asarray(X)[key], X[key]
+    assert (got.shape, got.dtype) == (want.shape, want.dtype)
+    np.testing.assert_array_equal(jnp.asarray(X).at[key].set(5), X)
+
+
 def test_sequences_of_traced_indices() -> None:
     x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
     pick = polyax.jit(lambda i, j: jnp.asarray(x)[(i, j), ((j, i),)])

@@ -7,6 +7,7 @@ import pytest
 
 import polyax
 import polyax.numpy as jnp
+from polyax.runtime.contract.backend import CompileOptions
 
 R = np.random.default_rng(4)
 A = R.standard_normal((2, 4, 4)).astype(np.float32)
@@ -106,6 +107,10 @@ def test_frequencies():
         (lambda: jnp.linalg.norm(X, axis=(0, 1, 2)), ValueError, "Improper number of axes for norm"),
         (lambda: jnp.linalg.norm(A[0], ord="x"), ValueError, "Invalid order 'x' for matrix norm."),
         (lambda: jnp.linalg.eigh(S, UPLO="x"), ValueError, "UPLO must be one of None, 'L', or 'U', got x"),
+        (lambda: jnp.linalg.pinv(B, 0.1, rcond=0.1), ValueError, "only one of rtol and rcond may be specified"),
+        (lambda: jnp.linalg.matrix_rank(B, 0.1, tol=0.1), ValueError, "only one of tol or rtol may be specified"),
+        (lambda: jnp.linalg.svd(B, hermitian=True), ValueError, "must have shape (..., n, n), got (2, 4, 3)"),
+        (lambda: jnp.fft.fft(Z, n=0), ValueError, "invalid number of data points (0,)"),
         (lambda: jnp.fft.rfft(Z), ValueError, "only real valued inputs supported for rfft"),
         (lambda: jnp.fft.fft(Z, norm="x"), ValueError, "Invalid norm value x"),
         (lambda: jnp.fft.fft(Z, axis=(0, 1)), ValueError, "jax.numpy.fft.fft does not support multiple axes"),
@@ -121,6 +126,26 @@ def test_bad_input(call, error, text):
 def test_solve_without_equations():
     assert jnp.linalg.solve(jnp.zeros((0, 0)), jnp.zeros((0, 2))).shape == (0, 2)
     assert jnp.linalg.solve(jnp.eye(2), jnp.zeros((2, 0))).shape == (2, 0)
+
+
+@pytest.mark.parametrize("name", ["inv", "cholesky", "det", "slogdet", "eigvals", "qr", "svd", "cond"])
+@pytest.mark.parametrize("shape", [(0, 2, 2), (3, 0, 2, 2)])
+def test_no_matrices(name, shape):
+    got, want = (
+        polyax.tree.leaves(getattr(np.linalg, name)(np.zeros(shape, np.float32))) for np in (jnp, globals()["np"])
+    )
+    assert [x.shape for x in got] == [x.shape for x in want]
+    assert jnp.linalg.solve(np.zeros(shape, np.float32), np.zeros((*shape[:-1], 4), np.float32)).shape == (
+        *shape[:-1],
+        4,
+    )
+
+
+def test_a_tolerance_for_each_matrix():
+    rtol = np.array([0.9, 1e-6], np.float32)
+    np.testing.assert_array_equal(jnp.linalg.matrix_rank(B, rtol=rtol), np.linalg.matrix_rank(B, rtol=rtol))
+    close(jnp.linalg.pinv(B, rtol=rtol), np.linalg.pinv(B, rcond=rtol))
+    close(jnp.linalg.pinv(B[0], rtol=rtol), [np.linalg.pinv(B[0], rcond=r) for r in rtol])
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0)])
@@ -143,3 +168,49 @@ def test_matrices_without_elements():
     assert jnp.linalg.lstsq(wide, np.zeros(0, np.float32))[0].tolist() == [0, 0, 0]
     with pytest.raises(ValueError, match="must not be empty"):
         jnp.linalg.cond(square)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_derivatives_of_solutions_are_those_of_the_equations(dtype: str) -> None:
+    """``a x = b`` gives ``da x + a dx = 0``, and the cotangent of ``b`` solves the transposed system."""
+    with polyax.enable_x64():
+        a, da, b = (x.astype(dtype) for x in (A + 1j * S[::-1] if dtype[0] == "c" else A, S, B[0]))
+        x, dx = polyax.jvp(lambda a: jnp.linalg.solve(a, b), (a,), (da,))
+        np.testing.assert_allclose(a @ np.asarray(dx), -da @ np.asarray(x), rtol=1e-9, atol=1e-9)
+        _, back = polyax.vjp(jnp.linalg.solve, a, b)
+        of_a, of_b = back(jnp.ones_like(x))
+        y = np.linalg.solve(a.transpose(0, 2, 1), np.ones_like(b))
+        np.testing.assert_allclose(of_b, y.sum(0), rtol=1e-9)
+        np.testing.assert_allclose(of_a, -y @ np.asarray(x).transpose(0, 2, 1), rtol=1e-9)
+
+
+def test_gradients_of_solutions_factor_once() -> None:
+    """Derivatives of the factors would be products of square matrices."""
+    device = polyax.devices("cpu")[0]
+    f = polyax.grad(lambda a: jnp.linalg.solve(a, B[0, :, 0]).sum())
+    kernels = device.backend.compile(polyax.make_jaxpr(f)(A[0]), CompileOptions(device)).report().kernels
+    assert sum("lu" in k.primitives for k in kernels) == 1
+    assert sum(k.flops for k in kernels if "dot_general" in k.primitives) <= 2 * 4 * 4
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_hermitian_matrices(dtype):
+    real, imaginary = np.random.default_rng(5).normal(size=(2, 2, 4, 4))
+    half = real + 1j * imaginary if dtype == np.complex64 else real
+    a = (half + half.conj().swapaxes(-1, -2)).astype(dtype)
+    u, s, vh = jnp.linalg.svd(a, hermitian=True)
+    np.testing.assert_allclose(s, np.linalg.svd(a, compute_uv=False), rtol=1e-4)
+    np.testing.assert_allclose((u * s[..., None, :]) @ vh, a, atol=1e-4)
+    np.testing.assert_allclose(jnp.linalg.svd(a, compute_uv=False, hermitian=True), s, rtol=1e-4)
+    np.testing.assert_allclose(jnp.linalg.pinv(a, hermitian=True), np.linalg.pinv(a), rtol=1e-2, atol=1e-3)
+    deficient = a[0][:, :1] @ a[0][:, :1].conj().T
+    assert jnp.linalg.matrix_rank(deficient, hermitian=True).item() == 1
+
+
+def test_transforms_of_nothing():
+    for shape in ((0, 2), (3, 0, 2)):
+        for name in ("fft2", "ifft2", "rfft2", "irfft2", "fftn", "irfftn"):
+            found, expected = getattr(jnp.fft, name)(jnp.ones(shape)), shape
+            assert found.shape == expected and found.size == 0
+    assert jnp.fft.irfft(jnp.ones((2, 0))).shape == (2, 0) and jnp.fft.fft(jnp.ones(0)).dtype == np.complex64
+    assert jnp.fft.fftn(jnp.float32(3)).item() == 3

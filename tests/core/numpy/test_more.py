@@ -52,6 +52,8 @@ SAME_CALL = {
     "unravel_index": lambda np: np.unravel_index(np.array([0, 5, 11]), (3, 4)),
     "ravel_multi_index": lambda np: np.ravel_multi_index((np.array([0, 2]), np.array([1, 3])), (3, 4)),
     "sort_complex": lambda np: np.sort_complex(np.array([2 + 1j, 1 - 1j, 1 - 2j])),
+    "unwrap integers": lambda np: np.unwrap(np.array([0, 5, 60, 3, 9, 13], np.int32), period=7),
+    "unwrap by an even period": lambda np: np.unwrap(np.array([0, 4, 8, 3, 9, 13], np.int32), period=8),
     "unwrap": lambda np: np.unwrap(np.array([0.0, 3.0, 6.5, 9.0, 1.0])),
     "frexp": lambda np: np.frexp(np.array([0.0, 1.0, -3.5, 1e-40, 1e30], np.float32)),
     "spacing": lambda np: np.spacing(np.array([1.0, -2.0, 0.5], np.float32)),
@@ -59,6 +61,11 @@ SAME_CALL = {
     "apply_over_axes": lambda np: np.apply_over_axes(np.sum, X, (0, 1)),
     "mgrid": lambda np: np.mgrid[0:2, 0:1:3j],
     "ogrid": lambda np: np.ogrid[0:2, 0:1:3j],
+    "r_ of three axes": lambda np: np.r_["0,3,0", [1, 2], [3]],
+    "r_ along the last axis": lambda np: np.r_["-1", [[1], [2]], [[3], [4]]],
+    "r_ of columns": lambda np: np.r_["1,2,0", [1, 2], [3, 4]],
+    "r_ of rows": lambda np: np.r_["0,2", [1, 2], [3, 4]],
+    "r_ in the middle": lambda np: np.r_["1,3,1", [1, 2], 3:5],
     "r_": lambda np: np.r_[1:4, 0, np.array([7, 8])],
     "c_": lambda np: np.c_[W, W],
     "hanning": lambda np: np.hanning(6),
@@ -102,6 +109,25 @@ def test_vectorize():
         product(a, v[:, :3])
 
 
+@pytest.mark.parametrize(
+    ("fun", "signature", "error", "text"),
+    [
+        (lambda x: x, "(n)->()", ValueError, r"output shape \(4,\) does not match core dimensions \(\)"),
+        (lambda x: x[:2], "(n)->(n)", ValueError, r"output shape \(2,\) does not match core dimensions \(n=4\)"),
+        (lambda x: (x, x[1:]), "(n)->(m),(m)", ValueError, r"output shape \(3,\) .* \(m=4\)"),
+        (lambda x: (x, x), "(n)->(n)", TypeError, "wrong number of output arguments: expected 1, got 2"),
+    ],
+)
+def test_vectorize_looks_at_results(fun, signature, error, text):
+    with pytest.raises(error, match=text):
+        jnp.vectorize(fun, signature=signature)(X)
+
+
+def test_vectorize_excludes_places_counted_from_the_left():
+    with pytest.raises(ValueError, match="contains negative numbers"):
+        jnp.vectorize(lambda x: x, excluded={-1})
+
+
 def test_copies_with_elements_put():
     np.testing.assert_array_equal(
         jnp.put(X, np.array([0, 5]), np.array([1.0, 2.0]), inplace=False).ravel()[:6:5], [1, 2]
@@ -114,6 +140,25 @@ def test_copies_with_elements_put():
     np.testing.assert_array_equal(jnp.put_along_axis(X, np.array([[0], [1], [2]]), 9.0, 1, inplace=False), want)
     with pytest.raises(ValueError, match="jax.numpy.put cannot modify arrays in-place"):
         jnp.put(X, 0, 1.0)
+
+
+def test_directives_of_r():
+    assert jnp.r_["r", [1, 2], 3].tolist() == [[1, 2, 3]]
+    assert jnp.r_["c", [1, 2], 3].tolist() == [[1], [2], [3]]
+    with pytest.raises(ValueError, match="could not understand directive 'a': it is 'r', 'c' or up to three integers"):
+        _ = jnp.r_["a", 1]
+    with pytest.raises(ValueError, match="1 axes can't begin at axis 3 of 3"):
+        _ = jnp.r_["0,3,3", [1, 2]]
+    with pytest.raises(TypeError, match="string directive must be placed at the beginning"):
+        _ = jnp.r_[1, "0,2"]
+
+
+def test_unwrapped_integers_are_of_the_default_float():
+    with polyax.enable_x64(True):
+        got = jnp.unwrap(np.array([0, 5, 120], np.int8))
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got, np.unwrap(np.array([0.0, 5.0, 120.0])), rtol=1e-12)
+    assert jnp.unwrap(np.array([0, 5, 12], np.int8), period=7).dtype == np.int8
 
 
 def test_files(tmp_path):

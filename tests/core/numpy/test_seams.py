@@ -70,6 +70,15 @@ def test_order_of_complex_numbers() -> None:
     np.testing.assert_array_equal(jnp.searchsorted(ordered, y), np.searchsorted(ordered, y))
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 8, 9, 64, 100])
+def test_places_in_arrays_of_any_length(size: int, side: str) -> None:
+    ordered = np.sort(np.random.default_rng(size).integers(0, 20, size).astype(np.float32))
+    ordered[size - size // 8 :] = np.nan
+    x = np.array([-1, *np.arange(0, 21, 0.5), np.inf, np.nan], np.float32)
+    np.testing.assert_array_equal(jnp.searchsorted(ordered, x, side), np.searchsorted(ordered, x, side))
+
+
 def test_largest_elements_in_total_order() -> None:
     x = np.array([0x7FC00000, 0xFFC00000, 0x3F800000, 0x80000000, 0, 0xFF800000], np.uint32).view(np.float32)
     assert lax.top_k(jnp.asarray(x), 6)[1].tolist() == [0, 2, 4, 3, 5, 1]

@@ -309,3 +309,10 @@ def test_angles_of_integers_and_unwrapping_nothing():
     with polyax.enable_x64(True):
         assert jnp.angle(np.int8([-1])).dtype == jnp.angle(True).dtype == np.float64
     assert jnp.unwrap(EMPTY).shape == (0,)
+
+
+@pytest.mark.parametrize("error", [ValueError, IndexError, np.exceptions.AxisError])
+def test_an_axis_out_of_bounds_is_both_errors(error) -> None:
+    for call in (lambda: jnp.argmax(EMPTY, 5), lambda: jnp.swapaxes(EMPTY, 0, 5), lambda: jnp.add.reduce(EMPTY, 5)):
+        with pytest.raises(error, match="axis 5 is out of bounds for array of dimension"):
+            call()

@@ -65,7 +65,7 @@ WITHOUT_A_CASE = (
     | dict.fromkeys(
         ("part", "words", "library"), "is of complex numbers in kernels: see tests/kernels/lower/test_complexes.py"
     )
-    | {"patches": "stands for operands of convolutions in kernels: see tests/cpu/test_convolutions.py"}
+    | {"tiled_convolution": "stands for convolutions on the cpu: see tests/cpu/test_convolutions.py"}
     | {p.name: "is of sums still to be made, on meshes: see tests/core/meshes/sums_cases.py" for p in OF_SUMS}
     | {p.name: "is of keys, for which NumPy has no type: see tests/core/random/test_typed_keys.py" for p in ON_WORDS}
     | {p.name: "is a program of others: see tests/core/experimental/sparse" for p in COMPOSED}

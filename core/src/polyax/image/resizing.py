@@ -30,6 +30,14 @@ def _keys_cubic(x: Any) -> Any:
     return jnp.where(x >= 2, 0, jnp.where(x >= 1, far, near))
 
 
+def _steep_cubic(x: Any) -> Any:
+    """The cubic of Keys with a = -3/4, as OpenCV and PyTorch have it."""
+    a = -0.75
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return jnp.where(x >= 2, 0, jnp.where(x >= 1, far, near))
+
+
 def _lanczos(radius: float) -> Kernel:
     def kernel(x: Any) -> Any:
         value = jnp.sinc(x) * jnp.sinc(x / radius)
@@ -46,6 +54,8 @@ class ResizeMethod(enum.Enum):
     LANCZOS3 = 2
     LANCZOS5 = 3
     CUBIC = 4
+    CUBIC_PYTORCH = 5
+    AREA = 6
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
@@ -65,12 +75,15 @@ _NAMES = {
     "lanczos3": ResizeMethod.LANCZOS3,
     "lanczos5": ResizeMethod.LANCZOS5,
     **dict.fromkeys(("cubic", "bicubic", "tricubic"), ResizeMethod.CUBIC),
+    **dict.fromkeys(("cubic-pytorch", "bicubic-pytorch"), ResizeMethod.CUBIC_PYTORCH),
+    "area": ResizeMethod.AREA,
 }
 _KERNELS: dict[ResizeMethod, Kernel] = {
     ResizeMethod.LINEAR: _triangle,
     ResizeMethod.LANCZOS3: _lanczos(3.0),
     ResizeMethod.LANCZOS5: _lanczos(5.0),
     ResizeMethod.CUBIC: _keys_cubic,
+    ResizeMethod.CUBIC_PYTORCH: _keys_cubic,
 }
 
 
@@ -94,7 +107,7 @@ def scale_and_translate(
       shape: of the result, with all dimensions.
       spatial_dims: along which it is scaled.
       scale, translation: a number for each of these; a pixel that is centred at x goes to ``x * scale + translation``.
-      method: 'linear', 'cubic', 'lanczos3', 'lanczos5', or a ``ResizeMethod``.
+      method: 'linear', 'cubic', 'cubic-pytorch', 'lanczos3', 'lanczos5', 'area', or a ``ResizeMethod``.
       antialias: whether kernels are widened where the image becomes smaller.
       precision: of the products.
 
@@ -115,7 +128,7 @@ def scale_and_translate(
         if given.shape != (len(dims),):
             raise ValueError(f"{name} has shape {given.shape}, one number for each of {len(dims)} dimensions is needed")
     for i, d in enumerate(dims):
-        weights = _weights(x.shape[d], shape[d], scale[i], translation[i], _KERNELS[kind], antialias)
+        weights = _weights(x.shape[d], shape[d], scale[i], translation[i], kind, antialias)
         x = _applied(x, weights.astype(x.dtype), d, precision)
     return x
 
@@ -134,16 +147,42 @@ def _applied(x: Any, weights: Any, axis: int, precision: Any) -> Any:
     return jnp.moveaxis(jnp.tensordot(x, weights, axes=((axis,), (0,)), precision=precision), -1, axis)
 
 
-def _weights(old: int, new: int, scale: Any, translation: Any, kernel: Kernel, antialias: bool) -> Any:
+def _weights(old: int, new: int, scale: Any, translation: Any, kind: ResizeMethod, antialias: bool) -> Any:
+    """``weights[old, new]``: how much of each pixel is in each new one."""
     inverse = 1.0 / scale
-    width = jnp.maximum(inverse, 1.0) if antialias else 1.0
     centres = (jnp.arange(new, dtype=scale.dtype) + 0.5) * inverse - translation * inverse - 0.5
-    distance = jnp.abs(centres - jnp.arange(old, dtype=scale.dtype)[:, None]) / width
-    weights = kernel(distance)
+    if kind == ResizeMethod.CUBIC_PYTORCH and not antialias:
+        return _normalized(_on_edges(_steep_cubic(_distances(old + 4, centres + 2))))
+    if kind == ResizeMethod.AREA:
+        weights = _overlaps(old, centres + 0.5, inverse)
+    else:
+        width = jnp.maximum(inverse, 1.0) if antialias else 1.0
+        weights = _KERNELS[kind](_distances(old, centres) / width)
+    return jnp.where((centres >= -0.5) & (centres <= old - 0.5), _normalized(weights), 0)
+
+
+def _distances(old: int, centres: Any) -> Any:
+    return jnp.abs(centres - jnp.arange(old, dtype=centres.dtype)[:, None])
+
+
+def _overlaps(old: int, middles: Any, width: Any) -> Any:
+    """How much of the pixels from n to n + 1 lies within half a ``width`` of ``middles``."""
+    left = jnp.arange(old, dtype=middles.dtype)[:, None]
+    shared = jnp.minimum(middles + width / 2, left + 1) - jnp.maximum(middles - width / 2, left)
+    return jnp.maximum(shared, 0)
+
+
+def _on_edges(weights: Any) -> Any:
+    """The weights of two pixels before the image and of two behind it, given to its first and its last."""
+    inside = weights[2:-2]
+    inside = inside.at[0].add(weights[:2].sum(0))
+    return inside.at[-1].add(weights[-2:].sum(0))
+
+
+def _normalized(weights: Any) -> Any:
     total = jnp.sum(weights, axis=0, keepdims=True)
     present = jnp.abs(total) > 1000.0 * float(np.finfo(np.float32).eps)
-    weights = jnp.where(present, weights / jnp.where(total != 0, total, 1), 0)
-    return jnp.where((centres >= -0.5) & (centres <= old - 0.5), weights, 0)
+    return jnp.where(present, weights / jnp.where(total != 0, total, 1), 0)
 
 
 def resize(
@@ -157,8 +196,9 @@ def resize(
 
     Args:
       shape: of the result, with all dimensions.
-      method: 'nearest', 'linear' ('bilinear', 'trilinear', 'triangle'), 'cubic' ('bicubic', 'tricubic'), 'lanczos3',
-        'lanczos5', or a ``ResizeMethod``.
+      method: 'nearest', 'linear' ('bilinear', 'trilinear', 'triangle'), 'cubic' ('bicubic', 'tricubic'),
+        'cubic-pytorch' ('bicubic-pytorch': 'cubic', but without antialiasing steeper, with the edges of the image
+        continued), 'lanczos3', 'lanczos5', 'area' (means of what a new pixel covers), or a ``ResizeMethod``.
       antialias: whether kernels are widened where the image becomes smaller.
       precision: of the products.
 

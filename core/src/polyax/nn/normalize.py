@@ -16,7 +16,6 @@ from polyax.numpy.promotion import (
     canonical_dtype,
     canonicalize_axis,
     convert,
-    ensure_array,
     promote_args_inexact,
     refuse_traced,
 )
@@ -160,7 +159,7 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: Any = -1) -> A
     [[0.0, 1.0], [1.0, 0.0]]
     """
     refuse_traced(num_classes, "The error arose in jax.nn.one_hot argument `num_classes`.")
-    x = ensure_array("one_hot", x)
+    x = jnp.asarray(x)
     axis = canonicalize_axis(axis, x.ndim + 1)
     kind = canonical_dtype(dtype, np.float64)
     shape = tuple(int(num_classes) if i == axis else 1 for i in range(x.ndim + 1))

@@ -12,6 +12,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.ir.config import config
 from polyax.ir.dims import dim_index, is_symbolic_dim, max_dim, slice_indices
 from polyax.ir.refs import met
 from polyax.meshes.resharding import check_placed, resharded, retyped, sharding_for
@@ -36,6 +37,7 @@ from polyax.numpy.promotion import (
 )
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import device_put, from_host
+from polyax.runtime.running import nonfinite
 from polyax.trace.varying import pvary
 
 __all__ = [
@@ -87,6 +89,8 @@ def array(
         raise NotImplementedError("Only implemented for order='K'")
     wanted = None if dtype is None else canonical_dtype(dtype)
     result = _from_object(unwrap(object), wanted, copy)
+    if (config.debug_nans or config.debug_infs) and is_concrete(result):
+        nonfinite.check_data(result, "array")
     if result.ndim < ndmin:
         result = lax.expand_dims(result, tuple(range(ndmin - result.ndim)))
     return _placed(result, device, out_sharding)

@@ -22,7 +22,9 @@ from polyax.numpy.promotion import (
     ensure_array,
     ensure_arrays,
     promote_args_inexact,
+    shape_of,
 )
+from polyax.numpy.types import result_type
 from polyax.trace.tree import tree_map
 
 __all__ = ["apply_along_axis", "apply_over_axes", "frexp", "spacing", "unwrap", "vectorize"]
@@ -70,6 +72,10 @@ def vectorize(
       excluded: positions or names of arguments that are passed as they are.
       signature: core dimensions, such as ``'(n,m),(m)->(n)'``; scalars by default.
 
+    Raises:
+      TypeError: there are more or fewer arguments or results than the signature has.
+      ValueError: shapes don't fit the signature, it is none, or ``excluded`` has negative numbers.
+
     >>> import polyax.numpy as jnp
     >>> jnp.vectorize(jnp.dot, signature='(n),(n)->()')(jnp.ones((3, 2)), jnp.ones(2)).tolist()
     [2.0, 2.0, 2.0]
@@ -78,6 +84,8 @@ def vectorize(
         raise TypeError(
             f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={set(excluded)!r}"
         )
+    if any(isinstance(e, int) and e < 0 for e in excluded):
+        raise ValueError(f"excluded={set(excluded)!r} contains negative numbers")
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         fixed = {i: a for i, a in enumerate(args) if i in excluded or a is None}
@@ -127,25 +135,54 @@ def _mapped(fun: Callable[..., Any], arrays: list[Any], cores: list[list[str]], 
     leading = [x.shape[: x.ndim - len(dims)] for x, dims in zip(arrays, cores, strict=True)]
     shape = lax.broadcast_shapes(*leading)
     spread = [broadcast_to(x, (*shape, *x.shape[len(lead) :])) for x, lead in zip(arrays, leading, strict=True)]
+    if signature is not None:
+        fun = _with_results_checked(fun, sizes, signature)
     for _ in shape:
         fun = vmap(fun)
     return tree_map(as_array, fun(*spread))
+
+
+def _with_results_checked(fun: Callable[..., Any], sizes: dict[str, int], signature: str) -> Callable[..., Any]:
+    """``fun``, whose results have to be as many and of such shapes as the signature says."""
+    cores = [[d for d in dims.split(",") if d] for dims in _DIMS.findall(signature.replace(" ", "").partition("->")[2])]
+
+    def checked(*values: Any) -> Any:
+        result = fun(*values)
+        outs = result if isinstance(result, tuple) else (result,)
+        if len(outs) != len(cores):
+            raise TypeError(
+                f"wrong number of output arguments: expected {len(cores)}, got {len(outs)} with signature={signature}"
+            )
+        known = dict(sizes)
+        for shape, dims in zip(map(shape_of, outs), cores, strict=True):
+            if len(shape) != len(dims) or any(known.setdefault(d, n) != n for d, n in zip(dims, shape, strict=True)):
+                wanted = ", ".join(f"{d}={known[d]}" if d in known else d for d in dims)
+                raise ValueError(
+                    f"output shape {shape} does not match core dimensions ({wanted}) with signature={signature}"
+                )
+        return result
+
+    return checked
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
-    """``p`` with multiples of ``period`` added, so that neighbours along ``axis`` differ by at most half a period."""
-    p = as_array(promote_args_inexact("unwrap", p)[0])
+    """``p`` with multiples of ``period`` added, so that neighbours along ``axis`` differ by at most half a period.
+
+    Integers with a period that is one stay integers.
+    """
+    p = ensure_array("unwrap", p)
+    p = convert(p, result_type(p, period))
     axis = canonicalize_axis(axis, p.ndim)
     if not p.shape[axis]:
         return p
-    half, threshold = period / 2, max(period / 2, discont or 0)
+    half, tied = (period // 2, period % 2 == 0) if dtypes.is_integer(p.dtype) else (period / 2, True)
     steps = diff(p, axis=axis)
     within = (steps + half) % period - half
-    within = choose((within == -half) & (steps > 0), half, within)
-    correction = choose(abs(steps) < threshold, 0.0, within - steps)
+    within = choose((within == -half) & (steps > 0) & tied, half, within)
+    correction = choose(abs(steps) < max(period / 2, discont or 0), 0, within - steps)
     first = lax.slice_in_dim(p, 0, 1, axis=axis)
     rest = lax.slice_in_dim(p, 1, p.shape[axis], axis=axis)
     return lax.concatenate([first, rest + lax.cumsum(convert(correction, p.dtype), axis)], axis)

@@ -46,9 +46,12 @@ def _transform(name: str, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
     else:
         a = convert(a, to_complex(a.dtype))
     axes = _checked_axes(a.ndim, s, axes)
+    if not axes:
+        return a
     lengths = _lengths(a, s, axes, kind == "IRFFT")
     moved = _resized(moveaxis(a, axes, tuple(range(a.ndim - len(axes), a.ndim))), lengths, kind)
-    result = _in_threes(moved, kind, lengths)
+    shape = (*moved.shape[: a.ndim - len(axes)], *_transformed(lengths, kind))
+    result = lax.full(shape, 0, _result_dtype(a, kind)) if 0 in shape else _in_threes(moved, kind, lengths)
     result = moveaxis(result, tuple(range(a.ndim - len(axes), a.ndim)), axes)
     return _scaled(result, norm, math.prod(lengths), kind)
 
@@ -70,9 +73,18 @@ def _lengths(a: Any, s: Any, axes: tuple[int, ...], from_half: bool) -> tuple[in
         lengths = tuple(a.shape[i] for i in axes)
         if from_half:
             lengths = (*lengths[:-1], max(0, 2 * (lengths[-1] - 1)))
-    if any(n < 1 for n in lengths):
+    if s is not None and any(n < 1 for n in lengths):
         raise ValueError(f"Shape should be non-negative: got invalid number of data points {lengths}")
     return lengths
+
+
+def _transformed(lengths: tuple[int, ...], kind: str) -> tuple[int, ...]:
+    """The sizes of the result; of no numbers, there is no half of a spectrum."""
+    return (*lengths[:-1], lengths[-1] // 2 + 1) if kind == "RFFT" else lengths
+
+
+def _result_dtype(a: Any, kind: str) -> Any:
+    return a.real.dtype if kind == "IRFFT" else to_complex(a.dtype)
 
 
 def _resized(a: Any, lengths: tuple[int, ...], kind: str) -> Any:

@@ -170,7 +170,7 @@ def _axes_used(entry: Any) -> int:
 
 
 def _check_mask(mask: np.ndarray, dims: tuple[int, ...], axis: int) -> None:
-    if mask.shape != dims:
+    if any(side not in (0, dim) for side, dim in zip(mask.shape, dims, strict=True)):  # a side of 0 chooses nothing
         raise IndexError(
             f"boolean index did not match shape of indexed array in index {axis}: got {mask.shape}, expected {dims}"
         )

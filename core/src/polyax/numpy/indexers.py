@@ -64,28 +64,58 @@ class _Grid:
 
 
 class _Joiner:
-    """``r_[1:4, 0, x]``: slices, numbers and arrays joined along one axis, the first or the last."""
+    """``r_[1:4, 0, x]``: slices, numbers and arrays joined along an axis.
 
-    def __init__(self, name: str, axis: int, rank: int) -> None:
-        self.name, self.axis, self.rank = name, axis, rank
+    A directive may come first. ``'axis,rank,start'``, or the first of these, joins along ``axis``; arrays have at least
+    ``rank`` axes, of which their own begin at ``start``, and end with the last for -1. ``'r'`` makes a row of a vector,
+    ``'c'`` a column.
+
+    Raises:
+      ValueError: the directive isn't one of these.
+      TypeError: a string that isn't first.
+    """
+
+    def __init__(self, name: str, axis: int, rank: int, start: int) -> None:
+        self.name, self.places = name, (axis, rank, start)
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
+        directive, *parts = parts if parts and isinstance(parts[0], str) else ("", *parts)
         if any(isinstance(p, str) for p in parts):
-            raise NotImplementedError(f"jnp.{self.name} with a directive such as {parts[0]!r} is not implemented")
-        arrays = [self._array(p) for p in parts]
-        return concatenate(arrays, self.axis)
+            raise TypeError(f"jnp.{self.name}: string directive must be placed at the beginning")
+        axis, rank, start = self._places(directive)
+        joined = concatenate([_raised(p, rank, start) for p in parts], axis)
+        return expand_dims(joined, "rc".index(directive)) if directive in ("r", "c") and joined.ndim == 1 else joined
 
-    def _array(self, part: Any) -> Any:
-        x = atleast_1d(_stretch(part) if isinstance(part, slice) else asarray(part))
-        return lax.reshape(x, (*x.shape, *(1,) * (self.rank - x.ndim))) if x.ndim < self.rank else x
+    def _places(self, directive: str) -> tuple[int, ...]:
+        if directive in ("", "r", "c"):
+            return self.places
+        try:
+            given = [int(n) for n in directive.split(",")]
+        except ValueError:
+            raise ValueError(
+                f"jnp.{self.name}: could not understand directive {directive!r}: it is 'r', 'c' or up to three integers"
+            ) from None
+        return (*given, *self.places[len(given) :])[:3]
 
     def __repr__(self) -> str:
         return f"polyax.numpy.{self.name}"
 
 
+def _raised(part: Any, rank: int, start: int) -> Any:
+    """An array with at least ``rank`` axes, of which its own begin at ``start``."""
+    x = atleast_1d(_stretch(part) if isinstance(part, slice) else asarray(part))
+    missing = rank - x.ndim
+    if missing <= 0:
+        return x
+    before = start if start >= 0 else missing + 1 + start
+    if not 0 <= before <= missing:
+        raise ValueError(f"{x.ndim} axes can't begin at axis {start} of {rank}")
+    return lax.reshape(x, (*(1,) * before, *x.shape, *(1,) * (missing - before)))
+
+
 mgrid, ogrid = _Grid("mgrid", sparse=False), _Grid("ogrid", sparse=True)
-r_, c_ = _Joiner("r_", 0, 1), _Joiner("c_", -1, 2)
+r_, c_ = _Joiner("r_", 0, 1, -1), _Joiner("c_", -1, 2, 0)
 
 
 # --- windows ----------------------------------------------------------------------------------------------------------

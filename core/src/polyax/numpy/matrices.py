@@ -14,7 +14,7 @@ from polyax import lax
 from polyax.ir import dtypes
 from polyax.lax import linalg as _primitives
 from polyax.numpy import diagonals as _diagonals
-from polyax.numpy import products, reductions, shapes, ufuncs
+from polyax.numpy import logic, products, reductions, shapes, ufuncs
 from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.creation import eye
 from polyax.numpy.promotion import as_array, canonicalize_axis, convert, ensure_array, inexact, shape_of
@@ -81,13 +81,37 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False, subset_by_index: Any = None
 ) -> Any:
-    """``(U, s, V^H)`` with ``U diag(s) V^H = a`` and decreasing ``s >= 0``; ``s`` alone unless ``compute_uv``."""
+    """``(U, s, V^H)`` with ``U diag(s) V^H = a`` and decreasing ``s >= 0``; ``s`` alone unless ``compute_uv``.
+
+    Args:
+      hermitian: ``a`` is Hermitian: what it takes are its eigenvalues.
+
+    >>> import polyax.numpy as jnp
+    >>> svd(jnp.array([[0.0, 3.0], [3.0, 8.0]]), compute_uv=False, hermitian=True).tolist()
+    [9.0, 1.0]
+    """
     if hermitian:
-        raise NotImplementedError("jnp.linalg.svd with hermitian=True is not implemented; leave it out")
+        if subset_by_index is not None:
+            raise NotImplementedError("svd: subset_by_index isn't supported with hermitian=True")
+        return _svd_of_hermitian(_matrix("svd", a, square=True), compute_uv)
     found = _primitives.svd(
         _matrix("svd", a), full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
     )
     return _named("SVDResult", *found) if compute_uv else found
+
+
+def _svd_of_hermitian(a: Any, compute_uv: bool) -> Any:
+    """Of ``a = V diag(w) V^H``: the absolute values of ``w``, whose signs go into ``V^H``."""
+    vectors, values = _primitives.eigh(a)
+    last = values.ndim - 1
+    _, order = lax.sort((lax.neg(lax.abs(values)), lax.broadcasted_iota(np.int32, values.shape, last)), num_keys=1)
+    values = take_along(values, order, last)
+    if not compute_uv:
+        return lax.abs(values)
+    vectors = take_along(vectors, broadcast_to(lax.expand_dims(order, (last,)), vectors.shape), last + 1)
+    signs = convert(choose(lax.lt(values, 0.0), -1.0, 1.0), a.dtype)
+    right = lax.mul(_adjoint(vectors), lax.expand_dims(signs, (values.ndim,)))
+    return _named("SVDResult", vectors, lax.abs(values), right)
 
 
 def svdvals(x: Any, /) -> Any:
@@ -146,16 +170,34 @@ def solve(a: Any, b: Any) -> Any:
 
 
 def _solve(a: Any, b: Any) -> Any:
-    """Forward and back substitution in the factors of P a = L U."""
-    factors, _, permutation = _primitives.lu(a)
-    b = _permuted_rows(b, permutation)
-    y = _primitives.triangular_solve(factors, b, left_side=True, lower=True, unit_diagonal=True)
-    return _primitives.triangular_solve(factors, y, left_side=True, lower=False)
+    """Forward and back substitution in the factors of P a = L U. Derivatives solve systems of the same factors."""
+    factors, _, permutation = _primitives.lu(lax.stop_gradient(a))
+    substitute = functools.partial(_primitives.triangular_solve, factors, left_side=True)
+
+    def solved(_: Any, b: Any) -> Any:
+        y = substitute(_permuted_rows(b, permutation), lower=True, unit_diagonal=True)
+        return substitute(y, lower=False)
+
+    def solved_transposed(_: Any, b: Any) -> Any:
+        y = substitute(b, lower=False, transpose_a=True)
+        y = substitute(y, lower=True, unit_diagonal=True, transpose_a=True)
+        return _permuted_rows(y, _inverted(permutation))
+
+    return lax.custom_linear_solve(lambda x: products.matmul(a, x), b, solved, solved_transposed)
 
 
 def _permuted_rows(b: Any, permutation: Any) -> Any:
     """``b[..., permutation, :]`` of each matrix."""
     return take_along(b, lax.broadcast_in_dim(permutation, b.shape, range(permutation.ndim)), b.ndim - 2)
+
+
+def _inverted(permutation: Any) -> Any:
+    """Where each number is in a permutation: a sum, which fuses, of as many terms as the matrix has elements."""
+    dtype, last = permutation.dtype, permutation.ndim
+    shape = (*permutation.shape, permutation.shape[-1])
+    here = lax.broadcast_in_dim(permutation, shape, (*range(last - 1), last))
+    found = lax.eq(here, lax.broadcasted_iota(dtype, shape, last - 1))
+    return lax.reduce_sum(lax.mul(convert(found, dtype), lax.broadcasted_iota(dtype, shape, last)), (last,))
 
 
 def inv(a: Any) -> Any:
@@ -191,31 +233,56 @@ def det(a: Any) -> Any:
 
 
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
-    """The Moore-Penrose inverse; singular values below ``rtol`` times the largest count as zero."""
-    if hermitian:
-        raise NotImplementedError("jnp.linalg.pinv with hermitian=True is not implemented; leave it out")
+    """The Moore-Penrose inverse; singular values below ``rtol`` times the largest count as zero.
+
+    Args:
+      rtol: one number, or one for each matrix.
+      hermitian: ``a`` is Hermitian, which takes less.
+      rcond: another name of ``rtol``.
+
+    Raises:
+      ValueError: both ``rtol`` and ``rcond`` are given.
+    """
+    if rtol is not None and rcond is not None:
+        raise ValueError("pinv: only one of rtol and rcond may be specified.")
     a = _matrix("pinv", a)
     if 0 in a.shape:
         return lax.full((*a.shape[:-2], a.shape[-1], a.shape[-2]), 0, a.dtype)
-    u, s, vh = svd(a, full_matrices=False)
+    u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
     rtol = rcond if rtol is None else rtol
     rtol = 10.0 * max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps) if rtol is None else rtol
-    large = lax.gt(s, lax.mul(_largest(s, -1, keepdims=True), convert(rtol, s.dtype)))
+    large = _above(s, rtol)
     inverse = convert(choose(large, lax.div(1.0, choose(large, s, 1.0)), 0.0), a.dtype)
-    scaled = lax.mul(_adjoint(vh), lax.expand_dims(inverse, (s.ndim - 1,)))
+    scaled = ufuncs.multiply(_adjoint(vh), shapes.expand_dims(inverse, -2))
     return products.matmul(scaled, _adjoint(u))
 
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
-    """The number of singular values above ``rtol`` times the largest; of vectors and numbers, 1 but for zeros."""
+    """The number of singular values above ``rtol`` times the largest; of vectors and numbers, 1 but for zeros.
+
+    Args:
+      rtol: one number, or one for each matrix.
+      hermitian: ``M`` is Hermitian, which takes less.
+      tol: another name of ``rtol``.
+
+    Raises:
+      ValueError: both ``rtol`` and ``tol`` are given.
+    """
+    if rtol is not None and tol is not None:
+        raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     if np.ndim(M) < 2:
         return convert(reductions.any(inexact("jnp.linalg.matrix_rank", M)[0] != 0), dtypes.default_int())
     a = _matrix("matrix_rank", M)
-    s = svdvals(a)
+    s = svd(a, compute_uv=False, hermitian=hermitian)
     rtol = tol if rtol is None else rtol
     rtol = max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps) if rtol is None else rtol
-    bound = lax.mul(_largest(s, -1, keepdims=True), convert(rtol, s.dtype))
-    return reductions.count_nonzero(lax.gt(s, bound), -1)
+    return reductions.count_nonzero(_above(s, rtol), -1)
+
+
+def _above(s: Any, rtol: Any) -> Any:
+    """Which singular values are greater than ``rtol``, one or one for each matrix, times the largest."""
+    bounds = shapes.expand_dims(convert(rtol, s.dtype), -1)
+    return logic.greater(s, ufuncs.multiply(_largest(s, -1, keepdims=True), bounds))
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
@@ -471,7 +538,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 def cond(x: Any, p: Any = None) -> Any:
     """The condition number: the norm of the matrix times that of its inverse; by default from singular values."""
     x = _matrix("cond", x)
-    if 0 in x.shape:
+    if 0 in x.shape[-2:]:
         raise ValueError(f"jnp.linalg.cond: input array must not be empty; got arr.shape={x.shape}")
     if p in (None, 2, -2):
         s = svdvals(x)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,13 +64,43 @@ def matmul(
     for i, x in enumerate((a, b)):
         if x.ndim == 0:
             raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim {x.ndim}")
-    a_batch, b_batch = a.shape[:-2], b.shape[:-2]
+    plan = _plan_product(a.shape, b.shape)
+    product = lax.dot_general(
+        lax.squeeze(a, plan.a_ones),
+        lax.squeeze(b, plan.b_ones),
+        plan.dimension_numbers,
+        precision=precision,
+        preferred_element_type=_preferred(preferred_element_type),
+    )
+    return lax.transpose(product, plan.order) if plan.order else product
+
+
+class _Plan(NamedTuple):
+    """A matrix product as ``dot_general`` of operands without the axes ``ones``; ``order``: how its result's axes are
+    to be put, empty if they are in order."""
+
+    a_ones: tuple[int, ...]
+    b_ones: tuple[int, ...]
+    dimension_numbers: Any
+    order: tuple[int, ...]
+
+
+@functools.lru_cache(1024)
+def _plan_product(a_shape: tuple[int, ...], b_shape: tuple[int, ...]) -> _Plan:
+    """A batch axis of one operand alone may have to come before the rows or columns of the other."""
+    a_batch, b_batch = a_shape[:-2], b_shape[:-2]
     batch = lax.broadcast_shapes(a_batch, b_batch)
     a_own, b_own = _batch_axes(a_batch, batch), _batch_axes(b_batch, batch)
-    shared = [i for i in range(len(batch)) if a_own.get(i) is not None and b_own.get(i) is not None]
-    a = lax.squeeze(a, _of_size_one(a_batch, batch))
-    b = lax.squeeze(b, _of_size_one(b_batch, batch))
-    return _batched_product(a, b, a_own, b_own, shared, len(batch), precision, _preferred(preferred_element_type))
+    a_ones, b_ones = _of_size_one(a_batch, batch), _of_size_one(b_batch, batch)
+    a_ndim, b_ndim, rank = len(a_shape) - len(a_ones), len(b_shape) - len(b_ones), len(batch)
+    shared = [i for i in range(rank) if i in a_own and i in b_own]
+    only_a, only_b = ([i for i in own if i not in shared] for own in (a_own, b_own))
+    contract = ((a_ndim - 1,), (b_ndim - 2 if b_ndim - len(b_own) > 1 else b_ndim - 1,))
+    rows, columns = a_ndim - len(a_own) - 1, b_ndim - len(b_own) - 1
+    order = [*shared, *only_a, *[rank] * rows, *only_b, *[rank + 1] * columns]
+    back = tuple(np.argsort(order, kind="stable").tolist())
+    numbers = contract, (tuple(a_own[i] for i in shared), tuple(b_own[i] for i in shared))
+    return _Plan(a_ones, b_ones, numbers, () if order == sorted(order) else back)
 
 
 def _of_size_one(own: tuple[int, ...], batch: tuple[int, ...]) -> tuple[int, ...]:
@@ -83,27 +114,6 @@ def _batch_axes(own: tuple[int, ...], batch: tuple[int, ...]) -> dict[int, int]:
     new = len(batch) - len(own)
     kept = [i for i in range(len(own)) if i not in _of_size_one(own, batch)]
     return {new + i: n for n, i in enumerate(kept)}
-
-
-def _batched_product(
-    a: Any,
-    b: Any,
-    a_own: dict[int, int],
-    b_own: dict[int, int],
-    shared: list[int],
-    rank: int,
-    precision: Any,
-    preferred: Any,
-) -> Any:
-    """One ``dot_general``, and a transposition if batch axes of one operand alone come in between."""
-    contract = ((a.ndim - 1,), (b.ndim - 2 if b.ndim - len(b_own) > 1 else b.ndim - 1,))
-    batch = (tuple(a_own[i] for i in shared), tuple(b_own[i] for i in shared))
-    product = lax.dot_general(a, b, (contract, batch), precision=precision, preferred_element_type=preferred)
-    only_a, only_b = ([i for i in own if i not in shared] for own in (a_own, b_own))
-    rows = a.ndim - len(a_own) - 1
-    order = [*shared, *only_a, *[rank] * rows, *only_b]
-    order += [rank + 1] * (product.ndim - len(order))
-    return lax.transpose(product, np.argsort(order, kind="stable").tolist())
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:

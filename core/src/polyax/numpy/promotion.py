@@ -20,6 +20,7 @@ from polyax.ir.config import config
 from polyax.ir.dims import dim_index
 from polyax.ir.dtypes import DType, as_dtype, canonicalize, full_name
 from polyax.ir.refs import is_ref, met
+from polyax.ops.basis import canonical_axis
 from polyax.runtime.arrays.placing import from_host
 from polyax.trace.tracer import Tracer
 
@@ -257,6 +258,11 @@ def promote_args_numeric(name: str, *args: Any) -> list[Any]:
 
 def of_one_dtype(name: str, *args: Any, to: Callable[[DType], DType] = same) -> list[Any]:
     """Checked arguments as arrays of one dtype, whose shapes stay as they are."""
+    first = getattr(args[0], "aval", None)
+    if first is not None and _stays(first.dtype, to):  # the common case, that they are such
+        others = [getattr(x, "aval", None) for x in args[1:]]
+        if all(a is not None and a.dtype == first.dtype and a.weak_type == first.weak_type for a in others):
+            return list(args)
     check_arraylike(name, *args)
     return [as_array(x) for x in promote_dtypes(*map(unwrap, args), to=to)]
 
@@ -298,12 +304,9 @@ def canonicalize_axis(axis: Any, ndim: int) -> int:
     """A non-negative axis.
 
     Raises:
-      ValueError: the axis is out of bounds.
+      AxisError: the axis is out of bounds; it is a ValueError and an IndexError.
     """
-    axis = index_of(axis, "axis")
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
-    return axis + ndim if axis < 0 else axis
+    return canonical_axis(index_of(axis, "axis"), ndim)
 
 
 def canonicalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:

@@ -323,17 +323,16 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
 
 
 def _insertion_points(a: Any, v: Any, side: str) -> Any:
-    """Bisection: as many unrolled steps as the length of ``a`` has bits. NaN is larger than everything."""
+    """Bisection by powers of two, the largest first, each of which is taken if that much of ``a`` belongs before ``v``:
+    as many unrolled steps as the length of ``a`` has bits. NaN is larger than everything."""
     n = a.shape[0]
-    low, high = lax.full(v.shape, 0, np.int32), lax.full(v.shape, n, np.int32)
+    low = lax.full(v.shape, 0, np.int32)
     numbers = lax.GatherDimensionNumbers((), (0,), (0,))
-    for _ in range(int(n).bit_length()):
-        middle = lax.div(lax.add(low, high), 2)
-        element = lax.gather(a, lax.expand_dims(middle, (v.ndim,)), numbers, (1,), mode="clip")
-        beyond = _precedes(element, v) if side == "left" else lax.bitwise_not(_precedes(v, element))
-        open_ = lax.lt(low, high)
-        low = lax.select(lax.bitwise_and(open_, beyond), lax.add(middle, 1), low)
-        high = lax.select(lax.bitwise_and(open_, lax.bitwise_not(beyond)), middle, high)
+    for step in (1 << bit for bit in reversed(range(int(n).bit_length()))):
+        last = lax.add(low, step - 1)
+        element = lax.gather(a, lax.expand_dims(last, (v.ndim,)), numbers, (1,), mode="clip")
+        before = _precedes(element, v) if side == "left" else lax.bitwise_not(_precedes(v, element))
+        low = lax.select(lax.bitwise_and(lax.lt(last, n), before), lax.add(low, step), low)
     return low
 
 

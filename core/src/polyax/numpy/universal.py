@@ -20,6 +20,7 @@ from polyax.numpy.extras import vectorize
 from polyax.numpy.promotion import as_array, convert, ensure_array, ensure_arrays, unwrap
 from polyax.numpy.selection import where as where_
 from polyax.numpy.shapes import along
+from polyax.ops.basis import canonical_axis
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.recording import trace_to_jaxpr
 
@@ -97,7 +98,7 @@ class ufunc:
             x = self._as_results(x)
             x = where_(where, x, convert(start if self.identity is None else self.identity, x.dtype))
         axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-        axes = tuple(_axis(k, x.ndim) for k in axes)
+        axes = tuple(canonical_axis(k, x.ndim) for k in axes)
         rest = [k for k in range(x.ndim) if k not in axes]
         rows = lax.reshape(lax.transpose(x, (*axes, *rest)), (_size(x, axes), *_sizes(x, rest)))
         y = self._last(rows, start)
@@ -190,7 +191,7 @@ class ufunc:
         starts = as_array(unwrap(indices))
         if not dtypes.is_integer(starts.dtype) or starts.ndim != 1:
             raise ValueError(f"reduceat indices must be a vector of an integer type, got {starts.aval}")
-        axis = _axis(axis, x.ndim)
+        axis = canonical_axis(axis, x.ndim)
         rows = lax.transpose(x, (axis, *(k for k in range(x.ndim) if k != axis)))
         ends = lax.concatenate([starts[1:], lax.full((1,), rows.shape[0], starts.dtype)], 0)
         ends = ufuncs.maximum(ends, starts + 1)
@@ -217,12 +218,6 @@ class ufunc:
 
     def _truths(self, x: Any) -> Any:
         return as_mask(x) if self._logical else x
-
-
-def _axis(axis: int, ndim: int) -> int:
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
-    return axis % ndim
 
 
 def _sizes(x: Any, axes: Any) -> list[int]:

@@ -116,11 +116,15 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
 
 
 def canonical_axis(axis: int, ndim: int) -> int:
-    """``axis`` in ``[0, ndim)``; negative ones count from the end."""
+    """``axis`` in ``[0, ndim)``; negative ones count from the end.
+
+    Raises:
+      AxisError: it is out of bounds. This error of NumPy's is a ValueError and an IndexError.
+    """
     axis = index(axis)
     if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
-    return axis % ndim if ndim else axis
+        raise np.exceptions.AxisError(axis, ndim)
+    return axis % ndim
 
 
 add = binary(add_p, "Elementwise sum.")
@@ -208,9 +212,11 @@ def reshape(
 
 def squeeze(array: Array, dimensions: Sequence[int]) -> Array:
     """``array`` without the given dimensions, which must have size 1."""
+    if not dimensions:
+        return array
     ndim = np.ndim(array)
     dims = tuple(sorted(canonical_axis(d, ndim) for d in dimensions))
-    return squeeze_p.bind1(array, dimensions=dims) if dims else array
+    return squeeze_p.bind1(array, dimensions=dims)
 
 
 def expand_dims(array: Array, dimensions: Sequence[int]) -> Array:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.lazy import lazy
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, Place, factors, fitted
 from polyax.ops.basis import broadcast_in_dim, convert, eq, full_like, mul, select_n, sub
@@ -67,19 +68,19 @@ class Slices:
     numbers: GatherDimensionNumbers
     sizes: Dims
 
-    @cached_property
+    @lazy
     def full(self) -> list[int]:
         """The dimensions of which slices hold all."""
         return [i for i, (k, n) in enumerate(zip(self.sizes, self.array, strict=True)) if k == n]
 
-    @cached_property
+    @lazy
     def pointed(self) -> dict[int, int]:
         """The factors of those of which slices hold the one element that an index points to."""
         return {
             i: len(self.indices) + i for i in self.numbers.start_index_map if self.sizes[i] == 1 and i not in self.full
         }
 
-    @cached_property
+    @lazy
     def of_array(self) -> list[int | None]:
         paired = zip(self.numbers.operand_batching_dims, self.numbers.start_indices_batching_dims, strict=True)
         known = {i: len(self.indices) + i for i in self.full} | self.pointed | dict(paired)

@@ -141,8 +141,8 @@ def _products_of_others(x: Any, axes: Axes) -> Any:
 
 
 def _before_and_after(x: Any, axis: int) -> Any:
-    before = cumprod(shifted(x, 1, 1, axis, reverse=False), axis)
-    after = cumprod(shifted(x, 1, 1, axis, reverse=True), axis, reverse=True)
+    before = shifted(cumprod(x, axis), 1, 1, axis, reverse=False)
+    after = shifted(cumprod(x, axis, reverse=True), 1, 1, axis, reverse=True)
     return mul(before, after)
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import Eqn
+from polyax.ir.lazy import lazy
 from polyax.meshes.factors import Dim, Dims, Factors, factors
 from polyax.meshes.spec import Cuts, uncut
 from polyax.ops.collective import pmax_p, pmin_p, psum_p
@@ -59,7 +60,7 @@ class Rule:
         except TypeError:  # a parameter without a hash
             return _rule.__wrapped__(rule, ins, outs, tuple(eqn.params.items()))
 
-    @cached_property
+    @lazy
     def sizes(self) -> dict[int, int]:
         found = dict(self.found.sizes)
         for dims, aval in zip(self.dims, self.avals, strict=True):
@@ -68,18 +69,18 @@ class Rule:
                     found[dim[0]] = max(n, found.get(dim[0], 0))
         return found
 
-    @cached_property
+    @lazy
     def whole(self) -> frozenset[int]:
         """Factors that nobody cuts: those of which the rule says so, and those that a result lacks for no reason."""
         outs = [{f for dim in dims for f in dim} for dims in self.found.outs]
         lost = {f for f in self.sizes if not all(f in out for out in outs)}
         return self.found.whole | (lost - set(self.found.reduced))
 
-    @cached_property
+    @lazy
     def compound(self) -> list[Dim]:
         return [dim for dims in self.dims for dim in dims if len(dim) > 1]
 
-    @cached_property
+    @lazy
     def by_size(self) -> list[int]:
         """Operands and results, the largest first."""
         return sorted(range(len(self.avals)), key=lambda n: -self.avals[n].nbytes)

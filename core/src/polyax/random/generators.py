@@ -55,6 +55,11 @@ def generator(name: Any = None) -> PRNGImpl:
     return GENERATORS[name]
 
 
+def is_own(name: str) -> bool:
+    """Whether it is the name of a generator of polyax."""
+    return name == THREEFRY.name or name in _ELSEWHERE
+
+
 def generator_for(function: str, impl: Any, dtype: Any) -> PRNGImpl:
     """The one that the parameters ``impl`` or ``dtype`` of a function name.
 

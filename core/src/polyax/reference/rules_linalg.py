@@ -16,6 +16,9 @@ def _each(fun: Callable[..., Any], *stacks: Any) -> list[Any]:
     """``fun`` of each matrix (or vector) of the stacks; a list with the stack of each result."""
     batch = stacks[0].shape[:-2]
     items = [fun(*(s[i] for s in stacks)) for i in np.ndindex(batch)]
+    if not items:  # a matrix of zeros tells what the results of no matrices look like
+        one = fun(*(np.zeros(s.shape[len(batch) :], s.dtype) for s in stacks))
+        return [np.empty((*batch, *np.shape(x)), np.asarray(x).dtype) for x in one]
     return [np.stack(column).reshape(*batch, *np.shape(column[0])) for column in zip(*items, strict=True)]
 
 
@@ -27,7 +30,7 @@ def cholesky(x: Any) -> Any:
         except np.linalg.LinAlgError:
             return (np.tril(np.full_like(a, np.nan)),)
 
-    return _each(one, x)[0] if x.size else x
+    return _each(one, x)[0]
 
 
 @rule(solve.triangular_solve_p)

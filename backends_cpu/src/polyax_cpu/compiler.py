@@ -133,7 +133,9 @@ _lock = threading.Lock()
 
 @functools.cache
 def _linker() -> llvm.LLJIT:
-    return llvm.create_lljit_compiler(_target_machine(3))
+    """By JITLink, which puts the sections of an object next to each other. The older linker maps each by itself and
+    ends the process where two of them are further apart than a relative address reaches."""
+    return llvm.create_lljit_compiler(_target_machine(3), use_jit_link=True)
 
 
 class LoadedCode:

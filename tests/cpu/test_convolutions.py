@@ -210,3 +210,12 @@ def test_of_any_kind_equal_the_reference(seed: int) -> None:
 
     with polyax.enable_x64():
         _agree(polyax.value_and_grad(f, (0, 1), has_aux=True), x, w)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[:2], ids=lambda names: names[0])
+def test_of_many_channels_to_few_features_are_one_product(layout: tuple[str, str, str]) -> None:
+    """Also where the operand is dilated: what overlaps is added up afterwards."""
+    x, w = _array(layout[0]), _array(layout[1]).take(range(2), layout[1].index("O"))
+    f = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), ((2, 2), (2, 2)), (2, 2), dimension_numbers=layout)
+    assert _calls(f, x, w).count("call") == 1
+    _agree(f, x, w)

@@ -1,5 +1,6 @@
-"""Which convolutions are products of tiles, and the programs that take the place of the others: phases of those whose
-operand is dilated, and transposes around those whose layout BLAS can't step through.
+"""Which convolutions are products of tiles, and the programs that take the place of the others: sums of products for
+those that have few features, phases of those whose operand is dilated, and transposes around those whose layout BLAS
+can't step through.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from polyax.runtime.contract.hooks import WhyNot
 from polyax.trace.recording import trace_to_jaxpr
 from polyax_cpu.libraries import tiles
 from polyax_cpu.libraries.tiles import Geometry, TileDigit, apart
-from polyax_kernels.lower import phases
+from polyax_kernels.lower import overlaps, phases
 from polyax_kernels.lower.lowering import Call, Lowering, Replace
 
 Avals = Sequence[ShapedArray]
@@ -96,6 +97,8 @@ def _program(avals: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...]
 
 
 def _replaced(avals: Avals, **params: Any) -> ClosedJaxpr:
+    if overlaps.why_not(avals, params) is None:
+        return overlaps.program(avals, **params)
     if phases.why_not(avals, params) is None:
         return phases.program(avals, **params)
     return _program(tuple(avals), tuple(params.items()))

@@ -29,7 +29,8 @@ def source(name: str, arity: int, type: str = "float") -> str:
 @cache
 def compiled(name: str, arity: int = 1, type: str = "float") -> Callable[..., np.ndarray]:
     """``f(*arrays) -> array``, the function applied to each element by native code."""
-    library = machine_code.library(source(name, arity, type), ["k"], pool.symbols())
+    text = source(name, arity, type)
+    library = machine_code.library(text, ["k"], pool.symbols_for(text.encode()))
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(library.address("k"))
     function.library = library  # type: ignore[attr-defined]  # lives as long as the function
 

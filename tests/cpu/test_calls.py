@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable, Generator
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import HostQueue
 from polyax.runtime.running.programs import Program
 from polyax.runtime.running.whole import TRIED
+from polyax_cpu import pool
 from support.process import output
 
 pytestmark = pytest.mark.skipif(
@@ -36,6 +38,7 @@ class Point(NamedTuple):
 @pytest.fixture
 def cpu() -> Generator[Device]:
     device = polyax.devices("cpu")[0]
+    pool.native_calls.symbols()  # there before the first call asks for it
     with polyax.default_device(device):
         yield device
 
@@ -535,3 +538,29 @@ def test_operations_on_what_cannot_run_natively_are_right(cpu: Device) -> None:
     slow = polyax.jit(lambda x: x @ x @ x)
     big = jnp.ones((300, 300))
     np.testing.assert_array_equal(slow(big) + slow(big), np.full((300, 300), 180_000.0))
+
+
+def test_no_call_waits_for_the_code_of_native_calls(cpu: Device, usual: list[Any], monkeypatch: Any) -> None:
+    asked: list[None] = []
+    coming = SimpleNamespace(ready=False, prepare=lambda: asked.append(None))
+    f, x = polyax.jit(lambda x: x + 1), arrays(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "native_calls", coming)
+        expected = f(x)
+        assert not asked, "a program that runs once needs none"
+        same(f(x), expected)
+        assert len(usual) == 2 and asked
+    for _ in range(3):  # the first of them asks again
+        same(f(x), expected)
+    assert len(usual) == 3
+
+
+def test_a_program_that_runs_once_loads_nothing_for_calls_or_large_arguments() -> None:
+    code = """
+        import polyax, polyax.numpy as jnp
+        from polyax_cpu import pool
+        print(polyax.jit(lambda x: x * 2)(jnp.ones(3)), pool.native_calls.ready, pool._exact.ready)
+        print(polyax.jit(jnp.sin)(jnp.zeros(3)), pool._exact.ready)
+    """
+    text = output(code, POLYAX_PLATFORMS="cpu")
+    assert text.splitlines() == ["[2. 2. 2.] False False", "[0. 0. 0.] True"]

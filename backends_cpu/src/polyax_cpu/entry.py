@@ -27,8 +27,8 @@ class _MethodDef(ctypes.Structure):
 
 
 @functools.cache
-def _method(name: str) -> _MethodDef:
-    return _MethodDef(b"run", pool.symbols()[name], METH_FASTCALL, b"Runs the steps of a program.")
+def _method(address: int) -> _MethodDef:
+    return _MethodDef(b"run", address, METH_FASTCALL, b"Runs the steps of a program.")
 
 
 _new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
@@ -39,11 +39,11 @@ _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_voi
 )
 
 
-def native_function(name: str, structure: ctypes.Structure, keep: Any = None) -> Callable[..., Any]:
-    """The Python function of this name in the native runtime, whose own object is a tuple: a capsule of ``structure``,
-    and what must live as long as the function."""
+def native_function(address: int, structure: ctypes.Structure, keep: Any = None) -> Callable[..., Any]:
+    """The Python function whose code is at ``address``; its own object is a tuple: a capsule of ``structure``, and what
+    must live as long as the function."""
     capsule = _new_capsule(ctypes.addressof(structure), None, None)
-    return _new_function(ctypes.addressof(_method(name)), (capsule, structure, keep), None)
+    return _new_function(ctypes.addressof(_method(address)), (capsule, structure, keep), None)
 
 
 class Entry:
@@ -58,6 +58,6 @@ class Entry:
     def __init__(self, steps: NativeSteps, release: bool) -> None:
         self._table = NativeTable(steps, release, id(ATTRIBUTE))
         capsule = _new_capsule(ctypes.addressof(self._table), None, None)
-        function = lambda name: _new_function(ctypes.addressof(_method(name)), capsule, None)
+        function = lambda name: _new_function(ctypes.addressof(_method(pool.symbols()[name])), capsule, None)
         self.run: Callable[[list[Any]], None] = function("polyax_call")
         self.run_members: Callable[[list[Any]], None] = function("polyax_call_members")

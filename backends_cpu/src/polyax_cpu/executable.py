@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from polyax.runtime.contract.backend import CompileOptions
-from polyax.runtime.contract.calls import CallKind, NativeCall
+from polyax.runtime.contract.calls import CallKind, NativeCall, later
 from polyax.runtime.contract.queue import INLINE_COST
 from polyax_cpu import pool
 from polyax_cpu.calls.table import Runs, native_call
@@ -40,12 +40,19 @@ class CpuExecutable(HostExecutable):
         self.divides = self.members < pool.thread_count()
         """Whether steps are cut into pieces for several threads; members of a group are a thread's work each."""
         super().__init__(backend, plan, options, journal)
+        self.asked = False
+        """Whether native calls were asked for before their code was there."""
         self.cost = sum(map(_cost, plan.steps)) // SPEED
 
     def native_call(self, kind: CallKind) -> NativeCall | None:
         steps: list[Any] = list(self.steps)
         if self.cost > INLINE_COST or len(steps) > 1 or not all(isinstance(step, Table) for step in steps):
             return None
+        if not pool.native_calls.ready:
+            if self.asked:  # the first call asks, too, and may be the only one
+                pool.native_calls.prepare()
+            self.asked = True
+            return later
         run = steps[0] if steps else Table([], 0)
         return native_call(kind, Runs(self.plan, run.steps, run.release, self.literals, self.backend.pool, self))
 

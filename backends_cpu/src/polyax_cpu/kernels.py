@@ -67,7 +67,7 @@ class _Code:
         with self._lock:
             if self._loaded is None:
                 code = self._make()
-                self._loaded = code, compiler.LoadedCode(code, ["kernel"], pool.symbols())
+                self._loaded = code, compiler.LoadedCode(code, ["kernel"], pool.symbols_for(code))
             code, loaded = self._loaded
             if key not in self._keys:
                 self._keys.add(key)

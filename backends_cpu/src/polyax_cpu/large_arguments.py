@@ -55,11 +55,12 @@ _LANES = (8, 16)
 vector with ``vzeroupper``, which spoils the registers that ``preserve_allcc`` has it keep."""
 KINDS = ("sin", "cos", "tan")
 EXACT = tuple(f"polyax_{kind}_exact{width}" for kind in KINDS for width in ("", *(f"_v{w}" for w in _LANES)))
-"""Functions ``f(x, near)`` of the native runtime, of one element and of several, that ``define_exact`` writes."""
+"""Functions ``f(x, near)`` of one element and of several, which ``source`` defines and kernels call."""
 
 
-def define_exact(module: Module) -> None:
-    """The functions for all arguments, compiled once for all kernels."""
+def source() -> str:
+    """The text of the functions for all arguments, compiled once for all kernels."""
+    module = Module(EXACT)
     for kind in KINDS:
         name = f"polyax_{kind}_exact"
         b = module.function("float", name, [("float", "x"), ("float", "near")], f"noinline {_PURE}")
@@ -67,6 +68,7 @@ def define_exact(module: Module) -> None:
         b.ret(select(absolute(x) >= NEAR, _exact(kind, x), near))
         for width in _LANES:
             _define_lanes(module, name, width)
+    return module.text()
 
 
 def _define_lanes(module: Module, exact: str, width: int) -> None:

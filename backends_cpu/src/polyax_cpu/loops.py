@@ -55,9 +55,9 @@ def native_control(native: Native, step: ControlStep) -> Described | None:
         writer.whole(step)
     except _NeedsPython:
         return None
-    imports = {**pool.symbols(), **writer.imports}
-    level = 0 if writer.long else 2
-    code = machine_code.library(writer.module.text(), ["control"], imports, level, writer.work <= STRAIGHT_WORK)
+    text, level = writer.module.text(), 0 if writer.long else 2
+    imports = {**pool.symbols_for(text.encode()), **writer.imports}
+    code = machine_code.library(text, ["control"], imports, level, writer.work <= STRAIGHT_WORK)
     return NativeStep(code.address("control"), None, 0, 1, 1, ON_BASES, None, writer.fails), (code, writer.keep)
 
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
-from polyax_cpu.calls.running import ENTER, define_calls
-from polyax_cpu.large_arguments import EXACT, define_exact
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.native_pool import define_pool
 from polyax_cpu.records import (
@@ -29,18 +27,17 @@ from polyax_cpu.records import (
 
 MAX_OPERANDS = 128
 """Buffers of one step."""
+RUN = "polyax_run"
 CALLS = ("polyax_call", "polyax_call_members")
-EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_call_out", "polyax_copy", ENTER, *EXACT)
+EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_call_out", "polyax_copy", RUN)
 
 
 def source(triple: str) -> str:
     """The runtime's text for a processor."""
     module = Module(EXPORTS)
     define_pool(module, triple)
-    define_exact(module)
     for define in (_run, _addresses, _call, _members, _call_members, _call_out, _copy):
         define(module)
-    define_calls(module)
     return module.text()
 
 
@@ -49,7 +46,7 @@ def _run(module: Module) -> None:
 
     Returns 1 behind a step that failed, else 0.
     """
-    b = module.function("i64", "polyax_run", [("ptr", "steps"), ("ptr", "bases")])
+    b = module.function("i64", RUN, [("ptr", "steps"), ("ptr", "bases")])
     steps, bases, pointers = Record(NativeSteps, b.args[0]), b.args[1], b.array("ptr", b.const(MAX_OPERANDS, "i64"))
     first = Record(NativeStep, steps.first)
     with b.loop(0, steps.count) as n:
@@ -117,9 +114,9 @@ def _call(module: Module) -> None:
     _find(b, table, objects, bases)
     steps, release = table.at("steps"), table.release
     with b.when(release.compare("==", 0)):
-        _check(b.call("i64", "polyax_run", steps, bases))
+        _check(b.call("i64", RUN, steps, bases))
     with b.when(release.compare("!=", 0)):
-        _check(_released(b, lambda: b.call("i64", "polyax_run", steps, bases)))
+        _check(_released(b, lambda: b.call("i64", RUN, steps, bases)))
     _ret_none(b)
 
 
@@ -135,7 +132,7 @@ def _members(module: Module) -> None:
     bases, record, begin, end = b.args
     members = Record(NativeMembers, record)
     with b.loop(begin, end) as n:
-        b.call("i64", "polyax_run", members.steps, b.at(bases, n * members.width, "ptr"))
+        b.call("i64", RUN, members.steps, b.at(bases, n * members.width, "ptr"))
     b.ret()
 
 

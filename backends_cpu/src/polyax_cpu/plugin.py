@@ -20,7 +20,10 @@ def _probe() -> str | None:
 def _open() -> Backend:
     from polyax_cpu.backend import CpuBackend
 
-    return CpuBackend()
+    backend = CpuBackend()
+    import polyax_cpu.lowerings  # noqa: F401  # every program asks for them; LLVM makes the runtime meanwhile
+
+    return backend
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""The loaded native runtime and its threads: how many there are, and when they start.
+"""The native runtime's parts and its threads: how many there are, and when they start.
 
 Threads start with the first program that has work for several; a child process starts its own after ``fork``.
 """
@@ -6,50 +6,37 @@ Threads start with the first program that has work for several; a child process 
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 import threading
 
-from polyax.ir.forks import uncut
-from polyax_cpu import compiler, machine_code, native
+from polyax_cpu import compiler, large_arguments, native
+from polyax_cpu.calls import running
+from polyax_cpu.machine_code import Part
 from polyax_kernels import settings
 
 _lock = threading.Lock()
 _started = False
-_loading = threading.Lock()
-_runtime: list[compiler.LoadedCode] = []
 
-
-def runtime() -> compiler.LoadedCode:
-    """The native runtime, loaded at the first call."""
-    if not _runtime:
-        with _loading:
-            if not _runtime:
-                _runtime.append(_load())
-    return _runtime[0]
-
-
-def _load() -> compiler.LoadedCode:
-    """Compiled without optimisation: that takes a quarter of the time, and launches are no slower."""
-    make = lambda: compiler.compile(native.source(compiler.host().triple), level=0)
-    made = machine_code.cached("native runtime", make)
-    return compiler.LoadedCode(made, native.EXPORTS)
+_runtime = Part("native runtime", lambda: native.source(compiler.host().triple), native.EXPORTS)
+_exact = Part("large arguments", large_arguments.source, large_arguments.EXACT)
+native_calls = Part("native calls", running.source, [running.ENTER], lambda: _runtime.symbols())
+"""Few programs need it at once: one that runs for the first time doesn't wait for it."""
 
 
 def prepare() -> None:
     """Loads the native runtime on a thread of its own, while the program that will need it is still being traced."""
-
-    def load() -> None:
-        with uncut:
-            runtime()
-
-    threading.Thread(target=load, name="polyax-cpu-prepare", daemon=True).start()
+    _runtime.prepare()
 
 
-@functools.cache
 def symbols() -> dict[str, int]:
-    """What kernels may call: the runtime's functions by name."""
-    return {name: runtime().address(name) for name in native.EXPORTS}
+    """The runtime's functions by name."""
+    return _runtime.symbols()
+
+
+def symbols_for(code: bytes) -> dict[str, int]:
+    """What kernels may call: the functions by name that stand in object code or its text."""
+    parts = [_runtime, _exact] if any(name.encode() in code for name in _exact.exports) else [_runtime]
+    return {name: address for part in parts for name, address in part.symbols().items()}
 
 
 def thread_count() -> int:
@@ -66,15 +53,15 @@ def ensure_started() -> None:
         return
     with _lock:
         if not _started:
-            start = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(runtime().address("polyax_start"))
+            start = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(symbols()["polyax_start"])
             start(thread_count() - 1)
             _started = True
 
 
 def _forget() -> None:
     """Only the thread that forked lives on in the child."""
-    global _started, _lock, _loading
-    _started, _lock, _loading = False, threading.Lock(), threading.Lock()
+    global _started, _lock
+    _started, _lock = False, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

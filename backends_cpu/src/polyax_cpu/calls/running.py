@@ -22,16 +22,19 @@ from polyax_cpu.calls.objects import (
 )
 from polyax_cpu.calls.reading import CALL, FOUND, define_reading, names, types
 from polyax_cpu.llvm import Builder, IrValue, Module
+from polyax_cpu.native import RUN
 from polyax_cpu.records import Record
 
 ENTER = "polyax_enter"
 
 
-def define_calls(module: Module) -> None:
-    """``ENTER``, a Python function."""
+def source() -> str:
+    """The text of a module with ``ENTER``, a Python function."""
+    module = Module([ENTER])
     define_reading(module)
     for define in (_refuse, _restore, _donate, _result, _join, _build, _run, _inner, _enter):
         define(module)
+    return module.text()
 
 
 def _enter(module: Module) -> None:
@@ -145,7 +148,7 @@ def _run(module: Module) -> None:
     b = module.function("ptr", "call_run", [CALL, ("ptr", "objects"), ("ptr", "bases")])
     pointer, objects, bases = b.args
     call = Record(NativeCall, pointer)
-    run = lambda: b.call("i64", "polyax_run", call.at("steps"), bases)
+    run = lambda: b.call("i64", RUN, call.at("steps"), bases)
     with b.when(call.release.compare("==", 0)):
         leave(run().compare("!=", 0), null(b))
     with b.when(call.release.compare("!=", 0)):

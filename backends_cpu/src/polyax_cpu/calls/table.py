@@ -16,6 +16,7 @@ from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract.calls import CallKind, LeafKind
 from polyax.trace.nodes import default_registry
 from polyax.trace.tree import PyTreeDef
+from polyax_cpu import pool
 from polyax_cpu.calls import layout
 from polyax_cpu.calls.layout import (
     NativeCall,
@@ -26,6 +27,7 @@ from polyax_cpu.calls.layout import (
     NativeShelf,
     NativeTypes,
 )
+from polyax_cpu.calls.running import ENTER
 from polyax_cpu.entry import native_function
 from polyax_cpu.records import NativeSteps
 from polyax_kernels.plan.plan import Plan
@@ -115,7 +117,7 @@ def native_call(kind: CallKind, runs: Runs) -> NativeFunction | None:
     _arguments(kept, call, kind, leaves)
     _bases(kept, call, kind, runs)
     _results(kept, call, kind, runs.plan)
-    return native_function("polyax_enter", call, kept.objects)
+    return native_function(pool.native_calls.symbols()[ENTER], call, kept.objects)
 
 
 def _arguments(kept: _Kept, call: NativeCall, kind: CallKind, leaves: Sequence[NativeLeaf]) -> None:

@@ -176,7 +176,8 @@ class Executable(ABC):
         """A function ``(args, kwargs) -> results`` for calls of one kind, that does at once what would otherwise be
         done in Python around ``launch``: it compares the arguments with what they should be, gets their buffers, runs
         the program, and makes arrays of its results. NotImplemented, with nothing changed, means that the call isn't of
-        this kind or can't run at once: it goes the usual way then. None, if calls of this kind gain nothing by it.
+        this kind or can't run at once: it goes the usual way then. None, if calls of this kind gain nothing by it;
+        ``later``, if there is nothing to call yet: no call waits for that.
 
         Errors of the program are raised. Asked only for programs of which nobody wants to know more than the results:
         none with effects, none that are searched for NaNs.

@@ -16,6 +16,11 @@ NativeCall = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 """Positional arguments and those by name to a result, or NotImplemented."""
 
 
+def later(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What an executable gives while the code for such calls is still being made: it is asked again at a later call."""
+    return NotImplemented
+
+
 class LeafKind(NamedTuple):
     """What a leaf of the arguments is.
 

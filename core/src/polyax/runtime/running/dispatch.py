@@ -155,9 +155,7 @@ def _on_device(
         program = table[key] = _kept_primitive(inner, alike, make).on(device)
         return program.run(args)
     args = tuple(args)
-    if program.quick is None:
-        program.quick = eager_call(program, args)
-    made = program.quick(args, {})
+    made = (program.quick or eager_call(program, args))(args, {})
     return program.run(args) if made is NotImplemented else made
 
 

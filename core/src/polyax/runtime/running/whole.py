@@ -11,7 +11,7 @@ from polyax.ir import dtypes
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.contract.backend import Device
-from polyax.runtime.contract.calls import CallKind, LeafKind, NativeCall
+from polyax.runtime.contract.calls import CallKind, LeafKind, NativeCall, later
 from polyax.runtime.plugins.default_device import default_device_now
 from polyax.runtime.running.programs import Program
 from polyax.trace.calls import Fixed, Key, UserCall
@@ -54,7 +54,10 @@ class QuickCalls:
         """
         kind = key, tuple([type(x) for x in call.leaves])
         if kind not in self._made and key in self._makers:
-            keep(self._made, kind, self._makers[key](call))
+            made = self._makers[key](call)
+            if made is later:
+                return
+            keep(self._made, kind, made)
         quick = self._made.get(kind)
         if quick is not None:
             self._promote(key.settings, quick)
@@ -72,7 +75,9 @@ class QuickCalls:
 def eager_call(program: Program, args: tuple[Any, ...]) -> NativeCall:
     """What runs a program of one operation on arguments like these, for a list of results, if anything does."""
     outs = tree_flatten([0] * len(program.outputs))[1]
-    return native_call(program, (), (args, {}), outs) or not_this
+    made = native_call(program, (), (args, {}), outs) or not_this
+    program.quick = None if made is later else made
+    return made
 
 
 def not_this(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -98,10 +103,12 @@ def native_call(
     donated = program.donated[len(program.donated) - len(inputs) :]
     kind = CallKind(program.device, in_tree, kinds, consts, out_tree, outputs, donated)
     made = program.executable.native_call(kind)
+    if made is None or made is later:
+        return made
     given = [x for x in leaves if type(x) is not Fixed]
-    if made is not None and not any(map(is_concrete, given)):
+    if not any(map(is_concrete, given)):
         made = functools.partial(_by_default, made, program.device)
-    return made if made is None or all(map(is_concrete, given)) else functools.partial(_unguarded, made)
+    return made if all(map(is_concrete, given)) else functools.partial(_unguarded, made)
 
 
 def _by_default(call: NativeCall, device: Device, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

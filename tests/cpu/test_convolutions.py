@@ -97,31 +97,21 @@ def test_of_few_features_stay_loops() -> None:
     assert _calls(_conv, _array("NHWC")[..., :1], _array("HWIO", window=2)[:, :, :1, :1]) == ["kernel"]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS[:2], ids=lambda names: names[0])
-def test_of_single_elements_read_the_operand_where_it_lies(
-    layout: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its memory is a tile already."""
-    texts: list[str] = []
-    monkeypatch.setattr(tiles.machine_code, "library", lambda text, *_: texts.append(text) or _Loaded())
-    tiles._function.cache_clear()
-    for window in (1, 3):
-        avals = [ShapedArray(_array(name, window).shape, np.dtype("float32")) for name in layout[:2]]
-        params = _params(avals, layout)
-        tiles.describe(avals, conv_general_dilated_p.rule("abstract_eval")(*avals, **params), params)
-    tiles._function.cache_clear()
-    assert ["@malloc" in text for text in texts] == [False, True]
-
-
-class _Loaded:
-    def address(self, _: str) -> int:
-        return 0
-
-
-def _params(avals: list[ShapedArray], layout: tuple[str, str, str]) -> dict[str, Any]:
+def _described(layout: tuple[str, str, str], window: int) -> tuple[int, tiles.Tiles]:
+    avals = [ShapedArray(_array(name, window).shape, np.dtype("float32")) for name in layout[:2]]
     f = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=layout)
     (eqn,) = polyax.make_jaxpr(f)(*[jnp.zeros(a.shape, a.dtype) for a in avals]).jaxpr.eqns
-    return eqn.params
+    return tiles.describe(avals, conv_general_dilated_p.rule("abstract_eval")(*avals, **eqn.params), eqn.params)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[:2], ids=lambda names: names[0])
+def test_of_single_elements_read_the_operand_where_it_lies(layout: tuple[str, str, str]) -> None:
+    """Its memory is a tile already."""
+    assert _described(layout, window=1)[1].nbytes == 0 < _described(layout, window=3)[1].nbytes
+
+
+def test_of_all_layouts_and_windows_are_one_function() -> None:
+    assert len({_described(layout, window)[0] for layout in LAYOUTS for window in (1, 2, 3)}) == 1
 
 
 @pytest.mark.parametrize("argument", [0, 1], ids=["operand", "window"])

@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from polyax.ir.aval import ShapedArray
 from polyax_cpu import compiler, machine_code
@@ -84,9 +84,9 @@ class Geometry:
         return self.run and strides(self.lhs)[self.rows[-1].dim] == 1
 
     @property
-    def spatial(self) -> tuple[bool, ...]:
-        """For each dimension of the operand."""
-        return tuple(dim in self.numbers.lhs_spec[2:] for dim in range(len(self.lhs)))
+    def spatial(self) -> list[int]:
+        """Dimensions of the operand."""
+        return sorted(self.numbers.lhs_spec[2:])
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -140,28 +140,6 @@ def _cut(digits: Sequence[TileDigit], most: int) -> Cut:
     return Cut(digit, -(-size // max(parts, 1)))
 
 
-class Form(NamedTuple):
-    """What code depends on; sizes are its scalars. ``rows`` and ``depth``: the dimensions of digits."""
-
-    letter: str
-    rows: tuple[int, ...]
-    depth: tuple[int, ...]
-    row_cut: int
-    depth_cut: int
-    run: bool
-    """Whether neighbours in a tile are rows."""
-    wide: bool
-    """Whether the last two digits of the run are neighbours in the operand, too."""
-    unit: bool
-    """Whether what the run copies lies side by side."""
-    direct: bool
-    """Whether the operand is a tile already."""
-    weights_turned: bool
-    results_turned: bool
-    spatial: tuple[bool, ...]
-    """For each dimension of the operand."""
-
-
 @dataclass(frozen=True)
 class Tiles:
     """A convolution as the scalars of its native function, which counts the tiles of the result."""
@@ -169,6 +147,8 @@ class Tiles:
     scalars: tuple[int, ...]
     extent: int
     flops: int
+    nbytes: int
+    """Of the tile that is gathered; 0 if the operand's memory is one."""
 
 
 def describe(avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: Mapping[str, Any]) -> tuple[int, Tiles]:
@@ -176,20 +156,23 @@ def describe(avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: 
     g = Geometry(avals, outs[0], params)
     apart = _matrix(g)
     row_cut, depth_cut = _cuts(g, apart is not None)
-    form, place = _form(g, avals[0], row_cut, depth_cut, apart is not None), strides(g.lhs)
     rows, depth, features = g.sizes
     by_weight, by_result = g.by_feature
     most_rows, most_depth = row_cut.within(g.rows), depth_cut.within(g.depth)
+    letter, place = LETTERS[avals[0].dtype.name], strides(g.lhs)
+    tile = 0 if apart is not None else (most_rows + GAP) * (most_depth + GAP) * _bits(letter) // 8
     scalars = [  # BLAS wants distances that are at least as long as lines, also of a single one
         g.groups, features, g.by_group, by_weight * features, by_result * features,
         max(by_weight, most_depth) if by_weight != 1 else max(features, g.depth[-1].other),
         max(by_result, most_rows) if by_result != 1 else max(features, g.rows[-1].other),
-        max(apart or 0, most_rows if g.run else most_depth), row_cut.size, depth_cut.size, most_rows, most_depth,
+        max(apart or 0, most_rows if g.run else most_depth), by_weight != 1, by_result != 1, g.run,
+        *_copies(g, row_cut, depth_cut), tile, -sum(low * n for low, n in zip(g.lows, place, strict=True)),
     ]  # fmt: skip
-    scalars += [n for dim in range(len(g.lhs)) for n in (place[dim], g.lhs[dim], g.lows[dim])]
-    scalars += [n for d in (*g.rows, *g.depth) for n in (d.size, d.step, d.other)]
-    work = Tiles(tuple(scalars), g.groups * row_cut.tiles(g.rows), 2 * g.groups * rows * depth * features)
-    return _function(form).address("tiles"), work
+    scalars += [n for dim in g.spatial for n in (g.lhs[dim], -g.lows[dim])]
+    scalars += [n for digits, cut in ((g.rows, row_cut), (g.depth, depth_cut)) for n in _slots(g, digits, cut)]
+    flops = 2 * g.groups * rows * depth * features
+    work = Tiles(tuple(map(int, scalars)), g.groups * row_cut.tiles(g.rows), flops, tile)
+    return _function(letter, len(g.spatial)).address("tiles"), work
 
 
 def _cuts(g: Geometry, direct: bool) -> tuple[Cut, Cut]:
@@ -199,36 +182,36 @@ def _cuts(g: Geometry, direct: bool) -> tuple[Cut, Cut]:
     return _cut(g.rows, min(most, max(ROWS, -(-rows * g.groups // ITEMS)))), depth_cut
 
 
-def _form(g: Geometry, lhs: ShapedArray, row_cut: Cut, depth_cut: Cut, direct: bool) -> Form:
+def _copies(g: Geometry, row_cut: Cut, depth_cut: Cut) -> tuple[bool, bool]:
+    """Whether the last two digits of the run are neighbours in the operand, too, so that lines of both are copied; and
+    whether what is copied lies side by side."""
     digits, cut = (g.rows, row_cut) if g.run else (g.depth, depth_cut)
     side_by_side = strides(g.lhs)[digits[-1].dim] == 1
     wide = side_by_side and cut.digit < len(digits) - 1 and _follow(g, *digits[-2:])
-    return Form(
-        LETTERS[lhs.dtype.name],
-        tuple(d.dim for d in g.rows),
-        tuple(d.dim for d in g.depth),
-        row_cut.digit,
-        depth_cut.digit,
-        g.run,
-        wide,
-        wide or (side_by_side and digits[-1].step == 1),
-        direct,
-        g.by_feature[0] != 1,
-        g.by_feature[1] != 1,
-        g.spatial,
-    )
+    return wide, wide or (side_by_side and digits[-1].step == 1)
+
+
+def _slots(g: Geometry, digits: Sequence[TileDigit], cut: Cut) -> Iterator[int]:
+    """The numbers of ``_Digit`` for each of as many digits as the operand has dimensions but one; the first ones may
+    be without effect."""
+    place = strides(g.lhs)
+    for _ in range(len(g.lhs) - 1 - len(digits)):
+        yield from (1, 1, 0, 0, *[0] * len(g.spatial))
+    for n, d in enumerate(digits):
+        within = 1 if n < cut.digit else cut.size if n == cut.digit else d.size
+        yield from (d.size, within, d.other, d.step * place[d.dim], *[d.step * (d.dim == k) for k in g.spatial])
 
 
 def _follow(g: Geometry, before: TileDigit, last: TileDigit) -> bool:
     """Whether the window moves along one and sees all of the other, which is next in memory."""
-    moves = g.spatial[before.dim] and before.step == 1
-    return moves and before.dim + 1 == last.dim and not g.spatial[last.dim] and last.size == g.lhs[last.dim]
+    moves = before.dim in g.spatial and before.step == 1
+    return moves and before.dim + 1 == last.dim and last.dim not in g.spatial and last.size == g.lhs[last.dim]
 
 
 def _matrix(g: Geometry) -> int | None:
     """How far apart the lines of a tile are in the operand's memory, if tiles lie there; else they are gathered."""
-    spatial = [d for d in g.depth if g.spatial[d.dim]]
-    whole = all(d.step == 1 and d.size == g.lhs[d.dim] for d in g.rows if g.spatial[d.dim])
+    spatial = [d for d in g.depth if d.dim in g.spatial]
+    whole = all(d.step == 1 and d.size == g.lhs[d.dim] for d in g.rows if d.dim in g.spatial)
     if any(g.lows) or any(d.size > 1 for d in spatial) or not whole:
         return None
     place = strides(g.lhs)
@@ -246,191 +229,223 @@ def _matrix(g: Geometry) -> int | None:
 
 
 @functools.cache
-def _function(form: Form) -> compiler.LoadedCode:
-    """``tiles(operand, weights, result; scalars, begin, end)``."""
-    name = f"cblas_{form.letter}gemm"
+def _function(letter: str, spatial: int) -> compiler.LoadedCode:
+    """``tiles(operand, weights, result; scalars, begin, end)`` of a type's convolutions along so many dimensions."""
+    name = f"cblas_{letter}gemm"
     module = Module(["tiles"])
-    _Writer(module, form).write()
+    _Writer(module, letter, spatial).write()
     return machine_code.library(module.text(), ["tiles"], {name: openblas.address(name)})
 
 
-class _Index(NamedTuple):
-    """A digit in code."""
+class _Digit(NamedTuple):
+    """A digit in code: ``within`` of its ``size`` values are within a tile. From one to the next it is ``by`` elements
+    in the memory of the operand, ``other`` in the other memory, and so far along each spatial dimension."""
 
-    dim: int
     size: IrValue
-    step: IrValue
+    within: IrValue
     other: IrValue
+    by: IrValue
+    moves: tuple[IrValue, ...]
 
 
-Places = tuple[IrValue, ...]
-"""Along each dimension of the operand."""
+class _Place(NamedTuple):
+    """Where something is in the operand's memory, and along each spatial dimension."""
+
+    offset: IrValue
+    along: tuple[IrValue, ...]
+
+    def moved(self, digit: _Digit, i: IrValue) -> _Place:
+        along = (p + i * move for p, move in zip(self.along, digit.moves, strict=True))
+        return _Place(self.offset + i * digit.by, tuple(along))
+
+
+class _Part(NamedTuple):
+    """Part of an index: where it begins in the operand and in the other memory, and how many values each digit has."""
+
+    place: _Place
+    offset: IrValue
+    counts: list[IrValue]
+
+    @property
+    def total(self) -> IrValue:
+        return math.prod(self.counts[1:], start=self.counts[0])
 
 
 class _Writer:
-    def __init__(self, module: Module, form: Form) -> None:
-        self.form = form
+    def __init__(self, module: Module, letter: str, spatial: int) -> None:
+        self.letter, self.kind = letter, BITS[letter]
         self.b = b = module.function("void", "tiles", FUNCTION_PARAMS)
         buffers, scalars, self.begin, self.end = b.args
         self.operand, self.weights, self.result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))
         numbers = itertools.count()
         scalar = lambda: b.load(b.at(scalars, next(numbers), "i64"), "i64")
+        flag = lambda: scalar().compare("!=", 0)
         self.groups, self.features, *self.by_group = (scalar() for _ in range(5))
         self.weights_apart, self.results_apart, self.operand_apart = (scalar() for _ in range(3))
-        self.row_size, self.depth_size, self.most_rows, self.most_depth = (scalar() for _ in range(4))
-        self.place, self.extent, self.low = zip(*[[scalar() for _ in range(3)] for _ in form.spatial], strict=True)
-        digits = lambda dims: [_Index(dim, scalar(), scalar(), scalar()) for dim in dims]
-        self.rows, self.depth = digits(form.rows), digits(form.depth)
+        self.weights_turned, self.results_turned, self.run, self.wide, self.unit = (flag() for _ in range(5))
+        self.nbytes, start = scalar(), scalar()
+        self.extents, first = zip(*[(scalar(), scalar()) for _ in range(spatial)], strict=True)
+        self.start = _Place(start, first)
+        moves = lambda: tuple(scalar() for _ in range(spatial))
+        digit = lambda: _Digit(scalar(), scalar(), scalar(), scalar(), moves())
+        self.rows, self.depth = ([digit() for _ in range(spatial + 1)] for _ in range(2))
 
     def write(self) -> None:
-        b, f = self.b, self.form
-        elements = (self.most_rows + GAP) * (self.most_depth + GAP)
-        nbytes = elements * (_bits(f.letter) // 8)
-        tile = self.operand if f.direct else b.call("ptr", "malloc", nbytes)
-        zero = b.const(0, "i64")
-        start = tuple(zero - low for low in self.low)
+        b = self.b
+        tile = b.call("ptr", "malloc", self.nbytes)
+        gathers = self.nbytes.compare("!=", 0)
+        parts = math.prod(map(self._parts, self.depth), start=b.const(1, "i64"))
         with b.loop(self.begin, self.end) as item:
-            group, places, to, count = self._tile(item, start, self.rows, f.row_cut, self.row_size)
+            group, rows = self._part(item, self.start, self.rows)
             operand = self._at(self.operand, group * self.by_group[0])
-            result = self._at(self.result, to + group * self.by_group[2])
-            depths = self._tiles(self.depth, f.depth_cut, self.depth_size)
-            with b.loop(0, depths) as part:
-                _, seen, at, terms = self._tile(part, places, self.depth, f.depth_cut, self.depth_size)
-                weights = self._at(self.weights, at + group * self.by_group[1])
-                rows, depth = self._whole(count, self.rows, f.row_cut), self._whole(terms, self.depth, f.depth_cut)
-                if f.direct:
-                    matrix = self._at(operand, self._offset(seen)), self.operand_apart
-                else:
-                    matrix = tile, (rows if f.run else depth) + GAP
-                    self._gather(operand, tile, seen, count, terms, matrix[1])
-                self._multiply(rows, depth, matrix, weights, result, part)
-        if not f.direct:
-            b.call("void", "free", tile)
+            result = self._at(self.result, rows.offset + group * self.by_group[2])
+            with b.loop(0, parts) as part:
+                _, depth = self._part(part, rows.place, self.depth)
+                weights = self._at(self.weights, depth.offset + group * self.by_group[1])
+                lines = b.select(self.run, rows.total, depth.total) + GAP
+                with b.when(gathers):
+                    self._gather(operand, tile, depth.place, rows.counts, depth.counts, lines)
+                matrix = b.select(gathers, tile, self._at(operand, depth.place.offset))
+                apart = b.select(gathers, lines, self.operand_apart)
+                self._multiply(rows.total, depth.total, (matrix, apart), weights, result, part)
+        b.call("void", "free", tile)
         b.ret()
+
+    def _at(self, pointer: IrValue, offset: IrValue) -> IrValue:
+        return self.b.at(pointer, offset, self.kind)
 
     # --- indices ---
 
-    def _tiles(self, digits: Sequence[_Index], cut: int, size: IrValue) -> IrValue:
-        total = (digits[cut].size + size - 1) / size
-        for digit in digits[:cut]:
-            total = total * digit.size
-        return total
+    def _parts(self, digit: _Digit) -> IrValue:
+        return (digit.size + digit.within - 1) / digit.within
 
-    def _tile(
-        self, number: IrValue, places: Places, digits: Sequence[_Index], cut: int, size: IrValue
-    ) -> tuple[IrValue, Places, IrValue, IrValue]:
-        """What remains of the number, where the tile begins in the operand and in the other memory, and how many
-        values the digit that is cut has in it."""
-        cut_digit = digits[cut]
-        number, i = self._last(number, (cut_digit.size + size - 1) / size)
-        first = i * size
-        places, offset = self._moved(places, cut_digit, first), first * cut_digit.other
-        for digit in reversed(digits[:cut]):
-            number, i = self._last(number, digit.size)
-            places, offset = self._moved(places, digit, i), offset + i * digit.other
-        return number, places, offset, self.b.intrinsic("smin", size, cut_digit.size - first)
-
-    def _last(self, number: IrValue, size: IrValue) -> tuple[IrValue, IrValue]:
-        """The number without its last digit, and that."""
-        rest = number / size
-        return rest, number - rest * size
-
-    def _moved(self, places: Places, digit: _Index, i: IrValue) -> Places:
-        return tuple(p + i * digit.step if dim == digit.dim else p for dim, p in enumerate(places))
-
-    def _whole(self, count: IrValue, digits: Sequence[_Index], cut: int) -> IrValue:
-        for digit in digits[cut + 1 :]:
-            count = count * digit.size
-        return count
-
-    def _offset(self, places: Places) -> IrValue:
-        total = self.b.const(0, "i64")
-        for place, stride in zip(places, self.place, strict=True):
-            total = total + place * stride
-        return total
-
-    def _at(self, pointer: IrValue, offset: IrValue) -> IrValue:
-        return self.b.at(pointer, offset, BITS[self.form.letter])
+    def _part(self, number: IrValue, place: _Place, digits: Sequence[_Digit]) -> tuple[IrValue, _Part]:
+        """What remains of the number, and the part that it counts."""
+        offset, counts = self.b.const(0, "i64"), list[IrValue]()
+        for digit in reversed(digits):
+            rest = number / self._parts(digit)
+            first = (number - rest * self._parts(digit)) * digit.within
+            place, offset = place.moved(digit, first), offset + first * digit.other
+            counts.insert(0, self.b.intrinsic("smin", digit.within, digit.size - first))
+            number = rest
+        return number, _Part(place, offset, counts)
 
     # --- gathering ---
 
     def _gather(
-        self, operand: IrValue, tile: IrValue, places: Places, count: IrValue, terms: IrValue, apart: IrValue
+        self,
+        operand: IrValue,
+        tile: IrValue,
+        place: _Place,
+        rows: Sequence[IrValue],
+        depth: Sequence[IrValue],
+        apart: IrValue,
     ) -> None:
-        f = self.form
-        rows = [(self.rows[f.row_cut], count), *((d, d.size) for d in self.rows[f.row_cut + 1 :])]
-        depth = [(self.depth[f.depth_cut], terms), *((d, d.size) for d in self.depth[f.depth_cut + 1 :])]
-        slow, fast = (depth, rows) if f.run else (rows, depth)
-        ends = len(fast) - 1 - f.wide
+        """Lines of the tile, and, within one, of the digits before the run: that is the last digit, or, if it is
+        ``wide``, the one before it with whole lines of the last."""
+        b, zero, one = self.b, self.b.const(0, "i64"), self.b.const(1, "i64")
+        fast = self._either(self.run, zip(self.rows, rows, strict=True), zip(self.depth, depth, strict=True))
+        slow = self._either(self.run, zip(self.depth, depth, strict=True), zip(self.rows, rows, strict=True))
+        still = fast[0][0]._replace(by=zero, moves=(zero,) * len(self.extents))
+        *outer, (run, count) = self._either(self.wide, [(still, one), *fast[:-1]], fast)
+        width = b.select(self.wide, fast[-1][1], one)
+        loops = [(self._seen_from(run, digit, digit.moves), n) for digit, n in (*slow, *outer)]
 
-        def along(n: int, places: Places, to: IrValue) -> None:
+        def along(n: int, place: _Place, to: IrValue) -> None:
             """``to``: the number of the tile's line, or, further in, of the place in it."""
             if n == len(slow):
                 to = to * apart
-            if n == len(slow) + ends:
-                return self._run(operand, self._at(tile, to), places, fast[ends:])
-            digit, size = slow[n] if n < len(slow) else fast[n - len(slow)]
-            behind = self.b.const(1, "i64")
-            for _, s in fast[n - len(slow) + 1 :] if n >= len(slow) else ():
-                behind = behind * s
-            with self.b.loop(0, size) as i:
-                step = to * size + i if n < len(slow) else to + i * behind
-                along(n + 1, self._moved(places, digit, i), step)
+            if n == len(loops):
+                return self._copy(self._at(operand, place.offset), self._at(tile, to), run, width, *ends(place))
+            digit, size = loops[n]
+            behind = math.prod((c for _, c in outer[n - len(slow) + 1 :]), start=count * width)
+            with b.loop(0, size) as i:
+                along(n + 1, place.moved(digit, i), to * size + i if n < len(slow) else to + i * behind)
 
-        along(0, places, self.b.const(0, "i64"))
+        ends = self._ends(run, count)
+        along(0, self._seen_from(run, place, place.along), zero)
 
-    def _run(self, operand: IrValue, to: IrValue, places: Places, digits: Sequence[tuple[_Index, IrValue]]) -> None:
-        """The last digit, or the last two; what is outside of the operand is zero."""
-        b, f = self.b, self.form
-        (digit, count), width = digits[0], digits[1][1] if f.wide else b.const(1, "i64")
-        begin, end = b.const(0, "i64"), count
-        if f.spatial[digit.dim]:
-            step = b.const(1, "i64") if f.unit else digit.step
-            before = lambda place: (b.intrinsic("smax", place, b.const(0, "i64")) + step - 1) / step
-            place = places[digit.dim]
-            begin = b.intrinsic("smin", before(0 - place), count)
-            end = b.intrinsic("smax", b.intrinsic("smin", before(self.extent[digit.dim] - place), count), begin)
-        end = b.select(self._inside(places, digit.dim), end, begin)
-        source = self._at(operand, self._offset(places))
-        kind, zero = BITS[f.letter], self._zero()
-        for first, stop in ((b.const(0, "i64"), begin * width), (end * width, count * width)):
+    def _either(self, condition: IrValue, these: Iterable[_Counted], those: Iterable[_Counted]) -> list[_Counted]:
+        either = functools.partial(self.b.select, condition)
+        return [
+            (x._replace(by=either(x.by, y.by), moves=tuple(map(either, x.moves, y.moves))), either(m, n))
+            for (x, m), (y, n) in zip(these, those, strict=True)
+        ]
+
+    def _seen_from(self, run: _Digit, x: _Moving, along: Sequence[IrValue]) -> _Moving:
+        """``x``, with what it is along the dimension of the run behind all others, which say nothing of that."""
+        own = self.b.const(0, "i64")
+        others: list[IrValue] = []
+        for move, n in zip(run.moves, along, strict=True):
+            moving = move.compare("!=", 0)
+            own = self.b.select(moving, n, own)
+            others.append(self.b.select(moving, n.like(0), n))
+        return x._replace(**{x._fields[-1]: (*others, own)})
+
+    def _ends(self, run: _Digit, count: IrValue) -> Callable[[_Place], tuple[IrValue, IrValue, IrValue]]:
+        """Which values of the run lie in the operand where it begins at a place: none before the first number, none
+        from the second on; the third is its length."""
+        b, step, extent = self.b, count.like(1), count.like(1 << 62)
+        for move, size in zip(run.moves, self.extents, strict=True):
+            moving = move.compare("!=", 0)
+            step, extent = b.select(moving, move, step), b.select(moving, size, extent)
+        strided = step.compare("!=", 1)
+
+        def before(place: IrValue) -> IrValue:
+            ahead = b.intrinsic("smax", place, count.like(0))
+            return b.intrinsic("smin", b.choose(strided, lambda: (ahead + step - 1) / step, ahead), count)
+
+        def ends(place: _Place) -> tuple[IrValue, IrValue, IrValue]:
+            *others, own = place.along
+            inside = b.const(True, "i1")
+            for p, size in zip(others, self.extents, strict=True):
+                inside = inside & (p >= 0) & (p < size)
+            begin = before(0 - own)
+            end = b.intrinsic("smax", before(extent - own), begin)
+            return begin, b.select(inside, end, begin), count
+
+        return ends
+
+    def _copy(
+        self, source: IrValue, to: IrValue, run: _Digit, width: IrValue, begin: IrValue, end: IrValue, count: IrValue
+    ) -> None:
+        """A run; what is outside of the operand is zero."""
+        b, zero = self.b, IrValue(self.b, self.kind, "zeroinitializer")
+        for first, stop in ((begin.like(0), begin * width), (end * width, count * width)):
             with b.loop(first, stop) as i:
                 b.store(zero, self._at(to, i), self._aligned)
-        stride = b.const(1, "i64") if f.unit else digit.step * self.place[digit.dim]
-        with b.loop(begin * width, end * width) as i:
-            b.store(b.load(self._at(source, i * stride), kind, self._aligned), self._at(to, i), self._aligned)
-
-    def _inside(self, places: Places, but: int) -> IrValue:
-        inside = self.b.const(True, "i1")
-        for dim, spatial in enumerate(self.form.spatial):
-            if spatial and dim != but:
-                inside = inside & (places[dim] >= 0) & (places[dim] < self.extent[dim])
-        return inside
-
-    # --- memory and products ---
+        first, stop = begin * width, end * width
+        with b.when(self.unit):
+            nbytes = (stop - first) * (_bits(self.letter) // 8)
+            ends = self._at(to, first), self._at(source, first)
+            b.call("void", "llvm.memcpy.p0.p0.i64", *ends, nbytes, b.const(False, "i1"))
+        with b.when(~self.unit), b.loop(first, stop) as i:
+            value = b.load(self._at(source, i * run.by), self.kind, self._aligned)
+            b.store(value, self._at(to, i), self._aligned)
 
     @property
     def _aligned(self) -> str:
-        return ", align 8" if self.form.letter == "z" else ""
+        return ", align 8" if self.letter == "z" else ""
 
-    def _zero(self) -> IrValue:
-        return IrValue(self.b, BITS[self.form.letter], "zeroinitializer")
+    # --- products ---
 
     def _multiply(
         self, rows: IrValue, depth: IrValue, tile: tuple[IrValue, IrValue], weights: IrValue, to: IrValue, part: IrValue
     ) -> None:
         """Results whose features lie apart are written as the transpose of what the product is."""
-        f, b = self.form, self.b
-        flag = lambda x: b.const(x, "i64")
-        (t, apart), w = tile, self.weights_apart
-        by = products.factors(b, f.letter, part)
-        if f.results_turned:
-            sizes = self.features, rows, depth, self.results_apart
-            first, second = (weights, flag(not f.weights_turned), w), (t, flag(not f.run), apart)
-        else:
-            sizes = rows, self.features, depth, self.results_apart
-            first, second = (t, flag(f.run), apart), (weights, flag(f.weights_turned), w)
-        products.gemm(b, f.letter, sizes, first, second, to, by)
+        b, f = self.b, functools.partial(self.b.select, self.results_turned)
+        number = lambda flag: b.convert("zext", flag, "i64")
+        (t, t_apart), run, turned = tile, number(self.run), number(self.weights_turned)
+        w, w_apart = weights, self.weights_apart
+        sizes = f(self.features, rows), f(rows, self.features), depth, self.results_apart
+        first = f(w, t), f(1 - turned, run), f(w_apart, t_apart)
+        second = f(t, w), f(1 - run, turned), f(t_apart, w_apart)
+        products.gemm(b, self.letter, sizes, first, second, to, products.factors(b, self.letter, part))
+
+
+_Counted = tuple[_Digit, IrValue]
+"""A digit, and how many values it has in a tile."""
+_Moving = TypeVar("_Moving", _Digit, _Place)
 
 
 def _bits(letter: str) -> int:

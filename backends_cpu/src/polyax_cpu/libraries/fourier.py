@@ -1,43 +1,101 @@
-"""Fourier transforms by NumPy; large ones by SciPy, which computes several values at a time on several threads. Loading
-it takes a quarter of a second, and it is large: where it isn't installed, NumPy does all.
+"""Fourier transforms by DUCC, the fastest, else by SciPy or NumPy: along one axis after the other.
+
+Threads share what many lines there are. Libraries compute several lines at a time and the others alone, which rounds
+otherwise: so where lines are parted depends on the shape, and on nothing else.
 """
 
 from __future__ import annotations
 
-import functools
+import importlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax_kernels.host.threads import num_threads
+from polyax_kernels.host.threads import parallel_for
 
-NAMES = {"FFT": "fftn", "IFFT": "ifftn", "RFFT": "rfftn", "IRFFT": "irfftn"}
 PARALLEL_SIZE = 1 << 14
-"""Fewer elements are transformed by NumPy."""
+"""Fewer elements are transformed in one thread, and not worth to load SciPy, which takes a quarter of a second."""
+PARTS = 16
+"""Of large arrays, which threads share."""
+TOGETHER = 16
+"""Lines that a library may compute at a time, as many as single numbers fit into a register: parts have multiples."""
 
 Arrays = Sequence[np.ndarray]
+AlongAxis = Callable[[np.ndarray, np.ndarray, int], None]
+"""Of an operand, its result, and an axis of both."""
 
 
 def transform(x: ShapedArray, kind: str, lengths: Sequence[int]) -> Callable[[Arrays, Arrays], None]:
     """The function of results and operands that transforms the last dimensions, whose sizes are ``lengths``."""
-    axes = tuple(range(x.ndim - len(lengths), x.ndim))
-    compute = (_fast if x.size >= PARALLEL_SIZE else _plain)(NAMES[kind])
+    axes = range(x.ndim - len(lengths), x.ndim)
+    library, large = _library(x.size), x.size >= PARALLEL_SIZE
+    if kind == "IRFFT":
+        steps = [*((library["IFFT"], axis) for axis in axes[:-1]), (library[kind], axes[-1])]
+    else:
+        others = "IFFT" if kind == "IFFT" else "FFT"
+        steps = [(library[kind], axes[-1]), *((library[others], axis) for axis in axes[:-1])]
 
     def run(outs: Arrays, args: Arrays) -> None:
-        outs[0][...] = compute(args[0], lengths, axes)
+        found, out = args[0], outs[0]
+        between = np.empty_like(found) if kind == "IRFFT" else out
+        for (compute, axis), into in zip(steps, [*[between] * (len(steps) - 1), out], strict=True):
+            _each(compute, found, into, axis, large)
+            found = into
 
     return run
 
 
-def _plain(name: str) -> Callable[..., Any]:
-    return getattr(np.fft, name)
+def _each(compute: AlongAxis, x: np.ndarray, out: np.ndarray, axis: int, large: bool) -> None:
+    """All lines along an axis: those of large arrays in parts of the largest other dimension."""
+    along = max((n for n in range(x.ndim) if n != axis), key=lambda n: x.shape[n], default=axis)
+    if along == axis or not large:
+        return compute(x, out, axis)
+    size = math.ceil(x.shape[along] / PARTS / TOGETHER) * TOGETHER
+    before = (slice(None),) * along
+
+    def share(begin: int, end: int) -> None:
+        for n in range(begin, end):
+            part = (*before, slice(n * size, (n + 1) * size))
+            compute(x[part], out[part], axis)
+
+    parallel_for(-(-x.shape[along] // size), share)
 
 
-def _fast(name: str) -> Callable[..., Any]:
+# --- libraries -------------------------------------------------------------------------------------------------------
+
+
+def _library(size: int) -> dict[str, AlongAxis]:
+    if (ducc := _found("ducc0")) is not None:
+        return _ducc(ducc.fft)
+    scipy = _found("scipy.fft") if size >= PARALLEL_SIZE else None
+    return {kind: _numpy(scipy or np.fft, kind) for kind in ("FFT", "IFFT", "RFFT", "IRFFT")}
+
+
+def _found(name: str) -> Any:
     try:
-        import scipy.fft
+        return importlib.import_module(name)
     except ImportError:
-        return _plain(name)
-    return functools.partial(getattr(scipy.fft, name), workers=num_threads())
+        return None
+
+
+def _ducc(fft: Any) -> dict[str, AlongAxis]:
+    back: dict[str, Any] = {"forward": False, "inorm": 2}
+    return {
+        "FFT": lambda x, out, axis: fft.c2c(x, (axis,), out=out),
+        "IFFT": lambda x, out, axis: fft.c2c(x, (axis,), out=out, **back),
+        "RFFT": lambda x, out, axis: fft.r2c(x, (axis,), out=out),
+        "IRFFT": lambda x, out, axis: fft.c2r(x, (axis,), out.shape[axis], out=out, **back),
+    }
+
+
+def _numpy(module: Any, kind: str) -> AlongAxis:
+    """Of NumPy, or a module with its functions."""
+    compute = getattr(module, kind.lower())
+
+    def run(x: np.ndarray, out: np.ndarray, axis: int) -> None:
+        out[...] = compute(x, out.shape[axis] if kind == "IRFFT" else None, axis)
+
+    return run

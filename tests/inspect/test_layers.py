@@ -73,9 +73,9 @@ def test_nothing_at_all() -> None:
 
 def seconds(count: int) -> float:
     sizes, edges = random_graph(0, count)
-    began = time.perf_counter()
+    began = time.thread_time()
     arrange(sizes, edges)
-    return time.perf_counter() - began
+    return time.thread_time() - began
 
 
 def test_the_cost_is_about_linear() -> None:

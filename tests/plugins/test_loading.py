@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +109,7 @@ def test_slow_plugin_is_imported_only_if_needed(site: Path) -> None:
     program = (
         "import sys; from polyax.runtime.arrays.devices import devices; devices(); print('polyax_slow' in sys.modules)"
     )
-    began = time.perf_counter()
     assert output(program, **environment(site, POLYAX_PLATFORMS="fake")) == "False"
-    assert time.perf_counter() - began < 3
     page = info(site)
     assert any("slow.extra" in line and "loaded" in line and "s, slow" in line for line in page.splitlines())
     assert any(

@@ -96,11 +96,11 @@ def test_static_data_without_hash() -> None:
 def test_time_is_linear_in_leaves() -> None:
     def seconds(n: int) -> float:
         tree = {f"k{i}": [i, (i, None)] for i in range(n)}
-        start = time.perf_counter()
+        start = time.thread_time()
         leaves, treedef = tu.tree_flatten(tree)
         assert tu.tree_unflatten(treedef, leaves) == tree and len(tu.tree_leaves_with_path(tree)) == 2 * n
         tu.tree_map(lambda x, y: x, tree, tree)
-        return time.perf_counter() - start
+        return time.thread_time() - start
 
     assert min(seconds(10_000) for _ in range(3)) < 40 * max(1e-3, min(seconds(1_000) for _ in range(3)))
 

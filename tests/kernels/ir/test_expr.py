@@ -50,14 +50,14 @@ def test_operators() -> None:
 
 
 def test_diamonds_take_linear_time() -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     with consing():
         x = param(0, "float32")
         for _ in range(200):  # written out, this has 2**200 leaves
             x = x + x
         y = rewrite(x, lambda e: e * 1.5 if e.kind == "param" else None)
         assert len(postorder(y)) == 202 + 1 and len(repr(y)) < 2000
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1
 
 
 def test_ten_thousand_nodes_without_recursion() -> None:

@@ -222,10 +222,10 @@ def test_cost_is_linear() -> None:
     def seconds(closed, checks):
         best = 9e9
         for _ in range(3):
-            started = time.perf_counter()
+            started = time.thread_time()
             with config.override(checks=checks), consing():
                 NumpyKernelBackend().graph(closed)
-            best = min(best, time.perf_counter() - started)
+            best = min(best, time.thread_time() - started)
         return best
 
     short, long = chain(50), chain(400)

@@ -71,6 +71,12 @@ def test_factors_multiply_to_the_matrix():
     close(np.asarray(A[0] @ np.asarray(v)), np.asarray(v * w))
 
 
+def test_determinants_by_reflections():
+    for got, want in zip(jnp.linalg.slogdet(A, method="qr"), np.linalg.slogdet(A), strict=True):
+        close(got, want)
+    close(polyax.grad(lambda a: jnp.linalg.slogdet(a, method="qr")[1])(A[0]), np.linalg.inv(A[0]).T)
+
+
 def test_derivatives():
     close(polyax.grad(lambda a: jnp.linalg.slogdet(a)[1])(A[0]), np.linalg.inv(A[0]).T)
     close(polyax.grad(lambda b: jnp.linalg.solve(A[0], b).sum())(B[0]), np.linalg.solve(A[0].T, np.ones((4, 3))))
@@ -101,7 +107,7 @@ def test_frequencies():
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: jnp.linalg.inv(B), ValueError, "Argument to inv() must have shape (..., n, n), got (2, 4, 3)"),
+        (lambda: jnp.linalg.inv(B), ValueError, "Argument to inv() must have shape [..., n, n], got (2, 4, 3)"),
         (lambda: jnp.linalg.det(jnp.ones(3)), ValueError, "got (3,)"),
         (lambda: jnp.linalg.solve(A[0], jnp.ones(3)), ValueError, "the shapes of a and b don't fit: (4, 4) and (3,)"),
         (lambda: jnp.linalg.norm(X, axis=(0, 1, 2)), ValueError, "Improper number of axes for norm"),
@@ -109,7 +115,17 @@ def test_frequencies():
         (lambda: jnp.linalg.eigh(S, UPLO="x"), ValueError, "UPLO must be one of None, 'L', or 'U', got x"),
         (lambda: jnp.linalg.pinv(B, 0.1, rcond=0.1), ValueError, "only one of rtol and rcond may be specified"),
         (lambda: jnp.linalg.matrix_rank(B, 0.1, tol=0.1), ValueError, "only one of tol or rtol may be specified"),
-        (lambda: jnp.linalg.svd(B, hermitian=True), ValueError, "must have shape (..., n, n), got (2, 4, 3)"),
+        (lambda: jnp.linalg.svd(B, hermitian=True), ValueError, "must have shape [..., n, n], got (2, 4, 3)"),
+        (lambda: jnp.linalg.cholesky(B[0]), TypeError, "incompatible shapes for broadcasting: (4, 3), (3, 4)"),
+        (lambda: jnp.linalg.eigh(B[0]), TypeError, "incompatible shapes for broadcasting: (4, 3), (3, 4)"),
+        (lambda: jnp.linalg.eig(B[0]), ValueError, "The input to eig must be a square matrix. Got shape (4, 3)"),
+        (lambda: jnp.linalg.qr(B[0, 0]), TypeError, "qr must have rank at least 2, but got shape=(3,)"),
+        (lambda: jnp.linalg.matrix_power(B, 2), TypeError, "must be square, got shape (2, 4, 3)"),
+        (lambda: jnp.linalg.matrix_power(B[0, 0], 2), TypeError, "1-dimensional array given"),
+        (lambda: jnp.linalg.cond(B[0, 0]), ValueError, "must be at least 2D; got arr.shape=(3,)"),
+        (lambda: jnp.linalg.slogdet(A, method="x"), ValueError, "Unknown slogdet method 'x'"),
+        (lambda: jnp.linalg.multi_dot([A[0], jnp.ones(3)]), ValueError, "Got array shapes [(4, 4), (3,)]"),
+        (lambda: jnp.linalg.tensorsolve(B[0], jnp.ones(3)), ValueError, "got a.shape=(4, 3), b.shape=(3,)"),
         (lambda: jnp.fft.fft(Z, n=0), ValueError, "invalid number of data points (0,)"),
         (lambda: jnp.fft.rfft(Z), ValueError, "only real valued inputs supported for rfft"),
         (lambda: jnp.fft.fft(Z, norm="x"), ValueError, "Invalid norm value x"),

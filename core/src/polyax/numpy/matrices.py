@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -38,16 +39,20 @@ def _named(kind: str, *parts: Any) -> Any:
     return getattr(decompositions, kind)(*parts)
 
 
-def _matrix(name: str, a: Any, square: bool = False) -> Any:
-    """``a`` as an inexact (stack of) matrices.
+def _matrix(name: str, a: Any) -> Any:
+    """``a`` as an inexact (stack of) matrices, whose shape the primitive that takes it checks."""
+    return inexact(f"jnp.linalg.{name}", a)[0]
+
+
+def _square(name: str, a: Any) -> Any:
+    """``a`` as an inexact (stack of) square matrices.
 
     Raises:
-      ValueError: it has fewer than two axes, or the last two differ where they must not.
+      ValueError: it has fewer than two axes, or the last two differ.
     """
-    a = inexact(f"jnp.linalg.{name}", a)[0]
-    if a.ndim < 2 or (square and a.shape[-1] != a.shape[-2]):
-        wanted = "(..., n, n)" if square else "(..., m, n)"
-        raise ValueError(f"Argument to {name}() must have shape {wanted}, got {a.shape}")
+    a = _matrix(name, a)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"Argument to {name}() must have shape [..., n, n], got {a.shape}")
     return a
 
 
@@ -60,7 +65,7 @@ def _adjoint(a: Any) -> Any:
 
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
     """The lower triangular ``L`` with ``L L^H = a`` (or upper ``U`` with ``U^H U = a``); else NaN."""
-    lower = _primitives.cholesky(_matrix("cholesky", a, square=True), symmetrize_input=symmetrize_input)
+    lower = _primitives.cholesky(_matrix("cholesky", a), symmetrize_input=symmetrize_input)
     return _adjoint(lower) if upper else lower
 
 
@@ -93,7 +98,7 @@ def svd(
     if hermitian:
         if subset_by_index is not None:
             raise NotImplementedError("svd: subset_by_index isn't supported with hermitian=True")
-        return _svd_of_hermitian(_matrix("svd", a, square=True), compute_uv)
+        return _svd_of_hermitian(_square("svd", a), compute_uv)
     found = _primitives.svd(
         _matrix("svd", a), full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
     )
@@ -127,9 +132,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     """
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
-    vectors, values = _primitives.eigh(
-        _matrix("eigh", a, square=True), lower=UPLO != "U", symmetrize_input=symmetrize_input
-    )
+    vectors, values = _primitives.eigh(_matrix("eigh", a), lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return _named("EighResult", values, vectors)
 
 
@@ -140,14 +143,12 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
 
 def eig(a: Any) -> EigResult:
     """Complex eigenvalues and right eigenvectors (columns) of square matrices."""
-    return _named("EigResult", *_primitives.eig(_matrix("eig", a, square=True), compute_left_eigenvectors=False))
+    return _named("EigResult", *_primitives.eig(_matrix("eig", a), compute_left_eigenvectors=False))
 
 
 def eigvals(a: Any) -> Any:
     """The complex eigenvalues of square matrices."""
-    return _primitives.eig(
-        _matrix("eigvals", a, square=True), compute_left_eigenvectors=False, compute_right_eigenvectors=False
-    )[0]
+    return _primitives.eig(_matrix("eigvals", a), compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
 # --- solutions --------------------------------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ def solve(a: Any, b: Any) -> Any:
       ValueError: the shapes don't fit.
     """
     a, b = inexact("jnp.linalg.solve", a, b)
-    a = _matrix("solve", a, square=True)
+    a = _square("solve", a)
     if b.ndim == 0 or b.shape[-1 if b.ndim == 1 else -2] != a.shape[-1]:
         raise ValueError(f"solve: the shapes of a and b don't fit: {a.shape} and {b.shape}")
     right = lax.expand_dims(b, (1,)) if b.ndim == 1 else b
@@ -202,18 +203,28 @@ def _inverted(permutation: Any) -> Any:
 
 def inv(a: Any) -> Any:
     """The inverse of square matrices."""
-    a = _matrix("inv", a, square=True)
+    a = _square("inv", a)
     return solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
 
 
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """Sign (or complex phase) and logarithm of the absolute value of the determinant."""
-    if method not in (None, "lu"):
-        raise NotImplementedError(f"slogdet with method {method!r}: 'lu' is the one that there is")
-    a = _matrix("slogdet", a, square=True)
+    if method not in (None, "lu", "qr"):
+        raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
+    a = _square("slogdet", a)
+    if method == "qr":
+        return _slogdet_by_qr(a)
     factors, pivots, _ = _primitives.lu(a)
     diagonal = _diagonals.diagonal(factors, 0, -2, -1)
     sign = lax.mul(_parity(pivots, diagonal.dtype), reductions.prod(ufuncs.sign(diagonal), -1))
+    return _named("SlogdetResult", sign, reductions.sum(lax.log(lax.abs(diagonal)), -1))
+
+
+def _slogdet_by_qr(a: Any) -> SlogdetResult:
+    """Of ``a = Q R``: all of the size and the signs of the diagonal are in ``R``, the rest of the sign in ``Q``."""
+    q, r = qr(a)
+    diagonal = _diagonals.diagonal(r, 0, -2, -1)
+    sign = lax.mul(slogdet(q).sign, reductions.prod(ufuncs.sign(diagonal), -1))
     return _named("SlogdetResult", sign, reductions.sum(lax.log(lax.abs(diagonal)), -1))
 
 
@@ -226,7 +237,7 @@ def _parity(pivots: Any, dtype: Any) -> Any:
 
 def det(a: Any) -> Any:
     """The determinant of square matrices."""
-    a = _matrix("det", a, square=True)
+    a = _square("det", a)
     factors, pivots, _ = _primitives.lu(a)
     diagonal = _diagonals.diagonal(factors, 0, -2, -1)
     return lax.mul(_parity(pivots, diagonal.dtype), reductions.prod(diagonal, -1))
@@ -333,12 +344,14 @@ def matrix_power(a: Any, n: int) -> Any:
     """The ``n``-th power of square matrices; of the inverse if ``n`` is negative.
 
     Raises:
-      TypeError: ``n`` is no integer.
+      TypeError: ``n`` is no integer, or the matrices aren't square.
     """
     n = operator.index(n)
-    given = as_array(a)
-    a = _matrix("matrix_power", a, square=True)
-    a = given if n >= 0 else a
+    a = as_array(a)
+    if a.ndim < 2:
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
+    if a.shape[-2] != a.shape[-1]:
+        raise TypeError(f"Last 2 dimensions of the array must be square, got shape {a.shape}")
     if n == 0:
         return broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape)
     base, n = (inv(a), -n) if n < 0 else (a, n)
@@ -356,6 +369,11 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     arrays = [ensure_array("jnp.linalg.multi_dot", a) for a in arrays]
     if len(arrays) < 2:
         raise ValueError(f"multi_dot requires at least two arrays; got len(arrays)={len(arrays)}")
+    if any(a.shape[-1] != b.shape[0] for a, b in itertools.pairwise(arrays)):
+        raise ValueError(
+            "multi_dot: last dimension of each array must match first dimension of following array. "
+            f"Got array shapes {[a.shape for a in arrays]}"
+        )
     sizes = [1 if arrays[0].ndim == 1 else arrays[0].shape[0], *(a.shape[0] for a in arrays[1:])]
     sizes.append(1 if arrays[-1].ndim == 1 else arrays[-1].shape[1])
     order = functools.cache(lambda i, j: _cheapest(sizes, order, i, j))
@@ -450,6 +468,11 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
         moved = [canonicalize_axis(i, a.ndim) for i in axes]
         a = lax.transpose(a, [i for i in range(a.ndim) if i not in moved] + moved)
     rest = a.shape[b.ndim :]
+    if a.shape[: b.ndim] != b.shape:
+        raise ValueError(
+            "After moving axes to end, leading shape of a must match shape of b. "
+            f"got a.shape={a.shape}, b.shape={b.shape}"
+        )
     return lax.reshape(solve(lax.reshape(a, (b.size, math.prod(rest))), lax.reshape(b, (b.size,))), rest)
 
 
@@ -538,6 +561,8 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 def cond(x: Any, p: Any = None) -> Any:
     """The condition number: the norm of the matrix times that of its inverse; by default from singular values."""
     x = _matrix("cond", x)
+    if x.ndim < 2:
+        raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got arr.shape={x.shape}")
     if 0 in x.shape[-2:]:
         raise ValueError(f"jnp.linalg.cond: input array must not be empty; got arr.shape={x.shape}")
     if p in (None, 2, -2):

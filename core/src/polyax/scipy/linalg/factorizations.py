@@ -86,7 +86,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, 
 
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """What ``lu_solve`` takes: both factors in one matrix, and the row exchanges."""
-    factors, pivots, _ = primitives.lu(_square("lu_factor", a))
+    factors, pivots, _ = primitives.lu(inexact("lu_factor", a)[0])
     return factors, pivots
 
 

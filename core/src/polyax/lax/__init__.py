@@ -16,6 +16,7 @@ from polyax.control.folds.scatter_apply import scatter_apply
 from polyax.control.platforms import platform_dependent
 from polyax.control.solving import custom_linear_solve, custom_root, linear_solve_p
 from polyax.lax import linalg as linalg
+from polyax.ops.approximate import *
 from polyax.ops.basis import *
 from polyax.ops.bits import (
     threefry2x32_p,

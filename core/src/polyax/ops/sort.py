@@ -12,13 +12,13 @@ from polyax.ir.dims import dim_index
 from polyax.ir.dtypes import is_extended
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import free_but
-from polyax.ops.basis import batch_axis_at, broadcasted_iota, canonical_axis, expand_dims, neg
+from polyax.ops.basis import batch_axis_at, broadcasted_iota, canonical_axis, expand_dims
 from polyax.ops.define import ORDERED, check_dtype
 from polyax.ops.gather import GatherDimensionNumbers, GatherScatterMode, gather
 from polyax.trace.symbolic import Zero
 
 __all__ = [
-    "approx_max_k", "approx_min_k", "sort", "sort_key_val", "sort_p", "top_k", "top_k_p",
+    "sort", "sort_key_val", "sort_p", "top_k", "top_k_p",
 ]  # fmt: skip
 
 sort_p = Primitive("sort", multiple_results=True)
@@ -147,28 +147,3 @@ top_k_p.never("transpose", "top_k is not linear; its derivative is a gather")
 @def_rule(top_k_p, "batch")
 def _top_k_batch(axis_data: Any, args: Any, dims: Any, *, k: int, axis: int) -> Any:
     return top_k_p.bind(args[0], k=k, axis=axis + (axis >= dims[0])), [dims[0]] * 2
-
-
-def approx_max_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-) -> list[Any]:
-    """``top_k`` along ``reduction_dimension``; exact, so that the recall is 1 whatever the other parameters allow."""
-    return top_k(operand, k, axis=reduction_dimension)
-
-
-def approx_min_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-) -> list[Any]:
-    """The ``k`` smallest elements in ascending order, and their indices; exact, as ``approx_max_k``."""
-    negated, where = top_k(neg(operand), k, axis=reduction_dimension)
-    return [neg(negated), where]

@@ -103,7 +103,16 @@ def test_one_hot():
 
 def test_integers_become_floats_and_relu_keeps_them():
     assert nn.relu(jnp.arange(-2, 2)).dtype == jnp.int32
-    assert nn.sigmoid(jnp.arange(-2, 2)).dtype == jnp.float32
+    assert nn.soft_sign(jnp.arange(-2, 2)).dtype == jnp.float32
+    for fun in (nn.relu6, nn.elu, nn.celu, nn.selu, nn.leaky_relu, nn.hard_silu, nn.sparse_plus):
+        assert fun(jnp.arange(-2, 2)).weak_type and fun(jnp.arange(-2, 2)).dtype == jnp.float32
+        assert fun(jnp.arange(2, dtype=jnp.bfloat16)).dtype == jnp.bfloat16
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "silu", "glu"])
+def test_integers_have_no_sigmoid(name):
+    with pytest.raises(TypeError, match="logistic does not accept dtype int32"):
+        getattr(nn, name)(jnp.arange(-2, 2))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Activation functions: elementwise, of floating-point arrays; integers are computed as float32.
+"""Activation functions: elementwise, of floating-point arrays; most compute integers as float32.
 
 Each is one program when called eagerly, and becomes part of the program of a function that calls it.
 """
@@ -24,6 +24,11 @@ from polyax.numpy.promotion import (
 
 def _inexact(name: str, x: Any) -> Any:
     return promote_args_inexact(name, x)[0]
+
+
+def _beside_float(name: str, x: Any) -> Any:
+    """``x`` as it is beside a float of Python's: integers become weakly typed floats."""
+    return promote_args_inexact(name, x, 0.0)[0]
 
 
 def _where_positive(x: Any, positive: Any, otherwise: Any) -> Any:
@@ -57,14 +62,14 @@ def relu(x: Any) -> Any:
 @jit(inline=True)
 def relu6(x: Any) -> Any:
     """min(max(x, 0), 6), with derivative 0 at both ends."""
-    (x,) = promote_args_numeric("relu6", x)
+    x = _beside_float("relu6", x)
     zero, six = lax.full_like(x, 0), lax.full_like(x, 6)
     return lax.select(lax.le(x, zero), zero, lax.select(lax.ge(x, six), six, as_array(x)))
 
 
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x))."""
-    return lax.logistic(_inexact("sigmoid", x))
+    return lax.logistic(x)
 
 
 @jit(inline=True)
@@ -89,7 +94,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 @jit(inline=True)
 def sparse_plus(x: Any) -> Any:
     """0 below -1, (x + 1)**2 / 4 in between, x above 1."""
-    x = _inexact("sparse_plus", x)
+    x = _beside_float("sparse_plus", x)
     middle = lax.mul(lax.square(lax.add(x, 1.0)), 0.25)
     return choose(lax.le(x, -1.0), lax.full_like(x, 0), choose(lax.ge(x, 1.0), x, middle))
 
@@ -97,7 +102,7 @@ def sparse_plus(x: Any) -> Any:
 @jit(inline=True)
 def sparse_sigmoid(x: Any) -> Any:
     """(x + 1) / 2 clipped to [0, 1]."""
-    x = _inexact("sparse_sigmoid", x)
+    x = _beside_float("sparse_sigmoid", x)
     return lax.mul(jnp.clip(lax.add(x, 1.0), 0.0, 2.0), 0.5)
 
 
@@ -111,7 +116,6 @@ def soft_sign(x: Any) -> Any:
 @jit(inline=True)
 def silu(x: Any) -> Any:
     """x * sigmoid(x); also known as swish."""
-    x = _inexact("silu", x)
     return lax.mul(x, lax.logistic(x))
 
 
@@ -128,14 +132,14 @@ def mish(x: Any) -> Any:
 @jit(inline=True)
 def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x above zero, alpha * (exp(x) - 1) below."""
-    x = _inexact("elu", x)
+    x = _beside_float("elu", x)
     return _where_positive(x, x, jnp.multiply(alpha, lax.expm1(_nonpositive(x))))
 
 
 @jit(inline=True)
 def celu(x: Any, alpha: Any = 1.0) -> Any:
     """x above zero, alpha * (exp(x / alpha) - 1) below (Barron, arXiv:1704.07483)."""
-    x = _inexact("celu", x)
+    x = _beside_float("celu", x)
     scaled = jnp.true_divide(_nonpositive(x), alpha)
     return _where_positive(x, x, jnp.multiply(alpha, lax.expm1(scaled)))
 
@@ -149,8 +153,8 @@ def selu(x: Any) -> Any:
 @jit(inline=True)
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x above zero, negative_slope * x below."""
-    below = _inexact("leaky_relu", jnp.multiply(negative_slope, x))
-    x = _inexact("leaky_relu", x)
+    below = _beside_float("leaky_relu", jnp.multiply(negative_slope, x))
+    x = _beside_float("leaky_relu", x)
     return choose(lax.ge(x, lax.full_like(x, 0)), x, below)
 
 
@@ -164,13 +168,13 @@ def hard_tanh(x: Any) -> Any:
 @jit(inline=True)
 def hard_sigmoid(x: Any) -> Any:
     """relu6(x + 3) / 6."""
-    return lax.div(relu6(lax.add(_inexact("hard_sigmoid", x), 3.0)), 6.0)
+    return lax.div(relu6(lax.add(_beside_float("hard_sigmoid", x), 3.0)), 6.0)
 
 
 @jit(inline=True)
 def hard_silu(x: Any) -> Any:
     """x * hard_sigmoid(x)."""
-    x = _inexact("hard_silu", x)
+    x = _beside_float("hard_silu", x)
     return lax.mul(x, hard_sigmoid(x))
 
 
@@ -194,7 +198,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     Raises:
       ValueError: the size is odd.
     """
-    x = ensure_array("glu", _inexact("glu", x))
+    x = ensure_array("glu", x)
     axis = canonicalize_axis(axis, x.ndim)
     size = x.shape[axis]
     if size % 2:

@@ -210,6 +210,41 @@ def test_scaled_tails_are_accurate_everywhere(dtype):
         np.testing.assert_allclose(polyax.vmap(polyax.grad(special.log_ndtr))(x), slopes, rtol=12 * eps)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_quantiles_of_small_probabilities(dtype):
+    with polyax.enable_x64(dtype == np.float64):
+        tails = np.geomspace(1e-37, 0.5, 300).astype(dtype)
+        p = np.concatenate([tails, 1 - np.geomspace(np.finfo(dtype).eps, 0.5, 100).astype(dtype)])
+        want = scipy.special.ndtri(p.astype(float))
+        np.testing.assert_allclose(special.ndtri(p), want, rtol=4 * np.finfo(dtype).eps)
+        slopes = np.sqrt(2 * np.pi) * np.exp(scipy.special.ndtri(tails.astype(float)) ** 2 / 2)
+        np.testing.assert_allclose(polyax.vmap(polyax.grad(special.ndtri))(tails), slopes, rtol=1e-4)
+    edges = special.ndtri(np.array([0.0, 1.0, -1e-30, 1.5, np.nan], np.float32))
+    assert edges[:2].tolist() == [-np.inf, np.inf] and np.isnan(edges[2:]).all()
+
+
+def test_weak_types_and_integers_of_the_normal_distribution():
+    for fun in (special.ndtr, special.ndtri, special.log_ndtr, special.erfcx):
+        assert not fun(0.5).weak_type and fun(0.5).dtype == np.float32
+    for fun in (special.ndtr, special.ndtri, special.log_ndtr):
+        with pytest.raises(TypeError, match="x.dtype=int32 is not supported"):
+            fun(1)
+
+
+def test_poles():
+    q = np.array([0, -1, -9, -20], np.float32)
+    assert special.polygamma(1, q).tolist() == [np.inf] * 4
+    slopes = polyax.vmap(polyax.grad(special.logit))(np.array([0, 1, np.inf, 0.25], np.float32))
+    np.testing.assert_allclose(slopes, [np.inf, np.inf, 0, 16 / 3])
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_gamma_in_half_precision(dtype):
+    x = jnp.array([0.5, -0.5, 4.0], dtype)
+    assert special.gamma(x).dtype == dtype
+    np.testing.assert_allclose(special.gamma(x).astype(np.float32), scipy.special.gamma([0.5, -0.5, 4]), rtol=1e-2)
+
+
 @pytest.mark.parametrize("name, most", [("erfcx", 1), ("log_ndtr", 1)])
 def test_scaled_tails_take_one_division(name, most):
     """Divisions, and steps of a polynomial in two precisions, are what such functions cost."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from polyax.ir.aval import aval_of
 from polyax.ops.basis import add, convert, div, eq, full_like, mul, neg, same_dtype, select_n, stretched, sub, unary
-from polyax.ops.compare import bitwise_and, bitwise_or, le, lt, ne
+from polyax.ops.compare import bitwise_and, bitwise_not, bitwise_or, le, lt, ne
 from polyax.ops.define import FLOAT, Derivative, broadcast_shape, elementwise
 from polyax.ops.elementwise import exp, floor, pow, rem, square
 
@@ -91,11 +91,13 @@ def _zeta(x: Any, q: Any) -> Any:
 
 
 def _where_defined(x: Any, q: Any, value: Any) -> Any:
-    """Infinite at x = 1; NaN below it, and for negative q where powers of q are complex."""
+    """Infinite at x = 1 and at integers q <= 0; NaN for smaller x, and for negative q where powers are complex."""
     zero, one = full_like(x, 0), full_like(x, 1)
-    broken = bitwise_and(bitwise_and(le(q, zero), ne(q, floor(q))), ne(x, floor(x)))
-    value = select_n(bitwise_or(lt(x, one), broken), value, full_like(value, math.nan))
-    return select_n(eq(x, one), value, full_like(value, math.inf))
+    whole = eq(q, floor(q))
+    broken = bitwise_and(bitwise_and(le(q, zero), bitwise_not(whole)), ne(x, floor(x)))
+    infinite = bitwise_or(eq(x, one), bitwise_and(le(q, zero), whole))
+    value = select_n(infinite, value, full_like(value, math.inf))
+    return select_n(bitwise_or(lt(x, one), broken), value, full_like(value, math.nan))
 
 
 def _polygamma(m: Any, x: Any) -> Any:

@@ -76,7 +76,8 @@ def zeta(x: Any, q: Any) -> Any:
         total = total + b / math.factorial(2 * k) * factor
         factor = factor * (x + 2 * k - 1) * (x + 2 * k) / (a * a)
     pole = (q <= 0) & (q == np.floor(q))
-    return np.where(x == 1, np.inf, np.where((x < 1) | (q <= 0) & ~pole & (x != np.floor(x)), np.nan, total))
+    total = np.where((x == 1) | pole, np.inf, total)
+    return np.where((x < 1) | (q <= 0) & ~pole & (x != np.floor(x)), np.nan, total)
 
 
 @rule(special.polygamma_p)

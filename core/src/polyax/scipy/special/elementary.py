@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyax import lax
+from polyax import numpy as jnp
 from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
 from polyax.nn.normalize import log_softmax as _log_softmax
@@ -20,8 +21,8 @@ from polyax.scipy.special.gammas import loggamma
 
 __all__ = [
     "beta", "betaln", "boxcox", "boxcox1p", "digamma", "entr", "erf", "erfc", "erfinv", "expit", "factorial", "gamma",
-    "gammaln", "gammasgn", "kl_div", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "poch",
-    "polygamma", "rel_entr", "softmax", "xlog1py", "xlogy", "zeta",
+    "gammaln", "gammasgn", "kl_div", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "poch", "polygamma",
+    "rel_entr", "softmax", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 
 erf = unary("erf", lax.erf, "The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to ``x``.")
@@ -34,8 +35,19 @@ digamma = unary("digamma", lax.digamma, "The derivative of ``gammaln``.")
 
 def logit(x: Any) -> Any:
     """log(x / (1 - x)), the inverse of ``expit``."""
-    (x,) = promote_args_inexact("logit", x)
+    return _logit(as_array(promote_args_inexact("logit", x)[0]))
+
+
+@custom_jvp
+def _logit(x: Any) -> Any:
     return lax.log(lax.div(x, lax.sub(1.0, x)))
+
+
+@_logit.defjvp
+def _logit_jvp(primals: Any, tangents: Any) -> Any:
+    """1 / (x (1 - x)) is infinite at 0 and at 1, and zero at infinity, where the steps' product is NaN."""
+    (x,), (t,) = primals, tangents
+    return _logit(x), lax.div(t, lax.mul(x, lax.sub(1.0, x)))
 
 
 def xlogy(x: Any, y: Any) -> Any:
@@ -128,8 +140,7 @@ def gammasgn(x: Any) -> Any:
     odd = lax.ne(lax.rem(below, 2.0), zero)
     negative = choose(lax.eq(below, x), np.nan, choose(odd, -1.0, 1.0))
     signs = choose(lax.lt(x, zero), negative, choose(lax.ne(x, x), np.nan, 1.0))
-    at_zero = lax.select_n(lax.eq(x, zero), signs, lax.sign(lax.div(1.0, x)))
-    return lax.convert_element_type(at_zero, x.dtype)
+    return choose(lax.eq(x, zero), lax.sign(lax.div(1.0, x)), lax.convert_element_type(signs, x.dtype))
 
 
 def gamma(x: Any) -> Any:
@@ -191,15 +202,15 @@ def multigammaln(a: Any, d: int) -> Any:
 
 
 def ndtr(x: Any) -> Any:
-    """The distribution function of the standard normal distribution."""
-    (x,) = promote_args_inexact("ndtr", x)
-    return lax.mul(0.5, lax.erfc(lax.mul(x, -math.sqrt(0.5))))
+    """The distribution function of the standard normal distribution.
 
-
-def ndtri(p: Any) -> Any:
-    """The inverse of ``ndtr``."""
-    (p,) = promote_args_inexact("ndtri", p)
-    return lax.mul(math.sqrt(2.0), lax.erf_inv(lax.sub(lax.mul(2.0, p), 1.0)))
+    Raises:
+      TypeError: ``x`` isn't floating-point.
+    """
+    x = jnp.asarray(x)
+    if not dtypes.is_float(x.dtype):
+        raise TypeError(f"x.dtype={x.dtype} is not supported: ndtr takes floating-point numbers.")
+    return lax.mul(0.5, lax.erfc(lax.mul(lax.convert_element_type(x, x.dtype), -math.sqrt(0.5))))
 
 
 def boxcox(x: Any, lmbda: Any) -> Any:

@@ -224,6 +224,8 @@ def test_moments():
         (lambda: random.choice(KEY, 3, (4,), replace=False), ValueError, "Cannot take a larger sample (size 4) than p"),
         (lambda: random.choice(KEY, 3, (4,), p=jnp.ones(2)), ValueError, "p must be None or a 1D vector"),
         (lambda: random.bernoulli(KEY, 0.5, mode="x"), ValueError, "expected 'high' or 'low'"),
+        (lambda: random.bernoulli(KEY, 1), TypeError, "must have a floating dtype, got int32"),
+        (lambda: random.fold_in(KEY, -1), OverflowError, "out of bounds for uint32"),
         (lambda: random.truncated_normal(KEY, jnp.zeros(3), 1.0, (2,)), ValueError, "broadcast"),
     ],
 )  # fmt: skip

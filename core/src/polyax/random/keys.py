@@ -173,6 +173,7 @@ def fold_in(key: Any, data: Any) -> Any:
 
     Raises:
       TypeError: ``data`` is no scalar integer.
+      OverflowError: it is a number of Python's that 32 bits without a sign can't hold.
     """
     key = check_key("fold_in", key)
     if shape_of(data) != ():
@@ -181,7 +182,7 @@ def fold_in(key: Any, data: Any) -> Any:
             "batching."
         )
     if not is_traced(data) and isinstance(data, (int, np.integer)):
-        data = np.uint32(int(data) & 0xFFFFFFFF)
+        data = np.uint32(data) if isinstance(data, int) else data.astype(np.uint32)
         return _fold_in(key, data if is_traced(key) else as_array(data))
     return _fold_in(key, as_array(unwrap(data)))
 

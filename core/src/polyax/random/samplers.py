@@ -13,7 +13,6 @@ from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.ir import dtypes
-from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import (
@@ -22,7 +21,6 @@ from polyax.numpy.promotion import (
     check_arraylike,
     concrete_shape,
     convert,
-    promote_dtypes_inexact,
     shape_of,
     unwrap,
 )
@@ -209,8 +207,8 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     if mode not in ("high", "low"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
     shape = sample_shape("bernoulli", shape, p)
-    (p,) = promote_dtypes_inexact(unwrap(p))
-    kind = aval_of(p).dtype
+    p = as_array(unwrap(p))
+    kind = p.dtype
     if not dtypes.is_float(kind):
         raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {kind}.")
     return _bernoulli(check_key("bernoulli", key), p, shape, kind, mode)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from polyax import late as _late
 from polyax.api.jit import clear_caches
 from polyax.runtime.arrays import devices as _places
 from polyax.runtime.contract.backend import Backend, Device
@@ -43,3 +46,7 @@ def clear_in_memory_compilation_cache() -> None:
 def clear_backends() -> None:
     """Forgets every compiled program. Devices, and arrays on them, stay."""
     clear_caches()
+
+
+def __getattr__(name: str) -> Any:
+    return _late.load(__name__, {}, name)

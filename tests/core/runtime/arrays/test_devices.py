@@ -273,3 +273,8 @@ def test_places_that_are_none() -> None:
         device_put({"a": 1, "b": 2}, {"a": place})
     with pytest.raises(ValueError, match="different lengths of tuple at key path\n.*device_put device"):
         device_put((1, 2), (place,))
+
+
+def test_a_look_at_the_parts_of_an_array_does_not_tie_it_to_its_device() -> None:
+    x = polyax.device_put(np.ones(3, np.float32))
+    assert [s.data.shape for s in x.addressable_shards] == [(3,)] and not x.committed

@@ -137,7 +137,9 @@ class Array(Typed, metaclass=_ArrayType):
         for device, index in blocks(self.shape).items():
             place = bounds(index, self.shape)
             part = here.get(device)
-            found.append(Shard(device, index, seen.count(place), None if part is None else part.commit()))
+            if part is not None and part is not self:  # looking at an array doesn't tie it to its device
+                part.commit()
+            found.append(Shard(device, index, seen.count(place), part))
             seen.append(place)
         return found
 

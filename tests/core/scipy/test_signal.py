@@ -136,6 +136,15 @@ for _name in [n for n in ROWS if n.startswith("map_coordinates")]:  # SciPy has 
     )
 
 
+def test_one_point_of_a_grid_is_a_row_of_points():
+    axes = (np.arange(3.0), np.arange(4.0))
+    values = np.arange(12.0).reshape(3, 4)
+    got = interpolate.RegularGridInterpolator(axes, values)(np.array([0.5, 1.5]))
+    assert (
+        got.tolist() == scipy.interpolate.RegularGridInterpolator(axes, values)(np.array([0.5, 1.5])).tolist() == [3.5]
+    )
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_agrees_with_scipy(name):
     check_values(ROWS[name])

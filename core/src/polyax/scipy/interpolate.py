@@ -83,7 +83,8 @@ class RegularGridInterpolator:
             raise ValueError(f"method {method!r} is not defined")
         count = len(self.grid)
         xi = jnp.stack(jnp.broadcast_arrays(*xi), -1) if isinstance(xi, tuple) else jnp.asarray(xi)
-        xi = xi[..., None] if xi.ndim == 1 and count == 1 else xi
+        if xi.ndim == 1:  # points on a line, or one point
+            xi = xi[:, None] if count == 1 else xi[None]
         if xi.shape[-1] != count:
             raise ValueError(f"the requested sample points xi have dimension {xi.shape[-1]}, but this has {count}")
         flat = inexact("RegularGridInterpolator", xi)[0].reshape(-1, count)

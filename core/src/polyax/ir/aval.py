@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -270,7 +271,8 @@ def aval_of(x: Any) -> ShapedArray:
 
 def refuse_masked(x: Any) -> None:
     """Raises ValueError for an array of NumPy with a mask, which programs wouldn't heed."""
-    if isinstance(x, np.ma.MaskedArray):
+    module = sys.modules.get("numpy.ma")  # NumPy loads it, which takes milliseconds, for those who make such arrays
+    if isinstance(x, getattr(module, "MaskedArray", ())):
         raise ValueError(
             "numpy masked arrays are not supported as direct inputs to JAX functions. Use arr.filled() to convert the "
             "value to a standard numpy array."

@@ -143,7 +143,7 @@ class PjitFunction:
                         made = self._quick.others(settings, args, kwargs)
                     if made is not NotImplemented:
                         return made
-                elif not kwargs:
+                elif not (kwargs or self._quick.waiting):
                     key = (settings, *[x.aval for x in args if type(x) is Array])
                     if len(key) == len(args) + 1:
                         entry = self._entries.get(key)

@@ -30,6 +30,8 @@ class QuickCalls:
     def __init__(self) -> None:
         self.first: dict[int, tuple[NativeCall, ...]] = {}
         """The ones to try, in the order in which they were of use. Tuples are never changed: threads share them."""
+        self.waiting = False
+        """Whether calls have to come here again, since there was nothing yet to run them."""
         self._makers: dict[Key, Maker] = {}
         self._made: dict[Any, NativeCall | None] = {}
 
@@ -55,7 +57,8 @@ class QuickCalls:
         kind = key, tuple([type(x) for x in call.leaves])
         if kind not in self._made and key in self._makers:
             made = self._makers[key](call)
-            if made is later:
+            self.waiting = made is later
+            if self.waiting:
                 return
             keep(self._made, kind, made)
         quick = self._made.get(kind)

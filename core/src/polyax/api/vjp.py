@@ -18,7 +18,7 @@ from polyax.meshes.current import mesh_in_force, set_mesh
 from polyax.meshes.explicit import seen
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.ops.basis import convert_element_type
+from polyax.ops.basis import convert, convert_element_type
 from polyax.ops.zeros import instantiate
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.contract.tracebacks import api_boundary
@@ -301,7 +301,8 @@ def materialize(ct: Any) -> Any:
     """``ct`` as an array; zeros are as weakly typed as their arguments, and of integers NumPy arrays of ``float0``."""
     if type(ct) is Zero and ct.aval.dtype == dtypes.float0:
         return np.zeros(ct.aval.shape, dtypes.float0)
-    return as_array(instantiate(ct))
+    weakly = type(ct) is Zero and ct.aval.weak_type
+    return convert(instantiate(ct), ct.aval.dtype, weak_type=True) if weakly else as_array(instantiate(ct))
 
 
 def fwd_and_bwd(

@@ -283,14 +283,14 @@ def full_like(x: Array, fill_value: Any, dtype: Any = None, shape: Any = None) -
     """``full`` with the shape and dtype (and weak type) of ``x`` where they aren't given."""
     aval = aval_of(x)
     if dtype is None and aval.weak_type and type(fill_value) in PYTHON_SCALARS:
-        fill_value, dtype = weak_scalar(fill_value, aval.dtype), None
+        fill_value, dtype = _weak_scalar(fill_value, aval.dtype), None
     elif dtype is None:
         dtype = aval.dtype
     made = full(aval.shape if shape is None else shape, fill_value, dtype)
     return pvary(made, aval.vma) if aval.vma else made
 
 
-def weak_scalar(value: Any, dtype: DType) -> Any:
+def _weak_scalar(value: Any, dtype: DType) -> Any:
     """``value`` as a Python scalar of ``dtype``; as a NumPy scalar where no kind of Python scalars has it."""
     kind = {"i": int, "f": float, "c": complex}.get(dtype.kind)
     if kind is None or dtypes.canonicalize(PYTHON_SCALARS[kind]) != dtype:

@@ -158,6 +158,20 @@ def test_integer_arguments_have_float0_tangents() -> None:
     assert set(seen) == {polyax.dtypes.float0}
 
 
+def test_tangents_that_are_zero_have_a_type() -> None:
+    """Also those of Python numbers."""
+    seen = []
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        seen.append((tangents[1].dtype, tangents[1].shape))
+        return f(*primals), tangents[0]
+
+    f = polyax.custom_jvp(lambda x, y: x * y)
+    f.defjvp(rule)
+    polyax.grad(lambda x: f(x, 2.0))(3.0)
+    assert seen == [(np.float32, ())]
+
+
 @pytest.mark.parametrize("wrap", [lambda f: f, polyax.jit])
 def test_symbolic_zeros(wrap: Any) -> None:
     seen = []

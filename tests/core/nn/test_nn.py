@@ -109,6 +109,13 @@ def test_integers_become_floats_and_relu_keeps_them():
         assert fun(jnp.arange(2, dtype=jnp.bfloat16)).dtype == jnp.bfloat16
 
 
+def test_slopes_promote_as_factors():
+    assert nn.leaky_relu(jnp.arange(-2, 2), 3).dtype == jnp.int32
+    assert nn.leaky_relu(np.float32(-1), 3).item() == -3.0
+    with pytest.raises(TypeError, match="leaky_relu requires ndarray or scalar arguments, got <class 'list'>"):
+        nn.leaky_relu([1.0])
+
+
 @pytest.mark.parametrize("name", ["sigmoid", "silu", "glu"])
 def test_integers_have_no_sigmoid(name):
     with pytest.raises(TypeError, match="logistic does not accept dtype int32"):

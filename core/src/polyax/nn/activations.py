@@ -16,6 +16,7 @@ from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import (
     as_array,
     canonicalize_axis,
+    check_arraylike,
     ensure_array,
     promote_args_inexact,
     promote_args_numeric,
@@ -153,9 +154,8 @@ def selu(x: Any) -> Any:
 @jit(inline=True)
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x above zero, negative_slope * x below."""
-    below = _beside_float("leaky_relu", jnp.multiply(negative_slope, x))
-    x = _beside_float("leaky_relu", x)
-    return choose(lax.ge(x, lax.full_like(x, 0)), x, below)
+    check_arraylike("leaky_relu", x)
+    return jnp.where(lax.ge(x, lax.full_like(x, 0)), x, jnp.multiply(negative_slope, x))
 
 
 @jit(inline=True)

@@ -217,7 +217,7 @@ def _function(dtypes: tuple[Any, ...], num_keys: int, largest: bool, few: bool) 
     for pointer in (values, room):
         b.call("void", "free", pointer)
     b.ret()
-    return machine_code.library(module.text(), ["compute"], {})
+    return machine_code.library(module.text(), ["compute"], {}, level=1)
 
 
 class _RowWriter:

@@ -234,7 +234,7 @@ def _function(letter: str, spatial: int) -> compiler.LoadedCode:
     name = f"cblas_{letter}gemm"
     module = Module(["tiles"])
     _Writer(module, letter, spatial).write()
-    return machine_code.library(module.text(), ["tiles"], {name: openblas.address(name)})
+    return machine_code.library(module.text(), ["tiles"], {name: openblas.address(name)}, level=1)
 
 
 class _Digit(NamedTuple):
@@ -410,15 +410,15 @@ class _Writer:
         self, source: IrValue, to: IrValue, run: _Digit, width: IrValue, begin: IrValue, end: IrValue, count: IrValue
     ) -> None:
         """A run; what is outside of the operand is zero."""
-        b, zero = self.b, IrValue(self.b, self.kind, "zeroinitializer")
-        for first, stop in ((begin.like(0), begin * width), (end * width, count * width)):
-            with b.loop(first, stop) as i:
-                b.store(zero, self._at(to, i), self._aligned)
+        b, no, each = self.b, self.b.const(False, "i1"), _bits(self.letter) // 8
+        for n, m in ((begin.like(0), begin), (end, count)):
+            with b.when(n < m):
+                place = self._at(to, n * width)
+                b.call("void", "llvm.memset.p0.i64", place, b.const(0, "i8"), (m - n) * width * each, no)
         first, stop = begin * width, end * width
         with b.when(self.unit):
-            nbytes = (stop - first) * (_bits(self.letter) // 8)
             ends = self._at(to, first), self._at(source, first)
-            b.call("void", "llvm.memcpy.p0.p0.i64", *ends, nbytes, b.const(False, "i1"))
+            b.call("void", "llvm.memcpy.p0.p0.i64", *ends, (stop - first) * each, no)
         with b.when(~self.unit), b.loop(first, stop) as i:
             value = b.load(self._at(source, i * run.by), self.kind, self._aligned)
             b.store(value, self._at(to, i), self._aligned)

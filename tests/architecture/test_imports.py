@@ -30,8 +30,8 @@ TOOLKITS = (
     "subprocess",
 )
 PLUGINS = [f"{package}.plugin" for package in PACKAGES if package not in ("polyax", "polyax_kernels")]
-RATIO = 1.5
-"""Time of ``import polyax`` in terms of ``import numpy`` in the same process, so that a slow machine slows both."""
+MODULES = 380
+"""What ``import polyax`` may load beside NumPy, of ours and of Python's; ``make bench`` times it."""
 
 
 def loaded_by(module: str) -> set[str]:
@@ -73,14 +73,6 @@ def test_import_starts_no_thread() -> None:
     assert output("import polyax, threading; print(threading.active_count())") == "1"
 
 
-def test_import_time_in_terms_of_numpy() -> None:
-    program = """
-        import time
-        start = time.process_time()
-        import numpy
-        middle = time.process_time()
-        import polyax
-        print((time.process_time() - middle) / (middle - start))
-    """
-    ratio = min(float(output(program)) for _ in range(5))
-    assert ratio < RATIO, f"import polyax takes {ratio:.2f} times as long as import numpy"
+def test_import_loads_few_modules() -> None:
+    """Parts that not every program needs load when they are first used."""
+    assert len(loaded_by("polyax")) < MODULES

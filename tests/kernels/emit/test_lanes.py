@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from kernels.building import F32, CompiledKernels, axes, one_store, result_of
 
-from polyax_kernels.emit.lanes import suits
+from polyax_kernels.emit.lanes import block, suits
 from polyax_kernels.emit.numpy import run
 from polyax_kernels.emit.schedule import choose
-from polyax_kernels.ir.expr import Axis, Expr, consing, const, fold, index, load
+from polyax_kernels.ir.expr import Axis, Expr, consing, const, fold, index, load, param
 from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, Stage, Store
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.passes.for_emission import flatten
@@ -35,12 +35,53 @@ def test_folds_that_need_each_other() -> None:
     with consing():
         kernel = variance(x)
         schedule = choose(kernel)
-        assert schedule.lanes == Limits().lanes
+        assert schedule.lanes == x.shape[1]
         library = CompiledKernels([kernel], [schedule])
         for runner in ("c", "numpy"):
             out = result_of(kernel)
             library.run(0, kernel, [x, out]) if runner == "c" else run(kernel, [x, out], (), schedule)
             np.testing.assert_allclose(out, 20 * x.astype(np.float64).var(0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("depth, stages", [(7, 3), (64, 3), (67, 4)])
+def test_several_steps_are_taken_together(depth: int, stages: int) -> None:
+    """The accumulators are read and written once for eight points of the axis, and once for each that is left."""
+    x = RNG.standard_normal((depth, 3000)).astype(F32)
+    with consing():
+        grid, (k,) = axes(x.shape[1]), axes(depth)
+        kernel = flatten(one_store(grid, total(k, load(0, F32, (index(k), index(grid[0])))), [x]))
+        schedule = choose(kernel)
+        blocked, _ = block(kernel, schedule.lanes)
+        assert len(blocked.stages) == stages
+        assert [stage.axes[0].extent for stage in blocked.stages[1:-1]] == [depth // 8 or depth, depth % 8][
+            : stages - 2
+        ]
+        library = CompiledKernels([kernel], [schedule])
+        for runner in ("c", "numpy"):
+            out = result_of(kernel)
+            library.run(0, kernel, [x.ravel(), out]) if runner == "c" else run(kernel, [x.ravel(), out], (), schedule)
+            np.testing.assert_allclose(out, x.astype(np.float64).sum(0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("depth", [0, 3, 8, 21])
+def test_steps_along_an_axis_of_any_extent(depth: int) -> None:
+    x = RNG.standard_normal((depth, 5)).astype(F32)
+    with consing():
+        columns, rows = param(0), param(1)
+        grid, k = (Axis(columns, "a"),), Axis(rows, "k")
+        value = total(k, load(0, F32, (index(k), index(grid[0]))))
+        operands = Operand((rows, columns), F32, "in"), Operand((columns,), F32, "out")
+        kernel = Kernel(grid, (Stage((), (Store(1, (index(grid[0]),), value),)),), operands)
+        schedule = choose(kernel)
+        assert schedule.lanes > 1
+        library = CompiledKernels([kernel], [schedule])
+        for runner in ("c", "numpy"):
+            out, scalars = np.full(5, 99, F32), (5, depth)
+            if runner == "c":
+                library.run(0, kernel, [x, out], scalars)
+            else:
+                run(kernel, [x, out], scalars, schedule)
+            np.testing.assert_allclose(out, x.astype(np.float64).sum(0), rtol=1e-5, atol=1e-5)
 
 
 def test_a_fold_inside_anothers_loop_is_left_alone() -> None:
@@ -97,7 +138,7 @@ def test_rows_of_lanes(shape: tuple[int, int, int]) -> None:
 def test_rows_are_taken_together_where_each_would_read_much_again(side: int, rows: int) -> None:
     x = np.zeros((side, side), F32)
     with consing():
-        assert choose(product(x, x)) == Schedule(lanes=min(side, Limits().lanes), rows=rows)
+        assert choose(product(x, x)) == Schedule(lanes=min(side, Limits().lanes // rows), rows=rows)
         assert choose(variance(np.zeros((1000, 1000), F32))).rows == 1
 
 

@@ -8,13 +8,22 @@ of points at each of its steps. It is a rewrite of kernels: no emitter knows of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
+from math import inf, prod
 
 from polyax_kernels.emit.blocks import Blocks, blocks_of
 from polyax_kernels.ir.dependences import Facts, rounds
-from polyax_kernels.ir.expr import Axis, Expr, folds_of, index, load, op, postorder, rewrite
+from polyax_kernels.ir.expr import Axis, Expr, folds_of, index, load, op, postorder, rewrite, rewriter
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots, map_stores, store_roots
+
+TOGETHER = 8
+"""Points of a fold's axis that are combined with each other before they are with the accumulators: a power of two."""
+MANY = 1 << 14
+"""Elements below which all lie in the nearest cache, and points are taken one by one: that is less code."""
+SIMPLE = 12
+"""Operations above which a body isn't written several times."""
 
 
 def block(kernel: Kernel, lanes: int, rows: int = 1) -> tuple[Kernel, tuple[Blocks, ...]]:
@@ -42,22 +51,68 @@ def block(kernel: Kernel, lanes: int, rows: int = 1) -> tuple[Kernel, tuple[Bloc
     stages: list[Stage] = []
     for stage in kernel.stages:
         final = Stage((*stage.axes, *axes), map_stores(stage.stores, lambda x: rewrite(x, rule, memo)))
-        stages += [*_accumulations(stage, memo, axes), final]
+        stages += [*_accumulations(stage, memo, axes, _elements(kernel.grid)), final]
     grid = (*kernel.grid[: -len(cut)], *[b.base for b in blocks])
     return replace(kernel, grid=grid, stages=tuple(stages), operands=tuple(operands)), blocks
 
 
-def _accumulations(stage: Stage, memo: dict[Expr, Expr], lanes: tuple[Axis, ...]) -> Iterator[Stage]:
-    """Two stages for each group of folds that can share their loops."""
+def _elements(axes: Iterable[Axis]) -> float:
+    """The points of loops over ``axes``; no end of them if that isn't known."""
+    return prod(axis.extent if isinstance(axis.extent, int) else inf for axis in axes)
+
+
+def _accumulations(stage: Stage, memo: dict[Expr, Expr], lanes: tuple[Axis, ...], points: float) -> Iterator[Stage]:
+    """For each group of folds that can share their loops a stage that starts them, and those that take steps."""
     roots = [x for store in stage.stores for x in store_roots(store)]
     for folds in rounds(postorder(*roots), lambda _: True):
-        starts, steps = [], []
-        for x in folds:
-            acc, (init, body) = memo[x], (memo[a] for a in x.args)
-            starts.append(Store(acc.attr.slot, acc.args, init))
-            steps.append(Store(acc.attr.slot, acc.args, op(x.attr.combine, acc, body)))
+        accumulators = [memo[x] for x in folds]
+        starts = [Store(acc.attr.slot, acc.args, memo[x.args[0]]) for x, acc in zip(folds, accumulators, strict=True)]
         yield Stage(lanes, tuple(starts))
-        yield Stage((*folds[0].attr.axes, *lanes), tuple(steps))
+        bodies = [memo[x.args[1]] for x in folds]
+        *outer, last = folds[0].attr.axes
+        large = points * _elements(folds[0].attr.axes) >= MANY
+        simple = sum(x.kind in ("op", "cast") for x in postorder(*bodies)) <= SIMPLE
+        for axis, places in _steps(last, TOGETHER if large and simple else 1):
+            step = _Step(last, places)
+            stores = [
+                Store(acc.attr.slot, acc.args, step.combined(x.attr.combine, acc, body))
+                for x, acc, body in zip(folds, accumulators, bodies, strict=True)
+            ]
+            yield Stage((*outer, axis, *lanes), tuple(stores))
+
+
+def _steps(axis: Axis, together: int) -> Iterator[tuple[Axis, list[Expr]]]:
+    """Loops that take the place of one over ``axis``, with the points that each turn takes: several where there are
+    many, so that accumulators are read and written as much less often."""
+    extent = axis.extent
+    if together == 1 or (isinstance(extent, int) and extent < together):
+        yield axis, [index(axis)]
+        return
+    turns = extent // together
+    outer = Axis(turns, axis.name)
+    yield outer, [index(outer) * together + n for n in range(together)]
+    done = turns * together
+    if done != extent:
+        rest = Axis(extent - done, axis.name)
+        yield rest, [index(rest) + done]
+
+
+class _Step:
+    """The values of bodies at several points of an axis; what they share is made once."""
+
+    def __init__(self, axis: Axis, places: list[Expr]) -> None:
+        self.at = [rewriter(partial(_moved, axis, place)) for place in places]
+
+    def combined(self, name: str, start: Expr, body: Expr) -> Expr:
+        """``start`` and the body's values, these by pairs: sums err less, and none waits for all before it."""
+        values = [change(body) for change in self.at]
+        while len(values) > 1:
+            values = [op(name, *pair) for pair in zip(values[::2], values[1::2], strict=True)]
+        return op(name, start, values[0])
+
+
+def _moved(axis: Axis, place: Expr, x: Expr) -> Expr | None:
+    return place if x.kind == "index" and x.attr is axis else None
 
 
 def suits(kernel: Kernel) -> bool:

@@ -16,6 +16,8 @@ TILED = 1 << 14
 """Points below which arrays lie in the nearest cache: squares would gain little there, and are more code to compile."""
 ROWS = 16
 """Rows whose lanes are computed together where each would read the same again."""
+ACCUMULATED = 1 << 14
+"""Bytes of accumulators that stay in the nearest cache besides what is read."""
 REREAD = 1 << 19
 """Bytes that rows may each read again: as much as the second cache surely holds."""
 NEAR = (1, 2)
@@ -31,7 +33,9 @@ def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
     if limits.tile > 1 and _many(kernel) and (axis := crossing(flat)) is not None:
         return Schedule(tile=limits.tile, grain=limits.tile if axis is kernel.grid[0] else 1)
     lanes = _lanes(flat, limits.lanes)
-    return Schedule(lanes=lanes, rows=ROWS if lanes > 1 and rereads(flat) else 1)
+    if lanes > 1 and rereads(flat):
+        return Schedule(lanes=min(lanes, limits.lanes // ROWS), rows=ROWS)
+    return Schedule(lanes=lanes)
 
 
 def _many(kernel: Kernel) -> bool:
@@ -44,8 +48,9 @@ def _lanes(kernel: Kernel, most: int) -> int:
     """Strided folds want lanes, and so do stages that store with a stride."""
     if not (suits(kernel) and strided(kernel)) and not stores_strided(kernel):
         return 1
-    extent = kernel.grid[-1].extent
-    return min(most, extent) if isinstance(extent, int) else most
+    extent, folds = kernel.grid[-1].extent, folds_of(*kernel_roots(kernel))
+    near = min(most, ACCUMULATED // sum(x.dtype.itemsize for x in folds)) if folds else most
+    return min(near, extent) if isinstance(extent, int) else near
 
 
 def stores_strided(kernel: Kernel) -> bool:

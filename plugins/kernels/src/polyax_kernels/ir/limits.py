@@ -33,8 +33,8 @@ class Limits:
     """A producer is computed anew for each use of an element if that costs no more operations than this."""
     local_bytes: int = 64 * 1024
     """Scratch that a kernel may use for one row."""
-    lanes: int = 128
-    """Points along the last grid axis that strided folds compute together: 1 where threads do that by themselves."""
+    lanes: int = 2048
+    """Points along the last grid axis that strided folds compute together at most: 1 where threads do that alone."""
     tile: int = 32
     """The side of the squares in which arrays are turned: 1 where threads do best with single elements."""
     split_elements: int = 32 * 1024

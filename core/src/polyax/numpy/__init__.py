@@ -21,6 +21,7 @@ from polyax.numpy.indexing import *
 from polyax.numpy.joining import *
 from polyax.numpy.logic import *
 from polyax.numpy.nanfunctions import *
+from polyax.numpy.padding import *
 from polyax.numpy.polynomials import *
 from polyax.numpy.products import *
 from polyax.numpy.reductions import *

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ from polyax.trace.varying import pvary
 
 __all__ = [
     "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "eye", "frombuffer", "fromfile",
-    "fromfunction", "fromiter", "fromstring", "full", "full_like", "geomspace", "identity", "linspace", "logspace",
+    "fromiter", "fromstring", "full", "full_like", "geomspace", "identity", "linspace", "logspace",
     "ones", "ones_like", "tri", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
@@ -250,13 +250,6 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
     """An array of the numbers in a text."""
     return asarray(np.fromstring(string, dtype=dtype, count=count, sep=sep))
-
-
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
-    """``function`` of the coordinates of each element of an array of ``shape``; it must work elementwise."""
-    shape = concrete_shape(shape)
-    kind = canonical_dtype(dtype)
-    return function(*(lax.broadcasted_iota(kind, shape, i) for i in range(len(shape))), **kwargs)
 
 
 # --- constant arrays --------------------------------------------------------------------------------------------------
@@ -471,9 +464,12 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     first, last = promote_dtypes_inexact(unwrap(start), unwrap(stop))
     kind = aval_of(first).dtype if dtype is None else canonical_dtype(dtype)
     first, last = as_array(first), as_array(last)
+    first, last = (broadcast_to(x, lax.broadcast_shapes(first.shape, last.shape)) for x in (first, last))
     sign = lax.sign(first)
-    logs = linspace(lax.log(lax.mul(first, sign)), lax.log(lax.mul(last, sign)), num, endpoint, axis=axis)
-    return convert(lax.mul(lax.exp(logs), broadcast_to(sign, logs.shape) if sign.ndim == 0 else sign), kind)
+    logs = linspace(lax.log(lax.div(first, sign)), lax.log(lax.div(last, sign)), num, endpoint, axis=axis)
+    along = canonicalize_axis(axis, logs.ndim)
+    signs = lax.broadcast_in_dim(sign, logs.shape, [i for i in range(logs.ndim) if i != along])
+    return convert(lax.mul(lax.exp(logs), signs), kind)
 
 
 # --- patterns ---------------------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.dims import max_dim, min_dim
-from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.creation import counted, tri
+from polyax.numpy.indexing import take
 from polyax.numpy.promotion import (
     as_array,
     canonical_dtype,
@@ -208,11 +208,12 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     """A copy of ``a`` with its main diagonal set to ``val``; ``inplace=False`` is required.
 
     Raises:
-      ValueError: ``inplace`` is not False, or ``a`` has fewer than two dimensions.
+      NotImplementedError: ``inplace`` is not False.
+      ValueError: ``a`` has fewer than two dimensions, or more, which differ.
     """
     check_arraylike("fill_diagonal", a, val)
     if inplace:
-        raise ValueError(
+        raise NotImplementedError(
             "jax.numpy.fill_diagonal cannot perform operation in-place, because JAX arrays are immutable. Use "
             "inplace=False."
         )
@@ -221,9 +222,11 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     a = as_array(unwrap(a))
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len({*a.shape}) > 1:
+        raise ValueError(f"All dimensions of input must be of equal length, got shape {a.shape}")
     size = min(a.shape)
     places = np.tile(np.arange(size, dtype=np.int32)[:, None], (1, a.ndim))
     values = ravel(as_array(convert(unwrap(val), a.dtype)))
-    values = broadcast_to(values, (size,)) if values.size == 1 else values[:size]
+    values = take(values, np.arange(size, dtype=np.int32) % max(values.size, 1), mode="clip")
     axes = tuple(range(a.ndim))
     return lax.scatter(a, places, values, lax.ScatterDimensionNumbers((), axes, axes), unique_indices=True)

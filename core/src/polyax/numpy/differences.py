@@ -12,17 +12,16 @@ from polyax.numpy import reductions
 from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.indexing import take
 from polyax.numpy.promotion import (
-    as_array,
     canonicalize_axis,
     convert,
     ensure_array,
     inexact,
-    promote_args_inexact,
     shape_of,
     unwrap,
 )
 from polyax.numpy.selection import searchsorted
 from polyax.numpy.shapes import moveaxis, ravel
+from polyax.numpy.ufuncs import absolute, add, divide, multiply, remainder, subtract
 
 __all__ = ["diff", "ediff1d", "gradient", "interp", "trapezoid"]
 
@@ -88,12 +87,16 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
     Args:
       left, right: values outside, by default those at the ends; or 'extrapolate'.
+      period: the function repeats itself at this distance, so that nothing is outside; ``xp`` needn't increase then.
     """
     if shape_of(xp) != shape_of(fp) or len(shape_of(xp)) != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
-    if period is not None:
-        raise NotImplementedError("jnp.interp with a period is not implemented; take x and xp modulo the period first")
     x, xp, fp = inexact("interp", x, xp, fp)
+    if period is not None:
+        if shape_of(period) != ():
+            raise ValueError(f"period must be a scalar; got {period}")
+        x, xp, fp = _one_period(x, xp, fp, absolute(period))
+        left = right = "extrapolate"
     size = xp.shape[0]
     i = lax.clamp(np.int32(1), searchsorted(xp, x, side="right"), np.int32(max(size - 1, 1)))
     before = lax.sub(i, 1)
@@ -104,6 +107,13 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     value = choose(empty, y0, lax.add(y0, lax.mul(slope, lax.sub(y1, y0))))
     value = _outside(value, lax.lt(x, broadcast_to(xp[0], x.shape)), left, fp[0])
     return _outside(value, lax.gt(x, broadcast_to(xp[-1], x.shape)), right, fp[-1])
+
+
+def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
+    """Places within one period; the points in their order, with the last one before and the first one behind them."""
+    xp, fp = lax.sort_key_val(remainder(xp, period), fp)
+    around = [subtract(xp[-1:], period), xp, add(xp[:1], period)]
+    return remainder(x, period), lax.concatenate(around, 0), lax.concatenate([fp[-1:], fp, fp[:1]], 0)
 
 
 def _outside(value: Any, beyond: Any, given: Any, end: Any) -> Any:
@@ -118,33 +128,51 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     """The derivative along each axis by central differences, one-sided at the ends.
 
     Args:
-      varargs: distances of neighbours: one number, or one for each axis, by default 1.
+      varargs: distances of neighbours, by default 1, or the coordinates of all points: one for all axes, or one for
+        each axis.
     """
-    f = as_array(promote_args_inexact("gradient", f)[0])
+    f, *given = inexact("gradient", f, *varargs)
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
     axes = reductions.reduction_axes(axis, f.ndim, "gradient")
-    steps = list(varargs) if len(varargs) == len(axes) else list(varargs or (1.0,)) * len(axes)
+    steps = given if len(given) == len(axes) else (given or [1.0]) * len(axes)
     if len(steps) != len(axes):
         raise TypeError(f"Invalid number of spacing arguments {len(varargs)} for axis={axis}")
-    results = [_central(f, d, h) for d, h in zip(axes, steps, strict=True)]
+    results = [_derivative(f, d, h) for d, h in zip(axes, steps, strict=True)]
     return results[0] if len(results) == 1 else results
 
 
-def _central(f: Any, axis: int, step: Any) -> Any:
+def _derivative(f: Any, axis: int, step: Any) -> Any:
+    """Along one axis: of the values at the ends one-sided, else by the parabola through three neighbours."""
     size = f.shape[axis]
     if size < 2:
         raise ValueError(
             "Shape of array too small to calculate a numerical gradient, at least 2 elements are required."
         )
-    if shape_of(step) != ():
-        raise NotImplementedError(
-            "jnp.gradient with coordinate arrays is not implemented; pass distances of neighbours"
+    if len(shape_of(step)) > 1:
+        raise ValueError("Spacing arrays must be 1D arrays or scalars.")
+    if shape_of(step) not in ((), (size,)):
+        raise ValueError(
+            "Spacing arrays must have the same length as the dimension along which the gradient is calculated."
         )
+    rise = diff(f, axis=axis)
+    if shape_of(step) == ():
+        slope = lax.div(rise, convert(step, f.dtype))
+        weight: Any = 0.5
+    else:
+        width = lax.expand_dims(diff(step), tuple(i for i in range(f.ndim) if i != axis))
+        slope = divide(rise, width)
+        both = lax.add(_but_last(width, axis), _but_first(width, axis))
+        weight = lax.div(_but_first(width, axis), both)
+    left, right = _but_last(slope, axis), _but_first(slope, axis)
+    inner = add(multiply(weight, left), multiply(subtract(1.0, weight), right))
+    ends = [lax.slice_in_dim(slope, i, i + 1, axis=axis) for i in (0, size - 2)]
+    return lax.concatenate([ends[0], inner, ends[1]], axis)
 
-    def part(start: int, stop: int) -> Any:
-        return lax.slice_in_dim(f, start, stop, axis=axis)
 
-    first, last = lax.sub(part(1, 2), part(0, 1)), lax.sub(part(size - 1, size), part(size - 2, size - 1))
-    inner = lax.mul(0.5, lax.sub(part(2, size), part(0, size - 2)))
-    return lax.div(lax.concatenate([first, inner, last], axis), convert(unwrap(step), f.dtype))
+def _but_last(x: Any, axis: int) -> Any:
+    return lax.slice_in_dim(x, 0, x.shape[axis] - 1, axis=axis)
+
+
+def _but_first(x: Any, axis: int) -> Any:
+    return lax.slice_in_dim(x, 1, x.shape[axis], axis=axis)

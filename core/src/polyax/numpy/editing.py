@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyax import lax
+from polyax.ir import dtypes
 from polyax.numpy.at import AtIndexer
 from polyax.numpy.broadcast import as_mask, broadcast_arrays, broadcast_to
 from polyax.numpy.broadcast import choose as _choose
@@ -21,6 +22,7 @@ from polyax.numpy.promotion import (
     convert,
     ensure_array,
     ensure_arrays,
+    is_traced,
     promote_dtypes,
     refuse_traced,
     shape_of,
@@ -50,18 +52,36 @@ def _positions(obj: Any, size: int) -> np.ndarray:
 
 
 def delete(arr: Any, obj: Any, axis: Any = None, *, assume_unique_indices: bool = False) -> Any:
-    """``arr`` without the elements (slices along ``axis``) at the static positions ``obj``.
+    """``arr`` without the elements (slices along ``axis``) at the positions ``obj``.
+
+    Args:
+      assume_unique_indices: no two of ``obj`` are equal, so that their number says how many are left: they needn't be
+        static then.
 
     >>> import polyax.numpy as jnp
     >>> jnp.delete(jnp.arange(4), 1).tolist()
     [0, 2, 3]
     """
     arr, axis = along(ensure_array("delete", arr), axis)
+    if assume_unique_indices and is_traced(obj):
+        return take(arr, _left(obj, arr.shape[axis]), axis, mode="clip")
     gone = _positions(obj, arr.shape[axis])
     if np.ndim(obj) == 0 and not isinstance(obj, slice) and not 0 <= gone[0] < arr.shape[axis]:
         raise IndexError(f"index {obj} is out of bounds for axis {axis} with size {arr.shape[axis]}")
     kept = np.setdiff1d(np.arange(arr.shape[axis]), gone).astype(np.int32)
     return take(arr, kept, axis, mode="clip")
+
+
+def _left(gone: Any, size: int) -> Any:
+    """The positions but ``gone``, which are different ones. Of these, in order, the k-th has ``gone[k] - k`` before it:
+    that many positions, and those behind them, move up by one for its sake."""
+    gone = ravel(as_array(unwrap(gone)))
+    gone = lax.sort(convert(lax.select(lax.lt(gone, 0), lax.add(gone, size), gone), np.dtype("int32")))
+    places = lax.iota(np.int32, size - gone.size)
+    before = lax.sub(gone, lax.iota(np.int32, gone.size))
+    grid = (places.size, gone.size)
+    passed = lax.ge(lax.broadcast_in_dim(places, grid, (0,)), lax.broadcast_in_dim(before, grid, (1,)))
+    return lax.add(places, lax.reduce_sum(convert(passed, np.dtype("int32")), (1,)))
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
@@ -249,24 +269,36 @@ def _in_range(p: Any, size: int, mode: str) -> Any:
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
-    """Positions that bring the ``kth`` smallest element to its place; here they sort the array altogether."""
-    a = ensure_array("argpartition", a)
-    _checked_place("argpartition", a, kth, axis)
-    axis = canonicalize_axis(axis, a.ndim)
-    return lax.sort((a, lax.broadcasted_iota(np.int32, a.shape, axis)), dimension=axis, num_keys=1)[1]
+    """Positions that bring the ``kth`` smallest element to its place: up to it in the order of the elements, then in
+    that of the array."""
+    a, kth, axis = _around("argpartition", a, kth, axis)
+    order = lax.sort((a, lax.broadcasted_iota(np.int32, a.shape, axis)), dimension=axis, num_keys=1)[1]
+    low, high = _at(order, kth, axis)
+    return lax.concatenate([low, lax.sort(high, dimension=axis)], axis)
 
 
 def partition(a: Any, kth: int, axis: int = -1) -> Any:
-    """``a`` with the ``kth`` smallest element in its place; here the array is sorted altogether."""
-    a = ensure_array("partition", a)
-    _checked_place("partition", a, kth, axis)
-    return lax.sort(a, dimension=canonicalize_axis(axis, a.ndim))
+    """``a`` with the ``kth`` smallest element in its place: up to it in increasing order, then in decreasing."""
+    a, kth, axis = _around("partition", a, kth, axis)
+    low, high = _at(lax.sort(a, dimension=axis), kth, axis)
+    return lax.concatenate([low, lax.rev(high, (axis,))], axis)
 
 
-def _checked_place(name: str, a: Any, kth: int, axis: int) -> None:
-    size = a.shape[canonicalize_axis(axis, a.ndim)]
+def _around(name: str, a: Any, kth: int, axis: int) -> tuple[Any, int, int]:
+    a = ensure_array(name, a)
+    if dtypes.is_complex(a.dtype):
+        raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
+    axis = canonicalize_axis(axis, a.ndim)
+    size = a.shape[axis]
     if not -size <= operator.index(kth) < size:
         raise ValueError(f"{name}: kth={kth} is out of bounds for axis {axis} with size {size}")
+    return a, operator.index(kth) % size, axis
+
+
+def _at(x: Any, kth: int, axis: int) -> tuple[Any, Any]:
+    """What is up to ``kth``, and what is behind it."""
+    size = x.shape[axis]
+    return lax.slice_in_dim(x, 0, kth + 1, axis=axis), lax.slice_in_dim(x, kth + 1, size, axis=axis)
 
 
 def sort_complex(a: Any) -> Any:

@@ -49,10 +49,11 @@ def einsum(
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> Any:
-    """The order of contraction that NumPy finds, and a text that describes it."""
+    """The order of contraction that NumPy finds, as pairs of operands, and a text that describes it."""
     subscripts, operands = _as_text(subscripts, operands)
     stand_ins = [np.broadcast_to(np.float32(0), shape_of(x)) for x in operands]
-    return np.einsum_path(subscripts, *stand_ins, optimize="greedy" if optimize == "auto" else optimize)
+    path, text = np.einsum_path(subscripts, *stand_ins, optimize="greedy" if optimize == "auto" else optimize)
+    return path[1:], text
 
 
 # --- subscripts -------------------------------------------------------------------------------------------------------

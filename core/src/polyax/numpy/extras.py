@@ -13,11 +13,13 @@ from polyax.api import vmap
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.numpy.broadcast import broadcast_to, choose
+from polyax.numpy.creation import arange
 from polyax.numpy.differences import diff
 from polyax.numpy.logic import copysign
 from polyax.numpy.promotion import (
     as_array,
     canonicalize_axis,
+    concrete_shape,
     convert,
     ensure_array,
     ensure_arrays,
@@ -27,7 +29,7 @@ from polyax.numpy.promotion import (
 from polyax.numpy.types import result_type
 from polyax.trace.tree import tree_map
 
-__all__ = ["apply_along_axis", "apply_over_axes", "frexp", "spacing", "unwrap", "vectorize"]
+__all__ = ["apply_along_axis", "apply_over_axes", "frexp", "fromfunction", "spacing", "unwrap", "vectorize"]
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
@@ -56,6 +58,19 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Sequence[int]) -> An
             raise ValueError("function is not returning an array of the correct shape")
         a = b
     return a
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """``function`` of the coordinates of each element of an array of ``shape``, mapped over them.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.fromfunction(lambda i, j: i + j, (2, 3), dtype=int).tolist()
+    [[0, 1, 2], [1, 2, 3]]
+    """
+    shape = concrete_shape(shape)
+    for axis in reversed(range(len(shape))):
+        function = vmap(function, in_axes=tuple([0 if i == axis else None for i in range(len(shape))]))
+    return function(*(arange(n, dtype=dtype) for n in shape), **kwargs)
 
 
 # --- vectorize --------------------------------------------------------------------------------------------------------

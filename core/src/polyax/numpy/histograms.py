@@ -10,14 +10,18 @@ from polyax import lax
 from polyax.ir import dtypes
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy import reductions
-from polyax.numpy.broadcast import choose
+from polyax.numpy.broadcast import broadcast_to, choose
+from polyax.numpy.creation import linspace
 from polyax.numpy.promotion import (
     as_array,
     convert,
     ensure_array,
+    ensure_arrays,
+    inexact,
     promote_args_inexact,
     refuse_traced,
     shape_of,
+    to_inexact,
     unwrap,
 )
 from polyax.numpy.selection import searchsorted
@@ -59,29 +63,31 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if isinstance(bins, str):
         raise NotImplementedError("string values for `bins` not implemented.")
     if from_user:
-        return ensure_array("histogram_bin_edges", bins)
+        a, bins = ensure_arrays("histogram_bin_edges", a, bins)
+        return convert(bins, to_inexact(a.dtype))
     a = as_array(promote_args_inexact("histogram_bin_edges", a)[0])
     low, high = (
         (reductions.min(a), reductions.max(a)) if range is None else (convert(unwrap(v), a.dtype) for v in range)
     )
     same = lax.eq(low, high)
     low, high = choose(same, lax.sub(low, 0.5), low), choose(same, lax.add(high, 0.5), high)
-    t = lax.div(lax.iota(a.dtype, int(bins) + 1), float(bins))
-    return lax.add(lax.mul(lax.sub(1.0, t), low), lax.mul(t, high))
+    return linspace(low, high, int(bins) + 1, dtype=a.dtype)
 
 
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any]:
     """Counts (or sums of weights, or densities) of the elements in each bin, and the bins' edges."""
-    (a,) = map(as_array, promote_args_inexact("histogram", a))
+    if weights is not None and shape_of(weights) != shape_of(a):
+        raise ValueError(f"weights should have the same shape as a, got {shape_of(weights)} and {shape_of(a)}.")
+    a, weights = inexact("histogram", a, 1.0 if weights is None else weights)
     edges = convert(histogram_bin_edges(a, bins, range), a.dtype)
     flat = ravel(a)
     place = lax.sub(searchsorted(edges, flat, side="right"), 1)
     count = edges.shape[0] - 1
     place = choose(lax.eq(flat, lax.index_in_dim(edges, -1, 0, keepdims=False)), count - 1, place)
     place = choose(lax.lt(place, 0), count, place)  # below the first edge: dropped, like those above the last
-    values = lax.full(flat.shape, 1, a.dtype) if weights is None else convert(ravel(unwrap(weights)), a.dtype)
+    values = ravel(broadcast_to(weights, a.shape))
     counts = bincount(place, values, length=count)
     if density:
         widths = lax.sub(lax.slice_in_dim(edges, 1, count + 1), lax.slice_in_dim(edges, 0, count))

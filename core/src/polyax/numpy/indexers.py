@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyax import lax
+from polyax.ir import dtypes
 from polyax.numpy.creation import arange, asarray, linspace
 from polyax.numpy.diagonals import meshgrid
 from polyax.numpy.joining import concatenate
@@ -31,8 +32,13 @@ def set_printoptions(*args: Any, **kwargs: Any) -> None:
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """The array of a file that ``save`` has written; what isn't numeric stays as NumPy loads it."""
+    """The array of a file that ``save`` has written; what isn't numeric stays as NumPy loads it.
+
+    NumPy's files don't name the type bfloat16: its elements come back as two bytes without a meaning.
+    """
     found = np.load(file, *args, **kwargs)
+    if isinstance(found, np.ndarray) and found.dtype == np.dtype("V2"):
+        found = found.view(dtypes.bfloat16)
     return asarray(found) if isinstance(found, np.ndarray) else found
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from polyax import lax
 from polyax.ir import errors
-from polyax.ir.aval import aval_of
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.creation import asarray
 from polyax.numpy.indexing import take
@@ -29,7 +28,7 @@ from polyax.numpy.promotion import (
 from polyax.numpy.shapes import along, atleast_1d, atleast_2d, atleast_3d, ravel
 
 __all__ = [
-    "append", "block", "column_stack", "concat", "concatenate", "dstack", "hstack", "pad", "repeat", "stack", "vstack",
+    "append", "block", "column_stack", "concat", "concatenate", "dstack", "hstack", "repeat", "stack", "vstack",
 ]  # fmt: skip
 
 
@@ -204,125 +203,3 @@ def _sources_of_traced(repeats: Any, size: int, length: int | None) -> Any:
     position = lax.broadcasted_iota(np.int32, (length or 0, size), 0)
     passed = lax.ge(position, lax.broadcast_in_dim(ends, (length or 0, size), (1,)))
     return lax.min(lax.reduce_sum(convert(passed, np.dtype("int32")), (1,)), size - 1)
-
-
-# --- padding ----------------------------------------------------------------------------------------------------------
-
-
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """``array`` with elements added at both ends of its dimensions.
-
-    Args:
-      pad_width: one number, (before, after), or one such pair for each dimension.
-      mode: 'constant' (``constant_values``, zero by default), 'edge', 'reflect', 'symmetric', 'wrap', 'linear_ramp'
-        (``end_values``), 'maximum', 'minimum', 'mean', 'empty', or a function.
-
-    Raises:
-      NotImplementedError: an unknown mode.
-    """
-    array = ensure_array("pad", array)
-    widths = _pairs(pad_width, array.ndim)
-    if any(w < 0 for pair in widths for w in pair):
-        raise ValueError("index can't contain negative values")
-    if callable(mode):
-        raise NotImplementedError("jnp.pad with a function as mode is not implemented; use a named mode")
-    allowed = {"constant": ("constant_values",), "linear_ramp": ("end_values",), "reflect": ("reflect_type",),
-               "symmetric": ("reflect_type",), "maximum": ("stat_length",), "minimum": ("stat_length",),
-               "mean": ("stat_length",)}  # fmt: skip
-    unknown = set(kwargs) - set(allowed.get(mode, ()))
-    if unknown:
-        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
-    if mode in ("constant", "empty"):
-        return _pad_constant(array, widths, kwargs.get("constant_values", 0))
-    if mode not in _EXTENSIONS:
-        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
-    if any(v is not None and v != "even" for k, v in kwargs.items() if k != "end_values"):
-        raise NotImplementedError(f"jnp.pad: {kwargs} is not implemented")
-    for axis, (before, after) in enumerate(widths):
-        if before or after:
-            array = _EXTENSIONS[mode](
-                array, axis, before, after, **({"end": kwargs.get("end_values", 0)} if mode == "linear_ramp" else {})
-            )
-    return array
-
-
-def _pairs(width: Any, ndim: int) -> list[tuple[int, int]]:
-    if isinstance(width, dict):
-        full = dict.fromkeys(range(ndim), (0, 0)) | {canonicalize_axis(k, ndim): v for k, v in width.items()}
-        width = [full[i] if not isinstance(full[i], int) else (full[i], full[i]) for i in range(ndim)]
-    pairs = np.asarray(width)
-    if pairs.dtype.kind not in "iu" and pairs.size:
-        raise TypeError(f"`pad_width` must be of integral type, got {width}")
-    return [tuple(p) for p in np.broadcast_to(pairs, (ndim, 2)).tolist()]
-
-
-def _pad_constant(array: Any, widths: list[tuple[int, int]], values: Any) -> Any:
-    if shape_of(values) == ():
-        fill = convert(unwrap(values), array.dtype)
-        return lax.pad(array, fill, [(low, high, 0) for low, high in widths])
-    values = np.broadcast_to(np.asarray(values), (array.ndim, 2))
-    for axis, (low, high) in enumerate(widths):
-        for side, width in ((0, (low, 0, 0)), (1, (0, high, 0))):
-            config = [(0, 0, 0)] * array.ndim
-            config[axis] = width
-            array = lax.pad(array, array.dtype.type(values[axis, side]), config)
-    return array
-
-
-def _source_indices(kind: str, n: int, before: int, after: int) -> np.ndarray:
-    """For each position of the padded axis the one that it copies, as NumPy's modes define."""
-    if n == 0:
-        raise ValueError(f"can't extend empty axis using modes other than 'constant' or 'empty', got mode '{kind}'")
-    return np.pad(np.arange(n, dtype=np.int32), (before, after), mode=kind)  # type: ignore[call-overload]
-
-
-def _copying(kind: str) -> Callable[..., Any]:
-    return lambda a, axis, before, after: take(
-        a, _source_indices(kind, a.shape[axis], before, after), axis, mode="clip"
-    )
-
-
-def _constant_ends(statistic: Callable[..., Any]) -> Callable[..., Any]:
-    def extend(a: Any, axis: int, before: int, after: int) -> Any:
-        value = convert(statistic(a, axis), a.dtype)
-        value = lax.expand_dims(value, (axis,))
-        ends = [
-            lax.broadcast_in_dim(value, (*a.shape[:axis], n, *a.shape[axis + 1 :]), range(a.ndim))
-            for n in (before, after)
-        ]
-        return lax.concatenate([ends[0], a, ends[1]], axis)
-
-    return extend
-
-
-def _linear_ramp(a: Any, axis: int, before: int, after: int, end: Any) -> Any:
-    """Straight lines from the end values to the edges."""
-
-    def ramp(width: int, edge: Any, value: Any) -> Any:
-        steps = lax.broadcasted_iota(np.float32, (*a.shape[:axis], width, *a.shape[axis + 1 :]), axis)
-        t = lax.div(steps, float(max(width, 1)))
-        edge = convert(edge, np.dtype("float32"))
-        values = lax.add(lax.mul(t, lax.sub(edge, float(value))), float(value))
-        return convert(values, a.dtype)
-
-    low, high = np.broadcast_to(np.asarray(end), (a.ndim, 2))[axis]
-    first, last = lax.slice_in_dim(a, 0, 1, axis=axis), lax.slice_in_dim(a, a.shape[axis] - 1, a.shape[axis], axis=axis)
-    return lax.concatenate([ramp(before, first, low), a, lax.rev(ramp(after, last, high), (axis,))], axis)
-
-
-def _mean_of(a: Any, axis: int) -> Any:
-    total = lax.reduce_sum(convert(a, np.dtype("float32")) if aval_of(a).dtype.kind in "iub" else a, (axis,))
-    mean = lax.div(total, float(a.shape[axis]))
-    return lax.round(mean, lax.RoundingMethod.TO_NEAREST_EVEN) if a.dtype.kind in "iu" else mean
-
-
-_EXTENSIONS: dict[str, Callable[..., Any]] = {
-    "edge": _copying("edge"),
-    "reflect": _copying("reflect"),
-    "symmetric": _copying("symmetric"),
-    "wrap": _copying("wrap"),
-    "maximum": _constant_ends(lambda a, axis: lax.reduce_max(a, (axis,))),
-    "minimum": _constant_ends(lambda a, axis: lax.reduce_min(a, (axis,))),
-    "mean": _constant_ends(_mean_of),
-    "linear_ramp": _linear_ramp,
-}

@@ -11,6 +11,7 @@ from polyax import lax
 from polyax.ir import dtypes
 from polyax.numpy.creation import asarray
 from polyax.numpy.joining import stack
+from polyax.numpy.matrices import eigvals
 from polyax.numpy.promotion import convert, ensure_array, inexact, of_one_dtype
 from polyax.numpy.shapes import atleast_1d
 from polyax.numpy.ufuncs import add, multiply, negative
@@ -79,10 +80,13 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 
 
 def polyadd(a1: Any, a2: Any) -> Any:
-    """The sum of two polynomials."""
+    """The sum of two polynomials, or of as many as there are behind the first dimension."""
     a, b = (atleast_1d(x) for x in of_one_dtype("polyadd", a1, a2))
-    size = max(a.shape[0], b.shape[0])
-    return add(*(lax.pad(x, x.dtype.type(0), [(size - x.shape[0], 0, 0)]) for x in (a, b)))
+    if a.shape[0] < b.shape[0]:
+        a, b = b, a
+    rest = a.shape[0] - b.shape[0]
+    low = add(lax.slice_in_dim(a, rest, a.shape[0]), b)
+    return lax.concatenate([lax.slice_in_dim(a, 0, rest), low], 0) if rest else low
 
 
 def polysub(a1: Any, a2: Any) -> Any:
@@ -138,10 +142,14 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 
 def poly(seq_of_zeros: Any) -> Any:
-    """The polynomial with these zeros, and leading coefficient one."""
-    zeros = inexact("poly", seq_of_zeros)[0]
+    """The polynomial with these zeros, or with the eigenvalues of a matrix; the leading coefficient is one."""
+    zeros = atleast_1d(inexact("poly", seq_of_zeros)[0])
+    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] > 0:
+        zeros = eigvals(zeros)
     if zeros.ndim != 1:
-        raise NotImplementedError("jnp.poly of a matrix is not implemented; take its eigenvalues first")
+        raise ValueError(f"input must be 1d or non-empty square 2d array, got shape {zeros.shape}.")
+    if not zeros.size:
+        return lax.full((), 1, zeros.dtype)
     p = lax.full((1,), 1, zeros.dtype)
     for i in range(zeros.shape[0]):
         factor = lax.concatenate([lax.full((1,), 1, zeros.dtype), lax.neg(lax.slice_in_dim(zeros, i, i + 1))], 0)

@@ -26,7 +26,6 @@ from polyax.numpy.promotion import (
     of_one_dtype,
     promote_dtypes,
     refuse_traced,
-    shape_of,
     unwrap,
 )
 from polyax.numpy.reductions import refuse_out
@@ -95,7 +94,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     Functions may be constants; ``args`` and ``kw`` are passed to them.
     """
     x = ensure_array("piecewise", x)
-    conditions = [as_mask(as_array(unwrap(c))) for c in _conditions(condlist, x.ndim)]
+    conditions = [as_mask(as_array(unwrap(c))) for c in condlist]
     default = funclist[len(conditions)] if len(funclist) == len(conditions) + 1 else 0
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(
@@ -106,17 +105,6 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     for condition, function in zip(conditions, funclist, strict=False):
         result = choose(condition, _piece(function, x, args, kw), result)
     return result
-
-
-def _conditions(condlist: Any, ndim: int) -> list[Any]:
-    """One for each function; scalars are the elements of one, unless ``x`` is a scalar too."""
-    if isinstance(condlist, Sequence) and condlist and not (ndim and np.isscalar(condlist[0])):
-        return list(condlist)
-    return (
-        list(condlist)
-        if len(shape_of(condlist)) > 1
-        else [np.asarray(condlist) if isinstance(condlist, Sequence) else condlist]
-    )
 
 
 def _piece(function: Any, x: Any, args: Any, kw: Any) -> Any:
@@ -350,6 +338,6 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         return lax.full(x.shape, 0, np.int32)
     side = "left" if right else "right"
     rising = searchsorted(bins, x, side)
-    falling = lax.sub(bins.shape[0], searchsorted(lax.rev(bins, (0,)), x, "right" if right else "left"))
+    falling = lax.sub(bins.shape[0], searchsorted(lax.rev(bins, (0,)), x, side))
     first, last = (lax.index_in_dim(bins, i, 0, keepdims=False) for i in (0, -1))
     return choose(lax.ge(last, first), rising, falling)

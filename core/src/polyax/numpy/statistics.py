@@ -22,7 +22,7 @@ __all__ = [
 
 # --- order statistics -------------------------------------------------------------------------------------------------
 
-_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
 def quantile(
@@ -32,7 +32,9 @@ def quantile(
     """The values below which the fractions ``q`` of the elements lie; shape is that of ``q``, then that of the rest.
 
     Args:
-      method: between two elements 'linear' interpolation, 'lower', 'higher', 'midpoint' or 'nearest'.
+      method: between two elements 'linear' interpolation, 'lower', 'higher', 'midpoint' or 'nearest'; or
+        'inverted_cdf', the first element up to which that part of all weight is.
+      weights: of all elements, or of those along ``axis``, for 'inverted_cdf'.
     """
     return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights, ignore_nan=False)
 
@@ -101,24 +103,57 @@ def _quantile(
 ) -> Any:
     if out is not None or overwrite:
         raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
-    if weights is not None:
-        raise NotImplementedError(f"jnp.{name} with weights is not implemented")
     if method not in _METHODS:
-        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', or 'nearest'")
-    (a,), (q,) = inexact(name, a), inexact(name, q)
+        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'")
+    if weights is not None and method != "inverted_cdf":
+        raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
+    (a, *given), (q,) = inexact(name, a, *[w for w in (weights,) if w is not None]), inexact(name, q)
     kind = a.dtype
     if kind in dtypes.COMPLEX:
         raise ValueError(f"{name} does not support complex numbers, which have no order.")
-    a, q = _together(a, q)
+    a, q, *given = _together(a, q, *given)
     axes = reductions.reduction_axes(axis, a.ndim, name)
-    rest = [i for i in range(a.ndim) if i not in axes]
-    flat = lax.reshape(
-        lax.transpose(a, (*rest, *axes)), (*[a.shape[i] for i in rest], math.prod(a.shape[i] for i in axes))
-    )
-    ordered = lax.sort(flat, dimension=flat.ndim - 1)
-    result = _at_fractions(ordered, ravel(q), method, ignore_nan)
+    flat = _in_lines(a, axes)
+    if method == "inverted_cdf":
+        weights = _of_all(given[0], a.shape, axes) if given else lax.full_like(a, 1)
+        result = _at_weights(flat, _in_lines(weights, axes), ravel(q), ignore_nan)
+    else:
+        result = _at_fractions(lax.sort(flat, dimension=flat.ndim - 1), ravel(q), method, ignore_nan)
     result = convert(lax.reshape(moveaxis(result, -1, 0), (*q.shape, *flat.shape[:-1])), kind)
     return lax.expand_dims(result, tuple(q.ndim + i for i in axes)) if keepdims else result
+
+
+def _in_lines(a: Any, axes: Any) -> Any:
+    """The elements over ``axes`` as a new last dimension."""
+    rest = [i for i in range(a.ndim) if i not in axes]
+    lines = (*[a.shape[i] for i in rest], math.prod(a.shape[i] for i in axes))
+    return lax.reshape(lax.transpose(a, (*rest, *axes)), lines)
+
+
+def _of_all(weights: Any, shape: tuple[int, ...], axes: Any) -> Any:
+    if weights.shape == shape:
+        return weights
+    if weights.shape != tuple(shape[i] for i in axes):
+        raise ValueError(f"Weights shape {weights.shape} must be {shape}, or match its reduction axes {tuple(axes)}")
+    return lax.broadcast_in_dim(weights, shape, axes)
+
+
+def _at_weights(lines: Any, weights: Any, q: Any, ignore_nan: bool) -> Any:
+    """The first elements in order up to which the fractions ``q`` of all weight are, along the last axis."""
+    axis = lines.ndim - 1
+    ordered, weights = lax.sort((lines, weights), dimension=axis, num_keys=1)
+    undefined = lax.ne(ordered, ordered)
+    bad = lax.bitwise_not(lax.ge(weights, lax.full_like(weights, 0)))
+    sums = lax.cumsum(choose(lax.bitwise_or(bad, undefined), 0.0, weights), axis)
+    total = lax.slice_in_dim(sums, sums.shape[axis] - 1, sums.shape[axis], axis=axis)
+    wanted = lax.mul(*(broadcast_to(x, (*lines.shape[:-1], q.shape[0])) for x in (q, total)))
+    less = lax.lt(lax.expand_dims(sums, (axis,)), lax.expand_dims(wanted, (axis + 1,)))
+    place = lax.reduce_sum(convert(less, np.dtype("int32")), (axis + 1,))
+    count = lax.expand_dims(lax.reduce_sum(convert(lax.bitwise_not(undefined), np.dtype("int32")), (axis,)), (axis,))
+    spoilt = lax.reduce_or(bad if ignore_nan else lax.bitwise_or(bad, undefined), (axis,))
+    spoilt = lax.bitwise_or(lax.expand_dims(spoilt, (axis,)), lax.eq(count, 0))
+    found = _pick(ordered, lax.min(place, broadcast_to(lax.sub(count, 1), place.shape)))
+    return choose(spoilt, np.nan, found)
 
 
 def _at_fractions(ordered: Any, q: Any, method: str, ignore_nan: bool) -> Any:

@@ -389,8 +389,8 @@ def _integer_power(x: Any, n: Any) -> Any:
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where ``x1 < 0``, 1 where ``x1 > 0``, ``x2`` at zero, NaN at NaN. Elementwise."""
     x1, x2 = promote_args_inexact("heaviside", x1, x2)
-    zero = lax.full_like(x1, 0)
-    step = choose(lax.lt(x1, zero), zero, choose(lax.gt(x1, zero), lax.full_like(x1, 1), x2))
+    zero, one = (lax.full_like(x1, v) for v in (0, 1))
+    step = choose(lax.lt(x1, zero), zero, choose(lax.gt(x1, zero), one, x2))
     return choose(lax.ne(x1, x1), x1, step)
 
 

@@ -1,0 +1,164 @@
+"""Elements added at the ends of dimensions: constants, copies, ramps, statistics, or what a function makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from polyax import lax
+from polyax.numpy import reductions, statistics
+from polyax.numpy.extras import apply_along_axis
+from polyax.numpy.indexing import take
+from polyax.numpy.promotion import canonicalize_axis, convert, ensure_array, shape_of, unwrap
+
+__all__ = ["pad"]
+
+
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    """``array`` with elements added at both ends of its dimensions.
+
+    Args:
+      pad_width: one number, (before, after), or one such pair for each dimension.
+      mode: 'constant' (``constant_values``, zero by default), 'edge', 'wrap', 'reflect' or 'symmetric' (odd ones, with
+        ``reflect_type='odd'``, are turned around the edge), 'linear_ramp' (``end_values``), 'maximum', 'minimum',
+        'mean' or 'median' (``stat_length``: of how many elements), 'empty', or a function of a line, the widths of its
+        ends, the axis and a dict of the other arguments.
+
+    Raises:
+      NotImplementedError: an unknown mode.
+    """
+    array = ensure_array("pad", array)
+    widths = _pairs(pad_width, array.ndim)
+    if any(w < 0 for pair in widths for w in pair):
+        raise ValueError("index can't contain negative values")
+    if callable(mode):
+        return _pad_by(mode, array, widths, kwargs)
+    if mode not in _OPTIONS:
+        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
+    unknown = set(kwargs) - {_OPTIONS[mode]}
+    if unknown:
+        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
+    option = kwargs.get(_OPTIONS[mode])
+    if mode in ("constant", "empty"):
+        return _pad_constant(array, widths, 0 if option is None else option)
+    for axis, width in enumerate(widths):
+        if any(width):
+            array = _extended(array, axis, width, mode, option)
+    return array
+
+
+_OPTIONS = {
+    "constant": "constant_values", "edge": "", "empty": "", "linear_ramp": "end_values", "maximum": "stat_length",
+    "mean": "stat_length", "median": "stat_length", "minimum": "stat_length", "reflect": "reflect_type",
+    "symmetric": "reflect_type", "wrap": "",
+}  # fmt: skip
+
+
+def _extended(array: Any, axis: int, width: tuple[int, int], mode: str, option: Any) -> Any:
+    if mode == "linear_ramp":
+        return _linear_ramp(array, axis, *width, 0 if option is None else option)
+    if mode in _STATISTICS:
+        lengths = None if option is None else np.broadcast_to(np.asarray(option), (array.ndim, 2))[axis].tolist()
+        return _statistic_ends(array, axis, width, _STATISTICS[mode], lengths)
+    if option not in (None, "even", "odd"):
+        raise ValueError("reflect_type must be 'even' or 'odd'")
+    if option == "odd" and array.shape[axis] > 1:
+        return _turned(array, axis, width, mode)
+    return take(array, _source_indices(mode, array.shape[axis], *width), axis, mode="clip")
+
+
+def _pairs(width: Any, ndim: int) -> list[tuple[int, int]]:
+    if isinstance(width, dict):
+        full = dict.fromkeys(range(ndim), (0, 0)) | {canonicalize_axis(k, ndim): v for k, v in width.items()}
+        width = [full[i] if not isinstance(full[i], int) else (full[i], full[i]) for i in range(ndim)]
+    pairs = np.asarray(width)
+    if pairs.dtype.kind not in "iu" and pairs.size:
+        raise TypeError(f"`pad_width` must be of integral type, got {width}")
+    return [tuple(p) for p in np.broadcast_to(pairs, (ndim, 2)).tolist()]
+
+
+def _pad_constant(array: Any, widths: list[tuple[int, int]], values: Any) -> Any:
+    if shape_of(values) == ():
+        fill = convert(unwrap(values), array.dtype)
+        return lax.pad(array, fill, [(low, high, 0) for low, high in widths])
+    values = np.broadcast_to(np.asarray(values), (array.ndim, 2))
+    for axis, (low, high) in enumerate(widths):
+        for side, width in ((0, (low, 0, 0)), (1, (0, high, 0))):
+            config = [(0, 0, 0)] * array.ndim
+            config[axis] = width
+            array = lax.pad(array, array.dtype.type(values[axis, side]), config)
+    return array
+
+
+def _source_indices(kind: str, n: int, before: int, after: int) -> np.ndarray:
+    """For each position of the padded axis the one that it copies, as NumPy's modes define."""
+    if n == 0:
+        raise ValueError(f"can't extend empty axis using modes other than 'constant' or 'empty', got mode '{kind}'")
+    return np.pad(np.arange(n, dtype=np.int32), (before, after), mode=kind)  # type: ignore[call-overload]
+
+
+def _turned(a: Any, axis: int, width: tuple[int, int], mode: str) -> Any:
+    """Reflected along ``axis``, and around the values at the edges: as much as there is at a time."""
+    twice = mode == "symmetric"  # the edge itself is repeated
+    for side, missing in enumerate(width):
+        while missing > 0:
+            size = a.shape[axis]
+            count = min(missing, size - 1 + twice)
+            start = (1 - twice) if side == 0 else size - count - 1 + twice
+            edge = lax.slice_in_dim(a, *((0, 1) if side == 0 else (size - 1, size)), axis=axis)
+            inner = lax.rev(lax.slice_in_dim(a, start, start + count, axis=axis), (axis,))
+            part = lax.sub(lax.add(edge, edge), inner)
+            a = lax.concatenate([part, a] if side == 0 else [a, part], axis)
+            missing -= count
+    return a
+
+
+def _statistic_ends(
+    a: Any, axis: int, width: tuple[int, int], statistic: Callable[..., Any], lengths: list[int] | None
+) -> Any:
+    """Repetitions of the statistic of the first and of the last elements, by default of all."""
+    size = a.shape[axis]
+    first, last = (min(n, size) for n in lengths or (size, size))
+    if not first or not last:
+        raise ValueError("stat_length of 0 yields no value for padding")
+    ends = []
+    for count, (start, stop) in zip(width, ((0, first), (size - last, size)), strict=True):
+        value = statistic(lax.slice_in_dim(a, start, stop, axis=axis), axis=axis, keepdims=True)
+        if a.dtype.kind in "iu" and value.dtype.kind == "f":
+            value = lax.round(value, lax.RoundingMethod.TO_NEAREST_EVEN)
+        shape = (*a.shape[:axis], count, *a.shape[axis + 1 :])
+        ends.append(lax.broadcast_in_dim(convert(value, a.dtype), shape, range(a.ndim)))
+    return lax.concatenate([ends[0], a, ends[1]], axis)
+
+
+_STATISTICS: dict[str, Callable[..., Any]] = {
+    "maximum": reductions.max,
+    "mean": reductions.mean,
+    "median": statistics.median,
+    "minimum": reductions.min,
+}
+
+
+def _pad_by(function: Callable[..., Any], array: Any, widths: list[tuple[int, int]], kwargs: dict[str, Any]) -> Any:
+    """Each line with zeros at its ends is given to ``function``, one dimension after another."""
+    array = _pad_constant(array, widths, 0)
+    for axis in range(array.ndim):
+        array = apply_along_axis(function, axis, array, widths[axis], axis, kwargs)
+    return array
+
+
+def _linear_ramp(a: Any, axis: int, before: int, after: int, end: Any) -> Any:
+    """Straight lines from the end values to the edges."""
+
+    def ramp(width: int, edge: Any, value: Any) -> Any:
+        steps = lax.broadcasted_iota(np.float32, (*a.shape[:axis], width, *a.shape[axis + 1 :]), axis)
+        t = lax.div(steps, float(max(width, 1)))
+        edge = convert(edge, np.dtype("float32"))
+        values = lax.add(lax.mul(t, lax.sub(edge, float(value))), float(value))
+        return convert(values, a.dtype)
+
+    low, high = np.broadcast_to(np.asarray(end), (a.ndim, 2))[axis]
+    first, last = lax.slice_in_dim(a, 0, 1, axis=axis), lax.slice_in_dim(a, a.shape[axis] - 1, a.shape[axis], axis=axis)
+    return lax.concatenate([ramp(before, first, low), a, lax.rev(ramp(after, last, high), (axis,))], axis)

@@ -1,0 +1,52 @@
+"""Padding against NumPy: what is reflected oddly, statistics of a few elements, functions."""
+
+import numpy as np
+import pytest
+
+import polyax.numpy as jnp
+
+VECTOR = np.arange(5.0, dtype=np.float32) ** 2
+MATRIX = np.arange(12, dtype=np.float32).reshape(3, 4) ** 2
+
+
+@pytest.mark.parametrize("x", [VECTOR, MATRIX], ids=["vector", "matrix"])
+@pytest.mark.parametrize("width", [2, 9, (3, 0)], ids=str)
+@pytest.mark.parametrize("mode", ["reflect", "symmetric"])
+def test_odd_reflections_are_turned_around_the_edge(mode, width, x):
+    expected = np.pad(x.astype(np.float64), width, mode, reflect_type="odd")
+    np.testing.assert_allclose(jnp.pad(x, width, mode, reflect_type="odd"), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("lengths", [2, ((1, 2), (3, 9)), None], ids=str)
+@pytest.mark.parametrize("mode", ["maximum", "mean", "median", "minimum"])
+@pytest.mark.parametrize("kind", ["float32", "int32"])
+def test_statistics_of_the_elements_at_the_ends(kind, mode, lengths):
+    x = MATRIX.astype(kind)
+    given = jnp.pad(x, ((1, 2), (2, 0)), mode, stat_length=lengths)
+    assert given.dtype == kind
+    np.testing.assert_allclose(given, np.pad(x, ((1, 2), (2, 0)), mode, stat_length=lengths), rtol=1e-6)
+
+
+def test_a_function_gets_each_line_with_its_widths_axis_and_other_arguments():
+    def ours(line, widths, axis, given):
+        return line.at[: widths[0]].set(given["value"] + axis)
+
+    def numpys(line, widths, axis, given):
+        line[: widths[0]] = given["value"] + axis
+
+    np.testing.assert_array_equal(jnp.pad(MATRIX, 2, ours, value=7), np.pad(MATRIX, 2, numpys, value=7))
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error"),
+    [
+        ({"mode": "reflect", "reflect_type": "strange"}, ValueError),
+        ({"mode": "mean", "stat_length": 0}, ValueError),
+        ({"mode": "edge", "stat_length": 2}, ValueError),
+        ({"mode": "strange"}, NotImplementedError),
+    ],
+    ids=str,
+)
+def test_bad_options(kwargs, error):
+    with pytest.raises(error):
+        jnp.pad(VECTOR, 1, **kwargs)

@@ -76,7 +76,6 @@ from polyax.api.settings import transfer_guard_device_to_host as transfer_guard_
 from polyax.api.settings import transfer_guard_host_to_device as transfer_guard_host_to_device
 from polyax.api.shard_map import shard_map as shard_map
 from polyax.api.shard_map import smap as smap
-from polyax.control.callback import pure_callback as pure_callback
 from polyax.control.calls.closures import closure_convert as closure_convert
 from polyax.control.calls.closures import custom_gradient as custom_gradient
 from polyax.control.calls.custom_jvp import custom_jvp as custom_jvp
@@ -116,6 +115,7 @@ from polyax.runtime.arrays.shards import Shard as Shard
 from polyax.runtime.contract.backend import Device as Device
 from polyax.runtime.contract.hooks import hookimpl as hookimpl
 from polyax.runtime.plugins.default_device import default_device as default_device
+from polyax.runtime.running.callbacks import pure_callback as pure_callback
 from polyax.trace.naming import named_call as named_call
 from polyax.trace.naming import named_scope as named_scope
 from polyax.transforms.wanted import ad as ad

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from polyax.control.callback import debug_call, debug_print_p
-from polyax.control.callback import debug_callback as callback
 from polyax.control.inspection import inspect_sharding_p
 from polyax.ir.effects import DebugEffect as DebugEffect
 from polyax.ir.effects import OrderedDebugEffect as OrderedDebugEffect
 from polyax.meshes.sharding import Sharding
 from polyax.runtime.running.breakpoints import breakpoint as breakpoint
+from polyax.runtime.running.callbacks import debug_callback as callback
+from polyax.runtime.running.callbacks import on_arrays
 from polyax.runtime.telling.shardings import drawn_sharding
 from polyax.trace.tree import tree_leaves
 
@@ -64,6 +65,7 @@ def print(
     Args:
       fmt: a format string; f-strings would show tracers.
       ordered: prints happen in the order of the program.
+      partitioned: in a program for several devices, each prints its parts of the arrays.
 
     Raises:
       ValueError, IndexError, KeyError: ``fmt`` leaves out an argument, or asks for one that there isn't.
@@ -74,11 +76,10 @@ def print(
     settings = {"ordered": ordered, "partitioned": partitioned, "skip_format_check": skip_format_check}
     if fmt is None:
         return functools.partial(print, _use_logging=_use_logging, **settings)
-    if partitioned:
-        raise NotImplementedError("debug.print: partitioned=True isn't built: arrays in a program are whole")
     if not skip_format_check:
         _Check().format(fmt, *args, **kwargs)
-    debug_call(debug_print_p, _printer(fmt, _use_logging), args, kwargs, ordered=ordered, fmt=fmt)
+    show = on_arrays(_printer(fmt, _use_logging))
+    debug_call(debug_print_p, show, args, kwargs, ordered=ordered, partitioned=partitioned, fmt=fmt)
 
 
 def _printer(fmt: str, to_log: bool) -> Callable[..., None]:

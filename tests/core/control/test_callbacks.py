@@ -8,6 +8,7 @@ import pytest
 import polyax
 import polyax.numpy as jnp
 from polyax import lax
+from polyax.control.callback import debug_callback
 from polyax.experimental import io_callback
 
 SCALAR = polyax.ShapeDtypeStruct((), np.float32)
@@ -246,7 +247,7 @@ def test_callbacks_may_compute_with_polyax(platform):
 
 def test_callbacks_own_what_they_get():
     kept = []
-    polyax.jit(lambda x: polyax.debug.callback(kept.append, x * 2))(X)
+    polyax.jit(lambda x: debug_callback(kept.append, x * 2))(X)
     polyax.effects_barrier()
     kept[0][:] = 7  # writable, and nobody else's
     np.testing.assert_array_equal(polyax.jit(lambda x: x * 2)(X), 2 * X)

@@ -79,3 +79,16 @@ def test_one_call_in_each_step():
     polyax.effects_barrier()
     np.testing.assert_array_equal(found, X.sum(0))
     assert seen == X.sum(1).tolist()
+
+
+def test_each_device_prints_its_parts(capsys):
+    mesh = polyax.make_mesh((4,), ("x",), (AxisType.Auto,))
+    x = polyax.device_put(np.arange(8.0), NamedSharding(mesh, P("x")))
+
+    def f(x):
+        polyax.debug.print("{} of {}", 2 * x, x.sum(), partitioned=True)
+
+    polyax.jit(f)(x)
+    polyax.effects_barrier()
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(lines) == sorted(f"{2 * np.arange(n, n + 2.0)} of 28.0" for n in (0, 2, 4, 6))

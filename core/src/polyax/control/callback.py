@@ -115,7 +115,7 @@ def pure_callback(
     """Calls a pure Python function from within programs. It may be called any number of times, or not at all.
 
     Args:
-      callback: gets NumPy arrays, and returns as many arrays as were announced, of these types.
+      callback: gets arrays, and returns as many as were announced, of these types.
       result_shape_dtypes: a pytree of things with ``shape`` and ``dtype``: what the results will be like.
       sharding: None or that of one device, which changes nothing: callbacks run on the host.
       vmap_method: what to do under ``vmap``: ``"sequential"`` (one call for each example), ``"expand_dims"`` (one call;
@@ -147,7 +147,7 @@ def io_callback(
     """Calls a Python function with side effects from within programs: exactly once each time.
 
     Args:
-      callback: gets NumPy arrays, and returns arrays of the announced types.
+      callback: gets arrays, and returns arrays of the announced types.
       result_shape_dtypes: a pytree of things with ``shape`` and ``dtype``; None for nothing.
       ordered: the calls happen in the order of the program.
     """
@@ -168,18 +168,24 @@ def debug_callback(
     """Calls a Python function for debugging from within programs, whatever they are transformed by.
 
     Under ``vmap`` it is called for each example; under ``grad``, when the original function runs; under ``pmap``, on
-    each device. Without a function it is a decorator of one.
+    each device, as in programs for several devices if it is ``partitioned``: with the parts of arrays that it has.
+    Without a function it is a decorator of one.
     """
     if callback is None:
         return lambda fun: functools.partial(debug_callback, fun, ordered=ordered, partitioned=partitioned)
     check_callable(callback)
-    if partitioned:
-        raise NotImplementedError("debug_callback: partitioned=True isn't built: arrays in a program are whole")
-    return debug_call(debug_callback_p, callback, args, kwargs, ordered=ordered)
+    return debug_call(debug_callback_p, callback, args, kwargs, ordered=ordered, partitioned=partitioned)
 
 
 def debug_call(
-    p: Primitive, callback: Callable[..., None], args: Any, kwargs: Any, *, ordered: bool, **shown: Any
+    p: Primitive,
+    callback: Callable[..., None],
+    args: Any,
+    kwargs: Any,
+    *,
+    ordered: bool,
+    partitioned: bool,
+    **shown: Any,
 ) -> None:
     """Binds ``p`` to the arrays in the arguments; other things among them, Python's numbers too, are handed on."""
     leaves, in_tree = tree_flatten((args, kwargs))
@@ -194,7 +200,8 @@ def debug_call(
 
     call.__name__ = name_of(callback)
     arrays, tree = tree_flatten((tuple(x for x, d in zip(leaves, dynamic, strict=True) if d), {}))
-    p.bind_all(*arrays, callback=FlatCallback(call, tree, None), result_avals=(), ordered=ordered, **shown)
+    flat = FlatCallback(call, tree, None)
+    p.bind_all(*arrays, callback=flat, result_avals=(), ordered=ordered, partitioned=partitioned, **shown)
 
 
 @def_rule(pure_callback_p, "abstract_eval")
@@ -288,13 +295,14 @@ io_callback_p.pretty = lambda **params: {**params, "sharding": None}
 
 
 @def_rule(debug_callback_p, "pretty")
-def _pretty_callback(*, callback: FlatCallback, ordered: bool, **_: Any) -> dict[str, Any]:
-    return {"callback": callback, "effect": ordered_debug_effect if ordered else debug_effect, "partitioned": False}
+def _pretty_callback(*, callback: FlatCallback, ordered: bool, partitioned: bool, **_: Any) -> dict[str, Any]:
+    effect = ordered_debug_effect if ordered else debug_effect
+    return {"callback": callback, "effect": effect, "partitioned": partitioned}
 
 
 @def_rule(debug_print_p, "pretty")
-def _pretty_print(*, fmt: str, ordered: bool, **_: Any) -> dict[str, Any]:
-    return {"fmt": fmt, "ordered": ordered, "partitioned": False}
+def _pretty_print(*, fmt: str, ordered: bool, partitioned: bool, **_: Any) -> dict[str, Any]:
+    return {"fmt": fmt, "ordered": ordered, "partitioned": partitioned}
 
 
 def _one_by_one(p: Primitive, axis: Any, args: Sequence[Any], dims: Sequence[int | None], params: Any) -> Any:

@@ -3,7 +3,7 @@
 from typing import Any as _Any
 
 from polyax import late as _late
-from polyax.control.callback import io_callback as io_callback
+from polyax.runtime.running.callbacks import io_callback as io_callback
 
 _LATE = _late.submodules(__name__, "custom_partitioning", "jet", "ode", "random", "sparse")
 

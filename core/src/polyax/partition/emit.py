@@ -161,6 +161,8 @@ class BlockEmitter:
         if eqn.primitive is inspect_sharding_p:
             self.ledger.looks.append((eqn.params["callback"], self.home(eqn.invars[0])))
             return []
+        if eqn.primitive in CALLBACKS and eqn.params.get("partitioned"):
+            return self._wanted(eqn, self._with_parts(eqn))
         if eqn.effects or eqn.primitive in CALLBACKS:
             return self._wanted(eqn, self._once(eqn))
         rule = self.layout.rule(eqn)
@@ -189,6 +191,14 @@ class BlockEmitter:
     def _everywhere(self, eqn: Eqn) -> list[Cut]:
         blocks = [self.at(a, uncut(a.aval.ndim), reasons.unruled(eqn, n)) for n, a in enumerate(eqn.invars)]
         return [(x, uncut(v.aval.ndim)) for x, v in zip(eqn.apply(blocks), eqn.outvars, strict=True)]
+
+    def _with_parts(self, eqn: Eqn) -> list[Cut]:
+        """Every device does it, with what it has of the operands."""
+        homes = [() if isinstance(a, Literal) else tuple(self.home(a)) for a in eqn.invars]
+        eqn.apply(
+            [self.at(a, c, reasons.unruled(eqn, n)) for n, (a, c) in enumerate(zip(eqn.invars, homes, strict=True))]
+        )
+        return []
 
     def _on_blocks(self, eqn: Eqn, rule: Rule) -> list[Cuttings]:
         shares, sums = self._shares(eqn, rule)

@@ -1,20 +1,16 @@
-"""The table of elementary functions: which code computes each for float32, which C function for float64.
+"""The table of elementary functions: which code computes each for float32, which code or C function for float64.
 
 A module gets one definition of each function that it uses; LLVM inlines it, and since it has no branches, loops over it
-vectorise. Within 2 ulp for float32 (``erf_inv`` apart, which follows XLA's).
+vectorise. Within 2 ulp (``erf_inv`` apart, which follows XLA's).
 """
 
 from __future__ import annotations
 
 from polyax_cpu import large_arguments
 from polyax_cpu.llvm import Builder, IrValue
+from polyax_kernels.emit.functions import exponential
 from polyax_kernels.emit.functions.blocks import Function
 from polyax_kernels.emit.functions.table import TABLE
-
-
-def _logistic64(x: IrValue) -> IrValue:
-    e = call("exp", -x.b.intrinsic("fabs", x))
-    return x.b.select(x < 0.0, e, x.like(1.0)) / (e + 1.0)
 
 
 def _sqrt(x: IrValue) -> IrValue:
@@ -32,7 +28,13 @@ FLOAT: dict[str, Function] = TABLE | {
     "sqrt": _sqrt,
     "rsqrt": _rsqrt,
 }
-DOUBLE: dict[str, Function] = {"sqrt": _sqrt, "rsqrt": _rsqrt, "logistic": _logistic64}
+DOUBLE: dict[str, Function] = {
+    "sqrt": _sqrt,
+    "rsqrt": _rsqrt,
+    "exp": exponential.exp64,
+    "log": exponential.log64,
+    "logistic": exponential.logistic64,
+}
 LIBM = frozenset(FLOAT) - {"erf_inv", "digamma", *DOUBLE}
 """The C library's functions; they bear our names."""
 

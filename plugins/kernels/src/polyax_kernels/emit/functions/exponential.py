@@ -23,6 +23,7 @@ from polyax_kernels.emit.functions.blocks import (
 )
 
 _LN2_HI, _LN2_LO = 0.693145751953125, 1.42860682030941723212e-6  # hi has 15 bits: n * hi is exact
+_LN2_HI64, _LN2_LO64 = 0.69314718036912381649, 1.9082149292705877e-10  # hi has 33 bits
 _EXP = (0.49999993050889994227, 0.16666514791495945137, 0.041668456795702797919, 0.0083694188334584887698,
         0.0013813142823357808032)  # fmt: skip
 _EXPM1 = (0.50000000492244627548, 0.16666666827011598497, 0.041666342139995806458, 0.0083332704819463562193,
@@ -73,8 +74,15 @@ def exp64(x: V) -> V:
 
 
 def logistic(x: V) -> V:
+    return _logistic_of(x, exp(-absolute(x)))
+
+
+def logistic64(x: V) -> V:
+    return _logistic_of(x, exp64(-absolute(x)))
+
+
+def _logistic_of(x: V, e: V) -> V:
     """1 / (1 + e) or e / (1 + e) with e = exp(-|x|); the division is corrected by what rounding 1 + e lost."""
-    e = exp(-absolute(x))
     total = e + 1.0
     lost = e - (total - 1.0)
     inverse = 1.0 / total
@@ -160,10 +168,15 @@ def cbrt64(x: V) -> V:
 
 
 def log64(x: V) -> V:
+    """With s = f / (2 + f), log(1 + f) = f - (h - s (h + c)) for h = f^2 / 2 and a small c, so that what rounding s and
+    the sums loses is far behind the digits of f."""
     k, m = split(x)
-    s = (m - 1.0) / (m + 1.0)
+    f = m - 1.0
+    s = f / (f + 2.0)
     t = s * s
-    return _log_edges(x, fma(k, math.log(2), fma(s * t, poly(t, *_LOG64), s) * 2.0))
+    half = f * f * 0.5
+    tail = fma(s, fma(t, poly(t, *_LOG64) * 2.0, half), k * _LN2_LO64)
+    return _log_edges(x, fma(k, _LN2_HI64, f - (half - tail)))
 
 
 def pow64(x: V, y: V) -> V:

@@ -31,6 +31,9 @@ TREES = [
     collections.OrderedDict([("z", 1), ("a", 2)]),
     collections.defaultdict(list, {"k": [1, 2]}),
     Model({"w": 1}, "net"),
+    list(range(50)),
+    [*range(20), None, [7], *range(20)],
+    {"a": {f"k{n}": n for n in range(20)}, "b": [Point(1, 2)] * 20},
 ]
 
 

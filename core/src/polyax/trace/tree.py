@@ -18,6 +18,8 @@ Entry = tuple[type | None, Any, int]
 
 _LEAF: Entry = (None, None, 0)
 _UNSEEN = Node(lambda _: ((), None), lambda *_: None)
+_MANY = 8
+"""From this many children on it pays to ask for the types that there are among them first."""
 _known, _find = default_registry.known, default_registry.find
 
 
@@ -204,8 +206,17 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
         except (TypeError, ValueError) as e:
             raise no_parts(parts) from e
         entries.append((kind, aux, len(children)))
-        stack += children[::-1]
+        if is_leaf is None and len(children) >= _MANY and _all_leaves(children):
+            leaves += children
+            entries += [_LEAF] * len(children)
+        else:
+            stack += children[::-1]
     return leaves, PyTreeDef(tuple(entries), len(leaves))
+
+
+def _all_leaves(xs: Sequence[Any]) -> bool:
+    """Whether that is known of all of them by their types."""
+    return all(_known.get(kind, _UNSEEN) is None for kind in set(map(type, xs)))
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:

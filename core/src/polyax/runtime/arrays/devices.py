@@ -145,7 +145,9 @@ def block_until_ready(x: Any) -> Any:
         x.buffer.wait()
         return x
     for leaf in tree_flatten(x)[0]:
-        if hasattr(leaf, "block_until_ready"):
+        if type(leaf) is Array and leaf.buffer is not None:
+            leaf.buffer.wait()
+        elif hasattr(leaf, "block_until_ready"):
             leaf.block_until_ready()
     return x
 

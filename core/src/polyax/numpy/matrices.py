@@ -18,6 +18,7 @@ from polyax.numpy import diagonals as _diagonals
 from polyax.numpy import logic, products, reductions, shapes, ufuncs
 from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.creation import eye
+from polyax.numpy.fused import fused
 from polyax.numpy.promotion import as_array, canonicalize_axis, convert, ensure_array, inexact, shape_of
 from polyax.numpy.shapes import matrix_transpose as matrix_transpose
 from polyax.ops.sort import take_along
@@ -170,6 +171,7 @@ def solve(a: Any, b: Any) -> Any:
     return lax.squeeze(x, (x.ndim - 1,)) if b.ndim == 1 else x
 
 
+@fused
 def _solve(a: Any, b: Any) -> Any:
     """Forward and back substitution in the factors of P a = L U. Derivatives solve systems of the same factors."""
     factors, _, permutation = _primitives.lu(lax.stop_gradient(a))

@@ -7,6 +7,7 @@ dimensions, less the collapsed and batching ones, stand at ``offset_dims`` of th
 from __future__ import annotations
 
 import enum
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,7 +109,7 @@ def gather(
 
 def default_fill(dtype: Any) -> Any:
     if dtypes.is_inexact(dtype):
-        return float("nan")
+        return math.nan  # always the same object: one NaN isn't equal to another, and programs are found by parameters
     if dtype == np.bool_:
         return True
     info = dtypes.iinfo(dtype.physical if dtypes.is_extended(dtype) else dtype)

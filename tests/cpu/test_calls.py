@@ -47,8 +47,8 @@ def cpu() -> Generator[Device]:
 def usual(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The arguments of calls that go the usual way."""
     calls: list[Any] = []
-    real = PjitFunction._call
-    monkeypatch.setattr(PjitFunction, "_call", lambda self, *a: (calls.append(a), real(self, *a))[1])
+    real = PjitFunction.slowly
+    monkeypatch.setattr(PjitFunction, "slowly", lambda self, *a: (calls.append(a), real(self, *a))[1])
     return calls
 
 

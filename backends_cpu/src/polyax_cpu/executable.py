@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from polyax.runtime.contract.backend import CompileOptions
+from polyax.ir.aval import ShapedArray
+from polyax.runtime.contract.backend import ChainLink, CompileOptions, Executable
 from polyax.runtime.contract.calls import CallKind, NativeCall, later
 from polyax.runtime.contract.queue import INLINE_COST
 from polyax_cpu import pool
@@ -23,6 +24,7 @@ from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.backend import HostExecutable, rows
 from polyax_kernels.host.meeting import meets
 from polyax_kernels.ir.kernel import Kernel
+from polyax_kernels.plan.chain import chained, why_not_chained
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import BranchStep, CallStep, ControlStep, CopyStep, KernelStep, LoopStep, Plan, Step
 
@@ -36,7 +38,7 @@ class CpuExecutable(HostExecutable):
     """A plan of which all runs of native steps are one call each."""
 
     def __init__(self, backend: Any, plan: Plan, options: CompileOptions, journal: Journal) -> None:
-        self.members = options.members
+        self.options, self.members = options, options.members
         self.divides = self.members < pool.thread_count()
         """Whether steps are cut into pieces for several threads; members of a group are a thread's work each."""
         super().__init__(backend, plan, options, journal)
@@ -55,6 +57,14 @@ class CpuExecutable(HostExecutable):
             return later
         run = steps[0] if steps else Table([], 0)
         return native_call(kind, Runs(self.plan, run.steps, run.release, self.literals, self.backend.pool, self))
+
+    def chained(
+        self, links: Sequence[ChainLink], inputs: Sequence[ShapedArray], results: Sequence[int]
+    ) -> Executable | None:
+        plans = [(x.executable.plan, x.operands) for x in links if isinstance(x.executable, CpuExecutable)]
+        if len(plans) < len(links) or any(why_not_chained(plan) for plan, _ in plans):
+            return None
+        return CpuExecutable(self.backend, chained(plans, inputs, results), self.options, Journal())
 
     def runners(self, steps: Sequence[Step]) -> list[Callable[..., None]]:
         runners: list[Callable[..., None]] = []

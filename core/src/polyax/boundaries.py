@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from polyax import api, debug, lax, numpy
 from polyax.runtime.contract.tracebacks import guard
+from polyax.runtime.running.repeated import repeating
 
-for _module in (api, debug, lax, numpy):
+for _module in (api, debug):
     guard(_module)
+for _module in (lax, numpy, numpy.fft, numpy.linalg):
+    guard(_module, repeating)

@@ -11,12 +11,14 @@ from polyax_cpu.records import ADDRESS, INTEGER, NativeSteps
 
 LEAF, TUPLE, LIST, DICT, NONE, CUSTOM = range(6)
 """Kinds of nodes."""
-STATIC, ARRAY, FLOAT32, FLOAT64, INT32, INT64, BOOL, BYTES = range(8)
-"""Kinds of leaves: part of the program, an array on the device, a Python number, memory of the host."""
+STATIC, STATIC_FLOAT, ARRAY, FLOAT32, FLOAT64, INT32, INT64, BOOL, BYTES = range(9)
+"""Kinds of leaves: part of the program, an array on the device, a Python number, memory of the host. Floats that are
+part of it are told apart by their bits: zeros are equal, whatever their signs, and NaNs aren't."""
 
 
 class NativeLeaf(ctypes.Structure):
-    """An argument, for a place among the bases. ``value``: of a static one, with its ``hash``. ``shelf``: where memory
+    """An argument, for a place among the bases. ``value``: of a static one, with its ``hash`` (a
+    float's bits). ``shelf``: where memory
     for what is on the host comes from; that has the type ``dtype``, ``ndim`` sizes at ``shape`` and ``nbytes``."""
 
     _fields_ = [

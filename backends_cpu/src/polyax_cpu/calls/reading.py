@@ -137,6 +137,9 @@ def _leaf(module: Module) -> None:
     kind = leaf.kind
     with b.when(kind.compare("==", layout.STATIC)):
         b.ret(b.call("i64", "call_static", pointer, x))
+    with b.when(kind.compare("==", layout.STATIC_FLOAT)):
+        bits = b.convert("bitcast", b.call("double", "PyFloat_AsDouble", x), "i64")
+        b.ret(b.convert("zext", bits.compare("!=", leaf.hash), "i64"))
     with b.when(kind.compare("==", layout.ARRAY)):
         with b.when(leaves.compare("!=", null(b))):
             put(leaves, leaf.number, held(x))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -156,7 +157,7 @@ def _places(first: int, items: Sequence[ctypes.Structure]) -> list[int]:
 
 def _is_ours(leaf: NativeLeaf) -> bool:
     """Whether a program may write to its memory."""
-    return leaf.donated or leaf.kind not in (layout.STATIC, layout.ARRAY)
+    return leaf.donated or leaf.kind not in (layout.STATIC, layout.STATIC_FLOAT, layout.ARRAY)
 
 
 def _shelf(kept: _Kept, shelf: Shelf) -> NativeShelf:
@@ -179,6 +180,9 @@ def _leaves(kept: _Kept, kind: CallKind, pool: Pool) -> list[NativeLeaf] | None:
 def _leaf(kept: _Kept, leaf: LeafKind, number: int, base: int, donated: bool, pool: Pool) -> NativeLeaf | None:
     aval, kind = leaf.aval, leaf.type
     where: dict[str, Any] = {"number": number, "base": base, "type": kept.object(kind)}
+    if aval is None and kind is float:
+        (bits,) = struct.unpack("q", struct.pack("d", leaf.value))
+        return NativeLeaf(kind=layout.STATIC_FLOAT, hash=bits, **where)
     if aval is None:
         return NativeLeaf(kind=layout.STATIC, value=kept.object(leaf.value), hash=hash(leaf.value), **where)
     if kind is Array:

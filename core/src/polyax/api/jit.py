@@ -149,12 +149,13 @@ class PjitFunction:
                         entry = self._entries.get(key)
                         if entry is not None:
                             return entry(args)
-            return self._call(args, kwargs)
+            return self.slowly(args, kwargs)
         except Exception as e:
             show_user_frames(e)
             raise
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call in which no step is left out."""
         if config.disable_jit:
             return self.__wrapped__(*args, **kwargs)
         call = self._signature.split(args, kwargs)

@@ -7,7 +7,7 @@ looked up in tables that plugins bring (the open axis).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -27,11 +27,27 @@ class Ambient(threading.local):
     axis_env: Mapping[Any, int] = MappingProxyType({})
     recorded: bool = False
     """Whether what runs are equations of a program, of which the user was told already what is wrong with them."""
+    applied: list[Any] | None = None
+    """What is applied while an eager call is noted, to be repeated: see ``runtime.running.repeated``."""
     varying: frozenset[Any] = frozenset()
     """Mesh axes of which types say whether values vary along them: see ``trace.varying``."""
 
 
 ambient = Ambient()
+
+
+def note(program: Any, args: Sequence[Any], made: Sequence[Any]) -> None:
+    """If an eager call is being noted: it ran a program. What it makes without one (None) is always the same."""
+    if ambient.applied is not None:
+        ambient.applied.append((program, args, made))
+
+
+def not_repeatable() -> None:
+    """If an eager call is being noted: it does more than run programs. It reads a value, or warns."""
+    if ambient.applied is not None:
+        ambient.applied.append(None)
+
+
 eval_trace: list[Any] = []  # holds one trace once the runtime has installed it
 
 

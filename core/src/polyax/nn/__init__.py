@@ -37,8 +37,9 @@ from polyax.nn.normalize import softmax as softmax
 from polyax.nn.normalize import standardize as standardize
 from polyax.numpy.ufuncs import tanh as tanh
 from polyax.runtime.contract.tracebacks import guard as _guard
+from polyax.runtime.running.repeated import repeating as _repeating
 
-_guard(_sys.modules[__name__])
+_guard(_sys.modules[__name__], _repeating)
 
 _LATE = (
     _late.names_of("polyax.nn.attention", "dot_product_attention")

@@ -5,7 +5,6 @@ Writes out of bounds are dropped. Static slices are written in place of the old 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from polyax.numpy.index_parse import Point, Span, parse_index
 from polyax.numpy.indexing import GatherPlan, clamped, getitem, is_static, plan_gather
 from polyax.numpy.promotion import convert, is_arraylike, promote_dtypes, result_dtype, unwrap
 from polyax.numpy.ufuncs import add, maximum, minimum, multiply, power, true_divide
+from polyax.runtime.contract.tracebacks import warn_user
 
 
 class AtIndexer:
@@ -144,13 +144,12 @@ def _common(x: Any, values: Any) -> tuple[Any, Any]:
     """Both in the dtype that they promote to; a value that ``x`` can't hold is a deprecated thing to write."""
     dtype = result_dtype(x, values)[0]
     if dtype != x.dtype:
-        warnings.warn(
+        warn_user(
             f"scatter inputs have incompatible types: cannot safely cast value from dtype={dtype} to dtype={x.dtype} "
             "with "
             f"numpy_dtype_promotion={config.numpy_dtype_promotion}. In future JAX releases this will result in an "
             "error.",
             FutureWarning,
-            stacklevel=4,
         )
     if not hasattr(values, "aval") and dtype == x.dtype and not dtypes.is_extended(dtype):
         return x, convert(values, dtype)

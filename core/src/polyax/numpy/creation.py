@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,6 +36,7 @@ from polyax.numpy.promotion import (
 )
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import device_put, from_host
+from polyax.runtime.contract.tracebacks import warn_user
 from polyax.runtime.running import nonfinite
 from polyax.trace.varying import pvary
 
@@ -101,7 +101,7 @@ def _by_position(args: tuple[Any, ...], *given: Any) -> dict[str, Any]:
     if len(args) > len(names):
         raise TypeError(f"array() takes from 1 to 5 positional arguments but {len(args) + 2} were given")
     text = "jnp.array: passing copy, order and ndmin by position is deprecated; pass them by name."
-    warnings.warn(text, DeprecationWarning, stacklevel=4)
+    warn_user(text, DeprecationWarning)
     return dict(zip(names, (*args, *given[len(args) :]), strict=True))
 
 

@@ -18,6 +18,8 @@ def fused(fun: Callable[..., Any] | None = None, *, static_argnames: Sequence[st
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return (program if ambient.trace is None else fun)(*args, **kwargs)
+        if ambient.trace is not None:
+            return fun(*args, **kwargs)
+        return program(*args, **kwargs) if ambient.applied is None else program.slowly(args, kwargs)
 
     return call

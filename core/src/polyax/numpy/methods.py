@@ -30,7 +30,7 @@ from polyax.numpy.at import AtIndexer
 from polyax.numpy.promotion import canonical_dtype
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import device_put, everywhere, from_host, part_with
-from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.runtime.running.repeated import repeating
 from polyax.trace.operators import install_operators
 from polyax.trace.tracer import Tracer
 
@@ -127,6 +127,25 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
 
 
 def _getitem(self: Any, index: Any) -> Any:
+    return _item(self, _hashable(index))
+
+
+def _hashable(index: Any) -> Any:
+    """An index with tuples for slices, which have no hashes."""
+    if type(index) is slice:
+        return (slice, index.start, index.stop, index.step)
+    return tuple([_hashable(k) for k in index]) if type(index) is tuple else index
+
+
+def _index_of(form: Any) -> Any:
+    if type(form) is not tuple:
+        return form
+    return slice(*form[1:]) if form and form[0] is slice else tuple(map(_index_of, form))
+
+
+@repeating
+def _item(self: Any, form: Any) -> Any:
+    index = _index_of(form)
     if not _in_parts_here(self):
         return indexing.getitem(self, index) if type(self.aval) is not AbstractRef else _refs().get(self, index)
     part, index = part_with(self, index)
@@ -343,4 +362,7 @@ _PROPERTIES: dict[str, Callable[[Any], Any]] = {
 
 _METHODS = {**_operators(), **{f.__name__: _function(f) for f in _FUNCTIONS}, **_NAMED}
 
-install_operators({name: api_boundary(method) for name, method in _METHODS.items()}, _PROPERTIES)
+install_operators(
+    {name: repeating(method) for name, method in _METHODS.items()},
+    {name: repeating(fget) for name, fget in _PROPERTIES.items()},
+)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
@@ -22,6 +21,7 @@ from polyax.ir.dtypes import DType, as_dtype, canonicalize, full_name
 from polyax.ir.refs import is_ref, met
 from polyax.ops.basis import canonical_axis
 from polyax.runtime.arrays.placing import from_host
+from polyax.runtime.contract.tracebacks import warn_user
 from polyax.trace.tracer import Tracer
 
 _SCALARS = (bool, int, float, complex)
@@ -176,10 +176,9 @@ def promote_shapes(name: str, *args: Any) -> list[Any]:
 def _complain_of_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     listed = " ".join(map(str, shapes))
     if config.numpy_rank_promotion == "warn":
-        warnings.warn(
+        warn_user(
             f"Following NumPy automatic rank promotion for {name} on shapes {listed}. Set the numpy_rank_promotion "
             "config option to 'allow' to disable this warning.",
-            stacklevel=4,
         )
         return
     raise ValueError(
@@ -291,11 +290,10 @@ def canonical_dtype(dtype: Any, default: Any = None) -> DType:
     wanted = as_dtype(dtype)
     got = canonicalize(wanted)
     if got != wanted and not (isinstance(dtype, type) and dtype in dtypes.PYTHON_SCALARS):
-        warnings.warn(
+        warn_user(
             f"Explicitly requested dtype {full_name(wanted)} is not available, and will be truncated to dtype "
             f"{full_name(got)}. To enable more dtypes, set the enable_x64 configuration option or the "
             "POLYAX_ENABLE_X64 shell environment variable.",
-            stacklevel=3,
         )
     return got
 

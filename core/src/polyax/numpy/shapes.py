@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +23,7 @@ from polyax.numpy.promotion import (
     shape_of,
     unwrap,
 )
+from polyax.runtime.contract.tracebacks import warn_user
 
 __all__ = [
     "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "dsplit", "expand_dims", "flip", "fliplr", "flipud",
@@ -372,7 +372,7 @@ def shape(a: Any) -> tuple[int, ...]:
 def _shape(name: str, a: Any) -> tuple[int, ...]:
     if a is None:
         text = f"jnp.{name}(None): None is taken for a scalar, as NumPy has it; this is deprecated."
-        warnings.warn(text, DeprecationWarning, stacklevel=4)
+        warn_user(text, DeprecationWarning)
         return ()
     check_arraylike(name, a)
     return shape_of(unwrap(a))

@@ -22,6 +22,7 @@ from polyax.numpy.selection import where as where_
 from polyax.numpy.shapes import along
 from polyax.ops.basis import canonical_axis
 from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.runtime.running.repeated import repeating
 from polyax.trace.recording import trace_to_jaxpr
 
 __all__ = [
@@ -54,7 +55,7 @@ class ufunc:
         self.__doc__ = func.__doc__
         self.nin, self.nout, self.identity = nin, nout, identity
         self.nargs = nin if nargs is None else nargs
-        self._call = call or vectorize(func)
+        self._call = repeating(call or vectorize(func))
         self._reduce, self._accumulate, self._logical = reduce, accumulate, logical
 
     def __repr__(self) -> str:

@@ -51,8 +51,9 @@ from polyax.random.samplers import randint as randint
 from polyax.random.samplers import truncated_normal as truncated_normal
 from polyax.random.samplers import uniform as uniform
 from polyax.runtime.contract.tracebacks import guard as _guard
+from polyax.runtime.running.repeated import repeating as _repeating
 
-_guard(_sys.modules[__name__])
+_guard(_sys.modules[__name__], _repeating)
 
 _LATE = _late.names_of("polyax.random.binomials", "binomial", "multinomial")
 

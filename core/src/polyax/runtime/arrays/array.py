@@ -13,6 +13,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, Typed
+from polyax.ir.primitive import not_repeatable
 from polyax.ir.refs import is_ref
 from polyax.meshes.formats import Format, row_by_row
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding, bounds
@@ -202,6 +203,7 @@ class Array(Typed, metaclass=_ArrayType):
 
     def host_value(self) -> np.ndarray:
         """The contents on the host, read-only; of an extended dtype, those of its representation."""
+        not_repeatable()
         if self._device is not None:
             if guards.on and not self._device.backend.in_host_memory:
                 guards.passes("device_to_host", self.aval, self._device)

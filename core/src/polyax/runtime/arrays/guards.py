@@ -52,6 +52,11 @@ def level(way: str) -> str:
     return config.get(f"transfer_guard_{way}") or config.get("transfer_guard") or "allow"
 
 
+def watched(way: str) -> bool:
+    """Whether anything is to be done about copies that way. Asked where ``on`` holds."""
+    return level(way) != "allow"
+
+
 def passes(way: str, aval: Any, *places: Any) -> None:
     """Looks at a copy, from one place to another.
 

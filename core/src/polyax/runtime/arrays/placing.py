@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ir.primitive import ambient
+from polyax.ir.primitive import ambient, note
 from polyax.meshes.current import named_sharding, without_mesh
 from polyax.meshes.explicit import mesh_here, seen, told
 from polyax.meshes.formats import Format
@@ -249,7 +249,9 @@ def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = N
     if guards.on and ambient.trace is None:  # else it becomes part of a program
         guards.passes("host_to_device", aval, target)
     host = np.asarray(x, aval.physical.dtype, order="C").view(aval.stored.dtype)
-    return Array(aval, target.backend.to_device(host, target), target)
+    made = Array(aval, target.backend.to_device(host, target), target)
+    note(None, (), [made])
+    return made
 
 
 def _check_place(aval: ShapedArray, device: Device) -> None:

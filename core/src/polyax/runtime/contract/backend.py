@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -155,6 +155,13 @@ class CompileOptions:
     """Somebody wants to see how the program is compiled: reports keep it, and what each phase made of it."""
 
 
+class ChainLink(NamedTuple):
+    """A program in a chain of programs, with the numbers of the values that it is given."""
+
+    executable: Executable
+    operands: Sequence[int]
+
+
 class Executable(ABC):
     """A compiled program for one device."""
 
@@ -182,6 +189,14 @@ class Executable(ABC):
         Errors of the program are raised. Asked only for programs of which nobody wants to know more than the results:
         none with effects, none that are searched for NaNs.
         """
+        return None
+
+    def chained(
+        self, links: Sequence[ChainLink], inputs: Sequence[ShapedArray], results: Sequence[int]
+    ) -> Executable | None:
+        """One executable that does what those of ``links``, all of this device, do one after the other, to the last
+        bit. Values are counted: ``inputs``, then the results of each link; ``results`` are those that are wanted. None,
+        if nothing is gained by it."""
         return None
 
     takes_turns = False

@@ -11,9 +11,10 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType, TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from polyax.ir.config import config
+from polyax.ir.primitive import not_repeatable
 from polyax.ir.source import is_internal
 
 P = ParamSpec("P")
@@ -40,12 +41,12 @@ def api_boundary(fun: Callable[P, R]) -> Callable[P, R]:
     return with_filtered_errors
 
 
-def guard(module: ModuleType) -> None:
-    """Replaces the public functions of ``module`` by ones that filter tracebacks. Library code calls the functions
-    themselves, where they are defined, and pays nothing."""
+def guard(module: ModuleType, boundary: Callable[..., Any] = api_boundary) -> None:
+    """Replaces the public functions of ``module`` by ones behind a boundary, which filters tracebacks. Library code
+    calls the functions themselves, where they are defined, and pays nothing."""
     for name, value in vars(module).items():
         if isinstance(value, FunctionType) and not name.startswith("_"):
-            guarded = api_boundary(value)
+            guarded = boundary(value)
             guarded.__module__, guarded.__qualname__ = module.__name__, name  # where pickle finds it
             setattr(module, name, guarded)
 
@@ -94,10 +95,11 @@ def _join(frames: list[TracebackType]) -> TracebackType | None:
     return joined
 
 
-def warn_user(message: str) -> None:
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warns at the user's line that led here."""
+    not_repeatable()
     level, frame = 1, sys._getframe()
     ours = lambda file: is_internal(file) or file == functools.__file__  # which calls cached properties
     while frame.f_back is not None and ours(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

@@ -15,7 +15,7 @@ from polyax.control.platforms import Platforms, platform_index_p, position
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from polyax.ir.primitive import Primitive, def_rule
+from polyax.ir.primitive import Primitive, def_rule, note
 from polyax.ir.refs import has_refs, met, refuse_refs
 from polyax.meshes import consensus, sums
 from polyax.meshes.current import mesh_in_force
@@ -31,6 +31,7 @@ from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.placing import device_put, from_host, install_relay, on_devices, retold
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import serving
+from polyax.runtime.running import repeated
 from polyax.runtime.running.compiling import compile_on, compile_program, names_of
 from polyax.runtime.running.joint import joint
 from polyax.runtime.running.meeting import Place, layouts_of, meeting_place
@@ -153,10 +154,14 @@ def _on_device(
         make = functools.partial(_compile_primitive, primitive, avals, params, device)
         alike = primitive, avals, order, "alike", device.backend.twin(device), key[-1]
         program = table[key] = _kept_primitive(inner, alike, make).on(device)
-        return program.run(args)
-    args = tuple(args)
-    made = (program.quick or eager_call(program, args))(args, {})
-    return program.run(args) if made is NotImplemented else made
+        made = program.run(args)
+    else:
+        args = tuple(args)
+        made = (program.quick or eager_call(program, args))(args, {})
+        if made is NotImplemented:
+            made = program.run(args)
+    note(program, args, made)
+    return made
 
 
 def _kept_primitive(inner: Sequence[ClosedJaxpr] | None, key: Any, make: Callable[[], Made]) -> Made:
@@ -340,6 +345,7 @@ for _p in CALLBACKS:
 def clear_caches() -> None:
     """Forgets every compiled program."""
     _eager.clear()
+    repeated.clear()
     forget()
 
 

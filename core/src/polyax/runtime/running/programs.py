@@ -15,6 +15,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import NO_EFFECTS, Effects
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import ambient, note
 from polyax.runtime.arrays import guards, origins
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.placing import Layout, on_device, on_devices
@@ -118,6 +119,13 @@ def placed(x: Any, aval: ShapedArray, where: Layout) -> Any:
     return where.backend.to_device(host.view(aval.stored.dtype), where)
 
 
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A program's own, where it was noted what the program was given."""
+
+    buffer: Buffer
+
+
 Entry = Callable[[Sequence[Any]], Any]
 """What a jitted call ends in: leaves of the arguments to results."""
 Moved = Callable[[Sequence[Any]], Any]
@@ -139,6 +147,7 @@ def make_entry(
     queue, launch, out_avals = device.queue, program.executable.launch, [a for a, _ in program.outputs]
     special = program.special or any(a.dtype == dtypes.float0 for a in out_avals)
     single = out_avals[0] if out_tree == LEAF else None
+    constants = [Constant(b) for b in const_buffers]
 
     def entry(leaves: Sequence[Any]) -> Any:
         buffers: Any = _buffers_on(device, leaves)
@@ -151,9 +160,11 @@ def make_entry(
         if special:
             return tree_unflatten(out_tree, program.run_placed(buffers, [*consts, *leaves]))
         outs, _ = launch(buffers, queue)
-        if single is not None:
+        if single is not None and ambient.applied is None:
             return Array(single, outs[0], device)
-        return tree_unflatten(out_tree, [Array(a, b, device) for a, b in zip(out_avals, outs)])
+        arrays = [Array(a, b, device) for a, b in zip(out_avals, outs)]
+        note(program, (*constants, *leaves), arrays)
+        return tree_unflatten(out_tree, arrays)
 
     return origins.noting(entry) if program.large and not special else entry
 

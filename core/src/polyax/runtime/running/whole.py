@@ -40,7 +40,7 @@ class QuickCalls:
         for call in self.first.get(settings, ())[1:]:
             made = call(args, kwargs)
             if made is not NotImplemented:
-                self._promote(settings, call)
+                self.promote(settings, call)
                 return made
         return NotImplemented
 
@@ -63,9 +63,10 @@ class QuickCalls:
             keep(self._made, kind, made)
         quick = self._made.get(kind)
         if quick is not None:
-            self._promote(key.settings, quick)
+            self.promote(key.settings, quick)
 
-    def _promote(self, settings: int, call: NativeCall) -> None:
+    def promote(self, settings: int, call: NativeCall) -> None:
+        """This one is tried first from now on."""
         before = self.first.get(settings, ())
         self.first[settings] = (call, *[c for c in before if c is not call][: TRIED - 1])
 
@@ -121,4 +122,4 @@ def _by_default(call: NativeCall, device: Device, args: tuple[Any, ...], kwargs:
 
 def _unguarded(call: NativeCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What comes from the host comes to the device, unless somebody wants to know of that."""
-    return NotImplemented if guards.on and guards.level("host_to_device") != "allow" else call(args, kwargs)
+    return NotImplemented if guards.on and guards.watched("host_to_device") else call(args, kwargs)

@@ -86,9 +86,6 @@ def main() -> None:
     for name, degree in (("32", 2), ("64", 4)):
         report("sin" + name, sine, lambda t: t + mp.mpf("1e-30"), 0, top, degree)
         report("cos" + name, cosine, lambda t: t**2 + mp.mpf("1e-30"), 0, top, degree)
-    # tanh(x) = x + x^3 q(x^2) on [0, 0.65]
-    tail = series(lambda t: (mp.tanh(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, -one / 3)
-    report("tanh32", tail, lambda t: t + mp.mpf("1e-30"), 0, 0.4226, 5)
     # sinh(x) = x + x^3 q(x^2) on [0, 1], asinh on [0, 0.6], acosh(1 + t) = sqrt(2 t) (1 + t q(t)) on [0, 1/2]
     tail = series(lambda t: (mp.sinh(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, one / 6)
     report("sinh32", tail, lambda t: t + mp.mpf("1e-30"), 0, 1.01, 3)

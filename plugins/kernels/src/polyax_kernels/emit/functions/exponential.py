@@ -26,6 +26,8 @@ _LN2_HI, _LN2_LO = 0.693145751953125, 1.42860682030941723212e-6  # hi has 15 bit
 _LN2_HI64, _LN2_LO64 = 0.69314718036912381649, 1.9082149292705877e-10  # hi has 33 bits
 _EXP = (0.49999993050889994227, 0.16666514791495945137, 0.041668456795702797919, 0.0083694188334584887698,
         0.0013813142823357808032)  # fmt: skip
+_EXP_TOP = 88.722833
+"""Between the last float32 whose exponential is finite, and the next."""
 _EXPM1 = (0.50000000492244627548, 0.16666666827011598497, 0.041666342139995806458, 0.0083332704819463562193,
           0.0013942045879228236531, 0.00019915687098690211892)  # fmt: skip
 _EXP2 = (0.69314720418145083056, 0.24022647742220529746, 0.055503293506152685157, 0.0096184499867287248434,
@@ -49,8 +51,14 @@ def exp_parts(x: V) -> tuple[V, V, V]:
 
 
 def exp(x: V) -> V:
-    r, n = _reduce_exp(clamp(x, -104.0, 89.0))
-    return scale(fma(r * r, poly(r, *_EXP), r) + 1.0, n)
+    """The power of two is added to the exponent, 64 too many where the result may be denormal. What overflows, and NaN,
+    is the sum with infinity."""
+    x = select(x < -104.0, -104.0, x)
+    r, n = _reduce_exp(x)
+    mantissa = fma(r * r, poly(r, *_EXP), r) + 1.0
+    deep = x < -87.0
+    result = from_bits(bits(mantissa) + (select(deep, n + 64, n) << 23))
+    return select(x <= _EXP_TOP, result * select(deep, 2.0**-64, x.like(1.0)), x + INF)
 
 
 def exp2(x: V) -> V:
@@ -91,17 +99,18 @@ def _logistic_of(x: V, e: V) -> V:
     return fma(top, inverse, top * inverse * rest)
 
 
-_TANH = (-0.33333329608939115875, 0.13333157711561567146, -0.053940540274929400792,
-         0.02166622516544267254, -0.008091678002559131403, 0.002064410009179278145)  # fmt: skip
-
-
 def tanh(x: V) -> V:
-    """A polynomial up to 0.65, then 1 - 2 / (exp(2|x|) + 1); beyond 10 it is 1."""
-    t = x * x
-    near = fma(x * t, poly(t, *_TANH), x)
-    r, n = _reduce_exp(clamp(absolute(x), -1.0, 10.0) * 2.0)
-    e = fma(fma(r * r, poly(r, *_EXP), r), power_of_two(n), power_of_two(n))
-    return with_sign(select(absolute(x) < 0.65, near, 1.0 - 2.0 / (e + 1.0)), x)
+    """e / (e + 2) with e = expm1(2|x|); the division is corrected by what rounding e + 2 lost. Beyond 9.1 it is 1."""
+    a = absolute(x)
+    r, n = _reduce_exp(select(a > 9.1, 9.1, a) * 2.0)
+    power = power_of_two(n)
+    e = fma(power, fma(r * r, poly(r, *_EXPM1), r), power - 1.0)
+    total = e + 2.0
+    lost = e - (total - 2.0)
+    inverse = 1.0 / total
+    quotient = e * inverse
+    rest = fma(-total, quotient, e) - lost * quotient
+    return with_sign(fma(rest, inverse, quotient), x)
 
 
 _SINH = (0.16666666481465673379, 0.008333351123602326365, 0.00019835960998189631725, 2.8180627600663477785e-6)

@@ -194,6 +194,16 @@ def test_extrema_test_the_sign_of_what_is_new(combine: str) -> None:
     assert address(read) == address(written)
 
 
+@pytest.mark.parametrize("size", [100, 1 << 14])
+def test_vectors_of_one_function_are_computed_side_by_side_where_there_are_many(size: int) -> None:
+    with consing():
+        axis = Axis(size)
+        store = Store(1, (index(axis),), op("tanh", load(0, F32, (index(axis),))))
+        operands = (Operand((size,), F32, "in"), Operand((size,), F32, "out"))
+        text = kernels.source(Kernel((axis,), (Stage((), (store,)),), operands))
+    assert ("llvm.loop.interleave.count" in text) == (size > 100)
+
+
 def test_every_operation_has_code_or_a_decomposition() -> None:
     with consing():
         for name, dtype in CASES:

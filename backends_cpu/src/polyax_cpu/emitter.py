@@ -5,7 +5,8 @@ Knows the scalar table's names and their total semantics; must not know plans, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from polyax_cpu.compiler import host
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.walker import SHORT, emit_kernel
-from polyax_kernels.ir.expr import COMPARISONS
+from polyax_kernels.ir.expr import COMPARISONS, Axis
 from polyax_kernels.ir.kernel import Kernel, Schedule
 
 TYPES = {
@@ -37,6 +38,8 @@ WHOLE = {*EVERYWHERE, *NUMERIC, *BITWISE, "floordiv", "mod"}
 BOOLEAN = {*EVERYWHERE, "and", "or", "xor", "not"}
 TINY = 5
 """Loops of fewer iterations are unrolled: a vector would be mostly empty."""
+MANY = 1 << 14
+"""Points below which a loop over one elementary function takes no longer than its start does."""
 LONG = 64
 """Folds of so many iterations LLVM vectorises by itself, and unrolls better then."""
 
@@ -58,6 +61,7 @@ class LlvmEmitter(Emitter[IrValue]):
         self.group = ""  # marks the memory accesses of the innermost loop as independent between iterations
         self.calls = 0  # of elementary functions
         self.loops = 0  # that are still loops in the end
+        self.many = max(_points((*kernel.grid, *stage.axes)) for stage in kernel.stages) >= MANY
         self.free: set[str] = set()  # carries that may be combined in any order
         self.ranks = host().triple.startswith("x86")  # others have an instruction for the maximum
 
@@ -257,7 +261,7 @@ class LlvmEmitter(Emitter[IrValue]):
         whole = not unrolled and stop.name.isdecimal()
 
         def metadata() -> str:
-            return self.b.module.independent(group, _interleave(self.calls - calls), whole)
+            return self.b.module.independent(group, _interleave(self.calls - calls, self.many), whole)
 
         with self.b.loop(start, stop, metadata) as i:
             body(i)
@@ -291,15 +295,20 @@ class LlvmEmitter(Emitter[IrValue]):
         return self.b.carry(self.b.const(0, "i64"), stop, inits, turn, self.b.module.whole if whole else str)
 
 
+def _points(axes: Iterable[Axis]) -> int:
+    """Of loops over ``axes``, as far as they are known."""
+    return prod(axis.extent for axis in axes if isinstance(axis.extent, int))
+
+
 def _below(stop: IrValue, bound: int) -> bool:
     """Whether a loop has fewer iterations for sure."""
     return stop.name.isdecimal() and int(stop.name) < bound
 
 
-def _interleave(calls: int) -> int:
-    """How many vectors to compute side by side: one elementary function after the other is a long chain of dependent
-    operations, which only other elements can fill; 0 leaves it to LLVM."""
-    return 0 if calls < 2 else 4 if calls <= 12 else 2
+def _interleave(calls: int, many: bool) -> int:
+    """How many vectors to compute side by side: an elementary function is a long chain of dependent operations, which
+    only other elements can fill. 0 leaves it to LLVM: that is less code where one call is all, on few elements."""
+    return 0 if calls < (1 if many else 2) else 4 if calls <= 12 else 2
 
 
 def kernel_attributes() -> str:

@@ -435,3 +435,10 @@ def test_programs_are_shown_and_compiled_ahead():
     f = polyax.pmap(lambda x, n: lax.psum(x, "i") * n, "i", static_broadcasted_argnums=1)
     close(f.lower(X, 3).compile()(X), np.broadcast_to(X.sum(0) * 3, X.shape))
     assert "psum[axes=('i',)" in str(f.trace(X, 3).jaxpr)
+
+
+def test_sums_that_leave_one_number_on_each_device():
+    n = len(polyax.devices())
+    x = np.arange(n * n).reshape(n, n)
+    scattered = polyax.pmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(x)
+    np.testing.assert_array_equal(scattered, x.sum(0))

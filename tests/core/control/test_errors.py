@@ -208,7 +208,7 @@ CASES: list[tuple[Callable[[], object], type[Exception], list[str]]] = [
         ["same pytree structure", "true_fun output is a <class 'tuple'> but false_fun output is a pytree leaf"],
     ),
     (switch_dtype, TypeError, ["branch 0", "float32[]", "branch2 is <lambda> at ", "bool[]"]),
-    (vector_predicate, TypeError, ["Pred must be a scalar, got Traced", "of shape (3,)"]),
+    (vector_predicate, TypeError, ["Pred must be a scalar, got JitTracer", "of shape (3,)"]),
     (no_predicate, TypeError, ["cond predicate is None"]),
     (string_predicate, TypeError, ["Pred must be a scalar, got yes of type <class 'str'>"]),
     (complex_predicate, TypeError, ["Pred type must be either boolean or number, got complex64"]),
@@ -236,3 +236,8 @@ def test_says_both_sides_at_the_users_line(case: Callable[[], object], error: ty
 def test_a_pair_may_be_a_list():
     carry, ys = lax.scan(lambda c, x: [c + x, c], 0.0, np.arange(3, dtype=np.float32))
     assert carry == 3 and ys.tolist() == [0, 0, 1]
+
+
+def test_bounds_that_the_type_of_integers_cannot_hold():
+    with pytest.raises(OverflowError, match="bound 1099511627776 is too large for int32"):
+        lax.fori_loop(0, 2**40, lambda i, x: x, 0.0)

@@ -165,3 +165,13 @@ def test_parameters_print_as_in_jax() -> None:
     assert "precision=None" in text and "preferred_element_type=None" in text
     assert "integer_pow[y=3] a" in str(polyax.make_jaxpr(lambda x: lax.integer_pow(x, 3))(X))
     assert "reduce_sum[axes=(0,)] a" in str(polyax.make_jaxpr(lambda x: lax.reduce_sum(x, (0,)))(X))
+
+
+def test_dimensions_are_broadcast_in_any_order():
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(lax.broadcast_in_dim(x, (3, 2), (1, 0)), x.T)
+    np.testing.assert_array_equal(lax.broadcast_in_dim(x[:, :2], (2, 2), (1, 0)), x[:, :2].T)
+    spread = polyax.jit(lambda x: lax.broadcast_in_dim(x, (3, 4, 2), (2, 0)))
+    np.testing.assert_array_equal(spread(x), np.broadcast_to(x.T[:, None], (3, 4, 2)))
+    with pytest.raises(TypeError, match="strictly increasing"):
+        lax.broadcast_in_dim(np.ones((2, 2)), (2, 2), (0, 0))

@@ -242,6 +242,9 @@ def fori_loop(
 
     Differentiable in both modes if the bounds are known while tracing; else in forward mode.
 
+    Raises:
+      OverflowError: the type of integers can't hold a bound.
+
     >>> fori_loop(0, 5, lambda i, x: x + i, 0).item()
     10
     """
@@ -249,6 +252,9 @@ def fori_loop(
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     dtype = _index_dtype([aval_of(x) for x in (lower, upper)])
     if not any(isinstance(x, Tracer) for x in (lower, upper)):
+        for x in (lower, upper):
+            if type(x) is int and not dtypes.iinfo(dtype).min <= x <= dtypes.iinfo(dtype).max:
+                raise OverflowError(f"fori_loop: the bound {x} is too large for {dtype}; see config.enable_x64")
         start, stop = dim_index(lower), dim_index(upper)
         if config.disable_jit and stop <= start:
             return init_val

@@ -191,7 +191,7 @@ def flat(x: np.ndarray) -> np.ndarray:
 
 def combined(operation: str, xs: Sequence[np.ndarray]) -> np.ndarray:
     first, *others = xs
-    total = first.copy()
+    total = np.array(first)  # of a scalar, too: others are added to its memory
     for x in others:
         total = OPERATIONS[operation](total, x, out=total, casting="unsafe")
     return total

@@ -40,7 +40,13 @@ def chunks(x: Expr, grid: int, limits: Limits) -> int:
         return 1
     extent = x.attr.axes[0].extent
     wanted = points(x.attr.axes) // limits.split_elements
-    return min(wanted, limits.split_chunks // grid, extent)
+    most = min(limits.split_chunks // grid, extent)
+    return min(wanted, most) if wanted < 2 else _even(wanted, most, extent)
+
+
+def _even(wanted: int, most: int, extent: int) -> int:
+    """Equal chunks if there can be: what they leave is a second loop over all that the fold reads."""
+    return next((n for n in range(wanted, min(2 * wanted, most) + 1) if extent % n == 0), min(wanted, most))
 
 
 class _Part:

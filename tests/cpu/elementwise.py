@@ -8,28 +8,29 @@ from functools import cache
 
 import numpy as np
 
-from polyax_cpu import compiler, functions, machine_code, pool
+from polyax_cpu import compiler, machine_code, pool
+from polyax_cpu.functions import table
 from polyax_cpu.llvm import Module
 
 DTYPES = {"float": np.float32, "double": np.float64}
 
 
-def source(name: str, arity: int, type: str = "float") -> str:
+def source(name: str, arity: int, type: str = "float", shared: bool = False) -> str:
     module = Module(["k"])
     params = [("ptr noalias", f"b{i}") for i in range(arity + 1)] + [("i64", "n")]
     b = module.function("void", "k", params, f'"prefer-vector-width"="{compiler.host().vector_bits}"')
     *pointers, out, n = b.args
     with b.loop(b.const(0, "i64"), n) as i:
         values = [b.load(b.at(p, i, type), type) for p in pointers]
-        b.store(functions.call(name, *values), b.at(out, i, type))
+        b.store(table.call(name, *values, shared=shared), b.at(out, i, type))
     b.ret()
     return module.text()
 
 
 @cache
-def compiled(name: str, arity: int = 1, type: str = "float") -> Callable[..., np.ndarray]:
+def compiled(name: str, arity: int = 1, type: str = "float", shared: bool = False) -> Callable[..., np.ndarray]:
     """``f(*arrays) -> array``, the function applied to each element by native code."""
-    text = source(name, arity, type)
+    text = source(name, arity, type, shared)
     library = machine_code.library(text, ["k"], pool.symbols_for(text.encode()))
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(library.address("k"))
     function.library = library  # type: ignore[attr-defined]  # lives as long as the function

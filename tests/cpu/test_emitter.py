@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from polyax.ir.dtypes import bfloat16
-from polyax_cpu import kernels
+from polyax_cpu import compiler, kernels
 from polyax_kernels.emit.numpy import run
 from polyax_kernels.ir import expr, scalars
 from polyax_kernels.ir.expr import Axis, cast, consing, const, fold, index, load, op
@@ -209,3 +209,32 @@ def test_every_operation_has_code_or_a_decomposition() -> None:
         for name, dtype in CASES:
             dtypes = [BOOL] * (name == "select") + [dtype] * (scalars.TABLE[name].arity - (name == "select"))
             assert "define void @kernel" in kernels.source(elementwise(name, dtypes)), expr
+
+
+def sines(count: int) -> Kernel:
+    """A chain of sums and sines."""
+    axis = Axis(SIZE)
+    x = load(0, F32, (index(axis),))
+    for _ in range(count):
+        x = op("add", x, op("sin", x))
+    operands = (Operand((SIZE,), F32, "in"), Operand((SIZE,), F32, "out"))
+    return Kernel((axis,), (Stage((), (Store(1, (index(axis),), x),)),), operands)
+
+
+def test_many_elementary_functions_are_calls_of_one() -> None:
+    """Few are inlined; beyond, each further one is a call more, not a copy of the body in each vector."""
+    with consing():
+        few, many, more = (str(compiler.optimize(kernels.source(sines(n)))) for n in (2, 8, 24))
+    assert "shared" not in few
+    assert len(more) < 2 * len(many)
+
+
+def test_chains_of_called_functions_compute_what_inlined_ones_do() -> None:
+    x = np.linspace(-1e6, 1e6, SIZE).astype(F32)
+    with consing():
+        once, (got, expected) = sines(1), outcomes(sines(8), [x])
+        step = x
+        for _ in range(8):
+            step, _ = outcomes(once, [step])
+    np.testing.assert_array_equal(got, step)
+    np.testing.assert_allclose(got, expected, rtol=1e-6)

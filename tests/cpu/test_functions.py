@@ -7,9 +7,10 @@ from collections.abc import Callable
 import mpmath as mp
 import numpy as np
 import pytest
-from cpu.elementwise import compiled, source
+from cpu.elementwise import DTYPES, compiled, source
 
 from polyax_cpu import compiler
+from polyax_cpu.functions import table
 
 F32 = np.float32
 UNARY: dict[str, Callable[[mp.mpf], mp.mpf]] = {
@@ -149,6 +150,26 @@ def test_one_large_argument_among_small_ones(lanes: int) -> None:
     x = np.linspace(0, 1, lanes, dtype=F32)
     x[lanes // 2] = 1e30
     np.testing.assert_allclose(compiled("sin")(x), np.sin(x.astype(float)), rtol=2e-7, atol=1e-10)
+
+
+LONG = [(name, type) for type, known in (("float", table.FLOAT), ("double", table.DOUBLE)) for name in known]
+
+
+@pytest.mark.parametrize("name, type", LONG)
+def test_called_functions_give_the_bits_of_inlined_ones(name: str, type: str) -> None:
+    arity, dtype = 2 if name in ("pow", "atan2") else 1, DTYPES[type]
+    anything = np.random.default_rng(arity).integers(0, 256, 5000 * dtype().itemsize, dtype=np.uint8).view(dtype)
+    special = np.array([0, -0.0, INF, -INF, NAN, 1, 2, 1e30], dtype)
+    x = np.array_split(np.concatenate([anything, special]), arity)
+    inlined, called = (compiled(name, arity, type, shared)(*x) for shared in (False, True))
+    assert inlined.tobytes() == called.tobytes()
+
+
+@pytest.mark.parametrize("name", ["exp", "sin", "pow"])
+def test_loops_call_the_variants_for_vectors(name: str) -> None:
+    text = str(compiler.optimize(source(name, 2 if name == "pow" else 1, shared=True)))
+    loop = text[text.index("define void @k") :]
+    assert f"@polyax_{name}_float_shared_v{compiler.host().vector_bits // 32}(" in loop
 
 
 def test_loops_over_functions_vectorise() -> None:

@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax_cpu import functions, machine_code, pool
+from polyax_cpu import machine_code, pool
 from polyax_cpu.emitter import LlvmEmitter, kernel_attributes
+from polyax_cpu.functions import table
 from polyax_cpu.libraries import small
 from polyax_cpu.libraries.callouts import is_call_out
 from polyax_cpu.libraries.small import Inlined
@@ -76,7 +77,7 @@ def too_large(step: KernelStep) -> bool:
 
 
 def _weight(x: Expr) -> int:
-    return FUNCTION if x.kind == "op" and x.attr in functions.FLOAT else 1
+    return FUNCTION if x.kind == "op" and x.attr in table.FLOAT else 1
 
 
 class _NeedsPython(Exception):

@@ -9,8 +9,9 @@ import ctypes
 import os
 import threading
 
-from polyax_cpu import compiler, large_arguments, native
+from polyax_cpu import compiler, native
 from polyax_cpu.calls import running
+from polyax_cpu.functions import large_arguments
 from polyax_cpu.machine_code import Part
 from polyax_kernels import settings
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 
+from polyax_cpu.functions.lanes import with_variants
 from polyax_cpu.llvm import IrValue, Module
 from polyax_kernels.emit.functions import circular
 from polyax_kernels.emit.functions.blocks import INF, NAN, absolute, bits, select
@@ -93,8 +94,7 @@ def _far(kind: str, x: IrValue, near: IrValue) -> IrValue:
 def _define_far(module: Module, exact: str, name: str) -> None:
     """``far(x, near)`` and, for the loop vectoriser, the same for several lanes: one test when all are near."""
     params = [("float", "x"), ("float", "near")]
-    variants = ",".join(f"_ZGV_LLVM_N{w}vv_{name}({name}_v{w})" for w in _LANES)
-    far = module.function("float", name, params, f'noinline {_PURE} "vector-function-abi-variant"="{variants}"')
+    far = module.function("float", name, params, f"noinline {_PURE} {with_variants(name, 2, _LANES)}")
     x, near = far.args
     far.ret(far.choose(absolute(x) >= NEAR, lambda: far.call("float", exact, x, near), near))
     for width in _LANES:

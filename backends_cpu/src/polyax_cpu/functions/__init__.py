@@ -1,0 +1,1 @@
+"""Elementary functions: which code computes each, for single values and for vectors."""

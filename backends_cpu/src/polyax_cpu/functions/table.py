@@ -1,0 +1,89 @@
+"""The table of elementary functions: which code computes each for float32, which code or C function for float64.
+
+A module gets one definition of each function that it uses; LLVM inlines it, and since it has no branches, loops over it
+vectorise. Where many would be inlined they are called instead, in loops by their variants for vectors. Within 2 ulp
+(``erf_inv`` apart, which follows XLA's).
+"""
+
+from __future__ import annotations
+
+from polyax_cpu.compiler import host
+from polyax_cpu.functions import large_arguments
+from polyax_cpu.functions.lanes import Lanes, variant, with_variants
+from polyax_cpu.llvm import IrValue, Module, Params
+from polyax_kernels.emit.functions import exponential
+from polyax_kernels.emit.functions.blocks import Function
+from polyax_kernels.emit.functions.table import TABLE
+
+
+def _sqrt(x: IrValue) -> IrValue:
+    return x.b.intrinsic("sqrt", x)
+
+
+def _rsqrt(x: IrValue) -> IrValue:
+    return 1.0 / x.b.intrinsic("sqrt", x)
+
+
+FLOAT: dict[str, Function] = TABLE | {
+    "sin": large_arguments.sin,
+    "cos": large_arguments.cos,
+    "tan": large_arguments.tan,
+    "sqrt": _sqrt,
+    "rsqrt": _rsqrt,
+}
+DOUBLE: dict[str, Function] = {
+    "sqrt": _sqrt,
+    "rsqrt": _rsqrt,
+    "exp": exponential.exp64,
+    "log": exponential.log64,
+    "logistic": exponential.logistic64,
+}
+BRIEF = frozenset({"sqrt", "rsqrt"})
+"""Functions of an instruction or two."""
+LIBM = frozenset(FLOAT) - {"erf_inv", "digamma", *DOUBLE}
+"""The C library's functions; they bear our names."""
+
+
+def supports(name: str, type: str) -> bool:
+    return name in FLOAT if type == "float" else type == "double" and (name in DOUBLE or name in LIBM)
+
+
+def is_long(name: str, type: str) -> bool:
+    """Whether it is code that fills a loop where it is inlined."""
+    return name in _code(type) and name not in BRIEF
+
+
+def _code(type: str) -> dict[str, Function]:
+    return {"float": FLOAT, "double": DOUBLE}.get(type, {})
+
+
+def call(name: str, *args: IrValue, shared: bool = False) -> IrValue:
+    """Applies a function to float32 or float64 operands, defining it in the module at its first use. ``shared``: all
+    uses of a long one call the same code."""
+    b, type = args[0].b, args[0].type
+    if type == "double" and name not in DOUBLE:
+        return b.call("double", name, *args)
+    symbol, function = f"polyax_{name}_{type}", _code(type)[name]
+    params = [(type, f"x{i}") for i in range(len(args))]
+    if symbol not in b.module.functions:
+        inner = b.module.function(type, symbol, params, f"alwaysinline {_PURE}")
+        inner.ret(function(*inner.args))
+    if shared and is_long(name, type):
+        symbol = _shared(b.module, symbol, function, type, params)
+    return b.call(type, symbol, *args)
+
+
+_PURE = "nounwind willreturn memory(none)"
+
+
+def _shared(module: Module, inlined: str, function: Function, type: str, params: Params) -> str:
+    """The function that is called, and its variant for vectors."""
+    name, width = f"{inlined}_shared", host().vector_bits // (32 if type == "float" else 64)
+    if name not in module.functions:
+        one = module.function(type, name, params, f"noinline {_PURE} {with_variants(name, len(params), (width,))}")
+        one.ret(one.call(type, inlined, *one.args))
+        lanes = Lanes(module, type, variant(name, width), params, f"noinline {_PURE}", width)
+        module.functions[lanes.name] = lanes
+        lanes.ret(function(*lanes.args))
+        module.keep(lanes.name)
+    return name

@@ -43,8 +43,8 @@ MANY = 1 << 14
 LONG = 64
 """Folds of so many iterations LLVM vectorises by itself, and unrolls better then."""
 SHARED = 6
-"""Elementary functions of a kernel from which on they are called, not inlined: LLVM takes a third of the time for six, a
-fifth for ten, and their loops up to half as long again."""
+"""Elementary functions of a kernel from which on they are called, not inlined: LLVM takes a third of the time for six,
+a fifth for ten, and their loops up to half as long again."""
 
 
 class LlvmEmitter(Emitter[IrValue]):

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(N < 2, reason="run by test_pmap.py, with several
 
 
 def close(got, expected, tolerance=1e-5):
-    close_everywhere(got, expected, tolerance, 1e-6)
+    close_everywhere(got, expected, tolerance, 1e-5)
 
 
 # --- arguments and results

@@ -68,3 +68,23 @@ def test_numpy_scalars_are_cast_as_arrays_are() -> None:
 def test_none_has_the_shape_of_a_scalar(function: Any, wanted: Any) -> None:
     with pytest.warns(DeprecationWarning, match="None is taken for a scalar"):
         assert function(None) == wanted
+
+
+UNARY = [n for n in dir(np) if isinstance(f := getattr(np, n), np.ufunc) and f.nin == 1 and hasattr(jnp, n)]
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_elementwise_functions_take_python_numbers(name: str) -> None:
+    """As they take arrays."""
+    fun, oracle = getattr(jnp, name), getattr(np, name)
+    for x in (0.5, float("inf"), 2, 0.5 + 1j):
+        try:
+            of_array = fun(jnp.asarray(x))
+        except (TypeError, ValueError) as e:
+            with pytest.raises(type(e)):
+                fun(x)
+            continue
+        got = fun(x)
+        np.testing.assert_array_equal(got, of_array)
+        if name.startswith("is"):
+            assert bool(got) == oracle(x)

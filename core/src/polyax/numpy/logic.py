@@ -130,7 +130,7 @@ def _isfinite(x: Any) -> Any:
 def _isinf(x: Any) -> Any:
     if aval_of(x).dtype in dtypes.COMPLEX:
         return lax.bitwise_or(_isinf(lax.real(x)), _isinf(lax.imag(x)))
-    return lax.eq(lax.abs(x), lax.full_like(x, np.inf, dtype=x.dtype))
+    return lax.eq(lax.abs(x), lax.full_like(x, np.inf, dtype=aval_of(x).dtype))
 
 
 isfinite = _test_of_inexact("isfinite", _isfinite, True, "Neither infinite nor NaN.")

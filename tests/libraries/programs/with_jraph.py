@@ -24,7 +24,7 @@ def _dense(p, *xs):
     return jnp.tanh(jnp.concatenate(xs, -1) @ p)
 
 
-@program()
+@program(rtol=1e-3)  # steps that overshoot: JAX itself is 1.5e-4 from what it gives in 64 bits
 def graph_network_trained():
     batch = jraph.pad_with_graphs(jraph.batch([_graph(5, 8, 0), _graph(3, 4, 1)]), 12, 16, 4)
     keys = jax.random.split(jax.random.PRNGKey(0), 3)

@@ -159,7 +159,10 @@ def test_bad_dtypes_and_axes():
         random.permutation(random.key(0), 5, 1)
 
 
-@pytest.mark.parametrize("minval, maxval, dtype", [(0, 2**33, "int32"), (-(2**40), 5, "int32"), (0, 2**32 + 1, "uint32")])
+BEYOND = [(0, 2**33, "int32"), (-(2**40), 5, "int32"), (0, 2**32 + 1, "uint32")]
+
+
+@pytest.mark.parametrize("minval, maxval, dtype", BEYOND)
 def test_bounds_beyond_the_dtype(minval, maxval, dtype):
     with pytest.raises(OverflowError, match=f"m..val=-?[0-9]+ is beyond what {dtype} can hold"):
         random.randint(random.key(0), (3,), minval, maxval, dtype)

@@ -120,27 +120,6 @@ def test_folds(combine: str, order: str) -> None:
     np.testing.assert_allclose(got, expected, rtol=2e-6)
 
 
-@pytest.mark.parametrize("dtype", ["float16", bfloat16, "float32", "float64"], ids=str)
-@pytest.mark.parametrize("combine", ["max", "min"])
-@pytest.mark.parametrize("order", ["rows", "columns"])
-def test_extrema_of_zeros_and_what_is_no_number(combine: str, dtype: str, order: str) -> None:
-    rng, dtype = np.random.default_rng(3), np.dtype(dtype)
-    data = rng.choice(np.array([0.0, -0.0, -1.5, -np.inf, np.inf]), (67, 40), p=[0.02, 0.4, 0.5, 0.05, 0.03])
-    data[rng.random(data.shape) < 0.02] = -np.nan
-    data = -data if combine == "min" else data
-    with consing():
-        grid, inner = (Axis(n) for n in (data.shape if order == "rows" else data.shape[::-1]))
-        at = (index(grid), index(inner)) if order == "rows" else (index(inner), index(grid))
-        start = const(-np.inf if combine == "max" else np.inf, dtype)
-        x = fold(combine, (inner,), (start,), (load(0, dtype, at),))
-        operands = (Operand(data.shape, dtype, "in"), Operand((grid.extent,), dtype, "out"))
-        kernel = Kernel((grid,), (Stage((), (Store(1, (index(grid),), x),)),), operands)
-        got, expected = outcomes(kernel, [data.astype(dtype)])
-    np.testing.assert_array_equal(got.astype(F64), expected.astype(F64))
-    zeros = expected == 0
-    np.testing.assert_array_equal(np.signbit(got)[zeros], np.signbit(expected)[zeros])
-
-
 def test_argmax_takes_the_first_of_equal_ones_and_nan_before_all() -> None:
     data = np.array([[1, 3, 3, 2], [1, np.nan, 5, np.nan], [-1, -1, -1, -1]], F32)
     with consing():

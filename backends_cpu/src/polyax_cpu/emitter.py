@@ -67,7 +67,6 @@ class LlvmEmitter(Emitter[IrValue]):
         self.loops = 0  # that are still loops in the end
         self.many = max(_points((*kernel.grid, *stage.axes)) for stage in kernel.stages) >= MANY
         self.free: set[str] = set()  # carries that may be combined in any order
-        self.ranks = host().triple.startswith("x86")  # others have an instruction for the maximum
 
     def supports(self, name: str, dtype: np.dtype) -> bool:
         if dtype.kind == "b":
@@ -147,8 +146,6 @@ class LlvmEmitter(Emitter[IrValue]):
     def _shift(self, name: str, x: IrValue, n: IrValue) -> IrValue:
         """Past the width: 0, or the sign."""
         width = int(x.type[1:])
-        if n.name.isdecimal() and int(n.name) < width:
-            return self.b.plain(SHIFTS[name], x, n)
         inside = self.b.emit("i1", f"icmp ult {n}, {width}")
         if name == "shift_right_arithmetic":
             return self.b.plain("ashr", x, self.b.select(inside, n, width - 1))

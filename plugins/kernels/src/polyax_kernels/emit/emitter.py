@@ -33,9 +33,6 @@ class Emitter(Protocol[T]):
     ``cast``, ``bitcast``, ``param`` and ``const`` do.
     """
 
-    ranks = False
-    """Whether folds by max and min of floats are to be made of integers."""
-
     def supports(self, name: str, dtype: np.dtype) -> bool:
         """Whether ``op`` knows this operation of the scalar table; the walker decomposes all others.
 

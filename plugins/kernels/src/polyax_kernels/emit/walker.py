@@ -15,7 +15,6 @@ import numpy as np
 from polyax_kernels.emit.blocks import Blocks
 from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.lanes import block
-from polyax_kernels.emit.ranks import rank
 from polyax_kernels.emit.tiles import tile
 from polyax_kernels.emit.values import Evaluator
 from polyax_kernels.ir.dependences import Facts, Levels
@@ -42,8 +41,6 @@ def emit_kernel(kernel: Kernel, schedule: Schedule, emitter: Emitter[T], begin: 
     """
     with consing():
         prepared, blocks = prepare(kernel, emitter.supports), ()
-        if emitter.ranks:
-            prepared = rank(prepared)
         if schedule.lanes > 1:
             prepared, blocks = block(prepared, schedule.lanes, schedule.rows)
         elif schedule.tile > 1:

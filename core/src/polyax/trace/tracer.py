@@ -108,7 +108,7 @@ class Tracer(Typed):
         raise TypeError(f"unhashable type: {type(self)}")
 
     def __repr__(self) -> str:
-        return f"JitTracer({shown_type(self.aval)})"
+        return f"Traced<{self.aval!r}>with<{self._trace!r}>"
 
     def __format__(self, spec: str) -> str:
         return repr(self)
@@ -118,11 +118,6 @@ class Tracer(Typed):
 
     def __deepcopy__(self, memo: Any) -> Tracer:
         return self
-
-
-def shown_type(aval: ShapedArray) -> str:
-    """As tracers show it: weak types with a tilde."""
-    return f"{'~' if aval.weak_type else ''}{aval.str_short()}"
 
 
 def _check_scalar(x: Tracer, message: str) -> None:

@@ -33,11 +33,6 @@ class JVPTracer(Tracer):
     def origin(self) -> str:
         return self.primal.origin() if isinstance(self.primal, Tracer) else ""
 
-    def __repr__(self) -> str:
-        trace = self._trace
-        assert isinstance(trace, PairTrace)
-        return trace.shown(self.primal, self.tangent)
-
     def _concretize(self, name: str, convert: Callable[[Any], Any]) -> Any:
         return convert(self.primal)
 
@@ -62,9 +57,6 @@ class PairTrace(Trace):
     def __init__(self, parent: Trace) -> None:
         super().__init__()
         self.parent = parent
-
-    def shown(self, primal: Any, tangent: Any) -> str:
-        return f"JVPTracer(primal={primal}, tangent={tangent})"
 
     @property
     def main(self) -> PairTrace:

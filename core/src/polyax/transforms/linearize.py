@@ -57,9 +57,6 @@ class LinearizeTrace(PairTrace):
     def rule_trace(self) -> Trace:
         return self.partial
 
-    def shown(self, primal: Any, tangent: Any) -> str:
-        return f"GradTracer(primal={primal}, typeof(tangent)={aval_of(tangent).str_short(True)})"
-
 
 @dataclass(frozen=True)
 class Linearized:

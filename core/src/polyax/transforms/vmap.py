@@ -17,7 +17,7 @@ from polyax.ops.basis import batch_axis_at
 from polyax.trace.context import current_trace, extend_axis_env, set_trace
 from polyax.trace.leaks import check_leaks
 from polyax.trace.recording import trace_to_jaxpr
-from polyax.trace.tracer import Trace, Tracer, check_alive, shown_type
+from polyax.trace.tracer import Trace, Tracer, check_alive
 from polyax.transforms.memo import memoize_by_jaxpr
 
 
@@ -45,9 +45,6 @@ class BatchTracer(Tracer):
         self.aval = without_dim(aval, dim)
         self.value = value
         self.dim = dim
-
-    def __repr__(self) -> str:
-        return f"VmapTracer(aval={shown_type(self.aval)}, batched={shown_type(aval_of(self.value))})"
 
     @property
     def val(self) -> Any:

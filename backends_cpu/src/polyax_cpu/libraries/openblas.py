@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.util
 import os
 from pathlib import Path
 
@@ -18,14 +19,10 @@ TRANS = {(False, False): 111, (True, False): 112, (True, True): 113, (False, Tru
 
 @functools.cache
 def _openblas() -> ctypes.CDLL:
-    import scipy_openblas32
-
-    folder = Path(scipy_openblas32.get_lib_dir())
-    path = next(p for p in sorted(folder.glob("libscipy_openblas*")) if p.suffix != ".a")
     before = os.environ.get("OPENBLAS_NUM_THREADS")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read once, while the library is loaded: it then starts no threads
     try:
-        library = ctypes.CDLL(str(path))
+        library = ctypes.CDLL(str(_path()))
     finally:
         if before is None:
             del os.environ["OPENBLAS_NUM_THREADS"]
@@ -33,6 +30,21 @@ def _openblas() -> ctypes.CDLL:
             os.environ["OPENBLAS_NUM_THREADS"] = before
     library.scipy_openblas_set_num_threads(1)
     return library
+
+
+def _path() -> Path:
+    """The shared library. Its package isn't imported: that would load it with threads, which spin beside ours.
+
+    Raises:
+      ModuleNotFoundError: the package isn't installed.
+    """
+    found = importlib.util.find_spec("scipy_openblas32")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError(
+            "No module named 'scipy_openblas32'; pip install scipy-openblas32", name="scipy_openblas32"
+        )
+    folder = Path(found.origin).parent / "lib"
+    return next(p for p in sorted(folder.glob("libscipy_openblas*")) if p.suffix != ".a")
 
 
 def address(name: str) -> int:

@@ -76,7 +76,7 @@ def _shared(host: np.ndarray, device: Device) -> tuple[Array | None, str]:
     buffer = device.backend.adopt(host.view(aval.stored.dtype), device)
     if buffer is None:
         return None, f"the source data buffer is not aligned to 64 bytes, or {device} has memory of its own"
-    return Array(aval, buffer, device).commit(), ""
+    return Array(aval, buffer, device.chosen), ""
 
 
 def is_supported_dtype(dtype: Any) -> bool:

@@ -18,7 +18,7 @@ part of it are told apart by their bits: zeros are equal, whatever their signs, 
 
 class NativeLeaf(ctypes.Structure):
     """An argument, for a place among the bases. ``value``: of a static one, with its ``hash`` (a
-    float's bits). ``shelf``: where memory
+    float's bits). ``seat``: where an array is. ``shelf``: where memory
     for what is on the host comes from; that has the type ``dtype``, ``ndim`` sizes at ``shape`` and ``nbytes``."""
 
     _fields_ = [
@@ -29,6 +29,7 @@ class NativeLeaf(ctypes.Structure):
         ("type", ADDRESS),
         ("value", ADDRESS),
         ("hash", INTEGER),
+        ("seat", ADDRESS),
         ("shelf", ADDRESS),
         ("dtype", ADDRESS),
         ("ndim", INTEGER),
@@ -69,7 +70,7 @@ class NativeNames(ctypes.Structure):
     """Names of attributes."""
 
     _fields_ = [
-        (name, ADDRESS) for name in ("aval", "buffer", "device", "task", "address", "data", "seen", "shelf", "dtype")
+        (name, ADDRESS) for name in ("aval", "buffer", "seat", "task", "address", "data", "seen", "shelf", "dtype")
     ]
 
 
@@ -81,14 +82,14 @@ class NativeTypes(ctypes.Structure):
 
 class NativeCall(ctypes.Structure):
     """All of a call. ``holders`` are the objects of bases that are always the same, whose addresses are ``given``.
-    ``avals``: a list of the type of each leaf."""
+    ``avals``: a list of the type of each leaf. ``seat``: where results are."""
 
     _fields_ = [
         ("steps", NativeSteps),
         ("release", INTEGER),
         ("names", NativeNames),
         ("types", NativeTypes),
-        ("device", ADDRESS),
+        ("seat", ADDRESS),
         ("tasks", ADDRESS),
         ("avals", ADDRESS),
         ("nodes", ADDRESS),

@@ -156,13 +156,13 @@ def _static(module: Module) -> None:
 
 
 def _array(module: Module) -> None:
-    """An array on the device, of the type that it should have, whose contents are there."""
+    """An array where it should be, of the type that it should have, whose contents are there."""
     b = module.function("i64", "call_array", [CALL, *LEAF, *FOUND[:2]])
     pointer, leaf_pointer, x, objects, bases = b.args
     call, leaf = Record(NativeCall, pointer), Record(NativeLeaf, leaf_pointer)
-    device = attribute(x, names(call).device)
-    drop(device)
-    leave(device.compare("!=", call.device), 1)
+    seat = attribute(x, names(call).seat)
+    drop(seat)
+    leave(seat.compare("!=", leaf.seat), 1)
     aval = attribute(x, names(call).aval)
     leave(aval.compare("==", null(b)), 1)
     known = b.call("ptr", "PyList_GetItem", call.avals, leaf.number)

@@ -236,5 +236,5 @@ def _result(module: Module) -> None:
     made = _made(b.call("ptr", "PyType_GenericAlloc", types(call).array, b.const(0, "i64")))
     set_attribute(made, names(call).aval, result.aval)
     set_attribute(made, names(call).buffer, buffer)
-    set_attribute(made, names(call).device, call.device)
+    set_attribute(made, names(call).seat, call.seat)
     b.ret(made)

@@ -40,7 +40,7 @@ LARGEST = 1 << 16
 """Bytes of the host's that are copied while nothing else runs."""
 
 NativeFunction = Callable[[tuple[Any, ...], dict[str, Any]], Any]
-NAMES = {"device": "_device", "address": "pointer"}
+NAMES = {"seat": "_seat", "address": "pointer"}
 """Of attributes, where native code calls them otherwise."""
 _NUMBERS = {
     (float, "float32"): layout.FLOAT32,
@@ -113,8 +113,8 @@ def native_call(kind: CallKind, runs: Runs) -> NativeFunction | None:
         return None
     names, types = _shared()
     call = NativeCall(steps=runs.steps, release=runs.release, names=names, types=types)
-    call.device = kept.object(kind.device)
-    call.tasks = kept.object(kind.device.queue.tasks)
+    call.seat = kept.object(kind.seat)
+    call.tasks = kept.object(kind.seat.device.queue.tasks)
     _arguments(kept, call, kind, leaves)
     _bases(kept, call, kind, runs)
     _results(kept, call, kind, runs.plan)
@@ -186,7 +186,7 @@ def _leaf(kept: _Kept, leaf: LeafKind, number: int, base: int, donated: bool, po
     if aval is None:
         return NativeLeaf(kind=layout.STATIC, value=kept.object(leaf.value), hash=hash(leaf.value), **where)
     if kind is Array:
-        return NativeLeaf(kind=layout.ARRAY, donated=donated, **where)
+        return NativeLeaf(kind=layout.ARRAY, seat=kept.object(leaf.seat), donated=donated, **where)
     code = _NUMBERS.get((kind, aval.dtype.name)) or _memory(kind, aval)
     if code is None:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
@@ -36,10 +37,11 @@ from polyax.runtime.running.meeting import layouts_of
 from polyax.runtime.running.programs import Entry, Moved
 from polyax.runtime.running.staged import Staged, staged
 from polyax.runtime.running.whole import QuickCalls
-from polyax.trace.calls import Key, Signature, TracedFunction, UserCall, with_static
+from polyax.trace.calls import Key, Signature, Static, TracedFunction, UserCall, with_static
+from polyax.trace.flat import leaf_names
 from polyax.trace.tracer import Tracer
 from polyax.trace.traces import Traces, clear_traces, keep
-from polyax.trace.tree import tree_unflatten
+from polyax.trace.tree import PyTreeDef, tree_unflatten
 
 
 def jit(
@@ -135,7 +137,7 @@ class PjitFunction:
         __tracebackhide__ = True
         try:
             if ambient.trace is None:
-                settings = config.trace_key()
+                settings = config.call_key()
                 quick = self._quick.first.get(settings)
                 if quick is not None:
                     made = quick[0](args, kwargs)
@@ -144,7 +146,7 @@ class PjitFunction:
                     if made is not NotImplemented:
                         return made
                 elif not (kwargs or self._quick.waiting):
-                    key = (settings, *[x.aval for x in args if type(x) is Array])
+                    key = (config.trace_key(), *[x.aval for x in args if type(x) is Array])
                     if len(key) == len(args) + 1:
                         entry = self._entries.get(key)
                         if entry is not None:
@@ -208,7 +210,9 @@ class PjitFunction:
         told = [s or (None if is_concrete(x) else getattr(x, "sharding", None)) for s, x in zip(ins, call.leaves)]
         if met.any and has_refs(traced.closed):
             return call, traced, self._stateful(traced, call, (told, outs))[0]
-        return call, traced, self._placed(traced, (told, outs), call.leaves, call.names)
+        program = self._placed(traced, (told, outs), call.leaves, call.names)
+        committed = any(is_concrete(x) and x.committed for x in call.leaves)
+        return call, traced, replace(program, pinned=program.pinned or committed)
 
     def _told(self, call: UserCall, avals: list[ShapedArray]) -> list[ShapedArray]:
         """The types of arguments as the function gets them, cut as ``in_shardings`` says."""
@@ -230,7 +234,7 @@ class PjitFunction:
 
     def _placed(self, traced: TracedFunction, asked: Any, leaves: Sequence[Any], names: Any = None) -> Staged:
         if self._device is not None:
-            return Staged(self.__name__, traced.closed, traced.donated, self._device)
+            return Staged(self.__name__, traced.closed, traced.donated, self._device, pinned=True)
         check_committed(leaves, asked[0])
         return staged(self.__name__, traced.closed, traced.donated, asked, leaves, names)
 
@@ -258,7 +262,7 @@ class PjitFunction:
             first, move = self._stateful(traced, call, asked)
         else:
             first = self._placed(traced, asked, call.leaves, call.names)
-            move = self._mover(traced, asked)
+            move = self._mover(traced, asked, call)
         entry = first.entry(traced.out_tree, None if self._device is not None else move)
         keep(self._entries, key, entry)
         if self._shardings[0] is None and not key.axes:
@@ -277,25 +281,30 @@ class PjitFunction:
         inner = self._placed(state.pure, asked, state.values(call.leaves), state.names(call))
         refuse = call.refusal()
         whole = StatefulStaged(inner.name, traced.closed, traced.donated, inner.where, inner, state, refuse)
-        return whole, self._mover(state.pure, asked)
+        return whole, self._mover(state.pure, asked, None)
 
-    def _mover(self, traced: TracedFunction, asked: Any) -> Moved:
-        """``_moved`` for an entry, which doesn't keep this function alive: what is closed over goes when it goes."""
+    def _mover(self, traced: TracedFunction, asked: Any, call: UserCall | None) -> Moved:
+        """``_moved`` for an entry, which doesn't keep this function alive: what is closed over goes when it goes.
+        ``call``: one whose leaves have the names of these."""
         alive = weakref.ref(self)
+        kind = None if call is None else (call.static, call.in_tree)
 
         def move(leaves: Sequence[Any]) -> Any:
             function = alive()
             assert function is not None, "entries are found through their function alone"
-            return function._moved(traced, asked, leaves)
+            return function._moved(traced, asked, leaves, kind)
 
         return move
 
-    def _moved(self, traced: TracedFunction, asked: Any, leaves: Sequence[Any]) -> Any:
+    def _moved(
+        self, traced: TracedFunction, asked: Any, leaves: Sequence[Any], kind: tuple[Static, PyTreeDef] | None
+    ) -> Any:
         """A call whose arguments lie otherwise than those of the first call of this kind."""
         key = traced.closed, layouts_of(leaves), default_device_now()
         entry = self._entries.get(key)
         if entry is None:
-            entry = keep(self._entries, key, self._placed(traced, asked, leaves).entry(traced.out_tree, None))
+            names = kind and (lambda: leaf_names(with_static(self.__wrapped__, kind[0]), kind[1]))
+            entry = keep(self._entries, key, self._placed(traced, asked, leaves, names).entry(traced.out_tree, None))
         return entry(leaves)
 
     def clear_cache(self) -> None:

@@ -233,7 +233,7 @@ def constrained(values: Sequence[Any], asked: Sequence[Asked]) -> list[Any]:
 
 
 def check_committed(leaves: Sequence[Any], asked: Sequence[Asked]) -> None:
-    """Raises unless arrays that were put somewhere by name lie as they should."""
+    """Raises unless arrays that were put somewhere by name lie as they should; from one device they go to another."""
     for x, s in zip(leaves, asked, strict=True):
         if s is None or not is_concrete(x):
             continue
@@ -243,7 +243,7 @@ def check_committed(leaves: Sequence[Any], asked: Sequence[Asked]) -> None:
                 f"{s.memory_kind}, arg memory kind: {x.sharding.memory_kind} for arg type: {x.aval.str_short()}. Put "
                 "it there first, with polyax.device_put."
             )
-        if not x.committed:
+        if not x.committed or x.sharding.num_devices == s.num_devices == 1:
             continue
         if isinstance(x.sharding, (NamedSharding, SingleDeviceSharding)) and not same(x.sharding, s, x.aval):
             raise ValueError(

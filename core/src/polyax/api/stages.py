@@ -19,7 +19,7 @@ from polyax.meshes.formats import Format, row_by_row
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import Sharding
 from polyax.runtime.arrays.array import Array, is_concrete
-from polyax.runtime.contract.backend import Device
+from polyax.runtime.contract.backend import Device, Seat
 from polyax.runtime.contract.report import Report
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.running.staged import Staged
@@ -210,11 +210,12 @@ class Compiled(_Stage):
         self.program = parts.staged.program
         self._entry = parts.staged.entry(parts.out_tree, None)
         self._avals = parts.jaxpr.in_avals
+        self._seats = {self.device.free, self.device.chosen} if isinstance(self.device, Device) else set[Seat]()
         self._plain = self.in_tree == tree_structure(((0,) * len(self._avals), {}))
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        here = [x.aval for x in args if type(x) is Array and x._device is self.device]
+        here = [x.aval for x in args if type(x) is Array and x._seat in self._seats]
         if self._plain and not kwargs and here == self._avals and len(here) == len(args):
             return self._entry(args)
         return self._checked_call(args, kwargs)

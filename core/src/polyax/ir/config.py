@@ -23,6 +23,7 @@ class Config:
         self._local = threading.local()
         self._listeners: list[Callable[[str], None]] = []
         self._keys: dict[tuple[Any, ...], int] = {}  # values of the traced flags -> a small number
+        self._trace_keys: dict[int, int] = {}  # that of a call -> that of its trace
         self._numbers = itertools.count(1)  # two threads never get the same
         self._process_key = self._key_of(self._process)
         self._search: Callable[[], None] | None = None
@@ -58,7 +59,10 @@ class Config:
 
     def _key_of(self, values: dict[str, Any]) -> int:
         traced = tuple(values[f.name] for f in FLAGS.values() if f.traced)
-        return self._keys.setdefault(traced, next(self._numbers))
+        trace_key = self._keys.setdefault(traced, next(self._numbers))
+        call_key = self._keys.setdefault((trace_key, values["device"]), next(self._numbers))
+        self._trace_keys[call_key] = trace_key
+        return call_key
 
     def traced_values(self, key: int) -> dict[str, Any]:
         """What ``key``, of ``trace_key()``, stands for."""
@@ -125,7 +129,7 @@ class Config:
 
     @contextlib.contextmanager
     def restored(self, values: dict[str, Any], key: int) -> Generator[None]:
-        """This thread sees what ``values()`` and ``trace_key()`` were elsewhere."""
+        """This thread sees what ``values()`` and ``call_key()`` were elsewhere."""
         before = self._in_force()
         self.restore((values, key))
         try:
@@ -158,9 +162,13 @@ class Config:
         """Calls ``listener(name)`` after each process-wide update."""
         self._listeners.append(listener)
 
+    def call_key(self) -> int:
+        """Stands for the values that a call depends on: those of its trace, and the default device."""
+        return self._local.__dict__.get("key") or self._process_key
+
     def trace_key(self) -> int:
         """Stands for the values that a trace depends on; part of every cache key."""
-        return self._local.__dict__.get("key") or self._process_key
+        return self._trace_keys[self._local.__dict__.get("key") or self._process_key]
 
     def values(self) -> dict[str, Any]:
         return dict(self._local.__dict__.get("values") or self._process)

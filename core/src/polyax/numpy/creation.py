@@ -35,7 +35,7 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 from polyax.runtime.arrays.array import is_concrete
-from polyax.runtime.arrays.placing import device_put, from_host
+from polyax.runtime.arrays.placing import beside, device_put, from_host
 from polyax.runtime.contract.tracebacks import warn_user
 from polyax.runtime.running import nonfinite
 from polyax.trace.varying import pvary
@@ -330,14 +330,17 @@ def _weak_as(a: Any, dtype: Any, made: Any) -> Any:
 
 
 def _cut_as(a: Any, made: Any, *given: Any) -> Any:
-    """``made``, which varies as ``a`` does, and is cut as its type tells, unless something else was said of it."""
+    """``made``, which nobody else has, varies as ``a`` does, and lies as it was put or as its type tells, unless
+    something else was said of it."""
     aval = getattr(a, "aval", None)
     if aval is None:
         return made
     made = pvary(made, aval.vma) if aval.vma else made
-    if aval.sharding is None or not all(x is None for x in given):
+    if not all(x is None for x in given):
         return made
-    return device_put(made, a.sharding) if is_concrete(a) and is_concrete(made) else retyped(made, aval)
+    if is_concrete(a) and is_concrete(made):
+        return beside(made, a)
+    return made if aval.sharding is None else retyped(made, aval)
 
 
 def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], Any]:

@@ -174,8 +174,9 @@ def _rows(x: Any, positions: Iterable[int] | None) -> Iterator[Any]:
         raise TypeError("iteration over a 0-d array")
     if not isinstance(x, Tracer):
         rows, aval = x.host_value(), ShapedArray(x.shape[1:], x.dtype, x.weak_type)
-        device = x.addressable_shards[0].device
-        return (from_host(rows[i], device, aval) for i in positions)
+        device, put = x.addressable_shards[0].device, x.committed and x.sharding.num_devices == 1
+        made = (from_host(rows[i], device, aval) for i in positions)
+        return (row.commit() for row in made) if put else made
     return (lax.index_in_dim(x, i, 0, keepdims=False) for i in positions)
 
 

@@ -14,7 +14,7 @@ from polyax.runtime.arrays.devices import devices
 from polyax.trace.tracer import Trace, Tracer
 from support import process
 
-CASES = [Path(__file__).with_name(f"{n}_cases.py") for n in ("sharded", "mesh")]
+CASES = [Path(__file__).with_name(f"{n}_cases.py") for n in ("sharded", "mesh", "committed")]
 HALVES = (slice(0, 2), slice(None)), (slice(2, 4), slice(None))
 
 

@@ -20,7 +20,7 @@ from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.printing import array_repr
 from polyax.runtime.arrays.shards import Shard
-from polyax.runtime.contract.backend import Buffer, Device
+from polyax.runtime.contract.backend import Buffer, Device, Seat
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.operators import register_array_type
 from polyax.trace.tracer import Tracer
@@ -42,38 +42,42 @@ class Array(Typed, metaclass=_ArrayType):
     contents waits for them.
     """
 
-    __slots__ = ("__weakref__", "_committed", "_device", "_host", "_origin", "_parts", "_sharding", "aval", "buffer")
+    __slots__ = ("__weakref__", "_host", "_origin", "_parts", "_seat", "_sharding", "aval", "buffer")
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]  # equality is elementwise
 
     aval: ShapedArray
     buffer: Any
     """None if it was deleted, or lies on several devices: nobody can take a part for the whole."""
-    _device: Any
-    """Its device; None if it lies on several."""
+    _seat: Seat | None
+    """Its place on its device; None if it lies on several."""
     # what follows is unset in most arrays, as they are made often
-    _committed: bool
     _sharding: Sharding
     _parts: Sequence[Array]
     _host: np.ndarray | None
     _origin: Any
     """Where it was made, if that was noted."""
 
-    def __init__(self, aval: ShapedArray, buffer: Buffer | None, device: Device | None) -> None:
+    def __init__(self, aval: ShapedArray, buffer: Buffer | None, seat: Seat | None) -> None:
         self.aval = aval
         self.buffer = buffer
-        self._device = device
+        self._seat = seat
 
     @classmethod
     def of_parts(cls, aval: ShapedArray, parts: Sequence[Array], sharding: Sharding) -> Array:
         """The array whose parts, arrays on one device each, lie as ``sharding`` says; those in this process, if
         there are more. They are its own from now on."""
         single = len(parts) == 1 and sharding.num_devices == 1 and not isinstance(sharding, NamedSharding)
-        x = cls(aval, parts[0].buffer, parts[0]._device) if single else cls(aval, None, None)  # a mesh stays a mesh
+        x = cls(aval, parts[0].buffer, parts[0]._seat) if single else cls(aval, None, None)  # a mesh stays a mesh
         x._sharding, x._parts, x._host = sharding, () if single else parts, None
         return x.commit()
 
     # --- where it is
+
+    @property
+    def _device(self) -> Any:
+        """Its device; None if it lies on several."""
+        return None if self._seat is None else self._seat.device
 
     @property
     def device(self) -> Any:
@@ -83,11 +87,20 @@ class Array(Typed, metaclass=_ArrayType):
     @property
     def committed(self) -> bool:
         """Whether it was put on its devices by name; arrays that weren't follow those that were."""
-        return getattr(self, "_committed", False)
+        return self._seat is None or self._seat.committed
 
     def commit(self) -> Array:
-        self._committed = True
+        if self._seat is not None:
+            self._seat = self._seat.device.chosen
         return self
+
+    def committed_alias(self) -> Array:
+        """An array with the same contents in the same memory that is committed to where they are."""
+        if self.committed:
+            return self
+        buffer = self.alive()
+        buffer.share()
+        return Array(self.aval, buffer, self._seat).commit()
 
     @property
     def parts(self) -> Sequence[Array]:
@@ -323,7 +336,7 @@ class Array(Typed, metaclass=_ArrayType):
         if self._device is None:
             return Array.of_parts(self.aval, [x.__copy__() for x in self.parts], self._sharding)
         copied = self._device.backend.copy(self.alive(), self.aval.stored, self._device, self._device)
-        return Array(self.aval, copied, self._device)
+        return Array(self.aval, copied, self._seat)
 
     def __deepcopy__(self, memo: Any) -> Array:
         return self.__copy__()

@@ -118,7 +118,7 @@ def _put(x: Any, target: Target, donate: bool) -> Any:
     if donate and is_concrete(x) and put is not x and not any(put is part for part in x.parts):
         put.block_until_ready()
         x.delete()
-    return put.commit()
+    return put.committed_alias() if put is x else put.commit()
 
 
 def _put_traced(x: Tracer, target: Target) -> Tracer:
@@ -249,7 +249,7 @@ def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = N
     if guards.on and ambient.trace is None:  # else it becomes part of a program
         guards.passes("host_to_device", aval, target)
     host = np.asarray(x, aval.physical.dtype, order="C").view(aval.stored.dtype)
-    made = Array(aval, target.backend.to_device(host, target), target)
+    made = Array(aval, target.backend.to_device(host, target), target.free)
     note(None, (), [made])
     return made
 
@@ -279,7 +279,7 @@ def _moved(x: Array, device: Device) -> Array:
     _check_place(x.aval, device)
     if guards.on:
         guards.passes("device_to_device", x.aval, x.device, device)
-    return Array(x.aval, device.backend.copy(x.alive(), x.aval.stored, x.device, device), device)
+    return Array(x.aval, device.backend.copy(x.alive(), x.aval.stored, x.device, device), device.free)
 
 
 def _whole(x: Array, device: Device) -> Array:
@@ -303,6 +303,15 @@ def _joined(parts: Sequence[tuple[Any, Array]], axis: int) -> Array:
     return concatenate([_joined(list(row), axis + 1) for _, row in rows], axis)
 
 
+def beside(x: Array, other: Array) -> Array:
+    """``x``, which nobody else has, where ``other`` was put, if it was."""
+    if not other.committed:
+        return x
+    if other.sharding.num_devices > 1 or isinstance(other.sharding, NamedSharding):
+        return device_put(x, other.sharding)
+    return on_device(x, other.device).commit()
+
+
 def part_with(x: Array, index: Any) -> tuple[Array, Any]:
     """The part of an array on several devices that holds ``x[index]``, and the index in it; ``x``, if none does."""
     row, *rest = index if isinstance(index, tuple) and index else (index,)
@@ -319,7 +328,7 @@ def part_with(x: Array, index: Any) -> tuple[Array, Any]:
 def everywhere(x: Array, layout: NamedSharding) -> Array:
     """``x``, which nobody else has, on all devices of ``layout``."""
     layout = layout.update(spec=PartitionSpec())
-    return Array.of_parts(told(x.aval, layout), on_devices(x, x.aval, layout), layout).commit()
+    return Array.of_parts(told(x.aval, layout), on_devices(x, x.aval, layout), layout)
 
 
 # --- to several -------------------------------------------------------------------------------------------------------
@@ -364,7 +373,7 @@ def _replica(x: Array, device: Device) -> Array:
     """Another part with what has just come from the host."""
     if guards.on:
         guards.passes("host_to_device", x.aval, device)
-    return Array(x.aval, device.backend.copy(x.alive(), x.aval.stored, x.device, device), device)
+    return Array(x.aval, device.backend.copy(x.alive(), x.aval.stored, x.device, device), device.free)
 
 
 _relay: list[Callable[[Array, Sharding], Array]] = []

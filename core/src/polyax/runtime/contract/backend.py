@@ -26,7 +26,7 @@ from polyax.runtime.contract.spanning import SpanningGroup
 
 __all__ = [
     "API_VERSION", "Backend", "BackendSpec", "Buffer", "BufferReport", "CallKind", "CompileOptions", "Decision",
-    "Device", "Executable", "KernelReport", "Report", "Snapshot",
+    "Device", "Executable", "KernelReport", "Report", "Seat", "Snapshot",
 ]  # fmt: skip
 
 API_VERSION = 0
@@ -51,6 +51,17 @@ class BackendSpec:
     """What users should know of the platform before they rely on it; ``polyax info`` shows it."""
 
 
+class Seat:
+    """Where an array is, and whether it was put there by name: two for each device, told apart by ``is``. Arrays that
+    weren't follow those that were, and otherwise go to the default device."""
+
+    __slots__ = ("committed", "device")
+
+    def __init__(self, device: Device, committed: bool) -> None:
+        self.device = device
+        self.committed = committed
+
+
 class Device:
     """One device. Printed as in JAX: ``CpuDevice(id=0)``."""
 
@@ -67,6 +78,8 @@ class Device:
     ) -> None:
         self.backend = backend
         self.id = id
+        self.free, self.chosen = Seat(self, False), Seat(self, True)
+        """Where arrays are that happen to be here, and those that somebody wants here."""
         self.device_kind = kind
         self.queue = queue
         self.process_index = process_index
@@ -128,6 +141,10 @@ class Buffer(ABC):
     @abstractmethod
     def wait(self) -> None:
         """Returns when the contents are there; raises the error of the computation that was to produce them."""
+
+    def share(self) -> None:
+        """From now on several arrays have it: nobody writes to it any more. Nothing, where nobody ever does."""
+        return
 
     def address(self) -> int:
         """Where it is, for those who can use that.

@@ -28,11 +28,13 @@ class LeafKind(NamedTuple):
       type: its class, of which it has to be an instance itself; ``Array`` stands for an array on the device.
       aval: what the program takes it for; None, if it is a part of the program.
       value: such a part, to which it has to be equal.
+      seat: where an array has to be.
     """
 
     type: type
     aval: ShapedArray | None
     value: Any = None
+    seat: Any = None
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class CallKind:
     """Calls that one executable can run. Another call is none of them, and never an error.
 
     Args:
-      device: where it runs, and where arrays among the arguments have to be.
+      seat: where its results are; it runs on that device, on which arrays among the arguments are.
       in_tree: the tree of all arguments, ``(args, kwargs)``, with parts of the program among its leaves.
       leaves: what these are.
       consts: buffers of the jaxpr's constants, which come before the inputs.
@@ -49,7 +51,7 @@ class CallKind:
         memory goes to results.
     """
 
-    device: Any
+    seat: Any
     in_tree: PyTreeDef
     leaves: Sequence[LeafKind]
     consts: Sequence[Any]

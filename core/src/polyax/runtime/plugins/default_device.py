@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Generator
 from typing import Any
 
@@ -12,21 +11,12 @@ from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import HostQueue
 from polyax.runtime.plugins import platforms
 
-
-class _Choice(threading.local):
-    device: Device | None = None
-
-
-_thread = _Choice()
 _resolved: dict[Any, Device] = {}  # value of the setting -> device
 
 
 def default_device_now() -> Device:
     """The device that computations without arrays on a device run on: the thread's (``default_device(...)``), that of
     ``POLYAX_DEVICE``, or the first one of the default platform."""
-    chosen = _thread.device
-    if chosen is not None:
-        return chosen
     choice = config.get("device")
     return _resolved.get(choice) or _resolve(choice)
 
@@ -56,17 +46,14 @@ def default_device(new_val: Device | str | None) -> Generator[None]:
     """Makes a device the default one inside the block, in this thread.
 
     Args:
-      new_val: a device, a name such as ``"cpu"`` or ``"cpu:1"``, or None for the process's default.
+      new_val: a device, a name such as ``"cpu"`` or ``"cpu:1"``, or None for the first one of the default platform.
 
     Raises:
       ValueError: it is neither.
       RuntimeError: there is no such device.
     """
-    before, _thread.device = _thread.device, _checked(new_val)
-    try:
+    with config.override(device=_checked(new_val)):
         yield
-    finally:
-        _thread.device = before
 
 
 def _checked(device: Any) -> Device | None:

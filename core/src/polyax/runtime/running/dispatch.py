@@ -29,14 +29,14 @@ from polyax.ops.constraint import sharding_constraint_p
 from polyax.runtime.arrays import devices
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.placing import device_put, from_host, install_relay, on_devices, retold
-from polyax.runtime.contract.backend import Device
+from polyax.runtime.contract.backend import Device, Seat
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.running import repeated
 from polyax.runtime.running.compiling import compile_on, compile_program, names_of
 from polyax.runtime.running.joint import joint
 from polyax.runtime.running.meeting import Place, layouts_of, meeting_place
 from polyax.runtime.running.meshed import Layouts, on_mesh
-from polyax.runtime.running.programs import Program, make_entry
+from polyax.runtime.running.programs import Program, make_entry, seat_of
 from polyax.runtime.running.relaying import relaid
 from polyax.runtime.running.whole import eager_call
 from polyax.trace.context import install_eval_trace
@@ -88,17 +88,42 @@ def choose_device(asked: Device | None, args: Sequence[Any]) -> Device:
 
 def choose_place(args: Sequence[Any], primitive: Primitive | None = None) -> Place:
     """Where the arguments are, which may be on several devices; if there are no arrays, the default device."""
-    names = None if primitive is None else lambda: _operands(primitive, len(args))
-    found: Device | None = None
+    seat = choose_seat(args, primitive)
+    return seat.device if isinstance(seat, Seat) else seat
+
+
+def choose_seat(args: Sequence[Any], primitive: Primitive | None = None) -> Seat | Mesh | Sharding:
+    """The same, with whether results are committed to it."""
+    found: Seat | None = None
     for x in args:
         if type(x) is Array:
-            device = x._device
-            if device is None or (found is not None and device is not found):
-                return meeting_place(args, names)
-            found = device
+            seat = x._seat
+            if seat is None or (found is not None and seat is not found):
+                found = None
+                break
+            found = seat
+    else:
+        usual = _usual.get(config.call_key()) or _usual_seat()
+        if usual is not None:
+            return usual if found is None or not found.committed else found
+    names = None if primitive is None else lambda: _operands(primitive, len(args))
+    return _seat_in(meeting_place(args, names), args)
+
+
+_usual: dict[int, Seat] = {}
+"""By settings, where arrays are that nobody put anywhere."""
+config.on_update(lambda _: _usual.clear())
+
+
+def _usual_seat() -> Seat | None:
+    """None, if it is a mesh."""
     if mesh_in_force() is not None:
-        return meeting_place(args, names)
-    return found if found is not None else devices.default_device_now()
+        return None
+    return _usual.setdefault(config.call_key(), devices.default_device_now().free)
+
+
+def _seat_in(place: Place, args: Sequence[Any]) -> Seat | Mesh | Sharding:
+    return seat_of(place, args) if isinstance(place, Device) else place
 
 
 def _operands(primitive: Primitive, count: int) -> list[str]:
@@ -123,15 +148,15 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: dict[str,
     inner = None if primitive.sub_jaxprs is None else primitive.sub_jaxprs(**params)
     if inner and met.any and any(map(has_refs, inner)):
         return primitive.rule("discharge")(*args, **params)
-    device = meeting_place(args, programs=inner) if inner else choose_place(args, primitive)
-    if not isinstance(device, Device):
+    seat = _seat_in(meeting_place(args, programs=inner), args) if inner else choose_seat(args, primitive)
+    if not isinstance(seat, Seat):
         outs = _on_parts(primitive, args, avals, params)
         if outs is not None:
             return outs
-        if isinstance(device, Mesh):
-            return _on_mesh(primitive, args, avals, params, device)
-        device = device.device_list[0]
-    return _on_device(primitive, args, avals, params, device, inner)
+        if isinstance(seat, Mesh):
+            return _on_mesh(primitive, args, avals, params, seat)
+        seat = seat.device_list[0].chosen
+    return _on_device(primitive, args, avals, params, seat, inner)
 
 
 def _on_device(
@@ -139,11 +164,12 @@ def _on_device(
     args: Sequence[Any],
     avals: tuple[ShapedArray, ...],
     params: dict[str, Any],
-    device: Device,
+    seat: Seat,
     inner: Sequence[ClosedJaxpr] | None = None,
 ) -> list[Any]:
     """``inner``: the programs that the primitive holds."""
-    key = primitive, avals, tuple(params.items()), device, config.trace_key()
+    key = primitive, avals, tuple(params.items()), seat, config.trace_key()
+    device = seat.device
     table = inner[0].memo if inner else _eager  # programs of programs go when these go
     try:
         program = table.get(key)
@@ -195,7 +221,7 @@ def _on_parts(
     devices = [d for d in layout.device_list if d.is_addressable]
     blocks = tuple([a.update(shape=block) if a.shape else a for a in avals])
     pairs = zip(devices, zip(*parts, strict=True), strict=True)
-    results = [_on_device(primitive, xs, blocks, params, device) for device, xs in pairs]
+    results = [_on_device(primitive, xs, blocks, params, device.chosen) for device, xs in pairs]
     told = next((a.sharding for a in avals if a.sharding is not None), None)
     whole = {"shape": shape, "sharding": told}
     return [Array.of_parts(ys[0].aval.update(**whole), ys, layout) for ys in zip(*results, strict=True)]
@@ -266,7 +292,8 @@ def _run_pjit(
     if isinstance(where, Mesh):
         return run_on_mesh(jaxpr, args, where, name, donated)
     where = where if isinstance(where, Device) else where.device_list[0]
-    return compile_program(jaxpr, where, name, donated).run(args)
+    outs = compile_program(jaxpr, where, name, donated).run(args)
+    return outs if device is None else [x.commit() if is_concrete(x) else x for x in outs]
 
 
 @def_rule(platform_index_p, "impl")
@@ -335,7 +362,8 @@ def _call_back(*args: Any, callback: Any, result_avals: Sequence[ShapedArray], *
     """Outside of programs, users' functions are called at once."""
     device = choose_device(None, args)
     outs = callback([np.array(x.host_value() if is_concrete(x) else x) for x in args], result_avals)
-    return [from_host(x, device, a) for x, a in zip(outs, result_avals, strict=True)]
+    made = [from_host(x, device, a) for x, a in zip(outs, result_avals, strict=True)]
+    return [x.commit() for x in made] if seat_of(device, args).committed else made
 
 
 for _p in CALLBACKS:

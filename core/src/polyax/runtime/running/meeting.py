@@ -47,7 +47,7 @@ def meeting_place(
     programs: Sequence[ClosedJaxpr] = (),
 ) -> Place:
     """Where ``args`` are, those of them that were put there by name, and where ``programs`` want to run; else the mesh
-    in force, else where the others are, else the default device.
+    in force, else the default device: the other arrays follow.
 
     Raises:
       ValueError: some were put on other devices than others, or than the program wants.
@@ -60,7 +60,7 @@ def meeting_place(
         found.append(Wish(in_force.device_list, lambda: "jit's context mesh", in_force))
     found += _of_regions([e for p in programs for e in _unplaced(p)], found)
     if not found:
-        return _of_uncommitted(args)
+        return next((x.sharding for x in args if is_concrete(x) and x._seat is None), default_device_now())
     for wish in found[1:]:
         if wish.devices != found[0].devices:
             raise ValueError(_apart(found[0], wish))
@@ -92,20 +92,6 @@ def _apart(one: Wish, other: Wish) -> str:
         f"Received incompatible devices for jitted computation. Got {first} and {second}. Move them together with "
         "polyax.device_put."
     )
-
-
-def _of_uncommitted(args: Sequence[Any]) -> Place:
-    """Arrays that only happen to be on the default device follow others."""
-    default = default_device_now()
-    elsewhere = [x for x in args if is_concrete(x) and x.device is not default]
-    single = {x.device for x in elsewhere if isinstance(x.device, Device)}
-    if len(single) > 1:
-        places = "; ".join(f"{x.aval} on {x.device}" for x in elsewhere)
-        raise ValueError(
-            f"Received incompatible devices for jitted computation: {places}. Move them together with "
-            "polyax.device_put."
-        )
-    return single.pop() if single else elsewhere[0].device if elsewhere else default
 
 
 @memoize_by_jaxpr
@@ -153,11 +139,11 @@ def _mesh_of(eqn: Any) -> Any:
 
 def layouts_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
     """For each leaf where it was put by name: a device or a sharding; None for what goes anywhere."""
-    default = default_device_now()
-    return tuple([_layout(x, default) if type(x) is Array else None for x in leaves])
+    return tuple([_layout(x) if type(x) is Array else None for x in leaves])
 
 
-def _layout(x: Array, default: Device) -> Any:
-    if x._device is None:
+def _layout(x: Array) -> Any:
+    seat = x._seat
+    if seat is None:
         return x.sharding
-    return x._device if x.committed or x._device is not default else None
+    return seat.device if seat.committed else None

@@ -20,7 +20,7 @@ from polyax.runtime.arrays import guards, origins
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.placing import Layout, on_device, on_devices
 from polyax.runtime.contract import effects
-from polyax.runtime.contract.backend import Buffer, Device, Executable
+from polyax.runtime.contract.backend import Buffer, Device, Executable, Seat
 from polyax.runtime.contract.calls import NativeCall
 from polyax.runtime.plugins.default_device import default_device_now
 from polyax.runtime.running import donation, nonfinite
@@ -61,16 +61,18 @@ class Program:
 
     def run(self, args: Sequence[Any]) -> list[Any]:
         """Constants, then inputs."""
-        return self.run_placed([placed(x, a, where) for x, (a, where) in zip(args, self.inputs, strict=True)], args)
+        buffers = [placed(x, a, where) for x, (a, where) in zip(args, self.inputs, strict=True)]
+        return self.run_placed(buffers, args, None if self.device is None else seat_of(self.device, args))
 
-    def run_placed(self, buffers: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    def run_placed(self, buffers: Sequence[Any], args: Sequence[Any], seat: Seat | None) -> list[Any]:
+        """``seat``: that of results on one device."""
         device = self.device
         if self.donated:
             donation.refuse_reuse(args[-len(self.donated) :], self.donated)
         outs, token = self.executable.launch(buffers, device and device.queue)
         if token is not None:
             effects.started(self.name, [token] if device is not None else token)
-        arrays = [_array(a, b, where) for (a, where), b in zip(self.outputs, outs)]
+        arrays = [_array(a, b, seat or where) for (a, where), b in zip(self.outputs, outs)]
         if self.large:
             origins.note(arrays)
         if self.checked is not None:
@@ -93,12 +95,20 @@ class Refused(Program):
     def special(self) -> bool:
         return True
 
-    def run_placed(self, buffers: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    def run_placed(self, buffers: Sequence[Any], args: Sequence[Any], seat: Seat | None) -> list[Any]:
         raise RuntimeError(f"JAX tried to execute function {self.name}, but the no_execution config option is set")
 
 
-def _array(aval: ShapedArray, made: Any, where: Layout) -> Any:
-    if not isinstance(where, Device):
+def seat_of(device: Device, args: Sequence[Any]) -> Seat:
+    """That of what is made of ``args`` on ``device``."""
+    for x in args:
+        if type(x) is Array and ((seat := x._seat) is None or seat.committed):
+            return device.chosen
+    return device.free
+
+
+def _array(aval: ShapedArray, made: Any, where: Any) -> Any:
+    if not isinstance(where, Seat):
         return Array.of_parts(aval, made, where)
     return np.zeros(aval.shape, dtypes.float0) if aval.dtype == dtypes.float0 else Array(aval, made, where)
 
@@ -139,30 +149,42 @@ def buffers_of_consts(program: Program, consts: Sequence[Any]) -> list[Buffer]:
 
 
 def make_entry(
-    program: Program, consts: Sequence[Any], const_buffers: list[Buffer], out_tree: PyTreeDef, moved: Moved | None
+    program: Program,
+    consts: Sequence[Any],
+    const_buffers: list[Buffer],
+    out_tree: PyTreeDef,
+    moved: Moved | None,
+    pinned: bool,
 ) -> Entry:
     """The entry of a program on one device. The common case does little more than collect buffers and launch; calls
-    with arguments on other devices go through ``moved``, if there is one."""
+    with arguments on other devices go through ``moved``, if there is one. ``pinned``: results are committed."""
     device, inputs = program.device, program.inputs[len(consts) :]
+    free = device.chosen if pinned else device.free
     queue, launch, out_avals = device.queue, program.executable.launch, [a for a, _ in program.outputs]
     special = program.special or any(a.dtype == dtypes.float0 for a in out_avals)
     single = out_avals[0] if out_tree == LEAF else None
     constants = [Constant(b) for b in const_buffers]
 
     def entry(leaves: Sequence[Any]) -> Any:
-        buffers: Any = _buffers_on(device, leaves)
-        if moved is not None and not buffers and _belong_elsewhere(device, leaves):
+        buffers: Any = _buffers_at(device.free, leaves)
+        seat = free
+        if buffers is None:
+            buffers, seat = _buffers_at(device.chosen, leaves), device.chosen
+        elif moved is not None and default_device_now() is not device:
             return moved(leaves)
         if buffers is None:
+            if moved is not None and _belong_elsewhere(device, leaves):
+                return moved(leaves)
             buffers = [placed(x, a, device) for x, (a, _) in zip(leaves, inputs, strict=True)]
+            seat = seat_of(device, leaves) if free is device.free else free
         if const_buffers:
             buffers = const_buffers + buffers
         if special:
-            return tree_unflatten(out_tree, program.run_placed(buffers, [*consts, *leaves]))
+            return tree_unflatten(out_tree, program.run_placed(buffers, [*consts, *leaves], seat))
         outs, _ = launch(buffers, queue)
         if single is not None and ambient.applied is None:
-            return Array(single, outs[0], device)
-        arrays = [Array(a, b, device) for a, b in zip(out_avals, outs)]
+            return Array(single, outs[0], seat)
+        arrays = [Array(a, b, seat) for a, b in zip(out_avals, outs)]
         note(program, (*constants, *leaves), arrays)
         return tree_unflatten(out_tree, arrays)
 
@@ -170,15 +192,15 @@ def make_entry(
 
 
 def _belong_elsewhere(device: Device, leaves: Sequence[Any]) -> bool:
-    """Whether a call with these isn't one for ``device``: without arrays it is one for the default device."""
-    arrays = [x for x in leaves if type(x) is Array]
-    return any(x._device is not device for x in arrays) if arrays else default_device_now() is not device
+    """Whether a call with these isn't one for ``device``: without committed arrays it is one for the default device."""
+    committed = {x._device for x in leaves if type(x) is Array and x.committed}
+    return committed != {device} if committed else default_device_now() is not device
 
 
-def _buffers_on(device: Device, leaves: Sequence[Any]) -> list[Buffer] | None:
-    """The buffers of ``leaves`` if all are arrays on ``device``, deleted ones not."""
+def _buffers_at(seat: Seat, leaves: Sequence[Any]) -> list[Buffer] | None:
+    """The buffers of ``leaves`` if all are arrays there, deleted ones not."""
     try:
-        buffers = [x.buffer for x in leaves if x._device is device]
+        buffers = [x.buffer for x in leaves if x._seat is seat]
     except AttributeError:  # a NumPy array or a scalar
         return None
     return buffers if len(buffers) == len(leaves) and None not in buffers else None
@@ -199,7 +221,7 @@ def make_mesh_entry(program: Program, consts: Sequence[Any], out_tree: PyTreeDef
                 return moved(leaves)
             parts = [placed(x, a, where) for x, (a, where) in zip(leaves, inputs, strict=True)]
         try:
-            outs = program.run_placed(const_parts + parts if const_parts else parts, [*consts, *leaves])
+            outs = program.run_placed(const_parts + parts if const_parts else parts, [*consts, *leaves], None)
         except RuntimeError:
             for x in leaves:
                 if is_concrete(x):

@@ -24,7 +24,7 @@ from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract.backend import ChainLink, Device
 from polyax.runtime.contract.calls import NativeCall, later
 from polyax.runtime.contract.tracebacks import show_user_frames
-from polyax.runtime.running.programs import Constant, Program, placed
+from polyax.runtime.running.programs import Constant, Program, placed, seat_of
 from polyax.runtime.running.whole import QuickCalls, native_call
 from polyax.trace.calls import Fixed
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
@@ -71,7 +71,7 @@ def repeating(fun: Callable[..., Any]) -> Callable[..., Any]:
                 return fun(*args, **kwargs)
             if guards.on and guards.watched("host_to_device"):
                 return fun(*args, **kwargs)
-            settings = config.trace_key()
+            settings = config.call_key()
             first = quick.first.get(settings)
             if first is not None:
                 made = first[0](args, kwargs)
@@ -103,7 +103,8 @@ class EagerCalls:
         if not _CONTAINERS.issuperset([e[0] for e in tree.entries]) or not all(map(_is_simple, leaves)):
             self.patience -= 1
             return self.fun(*args, **kwargs)
-        kind = Kind(config.trace_key(), tree, tuple([x.aval if type(x) is Array else (type(x), x) for x in leaves]))
+        what = [(x._seat, x.aval) if type(x) is Array else (type(x), x) for x in leaves]
+        kind = Kind(config.call_key(), tree, tuple(what))
         found = self._known.get(kind, 0)
         if isinstance(found, int):
             if found < BEFORE:
@@ -159,7 +160,7 @@ def _is_simple(x: Any) -> bool:
     """Arrays on one device, and values that are all that there is to know of them."""
     kind = type(x)
     if kind is Array:
-        return x._device is not None
+        return x._seat is not None
     if kind in _PLAIN or isinstance(x, _NAMES):
         return True
     return isinstance(x, type) and (issubclass(x, _TYPES) or hasattr(x, "dtype"))
@@ -177,8 +178,7 @@ def _told_apart(leaves: Sequence[Any]) -> list[Any]:
 
 
 def _same(x: Array) -> Array:
-    y = Array(x.aval, x.buffer, x._device)
-    return y.commit() if x.committed else y
+    return Array(x.aval, x.buffer, x._seat)
 
 
 def _repetition(notes: Sequence[Note | None], leaves: Sequence[Any], tree: PyTreeDef, result: Any) -> NativeCall | None:
@@ -193,6 +193,8 @@ def _repetition(notes: Sequence[Note | None], leaves: Sequence[Any], tree: PyTre
         return None
     chain = _Chain(known, [x for x in leaves if type(x) is Array])
     wanted = [chain.numbers.get(id(x), -1) for x in made]
+    if any(x._seat is not seat_of(device, leaves) for x in made):
+        return None
     if not chain.complete or min(wanted, default=-1) < len(chain.inputs):
         return None
     executable = programs[0].executable.chained(chain.links, chain.inputs, wanted)
@@ -211,7 +213,7 @@ def _buffer(x: Any, aval: ShapedArray, device: Device) -> Any:
 
 def _is_plain(x: Any) -> bool:
     """Whether it is an array of which nothing was noted."""
-    return type(x) is Array and x._device is not None and not x.committed and not hasattr(x, "_sharding")
+    return type(x) is Array and x._seat is not None and not hasattr(x, "_sharding")
 
 
 class _Chain:

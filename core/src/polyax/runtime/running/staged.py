@@ -39,6 +39,8 @@ class Staged:
     where: Device | Layouts
     kinds: tuple[str | None, ...] = field(default=(), kw_only=True)
     """The kinds of memory that results are put into, unless all are where they are computed."""
+    pinned: bool = field(default=False, kw_only=True)
+    """Whether somebody named the device, so that results are committed to it, whatever arguments are."""
 
     @property
     def place(self) -> Device | Mesh:
@@ -62,7 +64,7 @@ class Staged:
         """What a call ends in, see ``make_entry``."""
         program, consts = self.program, self.closed.consts
         if isinstance(self.where, Device):
-            entry = make_entry(program, consts, self.const_buffers, out_tree, moved)
+            entry = make_entry(program, consts, self.const_buffers, out_tree, moved, self.pinned)
         else:
             entry = make_mesh_entry(program, consts, out_tree, moved)
         return self._into_memories(entry) if self.kinds else entry
@@ -75,7 +77,7 @@ class Staged:
         """What runs calls like ``call`` without more ado, if the executable has such a function."""
         if self.kinds or not isinstance(self.where, Device):
             return None
-        return native_call(self.program, self.const_buffers, call.whole(), out_tree)
+        return native_call(self.program, self.const_buffers, call.whole(), out_tree, self.pinned)
 
     def _into_memories(self, entry: Entry) -> Entry:
         def with_kinds(leaves: Sequence[Any]) -> Any:
@@ -119,12 +121,14 @@ def staged(
     ins, outs = asked
     kinds = _kinds(closed, outs)
     called = None if names is None else lambda: [f"{n} of {name}" for n in names()]
-    where = meeting_place(leaves, called, _wishes(closed.consts, ins, outs), [closed])
+    free = [x if s is None or s.num_devices > 1 else None for x, s in zip(leaves, ins, strict=True)]
+    where = meeting_place(free, called, _wishes(closed.consts, ins, outs), [closed])
     if isinstance(where, Mesh):
         given = [s or found for s, found in zip(ins, layouts_of(leaves), strict=True)]
         return Staged(name, closed, donated, Layouts.of(where, [*layouts_of(closed.consts), *given], outs), kinds=kinds)
     place = where if isinstance(where, Device) else where.device_list[0]
-    return Staged(name, closed, donated, place, kinds=kinds)
+    pinned = any(s is not None for s in (*ins, *outs))
+    return Staged(name, closed, donated, place, kinds=kinds, pinned=pinned)
 
 
 def _kinds(closed: ClosedJaxpr, outs: Sequence[Asked]) -> tuple[str | None, ...]:
@@ -135,8 +139,9 @@ def _kinds(closed: ClosedJaxpr, outs: Sequence[Asked]) -> tuple[str | None, ...]
 
 
 def _wishes(consts: Sequence[Any], ins: Sequence[Asked], outs: Sequence[Asked]) -> list[Wish]:
-    closed_over = [x.sharding for x in consts if is_concrete(x) and x.committed]
-    named = [s for s in closed_over if isinstance(s, (NamedSharding, SingleDeviceSharding))]
+    """Arrays that are closed over come along, but for those on meshes."""
+    closed_over = [x.sharding for x in consts if is_concrete(x) and x._seat is None]
+    named = [s for s in closed_over if isinstance(s, NamedSharding)]
     found = [wish_of(s, lambda: "an array that is closed over") for s in named]
     found += [wish_of(s, lambda: "ARG_SHARDING") for s in ins if s is not None]
     return found + [wish_of(s, lambda: "explicit output sharding") for s in outs if s is not None]

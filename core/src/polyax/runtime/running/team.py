@@ -72,7 +72,8 @@ class Team(Executable):
         outs, token = self.one.launch_members(inputs, self.devices[0].queue, self.axes or ())
         avals = [a for a, _ in self.programs[0].outputs]
         parts = [
-            [Array(aval, bs[n], d) for bs, d in zip(outs, self.devices, strict=True)] for n, aval in enumerate(avals)
+            [Array(aval, bs[n], d.chosen) for bs, d in zip(outs, self.devices, strict=True)]
+            for n, aval in enumerate(avals)
         ]
         return parts, None if token is None else [token]
 
@@ -127,7 +128,7 @@ def _enter(group: Group, rank: int, program: Program, args: Sequence[Array]) -> 
 
 def _start(program: Program, args: Sequence[Array], queue: Any) -> Started:
     outs, token = program.executable.launch([x.alive() for x in args], queue)
-    return [Array(a, b, program.device) for (a, _), b in zip(program.outputs, outs, strict=True)], token
+    return [Array(a, b, program.device.chosen) for (a, _), b in zip(program.outputs, outs, strict=True)], token
 
 
 class _MemberQueue:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax.ir import dtypes
+from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
 from polyax.runtime.arrays import guards
-from polyax.runtime.arrays.array import is_concrete
-from polyax.runtime.contract.backend import Device
+from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.contract.calls import CallKind, LeafKind, NativeCall, later
-from polyax.runtime.plugins.default_device import default_device_now
-from polyax.runtime.running.programs import Program
+from polyax.runtime.running.programs import Program, seat_of
 from polyax.trace.calls import Fixed, Key, UserCall
 from polyax.trace.traces import keep
 from polyax.trace.tree import PyTreeDef, tree_flatten
@@ -25,7 +25,7 @@ TRIED = 8
 
 
 class QuickCalls:
-    """Those of a function, by the settings that they were made under."""
+    """Those of a function, by the settings that they were made under (``config.call_key()``)."""
 
     def __init__(self) -> None:
         self.first: dict[int, tuple[NativeCall, ...]] = {}
@@ -52,9 +52,10 @@ class QuickCalls:
     def met(self, key: Key, call: UserCall) -> None:
         """A call of this kind went the usual way: what can run such calls, if anything, is tried first from now on.
 
-        Equal keys leave open whether a leaf is an array, or a number that would become one.
+        Equal keys leave open whether a leaf is an array, and where, or a number that would become one.
         """
-        kind = key, tuple([type(x) for x in call.leaves])
+        settings = config.call_key()
+        kind = key, settings, tuple([x._seat if type(x) is Array else type(x) for x in call.leaves])
         if kind not in self._made and key in self._makers:
             made = self._makers[key](call)
             self.waiting = made is later
@@ -63,7 +64,7 @@ class QuickCalls:
             keep(self._made, kind, made)
         quick = self._made.get(kind)
         if quick is not None:
-            self.promote(key.settings, quick)
+            self.promote(settings, quick)
 
     def promote(self, settings: int, call: NativeCall) -> None:
         """This one is tried first from now on."""
@@ -90,11 +91,15 @@ def not_this(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def native_call(
-    program: Program, consts: Sequence[Any], whole: tuple[tuple[Any, ...], dict[str, Any]], out_tree: PyTreeDef
+    program: Program,
+    consts: Sequence[Any],
+    whole: tuple[tuple[Any, ...], dict[str, Any]],
+    out_tree: PyTreeDef,
+    pinned: bool = False,
 ) -> NativeCall | None:
     """What runs calls like ``whole`` of a program on one device, if there is more to gain than trouble.
 
-    ``consts``: the buffers of its constants.
+    ``consts``: the buffers of its constants; ``pinned``: results are committed, whatever arguments are.
     """
     outputs = [aval for aval, _ in program.outputs]
     inputs = [aval for aval, _ in program.inputs[len(consts) :]]
@@ -102,22 +107,21 @@ def native_call(
     if more or type(program) is not Program or any(a.dtype == dtypes.float0 for a in (*inputs, *outputs)):
         return None
     leaves, in_tree = tree_flatten(whole)
-    rest = iter(inputs)
-    kinds = [LeafKind(x.type, None, x.value) if type(x) is Fixed else LeafKind(type(x), next(rest)) for x in leaves]
-    donated = program.donated[len(program.donated) - len(inputs) :]
-    kind = CallKind(program.device, in_tree, kinds, consts, out_tree, outputs, donated)
-    made = program.executable.native_call(kind)
-    if made is None or made is later:
-        return made
     given = [x for x in leaves if type(x) is not Fixed]
-    if not any(map(is_concrete, given)):
-        made = functools.partial(_by_default, made, program.device)
-    return made if all(map(is_concrete, given)) else functools.partial(_unguarded, made)
+    if any(is_concrete(x) and x._device is not program.device for x in given):
+        return None
+    rest = iter(inputs)
+    kinds = [LeafKind(x.type, None, x.value) if type(x) is Fixed else _leaf_kind(x, next(rest)) for x in leaves]
+    donated = program.donated[len(program.donated) - len(inputs) :]
+    seat = program.device.chosen if pinned else seat_of(program.device, given)
+    made = program.executable.native_call(CallKind(seat, in_tree, kinds, consts, out_tree, outputs, donated))
+    if made is None or made is later or all(map(is_concrete, given)):
+        return made
+    return functools.partial(_unguarded, made)
 
 
-def _by_default(call: NativeCall, device: Device, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What has no arrays runs on the default device."""
-    return call(args, kwargs) if default_device_now() is device else NotImplemented
+def _leaf_kind(x: Any, aval: ShapedArray) -> LeafKind:
+    return LeafKind(type(x), aval, seat=x._seat if is_concrete(x) else None)
 
 
 def _unguarded(call: NativeCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

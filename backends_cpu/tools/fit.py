@@ -60,7 +60,42 @@ def series(f: Real, at_zero: mp.mpf) -> Real:
     return lambda t: at_zero if abs(t) < mp.mpf(10) ** -25 else f(t)
 
 
+ZERO = mp.mpf("1e-30")
+"""Added to weights that would vanish."""
+
+
+def doubles() -> None:
+    """Of the functions of float64."""
+    edge, one = mp.log(2) / 2 * mp.mpf("1.01"), mp.mpf(1)
+    # expm1(r) = r + r^2 q(r), relative to r
+    tail = series(lambda r: (mp.exp(r) - 1 - r) / r**2, one / 2)
+    report("exp double", tail, lambda r: abs(r) + ZERO, -edge, edge, 10)
+    # f(x) = x + x^3 q(x^2)
+    odd = lambda f, third: series(lambda t: (f(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, third)
+    linear = lambda t: t + ZERO
+    report("sinh double", odd(mp.sinh, one / 6), linear, 0, 1, 7)
+    report("asinh double", odd(mp.asinh, -one / 6), linear, 0, 0.25, 11)
+    report("atanh double", odd(mp.atanh, one / 3), linear, 0, 0.0625, 7)
+    report("atan double", odd(mp.atan, -one / 3), linear, 0, (mp.tan(mp.pi / 8) * mp.mpf("1.0001")) ** 2, 10)
+    report("asin double", odd(mp.asin, one / 6), linear, 0, 0.25, 12)
+    top = (mp.pi / 4 * mp.mpf("1.001")) ** 2
+    report("sin double", odd(mp.sin, -one / 6), linear, 0, top, 5)
+    # cos(r) = 1 - r^2/2 + r^4 q(r^2)
+    cosine = series(lambda t: (mp.cos(mp.sqrt(t)) - 1 + t / 2) / t**2, one / 24)
+    report("cos double", cosine, lambda t: t**2 + ZERO, 0, top, 5)
+    # acosh(1 + t) = sqrt(2 t) (1 + t q(t))
+    tail = series(lambda t: (mp.acosh(1 + t) / mp.sqrt(2 * t) - 1) / t, -one / 12)
+    report("acosh double", tail, linear, 0, 0.5, 11)
+    # atanh(s) = s + s^3 / 3 + s^5 q(s^2), up to (sqrt(2) - 1) / (sqrt(2) + 1)
+    tail = series(lambda t: (mp.atanh(mp.sqrt(t)) / mp.sqrt(t) - 1 - t / 3) / t**2, one / 5)
+    report("log tail double", tail, lambda t: t**2 + ZERO, 0, (mp.sqrt(2) - 1) ** 4, 8)
+    # (1 + r)^(-1/3), for r that a third of the exponent's bits leaves
+    root = lambda r: mp.cbrt(1 + r)
+    report("cbrt double", lambda r: 1 / root(r), root, -0.0912398553566567, 0.1001821899059278, 4)
+
+
 def main() -> None:
+    doubles()
     ln2, quarter = mp.log(2), mp.pi / 4
     one = mp.mpf(1)
     # exp(r) = 1 + r + r^2 q(r)

@@ -19,7 +19,10 @@ _lock = threading.Lock()
 _started = False
 
 _runtime = Part("native runtime", lambda: native.source(compiler.host().triple), native.EXPORTS)
-_exact = Part("large arguments", large_arguments.source, large_arguments.EXACT)
+_exact = [
+    Part(f"large arguments of {kind.type}", kind.source, kind.exports)
+    for kind in (large_arguments.SINGLE, large_arguments.DOUBLE)
+]
 native_calls = Part("native calls", running.source, [running.ENTER], lambda: _runtime.symbols())
 """Few programs need it at once: one that runs for the first time doesn't wait for it."""
 
@@ -36,7 +39,7 @@ def symbols() -> dict[str, int]:
 
 def symbols_for(code: bytes) -> dict[str, int]:
     """What kernels may call: the functions by name that stand in object code or its text."""
-    parts = [_runtime, _exact] if any(name.encode() in code for name in _exact.exports) else [_runtime]
+    parts = [_runtime, *(part for part in _exact if any(name.encode() in code for name in part.exports))]
     return {name: address for part in parts for name, address in part.symbols().items()}
 
 

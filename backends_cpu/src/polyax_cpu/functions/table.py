@@ -11,7 +11,7 @@ from polyax_cpu.compiler import host
 from polyax_cpu.functions import large_arguments
 from polyax_cpu.functions.lanes import Lanes, variant, with_variants
 from polyax_cpu.llvm import IrValue, Module, Params
-from polyax_kernels.emit.functions import exponential
+from polyax_kernels.emit.functions import circular_double, exponential, exponential_double
 from polyax_kernels.emit.functions.blocks import Function
 from polyax_kernels.emit.functions.table import TABLE
 
@@ -25,9 +25,7 @@ def _rsqrt(x: IrValue) -> IrValue:
 
 
 FLOAT: dict[str, Function] = TABLE | {
-    "sin": large_arguments.sin,
-    "cos": large_arguments.cos,
-    "tan": large_arguments.tan,
+    **large_arguments.SINGLE.functions,
     "sqrt": _sqrt,
     "rsqrt": _rsqrt,
 }
@@ -35,8 +33,24 @@ DOUBLE: dict[str, Function] = {
     "sqrt": _sqrt,
     "rsqrt": _rsqrt,
     "exp": exponential.exp64,
+    "exp2": exponential_double.exp2,
+    "expm1": exponential_double.expm1,
     "log": exponential.log64,
+    "log1p": exponential_double.log1p,
     "logistic": exponential.logistic64,
+    "tanh": exponential_double.tanh,
+    "sinh": exponential_double.sinh,
+    "cosh": exponential_double.cosh,
+    "asinh": exponential_double.asinh,
+    "acosh": exponential_double.acosh,
+    "atanh": exponential_double.atanh,
+    "pow": exponential_double.pow,
+    "cbrt": exponential_double.cbrt,
+    **large_arguments.DOUBLE.functions,
+    "asin": circular_double.asin,
+    "acos": circular_double.acos,
+    "atan": circular_double.atan,
+    "atan2": circular_double.atan2,
 }
 BRIEF = frozenset({"sqrt", "rsqrt"})
 """Functions of an instruction or two."""

@@ -1,8 +1,10 @@
-"""Exponentials, logarithms, powers and hyperbolic functions. ``f64`` in a name: float64 inside, for float32 results."""
+"""Exponentials, logarithms, powers and hyperbolic functions of float32; ``64`` in a name: float64 inside. Those of
+float64, but for the shortest, are in ``exponential_double``."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from polyax_kernels.emit.functions.blocks import (
     INF,
@@ -22,7 +24,7 @@ from polyax_kernels.emit.functions.blocks import (
     with_sign,
 )
 
-_LN2_HI, _LN2_LO = 0.693145751953125, 1.42860682030941723212e-6  # hi has 15 bits: n * hi is exact
+LN2_HI, LN2_LO = 0.693145751953125, 1.42860682030941723212e-6  # hi has 15 bits: n * hi is exact
 _LN2_HI64, _LN2_LO64 = 0.69314718036912381649, 1.9082149292705877e-10  # hi has 33 bits
 _EXP = (0.49999993050889994227, 0.16666514791495945137, 0.041668456795702797919, 0.0083694188334584887698,
         0.0013813142823357808032)  # fmt: skip
@@ -39,9 +41,7 @@ _EXP64 = (0.50000000000000116876, 0.16666666666666385036, 0.04166666666651918631
 
 def _reduce_exp(x: V) -> tuple[V, V]:
     n, n_bits = nearest(x, 1 / math.log(2))
-    if x.type == "double":
-        return fma(n, -1.42860682030941723212e-6, fma(n, -_LN2_HI, x)), n_bits
-    return fma(n, -_LN2_LO, fma(n, -_LN2_HI, x)), n_bits
+    return fma(n, -LN2_LO, fma(n, -LN2_HI, x)), n_bits
 
 
 def exp_parts(x: V) -> tuple[V, V, V]:
@@ -146,11 +146,11 @@ _LOG64 = (0.33333333333333672054, 0.19999999999707342136, 0.14285714371193343674
 def _log_of(f: V, k: V, rest: V | float = 0.0) -> V:
     """log((1 + f) 2^k) + rest for f in [sqrt(1/2) - 1, sqrt(2) - 1] and a small ``rest``."""
     square = f * f
-    tail = fma(square * f, poly(f, *_LOG), fma(k, _LN2_LO, fma(square, -0.5, rest)))
-    return fma(k, _LN2_HI, f + tail)
+    tail = fma(square * f, poly(f, *_LOG), fma(k, LN2_LO, fma(square, -0.5, rest)))
+    return fma(k, LN2_HI, f + tail)
 
 
-def _log_edges(x: V, result: V) -> V:
+def log_edges(x: V, result: V) -> V:
     """The cases that splitting can't do: zero, infinity, negative numbers, NaN."""
     result = select(x.compare("==", INF), x, result)
     result = select(x.compare("==", 0.0), -INF, result)
@@ -159,7 +159,7 @@ def _log_edges(x: V, result: V) -> V:
 
 def log(x: V) -> V:
     k, m = split(x)
-    return _log_edges(x, _log_of(m - 1.0, k))
+    return log_edges(x, _log_of(m - 1.0, k))
 
 
 def log1p(x: V) -> V:
@@ -169,29 +169,36 @@ def log1p(x: V) -> V:
     down = power_of_two(-n)
     f = select(n > 60, from_bits(bits(u) - (n << 23)) - 1.0, fma(x, down, down - 1.0))
     result = _log_of(f, x.b.convert("sitofp", n, "float"))
-    return select(absolute(x) < 2.0**-14, fma(x * -0.5, x, x), _log_edges(u, result))
+    return select(absolute(x) < 2.0**-14, fma(x * -0.5, x, x), log_edges(u, result))
 
 
 def cbrt64(x: V) -> V:
     return with_sign(exp64(log64(absolute(x)) * (1 / 3)), x)
 
 
-def log64(x: V) -> V:
-    """With s = f / (2 + f), log(1 + f) = f - (h - s (h + c)) for h = f^2 / 2 and a small c, so that what rounding s and
-    the sums loses is far behind the digits of f."""
-    k, m = split(x)
-    f = m - 1.0
+def log_of_double(f: V, k: V, rest: V | float = 0.0) -> V:
+    """The same in float64. With s = f / (2 + f), log(1 + f) = f - (h - s (h + c)) for h = f^2 / 2 and a small c, so that
+    what rounding s and the sums loses is far behind the digits of f."""
     s = f / (f + 2.0)
     t = s * s
     half = f * f * 0.5
-    tail = fma(s, fma(t, poly(t, *_LOG64) * 2.0, half), k * _LN2_LO64)
-    return _log_edges(x, fma(k, _LN2_HI64, f - (half - tail)))
+    tail = fma(s, fma(t, poly(t, *_LOG64) * 2.0, half), fma(k, _LN2_LO64, rest))
+    return fma(k, _LN2_HI64, f - (half - tail))
+
+
+def log64(x: V) -> V:
+    k, m = split(x)
+    return log_edges(x, log_of_double(m - 1.0, k))
 
 
 def pow64(x: V, y: V) -> V:
-    """exp(y log|x|) with the signs and limits of C's ``pow``."""
+    return power(x, y, lambda x, y: exp64(y * log64(x)))
+
+
+def power(x: V, y: V, positive: Callable[[V, V], V]) -> V:
+    """The power of the absolute value, with the signs and limits of C's ``pow``."""
     magnitude = absolute(x)
-    result = exp64(y * log64(magnitude))
+    result = positive(magnitude, y)
     floor = x.b.intrinsic("floor", y)
     whole = floor.compare("==", y)
     half = y * 0.5
@@ -209,11 +216,12 @@ _ACOSH = (-0.083333219344739363383, 0.018746658409893807056, -0.0055482344127961
           -0.00041400545507592427692)  # fmt: skip
 
 
-def _log_sum(a: V, sign: float) -> V:
+def log_sum(a: V, sign: float) -> V:
     """log(a + sqrt(a^2 + sign)) for a >= 1/2, and >= 3/2 if the sign is negative.
 
     What rounding loses of the square, the root and the sum is added to the logarithm."""
-    far = a > 2.0**13
+    single = a.type == "float"
+    far = a > (2.0**13 if single else 2.0**28)
     b = select(far, 1.0, a) if sign > 0 else select(far, 2.0, a)
     square = b * b
     w = square + sign
@@ -224,14 +232,14 @@ def _log_sum(a: V, sign: float) -> V:
     rest = fma(small - (total - large), root, lost * 0.5) / (root * total)
     k, m = split(select(far, a, total))
     k = k + select(far, 1.0, k.like(0.0))
-    return _log_of(m - 1.0, k, select(far, 0.0, rest))
+    return (_log_of if single else log_of_double)(m - 1.0, k, select(far, 0.0, rest))
 
 
 def asinh(x: V) -> V:
     """sign log(|x| + sqrt(x^2 + 1)); a polynomial up to 0.6."""
     a = absolute(x)
     t = a * a
-    result = select(a < 0.6, fma(a * t, poly(t, *_ASINH), a), _log_sum(a, 1.0))
+    result = select(a < 0.6, fma(a * t, poly(t, *_ASINH), a), log_sum(a, 1.0))
     return with_sign(select(a < INF, result, a), x)
 
 
@@ -240,7 +248,7 @@ def acosh(x: V) -> V:
     t = x - 1.0
     root = x.b.intrinsic("sqrt", t * 2.0)
     near = fma(root * t, poly(t, *_ACOSH), root)
-    return select(x < 1.5, near, select(x < INF, _log_sum(x, -1.0), x))
+    return select(x < 1.5, near, select(x < INF, log_sum(x, -1.0), x))
 
 
 def atanh64(x: V) -> V:

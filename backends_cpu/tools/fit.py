@@ -92,6 +92,31 @@ def doubles() -> None:
     # (1 + r)^(-1/3), for r that a third of the exponent's bits leaves
     root = lambda r: mp.cbrt(1 + r)
     report("cbrt double", lambda r: 1 / root(r), root, -0.0912398553566567, 0.1001821899059278, 4)
+    errors_double()
+
+
+def errors_double() -> None:
+    """The error function: erf(x) = x + x q(x^2) on [0, 1], 1 - exp(-x^2) t p(t), t = 1 / (1 + x / 2), on [1, 6]; its
+    complement; and its inverse x p(w) with w = -log(1 - x^2), beyond 6.25 by sqrt(w)."""
+    ratio = series(lambda t: mp.erf(mp.sqrt(t)) / mp.sqrt(t), 2 / mp.sqrt(mp.pi))
+    report("erf near double", lambda t: ratio(t) - 1, lambda t: 1 / ratio(t), 0, 1, 11)
+    x = lambda t: 2 / t - 2
+    scaled = lambda t: mp.erfc(x(t)) * mp.exp(x(t) ** 2) / t
+    report("erf far double", scaled, lambda t: mp.exp(-(x(t) ** 2)) * t / mp.erf(x(t)), 0.25, 2 / mp.mpf(3), 11)
+    # erfc(x) = exp(-x^2) t p(2 t - 1), t = 1 / (1 + 0.4 x)
+    x = lambda v: (2 / (1 + v) - 1) * mp.mpf("2.5")
+    scaled = lambda v: mp.erfc(x(v)) * mp.exp(x(v) ** 2) * 2 / (1 + v)
+    report("erfc double", scaled, lambda v: 1 / scaled(v), 2 / (1 + mp.mpf("27.3") * mp.mpf("0.4")) - 1, 1, 24)
+    for name, lo, hi, degree in (("near", 0, 6.25, 22), ("middle", 2.5, 4, 18), ("far", 4, 6.125, 18)):
+        middle, power = mp.mpf(lo + hi) / 2, 1 if name == "near" else 2
+        inverse = lambda v, middle=middle, power=power: _inverse((v + middle) ** power)
+        report(f"erf_inv {name} double", inverse, lambda v, f=inverse: 1 / f(v), lo - middle, hi - middle, degree)
+
+
+def _inverse(w: mp.mpf) -> mp.mpf:
+    """erf_inv(x) / x for w = -log(1 - x^2)."""
+    x = mp.sqrt(-mp.expm1(-w))
+    return mp.erfinv(x) / x if w > mp.mpf(10) ** -20 else mp.sqrt(mp.pi) / 2
 
 
 def main() -> None:

@@ -177,8 +177,8 @@ def cbrt64(x: V) -> V:
 
 
 def log_of_double(f: V, k: V, rest: V | float = 0.0) -> V:
-    """The same in float64. With s = f / (2 + f), log(1 + f) = f - (h - s (h + c)) for h = f^2 / 2 and a small c, so that
-    what rounding s and the sums loses is far behind the digits of f."""
+    """The same in float64. With s = f / (2 + f), log(1 + f) = f - (h - s (h + c)) for h = f^2 / 2 and a small c, so
+    that what rounding s and the sums loses is far behind the digits of f."""
     s = f / (f + 2.0)
     t = s * s
     half = f * f * 0.5

@@ -32,7 +32,7 @@ _EXP = (0.49999999999999999984, 0.16666666666666677628, 0.041666666666666705021,
         2.7557239636658961727e-7, 2.5110178752252425715e-8, 2.0925407368705304513e-9)  # fmt: skip
 
 
-def _parts(x: V) -> tuple[V, V, V]:
+def exp_parts(x: V) -> tuple[V, V, V]:
     """``r``, ``curve`` and ``n`` with exp(x) = (1 + r + curve) 2^n, of which curve is small, and tiny for a tiny x."""
     n, n_bits = nearest(x, 1 / math.log(2))
     near = fma(n, -LN2_HI, x)
@@ -49,7 +49,7 @@ def exp2(x: V) -> V:
 
 def _expm1(x: V) -> tuple[V, V]:
     """Half of e^x - 1 as a sum: 2^n (r + curve) + (2^n - 1), halved since 2^n may overflow."""
-    r, curve, n = _parts(x)
+    r, curve, n = exp_parts(x)
     half = power_of_two(n - 1)
     return fma(half, r, half - 0.5), half * curve
 
@@ -76,7 +76,7 @@ _SINH = (0.16666666666666666666, 0.0083333333333333335599, 0.0001984126984126959
 
 def _half_exp(a: V) -> V:
     """exp(a) / 2 for a >= 0, which overflows where hyperbolic functions do."""
-    r, curve, n = _parts(clamp(a, 0.0, 750.0))
+    r, curve, n = exp_parts(clamp(a, 0.0, 750.0))
     return scale(curve + r + 1.0, n - 1)
 
 
@@ -114,7 +114,8 @@ _ACOSH = (-0.08333333333333305553, 0.018749999999961550727, -0.00558035714099943
           0.000044973141252021838251, -0.000018622526940652685885, 7.2921670157017697097e-6, -2.3193026165542577544e-6,
           4.1984950951692395304e-7)  # fmt: skip
 _ATANH = (0.33333333333331968227, 0.20000000000703275475, 0.14285714161967117344, 0.11111121626081488911,
-          0.090904160776132282906, 0.077057142339475051002, 0.064572340751390566122, 0.075984700966839799502)  # fmt: skip
+          0.090904160776132282906, 0.077057142339475051002, 0.064572340751390566122,
+          0.075984700966839799502)  # fmt: skip
 
 
 def asinh(x: V) -> V:
@@ -209,6 +210,6 @@ def _positive_power(x: V, y: V) -> V:
     edge = select(x.compare("==", 0.0), -INF, x)  # NaN, and infinity, are their own logarithms
     exponent, lost = product(y, select(usual, high, edge))
     exact = usual & (absolute(exponent) < 800.0)
-    r, curve, n = _parts(clamp(exponent, -800.0, 800.0))
+    r, curve, n = exp_parts(clamp(exponent, -800.0, 800.0))
     more = select(exact, fma(y, low, lost), 0.0)
     return scale(fma(more, curve + r + 1.0, curve) + r + 1.0, n)

@@ -34,6 +34,11 @@ class Host:
         return 512 if "+avx512f" in self.features else 256
 
     @property
+    def has_masks(self) -> bool:
+        """Whether a vector of any type is read and written under a mask by one instruction."""
+        return all(f"+{name}" in self.features.split(",") for name in ("avx512bw", "avx512vl"))
+
+    @property
     def identity(self) -> str:
         """Part of the key of object code kept on disk."""
         version = ".".join(map(str, llvm.llvm_version_info))
@@ -85,11 +90,22 @@ _run_passes = _without_lock("LLVMPY_RunNewModulePassManager")
 _emit = _without_lock("LLVMPY_TargetMachineEmitToMemory")
 
 
+SIMPLE = ("always_inliner", "sroa", "instruction_combine", "new_gvn")
+"""What code gains by that has its vectors, or none: a twelfth of the pipeline's time."""
+UNROLLED = (
+    "always_inliner", "simplify_cfg", "sroa", "instruction_combine", "loop_simplify", "loop_rotate", "loop_unroll",
+    "sroa", "instruction_combine", "new_gvn", "dead_store_elimination", "simplify_cfg", "instruction_combine",
+)  # fmt: skip
+"""What long functions gain by most: short loops become straight code, whose locals are registers. A third of the
+pipeline's time."""
+
+
 def optimize(text: str, level: int = 2, straight: bool = True) -> llvm.ModuleRef:
     """The module after LLVM's pipeline, followed by the inlining of what the vectoriser called.
 
-    Level 3 unrolls more, which gains nothing in such loops and takes twice the time; level 1 makes no vectors.
-    ``straight``: code without loops is made vectors of, too.
+    Level 3 unrolls more, which gains nothing in such loops and takes twice the time; level 1 is for code that has its
+    vectors, or none. ``straight``: code without loops is made vectors of, too; without it, as for long functions, loops
+    are unrolled and no more.
     """
     with _machine(level) as machine:
         return _optimize(text, level, straight, machine)
@@ -98,10 +114,10 @@ def optimize(text: str, level: int = 2, straight: bool = True) -> llvm.ModuleRef
 def _optimize(text: str, level: int, straight: bool, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     module = llvm.parse_assembly(text, llvm.create_context())
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
-    tuning.loop_vectorization = tuning.loop_interleaving = True
-    tuning.slp_vectorization = straight
+    tuning.loop_vectorization = tuning.loop_interleaving = tuning.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, tuning)
-    _run_passes(_simple() if level == 1 else builder.getModulePassManager(), module, builder)
+    passes = _named(SIMPLE) if level == 1 else builder.getModulePassManager() if straight else _named(UNROLLED)
+    _run_passes(passes, module, builder)
     if "llvm.compiler.used" in text:
         late = llvm.create_new_module_pass_manager()
         late.add_always_inliner_pass()
@@ -110,11 +126,10 @@ def _optimize(text: str, level: int, straight: bool, machine: llvm.TargetMachine
     return module
 
 
-def _simple() -> llvm.ModulePassManager:
-    """What code without vectors gains by: a twelfth of the pipeline's time."""
+def _named(names: Iterable[str]) -> llvm.ModulePassManager:
     passes = llvm.create_new_module_pass_manager()
-    passes.add_instruction_combine_pass()
-    passes.add_new_gvn_pass()
+    for name in names:
+        getattr(passes, f"add_{name}_pass")()
     return passes
 
 

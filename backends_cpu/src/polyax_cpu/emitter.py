@@ -13,11 +13,13 @@ import numpy as np
 
 from polyax_cpu.compiler import host
 from polyax_cpu.functions import table
+from polyax_cpu.lanes import LaneIndex, LaneLoops, affine
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.walker import SHORT, emit_kernel
-from polyax_kernels.ir.expr import COMPARISONS, Axis, postorder
+from polyax_kernels.ir.expr import COMPARISONS, INT, Axis, postorder
 from polyax_kernels.ir.kernel import Kernel, Schedule, kernel_roots
+from polyax_kernels.ir.limits import NARROW
 
 TYPES = {
     "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
@@ -42,6 +44,11 @@ MANY = 1 << 14
 """Points below which a loop over one elementary function takes no longer than its start does."""
 LONG = 64
 """Folds of so many iterations LLVM vectorises by itself, and unrolls better then."""
+SIDE = 2
+"""Vectors of a loop without elementary functions that are computed side by side: less of it is counting."""
+FEW = 8
+"""Values below which a sum is taken one after the other; other folds are below ``SHORT``, since putting lanes together
+takes them longer."""
 SHARED = 6
 """Elementary functions of a kernel from which on they are called, not inlined: LLVM takes a third of the time for six,
 a fifth for ten, and their loops up to half as long again."""
@@ -58,15 +65,20 @@ class LlvmEmitter(Emitter[IrValue]):
     ) -> None:
         self.b = builder
         self.unrolls = unrolls
-        self.shares = _functions(kernel) >= SHARED
+        functions = _functions(kernel)
+        self.shares = functions >= SHARED
         arguments = iter(buffers)
         self.memory = {n: next(arguments) for n, o in enumerate(kernel.operands) if o.role != "local"}
+        self.scratch: dict[int, int] = {}  # the elements of locals
         self.scalars = scalars
         self.group = ""  # marks the memory accesses of the innermost loop as independent between iterations
         self.calls = 0  # of elementary functions
         self.loops = 0  # that are still loops in the end
         self.many = max(_points((*kernel.grid, *stage.axes)) for stage in kernel.stages) >= MANY
         self.free: set[str] = set()  # carries that may be combined in any order
+        width = host().vector_bits // (8 * _widest(kernel))
+        self.side = 4 if self.shares else SIDE if self.many or not functions else 1
+        self.lanes = LaneLoops(builder, width, width * (4 if self.shares else 1))
 
     def supports(self, name: str, dtype: np.dtype) -> bool:
         if dtype.kind == "b":
@@ -91,6 +103,10 @@ class LlvmEmitter(Emitter[IrValue]):
     def op(self, name: str, dtype: np.dtype, *args: IrValue) -> IrValue:
         if name == "select":
             return self.b.select(*args)
+        if dtype.kind == "i" and any(isinstance(x, LaneIndex) for x in args):
+            place = affine(name, *args)
+            if place is not None:
+                return place
         if name in COMPARISONS and name != "is_finite":
             return self._compare(RELATIONS[name], dtype, *args)
         if dtype.kind == "f":
@@ -99,9 +115,9 @@ class LlvmEmitter(Emitter[IrValue]):
 
     def _compare(self, relation: str, dtype: np.dtype, x: IrValue, y: IrValue) -> IrValue:
         if dtype.kind == "f":
-            return self.b.emit("i1", f"fcmp {relation} {x}, {y.name}")
+            return self.b.test(f"fcmp {relation}", x, y)
         sign = "" if relation in ("oeq", "une") else "s" if dtype.kind == "i" else "u"
-        return self.b.emit("i1", f"icmp {sign}{relation[1:]} {x}, {y.name}")
+        return self.b.test(f"icmp {sign}{relation[1:]}", x, y)
 
     def _real(self, name: str, *args: IrValue) -> IrValue:
         x = args[0]
@@ -146,7 +162,7 @@ class LlvmEmitter(Emitter[IrValue]):
     def _shift(self, name: str, x: IrValue, n: IrValue) -> IrValue:
         """Past the width: 0, or the sign."""
         width = int(x.type[1:])
-        inside = self.b.emit("i1", f"icmp ult {n}, {width}")
+        inside = self.b.test("icmp ult", n, n.like(width))
         if name == "shift_right_arithmetic":
             return self.b.plain("ashr", x, self.b.select(inside, n, width - 1))
         return self.b.select(inside, self.b.plain(SHIFTS[name], x, self.b.select(inside, n, 0)), 0)
@@ -177,8 +193,7 @@ class LlvmEmitter(Emitter[IrValue]):
         to = TYPES[target.name]
         if source.kind == "f" and target.kind != "f":
             sign = "s" if target.kind == "i" else "u"
-            short = {"half": "f16", "float": "f32", "double": "f64"}[x.type]
-            return self.b.call(to, f"llvm.fpto{sign}i.sat.{to}.{short}", x)
+            return self.b.intrinsic(f"fpto{sign}i.sat", x, result=to)
         if to == x.type:
             return x
         if x.type == "double" and to == "half":
@@ -211,8 +226,8 @@ class LlvmEmitter(Emitter[IrValue]):
             return self.cast(wide, single, target)
         x = self.cast(x, source, single)
         n = self.b.convert("bitcast", x, "i32")
-        upper = self.b.emit("i32", f"lshr {n}, 16")
-        rounded = self.b.emit("i32", f"lshr {n + 0x7FFF + (upper & 1)}, 16")
+        upper = self.b.plain("lshr", n, n.like(16))
+        rounded = self.b.plain("lshr", n + 0x7FFF + (upper & 1), n.like(16))
         return self.b.convert("trunc", self.b.select(x.compare("!=", x), upper | 64, rounded), "i16")
 
     def bitcast(self, x: IrValue, source: np.dtype, target: np.dtype) -> IrValue:
@@ -223,10 +238,32 @@ class LlvmEmitter(Emitter[IrValue]):
     def load(
         self, slot: int, offset: IrValue, dtype: np.dtype, mask: IrValue | None = None, other: IrValue | None = None
     ) -> IrValue:
+        if isinstance(offset, LaneIndex):
+            return self._load_lanes(slot, offset, dtype, mask, other)
         if mask is None:
             return self._load(slot, offset, dtype)
         assert other is not None
+        if mask.lanes > 1:
+            some = self.load(slot, offset, dtype, self.b.any(mask), self.const(0, dtype))
+            return self.b.select(mask, some, other)
         return self.b.choose(mask, lambda: self._load(slot, offset, dtype), other)
+
+    def _load_lanes(
+        self, slot: int, offset: LaneIndex, dtype: np.dtype, mask: IrValue | None, other: IrValue | None
+    ) -> IrValue:
+        """Lanes that the loop is not for read nothing, too."""
+        kept = "i8" if dtype.kind == "b" else TYPES[dtype.name]
+        last = self.b.const(0, kept)
+        if other is not None:
+            last = self.b.convert("zext", other, kept) if dtype.kind == "b" else other
+        mask = self._masked(slot, offset, mask)
+        value = self.b.load_lanes(self._place(slot, offset, kept), kept, offset.lanes, mask, last)
+        return value.compare("!=", 0) if dtype.kind == "b" else value
+
+    def _place(self, slot: int, offset: LaneIndex, type: str) -> IrValue:
+        """The address of the first lane; what doesn't change within the loop comes first."""
+        assert offset.step == 1, "lanes are next to each other in memory"
+        return self.b.at(self.b.at(self.memory[slot], offset.start, type), offset.index, type)
 
     def _load(self, slot: int, offset: IrValue, dtype: np.dtype) -> IrValue:
         kept = "i8" if dtype.kind == "b" else TYPES[dtype.name]
@@ -234,6 +271,8 @@ class LlvmEmitter(Emitter[IrValue]):
         return value.compare("!=", 0) if dtype.kind == "b" else value
 
     def store(self, slot: int, offset: IrValue, value: IrValue, dtype: np.dtype, mask: IrValue | None = None) -> None:
+        if isinstance(offset, LaneIndex):
+            return self._store_lanes(slot, offset, value, dtype, mask)
         if mask is not None:
             with self.b.when(mask):
                 return self.store(slot, offset, value, dtype)
@@ -241,8 +280,25 @@ class LlvmEmitter(Emitter[IrValue]):
             value = self.b.convert("zext", value, "i8")
         self.b.store(value, self.b.at(self.memory[slot], offset, value.type), self.group)
 
+    def _store_lanes(self, slot: int, offset: LaneIndex, value: IrValue, dtype: np.dtype, mask: IrValue | None) -> None:
+        value = self.b.splat(value, offset.lanes)
+        if dtype.kind == "b":
+            value = self.b.convert("zext", value, "i8")
+        mask = self._masked(slot, offset, mask)
+        self.b.store_lanes(value, self._place(slot, offset, value.type), mask)
+
+    def _masked(self, slot: int, offset: LaneIndex, mask: IrValue | None) -> IrValue | None:
+        """``mask`` for the lanes that the loop is for. Scratch of one vector has room for all lanes, and without a mask
+        it stays in a register."""
+        whole = offset.lanes >= self.scratch.get(slot, offset.lanes + 1) and offset.is_first
+        if self.lanes.mask is None or whole:
+            return mask
+        return self.lanes.mask if mask is None else mask & self.lanes.mask
+
     def local(self, slot: int, dtype: np.dtype, size: int) -> None:
-        self.memory[slot] = self.b.alloca("i8" if dtype.kind == "b" else TYPES[dtype.name], max(size, 1))
+        self.scratch[slot] = size
+        room = 1 << max(size - 1, 0).bit_length()
+        self.memory[slot] = self.b.alloca("i8" if dtype.kind == "b" else TYPES[dtype.name], room)
 
     def barrier(self) -> None:
         """One thread owns a point of the grid."""
@@ -251,12 +307,15 @@ class LlvmEmitter(Emitter[IrValue]):
 
     def loop(self, start: IrValue, stop: IrValue, body: Callable[[IrValue], None], *, hint: str = "") -> None:
         short = _below(stop, SHORT)
-        if "vector" in hint:
+        if "vector" in hint and "near" in hint and not (self.unrolls and short):
+            self.lanes.loop(start, stop, body, self.side, "unroll" in hint)
+        elif "vector" in hint:
             self._vector_loop(start, stop, body, short and (self.unrolls or "unroll" in hint or _below(stop, TINY)))
         else:
             self._outer_loop(start, stop, body, short)
 
     def _vector_loop(self, start: IrValue, stop: IrValue, body: Callable[[IrValue], None], unrolled: bool) -> None:
+        self.b.module.has_loops = True
         group, outer, calls = self.b.module.access_group(), self.group, self.calls
         self.group = f", !llvm.access.group {group}"
         whole = not unrolled and stop.name.isdecimal()
@@ -287,6 +346,11 @@ class LlvmEmitter(Emitter[IrValue]):
         combines: Sequence[str] = (),
         hint: str = "",
     ) -> Sequence[IrValue]:
+        few = FEW if not self.unrolls and set(combines) <= {"add", "mul"} else SHORT
+        if "near" in hint and not _below(stop, few):
+            return self._fold_lanes(stop, inits, dtypes, body, combines)
+        self.b.module.has_loops = True
+
         def turn(i: IrValue, carries: Sequence[IrValue]) -> Sequence[IrValue]:
             if combines:
                 self.free.update(c.name for c in carries)
@@ -295,6 +359,46 @@ class LlvmEmitter(Emitter[IrValue]):
         whole = combines and _below(stop, LONG) and not _below(stop, SHORT)
         self.loops += not _below(stop, SHORT)
         return self.b.carry(self.b.const(0, "i64"), stop, inits, turn, self.b.module.whole if whole else str)
+
+    def _fold_lanes(
+        self,
+        stop: IrValue,
+        inits: Sequence[IrValue],
+        dtypes: Sequence[np.dtype],
+        body: Callable[[IrValue, Sequence[IrValue]], Sequence[IrValue]],
+        combines: Sequence[str],
+    ) -> Sequence[IrValue]:
+        """The initial values come last: each lane starts with what changes nothing. The order in which values are put
+        together depends on their number and type alone, not on the kernel that they are computed in."""
+
+        def combine(n: int, x: IrValue, y: IrValue) -> IrValue:
+            return self.op(combines[n], dtypes[n], x, y)
+
+        neutral = [self.const(_neutral(*pair), pair[1]) for pair in zip(combines, dtypes, strict=True)]
+        width = host().vector_bits // (8 * max(dtype.itemsize for dtype in dtypes))
+        totals = self.lanes.fold(stop, neutral, body, combine, width)
+        return [combine(n, x, y) for n, (x, y) in enumerate(zip(inits, totals, strict=True))]
+
+
+def _neutral(combine: str, dtype: np.dtype) -> Any:
+    """What changes nothing that it is combined with."""
+    if combine in ("max", "min"):
+        low, high = (False, True) if dtype.kind == "b" else (-np.inf, np.inf) if dtype.kind == "f" else _range(dtype)
+        return low if combine == "max" else high
+    if combine == "and":
+        return True if dtype.kind == "b" else -1
+    return -0.0 if combine == "add" and dtype.kind == "f" else int(combine == "mul")
+
+
+def _range(dtype: np.dtype) -> tuple[int, int]:
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
+def _widest(kernel: Kernel) -> int:
+    """Bytes of the widest type that a kernel computes in; places in memory don't count."""
+    nodes = [x.dtype for x in postorder(*kernel_roots(kernel)) if x.kind in ("load", "cast") or x.dtype != INT]
+    return max([4 if dtype in NARROW else dtype.itemsize for dtype in nodes], default=8)
 
 
 def _points(axes: Iterable[Axis]) -> int:

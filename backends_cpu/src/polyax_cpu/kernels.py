@@ -20,9 +20,14 @@ from polyax_kernels.ir.keys import structural_key
 
 def source(kernel: Kernel) -> str:
     """The kernel's LLVM IR, as it is before optimisation."""
+    return module_of(kernel).text()
+
+
+def module_of(kernel: Kernel) -> Module:
+    """The module that holds the kernel alone."""
     module = Module(["kernel"])
     add_kernel(module, kernel, choose(kernel), "kernel")
-    return module.text()
+    return module
 
 
 class NativeKernel:
@@ -36,7 +41,7 @@ class NativeKernel:
     def __init__(self, kernel: Kernel) -> None:
         self.key = f"kernel {structural_key(kernel)}"
         found = machine_code.kept(self.key)
-        self.code = _of_text(source(kernel)) if found is None else _Code(lambda: found, {self.key})
+        self.code = _of_module(module_of(kernel)) if found is None else _Code(lambda: found, {self.key})
         self._address = None if found is None else self.code.address(self.key)
 
     @property
@@ -79,9 +84,10 @@ _known: dict[str, _Code] = {}
 """By the digest of the text: kernels for arrays of other shapes are other kernels, and often have the same text."""
 
 
-def _of_text(text: str) -> _Code:
+def _of_module(module: Module) -> _Code:
+    text, level = module.text(), module.level
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return _known.setdefault(digest, _Code(lambda: compiler.compile(text)))
+    return _known.setdefault(digest, _Code(lambda: compiler.compile(text, level)))
 
 
 @contextlib.contextmanager

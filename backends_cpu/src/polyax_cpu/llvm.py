@@ -1,6 +1,7 @@
 """LLVM IR as text: typed values with arithmetic operators, a builder of one function, a module of several.
 
-Text is what LLVM parses anyway, and writing it is several times faster than building an object tree first.
+Text is what LLVM parses anyway, and writing it is several times faster than building an object tree first. A value may
+have several lanes: what is written for single values then works on all of them, and single ones become equal lanes.
 Knows types and instructions; must not know kernels.
 """
 
@@ -35,18 +36,40 @@ def literal(value: Any, type: str) -> str:
     return f"0x{struct.unpack('Q', struct.pack('d', number))[0]:016X}"
 
 
+def vector(type: str, lanes: int) -> str:
+    """The type of ``lanes`` values of ``type``."""
+    return type if lanes == 1 else f"<{lanes} x {type}>"
+
+
+def size_of(type: str) -> int:
+    """Bytes."""
+    return max(8, BITS.get(type) or int(type[1:])) // 8
+
+
 class IrValue:
-    """An SSA value. Operators emit instructions; Python numbers take the other operand's type; ints are signed."""
+    """An SSA value. Operators emit instructions; Python numbers take the other operand's type; ints are signed.
 
-    __slots__ = ("b", "name", "type")
+    ``type`` is that of one lane.
+    """
 
-    def __init__(self, b: Builder, type: str, name: str) -> None:
+    __slots__ = ("_name", "b", "lanes", "type")
+
+    def __init__(self, b: Builder, type: str, name: str, lanes: int = 1) -> None:
         self.b = b
         self.type = type
-        self.name = name
+        self._name = name
+        self.lanes = lanes
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     def __str__(self) -> str:
-        return f"{self.type} {self.name}"
+        return f"{vector(self.type, self.lanes)} {self.name}"
+
+    @property
+    def is_constant(self) -> bool:
+        return self.name[0] not in "%@"
 
     @property
     def is_float(self) -> bool:
@@ -80,7 +103,7 @@ class IrValue:
     __radd__, __rmul__ = __add__, __mul__
 
     def __neg__(self) -> IrValue:
-        return self.b.emit(self.type, f"fneg {self}") if self.is_float else 0 - self
+        return self.b.emit(self.type, f"fneg {self}", self.lanes) if self.is_float else 0 - self
 
     def __and__(self, other: IrValue | int) -> IrValue:
         return self.b.plain("and", self, self.like(other))
@@ -104,8 +127,7 @@ class IrValue:
     def compare(self, relation: str, other: IrValue | float) -> IrValue:
         """An ``i1``; false for NaN, but for ``!=``."""
         float_name, int_name = _COMPARE[relation]
-        kind = f"fcmp {float_name}" if self.is_float else f"icmp {int_name}"
-        return self.b.emit("i1", f"{kind} {self}, {self.like(other).name}")
+        return self.b.test(f"fcmp {float_name}" if self.is_float else f"icmp {int_name}", self, self.like(other))
 
     def __lt__(self, other: IrValue | float) -> IrValue:
         return self.compare("<", other)
@@ -118,6 +140,12 @@ class IrValue:
 
     def __ge__(self, other: IrValue | float) -> IrValue:
         return self.compare(">=", other)
+
+
+def _suffix(type: str, lanes: int) -> str:
+    """How the names of intrinsics speak of a type."""
+    count = "" if lanes == 1 else f"v{lanes}"
+    return count + {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}.get(type, type)
 
 
 class Builder:
@@ -136,7 +164,13 @@ class Builder:
         linkage = "" if name in module.exports else "internal "
         shown = ", ".join(f"{type} %{param}" for type, param in params)
         self._head = f"define {linkage}{result} @{name}({shown}) {tail} {{\nentry:"
-        self.args = [IrValue(self, type if type[0] == "<" else type.split()[0], f"%{param}") for type, param in params]
+        self.args = [self._argument(type, f"%{param}") for type, param in params]
+
+    def _argument(self, type: str, name: str) -> IrValue:
+        if type[0] != "<":
+            return IrValue(self, type.split()[0], name)
+        lanes, element = type[1:-1].split(" x ")
+        return IrValue(self, element, name, int(lanes))
 
     def text(self) -> str:
         return "\n".join((self._head, *self._entry, *self._lines, "}"))
@@ -148,10 +182,10 @@ class Builder:
     def line(self, text: str) -> None:
         self._lines.append(text)
 
-    def emit(self, type: str, text: str) -> IrValue:
+    def emit(self, type: str, text: str, lanes: int = 1) -> IrValue:
         name = "%" + self.fresh()
         self._lines.append(f"{name} = {text}")
-        return IrValue(self, type, name)
+        return IrValue(self, type, name, lanes)
 
     def const(self, value: Any, type: str) -> IrValue:
         return IrValue(self, type, literal(value, type))
@@ -161,26 +195,46 @@ class Builder:
         return IrValue(self, "ptr", name)
 
     def plain(self, operation: str, x: IrValue, y: IrValue) -> IrValue:
-        return self.emit(x.type, f"{operation} {x}, {y.name}")
+        if x.lanes != y.lanes:
+            x, y = self.level(x, y)
+        return self.emit(x.type, f"{operation} {x}, {y.name}", x.lanes)
 
     def binary(self, operation: str, x: IrValue, y: IrValue) -> IrValue:
         if x.is_float:
             operation = f"f{operation} {self.flags}"
         return self.plain("sdiv" if operation == "div" else operation, x, y)
 
+    def test(self, comparison: str, x: IrValue, y: IrValue) -> IrValue:
+        """``fcmp oeq``, ``icmp slt``, ..."""
+        if x.lanes != y.lanes:
+            x, y = self.level(x, y)
+        return self.emit("i1", f"{comparison} {x}, {y.name}", x.lanes)
+
     def select(self, condition: IrValue, x: IrValue | float, y: IrValue | float) -> IrValue:
         x = y.like(x) if isinstance(y, IrValue) else x
         assert isinstance(x, IrValue)
-        return self.emit(x.type, f"select {condition}, {x}, {x.like(y)}")
+        y = x.like(y)
+        if condition.lanes != 1 or x.lanes != y.lanes:
+            condition, x, y = self.level(condition, x, y)
+        return self.emit(x.type, f"select {condition}, {x}, {y}", x.lanes)
 
     def convert(self, operation: str, x: IrValue, type: str) -> IrValue:
         """``sitofp``, ``fptrunc``, ``bitcast``, ``zext``, ..."""
-        return self.emit(type, f"{operation} {x} to {type}")
+        return self.emit(type, f"{operation} {x} to {vector(type, x.lanes)}", x.lanes)
 
     def call(self, result: str, name: str, *args: IrValue, declare: str | None = None) -> IrValue:
         """Calls a function, declaring it if the module does not define it."""
         self.module.declare(name, declare or f"{result} @{name}({', '.join(a.type for a in args)})")
         return self.invoke(result, self.pointer(f"@{name}"), *args)
+
+    def call_lanes(self, result: str, name: str, *args: IrValue, flags: str = "") -> IrValue:
+        """Calls a function of vectors: all arguments and the result have as many lanes. ``flags`` stand before the type
+        of the result."""
+        values = self.level(*args)
+        lanes = values[0].lanes
+        to = f"{flags} {vector(result, lanes)}".lstrip()
+        self.module.declare(name, f"{to} @{name}({', '.join(vector(a.type, lanes) for a in values)})")
+        return self.emit(result, f"call {to} @{name}({', '.join(map(str, values))})", lanes)
 
     def invoke(self, result: str, function: IrValue, *args: IrValue) -> IrValue:
         """Calls the function at an address."""
@@ -190,10 +244,79 @@ class Builder:
             return IrValue(self, "void", "void")
         return self.emit(result, text)
 
-    def intrinsic(self, name: str, *args: IrValue) -> IrValue:
-        """An LLVM intrinsic overloaded on its first operand, such as ``fma``."""
-        suffix = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}.get(args[0].type, args[0].type)
-        return self.call(args[0].type, f"llvm.{name}.{suffix}", *args)
+    def intrinsic(self, name: str, *args: IrValue, result: str | None = None) -> IrValue:
+        """An LLVM intrinsic such as ``fma``, overloaded on its first operand, and before that on its ``result`` if that
+        is named. Operands of type ``i1`` are settings, one for all lanes."""
+        lanes = max([a.lanes for a in args])
+        values = args if lanes == 1 else [a if a.type == "i1" else self.splat(a, lanes) for a in args]
+        kinds = [vector(a.type, a.lanes) for a in values]
+        to = vector(result or args[0].type, lanes)
+        of = _suffix(values[0].type, lanes)
+        of = of if result is None else f"{_suffix(result, lanes)}.{of}"
+        self.module.declare(f"llvm.{name}.{of}", f"{to} @llvm.{name}.{of}({', '.join(kinds)})")
+        return self.emit(result or args[0].type, f"call {to} @llvm.{name}.{of}({', '.join(map(str, values))})", lanes)
+
+    # lanes ------------------------------------------------------------------------------------------------------------
+
+    def splat(self, x: IrValue, lanes: int) -> IrValue:
+        """``x`` in each lane."""
+        if x.lanes == lanes:
+            return x
+        assert x.lanes == 1, f"{x} has {x.lanes} lanes, not {lanes}"
+        if x.is_constant:
+            return IrValue(self, x.type, f"splat ({x})", lanes)
+        wide = vector(x.type, lanes)
+        first = self.emit(x.type, f"insertelement {wide} poison, {x}, i64 0", lanes)
+        return self.emit(x.type, f"shufflevector {first}, {wide} poison, <{lanes} x i32> zeroinitializer", lanes)
+
+    def level(self, *values: IrValue) -> list[IrValue]:
+        """The values with as many lanes as the widest has."""
+        lanes = max([x.lanes for x in values])
+        return [self.splat(x, lanes) for x in values]
+
+    def numbers(self, values: Sequence[int], type: str) -> IrValue:
+        """A constant with these lanes."""
+        return IrValue(self, type, f"<{', '.join(f'{type} {literal(n, type)}' for n in values)}>", len(values))
+
+    def lane(self, x: IrValue, n: int) -> IrValue:
+        return x if x.lanes == 1 else self.emit(x.type, f"extractelement {x}, i64 {n}")
+
+    def part(self, x: IrValue, start: int, count: int) -> IrValue:
+        """Some of the lanes of ``x``; what it doesn't have is undefined."""
+        if count == x.lanes:
+            return x
+        if count == 1:
+            return self.lane(x, start)
+        places = ", ".join(f"i32 {n}" if n < x.lanes else "i32 poison" for n in range(start, start + count))
+        wide = vector(x.type, x.lanes)
+        return self.emit(x.type, f"shufflevector {x}, {wide} poison, <{count} x i32> <{places}>", count)
+
+    def any(self, x: IrValue) -> IrValue:
+        """Whether one of the lanes, of type ``i1``, is true."""
+        return x if x.lanes == 1 else self.emit(f"i{x.lanes}", f"bitcast {x} to i{x.lanes}").compare("!=", 0)
+
+    def joined(self, parts: Sequence[IrValue]) -> IrValue:
+        """The lanes of all parts, which have equally many, one part after the other."""
+        parts = list(parts)
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self._pair(x, y) for x, y in pairs]
+        return parts[0]
+
+    def _pair(self, x: IrValue, y: IrValue) -> IrValue:
+        if x.lanes == 1:
+            first = self.emit(x.type, f"insertelement {vector(x.type, 2)} poison, {x}, i64 0", 2)
+            return self.emit(x.type, f"insertelement {first}, {y}, i64 1", 2)
+        places = ", ".join(f"i32 {n}" for n in range(2 * x.lanes))
+        return self.emit(x.type, f"shufflevector {x}, {y}, <{2 * x.lanes} x i32> <{places}>", 2 * x.lanes)
+
+    def pieces(self, width: int, apply: Callable[..., IrValue], *args: IrValue) -> IrValue:
+        """``apply`` on vectors of ``width`` lanes, where the arguments have more or fewer (powers of two)."""
+        values = self.level(*args)
+        lanes = values[0].lanes
+        if lanes < width:
+            return self.part(apply(*(self.part(x, 0, width) for x in values)), 0, lanes)
+        return self.joined([apply(*(self.part(x, n, width) for x in values)) for n in range(0, lanes, width)])
 
     # memory -----------------------------------------------------------------------------------------------------------
 
@@ -204,6 +327,25 @@ class Builder:
 
     def load(self, pointer: IrValue, type: str, note: str = "") -> IrValue:
         return self.emit(type, f"load {type}, {pointer}{note}")
+
+    def load_lanes(self, pointer: IrValue, type: str, lanes: int, mask: IrValue | None, other: IrValue) -> IrValue:
+        """Elements that follow each other; where ``mask`` is false nothing is read, and ``other`` given."""
+        kind, align = vector(type, lanes), size_of(type)
+        if mask is None:
+            return self.emit(type, f"load {kind}, {pointer}, align {align}", lanes)
+        mask, other = self.splat(mask, lanes), self.splat(other, lanes)
+        name = f"llvm.masked.load.{_suffix(other.type, lanes)}.p0"
+        self.module.declare(name, f"{kind} @{name}(ptr, <{lanes} x i1>, {kind})")
+        return self.emit(type, f"call {kind} @{name}(ptr align {align} {pointer.name}, {mask}, {other})", lanes)
+
+    def store_lanes(self, value: IrValue, pointer: IrValue, mask: IrValue | None) -> None:
+        """Stores the lanes for which ``mask`` holds."""
+        kind, align = vector(value.type, value.lanes), size_of(value.type)
+        if mask is None:
+            return self.line(f"store {value}, {pointer}, align {align}")
+        name = f"llvm.masked.store.{_suffix(value.type, value.lanes)}.p0"
+        self.module.declare(name, f"void @{name}({kind}, ptr, <{value.lanes} x i1>)")
+        self.line(f"call void @{name}({value}, ptr align {align} {pointer.name}, {self.splat(mask, value.lanes)})")
 
     def store(self, value: IrValue, pointer: IrValue, note: str = "") -> None:
         self.line(f"store {value}, {pointer}{note}")
@@ -261,7 +403,8 @@ class Builder:
         value, last = then(), self.block
         self.jump(end)
         self.start(end)
-        return self.emit(value.type, f"phi {value.type} [{value.name}, %{last}], [{other.name}, %{before}]")
+        kind = vector(value.type, value.lanes)
+        return self.emit(value.type, f"phi {kind} [{value.name}, %{last}], [{other.name}, %{before}]", value.lanes)
 
     def carry(
         self,
@@ -270,13 +413,15 @@ class Builder:
         inits: Sequence[IrValue],
         body: Callable[[IrValue, list[IrValue]], Sequence[IrValue]],
         metadata: Callable[[], str] = str,
+        step: int = 1,
     ) -> list[IrValue]:
         """``for i in start..stop: carries = body(i, carries)``; the carries after the last turn."""
         before, phi_at = self.block, len(self._lines) + 2  # behind the jump to the loop's head and its label
-        carries = [IrValue(self, x.type, "%" + self.fresh("c")) for x in inits]
-        with self.loop(start, stop, metadata) as i:
+        carries = [IrValue(self, x.type, "%" + self.fresh("c"), x.lanes) for x in inits]
+        with self.loop(start, stop, metadata, step) as i:
             for c, first, new in zip(carries, inits, body(i, carries), strict=True):
-                phi = f"{c.name} = phi {c.type} [{first.name}, %{before}], [{new.name}, %{self.block}]"
+                kind = vector(c.type, c.lanes)
+                phi = f"{c.name} = phi {kind} [{first.name}, %{before}], [{new.name}, %{self.block}]"
                 self._lines.insert(phi_at, phi)
         return carries
 
@@ -303,7 +448,7 @@ class Builder:
 
     @contextlib.contextmanager
     def loop(
-        self, start: IrValue | int, stop: IrValue, metadata: Callable[[], str] = str
+        self, start: IrValue | int, stop: IrValue, metadata: Callable[[], str] = str, step: int = 1
     ) -> Generator[IrValue, None, None]:
         """``for i in start..stop``; the block inside is the loop's body. ``metadata`` is asked when it is complete."""
         first = stop.like(start)
@@ -315,7 +460,7 @@ class Builder:
         self.branch(self.emit("i1", f"icmp slt {i}, {stop.name}"), turn, end)
         self.start(turn)
         yield i
-        following = self.emit("i64", f"add nuw nsw {i}, 1")
+        following = self.emit("i64", f"add nuw nsw {i}, {step}")
         self._lines.append(f"br label %{head}{metadata()}")
         self._lines.insert(phi_at, f"{i.name} = phi i64 [{first.name}, %{before}], [{following.name}, %{self.block}]")
         self.start(end)
@@ -331,10 +476,19 @@ class Module:
         self._lines: dict[str, None] = {}
         self._metadata = 0
         self._used: list[str] = []
+        self.widths: dict[str, int] = {}
+        """The lanes of functions that are defined for vectors."""
+        self.has_loops = False
+        """Whether it has loops that LLVM is to make vectors of."""
 
     def function(self, result: str, name: str, params: Params, tail: str = "") -> Builder:
         self.functions[name] = builder = Builder(self, result, name, params, tail)
         return builder
+
+    @property
+    def level(self) -> int:
+        """How much LLVM is to do."""
+        return 2 if self.has_loops else 1
 
     @property
     def declared(self) -> list[str]:

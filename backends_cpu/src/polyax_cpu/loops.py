@@ -41,7 +41,7 @@ INLINED_WORK = 4000
 INLINED_EQUAL = 1000
 """Equal kernels that it holds; from then on they are called, and compiled once."""
 STRAIGHT_WORK = 1500
-"""In functions that hold more, LLVM makes no vectors of code without loops: that takes a quarter of its time."""
+"""In functions that hold more, LLVM makes no vectors: that takes two thirds of its time."""
 LONG = 300
 """In functions of more steps all is called: their turns take long enough, and LLVM would take long over them."""
 

@@ -8,16 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from polyax_cpu.compiler import host
 from polyax_cpu.functions import reduction
-from polyax_cpu.functions.lanes import with_variants
-from polyax_cpu.llvm import IrValue, Module
+from polyax_cpu.functions.variants import variant, with_variants
+from polyax_cpu.llvm import IrValue, Module, vector
 from polyax_kernels.emit.functions import circular, circular_double
 from polyax_kernels.emit.functions.blocks import Function, absolute, select
 
 _PURE = "nounwind willreturn memory(none)"
 _KEEP = "preserve_allcc"  # the callee saves all registers: a call that is almost never made costs its caller none
 KINDS = ("sin", "cos", "tan")
-SUFFIX = {"float": "f32", "double": "f64"}
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,17 @@ class Circular:
 
     def _exact(self, kind: str, width: int = 1) -> str:
         name = f"polyax_{kind}_{self.type}_exact"
-        return name if width == 1 else f"{name}_v{width}"
+        return name if width == 1 else variant(name, width)
 
     def _compute(self, kind: str, x: IrValue) -> IrValue:
         """What is near, unless ``x`` is so large that it is wrong."""
-        name, module = f"polyax_{kind}_{self.type}_far", x.b.module
-        if name not in module.functions:
-            self._define_far(module, kind, name)
-        return x.b.call(self.type, name, x, self.near(kind, x))
+        near, b = self.near(kind, x), x.b
+        if x.lanes > 1:
+            return self._corrected(kind, x, near)
+        name = f"polyax_{kind}_{self.type}_far"
+        if name not in b.module.functions:
+            self._define_far(b.module, kind, name)
+        return b.call(self.type, name, x, near)
 
     # --- compiled once for all kernels ---
 
@@ -68,39 +71,36 @@ class Circular:
         return module.text()
 
     def _define_lanes(self, module: Module, kind: str, width: int) -> None:
-        vector, exact = f"<{width} x {self.type}>", self._exact(kind)
-        params = [(vector, "x"), (vector, "near")]
-        b = module.function(f"{_KEEP} {vector}", self._exact(kind, width), params, f"noinline {_PURE}")
-        result = b.args[1]
-        for lane in range(width):
-            operands = (b.emit(self.type, f"extractelement {v}, i64 {lane}") for v in b.args)
-            result = b.emit(vector, f"insertelement {result}, {b.call(self.type, exact, *operands)}, i64 {lane}")
-        b.ret(result)
+        wide = vector(self.type, width)
+        params = [(wide, "x"), (wide, "near")]
+        b = module.function(f"{_KEEP} {wide}", self._exact(kind, width), params, f"noinline {_PURE}")
+        b.ret(b.pieces(1, lambda *xs: b.call(self.type, self._exact(kind), *xs), *b.args))
 
     # --- in each kernel ---
 
     def _define_far(self, module: Module, kind: str, name: str) -> None:
-        """``far(x, near)`` and, for the loop vectoriser, the same for several lanes: one test when all are near."""
+        """``far(x, near)`` and, for the loop vectoriser, the same for several lanes."""
         params = [(self.type, "x"), (self.type, "near")]
         far = module.function(self.type, name, params, f"noinline {_PURE} {with_variants(name, 2, self.lanes)}")
-        x, near = far.args
-        call = lambda: far.call(self.type, self._exact(kind), x, near)
-        far.ret(far.choose(absolute(x) >= self.bound, call, near))
+        far.ret(self._corrected(kind, *far.args))
         for width in self.lanes:
-            self._define_test(module, self._exact(kind, width), f"{name}_v{width}", width)
-        module.keep(*(f"{name}_v{w}" for w in self.lanes))
+            wide = vector(self.type, width)
+            lanes = module.function(wide, variant(name, width), [(wide, "x"), (wide, "near")], f"alwaysinline {_PURE}")
+            lanes.ret(self._corrected(kind, *lanes.args))
+        module.keep(*(variant(name, w) for w in self.lanes))
 
-    def _define_test(self, module: Module, exact: str, name: str, width: int) -> None:
-        vector = f"<{width} x {self.type}>"
-        b = module.function(vector, name, [(vector, "x"), (vector, "near")], f"alwaysinline {_PURE}")
-        x, near = b.args
-        size = b.call(vector, f"llvm.fabs.v{width}{SUFFIX[self.type]}", x)
-        limit = ", ".join([str(b.const(self.bound, self.type))] * width)
-        mask = b.emit(f"<{width} x i1>", f"fcmp oge {size}, <{limit}>")
-        some = b.convert("bitcast", mask, f"i{width}").compare("!=", 0)
-        declared = f"{_KEEP} {vector} @{exact}({vector}, {vector}) cold {_PURE}"
-        module.declare(exact, declared)
-        b.ret(b.choose(some, lambda: b.emit(vector, f"call {_KEEP} {vector} @{exact}({x}, {near})"), near))
+    def _corrected(self, kind: str, x: IrValue, near: IrValue) -> IrValue:
+        """One test when all lanes are near."""
+        b, (narrow, wide) = x.b, self.lanes
+        width = 1 if x.lanes == 1 else wide if x.lanes >= wide and host().vector_bits == 512 else narrow
+        call = b.call if width == 1 else self._call_exact
+        exact = partial(call, self.type, self._exact(kind, width))
+        return b.choose(b.any(absolute(x) >= self.bound), lambda: b.pieces(width, exact, x, near), near)
+
+    def _call_exact(self, type: str, name: str, x: IrValue, near: IrValue) -> IrValue:
+        wide = vector(type, x.lanes)
+        x.b.module.declare(name, f"{_KEEP} {wide} @{name}({wide}, {wide}) cold {_PURE}")
+        return x.b.call_lanes(type, name, x, near, flags=_KEEP)
 
 
 def _near(kind: str, x: IrValue) -> IrValue:

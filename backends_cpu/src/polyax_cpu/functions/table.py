@@ -7,10 +7,12 @@ vectorise. Where many would be inlined they are called instead, in loops by thei
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from polyax_cpu.compiler import host
 from polyax_cpu.functions import large_arguments
-from polyax_cpu.functions.lanes import Lanes, variant, with_variants
-from polyax_cpu.llvm import IrValue, Module, Params
+from polyax_cpu.functions.variants import variant, with_variants
+from polyax_cpu.llvm import IrValue, Module, Params, vector
 from polyax_kernels.emit.functions import circular_double, exponential, exponential_double, special_double
 from polyax_kernels.emit.functions.blocks import Function
 from polyax_kernels.emit.functions.table import TABLE
@@ -79,28 +81,45 @@ def call(name: str, *args: IrValue, shared: bool = False) -> IrValue:
     uses of a long one call the same code."""
     b, type = args[0].b, args[0].type
     if type == "double" and name not in DOUBLE:
-        return b.call("double", name, *args)
+        return b.pieces(1, lambda *xs: b.call("double", name, *xs), *args)
     symbol, function = f"polyax_{name}_{type}", _code(type)[name]
     params = [(type, f"x{i}") for i in range(len(args))]
-    if symbol not in b.module.functions:
-        inner = b.module.function(type, symbol, params, f"alwaysinline {_PURE}")
-        inner.ret(function(*inner.args))
     if shared and is_long(name, type):
-        symbol = _shared(b.module, symbol, function, type, params)
+        return _call_shared(symbol, function, type, params, args)
+    if any(x.lanes > 1 for x in args):
+        return function(*b.level(*args))
+    _define(b.module, symbol, function, type, params)
     return b.call(type, symbol, *args)
 
 
 _PURE = "nounwind willreturn memory(none)"
 
 
-def _shared(module: Module, inlined: str, function: Function, type: str, params: Params) -> str:
-    """The function that is called, and its variant for vectors."""
-    name, width = f"{inlined}_shared", host().vector_bits // (32 if type == "float" else 64)
+def _define(module: Module, symbol: str, function: Function, type: str, params: Params) -> None:
+    if symbol not in module.functions:
+        inner = module.function(type, symbol, params, f"alwaysinline {_PURE}")
+        inner.ret(function(*inner.args))
+
+
+def _call_shared(symbol: str, function: Function, type: str, params: Params, args: Sequence[IrValue]) -> IrValue:
+    """A call of the function that all uses share, or of its variant for vectors, of as many lanes as the first use."""
+    b, name, lanes = args[0].b, f"{symbol}_shared", max(x.lanes for x in args)
+    if lanes > 1:
+        width = b.module.widths.setdefault(name, lanes)
+        _define_lanes(b.module, variant(name, width), function, type, params, width)
+        return b.pieces(width, lambda *xs: b.call_lanes(type, variant(name, width), *xs), *args)
+    if name not in b.module.functions:
+        width = host().vector_bits // (32 if type == "float" else 64)
+        _define(b.module, symbol, function, type, params)
+        one = b.module.function(type, name, params, f"noinline {_PURE} {with_variants(name, len(params), (width,))}")
+        one.ret(one.call(type, symbol, *one.args))
+        _define_lanes(b.module, variant(name, width), function, type, params, width)
+        b.module.keep(variant(name, width))
+    return b.call(type, name, *args)
+
+
+def _define_lanes(module: Module, name: str, function: Function, type: str, params: Params, width: int) -> None:
     if name not in module.functions:
-        one = module.function(type, name, params, f"noinline {_PURE} {with_variants(name, len(params), (width,))}")
-        one.ret(one.call(type, inlined, *one.args))
-        lanes = Lanes(module, type, variant(name, width), params, f"noinline {_PURE}", width)
-        module.functions[lanes.name] = lanes
+        wide = vector(type, width)
+        lanes = module.function(wide, name, [(wide, param) for _, param in params], f"noinline {_PURE}")
         lanes.ret(function(*lanes.args))
-        module.keep(lanes.name)
-    return name

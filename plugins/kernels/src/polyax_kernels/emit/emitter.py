@@ -70,8 +70,8 @@ class Emitter(Protocol[T]):
 
         ``hint`` holds words: ``parallel`` (the first grid axis), ``vector`` (the innermost loop; its iterations are
         independent), ``group`` (a stage's innermost loop, whose iterations are independent: the threads that share a
-        grid point may deal them out), ``unroll`` (if it is short, better unrolled than made vectors of). None of them
-        changes results.
+        grid point may deal them out), ``near`` (what iterations read and write is the same, or next to each other in
+        memory), ``unroll`` (if it is short, better unrolled than made vectors of). None of them changes results.
         """
         ...
 
@@ -89,8 +89,8 @@ class Emitter(Protocol[T]):
 
         ``combines`` names the operation by which the body combines each carry: its last act is
         ``op(combines[n], dtypes[n], carries[n], value)``. It is empty where the body is anything else (an outer axis
-        of a fold over several, argmax); the order of these combinations is free. ``hint`` is ``group`` where threads
-        that share a grid point all need the result and none is alone with it, else empty.
+        of a fold over several, argmax); the order of these combinations is free. ``hint`` holds words: ``group``
+        where threads that share a grid point all need the result and none is alone with it, ``near`` as for loops.
         """
         ...
 

@@ -50,6 +50,10 @@ class Evaluator(Generic[T]):
         self.evaluate(self.facts.needed([axis.extent]))
         return self.known[axis.extent]
 
+    def near(self, axis: Axis) -> bool:
+        """Whether neighbours along ``axis`` are next to each other in memory, or the same; False: unknown."""
+        return False
+
     def evaluate(self, nodes: Iterable[Expr]) -> None:
         """Emits what isn't known yet; ``nodes`` come with operands first."""
         for group in self.rounds([x for x in nodes if x not in self.known]):
@@ -119,7 +123,9 @@ class Evaluator(Generic[T]):
         combines = [x.attr.combine for x in folds] if depth == len(axes) - 1 and not ordered else []
         dtypes = [b.dtype for x in folds for b in bodies(x)]
         stop = self.extent(axes[depth])
-        hint = "group" if self.shared and combines else ""
+        simple = combines and not any(x.kind == "fold" and n == depth + 1 for x, n in nodes)
+        words = ["group"] * bool(self.shared and combines) + ["near"] * bool(simple and self.near(axes[depth]))
+        hint = " ".join(words)
         with self.sharing(self.shared and not combines):
             return self.emitter.fold(stop, carries, dtypes, body, combines=combines, hint=hint)
 

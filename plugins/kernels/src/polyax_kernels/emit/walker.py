@@ -6,7 +6,7 @@ and no value of an array.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ from polyax_kernels.emit.tiles import tile
 from polyax_kernels.emit.values import Evaluator
 from polyax_kernels.ir.dependences import Facts, Levels
 from polyax_kernels.ir.expr import BOOL, COMPARISONS, INT, Axis, Expr, consing, postorder
-from polyax_kernels.ir.kernel import Kernel, Schedule, Store, kernel_roots
+from polyax_kernels.ir.kernel import Kernel, Schedule, Stage, Store, kernel_roots, store_roots
 from polyax_kernels.ir.limits import FLOAT32, NARROW
 from polyax_kernels.ir.strides import stride
 from polyax_kernels.passes.for_emission import prepare
@@ -55,6 +55,7 @@ class _Walker(Evaluator[T]):
         super().__init__(Facts(kernel), emitter)
         self.kernel = kernel
         self.blocks = {b.base: b for b in blocks}
+        self.nearby: dict[Axis, bool] = {}
 
     def emit(self, begin: T, end: T) -> None:
         for slot, operand in enumerate(self.kernel.operands):
@@ -65,7 +66,7 @@ class _Walker(Evaluator[T]):
         grid, stages = self.kernel.grid, self.kernel.stages
         nodes = [pair for stage in stages for pair in self.facts.levels(stage) if pair[1] < len(grid)]
         flat = all(not s.axes and self.facts.independent(s) and not self.facts.folds(s) for s in stages)
-        self.nest(grid, 0, list(dict.fromkeys(nodes)), self.stages, vector=flat, bounds=(begin, end))
+        self.nest(grid, 0, list(dict.fromkeys(nodes)), self.stages, stages, vector=flat, bounds=(begin, end))
 
     def stages(self) -> None:
         grid = len(self.kernel.grid)
@@ -75,7 +76,7 @@ class _Walker(Evaluator[T]):
             nodes = [pair for pair in self.facts.levels(stage) if pair[1] >= grid]
             leaf = partial(self.stores, stage.stores)
             with self.sharing(True):
-                self.nest(stage.axes, grid, nodes, leaf, vector=self.facts.independent(stage))
+                self.nest(stage.axes, grid, nodes, leaf, [stage], vector=self.facts.independent(stage))
             self.forget(self.facts.written(stage))
 
     def nest(
@@ -84,11 +85,13 @@ class _Walker(Evaluator[T]):
         level: int,
         nodes: Levels,
         leaf: Callable[[], None],
+        stages: Sequence[Stage],
         *,
         vector: bool,
         bounds: tuple[T, T] | None = None,
     ) -> None:
-        """Opens loops over ``axes`` around ``leaf``; nodes are evaluated inside as many loops as their level says."""
+        """Opens loops over ``axes`` around ``leaf``, which writes ``stages``; nodes are evaluated inside as many loops
+        as their level says."""
         self.evaluate(x for x, n in nodes if n == level)
         if not axes:
             leaf()
@@ -101,13 +104,15 @@ class _Walker(Evaluator[T]):
             with_scope = len(self.known)
             self.indices[axis] = i
             with self.sharing(self.shared and not group):
-                self.nest(inner, level + 1, nodes, leaf, vector=vector)
+                self.nest(inner, level + 1, nodes, leaf, stages, vector=vector)
             self.close(with_scope)
 
         innermost = vector and not inner and not any(x.kind == "fold" and n == level + 1 for x, n in nodes)
         parallel = level == 0 and bounds is not None and not self.kernel.ordered
         unrolled = innermost and self.unrolls(axis)
-        words = ["parallel"] * parallel + ["group"] * group + ["vector"] * innermost + ["unroll"] * unrolled
+        near = innermost and all(stride(at, axis) in NEAR for at in places(stages))
+        words = ["parallel"] * parallel + ["group"] * group + ["vector"] * innermost
+        words += ["near"] * near + ["unroll"] * unrolled
         hint = " ".join(words)
         start, stop = bounds or (self.emitter.const(0, INT), self.extent(axis))
         if axis in self.blocks:
@@ -130,8 +135,12 @@ class _Walker(Evaluator[T]):
         narrow = any(operand.dtype.itemsize < WORD for operand in self.kernel.operands)
         if narrow or any(map(_differs, nodes)) or any(store.mask is not None for store in stores):
             return False
-        places = [*(x.args[0] for x in nodes if x.kind == "load"), *(store.indices[0] for store in stores)]
-        return all(stride(at, axis) in NEAR for at in places)
+        return self.near(axis)
+
+    def near(self, axis: Axis) -> bool:
+        if axis not in self.nearby:
+            self.nearby[axis] = all(stride(at, axis) in NEAR for at in places(self.kernel.stages))
+        return self.nearby[axis]
 
     def loop_over_blocks(
         self, blocks: Blocks, start: T, stop: T, length: int | None, body: Callable[[T], None], hint: str
@@ -171,6 +180,13 @@ class _Walker(Evaluator[T]):
         if dtype not in NARROW:
             return op(name, dtype, *values)
         return cast(op(name, FLOAT32, *(cast(v, dtype, FLOAT32) for v in values)), FLOAT32, dtype)
+
+
+def places(stages: Iterable[Stage]) -> Iterator[Expr]:
+    """Where stages read and write."""
+    stores = [store for stage in stages for store in stage.stores]
+    yield from (x.args[0] for x in postorder(*(y for s in stores for y in store_roots(s))) if x.kind == "load")
+    yield from (store.indices[0] for store in stores)
 
 
 def _differs(x: Expr) -> bool:

@@ -9,10 +9,9 @@ from functools import cache
 import pytest
 
 from polyax.ir.primitive import Primitive
-from polyax.runtime.contract.hooks import Offer
+from polyax.runtime.contract.hooks import Chosen, Offer
 from polyax_fusion.fusers import FUSERS
 from polyax_kernels.backend import KernelBackend
-from polyax_kernels.ir.graph import Fuser
 
 
 @cache
@@ -30,8 +29,8 @@ def grouped_backend(group: int) -> KernelBackend:
         def lowerings(self) -> Mapping[Primitive, Sequence[Offer]]:
             return {}
 
-        def chosen_fusers(self) -> list[Fuser]:
-            return list(FUSERS)
+        def chosen_fusers(self) -> list[Chosen]:
+            return [Chosen("the tests", f) for f in FUSERS]
 
     runtime = OpenCLRuntime(find().devices[0])
     runtime.limits = replace(runtime.limits, lanes=1, group=group, threads=64)

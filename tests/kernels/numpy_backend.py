@@ -11,13 +11,13 @@ import numpy as np
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import CompileOptions
-from polyax.runtime.contract.hooks import Offer
+from polyax.runtime.contract.hooks import Chosen, Offer
 from polyax_fusion.fusers import FUSERS
 from polyax_kernels.emit.numpy import NumpyEmitter
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.host.backend import Function, HostKernelBackend
 from polyax_kernels.ir import expr
-from polyax_kernels.ir.graph import Fuser, Graph
+from polyax_kernels.ir.graph import Graph
 from polyax_kernels.ir.kernel import Kernel, Schedule
 from polyax_kernels.pipeline import graph_of
 
@@ -33,8 +33,8 @@ class NumpyKernelBackend(HostKernelBackend):
     def lowerings(self) -> Mapping[Primitive, Sequence[Offer]]:
         return {}
 
-    def chosen_fusers(self) -> list[Fuser]:
-        return [f for f in FUSERS if f.name in self.chosen]
+    def chosen_fusers(self) -> list[Chosen]:
+        return [Chosen("the tests", f) for f in FUSERS if f.name in self.chosen]
 
     def graph(self, closed: ClosedJaxpr) -> Graph:
         """The graph of a program before it is planned."""

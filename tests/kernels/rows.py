@@ -10,6 +10,7 @@ from kernels.numpy_backend import NumpyKernelBackend
 
 import polyax.numpy as jnp
 from polyax import lax, nn
+from polyax.runtime.contract.hooks import Chosen
 from polyax_fusion.instruction import instruction_fusion
 from polyax_kernels.ir.edits import stack, why_not_stack
 from polyax_kernels.ir.graph import Fuser, Graph, KernelNode
@@ -35,8 +36,9 @@ class Stacking:
 
     stacking = True
 
-    def chosen_fusers(self) -> list[Fuser]:
-        return [instruction_fusion, Fuser("stack_all", stack_all)] if self.stacking else [instruction_fusion]
+    def chosen_fusers(self) -> list[Chosen]:
+        fusers = [instruction_fusion, Fuser("stack_all", stack_all)] if self.stacking else [instruction_fusion]
+        return [Chosen("the tests", f) for f in fusers]
 
 
 class NumpyStacking(Stacking, NumpyKernelBackend):

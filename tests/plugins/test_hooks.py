@@ -181,7 +181,7 @@ def test_fusers_run_in_the_order_that_is_asked_for(own: Registry) -> None:
     own.register(fuses("one", "two", "three"), "any.fusion")
     backend = own.backend("reference")
     for asked, chosen in ((None, ["two", "one"]), ("three, one", ["three", "one"]), ("", [])):
-        assert [f.name for f in own.chosen_fusers(backend, asked, ("two", "one"))] == chosen
+        assert [f.name for _, f in own.chosen_fusers(backend, asked, ("two", "one"))] == chosen
 
 
 def test_unknown_fusers_raise(own: Registry) -> None:
@@ -202,7 +202,7 @@ def test_a_compiler_without_its_fusers_says_so_once(own: Registry) -> None:
     backend, usual = own.backend("reference"), ("instruction", "merger")
     own.register(fuses("merger"), "any.fusion")
     with pytest.warns(UserWarning, match=r"the fusers instruction. `pip install polyax-fusion` brings them"):
-        assert [f.name for f in own.chosen_fusers(backend, None, usual)] == ["merger"]
+        assert [f.name for _, f in own.chosen_fusers(backend, None, usual)] == ["merger"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         own.chosen_fusers(backend, None, usual)

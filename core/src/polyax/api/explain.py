@@ -47,7 +47,7 @@ def explain(fun: Callable[..., Any], **options: Any) -> Callable[..., Explanatio
     def explained(*args: Any, **kwargs: Any) -> Explanation:
         event = compiled(fun, args, kwargs, options)
         where = event.mesh or event.device
-        told = Explanation(event.name, where, event.jaxpr, event.executable.report(), tuple(event.moves))
+        told = Explanation(event.name, where, event.jaxpr, event.report(), tuple(event.moves))
         if not hasattr(sys, "ps1"):
             print(told)
         return told

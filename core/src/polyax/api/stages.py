@@ -19,6 +19,7 @@ from polyax.meshes.formats import Format, row_by_row
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import Sharding
 from polyax.runtime.arrays.array import Array, is_concrete
+from polyax.runtime.contract import edge
 from polyax.runtime.contract.backend import Device, Seat
 from polyax.runtime.contract.report import Report
 from polyax.runtime.contract.tracebacks import api_boundary
@@ -319,7 +320,7 @@ class Compiled(_Stage):
     @property
     def report(self) -> Report:
         """What the program consists of."""
-        return self.program.executable.report()
+        return edge.report(self.program.executable, self.program.device, self.program.name)
 
     def as_text(self) -> str:
         """The programs of the kernels, as the backend writes them."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyax.control.flow.looping import map as loop_map
-from polyax.ir import dtypes
+from polyax.ir import blame, dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.effects import Effects, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
 from polyax.ir.primitive import Primitive, def_rule
@@ -52,6 +52,7 @@ class FlatCallback:
         try:
             return self._call(arrays, avals)
         except Exception as e:
+            blame.excuse(e)
             e.add_note(f"in the callback {name_of(self.fun)}, asked for at {self.source}")
             raise
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.ir import blame
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, walk_eqns
 from polyax.reference import rules as rules  # fills the table that the interpreter looks into
@@ -71,6 +72,7 @@ class ReferenceExecutable(Executable):
         began = time.perf_counter()
         self._jaxpr = decomposed(closed).jaxpr
         self._effects = closed.effects
+        self._name = options.name
         for eqn in walk_eqns(self._jaxpr):
             rule_of(eqn)
         self._cost = _cost(self._jaxpr)
@@ -81,7 +83,11 @@ class ReferenceExecutable(Executable):
         inputs: list[Any] = list(buffers)
 
         def work() -> None:
-            values = evaluate(self._jaxpr, [b.data for b in inputs])
+            try:
+                values = evaluate(self._jaxpr, [b.data for b in inputs])
+            except Exception as e:
+                blame.about(e, program=self._name)
+                raise
             for out, value in zip(outs, values, strict=True):
                 out.data = np.asarray(value, order="C")
             inputs.clear()  # frees memory as soon as nobody needs it

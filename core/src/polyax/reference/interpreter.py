@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax.ir import dtypes
+from polyax.ir import blame, dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.errors import NoLowering
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, last_uses, sub_jaxprs
@@ -49,8 +49,7 @@ def _apply(eqn: Eqn, args: Sequence[np.ndarray]) -> list[np.ndarray]:
     try:
         return rule_of(eqn)(*args, **eqn.params)
     except Exception as e:
-        if eqn.source is not None:  # the error may surface far from the line that asked for the computation
-            e.add_note(f"while computing {eqn.primitive}, asked for at {eqn.source}")
+        blame.about(e, primitives=eqn.primitive.name, source=eqn.source)
         raise
 
 

@@ -21,7 +21,7 @@ class Drawing:
 
     def __init__(self, event: CompileEvent) -> None:
         self.name = event.name
-        self.report = event.executable.report()
+        self.report = event.report()
         self._jaxpr = event.jaxpr
         self._explanation = Explanation(event.name, event.device, event.jaxpr, self.report, tuple(event.moves))
 

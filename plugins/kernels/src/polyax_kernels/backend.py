@@ -9,6 +9,7 @@ import contextlib
 import gc
 import inspect
 import os
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.ir.source import register_internal
 from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable
-from polyax.runtime.contract.hooks import FusionPass, Offer
+from polyax.runtime.contract.hooks import Chosen, Offer
 from polyax.runtime.plugins.registry import registry
 from polyax_kernels import settings
 from polyax_kernels.ir.expr import consing
@@ -44,8 +45,8 @@ class KernelBackend(Backend):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        for cls in type(self).__mro__:  # errors end at the user's line, not in a backend's
-            if issubclass(cls, KernelBackend):
+        for cls in type(self).__mro__:  # errors end at the user's line, not in a backend's package
+            if issubclass(cls, KernelBackend) and getattr(sys.modules.get(cls.__module__), "__package__", ""):
                 register_internal(os.path.dirname(inspect.getfile(cls)))
 
     @abstractmethod
@@ -111,7 +112,7 @@ class KernelBackend(Backend):
         """What backends of this kind share, beside what all kernel backends share."""
         return {}
 
-    def chosen_fusers(self) -> list[FusionPass]:
+    def chosen_fusers(self) -> list[Chosen]:
         """The fusers to run, in order."""
         return registry.chosen_fusers(self, settings.fusers(), self.fusers)
 

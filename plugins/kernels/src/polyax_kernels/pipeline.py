@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from polyax.ir import blame
 from polyax.ir.check import check_jaxpr
 from polyax.ir.config import config
+from polyax.ir.errors import PluginError
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.runtime.contract.hooks import FusionPass
+from polyax.runtime.contract.hooks import Chosen
 from polyax_kernels.ir.graph import Graph
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.keys import structural_key
@@ -42,7 +44,7 @@ class Compilation:
 
     rules: Rules
     limits: Limits
-    fusers: Sequence[FusionPass] = ()
+    fusers: Sequence[Chosen] = ()
     donated: tuple[bool, ...] = ()
     """Per constant and input: whether its memory may be written to."""
     members: int = 1
@@ -58,11 +60,12 @@ class Pass:
 
     name: str
     run: Callable[[Any, Compilation], Any]
-    fuser: FusionPass | None = None
+    whose: str = ""
+    """The plugin that brings it; none, if it is the compiler's own."""
 
     @property
     def title(self) -> str:
-        return f"pass {self.name!r}" if self.fuser is None else f"fuser {self.name!r} of {self.fuser.run.__module__}"
+        return f"fuser {self.name!r} of {self.whose}" if self.whose else f"pass {self.name!r}"
 
 
 def on_graphs(change: Callable[[Graph, Compilation], Graph]) -> Callable[[Graph, Compilation], Graph]:
@@ -74,9 +77,28 @@ def on_graphs(change: Callable[[Graph, Compilation], Graph]) -> Callable[[Graph,
     return run
 
 
-def fusing(fuser: FusionPass) -> Pass:
+def fusing(chosen: Chosen) -> Pass:
     """One kernel alone is left as it is."""
-    return Pass(fuser.name, on_graphs(lambda g, c: fuser.run(g, c.limits) if len(g.nodes) > 1 else g), fuser)
+    whose, fuser = chosen
+
+    def fused(graph: Graph, c: Compilation) -> Graph:
+        made = fuser.run(graph, c.limits) if len(graph.nodes) > 1 else graph
+        if made is not graph and (fault := _why_no_graph(made, graph)):
+            raise PluginError(f"fuser {fuser.name!r} of {whose} gave {fault}; POLYAX_FUSERS can leave it out")
+        return made
+
+    return Pass(fuser.name, on_graphs(fused), whose)
+
+
+def _why_no_graph(made: Any, before: Graph) -> str | None:
+    """What is wrong at first sight with what a fuser gave; ``check_graph`` looks closer."""
+    if not isinstance(made, Graph):
+        return f"{made!r}, not a Graph"
+    if (made.inputs, made.outputs) != (before.inputs, before.outputs):
+        return "a graph of other inputs or results"
+    there = {*made.inputs, *made.literals, *(v for node in made.nodes for v in node.outs)}
+    lost = {*made.outputs, *(v for node in made.nodes for v in node.inputs)} - there
+    return f"a graph in which nobody computes {', '.join(f'v{v}' for v in sorted(lost))}" if lost else None
 
 
 TO_GRAPH = (
@@ -111,7 +133,7 @@ def run(passes: Sequence[Pass], program: Any, c: Compilation) -> Any:
     for step in passes:
         before = program
         with c.journal.phase(step.name):
-            program = step.run(before, c)
+            program = _blamed(step, before, c)
         if program is not before:
             if config.checks:
                 check(step, before, program, c)
@@ -119,12 +141,20 @@ def run(passes: Sequence[Pass], program: Any, c: Compilation) -> Any:
     return program
 
 
+def _blamed(step: Pass, program: Any, c: Compilation) -> Any:
+    try:
+        return step.run(program, c)
+    except Exception as e:
+        blame.about(e, plugin=step.whose, hint=step.whose and f"{step.title}; POLYAX_FUSERS can leave it out")
+        raise
+
+
 def check(step: Pass, before: Any, program: Any, c: Compilation) -> None:
     """Raises if a pass has made a wrong program; canonical kernels are in the places that have been checked."""
     if isinstance(program, ClosedJaxpr):
         check_jaxpr(program.jaxpr)
     elif isinstance(program, Graph):
-        limits = None if step.fuser is None else c.limits
+        limits = c.limits if step.whose else None
         check_graph(program, step.title, before if isinstance(before, Graph) else None, limits)
     elif isinstance(before, Graph):
         check_plan(program, before, c.donated, c.limits)

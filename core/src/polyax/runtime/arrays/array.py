@@ -20,6 +20,7 @@ from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.printing import array_repr
 from polyax.runtime.arrays.shards import Shard
+from polyax.runtime.contract import edge
 from polyax.runtime.contract.backend import Buffer, Device, Seat
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.operators import register_array_type
@@ -188,11 +189,18 @@ class Array(Typed, metaclass=_ArrayType):
         """Waits for the contents; raises the error of the computation that was to make them."""
         buffer = self.alive()
         if buffer is not None:  # nearly always: it lies on one device
-            buffer.wait()
+            self._wait(buffer)
             return self
         for x in self.parts:
-            x.buffer.wait()
+            x._wait(x.buffer)
         return self
+
+    def _wait(self, buffer: Any) -> None:
+        try:
+            buffer.wait()
+        except Exception as e:
+            edge.late(e, buffer, self.aval, self.device)
+            raise
 
     def copy_to_host_async(self) -> None:
         """Does nothing yet that ``np.asarray`` would not do in time; host devices share their memory anyway."""
@@ -220,7 +228,7 @@ class Array(Typed, metaclass=_ArrayType):
         if self._device is not None:
             if guards.on and not self._device.backend.in_host_memory:
                 guards.passes("device_to_host", self.aval, self._device)
-            value = self._device.backend.to_host(self.alive(), self.aval.stored)
+            value = edge.to_host(self.alive(), self.aval.stored, self._device)
             return value.view(self.aval.dtype) if self.aval.dtype in dtypes.NARROW else value
         self.alive()
         if self._host is None:
@@ -335,7 +343,7 @@ class Array(Typed, metaclass=_ArrayType):
     def __copy__(self) -> Array:
         if self._device is None:
             return Array.of_parts(self.aval, [x.__copy__() for x in self.parts], self._sharding)
-        copied = self._device.backend.copy(self.alive(), self.aval.stored, self._device, self._device)
+        copied = edge.copy(self.alive(), self.aval.stored, self._device, self._device)
         return Array(self.aval, copied, self._seat)
 
     def __deepcopy__(self, memo: Any) -> Array:

@@ -142,12 +142,10 @@ def block_until_ready(x: Any) -> Any:
       The error of a computation that was to make one of them.
     """
     if type(x) is Array and x.buffer is not None:  # on one device
-        x.buffer.wait()
+        x._wait(x.buffer)
         return x
     for leaf in tree_flatten(x)[0]:
-        if type(leaf) is Array and leaf.buffer is not None:
-            leaf.buffer.wait()
-        elif hasattr(leaf, "block_until_ready"):
+        if hasattr(leaf, "block_until_ready"):
             leaf.block_until_ready()
     return x
 

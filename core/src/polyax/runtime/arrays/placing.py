@@ -28,6 +28,7 @@ from polyax.ops.memories import put_into
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.array import Array, check_addressable, is_concrete
 from polyax.runtime.arrays.summands import among_zeros, cut_besides
+from polyax.runtime.contract import edge
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import HostQueue
 from polyax.runtime.contract.tracebacks import api_boundary
@@ -249,7 +250,7 @@ def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = N
     if guards.on and ambient.trace is None:  # else it becomes part of a program
         guards.passes("host_to_device", aval, target)
     host = np.asarray(x, aval.physical.dtype, order="C").view(aval.stored.dtype)
-    made = Array(aval, target.backend.to_device(host, target), target.free)
+    made = Array(aval, edge.to_device(host, target), target.free)
     note(None, (), [made])
     return made
 
@@ -279,7 +280,7 @@ def _moved(x: Array, device: Device) -> Array:
     _check_place(x.aval, device)
     if guards.on:
         guards.passes("device_to_device", x.aval, x.device, device)
-    return Array(x.aval, device.backend.copy(x.alive(), x.aval.stored, x.device, device), device.free)
+    return Array(x.aval, edge.copy(x.alive(), x.aval.stored, x.device, device), device.free)
 
 
 def _whole(x: Array, device: Device) -> Array:
@@ -373,7 +374,7 @@ def _replica(x: Array, device: Device) -> Array:
     """Another part with what has just come from the host."""
     if guards.on:
         guards.passes("host_to_device", x.aval, device)
-    return Array(x.aval, device.backend.copy(x.alive(), x.aval.stored, x.device, device), device.free)
+    return Array(x.aval, edge.copy(x.alive(), x.aval.stored, x.device, device), device.free)
 
 
 _relay: list[Callable[[Array, Sharding], Array]] = []

@@ -51,6 +51,13 @@ class BackendSpec:
     """What users should know of the platform before they rely on it; ``polyax info`` shows it."""
 
 
+class Owner(NamedTuple):
+    """Who brings a backend, for errors: "plugin 'mine' of polyax-mine 1.2", and what the user can do."""
+
+    title: str
+    remedy: str
+
+
 class Seat:
     """Where an array is, and whether it was put there by name: two for each device, told apart by ``is``. Arrays that
     weren't follow those that were, and otherwise go to the default device."""
@@ -133,6 +140,11 @@ class Buffer(ABC):
     """Memory on a device that holds one array, row-major and dense. It may still be in the making."""
 
     __slots__ = ()
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int | None:
+        """How many bytes it has room for, at least those of its array; None while that isn't known."""
 
     @abstractmethod
     def ready(self) -> bool:
@@ -231,6 +243,8 @@ class Backend(ABC):
     """Whether arrays lie where NumPy sees them: then reading one is no transfer."""
     runtime_type = "polyax"
     """Who runs programs, for libraries that ask ``device.client``."""
+    owner: Owner | None = None
+    """Who brings it; the registry says so when it is opened."""
 
     @property
     def platform(self) -> str:

@@ -16,7 +16,8 @@ import pluggy
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
-from polyax.runtime.contract.backend import Backend, BackendSpec, Device, Executable
+from polyax.runtime.contract import edge
+from polyax.runtime.contract.backend import Backend, BackendSpec, Device, Executable, Report
 from polyax.runtime.contract.processes import ProcessSpec
 
 if TYPE_CHECKING:
@@ -59,6 +60,13 @@ class FusionPass(Protocol):
     def run(self) -> Callable[[Any, Any], Any]: ...
 
 
+class Chosen(NamedTuple):
+    """A fuser that is to run, and whose it is."""
+
+    whose: str
+    fuser: FusionPass
+
+
 class HookError(TypeError):
     """A plugin breaks a rule of the hooks; the text says which, and what is right."""
 
@@ -76,6 +84,10 @@ class CompileEvent:
     """The ``Mesh`` on whose devices the program runs, of which ``device`` is the first; None: on this device alone."""
     moves: Sequence[Any] = ()
     """What devices of the mesh exchange: ``partition.Move``."""
+
+    def report(self) -> Report:
+        """That of the executable; an error in it is the backend's, not that of the plugin that asks."""
+        return edge.report(self.executable, self.device, self.name)
 
 
 @dataclass(frozen=True)

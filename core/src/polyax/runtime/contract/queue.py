@@ -69,6 +69,11 @@ class HostBuffer(Buffer):
         self.data = data
         self.task = task
 
+    @property
+    def nbytes(self) -> int | None:
+        """Until the task is done, ``data`` may still be replaced."""
+        return self.data.nbytes if self.task is None or self.task.done else None
+
     def ready(self) -> bool:
         return self.task is None or self.task.done
 

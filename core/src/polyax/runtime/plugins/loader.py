@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from polyax.ir import blame
 from polyax.ir.config import config
 from polyax.runtime.contract.hooks import PROJECT, HookError
+from polyax.runtime.contract.tracebacks import warn_user
 
 _MACHINERY = (__file__, os.path.dirname(importlib.__file__), "<frozen")
 
@@ -134,6 +136,9 @@ def guarded(plugin: Plugin, action: str, work: Callable[[], Any]) -> Any:
     except HookError as e:  # its text says it all
         plugin.fail(str(e))
     except Exception as e:  # whatever a stranger's code raises: the other plugins go on
+        if (other := blame.facts(e).get("plugin", plugin.title)) != plugin.title:
+            warn_user(f"polyax: {plugin.title} couldn't go on {action}, for an error of {other}: {e}")
+            return None
         plugin.fail(f"{type(e).__name__} while {action}: {e}", _details(e))
     finally:
         plugin.seconds += time.perf_counter() - began

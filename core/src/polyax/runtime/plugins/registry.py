@@ -16,7 +16,7 @@ from polyax.ir.forks import UncutLock
 from polyax.ir.primitive import Primitive
 from polyax.reference import plugin as reference
 from polyax.runtime.contract.backend import Backend, BackendSpec
-from polyax.runtime.contract.hooks import FusionPass, Offer
+from polyax.runtime.contract.hooks import Chosen, FusionPass, Offer
 from polyax.runtime.contract.tracebacks import warn_user
 from polyax.runtime.plugins import compile_log
 from polyax.runtime.plugins.advice import (
@@ -183,7 +183,7 @@ class Registry:
             reason = self.why_unusable(name)
             if reason is None and name not in self._backends:
                 claim = self._claims[name][0]
-                found = _guarded(claim, "opening", lambda: opened(claim.spec))
+                found = _guarded(claim, "opening", lambda: opened(claim.spec, claim.plugin))
                 if isinstance(found, Backend):
                     self._backends[name] = found
                 else:
@@ -222,7 +222,7 @@ class Registry:
                 self._fusers[backend.name] = merge_fusers(self._ask(backend, "polyax_fusers"))
             return self._fusers[backend.name]
 
-    def chosen_fusers(self, backend: Backend, asked: str | None, usual: Sequence[str]) -> list[FusionPass]:
+    def chosen_fusers(self, backend: Backend, asked: str | None, usual: Sequence[str]) -> list[Chosen]:
         """The fusers that a setting names, in its order; those of ``usual`` that are installed, if it is None.
 
         Raises:
@@ -235,7 +235,7 @@ class Registry:
             raise ValueError(unknown_fuser(missing[0], asked, {name: p.title for name, (p, _) in known.items()}))
         if missing:
             warn_unfused(missing)
-        return [known[name][1] for name in wanted if name in known]
+        return [Chosen(known[name][0].title, known[name][1]) for name in wanted if name in known]
 
     def _serving(self, platform: str, hook: str) -> list[Plugin]:
         """The loaded plugins for ``platform`` that implement ``hook``."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pluggy
 
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract import hooks
-from polyax.runtime.contract.backend import API_VERSION, Backend, BackendSpec
+from polyax.runtime.contract.backend import API_VERSION, Backend, BackendSpec, Device, Owner
 from polyax.runtime.contract.hooks import PROJECT, HookError
 from polyax.runtime.plugins.advice import close
 from polyax.runtime.plugins.loader import Plugin
@@ -76,13 +76,17 @@ def check_spec(spec: Any, plugin: Plugin) -> None:
         )
 
 
-def opened(spec: BackendSpec) -> Backend:
+def opened(spec: BackendSpec, plugin: Plugin) -> Backend:
     """The backend that ``spec`` opens; ``HookError`` if it isn't the one that was promised."""
     backend: Any = spec.open()
     if not isinstance(backend, Backend):
         raise HookError(f"the BackendSpec {spec.name!r} opened {backend!r}, not a Backend")
     if backend.name != spec.name:
         raise HookError(f"the BackendSpec {spec.name!r} opened a backend named {backend.name!r}, not its own")
+    backend.owner = Owner(plugin.title, plugin.remedy)
+    devices: Any = backend.devices()
+    if not isinstance(devices, Sequence) or not devices or not all(isinstance(d, Device) for d in devices):
+        raise HookError(f"devices() of backend {spec.name!r} gave {devices!r}, not its devices, of which there is one")
     return backend
 
 

@@ -13,6 +13,7 @@ from polyax.control.weightless import weighted
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.meshes.sharding import SingleDeviceSharding
+from polyax.runtime.contract import edge
 from polyax.runtime.contract.backend import CompileOptions, Device
 from polyax.runtime.contract.hooks import CompileEvent
 from polyax.runtime.contract.queue import serving
@@ -80,14 +81,16 @@ def build(
 ) -> CompileEvent:
     """A new executable, which is kept nowhere; its report tells how it came about if ``stages`` are asked for."""
     program = coded(weighted(settled(elaborated(closed), names_of(device))))
-    for v in (*program.jaxpr.constvars, *program.jaxpr.invars):
-        if reason := device.backend.why_no_dtype(v.aval.dtype):
-            raise TypeError(f"{name}: an argument of type {v.aval} can't live on {device}: {reason}")
+    inputs = [v.aval for v in (*program.jaxpr.constvars, *program.jaxpr.invars)]
+    for what, avals in (("an argument", inputs), ("a result", program.out_avals)):
+        for aval in avals:
+            if reason := device.backend.why_no_dtype(aval.dtype):
+                raise TypeError(f"{name}: {what} of type {aval} can't live on {device}: {reason}")
     flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
     members = 1 if mesh is None else mesh.size
     options = CompileOptions(
         device, flags, effects=closed.effects, name=name, eager=eager, members=members, stages=stages
     )
     start = time.perf_counter()
-    executable = device.backend.compile(hoist_consts(program)[0], options)
+    executable = edge.compile_for(device, hoist_consts(program)[0], options)
     return CompileEvent(name, device, executable, time.perf_counter() - start, closed, mesh)

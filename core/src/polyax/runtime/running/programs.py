@@ -19,7 +19,7 @@ from polyax.ir.primitive import ambient, note
 from polyax.runtime.arrays import guards, origins
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.placing import Layout, on_device, on_devices
-from polyax.runtime.contract import effects
+from polyax.runtime.contract import edge, effects
 from polyax.runtime.contract.backend import Buffer, Device, Executable, Seat
 from polyax.runtime.contract.calls import NativeCall
 from polyax.runtime.plugins.default_device import default_device_now
@@ -46,11 +46,16 @@ class Program:
     """Where NaNs are looked for, if they are."""
     large: bool = field(init=False)
     """Whether results know where they were made."""
+    launch: edge.Launch = field(init=False)
+    """That of the executable, checked."""
     quick: NativeCall | None = field(default=None, init=False)
     """What runs it on arguments as they come, once somebody has asked for that."""
 
     def __post_init__(self) -> None:
-        self.large = origins.has_large([a for a, _ in self.outputs])
+        avals = [a for a, _ in self.outputs]
+        self.large = origins.has_large(avals)
+        one = isinstance(self.device, Device)
+        self.launch = edge.launcher(self.executable, self.device, self.name, avals) if one else self.executable.launch
 
     def on(self, device: Device) -> Program:
         """The same program for another device that launches its executable."""
@@ -69,7 +74,7 @@ class Program:
         device = self.device
         if self.donated:
             donation.refuse_reuse(args[-len(self.donated) :], self.donated)
-        outs, token = self.executable.launch(buffers, device and device.queue)
+        outs, token = self.launch(buffers, device and device.queue)
         if token is not None:
             effects.started(self.name, [token] if device is not None else token)
         arrays = [_array(a, b, seat or where) for (a, where), b in zip(self.outputs, outs)]
@@ -126,7 +131,7 @@ def placed(x: Any, aval: ShapedArray, where: Layout) -> Any:
     if aval.dtype == dtypes.float0:
         x, aval = np.zeros(aval.shape, bool), aval.update(dtype=np.dtype(bool))  # as compiled programs have it
     host = np.ascontiguousarray(np.asarray(x, aval.dtype)).reshape(aval.shape)
-    return where.backend.to_device(host.view(aval.stored.dtype), where)
+    return edge.to_device(host.view(aval.stored.dtype), where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +165,7 @@ def make_entry(
     with arguments on other devices go through ``moved``, if there is one. ``pinned``: results are committed."""
     device, inputs = program.device, program.inputs[len(consts) :]
     free = device.chosen if pinned else device.free
-    queue, launch, out_avals = device.queue, program.executable.launch, [a for a, _ in program.outputs]
+    queue, launch, out_avals = device.queue, program.launch, [a for a, _ in program.outputs]
     special = program.special or any(a.dtype == dtypes.float0 for a in out_avals)
     single = out_avals[0] if out_tree == LEAF else None
     constants = [Constant(b) for b in const_buffers]

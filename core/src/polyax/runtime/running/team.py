@@ -10,6 +10,7 @@ from polyax.control.spmd import Axes
 from polyax.ir.effects import of_one_device
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.runtime.arrays.array import Array
+from polyax.runtime.contract import edge
 from polyax.runtime.contract.backend import Device, Executable
 from polyax.runtime.contract.collectives import Group, entered
 from polyax.runtime.contract.processes import ProcessGroup
@@ -69,7 +70,12 @@ class Team(Executable):
         """On the first device's queue: members take turns, so no other one is needed."""
         assert self.one is not None
         inputs = [[x.alive() for x in xs] for xs in members]
-        outs, token = self.one.launch_members(inputs, self.devices[0].queue, self.axes or ())
+        first = self.devices[0]
+        try:
+            outs, token = self.one.launch_members(inputs, first.queue, self.axes or ())
+        except Exception as e:
+            edge.tell(e, first, f"program {self.programs[0].name!r} was run on {len(self.devices)} devices from")
+            raise
         avals = [a for a, _ in self.programs[0].outputs]
         parts = [
             [Array(aval, bs[n], d.chosen) for bs, d in zip(outs, self.devices, strict=True)]
@@ -127,7 +133,7 @@ def _enter(group: Group, rank: int, program: Program, args: Sequence[Array]) -> 
 
 
 def _start(program: Program, args: Sequence[Array], queue: Any) -> Started:
-    outs, token = program.executable.launch([x.alive() for x in args], queue)
+    outs, token = program.launch([x.alive() for x in args], queue)
     return [Array(a, b, program.device.chosen) for (a, _), b in zip(program.outputs, outs, strict=True)], token
 
 

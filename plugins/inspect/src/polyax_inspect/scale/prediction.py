@@ -87,7 +87,7 @@ def _cuts(x: Any) -> Cuts | None:
 def _compute(closed: ClosedJaxpr, machine: Machine) -> float:
     """The time of the kernels that the program is compiled to for the device that is here."""
     device = polyax.local_devices()[0]
-    report = build(closed, device, "scale", (), stages=False).executable.report()
+    report = build(closed, device, "scale", (), stages=False).report()
     return sum(_kernel(k, machine) for k in report.kernels)
 
 

@@ -30,6 +30,10 @@ class GpuBuffer(Buffer):
         self.seen: Seen = FREE
         shelf.store.live += shelf.nbytes
 
+    @property
+    def nbytes(self) -> int:
+        return self.shelf.nbytes
+
     def ready(self) -> bool:
         return (self.task is None or self.task.done) and (self.mark is None or self.mark.done())
 

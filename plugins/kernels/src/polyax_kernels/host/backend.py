@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
 from polyax.reference.rules_together import in_order
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable
@@ -73,7 +74,10 @@ class HostKernelBackend(KernelBackend):
         if found is None:
             with self._lock:
                 if key not in self._kernels:
-                    self._kernels[key] = self.compile_function(kernel)
+                    made: Any = self.compile_function(kernel)
+                    if not callable(made):
+                        raise PluginError(f"compile_function gave {made!r} for kernel {kernel.name!r}, not a function")
+                    self._kernels[key] = made
                 found = self._kernels[key]
         return found
 
@@ -130,7 +134,6 @@ class HostExecutable(PlanExecutable):
         device = options.device
         self.context = CallContext(device.queue, device)
         super().__init__(backend, plan, options, journal)
-        self.name = options.name
         self.takes_turns = takes_turns(plan)
         self.calls_users = calls_users(plan)
 

@@ -7,25 +7,29 @@ Nodes, kernels and steps carry them in ``primitives``; whoever puts two together
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class Origin(str):
     """The name of a primitive, applied by equation number ``eqn``: the place in the order in which a program's
-    equations are lowered, those of nested programs included. ``rule``: whose lowering was chosen.
+    equations are lowered, those of nested programs included. ``rule``: whose lowering was chosen. ``source``: the
+    user's line, if it is known.
 
     >>> sin = Origin("sin", 7, "shared")
     >>> sin, sin.eqn, sin == "sin"
     ('sin', 7, True)
     """
 
-    __slots__ = ("eqn", "rule")
+    __slots__ = ("eqn", "rule", "source")
     eqn: int
     rule: str
+    source: Any
 
-    def __new__(cls, name: str, eqn: int, rule: str) -> Origin:
+    def __new__(cls, name: str, eqn: int, rule: str, source: Any = None) -> Origin:
         self = super().__new__(cls, name)
         self.eqn = eqn
         self.rule = rule
+        self.source = source
         return self
 
 
@@ -45,3 +49,9 @@ def rules(primitives: Iterable[str]) -> tuple[str, ...]:
     ('shared', 'host')
     """
     return tuple(dict.fromkeys(p.rule for p in primitives if isinstance(p, Origin)))
+
+
+def facts(primitives: Iterable[str]) -> dict[str, Any]:
+    """What errors tell of work that comes from ``primitives``: their names, and the user's line of the first."""
+    sources = (p.source for p in primitives if isinstance(p, Origin) and p.source is not None)
+    return {"primitives": ", ".join(dict.fromkeys(map(str, primitives))), "source": next(sources, None)}

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.ir import blame
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax.runtime.contract.listing import Line, Listing
@@ -30,7 +31,8 @@ from polyax_kernels.ir.graph import (
 )
 from polyax_kernels.ir.kernel import Stage
 from polyax_kernels.ir.origin import Origin
-from polyax_kernels.lower.choice import SHARED_RULE, Rules
+from polyax_kernels.lower.checked import check_built, check_program
+from polyax_kernels.lower.choice import SHARED_RULE, Rules, blame_rule, plugin_of
 from polyax_kernels.lower.complexes.library import behind, types
 from polyax_kernels.lower.control import Branch, Loop
 from polyax_kernels.lower.lowering import Grid, Kernels, LoweringKind, Out, Read, Replace, Update
@@ -124,7 +126,11 @@ class _Builder:
         while frames:
             frame = frames[-1]
             for eqn in frame.eqns:
-                inner = self.equation(frame, eqn)
+                try:
+                    inner = self.equation(frame, eqn)
+                except Exception as e:
+                    blame.about(e, primitives=eqn.primitive.name, source=eqn.source)
+                    raise
                 if inner is not None:
                     frames.append(inner)
                     break
@@ -146,14 +152,14 @@ class _Builder:
             rule = frame.rule
         if isinstance(lowering, Replace):
             scope = self.count if lowering.apart else frame.scope
-            return self.inner(lowering.program(avals, **eqn.params), args, eqn.outvars, rule, scope)
+            return self.inner(self.program(lowering, eqn, rule), args, eqn.outvars, rule, scope)
         if not isinstance(lowering, Loop | Branch):
             self.bytes += sum([a.nbytes for a in avals]) + sum([a.nbytes for a in out_avals])
         self.count += 1
         key = None if eqn.effects else _key(eqn, args, frame.scope)
         found = self.known.get(key) if key is not None else None
         if found is None:
-            origin = Origin(made.primitive.name, self.count - 1, rule)
+            origin = Origin(made.primitive.name, self.count - 1, rule, eqn.source)
             found = self.node(eqn, lowering, args, out_avals, origin)
             if key is not None:
                 self.known[key] = found
@@ -162,6 +168,17 @@ class _Builder:
         for var, value in zip(eqn.outvars, found, strict=True):
             env[var] = value
         return None
+
+    def program(self, lowering: Replace, eqn: Eqn, rule: str) -> ClosedJaxpr:
+        avals = [a.aval for a in eqn.invars]
+        try:
+            made = lowering.program(avals, **eqn.params)
+            if plugin_of(rule):
+                check_program(made, avals, [v.aval for v in eqn.outvars])
+        except Exception as e:
+            blame_rule(e, rule, eqn)
+            raise
+        return made
 
     def inner(self, closed: ClosedJaxpr, args: Sequence[int], results: Sequence[Var], rule: str, scope: int) -> _Frame:
         jaxpr = closed.jaxpr
@@ -209,7 +226,14 @@ class _Builder:
         self, eqn: Eqn, rule: Kernels, args: list[int], outs: tuple[int, ...], origin: Origin, which: int = 0
     ) -> list[KernelNode]:
         out = Out(outs[0], self.avals[outs[0]], self.grid, which)
-        result, names = rule.build(out, *map(self.operand, args), **eqn.params), (origin,)
+        names = (origin,)
+        try:
+            result = rule.build(out, *map(self.operand, args), **eqn.params)
+            if plugin_of(origin.rule):
+                check_built(result, [self.avals[v] for v in outs])
+        except Exception as e:
+            blame_rule(e, origin.rule, eqn)
+            raise
         if isinstance(result, list):
             return self.parts(outs[0], result, names)
         if isinstance(result, Update):

@@ -6,7 +6,9 @@ The one order: plugins and the backend itself, its family of devices, all kernel
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
+from polyax.ir import blame
 from polyax.ir.errors import NoLowering, PluginError
 from polyax.ir.jaxpr import Eqn
 from polyax.ir.primitive import Primitive
@@ -14,8 +16,20 @@ from polyax.runtime.contract.hooks import Offer
 from polyax.trace.decomposition import decomposition
 from polyax_kernels.lower.lowering import Call, LoweringKind, Replace, Target
 
-SHARED_RULE = "shared"
-"""What reports call the rules that all kernel backends share."""
+SHARED_RULE, FAMILY_RULE, HOST_RULE = "shared", "family", "host"
+"""What reports call the rules that all kernel backends share, those of devices alike, and NumPy's."""
+DECOMPOSITION = "decomposition of "
+
+
+def plugin_of(rule: str) -> str:
+    """The plugin that brings a rule; "" for polyax's own."""
+    own = rule in (SHARED_RULE, FAMILY_RULE, HOST_RULE) or rule.startswith(DECOMPOSITION)
+    return "" if own else rule
+
+
+def blame_rule(error: BaseException, rule: str, eqn: Eqn) -> None:
+    """Notes whose rule raised it, and for which use of a primitive."""
+    blame.about(error, plugin=plugin_of(rule), primitives=eqn.primitive.name, source=eqn.source)
 
 
 class Rules:
@@ -47,19 +61,29 @@ class Rules:
         """
         for _, offers in self._places(eqn):
             for rule, lowering in offers:
-                if lowering.declines(self.target, eqn) is None:
+                if self._declines(rule, lowering, eqn) is None:
                     return rule, lowering
         found = self.host(eqn.primitive)
         if isinstance(found, str):
             raise self._refusal(eqn, found)
-        return "host", found
+        return HOST_RULE, found
 
     def own_choice(self, eqn: Eqn) -> LoweringKind | None:
         """The lowering that the backend, its plugins or its family bring for this use, if they do."""
         p = eqn.primitive
-        lowerings = [self._checked(offer, p)[1] for offer in self.own.get(p, ())]
-        lowerings += [self.family[p]] if p in self.family else []
-        return next((x for x in lowerings if x.declines(self.target, eqn) is None), None)
+        offers = [self._checked(offer, p) for offer in self.own.get(p, ())]
+        offers += [(FAMILY_RULE, self.family[p])] if p in self.family else []
+        return next((x for rule, x in offers if self._declines(rule, x, eqn) is None), None)
+
+    def _declines(self, rule: str, lowering: LoweringKind, eqn: Eqn) -> str | None:
+        try:
+            reason: Any = lowering.declines(self.target, eqn)
+            if reason is not None and not isinstance(reason, str):
+                raise PluginError(f"why_not of the lowering gave {reason!r}, not a reason or None")
+        except Exception as e:
+            blame_rule(e, rule, eqn)
+            raise
+        return reason
 
     def _places(self, eqn: Eqn) -> Iterator[tuple[str, Sequence[tuple[str, LoweringKind]]]]:
         p = eqn.primitive
@@ -67,11 +91,11 @@ class Rules:
             yield f"the plugins of {self.target.backend}", ()
         for offer in self.own.get(p, ()):
             yield offer.rule, [self._checked(offer, p)]
-        yield "the rules of devices like it", [("family", self.family[p])] if p in self.family else ()
+        yield "the rules of devices like it", [(FAMILY_RULE, self.family[p])] if p in self.family else ()
         found = self.shared.get(p.name, ())
         yield "the shared kernel rules", [(SHARED_RULE, x) for x in (found if isinstance(found, tuple) else (found,))]
         if p.decompose is not None:
-            yield "", [(f"decomposition of {p.name}", Replace(lambda *_, **__: decomposition(eqn)))]
+            yield "", [(f"{DECOMPOSITION}{p.name}", Replace(lambda *_, **__: decomposition(eqn)))]
 
     def _checked(self, offer: Offer, primitive: Primitive) -> tuple[str, LoweringKind]:
         if isinstance(offer.lowering, LoweringKind):
@@ -84,7 +108,7 @@ class Rules:
     def _refusal(self, eqn: Eqn, host: str) -> NoLowering:
         reasons: list[str] = []
         for place, offers in self._places(eqn):
-            reasons += [f"{place}: {x.declines(self.target, eqn)}" for _, x in offers] or [f"{place}: no rule"]
+            reasons += [f"{place}: {self._declines(rule, x, eqn)}" for rule, x in offers] or [f"{place}: no rule"]
         operands = ", ".join(str(a.aval) for a in eqn.invars)
         return NoLowering(
             f"'{eqn.primitive.name}' on ({operands}) can't run on {self.target.backend}. Looked at "

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.errors import PluginError
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
 from polyax.runtime.contract.hooks import WhyNot
 from polyax_kernels.ir.expr import Axis, Expr, cast, const, load
@@ -120,7 +121,10 @@ class Call(LoweringKind):
     ) -> Callable[..., None]:
         """The function of ``(outs, args)`` that launches call."""
         if self.prepare is not None:
-            return self.prepare(context, outs, args, params)
+            made = self.prepare(context, outs, args, params)
+            if callable(made):
+                return made
+            raise PluginError(f"prepare of the lowering gave {made!r}, not a function of (outs, args)")
         run: Any = self.run
         return lambda outs, args: run(context, outs, args, **params)
 

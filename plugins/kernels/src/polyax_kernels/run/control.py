@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from polyax.ir import blame
 from polyax_kernels.plan.plan import BranchStep, Inner, LoopStep, Ref
-from polyax_kernels.run.executable import PlanExecutable
+from polyax_kernels.run.executable import PlanExecutable, step_facts
 
 _BOOL, _INT32 = np.dtype(bool), np.dtype("int32")
 Windows = list[Any]
@@ -73,9 +74,14 @@ class _Control:
         raise NotImplementedError
 
     def __call__(self, bases: Sequence[Any]) -> None:
-        for inner, windows in self.turns(bases):
-            for step in inner.steps:
-                step(windows)
+        step = None
+        try:
+            for inner, windows in self.turns(bases):
+                for step in inner.steps:
+                    step(windows)
+        except Exception as e:
+            blame.about(e, **step_facts(getattr(step, "step", None)))
+            raise
 
     def walk(self, bases: Sequence[Any]) -> Generator[Stop]:
         for inner, windows in self.turns(bases):

@@ -12,16 +12,31 @@ from typing import Any
 
 import numpy as np
 
+from polyax.ir import blame
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Executable
 from polyax.runtime.contract.collectives import Axes
 from polyax.runtime.contract.report import Report
+from polyax_kernels.ir.origin import facts, rules
+from polyax_kernels.lower.choice import plugin_of
 from polyax_kernels.plan.journal import Journal
-from polyax_kernels.plan.plan import Plan, Step
+from polyax_kernels.plan.plan import CallStep, KernelStep, Plan, Step
 from polyax_kernels.plan.reports import report
 from polyax_kernels.run.memory import FREE
 
 Runner = Callable[[Sequence[Any]], None]
 """A step, given the memory of all bases."""
+
+
+def step_facts(step: Step | None) -> dict[str, Any]:
+    """What errors tell of a step. A library call is its lowering's; what a kernel does wrong may be the emitter's."""
+    if step is None:
+        return {}
+    kernel = step.kernel.name if isinstance(step, KernelStep) else ""
+    plugins = [p for p in map(plugin_of, rules(step.primitives)) if p]
+    if isinstance(step, CallStep):
+        return {"plugin": plugins and plugins[0], **facts(step.primitives)}
+    hint = f"with lowerings of {', '.join(plugins)}" if plugins else ""
+    return {"kernel": kernel, "hint": hint, **facts(step.primitives)}
 
 
 class PlanExecutable(Executable):
@@ -35,6 +50,7 @@ class PlanExecutable(Executable):
         self.backend = backend
         self.plan = plan
         self.journal = journal
+        self.name = options.name
         self.effects = bool(options.effects)
         self.cost = plan.cost
         self.overwritten = sorted(plan.overwritten)
@@ -66,7 +82,17 @@ class PlanExecutable(Executable):
 
     def runners(self, steps: Sequence[Step]) -> list[Runner]:
         """Functions that run the steps one after the other; a subclass may join several."""
-        return [self.runner(step) for step in steps]
+        return [self.made(step) for step in steps]
+
+    def made(self, step: Step) -> Runner:
+        """The step's runner, which knows what it is the runner of."""
+        try:
+            runner = self.runner(step)
+        except Exception as e:
+            blame.about(e, **step_facts(step))
+            raise
+        runner.step = step  # pyright: ignore[reportFunctionMemberAccess]
+        return runner
 
     def launch(self, buffers: Sequence[Any], queue: Any) -> tuple[list[Buffer], Any]:
         fresh = [shelf.take() for shelf in self.shelves]
@@ -109,8 +135,13 @@ class PlanExecutable(Executable):
     def run(self, bases: Sequence[Any], copies: Sequence[tuple[Any, Any]]) -> None:
         for source, target in copies:
             self.duplicate(source, target)
-        for step in self.steps:
-            step(bases)
+        step = None
+        try:
+            for step in self.steps:
+                step(bases)
+        except Exception as e:
+            blame.about(e, program=self.name, **step_facts(getattr(step, "step", None)))
+            raise
 
     def _protect(self, bases: list[Any]) -> list[tuple[Any, Any]]:
         """Replaces inputs that the plan writes to, but others still see, by copies that are to be made."""

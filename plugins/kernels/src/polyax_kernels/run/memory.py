@@ -47,6 +47,10 @@ class Memory(HostBuffer):
         self.shelf = shelf
         self.seen: Seen = FREE
 
+    @property
+    def nbytes(self) -> int:
+        return self.data.nbytes
+
     def array(self, shape: tuple[int, ...], dtype: Any, offset: int = 0) -> np.ndarray:
         """The contents, seen as an array."""
         return np.ndarray(shape, dtype, self.data, offset)

@@ -1,0 +1,55 @@
+"""Whose fault an error is: what is known of it is gathered on its way out, and told in one note.
+
+Whoever knows something adds it: the innermost knows best. Knows neither plugins nor devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_ATTRIBUTE = "_polyax_blame"
+_PLACES = (("kernel", "kernel {!r}"), ("primitives", "primitives {}"), ("source", "asked for at {}"), ("hint", "{}"))
+
+
+def about(error: BaseException, **facts: Any) -> None:
+    """Notes what is known: ``plugin``, ``kernel``, ``primitives``, ``source`` (the user's line), ``hint``. What was
+    noted before stays.
+
+    >>> e = ValueError("no")
+    >>> about(e, kernel="sin_0"), about(e, kernel="loop_1", primitives="sin, add")
+    (None, None)
+    >>> dict(facts(e))
+    {'kernel': 'sin_0', 'primitives': 'sin, add'}
+    """
+    known: dict[str, Any] = error.__dict__.setdefault(_ATTRIBUTE, {})
+    for name, value in facts.items():
+        if value:
+            known.setdefault(name, value)
+
+
+def facts(error: BaseException) -> Mapping[str, Any]:
+    """What has been noted so far."""
+    return error.__dict__.get(_ATTRIBUTE, {})
+
+
+def excuse(error: BaseException) -> None:
+    """The user's own code raised it: nobody else is named."""
+    about(error, told=True)
+
+
+def tell(error: BaseException, plugin: str, what: str) -> None:
+    """Adds the note, once: in which plugin, while ``what`` was done, and where.
+
+    >>> e = ValueError("no")
+    >>> about(e, kernel="sin_0", primitives="sin")
+    >>> tell(e, "plugin 'mine' of polyax-mine 1.2", "program 'f' was run on mine:0")
+    >>> e.__notes__
+    ["In plugin 'mine' of polyax-mine 1.2, while program 'f' was run on mine:0: kernel 'sin_0'; primitives sin."]
+    """
+    if "told" in facts(error):
+        return
+    about(error, plugin=plugin, told=True)
+    known = facts(error)
+    places = "; ".join(text.format(known[name]) for name, text in _PLACES if name in known)
+    error.add_note(f"In {known['plugin']}, while {what}{': ' + places if places else ''}.")

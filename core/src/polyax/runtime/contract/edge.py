@@ -1,0 +1,219 @@
+"""The edge between the core and backends. What backends return is checked here: counts, classes, sizes, types; and what
+they raise keeps its class, with one note that says whose it is.
+
+On the path of every launch: it costs less than 0.3 microseconds. Must not know how plugins are found.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyax.ir import blame
+from polyax.ir.aval import ShapedArray
+from polyax.ir.errors import PluginError
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.source import user_source
+from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable, Owner
+from polyax.runtime.contract.report import Report
+
+Launch = Callable[[Sequence[Any], Any], tuple[Sequence[Any], Any]]
+
+_classes: set[type] = set()
+"""Of buffers, as far as any were met."""
+_makers: weakref.WeakKeyDictionary[Buffer, tuple[str, Any]] = weakref.WeakKeyDictionary()
+"""Of buffers that were in the making when a launch returned: its program, and the user's line."""
+
+
+def owner(backend: Backend) -> Owner:
+    """Who brings a backend."""
+    module = type(backend).__module__
+    return backend.owner or Owner(f"backend {backend.name!r} of {module}", f"correct {module}")
+
+
+def tell(error: BaseException, device: Device, what: str) -> None:
+    """``what`` is followed by the device: "program 'f' was run on"."""
+    blame.tell(error, owner(device.backend).title, f"{what} {device}")
+
+
+def broken(device: Device, what: str, remedy: str = "") -> PluginError:
+    """The error for what a backend must not do; ``what`` begins with the function that did it."""
+    whose = owner(device.backend)
+    error = PluginError(
+        f"{whose.title} breaks the contract of backends on {device}: {what}. The remedy: {remedy or whose.remedy}."
+    )
+    blame.about(error, plugin=whose.title, told=True)
+    return error
+
+
+def compile_for(device: Device, jaxpr: ClosedJaxpr, options: CompileOptions) -> Executable:
+    """The backend's executable.
+
+    Raises:
+      PluginError: it gives something else.
+    """
+    try:
+        made: Any = device.backend.compile(jaxpr, options)
+    except Exception as e:
+        tell(e, device, f"program {options.name!r} was compiled for")
+        raise
+    if not isinstance(made, Executable):
+        raise broken(device, f"compile gave {made!r} for program {options.name!r}, not an Executable")
+    return made
+
+
+def launcher(executable: Executable, device: Device, name: str, avals: Sequence[ShapedArray]) -> Launch:
+    """``executable.launch``, whose results are as many buffers as there are ``avals``, each with room for its array.
+
+    Raises (when called):
+      PluginError: they are not.
+    """
+    launch = executable.launch
+    sizes = [a.stored.nbytes for a in avals]
+    single, least, classes = len(sizes) == 1, sum(sizes), _classes
+
+    def run(buffers: Sequence[Any], queue: Any) -> tuple[Sequence[Any], Any]:
+        try:
+            made = launch(buffers, queue)
+        except Exception as e:
+            tell(e, device, f"program {name!r} was run on")
+            raise
+        if single and type(made) is tuple and type(outs := made[0]) is list and len(outs) == 1 and len(made) == 2:
+            b = outs[0]
+            if type(b) in classes and (size := b.nbytes) is not None and size >= least:
+                return made  # nearly always
+        _check_results(made, sizes, device, name, avals)
+        return made
+
+    return run
+
+
+def _check_results(made: Any, sizes: Sequence[int], device: Device, name: str, avals: Sequence[ShapedArray]) -> None:
+    if type(made) is not tuple or len(made) != 2 or type(made[0]) is not list or len(made[0]) != len(sizes):
+        raise broken(device, _wrong_form(made, name, len(sizes)))
+    for b, least in zip(made[0], sizes):
+        if type(b) not in _classes:
+            _meet(b, device, f"launch of program {name!r}")
+        size = b.nbytes
+        if size is None:
+            _remember(b, name)
+        elif size < least:
+            raise broken(device, _too_small(made[0], avals, name))
+
+
+def _wrong_form(made: Any, name: str, count: int) -> str:
+    what = f"launch of program {name!r} gave "
+    if type(made) is tuple and len(made) == 2 and type(made[0]) is list:
+        return f"{what}{len(made[0])} results, and the program has {count}"
+    return f"{what}{made!r}, not a pair of the list of its results' buffers and a token, or None"
+
+
+def _meet(buffer: Any, device: Device, what: str) -> None:
+    if not isinstance(buffer, Buffer):
+        raise broken(device, f"{what} gave {buffer!r} of class {type(buffer).__name__}, not a Buffer")
+    _classes.add(type(buffer))
+
+
+def _too_small(outs: Sequence[Buffer], avals: Sequence[ShapedArray], name: str) -> str:
+    pairs = enumerate(zip(outs, avals, strict=True))
+    n, size, aval = next((n, b.nbytes, a) for n, (b, a) in pairs if b.nbytes is not None and b.nbytes < a.stored.nbytes)
+    return f"launch of program {name!r} gave {size} bytes for result {n}, which is {aval} ({aval.stored.nbytes} bytes)"
+
+
+def _remember(buffer: Buffer, name: str) -> None:
+    if type(buffer).__weakrefoffset__:
+        _makers[buffer] = name, user_source()
+
+
+def _maker(buffer: Buffer) -> tuple[str, Any]:
+    return _makers.get(buffer, ("", None)) if type(buffer).__weakrefoffset__ else ("", None)
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def to_device(host: np.ndarray, device: Device) -> Buffer:
+    """A copy of ``host`` on the device.
+
+    Raises:
+      PluginError: the backend gives no buffer with room for it.
+    """
+    try:
+        made: Any = device.backend.to_device(host, device)
+    except Exception as e:
+        tell(e, device, f"an array of type {host.dtype}{list(host.shape)} was copied to")
+        raise
+    return _received(made, host.nbytes, device, "to_device")
+
+
+def copy(buffer: Buffer, aval: ShapedArray, source: Device, target: Device) -> Buffer:
+    """A copy on ``target`` of what is on ``source``; ``aval``: as it is stored.
+
+    Raises:
+      PluginError: the backend gives no buffer with room for it.
+    """
+    try:
+        made: Any = target.backend.copy(buffer, aval, source, target)
+    except Exception as e:
+        tell(e, target, f"an array of type {aval} was copied from {source} to")
+        raise
+    return _received(made, aval.nbytes, target, "copy")
+
+
+def _received(made: Any, least: int, device: Device, what: str) -> Buffer:
+    if type(made) not in _classes:
+        _meet(made, device, what)
+    if made.nbytes is not None and made.nbytes < least:
+        raise broken(device, f"{what} gave a buffer of {made.nbytes} bytes for an array of {least}")
+    return made
+
+
+def to_host(buffer: Buffer, aval: ShapedArray, device: Device) -> np.ndarray:
+    """What is in ``buffer``; ``aval``: as it is stored.
+
+    Raises:
+      The error of the computation that was to make it.
+      PluginError: it isn't of that type.
+    """
+    try:
+        host: Any = device.backend.to_host(buffer, aval)
+    except Exception as e:
+        late(e, buffer, aval, device)
+        raise
+    if type(host) is not np.ndarray or host.shape != aval.shape or host.dtype != aval.dtype:
+        found = f"{host.dtype}{list(host.shape)}" if isinstance(host, np.ndarray) else repr(host)
+        made = f", a result of program {name!r}" if (name := _maker(buffer)[0]) else ""
+        raise broken(device, f"to_host gave {found} for an array of type {aval}{made}")
+    return host
+
+
+def late(error: BaseException, buffer: Buffer, aval: ShapedArray, device: Device) -> None:
+    """Says whose error it is that comes to light where somebody waits for an array."""
+    name, source = _maker(buffer)
+    blame.about(error, source=source)
+    name = blame.facts(error).get("program", name)
+    tell(error, device, f"program {name!r} was run on" if name else f"an array of type {aval} was made on")
+
+
+# --- reports ----------------------------------------------------------------------------------------------------------
+
+
+def report(executable: Executable, device: Device | None, name: str) -> Report:
+    """What the executable tells of itself; ``device``: None, if it is the core's own.
+
+    Raises:
+      PluginError: it gives something else than a Report.
+    """
+    if device is None:
+        return executable.report()
+    try:
+        found: Any = executable.report()
+    except Exception as e:
+        tell(e, device, f"the report of program {name!r} was made for")
+        raise
+    if not isinstance(found, Report):
+        raise broken(device, f"report of program {name!r} gave {found!r}, not a Report")
+    return found

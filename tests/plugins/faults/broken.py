@@ -28,6 +28,7 @@ def registered(brought: Any, entry: str = "broken") -> Generator[Any]:
         yield record
     finally:
         registry.unregister(record)
+        polyax.clear_caches()  # what was compiled for it
 
 
 @contextlib.contextmanager

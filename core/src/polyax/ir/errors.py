@@ -59,6 +59,10 @@ class InternalError(RuntimeError):
     """A pass of a compiler made a wrong program; the text names the pass, the place and the remedy."""
 
 
+class Disagreement(RuntimeError):
+    """A backend computes something else than the reference: ``config.debug_backend`` looks for that."""
+
+
 class ProgramMismatch(RuntimeError):
     """Processes that compute together are about to run different programs."""
 

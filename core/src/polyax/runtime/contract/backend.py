@@ -228,6 +228,10 @@ class Executable(ABC):
         if nothing is gained by it."""
         return None
 
+    def progress(self) -> str:
+        """What a launch is at that doesn't end, for those who wait; "" if that isn't known. Called in any thread."""
+        return ""
+
     takes_turns = False
     """Whether this executable can run for all members of a group in one thread, none waiting for another."""
 

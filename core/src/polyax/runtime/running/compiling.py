@@ -88,9 +88,15 @@ def build(
                 raise TypeError(f"{name}: {what} of type {aval} can't live on {device}: {reason}")
     flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
     members = 1 if mesh is None else mesh.size
+    debugged = config.debug_backend == device.platform and mesh is None and not closed.effects
     options = CompileOptions(
-        device, flags, effects=closed.effects, name=name, eager=eager, members=members, stages=stages
+        device, flags, effects=closed.effects, name=name, eager=eager, members=members, stages=stages or debugged
     )
     start = time.perf_counter()
-    executable = edge.compile_for(device, hoist_consts(program)[0], options)
+    hoisted = hoist_consts(program)[0]
+    executable = edge.compile_for(device, hoisted, options)
+    if debugged:
+        from polyax.runtime.running.beside import Beside  # which nobody else pays for
+
+        executable = Beside(executable, hoisted, options)
     return CompileEvent(name, device, executable, time.perf_counter() - start, closed, mesh)

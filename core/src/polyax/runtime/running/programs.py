@@ -13,6 +13,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
 from polyax.ir.effects import NO_EFFECTS, Effects
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import ambient, note
@@ -23,7 +24,7 @@ from polyax.runtime.contract import edge, effects
 from polyax.runtime.contract.backend import Buffer, Device, Executable, Seat
 from polyax.runtime.contract.calls import NativeCall
 from polyax.runtime.plugins.default_device import default_device_now
-from polyax.runtime.running import donation, nonfinite
+from polyax.runtime.running import donation, nonfinite, watching
 from polyax.trace.tree import LEAF, PyTreeDef, tree_unflatten
 
 Places = Sequence[tuple[ShapedArray, Layout]]
@@ -56,6 +57,8 @@ class Program:
         self.large = origins.has_large(avals)
         one = isinstance(self.device, Device)
         self.launch = edge.launcher(self.executable, self.device, self.name, avals) if one else self.executable.launch
+        if one and config.launch_timeout:
+            self.launch = watching.watched(self.launch, self.executable, self.device, self.name)
 
     def on(self, device: Device) -> Program:
         """The same program for another device that launches its executable."""

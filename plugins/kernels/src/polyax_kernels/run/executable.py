@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import blame
+from polyax.ir.config import config
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Executable
 from polyax.runtime.contract.collectives import Axes
 from polyax.runtime.contract.report import Report
@@ -51,6 +52,7 @@ class PlanExecutable(Executable):
         self.plan = plan
         self.journal = journal
         self.name = options.name
+        self.at = ""
         self.effects = bool(options.effects)
         self.cost = plan.cost
         self.overwritten = sorted(plan.overwritten)
@@ -92,7 +94,23 @@ class PlanExecutable(Executable):
             blame.about(e, **step_facts(step))
             raise
         runner.step = step  # pyright: ignore[reportFunctionMemberAccess]
-        return runner
+        watched = config.launch_timeout and isinstance(step, CallStep | KernelStep) and not hasattr(runner, "stops")
+        return self._noted(step, runner) if watched else runner
+
+    def _noted(self, step: Step, runner: Runner) -> Runner:
+        """A runner that says what it is at, for those who wait."""
+        known = step_facts(step)
+        text = f"kernel {known['kernel']!r} ({known['primitives']})" if "kernel" in known else known["primitives"]
+
+        def run(bases: Sequence[Any]) -> None:
+            self.at = text
+            runner(bases)
+
+        vars(run).update(vars(runner))
+        return run
+
+    def progress(self) -> str:
+        return self.at
 
     def launch(self, buffers: Sequence[Any], queue: Any) -> tuple[list[Buffer], Any]:
         fresh = [shelf.take() for shelf in self.shelves]

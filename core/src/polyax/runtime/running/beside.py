@@ -1,0 +1,224 @@
+"""``config.debug_backend``: programs of a platform run beside the reference, and stop at the first step that differs.
+
+A step is a kernel or a call, as the backend's report tells; of a backend that tells nothing, an equation. Slow: all
+values are copied to the host. Must not know what steps are made of.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyax.ir import blame, dtypes
+from polyax.ir.aval import ShapedArray
+from polyax.ir.errors import Disagreement
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
+from polyax.reference.backend import ReferenceBackend
+from polyax.reference.interpreter import called
+from polyax.runtime.contract import edge
+from polyax.runtime.contract.backend import CompileOptions, Device, Executable
+from polyax.runtime.contract.listing import Line, Listing, flatten
+from polyax.runtime.contract.report import KernelReport, Report
+
+TOLERANCES = {"bfloat16": 1e-1, "float16": 1e-2, "float32": 2e-3, "float64": 1e-5}
+"""What may differ, of the largest finite value."""
+LONGEST = 300
+"""Letters of a program that an error shows."""
+Values = list[np.ndarray]
+
+
+class Step(NamedTuple):
+    """Some equations of a program, and what a backend calls them."""
+
+    name: str
+    lines: Sequence[Line]
+
+
+class Beside(Executable):
+    """An executable that is compared with the reference whenever it runs."""
+
+    def __init__(self, inner: Executable, closed: ClosedJaxpr, options: CompileOptions) -> None:
+        self.inner = inner
+        self.closed = closed
+        self.options = options
+        self.device = options.device
+
+    def report(self) -> Report:
+        return self.inner.report()
+
+    def progress(self) -> str:
+        return self.inner.progress()
+
+    def launch(self, buffers: Sequence[Any], queue: Any) -> tuple[list[Any], Any]:
+        avals = [v.aval.stored for v in (*self.closed.jaxpr.constvars, *self.closed.jaxpr.invars)]
+        given = _on_host(buffers, avals, self.device)
+        outs, token = edge.launcher(self.inner, self.device, self.options.name, self.closed.out_avals)(buffers, queue)
+        got = _on_host(outs, [a.stored for a in self.closed.out_avals], self.device)
+        self._check_inputs(buffers, avals, given)
+        want = on_reference(self.closed, given)
+        if (fault := difference(got, want)) is not None:
+            raise self._first_wrong(given, Found(self.closed, given, got, want, fault))
+        return list(outs), token
+
+    def _check_inputs(self, buffers: Sequence[Any], avals: Sequence[ShapedArray], given: Values) -> None:
+        donated = self.options.donated or (False,) * len(avals)
+        for n, (b, aval, before, gone) in enumerate(zip(buffers, avals, given, donated, strict=True)):
+            if not gone and difference(_on_host([b], [aval], self.device), [before], exact=True) is not None:
+                raise edge.broken(
+                    self.device,
+                    f"launch of program {self.options.name!r} wrote to its input {n} ({aval}), which wasn't donated: "
+                    "other arrays may have that memory",
+                )
+
+    def _first_wrong(self, given: Values, whole: Found) -> Disagreement:
+        listing = self.inner.report().program or flatten(self.closed.jaxpr, called)
+        steps = steps_of(listing, self.inner.report().kernels)
+        values = {**listing.literals, **dict(zip(listing.inputs, given, strict=True))}
+        for line in listing.lines:
+            closed, inputs = program_of([line], listing, line.outs)
+            values.update(zip(line.outs, on_reference(closed, [np.asarray(values[v]) for v in inputs]), strict=True))
+        for step in steps:
+            found = self._compared(step, listing, values)
+            if found is not None:
+                return told(self.device, self.options.name, f"in {step.name}", found, self._sources(found.closed))
+        why = "each of its steps is right on its own, so the fault is in how they are put together: memory, order"
+        return told(self.device, self.options.name, f"as a whole ({why})", whole, self.inner.report().kernels)
+
+    def _compared(self, step: Step, listing: Listing, values: Mapping[int, Any]) -> Found | None:
+        closed, inputs = program_of(step.lines, listing, _wanted(step.lines, listing))
+        given = [np.asarray(values[v]) for v in inputs]
+        want = [np.asarray(values[v]) for v in _wanted(step.lines, listing)]
+        buffers = [edge.to_device(np.ascontiguousarray(x), self.device) for x in given]
+        outs, _ = self._compiled(closed).launch(buffers, self.device.queue)
+        got = _on_host(outs, [a.stored for a in closed.out_avals], self.device)
+        fault = difference(got, want)
+        return None if fault is None else Found(closed, given, got, want, fault)
+
+    def _compiled(self, closed: ClosedJaxpr) -> Executable:
+        return edge.compile_for(self.device, closed, replace(self.options, donated=(), stages=True))
+
+    def _sources(self, closed: ClosedJaxpr) -> Sequence[KernelReport]:
+        return self._compiled(closed).report().kernels
+
+
+class Found(NamedTuple):
+    """A program that a backend computes otherwise than the reference does."""
+
+    closed: ClosedJaxpr
+    given: Values
+    got: Values
+    want: Values
+    fault: str
+
+
+def _on_host(buffers: Sequence[Any], avals: Sequence[ShapedArray], device: Device) -> Values:
+    """Copies: what is shared with the host may change."""
+    return [np.array(edge.to_host(b, a, device)) for b, a in zip(buffers, avals, strict=True)]
+
+
+def on_reference(closed: ClosedJaxpr, given: Values) -> Values:
+    """The results of a program for its constants and inputs."""
+    backend = ReferenceBackend()
+    (device, *_) = backend.devices()
+    outs, _ = backend.compile(closed, CompileOptions(device, name="reference")).launch(
+        [backend.to_device(x, device) for x in given], device.queue
+    )
+    return [backend.to_host(b, a.stored) for b, a in zip(outs, closed.out_avals, strict=True)]
+
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+
+
+def steps_of(listing: Listing, kernels: Iterable[KernelReport]) -> list[Step]:
+    """The steps of a backend in order; equations that none of them names are steps of their own."""
+    steps = [
+        Step(f"{k.kind} {k.name!r}, which computes {k.fused}", [listing.lines[n] for n in k.equations])
+        for k in kernels
+        if k.equations and k.equations[-1] < len(listing.lines)
+    ]
+    named = {id(line) for step in steps for line in step.lines}
+    return steps + [Step(f"equation {line.eqn.primitive}", [line]) for line in listing.lines if id(line) not in named]
+
+
+def _wanted(lines: Sequence[Line], listing: Listing) -> list[int]:
+    """The values that some lines make and others need."""
+    made = {v: None for line in lines for v in line.outs}
+    inside = {id(line) for line in lines}
+    needed = {v for line in listing.lines if id(line) not in inside for v in line.inputs} | set(listing.outputs)
+    return [v for v in made if v in needed] or list(made)
+
+
+def program_of(lines: Sequence[Line], listing: Listing, wanted: Sequence[int]) -> tuple[ClosedJaxpr, list[int]]:
+    """Some lines as a program of their own, and the values that it takes."""
+    made = {v for line in lines for v in line.outs}
+    scalar = {v for v, x in listing.literals.items() if not np.ndim(x)}
+    inputs = list(dict.fromkeys(v for line in lines for v in line.inputs if v not in made and v not in scalar))
+    variables = {v: Var(listing.avals[v]) for v in (*inputs, *made)}
+
+    def atom(v: int) -> Atom:
+        return variables[v] if v in variables else Literal(listing.literals[v], listing.avals[v])
+
+    eqns = [
+        line.eqn.replace(invars=[atom(v) for v in line.inputs], outvars=[variables[v] for v in line.outs])
+        for line in lines
+    ]
+    outs = [variables[v] for v in wanted]
+    return ClosedJaxpr(Jaxpr([], [variables[v] for v in inputs], outs, eqns), []), inputs
+
+
+# --- what is found ----------------------------------------------------------------------------------------------------
+
+
+def difference(got: Values, want: Values, *, exact: bool = False) -> str | None:
+    """Where the first of these differ by more than rounding; None, if none does."""
+    for n, (a, b) in enumerate(zip(got, want, strict=True)):
+        wrong = _wrong(a, b, exact)
+        if wrong.any():
+            at = tuple(map(int, np.argwhere(wrong)[0]))
+            return (
+                f"result {n} is {a[at]} at {at}, where the reference has {b[at]}; {wrong.sum()} of {wrong.size} differ"
+            )
+    return None
+
+
+def _wrong(a: np.ndarray, b: np.ndarray, exact: bool) -> np.ndarray:
+    kind = dtypes.real_part(b.dtype) if dtypes.is_inexact(b.dtype) else None
+    wide = np.complex128 if np.iscomplexobj(b) else np.float64
+    if kind is None:
+        return a != b
+    x, y = a.astype(wide), b.astype(wide)
+    size = np.max(np.abs(y[np.isfinite(y)]), initial=0)
+    allowed = 0.0 if exact else TOLERANCES.get(kind.name, 1e-1) * size
+    with np.errstate(invalid="ignore"):
+        return ~((x == y) | (np.abs(x - y) <= allowed) | (np.isnan(x) & np.isnan(y)))
+
+
+def told(device: Device, name: str, where: str, found: Found, kernels: Sequence[KernelReport]) -> Disagreement:
+    """The error; what is needed to look into it is in a folder that it names."""
+    folder = Path(tempfile.mkdtemp(prefix="polyax-disagreement-"))
+    for what, values in (("input", found.given), ("got", found.got), ("want", found.want)):
+        for n, x in enumerate(values):
+            np.save(folder / f"{what}{n}.npy", x, allow_pickle=False)
+    source = next((e.source for e in found.closed.jaxpr.eqns if e.source is not None), "an unknown place")
+    text = (
+        f"{edge.owner(device.backend).title} computes program {name!r} on {device} otherwise than the reference, "
+        f"{where}: {found.fault}. Asked for at {source}. It computes {one_line(found.closed)}. Inputs, results, "
+        f"equations and the program's text are in {folder}"
+    )
+    (folder / "what.txt").write_text(text + "\n")
+    (folder / "equations.txt").write_text(f"{found.closed}\n")
+    (folder / "source.txt").write_text("\n\n".join(f"// {k.name}\n{k.source}" for k in kernels) + "\n")
+    error = Disagreement(text)
+    blame.about(error, plugin=edge.owner(device.backend).title, told=True)
+    return error
+
+
+def one_line(closed: ClosedJaxpr) -> str:
+    """The program as text, as far as it is short."""
+    text = " ".join(str(closed).split())
+    return text if len(text) <= LONGEST else text[:LONGEST] + " ..."

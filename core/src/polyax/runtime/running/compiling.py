@@ -96,7 +96,7 @@ def build(
     hoisted = hoist_consts(program)[0]
     executable = edge.compile_for(device, hoisted, options)
     if debugged:
-        from polyax.runtime.running.beside import Beside  # which nobody else pays for
+        from polyax.runtime.debugging.beside import Beside  # which nobody else pays for
 
         executable = Beside(executable, hoisted, options)
     return CompileEvent(name, device, executable, time.perf_counter() - start, closed, mesh)

@@ -23,8 +23,9 @@ from polyax.runtime.arrays.placing import Layout, on_device, on_devices
 from polyax.runtime.contract import edge, effects
 from polyax.runtime.contract.backend import Buffer, Device, Executable, Seat
 from polyax.runtime.contract.calls import NativeCall
+from polyax.runtime.debugging import watching
 from polyax.runtime.plugins.default_device import default_device_now
-from polyax.runtime.running import donation, nonfinite, watching
+from polyax.runtime.running import donation, nonfinite
 from polyax.trace.tree import LEAF, PyTreeDef, tree_unflatten
 
 Places = Sequence[tuple[ShapedArray, Layout]]

@@ -32,7 +32,7 @@ LONGEST = 300
 Values = list[np.ndarray]
 
 
-class Step(NamedTuple):
+class ComparedStep(NamedTuple):
     """Some equations of a program, and what a backend calls them."""
 
     name: str
@@ -62,7 +62,7 @@ class Beside(Executable):
         self._check_inputs(buffers, avals, given)
         want = on_reference(self.closed, given)
         if (fault := difference(got, want)) is not None:
-            raise self._first_wrong(given, Found(self.closed, given, got, want, fault))
+            raise self._first_wrong(given, Mismatch(self.closed, given, got, want, fault))
         return list(outs), token
 
     def _check_inputs(self, buffers: Sequence[Any], avals: Sequence[ShapedArray], given: Values) -> None:
@@ -75,7 +75,7 @@ class Beside(Executable):
                     "other arrays may have that memory",
                 )
 
-    def _first_wrong(self, given: Values, whole: Found) -> Disagreement:
+    def _first_wrong(self, given: Values, whole: Mismatch) -> Disagreement:
         listing = self.inner.report().program or flatten(self.closed.jaxpr, called)
         steps = steps_of(listing, self.inner.report().kernels)
         values = {**listing.literals, **dict(zip(listing.inputs, given, strict=True))}
@@ -89,7 +89,7 @@ class Beside(Executable):
         why = "each of its steps is right on its own, so the fault is in how they are put together: memory, order"
         return told(self.device, self.options.name, f"as a whole ({why})", whole, self.inner.report().kernels)
 
-    def _compared(self, step: Step, listing: Listing, values: Mapping[int, Any]) -> Found | None:
+    def _compared(self, step: ComparedStep, listing: Listing, values: Mapping[int, Any]) -> Mismatch | None:
         closed, inputs = program_of(step.lines, listing, _wanted(step.lines, listing))
         given = [np.asarray(values[v]) for v in inputs]
         want = [np.asarray(values[v]) for v in _wanted(step.lines, listing)]
@@ -97,7 +97,7 @@ class Beside(Executable):
         outs, _ = self._compiled(closed).launch(buffers, self.device.queue)
         got = _on_host(outs, [a.stored for a in closed.out_avals], self.device)
         fault = difference(got, want)
-        return None if fault is None else Found(closed, given, got, want, fault)
+        return None if fault is None else Mismatch(closed, given, got, want, fault)
 
     def _compiled(self, closed: ClosedJaxpr) -> Executable:
         return edge.compile_for(self.device, closed, replace(self.options, donated=(), stages=True))
@@ -106,7 +106,7 @@ class Beside(Executable):
         return self._compiled(closed).report().kernels
 
 
-class Found(NamedTuple):
+class Mismatch(NamedTuple):
     """A program that a backend computes otherwise than the reference does."""
 
     closed: ClosedJaxpr
@@ -134,15 +134,17 @@ def on_reference(closed: ClosedJaxpr, given: Values) -> Values:
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
-def steps_of(listing: Listing, kernels: Iterable[KernelReport]) -> list[Step]:
+def steps_of(listing: Listing, kernels: Iterable[KernelReport]) -> list[ComparedStep]:
     """The steps of a backend in order; equations that none of them names are steps of their own."""
     steps = [
-        Step(f"{k.kind} {k.name!r}, which computes {k.fused}", [listing.lines[n] for n in k.equations])
+        ComparedStep(f"{k.kind} {k.name!r}, which computes {k.fused}", [listing.lines[n] for n in k.equations])
         for k in kernels
         if k.equations and k.equations[-1] < len(listing.lines)
     ]
     named = {id(line) for step in steps for line in step.lines}
-    return steps + [Step(f"equation {line.eqn.primitive}", [line]) for line in listing.lines if id(line) not in named]
+    return steps + [
+        ComparedStep(f"equation {line.eqn.primitive}", [line]) for line in listing.lines if id(line) not in named
+    ]
 
 
 def _wanted(lines: Sequence[Line], listing: Listing) -> list[int]:
@@ -198,7 +200,7 @@ def _wrong(a: np.ndarray, b: np.ndarray, exact: bool) -> np.ndarray:
         return ~((x == y) | (np.abs(x - y) <= allowed) | (np.isnan(x) & np.isnan(y)))
 
 
-def told(device: Device, name: str, where: str, found: Found, kernels: Sequence[KernelReport]) -> Disagreement:
+def told(device: Device, name: str, where: str, found: Mismatch, kernels: Sequence[KernelReport]) -> Disagreement:
     """The error; what is needed to look into it is in a folder that it names."""
     folder = Path(tempfile.mkdtemp(prefix="polyax-disagreement-"))
     for what, values in (("input", found.given), ("got", found.got), ("want", found.want)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from polyax_kernels.emit.cuts import crossed
 from polyax_kernels.emit.lanes import suits
 from polyax_kernels.emit.tiles import crossing
 from polyax_kernels.ir.expr import Axis, Expr, folds_of, postorder
@@ -35,7 +36,7 @@ def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
     lanes = _lanes(flat, limits.lanes)
     if lanes > 1 and rereads(flat):
         return Schedule(lanes=min(lanes, limits.lanes // ROWS), rows=ROWS)
-    return Schedule(lanes=lanes)
+    return Schedule(lanes=lanes, cut=lanes == 1 and _many(kernel) and bool(crossed(flat)))
 
 
 def _many(kernel: Kernel) -> bool:

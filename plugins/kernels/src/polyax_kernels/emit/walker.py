@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from polyax_kernels.emit.blocks import Blocks
+from polyax_kernels.emit.cuts import cut
 from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.lanes import block
 from polyax_kernels.emit.tiles import tile
@@ -45,6 +46,8 @@ def emit_kernel(kernel: Kernel, schedule: Schedule, emitter: Emitter[T], begin: 
             prepared, blocks = block(prepared, schedule.lanes, schedule.rows)
         elif schedule.tile > 1:
             prepared, blocks = tile(prepared, schedule.tile)
+        elif schedule.cut:
+            prepared, blocks = cut(prepared)
         _Walker(prepared, emitter, blocks).emit(begin, end)
 
 

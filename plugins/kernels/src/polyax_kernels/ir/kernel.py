@@ -76,6 +76,8 @@ class Schedule:
     tile: int = 1
     """The side of the squares of points that are computed together when memory would otherwise be read across the
     innermost grid axis: ``for square: scratch = part of the operand; for i: for j: out[i, j] = scratch[j, i]``."""
+    cut: bool = False
+    """Whether an axis is cut where conditions on its index change, so that none is asked at each point."""
     grain: int = 1
     """Points of the first grid axis that a thread computes together."""
 

@@ -1,0 +1,139 @@
+"""Cuts: where conditions on an index change, kernels go on in another stage, in which nothing is asked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernels.building import F32, CompiledKernels, axes, indices, one_store, result_of
+
+from polyax_kernels.emit import schedule as schedule_of
+from polyax_kernels.emit.cuts import BLOCK, STRETCHES, crossed, cut
+from polyax_kernels.emit.numpy import run
+from polyax_kernels.emit.schedule import choose
+from polyax_kernels.ir.expr import Axis, Expr, cast, consing, const, fold, index, load, op, where
+from polyax_kernels.ir.kernel import Kernel, kernel_roots
+from polyax_kernels.passes.for_emission import flatten
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule_of, "TILED", 1)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(F32)
+
+
+def masked(slot: int, at: tuple[Expr, ...], mask: Expr, other: Expr | float = 0.0) -> Expr:
+    return load(slot, F32, at, mask, const(other, F32) if isinstance(other, float) else other)
+
+
+def check(kernel: Kernel, arrays: list[np.ndarray], want: np.ndarray) -> None:
+    """The kernel is cut, and gives ``want`` compiled, and interpreted where the length of stages is no array there."""
+    schedule = choose(kernel)
+    assert schedule.cut
+    library = CompiledKernels([kernel], [schedule])
+    first = crossed(flatten(kernel))[0].axis is kernel.grid[0]
+    for runner in ("c",) if first else ("c", "numpy"):
+        out = result_of(kernel)
+        buffers = [*arrays, out]
+        if runner == "c":
+            library.run(0, kernel, buffers)
+        else:
+            run(kernel, buffers, (), schedule)
+        np.testing.assert_array_equal(out, want, err_msg=runner)
+
+
+def conditions(kernel: Kernel) -> int:
+    """Comparisons and masks that are left after the kernel was cut."""
+    made, _ = cut(flatten(kernel))
+    nodes = {x for root in kernel_roots(made) for x in _all(root)}
+    return sum(
+        (x.kind == "op" and x.attr in ("lt", "ge", "and")) or (x.kind == "load" and x.attr.masked) for x in nodes
+    )
+
+
+def _all(x: Expr) -> list[Expr]:
+    return [x, *(y for a in x.args for y in _all(a))]
+
+
+@pytest.mark.parametrize("rows, left, right", [(1, 3, 20), (5, 17, 30), (2000, 3, 2)])
+def test_joined_along_the_last_axis(rows: int, left: int, right: int) -> None:
+    x, y = normal(rows, left), normal(rows, right)
+    with consing():
+        grid = axes(rows, left + right)
+        i, j = indices(grid)
+        rest = masked(1, (i, j + -left), j >= left)
+        kernel = one_store(grid, masked(0, (i, j), j < left, rest), [x, y])
+        check(kernel, [x, y], np.concatenate([x, y], 1))
+        assert conditions(kernel) == 0
+
+
+@pytest.mark.parametrize("size", [1, 100, BLOCK, 3 * BLOCK + 17])
+def test_joined_along_the_only_axis_in_blocks(size: int) -> None:
+    x, y = normal(size), normal(size + 5)
+    with consing():
+        grid = axes(2 * size + 5)
+        (i,) = indices(grid)
+        kernel = one_store(grid, masked(0, (i,), i < size, masked(1, (i + -size,), i >= size)), [x, y])
+        check(kernel, [x, y], np.concatenate([x, y]))
+        assert conditions(kernel) == 0
+
+
+@pytest.mark.parametrize("shape", [(400, 3), (7, 50), (3, 4000)])
+def test_padded_on_all_sides(shape: tuple[int, int]) -> None:
+    x, (m, n) = normal(*shape), shape
+    with consing():
+        grid = axes(m + 2, n + 3)
+        i, j = (k + -1 for k in indices(grid))
+        inside = (i >= 0) & (i < m) & (j >= 0) & (j < n)
+        kernel = one_store(grid, masked(0, (i, j), inside, 2.5), [x])
+        check(kernel, [x], np.pad(x, ((1, 1), (1, 2)), constant_values=2.5))
+
+
+def test_the_last_of_three_axes_and_the_middle_one() -> None:
+    x = normal(4, 6, 70)
+    with consing():
+        grid = axes(4, 12, 70)
+        i, j, k = indices(grid)
+        kernel = one_store(grid, masked(0, (i, j, k), j < 6, masked(0, (i, j + -6, k), j >= 6)), [x])
+        check(kernel, [x], np.concatenate([x, x], 1))
+        assert [axis.extent for axis in cut(flatten(kernel))[0].grid] == [4]
+
+
+def test_conditions_on_what_runs_backwards_and_on_equality() -> None:
+    x = normal(9, 40)
+    with consing():
+        grid = axes(9, 40)
+        i, j = indices(grid)
+        late = op("ge", const(25) - j, const(0))
+        value = where(late, load(0, F32, (i, j)), load(0, F32, (i, j)) * 2.0)
+        kernel = one_store(grid, where(op("eq", j, const(30)), const(0, F32), value), [x])
+        want = np.where(np.arange(40) <= 25, x, 2 * x)
+        want[:, 30] = 0
+        check(kernel, [x], want)
+        assert conditions(kernel) == 0
+
+
+@pytest.mark.parametrize("why", ["nothing asked", "two indices", "data", "many", "folded"])
+def test_left_alone(why: str) -> None:
+    x = normal(40, 40)
+    with consing():
+        grid = axes(40, 40)
+        i, j = indices(grid)
+        element = load(0, F32, (i, j))
+        if why == "two indices":
+            element = masked(0, (i, j), j < i)
+        if why == "data":
+            element = where(element > 0, element, element * 2.0)
+        if why == "many":
+            for n in range(1, STRETCHES + 1):
+                element = where(j < 3 * n, element, element + float(n))
+        if why == "folded":
+            inner = Axis(40, "k")
+            body = masked(0, (i, index(inner)), index(inner) < 5) * cast(j, F32)
+            element = fold("add", (inner,), (const(0, F32),), (body,))
+        kernel = one_store(grid, element, [x])
+        assert not crossed(flatten(kernel)) and not choose(kernel).cut

@@ -53,6 +53,7 @@ from polyax.api.settings import auto_pcast as auto_pcast
 from polyax.api.settings import check_tracer_leaks as check_tracer_leaks
 from polyax.api.settings import checking_leaks as checking_leaks
 from polyax.api.settings import debug_infs as debug_infs
+from polyax.api.settings import debug_key_reuse as debug_key_reuse
 from polyax.api.settings import debug_nans as debug_nans
 from polyax.api.settings import default_matmul_precision as default_matmul_precision
 from polyax.api.settings import default_prng_impl as default_prng_impl

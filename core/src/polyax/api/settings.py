@@ -40,6 +40,7 @@ class Setting:
 
 
 debug_nans = Setting("debug_nans")
+debug_key_reuse = Setting("debug_key_reuse")
 debug_infs = Setting("debug_infs")
 enable_x64 = Setting("enable_x64")
 enable_checks = Setting("checks")

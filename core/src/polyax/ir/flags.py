@@ -176,6 +176,7 @@ FLAGS: dict[str, Flag] = {
         Flag("debug_infs", False, parse_bool, "raise where an infinity first appears", traced=True),
         Flag("launch_timeout", 0.0, float, "say what hasn't ended after so many seconds; 0: never", True, alias="-"),
         Flag("debug_backend", None, _optional_str, "platform whose programs run beside the reference", True, alias="-"),
+        Flag("debug_key_reuse", False, parse_bool, "raise where a random key is used twice", traced=True),
         Flag("log_compiles", False, parse_bool, "log each compilation"),
         Flag("explain_cache_misses", False, parse_bool, "log why each function is traced: what has changed"),
         Flag("check_tracer_leaks", False, parse_bool, "raise where a traced function leaves tracers behind"),

@@ -15,7 +15,7 @@ from polyax.ir.config import config
 from polyax.meshes.resharding import placed_as, with_out_sharding
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.creation import asarray
-from polyax.numpy.index_parse import Point, Span, parse_index
+from polyax.numpy.index_parse import NewAxis, Point, Span, parse_index
 from polyax.numpy.indexing import GatherPlan, clamped, getitem, is_static, plan_gather
 from polyax.numpy.promotion import convert, is_arraylike, promote_dtypes, result_dtype, unwrap
 from polyax.numpy.ufuncs import add, maximum, minimum, multiply, power, true_divide
@@ -61,7 +61,7 @@ class AtReference:
 
     def set(self, values: Any, **options: Any) -> Any:
         """A copy with the elements replaced by ``values``, which broadcast."""
-        return _update(self.array, self.index, values, lax.scatter, lambda old, new: new, **options)
+        return _update(self.array, self.index, values, lax.scatter, None, **options)
 
     def add(self, values: Any, **options: Any) -> Any:
         """A copy with ``values`` added; an index that occurs twice is added to twice."""
@@ -108,7 +108,7 @@ class AtReference:
 
 @with_out_sharding
 def _update(
-    x: Any, index: Any, values: Any, scatter: Callable[..., Any], combine: Callable[[Any, Any], Any], *,
+    x: Any, index: Any, values: Any, scatter: Callable[..., Any], combine: Callable[[Any, Any], Any] | None, *,
     indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
     wrap_negative_indices: bool = True, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
@@ -170,11 +170,12 @@ def _is_region(items: Any, shape: tuple[int, ...]) -> bool:
     )
 
 
-def _write_region(x: Any, index: Any, items: Any, values: Any, combine: Callable[[Any, Any], Any]) -> Any:
-    old = getitem(x, index)
-    if 0 in old.shape:
+def _write_region(x: Any, index: Any, items: Any, values: Any, combine: Callable[[Any, Any], Any] | None) -> Any:
+    shape = tuple([1 if isinstance(i, NewAxis) else i.size for i in items if not isinstance(i, Point)])
+    if 0 in shape:
         return x
-    new = broadcast_to(combine(old, broadcast_to(values, old.shape)), old.shape)
+    new = broadcast_to(values, shape)
+    new = new if combine is None else broadcast_to(combine(getitem(x, index), new), shape)
     starts, sizes, backwards = [0] * x.ndim, list(x.shape), []
     for item in items:
         if isinstance(item, Point):

@@ -46,7 +46,7 @@ def getitem(
     mode = lax.GatherScatterMode.from_any("clip" if mode is None else mode)
     clamps = mode is not lax.GatherScatterMode.FILL_OR_DROP
     if clamps and wrap_negative_indices and not parsed.inserted:
-        if known(parsed, x.shape) and (isinstance(x, Tracer) or not _is_cut(parsed, x.shape)):
+        if known(parsed, x.shape) and (isinstance(x, Tracer) or _is_one_program(parsed, x.shape)):
             return _static_slice(x, parsed.items)
         if _is_dynamic_slice(parsed):
             return _dynamic_slice(x, parsed.items)
@@ -126,6 +126,11 @@ def _finished(x: Any, items: Sequence[Item]) -> Any:
     x = lax.rev(x, backwards) if backwards else x
     x = lax.squeeze(x, points) if points else x
     return lax.expand_dims(x, new) if new else x
+
+
+def _is_one_program(parsed: ParsedIndex, shape: tuple[int, ...]) -> bool:
+    """Whether it doesn't cost a program for each position; or it is to be seen which keys are taken."""
+    return not _is_cut(parsed, shape) or config.get("debug_key_reuse")
 
 
 def _is_cut(parsed: ParsedIndex, shape: tuple[int, ...]) -> bool:

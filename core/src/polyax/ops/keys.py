@@ -92,6 +92,16 @@ def _cloned(keys: ShapedArray) -> ShapedArray:
     return keys
 
 
+def _consumed(keys: ShapedArray) -> ShapedArray:
+    _impl("consume", keys)
+    return keys
+
+
+def _asserted(keys: ShapedArray, *, value: Any) -> ShapedArray:
+    _impl("assert_consumed_value", keys)
+    return keys
+
+
 def _same(own: PRNGImpl, words: Any, **_: Any) -> Any:
     return words
 
@@ -100,6 +110,8 @@ random_seed_p = _primitive("random_seed", _seeded, lambda own, seed, *, impl: im
 _primitive(random_wrap_p, _wrapped, _same)
 random_unwrap_p = _primitive("random_unwrap", _unwrapped, _same)
 random_clone_p = _primitive("random_clone", _cloned, _same)
+consume_p = _primitive("consume", _consumed, _same)
+assert_consumed_value_p = _primitive("assert_consumed_value", _asserted, _same)
 random_split_p = _primitive("random_split", _split, lambda own, words, *, shape: own.split(words, shape))
 random_fold_in_p = _primitive("random_fold_in", _folded, lambda own, words, data: own.fold_in(words, data))
 random_bits_p = _primitive(

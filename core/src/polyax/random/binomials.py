@@ -12,7 +12,7 @@ from polyax.api import jit
 from polyax.ir import dtypes
 from polyax.numpy.promotion import check_arraylike, convert, unwrap
 from polyax.random import generators
-from polyax.random.keys import check_key
+from polyax.random.keys import again, check_key
 from polyax.random.rejections import until_accepted
 from polyax.random.samplers import float_dtype, sample_shape, two_keys, uniform
 from polyax.trace.varying import varying_like
@@ -54,7 +54,7 @@ def _binomial(key: Any, n: Any, p: Any, dtype: Any) -> Any:
     trials = lax.floor(n)
     counted = _by_waiting(key, lax.select(few, trials, lax.full_like(n, 0)), q, dtype)
     many = lax.select(few, lax.full_like(n, 1e4), trials)
-    rejected = _by_rejection(key, many, lax.select(few, lax.full_like(q, 0.5), q), dtype)
+    rejected = _by_rejection(again(key), many, lax.select(few, lax.full_like(q, 0.5), q), dtype)
     found = lax.select(few, counted, rejected)
     found = jnp.where(no_count | no_chance, np.nan, jnp.where(jnp.isinf(n), np.inf, found))
     as_they_are = rare | no_count | jnp.isnan(q) | jnp.isinf(n)

@@ -233,6 +233,11 @@ def key_impl(keys: Any) -> str:
     return generators.THREEFRY.name
 
 
+def again(key: Any) -> Any:
+    """``key``, where a function uses it twice of which only one use counts."""
+    return random_clone_p.bind1(key) if is_typed(key) else key
+
+
 def clone(key: Any) -> Any:
     """``key``, to be used once more on purpose."""
     key = as_array(unwrap(key))

@@ -11,7 +11,7 @@ from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import convert, unwrap
-from polyax.random.keys import check_key
+from polyax.random.keys import again, check_key
 from polyax.random.rejections import until_accepted
 from polyax.random.samplers import int_dtype, sample_shape, two_keys, uniform
 from polyax.trace.varying import varying_like
@@ -40,7 +40,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
 def _poisson(key: Any, rates: Any, dtype: Any) -> Any:
     small = jnp.isnan(rates) | (rates < COUNTED)
     counted = _waiting(key, lax.select(small, rates, lax.zeros_like(rates)), dtype)
-    rejected = _rejection(key, lax.select(small, lax.full_like(rates, 1e5), rates), dtype)
+    rejected = _rejection(again(key), lax.select(small, lax.full_like(rates, 1e5), rates), dtype)
     return jnp.where(rates == 0, 0, lax.select(small, counted, rejected))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from polyax.control.coded import coded
 from polyax.control.elaboration import elaborated
 from polyax.control.inspection import looks_in
+from polyax.control.key_uses import key_use, uses_keys
 from polyax.control.platforms import settled
 from polyax.control.weightless import weighted
 from polyax.ir.config import config
@@ -60,8 +61,12 @@ def compile_on(
     notify_compiled(event)
     inputs = [(v.aval, device) for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)]
     outputs = [(a, device) for a in closed.out_avals]
-    kind = Refused if config.get("no_execution") else Program
-    return kind(name, event.executable, inputs, outputs, device, donated, closed.effects, checked)
+    made = name, event.executable, inputs, outputs, device, donated, closed.effects, checked
+    if config.get("debug_key_reuse") and uses_keys(closed):
+        from polyax.runtime.running.watched import KeyWatch  # seldom asked for
+
+        return KeyWatch(*made, watched=closed, use=key_use(closed), eager=eager)
+    return Refused(*made) if config.get("no_execution") else Program(*made)
 
 
 def names_of(device: Device) -> tuple[str, ...]:

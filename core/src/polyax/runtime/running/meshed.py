@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from polyax.control.key_uses import key_use
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
@@ -71,6 +72,8 @@ def _made(table: Any, closed: ClosedJaxpr, layouts: Layouts, name: str, donated:
     if len(table) >= KEPT:
         for old in list(table)[: KEPT // 2]:
             table.pop(old, None)
+    if config.get("debug_key_reuse"):
+        key_use(closed)
     mesh = _mesh(closed, layouts)
     check_effects(closed, mesh.size, name)
     wanted = _told_by_types(closed.out_avals, layouts.outs, mesh)

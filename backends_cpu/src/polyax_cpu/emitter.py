@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax_cpu import transposes
 from polyax_cpu.compiler import host
 from polyax_cpu.functions import table
 from polyax_cpu.lanes import LaneIndex, LaneLoops, affine
@@ -299,6 +300,15 @@ class LlvmEmitter(Emitter[IrValue]):
         self.scratch[slot] = size
         room = 1 << max(size - 1, 0).bit_length()
         self.memory[slot] = self.b.alloca("i8" if dtype.kind == "b" else TYPES[dtype.name], room)
+
+    def transpose(self, source: int, start: IrValue, pitch: int, target: int, side: int, dtype: np.dtype) -> bool:
+        if side & (side - 1):
+            return False
+        kept = "i8" if dtype.kind == "b" else TYPES[dtype.name]
+        transposes.transpose(
+            self.b, self.b.at(self.memory[source], start, kept), pitch, self.memory[target], side, kept
+        )
+        return True
 
     def barrier(self) -> None:
         """One thread owns a point of the grid."""

@@ -307,8 +307,12 @@ class Builder:
         if x.lanes == 1:
             first = self.emit(x.type, f"insertelement {vector(x.type, 2)} poison, {x}, i64 0", 2)
             return self.emit(x.type, f"insertelement {first}, {y}, i64 1", 2)
-        places = ", ".join(f"i32 {n}" for n in range(2 * x.lanes))
-        return self.emit(x.type, f"shufflevector {x}, {y}, <{2 * x.lanes} x i32> <{places}>", 2 * x.lanes)
+        return self.mixed(x, y, range(2 * x.lanes))
+
+    def mixed(self, x: IrValue, y: IrValue, places: Sequence[int]) -> IrValue:
+        """Lanes of ``x`` and ``y``, those of ``y`` counted on from those of ``x``."""
+        shown = ", ".join(f"i32 {n}" for n in places)
+        return self.emit(x.type, f"shufflevector {x}, {y}, <{len(places)} x i32> <{shown}>", len(places))
 
     def pieces(self, width: int, apply: Callable[..., IrValue], *args: IrValue) -> IrValue:
         """``apply`` on vectors of ``width`` lanes, where the arguments have more or fewer (powers of two)."""

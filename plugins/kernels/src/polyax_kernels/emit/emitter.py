@@ -98,6 +98,11 @@ class Emitter(Protocol[T]):
         """Declares scratch memory, addressed by ``slot`` in loads and stores. Called before everything else."""
         ...
 
+    def transpose(self, source: int, start: T, pitch: int, target: int, side: int, dtype: np.dtype) -> bool:
+        """Writes ``target[i * side + j] = source[start + j * pitch + i]`` for ``i`` and ``j`` below ``side``, if it has
+        a better way than two loops; else it does nothing, and says so."""
+        return False
+
     def barrier(self) -> None:
         """Separates stages that share scratch memory between threads; nothing where one thread owns a grid point."""
         ...

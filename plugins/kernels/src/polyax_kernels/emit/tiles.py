@@ -2,8 +2,8 @@
 
 ``out[i, j] = a[j, i]`` takes one element of each line of memory that it touches, and all lines of a column fall into
 few places of a cache. Tiled, the kernel walks squares of points and gets two stages for each: ``for j: for i:
-scratch[j, i] = a[j, i]`` along memory, then ``for i: for j: out[i, j] = scratch[j, i]``. It is a rewrite of kernels:
-no emitter knows of it.
+scratch[i, j] = a[j, i]``, then ``for i: for j: out[i, j] = scratch[i, j]``. It is a rewrite of kernels; an emitter may
+have a better way to turn a square around (``Emitter.transpose``).
 """
 
 from __future__ import annotations
@@ -46,10 +46,9 @@ def tile(kernel: Kernel, side: int) -> tuple[Kernel, tuple[Blocks, Blocks]]:
 def _scratch(
     operands: list[Operand], fills: list[Store], value: Expr, rows: Blocks, columns: Blocks, side: int
 ) -> Expr:
-    """What reads ``value`` from scratch; an odd pitch spreads a column over the places of a cache."""
-    pitch = side + 1
-    operands.append(Operand((side * pitch,), value.dtype, "local"))
-    slot, at = len(operands) - 1, index(columns.lane) * pitch + index(rows.lane)
+    """What reads ``value`` from scratch."""
+    operands.append(Operand((side * side,), value.dtype, "local"))
+    slot, at = len(operands) - 1, index(rows.lane) * side + index(columns.lane)
     fills.append(Store(slot, (at,), value))
     return load(slot, value.dtype, (at,))
 

@@ -22,7 +22,7 @@ from polyax_kernels.ir.dependences import Facts, Levels
 from polyax_kernels.ir.expr import BOOL, COMPARISONS, INT, Axis, Expr, consing, postorder
 from polyax_kernels.ir.kernel import Kernel, Schedule, Stage, Store, kernel_roots, store_roots
 from polyax_kernels.ir.limits import FLOAT32, NARROW
-from polyax_kernels.ir.strides import stride
+from polyax_kernels.ir.strides import origin, stride
 from polyax_kernels.passes.for_emission import prepare
 
 T = TypeVar("T")
@@ -59,6 +59,8 @@ class _Walker(Evaluator[T]):
         self.kernel = kernel
         self.blocks = {b.base: b for b in blocks}
         self.nearby: dict[Axis, bool] = {}
+        self.full: dict[Axis, int | None] = {}
+        """The number of lanes of blocks that are full where the walker is."""
 
     def emit(self, begin: T, end: T) -> None:
         for slot, operand in enumerate(self.kernel.operands):
@@ -76,11 +78,37 @@ class _Walker(Evaluator[T]):
         for n, stage in enumerate(self.kernel.stages):
             if n:
                 self.emitter.barrier()
-            nodes = [pair for pair in self.facts.levels(stage) if pair[1] >= grid]
-            leaf = partial(self.stores, stage.stores)
             with self.sharing(True):
-                self.nest(stage.axes, grid, nodes, leaf, [stage], vector=self.facts.independent(stage))
+                if not self.transposed(stage):
+                    nodes = [pair for pair in self.facts.levels(stage) if pair[1] >= grid]
+                    leaf = partial(self.stores, stage.stores)
+                    vector = self.facts.independent(stage) and not copies_across(stage)
+                    self.nest(stage.axes, grid, nodes, leaf, [stage], vector=vector)
             self.forget(self.facts.written(stage))
+
+    def transposed(self, stage: Stage) -> bool:
+        """Writes a stage that does nothing but turn whole squares around, if the emitter has a way of its own."""
+        squares = [self.full.get(axis) for axis in stage.axes]
+        if len(squares) != 2 or squares[0] != squares[1] or squares[0] is None or not copies_across(stage):
+            return False
+        outer, inner = stage.axes
+        scope = len(self.known)
+        for axis in stage.axes:
+            self.indices[axis] = self.emitter.const(0, INT)
+        done = all(self.transposes(store, outer, inner, squares[0]) for store in stage.stores)
+        self.close(scope)
+        return done
+
+    def transposes(self, store: Store, outer: Axis, inner: Axis, side: int) -> bool:
+        at = store.value.args[0]
+        pitch, steps = (
+            stride(at, outer),
+            (stride(at, inner), stride(store.indices[0], outer), stride(store.indices[0], inner)),
+        )
+        if pitch is None or steps != (1, 1, side) or origin(store.indices[0]) != 0:
+            return False
+        self.evaluate(self.facts.needed([at]))
+        return self.emitter.transpose(store.value.attr.slot, self.known[at], pitch, store.slot, side, store.value.dtype)
 
     def nest(
         self,
@@ -152,8 +180,9 @@ class _Walker(Evaluator[T]):
         emitter = self.emitter
         zero, lanes = emitter.const(0, INT), emitter.const(blocks.lanes, INT)
 
-        def run(n: T, count: T) -> None:
+        def run(n: T, count: T, full: bool) -> None:
             self.indices[blocks.count] = count
+            self.full[blocks.lane] = blocks.lanes if full else None
             body(emitter.op("add", INT, start, emitter.op("mul", INT, n, lanes)))
 
         if length is None:
@@ -163,9 +192,9 @@ class _Walker(Evaluator[T]):
             more = emitter.cast(emitter.op("ne", INT, rest, zero), BOOL, INT)
         else:
             full, rest, more = (emitter.const(n, INT) for n in (*divmod(length, blocks.lanes), 1))
-        emitter.loop(zero, full, lambda n: run(n, lanes), hint=hint)
+        emitter.loop(zero, full, lambda n: run(n, lanes, True), hint=hint)
         if length is None or length % blocks.lanes:
-            emitter.loop(zero, more, lambda _: run(full, rest), hint=hint)
+            emitter.loop(zero, more, lambda _: run(full, rest, False), hint=hint)
 
     def stores(self, stores: Sequence[Store]) -> None:
         """All values are computed before the first is stored."""
@@ -183,6 +212,12 @@ class _Walker(Evaluator[T]):
         if dtype not in NARROW:
             return op(name, dtype, *values)
         return cast(op(name, FLOAT32, *(cast(v, dtype, FLOAT32) for v in values)), FLOAT32, dtype)
+
+
+def copies_across(stage: Stage) -> bool:
+    """Whether a stage moves elements, and along its innermost axis takes long steps where it writes: no vector does."""
+    copies = all(s.value.kind == "load" and not s.value.attr.masked and s.mask is None for s in stage.stores)
+    return copies and bool(stage.axes) and all(stride(s.indices[0], stage.axes[-1]) not in NEAR for s in stage.stores)
 
 
 def places(stages: Iterable[Stage]) -> Iterator[Expr]:

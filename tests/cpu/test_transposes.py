@@ -1,0 +1,61 @@
+"""Squares turned around in registers: alone, and as what kernels that read across memory are made of."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+from cpu.test_emitter import outcomes
+from kernels.building import axes, one_store
+
+from polyax_cpu import kernels, machine_code
+from polyax_cpu.llvm import Module
+from polyax_cpu.transposes import transpose
+from polyax_kernels.ir.expr import consing, index, load, op
+
+TYPES = {"float": np.float32, "double": np.float64, "i8": np.int8, "i16": np.int16, "half": np.float16}
+
+
+@pytest.mark.parametrize("type", TYPES)
+@pytest.mark.parametrize("side", [1, 2, 8, 16, 32])
+def test_squares(type: str, side: int) -> None:
+    """Of a larger array, whose rows are further apart."""
+    module, pitch = Module(["turn"]), side + 5
+    b = module.function("void", "turn", [("ptr", "source"), ("ptr", "target")])
+    transpose(b, b.args[0], pitch, b.args[1], side, type)
+    b.ret()
+    library = machine_code.library(module.text(), ["turn"], {}, 1)
+    x = np.random.default_rng(0).integers(-99, 99, (side, pitch)).astype(TYPES[type])
+    out = np.zeros((side, side), x.dtype)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address("turn"))(x.ctypes.data, out.ctypes.data)
+    np.testing.assert_array_equal(out, x[:, :side].T)
+
+
+@pytest.mark.parametrize("shape", [(200, 300), (129, 129), (1000, 20), (33, 640)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool", "float16"])
+def test_kernels_that_read_across_memory(shape: tuple[int, int], dtype: str) -> None:
+    """Whole squares and what is left of them; LLVM has no vectors to find."""
+    kind = np.dtype(dtype)
+    x, y = (np.random.default_rng(n).integers(0, 2, s).astype(kind) for n, s in enumerate((shape, shape[::-1])))
+    with consing():
+        grid = axes(*shape[::-1])
+        i, j = map(index, grid)
+        across, along = load(0, kind, (j, i)), load(1, kind, (i, j))
+        value = op("xor" if kind.kind == "b" else "add", across, along)
+        kernel = one_store(grid, value, [x, y])
+        module = kernels.module_of(kernel)
+        got, expected = outcomes(kernel, [x, y])
+    np.testing.assert_array_equal(got, expected)
+    assert "shufflevector" in module.text() and module.level == 1
+
+
+def test_no_element_goes_alone_through_whole_squares() -> None:
+    with consing():
+        grid = axes(320, 320)
+        value = load(0, np.dtype(np.float32), (index(grid[1]), index(grid[0])))
+        module = kernels.module_of(one_store(grid, value, [np.zeros((320, 320), np.float32)]))
+    text = module.text()
+    squares = text[: text.index("shufflevector")]
+    assert "load float" not in squares and "load float" in text
+    assert "alloca [1024" in text or "alloca float, i64 1024" in text

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from kernels.building import F32, CompiledKernels, axes, indices, one_store, result_of
 
 from polyax_kernels.emit import schedule as schedule_of
-from polyax_kernels.emit.cuts import BLOCK, STRETCHES, crossed, cut
+from polyax_kernels.emit.cuts import BLOCK, STRETCHES, crossed, crossed_in, cut
 from polyax_kernels.emit.numpy import run
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.ir.expr import Axis, Expr, cast, consing, const, fold, index, load, op, where
-from polyax_kernels.ir.kernel import Kernel, kernel_roots
+from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots
 from polyax_kernels.passes.for_emission import flatten
 
 RNG = np.random.default_rng(0)
@@ -35,7 +37,7 @@ def check(kernel: Kernel, arrays: list[np.ndarray], want: np.ndarray) -> None:
     schedule = choose(kernel)
     assert schedule.cut
     library = CompiledKernels([kernel], [schedule])
-    first = crossed(flatten(kernel))[0].axis is kernel.grid[0]
+    first = any(x.axis is kernel.grid[0] for x in crossed(flatten(kernel)))
     for runner in ("c",) if first else ("c", "numpy"):
         out = result_of(kernel)
         buffers = [*arrays, out]
@@ -115,6 +117,30 @@ def test_conditions_on_what_runs_backwards_and_on_equality() -> None:
         want[:, 30] = 0
         check(kernel, [x], want)
         assert conditions(kernel) == 0
+
+
+def stacked(x: np.ndarray, axis: Axis, *stores: Callable[[Expr], Expr]) -> Kernel:
+    """A stage along ``axis`` for each of ``stores``, in rows: all but the last write to scratch of the row."""
+    (row,) = axes(len(x))
+    length, stages, operands = int(axis.extent), list[Stage](), [Operand(x.shape, x.dtype, "in")]
+    for value in stores:
+        last = len(stages) == len(stores) - 1
+        operands.append(Operand((len(x), length) if last else (length,), x.dtype, "out" if last else "local"))
+        at = (index(row), index(axis)) if last else (index(axis),)
+        stages.append(Stage((axis,), (Store(len(operands) - 1, at, value(index(row))),)))
+    return Kernel((row,), tuple(stages), tuple(operands))
+
+
+def test_stages_of_rows() -> None:
+    x = normal(30, 40)
+    with consing():
+        axis = Axis(80, "j")
+        j = index(axis)
+        halves = lambda i: masked(0, (i, j), j < 40, masked(0, (i, j + -40), j >= 40))
+        doubled = lambda i: where(j < 10, load(1, F32, (j,)), load(1, F32, (j,)) * 2.0)
+        kernel = stacked(x, axis, halves, doubled)
+        check(kernel, [x], np.concatenate([x, x], 1) * np.where(np.arange(80) < 10, 1, 2).astype(F32))
+        assert [len(crossed_in(stage)) for stage in flatten(kernel).stages] == [1, 1] and conditions(kernel) == 0
 
 
 @pytest.mark.parametrize("why", ["nothing asked", "two indices", "data", "many", "folded"])

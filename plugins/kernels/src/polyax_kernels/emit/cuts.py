@@ -9,7 +9,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from polyax_kernels.emit.blocks import Blocks, blocks_of
 from polyax_kernels.ir.expr import BOOL, COMPARISONS, INT, Axis, Expr, Load, const, index, make, op, postorder, rewriter
 from polyax_kernels.ir.intervals import Intervals
-from polyax_kernels.ir.kernel import Kernel, Stage, Store, kernel_roots, map_stores
+from polyax_kernels.ir.kernel import Kernel, Stage, Store, kernel_roots, map_stores, store_roots
 from polyax_kernels.ir.strides import origin, stride
 
 
@@ -56,6 +56,20 @@ def crossed(kernel: Kernel) -> list[Stretches]:
     return found if stages <= STRETCHES and stages * len(nodes) <= OPERATIONS else []
 
 
+def crossed_in(stage: Stage) -> list[Stretches]:
+    """The axis of a stage of a stacked kernel, if it is cut. Of several axes, cutting one would change the order."""
+    nodes = postorder(*(x for store in stage.stores for x in store_roots(store)))
+    if len(stage.axes) != 1 or any(x.kind == "fold" for x in nodes) or not (bounds := _bounds(nodes, stage.axes[0])):
+        return []
+    few = len(bounds) <= STRETCHES and (len(bounds) - 1) * len(nodes) <= OPERATIONS
+    return [Stretches(stage.axes[0], bounds)] if few else []
+
+
+def suits(kernel: Kernel) -> bool:
+    """Whether something of the flat ``kernel`` is cut."""
+    return bool(crossed(kernel)) or any(map(crossed_in, kernel.stages))
+
+
 def _points(axes: Sequence[Axis]) -> int:
     return prod(axis.extent if isinstance(axis.extent, int) else BLOCK for axis in axes)
 
@@ -80,30 +94,39 @@ def _changes(x: Expr, axis: Axis) -> Iterator[int]:
 
 
 def cut(kernel: Kernel) -> tuple[Kernel, tuple[Blocks, ...]]:
-    """The kernel with a stage for each stretch of the axes that ``crossed`` finds."""
+    """The kernel with a stage for each stretch of the axes that ``crossed`` and ``crossed_in`` find."""
     found = crossed(kernel)
+    if not found:
+        cuts = [(stage.axes, stage.stores, crossed_in(stage)) for stage in kernel.stages]
+        return replace(kernel, stages=tuple([x for each in cuts for x in _stages(*each, {})])), ()
     first, *rest = kernel.grid
     among = found[0].axis is first
-    block = blocks_of(first, max(1, BLOCK // max(_points(rest), 1)))
     at = 0 if among else kernel.grid.index(found[0].axis)
-    stages = [
-        _stage(kernel, kernel.grid[at:], [x._replace(bounds=part) for x, part in zip(found, parts, strict=True)], block)
-        for parts in product(*(pairwise(x.bounds) for x in found))
-    ]
-    grid = (block.base,) if among else kernel.grid[:at]
-    return replace(kernel, grid=grid, stages=tuple(stages)), (block,) if among else ()
+    blocks = {first: blocks_of(first, max(1, BLOCK // max(_points(rest), 1)))} if among else {}
+    stages = tuple(_stages(kernel.grid[at:], kernel.stages[0].stores, found, blocks))
+    grid = (blocks[first].base,) if among else kernel.grid[:at]
+    return replace(kernel, grid=grid, stages=stages), tuple(blocks.values())
 
 
-def _stage(kernel: Kernel, axes: tuple[Axis, ...], found: list[Stretches], block: Blocks) -> Stage:
-    """What happens in a stretch of each axis; of the kernel's first one, in what the block has of it."""
-    stores, moved = kernel.stages[0].stores, dict[Axis, Axis]()
+def _stages(
+    axes: Sequence[Axis], stores: Sequence[Store], found: Sequence[Stretches], blocks: Mapping[Axis, Blocks]
+) -> Iterator[Stage]:
+    for parts in product(*(pairwise(x.bounds) for x in found)):
+        yield _stage(axes, stores, [x._replace(bounds=part) for x, part in zip(found, parts, strict=True)], blocks)
+
+
+def _stage(
+    axes: Sequence[Axis], stores: Sequence[Store], found: Sequence[Stretches], blocks: Mapping[Axis, Blocks]
+) -> Stage:
+    """What happens in a stretch of each axis; of one that is walked in blocks, in what the block has of it."""
+    stores, moved = tuple(stores), dict[Axis, Axis]()
     for axis, (start, end) in found:
         stores = map_stores(stores, rewriter(_Decisions(axis, start, end)))
         first, last = const(start), const(end)
-        if axis is kernel.grid[0]:
-            begin = index(block.base)
-            first, last = (op("max", op("min", x, last), first) for x in (begin, begin + index(block.count)))
-        moved[axis] = Axis(end - start if last.kind == "const" else last - first, axis.name)
+        if axis in blocks:
+            begin = index(blocks[axis].base)
+            first, last = (op("max", op("min", x, last), first) for x in (begin, begin + index(blocks[axis].count)))
+        moved[axis] = Axis(last - first if axis in blocks else end - start, axis.name)
         stores = map_stores(stores, rewriter(partial(_moved, axis, first + index(moved[axis]))))
     along = tuple([moved.get(axis, axis) for axis in axes])
     return Stage(along, tuple([_bare(store) for store in stores if not _is(store.mask, False)]))

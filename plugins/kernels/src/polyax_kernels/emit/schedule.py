@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from polyax_kernels.emit.cuts import crossed
+from polyax_kernels.emit import cuts
 from polyax_kernels.emit.lanes import suits
 from polyax_kernels.emit.tiles import crossing
 from polyax_kernels.ir.expr import Axis, Expr, folds_of, postorder
@@ -36,13 +36,14 @@ def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
     lanes = _lanes(flat, limits.lanes)
     if lanes > 1 and rereads(flat):
         return Schedule(lanes=min(lanes, limits.lanes // ROWS), rows=ROWS)
-    return Schedule(lanes=lanes, cut=lanes == 1 and _many(kernel) and bool(crossed(flat)))
+    return Schedule(lanes=lanes, cut=lanes == 1 and _many(kernel) and cuts.suits(flat))
 
 
 def _many(kernel: Kernel) -> bool:
-    """Whether the kernel has so many points that squares pay; how many there are may not be known."""
-    extents = [axis.extent for axis in kernel.grid if isinstance(axis.extent, int)]
-    return len(extents) < len(kernel.grid) or prod(extents) >= TILED
+    """Whether the kernel has so many points that squares and cuts pay; how many there are may not be known."""
+    axes = [(*kernel.grid, *stage.axes) for stage in kernel.stages]
+    known = [[axis.extent for axis in along if isinstance(axis.extent, int)] for along in axes]
+    return any(len(k) < len(a) or prod(k) >= TILED for k, a in zip(known, axes, strict=True))
 
 
 def _lanes(kernel: Kernel, most: int) -> int:

@@ -66,7 +66,41 @@ def _extended(array: Any, axis: int, width: tuple[int, int], mode: str, option: 
         raise ValueError("reflect_type must be 'even' or 'odd'")
     if option == "odd" and array.shape[axis] > 1:
         return _turned(array, axis, width, mode)
-    return take(array, _source_indices(mode, array.shape[axis], *width), axis, mode="clip")
+    return _taken(array, _source_indices(mode, array.shape[axis], *width), axis)
+
+
+RUNS = 8
+"""Pieces that are joined; of more, as of a reflection of a reflection, elements are gathered."""
+
+
+def _taken(array: Any, places: np.ndarray, axis: int) -> Any:
+    """What is at ``places`` along ``axis``, as few pieces whose elements are neighbours, or equal."""
+    runs = _runs(places.tolist())
+    if len(runs) > RUNS:
+        return take(array, places, axis, mode="clip")
+    return lax.concatenate([_piece(array, run, axis) for run in runs], axis)
+
+
+def _runs(places: list[int]) -> list[list[int]]:
+    """Cut where the step from one to the next, -1, 0 or 1, is another one."""
+    runs: list[list[int]] = []
+    for place in places:
+        run = runs[-1] if runs else []
+        fits = run and abs(place - run[-1]) <= 1 and (len(run) == 1 or place - run[-1] == run[1] - run[0])
+        if fits:
+            run.append(place)
+        else:
+            runs.append([place])
+    return runs
+
+
+def _piece(array: Any, run: list[int], axis: int) -> Any:
+    start, end = min(run[0], run[-1]), max(run[0], run[-1]) + 1
+    piece = lax.slice_in_dim(array, start, end, axis=axis)
+    if run[-1] < run[0]:
+        return lax.rev(piece, (axis,))
+    shape = (*array.shape[:axis], len(run), *array.shape[axis + 1 :])
+    return piece if end - start == len(run) else lax.broadcast_in_dim(piece, shape, range(array.ndim))
 
 
 def _pairs(width: Any, ndim: int) -> list[tuple[int, int]]:

@@ -20,7 +20,7 @@ ROOMS = {
     ),
     "polyax_kernels": (
         *("settings", "ir", "lower", "passes", "plan", "emit"),
-        *("run", "pipeline", "backend", "host", "gpu"),
+        *("run", "pipeline", "backend", "host", "gpu", "api"),
     ),
 }
 """The rooms of a house, bottom to top: a module imports from its own room and from those before it."""

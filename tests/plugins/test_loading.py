@@ -58,8 +58,8 @@ def test_backend_of_a_stranger_is_found_and_preferred(site: Path) -> None:
         ("x = 1", "it implements none of the hooks polyax_backends"),
         ("def polyax_backends(): return []", "polyax_backends lacks the mark @polyax.hookimpl"),
         (
-            distributions.backend("fake", api=7),
-            "built for version 7 of the backend contract, this polyax has version 0",
+            distributions.backend("fake", requires=">=7"),
+            "backend 'fake' was written for versions >=7 of the contract of plugins, and this polyax has version 1.0",
         ),
         (distributions.backend("other"), "entry point 'fake' brings backend 'other'"),
         (MISSPELT.replace("_backend()", "_lowerings(bakend)"), "'bakend'"),
@@ -168,7 +168,7 @@ def test_backend_that_fails_to_open_is_passed_over_with_a_warning(site: Path) ->
 
 
 def test_info_shows_what_a_plugin_says_of_its_platform(site: Path) -> None:
-    source = distributions.backend("fake").replace("api=0", "note='for rainy days only'")
+    source = distributions.backend("fake").replace("priority=", "note='for rainy days only', priority=")
     distributions.make(site, "polyax-fake", source, entry="fake")
     assert "note: for rainy days only" in info(site)
 

@@ -15,8 +15,8 @@ BACKEND = """
 
     @hookimpl
     def polyax_backends():
-        spec = contract.BackendSpec({name!r}, lambda: {reason!r}, open=FakeBackend, priority={priority}, api={api})
-        return [spec]
+        how = dict(open=FakeBackend, priority={priority}, requires={requires!r})
+        return [contract.BackendSpec({name!r}, lambda: {reason!r}, **how)]
 """
 
 
@@ -31,6 +31,6 @@ def make(folder: Path, distribution: str, source: str, *, entry: str, version: s
     return folder
 
 
-def backend(name: str, *, reason: str | None = None, priority: int = 50, api: int = 0) -> str:
+def backend(name: str, *, reason: str | None = None, priority: int = 50, requires: str = ">=1,<2") -> str:
     """The source of a plugin that brings a backend, which runs on NumPy."""
-    return BACKEND.format(name=name, reason=reason, priority=priority, api=api)
+    return BACKEND.format(name=name, reason=reason, priority=priority, requires=requires)

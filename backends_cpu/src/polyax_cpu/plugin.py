@@ -26,6 +26,9 @@ def _open() -> Backend:
     return backend
 
 
+polyax_requires = ">=1,<2"
+
+
 @hookimpl
 def polyax_backends() -> Iterable[BackendSpec]:
     """The processor, through LLVM."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from polyax_cuda import nccl
 from polyax_cuda.emitter import CudaEmitter
-from polyax_kernels.gpu.backend import GpuBackend
-from polyax_kernels.ir.limits import REALS, Limits
+from polyax_kernels.api.gpu import GpuBackend
+from polyax_kernels.api.lowerings import REALS, Limits
 
 
 class CudaBackend(GpuBackend):

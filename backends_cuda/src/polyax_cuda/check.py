@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.backend import ClosedJaxpr
 from polyax_cuda import compiler
 from polyax_cuda.backend import CudaBackend, limits
 from polyax_cuda.emitter import HEADER
-from polyax_kernels.gpu import offline
-from polyax_kernels.ir.limits import Limits
+from polyax_kernels.api.gpu import offline
+from polyax_kernels.api.lowerings import Limits
 
 H100, TARGET = limits(48 * 1024, 1024, 132), "sm_90"
 

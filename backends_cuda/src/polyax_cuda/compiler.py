@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cupy_backends.cuda.libs import nvrtc
 
-from polyax.runtime.contract.cache import DiskCache
-from polyax_kernels.gpu.runtime import KernelRejected
+from polyax.backend import DiskCache
+from polyax_kernels.api.gpu import KernelRejected
 
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--fmad=false")
 """Nothing is contracted to a fused product and sum: kernels that compute one value agree on it, fused or not."""

@@ -12,9 +12,9 @@ from typing import Any
 import cupy
 import numpy as np
 
-from polyax.ir.aval import ShapedArray
-from polyax_kernels.gpu.cuda_like.convolutions import Convolution, describe, why_not_forward
-from polyax_kernels.lower.libraries.toolkits import why_missing
+from polyax.backend import ShapedArray
+from polyax_kernels.api.gpu import Convolution, describe, why_not_forward
+from polyax_kernels.api.lowerings import why_missing
 
 TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT"}  # in cudnn.data_type
 INEXACT = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyax_kernels.gpu.cuda_like.single_source import SingleSourceEmitter
+from polyax_kernels.api.gpu import SingleSourceEmitter
 
 HEADER = """\
 typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;

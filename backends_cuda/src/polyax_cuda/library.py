@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from polyax.ir.aval import ShapedArray
-from polyax.ir.primitive import Primitive
+from polyax.backend import Primitive, ShapedArray
 from polyax.ops import contract, conv, fft, solve, sort, spectral
 from polyax.reference import rules_conv, rules_linalg, rules_order
 from polyax_cuda import convolution, linalg, nccl, products
 from polyax_cuda.runtime import array
-from polyax_kernels.gpu.collectives import lowerings
-from polyax_kernels.gpu.cuda_like import arrays
-from polyax_kernels.lower.libraries.toolkits import why_missing
-from polyax_kernels.lower.lowering import Call, Lowering
+from polyax_kernels.api.gpu import arrays, lowerings
+from polyax_kernels.api.lowerings import Call, Lowering, why_missing
 
 
 def _why_no_fourier(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:

@@ -12,12 +12,10 @@ from typing import Any
 import cupy
 import numpy as np
 
-from polyax.ir.aval import ShapedArray
+from polyax.backend import ShapedArray
 from polyax_cuda.runtime import array
-from polyax_kernels.gpu.cuda_like import pivots
-from polyax_kernels.lower.libraries import factorizations
-from polyax_kernels.lower.libraries.factorizations import LETTERS
-from polyax_kernels.lower.libraries.toolkits import why_missing
+from polyax_kernels.api.gpu import pivots
+from polyax_kernels.api.lowerings import LETTERS, factorizations, why_missing
 
 UPPER = 1  # CUBLAS_FILL_MODE_UPPER
 

@@ -8,9 +8,8 @@ from collections.abc import Generator, Sequence
 from functools import cache
 from typing import Any
 
-from polyax_kernels.gpu.collectives.communication import CommunicationLibrary, Communicator
-from polyax_kernels.gpu.runtime import DeviceError
-from polyax_kernels.lower.libraries import toolkits
+from polyax_kernels.api.gpu import CommunicationLibrary, Communicator, DeviceError
+from polyax_kernels.api.lowerings import toolkits
 
 INTEGERS = {"int8": 0, "uint8": 1, "int32": 2, "uint32": 3, "int64": 4, "uint64": 5}  # in ncclDataType_t
 TYPES = INTEGERS | {"float16": 6, "float32": 7, "float64": 8, "bfloat16": 9}

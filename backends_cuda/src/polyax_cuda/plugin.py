@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from polyax.ir.primitive import Primitive
-from polyax.runtime.contract.backend import Backend, BackendSpec
-from polyax.runtime.contract.hooks import Lowering, hookimpl
+from polyax.backend import Backend, BackendSpec, Lowering, Primitive, hookimpl
 
 NO_DEVICE, WRONG_DRIVER = 100, 35
 """Error codes of the CUDA runtime."""
 UNVERIFIED = "unverified: its kernels compile, but no GPU has run them yet"
+
+
+polyax_requires = ">=1,<2"
 
 
 @hookimpl

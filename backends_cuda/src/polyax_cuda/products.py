@@ -8,10 +8,9 @@ from typing import Any
 import cupy
 import numpy as np
 
-from polyax.ir.aval import ShapedArray
+from polyax.backend import ShapedArray
 from polyax_cuda.runtime import array
-from polyax_kernels.ir.products import count, sides, taken, why_not_blas
-from polyax_kernels.lower.libraries.toolkits import why_missing
+from polyax_kernels.api.lowerings import count, sides, taken, why_missing, why_not_blas
 
 TYPES = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1}  # in cudaDataType
 COMPUTE_32F, COMPUTE_64F, DEFAULT_ALGORITHM = 68, 70, -1

@@ -17,7 +17,7 @@ import numpy as np
 
 from polyax_cuda import compiler
 from polyax_cuda.backend import limits
-from polyax_kernels.gpu.runtime import DeviceError, EventMark, Mark, Runtime
+from polyax_kernels.api.gpu import DeviceError, EventMark, Mark, Runtime
 
 FAILURES = (runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
 ANY_COPY = runtime.memcpyDefault  # the driver knows by the addresses where memory is

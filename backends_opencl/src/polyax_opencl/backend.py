@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polyax.runtime.contract.host_devices import host_device_count
-from polyax_kernels.gpu.backend import GpuBackend
+from polyax.backend import host_device_count
+from polyax_kernels.api.gpu import GpuBackend
 from polyax_opencl.emitter import OpenCLEmitter
 from polyax_opencl.probe import cl, find
 from polyax_opencl.runtime import OpenCLRuntime

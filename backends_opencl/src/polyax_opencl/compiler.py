@@ -6,8 +6,8 @@ import threading
 import warnings
 from typing import NamedTuple
 
-from polyax.runtime.contract.cache import DiskCache
-from polyax_kernels.gpu.runtime import KernelRejected
+from polyax.backend import DiskCache
+from polyax_kernels.api.gpu import KernelRejected
 from polyax_opencl import pocl
 from polyax_opencl.functions import PROCESSOR
 from polyax_opencl.probe import cl, title

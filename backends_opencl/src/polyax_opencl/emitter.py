@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from polyax_kernels.emit.functions.table import TABLE
-from polyax_kernels.gpu.emitter import GpuEmitter
-from polyax_kernels.ir.expr import INT
-from polyax_kernels.ir.kernel import Operand
+from polyax_kernels.api.emitters import TABLE, Operand
+from polyax_kernels.api.gpu import GpuEmitter
+from polyax_kernels.api.lowerings import INT
 from polyax_opencl import functions
 from polyax_opencl.functions import PROCESSOR
 

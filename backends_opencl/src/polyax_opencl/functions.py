@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax_kernels.emit.c_helpers import Helper, real
-from polyax_kernels.emit.functions.table import TABLE
+from polyax_kernels.api.emitters import TABLE, Helper, real
 
 TYPES = {"float": "float", "double": "double", "i32": "int", "i64": "long", "i1": "bool"}
 UNSIGNED = {"i32": "uint", "i64": "ulong"}

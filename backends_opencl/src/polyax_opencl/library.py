@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from polyax.ir.aval import ShapedArray
-from polyax.ir.primitive import Primitive
-from polyax.ops.contract import dot_general_p
-from polyax_kernels.ir.products import count, sides, stored
-from polyax_kernels.lower.lowering import Call, Lowering
+from polyax.backend import Primitive, ShapedArray
+from polyax.lax import dot_general_p
+from polyax_kernels.api.lowerings import Call, Lowering, count, sides, stored
 from polyax_opencl.probe import cl, find
 
 TYPES = ("float32", "float64")

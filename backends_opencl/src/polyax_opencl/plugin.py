@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from polyax.ir.primitive import Primitive
-from polyax.runtime.contract.backend import Backend, BackendSpec
-from polyax.runtime.contract.hooks import Lowering, hookimpl
+from polyax.backend import Backend, BackendSpec, Lowering, Primitive, hookimpl
+
+polyax_requires = ">=1,<2"
 
 
 @hookimpl

@@ -6,8 +6,7 @@ import os
 from dataclasses import dataclass
 from functools import cache
 
-from polyax.ir.config import config
-from polyax.runtime.contract.cache import cache_root, why_no_cache
+from polyax.backend import cache_root, config, why_no_cache
 from polyax_opencl import pocl
 
 DRIVER = "install your device's driver, or a processor's: pip install \"polyax-opencl[pocl]\""

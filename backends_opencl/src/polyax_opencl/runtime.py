@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax_kernels.gpu.runtime import DeviceError, DeviceOutOfMemory, Mark, Runtime
-from polyax_kernels.ir.limits import REALS, Limits
+from polyax_kernels.api.gpu import DeviceError, DeviceOutOfMemory, Mark, Runtime
+from polyax_kernels.api.lowerings import REALS, Limits
 from polyax_opencl import compiler
 from polyax_opencl.probe import cl, title, tools
 

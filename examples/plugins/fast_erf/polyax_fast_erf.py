@@ -18,8 +18,8 @@ POLYNOMIAL = (0.0000430638, 0.0002765672, 0.0001520143, 0.0092705272, 0.04228201
 def polyax_lowerings(backend: Any) -> Mapping[Any, Any] | None:
     """Asked once for each backend in use; those that aren't made of kernels are none of our business."""
     from polyax.lax import erf_p
-    from polyax_kernels.backend import KernelBackend
-    from polyax_kernels.lower.lowering import Kernels
+    from polyax_kernels.api.host import KernelBackend
+    from polyax_kernels.api.lowerings import Kernels
 
     return {erf_p: Kernels(erf, why_not)} if isinstance(backend, KernelBackend) else None
 
@@ -31,7 +31,7 @@ def why_not(avals: Sequence[Any], params: Mapping[str, Any]) -> str | None:
 
 def erf(out: Any, x: Any) -> Any:
     """The result at the point ``out.i``: ``1 - 1 / p(|x|)**16`` with the sign of ``x``."""
-    from polyax_kernels.ir.expr import const, op, where
+    from polyax_kernels.api.lowerings import const, op, where
 
     value = x.at(out.i)
     size, p = op("abs", value), const(0.0, value.dtype)

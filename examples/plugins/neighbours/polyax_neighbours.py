@@ -17,7 +17,7 @@ NAME = "neighbours"
 @polyax.hookimpl
 def polyax_fusers(backend: Any) -> Iterable[Any]:
     """Asked once for each backend in use; the name is what ``POLYAX_FUSERS`` and decisions call it."""
-    from polyax_kernels.ir.graph import Fuser
+    from polyax_kernels.api.fusers import Fuser
 
     return [Fuser(NAME, run)]
 
@@ -28,8 +28,8 @@ def run(graph: Any, limits: Any) -> Any:
     Nodes stand in an order in which they can run, and between two neighbours is no third that could depend on one
     and be needed by the other.
     """
-    from polyax.runtime.contract.backend import Decision
-    from polyax_kernels.ir.edits import merge, why_not_merge
+    from polyax.backend import Decision
+    from polyax_kernels.api.fusers import merge, why_not_merge
 
     nodes, decisions = list(graph.nodes[:1]), []
     for node in graph.nodes[1:]:

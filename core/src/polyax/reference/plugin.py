@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from polyax.runtime.contract.backend import API_VERSION, Backend, BackendSpec
+from polyax.runtime.contract.backend import Backend, BackendSpec
 from polyax.runtime.contract.hooks import hookimpl
 
 
 @hookimpl
 def polyax_backends() -> Iterable[BackendSpec]:
-    return [BackendSpec("reference", probe=lambda: None, open=_open, priority=-100, api=API_VERSION)]
+    return [BackendSpec("reference", probe=lambda: None, open=_open, priority=-100)]
 
 
 def _open() -> Backend:

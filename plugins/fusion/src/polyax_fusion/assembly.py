@@ -6,11 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from polyax.runtime.contract.backend import Decision
+from polyax.backend import Decision
 from polyax_fusion.order import Order
-from polyax_kernels.ir.graph import Graph, KernelNode, Node, eliminate_dead
-from polyax_kernels.ir.limits import Limits
-from polyax_kernels.ir.origin import equations
+from polyax_kernels.api.fusers import Graph, KernelNode, Limits, Node, eliminate_dead, equations
 
 
 class Assembly:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from polyax_kernels.ir.graph import Graph, KernelNode, Node
-from polyax_kernels.ir.work import bytes_moved
+from polyax_kernels.api.fusers import Graph, KernelNode, Node, bytes_moved
 
 SHARE = 8
 """What is read once less must be at least this part of what kernels move, or they aren't joined."""

@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from polyax_kernels.ir.edits import at_point
-from polyax_kernels.ir.expr import Axis, op, postorder
-from polyax_kernels.ir.graph import Graph, KernelNode, Place, axes_of, own_point
+from polyax_kernels.api.fusers import Axis, Graph, KernelNode, Place, at_point, axes_of, op, own_point, postorder
 
 Places = frozenset[Place]
 TOO_MANY = 16

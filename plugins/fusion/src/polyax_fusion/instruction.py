@@ -20,13 +20,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from polyax.runtime.contract.backend import Decision
+from polyax.backend import Decision
 from polyax_fusion.cost import cones
 from polyax_fusion.group import TOO_MANY, Cluster, Places, fold_size
-from polyax_kernels.ir.edits import Inliner, why_not_inline
-from polyax_kernels.ir.graph import Fuser, Graph, KernelNode, Node, rebuilt
-from polyax_kernels.ir.limits import Limits
-from polyax_kernels.ir.origin import equations
+from polyax_kernels.api.fusers import (
+    Fuser,
+    Graph,
+    Inliner,
+    KernelNode,
+    Limits,
+    Node,
+    equations,
+    rebuilt,
+    why_not_inline,
+)
 
 NAME = "instruction"
 ROWS = 64

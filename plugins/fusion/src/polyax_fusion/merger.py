@@ -18,8 +18,7 @@ from __future__ import annotations
 from polyax_fusion.assembly import Assembly
 from polyax_fusion.cost import cones, total_moved
 from polyax_fusion.stacking import stacked
-from polyax_kernels.ir.graph import Fuser, Graph, KernelNode
-from polyax_kernels.ir.limits import Limits
+from polyax_kernels.api.fusers import Fuser, Graph, KernelNode, Limits
 
 NAME = "merger"
 

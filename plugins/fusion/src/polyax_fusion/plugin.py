@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from polyax.runtime.contract.backend import Backend
-from polyax.runtime.contract.hooks import FusionPass, hookimpl
-from polyax_kernels import settings  # noqa: F401  # declares them
+from polyax.backend import Backend, FusionPass, hookimpl
+from polyax_kernels.api import settings  # noqa: F401  # declares them
+
+polyax_requires = ">=1,<2"
 
 
 @hookimpl

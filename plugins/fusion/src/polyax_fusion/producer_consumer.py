@@ -20,9 +20,7 @@ from __future__ import annotations
 from polyax_fusion.assembly import Assembly
 from polyax_fusion.cost import total_moved, why_little
 from polyax_fusion.stacking import stacked
-from polyax_kernels.ir.graph import Fuser, Graph, KernelNode
-from polyax_kernels.ir.limits import Limits
-from polyax_kernels.ir.work import bytes_moved
+from polyax_kernels.api.fusers import Fuser, Graph, KernelNode, Limits, bytes_moved
 
 NAME = "producer_consumer"
 

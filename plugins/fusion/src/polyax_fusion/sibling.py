@@ -16,10 +16,7 @@ from __future__ import annotations
 
 from polyax_fusion.assembly import Assembly, extents
 from polyax_fusion.cost import why_little
-from polyax_kernels.ir.edits import merge, why_not_merge, with_loops_of
-from polyax_kernels.ir.graph import Fuser, Graph, KernelNode
-from polyax_kernels.ir.limits import Limits
-from polyax_kernels.ir.work import bytes_moved
+from polyax_kernels.api.fusers import Fuser, Graph, KernelNode, Limits, bytes_moved, merge, why_not_merge, with_loops_of
 
 NAME = "sibling"
 TRIES = 4

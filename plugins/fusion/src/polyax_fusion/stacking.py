@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from polyax_kernels.ir.edits import stack
-from polyax_kernels.ir.edits.bounds import why_not_together, why_over, why_too_large
-from polyax_kernels.ir.expr import Axis, Expr, folds_of, postorder
-from polyax_kernels.ir.graph import KernelNode, Node, points
-from polyax_kernels.ir.kernel import Kernel, Stage, store_roots
-from polyax_kernels.ir.limits import Limits
-from polyax_kernels.ir.work import operations
+from polyax_kernels.api.fusers import (
+    Axis,
+    Expr,
+    Kernel,
+    KernelNode,
+    Limits,
+    Node,
+    Stage,
+    folds_of,
+    operations,
+    points,
+    postorder,
+    stack,
+    store_roots,
+    why_not_together,
+    why_over,
+    why_too_large,
+)
 
 ROWS = 64
 """Fewer rows than this don't keep all threads busy."""

@@ -8,11 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from polyax_hello_c.compiler import load
-from polyax_kernels.emit.c import c_source
-from polyax_kernels.emit.schedule import choose
-from polyax_kernels.host.backend import FUNCTION, Function, HostKernelBackend
-from polyax_kernels.ir.kernel import Kernel
-from polyax_kernels.ir.limits import NATIVE, Limits
+from polyax_kernels.api.emitters import Kernel, c_source, choose
+from polyax_kernels.api.host import FUNCTION, Function, HostKernelBackend
+from polyax_kernels.api.lowerings import NATIVE, Limits
 
 
 class HelloCBackend(HostKernelBackend):

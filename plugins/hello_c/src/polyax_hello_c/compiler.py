@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from polyax.runtime.contract.cache import DiskCache
+from polyax.backend import DiskCache
 
 FLAGS = ("-std=gnu99", "-O2", "-ftree-vectorize", "-march=native", "-fopenmp-simd", "-fPIC", "-shared", "-w")
 """``-fopenmp-simd`` obeys the emitter's vector hints, and needs no OpenMP library."""

@@ -6,9 +6,10 @@ import os
 import shutil
 from collections.abc import Iterable
 
-from polyax.runtime.contract.backend import Backend, BackendSpec
-from polyax.runtime.contract.hooks import hookimpl
-from polyax_kernels import settings  # noqa: F401  # declares them
+from polyax.backend import Backend, BackendSpec, hookimpl
+from polyax_kernels.api import settings  # noqa: F401  # declares them
+
+polyax_requires = ">=1,<2"
 
 
 @hookimpl

@@ -12,10 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from polyax.ir.jaxpr import Eqn, Var
+from polyax.backend import Eqn, KernelReport, Line, Listing, ProgramReport, Report, Var
 from polyax.ir.pretty import pretty_eqn, variable_names
-from polyax.runtime.contract.listing import Line, Listing
-from polyax.runtime.contract.report import KernelReport, ProgramReport, Report
 
 Kind = Literal["argument", "result", "kernel", "call", "exchange", "copy", "loop", "branch", "free", "dead"]
 TEXT = 1500

@@ -5,10 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from pathlib import Path
 
-from polyax.ir.jaxpr import ClosedJaxpr, Eqn
-from polyax.runtime.contract.hooks import CompileEvent
-from polyax.runtime.contract.listing import Listing, flatten
-from polyax.runtime.contract.report import Report
+from polyax.backend import ClosedJaxpr, CompileEvent, Eqn, Listing, Report, flatten
 from polyax.runtime.telling.explanation import Explanation
 from polyax_inspect import svg
 from polyax_inspect.diagram import make_diagram

@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from polyax.runtime.contract.hooks import CompileEvent
-from polyax.runtime.contract.report import Report
+from polyax.backend import CompileEvent, Report
 from polyax.runtime.telling.explanation import Explanation
 from polyax_inspect.drawing import Drawing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from polyax.runtime.contract.report import KernelReport
+from polyax.backend import KernelReport
 from polyax.runtime.telling.explanation import Explanation
 
 WIDTH = 120

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyax.ir.config import config
-from polyax.runtime.contract.hooks import Command, CompileEvent, hookimpl
+from polyax.backend import Command, CompileEvent, config, hookimpl
+
+polyax_requires = ">=1,<2"
 
 
 @hookimpl

@@ -16,7 +16,7 @@ if "mpi4py.MPI" not in sys.modules:  # it would take leave of MPI in processes t
     mpi4py.rc.finalize = False
 from mpi4py import MPI
 
-from polyax.runtime.contract.processes import Alone, ProcessGroup, Wanted
+from polyax.backend import Alone, ProcessGroup, Wanted
 from polyax_mpi.group import MpiGroup
 from polyax_mpi.watching import Watch, start_watchman
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from polyax.runtime.contract.processes import ProcessGroup, Transfer
+from polyax.backend import ProcessGroup, Transfer
 from polyax_mpi.calls import finish
 from polyax_mpi.operations import reduction
 from polyax_mpi.watching import Watch

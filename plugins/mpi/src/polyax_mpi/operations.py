@@ -9,7 +9,7 @@ import ml_dtypes  # noqa: F401  (NumPy knows its dtypes by name)
 import numpy as np
 from mpi4py import MPI
 
-from polyax.runtime.contract.collectives import OPERATIONS
+from polyax.backend import OPERATIONS
 
 NATIVE: dict[str, MPI.Datatype] = {
     "int8": MPI.INT8_T,

@@ -6,7 +6,9 @@ import importlib.util
 import os
 
 import polyax
-from polyax.runtime.contract.processes import ProcessGroup, ProcessSpec, Wanted
+from polyax.backend import ProcessGroup, ProcessSpec, Wanted
+
+polyax_requires = ">=1,<2"
 
 LAUNCHED = (
     "PMI_RANK",  # MPICH, Intel MPI, Slurm

@@ -25,12 +25,13 @@ from polyax.runtime.contract.report import BufferReport, Decision, KernelReport,
 from polyax.runtime.contract.spanning import SpanningGroup
 
 __all__ = [
-    "API_VERSION", "Backend", "BackendSpec", "Buffer", "BufferReport", "CallKind", "CompileOptions", "Decision",
+    "API", "Backend", "BackendSpec", "Buffer", "BufferReport", "CallKind", "CompileOptions", "Decision",
     "Device", "Executable", "KernelReport", "Report", "Seat", "Snapshot",
 ]  # fmt: skip
 
-API_VERSION = 0
-"""Version of this contract; 0 until three backends and SPMD have tested it."""
+API = (1, 0)
+"""Version of the contract with plugins: of ``polyax.backend``, ``polyax_kernels.api`` and the hooks. A minor version
+adds names, parameters with defaults and methods that have a default; a major one may change anything."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,9 @@ class BackendSpec:
     """Makes the backend; may import the toolkit. Called at most once in a process."""
     priority: int = 0
     """The usable backend with the highest one is the default: reference -100, cpu 0, opencl 10, cuda 20."""
-    api: int = 0
-    """The ``API_VERSION`` that the plugin was written for; another one is refused."""
+    requires: str | None = None
+    """The versions of ``API`` that it was written for, such as ``>=1,<2``: it is refused with others. None: as its
+    plugin says in ``polyax_requires``."""
     note: str = ""
     """What users should know of the platform before they rely on it; ``polyax info`` shows it."""
 

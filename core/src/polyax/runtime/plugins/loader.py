@@ -44,6 +44,8 @@ class Plugin:
     cause: str = ""
     """Why it can't be used, in one line."""
     traceback: str = ""
+    requires: str | None = None
+    """The versions of the contract that it was written for; None, if it doesn't say."""
     hooks: Any = None
     """The hooks that it implements, once it is loaded; each is called with keywords and gives a list."""
 

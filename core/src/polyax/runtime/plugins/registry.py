@@ -29,7 +29,7 @@ from polyax.runtime.plugins.advice import (
 )
 from polyax.runtime.plugins.claims import merge_fusers, merge_lowerings
 from polyax.runtime.plugins.loader import THIS_PROGRAM, Plugin, guarded, names, scan, unknown_distributions
-from polyax.runtime.plugins.rules import check_spec, checked, hooks_of, opened
+from polyax.runtime.plugins.rules import check_spec, check_version, checked, hooks_of, opened
 
 BUILT_IN = {"reference": reference, "any.log": compile_log}
 _DISTRIBUTION = "polyax"
@@ -124,6 +124,8 @@ class Registry:
         self._forget_results()
 
     def _examine(self, plugin: Plugin, module: Any) -> list[BackendSpec]:
+        plugin.requires = getattr(module, "polyax_requires", None)
+        check_version(plugin.requires, "it")
         plugin.hooks = hooks_of(module)
         specs = [spec for answer in plugin.hooks.polyax_backends() for spec in answer]
         for spec in specs:

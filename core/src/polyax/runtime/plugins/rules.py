@@ -9,10 +9,11 @@ import pluggy
 
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract import hooks
-from polyax.runtime.contract.backend import API_VERSION, Backend, BackendSpec, Device, Owner
+from polyax.runtime.contract.backend import API, Backend, BackendSpec, Device, Owner
 from polyax.runtime.contract.hooks import PROJECT, HookError
 from polyax.runtime.plugins.advice import close
 from polyax.runtime.plugins.loader import Plugin
+from polyax.runtime.plugins.versions import why_not_for
 
 HOOKS = tuple(name for name in vars(hooks) if name.startswith("polyax_"))
 
@@ -61,15 +62,17 @@ def _unknown_hook(name: str) -> str:
     return f"unknown hook {name!r}; {suggestion}"
 
 
+def check_version(requires: Any, what: str) -> None:
+    """Raises ``HookError`` unless ``what`` was written for this version of the contract, or says nothing of it."""
+    if requires is not None and (reason := why_not_for(requires, API)):
+        raise HookError(f"{what} {reason}; install versions that fit each other")
+
+
 def check_spec(spec: Any, plugin: Plugin) -> None:
     """Raises ``HookError`` unless a result of ``polyax_backends`` can be used."""
     if not isinstance(spec, BackendSpec):
         raise HookError(f"polyax_backends gave {spec!r}, not a BackendSpec")
-    if spec.api != API_VERSION:
-        raise HookError(
-            f"backend {spec.name!r} was built for version {spec.api} of the backend contract, "
-            f"this polyax has version {API_VERSION}; install versions that fit each other"
-        )
+    check_version(spec.requires, f"backend {spec.name!r}")
     if plugin.platform not in ("any", spec.name):
         raise HookError(
             f"entry point {plugin.entry!r} brings backend {spec.name!r}; its name must begin with {spec.name!r}"

@@ -6,9 +6,10 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from polyax.commands import UsageError, function
-from polyax.meshes.axes import AbstractMesh
+from polyax.backend import UsageError
+from polyax.commands import function
 from polyax.runtime.contract.text import columns, size, width
+from polyax.sharding import AbstractMesh
 from polyax_inspect.scale.machine import Machine, link, measured, quantity
 from polyax_inspect.scale.prediction import Prediction, predict
 

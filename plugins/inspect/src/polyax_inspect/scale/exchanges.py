@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyax.ir.jaxpr import ClosedJaxpr, Eqn
+from polyax.backend import ClosedJaxpr, Eqn
 from polyax_inspect.scale.machine import Connection, Machine
 
 KINDS = {

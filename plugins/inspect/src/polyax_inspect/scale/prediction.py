@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import polyax
-from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.meshes.axes import AbstractMesh
-from polyax.meshes.sharding import NamedSharding
+from polyax.backend import ClosedJaxpr, KernelReport
 from polyax.meshes.spec import Cuts
 from polyax.partition.partition import partition
-from polyax.runtime.contract.report import KernelReport
 from polyax.runtime.running.compiling import build
-from polyax.trace.tree import tree_leaves
+from polyax.sharding import AbstractMesh, NamedSharding
+from polyax.tree_util import tree_leaves
 from polyax_inspect.scale.exchanges import KINDS, Exchange, exchanges, seconds, sent
 from polyax_inspect.scale.machine import Machine
 

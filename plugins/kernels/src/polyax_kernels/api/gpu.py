@@ -1,0 +1,21 @@
+"""What backends for devices with memory and a queue of their own are made of."""
+
+from __future__ import annotations
+
+from polyax_kernels import settings
+from polyax_kernels.gpu import offline
+from polyax_kernels.gpu.backend import GpuBackend
+from polyax_kernels.gpu.collectives import lowerings
+from polyax_kernels.gpu.collectives.communication import CommunicationLibrary, Communicator
+from polyax_kernels.gpu.cuda_like import arrays, pivots
+from polyax_kernels.gpu.cuda_like.convolutions import Convolution, describe, why_not_forward
+from polyax_kernels.gpu.cuda_like.single_source import SingleSourceEmitter
+from polyax_kernels.gpu.emitter import GpuEmitter
+from polyax_kernels.gpu.host import through_host
+from polyax_kernels.gpu.runtime import DeviceError, DeviceOutOfMemory, EventMark, KernelRejected, Mark, Runtime
+
+__all__ = [
+    "CommunicationLibrary", "Communicator", "Convolution", "DeviceError", "DeviceOutOfMemory", "EventMark",
+    "GpuBackend", "GpuEmitter", "KernelRejected", "Mark", "Runtime", "SingleSourceEmitter", "arrays", "describe",
+    "lowerings", "offline", "pivots", "settings", "through_host", "why_not_forward",
+]  # fmt: skip

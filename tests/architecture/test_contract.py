@@ -1,0 +1,70 @@
+"""The contract with plugins: those of this repository import what strangers may, and the little more that is listed."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+from support.sources import ROOT
+
+PUBLIC = {
+    "polyax",
+    "polyax.backend",
+    "polyax.lax",
+    "polyax.numpy",
+    "polyax.sharding",
+    "polyax.tree_util",
+    *(f"polyax_kernels.api{name}" for name in ("", ".lowerings", ".fusers", ".emitters", ".host", ".gpu", ".plans")),
+}
+PLUGINS = {
+    "plugins/fusion": "it needs no more",
+    "plugins/hello_c": "it is what strangers begin with",
+    "plugins/mpi": "it needs no more",
+    "plugins/inspect": "it shows what the core does, from within",
+    "backends_opencl": "it needs no more",
+    "backends_cuda": "its library calls have the rules of NumPy's as models",
+    "examples/plugins": "they are what strangers begin with",
+}
+BEHIND = {
+    "plugins/inspect": {
+        "polyax.commands",
+        "polyax.ir.pretty",
+        "polyax.meshes.spec",
+        "polyax.partition.partition",
+        "polyax.runtime.contract.text",
+        "polyax.runtime.running.compiling",
+        "polyax.runtime.telling.explanation",
+    },
+    "backends_cuda": {"polyax.ops", "polyax.reference"},
+}
+"""Modules behind the contract that they import nevertheless: none comes unnoticed, none stays that isn't needed."""
+
+
+def imported(folder: Path) -> set[str]:
+    """The modules of polyax and its compiler that files import."""
+    found: set[str] = set()
+    for file in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module)
+            elif isinstance(node, ast.Import):
+                found.update(alias.name for alias in node.names)
+    return {name for name in found if name.split(".")[0] in ("polyax", "polyax_kernels")}
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_plugins_import_the_contract(plugin: str) -> None:
+    folder = ROOT / plugin
+    behind = imported(folder / "src" if (folder / "src").exists() else folder) - PUBLIC
+    assert behind == BEHIND.get(plugin, set()), f"{plugin}: {PLUGINS[plugin]}"
+
+
+@pytest.mark.parametrize("name", sorted(name for name in PUBLIC if "api." in name or name == "polyax.backend"))
+def test_the_contract_says_what_it_holds(name: str) -> None:
+    module = importlib.import_module(name)
+    assert len(set(module.__all__)) == len(module.__all__)
+    assert all(hasattr(module, each) for each in module.__all__)
+    assert module.__doc__

@@ -12,6 +12,8 @@ import struct
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
+from polyax_cpu.compiler import host
+
 FLOATS = ("half", "bfloat", "float", "double")
 BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 Params = Sequence[tuple[str, str]]
@@ -150,6 +152,20 @@ def _suffix(type: str, lanes: int) -> str:
 
 class Builder:
     """Writes one function, block after block."""
+
+    @property
+    def scales(self) -> bool:
+        """Whether the processor multiplies by powers of two in one instruction."""
+        return host().has_masks
+
+    def scaled(self, x: IrValue, n: IrValue) -> IrValue:
+        """``x * 2^n``, rounded once."""
+        n = n if n.type == "i32" else self.convert("trunc", n, "i32")
+        lanes = max(x.lanes, n.lanes)
+        x, n = self.splat(x, lanes), self.splat(n, lanes)
+        kind, of = vector(x.type, lanes), f"{_suffix(x.type, lanes)}.{_suffix('i32', lanes)}"
+        self.module.declare(f"llvm.ldexp.{of}", f"{kind} @llvm.ldexp.{of}({kind}, {vector('i32', lanes)})")
+        return self.emit(x.type, f"call {kind} @llvm.ldexp.{of}({x}, {n})", lanes)
 
     def __init__(self, module: Module, result: str, name: str, params: Params, tail: str = "") -> None:
         """``tail``: the function's attributes."""

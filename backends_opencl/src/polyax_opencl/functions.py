@@ -73,6 +73,9 @@ class Variable:
 class Writer:
     """Writes the statements of one function."""
 
+    scales = False
+    """No built-in function of ours multiplies by powers of two in vectors."""
+
     def __init__(self) -> None:
         self.lines: list[str] = []
 

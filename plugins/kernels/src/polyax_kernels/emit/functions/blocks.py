@@ -19,7 +19,8 @@ class Value(Protocol):
 
     @property
     def b(self) -> Any:
-        """``select(condition, x, y)``; by LLVM's names ``convert(operation, x, type)`` and ``intrinsic(name, *xs)``."""
+        """``select(condition, x, y)``; by LLVM's names ``convert(operation, x, type)`` and ``intrinsic(name, *xs)``;
+        ``scales``, and if that holds ``scaled(x, n)``: x * 2^n, rounded once, in an instruction."""
         ...
 
     @property
@@ -87,9 +88,12 @@ def power_of_two(n: V) -> V:
 
 
 def scale(x: V, n: V) -> V:
-    """``x * 2^n`` in two steps, so that overflow and denormals come out right. ``n`` as ``nearest`` gives it."""
+    """``x * 2^n``, in two steps where there is no instruction for it, so that overflow and denormals come out right.
+    ``n`` as ``nearest`` gives it."""
     low = n & 0xFFF
     signed = (low ^ 0x800) - 0x800
+    if x.b.scales:
+        return x.b.scaled(x, signed)
     half = signed >> 1
     return x * power_of_two(half) * power_of_two(signed - half)
 

@@ -51,6 +51,13 @@ def exp_parts(x: V) -> tuple[V, V, V]:
 
 
 def exp(x: V) -> V:
+    if x.b.scales:
+        r, n = _reduce_exp(clamp(x, -104.0, 89.0))
+        return scale(fma(r * r, poly(r, *_EXP), r) + 1.0, n)
+    return _exp_by_bits(x)
+
+
+def _exp_by_bits(x: V) -> V:
     """The power of two is added to the exponent, 64 too many where the result may be denormal. What overflows, and NaN,
     is the sum with infinity."""
     x = select(x < -104.0, -104.0, x)

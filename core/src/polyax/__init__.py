@@ -130,7 +130,7 @@ _LATE = (
     | _late.submodules("polyax", "nn", "profiler", "random", "ref", "typing")
     | _late.names_of("polyax.runtime.telling.environment", "__version__", "print_environment_info")
     | _late.names_of("polyax.ref", "Ref", "empty_ref", "free_ref", "freeze", "new_ref")
-    | _late.names_of("polyax.control.refs.indexing", "ds")
+    | _late.names_of("polyax.control.refs.slices", "ds")
 )
 
 _REMOVED = {

@@ -5,6 +5,7 @@ Writes out of bounds are dropped. Static slices are written in place of the old 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from polyax.control.folds.scatter_apply import applied
 from polyax.ir import dtypes
 from polyax.ir.config import config
 from polyax.meshes.resharding import placed_as, with_out_sharding
+from polyax.numpy import slices
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.creation import asarray
 from polyax.numpy.index_parse import NewAxis, Point, Span, parse_index
@@ -112,6 +114,9 @@ def _update(
     indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
     wrap_negative_indices: bool = True, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
+    if slices.has(index):
+        inner = functools.partial(_update, scatter=scatter, combine=combine, mode=mode)
+        return slices.written(x, index, lambda part, rest: inner(part, rest, values))
     mode = lax.GatherScatterMode.from_any(mode)
     values = as_values(values)
     dtype, weak_type = x.dtype, x.weak_type

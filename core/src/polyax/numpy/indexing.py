@@ -6,6 +6,7 @@ Indices out of bounds are clamped unless a mode says otherwise.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
+from polyax.numpy import slices
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.index_parse import Item, NewAxis, ParsedIndex, Point, Span, parse_index
 from polyax.numpy.promotion import (
@@ -41,6 +43,8 @@ def getitem(
     fill_value: Any = None, wrap_negative_indices: bool = True,
 ) -> Any:  # fmt: skip
     """``x[index]``."""
+    if slices.has(index):
+        return slices.read(x, index, functools.partial(getitem, mode=mode, fill_value=fill_value))
     parsed = parse_index(index, x.shape)
     known = _is_inside if mode is None else is_static
     mode = lax.GatherScatterMode.from_any("clip" if mode is None else mode)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import index as as_int
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyax.control.refs.slices import Slice
 from polyax.ir import dtypes, errors
 from polyax.ir.aval import aval_of
 from polyax.ops.basis import add, broadcast_in_dim, convert, expand_dims, reshape, select_n, squeeze
@@ -79,28 +79,6 @@ def _is_computed(item: Stretch | Pick) -> bool:
     return (item.start if isinstance(item, Stretch) else item.at) is None
 
 
-@dataclass(frozen=True)
-class DynamicStretch:
-    """What ``ds`` gives."""
-
-    start: Any
-    size: int
-    stride: int = 1
-
-
-def ds(start: Any, size: int | None = None, stride: int | None = None) -> Any:
-    """The slice of ``size`` elements from ``start`` on, which may be computed: an index of references.
-
-    >>> import polyax
-    >>> ref = polyax.new_ref(np.arange(5.0))
-    >>> print(ref[ds(np.int32(1), 3)])
-    [1. 2. 3.]
-    """
-    if size is None:
-        return slice(as_int(start)) if stride is None else slice(None, as_int(start), stride)
-    return DynamicStretch(start, as_int(size), 1 if stride is None else as_int(stride))
-
-
 # --- from users' indices ----------------------------------------------------------------------------------------------
 
 
@@ -147,7 +125,7 @@ def _positions_of(mask: Any) -> list[Any]:
 def _item(e: Any, size: int, operands: list[Any]) -> Stretch | Pick:
     if isinstance(e, slice):
         return _stretch(e, size)
-    if isinstance(e, DynamicStretch):
+    if isinstance(e, Slice):
         return _dynamic_stretch(e, operands)
     if e is None:
         raise IndexError("None can't stand in an index of a reference: read it first, as in `ref[...][None]`.")
@@ -174,7 +152,7 @@ def _stretch(e: slice, size: int) -> Stretch:
     return Stretch(start, len(range(start, stop, step)), step) if stop > start else Stretch(0, 0)
 
 
-def _dynamic_stretch(e: DynamicStretch, operands: list[Any]) -> Stretch:
+def _dynamic_stretch(e: Slice, operands: list[Any]) -> Stretch:
     if isinstance(e.start, (int, np.integer)):
         return Stretch(int(e.start), e.size, e.stride)
     operands.append(e.start)

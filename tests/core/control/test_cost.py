@@ -11,7 +11,7 @@ import pytest
 import polyax as jax
 import polyax.numpy as jnp
 from polyax import lax
-from polyax_kernels.backend import collection_paused
+from polyax.ir.garbage import collection_paused
 
 SLACK = 2.5
 """How much more than its share the largest may take: noise of a shared machine, not another power of the size."""

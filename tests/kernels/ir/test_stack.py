@@ -21,8 +21,8 @@ from kernels.rows import (
 
 import polyax.numpy as jnp
 from polyax import nn
+from polyax.ir.garbage import collection_paused
 from polyax_hello_c.backend import HelloCBackend
-from polyax_kernels.backend import collection_paused
 from polyax_kernels.ir.edits import common_rows, merge, stack, why_not_inline, why_not_stack
 from polyax_kernels.ir.expr import consing
 from polyax_kernels.ir.graph import eliminate_dead

@@ -24,6 +24,7 @@ from polyax.api.stages import Lowered, Parts, Traced, check_options
 from polyax.control.calls.jit import call as bind_call
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
+from polyax.ir.garbage import collection_paused
 from polyax.ir.jaxpr import eval_jaxpr
 from polyax.ir.primitive import ambient
 from polyax.ir.refs import has_refs, met
@@ -168,15 +169,17 @@ class PjitFunction:
             if entry is not None:
                 self._quick.met(key, call)
                 return entry(call.leaves)
-        traced = self._traces.find(key, call)
-        if met.any:
-            call.refuse_aliases(traced.closed.consts)
-        if not evaluating:
-            return tree_unflatten(traced.out_tree, self._bind(traced, call))
-        for x in call.leaves:
-            if isinstance(x, Tracer):
-                raise dispatch.leaked(x)
-        return self._compile(key, traced, call)(call.leaves)
+        with collection_paused():
+            traced = self._traces.find(key, call)
+            if met.any:
+                call.refuse_aliases(traced.closed.consts)
+            if not evaluating:
+                return tree_unflatten(traced.out_tree, self._bind(traced, call))
+            for x in call.leaves:
+                if isinstance(x, Tracer):
+                    raise dispatch.leaked(x)
+            entry = self._compile(key, traced, call)
+        return entry(call.leaves)
 
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:

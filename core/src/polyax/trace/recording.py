@@ -13,6 +13,7 @@ from polyax.ir.config import config
 from polyax.ir.dims import SymbolicDim
 from polyax.ir.effects import NO_EFFECTS
 from polyax.ir.errors import ShardingTypeError
+from polyax.ir.garbage import collection_paused
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, is_literal_value, make_literal
 from polyax.ir.primitive import Primitive, ambient
 from polyax.ir.refs import met, refuse_refs
@@ -200,7 +201,7 @@ def trace_to_jaxpr(
     before = ambient.source, ambient.recorded
     ambient.source, ambient.recorded = None, False
     try:
-        with set_trace(trace):
+        with collection_paused(), set_trace(trace):
             closed = trace.to_jaxpr(fun(*args))
     finally:
         ambient.source, ambient.recorded = before

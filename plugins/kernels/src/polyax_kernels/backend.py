@@ -5,15 +5,14 @@ A subclass brings devices, memory and ``compile_plan``, which makes executables.
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import inspect
 import os
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from polyax.ir.garbage import collection_paused
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.ir.source import register_internal
@@ -115,15 +114,3 @@ class KernelBackend(Backend):
     def chosen_fusers(self) -> list[Chosen]:
         """The fusers to run, in order."""
         return registry.chosen_fusers(self, settings.fusers(), self.fusers)
-
-
-@contextlib.contextmanager
-def collection_paused() -> Generator[None]:
-    """No garbage collections while many objects are made that all stay: they double the time of long programs."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from polyax.ir.config import config
 from polyax.ir.errors import PluginError
 from polyax.ir.forks import UncutLock
+from polyax.ir.garbage import collection_paused
 from polyax.ir.primitive import Primitive
 from polyax.reference import plugin as reference
 from polyax.runtime.contract.backend import Backend, BackendSpec
@@ -185,7 +186,8 @@ class Registry:
             reason = self.why_unusable(name)
             if reason is None and name not in self._backends:
                 claim = self._claims[name][0]
-                found = _guarded(claim, "opening", lambda: opened(claim.spec, claim.plugin))
+                with collection_paused():
+                    found = _guarded(claim, "opening", lambda: opened(claim.spec, claim.plugin))
                 if isinstance(found, Backend):
                     self._backends[name] = found
                 else:

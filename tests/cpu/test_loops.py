@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -222,3 +223,37 @@ def test_large_functions_get_no_vectors_of_straight_code(work: int, monkeypatch:
     monkeypatch.setattr(compiler, "compile", noted)
     agree(lambda x: lax.fori_loop(0, 3, lambda _, y: jnp.sin(y) + y[::-1], x), SMALL)
     assert asked == {work > 1}
+
+
+# --- compiling -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_loops_are_compiled_beside_the_thread_that_writes_them(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By as many threads as programs have; the one that asked does all of it where that is one."""
+    met: list[bool] = []
+    real = machine_code.object_code
+
+    def object_code(text: str, *how: Any) -> bytes:
+        met.append(threading.current_thread() is asking)
+        return real(text, *how)
+
+    def two(x: Any) -> Any:
+        grown = lax.fori_loop(0, 3, lambda i, c: c * 1.5 + i, x)
+        return grown, lax.while_loop(lambda c: jnp.sum(c) < 50, lambda c: c * 2.0, jnp.abs(x) + 0.25)
+
+    asking = threading.current_thread()
+    with config.override(num_threads=threads):
+        lowered = polyax.jit(two).lower(SMALL)
+        monkeypatch.setattr(machine_code, "object_code", object_code)
+        lowered.compile()
+    assert met == [threads == 1] * 2
+
+
+def test_an_error_of_the_compiler_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    def object_code(*_: Any) -> bytes:
+        raise RuntimeError("no registers left")
+
+    monkeypatch.setattr(machine_code, "object_code", object_code)
+    with pytest.raises(RuntimeError, match="no registers left"):
+        polyax.jit(lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2.5 + i, x))(SMALL)

@@ -69,8 +69,9 @@ class CpuExecutable(HostExecutable):
     def runners(self, steps: Sequence[Step]) -> list[Callable[..., None]]:
         runners: list[Callable[..., None]] = []
         control = [step for step in steps if isinstance(step, ControlStep)]
-        with compiling((self.backend.compiled(kernel) for kernel in _called(steps)), busy=bool(control)):
-            made = {id(step): _native(self, step) for step in control}
+        with compiling((self.backend.compiled(kernel) for kernel in _called(steps)), busy=bool(control)) as started:
+            written = [(step, native_control(lambda s: _within(self, s), step, started)) for step in control]
+            made = {id(step): code and code() for step, code in written}
             made |= {id(step): _native(self, step) for step in steps if id(step) not in made}
         known = [(step, made[id(step)]) for step in steps]
         for native, group in groupby(known, lambda pair: pair[1] is not None):
@@ -124,7 +125,8 @@ def _native(executable: CpuExecutable, step: Step) -> Described | None:
     if isinstance(step, CopyStep):
         return copying(step.source, step.target, step.nbytes, executable.divides)
     if isinstance(step, ControlStep):
-        return native_control(lambda inner: _within(executable, inner), step)
+        code = native_control(lambda inner: _within(executable, inner), step)
+        return code and code()
     return _library_call(step, executable.divides)
 
 

@@ -91,11 +91,11 @@ def _of_module(module: Module) -> _Code:
 
 
 @contextlib.contextmanager
-def compiling(kernels: Iterable[NativeKernel], busy: bool = False) -> Generator[None]:
-    """Kernels are compiled on all threads while the calling one goes on; the first is left to that one, unless it is
-    ``busy`` with more."""
+def compiling(kernels: Iterable[NativeKernel], busy: bool = False) -> Generator[machine_code.Started]:
+    """Kernels are compiled on all threads while the calling one goes on, and what that one asks for; the first kernel
+    is left to it, unless it is ``busy`` with more."""
     if pool.thread_count() == 1:
-        yield
+        yield lambda make: make
         return
     seen: set[_Code] = set()
     with ThreadPoolExecutor(pool.thread_count(), "polyax-compile") as workers:
@@ -104,4 +104,4 @@ def compiling(kernels: Iterable[NativeKernel], busy: bool = False) -> Generator[
                 if seen or busy:
                     workers.submit(kernel.code.address, kernel.key)
                 seen.add(kernel.code)
-        yield
+        yield lambda make: workers.submit(make).result

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax_cpu import machine_code, pool
+from polyax_cpu import compiler, machine_code, pool
 from polyax_cpu.emitter import LlvmEmitter, kernel_attributes
 from polyax_cpu.functions import table
 from polyax_cpu.libraries import small
@@ -47,19 +47,27 @@ LONG = 300
 
 Native = Callable[[Step], Described | None]
 """How the native runtime runs a step that is neither a loop nor a branch; None if Python must."""
+Made = Callable[[], Described]
+"""Waits for the code of a step."""
 
 
-def native_control(native: Native, step: ControlStep) -> Described | None:
-    """The step that runs a loop or a branch as a function; None if some step of its programs needs Python."""
+def native_control(native: Native, step: ControlStep, started: machine_code.Started = lambda make: make) -> Made | None:
+    """The step that runs a loop or a branch as a function; None if some step of its programs needs Python. ``started``
+    is told to compile it."""
     writer = _ControlWriter(native, long=_steps(step) > LONG)
     try:
         writer.whole(step)
     except _NeedsPython:
         return None
     text, level = writer.module.text(), 0 if writer.long else 2
+    code = started(lambda: machine_code.object_code(text, level, writer.work <= STRAIGHT_WORK))
+    return lambda: _loaded(code(), writer, text)
+
+
+def _loaded(code: bytes, writer: _ControlWriter, text: str) -> Described:
     imports = {**pool.symbols_for(text.encode()), **writer.imports}
-    code = machine_code.library(text, ["control"], imports, level, writer.work <= STRAIGHT_WORK)
-    return NativeStep(code.address("control"), None, 0, 1, 1, ON_BASES, None, writer.fails), (code, writer.keep)
+    loaded = compiler.LoadedCode(code, ["control"], imports)
+    return NativeStep(loaded.address("control"), None, 0, 1, 1, ON_BASES, None, writer.fails), (loaded, writer.keep)
 
 
 def _steps(step: Step) -> int:

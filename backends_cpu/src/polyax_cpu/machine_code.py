@@ -15,6 +15,9 @@ from polyax_cpu import compiler
 
 _disk = DiskCache("cpu")
 
+Started = Callable[[Callable[[], bytes]], Callable[[], bytes]]
+"""Begins to make code, on another thread if there is one, and gives the function that waits for it."""
+
 
 @functools.cache
 def _generators() -> str:
@@ -47,12 +50,16 @@ def cached(key: str, make: Callable[[], bytes]) -> bytes:
     return found
 
 
+def object_code(text: str, level: int = 2, straight: bool = True) -> bytes:
+    """A module's text, compiled."""
+    return cached(f"{level} {straight} {text}", lambda: compiler.compile(text, level, straight))
+
+
 def library(
     text: str, exports: Iterable[str], imports: Mapping[str, int], level: int = 2, straight: bool = True
 ) -> compiler.LoadedCode:
     """A module's text, compiled and loaded."""
-    code = cached(f"{level} {straight} {text}", lambda: compiler.compile(text, level, straight))
-    return compiler.LoadedCode(code, exports, imports)
+    return compiler.LoadedCode(object_code(text, level, straight), exports, imports)
 
 
 class Part:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import polyax_kernels
 from polyax.ir.forks import UncutLock
@@ -22,10 +22,20 @@ Started = Callable[[Callable[[], bytes]], Callable[[], bytes]]
 @functools.cache
 def _generators() -> str:
     """Which code generators these are: kernels that are equal get other code from another version of them."""
-    packages = (Path(str(file)).parent for file in (__file__, polyax_kernels.__file__))
-    files = {path: path.stat() for package in packages for path in package.rglob("*.py")}
-    found = sorted(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in files.items())
+    folders = (os.path.dirname(str(file)) for file in (__file__, polyax_kernels.__file__))
+    found = sorted(line for folder in folders for line in _sources(folder))
     return hashlib.sha256("\n".join(found).encode()).hexdigest()
+
+
+def _sources(folder: str) -> Iterator[str]:
+    """The files of a package, with what changes when they do."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                status = entry.stat()
+                yield f"{entry.path} {status.st_size} {status.st_mtime_ns}"
+            elif entry.name != "__pycache__" and entry.is_dir():
+                yield from _sources(entry.path)
 
 
 def kept(key: str) -> bytes | None:

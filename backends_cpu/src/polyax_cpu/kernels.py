@@ -92,16 +92,17 @@ def _of_module(module: Module) -> _Code:
 
 @contextlib.contextmanager
 def compiling(kernels: Iterable[NativeKernel], busy: bool = False) -> Generator[machine_code.Started]:
-    """Kernels are compiled on all threads while the calling one goes on, and what that one asks for; the first kernel
-    is left to it, unless it is ``busy`` with more."""
+    """Kernels are compiled on all threads while the calling one goes on; the first is left to it, unless it is
+    ``busy`` with more. What that one asks for, which takes long, doesn't wait for them."""
     if pool.thread_count() == 1:
         yield lambda make: make
         return
     seen: set[_Code] = set()
-    with ThreadPoolExecutor(pool.thread_count(), "polyax-compile") as workers:
+    threads = lambda: ThreadPoolExecutor(pool.thread_count(), "polyax-compile")
+    with threads() as workers, threads() as asked:
         for kernel in kernels:
             if not kernel.made and kernel.code not in seen:
                 if seen or busy:
                     workers.submit(kernel.code.address, kernel.key)
                 seen.add(kernel.code)
-        yield lambda make: workers.submit(make).result
+        yield lambda make: asked.submit(make).result

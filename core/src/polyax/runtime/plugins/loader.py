@@ -19,6 +19,7 @@ from polyax.ir import blame
 from polyax.ir.config import config
 from polyax.runtime.contract.hooks import PROJECT, HookError
 from polyax.runtime.contract.tracebacks import warn_user
+from polyax.runtime.plugins.installed import entry_points
 
 _MACHINERY = (__file__, os.path.dirname(importlib.__file__), "<frozen")
 
@@ -91,17 +92,11 @@ def trace(message: str) -> None:
 
 def scan() -> list[Plugin]:
     """The entry points of all installed plugins; none is imported."""
-    from importlib import metadata  # 30 ms that an import of polyax must not cost
-
     began = time.perf_counter()
     found: dict[tuple[str, str], Plugin] = {}
-    for distribution in metadata.distributions():
-        text = distribution.read_text("entry_points.txt")
-        if text is None or f"[{PROJECT}]" not in text:
-            continue
-        for point in distribution.entry_points.select(group=PROJECT):
-            plugin = Plugin(point.name, point.value, distribution.name, distribution.version, point.load)
-            found.setdefault((point.name, normalize(distribution.name)), plugin)  # the first on the path is imported
+    for point in entry_points(PROJECT):
+        plugin = Plugin(point.name, point.value, point.distribution, point.version, point.load)
+        found.setdefault((point.name, normalize(plugin.distribution)), plugin)  # the first on the path is imported
     trace(f"found {len(found)} entry points in {time.perf_counter() - began:.3f} s")
     return [_blocked(p) for p in sorted(found.values(), key=lambda p: p.entry)]
 

@@ -143,6 +143,20 @@ def test_stages_of_rows() -> None:
         assert [len(crossed_in(stage)) for stage in flatten(kernel).stages] == [1, 1] and conditions(kernel) == 0
 
 
+def test_the_first_of_the_axes_of_a_stage() -> None:
+    x = normal(40, 50)
+    with consing():
+        i, j = grid = axes(40, 50)
+        at = indices(grid)
+        value = masked(0, at, at[0] < 7, masked(0, (at[0] + -7, at[1]), at[0] >= 7))
+        operands = (Operand(x.shape, F32, "in"), Operand(x.shape, F32, "out"))
+        kernel = Kernel((), (Stage((i, j), (Store(1, at, value),)),), operands)
+        check(kernel, [x], np.concatenate([x[:7], x[:33]]))
+        made, _ = cut(flatten(kernel))
+        assert [[axis.extent for axis in stage.axes] for stage in made.stages] == [[7, 50], [33, 50]]
+        assert conditions(kernel) == 0
+
+
 @pytest.mark.parametrize("why", ["nothing asked", "two indices", "data", "many", "folded"])
 def test_left_alone(why: str) -> None:
     x = normal(40, 40)

@@ -57,9 +57,9 @@ def crossed(kernel: Kernel) -> list[Stretches]:
 
 
 def crossed_in(stage: Stage) -> list[Stretches]:
-    """The axis of a stage of a stacked kernel, if it is cut. Of several axes, cutting one would change the order."""
+    """The first axis of a stage of a stacked kernel, if it is cut: cutting a later one would change the order."""
     nodes = postorder(*(x for store in stage.stores for x in store_roots(store)))
-    if len(stage.axes) != 1 or any(x.kind == "fold" for x in nodes) or not (bounds := _bounds(nodes, stage.axes[0])):
+    if not stage.axes or any(x.kind == "fold" for x in nodes) or not (bounds := _bounds(nodes, stage.axes[0])):
         return []
     few = len(bounds) <= STRETCHES and (len(bounds) - 1) * len(nodes) <= OPERATIONS
     return [Stretches(stage.axes[0], bounds)] if few else []

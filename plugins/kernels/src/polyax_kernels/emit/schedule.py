@@ -28,9 +28,11 @@ NEAR = (1, 2)
 def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
     """Splits the first grid axis among threads; strided folds run in ``limits.lanes`` lanes along the last one, and
     what is read across that axis is read in squares of ``limits.tile`` points a side."""
-    if not kernel.grid or kernel.ordered:
+    if kernel.ordered:
         return Schedule(parallel=0)
     flat, limits = flatten(kernel), limits or Limits()
+    if not kernel.grid:
+        return Schedule(parallel=0, cut=_many(kernel) and cuts.suits(flat))
     if limits.tile > 1 and _many(kernel) and (axis := crossing(flat)) is not None:
         return Schedule(tile=limits.tile, grain=limits.tile if axis is kernel.grid[0] else 1)
     lanes = _lanes(flat, limits.lanes)

@@ -40,7 +40,7 @@ INLINED_WORK = 4000
 """Kernels that one function holds: the time that LLVM takes grows faster than functions do."""
 INLINED_EQUAL = 1000
 """Equal kernels that it holds; from then on they are called, and compiled once."""
-STRAIGHT_WORK = 1500
+STRAIGHT_WORK = 800
 """In functions that hold more, LLVM makes no vectors: that takes two thirds of its time."""
 LONG = 300
 """In functions of more steps all is called: their turns take long enough, and LLVM would take long over them."""

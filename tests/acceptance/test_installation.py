@@ -6,7 +6,9 @@ import numpy as np
 
 from support.process import output, run
 
-PLUGINS = "polyax-cpu,polyax-opencl,polyax-cuda,polyax-fusion,polyax-hello-c,polyax-inspect,polyax-mpi"
+PLUGINS = (
+    "polyax-cpu,polyax-opencl,polyax-cuda,polyax-fusion,polyax-hello-c,polyax-inspect,polyax-mpi,polyax-conformance"
+)
 PROGRAM = """
     import numpy as np
     import polyax as jax, polyax.numpy as jnp

@@ -31,6 +31,7 @@ DISTRIBUTIONS = {
     "polyax_fusion": {"polyax", "polyax_kernels"},
     "polyax_inspect": {"polyax", "polyax_kernels"},
     "polyax_mpi": {"polyax"},
+    "polyax_conformance": {"polyax"},
     "polyax_hello_c": {"polyax", "polyax_kernels"},
     "polyax_cpu": {"polyax", "polyax_kernels"},
     "polyax_opencl": {"polyax", "polyax_kernels"},

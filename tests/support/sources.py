@@ -15,6 +15,7 @@ PACKAGES = {
     "polyax_fusion": ROOT / "plugins/fusion/src/polyax_fusion",
     "polyax_inspect": ROOT / "plugins/inspect/src/polyax_inspect",
     "polyax_mpi": ROOT / "plugins/mpi/src/polyax_mpi",
+    "polyax_conformance": ROOT / "plugins/conformance/src/polyax_conformance",
     "polyax_hello_c": ROOT / "plugins/hello_c/src/polyax_hello_c",
     "polyax_cpu": ROOT / "backends_cpu/src/polyax_cpu",
     "polyax_opencl": ROOT / "backends_opencl/src/polyax_opencl",

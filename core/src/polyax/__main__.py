@@ -14,15 +14,17 @@ from polyax.runtime.plugins.loader import Plugin
 from polyax.runtime.plugins.registry import registry
 from polyax.runtime.telling.info import report
 
+ELSEWHERE = {"check": "polyax-conformance"}
+"""Commands that other distributions bring."""
+
 
 def _info(_: argparse.Namespace) -> int:
     print(report())
     return 0
 
 
-def _check(options: argparse.Namespace) -> int:
-    print(f"polyax: the conformance suite isn't built yet, so {options.platform!r} can't be checked", file=sys.stderr)
-    return 2
+def _lacking(options: argparse.Namespace) -> int:
+    raise UsageError(f"`pip install {ELSEWHERE[options.command]}` brings this command")
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -35,9 +37,6 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", dest="command")
     info = commands.add_parser("info", help="platforms, devices, plugins, versions and settings in force")
     info.set_defaults(run=_info)
-    check = commands.add_parser("check", help="run the conformance suite on a platform")
-    check.add_argument("platform")
-    check.set_defaults(run=_check)
     explain = commands.add_parser("explain", help="show what a function is compiled to")
     explain.add_argument("function", metavar="FILE:FUNCTION")
     explain.add_argument("arguments", nargs="*", metavar="TYPE", help="types as f32[8,16], or numbers")
@@ -50,6 +49,10 @@ def _parser() -> argparse.ArgumentParser:
         added = commands.add_parser(command.name, help=command.help)
         command.add_arguments(added)
         added.set_defaults(run=command.run)
+    for name in ELSEWHERE.keys() - commands.choices.keys():
+        lacking = commands.add_parser(name, help=f"needs {ELSEWHERE[name]}")
+        lacking.add_argument("arguments", nargs="*")
+        lacking.set_defaults(run=_lacking)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""What the structural functions of lax compute, against NumPy. Elementwise ones are in ``test_total_semantics``."""
+"""What the structural functions of lax compute, against NumPy. Elementwise ones are in the conformance suite."""
 
 from __future__ import annotations
 

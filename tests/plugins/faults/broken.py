@@ -18,7 +18,8 @@ OWNER = "plugin 'broken' of polyax-broken 1.2.3"
 
 
 def plugin(**hooks: Callable[..., Any]) -> types.SimpleNamespace:
-    return types.SimpleNamespace(**{name: hookimpl(function) for name, function in hooks.items()})
+    implementations = {name: hookimpl(function) for name, function in hooks.items()}
+    return types.SimpleNamespace(**implementations, polyax_requires=">=1,<2")
 
 
 @contextlib.contextmanager

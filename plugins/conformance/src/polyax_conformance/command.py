@@ -1,0 +1,38 @@
+"""``python -m polyax check PLATFORM``: runs the suite, shows the score card, and writes it down."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from polyax_conformance.card import LEVELS
+
+GAPS = Path("gaps.toml")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("platform")
+    names = ", ".join(f"{n} {name}" for n, name in enumerate(LEVELS))
+    parser.add_argument("--level", type=int, action="append", default=[], help=f"run this level alone: {names}")
+    parser.add_argument("--gaps", type=Path, help="what the platform doesn't do; gaps.toml here, if there is one")
+    parser.add_argument("--only", default="", metavar="WORDS", help="choose among tests, as pytest's -k does")
+    parser.add_argument("--speed", action="store_true", help="measure as well")
+    parser.add_argument("--json", type=Path, help="write the score card to this file")
+    parser.add_argument("--svg", type=Path, help="write a badge to this file")
+
+
+def run(options: argparse.Namespace) -> int:
+    """The exit status: 0 if nothing failed that isn't a gap."""
+    from polyax_conformance.gaps import read_gaps
+    from polyax_conformance.speed import measure
+    from polyax_conformance.suite import grade
+
+    path = options.gaps or (GAPS if GAPS.exists() else None)
+    card = grade(options.platform, options.level, read_gaps(path) if path else [], options.only)
+    if options.speed:
+        card.speed = measure(options.platform)
+    print(card.text())
+    for file, text in ((options.json, card.to_json), (options.svg, card.svg)):
+        if file is not None:
+            file.write_text(text())
+    return int(bool(card.failures))

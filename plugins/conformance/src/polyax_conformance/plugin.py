@@ -1,0 +1,15 @@
+"""The hooks of this distribution. Imports neither pytest nor a compiler until a command is run."""
+
+from __future__ import annotations
+
+from polyax.backend import Command, hookimpl
+
+polyax_requires = ">=1,<2"
+
+
+@hookimpl
+def polyax_commands() -> list[Command]:
+    """``check``."""
+    from polyax_conformance import command
+
+    return [Command("check", "grade a platform by the conformance suite", command.add_arguments, command.run)]

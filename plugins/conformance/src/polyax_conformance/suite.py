@@ -1,0 +1,127 @@
+"""Runs the levels on a platform, and counts."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import polyax
+from polyax.backend import UsageError
+from polyax_conformance.card import LEVELS, Card, Score
+from polyax_conformance.gaps import Gap, unmet
+
+FOLDER = Path(__file__).with_name("levels")
+SETTINGS = {"POLYAX_CHECKS": "1", "POLYAX_HOST_FALLBACK": "error"}
+"""Strict, so that no primitive looks done while NumPy does its work."""
+
+
+class Suite:
+    """A run of the suite; as a plugin of pytest it declares gaps and counts results."""
+
+    def __init__(self, card: Card, gaps: Sequence[Gap]) -> None:
+        self.card = card
+        self.gaps = gaps
+        self._gaps_of: dict[str, Gap] = {}
+        self._seen: set[str] = set()
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            name = name_of(item.nodeid)
+            gap = next((g for g in self.gaps if g.covers(name)), None)
+            if gap is not None:
+                item.add_marker(pytest.mark.xfail(reason=f"{gap.kind}: {gap.reason}", strict=True))
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        name = name_of(report.nodeid)
+        if name in self._seen or not (report.when == "call" or report.outcome != "passed"):
+            return
+        self._seen.add(name)
+        score = self.card.levels.setdefault(name.split("::")[0], Score())
+        if report.outcome == "passed":
+            score.passed += 1
+        elif report.outcome == "failed":
+            score.failed += 1
+            self.card.failures.append(f"{name}: {reason_of(report)}")
+        elif hasattr(report, "wasxfail"):
+            score.gaps += 1
+        else:
+            score.skipped += 1
+
+
+def name_of(nodeid: str) -> str:
+    """The level and the test.
+
+    >>> name_of("levels/level_1_scalars.py::test_choices[cpu]")
+    'scalars::test_choices[cpu]'
+    """
+    file, _, test = nodeid.partition("::")
+    return f"{Path(file).stem.split('_', 2)[2]}::{test}"
+
+
+def reason_of(report: Any) -> str:
+    text = str(getattr(getattr(report.longrepr, "reprcrash", None), "message", report.longrepr))
+    return (text.splitlines() or [""])[0]
+
+
+def files_of(levels: Sequence[int]) -> list[Path]:
+    """The files of some levels; of all, if none is named.
+
+    Raises:
+      UsageError: there is no such level.
+    """
+    if unknown := [n for n in levels if not 0 <= n < len(LEVELS)]:
+        raise UsageError(f"there is no level {unknown[0]}; levels are 0 ({LEVELS[0]}) to {len(LEVELS) - 1}")
+    return [FOLDER / f"level_{n}_{LEVELS[n]}.py" for n in levels or range(len(LEVELS))]
+
+
+def grade(platform: str, levels: Sequence[int] = (), gaps: Sequence[Gap] = (), chosen: str = "") -> Card:
+    """The score card of a platform.
+
+    Args:
+      levels: the numbers of those to run; all, if there are none.
+      gaps: what is expected to fail.
+      chosen: words that choose among tests, as ``pytest -k`` takes them.
+
+    Raises:
+      UsageError: the platform can't be used, or a gap names no test.
+    """
+    card = Card(platform, owner_of(platform), version("polyax"))
+    suite, files = Suite(card, gaps), files_of(levels)
+    arguments = ["-q", "-p", "no:cacheprovider", "-p", "polyax_conformance.pytest_plugin"]
+    arguments += ["-c", str(FOLDER / "suite.ini"), f"--platforms={platform}"]
+    arguments += ["-k", chosen] if chosen else []
+    told = io.StringIO()
+    before = {name: os.environ.get(name) for name in SETTINGS}
+    os.environ.update(SETTINGS)
+    strict = polyax.config.override(checks=True, host_fallback="error")
+    try:
+        with strict, redirect_stdout(told), redirect_stderr(told):
+            status = pytest.main([*arguments, *map(str, files)], plugins=[suite])
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+    if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        raise UsageError(f"the suite couldn't run ({status!r}):\n{told.getvalue()}")
+    if not levels and not chosen and (lost := unmet(gaps)):
+        raise UsageError(f"gaps that name no test: {', '.join(lost)}. Correct the names, or remove what is closed")
+    return card
+
+
+def owner_of(platform: str) -> str:
+    """Who brings a platform.
+
+    Raises:
+      UsageError: it can't be used; the text says why.
+    """
+    try:
+        backend = polyax.devices(platform)[0].client
+    except RuntimeError as e:
+        raise UsageError(str(e)) from None
+    return backend.owner.title if backend.owner is not None else backend.name

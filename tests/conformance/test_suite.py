@@ -1,0 +1,145 @@
+"""The suite itself: gaps are strict, broken backends fail, cards are written and read."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("polyax_conformance")
+
+from plugins.faults.broken import Working, backend, giving, launching
+
+from polyax.__main__ import main
+from polyax.backend import HostBuffer, PluginError, UsageError
+from polyax_conformance.card import LEVELS, Card, Score
+from polyax_conformance.gaps import read_gaps
+from polyax_conformance.suite import grade
+
+GAP = """
+    [[gap]]
+    what = "rounding"
+    kind = "notimpl"
+    reason = "it rounds down"
+    tests = ["scalars::test_rounding*"]
+"""
+
+
+def gaps(folder: Path, text: str = GAP) -> Any:
+    file = folder / "gaps.toml"
+    file.write_text(text)
+    return read_gaps(file)
+
+
+# --- gaps -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        (GAP.replace("kind", "kinds"), "gap 0 .rounding. has kinds; a gap has what, kind, reason, tests, primitives"),
+        (GAP.replace("notimpl", "later"), "is of kind 'later'; kinds are notimpl, notyet, never"),
+        (GAP.replace("it rounds down", ""), "has no reason"),
+        ("[gaps]", "has gaps; gaps are written as"),
+        ("[[gap", "can't be read as gaps"),
+    ],
+)
+def test_files_that_are_none(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        gaps(tmp_path, text)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="can't be read as gaps: .*No such file"):
+        read_gaps(tmp_path / "gaps.toml")
+
+
+def test_a_gap_that_closed_fails(tmp_path: Path) -> None:
+    card = grade("reference", [1], gaps(tmp_path), "rounding")
+    assert card.levels["scalars"] == Score(failed=1)
+    assert "scalars::test_rounding_halves_to_even[reference]: [XPASS(strict)] notimpl: it rounds down" in card.failures
+
+
+def test_a_gap_that_names_no_test_is_an_error(tmp_path: Path) -> None:
+    misspelt = gaps(tmp_path, GAP.replace("test_rounding", "test_runding"))
+    with pytest.raises(UsageError, match=r"gaps that name no test: 'scalars::test_runding\*' of 'rounding'"):
+        grade("reference", (), misspelt)
+
+
+def negated(outs: list[HostBuffer]) -> list[HostBuffer]:
+    return [HostBuffer(np.where(b.data == 2, 3, b.data).astype(b.data.dtype)) for b in outs]
+
+
+def test_a_gap_that_is_one_counts_as_one(tmp_path: Path) -> None:
+    with backend(giving(negated)):
+        assert grade("broken", [1], gaps(tmp_path), "rounding").levels["scalars"] == Score(gaps=1)
+        assert grade("broken", [1], (), "rounding").levels["scalars"] == Score(failed=1)
+
+
+# --- broken backends --------------------------------------------------------------------------------------------------
+
+
+def overwriting(right: Any, buffers: Any, queue: Any) -> Any:
+    outs, token = right(buffers, queue)
+    for b in buffers:
+        if b.data.flags.writeable:
+            b.data[...] = 0
+    return outs, token
+
+
+def test_one_that_writes_to_its_inputs() -> None:
+    with backend(launching(overwriting)):
+        failed = " ".join(grade("broken", [0], (), "inputs or later").failures)
+    assert "contract::test_inputs_stay_as_they_are" in failed and "test_results_are_not_overwritten" in failed
+
+
+def test_one_that_works() -> None:
+    with backend(Working):
+        card = grade("broken", [0])
+    assert not card.failures and card.plugin == "plugin 'broken' of polyax-broken 1.2.3"
+
+
+# --- commands and cards -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["check", "nothere"], "Unknown backend nothere"),
+        (["check", "reference", "--level", "9"], f"there is no level 9; levels are 0 .contract. to {len(LEVELS) - 1}"),
+        (["check", "reference", "--gaps", "nothere.toml"], "nothere.toml can't be read as gaps"),
+    ],
+)
+def test_what_cannot_be_done_is_said(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("polyax check: ") and told.replace(".contract.", "(contract)") in error
+
+
+def card() -> Card:
+    levels = {name: Score(passed=10) for name in LEVELS}
+    return Card("mine", "plugin 'mine' of polyax-mine 1.0", "0.1.0", levels, speed={"x + 1": 2.5})
+
+
+def test_levels_are_reached_one_after_the_other() -> None:
+    whole, broken, gap = card(), card(), card()
+    broken.levels["contract"].failed = 1
+    gap.levels["contract"].gaps = 10
+    assert (whole.level, broken.level, gap.level) == (len(LEVELS) - 1, -1, len(LEVELS) - 1)
+    assert whole.share == 1 and gap.share < 1
+    assert "no level" in broken.text() and f"reached: level {whole.level}" in whole.text()
+
+
+def test_cards_are_written_and_read() -> None:
+    assert Card.from_json(card().to_json()) == card()
+    badge = ElementTree.fromstring(card().svg())
+    assert [t.text for t in badge.iter("{http://www.w3.org/2000/svg}text")] == [
+        "polyax mine",
+        f"level {card().level} · 100%",
+    ]
+    for text in ("", "[]", "{}", '{"level": 0, "share": 1}'):
+        with pytest.raises(PluginError, match="this is no score card"):
+            Card.from_json(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import mmap
+import re
 
 import numpy as np
 import pytest
@@ -170,6 +171,22 @@ def test_places_equally_far_apart_stay_known() -> None:
     assert affine("add", i, LaneIndex(b, n, 8)) is None
 
 
+@pytest.mark.parametrize("combine", ["max", "min"])
+def test_extrema_of_half_precision_are_those_of_float32(combine: str) -> None:
+    """LLVM would take them of float16, for which it calls a function for each element."""
+    half = np.dtype("float16")
+    with consing():
+        grid, inner = Axis(5), Axis(100)
+        value = fold(combine, (inner,), (const(0.0, half),), (load(0, half, (index(grid), index(inner))),))
+        operands = (Operand((5, 100), half, "in"), Operand((5,), half, "out"))
+        kernel = Kernel((grid,), (Stage((), (Store(1, (index(grid),), value),)),), operands)
+        module = kernels.module_of(kernel)
+        got, expected = outcomes(kernel, [np.random.default_rng(4).normal(size=(5, 100)).astype(half)])
+    np.testing.assert_array_equal(got, expected)
+    text = str(compiler.optimize(module.text(), module.level))
+    assert re.search(rf"llvm\.{combine}imum\.v\d+f32", text) and not re.search(rf"{combine}imum\.(v\d+)?f16", text)
+
+
 def test_kernels_of_lanes_leave_nothing_to_the_vectoriser() -> None:
     with consing():
         axis = Axis(1000)
@@ -181,6 +198,7 @@ def test_kernels_of_lanes_leave_nothing_to_the_vectoriser() -> None:
     np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.skipif(not compiler.host().has_masks, reason="without masks, scratch is several vectors")
 @pytest.mark.parametrize("size", [5, 10, 16])
 def test_scratch_of_one_vector_stays_in_a_register(size: int) -> None:
     """No store to memory, and none under a mask, stands between a stage and those that read what it made."""

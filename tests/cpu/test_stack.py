@@ -87,7 +87,7 @@ def test_loops_around_loops_are_not_copied(backend) -> None:
 def test_short_rows_are_one_vector(backend, size: int) -> None:
     """Of which some lanes are empty: code for each element takes far longer to compile."""
     add, x = lambda x: x + x[0], normal(50, size)
-    assert code(backend, add, x).count(" fadd ") == 1
+    assert code(backend, add, x).count(" fadd ") == (1 if compiler.host().has_masks else size.bit_count())
     np.testing.assert_array_equal(outcome(backend, add, x, False)[0], x + x[0])
 
 
@@ -102,5 +102,5 @@ UNROLLED = {
 def test_short_rows_are_unrolled_where_they_are_no_vectors(backend, name: str) -> None:
     f, shape = UNROLLED[name]
     x = normal(*shape)
-    assert ("llvm.masked.store" in code(backend, f, x)) == (name == "bytes")
+    assert ("llvm.masked.store" in code(backend, f, x)) == (name == "bytes" and compiler.host().has_masks)
     np.testing.assert_array_equal(outcome(backend, f, x, False)[0], f(x))

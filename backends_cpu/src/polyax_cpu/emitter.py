@@ -77,6 +77,7 @@ class LlvmEmitter(Emitter[IrValue]):
         self.loops = 0  # that are still loops in the end
         self.many = max(_points((*kernel.grid, *stage.axes)) for stage in kernel.stages) >= MANY
         self.free: set[str] = set()  # carries that may be combined in any order
+        self.halves: set[str] = set()  # float32 made of float16: LLVM would take their extrema as such, by calls
         width = host().vector_bits // (8 * _widest(kernel))
         self.side = 4 if self.shares else SIDE if self.many or not functions else 1
         self.lanes = LaneLoops(builder, width, width * (4 if self.shares else 1))
@@ -130,6 +131,7 @@ class LlvmEmitter(Emitter[IrValue]):
         if name in ROUNDINGS:
             return self.b.intrinsic(ROUNDINGS[name], x)
         if name in BINARY_INTRINSICS:
+            args = tuple([self.b.intrinsic("arithmetic.fence", a) if a.name in self.halves else a for a in args])
             # what is accumulated comes last: x86 tests the sign of the first operand, which takes longer than the rest
             return self.b.intrinsic(BINARY_INTRINSICS[name], *args[::-1])
         if name == "is_finite":
@@ -199,7 +201,10 @@ class LlvmEmitter(Emitter[IrValue]):
             return x
         if x.type == "double" and to == "half":
             x = self._round_to_odd(x)
-        return self.b.convert(self._conversion(source, target), x, to)
+        result = self.b.convert(self._conversion(source, target), x, to)
+        if source.name == "float16":
+            self.halves.add(result.name)
+        return result
 
     def _round_to_odd(self, x: IrValue) -> IrValue:
         """float64 to float32 such that rounding again rounds once: processors lack float64 to float16."""

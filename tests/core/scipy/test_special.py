@@ -320,3 +320,14 @@ def test_slopes_of_entropy():
     slopes = polyax.vmap(polyax.grad(special.entr))(jnp.array([0.0, 0.5, 1.0, np.inf]))
     assert np.allclose(slopes, [np.inf, np.log(2) - 1, -1, -np.inf])
     assert np.isnan(polyax.grad(special.entr)(-1.0)) and special.entr(-1.0) == -np.inf and special.entr(0) == 0
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py", "rel_entr", "kl_div"])
+def test_entropies_at_their_edges(name: str) -> None:
+    """Where nothing is defined they are infinite, and of NaN they are NaN, also times zero."""
+    edges = np.array([0, 1e-20, 0.3, 1, 60, np.inf, -0.5, -30, np.nan], np.float32)
+    x, y = (v.ravel() for v in np.meshgrid(edges, edges, indexing="ij"))
+    with np.errstate(all="ignore"):
+        for args in ((x, y), (x, np.float32(2)), (np.float32(0.3), y)):
+            expected = getattr(scipy.special, name)(*args)
+            np.testing.assert_allclose(getattr(special, name)(*args), expected, rtol=1e-5)

@@ -63,9 +63,9 @@ def xlog1py(x: Any, y: Any) -> Any:
 
 
 def _harmless(x: Any, y: Any, pole: float, neutral: float) -> Any:
-    """``y``, but ``neutral`` where ``x`` is zero and the logarithm would not be finite."""
-    finite = lax.bitwise_and(lax.gt(y, lax.full_like(y, pole)), lax.lt(y, lax.full_like(y, np.inf)))
-    vanishes = lax.bitwise_and(lax.eq(x, lax.full_like(x, 0)), lax.bitwise_not(finite))
+    """``y``, but ``neutral`` where ``x`` is zero and the logarithm would not be finite; NaN stays, as in SciPy."""
+    infinite = lax.bitwise_or(lax.le(y, lax.full_like(y, pole)), lax.eq(y, lax.full_like(y, np.inf)))
+    vanishes = lax.bitwise_and(lax.eq(x, lax.full_like(x, 0)), infinite)
     return choose(vanishes, neutral, y)
 
 
@@ -86,20 +86,24 @@ def _entr_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def rel_entr(p: Any, q: Any) -> Any:
-    """p log(p / q); 0 where p is 0 and q is not negative, inf where it is not defined."""
+    """p log(p / q); 0 where p is 0 and q is not negative, inf where it is not defined, NaN where either is NaN."""
     p, q = promote_args_inexact("rel_entr", p, q)
     zero = lax.full_like(p, 0)
     both = lax.bitwise_and(lax.gt(p, zero), lax.gt(q, lax.full_like(q, 0)))
     safe_p, safe_q = choose(both, p, 1.0), choose(both, q, 1.0)
     value = lax.mul(safe_p, lax.sub(lax.log(safe_p), lax.log(safe_q)))
     vanishes = lax.bitwise_and(lax.eq(p, zero), lax.ge(q, lax.full_like(q, 0)))
-    return choose(both, value, choose(vanishes, 0.0, np.inf))
+    unknown = lax.bitwise_or(lax.ne(p, p), lax.ne(q, q))
+    return choose(both, value, choose(vanishes, 0.0, choose(unknown, np.nan, lax.full_like(value, np.inf))))
 
 
 def kl_div(p: Any, q: Any) -> Any:
-    """p log(p / q) - p + q."""
+    """p log(p / q) - p + q; inf where that is not defined."""
     p, q = promote_args_inexact("kl_div", p, q)
-    return lax.add(lax.sub(rel_entr(p, q), p), q)
+    entropy = rel_entr(p, q)
+    outside = lax.le(lax.min(p, q), lax.full_like(entropy, 0))
+    undefined = lax.bitwise_and(lax.eq(entropy, lax.full_like(entropy, np.inf)), outside)
+    return choose(undefined, np.inf, lax.add(lax.sub(entropy, p), q))
 
 
 def betaln(a: Any, b: Any) -> Any:

@@ -63,11 +63,11 @@ def test_rule_of_a_wrong_type_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_primitive_without_a_rule() -> None:
-    p = Primitive("unheard_of")
+    p = Primitive("test_unheard_of")
     p.abstract_eval = lambda x, **_: [x]
-    with pytest.raises(NoLowering, match="no NumPy rule for 'unheard_of'"):
+    with pytest.raises(NoLowering, match="no NumPy rule for 'test_unheard_of'"):
         p.bind_all(jnp.ones(3))
-    with pytest.raises(NoLowering, match="no NumPy rule for 'unheard_of'"):
+    with pytest.raises(NoLowering, match="no NumPy rule for 'test_unheard_of'"):
         interpreter.run_on_host(p, [np.ones(3)], {})
 
 

@@ -4,7 +4,7 @@ float64, but for the shortest, are in ``exponential_double``."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from polyax_kernels.emit.functions.blocks import (
     INF,
@@ -243,18 +243,26 @@ def log_sum(a: V, sign: float) -> V:
 
 
 def asinh(x: V) -> V:
-    """sign log(|x| + sqrt(x^2 + 1)); a polynomial up to 0.6."""
+    return asinh_near(x, 0.6, _ASINH)
+
+
+def asinh_near(x: V, bound: float, coefficients: Sequence[float]) -> V:
+    """sign log(|x| + sqrt(x^2 + 1)); a polynomial up to ``bound``."""
     a = absolute(x)
     t = a * a
-    result = select(a < 0.6, fma(a * t, poly(t, *_ASINH), a), log_sum(a, 1.0))
+    result = select(a < bound, fma(a * t, poly(t, *coefficients), a), log_sum(a, 1.0))
     return with_sign(select(a < INF, result, a), x)
 
 
 def acosh(x: V) -> V:
+    return acosh_near(x, _ACOSH)
+
+
+def acosh_near(x: V, coefficients: Sequence[float]) -> V:
     """log(x + sqrt(x^2 - 1)); up to 3/2, sqrt(2 t) times a polynomial in t = x - 1."""
     t = x - 1.0
     root = x.b.intrinsic("sqrt", t * 2.0)
-    near = fma(root * t, poly(t, *_ACOSH), root)
+    near = fma(root * t, poly(t, *coefficients), root)
     return select(x < 1.5, near, select(x < INF, log_sum(x, -1.0), x))
 
 

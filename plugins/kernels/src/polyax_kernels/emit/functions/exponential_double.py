@@ -22,7 +22,15 @@ from polyax_kernels.emit.functions.blocks import (
     split,
     with_sign,
 )
-from polyax_kernels.emit.functions.exponential import LN2_HI, LN2_LO, log_edges, log_of_double, log_sum, power
+from polyax_kernels.emit.functions.exponential import (
+    LN2_HI,
+    LN2_LO,
+    acosh_near,
+    asinh_near,
+    log_edges,
+    log_of_double,
+    power,
+)
 from polyax_kernels.emit.functions.pairs import any_sum, ordered_sum, product
 
 _LN2_TAIL = 2.319046813846299558e-17
@@ -119,19 +127,11 @@ _ATANH = (0.33333333333331968227, 0.20000000000703275475, 0.14285714161967117344
 
 
 def asinh(x: V) -> V:
-    """sign log(|x| + sqrt(x^2 + 1)); a polynomial up to 1/2."""
-    a = absolute(x)
-    t = a * a
-    result = select(a < 0.5, fma(a * t, poly(t, *_ASINH), a), log_sum(a, 1.0))
-    return with_sign(select(a < INF, result, a), x)
+    return asinh_near(x, 0.5, _ASINH)
 
 
 def acosh(x: V) -> V:
-    """log(x + sqrt(x^2 - 1)); up to 3/2, sqrt(2 t) times a polynomial in t = x - 1."""
-    t = x - 1.0
-    root = x.b.intrinsic("sqrt", t * 2.0)
-    near = fma(root * t, poly(t, *_ACOSH), root)
-    return select(x < 1.5, near, select(x < INF, log_sum(x, -1.0), x))
+    return acosh_near(x, _ACOSH)
 
 
 def atanh(x: V) -> V:

@@ -384,7 +384,7 @@ class LlvmEmitter(Emitter[IrValue]):
         combines: Sequence[str],
     ) -> Sequence[IrValue]:
         """The initial values come last: each lane starts with what changes nothing. The order in which values are put
-        together depends on their number and type alone, not on the kernel that they are computed in."""
+        together depends on their type and number, and on whether that is known, not on what else the kernel does."""
 
         def combine(n: int, x: IrValue, y: IrValue) -> IrValue:
             return self.op(combines[n], dtypes[n], x, y)

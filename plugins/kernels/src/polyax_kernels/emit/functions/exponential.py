@@ -130,11 +130,14 @@ def _half_exp(a: V) -> V:
 
 
 def sinh(x: V) -> V:
-    """(e^|x| - e^-|x|) / 2 with the sign of x; up to 1, where that cancels, a polynomial."""
+    return sinh_of(x, _half_exp(absolute(x)), _SINH)
+
+
+def sinh_of(x: V, half: V, coefficients: Sequence[float]) -> V:
+    """(e^|x| - e^-|x|) / 2 with the sign of x, from ``half`` of e^|x|; up to 1, where that cancels, a polynomial."""
     t = x * x
-    half = _half_exp(absolute(x))
     far = with_sign(half - 0.25 / half, x)
-    return select(absolute(x) < 1.0, fma(x * t, poly(t, *_SINH), x), far)
+    return select(absolute(x) < 1.0, fma(x * t, poly(t, *coefficients), x), far)
 
 
 def cosh(x: V) -> V:

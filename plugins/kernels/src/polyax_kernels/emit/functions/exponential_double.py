@@ -30,6 +30,7 @@ from polyax_kernels.emit.functions.exponential import (
     log_edges,
     log_of_double,
     power,
+    sinh_of,
 )
 from polyax_kernels.emit.functions.pairs import any_sum, ordered_sum, product
 
@@ -89,11 +90,7 @@ def _half_exp(a: V) -> V:
 
 
 def sinh(x: V) -> V:
-    """(e^|x| - e^-|x|) / 2 with the sign of x; up to 1, where that cancels, a polynomial."""
-    t = x * x
-    half = _half_exp(absolute(x))
-    far = with_sign(half - 0.25 / half, x)
-    return select(absolute(x) < 1.0, fma(x * t, poly(t, *_SINH), x), far)
+    return sinh_of(x, _half_exp(absolute(x)), _SINH)
 
 
 def cosh(x: V) -> V:

@@ -11,6 +11,7 @@ import pytest
 import polyax as jax
 import polyax.numpy as jnp
 from polyax.ir.config import config
+from polyax.runtime.plugins.registry import Registry
 from polyax_opencl import probe, runtime
 from polyax_opencl.backend import OpenCLBackend
 from polyax_opencl.probe import cl
@@ -21,6 +22,28 @@ def test_devices_are_numbered_in_order(two: OpenCLBackend) -> None:
     assert [str(d) for d in two.devices()] == ["opencl:0", "opencl:1"]
     assert repr(two.devices()[1]) == "OpenclDevice(id=1)"
     assert two.devices()[0].device_kind == probe.title(probe.find().devices[0])
+
+
+GPU, PROCESSOR = (SimpleNamespace(type=kind) for kind in (cl.device_type.GPU, cl.device_type.CPU))
+
+
+@pytest.mark.parametrize(
+    "devices, first", [((PROCESSOR,), "cpu"), ((GPU,), "opencl"), ((PROCESSOR, GPU), "opencl")], ids=str
+)
+def test_a_gpu_comes_before_the_processor_and_opencl_on_it_behind(
+    devices: Any, first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "find", lambda: probe.Found(devices))
+    everything = Registry()
+    everything.load()
+    assert next(name for name in everything.names() if name in ("cpu", "opencl")) == first
+
+
+def test_the_default_is_told_with_its_reason() -> None:
+    told = output(
+        "from polyax.runtime.telling.info import report; print(report())", POLYAX_PLATFORMS="opencl,reference"
+    )
+    assert "usable, the default (POLYAX_PLATFORMS names it first)" in told
 
 
 def test_platforms_are_numbered_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,14 +51,14 @@ def lowers(table: dict[Any, Any]) -> types.SimpleNamespace:
     return plugin(polyax_lowerings=polyax_lowerings)
 
 
-def brings(name: str, **options: Any) -> types.SimpleNamespace:
+def brings(name: str, probe: Any = lambda: None, **options: Any) -> types.SimpleNamespace:
     class Fake(ReferenceBackend):
         pass
 
     Fake.name = name
 
     def polyax_backends() -> Iterator[BackendSpec]:
-        yield BackendSpec(name, probe=lambda: None, open=Fake, **options)
+        yield BackendSpec(name, probe=probe, open=Fake, **options)
 
     return plugin(polyax_backends=polyax_backends)
 
@@ -75,6 +75,29 @@ def test_backends_come_by_priority(own: Registry) -> None:
     assert own.names() == ["high", "low", "reference"]
     assert own.backend("high") is own.backend("high")
     assert repr(own.backend("high").devices()[0]) == "HighDevice(id=0)"
+
+
+def test_a_priority_may_depend_on_what_is_there(own: Registry) -> None:
+    """It is asked once, and only of a platform that can be used."""
+    asked: list[int] = []
+
+    def priority() -> int:
+        asked.append(1)
+        return -7
+
+    own.register(brings("low", priority=-5), "low")
+    own.register(brings("asked", priority=priority), "asked")
+    own.register(brings("gone", priority=lambda: 1 // 0, probe=lambda: "nothing there"), "gone")
+    assert own.names() == own.names() == ["gone", "low", "asked", "reference"]
+    assert own.priority("asked") == -7 and asked == [1]
+
+
+@pytest.mark.parametrize("priority", [lambda: "first", lambda: 1 // 0])
+def test_a_priority_that_is_none_makes_a_platform_unusable(own: Registry, priority: Any) -> None:
+    own.register(brings("odd", priority=priority), "odd", distribution="polyax-odd", version="1.2.3")
+    with pytest.warns(UserWarning, match=r"plugin 'odd' of polyax-odd 1.2.3 can't be used: .*priority"):
+        assert own.priority("odd") == 0
+    assert "priority" in str(own.why_unusable("odd"))
 
 
 def test_backend_of_one_name_twice_raises(own: Registry) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from polyax.backend import host_device_count
 from polyax_kernels.api.gpu import GpuBackend
 from polyax_opencl.emitter import OpenCLEmitter
-from polyax_opencl.probe import cl, find
+from polyax_opencl.probe import cl, find, on_processor
 from polyax_opencl.runtime import OpenCLRuntime
 
 
@@ -23,4 +23,4 @@ class OpenCLBackend(GpuBackend):
 
 def all_devices() -> list[cl.Device]:
     """Processors count as several virtual devices each."""
-    return [d for d in find().devices for _ in range(host_device_count() if d.type & cl.device_type.CPU else 1)]
+    return [d for d in find().devices for _ in range(host_device_count() if on_processor(d) else 1)]

@@ -10,7 +10,7 @@ from polyax.backend import DiskCache
 from polyax_kernels.api.gpu import KernelRejected
 from polyax_opencl import pocl
 from polyax_opencl.functions import PROCESSOR
-from polyax_opencl.probe import cl, title
+from polyax_opencl.probe import cl, on_processor, title
 
 CORRECT_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
 
@@ -84,8 +84,8 @@ def built(program: cl.Program, device: cl.Device) -> cl.Program:
 def options(device: cl.Device) -> list[str]:
     """No warnings; division and square root rounded correctly where the device can."""
     correct = device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
-    processor = device.type & cl.device_type.CPU
-    return ["-w", *[CORRECT_DIVISION] * bool(correct), *[f"-D{PROCESSOR}"] * bool(processor)]
+    processor = on_processor(device)
+    return ["-w", *[CORRECT_DIVISION] * bool(correct), *[f"-D{PROCESSOR}"] * processor]
 
 
 def identity(device: cl.Device) -> str:

@@ -12,7 +12,7 @@ polyax_requires = ">=1,<2"
 @hookimpl
 def polyax_backends() -> Iterable[BackendSpec]:
     """Every device of every OpenCL platform on this machine."""
-    return [BackendSpec("opencl", probe=why_not, open=_open, priority=10)]
+    return [BackendSpec("opencl", probe=why_not, open=_open, priority=_priority)]
 
 
 @hookimpl
@@ -32,6 +32,13 @@ def why_not() -> str | None:
     except (ImportError, OSError) as e:
         return f'PyOpenCL can\'t be imported ({e}); pip install "polyax[opencl]"'
     return find().why_none
+
+
+def _priority() -> int:
+    """A GPU comes before the processor, the processor's own backend before OpenCL on it."""
+    from polyax_opencl.probe import find, on_processor
+
+    return -10 if all(map(on_processor, find().devices)) else 10
 
 
 def _open() -> Backend:

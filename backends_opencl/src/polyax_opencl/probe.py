@@ -70,6 +70,11 @@ def compiles(platform: cl.Platform, device: cl.Device) -> bool:
     return known or pocl.name_processor(device.int_ptr)
 
 
+def on_processor(device: cl.Device) -> bool:
+    """Whether it is the processor that this program runs on."""
+    return bool(device.type & cl.device_type.CPU)
+
+
 def title(device: cl.Device) -> str:
     """What the device is called, and whose driver it is: one device may have several."""
     return f"{device.name.strip()}, {device.platform.name.strip()}"

@@ -44,8 +44,9 @@ class BackendSpec:
     """None: usable. Else the reason, shown to the user as it stands."""
     open: Callable[[], Backend]
     """Makes the backend; may import the toolkit. Called at most once in a process."""
-    priority: int = 0
-    """The usable backend with the highest one is the default: reference -100, cpu 0, opencl 10, cuda 20."""
+    priority: int | Callable[[], int] = 0
+    """The usable backend with the highest one is the default: reference -100, cpu 0, cuda 20. A function is asked once
+    the probe said that it can be used: OpenCL's GPUs have 10, a processor through OpenCL has -10."""
     requires: str | None = None
     """The versions of ``API`` that it was written for, such as ``>=1,<2``: it is refused with others. None: as its
     plugin says in ``polyax_requires``."""

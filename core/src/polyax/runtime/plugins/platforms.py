@@ -43,6 +43,14 @@ def default_backend() -> Backend:
         return _default[0]
 
 
+def why_default() -> str:
+    """Why the default platform is the default, in a few words."""
+    if requested():
+        return "POLYAX_PLATFORMS names it first" if len(requested()) > 1 else "POLYAX_PLATFORMS names it"
+    usable = [name for name in registry.names() if registry.why_unusable(name) is None]
+    return "the highest priority: " + ", ".join(f"{name} {registry.priority(name)}" for name in usable)
+
+
 def _first_requested() -> Backend:
     for name in requested():
         if registry.why_unusable(name) is not None:

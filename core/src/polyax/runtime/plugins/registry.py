@@ -30,7 +30,7 @@ from polyax.runtime.plugins.advice import (
 )
 from polyax.runtime.plugins.claims import merge_fusers, merge_lowerings
 from polyax.runtime.plugins.loader import THIS_PROGRAM, Plugin, guarded, names, scan, unknown_distributions
-from polyax.runtime.plugins.rules import check_spec, check_version, checked, hooks_of, opened
+from polyax.runtime.plugins.rules import check_spec, check_version, checked, checked_priority, hooks_of, opened
 
 BUILT_IN = {"reference": reference, "any.log": compile_log}
 _DISTRIBUTION = "polyax"
@@ -52,6 +52,7 @@ class Registry:
         self._plugins: list[Plugin] | None = None
         self._claims: dict[str, list[Claim]] = {}  # of a backend's name; more than one is a conflict
         self._probed: dict[str, str | None] = {}
+        self._priorities: dict[str, int] = {}
         self._backends: dict[str, Backend] = {}
         self._lowerings: dict[str, Mapping[Primitive, tuple[Offer, ...]]] = {}
         self._fusers: dict[str, Mapping[str, tuple[Plugin, FusionPass]]] = {}
@@ -111,6 +112,7 @@ class Registry:
                 if not self._claims[name]:
                     del self._claims[name]
                     self._probed.pop(name, None)
+                    self._priorities.pop(name, None)
                     self._backends.pop(name, None)
             self._forget_results()
 
@@ -139,7 +141,24 @@ class Registry:
 
     def names(self) -> list[str]:
         """The names of all backends that loaded plugins bring, the highest priority first."""
-        return sorted(self._claims, key=lambda name: (-self._claims[name][0].spec.priority, name))
+        return sorted(self._claims, key=lambda name: (-self.priority(name), name))
+
+    def priority(self, name: str) -> int:
+        """By which the platform ``name`` is considered as the default; 0 where it has to be asked and can't be used."""
+        claim = self._claims[name][0]
+        if not callable(claim.spec.priority):
+            return claim.spec.priority
+        with self._lock:
+            if name not in self._priorities and self.why_unusable(name) is None:
+                self._ask_priority(name, claim, claim.spec.priority)
+            return self._priorities.get(name, 0)
+
+    def _ask_priority(self, name: str, claim: Claim, ask: Callable[[], int]) -> None:
+        answer = _guarded(claim, "asking the priority of", lambda: checked_priority(claim.spec, ask()))
+        if isinstance(answer, int):
+            self._priorities[name] = answer
+        else:
+            self._probed[name] = str(answer)
 
     def is_known(self, name: str) -> bool:
         """Whether an installed plugin is for the platform ``name``."""

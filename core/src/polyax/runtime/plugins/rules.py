@@ -73,10 +73,19 @@ def check_spec(spec: Any, plugin: Plugin) -> None:
     if not isinstance(spec, BackendSpec):
         raise HookError(f"polyax_backends gave {spec!r}, not a BackendSpec")
     check_version(spec.requires, f"backend {spec.name!r}")
+    if not callable(spec.priority):
+        checked_priority(spec, spec.priority)
     if plugin.platform not in ("any", spec.name):
         raise HookError(
             f"entry point {plugin.entry!r} brings backend {spec.name!r}; its name must begin with {spec.name!r}"
         )
+
+
+def checked_priority(spec: BackendSpec, priority: Any) -> int:
+    """What the function that a spec has for its priority answered; ``HookError`` if that isn't one."""
+    if not isinstance(priority, int):
+        raise HookError(f"the priority of the BackendSpec {spec.name!r} is {priority!r}, not an int")
+    return priority
 
 
 def opened(spec: BackendSpec, plugin: Plugin) -> Backend:

@@ -72,7 +72,7 @@ def _platform_rows(name: str, allowed: bool, default: bool) -> list[Sequence[str
     reason = registry.why_unusable(name)
     note = [(f"note: {text}",)] if (text := registry.note(name)) else []
     if reason is None:
-        return [(name, "usable, the default" if default else "usable"), *note]
+        return [(name, f"usable, the default ({platforms.why_default()})" if default else "usable"), *note]
     remedy = [] if registry.is_known(name) else [(f"remedy: {advice.install_hint(name)}",)]
     return [(name, "not usable"), *((f"cause: {line}",) for line in reason.splitlines()), *remedy, *note]
 

@@ -20,12 +20,19 @@ from polyax_kernels.host.threads import num_threads
 from support.products import CASES, expected
 
 F32 = np.dtype("float32")
+HEADS = ((2, 5, 4, 3), (2, 6, 4, 3), ((3,), (3,)), ((0, 2), (0, 2)))
+GROUPED = {
+    "heads of attention": HEADS,
+    "heads of attention and a batch": ((2, 4, 5, 3), (2, 3, 4, 6), ((3,), (1,)), ((0, 1), (0, 2))),
+    "a batch and heads of attention": ((2, 5, 4, 3), (2, 4, 3, 6), ((3,), (2,)), ((0, 2), (0, 1))),
+}
+"""Where matrices of a batch are, takes two numbers."""
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("pieces", [1, 2])
+@pytest.mark.parametrize("name", [*CASES, *GROUPED])
+@pytest.mark.parametrize("pieces", [1, 2, 5])
 def test_product(name: str, pieces: int) -> None:
-    x_shape, y_shape, contracted, batch = CASES[name]
+    x_shape, y_shape, contracted, batch = {**CASES, **GROUPED}[name]
     rng = np.random.default_rng(0)
     x, y = (rng.standard_normal(s).astype(F32) for s in (x_shape, y_shape))
     avals = [ShapedArray(s, F32) for s in (x_shape, y_shape)]
@@ -85,6 +92,19 @@ def test_large_sums_are_cut_in_pieces() -> None:
         assert counts == [num_threads()]
         for (out,) in outs:
             np.testing.assert_allclose(out, sum(x @ y for x, y in args))
+
+
+def test_small_products_in_groups_are_right_in_loops() -> None:
+    """They can't be code in the place of a call, whose operands step from one matrix to the next."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((2, 2, 3, 2)).astype(F32) for _ in range(2))
+    step = lambda c, _: (jnp.einsum("bqnh,bknh->bnqk", c, y).transpose(0, 2, 1, 3) * 0.1, None)
+    with polyax.default_device("cpu"):
+        found, _ = polyax.jit(lambda x: polyax.lax.scan(step, x, length=3))(x)
+    want = x.astype(float)
+    for _ in range(3):
+        want = np.einsum("bqnh,bknh->bnqk", want, y).transpose(0, 2, 1, 3) * 0.1
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-6)
 
 
 NONE = ((), ())

@@ -24,7 +24,7 @@ from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.steps import PARALLEL_COST
 from polyax_kernels.host.backend import FUNCTION
 from polyax_kernels.host.threads import num_threads, parallel_for
-from polyax_kernels.ir.products import Side, Stored, count, sides, stored, taken
+from polyax_kernels.ir.products import Side, Stored, count, grouped, sides, stored, taken
 
 PLAIN = openblas.TRANS[False, False]
 BATCH, ROWS, COLUMNS = 0, 1, 2  # what begin..end counts
@@ -33,7 +33,10 @@ ELEMENTS = {"s": "float", "d": "double", "c": "{ float, float }", "z": "{ double
 
 @dataclass(frozen=True)
 class NativeProduct:
-    """``C[b] = A[b] B[b]`` for row-major C. Fields are in the order in which the native function reads them."""
+    """``C[b] = A[b] B[b]`` for row-major C. Fields are in the order in which the native function reads them.
+
+    Matrices of an operand are ``stride`` apart in groups of ``group``, which are ``apart``.
+    """
 
     split: int
     batch: int
@@ -43,9 +46,12 @@ class NativeProduct:
     a_transposed: int
     lda: int
     a_stride: int
+    a_apart: int
     b_transposed: int
     ldb: int
     b_stride: int
+    b_apart: int
+    group: int
     terms: int = 1
     """How many pairs of operands there are, one behind the other; their products are added up."""
 
@@ -64,9 +70,12 @@ class NativeProduct:
 
 def describe(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> NativeProduct | None:
     """The product that a ``dot_general`` is; None if it is empty, or if operands would have to be copied."""
-    left, right = sides(avals, params)
+    found = grouped(*(both := sides(avals, params)))
+    if found is None:
+        return None
+    group, (left, a_apart), (right, b_apart) = found
     a, b = stored(left, left=True), stored(right, left=False)
-    return None if a is None or b is None else _product((left, right), a, b)
+    return None if a is None or b is None else _product(both, a, b, (group, a_apart, b_apart))
 
 
 def operations(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> int:
@@ -75,13 +84,18 @@ def operations(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> int:
     return 2 * math.prod(map(count, (left.batch, left.free, right.free, left.contracted)))
 
 
-def _product(both: tuple[Side, Side], a: Stored, b: Stored) -> NativeProduct | None:
+def _product(
+    both: tuple[Side, Side], a: Stored, b: Stored, groups: tuple[int, int, int] | None = None
+) -> NativeProduct | None:
+    """``groups``: their size, and how far apart those of each operand are; None: there is one."""
     left, right = both
     batch, m, n, k = (count(digits) for digits in (left.batch, left.free, right.free, left.contracted))
     if not batch * m * n * k:
         return None
+    group, *apart = groups or (batch, 0, 0)
     split = BATCH if batch > 1 else ROWS if m >= n else COLUMNS
-    return NativeProduct(split, batch, m, n, k, int(a.transposed), a.ld, a.stride, int(b.transposed), b.ld, b.stride)
+    one, other = ((int(x.transposed), x.ld, x.stride, y) for x, y in zip((a, b), apart, strict=True))
+    return NativeProduct(split, batch, m, n, k, *one, *other, group)
 
 
 Arrays = Sequence[np.ndarray]
@@ -162,7 +176,7 @@ def _source(letter: str) -> str:
     b = module.function("void", "product", params)
     buffers, scalars, begin, end = b.args
     fields = [b.load(b.at(scalars, n, "i64"), "i64") for n in range(len(NativeProduct.__dataclass_fields__))]
-    split, batch, m, n, k, ta, lda, sa, tb, ldb, sb, terms = fields
+    split, batch, m, n, k, ta, lda, sa, a_apart, tb, ldb, sb, b_apart, group, terms = fields
     by_batch, by_rows, by_columns = (split.compare("==", way) for way in (BATCH, ROWS, COLUMNS))
     row, column = (b.select(way, begin, 0) for way in (by_rows, by_columns))
     rows, columns = b.select(by_rows, end - begin, m), b.select(by_columns, end - begin, n)
@@ -171,7 +185,10 @@ def _source(letter: str) -> str:
     result = b.load(b.at(buffers, terms * 2, "ptr"), "ptr")
     with b.loop(0, terms) as t, b.loop(b.select(by_batch, begin, 0), b.select(by_batch, end, batch)) as i:
         pointers = [b.load(b.at(buffers, t * 2 + n, "ptr"), "ptr") for n in range(2)]
-        places = (i * sa + a_skip, i * sb + b_skip, i * (m * n) + row * n + column)
+        groups = b.binary("div", i, group)
+        within = i - groups * group
+        a_place, b_place = (groups * apart + within * step for apart, step in ((a_apart, sa), (b_apart, sb)))
+        places = (a_place + a_skip, b_place + b_skip, i * (m * n) + row * n + column)
         x, y, z = (b.at(p, offset, type) for p, offset in zip((*pointers, result), places, strict=True))
         _call(b, letter, (rows, columns, k, n), (x, ta, lda), (y, tb, ldb), z, t)
     b.ret()

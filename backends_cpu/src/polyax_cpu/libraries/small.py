@@ -105,7 +105,7 @@ def inlined(step: CallStep) -> Inlined | None:
 
 def product(args: Avals, outs: Avals, params: Params) -> Inlined | None:
     found = describe(args, params) if args[0].dtype.name in TYPES else None
-    if found is None or found.m * found.n * found.k > MULTIPLICATIONS or found.batch > ITEMS:
+    if found is None or found.m * found.n * found.k > MULTIPLICATIONS or found.batch > min(ITEMS, found.group):
         return None
     return Inlined(*_stacks(found, TYPES[args[0].dtype.name]), found.batch, found.flops // found.batch, _product)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,31 @@ def stored(side: Side, left: bool) -> Stored | None:
     if 1 in columns:
         return Stored(False, max(rows[1], columns[0]), batch[1])
     return Stored(True, max(columns[1], rows[0]), batch[1]) if 1 in rows else None
+
+
+def grouped(left: Side, right: Side) -> tuple[int, tuple[Side, int], tuple[Side, int]] | None:
+    """A batch as groups of equal size, in which a single step leads from one matrix to the next: the size, and each
+    side in one group with how far apart its groups are; None if there are no such groups.
+
+    Heads of attention: as ``(batch, position, head, feature)`` they are neither next to each other nor one batch.
+
+    >>> grouped(Side(((2, 48), (4, 3)), ((4, 12),), ((3, 1),)), Side(((8, 9),), ((3, 3),), ((3, 1),)))[0]
+    4
+    """
+    size = min(side.batch[-1][0] if len(side.batch) > 1 else count(side.batch) for side in (left, right))
+    one, other = _group(left, size), _group(right, size)
+    return None if one is None or other is None else (size, one, other)
+
+
+def _group(side: Side, size: int) -> tuple[Side, int] | None:
+    match side.batch:
+        case ():
+            return side, 0
+        case ((total, step),) if total % size == 0:
+            return replace(side, batch=((size, step),)), size * step
+        case ((_, apart), (inner, step)) if inner == size:
+            return replace(side, batch=((size, step),)), apart
+    return None
 
 
 def taken(n: int, side: Side, aval: ShapedArray, params: Mapping[str, Any]) -> tuple[Stored, Sequence[int] | None]:

@@ -210,7 +210,7 @@ FACTORS = {
 
 @pytest.mark.parametrize("name", FACTORS)
 def test_threads_share_a_stack(name: str, dtype: str) -> None:
-    x = definite((101, 12, 12), dtype)
+    x = definite((101, 34, 34), dtype)
     with config.override(num_threads=3):
         together, alone = FACTORS[name](x), [FACTORS[name](item) for item in x]
     np.testing.assert_array_equal(together, np.stack(list(map(np.asarray, alone))))

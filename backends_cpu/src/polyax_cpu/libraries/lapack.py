@@ -16,7 +16,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops import reflections, solve, spectral
 from polyax_cpu import compiler
-from polyax_cpu.libraries import openblas, routines, small
+from polyax_cpu.libraries import interleaved, openblas, routines, small
 from polyax_cpu.libraries.routines import BITS, LETTERS, PARTS, RoutineWriter
 from polyax_kernels.lower.libraries.factorizations import why_not
 from polyax_kernels.lower.lowering import Call, Lowering
@@ -177,12 +177,13 @@ class NativeFactors:
 
 class _Way(NamedTuple):
     """Who writes the function, with which of the primitive's parameters; its sizes by those of operands and results;
-    operations for each element and column of a matrix."""
+    operations for each element and column of a matrix; who writes it for many small matrices."""
 
     write: Callable[..., None]
     sizes: Callable[[Avals, Avals], tuple[int, ...]]
     work: int
     flags: tuple[str, ...] = ()
+    many: Callable[..., None] | None = None
 
 
 def _order(args: Avals, outs: Avals) -> tuple[int, ...]:
@@ -205,9 +206,11 @@ def _ormqr_sizes(args: Avals, outs: Avals) -> tuple[int, ...]:
 
 _FLAGS = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
 _WAYS: dict[Primitive, _Way] = {
-    solve.cholesky_p: _Way(_cholesky, _order, 1),
-    solve.triangular_solve_p: _Way(_triangular_solve, lambda args, _: args[1].shape[-2:], 1, _FLAGS),
-    solve.lu_p: _Way(_lu, _matrix, 2),
+    solve.cholesky_p: _Way(_cholesky, _order, 1, many=interleaved.cholesky),
+    solve.triangular_solve_p: _Way(
+        _triangular_solve, lambda args, _: args[1].shape[-2:], 1, _FLAGS, interleaved.triangular_solve
+    ),
+    solve.lu_p: _Way(_lu, _matrix, 2, many=interleaved.lu),
     spectral.qr_p: _Way(_qr, _qr_sizes, 8),
     reflections.geqrf_p: _Way(_geqrf, _matrix, 4),
     reflections.ormqr_p: _Way(_ormqr, _ormqr_sizes, 4, ("left", "transpose")),
@@ -225,7 +228,9 @@ def _native(way: Callable[[Mapping[str, Any]], _Way]) -> Callable[..., tuple[int
     def native(args: Avals, outs: Avals, params: Mapping[str, Any]) -> tuple[int, NativeFactors]:
         chosen, x = way(params), args[-1] if len(args[-1].shape) == len(args[0].shape) else args[0]
         flags = tuple((name, params[name]) for name in chosen.flags)
-        code = _function(chosen, LETTERS[x.dtype.name], flags, len(chosen.sizes(args, outs)), len(args) + len(outs))
+        letter, many = LETTERS[x.dtype.name], chosen.many
+        write = many if many is not None and interleaved.fits(args, letter) else chosen.write
+        code = _function(write, letter, flags, len(chosen.sizes(args, outs)), len(args) + len(outs))
         flops = chosen.work * args[0].size * x.shape[-1]
         return code.address("compute"), NativeFactors(chosen.sizes(args, outs), math.prod(x.shape[:-2]), flops)
 
@@ -234,9 +239,9 @@ def _native(way: Callable[[Mapping[str, Any]], _Way]) -> Callable[..., tuple[int
 
 @functools.cache
 def _function(
-    way: _Way, letter: str, flags: tuple[tuple[str, Any], ...], sizes: int, buffers: int
+    write: Callable[..., None], letter: str, flags: tuple[tuple[str, Any], ...], sizes: int, buffers: int
 ) -> compiler.LoadedCode:
-    return routines.load(letter, sizes, buffers, lambda w: way.write(w, **dict(flags)))
+    return routines.load(letter, sizes, buffers, lambda w: write(w, **dict(flags)))
 
 
 def _declines(avals: Avals, params: Mapping[str, Any]) -> str | None:

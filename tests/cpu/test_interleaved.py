@@ -123,9 +123,9 @@ def lu(x: Any) -> Any:
     return list(lax.linalg.lu(x))
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 6])
+@pytest.mark.parametrize("n", [2, 3, 4])
 def test_the_first_of_equal_pivots_is_taken(n: int, dtype: str) -> None:
-    """Of these numbers many are equal, and many matrices are singular."""
+    """Of these numbers many are equal, many matrices are singular, and nothing is rounded before the last pivot."""
     same_as_alone(lu, R.integers(-1, 2, (100, n, n)).astype(dtype))
 
 

@@ -37,6 +37,17 @@ def test_integers_begin_at_their_extremes() -> None:
     assert ops.segment_min(np.array([3, 5], np.int32), IDS[:2], 2).tolist() == [3, np.iinfo(np.int32).max]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "bool"])
+@pytest.mark.parametrize("name", ["segment_max", "segment_min"])
+def test_extrema_of_narrow_types(name: str, dtype: str) -> None:
+    x = polyax.numpy.asarray(X * 3).astype(dtype)
+    fold = np.ndarray.max if name == "segment_max" else np.ndarray.min
+    want = [fold(np.asarray(x).astype(np.float32)[k == IDS], 0) for k in (0, 3, 2)]
+    found = getattr(ops, name)(x, IDS, 4)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(found).astype(np.float32)[[0, 3, 2]], want)
+
+
 def test_gradient_is_a_gather() -> None:
     weights = np.arange(8, dtype=np.float32).reshape(4, 2)
     got = polyax.grad(lambda x: (ops.segment_sum(x, IDS, 4) * weights).sum())(X)

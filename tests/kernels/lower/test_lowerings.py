@@ -169,6 +169,7 @@ def _added(function: Any, **options: Any) -> Any:
 PLACES = np.array([[2], [0], [2], [-1], [7]], "i4")
 UPDATES = RNG.standard_normal((5, 4)).astype("f4")
 IMAGES = RNG.standard_normal((4, 4, 7, 6)).astype("f4")
+EDGES = np.resize(np.array([np.nan, 0.0, -0.0, np.inf, -np.inf, 1.0, -1.0], "f4"), (5, 4))
 WINDOW = RNG.standard_normal((6, 4, 3, 2)).astype("f4")
 CONVOLUTIONS: dict[str, tuple[Any, list[np.ndarray]]] = {
     "conv same": (lambda x, w: conv.conv_general_dilated(x, w, (1, 2), "SAME"), [IMAGES, WINDOW]),
@@ -207,6 +208,8 @@ INDEXING: dict[str, tuple[Any, list[np.ndarray]]] = {
     "scatter-add": (_added(scatter.scatter_add), [X, PLACES, UPDATES]),
     "scatter-sub": (_added(scatter.scatter_sub), [X, PLACES, UPDATES]),
     "scatter-max clip": (_added(scatter.scatter_max, mode="clip"), [X, PLACES, UPDATES]),
+    "scatter-max of edges": (_added(scatter.scatter_max), [EDGES, PLACES, EDGES[::-1].copy()]),
+    "scatter-min of edges": (_added(scatter.scatter_min), [EDGES, PLACES, EDGES[::-1].copy()]),
 }
 
 

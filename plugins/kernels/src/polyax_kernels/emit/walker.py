@@ -28,6 +28,8 @@ from polyax_kernels.passes.for_emission import prepare
 T = TypeVar("T")
 SHORT = 16
 """Loops of fewer iterations may be unrolled."""
+KEEPS = {"max": "gt", "min": "lt"}
+"""How what is there compares to what an extremum leaves it as it is for."""
 NEAR = (0, 1)
 """Elements that neighbours are apart in memory where vectors are read and written as they are."""
 WORD = 4
@@ -204,14 +206,26 @@ class _Walker(Evaluator[T]):
             dtype = self.kernel.operands[store.slot].dtype
             if store.combine is not None:
                 old = self.emitter.load(store.slot, at, dtype, mask, None if mask is None else value)
+                if store.combine in KEEPS:
+                    mask = self.changing(store.combine, dtype, old, value, mask)
                 value = self.accumulate(store.combine, dtype, old, value)
             self.emitter.store(store.slot, at, value, dtype, mask)
 
+    def changing(self, name: str, dtype: np.dtype, old: T, value: T, mask: T | None) -> T:
+        """Where an extremum may change what is there: mostly it doesn't, and no later one waits for a store."""
+        op, wide = self.emitter.op, FLOAT32 if dtype in NARROW else dtype
+        keeps = op(KEEPS[name], wide, *self.widened(dtype, old, value))
+        changes = op("xor", BOOL, keeps, self.emitter.const(True, BOOL))
+        return changes if mask is None else op("and", BOOL, mask, changes)
+
     def accumulate(self, name: str, dtype: np.dtype, *values: T) -> T:
-        cast, op = self.emitter.cast, self.emitter.op
+        op = self.emitter.op
         if dtype not in NARROW:
             return op(name, dtype, *values)
-        return cast(op(name, FLOAT32, *(cast(v, dtype, FLOAT32) for v in values)), FLOAT32, dtype)
+        return self.emitter.cast(op(name, FLOAT32, *self.widened(dtype, *values)), FLOAT32, dtype)
+
+    def widened(self, dtype: np.dtype, *values: T) -> list[T]:
+        return [self.emitter.cast(v, dtype, FLOAT32) if dtype in NARROW else v for v in values]
 
 
 def copies_across(stage: Stage) -> bool:

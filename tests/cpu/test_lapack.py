@@ -216,6 +216,16 @@ def test_threads_share_a_stack(name: str, dtype: str) -> None:
     np.testing.assert_array_equal(together, np.stack(list(map(np.asarray, alone))))
 
 
+@pytest.mark.parametrize("left_side", [False, True])
+def test_threads_share_the_right_sides_of_one_system(left_side: bool, dtype: str) -> None:
+    a, b = np.tril(general((90, 90), dtype)), random((90, 200) if left_side else (200, 90), dtype)
+    want = np.linalg.solve(wide(a), b) if left_side else b @ np.linalg.inv(wide(a))
+    for threads in (1, 3):
+        with config.override(num_threads=threads):
+            found = polyax.jit(lambda a, b: lax.linalg.triangular_solve(a, b, left_side=left_side, lower=True))(a, b)
+        close(found, want, dtype)
+
+
 # --- programs --------------------------------------------------------------------------------------------------------
 
 PROGRAMS = {

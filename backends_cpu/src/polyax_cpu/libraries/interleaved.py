@@ -204,7 +204,7 @@ def triangular_solve(
     w: RoutineWriter, *, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
 ) -> None:
     """``x a = b`` is ``a' x' = b'``; ``conjugate_a`` means nothing to real numbers."""
-    (m, n), b = w.sizes, w.b
+    (m, n, _), b = w.sizes, w.b
     size, others = (m, n) if left_side else (n, m)
     reflected = transpose_a == left_side
     forward = lower != reflected

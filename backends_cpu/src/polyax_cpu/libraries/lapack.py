@@ -39,13 +39,20 @@ def _cholesky(w: RoutineWriter) -> None:
 def _triangular_solve(
     w: RoutineWriter, *, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
 ) -> None:
-    m, n = w.sizes
+    """Of one system the range counts right sides, of several the systems."""
+    m, n, alone = w.sizes
     side, uplo = openblas.LEFT if left_side else openblas.RIGHT, openblas.LOWER if lower else openblas.UPPER
     diagonal = openblas.UNIT if unit_diagonal else openblas.GENERAL
-    size, one = m if left_side else n, w.one()
-    with w.items(size * size, m * n, m * n) as (a, b, x):
-        w.copy(b, x, m * n)
-        w.blas("trsm", side, uplo, openblas.TRANS[transpose_a, conjugate_a], diagonal, m, n, one, a, size, x, n)
+    size, others, one, by_sides = *((m, n) if left_side else (n, m)), w.one(), alone.compare("!=", 0)
+    first, last = (w.b.select(by_sides, x, y) for x, y in ((w.begin, 0), (w.end, others)))
+    rows, columns = (m, last - first) if left_side else (last - first, n)
+    with w.items(size * size, m * n, m * n, alone=by_sides) as (a, *both):
+        b, x = (w.at(p, first if left_side else first * n) for p in both)
+        with w.b.loop(0, rows) as i:
+            w.copy(w.at(b, i * n), w.at(x, i * n), columns)
+        w.blas(
+            "trsm", side, uplo, openblas.TRANS[transpose_a, conjugate_a], diagonal, rows, columns, one, a, size, x, n
+        )
 
 
 def _lu(w: RoutineWriter) -> None:
@@ -177,13 +184,15 @@ class NativeFactors:
 
 class _Way(NamedTuple):
     """Who writes the function, with which of the primitive's parameters; its sizes by those of operands and results;
-    operations for each element and column of a matrix; who writes it for many small matrices."""
+    operations for each element and column of a matrix; who writes it for many small matrices; how many parts one
+    matrix has that can be computed apart."""
 
     write: Callable[..., None]
     sizes: Callable[[Avals, Avals], tuple[int, ...]]
     work: int
     flags: tuple[str, ...] = ()
     many: Callable[..., None] | None = None
+    parts: Callable[[Avals, Mapping[str, Any]], int] | None = None
 
 
 def _order(args: Avals, outs: Avals) -> tuple[int, ...]:
@@ -204,12 +213,19 @@ def _ormqr_sizes(args: Avals, outs: Avals) -> tuple[int, ...]:
     return *args[0].shape[-2:], args[1].shape[-1], *args[2].shape[-2:]
 
 
+def _system(args: Avals, outs: Avals) -> tuple[int, ...]:
+    """Rows and columns of the right side, and whether there is one system alone."""
+    return *args[1].shape[-2:], int(math.prod(args[1].shape[:-2]) == 1)
+
+
+def _right_sides(args: Avals, params: Mapping[str, Any]) -> int:
+    return args[1].shape[-1 if params["left_side"] else -2]
+
+
 _FLAGS = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
 _WAYS: dict[Primitive, _Way] = {
     solve.cholesky_p: _Way(_cholesky, _order, 1, many=interleaved.cholesky),
-    solve.triangular_solve_p: _Way(
-        _triangular_solve, lambda args, _: args[1].shape[-2:], 1, _FLAGS, interleaved.triangular_solve
-    ),
+    solve.triangular_solve_p: _Way(_triangular_solve, _system, 1, _FLAGS, interleaved.triangular_solve, _right_sides),
     solve.lu_p: _Way(_lu, _matrix, 2, many=interleaved.lu),
     spectral.qr_p: _Way(_qr, _qr_sizes, 8),
     reflections.geqrf_p: _Way(_geqrf, _matrix, 4),
@@ -231,8 +247,9 @@ def _native(way: Callable[[Mapping[str, Any]], _Way]) -> Callable[..., tuple[int
         letter, many = LETTERS[x.dtype.name], chosen.many
         write = many if many is not None and interleaved.fits(args, letter) else chosen.write
         code = _function(write, letter, flags, len(chosen.sizes(args, outs)), len(args) + len(outs))
-        flops = chosen.work * args[0].size * x.shape[-1]
-        return code.address("compute"), NativeFactors(chosen.sizes(args, outs), math.prod(x.shape[:-2]), flops)
+        flops, count = chosen.work * args[0].size * x.shape[-1], math.prod(x.shape[:-2])
+        extent = chosen.parts(args, params) if count == 1 and chosen.parts else count
+        return code.address("compute"), NativeFactors(chosen.sizes(args, outs), extent, flops)
 
     return native
 

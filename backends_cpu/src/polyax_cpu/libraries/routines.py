@@ -51,10 +51,17 @@ class RoutineWriter:
     # --- memory ---
 
     @contextlib.contextmanager
-    def items(self, *counts: Number, kinds: Sequence[str] = ()) -> Generator[list[IrValue], None, None]:
-        """Code for each item: where it begins in each buffer, of which it has so many elements of such a type."""
-        types = kinds or [BITS[self.letter]] * len(counts)
-        with self.b.loop(self.begin, self.end) as item:
+    def items(
+        self, *counts: Number, kinds: Sequence[str] = (), alone: IrValue | None = None
+    ) -> Generator[list[IrValue], None, None]:
+        """Code for each item: where it begins in each buffer, of which it has so many elements of such a type.
+
+        ``alone``: whether the range counts parts of the only item.
+        """
+        types, begin, end = kinds or [BITS[self.letter]] * len(counts), self.begin, self.end
+        if alone is not None:
+            begin, end = self.b.select(alone, 0, begin), self.b.select(alone, 1, end)
+        with self.b.loop(begin, end) as item:
             yield [self.b.at(p, item * n, t) for p, n, t in zip(self.buffers, counts, types, strict=True)]
 
     def scratch(self, count: IrValue) -> IrValue:

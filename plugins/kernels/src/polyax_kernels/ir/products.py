@@ -96,7 +96,7 @@ def stored(side: Side, left: bool) -> Stored | None:
 
 def grouped(left: Side, right: Side) -> tuple[int, tuple[Side, int], tuple[Side, int]] | None:
     """A batch as groups of equal size, in which a single step leads from one matrix to the next: the size, and each
-    side in one group with how far apart its groups are; None if there are no such groups.
+    side in one group with how far apart its groups are; None if there are no such groups, or nothing is in them.
 
     Heads of attention: as ``(batch, position, head, feature)`` they are neither next to each other nor one batch.
 
@@ -104,6 +104,8 @@ def grouped(left: Side, right: Side) -> tuple[int, tuple[Side, int], tuple[Side,
     4
     """
     size = min(side.batch[-1][0] if len(side.batch) > 1 else count(side.batch) for side in (left, right))
+    if size == 0:
+        return None
     one, other = _group(left, size), _group(right, size)
     return None if one is None or other is None else (size, one, other)
 
@@ -116,7 +118,8 @@ def _group(side: Side, size: int) -> tuple[Side, int] | None:
             return replace(side, batch=((size, step),)), size * step
         case ((_, apart), (inner, step)) if inner == size:
             return replace(side, batch=((size, step),)), apart
-    return None
+        case _:
+            return None
 
 
 def taken(n: int, side: Side, aval: ShapedArray, params: Mapping[str, Any]) -> tuple[Stored, Sequence[int] | None]:

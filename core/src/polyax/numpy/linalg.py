@@ -2,4 +2,5 @@
 
 # ruff: noqa: F403
 
+from polyax.numpy.determinants import *
 from polyax.numpy.matrices import *

@@ -24,34 +24,34 @@ from polyax.numpy.shapes import matrix_transpose as matrix_transpose
 from polyax.ops.sort import take_along
 
 if TYPE_CHECKING:
-    from polyax.numpy.decompositions import EighResult, EigResult, SlogdetResult
+    from polyax.numpy.decompositions import EighResult, EigResult
 
 __all__ = [
-    "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
+    "cholesky", "cond", "cross", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
     "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr",
-    "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+    "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 
-def _named(kind: str, *parts: Any) -> Any:
+def named_result(kind: str, *parts: Any) -> Any:
     """The parts of a result, with names. The types are made when they are first asked for."""
     from polyax.numpy import decompositions
 
     return getattr(decompositions, kind)(*parts)
 
 
-def _matrix(name: str, a: Any) -> Any:
+def inexact_matrix(name: str, a: Any) -> Any:
     """``a`` as an inexact (stack of) matrices, whose shape the primitive that takes it checks."""
     return inexact(f"jnp.linalg.{name}", a)[0]
 
 
-def _square(name: str, a: Any) -> Any:
+def square_matrix(name: str, a: Any) -> Any:
     """``a`` as an inexact (stack of) square matrices.
 
     Raises:
       ValueError: it has fewer than two axes, or the last two differ.
     """
-    a = _matrix(name, a)
+    a = inexact_matrix(name, a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ValueError(f"Argument to {name}() must have shape [..., n, n], got {a.shape}")
     return a
@@ -66,7 +66,7 @@ def _adjoint(a: Any) -> Any:
 
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
     """The lower triangular ``L`` with ``L L^H = a`` (or upper ``U`` with ``U^H U = a``); else NaN."""
-    lower = _primitives.cholesky(_matrix("cholesky", a), symmetrize_input=symmetrize_input)
+    lower = _primitives.cholesky(inexact_matrix("cholesky", a), symmetrize_input=symmetrize_input)
     return _adjoint(lower) if upper else lower
 
 
@@ -76,12 +76,12 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     Mode 'raw' gives the transposes of LAPACK's reflections with ``R`` above them, and their scales.
     """
     if mode == "raw":
-        packed, taus = _primitives.geqrf(_matrix("qr", a))
+        packed, taus = _primitives.geqrf(inexact_matrix("qr", a))
         return shapes.swapaxes(packed, -1, -2), taus
     if mode not in ("reduced", "r", "full", "complete"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
-    q, r = _primitives.qr(_matrix("qr", a), full_matrices=mode in ("full", "complete"))
-    return r if mode == "r" else _named("QRResult", q, r)
+    q, r = _primitives.qr(inexact_matrix("qr", a), full_matrices=mode in ("full", "complete"))
+    return r if mode == "r" else named_result("QRResult", q, r)
 
 
 def svd(
@@ -99,11 +99,11 @@ def svd(
     if hermitian:
         if subset_by_index is not None:
             raise NotImplementedError("svd: subset_by_index isn't supported with hermitian=True")
-        return _svd_of_hermitian(_square("svd", a), compute_uv)
+        return _svd_of_hermitian(square_matrix("svd", a), compute_uv)
     found = _primitives.svd(
-        _matrix("svd", a), full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
+        inexact_matrix("svd", a), full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
     )
-    return _named("SVDResult", *found) if compute_uv else found
+    return named_result("SVDResult", *found) if compute_uv else found
 
 
 def _svd_of_hermitian(a: Any, compute_uv: bool) -> Any:
@@ -117,7 +117,7 @@ def _svd_of_hermitian(a: Any, compute_uv: bool) -> Any:
     vectors = take_along(vectors, broadcast_to(lax.expand_dims(order, (last,)), vectors.shape), last + 1)
     signs = convert(choose(lax.lt(values, 0.0), -1.0, 1.0), a.dtype)
     right = lax.mul(_adjoint(vectors), lax.expand_dims(signs, (values.ndim,)))
-    return _named("SVDResult", vectors, lax.abs(values), right)
+    return named_result("SVDResult", vectors, lax.abs(values), right)
 
 
 def svdvals(x: Any, /) -> Any:
@@ -133,8 +133,8 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     """
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
-    vectors, values = _primitives.eigh(_matrix("eigh", a), lower=UPLO != "U", symmetrize_input=symmetrize_input)
-    return _named("EighResult", values, vectors)
+    vectors, values = _primitives.eigh(inexact_matrix("eigh", a), lower=UPLO != "U", symmetrize_input=symmetrize_input)
+    return named_result("EighResult", values, vectors)
 
 
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
@@ -144,12 +144,14 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
 
 def eig(a: Any) -> EigResult:
     """Complex eigenvalues and right eigenvectors (columns) of square matrices."""
-    return _named("EigResult", *_primitives.eig(_matrix("eig", a), compute_left_eigenvectors=False))
+    return named_result("EigResult", *_primitives.eig(inexact_matrix("eig", a), compute_left_eigenvectors=False))
 
 
 def eigvals(a: Any) -> Any:
     """The complex eigenvalues of square matrices."""
-    return _primitives.eig(_matrix("eigvals", a), compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
+    return _primitives.eig(
+        inexact_matrix("eigvals", a), compute_left_eigenvectors=False, compute_right_eigenvectors=False
+    )[0]
 
 
 # --- solutions --------------------------------------------------------------------------------------------------------
@@ -162,7 +164,7 @@ def solve(a: Any, b: Any) -> Any:
       ValueError: the shapes don't fit.
     """
     a, b = inexact("jnp.linalg.solve", a, b)
-    a = _square("solve", a)
+    a = square_matrix("solve", a)
     if b.ndim == 0 or b.shape[-1 if b.ndim == 1 else -2] != a.shape[-1]:
         raise ValueError(f"solve: the shapes of a and b don't fit: {a.shape} and {b.shape}")
     right = lax.expand_dims(b, (1,)) if b.ndim == 1 else b
@@ -205,44 +207,8 @@ def _inverted(permutation: Any) -> Any:
 
 def inv(a: Any) -> Any:
     """The inverse of square matrices."""
-    a = _square("inv", a)
+    a = square_matrix("inv", a)
     return solve(a, broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape))
-
-
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
-    """Sign (or complex phase) and logarithm of the absolute value of the determinant."""
-    if method not in (None, "lu", "qr"):
-        raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
-    a = _square("slogdet", a)
-    if method == "qr":
-        return _slogdet_by_qr(a)
-    factors, pivots, _ = _primitives.lu(a)
-    diagonal = _diagonals.diagonal(factors, 0, -2, -1)
-    sign = lax.mul(_parity(pivots, diagonal.dtype), reductions.prod(ufuncs.sign(diagonal), -1))
-    return _named("SlogdetResult", sign, reductions.sum(lax.log(lax.abs(diagonal)), -1))
-
-
-def _slogdet_by_qr(a: Any) -> SlogdetResult:
-    """Of ``a = Q R``: all of the size and the signs of the diagonal are in ``R``, the rest of the sign in ``Q``."""
-    q, r = qr(a)
-    diagonal = _diagonals.diagonal(r, 0, -2, -1)
-    sign = lax.mul(slogdet(q).sign, reductions.prod(ufuncs.sign(diagonal), -1))
-    return _named("SlogdetResult", sign, reductions.sum(lax.log(lax.abs(diagonal)), -1))
-
-
-def _parity(pivots: Any, dtype: Any) -> Any:
-    """-1 to the number of exchanged rows."""
-    moved = lax.ne(pivots, lax.broadcasted_iota(pivots.dtype, pivots.shape, pivots.ndim - 1))
-    count = lax.reduce_sum(convert(moved, np.dtype("int32")), (pivots.ndim - 1,))
-    return convert(lax.sub(1, lax.mul(2, lax.rem(count, 2))), dtype)
-
-
-def det(a: Any) -> Any:
-    """The determinant of square matrices."""
-    a = _square("det", a)
-    factors, pivots, _ = _primitives.lu(a)
-    diagonal = _diagonals.diagonal(factors, 0, -2, -1)
-    return lax.mul(_parity(pivots, diagonal.dtype), reductions.prod(diagonal, -1))
 
 
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
@@ -258,7 +224,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     """
     if rtol is not None and rcond is not None:
         raise ValueError("pinv: only one of rtol and rcond may be specified.")
-    a = _matrix("pinv", a)
+    a = inexact_matrix("pinv", a)
     if 0 in a.shape:
         return lax.full((*a.shape[:-2], a.shape[-1], a.shape[-2]), 0, a.dtype)
     u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
@@ -285,7 +251,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
         raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     if np.ndim(M) < 2:
         return convert(reductions.any(inexact("jnp.linalg.matrix_rank", M)[0] != 0), dtypes.default_int())
-    a = _matrix("matrix_rank", M)
+    a = inexact_matrix("matrix_rank", M)
     s = svd(a, compute_uv=False, hermitian=hermitian)
     rtol = tol if rtol is None else rtol
     rtol = max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps) if rtol is None else rtol
@@ -562,7 +528,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 def cond(x: Any, p: Any = None) -> Any:
     """The condition number: the norm of the matrix times that of its inverse; by default from singular values."""
-    x = _matrix("cond", x)
+    x = inexact_matrix("cond", x)
     if x.ndim < 2:
         raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got arr.shape={x.shape}")
     if 0 in x.shape[-2:]:

@@ -158,14 +158,31 @@ class Builder:
         """Whether the processor multiplies by powers of two in one instruction."""
         return host().has_masks
 
+    def scales_by(self, n: IrValue) -> bool:
+        """Whether the processor takes these powers as floats: whole vectors of them."""
+        return n.lanes * BITS[n.type] % 512 == 0
+
     def scaled(self, x: IrValue, n: IrValue) -> IrValue:
         """``x * 2^n``, rounded once."""
+        if n.is_float:
+            return self._scaled_by(x, n)
         n = n if n.type == "i32" else self.convert("trunc", n, "i32")
         lanes = max(x.lanes, n.lanes)
         x, n = self.splat(x, lanes), self.splat(n, lanes)
         kind, of = vector(x.type, lanes), f"{_suffix(x.type, lanes)}.{_suffix('i32', lanes)}"
         self.module.declare(f"llvm.ldexp.{of}", f"{kind} @llvm.ldexp.{of}({kind}, {vector('i32', lanes)})")
         return self.emit(x.type, f"call {kind} @llvm.ldexp.{of}({x}, {n})", lanes)
+
+    def _scaled_by(self, x: IrValue, n: IrValue) -> IrValue:
+        """In vectors of 512 bits, as that instruction takes them: all lanes, rounded as everything is."""
+        lanes = 512 // BITS[n.type]
+        kind, mask, letter = vector(n.type, lanes), f"i{lanes}", "s" if n.type == "float" else "d"
+        name = f"llvm.x86.avx512.mask.scalef.p{letter}.512"
+        self.module.declare(name, f"{kind} @{name}({kind}, {kind}, {kind}, {mask}, i32)")
+        call = lambda x, n: self.emit(n.type, f"call {kind} @{name}({x}, {n}, {x}, {mask} -1, i32 4)", lanes)
+        x = self.splat(x, n.lanes)
+        starts = range(0, n.lanes, lanes)
+        return self.joined([call(self.part(x, start, lanes), self.part(n, start, lanes)) for start in starts])
 
     def __init__(self, module: Module, result: str, name: str, params: Params, tail: str = "") -> None:
         """``tail``: the function's attributes."""

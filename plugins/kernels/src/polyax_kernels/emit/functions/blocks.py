@@ -20,7 +20,8 @@ class Value(Protocol):
     @property
     def b(self) -> Any:
         """``select(condition, x, y)``; by LLVM's names ``convert(operation, x, type)`` and ``intrinsic(name, *xs)``;
-        ``scales``, and if that holds ``scaled(x, n)``: x * 2^n, rounded once, in an instruction."""
+        ``scales``, and if that holds ``scaled(x, n)``: x * 2^n, rounded once, in an instruction, and
+        ``scales_by(n)``: whether that ``n`` may be a float."""
         ...
 
     @property
@@ -87,9 +88,11 @@ def power_of_two(n: V) -> V:
     return from_bits((n + bias) << shift)
 
 
-def scale(x: V, n: V) -> V:
+def scale(x: V, n: V, whole: V | None = None) -> V:
     """``x * 2^n``, in two steps where there is no instruction for it, so that overflow and denormals come out right.
-    ``n`` as ``nearest`` gives it."""
+    ``n`` as ``nearest`` gives it in the low bits of an integer, and ``whole`` as a float."""
+    if x.b.scales and whole is not None and x.b.scales_by(whole):
+        return x.b.scaled(x, whole)
     low = n & 0xFFF
     signed = (low ^ 0x800) - 0x800
     if x.b.scales:
@@ -123,4 +126,5 @@ def to64(f: Function) -> Function:
 
 def clamp(x: V, low: float, high: float) -> V:
     """NaN stays NaN."""
-    return select(x > high, high, select(x < low, low, x))
+    least = select(x < low, low, x)
+    return select(least > high, high, least)

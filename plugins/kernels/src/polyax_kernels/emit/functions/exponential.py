@@ -39,9 +39,14 @@ _EXP64 = (0.50000000000000116876, 0.16666666666666385036, 0.04166666666651918631
           2.7631691134759238765e-7, 2.499906237769248584e-8)  # fmt: skip
 
 
-def _reduce_exp(x: V) -> tuple[V, V]:
+def _reduced(x: V) -> tuple[V, V, V]:
+    """``r``, and ``n`` as bits and as a float, with x = r + n log 2."""
     n, n_bits = nearest(x, 1 / math.log(2))
-    return fma(n, -LN2_LO, fma(n, -LN2_HI, x)), n_bits
+    return fma(n, -LN2_LO, fma(n, -LN2_HI, x)), n_bits, n
+
+
+def _reduce_exp(x: V) -> tuple[V, V]:
+    return _reduced(x)[:2]
 
 
 def exp_parts(x: V) -> tuple[V, V, V]:
@@ -52,8 +57,8 @@ def exp_parts(x: V) -> tuple[V, V, V]:
 
 def exp(x: V) -> V:
     if x.b.scales:
-        r, n = _reduce_exp(clamp(x, -104.0, 89.0))
-        return scale(fma(r * r, poly(r, *_EXP), r) + 1.0, n)
+        r, *n = _reduced(clamp(x, -104.0, 89.0))
+        return scale(fma(r * r, poly(r, *_EXP), r) + 1.0, *n)
     return _exp_by_bits(x)
 
 
@@ -72,7 +77,7 @@ def exp2(x: V) -> V:
     x = clamp(x, -151.0, 129.0)
     n, n_bits = nearest(x, 1.0)
     r = x - n
-    return scale(fma(r, poly(r, *_EXP2), 1.0), n_bits)
+    return scale(fma(r, poly(r, *_EXP2), 1.0), n_bits, n)
 
 
 def expm1(x: V) -> V:
@@ -84,8 +89,8 @@ def expm1(x: V) -> V:
 
 
 def exp64(x: V) -> V:
-    r, n = _reduce_exp(clamp(x, -750.0, 750.0))
-    return scale(fma(r * r, poly(r, *_EXP64), r) + 1.0, n)
+    r, *n = _reduced(clamp(x, -750.0, 750.0))
+    return scale(fma(r * r, poly(r, *_EXP64), r) + 1.0, *n)
 
 
 def logistic(x: V) -> V:

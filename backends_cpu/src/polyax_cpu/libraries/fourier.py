@@ -1,25 +1,22 @@
 """Fourier transforms by DUCC, the fastest, else by SciPy or NumPy: along one axis after the other.
 
 Threads share what many lines there are. Libraries compute several lines at a time and the others alone, which rounds
-otherwise: so where lines are parted depends on the shape, and on nothing else.
+otherwise: so parts begin where a library begins with several, whatever their number.
 """
 
 from __future__ import annotations
 
 import importlib
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax_kernels.host.threads import parallel_for
+from polyax_cpu.libraries.sharing import share
 
 PARALLEL_SIZE = 1 << 14
 """Fewer elements are transformed in one thread, and not worth to load SciPy, which takes a quarter of a second."""
-PARTS = 16
-"""Of large arrays, which threads share."""
 TOGETHER = 16
 """Lines that a library may compute at a time, as many as single numbers fit into a register: parts have multiples."""
 
@@ -53,15 +50,13 @@ def _each(compute: AlongAxis, x: np.ndarray, out: np.ndarray, axis: int, large: 
     along = max((n for n in range(x.ndim) if n != axis), key=lambda n: x.shape[n], default=axis)
     if along == axis or not large:
         return compute(x, out, axis)
-    size = math.ceil(x.shape[along] / PARTS / TOGETHER) * TOGETHER
     before = (slice(None),) * along
 
-    def share(begin: int, end: int) -> None:
-        for n in range(begin, end):
-            part = (*before, slice(n * size, (n + 1) * size))
-            compute(x[part], out[part], axis)
+    def part(begin: int, end: int) -> None:
+        lines = (*before, slice(begin, end))
+        compute(x[lines], out[lines], axis)
 
-    parallel_for(-(-x.shape[along] // size), share)
+    share(x.shape[along], part, TOGETHER)
 
 
 # --- libraries -------------------------------------------------------------------------------------------------------

@@ -20,10 +20,11 @@ from polyax.reference.rules_together import Shared
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.libraries import openblas
 from polyax_cpu.libraries.routines import LETTERS, PARTS
+from polyax_cpu.libraries.sharing import share
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.steps import PARALLEL_COST
 from polyax_kernels.host.backend import FUNCTION
-from polyax_kernels.host.threads import num_threads, parallel_for
+from polyax_kernels.host.threads import num_threads
 from polyax_kernels.ir.products import Side, Stored, count, grouped, sides, stored, taken
 
 PLAIN = openblas.TRANS[False, False]
@@ -118,7 +119,7 @@ def after_copies(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Cal
         xs = [x if o is None else np.ascontiguousarray(x.transpose(o)) for x, o in zip(args, (one, other), strict=True)]
         pointers = _pointers((*xs, *outs))
         if product.flops > PARALLEL_COST:
-            parallel_for(product.extent, lambda begin, end: compute(pointers, numbers, begin, end))
+            share(product.extent, lambda begin, end: compute(pointers, numbers, begin, end))
         else:
             compute(pointers, numbers, 0, product.extent)
 

@@ -89,12 +89,20 @@ def _conv(x: Any, w: Any) -> Any:
     return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
-def test_are_one_call() -> None:
-    assert _calls(_conv, _array("NHWC"), _array("HWIO")) == ["call"]
+def test_of_single_elements_are_one_call() -> None:
+    assert _calls(_conv, _array("NHWC"), _array("HWIO", window=1)) == ["call"]
 
 
-def test_of_few_features_stay_loops() -> None:
-    assert _calls(_conv, _array("NHWC")[..., :1], _array("HWIO", window=2)[:, :, :1, :1]) == ["kernel"]
+def test_in_planes_are_two_calls() -> None:
+    """One of them packs the weights."""
+    assert _calls(_conv, _array("NHWC"), _array("HWIO")) == ["call", "call"]
+
+
+def test_of_channels_that_are_together_and_alone_stay_loops() -> None:
+    f = lambda x, w: lax.conv_general_dilated(
+        x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=16
+    )
+    assert _calls(f, _array("NHWC"), _array("HWIO", window=2)[:, :, :1, :16]) == ["kernel"]
 
 
 def _described(layout: tuple[str, str, str], window: int) -> tuple[int, tiles.Tiles]:
@@ -136,7 +144,7 @@ def test_of_dilated_operands_meet_no_zeros(layout: tuple[str, str, str]) -> None
     """Every second place sees the same elements of the window."""
     x, w = _array(layout[0]), _array(layout[1], window=4)
     f = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), ((2, 2), (2, 2)), (2, 2), dimension_numbers=layout)
-    assert _calls(f, x, w).count("call") == 4
+    assert _calls(f, x, w).count("call") == 4 * 2
 
 
 @pytest.mark.parametrize("groups", [2, 4, 16])

@@ -65,7 +65,10 @@ WITHOUT_A_CASE = (
     | dict.fromkeys(
         ("part", "words", "library"), "is of complex numbers in kernels: see tests/kernels/lower/test_complexes.py"
     )
-    | {"tiled_convolution": "stands for convolutions on the cpu: see tests/cpu/test_convolutions.py"}
+    | dict.fromkeys(
+        ("tiled_convolution", "convolution_in_planes", "packed_weights"),
+        "stands for convolutions on the cpu: see tests/cpu/test_convolutions.py and test_planes.py",
+    )
     | {p.name: "is of sums still to be made, on meshes: see tests/core/meshes/sums_cases.py" for p in OF_SUMS}
     | {p.name: "is of keys, for which NumPy has no type: see tests/core/random/test_typed_keys.py" for p in ON_WORDS}
     | {p.name: "is a program of others: see tests/core/experimental/sparse" for p in COMPOSED}

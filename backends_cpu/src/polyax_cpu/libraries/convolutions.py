@@ -1,10 +1,11 @@
-"""Which convolutions are products of tiles, and the programs that take the place of the others: sums of products for
-those that have few features, phases of those whose operand is dilated, and transposes around those whose layout BLAS
-can't step through.
+"""Which convolutions are sums in planes, and which products of tiles; and the programs that take the place of the others:
+sums of products for those that have few features, phases of those whose operand is dilated, and transposes around
+those whose layout BLAS can't step through.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -17,7 +18,8 @@ from polyax.ops.conv import conv_general_dilated_p
 from polyax.ops.conv_shapes import ConvDimensionNumbers
 from polyax.runtime.contract.hooks import WhyNot
 from polyax.trace.recording import trace_to_jaxpr
-from polyax_cpu.libraries import tiles
+from polyax_cpu.libraries import blocks, planes, tiles
+from polyax_cpu.libraries.planes import PackedWeights, Planes, Shapes
 from polyax_cpu.libraries.tiles import Geometry, TileDigit, apart
 from polyax_kernels.lower import overlaps, phases
 from polyax_kernels.lower.lowering import Call, Lowering, Replace
@@ -33,8 +35,14 @@ LONG = 64
 tiled_p = Primitive("tiled_convolution")
 """A convolution in a layout that BLAS can step through."""
 tiled_p.abstract_eval = conv_general_dilated_p.rule("abstract_eval")
-for _rule in ("jvp", "transpose", "batch", "factors"):
-    tiled_p.never(_rule, "programs are lowered once they have been transformed")
+
+packed_p = Primitive("packed_weights")
+planes_p = Primitive("convolution_in_planes")
+"""A convolution with such weights."""
+for _p in (packed_p, planes_p):
+    _p.abstract_eval = lambda x, *_, work: [ShapedArray(work.shape, x.dtype)]
+for _p, _rule in itertools.product((tiled_p, packed_p, planes_p), ("jvp", "transpose", "batch", "factors")):
+    _p.never(_rule, "programs are lowered once they have been transformed")
 
 
 def _geometry(avals: Avals, params: Params) -> Geometry:
@@ -90,9 +98,42 @@ def _in_order(x: Any, w: Any, g: Geometry, params: Params) -> Any:
     return y if back is None else transpose(y, _moved(range(len(out)), back))
 
 
+# --- planes ----------------------------------------------------------------------------------------------------------
+
+
+def why_no_planes(avals: Avals, params: Params) -> str | None:
+    if avals[0].dtype.name not in blocks.TYPES:
+        return f"registers hold no {avals[0].dtype}"
+    return blocks.why_not() or planes.why_not(avals, params)
+
+
+def _in_planes(x: Any, w: Any, shapes: Shapes) -> Any:
+    kind = blocks.TYPES[x.dtype.name]
+    features = blocks.features_of(shapes.features)
+    packed = packed_p.bind1(w, work=planes.packed(shapes, features))
+    work = planes.described(shapes, features, blocks.lanes(kind), x.dtype.itemsize)
+    return planes_p.bind1(x, packed, work=work)
+
+
+def _native_planes(args: Avals, outs: Avals, params: Params) -> tuple[int, Planes]:
+    work: Planes = params["work"]
+    kind = blocks.BlockKind(blocks.TYPES[args[0].dtype.name], work.features, *work.together)
+    return blocks.function(kind).address("convolve"), work
+
+
+def _native_packing(args: Avals, outs: Avals, params: Params) -> tuple[int, PackedWeights]:
+    work: PackedWeights = params["work"]
+    return blocks.packing(blocks.TYPES[args[0].dtype.name], work.shape[-1]).address("pack"), work
+
+
+# --- programs --------------------------------------------------------------------------------------------------------
+
+
 @lru_cache(maxsize=256)
-def _program(avals: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...]) -> ClosedJaxpr:
+def programs(avals: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...]) -> ClosedJaxpr:
     given = dict(params)
+    if why_no_planes(avals, given) is None:
+        return trace_to_jaxpr(lambda x, w: [_in_planes(x, w, Shapes(avals, given))], avals)
     return trace_to_jaxpr(lambda x, w: [_in_order(x, w, _geometry(avals, given), given)], avals)
 
 
@@ -101,7 +142,7 @@ def _replaced(avals: Avals, **params: Any) -> ClosedJaxpr:
         return overlaps.program(avals, **params)
     if phases.why_not(avals, params) is None:
         return phases.program(avals, **params)
-    return _program(tuple(avals), tuple(params.items()))
+    return programs(tuple(avals), tuple(params.items()))
 
 
 def lowerings(why_no_product: WhyNot) -> dict[Primitive, Lowering]:
@@ -110,6 +151,13 @@ def lowerings(why_no_product: WhyNot) -> dict[Primitive, Lowering]:
     def why_not(avals: Avals, params: Params) -> str | None:
         if phases.why_not(avals, params) is None:
             return None
-        return why_no_product(avals, params) or _why_narrow(avals, params)
+        if (reason := why_no_product(avals, params)) is not None or why_no_planes(avals, params) is None:
+            return reason
+        return _why_narrow(avals, params)
 
-    return {conv_general_dilated_p: Replace(_replaced, why_not), tiled_p: Call(native=tiles.describe)}
+    return {
+        conv_general_dilated_p: Replace(_replaced, why_not),
+        tiled_p: Call(native=tiles.describe),
+        planes_p: Call(native=_native_planes),
+        packed_p: Call(native=_native_packing),
+    }

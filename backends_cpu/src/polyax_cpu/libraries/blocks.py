@@ -1,0 +1,370 @@
+"""The code of convolutions in planes: copies to planes, sums of blocks of places and features, copies of results.
+
+Knows how many features a block has, and what is together in memory; all else is numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from polyax_cpu import compiler, machine_code
+from polyax_cpu.compiler import host
+from polyax_cpu.libraries.planes import SPATIAL, PlaneDimension, PlaneNumbers, WeightNumbers
+from polyax_cpu.llvm import Builder, IrValue, Module, size_of
+from polyax_cpu.records import FUNCTION_PARAMS
+from polyax_cpu.transposes import turned
+
+TYPES = {"float32": "float", "float64": "double"}
+WIDTHS = {8: (3, 2, 1), 4: (6, 3, 1), 2: (8, 4, 1), 1: (8, 4, 1)}
+"""Vectors of places that blocks have, by how many features these have: their sums fill the registers."""
+COSTS = {8: 1.0, 4: 1.05, 2: 1.2, 1: 1.8}
+"""What a sum takes in such blocks, which share what they read among their features."""
+
+
+def features_of(count: int) -> int:
+    """How many of the features of a group a block has best."""
+    return min(COSTS, key=lambda n: -(-count // n) * n * COSTS[n])
+
+
+def why_not() -> str | None:
+    """Why this processor doesn't compute like this, if so."""
+    enough = host().vector_bits == 512 and host().has_masks
+    return None if enough else "registers of this processor are too few for blocks of sums"
+
+
+class BlockKind(NamedTuple):
+    """Of which convolutions a function is."""
+
+    type: str
+    features: int
+    channels_together: bool
+    features_together: bool
+
+    @property
+    def lanes(self) -> int:
+        return lanes(self.type)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return WIDTHS[self.features]
+
+    def at(self, pointer: IrValue, offset: IrValue | int) -> IrValue:
+        return pointer.b.at(pointer, offset, self.type)
+
+    def load(self, pointer: IrValue, mask: IrValue | None = None, count: int | None = None) -> IrValue:
+        """A vector; zeros where ``mask`` is false."""
+        b = pointer.b
+        return b.load_lanes(pointer, self.type, count or self.lanes, mask, b.const(0.0, self.type))
+
+    def single(self, pointer: IrValue) -> IrValue:
+        return pointer.b.load(pointer, self.type)
+
+
+def lanes(type: str) -> int:
+    return host().vector_bits // (8 * size_of(type))
+
+
+class Told:
+    """The numbers that native code is told: ``told.groups``, and ``told[n].places`` of a dimension."""
+
+    def __init__(self, scalars: IrValue, fields: Sequence[str] = PlaneNumbers._fields, first: int = 0) -> None:
+        self._scalars, self._fields, self._first = scalars, fields, first
+
+    def __getattr__(self, name: str) -> IrValue:
+        b = self._scalars.b
+        return b.load(b.at(self._scalars, self._first + self._fields.index(name), "i64"), "i64")
+
+    def __getitem__(self, n: int) -> Told:
+        return Told(self._scalars, PlaneDimension._fields, len(PlaneNumbers._fields) + n * len(PlaneDimension._fields))
+
+    def each(self, name: str) -> list[IrValue]:
+        """Of every dimension."""
+        return [getattr(self[n], name) for n in range(SPATIAL)]
+
+    def rest(self, dimensions: int = 0) -> IrValue:
+        """Where the numbers behind all fields are."""
+        first = len(self._fields) + dimensions * len(PlaneDimension._fields)
+        return self._scalars.b.at(self._scalars, first, "i64")
+
+
+@functools.cache
+def function(kind: BlockKind) -> compiler.LoadedCode:
+    """``convolve(operand, packed weights, result; scalars, begin, end)``, which counts parts of groups of images."""
+    module = Module(["convolve"])
+    _convolve(module, kind)
+    (_read_channels if kind.channels_together else _read_rows)(module, kind)
+    (_write_features if kind.features_together and kind.features > 1 else _write_rows)(module, kind)
+    for width in kind.widths:
+        _block(module, kind, width)
+    return machine_code.library(module.text(), ["convolve"], {}, level=1)
+
+
+POINTERS = [("ptr", "source"), ("ptr", "target"), ("ptr", "scalars")]
+READ = [*POINTERS, *(("i64", f"first{n}") for n in range(SPATIAL))]
+WRITE = [*POINTERS, ("i64", "features"), ("i64", "rows"), ("i64", "row")]
+BLOCK = [*POINTERS, ("ptr", "weights")]
+
+
+def _convolve(module: Module, kind: BlockKind) -> None:
+    b = module.function("void", "convolve", FUNCTION_PARAMS)
+    buffers, scalars, begin, end = b.args
+    source, weights, result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))
+    told = Told(scalars)
+    planes = b.call("ptr", "malloc", told.nbytes)
+    with b.loop(begin, end) as item:
+        rest, firsts, counts = _part(item, told)
+        image, group = _digit(rest, told.groups)
+        at = image * told.source_item + group * told.source_group
+        b.call("void", "read", kind.at(source, at), planes, scalars, *firsts)
+        to = image * told.result_item + group * told.result_group
+        for first, by in zip(firsts, told.each("result_by"), strict=True):
+            to = to + first * by
+        own = kind.at(weights, group * told.blocks * told.channels * told.taps * kind.features)
+        _features(b, kind, told, scalars, (planes, own, kind.at(result, to)), counts)
+    b.call("void", "free", planes)
+    b.ret()
+
+
+def _part(number: IrValue, told: Told) -> tuple[IrValue, list[IrValue], list[IrValue]]:
+    """What remains of a number; the first places of the part that it counts, and how many there are."""
+    firsts, counts = list[IrValue](), list[IrValue]()
+    for n in reversed(range(SPATIAL)):
+        number, cut = _digit(number, told[n].cuts)
+        firsts.insert(0, cut * told[n].part)
+        counts.insert(0, number.b.intrinsic("smin", told[n].part, told[n].places - firsts[0]))
+    return number, firsts, counts
+
+
+def _digit(number: IrValue, size: IrValue) -> tuple[IrValue, IrValue]:
+    """What remains of a number without its last digit, and that."""
+    rest = number / size
+    return rest, number - rest * size
+
+
+def _features(
+    b: Builder, kind: BlockKind, told: Told, scalars: IrValue, memory: Sequence[IrValue], counts: Sequence[IrValue]
+) -> None:
+    """All blocks of features of a part; ``memory``: its planes, weights and results."""
+    planes, weights, result = memory
+    sums, (_, rows, row) = kind.at(planes, told.planes), told.each("length")
+    blocks, features, by_feature, by_result = told.blocks, told.features, told.result_feature, told[0].result_by
+    each, length = told.channels * told.taps * kind.features, (counts[1] - 1) * row + counts[2]
+    with b.loop(0, blocks) as block:
+        first = block * kind.features
+        left = b.intrinsic("smin", features - first, first.like(kind.features))
+        with b.loop(0, counts[0]) as i:
+            _sums(b, kind, (kind.at(planes, i * rows * row), sums, scalars, kind.at(weights, block * each)), length)
+            to = kind.at(result, first * by_feature + i * by_result)
+            b.call("void", "write", sums, to, scalars, left, counts[1], counts[2])
+
+
+# --- sums ------------------------------------------------------------------------------------------------------------
+
+
+def _sums(b: Builder, kind: BlockKind, args: Sequence[IrValue], length: IrValue) -> None:
+    """Widest blocks, and the narrowest one that has what is left."""
+    planes, sums, *rest = args
+
+    def block(width: int, place: IrValue) -> None:
+        b.call("void", f"block{width}", kind.at(planes, place), kind.at(sums, place), *rest)
+
+    step = kind.widths[0] * kind.lanes
+    whole = length / step * step
+    with b.loop(0, whole, step=step) as place:
+        block(kind.widths[0], place)
+    left = length - whole
+    for width, less in zip(kind.widths, (*kind.widths[1:], 0), strict=True):
+        with b.when((left > less * kind.lanes) & (left <= width * kind.lanes)):
+            block(width, whole)
+
+
+def _block(module: Module, kind: BlockKind, width: int) -> None:
+    """``width`` vectors of places for each feature: sums over channels and the window."""
+    b = module.function("void", f"block{width}", BLOCK)
+    planes, sums, scalars, weights = b.args
+    told, zero = Told(scalars), b.const(0, "i64")
+    channels, taps, plane, offsets, by_feature = told.channels, told.taps, told.plane, told.rest(SPATIAL), told.sums
+
+    def channel(c: IrValue, carries: list[IrValue]) -> Sequence[IrValue]:
+        first, number = kind.at(planes, c * plane), c * taps
+
+        def element(t: IrValue, carries: list[IrValue]) -> Sequence[IrValue]:
+            place = kind.at(first, b.load(b.at(offsets, t, "i64"), "i64"))
+            seen = [kind.load(kind.at(place, v * kind.lanes)) for v in range(width)]
+            w = kind.at(weights, (number + t) * kind.features)
+            every = [b.splat(kind.single(kind.at(w, f)), kind.lanes) for f in range(kind.features)]
+            terms = [(x, weight) for weight in every for x in seen]
+            return [b.intrinsic("fma", *term, old) for term, old in zip(terms, carries, strict=True)]
+
+        return b.carry(zero, taps, carries, element)
+
+    none = b.splat(b.const(0.0, kind.type), kind.lanes)
+    found = b.carry(zero, channels, [none] * (kind.features * width), channel)
+    for n, x in enumerate(found):
+        feature, v = divmod(n, width)
+        b.store_lanes(x, kind.at(kind.at(sums, by_feature * feature), v * kind.lanes), None)
+    b.ret()
+
+
+# --- planes ----------------------------------------------------------------------------------------------------------
+
+
+class _Row(NamedTuple):
+    """A row of a plane: where its first element is in the operand, and is to be; which of its elements are there."""
+
+    source: IrValue
+    target: IrValue
+    begin: IrValue
+    end: IrValue
+
+
+def _rows(
+    kind: BlockKind,
+    source: IrValue,
+    plane: IrValue,
+    told: Told,
+    firsts: Sequence[IrValue],
+    copy: Callable[[_Row], None],
+) -> None:
+    """Every row of a plane, in the order of its memory: vectors may reach behind rows."""
+    b, zero = source.b, source.b.const(0, "i64")
+    (s0, s1, s2), (n0, n1, n2), (e0, e1, e2) = told.each("stride"), told.each("length"), told.each("source")
+    by0, by1, by2 = told.each("source_by")
+    o0, o1, o2 = (f * s - low for f, s, low in zip(firsts, (s0, s1, s2), told.each("low"), strict=True))
+    steps = lambda x: b.intrinsic("smin", (b.intrinsic("smax", x, zero) + s2 - 1) / s2, n2)
+    with b.loop(0, s0) as r0, b.loop(0, s1) as r1, b.loop(0, s2) as r2:
+        residue, first = ((r0 * s1 + r1) * s2 + r2) * n0, o2 + r2
+        begin, end = steps(0 - first), steps(e2 - first)
+        with b.loop(0, n0) as i0, b.loop(0, n1) as i1:
+            at0, at1 = o0 + r0 + i0 * s0, o1 + r1 + i1 * s1
+            inside = (at0 >= 0) & (at0 < e0) & (at1 >= 0) & (at1 < e1)
+            at = b.select(inside, at0 * by0 + at1 * by1, 0) + first * by2
+            to = ((residue + i0) * n1 + i1) * n2
+            copy(_Row(kind.at(source, at), kind.at(plane, to), begin, b.select(inside, end, begin)))
+
+
+def _between(b: Builder, at: IrValue, count: int, begin: IrValue, end: IrValue) -> IrValue:
+    """Which of the ``count`` numbers from ``at`` on are between two others."""
+    number = lambda x: b.splat(b.convert("trunc", x - at, "i32"), count)
+    numbers = b.numbers(range(count), "i32")
+    return b.test("icmp sge", numbers, number(begin)) & b.test("icmp slt", numbers, number(end))
+
+
+def _read_rows(module: Module, kind: BlockKind) -> None:
+    """Rows of the operand, or every so manieth element of them."""
+    b = module.function("void", "read", READ)
+    source, planes, scalars, *firsts = b.args
+    told, zero = Told(scalars), b.splat(b.const(0.0, kind.type), kind.lanes)
+    by_channel, plane, length = told.source_channel, told.plane, told[2].length
+    step = told[2].stride * told[2].source_by
+
+    def copy(r: _Row) -> None:
+        with b.when(step.compare("==", 1)), b.loop(0, length, step=kind.lanes) as i:
+            mask = _between(b, i, kind.lanes, r.begin, r.end)
+            b.store_lanes(kind.load(kind.at(r.source, i), mask), kind.at(r.target, i), None)
+        with b.when(step.compare("!=", 1)):
+            with b.loop(0, length, step=kind.lanes) as i:
+                b.store_lanes(zero, kind.at(r.target, i), None)
+            with b.loop(r.begin, r.end) as i:
+                b.store(kind.single(kind.at(r.source, i * step)), kind.at(r.target, i))
+
+    with b.loop(0, told.channels) as c:
+        _rows(kind, kind.at(source, c * by_channel), kind.at(planes, c * plane), told, firsts, copy)
+    b.ret()
+
+
+def _read_channels(module: Module, kind: BlockKind) -> None:
+    """Squares of places and channels: these are together in the operand's memory."""
+    b = module.function("void", "read", READ)
+    source, planes, scalars, *firsts = b.args
+    told, lanes = Told(scalars), kind.lanes
+    channels, plane, length, step = told.channels, told.plane, told[2].length, told[2].stride * told[2].source_by
+
+    with b.loop(0, channels, step=lanes) as c:
+        some = _between(b, c, lanes, c, channels)
+
+        def copy(r: _Row) -> None:
+            with b.loop(0, length, step=lanes) as i:
+                places = [i + n for n in range(lanes)]
+                masks = [_where(b, (place >= r.begin) & (place < r.end), some) for place in places]
+                found = [kind.load(kind.at(r.source, p * step), m) for p, m in zip(places, masks, strict=True)]
+                for n, vector in enumerate(turned(b, found)):
+                    b.store_lanes(vector, kind.at(r.target, i + plane * n), None)
+
+        _rows(kind, kind.at(source, c), kind.at(planes, c * plane), told, firsts, copy)
+    b.ret()
+
+
+def _where(b: Builder, condition: IrValue, mask: IrValue) -> IrValue:
+    """The mask if the condition holds, else no lane."""
+    return mask & b.splat(condition, mask.lanes)
+
+
+# --- results ---------------------------------------------------------------------------------------------------------
+
+
+def _write_rows(module: Module, kind: BlockKind) -> None:
+    """Rows of the result; if its places are apart, one element after the other."""
+    b = module.function("void", "write", WRITE)
+    sums, result, scalars, features, rows, row = b.args
+    told = Told(scalars)
+    by_feature, by_sums, length, by_row, step = (
+        told.result_feature, told.sums, told[2].length, told[1].result_by, told[2].result_by
+    )  # fmt: skip
+    whole = row & -kind.lanes
+    with b.loop(0, features) as f, b.loop(0, rows) as r:
+        at, to = kind.at(sums, f * by_sums + r * length), kind.at(result, f * by_feature + r * by_row)
+        with b.when(step.compare("==", 1)):
+            with b.loop(0, whole, step=kind.lanes) as i:
+                b.store_lanes(kind.load(kind.at(at, i)), kind.at(to, i), None)
+            with b.when(whole < row):
+                mask = _between(b, whole, kind.lanes, whole, row)
+                b.store_lanes(kind.load(kind.at(at, whole)), kind.at(to, whole), mask)
+        with b.when(step.compare("!=", 1)), b.loop(0, row) as i:
+            b.store(kind.single(kind.at(at, i)), kind.at(to, i * step))
+    b.ret()
+
+
+def _write_features(module: Module, kind: BlockKind) -> None:
+    """Squares of places and features: these are together in the result's memory."""
+    b = module.function("void", "write", WRITE)
+    sums, result, scalars, features, rows, row = b.args
+    told, side, zero = Told(scalars), kind.features, b.const(0, "i64")
+    by_row, by_place, by_sums, length = told[1].result_by, told[2].result_by, told.sums, told[2].length
+    some = _between(b, zero, side, zero, features)
+    with b.loop(0, rows) as r, b.loop(0, row, step=side) as i:
+        at, to = kind.at(sums, r * length + i), kind.at(result, r * by_row)
+        found = [kind.load(kind.at(at, by_sums * f), count=side) for f in range(side)]
+        for n, vector in enumerate(turned(b, found)):
+            b.store_lanes(vector, kind.at(to, (i + n) * by_place), _where(b, i + n < row, some))
+    b.ret()
+
+
+# --- weights ---------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def packing(type: str, features: int) -> compiler.LoadedCode:
+    """``pack(weights, packed; scalars, begin, end)``, which counts blocks of features; what they lack is zero."""
+    module = Module(["pack"])
+    b = module.function("void", "pack", FUNCTION_PARAMS)
+    buffers, scalars, begin, end = b.args
+    weights, result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(2))
+    told = Told(scalars, WeightNumbers._fields)
+    channels, taps, by_feature, by_channel, offsets = (
+        told.channels, told.taps, told.by_feature, told.by_channel, told.rest()
+    )  # fmt: skip
+    with b.loop(begin, end) as item:
+        group, block = _digit(item, told.blocks)
+        first = block * features
+        left, source = told.features - first, b.at(weights, group * told.by_group + first * by_feature, type)
+        with b.loop(0, channels) as c, b.loop(0, taps) as t:
+            at = b.at(source, c * by_channel + b.load(b.at(offsets, t, "i64"), "i64"), type)
+            to = b.at(result, ((item * channels + c) * taps + t) * features, type)
+            for f in range(features):
+                value = b.load(b.at(at, b.select(left > f, by_feature * f, 0), type), type)
+                b.store(b.select(left > f, value, 0.0), b.at(to, f, type))
+    b.ret()
+    return machine_code.library(module.text(), ["pack"], {}, level=1)

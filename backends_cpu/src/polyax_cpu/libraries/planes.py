@@ -1,0 +1,296 @@
+"""Convolutions in which few terms meet many places: not products of BLAS, but sums in registers.
+
+A part of an image is copied to planes, one for each channel, with the zeros around it. In planes an element of the
+window meets what lies equally far behind each place of the result: rows follow each other, and are as much longer than
+those of the result as the window is wider than one. What is computed there is left out. Where the window moves in
+steps, each residue has a plane of its own.
+
+Knows shapes and numbers; the code is in ``blocks``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from polyax.ir.aval import ShapedArray
+from polyax.ops.conv import conv_general_dilated_p
+from polyax_cpu.libraries.tiles import strides
+
+SPATIAL = 3
+"""Dimensions of images in native code; those that an image lacks have one place."""
+LINE = 16
+"""Elements that vectors read and write behind rows, at most."""
+REACH = 8 * LINE
+"""Elements that blocks read and write behind the last place, at most."""
+ELEMENTS = 1 << 16
+"""Of planes and sums that stay in a core's cache."""
+ITEMS = 8
+"""Parts that threads may share, if they are not small."""
+SMALL = 512
+"""Places of a part that isn't cut for threads alone."""
+
+FEW = 64
+"""Places of results for which packing weights takes too long."""
+USEFUL = 2
+"""So many times more places than the result has may be computed."""
+TAPS = 512
+"""Elements of windows: for each of them there is a number."""
+
+
+class Along(NamedTuple):
+    """One spatial dimension of the operand, of the window and of the result, with the distances of neighbours in their
+    memory."""
+
+    source: int = 1
+    low: int = 0
+    stride: int = 1
+    dilation: int = 1
+    window: int = 1
+    places: int = 1
+    by_source: int = 0
+    by_weight: int = 0
+    by_result: int = 0
+
+    def length(self, places: int) -> int:
+        """Of the planes that so many places of the result see."""
+        seen = (places - 1) * self.stride + (self.window - 1) * self.dilation + 1
+        return -(-seen // self.stride)
+
+
+class By(NamedTuple):
+    """Distances in the memory of an array."""
+
+    item: int
+    group: int
+    channel: int
+
+
+class Shapes:
+    """What a convolution's dimensions are, whatever their order."""
+
+    def __init__(self, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> None:
+        (self.result,) = conv_general_dilated_p.rule("abstract_eval")(*avals, **params)
+        lhs, rhs, out = (a.shape for a in (*avals, self.result))
+        at, of, to = params["dimension_numbers"]
+        source, weight, result = map(strides, (lhs, rhs, out))
+        self.groups = params["feature_group_count"]
+        self.batch, self.channels, self.features = out[to[0]], rhs[of[1]], rhs[of[0]] // self.groups
+        self.by_source = By(source[at[0]], source[at[1]] * self.channels, source[at[1]])
+        self.by_weight = By(0, weight[of[0]] * self.features, weight[of[0]])
+        self.by_result = By(result[to[0]], result[to[1]] * self.features, result[to[1]])
+        self.weight_by_channel = weight[of[1]]
+        along = [
+            Along(lhs[i], low, stride, dilation, rhs[j], out[k], source[i], weight[j], result[k])
+            for i, j, k, (low, _), stride, dilation in zip(
+                at[2:], of[2:], to[2:], params["padding"], params["window_strides"], params["rhs_dilation"], strict=True
+            )
+        ]
+        along.sort(key=lambda a: -a.by_source)
+        self.along = (*[Along()] * (SPATIAL - len(along)), *along)
+
+    @property
+    def taps(self) -> int:
+        """Elements of the window."""
+        return math.prod(a.window for a in self.along)
+
+    @property
+    def flops(self) -> int:
+        places = math.prod(a.places for a in self.along)
+        return 2 * self.batch * self.groups * self.features * self.channels * self.taps * places
+
+    @property
+    def residues(self) -> int:
+        """Planes of each channel."""
+        return math.prod(a.stride for a in self.along)
+
+    def part(self, cuts: Sequence[int]) -> PlanePart:
+        """Of a result that is cut like this, the first one."""
+        places = [-(-a.places // n) for a, n in zip(self.along, cuts, strict=True)]
+        return PlanePart(tuple(places), tuple(a.length(n) for a, n in zip(self.along, places, strict=True)))
+
+    def window(self) -> Iterator[tuple[int, ...]]:
+        return itertools.product(*(range(a.window) for a in self.along))
+
+
+class PlanePart(NamedTuple):
+    """So many places of each dimension are computed at a time, with planes of these lengths."""
+
+    places: tuple[int, ...]
+    lengths: tuple[int, ...]
+
+    def cuts(self, along: Sequence[Along]) -> list[int]:
+        return [-(-a.places // n) for a, n in zip(along, self.places, strict=True)]
+
+    @property
+    def sums(self) -> int:
+        """Places of planes from the first one of the two inner dimensions to the last one."""
+        return (self.places[1] - 1) * self.lengths[2] + self.places[2]
+
+
+class PlaneNumbers(NamedTuple):
+    """What native code is told; three ``PlaneDimension`` follow, and the places of the window's elements in planes."""
+
+    groups: int
+    channels: int
+    features: int
+    blocks: int
+    taps: int
+    source_item: int
+    source_group: int
+    source_channel: int
+    result_item: int
+    result_group: int
+    result_feature: int
+    plane: int
+    """How far apart the planes of channels are."""
+    planes: int
+    sums: int
+    """How far apart the sums of features are."""
+    nbytes: int
+
+
+class PlaneDimension(NamedTuple):
+    cuts: int
+    part: int
+    places: int
+    source: int
+    low: int
+    stride: int
+    length: int
+    source_by: int
+    result_by: int
+
+
+@dataclass(frozen=True)
+class Planes:
+    """A convolution for its native function, with so many ``features`` in a block."""
+
+    shape: tuple[int, ...]
+    features: int
+    together: tuple[bool, bool]
+    """Whether channels of the operand are neighbours in memory, and features of the result."""
+    scalars: tuple[int, ...]
+    extent: int
+    flops: int
+
+
+def described(shapes: Shapes, features: int, lanes: int, nbytes: int) -> Planes:
+    """For blocks of so many ``features``, vectors of so many ``lanes``, and elements of so many bytes."""
+    part, last = _part(shapes, features), shapes.along[-1]
+    together = shapes.by_source.channel == 1 != last.by_source, shapes.by_result.channel == 1 != last.by_result
+    plane, sums = _apart(math.prod(part.lengths) * shapes.residues + LINE), _apart(part.sums + REACH)
+    channels = -(-shapes.channels // lanes) * lanes if together[0] else shapes.channels
+    planes, cuts = channels * plane + REACH, part.cuts(shapes.along)
+    numbers = PlaneNumbers(
+        shapes.groups, shapes.channels, shapes.features, -(-shapes.features // features), shapes.taps,
+        *shapes.by_source, *shapes.by_result, plane, planes, sums, (planes + features * sums) * nbytes,
+    )  # fmt: skip
+    dimensions = [
+        PlaneDimension(cut, n, a.places, a.source, a.low, a.stride, length, a.by_source, a.by_result)
+        for cut, n, length, a in zip(cuts, *part, shapes.along, strict=True)
+    ]
+    scalars = (*numbers, *itertools.chain(*dimensions), *_offsets(shapes, part.lengths))
+    extent = shapes.batch * shapes.groups * math.prod(cuts)
+    return Planes(shapes.result.shape, features, together, tuple(map(int, scalars)), extent, shapes.flops)
+
+
+def _apart(size: int) -> int:
+    """At least so many elements, in an odd number of lines: places of different planes then meet in few lines of the
+    cache."""
+    return (-(-size // LINE) | 1) * LINE
+
+
+def _offsets(shapes: Shapes, lengths: Sequence[int]) -> Iterator[int]:
+    """How far behind the first place that it sees an element of the window is."""
+    by_place, steps = strides(lengths), [a.stride for a in shapes.along]
+    by_residue = [n * math.prod(lengths) for n in strides(steps)]
+    for element in shapes.window():
+        moved = [k * a.dilation for k, a in zip(element, shapes.along, strict=True)]
+        yield sum(
+            n % step * residue + n // step * place
+            for n, step, residue, place in zip(moved, steps, by_residue, by_place, strict=True)
+        )
+
+
+def _part(shapes: Shapes, features: int) -> PlanePart:
+    """The largest part that stays in the cache; smaller ones if threads had too few to share."""
+    along, cuts, part = shapes.along, [1] * SPATIAL, shapes.part([1] * SPATIAL)
+    items = shapes.batch * shapes.groups
+    for n, a in enumerate(along):
+        while cuts[n] < a.places and (
+            shapes.channels * shapes.residues * math.prod(part.lengths) + features * part.sums > ELEMENTS
+            or (items * math.prod(cuts) < ITEMS and math.prod(part.places) > 2 * SMALL)
+        ):
+            cuts[n] += 1
+            part = shapes.part(cuts)
+    return part
+
+
+def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
+    """Why a convolution of an operand that isn't dilated isn't computed like this, if so."""
+    if not 0 < len(params["padding"]) <= SPATIAL:
+        return f"planes have one to {SPATIAL} spatial dimensions"
+    if params["batch_group_count"] > 1:
+        return "gradients by weights are products"
+    shapes = Shapes(avals, params)
+    if not shapes.flops:
+        return "nothing is added up"
+    together = shapes.by_source.channel == 1 != shapes.along[-1].by_source
+    if shapes.taps == 1 and not (together and shapes.groups > 1):
+        return "a window of one element is a product of matrices"
+    if together and shapes.channels == 1 < shapes.groups:
+        return "neighbours are taken apart"
+    if shapes.batch * math.prod(a.places for a in shapes.along) < FEW:
+        return "packing weights takes longer than computing with them"
+    part = shapes.part([1] * SPATIAL)
+    useful, computed = math.prod(part.places), part.places[0] * -(-part.sums // LINE) * LINE
+    if USEFUL * useful < computed or shapes.taps > TAPS:
+        return f"{useful} places of the result are few of {computed} that windows of {shapes.taps} elements pass"
+    return None
+
+
+# --- weights ---------------------------------------------------------------------------------------------------------
+
+
+class WeightNumbers(NamedTuple):
+    """What the native function that packs weights is told; the window's elements in their memory follow."""
+
+    blocks: int
+    channels: int
+    features: int
+    taps: int
+    by_group: int
+    by_feature: int
+    by_channel: int
+
+
+@dataclass(frozen=True)
+class PackedWeights:
+    """Weights as blocks read them: of each element of the window, those of all features of a block."""
+
+    shape: tuple[int, ...]
+    scalars: tuple[int, ...]
+
+    @property
+    def extent(self) -> int:
+        return self.shape[0]
+
+    @property
+    def flops(self) -> int:
+        return math.prod(self.shape)
+
+
+def packed(shapes: Shapes, features: int) -> PackedWeights:
+    blocks = -(-shapes.features // features)
+    _, by_group, by_feature = shapes.by_weight
+    numbers = WeightNumbers(
+        blocks, shapes.channels, shapes.features, shapes.taps, by_group, by_feature, shapes.weight_by_channel
+    )
+    by = [a.by_weight for a in shapes.along]
+    offsets = [sum(k * n for k, n in zip(element, by, strict=True)) for element in shapes.window()]
+    shape = shapes.groups * blocks, shapes.channels, shapes.taps, features
+    return PackedWeights(shape, (*numbers, *offsets))

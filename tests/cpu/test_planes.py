@@ -1,0 +1,213 @@
+"""Convolutions in planes on the cpu, against NumPy in float64."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import mmap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import polyax
+from polyax import lax
+from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
+from polyax_cpu.libraries import blocks, convolutions, planes
+from polyax_cpu.libraries.planes import Shapes
+
+RNG = np.random.default_rng(0)
+SPECS = {
+    1: [("NCW", "OIW", "NCW"), ("NWC", "WIO", "NWC"), ("NCW", "WIO", "NWC")],
+    2: [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC"), ("HWNC", "OHWI", "CNHW"), ("NCHW", "OIHW", "NCWH")],
+    3: [("NCDHW", "OIDHW", "NCDHW"), ("NDHWC", "DHWIO", "NDHWC")],
+}
+GEOMETRIES: tuple[dict[str, Any], ...] = (
+    {},
+    {"strides": 2},
+    {"strides": 3, "padding": (1, 0)},
+    {"dilation": 2},
+    {"dilation": 3, "strides": 2, "padding": (4, 5)},
+    {"padding": (-1, 2)},
+    {"window": 1, "strides": 2},
+    {"window": 4, "padding": (5, 5)},
+)
+
+
+def _oracle(x: np.ndarray, w: np.ndarray, strides: int, padding: tuple[int, int], dilation: int, groups: int) -> Any:
+    """Batch and features first: the sum over the window of products of matrices, in float64."""
+    x, w, n = x.astype(float), w.astype(float), x.ndim - 2
+    low, high = padding
+    x = np.pad(x, [(0, 0), (0, 0), *[(max(0, low), max(0, high))] * n])
+    x = x[(..., *[slice(max(0, -low), s - max(0, -high)) for s in x.shape[2:]])]
+    places = [(s - (k - 1) * dilation - 1) // strides + 1 for s, k in zip(x.shape[2:], w.shape[2:], strict=True)]
+    result = np.zeros((x.shape[0], w.shape[0], *places))
+    channels, features = w.shape[1], w.shape[0] // groups
+    for g, element in itertools.product(range(groups), np.ndindex(*w.shape[2:])):
+        starts = [k * dilation for k in element]
+        seen = x[(..., *[slice(s, s + (m - 1) * strides + 1, strides) for s, m in zip(starts, places, strict=True)])]
+        mine = slice(g * features, (g + 1) * features)
+        own = seen[:, g * channels : (g + 1) * channels]
+        result[:, mine] += np.einsum("nc...,oc->no...", own, w[(mine, slice(None), *element)])
+    return result
+
+
+def _turned(x: np.ndarray, first: str, spec: str) -> np.ndarray:
+    return np.ascontiguousarray(x.transpose([first.index(c) for c in spec]))
+
+
+def _case(
+    sizes: Sequence[int], spec: tuple[str, str, str], dtype: str = "float32", batch: int = 2, channels: int = 3,
+    features: int = 5, groups: int = 1, window: int = 3, strides: int = 1, padding: tuple[int, int] = (1, 1),
+    dilation: int = 1,
+) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """The convolution, its operands, and what it is to give."""
+    n = len(sizes)
+    letters = "DHW"[3 - n :]
+    first = "NC" + letters, "OI" + letters, "NC" + letters
+    x = RNG.integers(-4, 5, (batch, channels * groups, *sizes)).astype(dtype)
+    w = RNG.integers(-4, 5, (features * groups, channels, *[window] * n)).astype(dtype)
+    wanted = _oracle(x, w, strides, padding, dilation, groups)
+
+    def f(x: Any, w: Any) -> Any:
+        return lax.conv_general_dilated(
+            x, w, [strides] * n, [padding] * n, rhs_dilation=[dilation] * n, dimension_numbers=spec,
+            feature_group_count=groups,
+        )  # fmt: skip
+
+    arrays = [_turned(a, old, new) for a, old, new in zip((x, w, wanted), first, spec, strict=True)]
+    return f, *arrays
+
+
+def _in_planes(f: Any, x: Any, w: Any) -> bool:
+    (eqn,) = polyax.make_jaxpr(f)(x, w).jaxpr.eqns
+    return planes.why_not([ShapedArray(a.shape, a.dtype) for a in (x, w)], eqn.params) is None
+
+
+def _is_exact(f: Any, x: np.ndarray, w: np.ndarray, wanted: np.ndarray) -> None:
+    """Sums of small integers are exact, in whatever order."""
+    with polyax.default_device("cpu"):
+        np.testing.assert_array_equal(polyax.jit(f)(x, w), wanted)
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=range(len(GEOMETRIES)))
+@pytest.mark.parametrize("spec", [s for every in SPECS.values() for s in every], ids="-".join)
+def test_are_exact_in_all_layouts(spec: tuple[str, str, str], geometry: dict[str, Any]) -> None:
+    _is_exact(*_case((9, 13, 11)[: len(spec[0]) - 2], spec, **geometry))
+
+
+@pytest.mark.parametrize("features", [1, 2, 3, 4, 5, 7, 8, 9, 13, 17])
+@pytest.mark.parametrize("spec", SPECS[2][:2], ids="-".join)
+@pytest.mark.parametrize("groups", [1, 3])
+def test_of_any_number_of_features_are_exact(features: int, spec: tuple[str, str, str], groups: int) -> None:
+    f, x, w, wanted = _case((10, 19), spec, features=features, groups=groups)
+    assert _in_planes(f, x, w)
+    _is_exact(f, x, w, wanted)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 8, 15, 16, 17, 33])
+@pytest.mark.parametrize("spec", SPECS[2][:2], ids="-".join)
+def test_of_any_number_of_channels_are_exact(channels: int, spec: tuple[str, str, str]) -> None:
+    _is_exact(*_case((10, 19), spec, channels=channels, batch=1))
+
+
+@pytest.mark.parametrize("size", [*range(1, 8), 15, 16, 17, 31, 47, 48, 49, 63, 64, 65, 127, 128, 129, 1000])
+def test_of_rows_of_any_length_are_exact(size: int) -> None:
+    """One row, and one column."""
+    for sizes in ((1, size), (size, 1)):
+        _is_exact(*_case(sizes, SPECS[2][0], batch=70, features=2))
+        _is_exact(*_case(sizes, SPECS[2][1], batch=70, features=2))
+
+
+@pytest.mark.parametrize("spec", SPECS[2][:2], ids="-".join)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_of_both_types_are_exact(spec: tuple[str, str, str], dtype: str) -> None:
+    with polyax.enable_x64():
+        _is_exact(*_case((21, 18), spec, dtype, channels=20, features=12))
+
+
+@pytest.mark.parametrize("spec", [*SPECS[2][:2], *SPECS[3]], ids="-".join)
+def test_of_many_parts_are_exact(spec: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planes, "ELEMENTS", 1000)
+    sizes = (7, 12, 11)[: len(spec[0]) - 2]
+    for geometry in GEOMETRIES:
+        convolutions.programs.cache_clear()
+        _is_exact(*_case(sizes, spec, **geometry))
+    convolutions.programs.cache_clear()
+
+
+@pytest.mark.parametrize("spec", SPECS[2][:2], ids="-".join)
+def test_are_close_to_sums_in_twice_the_precision(spec: tuple[str, str, str]) -> None:
+    f, x, w, _ = _case((14, 14), spec, channels=64, features=16)
+    x, w = (RNG.standard_normal(a.shape).astype("float32") for a in (x, w))
+    first = _turned(x, spec[0], "NCHW"), _turned(w, spec[1], "OIHW")
+    wanted = _turned(_oracle(*first, 1, (1, 1), 1, 1), "NCHW", spec[2])
+    with polyax.default_device("cpu"):
+        np.testing.assert_allclose(polyax.jit(f)(x, w), wanted, atol=2e-6 * np.abs(wanted).max())
+
+
+def test_have_the_same_bits_on_any_number_of_threads() -> None:
+    f, x, w, _ = _case((40, 41), SPECS[2][0], channels=8, features=24)
+    x, w = (RNG.standard_normal(a.shape).astype("float32") for a in (x, w))
+    results = []
+    for threads in (1, 2, 3):
+        with config.override(num_threads=threads), polyax.default_device("cpu"):
+            results.append(np.asarray(polyax.jit(lambda x, w: f(x, w))(x, w)))
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+
+
+def _at_the_end_of_a_page(array: np.ndarray) -> np.ndarray:
+    """A copy, behind which nothing may be read or written."""
+    pages = -(-array.nbytes // mmap.PAGESIZE)
+    memory = mmap.mmap(-1, (pages + 1) * mmap.PAGESIZE)
+    bytes_ = np.frombuffer(memory, "uint8")
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert not libc.mprotect(ctypes.c_void_p(bytes_.ctypes.data + pages * mmap.PAGESIZE), mmap.PAGESIZE, 0)
+    copy = bytes_[pages * mmap.PAGESIZE - array.nbytes : pages * mmap.PAGESIZE].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def _run(address: int, arrays: Sequence[np.ndarray], work: Any) -> None:
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
+    pointers = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
+    function(pointers, (ctypes.c_int64 * len(work.scalars))(*work.scalars), 0, work.extent)
+
+
+@pytest.mark.parametrize("spec", SPECS[2][:2], ids="-".join)
+@pytest.mark.parametrize("features", [1, 2, 4, 9])
+@pytest.mark.parametrize("strides", [1, 2])
+def test_touch_nothing_behind_their_arrays(spec: tuple[str, str, str], features: int, strides: int) -> None:
+    f, x, w, wanted = _case((9, 17), spec, features=features, strides=strides)
+    (eqn,) = polyax.make_jaxpr(f)(x, w).jaxpr.eqns
+    shapes, block = Shapes([ShapedArray(a.shape, a.dtype) for a in (x, w)], eqn.params), blocks.features_of(features)
+    packing = planes.packed(shapes, block)
+    work = planes.described(shapes, block, blocks.lanes("float"), 4)
+    x, w, packed, out = map(_at_the_end_of_a_page, (x, w, np.zeros(packing.shape, "f"), np.zeros(wanted.shape, "f")))
+    _run(blocks.packing("float", block).address("pack"), (w, packed), packing)
+    kind = blocks.BlockKind("float", block, *work.together)
+    _run(blocks.function(kind).address("convolve"), (x, packed, out), work)
+    np.testing.assert_array_equal(out, wanted)
+
+
+@pytest.mark.parametrize(
+    "why, options",
+    [
+        ("product of matrices", {"window": 1}),
+        ("nothing is added up", {"batch": 0}),
+        ("packing weights", {"batch": 1, "sizes": (5, 5)}),
+        ("are few", {"window": 20, "padding": (0, 0), "sizes": (30, 30)}),
+    ],
+)
+def test_decline_with_a_reason(why: str, options: dict[str, Any]) -> None:
+    f, x, w, _ = _case(options.pop("sizes", (9, 9)), SPECS[2][0], **options)
+    (eqn,) = polyax.make_jaxpr(f)(x, w).jaxpr.eqns
+    assert why in str(planes.why_not([ShapedArray(a.shape, a.dtype) for a in (x, w)], eqn.params))
+
+
+def test_of_other_types_decline() -> None:
+    avals = [ShapedArray((2, 3, 9, 9), np.dtype("complex64"))] * 2
+    assert "registers hold no complex64" in str(convolutions.why_no_planes(avals, {}))

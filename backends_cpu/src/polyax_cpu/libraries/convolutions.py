@@ -1,4 +1,4 @@
-"""Which convolutions are sums in planes, and which products of tiles; and the programs that take the place of the others:
+"""Which convolutions are sums in planes, and which products of tiles; and the programs that take the place of others:
 sums of products for those that have few features, phases of those whose operand is dilated, and transposes around
 those whose layout BLAS can't step through.
 """

@@ -63,6 +63,10 @@ class KernelBackend(Backend):
     def why_no_dtype(self, dtype: Any) -> str | None:
         return None
 
+    def opened(self) -> None:
+        """Plugins are asked for fusers, which imports them."""
+        registry.fusers(self)
+
     # --- compilation ------------------------------------------------------------------------------------------------
 
     def compile(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> Executable:

@@ -304,6 +304,10 @@ class Backend(ABC):
         itself, or the first of those that are alike."""
         return device
 
+    def opened(self) -> None:
+        """Called once, when it can be used: time to load what its first program needs."""
+        return
+
     def memory_stats(self, device: Device) -> dict[str, int] | None:
         return None
 

@@ -209,6 +209,7 @@ class Registry:
                     found = _guarded(claim, "opening", lambda: opened(claim.spec, claim.plugin))
                 if isinstance(found, Backend):
                     self._backends[name] = found
+                    found.opened()
                 else:
                     reason = self._probed[name] = str(found)
             if reason is not None:

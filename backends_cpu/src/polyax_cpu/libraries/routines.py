@@ -12,6 +12,7 @@ from polyax_cpu import compiler, machine_code
 from polyax_cpu.libraries import openblas
 from polyax_cpu.llvm import IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
+from polyax_cpu.transposes import turned
 
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 """What names of routines begin with."""
@@ -19,6 +20,8 @@ BITS = {"s": "i32", "d": "i64", "c": "i64", "z": "<2 x i64>"}
 """What one element is moved as."""
 PARTS = {"s": "float", "d": "double", "c": "float", "z": "double"}
 PART_BYTES = {"s": 4, "d": 8, "c": 4, "z": 8}
+SQUARES = {"s": 8, "d": 4, "c": 4}
+"""Rows of squares of elements that are turned in registers."""
 COMPLEX = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd"}
 """Routines that have other names for complex numbers."""
 Number = IrValue | int
@@ -88,8 +91,22 @@ class RoutineWriter:
 
     def transpose(self, source: IrValue, target: IrValue, rows: IrValue, columns: IrValue) -> None:
         """A matrix stored by columns into one of these ``rows``, or one by rows into one of these ``columns``."""
-        with self.b.loop(0, rows) as i, self.b.loop(0, columns) as j:
+        height, width = self._squares(source, target, rows, columns)
+        with self.b.loop(0, rows) as i, self.b.loop(self.b.select(i < height, width, 0), columns) as j:
             self.move(source, j * rows + i, target, i * columns + j)
+
+    def _squares(self, source: IrValue, target: IrValue, rows: IrValue, columns: IrValue) -> tuple[IrValue, IrValue]:
+        """What of it is squares that can be turned in registers; how many rows and columns that is."""
+        b, kind, side = self.b, BITS[self.letter], SQUARES.get(self.letter)
+        if side is None:
+            return b.const(0, "i64"), b.const(0, "i64")
+        height, width = rows & -side, columns & -side
+        with b.loop(0, height, step=side) as i, b.loop(0, width, step=side) as j:
+            pointers = [self.at(source, (j + n) * rows + i) for n in range(side)]
+            read = [b.load_lanes(p, kind, side, None, b.const(0, kind)) for p in pointers]
+            for n, row in enumerate(turned(b, read)):
+                b.store_lanes(row, self.at(target, (i + n) * columns + j), None)
+        return height, width
 
     def spoil(self, failed: IrValue, pointers: Iterable[tuple[IrValue, IrValue]]) -> None:
         """NaN in all real numbers behind the pointers, if a routine failed."""

@@ -193,10 +193,31 @@ def test_svd(shape: tuple[int, ...], full_matrices: bool, dtype: str) -> None:
     close(lax.linalg.svd(x, compute_uv=False), s, REAL.get(dtype, dtype))
 
 
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("shape", [*SQUARE, (26, 26), (3, 26, 26)], ids=str)
+def test_eigenvalues_alone(shape: tuple[int, ...], lower: bool, dtype: str) -> None:
+    x = definite(shape, dtype)
+    unread = (np.triu if lower else np.tril)(np.ones(shape, dtype), 1 if lower else -1)
+    values = polyax.jit(lambda x: lax.linalg.eigh(x, lower=lower, symmetrize_input=False)[1])(x + unread)
+    close(values, np.linalg.eigvalsh(wide(x)), REAL.get(dtype, dtype))
+
+
+@pytest.mark.parametrize("full_matrices", [False, True])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_r_and_singular_values_alone(shape: tuple[int, ...], full_matrices: bool, dtype: str) -> None:
+    x = random(shape, dtype)
+    r = np.asarray(polyax.jit(lambda x: lax.linalg.qr(x, full_matrices=full_matrices)[1])(x))
+    close(adjoint(r) @ r, adjoint(wide(x)) @ wide(x), dtype)
+    assert not np.tril(r, -1).any()
+    s = polyax.jit(lambda x: lax.linalg.svd(x, full_matrices=full_matrices)[1])(x)
+    close(s, np.linalg.svd(wide(x), compute_uv=False), REAL.get(dtype, dtype))
+
+
 def test_nan_comes_out_as_nan(dtype: str) -> None:
     x = definite((2, 4, 4), dtype)
     x[1] = np.nan
     results = [*lax.linalg.eigh(x), *lax.linalg.svd(x), *lax.linalg.qr(x), lax.linalg.cholesky(x), lax.linalg.lu(x)[0]]
+    results.append(polyax.jit(jnp.linalg.eigvalsh)(x))
     for y in map(np.asarray, results):
         assert np.isfinite(y[0]).all() and np.isnan(y[1]).any()
 
@@ -239,6 +260,8 @@ PROGRAMS = {
     "svd": lambda x: [abs(y) ** 2 for y in jnp.linalg.svd(x[:, :3], full_matrices=False)],
     "singular values": lambda x: jnp.linalg.svd(x[:3], compute_uv=False),
     "qr": lambda x: list(jnp.linalg.qr(x[:, :3])),
+    "eigenvalues": lambda x: jnp.linalg.eigvalsh(x + adjoint_of(x)),
+    "r": lambda x: jnp.linalg.qr(x[:, :3], mode="r"),
 }
 """Of matrices of 4 x 4; squares where signs are free."""
 

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
-from polyax.ops import reflections, solve, spectral
+from polyax.ops import reflections, solve
+from polyax.ops.spectral import eigh_p, householder_product_p, qr_p, svd_p
 from polyax_cpu import compiler
-from polyax_cpu.libraries import interleaved, openblas, routines, small
-from polyax_cpu.libraries.routines import BITS, LETTERS, PARTS, RoutineWriter
+from polyax_cpu.libraries import interleaved, openblas, routines, small, spectral
+from polyax_cpu.libraries.routines import BITS, LETTERS, RoutineWriter
 from polyax_kernels.lower.libraries.factorizations import why_not
 from polyax_kernels.lower.lowering import Call, Lowering
 
@@ -94,6 +95,17 @@ def _qr(w: RoutineWriter) -> None:
         w.transpose(a, q, m, k)
 
 
+def _r(w: RoutineWriter) -> None:
+    """Without Q."""
+    m, n, k, least = w.sizes
+    a, taus = w.scratch(m * n), w.scratch(least)
+    with w.items(m * n, k * n) as (x, r):
+        w.transpose(x, a, n, m)
+        w.lapack("geqrf", m, n, a, m, taus)
+        w.clear(r, k * n)
+        _upper(w, a, m, r, least, n)
+
+
 def _upper(w: RoutineWriter, a: Any, height: Any, r: Any, rows: Any, columns: Any) -> None:
     """The upper triangle of ``a``, which is stored by columns of such a height, in the first rows of ``r``."""
     with w.b.loop(0, rows) as i, w.b.loop(i, columns) as j:
@@ -130,44 +142,6 @@ def _ormqr(w: RoutineWriter, *, left: bool, transpose: bool) -> None:
         side, form = "L" if left else "R", adjoint if transpose else "N"
         w.lapack("ormqr", side, form, m, n, count, a, height, taus, c, m)
         w.transpose(c, y, m, n)
-
-
-def _eigh(w: RoutineWriter, *, lower: bool) -> None:
-    """The eigenvectors take the matrix's place."""
-    (n,) = w.sizes
-    a, bits = w.scratch(n * n), BITS[w.letter]
-    with w.items(n * n, n * n, n, kinds=(bits, bits, PARTS[w.letter])) as (x, vectors, values):
-        w.transpose(x, a, n, n)
-        failed = w.lapack("syevd", "V", "L" if lower else "U", n, a, n, values)
-        w.transpose(a, vectors, n, n)
-        w.spoil(failed, [(values, n), (vectors, n * n * w.parts)])
-
-
-def _singular_values(w: RoutineWriter) -> None:
-    m, n, k = w.sizes
-    a = w.scratch(m * n)
-    with w.items(m * n, k, kinds=(BITS[w.letter], PARTS[w.letter])) as (x, values):
-        w.transpose(x, a, n, m)
-        w.spoil(w.lapack("gesdd", "N", m, n, a, m, values, a, m, a, n), [(values, k)])
-
-
-def _svd(w: RoutineWriter, *, full_matrices: bool) -> None:
-    """``U`` has ``k`` columns, or as many as rows; ``V^H`` so many rows, or as many as columns."""
-    m, n, k = w.sizes
-    columns, rows = (m, n) if full_matrices else (k, k)
-    a, u, vt = w.scratch(m * n), w.scratch(m * columns), w.scratch(rows * n)
-    bits = BITS[w.letter]
-    with w.items(m * n, k, m * columns, rows * n, kinds=(bits, PARTS[w.letter], bits, bits)) as (
-        x,
-        values,
-        left,
-        right,
-    ):
-        w.transpose(x, a, n, m)
-        failed = w.lapack("gesdd", "A" if full_matrices else "S", m, n, a, m, values, u, m, vt, rows)
-        w.transpose(u, left, m, columns)
-        w.transpose(vt, right, rows, n)
-        w.spoil(failed, [(values, k), (left, m * columns * w.parts), (right, rows * n * w.parts)])
 
 
 # --- calls -----------------------------------------------------------------------------------------------------------
@@ -209,6 +183,11 @@ def _qr_sizes(args: Avals, outs: Avals) -> tuple[int, ...]:
     return m, n, k, min(m, n), max(n, k)
 
 
+def _r_sizes(args: Avals, outs: Avals) -> tuple[int, ...]:
+    (m, n), k = args[0].shape[-2:], outs[0].shape[-2]
+    return m, n, k, min(m, n)
+
+
 def _ormqr_sizes(args: Avals, outs: Avals) -> tuple[int, ...]:
     return *args[0].shape[-2:], args[1].shape[-1], *args[2].shape[-2:]
 
@@ -227,22 +206,26 @@ _WAYS: dict[Primitive, _Way] = {
     solve.cholesky_p: _Way(_cholesky, _order, 1, many=interleaved.cholesky),
     solve.triangular_solve_p: _Way(_triangular_solve, _system, 1, _FLAGS, interleaved.triangular_solve, _right_sides),
     solve.lu_p: _Way(_lu, _matrix, 2, many=interleaved.lu),
-    spectral.qr_p: _Way(_qr, _qr_sizes, 8),
     reflections.geqrf_p: _Way(_geqrf, _matrix, 4),
     reflections.ormqr_p: _Way(_ormqr, _ormqr_sizes, 4, ("left", "transpose")),
-    spectral.householder_product_p: _Way(
-        _householder_product, lambda args, _: (*args[0].shape[-2:], args[1].shape[-1]), 4
-    ),
-    spectral.eigh_p: _Way(_eigh, _order, 30, ("lower",)),
+    householder_product_p: _Way(_householder_product, lambda args, _: (*args[0].shape[-2:], args[1].shape[-1]), 4),
 }
-_VALUES, _VECTORS = _Way(_singular_values, _matrix, 20), _Way(_svd, _matrix, 60, ("full_matrices",))
+_QR, _R = _Way(_qr, _qr_sizes, 8), _Way(_r, _r_sizes, 4)
+_SINGULAR_VALUES = _Way(spectral.singular_values, _matrix, 20)
+_SVD = _Way(spectral.svd, _matrix, 60, ("full_matrices",))
+_EIGENVALUES = _Way(spectral.eigenvalues, _order, 15, ("lower",))
+_EIGH, _SMALL_EIGH = (_Way(write, _order, 30, ("lower",)) for write in (spectral.eigh, spectral.eigh_of_few_rows))
 
 
-def _native(way: Callable[[Mapping[str, Any]], _Way]) -> Callable[..., tuple[int, NativeFactors]]:
+Chooser = Callable[[Avals, Mapping[str, Any]], _Way]
+"""The way for operands and parameters."""
+
+
+def _native(way: Chooser) -> Callable[..., tuple[int, NativeFactors]]:
     """What compiled plans call: the address of the function, and what it is to compute."""
 
     def native(args: Avals, outs: Avals, params: Mapping[str, Any]) -> tuple[int, NativeFactors]:
-        chosen, x = way(params), args[-1] if len(args[-1].shape) == len(args[0].shape) else args[0]
+        chosen, x = way(args, params), args[-1] if len(args[-1].shape) == len(args[0].shape) else args[0]
         flags = tuple((name, params[name]) for name in chosen.flags)
         letter, many = LETTERS[x.dtype.name], chosen.many
         write = many if many is not None and interleaved.fits(args, letter) else chosen.write
@@ -265,12 +248,32 @@ def _declines(avals: Avals, params: Mapping[str, Any]) -> str | None:
     return why_not(avals, params, LETTERS)
 
 
-def _call(way: Callable[[Mapping[str, Any]], _Way], inlined: Any = small.never) -> Call:
-    return small.InlinedCall(native=_native(way), why_not=_declines, inlined=inlined)
+def _call(way: Chooser, inlined: Any = small.never, some: Callable[..., Call | None] | None = None) -> Call:
+    return small.InlinedCall(native=_native(way), why_not=_declines, inlined=inlined, some=some)
+
+
+def _always(way: _Way) -> Chooser:
+    return lambda args, params: way
+
+
+def _only(way: _Way, *wanted: bool) -> Callable[..., Call | None]:
+    """A call that gives only these results, where no others are read."""
+    call = _call(_always(way))
+    return lambda read, params: call if read == wanted else None
+
+
+def _eigh(args: Avals, params: Mapping[str, Any]) -> _Way:
+    return _SMALL_EIGH if args[0].shape[-1] <= spectral.QL_ROWS else _EIGH
+
+
+def _svd(args: Avals, params: Mapping[str, Any]) -> _Way:
+    return _SVD if params["compute_uv"] else _SINGULAR_VALUES
 
 
 _INLINED = {solve.cholesky_p: small.cholesky, solve.triangular_solve_p: small.triangular_solve, solve.lu_p: small.lu}
 LOWERINGS: dict[Primitive, Lowering] = {
-    **{p: _call(lambda _, way=way: way, _INLINED.get(p, small.never)) for p, way in _WAYS.items()},
-    spectral.svd_p: _call(lambda params: _VECTORS if params["compute_uv"] else _VALUES),
+    **{p: _call(_always(way), _INLINED.get(p, small.never)) for p, way in _WAYS.items()},
+    qr_p: _call(_always(_QR), some=_only(_R, False, True)),
+    eigh_p: _call(_eigh, some=_only(_EIGENVALUES, False, True)),
+    svd_p: _call(_svd, some=_only(_SINGULAR_VALUES, True, False, False)),
 }

@@ -31,6 +31,7 @@ from polyax_kernels.passes.ordering import readers_first
 from polyax_kernels.passes.split import split_reductions
 from polyax_kernels.passes.sums import sum_calls
 from polyax_kernels.passes.transposes import absorb_transposes
+from polyax_kernels.passes.unread import leave_out_unread
 from polyax_kernels.plan.check import check_plan
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import ControlStep, KernelStep, Plan, Step
@@ -105,6 +106,7 @@ TO_GRAPH = (
     Pass("hoist invariants", lambda jaxpr, _: hoist_invariants(jaxpr)),
     Pass("complex as pairs", lambda jaxpr, c: as_pairs(jaxpr, c.rules)),
     Pass("lower", lambda jaxpr, c: build_graph(jaxpr, c.rules, keep=c.journal.keep)),
+    Pass("leave out unread", on_graphs(lambda graph, _: leave_out_unread(graph))),
     Pass("absorb transposes", on_graphs(lambda graph, _: absorb_transposes(graph))),
 )
 """Then the fusers that the backend or the user chose."""

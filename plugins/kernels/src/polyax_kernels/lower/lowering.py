@@ -102,6 +102,9 @@ class Call(LoweringKind):
     adds: Callable[..., Any] | None = None
     """``adds(arg_avals, params)``: a function ``(outs, args, shared)`` that writes the sum of what this call gives the
     members of a group for each of them, without their own results in between; None if this use has none."""
+    some: Callable[..., Any] | None = None
+    """``some(read, params)``: the call that gives only those of the results for which ``read`` holds, which are read;
+    None if there is none."""
     sums: Any = None
     """Of a collective that does so: the node of the call whose results are added up."""
     waits: bool = False

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polyax_cpu.steps import PIECE_COST, Table, copying
+import polyax
+from polyax_cpu import executable, pool
+from polyax_cpu.steps import MOST, PIECE_COST, Table, copying, piece_of
 from polyax_kernels.plan.plan import Ref
 from polyax_kernels.run.memory import Pool
 
@@ -45,3 +47,20 @@ def test_who_has_no_memory_is_an_error() -> None:
 
 def test_short_steps_and_those_of_one_device_are_not_waited_for() -> None:
     assert not _copies(LONG, members=1).stops and not _copies(LONG // 8).stops
+
+
+def test_long_steps_have_pieces_for_late_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "thread_count", lambda: 2)
+    pieces = [piece_of(cost, 2048) for cost in (1, 2 * PIECE_COST, 100 * PIECE_COST)]
+    assert pieces == [2048, 1024, 2048 // (2 * MOST)]
+    assert piece_of(100 * PIECE_COST, 2048, most=1) == 1024
+
+
+@pytest.mark.parametrize("axis, most", [(0, 1), (1, MOST)])
+def test_strips_of_rows_are_no_more_than_threads(axis: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(executable, "piece_of", lambda *args: asked.append(args[-1]) or piece_of(*args))
+    x = np.random.default_rng(0).standard_normal((3000, 2000)).astype(np.float32)
+    found = polyax.jit(lambda x: x.max(axis), device=polyax.devices("cpu")[0])(x)
+    np.testing.assert_array_equal(found, x.max(axis))
+    assert asked == [most]

@@ -19,7 +19,18 @@ from polyax_cpu.calls.table import Runs, native_call
 from polyax_cpu.kernels import compiling
 from polyax_cpu.libraries.callouts import call_out
 from polyax_cpu.loops import native_control, too_large
-from polyax_cpu.steps import PARALLEL_COST, QUICK_COST, Described, Table, Work, copying, described, piece_of, piece_size
+from polyax_cpu.steps import (
+    MOST,
+    PARALLEL_COST,
+    QUICK_COST,
+    Described,
+    Table,
+    Work,
+    copying,
+    described,
+    piece_of,
+    piece_size,
+)
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.backend import HostExecutable, rows
 from polyax_kernels.host.meeting import meets
@@ -133,7 +144,8 @@ def _native(executable: CpuExecutable, step: Step) -> Described | None:
 def _piece(step: KernelStep, extent: int) -> int:
     """The rows of a kernel that a thread computes at a time."""
     schedule = choose(step.kernel)
-    return piece_of(_cost(step), extent, schedule.grain) if schedule.parallel else extent
+    strips = schedule.lanes > 1 and len(step.kernel.grid) == 1
+    return piece_of(_cost(step), extent, schedule.grain, 1 if strips else MOST) if schedule.parallel else extent
 
 
 def _within(executable: CpuExecutable, step: Step) -> Described | None:

@@ -16,8 +16,9 @@ from polyax_kernels.plan.plan import Ref
 
 PARALLEL_COST = 200_000
 """Steps of fewer scalar operations or bytes run on one thread: waking another one costs some microseconds."""
-PIECE_COST = 1_000_000
-"""Longer steps are cut into more pieces than there are threads, so that a late thread does less."""
+PIECE_COST, MOST = 1_000_000, 4
+"""Longer steps are cut into more pieces than there are threads, so that a late thread does less: so many for each. What
+reads strips of rows has one, as memory is read in the order in which it lies."""
 QUICK_COST = 20_000
 """Native calls of less work keep the interpreter's lock: they last a few microseconds."""
 
@@ -91,12 +92,12 @@ def copying(source: Ref, target: Ref, nbytes: int, divides: bool = True) -> Desc
     return described(pool.symbols()["polyax_copy"], (source, target), (), nbytes, piece)
 
 
-def piece_of(cost: int, extent: int, grain: int = 1) -> int:
-    """How long the pieces are into which a step over ``extent`` is cut."""
+def piece_of(cost: int, extent: int, grain: int = 1, most: int = MOST) -> int:
+    """How long the pieces are into which a step over ``extent`` is cut, at ``most`` so many for each thread."""
     threads = pool.thread_count()
     if cost <= PARALLEL_COST or threads == 1:
         return extent
-    return piece_size(extent, min(extent, threads * min(4, max(1, cost // (PIECE_COST * threads)))), grain)
+    return piece_size(extent, min(extent, threads * min(most, max(1, cost // (PIECE_COST * threads)))), grain)
 
 
 def piece_size(extent: int, pieces: int, grain: int = 1) -> int:

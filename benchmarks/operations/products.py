@@ -90,13 +90,26 @@ def _convolution(
         return m.lax.conv_general_dilated(x, w, strides, padding, dimension_numbers=spec, **rest)
 
     def torch(t: Any, x: Any, w: Any) -> Any:
-        if layout == "NHWC" or "lhs_dilation" in rest or max(strides) > 1:
-            raise NotImplementedError("PyTorch pads otherwise")
-        groups, dilation = rest.get("feature_group_count", 1), rest.get("rhs_dilation", 1)
-        return getattr(t.nn.functional, f"conv{dims}d")(x, w, padding="same", dilation=dilation, groups=groups)
+        x, w = x.permute(_inverse(order)), w.permute(_inverse(turned))
+        return _in_torch(t, x, w, dims, options).permute(order)
 
     arrays = lambda n: (normal(*image).transpose(order).copy(), 0.1 * normal(*kernel).transpose(turned).copy())
     return Operation(f"conv {name} {layout}", call, arrays, ("cache",), torch=torch)
+
+
+def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(order.index(n) for n in range(len(order)))
+
+
+def _in_torch(t: Any, x: Any, w: Any, dims: int, options: dict[str, Any]) -> Any:
+    """PyTorch pads both sides of a strided convolution alike: here it sees other places, and as many."""
+    f, groups = t.nn.functional, options.get("feature_group_count", 1)
+    if "lhs_dilation" in options:
+        turned = w.flip(tuple(range(2, dims + 2))).transpose(0, 1)
+        return getattr(f, f"conv_transpose{dims}d")(x, turned, stride=2, padding=(w.shape[-1] - 1) - 2)
+    stride, dilation = options.get("window_strides", 1), options.get("rhs_dilation", 1)
+    padding = "same" if stride == 1 else w.shape[-1] // 2
+    return getattr(f, f"conv{dims}d")(x, w, stride=stride, padding=padding, dilation=dilation, groups=groups)
 
 
 def _max_pool(m: Any, x: Any) -> Any:

@@ -144,7 +144,7 @@ def test_of_dilated_operands_meet_no_zeros(layout: tuple[str, str, str]) -> None
     """Every second place sees the same elements of the window."""
     x, w = _array(layout[0]), _array(layout[1], window=4)
     f = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), ((2, 2), (2, 2)), (2, 2), dimension_numbers=layout)
-    assert _calls(f, x, w).count("call") == 4 * 2
+    assert _calls(f, x, w).count("call") == 2
 
 
 @pytest.mark.parametrize("groups", [2, 4, 16])

@@ -183,12 +183,12 @@ def _run(address: int, arrays: Sequence[np.ndarray], work: Any) -> None:
 def test_touch_nothing_behind_their_arrays(spec: tuple[str, str, str], features: int, strides: int) -> None:
     f, x, w, wanted = _case((9, 17), spec, features=features, strides=strides)
     (eqn,) = polyax.make_jaxpr(f)(x, w).jaxpr.eqns
-    shapes, block = Shapes([ShapedArray(a.shape, a.dtype) for a in (x, w)], eqn.params), blocks.features_of(features)
-    packing = planes.packed(shapes, block)
-    work = planes.described(shapes, block, blocks.lanes("float"), 4)
+    shapes, block = Shapes([ShapedArray(a.shape, a.dtype) for a in (x, w)], eqn.params), blocks.of("float", features)
+    packing = planes.packed(shapes, block.features)
+    work = planes.described(shapes, block, 4)
     x, w, packed, out = map(_at_the_end_of_a_page, (x, w, np.zeros(packing.shape, "f"), np.zeros(wanted.shape, "f")))
-    _run(blocks.packing("float", block).address("pack"), (w, packed), packing)
-    kind = blocks.BlockKind("float", block, *work.together)
+    _run(blocks.packing("float", block.features).address("pack"), (w, packed), packing)
+    kind = blocks.BlockKind("float", block.features, *work.together)
     _run(blocks.function(kind).address("convolve"), (x, packed, out), work)
     np.testing.assert_array_equal(out, wanted)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.compiler import host
-from polyax_cpu.libraries.planes import SPATIAL, PlaneDimension, PlaneNumbers, WeightNumbers
+from polyax_cpu.libraries.planes import SPATIAL, SumBlock, PlaneDimension, PlaneHead, PlaneNumbers, WeightNumbers
 from polyax_cpu.llvm import Builder, IrValue, Module, size_of
 from polyax_cpu.records import FUNCTION_PARAMS
 from polyax_cpu.transposes import turned
@@ -23,9 +23,9 @@ COSTS = {8: 1.0, 4: 1.05, 2: 1.2, 1: 1.8}
 """What a sum takes in such blocks, which share what they read among their features."""
 
 
-def features_of(count: int) -> int:
-    """How many of the features of a group a block has best."""
-    return min(COSTS, key=lambda n: -(-count // n) * n * COSTS[n])
+def of(type: str, count: int) -> SumBlock:
+    """What blocks are best for so many features of a group."""
+    return SumBlock(min(COSTS, key=lambda n: -(-count // n) * n * COSTS[n]), lanes(type))
 
 
 def why_not() -> str | None:
@@ -111,18 +111,22 @@ def _convolve(module: Module, kind: BlockKind) -> None:
     b = module.function("void", "convolve", FUNCTION_PARAMS)
     buffers, scalars, begin, end = b.args
     source, weights, result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))
-    told = Told(scalars)
-    planes = b.call("ptr", "malloc", told.nbytes)
-    with b.loop(begin, end) as item:
-        rest, firsts, counts = _part(item, told)
+    head = Told(scalars, PlaneHead._fields)
+    phases, starts, planes = head.phases, head.rest(), b.call("ptr", "malloc", head.nbytes)
+    with b.loop(begin, end) as number:
+        rest, phase = _digit(number, phases)
+        numbers = b.at(scalars, b.load(b.at(starts, phase, "i64"), "i64"), "i64")
+        told = Told(numbers)
+        rest, firsts, counts = _part(rest, told)
         image, group = _digit(rest, told.groups)
         at = image * told.source_item + group * told.source_group
-        b.call("void", "read", kind.at(source, at), planes, scalars, *firsts)
-        to = image * told.result_item + group * told.result_group
+        to = image * told.result_item + group * told.result_group + told.result_first
         for first, by in zip(firsts, told.each("result_by"), strict=True):
             to = to + first * by
-        own = kind.at(weights, group * told.blocks * told.channels * told.taps * kind.features)
-        _features(b, kind, told, scalars, (planes, own, kind.at(result, to)), counts)
+        own = kind.at(weights, group * told.blocks * told.channels * told.every * kind.features)
+        with b.when((counts[0] > 0) & (counts[1] > 0) & (counts[2] > 0)):
+            b.call("void", "read", kind.at(source, at), planes, numbers, *firsts)
+            _features(b, kind, told, numbers, (planes, own, kind.at(result, to)), counts)
     b.call("void", "free", planes)
     b.ret()
 
@@ -150,7 +154,7 @@ def _features(
     planes, weights, result = memory
     sums, (_, rows, row) = kind.at(planes, told.planes), told.each("length")
     blocks, features, by_feature, by_result = told.blocks, told.features, told.result_feature, told[0].result_by
-    each, length = told.channels * told.taps * kind.features, (counts[1] - 1) * row + counts[2]
+    each, length = told.channels * told.every * kind.features, (counts[1] - 1) * row + counts[2]
     with b.loop(0, blocks) as block:
         first = block * kind.features
         left = b.intrinsic("smin", features - first, first.like(kind.features))
@@ -185,17 +189,19 @@ def _block(module: Module, kind: BlockKind, width: int) -> None:
     b = module.function("void", f"block{width}", BLOCK)
     planes, sums, scalars, weights = b.args
     told, zero = Told(scalars), b.const(0, "i64")
-    channels, taps, plane, offsets, by_feature = told.channels, told.taps, told.plane, told.rest(SPATIAL), told.sums
+    channels, taps, every, plane, by_feature = told.channels, told.taps, told.every, told.plane, told.sums
+    window = told.rest(SPATIAL)
 
     def channel(c: IrValue, carries: list[IrValue]) -> Sequence[IrValue]:
-        first, number = kind.at(planes, c * plane), c * taps
+        first, number = kind.at(planes, c * plane), c * every
 
         def element(t: IrValue, carries: list[IrValue]) -> Sequence[IrValue]:
-            place = kind.at(first, b.load(b.at(offsets, t, "i64"), "i64"))
+            offset, tap = (b.load(b.at(window, t * 2 + n, "i64"), "i64") for n in range(2))
+            place = kind.at(first, offset)
             seen = [kind.load(kind.at(place, v * kind.lanes)) for v in range(width)]
-            w = kind.at(weights, (number + t) * kind.features)
-            every = [b.splat(kind.single(kind.at(w, f)), kind.lanes) for f in range(kind.features)]
-            terms = [(x, weight) for weight in every for x in seen]
+            w = kind.at(weights, (number + tap) * kind.features)
+            each = [b.splat(kind.single(kind.at(w, f)), kind.lanes) for f in range(kind.features)]
+            terms = [(x, weight) for weight in each for x in seen]
             return [b.intrinsic("fma", *term, old) for term, old in zip(terms, carries, strict=True)]
 
         return b.carry(zero, taps, carries, element)

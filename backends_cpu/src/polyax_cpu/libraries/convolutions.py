@@ -108,11 +108,9 @@ def why_no_planes(avals: Avals, params: Params) -> str | None:
 
 
 def _in_planes(x: Any, w: Any, shapes: Shapes) -> Any:
-    kind = blocks.TYPES[x.dtype.name]
-    features = blocks.features_of(shapes.features)
-    packed = packed_p.bind1(w, work=planes.packed(shapes, features))
-    work = planes.described(shapes, features, blocks.lanes(kind), x.dtype.itemsize)
-    return planes_p.bind1(x, packed, work=work)
+    block = blocks.of(blocks.TYPES[x.dtype.name], shapes.features)
+    packed = packed_p.bind1(w, work=planes.packed(shapes, block.features))
+    return planes_p.bind1(x, packed, work=planes.described(shapes, block, x.dtype.itemsize))
 
 
 def _native_planes(args: Avals, outs: Avals, params: Params) -> tuple[int, Planes]:
@@ -140,7 +138,7 @@ def programs(avals: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...]
 def _replaced(avals: Avals, **params: Any) -> ClosedJaxpr:
     if overlaps.why_not(avals, params) is None:
         return overlaps.program(avals, **params)
-    if phases.why_not(avals, params) is None:
+    if why_no_planes(avals, params) is not None and phases.why_not(avals, params) is None:
         return phases.program(avals, **params)
     return programs(tuple(avals), tuple(params.items()))
 

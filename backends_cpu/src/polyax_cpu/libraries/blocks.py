@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.compiler import host
-from polyax_cpu.libraries.planes import SPATIAL, SumBlock, PlaneDimension, PlaneHead, PlaneNumbers, WeightNumbers
+from polyax_cpu.libraries.planes import SPATIAL, PlaneDimension, PlaneHead, PlaneNumbers, SumBlock, WeightNumbers
 from polyax_cpu.llvm import Builder, IrValue, Module, size_of
 from polyax_cpu.records import FUNCTION_PARAMS
 from polyax_cpu.transposes import turned

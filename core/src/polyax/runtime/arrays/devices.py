@@ -144,10 +144,15 @@ def block_until_ready(x: Any) -> Any:
     if type(x) is Array and x.buffer is not None:  # on one device
         x._wait(x.buffer)
         return x
-    for leaf in tree_flatten(x)[0]:
+    for leaf in [leaf for leaf in tree_flatten(x)[0] if not _is_filled(leaf)]:
         if hasattr(leaf, "block_until_ready"):
             leaf.block_until_ready()
     return x
+
+
+def _is_filled(x: Any) -> bool:
+    """Whether ``x`` is an array in host memory that no task is still to fill."""
+    return type(x) is Array and getattr(x.buffer, "task", x) is None
 
 
 def copy_to_host_async(x: Any) -> Any:

@@ -230,3 +230,17 @@ def test_transforms_of_nothing():
             assert found.shape == expected and found.size == 0
     assert jnp.fft.irfft(jnp.ones((2, 0))).shape == (2, 0) and jnp.fft.fft(jnp.ones(0)).dtype == np.complex64
     assert jnp.fft.fftn(jnp.float32(3)).item() == 3
+
+
+@pytest.mark.parametrize(
+    ("shape", "values"), [((4, 4), (4, 2, 1, 0.5)), ((4, 4), (4, 2, 1, 0)), ((5, 3), (3, 2, 1)), ((3, 5), (3, 2, 1))]
+)
+def test_derivatives_of_singular_vectors_make_up_that_of_the_matrix(shape, values):
+    """Also of a singular matrix, if it is square: of square bases nothing leaves their space."""
+    with polyax.config.override(enable_x64=True):
+        left, right = (np.linalg.qr(R.standard_normal((n, n)))[0][:, : len(values)] for n in shape)
+        x, t = left * values @ right.T, R.standard_normal(shape)
+        svd = lambda x: tuple(jnp.linalg.svd(x, full_matrices=False))
+        (u, s, vh), (du, ds, dvh) = polyax.jvp(svd, (x,), (t,))
+        close(du * s @ vh + u * ds @ vh + u * s @ dvh, t, 1e-9)
+        close(u.T @ du + du.T @ u, np.zeros((len(values),) * 2), 1e-9)

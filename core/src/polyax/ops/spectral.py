@@ -6,6 +6,7 @@ value decompositions in Townsend, "Differentiating the singular value decomposit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -272,12 +273,18 @@ def _singular_vectors(s: Any, u: Any, vh: Any, t: Any, d: Any) -> tuple[Any, Any
         half = div(sub(d, adjoint(d)), mul(safe, 2))
         skew_u = add(skew_u, select_n(on_diagonal(d), full_like(d, 0), half))
     return (
-        add(matmul(u, skew_u), _outside(matmul(t, v), u, s)),
-        add(matmul(v, skew_v), _outside(matmul(adjoint(t), u), v, s)),
+        _changed_basis(u, skew_u, lambda: matmul(t, v), s),
+        _changed_basis(v, skew_v, lambda: matmul(adjoint(t), u), s),
     )
 
 
-def _outside(change: Any, basis: Any, s: Any) -> Any:
-    """The part of the change that leaves the space of ``basis``, over the singular values."""
-    leaving = sub(change, matmul(basis, matmul(adjoint(basis), change)))
-    return div(leaving, convert(rows_of(s, leaving), aval_of(leaving).dtype))
+def _changed_basis(basis: Any, skew: Any, change: Callable[[], Any], s: Any) -> Any:
+    """``basis`` turned by ``skew``, and the part of the change that leaves its space, over the singular values: none
+    of a square basis."""
+    within = matmul(basis, skew)
+    rows, columns = np.shape(basis)[-2:]
+    if rows == columns:
+        return within
+    leaving = change()
+    leaving = sub(leaving, matmul(basis, matmul(adjoint(basis), leaving)))
+    return add(within, div(leaving, convert(rows_of(s, leaving), aval_of(leaving).dtype)))

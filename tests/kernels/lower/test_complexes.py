@@ -114,6 +114,11 @@ def test_the_sign_of_vanishing_results() -> None:
         assert np.signbit(part(found)).tolist() == [False, True]
 
 
+def test_the_real_part_of_expm1_of_zero_is_positive() -> None:
+    (found,) = on_kernels(elementwise.expm1, [np.array([complex(a, 0.0) for a in (0.0, -0.0)])])
+    assert found.tolist() == [0, 0] and not np.signbit([np.real(found), np.imag(found)]).any()
+
+
 def test_scalars_are_not_aligned_with_rows() -> None:
     """In memory a complex scalar has a dimension, and a row of numbers one more."""
     for op in (basis.sub, basis.add):

@@ -131,9 +131,9 @@ def _exp2(z: Parts) -> Parts:
 
 @formula("expm1")
 def _expm1(z: Parts) -> Parts:
-    """``expm1(x) cos(y) - 2 sin(y/2)^2``, whose terms are small where the result is."""
+    """``expm1(x) cos(y) - 2 sin(y/2)^2``, whose terms are small where the result is. Of either zero it is +0."""
     a, b = z
-    half, size = sin(scaled(b, 0.5)), expm1(a)
+    half, size = sin(scaled(b, 0.5)), where(eq(a, zero(a)), zero(a), expm1(a))
     re = sub(mul(size, cos(b)), scaled(mul(half, half), 2))
     return where(eq(a, number(a, -np.inf)), size, re), exponential(z)[1]
 

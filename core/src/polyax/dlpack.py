@@ -72,6 +72,8 @@ def _shared(host: np.ndarray, device: Device) -> tuple[Array | None, str]:
         return None, f"arrays of {host.dtype} become {dtypes.canonicalize(host.dtype)}"
     if not host.flags.c_contiguous:
         return None, f"the contents don't lie row by row: the strides of shape {host.shape} are {host.strides} bytes"
+    if not host.size:  # nothing to share, and nothing that a copy would change
+        return from_host(host, device).commit(), ""
     aval = ShapedArray(host.shape, host.dtype)
     buffer = device.backend.adopt(host.view(aval.stored.dtype), device)
     if buffer is None:

@@ -108,7 +108,16 @@ def test_arrays_from_arrays() -> None:
     assert y + 1 == 3
     with polyax.default_device(polyax.devices("cpu")[0]):  # no other library takes this type by the protocol
         assert jnp.from_dlpack(jnp.ones(3, jnp.bfloat16), copy=True).dtype == jnp.bfloat16
-    assert jnp.from_dlpack(jnp.zeros((0, 3))).shape == (0, 3)
+
+
+def test_nothing_is_never_a_copy(device: Any) -> None:
+    """Whatever its address, of which an empty array has none to keep."""
+    for empty in (jnp.zeros((0, 3)), aligned(4)[:0].reshape(0, 3)):
+        for copy in (None, False, True):
+            x = from_dlpack(empty, copy=copy)
+            assert x.shape == (0, 3) and x.dtype == jnp.float32 and x.committed and x.devices() == {device}
+    with pytest.raises(ValueError, match="arrays of float64 become float32"):
+        from_dlpack(np.empty(0), copy=False)
 
 
 def test_others_memory_is_never_written_to() -> None:

@@ -15,7 +15,7 @@ import polyax
 from polyax import lax
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
-from polyax_cpu.libraries import blocks, convolutions, planes
+from polyax_cpu.libraries import blocks, convolutions, depthwise, planes
 from polyax_cpu.libraries.planes import Shapes
 
 RNG = np.random.default_rng(0)
@@ -159,6 +159,27 @@ def test_have_the_same_bits_on_any_number_of_threads() -> None:
     np.testing.assert_array_equal(results[0], results[2])
 
 
+@pytest.mark.parametrize("channels", [8, 16, 17, 40, 64, 65, 130])
+@pytest.mark.parametrize(
+    "geometry", [{}, {"dilation": 2}, {"padding": (-1, 2)}, {"window": 4, "padding": (5, 5)}], ids=str
+)
+@pytest.mark.parametrize("spec", [SPECS[1][1], SPECS[2][1], SPECS[3][1]], ids="-".join)
+def test_of_each_channel_alone_are_exact(spec: tuple[str, str, str], geometry: dict[str, Any], channels: int) -> None:
+    sizes = (5, 9, 11)[-(len(spec[0]) - 2) :]
+    f, x, w, wanted = _case(sizes, spec, channels=1, features=1, groups=channels, **geometry)
+    (eqn,) = polyax.make_jaxpr(f)(x, w).jaxpr.eqns
+    assert depthwise.why_not([ShapedArray(a.shape, a.dtype) for a in (x, w)], eqn.params, 16) is None
+    _is_exact(f, x, w, wanted)
+
+
+def test_of_each_channel_alone_are_exact_whatever_the_weights_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planes, "ELEMENTS", 2000)
+    for weights in ("OIHW", "IHWO", "HWOI"):
+        for dtype in ("float32", "float64"):
+            with polyax.enable_x64():
+                _is_exact(*_case((12, 13), ("NHWC", weights, "NHWC"), dtype, channels=1, features=1, groups=24))
+
+
 def _at_the_end_of_a_page(array: np.ndarray) -> np.ndarray:
     """A copy, behind which nothing may be read or written."""
     pages = -(-array.nbytes // mmap.PAGESIZE)
@@ -193,10 +214,20 @@ def test_touch_nothing_behind_their_arrays(spec: tuple[str, str, str], features:
     np.testing.assert_array_equal(out, wanted)
 
 
+@pytest.mark.parametrize("channels", [8, 24, 66])
+def test_of_each_channel_alone_touch_nothing_behind_their_arrays(channels: int) -> None:
+    f, x, w, wanted = _case((7, 13), SPECS[2][1], channels=1, features=1, groups=channels)
+    (eqn,) = polyax.make_jaxpr(f)(x, w).jaxpr.eqns
+    work = depthwise.described([ShapedArray(a.shape, a.dtype) for a in (x, w)], eqn.params, blocks.lanes("float"))
+    x, w, out = map(_at_the_end_of_a_page, (x, w, np.zeros(wanted.shape, "f")))
+    _run(depthwise.function("float").address("convolve"), (x, w, out), work)
+    np.testing.assert_array_equal(out, wanted)
+
+
 @pytest.mark.parametrize(
     "why, options",
     [
-        ("product of matrices", {"window": 1}),
+        ("needs no planes", {"window": 1}),
         ("nothing is added up", {"batch": 0}),
         ("packing weights", {"batch": 1, "sizes": (5, 5)}),
         ("are few", {"window": 20, "padding": (0, 0), "sizes": (30, 30)}),

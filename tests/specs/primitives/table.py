@@ -66,7 +66,7 @@ WITHOUT_A_CASE = (
         ("part", "words", "library"), "is of complex numbers in kernels: see tests/kernels/lower/test_complexes.py"
     )
     | dict.fromkeys(
-        ("tiled_convolution", "convolution_in_planes", "packed_weights"),
+        ("tiled_convolution", "convolution_in_planes", "depthwise_convolution", "packed_weights"),
         "stands for convolutions on the cpu: see tests/cpu/test_convolutions.py and test_planes.py",
     )
     | {p.name: "is of sums still to be made, on meshes: see tests/core/meshes/sums_cases.py" for p in OF_SUMS}

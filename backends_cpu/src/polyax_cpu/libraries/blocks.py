@@ -6,12 +6,13 @@ Knows how many features a block has, and what is together in memory; all else is
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.compiler import host
-from polyax_cpu.libraries.planes import SPATIAL, PlaneDimension, PlaneHead, PlaneNumbers, SumBlock, WeightNumbers
+from polyax_cpu.libraries.plane_code import PartAt, PlaneRow, Told, between, convolve, digit, plane_rows
+from polyax_cpu.libraries.planes import SPATIAL, SumBlock, WeightNumbers
 from polyax_cpu.llvm import Builder, IrValue, Module, size_of
 from polyax_cpu.records import FUNCTION_PARAMS
 from polyax_cpu.transposes import turned
@@ -66,34 +67,11 @@ def lanes(type: str) -> int:
     return host().vector_bits // (8 * size_of(type))
 
 
-class Told:
-    """The numbers that native code is told: ``told.groups``, and ``told[n].places`` of a dimension."""
-
-    def __init__(self, scalars: IrValue, fields: Sequence[str] = PlaneNumbers._fields, first: int = 0) -> None:
-        self._scalars, self._fields, self._first = scalars, fields, first
-
-    def __getattr__(self, name: str) -> IrValue:
-        b = self._scalars.b
-        return b.load(b.at(self._scalars, self._first + self._fields.index(name), "i64"), "i64")
-
-    def __getitem__(self, n: int) -> Told:
-        return Told(self._scalars, PlaneDimension._fields, len(PlaneNumbers._fields) + n * len(PlaneDimension._fields))
-
-    def each(self, name: str) -> list[IrValue]:
-        """Of every dimension."""
-        return [getattr(self[n], name) for n in range(SPATIAL)]
-
-    def rest(self, dimensions: int = 0) -> IrValue:
-        """Where the numbers behind all fields are."""
-        first = len(self._fields) + dimensions * len(PlaneDimension._fields)
-        return self._scalars.b.at(self._scalars, first, "i64")
-
-
 @functools.cache
 def function(kind: BlockKind) -> compiler.LoadedCode:
     """``convolve(operand, packed weights, result; scalars, begin, end)``, which counts parts of groups of images."""
     module = Module(["convolve"])
-    _convolve(module, kind)
+    convolve(module, kind.type, lambda part: _compute(kind, part))
     (_read_channels if kind.channels_together else _read_rows)(module, kind)
     (_write_features if kind.features_together and kind.features > 1 else _write_rows)(module, kind)
     for width in kind.widths:
@@ -107,61 +85,21 @@ WRITE = [*POINTERS, ("i64", "features"), ("i64", "rows"), ("i64", "row")]
 BLOCK = [*POINTERS, ("ptr", "weights")]
 
 
-def _convolve(module: Module, kind: BlockKind) -> None:
-    b = module.function("void", "convolve", FUNCTION_PARAMS)
-    buffers, scalars, begin, end = b.args
-    source, weights, result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))
-    head = Told(scalars, PlaneHead._fields)
-    phases, starts, planes = head.phases, head.rest(), b.call("ptr", "malloc", head.nbytes)
-    with b.loop(begin, end) as number:
-        rest, phase = _digit(number, phases)
-        numbers = b.at(scalars, b.load(b.at(starts, phase, "i64"), "i64"), "i64")
-        told = Told(numbers)
-        rest, firsts, counts = _part(rest, told)
-        image, group = _digit(rest, told.groups)
-        at = image * told.source_item + group * told.source_group
-        to = image * told.result_item + group * told.result_group + told.result_first
-        for first, by in zip(firsts, told.each("result_by"), strict=True):
-            to = to + first * by
-        own = kind.at(weights, group * told.blocks * told.channels * told.every * kind.features)
-        with b.when((counts[0] > 0) & (counts[1] > 0) & (counts[2] > 0)):
-            b.call("void", "read", kind.at(source, at), planes, numbers, *firsts)
-            _features(b, kind, told, numbers, (planes, own, kind.at(result, to)), counts)
-    b.call("void", "free", planes)
-    b.ret()
-
-
-def _part(number: IrValue, told: Told) -> tuple[IrValue, list[IrValue], list[IrValue]]:
-    """What remains of a number; the first places of the part that it counts, and how many there are."""
-    firsts, counts = list[IrValue](), list[IrValue]()
-    for n in reversed(range(SPATIAL)):
-        number, cut = _digit(number, told[n].cuts)
-        firsts.insert(0, cut * told[n].part)
-        counts.insert(0, number.b.intrinsic("smin", told[n].part, told[n].places - firsts[0]))
-    return number, firsts, counts
-
-
-def _digit(number: IrValue, size: IrValue) -> tuple[IrValue, IrValue]:
-    """What remains of a number without its last digit, and that."""
-    rest = number / size
-    return rest, number - rest * size
-
-
-def _features(
-    b: Builder, kind: BlockKind, told: Told, scalars: IrValue, memory: Sequence[IrValue], counts: Sequence[IrValue]
-) -> None:
-    """All blocks of features of a part; ``memory``: its planes, weights and results."""
-    planes, weights, result = memory
+def _compute(kind: BlockKind, part: PartAt) -> None:
+    """All blocks of features."""
+    told, counts, planes, b = part.told, part.counts, part.planes, part.planes.b
+    b.call("void", "read", part.source, planes, part.scalars, *part.firsts)
     sums, (_, rows, row) = kind.at(planes, told.planes), told.each("length")
     blocks, features, by_feature, by_result = told.blocks, told.features, told.result_feature, told[0].result_by
     each, length = told.channels * told.every * kind.features, (counts[1] - 1) * row + counts[2]
     with b.loop(0, blocks) as block:
         first = block * kind.features
         left = b.intrinsic("smin", features - first, first.like(kind.features))
+        weights = kind.at(part.weights, (part.group * blocks + block) * each)
         with b.loop(0, counts[0]) as i:
-            _sums(b, kind, (kind.at(planes, i * rows * row), sums, scalars, kind.at(weights, block * each)), length)
-            to = kind.at(result, first * by_feature + i * by_result)
-            b.call("void", "write", sums, to, scalars, left, counts[1], counts[2])
+            _sums(b, kind, (kind.at(planes, i * rows * row), sums, part.scalars, weights), length)
+            to = kind.at(part.result, first * by_feature + i * by_result)
+            b.call("void", "write", sums, to, part.scalars, left, counts[1], counts[2])
 
 
 # --- sums ------------------------------------------------------------------------------------------------------------
@@ -217,47 +155,6 @@ def _block(module: Module, kind: BlockKind, width: int) -> None:
 # --- planes ----------------------------------------------------------------------------------------------------------
 
 
-class _Row(NamedTuple):
-    """A row of a plane: where its first element is in the operand, and is to be; which of its elements are there."""
-
-    source: IrValue
-    target: IrValue
-    begin: IrValue
-    end: IrValue
-
-
-def _rows(
-    kind: BlockKind,
-    source: IrValue,
-    plane: IrValue,
-    told: Told,
-    firsts: Sequence[IrValue],
-    copy: Callable[[_Row], None],
-) -> None:
-    """Every row of a plane, in the order of its memory: vectors may reach behind rows."""
-    b, zero = source.b, source.b.const(0, "i64")
-    (s0, s1, s2), (n0, n1, n2), (e0, e1, e2) = told.each("stride"), told.each("length"), told.each("source")
-    by0, by1, by2 = told.each("source_by")
-    o0, o1, o2 = (f * s - low for f, s, low in zip(firsts, (s0, s1, s2), told.each("low"), strict=True))
-    steps = lambda x: b.intrinsic("smin", (b.intrinsic("smax", x, zero) + s2 - 1) / s2, n2)
-    with b.loop(0, s0) as r0, b.loop(0, s1) as r1, b.loop(0, s2) as r2:
-        residue, first = ((r0 * s1 + r1) * s2 + r2) * n0, o2 + r2
-        begin, end = steps(0 - first), steps(e2 - first)
-        with b.loop(0, n0) as i0, b.loop(0, n1) as i1:
-            at0, at1 = o0 + r0 + i0 * s0, o1 + r1 + i1 * s1
-            inside = (at0 >= 0) & (at0 < e0) & (at1 >= 0) & (at1 < e1)
-            at = b.select(inside, at0 * by0 + at1 * by1, 0) + first * by2
-            to = ((residue + i0) * n1 + i1) * n2
-            copy(_Row(kind.at(source, at), kind.at(plane, to), begin, b.select(inside, end, begin)))
-
-
-def _between(b: Builder, at: IrValue, count: int, begin: IrValue, end: IrValue) -> IrValue:
-    """Which of the ``count`` numbers from ``at`` on are between two others."""
-    number = lambda x: b.splat(b.convert("trunc", x - at, "i32"), count)
-    numbers = b.numbers(range(count), "i32")
-    return b.test("icmp sge", numbers, number(begin)) & b.test("icmp slt", numbers, number(end))
-
-
 def _read_rows(module: Module, kind: BlockKind) -> None:
     """Rows of the operand, or every so manieth element of them."""
     b = module.function("void", "read", READ)
@@ -266,9 +163,9 @@ def _read_rows(module: Module, kind: BlockKind) -> None:
     by_channel, plane, length = told.source_channel, told.plane, told[2].length
     step = told[2].stride * told[2].source_by
 
-    def copy(r: _Row) -> None:
+    def copy(r: PlaneRow) -> None:
         with b.when(step.compare("==", 1)), b.loop(0, length, step=kind.lanes) as i:
-            mask = _between(b, i, kind.lanes, r.begin, r.end)
+            mask = between(b, i, kind.lanes, r.begin, r.end)
             b.store_lanes(kind.load(kind.at(r.source, i), mask), kind.at(r.target, i), None)
         with b.when(step.compare("!=", 1)):
             with b.loop(0, length, step=kind.lanes) as i:
@@ -277,7 +174,7 @@ def _read_rows(module: Module, kind: BlockKind) -> None:
                 b.store(kind.single(kind.at(r.source, i * step)), kind.at(r.target, i))
 
     with b.loop(0, told.channels) as c:
-        _rows(kind, kind.at(source, c * by_channel), kind.at(planes, c * plane), told, firsts, copy)
+        plane_rows(kind.type, kind.at(source, c * by_channel), kind.at(planes, c * plane), told, firsts, copy)
     b.ret()
 
 
@@ -289,21 +186,21 @@ def _read_channels(module: Module, kind: BlockKind) -> None:
     channels, plane, length, step = told.channels, told.plane, told[2].length, told[2].stride * told[2].source_by
 
     with b.loop(0, channels, step=lanes) as c:
-        some = _between(b, c, lanes, c, channels)
+        some = between(b, c, lanes, c, channels)
 
-        def copy(r: _Row) -> None:
+        def copy(r: PlaneRow) -> None:
             with b.loop(0, length, step=lanes) as i:
                 places = [i + n for n in range(lanes)]
-                masks = [_where(b, (place >= r.begin) & (place < r.end), some) for place in places]
+                masks = [where(b, (place >= r.begin) & (place < r.end), some) for place in places]
                 found = [kind.load(kind.at(r.source, p * step), m) for p, m in zip(places, masks, strict=True)]
                 for n, vector in enumerate(turned(b, found)):
                     b.store_lanes(vector, kind.at(r.target, i + plane * n), None)
 
-        _rows(kind, kind.at(source, c), kind.at(planes, c * plane), told, firsts, copy)
+        plane_rows(kind.type, kind.at(source, c), kind.at(planes, c * plane), told, firsts, copy)
     b.ret()
 
 
-def _where(b: Builder, condition: IrValue, mask: IrValue) -> IrValue:
+def where(b: Builder, condition: IrValue, mask: IrValue) -> IrValue:
     """The mask if the condition holds, else no lane."""
     return mask & b.splat(condition, mask.lanes)
 
@@ -326,7 +223,7 @@ def _write_rows(module: Module, kind: BlockKind) -> None:
             with b.loop(0, whole, step=kind.lanes) as i:
                 b.store_lanes(kind.load(kind.at(at, i)), kind.at(to, i), None)
             with b.when(whole < row):
-                mask = _between(b, whole, kind.lanes, whole, row)
+                mask = between(b, whole, kind.lanes, whole, row)
                 b.store_lanes(kind.load(kind.at(at, whole)), kind.at(to, whole), mask)
         with b.when(step.compare("!=", 1)), b.loop(0, row) as i:
             b.store(kind.single(kind.at(at, i)), kind.at(to, i * step))
@@ -339,12 +236,12 @@ def _write_features(module: Module, kind: BlockKind) -> None:
     sums, result, scalars, features, rows, row = b.args
     told, side, zero = Told(scalars), kind.features, b.const(0, "i64")
     by_row, by_place, by_sums, length = told[1].result_by, told[2].result_by, told.sums, told[2].length
-    some = _between(b, zero, side, zero, features)
+    some = between(b, zero, side, zero, features)
     with b.loop(0, rows) as r, b.loop(0, row, step=side) as i:
         at, to = kind.at(sums, r * length + i), kind.at(result, r * by_row)
         found = [kind.load(kind.at(at, by_sums * f), count=side) for f in range(side)]
         for n, vector in enumerate(turned(b, found)):
-            b.store_lanes(vector, kind.at(to, (i + n) * by_place), _where(b, i + n < row, some))
+            b.store_lanes(vector, kind.at(to, (i + n) * by_place), where(b, i + n < row, some))
     b.ret()
 
 
@@ -363,7 +260,7 @@ def packing(type: str, features: int) -> compiler.LoadedCode:
         told.channels, told.taps, told.by_feature, told.by_channel, told.rest()
     )  # fmt: skip
     with b.loop(begin, end) as item:
-        group, block = _digit(item, told.blocks)
+        group, block = digit(item, told.blocks)
         first = block * features
         left, source = told.features - first, b.at(weights, group * told.by_group + first * by_feature, type)
         with b.loop(0, channels) as c, b.loop(0, taps) as t:

@@ -18,7 +18,7 @@ from polyax.ops.conv import conv_general_dilated_p
 from polyax.ops.conv_shapes import ConvDimensionNumbers
 from polyax.runtime.contract.hooks import WhyNot
 from polyax.trace.recording import trace_to_jaxpr
-from polyax_cpu.libraries import blocks, planes, tiles
+from polyax_cpu.libraries import blocks, depthwise, planes, tiles
 from polyax_cpu.libraries.planes import PackedWeights, Planes, Shapes
 from polyax_cpu.libraries.tiles import Geometry, TileDigit, apart
 from polyax_kernels.lower import overlaps, phases
@@ -39,9 +39,13 @@ tiled_p.abstract_eval = conv_general_dilated_p.rule("abstract_eval")
 packed_p = Primitive("packed_weights")
 planes_p = Primitive("convolution_in_planes")
 """A convolution with such weights."""
-for _p in (packed_p, planes_p):
+depthwise_p = Primitive("depthwise_convolution")
+"""One of each channel alone; channels are together in memory."""
+for _p in (packed_p, planes_p, depthwise_p):
     _p.abstract_eval = lambda x, *_, work: [ShapedArray(work.shape, x.dtype)]
-for _p, _rule in itertools.product((tiled_p, packed_p, planes_p), ("jvp", "transpose", "batch", "factors")):
+for _p, _rule in itertools.product(
+    (tiled_p, packed_p, planes_p, depthwise_p), ("jvp", "transpose", "batch", "factors")
+):
     _p.never(_rule, "programs are lowered once they have been transformed")
 
 
@@ -107,6 +111,27 @@ def why_no_planes(avals: Avals, params: Params) -> str | None:
     return blocks.why_not() or planes.why_not(avals, params)
 
 
+def _why_not_depthwise(avals: Avals, params: Params) -> str | None:
+    if avals[0].dtype.name not in blocks.TYPES:
+        return f"registers hold no {avals[0].dtype}"
+    return blocks.why_not() or depthwise.why_not(avals, params, blocks.lanes(blocks.TYPES[avals[0].dtype.name]))
+
+
+def _depthwise(x: Any, w: Any, avals: Avals, params: Params) -> Any:
+    """With weights whose features are together."""
+    lhs, rhs, out = params["dimension_numbers"]
+    turned = transpose(w, (*rhs[2:], rhs[1], rhs[0]))
+    numbers = ConvDimensionNumbers(lhs, (w.ndim - 1, w.ndim - 2, *range(w.ndim - 2)), out)
+    given = {**params, "dimension_numbers": numbers}
+    avals = avals[0], ShapedArray(turned.shape, w.dtype)
+    work = depthwise.described(avals, given, blocks.lanes(blocks.TYPES[x.dtype.name]))
+    return depthwise_p.bind1(x, turned, work=work)
+
+
+def _native_depthwise(args: Avals, outs: Avals, params: Params) -> tuple[int, Planes]:
+    return depthwise.function(blocks.TYPES[args[0].dtype.name]).address("convolve"), params["work"]
+
+
 def _in_planes(x: Any, w: Any, shapes: Shapes) -> Any:
     block = blocks.of(blocks.TYPES[x.dtype.name], shapes.features)
     packed = packed_p.bind1(w, work=planes.packed(shapes, block.features))
@@ -130,15 +155,22 @@ def _native_packing(args: Avals, outs: Avals, params: Params) -> tuple[int, Pack
 @lru_cache(maxsize=256)
 def programs(avals: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...]) -> ClosedJaxpr:
     given = dict(params)
+    if _why_not_depthwise(avals, given) is None:
+        return trace_to_jaxpr(lambda x, w: [_depthwise(x, w, avals, given)], avals)
     if why_no_planes(avals, given) is None:
         return trace_to_jaxpr(lambda x, w: [_in_planes(x, w, Shapes(avals, given))], avals)
     return trace_to_jaxpr(lambda x, w: [_in_order(x, w, _geometry(avals, given), given)], avals)
 
 
+def _why_no_sums(avals: Avals, params: Params) -> str | None:
+    reason = why_no_planes(avals, params)
+    return reason and _why_not_depthwise(avals, params) and reason
+
+
 def _replaced(avals: Avals, **params: Any) -> ClosedJaxpr:
     if overlaps.why_not(avals, params) is None:
         return overlaps.program(avals, **params)
-    if why_no_planes(avals, params) is not None and phases.why_not(avals, params) is None:
+    if _why_no_sums(avals, params) is not None and phases.why_not(avals, params) is None:
         return phases.program(avals, **params)
     return programs(tuple(avals), tuple(params.items()))
 
@@ -149,7 +181,7 @@ def lowerings(why_no_product: WhyNot) -> dict[Primitive, Lowering]:
     def why_not(avals: Avals, params: Params) -> str | None:
         if phases.why_not(avals, params) is None:
             return None
-        if (reason := why_no_product(avals, params)) is not None or why_no_planes(avals, params) is None:
+        if (reason := why_no_product(avals, params)) is not None or _why_no_sums(avals, params) is None:
             return reason
         return _why_narrow(avals, params)
 
@@ -157,5 +189,6 @@ def lowerings(why_no_product: WhyNot) -> dict[Primitive, Lowering]:
         conv_general_dilated_p: Replace(_replaced, why_not),
         tiled_p: Call(native=tiles.describe),
         planes_p: Call(native=_native_planes),
+        depthwise_p: Call(native=_native_depthwise),
         packed_p: Call(native=_native_packing),
     }

@@ -299,8 +299,8 @@ def _cuts(shapes: Shapes, features: int) -> list[int]:
     return cuts
 
 
-def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
-    """Why a convolution isn't computed like this, if so."""
+def why_no_windows(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
+    """Why there are no windows that planes could serve, if so."""
     if not 0 < len(params["padding"]) <= SPATIAL:
         return f"planes have one to {SPATIAL} spatial dimensions"
     if params["batch_group_count"] > 1:
@@ -310,17 +310,22 @@ def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | No
     shapes = Shapes(avals, params)
     if not shapes.flops:
         return "nothing is added up"
-    together, _ = shapes.together
-    if shapes.taps == 1 and not (together and shapes.groups > 1):
-        return "a window of one element is a product of matrices"
-    if together and shapes.channels == 1 < shapes.groups:
+    return None if 1 < shapes.taps <= TAPS else f"a window of {shapes.taps} elements needs no planes"
+
+
+def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
+    """Why a convolution isn't computed like this, if so."""
+    if (reason := why_no_windows(avals, params)) is not None:
+        return reason
+    shapes = Shapes(avals, params)
+    if shapes.together[0] and shapes.channels == 1 < shapes.groups:
         return "neighbours are taken apart"
     if shapes.places < FEW:
         return "packing weights takes longer than computing with them"
     part = shapes.phases[0].part([1] * SPATIAL)
     useful, computed = math.prod(part.places), part.places[0] * -(-part.sums // LINE) * LINE
-    if USEFUL * useful < computed or shapes.taps > TAPS:
-        return f"{useful} places of the result are few of {computed} that windows of {shapes.taps} elements pass"
+    if USEFUL * useful < computed:
+        return f"{useful} places of the result are few of {computed} that windows pass"
     return None
 
 

@@ -10,6 +10,7 @@ from polyax_kernels.emit.functions.blocks import (
     V,
     absolute,
     fma,
+    nearest,
     poly,
     power_of_two,
     scale,
@@ -21,19 +22,22 @@ from polyax_kernels.emit.functions.exponential import exp_parts, log1p, log64
 
 _ERF_NEAR = (0.12837916659910983308, -0.37612633371135743112, 0.11283689950803485043, -0.026859092558134508654,
              0.0052002767404205275544, -0.0008134160621613047339, 0.000083340996835485100291)  # fmt: skip
-_LOG_ERFC = (-0.00016649146549603112039, -1.1277970473346770072, -0.63697643689902840416, -0.10411334599980685931,
-             0.022315041935738325179, -0.0030654447451046249165, 0.00019821475438879203528)  # fmt: skip
+_LOG2_ERFC = (-0.00024019641162146006, -1.627067207318954, -0.91896274667735, -0.15020380796427815,
+              0.03219380033791894, -0.004422501931881575, 0.0002859634431877342)  # fmt: skip
+_EXP2 = (0.693147195505231, 0.2402234895480987, 0.05550333182170396, 0.009666372953819065,
+         0.0013400436082654785)  # fmt: skip
 _ERFC = (0.28208827747488139435, 0.28225805764379307173, 0.24512253753734586381, 0.1859164145282024927,
          0.053728409164027340435, 0.038117865345216585884, -0.026246349957756760129, -0.28509943732844574691,
          0.37842328519409547874, -0.18988233708670988207, 0.035573280930755062604)  # fmt: skip
 
 
 def erf(x: V) -> V:
-    """Up to 0.9 a polynomial in x^2; beyond, 1 - exp(p(|x|)), whose error counts for a fifth and less; 1 from 4 on."""
+    """Up to 0.9 a polynomial in x^2; beyond, 1 - 2^p(|x|), whose error counts for a fifth and less; 1 from 4 on."""
     a = absolute(x)
-    r, curve, n = exp_parts(poly(select(a > 4.0, 4.0, a), *_LOG_ERFC))
-    power = power_of_two(n)
-    far = fma(-power, r + curve, 1.0 - power)
+    logarithm = poly(select(a > 4.0, 4.0, a), *_LOG2_ERFC)
+    n, n_bits = nearest(logarithm, 1.0)
+    r, power = logarithm - n, power_of_two(n_bits)
+    far = fma(-power, r * poly(r, *_EXP2), 1.0 - power)
     return select(a > 0.9, with_sign(far, x), fma(x, poly(x * x, *_ERF_NEAR), x))
 
 

@@ -168,7 +168,16 @@ def test_a_long_program_returns_before_it_is_done() -> None:
     f = polyax.jit(lambda x: x @ x @ x @ x @ x @ x @ x @ x)
     f(x).block_until_ready()
     y = f(x)
+    assert y.buffer.task is not None, "the device's queue has it"
     np.testing.assert_allclose(y, np.full((600, 600), 1 / 600), rtol=1e-4)
+
+
+def test_a_program_of_microseconds_runs_in_the_thread_that_asks() -> None:
+    """Handing it over would take as long as it does."""
+    x = jnp.ones(200_000)
+    y = polyax.jit(jnp.exp)(x)
+    assert y.buffer.task is None
+    np.testing.assert_allclose(y, np.full(200_000, np.e), rtol=1e-6)
 
 
 def test_products_of_integers_and_halves() -> None:

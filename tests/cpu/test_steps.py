@@ -7,7 +7,7 @@ import pytest
 
 import polyax
 from polyax_cpu import executable, pool
-from polyax_cpu.steps import MOST, PIECE_COST, Table, copying, piece_of
+from polyax_cpu.steps import ITEM_COST, MOST, PIECE_COST, Table, copying, piece_of, piece_of_library
 from polyax_kernels.plan.plan import Ref
 from polyax_kernels.run.memory import Pool
 
@@ -64,3 +64,11 @@ def test_strips_of_rows_are_no_more_than_threads(axis: int, most: int, monkeypat
     found = polyax.jit(lambda x: x.max(axis), device=polyax.devices("cpu")[0])(x)
     np.testing.assert_array_equal(found, x.max(axis))
     assert asked == [most]
+
+
+def test_long_items_of_libraries_are_shared_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short ones lie in whole lines: only one thread writes to each."""
+    monkeypatch.setattr(pool, "thread_count", lambda: 2)
+    assert piece_of_library(192 * 2 * ITEM_COST, 192) == 96
+    assert piece_of_library(192, 192) == 128
+    assert piece_of_library(ITEM_COST * 10, 1) == 1

@@ -29,7 +29,7 @@ from polyax_cpu.steps import (
     copying,
     described,
     piece_of,
-    piece_size,
+    piece_of_library,
 )
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.backend import HostExecutable, rows
@@ -175,5 +175,5 @@ def _library_call(step: CallStep, divides: bool) -> Described | None:
         return None
     address, work = found
     divided = divides and _cost(step) > PARALLEL_COST and work.extent > 1
-    piece = piece_size(work.extent, min(pool.thread_count(), work.extent)) if divided else work.extent
+    piece = piece_of_library(work.flops, work.extent) if divided else work.extent
     return described(address, (*step.args, *step.outs), work.scalars, work.extent, piece)

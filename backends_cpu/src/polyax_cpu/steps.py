@@ -19,6 +19,8 @@ PARALLEL_COST = 200_000
 PIECE_COST, MOST = 1_000_000, 4
 """Longer steps are cut into more pieces than there are threads, so that a late thread does less: so many for each. What
 reads strips of rows has one, as memory is read in the order in which it lies."""
+ITEM_COST = 10_000
+"""Items that take longer are shared evenly, to the last one: they lie in lines of their own."""
 QUICK_COST = 20_000
 """Native calls of less work keep the interpreter's lock: they last a few microseconds."""
 
@@ -98,6 +100,12 @@ def piece_of(cost: int, extent: int, grain: int = 1, most: int = MOST) -> int:
     if cost <= PARALLEL_COST or threads == 1:
         return extent
     return piece_size(extent, min(extent, threads * min(most, max(1, cost // (PIECE_COST * threads)))), grain)
+
+
+def piece_of_library(cost: int, extent: int) -> int:
+    """As ``piece_of``, for a library's items, all of which take as long: each thread has one piece."""
+    threads = min(pool.thread_count(), extent)
+    return -(-extent // threads) if cost > ITEM_COST * extent else piece_size(extent, threads)
 
 
 def piece_size(extent: int, pieces: int, grain: int = 1) -> int:

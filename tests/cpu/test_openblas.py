@@ -1,4 +1,4 @@
-"""OpenBLAS is loaded without threads of its own, which would spin beside ours, and with kernels that suit the processor."""
+"""OpenBLAS is loaded without threads of its own, which would spin beside ours, and with kernels for the processor."""
 
 from __future__ import annotations
 

@@ -83,10 +83,19 @@ def test_axes_that_nobody_binds_are_named():
 BAD = {
     "must cover all indices exactly once": lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1], [1, 2]]),
     "must all be the same size": lambda x: lax.all_gather(x, "i", axis_index_groups=[[0], [1, 2, 3]]),
-    "each source must occur once": lambda x: lax.ppermute(x, "i", [(0, 1), (0, 2)]),
-    "each destination must occur once and be less than 4": lambda x: lax.ppermute(x, "i", [(0, 9)]),
+    r"sources and destinations must be unique, got \(\(0, 1\), \(0, 2\)\)": lambda x: lax.ppermute(
+        x, "i", [(0, 1), (0, 2)]
+    ),
+    "destinations must be less than the size 4": lambda x: lax.ppermute(x, "i", [(0, 9)]),
     "does not represent a permutation": lambda x: lax.pshuffle(x, "i", [0, 0, 1, 2]),
-    r"dimension 0 of float32\[4\] must be a multiple of the size 3": lambda x: lax.psum_scatter(x[:4], "i", tiled=True),
+    r"scatter dimension size 4 must be divisible by shard_count 3: dimension 0 of float32\[4\]": lambda x: (
+        lax.psum_scatter(x[:4], "i", tiled=True)
+    ),
+    "operand scatter dimension size 3 must match shard_count 4": lambda x: lax.psum_scatter(x[:3], "i"),
+    "to equal x.shape.split_axis., but they are 4 and 3": lambda x: lax.all_to_all(x[:3], "i", 0, 0),
+    r"split_axis \(3\) has to be divisible by the size of the named axis i \(4\)": lambda x: lax.all_to_all(
+        x[:3], "i", 0, 0, tiled=True
+    ),
     "dimension 3 is out of range": lambda x: lax.all_to_all(x, "i", 3, 0),
     "less than the size 4 of the axis, not 7": lambda x: lax.pbroadcast(x, "i", 7),
 }
@@ -95,6 +104,6 @@ BAD = {
 @pytest.mark.parametrize("message", BAD)
 def test_bad_calls_say_what_is_wrong(message):
     with pytest.raises(ValueError, match=message):
-        if "size 3" in message:
+        if "shard_count 3" in message:
             polyax.vmap(BAD[message], axis_name="i")(np.zeros((3, 4), np.float32))
         mapped(BAD[message])

@@ -83,7 +83,7 @@ def psum_scatter(
 
     def one(v: Any) -> Any:
         d = _dimension("psum_scatter", scatter_dimension, aval_of(v).ndim)
-        check_parts("psum_scatter", aval_of(v), d, size, tiled)
+        check_parts("psum_scatter", aval_of(v), d, size, tiled, axis_name)
         for n, (along, own) in enumerate(ways):
             v = v if tiled or n == len(ways) - 1 else parted(v, d, own)
             params = {"axis_name": along, "axis_size": own, "axis_index_groups": groups, "tiled": tiled}
@@ -121,9 +121,9 @@ def all_to_all(
     def one(v: Any) -> Any:
         ndim = aval_of(v).ndim
         source, target = (_dimension("all_to_all", d, ndim) for d in (split_axis, concat_axis))
+        check_parts("all_to_all", aval_of(v), source, size, tiled, axis_name)
         if len(ways) == 1:
             return _exchanged(v, *ways[0], groups, source, target, tiled)
-        check_parts("all_to_all", aval_of(v), source, size, tiled)
         parts = move_axis(parted(v, source, size) if tiled else v, source, 0)
         rest = np.shape(parts)[1:]
         parts = reshape(parts, (*(own for _, own in ways), *rest))

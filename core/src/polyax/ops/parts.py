@@ -53,11 +53,30 @@ def _with(shape: tuple[int, ...], dim: int, size: int) -> tuple[int, ...]:
     return (*shape[:dim], size, *shape[dim:])
 
 
-def check_parts(what: str, x: ShapedArray, dim: int, size: int, tiled: bool) -> None:
+_UNFIT = {
+    (
+        "psum_scatter",
+        True,
+    ): "tiled reduce_scatter operand scatter dimension size {0} must be divisible by shard_count {1}",
+    ("psum_scatter", False): "reduce_scatter operand scatter dimension size {0} must match shard_count {1}",
+    (
+        "all_to_all",
+        True,
+    ): "The size of all_to_all split_axis ({0}) has to be divisible by the size of the named axis {2} ({1})",
+    (
+        "all_to_all",
+        False,
+    ): "all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but "
+    "they are {1} and {0} respectively",
+}
+
+
+def check_parts(what: str, x: ShapedArray, dim: int, size: int, tiled: bool, name: Any) -> None:
+    """Raises ValueError unless dimension ``dim`` has a part for each of ``size`` programs along the axis ``name``."""
     n = x.shape[dim]
     if n % size if tiled else n != size:
-        wanted = "a multiple of" if tiled else "equal to"
-        raise ValueError(f"{what}: the size of dimension {dim} of {x} must be {wanted} the size {size} of the axis")
+        name = name[0] if isinstance(name, tuple) and len(name) == 1 else name
+        raise ValueError(f"{_UNFIT[what, tiled].format(n, size, name)}: dimension {dim} of {x}")
 
 
 def joined(x: Any, dim: int) -> Any:
@@ -87,18 +106,18 @@ def _gather_abstract(
 
 @def_rule(reduce_scatter_p, "abstract_eval")
 def _scatter_abstract(
-    x: ShapedArray, *, axis_size: int, scatter_dimension: int, tiled: bool, **_: Any
+    x: ShapedArray, *, axis_name: Any, axis_size: int, scatter_dimension: int, tiled: bool, **_: Any
 ) -> list[ShapedArray]:
     d = scatter_dimension
-    check_parts("psum_scatter", x, d, axis_size, tiled)
+    check_parts("psum_scatter", x, d, axis_size, tiled, axis_name)
     return [x.update(shape=_replaced(x.shape, d, x.shape[d] // axis_size) if tiled else _without(x.shape, d))]
 
 
 @def_rule(all_to_all_p, "abstract_eval")
 def _all_to_all_abstract(
-    x: ShapedArray, *, axis_size: int, split_axis: int, concat_axis: int, tiled: bool, **_: Any
+    x: ShapedArray, *, axis_name: Any, axis_size: int, split_axis: int, concat_axis: int, tiled: bool, **_: Any
 ) -> list[ShapedArray]:
-    check_parts("all_to_all", x, split_axis, axis_size, tiled)
+    check_parts("all_to_all", x, split_axis, axis_size, tiled, axis_name)
     if not tiled:
         return [x.update(shape=_with(_without(x.shape, split_axis), concat_axis, axis_size))]
     shape = _replaced(x.shape, split_axis, x.shape[split_axis] // axis_size)

@@ -34,9 +34,11 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     """
     pairs = tuple((int(s), int(d)) for s, d in perm)
     size = axis_size(axis_name)
-    for what, ends in (("source", [s for s, _ in pairs]), ("destination", [d for _, d in pairs])):
-        if len(set(ends)) != len(ends) or not all(0 <= e < size for e in ends):
-            raise ValueError(f"ppermute: each {what} must occur once and be less than {size}, got perm={list(pairs)}")
+    for ends in zip(*pairs, strict=True):
+        if len(set(ends)) != len(ends):
+            raise ValueError(f"ppermute sources and destinations must be unique, got {pairs}.")
+        if not all(0 <= e < size for e in ends):
+            raise ValueError(f"ppermute sources and destinations must be less than the size {size}, got {pairs}.")
     return tree_map(lambda v: ppermute_p.bind1(v, axis_name=names_of(axis_name), perm=pairs), x)
 
 

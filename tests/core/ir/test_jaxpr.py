@@ -123,3 +123,18 @@ def test_effects_of_ones_own():
         pass
 
     assert repr(Counting()) == "Counting" and Counting() == Counting() and not Counting().ordered
+
+
+def test_text_with_lines_and_without_types() -> None:
+    def f(x):
+        with polyax.named_scope("inside"):
+            return lax.sin(x) * 2.0
+
+    program = polyax.make_jaxpr(f)(1.0)
+    assert program.pretty_print() == str(program) == program.jaxpr.pretty_print(use_color=False)
+    text = program.pretty_print(source_info=True)
+    assert re.search(r"sin a # .*test_jaxpr\.py:\d+ \(f\) in inside\n", text) and "a:f32[]" in text
+    assert "b = sin a" in program.pretty_print(print_shapes=False)
+    assert [str(e) for e in program.eqns] == ["a:f32[] = sin b", "a:f32[] = mul b 2.0"]
+    with pytest.raises(ValueError, match="Unknown keyword arguments: {'foo': 1}"):
+        program.jaxpr.replace(foo=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -92,9 +92,6 @@ class Eqn:
         """The results for these inputs, in the current trace."""
         return (ambient.trace or eval_trace[0]).process(self.primitive, tuple(args), self.params)
 
-    def __repr__(self) -> str:
-        return f"{list(self.outvars)} = {self.primitive} {list(self.invars)}"
-
 
 class Jaxpr:
     """``{ lambda constvars ; invars. let eqns in outvars }``; immutable once made. ``pretty`` gives its text form."""
@@ -117,6 +114,9 @@ class Jaxpr:
         self._effects = effects
         self.debug_name = debug_name.func_name if isinstance(debug_name, DebugInfo) else debug_name
 
+    pretty_print: ClassVar[Callable[..., str]]
+    """Installed by ``pretty``."""
+
     @property
     def effects(self) -> Effects:
         if self._effects is None:
@@ -137,6 +137,8 @@ class Jaxpr:
         names = ("constvars", "invars", "outvars", "eqns", "debug_name")
         fields: dict[str, Any] = {name: getattr(self, name) for name in names}
         fields["effects"] = self._effects
+        if unknown := {name: x for name, x in changes.items() if name not in fields}:
+            raise ValueError(f"Unknown keyword arguments: {unknown}")
         return Jaxpr(**(fields | changes))
 
     @property
@@ -158,6 +160,10 @@ class ClosedJaxpr:
         self.jaxpr = jaxpr
         self.consts = list(consts)
         self.memo: dict[Any, Any] = {}
+
+    def pretty_print(self, **settings: bool | None) -> str:
+        """See ``Jaxpr.pretty_print``."""
+        return self.jaxpr.pretty_print(**settings)
 
     @property
     def in_avals(self) -> list[ShapedArray]:

@@ -24,8 +24,9 @@ def variable_names() -> Iterator[str]:
 class _Namer:
     """Gives each variable the next free name; nested jaxprs go on counting, as in JAX."""
 
-    def __init__(self, names: Mapping[Var, str] | None = None) -> None:
+    def __init__(self, names: Mapping[Var, str] | None = None, sources: bool = False, types: bool = True) -> None:
         self._names = dict(names or {})
+        self._sources, self._types = sources, types
         self._fresh = variable_names()
         self.used: set[Any] = set()
         """The variables that a program reads which writes to references."""
@@ -36,7 +37,11 @@ class _Namer:
         return self._names[v]
 
     def typed(self, v: Var) -> str:
-        return f"{self(v)}:{v.aval.str_short(True)}"
+        return f"{self(v)}:{v.aval.str_short(True)}" if self._types else self(v)
+
+    def source(self, eqn: Eqn) -> str:
+        """A comment with the user's line, where that is asked for."""
+        return f" # {eqn.source}" if self._sources and eqn.source else ""
 
     def typed_or_unused(self, v: Var) -> str:
         """``_`` for what nobody reads."""
@@ -57,6 +62,26 @@ def pretty_jaxpr(self: Jaxpr) -> str:
     return _jaxpr(self, _Namer(), 0)
 
 
+def _eqn_alone(self: Eqn) -> str:
+    return pretty_eqn(self)
+
+
+def pretty_print(
+    self: Jaxpr,
+    *,
+    source_info: bool = False,
+    print_shapes: bool = True,
+    custom_pp_eqn_rules: bool = True,
+    name_stack: bool = False,
+    print_effects: bool = False,
+    use_color: bool | None = None,
+) -> str:
+    """The text of a program, in which ``source_info`` (or ``name_stack``) adds to each equation the user's line, with
+    its scope, and ``print_shapes=False`` leaves out types. What else JAX can be asked for has no other form here."""
+    del custom_pp_eqn_rules, print_effects, use_color
+    return _jaxpr(self, _Namer(sources=source_info or name_stack, types=print_shapes), 0)
+
+
 def pretty_eqn(eqn: Eqn, names: Mapping[Var, str] | None = None) -> str:
     """One equation on its own, for error texts and drawings; ``names`` of variables, if they have some."""
     name = _Namer(names)
@@ -70,11 +95,11 @@ def _jaxpr(jaxpr: Jaxpr, name: _Namer, indent: int) -> str:
         name.used |= {v for e in jaxpr.eqns for v in e.invars} | {*jaxpr.outvars}
     consts = "".join(f"{name.typed(v)} " for v in jaxpr.constvars)
     head = f"{{ lambda {consts}; " + " ".join(map(name.typed, jaxpr.invars)) + (". let" if jaxpr.invars else " . let")
-    eqns = [_eqn(e, name, indent + 4) for e in jaxpr.eqns]
+    eqns = [_eqn(e, name, indent + 4) + name.source(e) for e in jaxpr.eqns]
     outs = [name.atom(v) for v in jaxpr.outvars]
     tail = f"in ({', '.join(outs)}{',' if len(outs) == 1 else ''}) }}"
     one_line = " ".join([head, *eqns, tail])
-    if indent and len(eqns) <= 1 and "\n" not in one_line and indent + len(one_line) <= WIDTH:
+    if indent and len(eqns) <= 1 and not {"\n", "#"} & {*one_line} and indent + len(one_line) <= WIDTH:
         return one_line
     return f"{head}\n" + "".join(f"{pad}    {e}\n" for e in eqns) + f"{pad}  {tail}"
 
@@ -123,3 +148,5 @@ def _param(value: Any, name: _Namer, indent: int) -> str:
 
 
 Jaxpr.__repr__ = pretty_jaxpr
+Jaxpr.pretty_print = pretty_print
+Eqn.__repr__ = _eqn_alone

@@ -76,6 +76,7 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
 # --- vectorize --------------------------------------------------------------------------------------------------------
 
 _DIMS = re.compile(r"\(([\w\s,]*)\)")
+_SIGNATURE = re.compile("{0}->{0}".format(r"(\((\w+(,\w+)*)?\)(,\((\w+(,\w+)*)?\))*)"))
 
 
 def vectorize(
@@ -124,8 +125,8 @@ def vectorize(
 def _core_ranks(signature: str | None, count: int) -> list[list[str]]:
     if signature is None:
         return [[] for _ in range(count)]
-    inputs, arrow, _ = signature.replace(" ", "").partition("->")
-    if not arrow:
+    inputs, _, _ = signature.replace(" ", "").partition("->")
+    if not _SIGNATURE.fullmatch(signature.replace(" ", "")):
         raise ValueError(f"not a valid gufunc signature: {signature}")
     cores = [[d for d in dims.split(",") if d] for dims in _DIMS.findall(inputs)]
     if len(cores) != count:
@@ -142,11 +143,7 @@ def _mapped(fun: Callable[..., Any], arrays: list[Any], cores: list[list[str]], 
                 f"input with shape {x.shape} does not have enough dimensions for all core dimensions "
                 f"{tuple(dims)} with signature={signature}"
             )
-        for name, n in zip(dims, x.shape[x.ndim - len(dims) :], strict=True):
-            if sizes.setdefault(name, n) != n:
-                raise ValueError(
-                    f"inconsistent size for core dimension {name!r}: {n} vs {sizes[name]} with signature={signature}"
-                )
+        _learn_sizes(sizes, dims, x.shape[x.ndim - len(dims) :], signature)
     leading = [x.shape[: x.ndim - len(dims)] for x, dims in zip(arrays, cores, strict=True)]
     shape = lax.broadcast_shapes(*leading)
     spread = [broadcast_to(x, (*shape, *x.shape[len(lead) :])) for x, lead in zip(arrays, leading, strict=True)]
@@ -155,6 +152,14 @@ def _mapped(fun: Callable[..., Any], arrays: list[Any], cores: list[list[str]], 
     for _ in shape:
         fun = vmap(fun)
     return tree_map(as_array, fun(*spread))
+
+
+def _learn_sizes(sizes: dict[str, int], dims: Sequence[str], shape: Sequence[int], signature: str | None) -> None:
+    for name, n in zip(dims, shape, strict=True):
+        if sizes.setdefault(name, n) != n:
+            raise ValueError(
+                f"inconsistent size for core dimension {name!r}: {n} vs {sizes[name]} with signature={signature}"
+            )
 
 
 def _with_results_checked(fun: Callable[..., Any], sizes: dict[str, int], signature: str) -> Callable[..., Any]:
@@ -170,11 +175,11 @@ def _with_results_checked(fun: Callable[..., Any], sizes: dict[str, int], signat
             )
         known = dict(sizes)
         for shape, dims in zip(map(shape_of, outs), cores, strict=True):
-            if len(shape) != len(dims) or any(known.setdefault(d, n) != n for d, n in zip(dims, shape, strict=True)):
-                wanted = ", ".join(f"{d}={known[d]}" if d in known else d for d in dims)
+            if len(shape) != len(dims):
                 raise ValueError(
-                    f"output shape {shape} does not match core dimensions ({wanted}) with signature={signature}"
+                    f"output shape {shape} does not match core dimensions {tuple(dims)} with signature={signature}"
                 )
+            _learn_sizes(known, dims, shape, signature)
         return result
 
     return checked

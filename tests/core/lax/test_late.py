@@ -155,6 +155,8 @@ def test_full_with_a_place() -> None:
     place = polyax.sharding.SingleDeviceSharding(device)
     assert lax.full((2,), 1, sharding=place).devices() == {device}
     assert lax.full_like(jnp.ones(3), 2, sharding=place).tolist() == [2, 2, 2]
+    assert lax.full_like(polyax.ShapeDtypeStruct((2,), np.float32), 2).tolist() == [2, 2]
+    assert lax.full_like(polyax.typeof(1), 2).weak_type
 
 
 def ragged(along: list[int], groups: list[int]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from polyax.api.arguments import shaped
 from polyax.ops import basis
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import beside, device_put
@@ -32,7 +33,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
     """``full`` with the shape and dtype (and weak type) of ``x`` where they aren't given."""
-    made = basis.full_like(x, fill_value, dtype, shape)
+    made = basis.full_like(shaped(x), fill_value, dtype, shape)
     if sharding is not None:
         return device_put(made, sharding)
     return beside(made, x) if shape is None and is_concrete(x) and is_concrete(made) else made

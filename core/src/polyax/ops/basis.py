@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import dtypes
-from polyax.ir.aval import aval_of
+from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.dims import dim_index
 from polyax.ir.dtypes import PYTHON_SCALARS, DType
 from polyax.ir.errors import InconclusiveDimensionOperation
@@ -281,9 +281,9 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Arra
     return full(shape, 0, dtype)
 
 
-def full_like(x: Array, fill_value: Any, dtype: Any = None, shape: Any = None) -> Array:
-    """``full`` with the shape and dtype (and weak type) of ``x`` where they aren't given."""
-    aval = aval_of(x)
+def full_like(x: Array | ShapedArray, fill_value: Any, dtype: Any = None, shape: Any = None) -> Array:
+    """``full`` with the shape and dtype (and weak type) of ``x``, an array or a type, where they aren't given."""
+    aval = x if isinstance(x, ShapedArray) else aval_of(x)
     if dtype is None and aval.weak_type and type(fill_value) in PYTHON_SCALARS:
         fill_value, dtype = _weak_scalar(fill_value, aval.dtype), None
     elif dtype is None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from polyax.trace import paths, register, tree
+from polyax.trace import nodes, paths, register, tree
 
 
 class Point(NamedTuple):
@@ -117,3 +117,16 @@ def test_reduce_takes_an_initializer_by_name():
     assert tree.tree_reduce(add, [[1], [2]], is_leaf=lambda x: isinstance(x, list) and x[0] in (1, 2)) == [1, 2]
     with pytest.raises(TypeError, match="empty"):
         tree.tree_reduce(add, [])
+
+
+def test_keys_of_different_kinds_differ() -> None:
+    keys = [
+        nodes.SequenceKey(0),
+        nodes.DictKey(0),
+        nodes.FlattenedIndexKey(0),
+        nodes.GetAttrKey("x"),
+        nodes.DictKey("x"),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert all((a == b) == (a is b) and (a != b) == (a is not b) for a in keys for b in keys)
+    assert nodes.SequenceKey(0) == nodes.SequenceKey(0) != nodes.SequenceKey(1)

@@ -11,10 +11,21 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 
+def _same_kind(a: Any, b: Any) -> bool:
+    """Keys of different kinds differ, though they are tuples."""
+    return type(a) is type(b) and tuple.__eq__(a, b)
+
+
+def _differs(a: Any, b: Any) -> bool:
+    return not _same_kind(a, b)
+
+
 class SequenceKey(NamedTuple):
     """An element of a list or tuple."""
 
     idx: int
+
+    __eq__, __ne__, __hash__ = _same_kind, _differs, tuple.__hash__
 
     def __str__(self) -> str:
         return f"[{self.idx!r}]"
@@ -25,6 +36,8 @@ class DictKey(NamedTuple):
 
     key: Any
 
+    __eq__, __ne__, __hash__ = _same_kind, _differs, tuple.__hash__
+
     def __str__(self) -> str:
         return f"[{self.key!r}]"
 
@@ -34,6 +47,8 @@ class GetAttrKey(NamedTuple):
 
     name: str
 
+    __eq__, __ne__, __hash__ = _same_kind, _differs, tuple.__hash__
+
     def __str__(self) -> str:
         return f".{self.name}"
 
@@ -42,6 +57,8 @@ class FlattenedIndexKey(NamedTuple):
     """A child of a node whose children have no names."""
 
     key: int
+
+    __eq__, __ne__, __hash__ = _same_kind, _differs, tuple.__hash__
 
     def __str__(self) -> str:
         return f"[<flat index {self.key}>]"

@@ -442,3 +442,21 @@ def test_sums_that_leave_one_number_on_each_device():
     x = np.arange(n * n).reshape(n, n)
     scattered = polyax.pmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(x)
     np.testing.assert_array_equal(scattered, x.sum(0))
+
+
+def test_maps_of_one_function_are_traced_once():
+    traced = []
+
+    def f(x):
+        traced.append(x)
+        return x + 1
+
+    close(polyax.pmap(f)(X), X + 1)
+    close(polyax.pmap(f)(X), X + 1)
+    assert len(traced) == 1
+    close(polyax.pmap(f, out_axes=1)(X), np.moveaxis(X + 1, 0, 1))
+    assert len(traced) == 2
+    with pytest.raises(ValueError, match="'devices' argument to pmap must be non-empty, or None"):
+        polyax.pmap(f, devices=[])
+    with pytest.raises(TypeError, match=r"pmap in_axes must be an int, None, or \(nested\) container"):
+        polyax.pmap(f, in_axes=0.5)

@@ -97,7 +97,7 @@ def test_batches_of_nobody(name):
 def test_what_is_passed_whole_may_be_anything() -> None:
     apply = polyax.vmap(lambda f, x: f(x), (None, 0))
     np.testing.assert_array_equal(apply(lambda x: x + 1, np.arange(3)), [1, 2, 3])
-    with pytest.raises(TypeError, match="Cannot interpret value of type"):
+    with pytest.raises(TypeError, match="is not a valid JAX type: Argument f of vmap"):
         polyax.vmap(lambda f, x: f(x))(lambda x: x, np.arange(3))
 
 
@@ -112,3 +112,12 @@ def test_axes_that_differ_are_counted() -> None:
 def test_a_bool_is_no_axis():
     with pytest.raises(TypeError, match="vmap in_axes must be an int, None, or a tuple of entries"):
         polyax.vmap(lambda x: x, in_axes=True)(np.ones((2, 2)))
+
+
+def test_calls_without_anything_to_map() -> None:
+    with pytest.raises(ValueError, match=r"or axis_size must be specified, got empty \*args=\({},\) and \*\*kwargs={}"):
+        polyax.vmap(lambda x: x)({})
+    with pytest.raises(ValueError, match="at least one non-None value in in_axes or axis_size must be specified"):
+        polyax.vmap(lambda x: x, in_axes=None)(1.0)
+    with pytest.raises(TypeError, match=r"in_axes must be an int, None, or \(nested\) container.*got \(True,\)"):
+        polyax.vmap(lambda x: x, in_axes=(True,))(np.ones(3))

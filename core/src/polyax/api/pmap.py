@@ -9,7 +9,7 @@ from typing import Any
 
 from polyax.api.jit import jit
 from polyax.api.local_parts import LocalParts, local_parts
-from polyax.api.vmap import mapped_size, vmap
+from polyax.api.vmap import check_axes_are_ints, mapped_size, vmap
 from polyax.control.inner.programs import hoisted
 from polyax.control.spmd import axes_bound, shard_map_p
 from polyax.ir.aval import ShapedArray, aval_of
@@ -93,7 +93,11 @@ def pmap(
         too_few="pmapped function has static_broadcasted_argnums={given} but was called with only {count} positional "
         "argument(s). All static broadcasted arguments must be passed positionally.",
     )
+    check_axes_are_ints("pmap in_axes", in_axes)
+    check_axes_are_ints("pmap out_axes", out_axes)
     chosen = tuple(devices) if devices is not None else None
+    if chosen == ():
+        raise ValueError("'devices' argument to pmap must be non-empty, or None.")
     if chosen is None and backend is not None:
         chosen = tuple(places.devices(backend))
     return _Pmapped(signature, axis_name, in_axes, out_axes, chosen, axis_size)
@@ -128,7 +132,7 @@ class _Pmapped:
         self.out_axes = out_axes
         self.devices = devices
         self.axis_size = axis_size
-        self._traces = Traces()
+        self._traces = Traces(signature, role=("pmap", axis_name, self.in_axes, out_axes, devices, axis_size))
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -177,7 +181,7 @@ class _Pmapped:
     def _axes(self, call: UserCall, avals: Sequence[ShapedArray]) -> tuple[Any, int]:
         """Where each leaf is cut, and into how many parts."""
         axes = flatten_axes("pmap in_axes", call.in_tree, (self._in_axes(call), 0), tupled_args=True)
-        size = mapped_size("pmap", call.names, avals, axes, self.axis_size)
+        size = mapped_size("pmap", call, avals, axes, self.axis_size)
         return [None if a is None else a % v.ndim for a, v in zip(axes, avals, strict=True)], size
 
     def _record(self, call: UserCall, avals: Sequence[ShapedArray]) -> _OneOfMany:

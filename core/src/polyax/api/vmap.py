@@ -65,7 +65,7 @@ def vmap(
             call.refuse_aliases()
         axes = flatten_axes("vmap in_axes", call.in_tree, (in_axes, 0), tupled_args=True)
         avals = [_aval(call, x, a) for x, a in zip(call.leaves, axes, strict=True)]
-        size = mapped_size("vmap", call.names, avals, axes, axis_size)
+        size = mapped_size("vmap", call, avals, axes, axis_size)
         dims = [None if v is None or a is None else a % v.ndim for v, a in zip(avals, axes, strict=True)]
         cut, mesh = _cut(avals, dims, spmd_axis_name) if seen.any else ((), None)
         axis = AxisData(size, axis_name, spmd_axis_name, cut, mesh)
@@ -117,8 +117,8 @@ def _check_axes(in_axes: Any, out_axes: Any) -> None:
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed "
             f"to the function, but got {in_axes}."
         )
-    _check_axes_are_ints("in_axes", in_axes)
-    _check_axes_are_ints("out_axes", out_axes)
+    check_axes_are_ints("vmap in_axes", in_axes)
+    check_axes_are_ints("vmap out_axes", out_axes)
 
 
 def _check_count(in_axes: Any, args: Sequence[Any]) -> None:
@@ -129,11 +129,12 @@ def _check_count(in_axes: Any, args: Sequence[Any]) -> None:
         )
 
 
-def _check_axes_are_ints(name: str, axes: Any) -> None:
+def check_axes_are_ints(what: str, axes: Any) -> None:
+    """Raises TypeError unless ``axes``, which are those of ``what``, are a pytree of positions."""
     for a in tree_leaves(axes):
-        if not isinstance(a, int):
+        if not isinstance(a, int) or isinstance(a, bool):
             raise TypeError(
-                f"vmap {name} must be an int, None, or (nested) container with those types as leaves, but got {axes}."
+                f"{what} must be an int, None, or (nested) container with those types as leaves, but got {axes}."
             )
 
 
@@ -154,7 +155,7 @@ def _place(axis: AxisData, dim: int | None, wanted: int | None, x: Any, fun: Cal
 
 def mapped_size(
     what: str,
-    names: Callable[[], Sequence[str]],
+    call: UserCall,
     avals: Sequence[ShapedArray | None],
     axes: Sequence[Any],
     given: int | None,
@@ -162,7 +163,7 @@ def mapped_size(
     """The size of the mapped axis.
 
     Raises:
-      ValueError: no argument has it, or it differs; ``what`` is the transformation, ``names`` are those of arguments.
+      ValueError: no argument has it, or it differs; ``what`` is the transformation.
     """
     sizes: dict[int, list[int]] = {}  # the arguments of each
     for n, (aval, axis) in enumerate(zip(avals, axes, strict=True)):
@@ -172,20 +173,20 @@ def mapped_size(
             raise ValueError(
                 f"{what} was requested to map its argument along axis {axis}, which implies that its rank should be at "
                 f"least {axis + 1 if axis >= 0 else -axis}, but is only {aval.ndim} (its shape is {aval.shape}): "
-                f"argument {names()[n]}"
+                f"argument {call.names()[n]}"
             )
         sizes.setdefault(aval.shape[axis], []).append(n)
     if not avals and given is None:
         raise ValueError(
             f"{what} wrapped function must be passed at least one argument containing an array or axis_size must be "
-            "specified, got none"
+            f"specified, got empty *args={call.args} and **kwargs={call.kwargs}"
         )
     if not sizes and given is None:
-        raise ValueError(f"{what} must have at least one non-None value in in_axes, or axis_size")
+        raise ValueError(f"{what} must have at least one non-None value in in_axes or axis_size must be specified")
     if len({*sizes, *([] if given is None else [given])}) > 1:
         lines = [] if given is None else [f"  * the `axis_size` argument was {given}"]
         for size, found in sorted(sizes.items(), key=lambda item: -len(item[1])):
-            example = f"axis {axes[found[0]]} of argument {names()[found[0]]} of type {avals[found[0]]}"
+            example = f"axis {axes[found[0]]} of argument {call.names()[found[0]]} of type {avals[found[0]]}"
             most = "most" if 2 * len(found) > sum(map(len, sizes.values())) else "some"
             many = f"{most} axes ({len(found)} of them) had size {size}, e.g. {example}"
             lines.append(f"  * {many if len(found) > 1 else f'one axis had size {size}: {example}'}")

@@ -31,12 +31,13 @@ class Traces:
     """The programs of one function.
 
     Args:
-      signature: the function; all that are given equal signatures of it share its programs.
+      signature: the function; all that are given equal signatures of it, for one ``role``, share its programs.
       also: what is forgotten with the programs; it has a method ``clear``.
+      role: what the programs depend on besides; without a hash they aren't shared.
     """
 
-    def __init__(self, signature: Signature | None = None, *also: Any) -> None:
-        self._known: dict[Key, Any] = {} if signature is None else _known_of(signature)
+    def __init__(self, signature: Signature | None = None, *also: Any, role: Any = None) -> None:
+        self._known: dict[Key, Any] = {} if signature is None else _known_of(signature, role)
         self.entries: dict[Any, Any] = {}
         """What calls end in, by their kinds; forgotten with the programs."""
         self._also = also
@@ -88,13 +89,17 @@ def keep(known: dict[Any, Any], key: Any, value: Any) -> Any:
     return known.setdefault(key, value)
 
 
-def _known_of(signature: Signature) -> dict[Key, Any]:
+def _known_of(signature: Signature, role: Any) -> dict[Key, Any]:
     """What is known of the function; no more than its programs, so that it may go when nobody else has it."""
-    fun = signature.fun
+    fun, key = signature.fun, (signature.static.marks, signature.donate.marks, role)
+    try:
+        hash(key)
+    except TypeError:
+        return {}
     if type(fun) is not FunctionType:
         return {}
     with _adding:
-        return _shared.setdefault(fun, {}).setdefault((signature.static.marks, signature.donate.marks), {})
+        return _shared.setdefault(fun, {}).setdefault(key, {})
 
 
 def clear_traces() -> None:

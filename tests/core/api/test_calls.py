@@ -119,7 +119,9 @@ def test_checkpoint_takes_static_values_without_a_hash_each_time_anew() -> None:
 def test_what_is_no_array_is_named(caller: str) -> None:
     f, _ = counted()
     where = {"trace": "jit", "explain": "jit"}.get(caller, caller)
-    with pytest.raises(TypeError, match=rf"of type <class 'str'>.*an argument of {where}\(f\).*'text'.*make it static"):
+    with pytest.raises(
+        TypeError, match=rf"(?s)of type <class 'str'>.*Argument y of {where}\(f\) is 'text'.*make it static"
+    ):
         CALLERS[caller](f)(X, y="text")
 
 
@@ -211,7 +213,7 @@ def test_all_caches_are_traces(caller: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_shapes_of_functions_that_return_shapes() -> None:
     struct = polyax.ShapeDtypeStruct((2,), "float32", weak_type=True)
     assert polyax.eval_shape(lambda x: (struct, x[0]), X) == (struct, polyax.ShapeDtypeStruct((3,), "float32"))
-    with pytest.raises(TypeError, match="must return arrays"):
+    with pytest.raises(TypeError, match="which is not a valid JAX type"):
         polyax.eval_shape(lambda: "text")
     with pytest.raises(TypeError, match="Expected a callable value"):
         polyax.eval_shape(3)  # pyright: ignore
@@ -292,8 +294,7 @@ def test_structs_like_arrays() -> None:
     assert like(placed).sharding == placed.sharding
     assert like(jnp.ones(2)).sharding is None
     assert like(placed).update(shape=(4,), sharding=None) == polyax.ShapeDtypeStruct((4,), "float32")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'size'"):
-        like(1.0).update(size=3)
+    assert like(1.0).update(size=3) == like(1.0)  # what structs don't have is left aside, as in JAX
     with pytest.raises(NotImplementedError, match="references aren't supported"):
         like(polyax.new_ref(1.0))
 

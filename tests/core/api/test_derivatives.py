@@ -210,7 +210,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "integer": (lambda: grad(jnp.sin)(3), TypeError, r"set allow_int to True. The input is int32\[\]"),
     "integer by jacfwd": (lambda: polyax.jacfwd(lambda x: x * 1.0)(3), TypeError, "real-valued inputs .* got int32"),
     "integer output": (lambda: grad(lambda x: 1)(1.0), TypeError, "functions with integer outputs"),
-    "no array": (lambda: grad(lambda x: 1.0)("a"), TypeError, "an argument of grad is 'a'"),
+    "no array": (lambda: grad(lambda x: 1.0)("a"), TypeError, "is not a valid JAX type: an argument of grad is 'a'"),
     "vector": (lambda: grad(lambda x: x)(two), TypeError, r"Output had shape: \(2,\)"),
     "pair": (lambda: grad(lambda x: (x, x))(1.0), TypeError, "pytree of structure"),
     "no pair": (lambda: grad(lambda x: x, has_aux=True)(1.0), TypeError, "return a two-element tuple"),
@@ -251,7 +251,7 @@ def test_types_of_values() -> None:
     seen = []
     polyax.jit(lambda x: seen.append(polyax.typeof(x)) or x)(np.ones((2, 3), np.float32))
     assert str(seen[0]) == "float32[2,3]"
-    with pytest.raises(TypeError, match="'a' with type <class 'str'> is not a valid JAX type"):
+    with pytest.raises(TypeError, match="'a' of type <class 'str'> is not a valid JAX type"):
         polyax.typeof("a")
 
 
@@ -322,3 +322,10 @@ def test_pullbacks_leave_jit_with_other_residuals() -> None:
     assert [float(ct) for ct in pullback(1.0)] == [3.0, 2.0]
     doubled = polyax.tree.map(lambda r: 2 * r, pullback)
     assert [float(ct) for ct in doubled(1.0)] == [6.0, 4.0]
+
+
+def test_pullbacks_take_one_cotangent() -> None:
+    pullback = polyax.vjp(lambda x: (x, x), 1.0)[1]
+    with pytest.raises(TypeError, match=r"called with 2 arguments.*a single argument.*here PyTreeDef\(\(\*, \*\)\)"):
+        pullback(1.0, 1.0)
+    assert pullback((1.0, 2.0)) == (3.0,)

@@ -170,6 +170,14 @@ def prefix_structure() -> object:
     return lax.associative_scan(lambda a, b: (a, b), X)
 
 
+def two_ways_to_give_operands() -> object:
+    return lax.switch(0, [lambda x: x, lambda x: x], 1.0, operand=2.0)
+
+
+def loop_index_as_int() -> object:
+    return lax.fori_loop(0, 3, lambda i, c: c + [1, 2, 3][i], 0)
+
+
 CASES: list[tuple[Callable[[], object], type[Exception], list[str]]] = [
     (
         carry_dtype,
@@ -187,13 +195,15 @@ CASES: list[tuple[Callable[[], object], type[Exception], list[str]]] = [
     (scalar_xs, ValueError, ["no leading axis to scan over", "xs[1] is float32[]"]),
     (negative_unroll, ValueError, ["`unroll` must be a `bool` or a non-negative `int`, got -1"]),
     (string_carry, TypeError, ["'a'", "is not a valid JAX type"]),
-    (string_result, TypeError, ["<class 'str'>"]),
+    (string_result, TypeError, ["traced for scan returned a value of type <class 'str'>"]),
     (integer_test, TypeError, ["must return a boolean scalar", "int32[]"]),
     (vector_test, TypeError, ["must return a boolean scalar", "bool[3]"]),
     (tree_test, TypeError, ["must return a boolean scalar", "(*,)"]),
     (while_type, TypeError, ["The input carry component c[0] has type int32[]", "has type float32[]"]),
     (while_gradient, ValueError, ["Reverse-mode differentiation does not work for lax.while_loop", "lax.scan"]),
-    (float_bounds, TypeError, ["float32[] and int32[]"]),
+    (float_bounds, TypeError, ["must have equal types, got float32 and int32"]),
+    (two_ways_to_give_operands, TypeError, ["no positional operands can be passed", "operand=2.0", "(1.0,)"]),
+    (loop_index_as_int, jax.errors.TracerIntegerConversionError, ["<lambda> at ", "for fori_loop"]),
     (other_bounds, TypeError, ["must have equal types, got int8 and int16"]),
     (unrolled_unknown, ValueError, ["`unroll`", "statically known"]),
     (

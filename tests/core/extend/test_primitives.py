@@ -290,3 +290,11 @@ def test_every_primitive_says_whether_it_has_several_results() -> None:
             program = polyax.make_jaxpr(case.fun)(*case.args)
         for eqn in walk_eqns(program.jaxpr):
             assert eqn.primitive.multiple_results or len(eqn.outvars) == 1, (name, eqn)
+
+
+def test_a_primitive_without_any_rule_says_that_it_cannot_be_evaluated() -> None:
+    p = bare()
+    with pytest.raises(NotImplementedError, match="Evaluation rule for .test_bare. not implemented"):
+        p.bind(1.0)
+    with pytest.raises(NotImplementedError, match="Abstract evaluation for .test_bare. not implemented"):
+        polyax.jit(p.bind)(1.0)

@@ -24,3 +24,22 @@ def test_compositions_leave_nothing_behind() -> None:
         out = polyax.jit(polyax.vmap(polyax.grad(loop)))(jnp.arange(2.0))
         hessian = polyax.vmap(polyax.hessian(lambda x: jnp.sin(x)))(jnp.arange(2.0))
     assert out.tolist() == [1, 1] and hessian.shape == (2,)
+
+
+def test_what_escaped_tells_of_its_function_and_what_it_was_traced_for() -> None:
+    kept = []
+
+    def f(x):
+        kept.append(x)
+        return x
+
+    polyax.jit(f)(jnp.ones((4, 3), jnp.int32))
+    told = r"with type int32\[4,3\] wrapped in a DynamicJaxprTracer.*being traced when .* was f at .* traced for jit\."
+    with pytest.raises(polyax.errors.UnexpectedTracerError, match=rf"Encountered an unexpected tracer\. .*{told}"):
+        kept[0] + 1
+    polyax.lax.scan(lambda c, _: (f(c), None), 1.0, None, length=2)
+    with pytest.raises(polyax.errors.UnexpectedTracerError, match="traced for scan"):
+        polyax.jit(lambda: kept[-1] * 2)()
+    polyax.grad(f)(1.0)
+    with pytest.raises(polyax.errors.UnexpectedTracerError, match=r"float32\[\] wrapped in a \w+Tracer escaped"):
+        polyax.jit(lambda: kept[-1] * 2)()

@@ -75,7 +75,8 @@ class ShapeDtypeStruct:
         >>> ShapeDtypeStruct((2, 3), np.float32).update(shape=(4,))
         ShapeDtypeStruct(shape=(4,), dtype=float32)
         """
-        return ShapeDtypeStruct(**{**{name: getattr(self, name) for name in self.__slots__}, **changes})
+        names = self.__slots__
+        return ShapeDtypeStruct(**{name: changes[name] if name in changes else getattr(self, name) for name in names})
 
     @property
     def size(self) -> int:

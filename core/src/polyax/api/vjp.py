@@ -135,8 +135,14 @@ class VJP:
         """The mesh that types of cotangents tell of, if none is in force where the pullback is called."""
 
     @api_boundary
-    def __call__(self, cotangents: Any) -> Any:
-        return self._on_mesh(self._pulled_back, cotangents)
+    def __call__(self, *cotangents: Any) -> Any:
+        if len(cotangents) != 1:
+            raise TypeError(
+                f"The function returned by `jax.vjp` was called with {len(cotangents)} arguments, but functions "
+                "returned by `jax.vjp` must be called with a single argument, which is a cotangent of the single value "
+                f"that the differentiated function returned, whatever its structure: here {self.out_tree}"
+            )
+        return self._on_mesh(self._pulled_back, *cotangents)
 
     def _on_mesh(self, pull: Callable[..., Any], *args: Any) -> Any:
         """On the mesh of the forward pass, unless one is in force."""

@@ -244,6 +244,7 @@ def custom_root(
     guesses, tree = tree_flatten(initial_guess)
     like = tree_unflatten(tree, [aval_of(x) for x in guesses])
     closed, out_tree = trace_tree(f, (like,))
+    _check_structure("f", "initial_guess", out_tree, tree)
     what = f"f ({name_of(f)}) of custom_root must give residuals like its argument: its output and initial_guess must"
     sides = results(what, ("f's output", "initial_guess"), "f")
     check_same(sides, (out_tree, tree), (closed.out_avals, tree_leaves(like)))

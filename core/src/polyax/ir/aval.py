@@ -266,7 +266,12 @@ def aval_of(x: Any) -> ShapedArray:
             return python_scalar_aval(base)
     if hasattr(x, "__jax_array__"):
         return aval_of(x.__jax_array__())
-    raise TypeError(f"Value {x!r} with type {kind} is not a valid JAX type")
+    raise not_an_array(x)
+
+
+def not_an_array(x: Any, where: str = "") -> TypeError:
+    """The error about a value that stands where only arrays may; ``where`` ends its first sentence."""
+    return TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type{where}")
 
 
 def refuse_masked(x: Any) -> None:

@@ -23,7 +23,7 @@ def referent(x: Any) -> Any:
     return x
 
 
-def refuse_twice(args: Sequence[Any], source: SourceOf, what: str) -> None:
+def refuse_twice(args: Sequence[Any], source: SourceOf) -> None:
     """Raises ValueError if a reference is among the arguments more than once."""
     seen: dict[int, int] = {}
     for n, x in enumerate(args):
@@ -32,31 +32,31 @@ def refuse_twice(args: Sequence[Any], source: SourceOf, what: str) -> None:
         if first != n:
             raise ValueError(
                 "only one reference to a mutable array may be passed as an argument to a function, but when tracing "
-                f"{source} for {what} the mutable array reference of type {aval_of(x)} appeared at both "
+                f"{source} for {source.traced_for} the mutable array reference of type {aval_of(x)} appeared at both "
                 f"{source.name(first)} and {source.name(n)}."
             )
 
 
-def refuse_both(consts: Sequence[Any], args: Sequence[Any], source: SourceOf, what: str) -> None:
+def refuse_both(consts: Sequence[Any], args: Sequence[Any], source: SourceOf) -> None:
     """Raises ValueError if a reference that the function closes over is among the arguments."""
     closed_over = {id(referent(c)) for c in consts if is_ref(c)}
     for n, x in enumerate(args):
         if closed_over and is_ref(x) and id(referent(x)) in closed_over:
             raise ValueError(
-                f"when tracing {source} for {what}, a mutable array reference of type {aval_of(x)} was both closed "
-                f"over and passed as the argument {source.name(n)}"
+                f"when tracing {source} for {source.traced_for}, a mutable array reference of type {aval_of(x)} was "
+                f"both closed over and passed as the argument {source.name(n)}"
             )
 
 
-def refuse_returned(program: ClosedJaxpr, out_tree: PyTreeDef, source: SourceOf, what: str) -> None:
+def refuse_returned(program: ClosedJaxpr, out_tree: PyTreeDef, source: SourceOf) -> None:
     """Raises ValueError if a result is a reference."""
     for n, aval in enumerate(program.out_avals):
         if is_ref(aval):
             path = keystr(tree_leaves_with_path(tree_unflatten(out_tree, program.out_avals))[n][0])
             where = f" at output tree path result{path}" if path else ""
             raise ValueError(
-                f"function {source} traced for {what} returned a mutable array reference of type {aval}{where}, but "
-                f"mutable array references cannot be returned.{_origin(program, n, source)}"
+                f"function {source} traced for {source.traced_for} returned a mutable array reference of type "
+                f"{aval}{where}, but mutable array references cannot be returned.{_origin(program, n, source)}"
             )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.aval import ShapedArray, aval_of, is_array_like, not_an_array
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.lazy import lazy
@@ -21,7 +21,7 @@ from polyax.ir.refs import met
 from polyax.meshes.current import get_abstract_mesh, use_abstract_mesh
 from polyax.meshes.explicit import mesh_of, seen
 from polyax.trace.aliases import refuse_both, refuse_returned, refuse_twice
-from polyax.trace.flat import Flat, arg_names, check_arrays, check_callable, leaf_names, name_of
+from polyax.trace.flat import TO_SET, Flat, arg_names, check_callable, leaf_names, name_of
 from polyax.trace.positions import UNMARKED, Positions
 from polyax.trace.recording import SourceOf, trace_to_jaxpr
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves
@@ -186,9 +186,21 @@ class UserCall:
         try:
             return aval_of(x)
         except TypeError:
-            signature = self.signature
-            check_arrays(self._without_static(), f"an argument of {signature.caller}({signature.name})")
-            raise
+            if is_array_like(x):
+                raise
+            raise self._refused(x) from None
+
+    def _refused(self, x: Any) -> TypeError:
+        """The error about a leaf that is no array."""
+        signature = self.signature
+        name = next(n for n, leaf in zip(self.names(), self.leaves, strict=True) if leaf is x)
+        told = f"Argument {name} of {signature.caller}({signature.name}) is {x!r}. {TO_SET}"
+        if signature.traced_for != "jit":
+            return not_an_array(x, f": {told}")
+        return TypeError(
+            f"Error interpreting argument to {signature.fun} as an abstract array. The problematic value is of type "
+            f"{type(x)} and was passed to the function at path {name}.\n{told}"
+        )
 
     def key(self, avals: Sequence[ShapedArray] | None = None) -> Key:
         """What the program for this call depends on; ``avals`` are those of the leaves, if they are known."""
@@ -202,7 +214,7 @@ class UserCall:
         return Flat(with_static(self.signature.fun, self.static), self.in_tree)
 
     def source(self) -> SourceOf:
-        return SourceOf(self.signature.fun, self.names)
+        return SourceOf(self.signature.fun, self.names, self.signature.traced_for)
 
     def names(self) -> list[str]:
         """A name for each leaf."""
@@ -222,7 +234,7 @@ class UserCall:
         assert flat.out_tree is not None
         if met.any:
             self.refuse_aliases(closed.consts)
-            refuse_returned(closed, flat.out_tree, self.source(), self.signature.traced_for)
+            refuse_returned(closed, flat.out_tree, self.source())
         return TracedFunction(closed, flat.out_tree, self.donated())
 
     def refuse_aliases(self, consts: Sequence[Any] = ()) -> None:
@@ -232,11 +244,12 @@ class UserCall:
     def refusal(self) -> Callable[[Sequence[Any], Sequence[Any]], None]:
         """The same for the leaves of other calls of this kind."""
         signature, in_tree, static = self.signature, self.in_tree, self.static
-        source = SourceOf(signature.fun, lambda: leaf_names(with_static(signature.fun, static), in_tree))
+        names = lambda: leaf_names(with_static(signature.fun, static), in_tree)
+        source = SourceOf(signature.fun, names, signature.traced_for)
 
         def refuse(leaves: Sequence[Any], consts: Sequence[Any]) -> None:
-            refuse_twice(leaves, source, signature.traced_for)
-            refuse_both(consts, leaves, source, signature.traced_for)
+            refuse_twice(leaves, source)
+            refuse_both(consts, leaves, source)
 
         return refuse
 

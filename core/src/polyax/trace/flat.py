@@ -7,8 +7,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.ir.aval import ShapedArray, aval_of, is_array_like
+from polyax.ir.aval import ShapedArray, aval_of, is_array_like, not_an_array
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.primitive import ambient
 from polyax.trace.paths import keystr, tree_leaves_with_path
 from polyax.trace.recording import SourceOf, trace_to_jaxpr
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
@@ -41,9 +42,12 @@ class Flat:
 
     def __call__(self, *leaves: Any) -> list[Any]:
         args, kwargs = tree_unflatten(self.in_tree, leaves)
-        out, self.out_tree = tree_flatten(self.fun(*args, **kwargs))
-        for x in out:
-            check_output(x, self.fun)
+        return self._flattened(self.fun(*args, **kwargs))
+
+    def _flattened(self, result: Any) -> list[Any]:
+        out, self.out_tree = tree_flatten(result)
+        if not all(map(is_array_like, out)):
+            raise _no_array_in(result, self.fun)
         return out
 
     def unflatten(self, outs: Sequence[Any]) -> Any:
@@ -63,28 +67,31 @@ class FlatAux(Flat):
             what = f"a {type(pair).__name__}" + (f" of length {len(pair)}" if isinstance(pair, (tuple, list)) else "")
             raise TypeError(f"expected function with aux output to return a two-element tuple, but got {what}: {pair}")
         main, self.aux = pair
-        out, self.out_tree = tree_flatten(main)
-        for x in out:
-            check_output(x, self.fun)
-        return out
+        return self._flattened(main)
 
 
-def check_output(x: Any, fun: Callable[..., Any]) -> None:
-    if not is_array_like(x):
-        raise TypeError(
-            f"{name_of(fun)} must return arrays or scalars (in pytrees) to be transformed, but "
-            f"returned a value of type {type(x)}: {x!r}"
-        )
+def _no_array_in(result: Any, fun: Callable[..., Any]) -> TypeError:
+    """The error about the first leaf of a function's result that is no array."""
+    path, x = next((path, x) for path, x in tree_leaves_with_path(result) if not is_array_like(x))
+    at = f" at output component {keystr(path)}" if path else ""
+    origin = getattr(ambient.trace, "origin", None)
+    if origin is None:
+        return not_an_array(x, f": {SourceOf(fun, list)} returned it{at}.")
+    return TypeError(
+        f"function {origin} traced for {origin.traced_for} returned a value of type {type(x)}{at}, which is not a "
+        f"valid JAX type: {x!r}"
+    )
+
+
+TO_SET = "If it is meant as a setting, make it static."
 
 
 def check_arrays(args: Any, what: str) -> None:
     """Raises JAX's TypeError, naming the path of the first leaf that is no array."""
     for path, x in tree_leaves_with_path(args):
         if not is_array_like(x):
-            raise TypeError(
-                f"Cannot interpret value of type {type(x)} as an abstract array; it does not have a dtype attribute: "
-                f"{what}{' at ' + keystr(path) if path else ''} is {x!r}. If it is meant as a setting, make it static."
-            )
+            at = f" at {keystr(path)}" if path else ""
+            raise not_an_array(x, f": {what}{at} is {x!r}. {TO_SET}")
 
 
 def arg_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
@@ -103,12 +110,15 @@ def leaf_names(fun: Callable[..., Any], in_tree: PyTreeDef) -> list[str]:
     return arg_names(fun, args, kwargs)
 
 
-def trace_tree(fun: Callable[..., Any], args: Sequence[Any]) -> tuple[ClosedJaxpr, PyTreeDef]:
-    """The program of ``fun`` for arguments of these types (arrays or avals), and the structure of its result."""
+def trace_tree(fun: Callable[..., Any], args: Sequence[Any], what: str = "jit") -> tuple[ClosedJaxpr, PyTreeDef]:
+    """The program of ``fun`` for arguments of these types (arrays or avals), and the structure of its result.
+
+    ``what``: what it is traced for, in error texts.
+    """
     leaves, in_tree = tree_flatten((tuple(args), {}))
     flat = Flat(fun, in_tree)
     avals = [x if isinstance(x, ShapedArray) else aval_of(x) for x in leaves]
-    origin = SourceOf(fun, lambda: arg_names(fun, args, {}))
+    origin = SourceOf(fun, lambda: arg_names(fun, args, {}), what)
     closed = trace_to_jaxpr(flat, avals, name=name_of(fun), origin=origin)
     assert flat.out_tree is not None
     return closed, flat.out_tree

@@ -72,6 +72,7 @@ class SourceOf:
 
     fun: Callable[..., Any]
     arg_names: Callable[[], Sequence[str]]
+    traced_for: str = "jit"
 
     def __str__(self) -> str:
         fun = inspect.unwrap(self.fun)
@@ -171,7 +172,7 @@ class DynamicJaxprTrace(Trace):
         made = next((e for e in reversed(self.eqns) if any(v is atom for v in e.outvars)), None)
         sources = self.arguments_behind(atom)
         names = [self.origin.name(i) for i, v in enumerate(self.invars) if v in sources]
-        text = f"The error occurred while tracing the function {self.origin}."
+        text = f"The error occurred while tracing the function {self.origin} for {self.origin.traced_for}."
         if names:
             which = f"argument{'s' if len(names) > 1 else ''} {', '.join(names)}"
             text += f" This concrete value was not available in Python because it depends on the value of the {which}."

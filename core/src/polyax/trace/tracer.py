@@ -128,18 +128,21 @@ def _check_scalar(x: Tracer, message: str) -> None:
 def leaked(x: Tracer, source: Source | None = None) -> errors.UnexpectedTracerError:
     """The error about a tracer that outlived its transformation, or that is used outside of it."""
     where = user_source()
+    at = f", at {where}" if where else ""
+    what = f"with type {x.aval.str_short()} wrapped in a {type(x).__name__}"
     if x._trace.alive:
         return errors.UnexpectedTracerError(
-            f"Encountered an unexpected tracer: a value of type {x.aval.str_short()}, traced by {x._trace!r}, was used "
-            f"where that transformation doesn't see it{', at ' + str(where) if where else ''}.{x.origin()}\nA function "
-            "with rules of its own (custom_jvp, custom_vjp) can't be differentiated with respect to values that it "
-            "closes over: pass them as arguments, and extend the rules by them."
+            f"Encountered an unexpected tracer. An intermediate value {what} was used where that transformation "
+            f"doesn't see it{at}.{x.origin()}\nA function with rules of its own (custom_jvp, custom_vjp) can't be "
+            "differentiated with respect to values that it closes over: pass them as arguments, and extend the rules "
+            "by them."
         )
+    origin = getattr(x._trace, "origin", None)
+    leak = origin and f" The function being traced when the value leaked was {origin} traced for {origin.traced_for}."
     return errors.UnexpectedTracerError(
-        f"Encountered an unexpected tracer: a value of type {x.aval.str_short()} made inside a transformed function "
-        f"(traced by {x._trace!r}{' for ' + x._trace.name if x._trace.name else ''}) was used after the function had "
-        f"ended{', at ' + str(where) if where else ''}.{x.origin()}\nReturn the value from the function instead of "
-        "keeping it in a global, an attribute or a list."
+        f"Encountered an unexpected tracer. A transformed function had a side effect, by which an intermediate value "
+        f"{what} escaped from it: it was used after the function had ended{at}.{leak or ''}{x.origin()}\n"
+        "Return the value from the function instead of keeping it in a global, an attribute or a list."
     )
 
 

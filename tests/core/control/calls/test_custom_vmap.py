@@ -82,3 +82,10 @@ def test_results_of_another_structure_are_refused() -> None:
     f.def_vmap(lambda size, mapped, x: ((x, x), (True, True)))
     with pytest.raises(ValueError, match="does not match that of original custom-vmapped function"):
         polyax.vmap(polyax.jit(f))(X)
+
+
+def test_the_rule_must_give_results_like_the_function() -> None:
+    f = custom_vmap(lambda x: x)
+    f.def_vmap(lambda size, in_batched, x: ((x, x), (True, True)))
+    with pytest.raises(ValueError, match=r"(?s)does not match that of original.*Original output: PyTreeDef\(\*\)"):
+        polyax.vmap(f)(X)

@@ -43,7 +43,10 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
         own, given = args[: len(args) - count], iter(args[len(args) - count :])
         leaves, tree = tree_flatten(tuple(own))
         if tree != in_tree:
-            raise TypeError(f"a function converted for arguments of the structure {in_tree} got {tree}")
+            raise TypeError(
+                "The inputs to the closure produced by closure_convert must have the same Pytree structure as the "
+                f"example arguments that closure_convert was called with. Expected {in_tree}, but got {tree}"
+            )
         consts = [next(given) if h else c for c, h in zip(closed.consts, hoisted, strict=True)]
         return tree_unflatten(out_tree, run(ClosedJaxpr(closed.jaxpr, consts), leaves))
 

@@ -7,9 +7,12 @@ from typing import Any
 
 from polyax.control.calls.custom import CustomFunction, OwnRules, function_of, unflatten
 from polyax.control.flow.looping import map as loop_map
+from polyax.control.inner.bodies import traced
 from polyax.control.inner.lists import kept, merged, nonzeros, partition
+from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.meshes.explicit import without_dim
 from polyax.ops.basis import move_axis
 from polyax.trace.context import set_trace
 from polyax.trace.flat import Flat, name_of
@@ -91,12 +94,22 @@ class _Rule:
                 f"structure of output value and output batching specification returned by custom vmap rule "
                 f"({name_of(rule)}) do not match.\nOutput values: {self.out_tree}\nBatching spec: {flag_tree}"
             )
-        if self.flat.out_tree not in (None, self.out_tree):
+        self._learn_results([without_dim(aval_of(x), 0) if m else aval_of(x) for x, m in zip(xs, mapped, strict=True)])
+        if self.flat.out_tree != self.out_tree:
             raise ValueError(
                 f"structure of output returned by custom vmap rule ({name_of(rule)}) does not match that of original "
                 f"custom-vmapped function.\nOriginal output: {self.flat.out_tree}\nRule output: {self.out_tree}"
             )
         return outs, flags
+
+    def _learn_results(self, avals: Sequence[ShapedArray]) -> None:
+        """Traces the function for one example, if nobody has called it yet: its results are what the rule's must be."""
+        if self.flat.out_tree is None:
+            fun = self.flat.fun
+            example = tree_unflatten(self.in_tree, avals)
+            _, self.flat.out_tree = traced(
+                lambda xs, named: fun(*xs, **named), example, fun, "custom_vmap", "custom_vmap"
+            )
 
 
 OwnRules(custom_vmap_p).install("impl", "record", "abstract_eval", "sub_jaxprs")

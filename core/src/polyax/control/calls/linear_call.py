@@ -46,10 +46,16 @@ def linear_call(
     callee, out_tree = trace_tree(fun, (residual_args, linear_args))
     cts = tree_unflatten(out_tree, callee.out_avals)
     transpose, ct_tree = trace_tree(fun_transpose, (residual_args, cts))
+    tree = tree_structure(linear_args)
+    if ct_tree != tree:
+        raise TypeError(
+            "transpose output pytree structure must match that of linear inputs, got output structure "
+            f"{ct_tree} and input structure {tree}."
+        )
     what = "fun_transpose of linear_call must give cotangents like linear_args: its output and linear_args must"
     check_same(
         results(what, ("fun_transpose's output", "linear_args"), "fun_transpose"),
-        (ct_tree, tree_structure(linear_args)),
+        (ct_tree, tree),
         (transpose.out_avals, [aval_of(x) for x in linear]),
     )
     (callee, transpose), consts = share_consts([callee, transpose])

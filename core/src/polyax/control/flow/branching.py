@@ -45,10 +45,7 @@ def cond(
     >>> cond(True, lambda x: x + 1, lambda x: x - 1, 3).item()
     4
     """
-    if operand is not _MISSING:
-        if operands:
-            raise TypeError("if 'operand' keyword is passed then no positional operands can be passed, got both")
-        operands = (operand,)
+    operands = _one_way(operands, operand)
     if not callable(true_fun) and len(operands) == 2 and callable(false_fun) and callable(operands[1]):
         return _cond_with_own_operands(pred, true_fun, false_fun, *operands)
     if not (callable(true_fun) and callable(false_fun)):
@@ -63,6 +60,18 @@ def cond(
     else:
         index = convert_element_type(pred if aval.dtype == bool else ne(pred, 0), "int32")
     return choose_branch("cond", index, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
+
+
+def _one_way(operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+    """The operands, which were given by position or, as a single one, by name."""
+    if operand is _MISSING:
+        return operands
+    if operands:
+        raise TypeError(
+            f"if 'operand' keyword is passed then no positional operands can be passed, got operand={operand} and "
+            f"positional operands {operands}"
+        )
+    return (operand,)
 
 
 def _cond_with_own_operands(pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any) -> Any:
@@ -84,8 +93,7 @@ def switch(
     >>> switch(5, [lambda x: x, lambda x: 10 * x], 4).item()
     40
     """
-    if operand is not _MISSING:
-        operands = (operand,)
+    operands = _one_way(operands, operand)
     if not all(map(callable, branches)):
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
     if not branches:

@@ -142,17 +142,17 @@ def _scan(
     x_leaves, x_tree = tree_flatten(xs)
     slices = tree_unflatten(x_tree, [_slice_aval(x) for x in x_leaves])
     if met.any:
-        refuse_twice([*leaves, *x_leaves], _source(owner, init, xs), "scan")
+        refuse_twice([*leaves, *x_leaves], _source(owner, init, xs))
     sides = lambda: carries("scan body function", "loop_carry" if made_from else first_parameter(f))
     body, out_tree, first = settled(
-        lambda carry: traced(f, (carry, slices), owner, role, "scan"),
+        lambda carry: traced(f, (carry, slices), owner, role, "fori_loop" if role == "fori_loop" else "scan"),
         leaves,
         tree,
         lambda *out: _pair(*out)[0],
         sides,
     )
     if met.any:
-        refuse_both(body.consts, [*leaves, *x_leaves], _source(owner, init, xs), "scan")
+        refuse_both(body.consts, [*leaves, *x_leaves], _source(owner, init, xs))
     body, consts = hoisted(body)
     outs = scan_p.bind(
         *consts,
@@ -170,7 +170,7 @@ def _scan(
 
 
 def _source(f: Callable[..., Any], *args: Any) -> SourceOf:
-    return SourceOf(f, lambda: arg_names(f, args, {}))
+    return SourceOf(f, lambda: arg_names(f, args, {}), "scan")
 
 
 def _pair(out_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> list[PyTreeDef]:
@@ -204,7 +204,7 @@ def _length(xs: Any, length: int | None) -> int:
             raise ValueError("scan got no values to scan over and `length` not provided: give it `xs` or `length`.")
         return next(iter(sizes))
     try:
-        wanted = dim_index(length)
+        wanted = dim_index(int(length) if isinstance(length, float) else length)
     except TracerIntegerConversionError as e:
         raise ConcretizationTypeError(
             "The `length` argument to `scan` expects a concrete `int` value. For loops whose length is computed, use "
@@ -280,15 +280,17 @@ def fori_loop(
 
 
 def _index_dtype(bounds: Sequence[ShapedArray]) -> Any:
+    strong = [a.dtype for a in bounds if not a.weak_type]
+    floats = {dtypes.is_float(a.dtype) for a in bounds}
+    if len(set(strong)) > 1 or len(floats) > 1:
+        raise TypeError(
+            "lower and upper arguments to fori_loop must have equal types, got "
+            f"{' and '.join(a.dtype.name for a in bounds)}"
+        )
     for aval in bounds:
         if aval.shape or not dtypes.is_integer(aval.dtype):
             raise TypeError(f"fori_loop bounds must be integer scalars, got {bounds[0]} and {bounds[1]}.")
-    strong = [a.dtype for a in bounds if not a.weak_type] or [bounds[0].dtype]
-    if len(set(strong)) > 1:
-        raise TypeError(
-            f"lower and upper arguments to fori_loop must have equal types, got {strong[0]} and {strong[1]}"
-        )
-    return strong[0]
+    return strong[0] if strong else bounds[0].dtype
 
 
 def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:

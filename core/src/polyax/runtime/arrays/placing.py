@@ -149,7 +149,7 @@ def _laid_out(x: Any, layout: Sharding) -> Array:
         return _laid_out(_summed(x), layout)
     if isinstance(layout, NamedSharding) and layout.spec.unreduced:
         return _as_summands(x, layout)
-    aval = _host_aval(x)
+    aval = aval_of(x)
     found = on_devices(x, aval.update(shape=_block_shape(aval, layout)), layout)
     mine = {id(part) for part in x.parts} if is_concrete(x) else ()
     aval = told(aval, layout)
@@ -245,7 +245,7 @@ def from_host(x: Any, device: Device | None = None, aval: ShapedArray | None = N
     if hasattr(x, "__jax_array__"):
         return _put(x.__jax_array__(), device, False)
     target = device or default_device_now()
-    aval = aval if aval is not None else _host_aval(x)
+    aval = aval if aval is not None else aval_of(x)
     _check_place(aval, target)
     if guards.on and ambient.trace is None:  # else it becomes part of a program
         guards.passes("host_to_device", aval, target)
@@ -263,15 +263,6 @@ def _check_place(aval: ShapedArray, device: Device) -> None:
         )
     if reason := device.backend.why_no_dtype(aval.stored.dtype):
         raise TypeError(f"an array of type {aval} can't live on {device}: {reason}")
-
-
-def _host_aval(x: Any) -> ShapedArray:
-    try:
-        return aval_of(x)
-    except TypeError:
-        if hasattr(x, "dtype"):  # an array, of a dtype that isn't supported: the text says so
-            raise
-        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
 
 
 def _moved(x: Array, device: Device) -> Array:

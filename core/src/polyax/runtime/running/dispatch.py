@@ -272,6 +272,10 @@ def _compile_primitive(
 
 def _as_program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
     refuse_refs(primitive, avals)
+    if primitive.abstract_eval is None and "abstract_eval" not in primitive.absent:
+        raise NotImplementedError(
+            f"Evaluation rule for '{primitive}' not implemented: it has neither def_impl nor def_abstract_eval"
+        )
     result = primitive.rule("abstract_eval")(*avals, **params)
     out_avals, effects = result if isinstance(result, tuple) else (result, frozenset())
     if seen.any:

@@ -14,7 +14,7 @@ ROOMS = {
     "polyax": (
         *("ir", "meshes", "trace", "ops", "transforms"),
         *("control.inner", "control.flow", "control.calls", "control.folds", "control", "control.refs", "partition"),
-        *("runtime.contract", "reference", "runtime.debugging", "runtime.plugins"),
+        *("runtime.contract", "reference", "engines", "runtime.debugging", "runtime.plugins"),
         *("runtime.arrays", "runtime.running", "runtime.telling"),
         *("api", "library", "testing", "door", "as_jax"),
     ),

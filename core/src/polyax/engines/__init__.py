@@ -1,0 +1,1 @@
+"""For backends that hand whole programs to an engine."""

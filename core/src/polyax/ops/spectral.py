@@ -14,13 +14,13 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
-from polyax.ops.basis import add, convert, div, eq, full_like, mul, select_n, sub
+from polyax.ops.basis import add, convert, div, eq, full_like, mul, reduce_sum, select_n, sub
 from polyax.ops.convert import real
 from polyax.ops.matrices import (
     adjoint,
     check_matrix,
     columns_of,
-    diagonal,
+    conjugate,
     leading_batch,
     leading_factors,
     lower,
@@ -173,13 +173,15 @@ def _eigh_abstract(x: ShapedArray, **params: Any) -> list[ShapedArray]:
 
 @def_rule(eigh_p, "jvp")
 def _eigh_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    """With D = V^H dx V: dw = diag(D), dV = V (D / (w_j - w_i))."""
+    """With D = V^H dx V: dw = diag(D), dV = V (D / (w_j - w_i)). Only dV needs what isn't on the diagonal of D."""
     v, w = eigh_p.bind(primals[0], **params)
     if type(tangents[0]) is Zero:
         return _unchanged([v, w])
-    d = matmul(matmul(adjoint(v), symmetrized(tangents[0])), v)
+    half = matmul(symmetrized(tangents[0]), v)
+    dw = _real_part(reduce_sum(mul(conjugate(v), half), (np.ndim(v) - 2,)))
+    d = matmul(adjoint(v), half)
     gaps = convert(_inverse_off_diagonal(sub(rows_of(w, d), columns_of(w, d))), aval_of(d).dtype)
-    return [v, w], [matmul(v, mul(gaps, d)), _real_part(diagonal(d))]
+    return [v, w], [matmul(v, mul(gaps, d)), dw]
 
 
 def _inverse_off_diagonal(x: Any) -> Any:
@@ -254,10 +256,11 @@ def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bo
             "use full_matrices=False"
         )
     s, u, vh = svd_p.bind(x, full_matrices=False, compute_uv=True, **params)
-    d = matmul(matmul(adjoint(u), t), adjoint(vh))
-    ds = _real_part(diagonal(d))
+    half = matmul(adjoint(u), t)
+    ds = _real_part(reduce_sum(mul(half, conjugate(vh)), (np.ndim(vh) - 1,)))
     if not compute_uv:
         return [s], [ds]
+    d = matmul(half, adjoint(vh))
     du, dv = _singular_vectors(s, u, vh, t, d)
     return [s, u, vh], [ds, du, adjoint(dv)]
 

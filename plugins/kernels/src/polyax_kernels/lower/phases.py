@@ -138,7 +138,7 @@ def _program(avals: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...]
 
 def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
     """Why a convolution isn't taken apart, if so."""
-    if set(params["lhs_dilation"]) == {1}:
+    if set(params["lhs_dilation"]) <= {1}:
         return "its operand isn't dilated"
     if not prod(prod(a.shape) for a in avals):
         return "nothing is added up"

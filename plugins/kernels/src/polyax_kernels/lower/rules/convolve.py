@@ -51,8 +51,9 @@ def _conv(
     places = [at_x[dim] for dim in range(len(x.shape))]
     element = x(*places, mask=all_of(inside))
     weight = w(*[at_w[dim] for dim in range(len(w.shape))])
-    product = op("mul", cast(element, out.dtype), cast(weight, out.dtype))
-    return fold("add", (channels, *window), (const(0, out.dtype),), (product,))
+    times, plus = ("and", "or") if out.dtype == bool else ("mul", "add")
+    product = op(times, cast(element, out.dtype), cast(weight, out.dtype))
+    return fold(plus, (channels, *window), (const(0, out.dtype),), (product,))
 
 
 def source(place: Expr, extent: int, dilation: int, inside: Conditions) -> Expr:

@@ -16,13 +16,13 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import move_axis, shape_tuple
+from polyax.ops.index_checks import DimensionChecks, Dims
 from polyax.trace.symbolic import Zero
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "gather", "gather_p"]
 
-Dims = tuple[int, ...]
-
 gather_p = Primitive("gather")
+CHECKS = DimensionChecks("gather")
 
 
 class GatherScatterMode(enum.Enum):
@@ -124,84 +124,58 @@ def _abstract(
     operand: ShapedArray, indices: ShapedArray, *, dimension_numbers: Any, slice_sizes: Dims, **params: Any
 ) -> list[ShapedArray]:
     d = dimension_numbers
-    check_indices("Gather", indices, "start_index_map", d.start_index_map, operand.ndim)
-    _check_slices(operand, d, slice_sizes)
-    check_batching("Gather", operand, indices, d.operand_batching_dims, d.start_indices_batching_dims)
-    offsets = [n for i, n in enumerate(slice_sizes) if i not in {*d.collapsed_slice_dims, *d.operand_batching_dims}]
-    rank = indices.ndim - 1 + len(offsets)
+    rank = indices.ndim - 1 + len(d.offset_dims)
+    _check_numbers(operand, indices, d, rank)
+    _check_slices(operand, indices, d, slice_sizes)
+    left_out = {*d.collapsed_slice_dims, *d.operand_batching_dims}
+    batch, offset = iter(indices.shape[:-1]), iter([n for i, n in enumerate(slice_sizes) if i not in left_out])
+    shape = tuple(next(offset) if i in d.offset_dims else next(batch) for i in range(rank))
+    return [ShapedArray(shape, operand.dtype, operand.weak_type)]
+
+
+def _check_numbers(operand: ShapedArray, indices: ShapedArray, d: GatherDimensionNumbers, rank: int) -> None:
+    CHECKS.integers(indices)
+    CHECKS.ordered("offset_dims", d.offset_dims)
     for i, dim in enumerate(d.offset_dims):
         if not 0 <= dim < rank:
             raise TypeError(
                 f"Offset dimension {i} in gather op is out of bounds; got {dim}, but should have been in [0, {rank})"
             )
-    check_dims("offset_dims", "gather", d.offset_dims, rank)
-    if len(offsets) != len(d.offset_dims):
-        raise TypeError(
-            "All components of the offset index in a gather op must either be a offset dimension or explicitly "
-            f"collapsed/batching; got len(slice_sizes)={len(slice_sizes)}, output_slice_sizes={d.offset_dims}, "
-            f"collapsed_slice_dims={d.collapsed_slice_dims}, operand_batching_dims={d.operand_batching_dims}."
-        )
-    batch, offset = iter(indices.shape[:-1]), iter(offsets)
-    shape = tuple(next(offset) if i in d.offset_dims else next(batch) for i in range(rank))
-    return [ShapedArray(shape, operand.dtype, operand.weak_type)]
+    CHECKS.components(indices, "start_index_map", d.start_index_map, operand.ndim)
+    CHECKS.ordered_within("collapsed_slice_dims", d.collapsed_slice_dims, operand.ndim)
+    CHECKS.distinct("operand_batching_dims", d.operand_batching_dims)
+    CHECKS.ordered_within("operand_batching_dims", d.operand_batching_dims, operand.ndim)
+    for name, dims in (("collapsed_slice_dims", d.collapsed_slice_dims), ("start_index_map", d.start_index_map)):
+        CHECKS.disjoint((name, "operand_batching_dims"), dims, d.operand_batching_dims)
+    batching = d.operand_batching_dims, d.start_indices_batching_dims
+    CHECKS.batching(operand, indices, "start_indices_batching_dims", *batching)
 
 
-def check_dims(name: str, op: str, dims: Dims, rank: int) -> None:
-    """Raises ``TypeError`` unless ``dims`` are sorted, distinct and in ``[0, rank)``."""
-    if list(dims) != sorted(dims):
-        raise TypeError(f"{name} in {op} op must be sorted; got {dims}")
-    if len(set(dims)) != len(dims):
-        raise TypeError(f"{name} in {op} op must not repeat; got: {dims}.")
-    for dim in dims:
-        if not 0 <= dim < rank:
-            raise TypeError(f"Invalid {name} set in {op} op; valid range is [0, {rank}); got: {dim}.")
-
-
-def check_indices(op: str, indices: ShapedArray, map_name: str, index_map: Dims, rank: int) -> None:
-    """Raises unless ``indices`` hold integer vectors with one component for each entry of ``index_map``."""
-    if not dtypes.is_integer(indices.dtype):
-        raise ValueError("indices must have an integer type")
-    components = indices.shape[-1] if indices.shape else None
-    if components != len(index_map):
-        raise TypeError(
-            f"{op} op has {len(index_map)} elements in {map_name} and the bound of dimension "
-            f"index_vector_dim={indices.ndim - 1} of indices is {components}. These two numbers must be equal."
-        )
-    for i, dim in enumerate(index_map):
-        if not 0 <= dim < rank:
-            raise TypeError(f"Invalid {map_name} of {op} op; domain is [0, {rank}), got: {i}->{dim}.")
-
-
-def check_batching(op: str, operand: ShapedArray, indices: ShapedArray, operand_dims: Dims, index_dims: Dims) -> None:
-    if len(operand_dims) != len(index_dims):
-        raise TypeError(f"{op} op requires equal numbers of batching dimensions, got {operand_dims} and {index_dims}.")
-    of_operand, of_indices = [operand.shape[i] for i in operand_dims], [indices.shape[i] for i in index_dims]
-    if of_operand != of_indices:
-        raise TypeError(
-            f"{op} op requires operand and indices batching dimensions to have the same shape, "
-            f"got {tuple(of_operand)} and {tuple(of_indices)}."
-        )
-
-
-def _check_slices(operand: ShapedArray, d: GatherDimensionNumbers, slice_sizes: Dims) -> None:
-    check_dims("collapsed_slice_dims", "gather", d.collapsed_slice_dims, operand.ndim)
-    check_dims("operand_batching_dims", "gather", d.operand_batching_dims, operand.ndim)
+def _check_slices(operand: ShapedArray, indices: ShapedArray, d: GatherDimensionNumbers, slice_sizes: Dims) -> None:
     if len(slice_sizes) != operand.ndim:
         raise TypeError(
             "Gather op must have one slice size for every input dimension; "
             f"got: len(slice_sizes)={len(slice_sizes)}, input_shape.rank={operand.ndim}"
         )
+    if len(slice_sizes) != len(d.offset_dims) + len(d.collapsed_slice_dims) + len(d.operand_batching_dims):
+        raise TypeError(
+            "All components of the offset index in a gather op must either be a offset dimension or explicitly "
+            f"collapsed/batching; got len(slice_sizes)={len(slice_sizes)}, output_slice_sizes={d.offset_dims}, "
+            f"collapsed_slice_dims={d.collapsed_slice_dims}, operand_batching_dims={d.operand_batching_dims}."
+        )
     for i, (n, size) in enumerate(zip(slice_sizes, operand.shape, strict=True)):
-        if not 0 <= n <= size:
+        if not 0 <= n <= size and 0 not in indices.shape:
             raise TypeError(
                 f"Slice size at index {i} in gather op is out of range, must be within [0, {size} + 1), got {n}."
             )
-    for position, i in enumerate((*d.collapsed_slice_dims, *d.operand_batching_dims)):
-        if slice_sizes[i] > 1:
-            raise TypeError(
-                "Gather op can only collapse slice dims with bound 1, "
-                f"but bound is {slice_sizes[i]} for index {i} at position {position}."
-            )
+    _check_bounds(d.collapsed_slice_dims, slice_sizes, (1,), "only collapse slice dims with bound 1")
+    _check_bounds(d.operand_batching_dims, slice_sizes, (0, 1), "only have operand batching dims with bound 0/1")
+
+
+def _check_bounds(dims: Dims, slice_sizes: Dims, allowed: Dims, can: str) -> None:
+    for position, i in enumerate(dims):
+        if slice_sizes[i] not in allowed:
+            raise TypeError(f"Gather op can {can}, but bound is {slice_sizes[i]} for index {i} at position {position}.")
 
 
 # --- derivatives and batching ---------------------------------------------------------------------------------------

@@ -33,17 +33,8 @@ from polyax.ops.basis import (
     zeros,
 )
 from polyax.ops.define import check_same_dtype, linear_jvp
-from polyax.ops.gather import (
-    Dims,
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    check_batching,
-    check_dims,
-    check_indices,
-    gather,
-    gather_p,
-    up,
-)
+from polyax.ops.gather import GatherDimensionNumbers, GatherScatterMode, gather, gather_p, up
+from polyax.ops.index_checks import DimensionChecks, Dims
 from polyax.ops.zeros import instantiate, zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
@@ -51,6 +42,8 @@ __all__ = [
     "ScatterDimensionNumbers", "scatter", "scatter_add", "scatter_add_p", "scatter_max", "scatter_max_p", "scatter_min",
     "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p", "scatter_sub", "scatter_sub_p",
 ]  # fmt: skip
+
+CHECKS = DimensionChecks("scatter")
 
 
 class ScatterDimensionNumbers(NamedTuple):
@@ -88,25 +81,37 @@ def _abstract(
     operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, *, dimension_numbers: Any, **params: Any
 ) -> list[ShapedArray]:
     d = dimension_numbers
-    check_indices("Scatter", indices, "scatter_dims_to_operand_dims", d.scatter_dims_to_operand_dims, operand.ndim)
     check_same_dtype("scatter", (operand, updates))
+    _check_numbers(operand, indices, updates, d)
+    _check_updates(operand, indices, updates, d)
+    return [operand]
+
+
+def _check_numbers(
+    operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, d: ScatterDimensionNumbers
+) -> None:
+    CHECKS.integers(indices)
     rank = indices.ndim - 1 + len(d.update_window_dims)
     if updates.ndim != rank:
         raise TypeError(f"Updates tensor must be of rank {rank}; got {updates.ndim}.")
-    check_dims("update_window_dims", "scatter", d.update_window_dims, updates.ndim)
-    check_dims("inserted_window_dims", "scatter", d.inserted_window_dims, operand.ndim)
-    check_dims("operand_batching_dims", "scatter", d.operand_batching_dims, operand.ndim)
-    check_batching("Scatter", operand, indices, d.operand_batching_dims, d.scatter_indices_batching_dims)
-    _check_updates(operand, indices, updates, d)
-    return [operand]
+    CHECKS.ordered_within("update_window_dims", d.update_window_dims, updates.ndim)
+    CHECKS.ordered_within("inserted_window_dims", d.inserted_window_dims, operand.ndim)
+    CHECKS.distinct("operand_batching_dims", d.operand_batching_dims)
+    CHECKS.ordered_within("operand_batching_dims", d.operand_batching_dims, operand.ndim)
+    to_operand = "scatter_dims_to_operand_dims", d.scatter_dims_to_operand_dims
+    for name, dims in (("inserted_window_dims", d.inserted_window_dims), to_operand):
+        CHECKS.disjoint((name, "operand_batching_dims"), dims, d.operand_batching_dims)
+    batching = d.operand_batching_dims, d.scatter_indices_batching_dims
+    CHECKS.batching(operand, indices, "scatter_indices_batching_dims", *batching)
+    window = len(d.update_window_dims) + len(d.inserted_window_dims) + len(d.operand_batching_dims)
+    if window != operand.ndim:
+        raise TypeError(f"Scatter op has window of size {window}; doesn't match operand of rank {operand.ndim}.")
+    CHECKS.components(indices, *to_operand, operand.ndim)
 
 
 def _check_updates(
     operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, d: ScatterDimensionNumbers
 ) -> None:
-    window = len(d.update_window_dims) + len(d.inserted_window_dims) + len(d.operand_batching_dims)
-    if window != operand.ndim:
-        raise TypeError(f"Scatter op has window of size {window}; doesn't match operand of rank {operand.ndim}.")
     left_out = {*d.inserted_window_dims, *d.operand_batching_dims}  # of these an operand may have none
     for i, (n, size) in enumerate(zip(d.window(operand.shape, updates.shape), operand.shape, strict=True)):
         if n > size and i not in left_out:

@@ -166,11 +166,11 @@ def ragged(along: list[int], groups: list[int]) -> Any:
 REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "no accuracy": (lambda: lax.exp(1.0, accuracy=3), NotImplementedError, "Accuracy 3 not supported"),
     "a negative tolerance": (lambda: lax.Tolerance(-1.0), ValueError, "must be non-negative"),
-    "other groups": (lambda: lax.ragged_dot(A, B, SIZES[:2]), TypeError, "number of groups, 2, got 3"),
+    "other groups": (lambda: lax.ragged_dot(A, B, SIZES[:2]), TypeError, "group dimension size to be 2, got 3"),
     "sizes that are no integers": (lambda: lax.ragged_dot(A, B, B[0, 0]), TypeError, "requires integer group_sizes"),
     "sizes for another batch": (
         lambda: lax.ragged_dot_general(BATCH, WIDE, np.ones((3, 3), int), CONTRACTED), TypeError,
-        r"got \(3, 3\) for lhs of shape \(2, 6, 3\)",
+        r"group_sizes to have shape \(2, 3\), got \(3, 3\)",
     ),
     "two ragged dimensions": (
         lambda: lax.ragged_dot_general(A, B, SIZES, ragged([0, 1], [0])),

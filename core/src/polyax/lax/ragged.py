@@ -100,25 +100,53 @@ def ragged_dot_general(
 
 def _checked(lhs: Any, rhs: Any, group_sizes: Any, numbers: RaggedDotDimensionNumbers) -> Any:
     """The sizes of groups, and what computes products of this kind."""
-    ((contracting, _), (batch, _)), ragged = numbers.dot_dimension_numbers, tuple(numbers.lhs_ragged_dimensions)
-    if len(ragged) != 1 or not 0 <= ragged[0] < np.ndim(lhs):
-        raise TypeError(
-            f"ragged_dot_general requires exactly one lhs ragged dimension, one of the {np.ndim(lhs)} of lhs, "
-            f"got {ragged}."
-        )
-    stays = ragged[0] not in contracting and ragged[0] not in batch
-    groups = tuple(numbers.rhs_group_dimensions)
-    if len(groups) != stays:
-        wanted = "exactly one rhs group dimension" if stays else "zero group dimensions in the rhs"
-        raise TypeError(f"ragged_dot_general requires {wanted} for this ragged dimension, got {groups}.")
+    ((contracting, of_rhs), (batch, batch_of_rhs)) = numbers.dot_dimension_numbers
+    dim = _ragged_dim(np.ndim(lhs), tuple(numbers.lhs_ragged_dimensions))
     if not dtypes.is_integer(aval_of(group_sizes).dtype) or not np.ndim(group_sizes):
         raise TypeError(f"ragged_dot_general requires integer group_sizes with dimensions, got {aval_of(group_sizes)}.")
-    if stays and np.shape(group_sizes)[-1] != np.shape(rhs)[groups[0]]:
+    _check_sizes(np.shape(lhs), np.shape(group_sizes), dim, batch, contracting)
+    groups = tuple(numbers.rhs_group_dimensions)
+    if not {*groups}.isdisjoint({*of_rhs, *batch_of_rhs}):
         raise TypeError(
-            f"ragged_dot_general requires rhs group dimension size to be equal to the number of groups, "
-            f"{np.shape(group_sizes)[-1]}, got {np.shape(rhs)[groups[0]]}."
+            "ragged_dot_general requires rhs group dimension numbers to be distinct from contracting and batch "
+            f"dimensions, got {groups}."
         )
-    return group_sizes, _of_rows if stays else _over_groups if ragged[0] in contracting else _plain
+    if dim in contracting or dim in batch:
+        if groups:
+            raise TypeError(
+                "ragged_dot_general requires zero group dimensions in the rhs when lhs ragged dimension is "
+                f"contracting or batch, got {groups}."
+            )
+        return group_sizes, _over_groups if dim in contracting else _plain
+    if len(groups) != 1:
+        raise TypeError(
+            "ragged_dot_general requires exactly one rhs group dimension when lhs ragged dimension is noncontracting, "
+            f"got {groups}."
+        )
+    count, found = np.shape(group_sizes)[-1], np.shape(rhs)[groups[0]]
+    if count != found:
+        raise TypeError(f"ragged_dot_general expected rhs group dimension size to be {count}, got {found}.")
+    return group_sizes, _of_rows
+
+
+def _ragged_dim(rank: int, ragged: tuple[int, ...]) -> int:
+    if len(ragged) != 1:
+        raise TypeError(f"ragged_dot_general expects exactly one lhs ragged dimension, got {ragged}.")
+    if not 0 <= ragged[0] < rank:
+        raise TypeError(
+            "ragged_dot_general requires lhs ragged dimension numbers to be nonnegative and less than the number of "
+            f"axes of the lhs value, got {ragged[0]} for lhs of rank {rank}."
+        )
+    return ragged[0]
+
+
+def _check_sizes(
+    lhs: tuple[int, ...], sizes: tuple[int, ...], ragged: int, batch: Sequence[int], contracting: Sequence[int]
+) -> None:
+    before = _before(len(lhs), ragged, batch, contracting)
+    wanted = (*(lhs[d] for d in before), sizes[-1])
+    if len(sizes) > 1 and sizes != wanted:
+        raise TypeError(f"ragged_dot_general expected group_sizes to have shape {wanted}, got {sizes}.")
 
 
 def _plain(lhs: Any, rhs: Any, sizes: Any, numbers: RaggedDotDimensionNumbers, settings: Any) -> Any:
@@ -145,7 +173,8 @@ def _by_group(lhs: Any, sizes: Any, ragged: int, batch: Sequence[int], contracti
     """``lhs`` for each group, first, with zeros where elements belong to others."""
     shape, count = np.shape(lhs), np.shape(sizes)[-1]
     whole = (count, *shape)
-    where = _dims_of_sizes(shape, np.shape(sizes), ragged, batch, contracting)
+    before = _before(len(shape), ragged, batch, contracting) if np.ndim(sizes) > 1 else []
+    where = [d + 1 for d in before]  # after groups
     ends = cumsum(sizes, np.ndim(sizes) - 1)
     begins = sub(ends, sizes)
     first, last = (broadcast_in_dim(_groups_first(x), whole, (0, *where)) for x in (begins, ends))
@@ -160,19 +189,11 @@ def _groups_first(x: Any) -> Any:
     return transpose(x, (n - 1, *range(n - 1)))
 
 
-def _dims_of_sizes(
-    shape: tuple[int, ...], sizes: tuple[int, ...], ragged: int, batch: Sequence[int], contracting: Sequence[int]
-) -> list[int]:
-    """Which dimensions, of ``lhs`` after groups, those of ``sizes`` before the last one are: those of the batch, and
-    of the same kind as the ragged one before it."""
-    if len(sizes) == 1:
-        return []
-    stay = [d for d in range(len(shape)) if d not in batch and d not in contracting]
+def _before(rank: int, ragged: int, batch: Sequence[int], contracting: Sequence[int]) -> list[int]:
+    """The dimensions of ``lhs`` that sizes may have: those of the batch, and of the same kind as the ragged one
+    before it."""
+    if ragged in batch:
+        return [*batch[: batch.index(ragged)]]
+    stay = [d for d in range(rank) if d not in batch and d not in contracting]
     kind = [*contracting] if ragged in contracting else stay
-    before = [*batch, *kind[: kind.index(ragged)]]
-    if tuple(shape[d] for d in before) != sizes[:-1]:
-        raise TypeError(
-            f"ragged_dot_general requires group_sizes to have the shape [groups], or "
-            f"{[*(shape[d] for d in before), 'groups']}, got {sizes} for lhs of shape {shape}."
-        )
-    return [d + 1 for d in before]
+    return [*batch, *kind[: kind.index(ragged)]]

@@ -122,6 +122,14 @@ ROWS_OF_ERRORS: list[Row] = [
     (lambda: lax.fft(X, "foo", (4,)), ValueError, "Unknown FFT type 'foo'"),
     (lambda: lax.linalg.cholesky_p.bind_all(X), ValueError, "must be a square matrix. Got shape (3, 4)"),
     (lambda: lax.linalg.triangular_solve(np.eye(3, dtype=np.float32), X), ValueError, "Incompatible shapes"),
+    (lambda: lax.convert_element_type(V, None), ValueError, "dtype must be specified."),
+    (lambda: lax.abs(I.astype("int4")), TypeError, "abs does not accept dtype int4."),
+    (lambda: lax.abs(I.astype(np.uint8)), TypeError, "subtypes of floating, complexfloating, signedinteger."),
+    (
+        lambda: polyax.eval_shape(lambda x: lax.top_k(x, 2), polyax.ShapeDtypeStruct((2**31,), np.int8)),
+        ValueError,
+        "top_k returns int32 indices, which will overflow for array dimensions larger than the maximum int32",
+    ),
     (lambda: lax.bitcast_convert_type(I.astype(np.int8), np.int32), ValueError, "from int8 of size 8 bits to int32"),
 ]
 

@@ -159,7 +159,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
             "jnp.hypot is not well defined for complex-valued inputs. Please convert to real values first, such as by "
             "using abs(x)"
         )
-    x1, x2 = lax.abs(x1), lax.abs(x2)
+    x1, x2 = absolute(x1), absolute(x2)
     large, small = lax.max(x1, x2), lax.min(x1, x2)
     is_zero = lax.eq(large, lax.full_like(large, 0))
     ratio = lax.div(small, choose(is_zero, lax.full_like(large, 1), large))

@@ -160,6 +160,8 @@ def select_n(which: Array, *cases: Array) -> Array:
 
 def convert_element_type(operand: Array, new_dtype: Any) -> Array:
     """``operand`` as ``new_dtype``; float to integer truncates, saturates, and makes 0 of NaN."""
+    if new_dtype is None:
+        raise ValueError("dtype must be specified.")
     dtype = dtypes.canonicalize(new_dtype)
     return convert(dtypes.wrapped(operand, dtype) if type(operand) is int else operand, dtype)
 
@@ -214,7 +216,7 @@ def reshape(
 
 def squeeze(array: Array, dimensions: Sequence[int]) -> Array:
     """``array`` without the given dimensions, which must have size 1."""
-    if not dimensions:
+    if not dimensions and hasattr(array, "aval"):
         return array
     ndim = np.ndim(array)
     dims = tuple(sorted(canonical_axis(d, ndim) for d in dimensions))

@@ -63,6 +63,11 @@ def conv_general_dilated(
     >>> lax.conv_general_dilated(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 3)), (1,), "SAME").tolist()
     [[[2.0, 3.0, 3.0, 2.0]]]
     """
+    if isinstance(dimension_numbers, ConvDimensionNumbers) and np.ndim(lhs) != np.ndim(rhs):
+        raise ValueError(
+            "conv_general_dilated lhs and rhs must have the same number of dimensions, "
+            f"but got {np.shape(lhs)} and {np.shape(rhs)}."
+        )
     numbers = conv_dimension_numbers(np.shape(lhs), np.shape(rhs), dimension_numbers)
     n = len(numbers.lhs_spec) - 2
     strides, ld, rd = (repeated(v, n) for v in (window_strides, lhs_dilation, rhs_dilation))
@@ -120,6 +125,13 @@ def _abstract(
     d = dimension_numbers
     check_same_dtype("conv_general_dilated", (lhs, rhs))
     for name in _GEOMETRY:
+        if name != "padding" and not all(n > 0 for n in params[name]):
+            kind = "strides" if name == "window_strides" else "dilations"
+            raise TypeError(f"All {kind} must be positive, got {params[name]} as {name} of conv_general_dilated.")
+        if name == "padding" and len(params[name]) != lhs.ndim - 2:
+            raise TypeError(
+                f"Wrong number of explicit pads for convolution: expected {lhs.ndim - 2}, got {len(params[name])}."
+            )
         if len(params[name]) != lhs.ndim - 2:
             raise TypeError(
                 f"conv_general_dilated {name} must have length {lhs.ndim - 2}, one per spatial dimension, "
@@ -136,10 +148,18 @@ def _abstract(
 
 
 def _check_groups(lhs: ShapedArray, rhs: ShapedArray, d: ConvDimensionNumbers, features: int, batches: int) -> None:
-    if features < 1 or batches < 1 or (features > 1 and batches > 1):
+    for name, groups in (("feature_group_count", features), ("batch_group_count", batches)):
+        if groups < 1:
+            raise ValueError(f"conv_general_dilated {name} must be a positive integer, got {groups}.")
+    if features > 1 and batches > 1:
         raise ValueError(
-            "conv_general_dilated needs positive feature_group_count and batch_group_count, one of them 1, "
-            f"got {features} and {batches}."
+            "At most one of batch_group_count and feature_group_count may be > 1, "
+            f"got batch_group_count={batches} and feature_group_count={features}."
+        )
+    if lhs.shape[d.lhs_spec[0]] % batches:
+        raise ValueError(
+            "conv_general_dilated batch_group_count must divide lhs batch dimension size, "
+            f"but {batches} does not divide {lhs.shape[d.lhs_spec[0]]}."
         )
     lhs_features, rhs_features, out_features = (
         lhs.shape[d.lhs_spec[1]],
@@ -157,11 +177,6 @@ def _check_groups(lhs: ShapedArray, rhs: ShapedArray, d: ConvDimensionNumbers, f
                 "conv_general_dilated rhs output feature dimension size must be a multiple of "
                 f"{name}, but {out_features} is not a multiple of {groups}."
             )
-    if lhs.shape[d.lhs_spec[0]] % batches:
-        raise ValueError(
-            "conv_general_dilated lhs batch dimension size must be a multiple of batch_group_count, "
-            f"but {lhs.shape[d.lhs_spec[0]]} is not a multiple of {batches}."
-        )
 
 
 # --- cutting ---------------------------------------------------------------------------------------------------------

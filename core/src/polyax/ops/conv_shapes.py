@@ -37,7 +37,10 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
     if dimension_numbers is None:
         return ConvDimensionNumbers(*(tuple(range(n)),) * 3)
     if len(dimension_numbers) != 3:
-        raise TypeError(f"convolution dimension_numbers must be None or three strings, got {dimension_numbers}.")
+        raise TypeError(
+            f"convolution dimension_numbers list/tuple must be length 3, got {len(dimension_numbers)}: "
+            f"{dimension_numbers}."
+        )
     lhs, rhs, out = dimension_numbers
     for name, spec, letters in (("lhs", lhs, "NC"), ("rhs", rhs, "OI"), ("out", out, "NC")):
         if len(spec) != n or len(set(spec)) != n or not set(letters) <= set(spec):
@@ -75,7 +78,7 @@ def padtype_to_pads(
         total = max((-(-n // s) - 1) * s + w - n, 0)
         small, large = total // 2, total - total // 2
         pads.append((small, large) if kind == "SAME" else (large, small))
-    return pads
+    return [(int(low), int(high)) for low, high in pads]
 
 
 def spatial(shape: Sequence[int], spec: Sizes) -> Sizes:

@@ -108,6 +108,8 @@ def _bitcast_factors(x: ShapedArray, *, new_dtype: DType) -> factors.Factors:
 def _bitcast_decompose(x: Any, *, new_dtype: DType) -> list[Any]:
     """Between types of different widths, by shifts: what is narrower lies in what is wider, the lowest bits first."""
     source = aval_of(x).dtype
+    if source == new_dtype:
+        return [x]
     own, other = (np.dtype(f"uint{dtypes.bits_of(d)}") for d in (source, new_dtype))
     bits = _as_type(x, own)
     made = _cut(bits, own, other) if own.itemsize > other.itemsize else _joined(bits, own, other)

@@ -37,7 +37,7 @@ from polyax.ops.basis import (
     unary,
 )
 from polyax.ops.convert import imag, real
-from polyax.ops.define import FLOAT, INEXACT, NUMBER, ORDERED, REAL, elementwise
+from polyax.ops.define import FLOAT, INEXACT, MAGNITUDES, NUMBER, ORDERED, REAL, elementwise
 
 __all__ = [
     "RoundingMethod", "abs", "abs_p", "acos", "acos_p", "acosh", "acosh_p", "asin", "asin_p", "asinh", "asinh_p",
@@ -132,7 +132,7 @@ def _rem_in_divisor(t: Any, z: Any, x: Any, y: Any) -> Any:
     return mul(neg(t), mul(sign(q), floor(abs(q))))
 
 
-abs_p = elementwise("abs", NUMBER, _abs_jvp, out=dtypes.real_part)
+abs_p = elementwise("abs", MAGNITUDES, _abs_jvp, out=dtypes.real_part)
 max_p = elementwise("max", (ORDERED, ORDERED), _EXTREMUM)
 min_p = elementwise("min", (ORDERED, ORDERED), _EXTREMUM)
 rem_p = elementwise("rem", (REAL, REAL), (lambda t, z, x, y: t, _rem_in_divisor), linear_in=())

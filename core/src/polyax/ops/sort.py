@@ -116,11 +116,19 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     return top_k_p.bind(operand, k=dim_index(k), axis=canonical_axis(axis, np.ndim(operand)))
 
 
+_LARGEST_INDEX = int(np.iinfo(np.int32).max)
+
+
 @def_rule(top_k_p, "abstract_eval")
 def _top_k_abstract(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
     if dtypes.is_complex(x.dtype):
         raise ValueError("top_k is not compatible with complex inputs.")
     check_dtype("top_k", x, ORDERED)
+    if x.ndim and x.shape[axis] > _LARGEST_INDEX:
+        raise ValueError(
+            "top_k returns int32 indices, which will overflow for array dimensions larger than the maximum int32 "
+            f"({_LARGEST_INDEX}). Got operand.shape={x.shape}"
+        )
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     if k > x.shape[axis]:

@@ -10,13 +10,13 @@ import numpy as np
 
 from polyax.control.folds.reducers import elementwise_on, flat_operands, known_monoid, monoid_of, scalar_program
 from polyax.control.inner.lists import cut
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops import reduce as whole
-from polyax.ops.basis import batch_axis_at, broadcast_in_dim, reduce_sum
+from polyax.ops.basis import batch_axis_at, broadcast_in_dim, convert, reduce_sum
 from polyax.ops.window_folds import fold_axes, starting_with
-from polyax.trace.tree import tree_unflatten
+from polyax.trace.tree import tree_leaves, tree_unflatten
 from polyax.transforms.jvp import jvp_flat
 from polyax.transforms.vmap import batch_flat
 
@@ -65,10 +65,12 @@ def reduce(
     xs, inits, tree = flat_operands("reduce", operands, init_values)
     monoid = known_monoid(computation, xs[0], inits[0]) if len(xs) == 1 else None
     if monoid is not None:
-        return tree_unflatten(tree, [OVER_AXES[monoid](xs[0], dims)])
-    program = scalar_program("reduce", computation, xs, tree)
-    outs = reduce_p.bind(*xs, *inits, computation=computation, dimensions=dims, jaxpr=program)
-    return tree_unflatten(tree, outs)
+        outs = [OVER_AXES[monoid](xs[0], dims)]
+    else:
+        program = scalar_program("reduce", computation, xs, tree)
+        outs = reduce_p.bind(*xs, *inits, computation=computation, dimensions=dims, jaxpr=program)
+    weak = [aval_of(x).weak_type and aval_of(i).weak_type for x, i in zip(xs, tree_leaves(init_values), strict=True)]
+    return tree_unflatten(tree, [convert(y, aval_of(y).dtype, w) for y, w in zip(outs, weak, strict=True)])
 
 
 @def_rule(reduce_p, "abstract_eval")

@@ -99,6 +99,8 @@ def flat_operands(name: str, operands: Any, inits: Any) -> tuple[list[Any], list
         raise ValueError(f"{name} must have at least one operand.")
     avals = [aval_of(x) for x in xs]
     shapes = [np.shape(i) for i in starts if np.shape(i)]
+    if shapes and name == "reduce_window":
+        raise TypeError(f"reduce_window expected init_values to be scalars but init_values have shapes {shapes}.")
     if shapes:
         raise ValueError(f"{name} found non-scalar initial value: {shapes}")
     if len({a.shape for a in avals}) > 1:
@@ -127,7 +129,12 @@ def scalar_program(name: str, computation: Callable[..., Any], operands: Sequenc
             f"operand of {name}, or write the loop with lax.scan."
         )
     found = program.out_avals
-    if out_tree != tree or [_type(a) for a in found] != [_type(a) for a in avals]:
+    if out_tree != tree:
+        raise ValueError(
+            f"{name} output must have the same tree structure as the operands: {name_of(computation)} takes "
+            f"{_text(tree, avals)} twice and gives {_text(out_tree, found)}."
+        )
+    if [_type(a) for a in found] != [_type(a) for a in avals]:
         raise TypeError(
             f"the computation of {name} ({name_of(computation)}) must give values like its arguments: it takes "
             f"{_text(tree, avals)} twice and gives {_text(out_tree, found)}."

@@ -168,13 +168,13 @@ def _check_slices(operand: ShapedArray, indices: ShapedArray, d: GatherDimension
             raise TypeError(
                 f"Slice size at index {i} in gather op is out of range, must be within [0, {size} + 1), got {n}."
             )
-    _check_bounds(d.collapsed_slice_dims, slice_sizes, (1,), "only collapse slice dims with bound 1")
-    _check_bounds(d.operand_batching_dims, slice_sizes, (0, 1), "only have operand batching dims with bound 0/1")
+    _check_bounds(d.collapsed_slice_dims, slice_sizes, "only collapse slice dims with bound 1")
+    _check_bounds(d.operand_batching_dims, slice_sizes, "only have operand batching dims with bound 0/1")
 
 
-def _check_bounds(dims: Dims, slice_sizes: Dims, allowed: Dims, can: str) -> None:
+def _check_bounds(dims: Dims, slice_sizes: Dims, can: str) -> None:
     for position, i in enumerate(dims):
-        if slice_sizes[i] not in allowed:
+        if slice_sizes[i] > 1:
             raise TypeError(f"Gather op can {can}, but bound is {slice_sizes[i]} for index {i} at position {position}.")
 
 

@@ -36,9 +36,9 @@ def test_print(platform, capsys):
 
 
 def test_print_checks_its_format():
-    with pytest.raises(ValueError, match="Unused arguments"):
+    with pytest.raises(ValueError, match=r"Unused positional arguments to .*: \[3\]"):
         polyax.debug.print("x", 3)
-    with pytest.raises(ValueError, match="Unused arguments.*'y'"):
+    with pytest.raises(ValueError, match=r"Unused keyword arguments to .*: \['y'\]"):
         polyax.debug.print("{}", 3, y=4)
     with pytest.raises(IndexError):
         polyax.debug.print("{} {}", 3)

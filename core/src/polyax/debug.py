@@ -40,13 +40,14 @@ class _Check(string.Formatter):
         return value
 
     def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
-        unused = [repr(n) for n in range(len(args)) if n not in used_args]
-        unused += [repr(n) for n in kwargs if n not in used_args]
-        if unused:
-            raise ValueError(
-                f"Unused arguments of the format string: {', '.join(unused)}. Name each of them in the text: "
-                "debug.print('{}', x) or debug.print('{x}', x=x)."
-            )
+        positional = [x for n, x in enumerate(args) if n not in used_args]
+        named = [n for n in kwargs if n not in used_args]
+        for kind, unused in (("positional", positional), ("keyword", named)):
+            if unused:
+                raise ValueError(
+                    f"Unused {kind} arguments to `jax.debug.print`: {unused}. Name each of them in the text: "
+                    "debug.print('{}', x) or debug.print('{x}', x=x). An f-string names none."
+                )
 
 
 def print(

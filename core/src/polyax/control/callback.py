@@ -16,6 +16,7 @@ from polyax.control.flow.looping import map as loop_map
 from polyax.ir import blame, dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.effects import Effects, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
+from polyax.ir.errors import PolyaxRuntimeError
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ir.source import user_source
 from polyax.meshes.sharding import Sharding
@@ -63,18 +64,23 @@ class FlatCallback:
             return []
         leaves, tree = tree_flatten(result)
         if len(leaves) != len(avals):  # as in JAX a list may stand for a tuple
-            raise TypeError(
-                f"the callback {name_of(self.fun)} returned a result of the structure {tree}; announced was "
-                f"{self.out_tree}"
+            raise PolyaxRuntimeError(
+                f"Mismatched number of outputs from callback. Expected: {len(avals)}, Actual: {len(leaves)}: "
+                f"{name_of(self.fun)} returned a result of the structure {tree}; announced was {self.out_tree}"
             )
-        return [self._checked(x, aval) for x, aval in zip(leaves, avals, strict=True)]
+        return [self._checked(n, x, aval) for n, (x, aval) in enumerate(zip(leaves, avals, strict=True))]
 
-    def _checked(self, x: Any, aval: ShapedArray) -> np.ndarray:
+    def _checked(self, n: int, x: Any, aval: ShapedArray) -> np.ndarray:
         value = np.asarray(x)
         given = dtypes.canonicalize(value.dtype) if value.dtype in dtypes.KNOWN else value.dtype
         if value.shape != aval.shape or (given != aval.dtype and not isinstance(x, (bool, int, float, complex))):
             got = f"{value.dtype}[{','.join(map(str, value.shape))}]"
-            raise ValueError(f"the callback {name_of(self.fun)} returned an array of type {got}; announced was {aval}")
+            what = "dtype" if value.shape == aval.shape else "shape"
+            raise PolyaxRuntimeError(
+                f"Incorrect output {what} for return value #{n}: Expected: {getattr(aval, what)}, Actual: "
+                f"{getattr(value, what)}. The callback {name_of(self.fun)} returned an array of type {got}; announced "
+                f"was {aval}"
+            )
         return value.astype(aval.dtype)
 
     def __repr__(self) -> str:
@@ -127,7 +133,8 @@ def pure_callback(
     """
     check_callable(callback)
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
-        raise ValueError(f"vmap_method must be one of {', '.join(VMAP_METHODS)}, or None; got {vmap_method!r}")
+        allowed = [*VMAP_METHODS, None]
+        raise ValueError(f"vmap_method must be one of the allowed methods {allowed}, but got: {vmap_method}")
     if sharding is not None and not (isinstance(sharding, Sharding) and sharding.num_devices == 1):
         raise NotImplementedError(f"pure_callback only supports SingleDeviceSharding, but got {type(sharding)}")
     avals, out_tree = _announced(result_shape_dtypes)
@@ -250,8 +257,8 @@ def _pure_batch(
 ) -> Any:
     if vmap_method is None:
         raise NotImplementedError(
-            f"vmap is only supported for pure_callback when vmap_method is specified: {p['callback']!r} has none. "
-            f"It can be one of {', '.join(VMAP_METHODS)}."
+            f"vmap is only supported for the pure_callback primitive when vmap_method is one of "
+            f"{', '.join(map(repr, VMAP_METHODS))}. Got vmap_method=None for {p['callback']!r}."
         )
     params = {**p, "vmap_method": vmap_method}
     if vmap_method.startswith("sequential"):

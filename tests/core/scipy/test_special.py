@@ -87,7 +87,7 @@ ROWS = {
     "exp1": row("exp1", np.array([0.01, 0.5, 1.0, 1.1, 4.0, 30.0]), wrt=(0,)),
     "expi": row("expi", np.array([-4.0, -0.5, 0.01, 0.5, 3.0, 30.0, 50.0]), wrt=(0,), coarse=1e-4),
     "expn": row("expn", np.array([0, 1, 2, 5, 3, 40]), np.array([0.5, 0.5, 0.2, 0.9, 3.0, 2.0]), wrt=(1,)),
-    "sici": row("sici", np.array([0.1, 0.9, 3.9, 4.1, 17.0]), wrt=(0,), coarse=1e-4),
+    "sici": row("sici", np.array([-5.0, -1.0, 0.1, 0.9, 3.9, 4.1, 17.0]), wrt=(0,), coarse=1e-4),
     "spence": row("spence", np.array([0.0, 0.1, 0.49, 0.9, 1.0, 1.7, 3.0, 50.0])),
     "spence, by x": row("spence", np.array([0.1, 0.49, 0.9, 1.7, 3.0, 50.0]), wrt=(0,)),
     "owens_t": row("owens_t", np.array([0.0, 0.5, -1.5, 3.0, 2.0]), np.array([0.3, -2.0, 0.9, 5.0, 1.0]), wrt=(0, 1)),
@@ -183,6 +183,7 @@ def test_infinite_arguments():
     agree(special.fresnel(inf), [np.array([0.5, -0.5])] * 2, 1e-6)
     agree(special.dawsn(inf), np.zeros(2), 1e-6)
     agree(special.sici(inf)[0], np.array([np.pi / 2, -np.pi / 2]), 1e-6)
+    assert special.sici(np.inf)[1] == 0 and np.isnan(special.sici(-np.inf)[1])
     assert special.erfcx(np.inf) == 0 and special.expi(np.inf) == np.inf and special.exp1(np.inf) == 0
 
 

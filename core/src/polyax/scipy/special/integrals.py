@@ -195,11 +195,11 @@ def _sici(x: Any) -> tuple[Any, Any]:
     ci = jnp.where(size < 4.0, EULER + jnp.log(near) + cosine, f * s - g * c)
     infinite = jnp.isinf(x)
     si, ci = jnp.where(infinite, 0.5 * math.pi, si), jnp.where(infinite, 0.0, ci)
-    return jnp.sign(x) * si, jnp.where(x < 0, jnp.nan, ci)
+    return jnp.sign(x) * si, jnp.where(x == -jnp.inf, jnp.nan, ci)
 
 
 def sici(x: Any) -> tuple[Any, Any]:
-    """The sine integral, that of ``sin(t) / t`` from 0 to ``x``, and the cosine integral; the latter NaN below 0.
+    """The sine integral, that of ``sin(t) / t`` from 0 to ``x``, and the cosine integral, of ``abs(x)``.
 
     >>> si, ci = sici(1.0)
     >>> print(f"{si:.5f} {ci:.5f}")

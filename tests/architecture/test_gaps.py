@@ -17,7 +17,7 @@ from polyax_kernels.lower.complexes.functions import FORMULAS
 from polyax_kernels.lower.complexes.library import library_p
 from polyax_kernels.lower.fallback import LIBRARY
 from polyax_kernels.lower.rules import SHARED
-from specs.primitives.table import OF_REFS
+from specs.table import OF_REFS
 from support.sources import ROOT
 
 Gap = dict[str, Any]

@@ -15,12 +15,12 @@ from fuzz.programs import Program
 import polyax
 import polyax.numpy as jnp
 from polyax.ir.aval import ShapedArray
+from polyax_conformance.specs import elementwise, networks, reductions, shapes
 from polyax_cuda.backend import CudaBackend
 from polyax_cuda.check import H100, compile_all, sources
 from polyax_cuda.emitter import CudaEmitter
 from polyax_kernels.gpu.products import product as products
 from polyax_kernels.gpu.products import tiles
-from specs import elementwise, networks, reductions, shapes
 
 ROWS = [s for s in (*elementwise.SPECS, *reductions.SPECS, *shapes.SPECS, *networks.SPECS) if s.sample]
 SEEDS = range(12)

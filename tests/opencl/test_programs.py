@@ -11,8 +11,8 @@ import pytest
 
 import polyax as jax
 import polyax.numpy as jnp
+from polyax_conformance.specs.oracle import gradient
 from polyax_opencl.backend import OpenCLBackend
-from support.oracle import gradient
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(6, 40)).astype(np.float32)

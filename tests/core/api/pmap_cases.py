@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import threading
-import time
 
 import numpy as np
 import pytest
@@ -259,58 +257,11 @@ def test_derivatives_of_arguments_and_results_that_all_share():
     close(polyax.grad(f, 1)(w, X), 2 * w * X / N, 1e-4)
 
 
-@pytest.mark.sample
-def test_programs_with_loops_and_branches_around_collectives():
-    def f(x):
-        def step(carry, row):
-            carry = lax.cond(carry.sum() > 0, lambda c: c + lax.psum(row, "i"), lambda c: c - row, carry)
-            return carry, lax.pmax(carry, "i")
-
-        last, rows = lax.scan(step, jnp.zeros(3) - 1, x)
-        n = lax.while_loop(lambda n: lax.psum(n, "i") < 20 * N, lambda n: n + 1 + lax.axis_index("i"), 0)
-        return last, rows, n
-
-    got, expected = polyax.pmap(f, "i")(X), polyax.vmap(f, axis_name="i")(X)
-    for a, b in zip(got, expected, strict=True):
-        close(a, b, 1e-4)
-
-
-@pytest.mark.sample
-def test_training_in_parallel_is_training_on_everything():
-    rng = np.random.default_rng(0)
-    w, x, y = (rng.normal(size=s).astype(np.float32) for s in ((4, 2), (N, 5, 4), (N, 5, 2)))
-
-    def loss(w, x, y):
-        return jnp.mean((jnp.tanh(x @ w) - y) ** 2)
-
-    step = polyax.pmap(lambda w, x, y: w - 0.1 * lax.pmean(polyax.grad(loss)(w, x, y), "i"), "i", in_axes=(0, 0, 0))
-    many = np.broadcast_to(w, (N, 4, 2))
-    for _ in range(3):
-        many = step(many, x, y)
-        w = w - 0.1 * np.asarray(polyax.grad(loss)(w, x.reshape(-1, 4), y.reshape(-1, 2)))
-    for row in np.asarray(many):
-        close(row, w, 1e-4)
-
-
 # --- asynchrony, errors, threads
 
 
 def slow(x, turns=2000):
     return lax.fori_loop(0, turns, lambda _, v: jnp.sin(v @ v) + 0.1, x)
-
-
-@pytest.mark.sample
-def test_a_call_returns_before_a_long_computation_ends():
-    f, again = polyax.pmap(slow), polyax.pmap(lambda x: x + 1)
-    x = np.ones((N, 30, 30), np.float32)
-    again(f(x)).block_until_ready()
-    start = time.perf_counter()
-    y = again(f(x))
-    started = time.perf_counter() - start
-    pending = not y.is_ready()
-    y.block_until_ready()
-    total = time.perf_counter() - start
-    assert pending and started < total / 2
 
 
 def test_arguments_in_the_making_are_not_waited_for():
@@ -321,45 +272,6 @@ def test_arguments_in_the_making_are_not_waited_for():
     y = total(whole(x))
     assert not y.is_ready()
     close(y, np.full(N, np.asarray(busy(x[0])).sum()), 1e-3)
-
-
-def fail_on_second(n):
-    if n == 1:
-        raise ArithmeticError("the second device fails")
-    return n
-
-
-@pytest.mark.sample
-def test_an_error_on_one_device_reaches_all_results_and_stops_nobody():
-    def f(x):
-        n = polyax.pure_callback(fail_on_second, polyax.ShapeDtypeStruct((), np.int32), lax.axis_index("i"))
-        return lax.psum(x + n, "i"), x
-
-    y, _ = polyax.pmap(f, "i")(X)
-    with pytest.raises(ArithmeticError, match="the second device fails"):
-        y.block_until_ready()
-    close(polyax.pmap(lambda x: lax.psum(x, "i"), "i")(X)[0], X.sum(0), 1e-4)
-    with pytest.raises(ArithmeticError):
-        np.asarray(polyax.pmap(lambda x: lax.psum(x, "i"), "i")(y))  # of a failed operand
-    close(polyax.pmap(lambda x: lax.psum(x, "i"), "i")(X)[0], X.sum(0), 1e-4)
-
-
-@pytest.mark.sample
-def test_several_threads_at_the_same_time():
-    f = polyax.pmap(lambda x, k: lax.psum(lax.psum(x, "i") * k, "i"), "i", in_axes=(0, None))
-    results = {}
-
-    def work(k):
-        for _ in range(10):
-            results[k] = np.asarray(f(X, np.float32(k)))
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join(60)
-    for k in range(4):
-        close(results[k][0], X.sum(0) * N * k, 1e-4)
 
 
 def test_bad_calls_show_both_sides():
@@ -394,21 +306,6 @@ def test_without_jit_a_function_runs_as_plain_python():
         close(g(X), X - X.mean(0))
         close(g(X), X - X.mean(0))
     assert len(seen) == 2
-
-
-@pytest.mark.sample
-def test_what_callbacks_ask_for_runs_though_all_devices_wait():
-    def ask(x):
-        mapped = polyax.pmap(lambda v: lax.psum(v, "k"), "k")
-        inner, within = mapped(np.stack([x, x])), polyax.jit(lambda v: mapped(v) * 2)(np.stack([x, x]))
-        return np.asarray(inner[0] + within[1] + jnp.cumsum(jnp.asarray(x)))
-
-    def f(x):
-        y = polyax.pure_callback(ask, polyax.ShapeDtypeStruct((3,), np.float32), x)
-        return lax.psum(y, "i")
-
-    x = X[:, 0]
-    close(polyax.pmap(f, "i")(x)[0], (6 * x + np.cumsum(x, 1)).sum(0), 1e-4)
 
 
 # --- within each other

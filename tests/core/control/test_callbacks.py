@@ -50,33 +50,6 @@ def log():
 # --- values
 
 
-@pytest.mark.sample
-def test_values_come_back_on_all_platforms(platform, log):
-    def f(x):
-        y = pure(jnp.sin(x))
-        log_number = io_callback(log.number, SCALAR, y.sum())
-        polyax.debug.callback(log, x[0])
-        return y + log_number
-
-    for n, g in enumerate((f, polyax.jit(f))):
-        np.testing.assert_allclose(g(X), 2 * np.sin(X) + 2 * n + 1, 1e-5)
-        polyax.effects_barrier()
-
-
-@pytest.mark.sample
-def test_in_loops_and_branches_on_all_platforms(platform, log):
-    def f(x):
-        def step(c, row):
-            lax.cond(row > 1, lambda: polyax.debug.callback(log, row, ordered=True), lambda: None)
-            return c + pure(row), c
-
-        total, _ = lax.scan(step, jnp.float32(0), x)
-        return lax.while_loop(lambda c: c < 20, lambda c: pure(c), total)
-
-    assert float(polyax.jit(f)(X)) == 24
-    assert log.take() == [2, 3]
-
-
 @pytest.mark.parametrize("method", ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all"])
 def test_mapped(method):
     got = polyax.vmap(lambda x: pure(x, method))(np.stack([X, X + 1]))
@@ -202,20 +175,6 @@ def test_errors_surface_and_name_the_line(callback, jit):
     assert any(f"in the callback {callback.__name__}, asked for at {__file__}" in n for n in caught.value.__notes__)
 
 
-@pytest.mark.sample
-def test_errors_of_programs_without_results_are_not_lost(platform):
-    def f(x):
-        y = lax.fori_loop(0, 50, lambda _, v: jnp.sin(v @ v), x)
-        polyax.debug.callback(failing, y[0, 0])
-
-    x = np.ones((100, 100), np.float32)
-    with pytest.raises(LookupError) as caught:
-        polyax.jit(f)(x)
-        polyax.effects_barrier()
-    assert "in the callback failing" in caught.value.__notes__[0]
-    polyax.effects_barrier()  # told once
-
-
 def test_errors_that_a_result_showed_are_not_told_again():
     def f(x):
         y = lax.fori_loop(0, 50, lambda _, v: jnp.sin(v @ v), x)
@@ -234,23 +193,6 @@ def test_bad_announcements():
 
 
 # --- what they may do
-
-
-@pytest.mark.sample
-def test_callbacks_may_compute_with_polyax(platform):
-    @polyax.jit
-    def inner(x):
-        return lax.cond(x.sum() > 0, lambda: jnp.sort(x) @ x, lambda: jnp.float32(0))
-
-    def host(x):
-        return np.float32(inner(jnp.asarray(x)) + polyax.jit(jnp.sum)(jnp.asarray(x) + 1))
-
-    def f(x):
-        x = lax.fori_loop(0, 3, lambda _, v: v * 2, x)
-        return polyax.pure_callback(host, SCALAR, x) + 1
-
-    x = X * 8
-    assert float(polyax.jit(f)(X)) == np.sort(x) @ x + (x + 1).sum() + 1
 
 
 def test_callbacks_own_what_they_get():

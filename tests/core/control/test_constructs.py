@@ -10,7 +10,7 @@ from core.control.constructs import ALL, DIFFERENTIABLE, FORWARD_ONLY, POINT, WE
 
 import polyax as jax
 import polyax.numpy as jnp
-from support.oracle import STEP, directional
+from polyax_conformance.specs.oracle import STEP, directional
 
 TANGENT = np.array([0.3, 1.0, -0.7])
 

@@ -20,7 +20,7 @@ from polyax import export, random
 from polyax.export import container, programs
 from polyax.export.plain import HOST, plain
 from polyax.extend.core import Primitive
-from specs.primitives.table import CASES
+from specs.table import CASES
 
 GOLDEN = Path(__file__).parent / "golden.polyax"
 X = np.array([0.5, 1.0, 1.5], np.float32)

@@ -14,7 +14,7 @@ from polyax.core import ShapedArray
 from polyax.extend import core
 from polyax.interpreters import ad, batching
 from polyax.ir.jaxpr import walk_eqns
-from specs.primitives.table import CASES
+from specs.table import CASES
 
 
 def axpy_primitive() -> core.Primitive:

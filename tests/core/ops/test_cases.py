@@ -9,8 +9,8 @@ import pytest
 import polyax
 from polyax.ir.jaxpr import Jaxpr, sub_jaxprs
 from polyax.ir.primitive import PRIMITIVES, Primitive
-from specs.primitives.table import CASES, WITHOUT_A_CASE
-from support.case import Case
+from polyax_conformance.specs.case import Case
+from specs.table import CASES, WITHOUT_A_CASE
 
 OWN = [p for p in PRIMITIVES if not p.name.startswith("test_")]
 
@@ -40,4 +40,6 @@ def test_each_primitive_has_a_case(primitive: Primitive, occurring: set[Primitiv
     if primitive.name in WITHOUT_A_CASE:
         assert primitive not in occurring, f"{primitive} has a case: take it off WITHOUT_A_CASE"
     else:
-        assert primitive in occurring, f"{primitive} has no case in specs/primitives: add one, or say why not"
+        assert primitive in occurring, (
+            f"{primitive} has no case in polyax_conformance/specs/primitives: add one, or say why not"
+        )

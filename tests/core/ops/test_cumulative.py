@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -24,24 +22,6 @@ def expected(name: str, x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
     flipped = np.flip(x, axis) if reverse else x
     result = ACCUMULATE[name].accumulate(flipped, axis)
     return np.flip(result, axis) if reverse else result
-
-
-def test_values(platform: str) -> None:
-    """Along the last dimension, and backwards along the first."""
-
-    def fun(x: Any) -> Any:
-        return [getattr(lax, name)(x, axis, axis == 0) for name in ACCUMULATE for axis in (0, 1)]
-
-    wanted = [expected(name, X, axis, axis == 0) for name in ACCUMULATE for axis in (0, 1)]
-    for got, want in zip(polyax.jit(fun)(X.astype(np.float32)), wanted):
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
-
-
-def test_long_rows(platform: str) -> None:
-    x = np.random.default_rng(7).standard_normal((5000, 2))
-    sums, most = polyax.jit(lambda x: (lax.cumsum(x, 0), lax.cummax(x, 0, reverse=True)))(x.astype(np.float32))
-    np.testing.assert_allclose(sums, np.cumsum(x, 0), rtol=1e-3, atol=1e-3)
-    np.testing.assert_array_equal(most, expected("cummax", x.astype(np.float32), 0, True))
 
 
 @pytest.mark.parametrize("reverse", (False, True))
@@ -85,10 +65,3 @@ def test_top_k_of_long_rows_with_ties_and_nans(k: int) -> None:
     order = np.argsort(np.where(np.isnan(rows), -np.inf, -rows), -1, kind="stable")[:, :k]
     np.testing.assert_array_equal(where, order)
     np.testing.assert_array_equal(values, np.take_along_axis(rows, order, -1))
-
-
-def test_top_k_along_another_axis(platform: str) -> None:
-    values, where = polyax.jit(lambda x: lax.top_k(x, 2, axis=0))(X.astype(np.float32))
-    order = np.argsort(-X, 0, kind="stable")[:2]
-    np.testing.assert_array_equal(where, order)
-    np.testing.assert_array_equal(values, np.take_along_axis(X.astype(np.float32), order, 0))

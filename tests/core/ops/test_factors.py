@@ -11,9 +11,9 @@ import pytest
 import polyax
 from polyax.ir.jaxpr import Jaxpr, Literal
 from polyax.ir.primitive import PRIMITIVES, Primitive
-from specs.primitives.cutting import CASES as CUTTING
-from specs.primitives.table import CASES, WITHOUT_A_CASE
-from support.case import Case
+from polyax_conformance.specs.case import Case
+from specs.cutting import CASES as CUTTING
+from specs.table import CASES, WITHOUT_A_CASE
 from support.cutting import Equation, cut_by_hand, factor_sizes, types_of_blocks, ways_to_cut
 
 CUT = [

@@ -15,8 +15,8 @@ import pytest
 import polyax
 from polyax.ir.check import check_jaxpr
 from polyax.test_util import check_grads
-from specs.primitives.table import CASES
-from support.case import as_list, stack
+from polyax_conformance.specs.case import as_list, stack
+from specs.table import CASES
 
 EXAMPLES = 3
 

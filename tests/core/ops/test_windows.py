@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,7 @@ import pytest
 
 import polyax
 from polyax import lax
-from polyax.ops.conv_shapes import dilated
-
-KNOWN = {"sum": (lax.add, 0.0, np.sum), "max": (lax.max, -np.inf, np.max), "min": (lax.min, np.inf, np.min)}
+from polyax_conformance.specs.loops import KNOWN, differences, expected, operand
 
 CASES: dict[str, dict[str, Any]] = {
     "plain": {"window_dimensions": (2, 3)},
@@ -25,37 +22,6 @@ CASES: dict[str, dict[str, Any]] = {
     "dilated base": {"window_dimensions": (2, 2), "base_dilation": (2, 3), "padding": ((0, 1), (2, 0))},
     "too large": {"window_dimensions": (7, 2)},
 }
-
-
-def by_loop(x: np.ndarray, fold: Any, size: Any, strides: Any, padding: Any, base: Any, dilation: Any) -> np.ndarray:
-    """``fold`` of the list of elements in each window."""
-    grid = [dilated(n, b) + lo + hi for n, b, (lo, hi) in zip(x.shape, base, padding)]
-    room = [n - dilated(w, d) for n, w, d in zip(grid, size, dilation)]
-    shape = [r // s + 1 if r >= 0 else 0 for r, s in zip(room, strides)]
-    out = np.empty(shape)
-    for place in np.ndindex(*shape):
-        elements = []
-        for k in itertools.product(*map(range, size)):
-            at = [i * s + j * d - lo for i, s, j, d, (lo, _) in zip(place, strides, k, dilation, padding)]
-            if all(a % b == 0 and 0 <= a // b < n for a, b, n in zip(at, base, x.shape)):
-                elements.append(x[tuple(a // b for a, b in zip(at, base))])
-        out[place] = fold(elements)
-    return out
-
-
-def expected(x: np.ndarray, fold: Any, params: dict[str, Any]) -> np.ndarray:
-    ones = (1,) * x.ndim
-    size, strides = params["window_dimensions"], params.get("window_strides", ones)
-    base, dilation = params.get("base_dilation", ones), params.get("window_dilation", ones)
-    padding = params.get("padding", "VALID")
-    if isinstance(padding, str):
-        extents = [dilated(w, d) for w, d in zip(size, dilation)]
-        padding = lax.padtype_to_pads([dilated(n, b) for n, b in zip(x.shape, base)], extents, strides, padding)
-    return by_loop(x, fold, size, strides, padding, base, dilation)
-
-
-def operand(*shape: int) -> np.ndarray:
-    return np.random.default_rng(3).standard_normal(shape).astype(np.float32)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -73,57 +39,6 @@ def test_any_computation(case: str) -> None:
     want = expected(x.astype(np.float64), lambda e: 2.0 * np.prod(np.add(e, 1.0)) - 1.0, CASES[case])
     got = lax.reduce_window(x, 1.0, lambda a, b: a * b + a + b, **CASES[case])
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-5)
-
-
-def test_on_each_platform(platform: str) -> None:
-    x = operand(4, 5)
-    params = {"window_dimensions": (2, 3), "window_strides": (1, 2), "padding": ((1, 0), (0, 1))}
-
-    def fun(x: Any) -> Any:
-        pooled = [lax.reduce_window(x, init, f, **params) for f, init, _ in KNOWN.values()]
-        return [*pooled, lax.reduce_window(x, 1.0, lambda a, b: a * b, **params)]
-
-    folds = [lambda e, f=f, i=i: f([i, *e]) for _, i, f in KNOWN.values()]
-    for got, fold in zip(polyax.jit(fun)(x), [*folds, np.prod]):
-        np.testing.assert_allclose(got, expected(x.astype(np.float64), fold, params), rtol=1e-5, atol=1e-6)
-
-
-def test_pooling_has_gradients_on_each_platform(platform: str) -> None:
-    x = operand(4, 5)
-    weights = operand(3, 2)
-
-    def loss(x: Any) -> Any:
-        most = lax.reduce_window(x, -np.inf, lax.max, (2, 3), (1, 2), "VALID")
-        return (weights * most).sum()
-
-    want = np.zeros_like(x)
-    for i, j in np.ndindex(3, 2):
-        window = x[i : i + 2, 2 * j : 2 * j + 3]
-        k, m = np.unravel_index(np.argmax(window), window.shape)
-        want[i + k, 2 * j + m] += weights[i, j]
-    np.testing.assert_allclose(polyax.jit(polyax.grad(loss))(x), want, rtol=1e-6)
-
-
-@pytest.mark.parametrize("size", (40, 97, 200))
-@pytest.mark.parametrize("padding", ("VALID", "SAME"))
-def test_large_windows_take_logarithmically_many_steps(size: int, padding: str, platform: str) -> None:
-    x = operand(300)
-    params = {"window_dimensions": (size,), "padding": padding}
-    sums, most = polyax.jit(
-        lambda x: (lax.reduce_window(x, 0.0, lax.add, **params), lax.reduce_window(x, -np.inf, lax.max, **params))
-    )(x)
-    np.testing.assert_allclose(sums, expected(x.astype(np.float64), np.sum, params), rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(most, expected(x, np.max, params).astype(np.float32))
-
-
-def differences(fun: Any, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
-    """The gradient of a function of float64 by central differences."""
-    out = np.empty_like(x)
-    for k in np.ndindex(*x.shape):
-        moved = np.zeros_like(x)
-        moved[k] = step
-        out[k] = (float(fun(x + moved)) - float(fun(x - moved))) / (2 * step)
-    return out
 
 
 def cubes(name: str, case: str) -> Any:
@@ -181,15 +96,6 @@ def test_ties_go_to_the_first_element() -> None:
 def test_windows_of_padding_alone_have_no_gradient() -> None:
     pool = lambda x: lax.reduce_window(x, -np.inf, lax.max, (2,), (2,), ((2, 2),)).sum()
     assert polyax.grad(pool)(np.array([3.0, 4.0], np.float32)).tolist() == [0.0, 1.0]
-
-
-def test_large_windows_have_gradients(platform: str) -> None:
-    x = operand(120)
-    gradient = polyax.jit(polyax.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, (100,), (1,), "VALID").sum()))(x)
-    want = np.zeros(120)
-    for start in range(21):
-        want[start + np.argmax(x[start : start + 100])] += 1
-    np.testing.assert_allclose(gradient, want)
 
 
 def test_integers_and_booleans() -> None:

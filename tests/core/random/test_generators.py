@@ -15,17 +15,6 @@ PHILOX = [512747620, 1298009047, 1267190206, 761827841, 1383286907]
 THREEFRY = [1576285164, 2249660814, 740599976, 2425682526, 2436392515]
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "bits", "steps"),
-    [("RNG_DEFAULT", PHILOX, 2), ("RNG_PHILOX", PHILOX, 2), ("RNG_THREE_FRY", THREEFRY, 3)],
-)
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
-def test_bits(algorithm, bits, steps, dtype, platform):
-    state, found = lax.rng_bit_generator(STATE, (5,), dtype, RandomAlgorithm[algorithm])
-    assert state.tolist() == [1, 2, 3 + steps, 4] and state.dtype == np.uint32
-    assert found.dtype == dtype and found.tolist() == [b % 2 ** (8 * found.dtype.itemsize) for b in bits]
-
-
 LAID_OUT = {
     (): (22, 3415117473),
     (2, 3): (24, [[3415117473, 2671738199, 3894602589], [4055880835, 1276016186, 233943428]]),

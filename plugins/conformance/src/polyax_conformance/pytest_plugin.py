@@ -1,35 +1,48 @@
-"""For pytest: the fixture ``platform``, ``--platforms`` and marks of gaps.
+"""For pytest, which finds it by itself: the fixture ``platform``, ``--platforms``, ``--gaps`` and marks of gaps.
 
 A test that takes ``platform`` runs once on each platform that ``--platforms=opencl,mine`` names, with its first device
-(or that of ``POLYAX_DEVICE``) as the default. A gap is marked ``notimpl``, ``notyet`` or ``never``, with platforms and
-a reason: the test must fail there, so that closing a gap turns the build red until the marker goes.
+(or that of ``POLYAX_DEVICE``) as the default. A gap is declared in a ``gaps.toml``, or marked ``notimpl``, ``notyet``
+or ``never``, with platforms and a reason: the test must fail there, so that closing a gap turns the build red until the
+declaration goes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-KINDS = ("notimpl", "notyet", "never")
+from polyax_conformance.names import name_of
+
+if TYPE_CHECKING:
+    from polyax_conformance.gaps import Gap
+
+KINDS = {
+    "notimpl": "the platform could do this, but doesn't yet; turns red when it does",
+    "notyet": "waits for something else; turns red when it works",
+    "never": "the platform can't do this, by its nature; turns red if it does",
+}
 DEFAULT = pytest.StashKey[Callable[[], Sequence[str]]]()
 """Where a suite's conftest puts the function that gives the platforms to run on if none is named."""
+GAPS = pytest.StashKey["Mapping[str, Sequence[Gap]]"]()
+"""The gaps of platforms; a suite's conftest may put them here, ``--gaps`` names the file of one."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--platforms", help="where tests that take `platform` run; without it, where their suite says")
+    group = parser.getgroup("polyax")
+    group.addoption("--platforms", help="where tests that take `platform` run; without it, where their suite says")
+    group.addoption("--gaps", help="gaps.toml of the platform")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    meanings = {
-        "notimpl": "the platform could do this, but doesn't yet; turns red when it does",
-        "notyet": "waits for something else; turns red when it works",
-        "never": "the platform can't do this, by its nature; turns red if it does",
-    }
-    for kind in KINDS:
-        config.addinivalue_line("markers", f"{kind}(platforms, reason): {meanings[kind]}")
+    for kind, meaning in KINDS.items():
+        config.addinivalue_line("markers", f"{kind}(platforms, reason): {meaning}")
     config.addinivalue_line("markers", "sample: one of the few that slow platforms run")
+    config.addinivalue_line("markers", "full: one of the many that a grade is made of")
+    config.addinivalue_line("markers", "slow: takes seconds; left out with -m 'not slow'")
 
 
 def named_platforms(config: pytest.Config) -> list[str]:
@@ -59,10 +72,30 @@ def platform_of(item: pytest.Item) -> str | None:
     return callspec.params.get("platform") if callspec else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    declared = dict(config.stash.get(GAPS, {}))
+    if file := config.getoption("gaps"):
+        from polyax_conformance.gaps import read_gaps
+
+        found = read_gaps(Path(file))
+        declared.update(dict.fromkeys(named_platforms(config), found))
     for item in items:
-        for kind in KINDS:
-            for gap in item.iter_markers(kind):
-                platforms, reason = gap.args
-                if platform_of(item) in platforms:
-                    item.add_marker(pytest.mark.xfail(reason=f"{kind}: {reason}", strict=True))
+        where = platform_of(item)
+        for kind, reason in (*marked(item, where), *told(item, declared.get(where or "", ()))):
+            item.add_marker(pytest.mark.xfail(reason=f"{kind}: {reason}", strict=True))
+
+
+def marked(item: pytest.Item, where: str | None) -> Iterator[tuple[str, str]]:
+    """Gaps that marks declare."""
+    for kind in KINDS:
+        for gap in item.iter_markers(kind):
+            platforms, reason = gap.args
+            if where in platforms:
+                yield kind, reason
+
+
+def told(item: pytest.Item, gaps: Sequence[Gap]) -> Iterator[tuple[str, str]]:
+    """Gaps that a file declares: the first that covers the test."""
+    found = next((gap for gap in gaps if gap.covers(name_of(item.nodeid))), None)
+    if found is not None:
+        yield found.kind, found.reason

@@ -16,6 +16,8 @@ import polyax
 from polyax.backend import UsageError
 from polyax_conformance.card import LEVELS, Card, Score
 from polyax_conformance.gaps import Gap, unmet
+from polyax_conformance.names import name_of
+from polyax_conformance.pytest_plugin import GAPS
 
 FOLDER = Path(__file__).with_name("levels")
 SETTINGS = {"POLYAX_CHECKS": "1", "POLYAX_HOST_FALLBACK": "error"}
@@ -23,26 +25,22 @@ SETTINGS = {"POLYAX_CHECKS": "1", "POLYAX_HOST_FALLBACK": "error"}
 
 
 class Suite:
-    """A run of the suite; as a plugin of pytest it declares gaps and counts results."""
+    """A run of the suite; as a plugin of pytest it says which gaps there are, and counts results."""
 
     def __init__(self, card: Card, gaps: Sequence[Gap]) -> None:
         self.card = card
         self.gaps = gaps
-        self._gaps_of: dict[str, Gap] = {}
         self._seen: set[str] = set()
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        for item in items:
-            name = name_of(item.nodeid)
-            gap = next((g for g in self.gaps if g.covers(name)), None)
-            if gap is not None:
-                item.add_marker(pytest.mark.xfail(reason=f"{gap.kind}: {gap.reason}", strict=True))
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.stash[GAPS] = {self.card.platform: self.gaps}
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         name = name_of(report.nodeid)
         if name in self._seen or not (report.when == "call" or report.outcome != "passed"):
             return
         self._seen.add(name)
+        self.card.speed.update(report.user_properties)
         score = self.card.levels.setdefault(name.split("::")[0], Score())
         if report.outcome == "passed":
             score.passed += 1
@@ -55,30 +53,20 @@ class Suite:
             score.skipped += 1
 
 
-def name_of(nodeid: str) -> str:
-    """The level and the test.
-
-    >>> name_of("levels/level_1_scalars.py::test_choices[cpu]")
-    'scalars::test_choices[cpu]'
-    """
-    file, _, test = nodeid.partition("::")
-    return f"{Path(file).stem.split('_', 2)[2]}::{test}"
-
-
 def reason_of(report: Any) -> str:
     text = str(getattr(getattr(report.longrepr, "reprcrash", None), "message", report.longrepr))
     return (text.splitlines() or [""])[0]
 
 
-def files_of(levels: Sequence[int]) -> list[Path]:
-    """The files of some levels; of all, if none is named.
+def folders_of(levels: Sequence[int]) -> list[Path]:
+    """The folders of some levels; of all, if none is named.
 
     Raises:
       UsageError: there is no such level.
     """
     if unknown := [n for n in levels if not 0 <= n < len(LEVELS)]:
         raise UsageError(f"there is no level {unknown[0]}; levels are 0 ({LEVELS[0]}) to {len(LEVELS) - 1}")
-    return [FOLDER / f"level_{n}_{LEVELS[n]}.py" for n in levels or range(len(LEVELS))]
+    return [FOLDER / LEVELS[n] for n in levels or range(len(LEVELS))]
 
 
 def grade(platform: str, levels: Sequence[int] = (), gaps: Sequence[Gap] = (), chosen: str = "") -> Card:
@@ -93,8 +81,8 @@ def grade(platform: str, levels: Sequence[int] = (), gaps: Sequence[Gap] = (), c
       UsageError: the platform can't be used, or a gap names no test.
     """
     card = Card(platform, owner_of(platform), version("polyax"))
-    suite, files = Suite(card, gaps), files_of(levels)
-    arguments = ["-q", "-p", "no:cacheprovider", "-p", "polyax_conformance.pytest_plugin"]
+    suite, folders = Suite(card, gaps), folders_of(levels)
+    arguments = ["-q", "-p", "no:cacheprovider", "-p", "polyax_conformance"]
     arguments += ["-c", str(FOLDER / "suite.ini"), f"--platforms={platform}"]
     arguments += ["-k", chosen] if chosen else []
     told = io.StringIO()
@@ -103,7 +91,7 @@ def grade(platform: str, levels: Sequence[int] = (), gaps: Sequence[Gap] = (), c
     strict = polyax.config.override(checks=True, host_fallback="error")
     try:
         with strict, redirect_stdout(told), redirect_stderr(told):
-            status = pytest.main([*arguments, *map(str, files)], plugins=[suite])
+            status = pytest.main([*arguments, *map(str, folders)], plugins=[suite])
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})

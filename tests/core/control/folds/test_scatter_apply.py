@@ -23,13 +23,6 @@ def by_loop(x: np.ndarray, places: Any) -> np.ndarray:
     return out
 
 
-@pytest.mark.parametrize("places", ([0, 0, 1], [3], [], [4, 2, 4, 4]))
-def test_as_often_as_the_index_occurs(places: list[int], platform: str) -> None:
-    x = np.arange(5, dtype=np.float32)
-    got = polyax.jit(lambda x, i: x.at[i].apply(affine))(x, np.array(places, np.int32))
-    np.testing.assert_array_equal(got, by_loop(x, places))
-
-
 @pytest.mark.parametrize("index", (1, slice(1, 4), slice(None, None, -1), slice(0, 5, 2), (Ellipsis,), -1))
 def test_static_indices(index: Any) -> None:
     x = np.arange(5, dtype=np.float32)

@@ -1,0 +1,20 @@
+"""What tests are called in gaps and on score cards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from polyax_conformance.card import LEVELS
+
+
+def name_of(nodeid: str) -> str:
+    """The level and the test; of a test in no level, its file and the test.
+
+    >>> name_of("levels/scalars/test_scalars.py::test_choices[cpu]")
+    'scalars::test_choices[cpu]'
+    >>> name_of("tests/test_mine.py::test_choices[mine]")
+    'test_mine::test_choices[mine]'
+    """
+    file, _, test = nodeid.partition("::")
+    path = Path(file)
+    return f"{path.parent.name if path.parent.name in LEVELS else path.stem}::{test}"

@@ -1,0 +1,1 @@
+"""Specification tables: functions of arrays, with NumPy as the oracle, and where they are differentiable."""

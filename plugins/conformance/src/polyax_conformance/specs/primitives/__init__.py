@@ -1,0 +1,1 @@
+"""Cases of all primitives: arguments and parameters that are tried under every transformation."""

@@ -12,7 +12,11 @@ from support.sources import ROOT
 
 PUBLIC = {
     "polyax",
+    "polyax.ad_checkpoint",
     "polyax.backend",
+    "polyax.custom_batching",
+    "polyax.custom_derivatives",
+    "polyax.experimental",
     "polyax.lax",
     "polyax.numpy",
     "polyax.sharding",

@@ -25,10 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """The exit status: 0 if nothing failed that isn't a gap."""
     import polyax
+    from polyax.backend import registry
     from polyax_conformance.gaps import read_gaps
     from polyax_conformance.suite import grade
 
-    if polyax.config.num_cpu_devices < 0:
+    if polyax.config.num_cpu_devices < 0 and not registry.opened():
         polyax.config.update("num_cpu_devices", DEVICES)
     path = options.gaps or (GAPS if GAPS.exists() else None)
     card = grade(options.platform, options.level, read_gaps(path) if path else [], options.only)

@@ -27,7 +27,7 @@ KINDS = {
 }
 DEFAULT = pytest.StashKey[Callable[[], Sequence[str]]]()
 """Where a suite's conftest puts the function that gives the platforms to run on if none is named."""
-GAPS = pytest.StashKey["Mapping[str, Sequence[Gap]]"]()
+GAPS: pytest.StashKey[Mapping[str, Sequence[Gap]]] = pytest.StashKey()
 """The gaps of platforms; a suite's conftest may put them here, ``--gaps`` names the file of one."""
 
 

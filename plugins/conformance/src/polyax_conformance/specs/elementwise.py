@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyax_conformance.specs.spec import Spec, booleans, integers, normal, uniform
+from polyax_conformance.specs.spec import TableRow, booleans, integers, normal, uniform
 
 X = normal(2, 3)
 POSITIVE = uniform(0.3, 3, 2, 3)
@@ -82,19 +82,22 @@ def call(name):
 
 
 SPECS = [
-    *(Spec(name, call(name), (draw,), sample=name in ("sin", "exp", "tanh", "sqrt")) for name, draw in UNARY.items()),
-    *(Spec(name, call(name), (draw,), sample=name == "floor") for name, draw in STEPS.items()),
-    *(Spec(name, call(name), (draw,), differentiable=False) for name, draw in PREDICATES.items()),
-    *(Spec(name, call(name), draws, sample=name in ("add", "power")) for name, draws in BINARY.items()),
-    *(Spec(f"int {name}", call(name), draws, differentiable=False) for name, draws in INTEGER.items()),
-    Spec("power 3", lambda xp, x: x**3, (X,)),
-    Spec("power 0.5", lambda xp, x: x**0.5, (POSITIVE,)),
-    Spec("scalar operators", lambda xp, x: 2 - x / 3 + (-x) * 0.5, (X,), sample=True),
-    Spec("broadcast", lambda xp, x, y: x * y + x, (normal(2, 1), normal(3)), sample=True),
-    Spec("clip", lambda xp, x: xp.clip(x, -0.5, 0.5), (X,)),
-    Spec("where", lambda xp, c, x, y: xp.where(c, x, y), (booleans(2, 3), X, X), sample=True),
-    Spec("where scalar", lambda xp, x: xp.where(x > 0, x, 0.1 * x), (X,)),
-    Spec("astype", lambda xp, x: x.astype(np.float32) * 2, (integers(0, 9, 4),), differentiable=False),
-    Spec("polynomial", lambda xp, x: ((0.3 * x + 1) * x - 2) * x + 5, (X,)),
-    Spec("repeated use", lambda xp, x: xp.sin(x) * xp.sin(x) + xp.cos(x) * x, (X,)),
+    *(
+        TableRow(name, call(name), (draw,), sample=name in ("sin", "exp", "tanh", "sqrt"))
+        for name, draw in UNARY.items()
+    ),
+    *(TableRow(name, call(name), (draw,), sample=name == "floor") for name, draw in STEPS.items()),
+    *(TableRow(name, call(name), (draw,), differentiable=False) for name, draw in PREDICATES.items()),
+    *(TableRow(name, call(name), draws, sample=name in ("add", "power")) for name, draws in BINARY.items()),
+    *(TableRow(f"int {name}", call(name), draws, differentiable=False) for name, draws in INTEGER.items()),
+    TableRow("power 3", lambda xp, x: x**3, (X,)),
+    TableRow("power 0.5", lambda xp, x: x**0.5, (POSITIVE,)),
+    TableRow("scalar operators", lambda xp, x: 2 - x / 3 + (-x) * 0.5, (X,), sample=True),
+    TableRow("broadcast", lambda xp, x, y: x * y + x, (normal(2, 1), normal(3)), sample=True),
+    TableRow("clip", lambda xp, x: xp.clip(x, -0.5, 0.5), (X,)),
+    TableRow("where", lambda xp, c, x, y: xp.where(c, x, y), (booleans(2, 3), X, X), sample=True),
+    TableRow("where scalar", lambda xp, x: xp.where(x > 0, x, 0.1 * x), (X,)),
+    TableRow("astype", lambda xp, x: x.astype(np.float32) * 2, (integers(0, 9, 4),), differentiable=False),
+    TableRow("polynomial", lambda xp, x: ((0.3 * x + 1) * x - 2) * x + 5, (X,)),
+    TableRow("repeated use", lambda xp, x: xp.sin(x) * xp.sin(x) + xp.cos(x) * x, (X,)),
 ]

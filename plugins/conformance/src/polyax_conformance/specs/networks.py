@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import polyax as jax
-from polyax_conformance.specs.spec import Spec, normal
+from polyax_conformance.specs.spec import TableRow, normal
 
 X = normal(3, 4)
 
@@ -47,6 +47,6 @@ def mlp_oracle(w1, w2, x):
 
 
 SPECS = [
-    *(Spec(f"nn.{name}", nn(name), (X,), oracle, sample=name == "relu") for name, oracle in ORACLES.items()),
-    Spec("perceptron", mlp, (normal(5, 3), normal(4, 5), normal(3)), mlp_oracle, sample=True),
+    *(TableRow(f"nn.{name}", nn(name), (X,), oracle, sample=name == "relu") for name, oracle in ORACLES.items()),
+    TableRow("perceptron", mlp, (normal(5, 3), normal(4, 5), normal(3)), mlp_oracle, sample=True),
 ]

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from polyax_conformance.specs.spec import Spec, normal
+from polyax_conformance.specs.spec import TableRow, normal
 
 V = normal(3)
 A = normal(2, 3)
 B = normal(3, 2)
 
 SPECS = [
-    Spec("dot vectors", lambda xp, x, y: xp.dot(x, y), (V, V)),
-    Spec("dot matrix vector", lambda xp, a, x: xp.dot(a, x), (A, V), sample=True),
-    Spec("matmul", lambda xp, a, b: a @ b, (A, B), sample=True),
-    Spec("matmul batched", lambda xp, a, b: xp.matmul(a, b), (normal(2, 2, 3), normal(2, 3, 2)), sample=True),
-    Spec("matmul broadcast", lambda xp, a, b: xp.matmul(a, b), (normal(2, 2, 3), B)),
-    Spec("product of transposes", lambda xp, a, b: a.T @ b.T, (A, B)),
-    Spec("vdot", lambda xp, x, y: xp.vdot(x, y), (A, A)),
-    Spec("outer", lambda xp, x, y: xp.outer(x, y), (V, normal(2))),
-    Spec("inner", lambda xp, x, y: xp.inner(x, y), (A, A)),
-    Spec("tensordot", lambda xp, x, y: xp.tensordot(x, y, axes=([1], [0])), (A, B)),
-    Spec("einsum", lambda xp, x, y: xp.einsum("ij,jk->ki", x, y), (A, B)),
-    Spec("einsum batched", lambda xp, x, y: xp.einsum("bij,bjk->bik", x, y), (normal(2, 2, 3), normal(2, 3, 2))),
-    Spec("quadratic form", lambda xp, x, a: xp.dot(x, a @ x), (V, normal(3, 3))),
-    Spec("layer", lambda xp, w, b, x: xp.tanh(x @ w + b), (B, normal(2), normal(4, 3)), sample=True),
+    TableRow("dot vectors", lambda xp, x, y: xp.dot(x, y), (V, V)),
+    TableRow("dot matrix vector", lambda xp, a, x: xp.dot(a, x), (A, V), sample=True),
+    TableRow("matmul", lambda xp, a, b: a @ b, (A, B), sample=True),
+    TableRow("matmul batched", lambda xp, a, b: xp.matmul(a, b), (normal(2, 2, 3), normal(2, 3, 2)), sample=True),
+    TableRow("matmul broadcast", lambda xp, a, b: xp.matmul(a, b), (normal(2, 2, 3), B)),
+    TableRow("product of transposes", lambda xp, a, b: a.T @ b.T, (A, B)),
+    TableRow("vdot", lambda xp, x, y: xp.vdot(x, y), (A, A)),
+    TableRow("outer", lambda xp, x, y: xp.outer(x, y), (V, normal(2))),
+    TableRow("inner", lambda xp, x, y: xp.inner(x, y), (A, A)),
+    TableRow("tensordot", lambda xp, x, y: xp.tensordot(x, y, axes=([1], [0])), (A, B)),
+    TableRow("einsum", lambda xp, x, y: xp.einsum("ij,jk->ki", x, y), (A, B)),
+    TableRow("einsum batched", lambda xp, x, y: xp.einsum("bij,bjk->bik", x, y), (normal(2, 2, 3), normal(2, 3, 2))),
+    TableRow("quadratic form", lambda xp, x, a: xp.dot(x, a @ x), (V, normal(3, 3))),
+    TableRow("layer", lambda xp, w, b, x: xp.tanh(x @ w + b), (B, normal(2), normal(4, 3)), sample=True),
 ]

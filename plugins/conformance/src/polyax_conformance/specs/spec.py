@@ -14,7 +14,7 @@ Draw = Callable[[np.random.Generator], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Spec:
+class TableRow:
     """``fun(xp, *args)`` is run with polyax's ``numpy`` and compared to ``oracle(*args)``, or to itself under NumPy."""
 
     name: str
@@ -53,6 +53,6 @@ def booleans(*shape: int) -> Draw:
     return lambda rng: rng.random(shape) < 0.5
 
 
-def parameters(specs: list[Spec]) -> list[Any]:
+def parameters(specs: list[TableRow]) -> list[Any]:
     """Rows for ``pytest.mark.parametrize``."""
     return [pytest.param(s, id=s.name, marks=[pytest.mark.sample] if s.sample else []) for s in specs]

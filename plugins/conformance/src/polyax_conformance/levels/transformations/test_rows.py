@@ -12,7 +12,7 @@ import polyax as jax
 import polyax.numpy as jnp
 from polyax_conformance.specs import elementwise, networks, products, reductions, shapes
 from polyax_conformance.specs.oracle import directional, gradient, is_float, widen
-from polyax_conformance.specs.spec import Spec, parameters
+from polyax_conformance.specs.spec import TableRow, parameters
 
 SPECS = [*elementwise.SPECS, *reductions.SPECS, *shapes.SPECS, *products.SPECS, *networks.SPECS]
 BATCH = 3
@@ -21,11 +21,11 @@ every_row = pytest.mark.parametrize("spec", parameters(SPECS))
 differentiable_rows = pytest.mark.parametrize("spec", parameters([s for s in SPECS if s.differentiable]))
 
 
-def subject(spec: Spec) -> Callable[..., Any]:
+def subject(spec: TableRow) -> Callable[..., Any]:
     return lambda *args: spec.fun(jnp, *args)
 
 
-def check(spec: Spec, got: Any, want: Any) -> None:
+def check(spec: TableRow, got: Any, want: Any) -> None:
     got, want = np.asarray(got), np.asarray(want)
     assert got.shape == want.shape
     scale = max(1.0, float(np.abs(want).max(initial=0))) if want.dtype.kind == "f" else 1.0
@@ -54,25 +54,25 @@ def float_positions(args: list[np.ndarray]) -> tuple[int, ...]:
 
 
 @every_row
-def test_eager(spec: Spec, platform: str) -> None:
+def test_eager(spec: TableRow, platform: str) -> None:
     args = spec.args()
     check(spec, subject(spec)(*put(args)), spec.expected(*map(widen, args)))
 
 
 @every_row
-def test_jit(spec: Spec, platform: str) -> None:
+def test_jit(spec: TableRow, platform: str) -> None:
     args = spec.args()
     check(spec, jax.jit(subject(spec))(*put(args)), spec.expected(*map(widen, args)))
 
 
 @every_row
-def test_vmap(spec: Spec, platform: str) -> None:
+def test_vmap(spec: TableRow, platform: str) -> None:
     args = spec.args(BATCH)
     check(spec, jax.vmap(subject(spec))(*put(args)), stacked(spec.expected, args))
 
 
 @every_row
-def test_vmap_over_one_argument_and_trailing_axis(spec: Spec, platform: str) -> None:
+def test_vmap_over_one_argument_and_trailing_axis(spec: TableRow, platform: str) -> None:
     args = spec.args()
     args[0] = np.stack(spec.args(BATCH)[0], axis=-1)
     fun = jax.vmap(subject(spec), in_axes=(-1,) + (None,) * (len(args) - 1), out_axes=-1)
@@ -81,7 +81,7 @@ def test_vmap_over_one_argument_and_trailing_axis(spec: Spec, platform: str) -> 
 
 
 @differentiable_rows
-def test_jvp(spec: Spec, platform: str) -> None:
+def test_jvp(spec: TableRow, platform: str) -> None:
     args = spec.args()
     moving = float_positions(args)
     tangents = [weights(x.shape) if i in moving else None for i, x in enumerate(args)]
@@ -96,7 +96,7 @@ def test_jvp(spec: Spec, platform: str) -> None:
 
 
 @differentiable_rows
-def test_grad(spec: Spec, platform: str) -> None:
+def test_grad(spec: TableRow, platform: str) -> None:
     args = spec.args()
     moving = float_positions(args)
     got = jax.grad(weighted(subject(spec), jnp), argnums=moving)(*put(args))
@@ -105,7 +105,7 @@ def test_grad(spec: Spec, platform: str) -> None:
 
 
 @differentiable_rows
-def test_jit_vmap_grad(spec: Spec, platform: str) -> None:
+def test_jit_vmap_grad(spec: TableRow, platform: str) -> None:
     args = spec.args(BATCH)
     which = float_positions(args)[-1]
     got = jax.jit(jax.vmap(jax.grad(weighted(subject(spec), jnp), argnums=which)))(*put(args))

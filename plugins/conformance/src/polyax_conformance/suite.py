@@ -82,7 +82,7 @@ def grade(platform: str, levels: Sequence[int] = (), gaps: Sequence[Gap] = (), c
     """
     card = Card(platform, owner_of(platform), version("polyax"))
     suite, folders = Suite(card, gaps), folders_of(levels)
-    arguments = ["-q", "-p", "no:cacheprovider", "-p", "polyax_conformance"]
+    arguments = ["-q", "-p", "no:cacheprovider", "-p", "polyax_conformance.pytest_plugin"]
     arguments += ["-c", str(FOLDER / "suite.ini"), f"--platforms={platform}"]
     arguments += ["-k", chosen] if chosen else []
     told = io.StringIO()

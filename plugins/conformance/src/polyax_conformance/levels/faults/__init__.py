@@ -1,0 +1,1 @@
+"""Level 6: what goes wrong around a program."""

@@ -1,0 +1,1 @@
+"""Level 2: every primitive, with all kinds of parameters."""

@@ -1,0 +1,1 @@
+"""Level 1: operations on all numbers."""

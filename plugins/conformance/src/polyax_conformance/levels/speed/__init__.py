@@ -1,0 +1,1 @@
+"""Level 7: what programs take beside NumPy."""

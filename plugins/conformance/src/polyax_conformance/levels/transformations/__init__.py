@@ -1,0 +1,1 @@
+"""Level 3: derivatives, batches and their combinations."""

@@ -1,9 +1,8 @@
-"""OpenBLAS is loaded without threads of its own, which would spin beside ours, and with kernels for the processor."""
+"""OpenBLAS is loaded without threads of its own, which would spin beside ours."""
 
 from __future__ import annotations
 
 import os
-from types import SimpleNamespace
 
 import pytest
 
@@ -32,29 +31,3 @@ def test_openblas_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_function_that_openblas_lacks() -> None:
     with pytest.raises(AttributeError, match="scipy_no_such_routine"):
         openblas.address("no_such_routine")
-
-
-@pytest.mark.parametrize("cpu, asked, core", [
-    ("znver4", None, "ZEN"), ("znver4", "HASWELL", "HASWELL"), ("znver5", None, None), ("znver5", "ZEN", "ZEN"),
-])  # fmt: skip
-def test_kernels_are_chosen_by_the_processor_unless_users_do(
-    cpu: str, asked: str | None, core: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(openblas, "host", lambda: SimpleNamespace(cpu=cpu))
-    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
-    if asked is not None:
-        monkeypatch.setenv("OPENBLAS_CORETYPE", asked)
-    assert openblas._settings().get("OPENBLAS_CORETYPE") == core
-
-
-def test_loading_leaves_the_environment_as_it_was() -> None:
-    program = """
-        import os
-        from polyax_cpu.libraries import openblas
-        before = dict(os.environ)
-        openblas._settings = lambda: {"OPENBLAS_CORETYPE": "HASWELL", "OPENBLAS_NUM_THREADS": "1"}
-        name = openblas._openblas().scipy_openblas_get_corename
-        name.restype = openblas.ctypes.c_char_p
-        print(name().decode(), dict(os.environ) == before)
-    """
-    assert output(program).split() == ["Haswell", "True"]

@@ -105,6 +105,8 @@ FUNCTIONS: dict[str, tuple[Any, list[str], list[Any]]] = {
     "zeros": (lambda x: jnp.zeros(x.shape) + x, ["b, c"], [floats(4, 3)]),
     "full": (lambda x: jnp.full((x.shape[0],), 2.0), ["b, c"], [floats(4, 3)]),
     "tril": (lambda x: jnp.tril(x), ["b, b"], [floats(4, 4)]),
+    "eye": (lambda x: jnp.eye(*x.shape, k=x.shape[1] - x.shape[0]) + x, ["b, c"], [floats(4, 3)]),
+    "tri": (lambda x: jnp.tri(*x.shape, k=x.shape[1] - x.shape[0]) + x, ["b, c"], [floats(4, 3)]),
     "where": (lambda x: jnp.where(x > 0, x, 0.0), ["b, c"], [floats(4, 3)]),
     "pad": (lambda x: jnp.pad(x, ((1, 2), (0, 0))), ["b, c"], [floats(4, 3)]),
     "tile": (lambda x: jnp.tile(x, (2, 1)), ["b, c"], [floats(4, 3)]),

@@ -127,6 +127,42 @@ def test_partitions_are_ordered_as_far_as_they_are_needed():
         jnp.partition(x * 1j, 1)
 
 
+FAR = [2**31 - 1, -(2**31), 2**32, -(2**32), 2**70, -(2**70)]
+
+
+@pytest.mark.parametrize("k", FAR)
+def test_diagonals_far_beyond_a_matrix_are_empty(k):
+    """As in NumPy; where k comes back to 0 in int32 it is no other diagonal."""
+    ones = np.ones((2, 3), np.float32)
+    below = ones * (k > 0)
+    assert not np.any(jnp.eye(2, 3, k=k))
+    np.testing.assert_array_equal(jnp.tri(2, 3, k), below)
+    np.testing.assert_array_equal(jnp.tril(ones, k), below)
+    np.testing.assert_array_equal(jnp.triu(ones, k), 1 - below)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8, np.uint64, np.uint8])
+def test_diagonals_given_by_tracers(dtype):
+    limits = np.iinfo(dtype)
+    with polyax.enable_x64(True):
+        for k in (limits.min, 0, 1, limits.max):
+            near = min(max(k, -2), 2)
+            for ours, numpys in ((jnp.eye, np.eye), (jnp.tri, np.tri)):
+                found = polyax.jit(lambda k, f=ours: f(2, k=k))(dtype(k))
+                np.testing.assert_array_equal(found, numpys(2, k=near))
+
+
+def test_which_diagonal_is_an_integer():
+    assert jnp.eye(2, k=jnp.asarray(1)).tolist() == jnp.eye(2, k=np.int8(1)).tolist() == [[0, 1], [0, 0]]
+    for bad in (1.5, np.array([1]), jnp.asarray([1, 2])):
+        with pytest.raises(ValueError, match="k must be a scalar integer; got"):
+            jnp.eye(2, k=bad)
+    with pytest.raises(TypeError, match="eye requires ndarray or scalar arguments, got <class 'NoneType'>"):
+        jnp.eye(2, k=None)
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        jnp.tri(2, k=1.5)
+
+
 def test_files_of_bfloat16():
     file = io.BytesIO()
     jnp.save(file, jnp.arange(3, dtype=jnp.bfloat16))

@@ -481,14 +481,19 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """A matrix of shape (N, M) with ones on the ``k``-th diagonal.
 
+    Raises:
+      ValueError: ``k`` is no scalar integer, or a dimension is negative.
+
     >>> import polyax.numpy as jnp
     >>> jnp.eye(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
     kind = canonical_dtype(dtype, np.float64)
     shape = concrete_shape((N, N if M is None else M))
-    if min(shape) < 0:
+    if any(n < 0 for n in shape):
         raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
+    if not isinstance(k, int) and not is_symbolic_dim(k):
+        _check_scalar_integer(k)
     return _placed(convert(lax.eq(*_row_and_column(shape, k)), kind), device)
 
 
@@ -505,10 +510,33 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
 
 def _row_and_column(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
     """Row index plus ``k``, and column index, of each element."""
-    row = lax.broadcasted_iota(np.int32, shape, 0)
-    return (lax.add(row, convert(unwrap(k), np.dtype("int32"))) if is_traced(k) or k else row), lax.broadcasted_iota(
-        np.int32, shape, 1
-    )
+    row, column = (lax.broadcasted_iota(np.int32, shape, n) for n in (0, 1))
+    offset = _offset(k)
+    return (lax.add(row, offset) if is_traced(k) or k else row), column
+
+
+_FAR = 2**30
+"""Beyond all diagonals with elements; an index more or less is still an int32."""
+
+
+def _offset(k: Any) -> Any:
+    """The distance of a diagonal from the main one, as int32; of one without elements maybe that of another."""
+    if is_symbolic_dim(k):
+        return convert(unwrap(k), np.dtype("int32"))
+    if not is_traced(k):
+        return np.int32(min(max(operator.index(k), -_FAR), _FAR))
+    k = unwrap(k)
+    if k.dtype.itemsize >= 4:
+        limits = np.iinfo(k.dtype)
+        k = lax.clamp(max(limits.min, -_FAR), k, min(limits.max, _FAR))
+    return convert(k, np.dtype("int32"))
+
+
+def _check_scalar_integer(k: Any) -> None:
+    """That ``k``, of ``eye``, is one."""
+    check_arraylike("eye", k)
+    if np.ndim(k) or aval_of(k).dtype.kind not in "biu":
+        raise ValueError(f"k must be a scalar integer; got {k}")
 
 
 def tril(m: Any, k: int = 0) -> Any:

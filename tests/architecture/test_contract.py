@@ -27,6 +27,7 @@ PLUGINS = {
     "plugins/fusion": "it needs no more",
     "plugins/hello_c": "it is what strangers begin with",
     "plugins/mpi": "it needs no more",
+    "plugins/onnx": "it proves that a whole-graph backend needs no more",
     "plugins/conformance": "it judges by what strangers may use",
     "plugins/inspect": "it shows what the core does, from within",
     "backends_opencl": "it needs no more",

@@ -16,12 +16,15 @@ TOOLKITS = (
     "mpi4py",
     "multiprocessing",
     "nvidia",
+    "onnx",
+    "onnxruntime",
     "polyax_cpu",
     "polyax_cuda",
     "polyax_fusion",
     "polyax_hello_c",
     "polyax_inspect",
     "polyax_kernels",
+    "polyax_onnx",
     "polyax_opencl",
     "pyopencl",
     "scipy",
@@ -54,7 +57,9 @@ def test_plugin_module_loads_no_toolkit(plugin: str) -> None:
     assert not loaded_by(plugin) & heavy
 
 
-@pytest.mark.parametrize(("name", "toolkit"), [("cpu", "llvmlite"), ("opencl", "pyopencl"), ("cuda", "cupy")])
+@pytest.mark.parametrize(
+    ("name", "toolkit"), [("cpu", "llvmlite"), ("opencl", "pyopencl"), ("cuda", "cupy"), ("onnx", "onnxruntime")]
+)
 def test_a_missing_toolkit_is_a_reason_with_a_remedy(name: str, toolkit: str) -> None:
     """Without its toolkit a plugin is imported all the same, and its probe says what to install."""
     program = f"""

@@ -33,6 +33,7 @@ DISTRIBUTIONS = {
     "polyax_mpi": {"polyax"},
     "polyax_conformance": {"polyax"},
     "polyax_hello_c": {"polyax", "polyax_kernels"},
+    "polyax_onnx": {"polyax"},
     "polyax_cpu": {"polyax", "polyax_kernels"},
     "polyax_opencl": {"polyax", "polyax_kernels"},
     "polyax_cuda": {"polyax", "polyax_kernels"},

@@ -17,6 +17,7 @@ PACKAGES = {
     "polyax_mpi": ROOT / "plugins/mpi/src/polyax_mpi",
     "polyax_conformance": ROOT / "plugins/conformance/src/polyax_conformance",
     "polyax_hello_c": ROOT / "plugins/hello_c/src/polyax_hello_c",
+    "polyax_onnx": ROOT / "plugins/onnx/src/polyax_onnx",
     "polyax_cpu": ROOT / "backends_cpu/src/polyax_cpu",
     "polyax_opencl": ROOT / "backends_opencl/src/polyax_opencl",
     "polyax_cuda": ROOT / "backends_cuda/src/polyax_cuda",

@@ -1,0 +1,1 @@
+"""What primitives become in ONNX, family by family."""

@@ -68,6 +68,16 @@ def run_parts(program: ClosedJaxpr, parts: Any, *args: Any) -> list[np.ndarray]:
     return [np.asarray(v.val) if isinstance(v, Literal) else env[v] for v in program.outvars]
 
 
+def test_what_is_made_of_itself_stays() -> None:
+    """Bits of one width are nothing simpler; those of others are shifted."""
+    same = jax.make_jaxpr(lambda x: lax.bitcast_convert_type(x, jnp.int32))(X)
+    assert names(decompose(same, lambda e: False)) == ["bitcast_convert_type"]
+    narrow = jax.make_jaxpr(lambda x: lax.bitcast_convert_type(x, jnp.uint8))(X)
+    found = decompose(narrow, lambda e: False)
+    check_jaxpr(found.jaxpr)
+    np.testing.assert_array_equal(value(found, X)[0], X.view(np.uint8).reshape(2, 3, 4))
+
+
 @pytest.mark.parametrize("left_out", [{"sin"}, {"mul", "exp"}, {"add"}, set[str]()], ids=lambda s: "-".join(sorted(s)))
 def test_parts_compute_the_whole(left_out: set[str]) -> None:
     def f(x: Any, y: Any) -> Any:

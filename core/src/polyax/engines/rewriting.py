@@ -48,7 +48,10 @@ def decompose(closed: ClosedJaxpr, allowed: Callable[[Eqn], bool]) -> ClosedJaxp
     def opened(eqn: Eqn) -> ClosedJaxpr | None:
         if eqn.primitive.decompose is None:
             return called(eqn)
-        return None if allowed(eqn) else decomposition(eqn)
+        if allowed(eqn):
+            return None
+        found = decomposition(eqn)
+        return None if [e.primitive for e in found.eqns] == [eqn.primitive] else found  # it is made of nothing simpler
 
     return _written_out(closed, opened)
 

@@ -106,11 +106,12 @@ def _bitcast_factors(x: ShapedArray, *, new_dtype: DType) -> factors.Factors:
 
 @def_rule(bitcast_convert_type_p, "decompose")
 def _bitcast_decompose(x: Any, *, new_dtype: DType) -> list[Any]:
-    """Between types of different widths, by shifts: what is narrower lies in what is wider, the lowest bits first."""
-    source = aval_of(x).dtype
-    if source == new_dtype:
-        return [x]
-    own, other = (np.dtype(f"uint{dtypes.bits_of(d)}") for d in (source, new_dtype))
+    """Between types of different widths, by shifts: what is narrower lies in what is wider, the lowest bits first.
+    Between those of equal widths there is nothing simpler."""
+    widths = [dtypes.bits_of(d) for d in (aval_of(x).dtype, new_dtype)]
+    if widths[0] == widths[1]:
+        return [_as_type(x, new_dtype)]
+    own, other = (np.dtype(f"uint{width}") for width in widths)
     bits = _as_type(x, own)
     made = _cut(bits, own, other) if own.itemsize > other.itemsize else _joined(bits, own, other)
     return [_as_type(made, new_dtype)]

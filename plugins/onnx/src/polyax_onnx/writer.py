@@ -114,7 +114,11 @@ class Tensor:
         return self.op("Reshape", self.model.ints(*shape), shape=shape, allowzero=1)
 
     def expand(self, shape: Sequence[int]) -> Tensor:
-        return self if tuple(shape) == self.shape else self.op("Expand", self.model.ints(*shape), shape=shape)
+        if tuple(shape) == self.shape:
+            return self
+        if 0 in shape:  # the engine leaves dimensions of one element as they are
+            return self.model.constant(np.zeros(shape), self.dtype)
+        return self.op("Expand", self.model.ints(*shape), shape=shape)
 
     def transpose(self, order: Sequence[int]) -> Tensor:
         if list(order) == list(range(len(self.shape))):

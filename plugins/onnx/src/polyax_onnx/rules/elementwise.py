@@ -222,6 +222,17 @@ def _arithmetic(x: Tensor, y: Tensor) -> Tensor:
     return negative.where(~moved, moved).cast(x.dtype)
 
 
+@rule("mulhi")
+def _mulhi(x: Tensor, y: Tensor) -> Tensor:
+    """The upper half of a product of twice the width."""
+    if x.bits == 64:
+        raise NotInOnnx("ONNX has no integers of 128 bits")
+    wide = "int64" if x.dtype.kind == "i" else "uint64"
+    product = x.cast(wide) * y.cast(wide)
+    amount = product.like(x.bits)
+    return (_arithmetic if x.dtype.kind == "i" else _logical)(product, amount).cast(x.dtype)
+
+
 def _each_bit(x: Tensor) -> Tensor:
     """Along a further dimension, the lowest first, as 0 and 1."""
     places = x.model.constant(np.arange(x.bits), f"uint{x.bits}")

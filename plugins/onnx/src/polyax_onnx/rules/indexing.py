@@ -110,7 +110,9 @@ for _name, _how in (*_HOW.items(), ("scatter-min", "min"), ("scatter-max", "max"
         negated: bool = _name == "scatter-sub", **_: Any,
     ) -> Tensor:  # fmt: skip
         """Into one row of all elements, and one more for what is dropped."""
-        _check(x, indices, updates)
+        if 0 in (*x.shape, *updates.shape):
+            return x.op("Identity")
+        _check(indices)
         d = dimension_numbers
         if (x.is_bool and how != "none") or (how in ("min", "max") and x.is_float):
             raise NotInOnnx("ScatterElements treats NaNs and truth values otherwise")

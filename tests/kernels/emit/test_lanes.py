@@ -7,9 +7,10 @@ import pytest
 from kernels.building import F32, CompiledKernels, axes, one_store, result_of
 
 from polyax_kernels.emit.lanes import block, suits
-from polyax_kernels.emit.numpy import run
+from polyax_kernels.emit.numpy import NumpyEmitter, run
 from polyax_kernels.emit.schedule import choose
-from polyax_kernels.ir.expr import Axis, Expr, consing, const, fold, index, load, param
+from polyax_kernels.emit.walker import emit_kernel
+from polyax_kernels.ir.expr import COMPARISONS, Axis, Expr, consing, const, fold, index, load, param
 from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, Stage, Store
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.passes.for_emission import flatten
@@ -149,3 +150,29 @@ def test_stages_along_memory_are_left_alone() -> None:
         operands = Operand((20, 150), F32, "in"), Operand((20, 150), F32, "out")
         kernel = Kernel(grid, (Stage((k,), (Store(1, at, load(0, F32, at)),)),), operands)
         assert choose(kernel).lanes == 1
+
+
+class Spare(NumpyEmitter):
+    """Knows what every emitter must, and no more."""
+
+    def supports(self, name: str, dtype: np.dtype) -> bool:
+        return name in ("add", "sub", "mul", "div", "max", "min", "and", "or", "xor", "select") or name in COMPARISONS
+
+    def op(self, name: str, dtype: np.dtype, *args: np.ndarray) -> np.ndarray:
+        assert self.supports(name, dtype), f"{name} isn't known here"
+        return super().op(name, dtype, *args)
+
+
+def test_blocks_need_no_operation_that_an_emitter_may_lack() -> None:
+    """Also in the extents of their loops."""
+    x = RNG.standard_normal((21, 5)).astype(F32)
+    with consing():
+        columns, rows = param(0), param(1)
+        grid, k = (Axis(columns, "a"),), Axis(rows, "k")
+        value = total(k, load(0, F32, (index(k), index(grid[0]))))
+        operands = Operand((rows, columns), F32, "in"), Operand((columns,), F32, "out")
+        kernel = Kernel(grid, (Stage((), (Store(1, (index(grid[0]),), value),)),), operands)
+        out = np.full(5, 99, F32)
+        emitter = Spare(kernel, [x.ravel(), out], (5, 21))
+        emit_kernel(kernel, choose(kernel), emitter, np.asarray(0), np.asarray(5))
+    np.testing.assert_allclose(out, x.astype(np.float64).sum(0), rtol=1e-5, atol=1e-5)

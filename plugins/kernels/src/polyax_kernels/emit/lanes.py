@@ -15,7 +15,7 @@ from math import inf, prod
 
 from polyax_kernels.emit.blocks import Blocks, blocks_of
 from polyax_kernels.ir.dependences import Facts, rounds
-from polyax_kernels.ir.expr import Axis, Expr, folds_of, index, load, op, postorder, rewrite, rewriter
+from polyax_kernels.ir.expr import Axis, Expr, const, folds_of, index, load, op, postorder, rewrite, rewriter
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots, map_stores, store_roots
 
 TOGETHER = 8
@@ -88,7 +88,7 @@ def _steps(axis: Axis, together: int) -> Iterator[tuple[Axis, list[Expr]]]:
     if together == 1 or (isinstance(extent, int) and extent < together):
         yield axis, [index(axis)]
         return
-    turns = extent // together
+    turns = op("div", extent, const(together)) if isinstance(extent, Expr) else extent // together
     outer = Axis(turns, axis.name)
     yield outer, [index(outer) * together + n for n in range(together)]
     done = turns * together

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax_kernels.api.emitters import TABLE, Helper, real
+from polyax_kernels.api.emitters import TABLE, Helper, Operators, real
 
 TYPES = {"float": "float", "double": "double", "i32": "int", "i64": "long", "i1": "bool"}
 UNSIGNED = {"i32": "uint", "i64": "ulong"}
@@ -21,7 +21,7 @@ PROCESSOR = "PROCESSOR"
 FLOATS = {"float": np.float32, "double": np.float64}
 
 
-class Variable:
+class Variable(Operators):
     """A ``polyax_kernels.emit.functions.blocks.Value``: a variable of the function that ``b`` writes, or a literal."""
 
     def __init__(self, b: Writer, type: str, text: str) -> None:
@@ -52,22 +52,6 @@ class Variable:
 
     def __invert__(self) -> Variable:
         return self.b.value(self.type, f"{'!' if self.type == 'i1' else '~'}{self.text}")
-
-    __add__ = __radd__ = lambda self, other: self.infix("+", other)
-    __mul__ = __rmul__ = lambda self, other: self.infix("*", other)
-    __sub__ = lambda self, other: self.infix("-", other)
-    __rsub__ = lambda self, other: self.infix("-", other, swap=True)
-    __truediv__ = lambda self, other: self.infix("/", other)
-    __rtruediv__ = lambda self, other: self.infix("/", other, swap=True)
-    __and__ = lambda self, other: self.infix("&", other)
-    __or__ = lambda self, other: self.infix("|", other)
-    __xor__ = lambda self, other: self.infix("^", other)
-    __lshift__ = lambda self, other: self.infix("<<", other)
-    __rshift__ = lambda self, other: self.infix(">>", other)
-    __lt__ = lambda self, other: self.compare("<", other)
-    __le__ = lambda self, other: self.compare("<=", other)
-    __gt__ = lambda self, other: self.compare(">", other)
-    __ge__ = lambda self, other: self.compare(">=", other)
 
 
 class Writer:

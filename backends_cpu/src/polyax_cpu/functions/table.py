@@ -13,9 +13,8 @@ from polyax_cpu.compiler import host
 from polyax_cpu.functions import large_arguments
 from polyax_cpu.functions.variants import variant, with_variants
 from polyax_cpu.llvm import IrValue, Module, Params, vector
-from polyax_kernels.emit.functions import circular_double, exponential, exponential_double, special_double
+from polyax_kernels.emit.functions import table
 from polyax_kernels.emit.functions.blocks import Function
-from polyax_kernels.emit.functions.table import TABLE
 
 
 def _sqrt(x: IrValue) -> IrValue:
@@ -26,36 +25,15 @@ def _rsqrt(x: IrValue) -> IrValue:
     return 1.0 / x.b.intrinsic("sqrt", x)
 
 
-FLOAT: dict[str, Function] = TABLE | {
+FLOAT: dict[str, Function] = table.TABLE | {
     **large_arguments.SINGLE.functions,
     "sqrt": _sqrt,
     "rsqrt": _rsqrt,
 }
-DOUBLE: dict[str, Function] = {
+DOUBLE: dict[str, Function] = table.DOUBLE | {
+    **large_arguments.DOUBLE.functions,
     "sqrt": _sqrt,
     "rsqrt": _rsqrt,
-    "exp": exponential.exp64,
-    "exp2": exponential_double.exp2,
-    "expm1": exponential_double.expm1,
-    "log": exponential.log64,
-    "log1p": exponential_double.log1p,
-    "logistic": exponential.logistic64,
-    "tanh": exponential_double.tanh,
-    "sinh": exponential_double.sinh,
-    "cosh": exponential_double.cosh,
-    "asinh": exponential_double.asinh,
-    "acosh": exponential_double.acosh,
-    "atanh": exponential_double.atanh,
-    "pow": exponential_double.pow,
-    "cbrt": exponential_double.cbrt,
-    **large_arguments.DOUBLE.functions,
-    "asin": circular_double.asin,
-    "acos": circular_double.acos,
-    "atan": circular_double.atan,
-    "atan2": circular_double.atan2,
-    "erf": special_double.erf,
-    "erfc": special_double.erfc,
-    "erf_inv": special_double.erf_inv,
 }
 BRIEF = frozenset({"sqrt", "rsqrt"})
 """Functions of an instruction or two."""

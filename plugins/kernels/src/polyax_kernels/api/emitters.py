@@ -5,7 +5,9 @@ from __future__ import annotations
 from polyax_kernels.emit.c import CEmitter, c_source
 from polyax_kernels.emit.c_helpers import Helper, real
 from polyax_kernels.emit.emitter import Emitter
-from polyax_kernels.emit.functions.table import TABLE
+from polyax_kernels.emit.functions import halves
+from polyax_kernels.emit.functions.blocks import Operators, Value
+from polyax_kernels.emit.functions.table import FUNCTIONS, TABLE
 from polyax_kernels.emit.numpy import NumpyEmitter
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.emit.walker import emit_kernel
@@ -14,6 +16,6 @@ from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.ir.scalars import TABLE as SCALARS
 
 __all__ = [
-    "SCALARS", "TABLE", "CEmitter", "Emitter", "Helper", "Kernel", "NumpyEmitter", "Operand", "Schedule", "c_source",
-    "choose", "emit_kernel", "kernel_roots", "real", "structural_key",
+    "FUNCTIONS", "SCALARS", "TABLE", "CEmitter", "Emitter", "Helper", "Kernel", "NumpyEmitter", "Operand", "Operators",
+    "Schedule", "Value", "c_source", "choose", "emit_kernel", "halves", "kernel_roots", "real", "structural_key",
 ]  # fmt: skip

@@ -139,9 +139,17 @@ class Pool:
         return self.shelf(nbytes).take()
 
     def allocate(self, nbytes: int) -> np.ndarray:
-        """Fresh memory."""
+        """What ``fresh`` gives, if need be after others have given back theirs."""
         error = lambda reason: OutOfMemory(shortage(self.name, nbytes, self._in_use(), self.arrays(), reason))
-        return allocated(lambda: np.empty(nbytes, np.uint8), error, self.release)
+        return allocated(lambda: self.fresh(nbytes), error, self.release)
+
+    def fresh(self, nbytes: int) -> np.ndarray:
+        """Bytes that nobody has. Pools of memory of another kind give theirs.
+
+        Raises:
+          MemoryError: there are none.
+        """
+        return np.empty(nbytes, np.uint8)
 
     def release(self) -> None:
         """Gives back what nobody holds."""

@@ -39,6 +39,33 @@ class Value(Protocol):
     __invert__ = __neg__
 
 
+class Operators:
+    """Python's operators of a ``Value``, in terms of ``compare(relation, other)`` and ``infix(sign, other, swap)``,
+    which writes ``self sign other``, or the other way round."""
+
+    def infix(self, sign: str, other: Any, swap: bool = False) -> Any:
+        raise NotImplementedError
+
+    def compare(self, relation: str, other: Any) -> Any:
+        raise NotImplementedError
+
+    __add__ = __radd__ = lambda self, other: self.infix("+", other)
+    __mul__ = __rmul__ = lambda self, other: self.infix("*", other)
+    __sub__ = lambda self, other: self.infix("-", other)
+    __rsub__ = lambda self, other: self.infix("-", other, swap=True)
+    __truediv__ = lambda self, other: self.infix("/", other)
+    __rtruediv__ = lambda self, other: self.infix("/", other, swap=True)
+    __and__ = lambda self, other: self.infix("&", other)
+    __or__ = lambda self, other: self.infix("|", other)
+    __xor__ = lambda self, other: self.infix("^", other)
+    __lshift__ = lambda self, other: self.infix("<<", other)
+    __rshift__ = lambda self, other: self.infix(">>", other)
+    __lt__ = lambda self, other: self.compare("<", other)
+    __le__ = lambda self, other: self.compare("<=", other)
+    __gt__ = lambda self, other: self.compare(">", other)
+    __ge__ = lambda self, other: self.compare(">=", other)
+
+
 Function = Callable[..., Any]
 V = TypeVar("V", bound=Value)
 

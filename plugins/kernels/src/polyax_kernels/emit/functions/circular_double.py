@@ -7,6 +7,7 @@ import math
 
 from polyax_kernels.emit.functions.blocks import (
     INF,
+    NAN,
     V,
     absolute,
     bits,
@@ -57,6 +58,11 @@ def near(kind: str, x: V) -> V:
     """Odd functions keep the sign of zero, which a sum of products loses."""
     result = wave(kind, *_reduced(x))
     return result if kind == "cos" else select(x.compare("==", 0.0), x, result)
+
+
+def inside(kind: str, x: V) -> V:
+    """NaN where ``near`` isn't right."""
+    return select(absolute(x) < NEAR, near(kind, x), NAN)
 
 
 # inverses -------------------------------------------------------------------------------------------------------------

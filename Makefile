@@ -10,7 +10,7 @@ ARRAY_API_SOURCE ?= https://github.com/data-apis/array-api-tests
 ARRAY_API_COMMIT ?= 019e060f003acfa2eec33761f0e948c937633443
 ARRAY_API_ARGS ?= --max-examples 20
 ARRAY_API_SUITE ?= $(ARRAY_API)/suite
-PROJECTS := core $(addprefix plugins/,kernels fusion hello_c inspect mpi conformance onnx) backends_cpu backends_opencl backends_cuda
+PROJECTS := core $(addprefix plugins/,kernels fusion hello_c wasm inspect mpi conformance onnx) backends_cpu backends_opencl backends_cuda
 MANIFESTS := $(PROJECTS:%=%/pyproject.toml)
 JOBS ?= 2
 PYTEST_ARGS ?=

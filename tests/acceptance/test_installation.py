@@ -6,8 +6,8 @@ import numpy as np
 
 from support.process import output, run
 
-PLUGINS = (
-    "polyax-cpu,polyax-opencl,polyax-cuda,polyax-fusion,polyax-hello-c,polyax-inspect,polyax-mpi,polyax-conformance"
+PLUGINS = ",".join(
+    f"polyax-{name}" for name in ("cpu", "opencl", "cuda", "fusion", "hello-c", "wasm", "inspect", "mpi", "conformance")
 )
 PROGRAM = """
     import numpy as np

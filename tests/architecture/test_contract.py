@@ -26,6 +26,7 @@ PUBLIC = {
 PLUGINS = {
     "plugins/fusion": "it needs no more",
     "plugins/hello_c": "it is what strangers begin with",
+    "plugins/wasm": "it needs no more",
     "plugins/mpi": "it needs no more",
     "plugins/onnx": "it proves that a whole-graph backend needs no more",
     "plugins/conformance": "it judges by what strangers may use",

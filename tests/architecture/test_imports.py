@@ -26,11 +26,13 @@ TOOLKITS = (
     "polyax_kernels",
     "polyax_onnx",
     "polyax_opencl",
+    "polyax_wasm",
     "pyopencl",
     "scipy",
     "scipy_openblas32",
     "sklearn",
     "subprocess",
+    "wasmtime",
 )
 PLUGINS = [f"{package}.plugin" for package in PACKAGES if package not in ("polyax", "polyax_kernels")]
 MODULES = 380
@@ -58,7 +60,8 @@ def test_plugin_module_loads_no_toolkit(plugin: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "toolkit"), [("cpu", "llvmlite"), ("opencl", "pyopencl"), ("cuda", "cupy"), ("onnx", "onnxruntime")]
+    ("name", "toolkit"),
+    [("cpu", "llvmlite"), ("opencl", "pyopencl"), ("cuda", "cupy"), ("onnx", "onnxruntime"), ("wasm", "wasmtime")],
 )
 def test_a_missing_toolkit_is_a_reason_with_a_remedy(name: str, toolkit: str) -> None:
     """Without its toolkit a plugin is imported all the same, and its probe says what to install."""

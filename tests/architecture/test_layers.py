@@ -34,6 +34,7 @@ DISTRIBUTIONS = {
     "polyax_conformance": {"polyax"},
     "polyax_hello_c": {"polyax", "polyax_kernels"},
     "polyax_onnx": {"polyax"},
+    "polyax_wasm": {"polyax", "polyax_kernels"},
     "polyax_cpu": {"polyax", "polyax_kernels"},
     "polyax_opencl": {"polyax", "polyax_kernels"},
     "polyax_cuda": {"polyax", "polyax_kernels"},

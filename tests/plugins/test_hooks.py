@@ -109,7 +109,7 @@ def test_backend_of_one_name_twice_raises(own: Registry) -> None:
     assert own.backend("fake").name == "fake"
 
 
-@pytest.mark.parametrize("name", ["cpu", "opencl", "cuda", "hello_c"])
+@pytest.mark.parametrize("name", ["cpu", "opencl", "cuda", "hello_c", "wasm"])
 def test_a_backend_for_another_contract_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of this repository say which version they were written for, as everybody's do."""
     monkeypatch.setattr(rules, "API", (2, 0))

@@ -12,7 +12,9 @@ from support import distributions
 from support.process import output, run
 from support.sources import ROOT
 
-OURS = "polyax-cpu,polyax-opencl,polyax-cuda,polyax-hello-c,polyax-fusion,polyax-inspect,polyax-mpi,polyax-conformance"
+OURS = ",".join(
+    f"polyax-{name}" for name in ("cpu", "opencl", "cuda", "hello-c", "wasm", "fusion", "inspect", "mpi", "conformance")
+)
 QUIET = "import warnings; warnings.simplefilter('ignore')\n"
 BROKEN = "raise OSError('libfoo.so: cannot open shared object file')"
 MISSPELT = """

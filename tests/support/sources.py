@@ -18,6 +18,7 @@ PACKAGES = {
     "polyax_conformance": ROOT / "plugins/conformance/src/polyax_conformance",
     "polyax_hello_c": ROOT / "plugins/hello_c/src/polyax_hello_c",
     "polyax_onnx": ROOT / "plugins/onnx/src/polyax_onnx",
+    "polyax_wasm": ROOT / "plugins/wasm/src/polyax_wasm",
     "polyax_cpu": ROOT / "backends_cpu/src/polyax_cpu",
     "polyax_opencl": ROOT / "backends_opencl/src/polyax_opencl",
     "polyax_cuda": ROOT / "backends_cuda/src/polyax_cuda",

@@ -8,7 +8,7 @@ from functools import cache
 from polyax.runtime.contract.tracebacks import warn_user
 from polyax.runtime.plugins.loader import Plugin
 
-EXTRAS = ("cpu", "cuda", "opencl", "inspect", "mpi")
+EXTRAS = ("cpu", "cuda", "opencl", "inspect", "mpi", "wasm")
 """The extras of the core distribution, named as what they bring."""
 INSPECTION = "any.inspect"
 """The entry point of the plugin that draws and writes compiled programs."""

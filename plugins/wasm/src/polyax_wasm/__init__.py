@@ -1,0 +1,1 @@
+"""The WebAssembly backend: kernels become modules of one function, which wasmtime compiles and runs."""

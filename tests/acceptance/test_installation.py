@@ -7,7 +7,8 @@ import numpy as np
 from support.process import output, run
 
 PLUGINS = ",".join(
-    f"polyax-{name}" for name in ("cpu", "opencl", "cuda", "fusion", "hello-c", "wasm", "inspect", "mpi", "conformance")
+    f"polyax-{name}"
+    for name in ("cpu", "opencl", "cuda", "fusion", "hello-c", "wasm", "onnx", "inspect", "mpi", "conformance")
 )
 PROGRAM = """
     import numpy as np

@@ -13,7 +13,8 @@ from support.process import output, run
 from support.sources import ROOT
 
 OURS = ",".join(
-    f"polyax-{name}" for name in ("cpu", "opencl", "cuda", "hello-c", "wasm", "fusion", "inspect", "mpi", "conformance")
+    f"polyax-{name}"
+    for name in ("cpu", "opencl", "cuda", "hello-c", "wasm", "fusion", "onnx", "inspect", "mpi", "conformance")
 )
 QUIET = "import warnings; warnings.simplefilter('ignore')\n"
 BROKEN = "raise OSError('libfoo.so: cannot open shared object file')"

@@ -62,7 +62,7 @@ def test_threads_that_ask_for_devices_at_once(tmp_path: Path) -> None:
 
 def test_the_suite_of_this_repository_runs_on_a_platform_of_a_stranger(tmp_path: Path) -> None:
     distributions.make(tmp_path, "polyax-fake", distributions.backend("fake"), entry="fake")
-    file = ROOT / "tests/core/ops/test_values.py"
+    file = ROOT / "plugins/conformance/src/polyax_conformance/levels/primitives/test_values.py"
     command = [sys.executable, "-m", "pytest", "-rA", file, "--platforms=fake", "-k", "concatenate"]
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True)

@@ -112,3 +112,30 @@ def test_what_runs_when_the_interpreter_ends_is_finished() -> None:
         HostQueue("left").run(lambda: (time.sleep(0.3), print("finished")), (), 10**12)
     """)
     assert (done.returncode, done.stdout.strip()) == (0, "finished"), done.stderr
+
+
+def test_a_child_does_not_wait_for_a_lock_that_a_thread_held() -> None:
+    program = """
+        import os, signal, threading
+        from polyax.runtime.contract.queue import HostQueue
+        queue, held, over = HostQueue("test"), threading.Event(), threading.Event()
+
+        def hold():
+            with queue._wake:
+                held.set()
+                over.wait()
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            task = queue.run(lambda: None, [], 10**9)
+            task.wait()
+            os._exit(0)
+        print(os.waitpid(child, 0)[1])
+        over.set()
+        thread.join()
+    """
+    assert process.output(program) == "0"

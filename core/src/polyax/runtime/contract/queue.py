@@ -105,6 +105,7 @@ class InterruptedProgram(RuntimeError):
     """A program won't be done: the user interrupted the process."""
 
 
+_queues: weakref.WeakSet[HostQueue] = weakref.WeakSet()
 _dropped = threading.Event()
 """Set when an interpreter ends that the user interrupted: what hasn't begun won't."""
 
@@ -132,6 +133,15 @@ class HostQueue:
         self._wake = threading.Condition()
         self._thread: threading.Thread | None = None
         self._busy = False  # with the first task
+        _queues.add(self)
+
+    def forget(self) -> None:
+        """In a child process, which has the thread that forked and no other: a lock that another one held stays held. A
+        callback that forks goes on with the task that it belongs to."""
+        self._wake, self._thread = threading.Condition(), None
+        if not serving():
+            self._busy = False
+            self.tasks.clear()
 
     def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int, *, joined: bool = False) -> Task | None:
         """Runs ``work`` after everything submitted before it and after ``inputs`` (buffers of any host queue). What is
@@ -229,6 +239,14 @@ class HostQueue:
         if last is not None:
             last.finished.wait()
 
+
+def _forget() -> None:
+    for queue in list(_queues):
+        queue.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 _started: weakref.WeakKeyDictionary[HostQueue, int] = weakref.WeakKeyDictionary()
 """The queues that have begun to work, and in which process."""

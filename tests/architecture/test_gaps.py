@@ -10,12 +10,12 @@ import pytest
 
 import polyax  # noqa: F401  (defines the primitives)
 from polyax.control.platforms import platform_index_p
+from polyax.engines.host import LIBRARY
 from polyax.ir.primitive import PRIMITIVES
 from polyax.ops.keys import ON_WORDS
 from polyax_cpu.libraries.convolutions import depthwise_p, packed_p, planes_p, tiled_p
 from polyax_kernels.lower.complexes.functions import FORMULAS
 from polyax_kernels.lower.complexes.library import library_p
-from polyax_kernels.lower.fallback import LIBRARY
 from polyax_kernels.lower.rules import SHARED
 from specs.table import OF_REFS
 from support.sources import ROOT

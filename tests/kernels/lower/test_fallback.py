@@ -9,13 +9,13 @@ import pytest
 from kernels.numpy_backend import NumpyKernelBackend
 from kernels.programs import assert_same, compiled, on_kernels, on_reference, traced
 
+from polyax.engines import host
 from polyax.ir.config import config
 from polyax.ir.errors import NoLowering
 from polyax.ir.primitive import Primitive
 from polyax.ops import elementwise
 from polyax.ops.sort import sort
 from polyax.reference.table import RULES
-from polyax_kernels.lower import fallback
 
 X = np.array([3, 1, 2], "f4")
 UNUSUAL = Primitive("test_unusual")
@@ -24,7 +24,7 @@ UNUSUAL.abstract_eval = lambda x: [x]
 
 @pytest.fixture(autouse=True)
 def _as_if_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fallback, "_warned", set())
+    monkeypatch.setattr(host, "_warned", set())
     monkeypatch.setitem(RULES, UNUSUAL, lambda x: [x[::-1] + 1])
 
 
@@ -40,7 +40,9 @@ def test_what_has_no_kernels_runs_on_the_host() -> None:
 def test_the_warning_names_the_primitive_and_comes_once() -> None:
     closed = traced(unusual, [X])
     with config.override(host_fallback="warn"):
-        with pytest.warns(UserWarning, match="'test_unusual' has no kernel on numpy_kernels"):
+        with pytest.warns(
+            UserWarning, match="'test_unusual' runs in NumPy on the host, not on numpy_kernels: it has no kernel"
+        ):
             compiled(NumpyKernelBackend(), closed)
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -1,8 +1,7 @@
-"""What stays on the host: NumPy runs it, if that is allowed. Must not know any engine."""
+"""What stays on the host: NumPy runs it, if that is allowed. Must not know any engine or device."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
@@ -13,8 +12,17 @@ from polyax.ir.jaxpr import ClosedJaxpr, walk_eqns
 from polyax.reference import rules as rules  # fills the table that the interpreter looks into
 from polyax.reference.decomposing import decomposed
 from polyax.reference.interpreter import evaluate, rule_of
+from polyax.runtime.contract.tracebacks import warn_user
 
 Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+
+FACTORS = ("cholesky", "triangular_solve", "lu", "qr", "eigh", "svd", "eig", "householder_product", "geqrf")
+NUMERIC = (*FACTORS, "hessenberg", "tridiagonal", "schur", "fft", "sort", "top_k")
+"""What NumPy calls compiled libraries for (LAPACK, pocketfft, its own sort)."""
+CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
+COLLECTIVES = ("psum", "pmax", "pmin", "all_gather", "reduce_scatter", "all_to_all", "ppermute", "axis_index")
+LIBRARY = frozenset((*NUMERIC, *CALLBACKS, *COLLECTIVES))
+"""What runs on the host without being a fallback: libraries, users' functions, and meetings of devices there."""
 
 _warned: set[tuple[str, str]] = set()
 
@@ -38,18 +46,20 @@ def on_host(
     for eqn in walk_eqns(run):
         rule_of(eqn)
     for name in dict.fromkeys(e.primitive.name for e in program.eqns):
-        if name not in library:
-            _check_allowed(platform, name, (reasons or {}).get(name, "its engine doesn't take it"))
+        reason = (reasons or {}).get(name, "its engine doesn't take it")
+        if name not in library and (why_not := why_not_on_host(platform, name, reason)):
+            raise NoLowering(f"{platform} can't run {name!r}: {reason}; on the host: {why_not}")
     return lambda arrays: [np.asarray(x, order="C") for x in evaluate(run, arrays)]
 
 
-def _check_allowed(platform: str, name: str, reason: str) -> None:
+def why_not_on_host(platform: str, name: str, reason: str) -> str | None:
+    """None if NumPy may take the place of ``platform`` for a primitive; users are warned once. Else why not."""
     if config.host_fallback == "error":
-        raise NoLowering(f"{platform} can't run {name!r}: {reason}; on the host: config.host_fallback is 'error'")
+        return "config.host_fallback is 'error'"
     if config.host_fallback == "warn" and (platform, name) not in _warned:
         _warned.add((platform, name))
-        warnings.warn(
+        warn_user(
             f"{name!r} runs in NumPy on the host, not on {platform}: {reason}; POLYAX_HOST_FALLBACK=allow silences "
-            "this, =error forbids it",
-            stacklevel=2,
+            "this, =error forbids it"
         )
+    return None

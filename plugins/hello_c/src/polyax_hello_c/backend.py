@@ -31,4 +31,4 @@ class HelloCBackend(HostKernelBackend):
         return c_source(kernel, choose(kernel, self.limits), "kernel")
 
     def why_no_dtype(self, dtype: Any) -> str | None:
-        return None if self.limits.has(dtype) else f"hello_c has no {dtype}; see its gaps.toml"
+        return self.limits.why_not(dtype)

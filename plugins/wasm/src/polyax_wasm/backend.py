@@ -49,4 +49,4 @@ class WasmBackend(HostKernelBackend):
         return source(kernel, self.limits)
 
     def why_no_dtype(self, dtype: Any) -> str | None:
-        return None if self.limits.has(dtype) else f"wasm has no {dtype}; see its gaps.toml"
+        return self.limits.why_not(dtype)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from polyax.engines.host import LIBRARY
 from polyax_kernels.ir.expr import COMPARISONS, INT, Axis, Expr, cast, const, load, op, postorder, where
 from polyax_kernels.ir.limits import DEFAULT, NATIVE, REALS, Limits
 from polyax_kernels.ir.products import Side, Stored, count, sides, stored, taken, why_not_blas
 from polyax_kernels.ir.scalars import TABLE as SCALARS
-from polyax_kernels.lower.fallback import LIBRARY, on_host
+from polyax_kernels.lower.fallback import on_host
 from polyax_kernels.lower.libraries import factorizations, toolkits
 from polyax_kernels.lower.libraries.factorizations import LETTERS
 from polyax_kernels.lower.libraries.toolkits import why_missing

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from polyax.engines.host import LIBRARY
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device
@@ -29,7 +30,7 @@ from polyax_kernels.gpu.queue import GpuQueue
 from polyax_kernels.gpu.runtime import Runtime
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.limits import Limits
-from polyax_kernels.lower.fallback import LIBRARY, host_rule
+from polyax_kernels.lower.fallback import host_rule
 from polyax_kernels.lower.lowering import Call, LoweringKind
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import KernelStep, Plan
@@ -68,7 +69,7 @@ class GpuBackend(KernelBackend):
         return self.stores[device.local_hardware_id].shelf(nbytes).take()
 
     def to_device(self, host: np.ndarray, device: Device) -> GpuBuffer:
-        if reason := why_no_dtype(host.dtype, self.runtimes[device.local_hardware_id].limits):
+        if reason := self.runtimes[device.local_hardware_id].limits.why_not(host.dtype):
             raise TypeError(f"{device}: {reason}")
         buffer = self.empty(host.nbytes, device)
         if host.nbytes:
@@ -121,7 +122,7 @@ class GpuBackend(KernelBackend):
 
     def why_no_dtype(self, dtype: Any) -> str | None:
         """The reason why no device here has arrays of ``dtype``."""
-        reasons = [why_no_dtype(dtype, r.limits) for r in self.runtimes]
+        reasons = [r.limits.why_not(dtype) for r in self.runtimes]
         return None if None in reasons else f"{self.name}: {reasons[0]}"
 
     # --- compilation ---
@@ -151,10 +152,3 @@ class GpuBackend(KernelBackend):
 
     def source(self, kernel: Kernel) -> str:
         return self.kernels[0].source(kernel)
-
-
-def why_no_dtype(dtype: Any, limits: Limits) -> str | None:
-    if limits.has(dtype) or dtype.kind not in "biufcV":
-        return None
-    known = ", ".join(sorted(d.name for d in limits.dtypes))
-    return f"the device has no {dtype}; it has {known}. Convert the array, or choose another device."

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.engines.host import LIBRARY
 from polyax.ir.aval import ShapedArray
 from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
@@ -30,7 +31,6 @@ from polyax_kernels.host.threads import parallel_for
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.lower import widened
-from polyax_kernels.lower.fallback import LIBRARY
 from polyax_kernels.lower.lowering import CallContext, LoweringKind
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeGuard
 
+from polyax.engines.host import CALLBACKS, COLLECTIVES
 from polyax.reference.rules_together import Shared, in_order
 from polyax.runtime.contract.collectives import Axes, Group, as_member, never_come, peer_sets
 from polyax_kernels.host.threads import num_threads, parallel_for
-from polyax_kernels.lower.fallback import CALLBACKS, COLLECTIVES
 from polyax_kernels.plan.plan import CallStep, Plan, Step, walk_steps
 from polyax_kernels.run.control import Stop, Windows, walk, works
 

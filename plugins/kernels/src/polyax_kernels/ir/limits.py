@@ -55,6 +55,13 @@ class Limits:
         """Whether arrays of the dtype may be used: complex ones where their parts may."""
         return real_part(dtype) in self.dtypes
 
+    def why_not(self, dtype: np.dtype) -> str | None:
+        """Why arrays of the dtype can't be used, if so, and what can be done."""
+        if self.has(dtype) or dtype.kind not in "biufcV":
+            return None
+        known = ", ".join(sorted(d.name for d in self.dtypes))
+        return f"the device has no {dtype}; it has {known}. Convert the array, or choose another device."
+
 
 DEFAULT = Limits()
 """Those of a host."""

@@ -11,7 +11,7 @@ JAX's may change. ``polyax_kernels.api`` is the same for backends that are made 
 from __future__ import annotations
 
 from polyax.commands import UsageError
-from polyax.engines.host import on_host
+from polyax.engines.host import LIBRARY, on_host
 from polyax.engines.parts import ProgramPart, partition
 from polyax.engines.rewriting import decompose, inline_calls
 from polyax.ir.aval import ShapedArray
@@ -49,6 +49,7 @@ from polyax.runtime.contract.hooks import (
     WhyNot,
     hookimpl,
 )
+from polyax.runtime.contract.host_arrays import HostArrayBackend, HostArrayExecutable
 from polyax.runtime.contract.host_devices import host_device_count, host_devices
 from polyax.runtime.contract.listing import Line, Listing, flatten
 from polyax.runtime.contract.processes import Alone, ProcessGroup, ProcessSpec, Transfer, Wanted
@@ -66,14 +67,15 @@ from polyax.trace.decomposition import decomposition
 from polyax.trace.recording import trace_to_jaxpr
 
 __all__ = [
-    "API", "HELP_COST", "INLINE_COST", "OPERATIONS", "PRIMITIVES", "Alone", "Atom", "Axes", "Backend",
-    "BackendSpec", "Buffer", "BufferReport", "CallKind", "ChainLink", "Chosen", "ClosedJaxpr", "Command",
-    "CompileEvent", "CompileOptions", "Decision", "Device", "Disagreement", "DiskCache", "Eqn", "Executable",
-    "Flag", "FusionPass", "Group", "HookError", "HostBuffer", "HostQueue", "InternalError", "Jaxpr", "KernelReport",
-    "LeafKind", "Line", "Listing", "Literal", "Lowering", "NativeCall", "NoLowering", "Offer", "Owner",
-    "PluginError", "Primitive", "ProcessGroup", "ProcessSpec", "ProgramPart", "ProgramReport", "Report",
-    "ShapedArray", "Snapshot", "Source", "Task", "Transfer", "UsageError", "Var", "Wanted", "WhyNot", "blame",
-    "cache_root", "called", "check_jaxpr", "config", "decompose", "decomposition", "flatten", "hookimpl",
-    "host_device_count", "host_devices", "inline_calls", "last_uses", "later", "on_host", "partition", "registry",
-    "run_on_host", "sub_jaxprs", "trace_to_jaxpr", "walk_eqns", "why_no_cache",
+    "API", "HELP_COST", "INLINE_COST", "LIBRARY", "OPERATIONS", "PRIMITIVES", "Alone", "Atom", "Axes",
+    "Backend", "BackendSpec", "Buffer", "BufferReport", "CallKind", "ChainLink", "Chosen", "ClosedJaxpr",
+    "Command", "CompileEvent", "CompileOptions", "Decision", "Device", "Disagreement", "DiskCache", "Eqn",
+    "Executable", "Flag", "FusionPass", "Group", "HookError", "HostArrayBackend", "HostArrayExecutable",
+    "HostBuffer", "HostQueue", "InternalError", "Jaxpr", "KernelReport", "LeafKind", "Line", "Listing",
+    "Literal", "Lowering", "NativeCall", "NoLowering", "Offer", "Owner", "PluginError", "Primitive",
+    "ProcessGroup", "ProcessSpec", "ProgramPart", "ProgramReport", "Report", "ShapedArray", "Snapshot",
+    "Source", "Task", "Transfer", "UsageError", "Var", "Wanted", "WhyNot", "blame", "cache_root", "called",
+    "check_jaxpr", "config", "decompose", "decomposition", "flatten", "hookimpl", "host_device_count",
+    "host_devices", "inline_calls", "last_uses", "later", "on_host", "partition", "registry", "run_on_host",
+    "sub_jaxprs", "trace_to_jaxpr", "walk_eqns", "why_no_cache",
 ]  # fmt: skip

@@ -13,89 +13,47 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import blame
-from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, walk_eqns
 from polyax.reference import rules as rules  # fills the table that the interpreter looks into
 from polyax.reference.decomposing import decomposed
 from polyax.reference.interpreter import called, evaluate, rule_of
-from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable
-from polyax.runtime.contract.host_devices import host_devices
+from polyax.runtime.contract.backend import CompileOptions
+from polyax.runtime.contract.host_arrays import HostArrayBackend, HostArrayExecutable
 from polyax.runtime.contract.listing import flatten
-from polyax.runtime.contract.queue import HELP_COST, HostBuffer
+from polyax.runtime.contract.queue import HELP_COST
 from polyax.runtime.contract.report import BufferReport, KernelReport, Report
 
-_UNSET = np.empty(0)
 
-
-class ReferenceBackend(Backend):
+class ReferenceBackend(HostArrayBackend):
     """NumPy on virtual devices of the host."""
 
     name = "reference"
 
     def __init__(self) -> None:
-        self._devices = host_devices(self, "NumPy")
-
-    def devices(self) -> Sequence[Device]:
-        return self._devices
-
-    def to_device(self, host: np.ndarray, device: Device) -> HostBuffer:
-        return HostBuffer(host.copy())
-
-    def adopt(self, host: np.ndarray, device: Device) -> HostBuffer:
-        return HostBuffer(host)
-
-    def to_host(self, buffer: Buffer, aval: ShapedArray) -> np.ndarray:
-        assert isinstance(buffer, HostBuffer)
-        buffer.wait()
-        view = buffer.data.view()
-        view.flags.writeable = False
-        return view
-
-    def copy(self, buffer: Buffer, aval: ShapedArray, source: Device, target: Device) -> Buffer:
-        """The devices share the host's memory, and nothing is written to twice."""
-        return buffer if source.backend is self else super().copy(buffer, aval, source, target)
+        super().__init__("NumPy")
 
     def compile(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> ReferenceExecutable:
         return ReferenceExecutable(jaxpr, options)
 
-    def twin(self, device: Device) -> Device:
-        return self._devices[0]
 
-    def synchronize(self, device: Device) -> None:
-        device.queue.synchronize()
-
-
-class ReferenceExecutable(Executable):
+class ReferenceExecutable(HostArrayExecutable):
     """A jaxpr whose primitives all have a rule."""
 
     def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
         began = time.perf_counter()
         self._jaxpr = decomposed(closed).jaxpr
-        self._effects = closed.effects
         self._name = options.name
         for eqn in walk_eqns(self._jaxpr):
             rule_of(eqn)
-        self._cost = _cost(self._jaxpr)
+        super().__init__(self._evaluate, len(self._jaxpr.outvars), _cost(self._jaxpr), closed.effects)
         self._seconds = time.perf_counter() - began
 
-    def launch(self, buffers: Sequence[Buffer], queue: Any) -> tuple[list[Buffer], Any]:
-        outs = [HostBuffer(_UNSET) for _ in self._jaxpr.outvars]
-        inputs: list[Any] = list(buffers)
-
-        def work() -> None:
-            try:
-                values = evaluate(self._jaxpr, [b.data for b in inputs])
-            except Exception as e:
-                blame.about(e, program=self._name)
-                raise
-            for out, value in zip(outs, values, strict=True):
-                out.data = np.asarray(value, order="C")
-            inputs.clear()  # frees memory as soon as nobody needs it
-
-        task = queue.run(work, list(buffers), self._cost)
-        for out in outs:
-            out.task = task
-        return list(outs), task if self._effects else None
+    def _evaluate(self, arrays: Sequence[np.ndarray]) -> Sequence[Any]:
+        try:
+            return evaluate(self._jaxpr, arrays)
+        except Exception as e:
+            blame.about(e, program=self._name)
+            raise
 
     def report(self) -> Report:
         return _report(self._jaxpr, self._seconds)

@@ -13,72 +13,38 @@ import numpy as np
 
 from polyax.backend import (
     HELP_COST,
-    Backend,
-    Buffer,
+    LIBRARY,
     ClosedJaxpr,
     CompileOptions,
-    Device,
     Eqn,
-    Executable,
-    HostBuffer,
+    HostArrayBackend,
+    HostArrayExecutable,
     KernelReport,
     Literal,
     ProgramPart,
     Report,
-    ShapedArray,
     Var,
     decompose,
-    host_devices,
     on_host,
     partition,
 )
 from polyax_onnx import engine
 from polyax_onnx.flow import FLOW
 
-_UNSET = np.empty(0)
-FACTORS = ("cholesky", "triangular_solve", "lu", "qr", "eigh", "svd", "eig", "householder_product", "geqrf")
-LIBRARY = (*FACTORS, "hessenberg", "tridiagonal", "schur", "fft")
-CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
-MEETINGS = ("psum", "pmax", "pmin", "all_gather", "reduce_scatter", "all_to_all", "ppermute", "axis_index")
-HOST = frozenset((*LIBRARY, *CALLBACKS, *MEETINGS, "bitcast_convert_type"))
-"""What NumPy runs without being asked: libraries of linear algebra, users' functions, meetings of devices,
-another look at the same bits."""
+HOST = LIBRARY | {"bitcast_convert_type"}
+"""What NumPy runs without being asked; another look at the same bits costs nothing there."""
 
 
-class OnnxBackend(Backend):
+class OnnxBackend(HostArrayBackend):
     """Devices of the host, programmed in ONNX."""
 
     name = "onnx"
 
     def __init__(self) -> None:
-        self._devices = host_devices(self, "ONNX Runtime, CPUExecutionProvider")
-
-    def devices(self) -> Sequence[Device]:
-        return self._devices
-
-    def to_device(self, host: np.ndarray, device: Device) -> HostBuffer:
-        if reason := self.why_no_dtype(host.dtype):
-            raise TypeError(f"{device}: {reason}")
-        return HostBuffer(host.copy())
-
-    def adopt(self, host: np.ndarray, device: Device) -> HostBuffer | None:
-        return HostBuffer(host)
-
-    def to_host(self, buffer: Buffer, aval: ShapedArray) -> np.ndarray:
-        assert isinstance(buffer, HostBuffer)
-        buffer.wait()
-        view = buffer.data.view()
-        view.flags.writeable = False
-        return view
+        super().__init__("ONNX Runtime, CPUExecutionProvider")
 
     def compile(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> OnnxExecutable:
         return OnnxExecutable(jaxpr, options)
-
-    def twin(self, device: Device) -> Device:
-        return self._devices[0]
-
-    def synchronize(self, device: Device) -> None:
-        device.queue.synchronize()
 
     def why_no_dtype(self, dtype: Any) -> str | None:
         return engine.why_no_dtype(dtype)
@@ -140,31 +106,14 @@ def _fed(eqn: Eqn, run: Callable[..., Any]) -> engine.Run:
     return fed
 
 
-class OnnxExecutable(Executable):
+class OnnxExecutable(HostArrayExecutable):
     """A program for a device of the host, run by its queue."""
 
     def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
         began = time.perf_counter()
         self._program = OnnxProgram(closed, options.name)
-        self._effects = closed.effects
-        self._count = len(closed.jaxpr.outvars)
-        self._cost = _cost(closed)
+        super().__init__(self._program, len(closed.jaxpr.outvars), _cost(closed), closed.effects)
         self._seconds = time.perf_counter() - began
-
-    def launch(self, buffers: Sequence[Buffer], queue: Any) -> tuple[list[Buffer], Any]:
-        outs = [HostBuffer(_UNSET) for _ in range(self._count)]
-        inputs: list[Any] = list(buffers)
-
-        def work() -> None:
-            results = self._program([b.data for b in inputs])
-            for out, value in zip(outs, results, strict=True):
-                out.data = np.asarray(value, order="C")
-            inputs.clear()
-
-        task = queue.run(work, list(buffers), self._cost)
-        for out in outs:
-            out.task = task
-        return list(outs), task if self._effects else None
 
     def report(self) -> Report:
         steps = [_told(step) for step in self._program.steps]

@@ -84,11 +84,6 @@ def described(
     return step, (places, values, keep)
 
 
-def on_bases(address: int, record: ctypes.Structure, keep: Any) -> Described:
-    """The step that calls a function on the memory of all bases, however many these are, and on a record."""
-    return NativeStep(address, ctypes.addressof(record), 0, 1, 1, ON_BASES, None), (record, keep)
-
-
 def copying(source: Ref, target: Ref, nbytes: int, divides: bool = True) -> Described:
     piece = piece_of(nbytes, nbytes) if divides else nbytes
     return described(pool.symbols()["polyax_copy"], (source, target), (), nbytes, piece)

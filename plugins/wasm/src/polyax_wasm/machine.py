@@ -51,6 +51,7 @@ class WasmMachine:
         self.frame = (ctypes.c_ubyte * FRAME).from_address(self.base)
         self.most = most * PAGE
         self.hosts: dict[str, wasmtime.Func] = {}
+        self.version = version("wasmtime")
 
     def grow(self, nbytes: int) -> int:
         """Adds ``nbytes``, rounded up to pages; how many those are.
@@ -87,7 +88,7 @@ class WasmMachine:
 
     def compiled(self, source: str) -> wasmtime.Module:
         """From the disk, unless what is there is another engine's."""
-        key = f"{version('wasmtime')}\n{source}"
+        key = f"{self.version}\n{source}"
         if (code := _cache.get(key)) is not None:
             with contextlib.suppress(wasmtime.WasmtimeError):
                 return wasmtime.Module.deserialize(self.engine, code)

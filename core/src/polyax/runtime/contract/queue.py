@@ -178,9 +178,7 @@ class HostQueue:
 
         task = Task(run, self._help if helped else None)
         with self._wake:
-            if self._thread is None or not self._thread.is_alive():  # it stays behind in a process that forks
-                self._busy = False
-                self.tasks.clear()
+            if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name=f"polyax-{self.name}", daemon=True)
                 self._thread.start()
                 self.finish_at_exit()

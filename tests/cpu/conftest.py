@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+import polyax
+from polyax.ir.config import config
 from polyax_cpu import machine_code
 from polyax_cpu.executable import CpuExecutable
+
+
+@pytest.fixture
+def in_64_bits() -> Iterator[None]:
+    """On the cpu."""
+    with config.override(enable_x64=True), polyax.default_device(polyax.devices("cpu")[0]):
+        yield
+
+
+@pytest.fixture(params=["float32", "float64"])
+def dtype(request: pytest.FixtureRequest) -> str:
+    return request.param
 
 
 @pytest.fixture

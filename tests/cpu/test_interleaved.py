@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -24,15 +23,7 @@ COUNTS = (16, 37)
 FLAGS = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
 
 
-@pytest.fixture(autouse=True)
-def on_cpu() -> Iterator[None]:
-    with config.override(enable_x64=True), polyax.default_device(polyax.devices("cpu")[0]):
-        yield
-
-
-@pytest.fixture(params=list(TOLERANCE))
-def dtype(request: pytest.FixtureRequest) -> str:
-    return request.param
+pytestmark = pytest.mark.usefixtures("in_64_bits")
 
 
 def random(shape: tuple[int, ...], dtype: str) -> np.ndarray:

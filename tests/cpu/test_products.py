@@ -49,11 +49,6 @@ def test_product(name: str, pieces: int) -> None:
     np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
 
 
-def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    x = rng.standard_normal(shape)
-    return (x + 1j * rng.standard_normal(shape) if dtype.startswith("c") else x).astype(dtype)
-
-
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 def test_sums_of_products(name: str, dtype: str) -> None:

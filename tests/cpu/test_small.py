@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -12,7 +12,6 @@ import pytest
 import polyax
 from polyax import lax
 from polyax import numpy as jnp
-from polyax.ir.config import config
 from polyax_cpu import loops
 from polyax_cpu.libraries import small
 from support.products import CASES, expected
@@ -22,15 +21,7 @@ TOLERANCE = {"float32": 1e-4, "float64": 1e-12}
 SIZES = range(1, small.ROWS + 1)
 
 
-@pytest.fixture(autouse=True)
-def on_cpu() -> Iterator[None]:
-    with config.override(enable_x64=True), polyax.default_device(polyax.devices("cpu")[0]):
-        yield
-
-
-@pytest.fixture(params=list(TOLERANCE))
-def dtype(request: pytest.FixtureRequest) -> str:
-    return request.param
+pytestmark = pytest.mark.usefixtures("in_64_bits")
 
 
 def calls(texts: list[str]) -> int:

@@ -40,7 +40,6 @@ CALLERS: dict[str, Any] = {
 }
 STATIC = {"pmap": "static_broadcasted_argnums"}
 BY_NAME = ("jit", "checkpoint", "trace", "explain")
-WAYS = [{"static_argnames": "n"}, {"static_argnames": ("n",)}, {"static_argnums": -1}]
 
 
 @pytest.mark.parametrize("caller", CALLERS)

@@ -10,36 +10,7 @@ import polyax.numpy as jnp
 from polyax import lax
 from polyax.control.callback import debug_callback
 from polyax.experimental import io_callback
-
-SCALAR = polyax.ShapeDtypeStruct((), np.float32)
-X = np.arange(4, dtype=np.float32)
-
-
-def double(x):
-    return (2 * x).astype(x.dtype)
-
-
-def pure(x, method="sequential"):
-    return polyax.pure_callback(double, polyax.ShapeDtypeStruct(x.shape, x.dtype), x, vmap_method=method)
-
-
-class Log:
-    """Counts calls, and keeps what they got."""
-
-    def __init__(self):
-        self.seen = []
-
-    def __call__(self, *args):
-        self.seen.append([np.asarray(a).tolist() for a in args])
-
-    def number(self, x):
-        self(x)
-        return np.float32(len(self.seen))
-
-    def take(self):
-        polyax.effects_barrier()
-        seen, self.seen = [x[0] if len(x) == 1 else x for x in self.seen], []
-        return seen
+from polyax_conformance.specs.callbacks import SCALAR, Log, X, double, pure
 
 
 @pytest.fixture

@@ -64,15 +64,20 @@ def test_several_steps_are_taken_together(depth: int, stages: int) -> None:
             np.testing.assert_allclose(out, x.astype(np.float64).sum(0), rtol=1e-5, atol=1e-5)
 
 
+def sums_of_columns() -> Kernel:
+    """Of a matrix whose columns and rows are counted at launch."""
+    columns, rows = param(0), param(1)
+    grid, k = (Axis(columns, "a"),), Axis(rows, "k")
+    value = total(k, load(0, F32, (index(k), index(grid[0]))))
+    operands = Operand((rows, columns), F32, "in"), Operand((columns,), F32, "out")
+    return Kernel(grid, (Stage((), (Store(1, (index(grid[0]),), value),)),), operands)
+
+
 @pytest.mark.parametrize("depth", [0, 3, 8, 21])
 def test_steps_along_an_axis_of_any_extent(depth: int) -> None:
     x = RNG.standard_normal((depth, 5)).astype(F32)
     with consing():
-        columns, rows = param(0), param(1)
-        grid, k = (Axis(columns, "a"),), Axis(rows, "k")
-        value = total(k, load(0, F32, (index(k), index(grid[0]))))
-        operands = Operand((rows, columns), F32, "in"), Operand((columns,), F32, "out")
-        kernel = Kernel(grid, (Stage((), (Store(1, (index(grid[0]),), value),)),), operands)
+        kernel = sums_of_columns()
         schedule = choose(kernel)
         assert schedule.lanes > 1
         library = CompiledKernels([kernel], [schedule])
@@ -167,11 +172,7 @@ def test_blocks_need_no_operation_that_an_emitter_may_lack() -> None:
     """Also in the extents of their loops."""
     x = RNG.standard_normal((21, 5)).astype(F32)
     with consing():
-        columns, rows = param(0), param(1)
-        grid, k = (Axis(columns, "a"),), Axis(rows, "k")
-        value = total(k, load(0, F32, (index(k), index(grid[0]))))
-        operands = Operand((rows, columns), F32, "in"), Operand((columns,), F32, "out")
-        kernel = Kernel(grid, (Stage((), (Store(1, (index(grid[0]),), value),)),), operands)
+        kernel = sums_of_columns()
         out = np.full(5, 99, F32)
         emitter = Spare(kernel, [x.ravel(), out], (5, 21))
         emit_kernel(kernel, choose(kernel), emitter, np.asarray(0), np.asarray(5))

@@ -12,23 +12,11 @@ import polyax
 from polyax import lax
 
 RNG = np.random.default_rng(0)
-
-
 X = RNG.standard_normal((3, 4)).astype(np.float32)
-
-
 CUBE = RNG.standard_normal((2, 3, 4)).astype(np.float32)
-
-
 WHOLE = RNG.integers(-9, 9, (3, 4)).astype(np.int32)
-
-
 IMAGES = RNG.standard_normal((2, 4, 5, 6)).astype(np.float32)
-
-
 WINDOWS = RNG.standard_normal((6, 2, 2, 3)).astype(np.float32)
-
-
 Row = tuple[str, Callable[[], Any], Callable[[], Any]]
 
 

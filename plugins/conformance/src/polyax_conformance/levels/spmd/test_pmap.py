@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -81,13 +80,10 @@ def test_a_call_returns_before_a_long_computation_ends(devices: list[Any]):
     f, again = on(devices, slow), on(devices, lambda x: x + 1)
     x = np.ones((n_devices, 30, 30), np.float32)
     again(f(x)).block_until_ready()
-    start = time.perf_counter()
     y = again(f(x))
-    started = time.perf_counter() - start
-    pending = not y.is_ready()
+    assert not y.is_ready()
     y.block_until_ready()
-    total = time.perf_counter() - start
-    assert pending and started < total / 2
+    assert y.is_ready()
 
 
 def test_an_error_on_one_device_reaches_all_results_and_stops_nobody(devices: list[Any]):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import runpy
 import struct
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from support.process import finished
 from support.sources import ROOT
 
 
@@ -39,7 +39,7 @@ def test_demo_reads_idx_files_and_draws(name: str, tmp_path: Path) -> None:
         write_idx(tmp_path / f"{part}-labels-idx1-ubyte", labels)
     command = [sys.executable, ROOT / "examples/demo.py", "--mnist", tmp_path, "--epochs", "2", "--out", tmp_path]
     settings = os.environ | {"POLYAX_PLATFORMS": name}
-    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=200)
+    done = finished(command, 200, settings)
     assert done.returncode == 0, done.stderr
     assert "with jit" in done.stdout and "times faster" in done.stdout
     (picture,) = tmp_path.glob("*.png")

@@ -10,6 +10,7 @@ import sys
 import pytest
 from mpi.launching import launch
 
+from support.process import finished
 from support.sources import ROOT
 
 SCRIPT = str(ROOT / "examples/parallel.py")
@@ -19,7 +20,7 @@ WAYS = ["data", "tensor", "pipeline"]
 def trained(devices: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     settings = {"POLYAX_PLATFORMS": "cpu", "POLYAX_NUM_CPU_DEVICES": str(devices)}
     command = [sys.executable, SCRIPT, *arguments]
-    return subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, timeout=200)
+    return finished(command, 200, os.environ | settings)
 
 
 def assert_same_losses(done: subprocess.CompletedProcess[str], devices: int) -> None:

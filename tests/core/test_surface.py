@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any, get_args
 
 import numpy as np
@@ -12,6 +10,7 @@ import pytest
 import polyax
 import polyax.numpy as jnp
 from polyax import ad_checkpoint, debug, errors, typing
+from support.process import output
 
 
 def test_annotations() -> None:
@@ -80,7 +79,7 @@ def test_submodules_are_found_and_not_loaded_before() -> None:
     program = (
         f"import polyax, sys; print([n for n in {names} if 'polyax.' + n in sys.modules], polyax.api_util.__name__)"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert found.strip() == "[] polyax.api_util" and set(names) <= set(dir(polyax))
+    found = output(program)
+    assert found == "[] polyax.api_util" and set(names) <= set(dir(polyax))
     with pytest.raises(AttributeError, match="module 'polyax' has no attribute 'no_such_name'"):
         polyax.no_such_name  # noqa: B018  # pyright: ignore

@@ -1,9 +1,10 @@
 """Object code: made, loaded."""
 
-import subprocess
 import sys
 
 import pytest
+
+from support.process import run
 
 PAGES_APART = """
 import ctypes, mmap
@@ -34,5 +35,5 @@ print("loaded")
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="fills the address space as Linux lays it out")
 def test_code_is_near_its_constants_in_a_full_address_space() -> None:
-    done = subprocess.run([sys.executable, "-c", PAGES_APART], capture_output=True, text=True)
+    done = run(PAGES_APART)
     assert (done.returncode, done.stdout) == (0, "loaded\n"), done.stderr

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from support import distributions
-from support.process import output
+from support.process import finished, output
 from support.sources import ROOT
 
 FASTER = """
@@ -65,5 +64,5 @@ def test_the_suite_of_this_repository_runs_on_a_platform_of_a_stranger(tmp_path:
     file = ROOT / "plugins/conformance/src/polyax_conformance/levels/primitives/test_values.py"
     command = [sys.executable, "-m", "pytest", "-rA", file, "--platforms=fake", "-k", "concatenate"]
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True)
+    done = finished(command, 300, os.environ | {"PYTHONPATH": path}, ROOT)
     assert set(re.findall(r"^PASSED .*\[(\w+)-concatenate\]$", done.stdout, re.MULTILINE)) == {"fake"}, done.stdout

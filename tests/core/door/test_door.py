@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from polyax.door import stubs
+from support.process import finished
 
 OPENED = """
 import importlib.metadata
@@ -83,7 +84,7 @@ def run(*arguments: str, path: Path | None = None, **variables: str) -> subproce
     if path is not None:
         environment["PYTHONPATH"] = str(path)
     command = [sys.executable, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=path, check=False)
+    return finished(command, 120, environment, path)
 
 
 def test_jax_is_polyax_once_the_door_is_open() -> None:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ import pytest
 import polyax
 import polyax.numpy as jnp
 from polyax.experimental.serialize_executable import deserialize_and_load, serialize
+from support.process import output
 
 TABLE = np.arange(100, dtype=np.float32)
 
@@ -38,8 +37,7 @@ from polyax.experimental.serialize_executable import deserialize_and_load
 saved = pickle.loads(open({str(tmp_path / "saved")!r}, "rb").read())
 print(deserialize_and_load(*saved)({{"at": jnp.arange(3)}}, scale=0.5)["found"].tolist())
 """
-    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[0.0, 0.5, 1.0]"
+    assert output(program) == "[0.0, 0.5, 1.0]"
 
 
 def test_donated_arguments_stay_donated():

@@ -5,9 +5,6 @@ from __future__ import annotations
 import collections
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +18,7 @@ from polyax.export import container, programs
 from polyax.export.plain import HOST, plain
 from polyax.extend.core import Primitive
 from specs.table import CASES
+from support.process import output
 
 GOLDEN = Path(__file__).parent / "golden.polyax"
 X = np.array([0.5, 1.0, 1.5], np.float32)
@@ -145,19 +143,13 @@ def test_another_process_needs_no_more_than_the_file(tmp_path: Path) -> None:
     f = polyax.jit(lambda x: polyax.lax.bessel_i0e(x))
     saved = export.export(f, platforms=["cpu"])(X).serialize()
     (tmp_path / "f").write_bytes(saved)
-    script = (
-        "import sys, numpy as np; from polyax import export; "
-        "loaded = export.deserialize(open(sys.argv[1], 'rb').read()); "
-        "print(loaded.call(np.array([0.5, 1.0, 1.5], np.float32)).tolist())"
-    )
-    out = subprocess.run(
-        [sys.executable, "-c", script, tmp_path / "f"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"POLYAX_PLATFORMS": "cpu"},
-    )
-    assert json.loads(out.stdout) == f(X).tolist()
+    program = f"""
+        import numpy as np
+        from polyax import export
+        loaded = export.deserialize(open({str(tmp_path / "f")!r}, "rb").read())
+        print(loaded.call(np.array([0.5, 1.0, 1.5], np.float32)).tolist())
+    """
+    assert json.loads(output(program, POLYAX_PLATFORMS="cpu")) == f(X).tolist()
 
 
 # --- structures -------------------------------------------------------------------------------------------------------

@@ -1,13 +1,11 @@
 """Flags: environment, process values, thread-local overrides, cache keys."""
 
-import os
-import subprocess
-import sys
 import threading
 
 import pytest
 
 from polyax.ir.config import FLAGS, Config, Flag, parse_bool
+from support.process import run
 
 
 def test_override_is_local_to_the_thread_and_ends_with_the_block():
@@ -52,11 +50,9 @@ def test_unknown_option_is_named():
 
 
 def test_bad_environment_value_names_the_variable():
-    code = "import polyax.ir.config"
-    env = {**os.environ, "POLYAX_ENABLE_X64": "perhaps"}
-    run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-    assert run.returncode != 0
-    assert "environment variable POLYAX_ENABLE_X64: expected 0 or 1, got 'perhaps'" in run.stderr
+    done = run("import polyax.ir.config", POLYAX_ENABLE_X64="perhaps")
+    assert done.returncode != 0
+    assert "environment variable POLYAX_ENABLE_X64: expected 0 or 1, got 'perhaps'" in done.stderr
 
 
 @pytest.fixture

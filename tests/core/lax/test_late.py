@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ import polyax
 import polyax.numpy as jnp
 from polyax import lax
 from support.agreeing import Agreeing, agreeing
+from support.process import output
 
 R = np.random.default_rng(3)
 A, B = R.standard_normal((6, 2)), R.standard_normal((3, 2, 4))
@@ -207,5 +206,5 @@ def test_bad_input_is_told(case: str) -> None:
 
 def test_nothing_of_it_is_loaded_with_polyax() -> None:
     program = "import polyax, sys; print([m for m in sys.modules if m in ('polyax.lax.ragged', 'polyax.lax.barriers')])"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert found.strip() == "[]" and "ragged_dot" in dir(lax)
+    found = output(program)
+    assert found == "[]" and "ragged_dot" in dir(lax)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 from kernels.building import F32, axes, elementwise, indices, inputs, one_store
 
@@ -15,6 +12,7 @@ from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, Stage, Store, ke
 from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.passes.canonical import canonical, collapse
+from support.process import output
 
 
 def zeros(*shape: int) -> np.ndarray:
@@ -125,11 +123,8 @@ with consing():
 
 
 def test_keys_are_stable_across_processes() -> None:
-    runs = [
-        subprocess.run([sys.executable, "-c", KEY_IN_A_PROCESS], capture_output=True, text=True, check=True).stdout
-        for _ in range(2)
-    ]
-    assert runs[0] == runs[1] and len(runs[0].strip()) == 64
+    runs = [output(KEY_IN_A_PROCESS) for _ in range(2)]
+    assert runs[0] == runs[1] and len(runs[0]) == 64
 
 
 def test_schedules() -> None:

@@ -5,6 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LIBRARIES := .libraries
+DOCS := .docs
 ARRAY_API := .array-api
 ARRAY_API_SOURCE ?= https://github.com/data-apis/array-api-tests
 ARRAY_API_COMMIT ?= 019e060f003acfa2eec33761f0e948c937633443
@@ -21,7 +22,7 @@ FUZZ_SECONDS ?= 3600
 CUTS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env test libraries array-api check types demo bench sweep fuzz cuts wheels snapshot clean
+.PHONY: help env test libraries array-api check types demo bench sweep fuzz cuts docs gallery wheels snapshot clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +86,18 @@ fuzz: $(STAMP)  ## look for random programs that fail (FUZZ_SECONDS says how lon
 cuts: $(STAMP)  ## partition random programs for meshes of 1 to 8 devices (CUTS_ARGS='--programs 3000 --seed 7')
 	$(BIN)/python tests/core/partition/random_cuts.py $(CUTS_ARGS)
 
+docs: $(DOCS)/.installed  ## build the site into build/site, without a network; open build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
+
+$(DOCS)/.installed: requirements/docs.txt $(MANIFESTS)
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install -q --disable-pip-version-check -r requirements/docs.txt
+	$(DOCS)/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation -e core -e plugins/kernels
+	@touch $@
+
+gallery: $(STAMP)  ## draw the pictures of docs/gallery.md again
+	$(BIN)/python docs/_site/gallery.py
+
 wheels: $(STAMP)  ## build every distribution into dist/
 	rm -rf dist
 	$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist $(PROJECTS:%=./%)
@@ -94,5 +107,5 @@ snapshot: $(STAMP)  ## accept the present public names, and count the lines of t
 	PYTHONPATH=tests $(BIN)/python tests/architecture/test_docs.py
 
 clean:  ## remove what was built, the environment too
-	rm -rf $(VENV) $(LIBRARIES) $(ARRAY_API) build dist .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(LIBRARIES) $(ARRAY_API) $(DOCS) build dist .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from links import anchors, links
 from polyax_kernels.pipeline import TO_GRAPH, TO_PLAN
 from support.process import output
 from support.sources import PACKAGES, ROOT
 
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROOT / "docs").rglob("*.md"))
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PRINTED = re.compile(BLOCK.pattern + r"(?:\n\n```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
+END_OF_BLOCK = "-- end of a block --"
+ON_EIGHT_DEVICES = ("sharding.md", "devices.md", "vmap-and-pmap.md")
 ROW = re.compile(r"^\| `([\w./]+\.py)` \| (\d+) \|", re.MULTILINE)
-LINK = re.compile(r"\]\(([^)#:]+)\)")
 PATH = re.compile(r"`((?:core|plugins|backends_\w+|tests|docs|examples|benchmarks)/[\w./-]+)`")
 PASS = re.compile(r"^\| ([a-z ]+) \| \w+ \| \w+ \| .* \| `([\w/]+\.py)` \|$", re.MULTILINE)
 ORDER = ROOT / "CONTRIBUTING.md"
 FIRST_EXAMPLE = (ROOT / "examples/digits.py").read_text()
 
-pages = pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 
 
 @pages
-def test_code_blocks_run(page) -> None:
-    program = "\n".join(b for b in BLOCK.findall(page.read_text()) if b != FIRST_EXAMPLE)
-    devices = "8" if page.name == "sharding.md" else "1"
-    output(program, POLYAX_HOST_FALLBACK="warn", POLYAX_NUM_CPU_DEVICES=devices)
+def test_code_blocks_run_and_print_what_stands_below_them(page: Path) -> None:
+    """A page is one program. In tutorials whatever is printed stands there."""
+    blocks = [(code, told) for code, told in PRINTED.findall(page.read_text()) if code != FIRST_EXAMPLE]
+    program = "".join(f"{code}\nprint({END_OF_BLOCK!r}, flush=True)\n" for code, _ in blocks)
+    devices = "8" if page.name in ON_EIGHT_DEVICES else "1"
+    printed = output(program, POLYAX_HOST_FALLBACK="warn", POLYAX_NUM_CPU_DEVICES=devices).split(END_OF_BLOCK)
+    for (code, told), text in zip(blocks, printed):
+        if told or page.parent.name == "tutorials":
+            assert text.strip() == told.strip(), f"{page.name}: this block prints something else:\n{code}"
 
 
 def test_first_example_of_the_readme_is_the_file() -> None:
@@ -34,13 +43,15 @@ def test_first_example_of_the_readme_is_the_file() -> None:
 
 
 @pages
-def test_links_lead_somewhere(page) -> None:
-    for target in LINK.findall(BLOCK.sub("", page.read_text())):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in links(page.read_text()):
+        file = page.parent / target if target else page
+        assert file.exists(), f"{page.name} links to {target}"
+        assert not anchor or anchor in anchors(file.read_text()), f"{page.name} links to {target}#{anchor}"
 
 
 @pages
-def test_files_that_are_named_exist(page) -> None:
+def test_files_that_are_named_exist(page: Path) -> None:
     """Whole paths, from the repository's root."""
     named = set(PATH.findall(BLOCK.sub("", page.read_text())))
     assert {name for name in named if not (ROOT / name).exists()} == set()

@@ -10,16 +10,34 @@ from pathlib import Path
 SNAPSHOT = Path(__file__).with_name("public_names.txt")
 MODULES = (
     "polyax",
+    "polyax.ad_checkpoint",
+    "polyax.custom_batching",
+    "polyax.custom_derivatives",
+    "polyax.debug",
+    "polyax.distributed",
+    "polyax.dlpack",
+    "polyax.dtypes",
     "polyax.errors",
+    "polyax.example_libraries.optimizers",
+    "polyax.example_libraries.stax",
+    "polyax.experimental.checkify",
+    "polyax.experimental.multihost_utils",
+    "polyax.experimental.sparse",
+    "polyax.export",
+    "polyax.flatten_util",
     "polyax.image",
     "polyax.lax",
     "polyax.lax.linalg",
+    "polyax.memory",
+    "polyax.monitoring",
     "polyax.nn",
     "polyax.nn.initializers",
     "polyax.numpy",
     "polyax.numpy.linalg",
     "polyax.numpy.fft",
+    "polyax.profiler",
     "polyax.random",
+    "polyax.ref",
     "polyax.scipy",
     "polyax.scipy.cluster.vq",
     "polyax.scipy.fft",
@@ -33,6 +51,8 @@ MODULES = (
     "polyax.scipy.spatial.transform",
     "polyax.scipy.special",
     "polyax.scipy.stats",
+    "polyax.sharding",
+    "polyax.stages",
     "polyax.test_util",
     "polyax.tree",
     "polyax.tree_util",
@@ -42,7 +62,13 @@ CONTRACT = (
     *(f"polyax_kernels.api.{name}" for name in ("emitters", "fusers", "gpu", "host", "lowerings", "plans")),
 )
 """What plugins may import: names are added, and never go within a version."""
-REEXPORTS = ("polyax.errors", "polyax.test_util", "polyax.tree", "polyax.tree_util")
+REEXPORTS = tuple(
+    f"polyax.{name}"
+    for name in (
+        *("ad_checkpoint", "custom_batching", "custom_derivatives", "dtypes", "errors", "ref", "sharding", "stages"),
+        *("test_util", "tree", "tree_util"),
+    )
+)
 
 
 def public(name: str) -> Iterator[str]:
@@ -50,18 +76,19 @@ def public(name: str) -> Iterator[str]:
         module = importlib.import_module(name)
     except ModuleNotFoundError:
         return
-    if name in CONTRACT:
+    if hasattr(module, "__all__"):
         yield from (f"{name}.{attribute}" for attribute in sorted(module.__all__))
         return
     for attribute in sorted(dir(module)):  # with what is loaded when it is asked for
-        if not attribute.startswith("_") and is_own(module, getattr(module, attribute)):
+        if not attribute.startswith("_") and is_own(module, attribute):
             yield f"{name}.{attribute}"
 
 
-def is_own(module: types.ModuleType, value: object) -> bool:
+def is_own(module: types.ModuleType, attribute: str) -> bool:
     """Modules that only re-export have no other names; the others also import what they need."""
+    value = getattr(module, attribute)
     if isinstance(value, types.ModuleType):
-        return value.__name__ in MODULES
+        return value.__name__ in MODULES and value.__name__ == f"{module.__name__}.{attribute}"
     reexports = hasattr(module, "__path__") or module.__name__ in REEXPORTS
     return reexports or getattr(value, "__module__", None) == module.__name__
 

@@ -1,4 +1,4 @@
-"""What documents say that programs print, they print; but for times, and where lines are broken."""
+"""What a document says that commands print, they print. What code of tutorials prints is compared in `test_docs`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ import pytest
 
 import polyax
 from polyax.__main__ import main
+from support.printed import words
 from support.process import output
 from support.sources import ROOT
 
 INSPECTING = (ROOT / "docs/inspecting.md").read_text()
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PRINTED = re.compile(r"prints \(on the cpu backend\):\n\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
-TIMES = re.compile(r"^compiled in .*\n|[\d.]+(?= ms|%)", re.MULTILINE)
-
-
-def words(text: str) -> list[str]:
-    return TIMES.sub("", text).split()
 
 
 def test_the_table_of_a_program() -> None:

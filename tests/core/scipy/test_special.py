@@ -156,6 +156,17 @@ def test_products_with_zero():
     assert special.xlogy(0.0, np.array([0.0, -1.0, np.inf, 2.0])).tolist() == [0.0] * 4
     assert polyax.grad(special.xlogy)(0.0, 2.0) == pytest.approx(np.log(2.0))
     assert polyax.grad(special.xlog1py)(0.0, 1.0) == pytest.approx(np.log(2.0))
+    assert np.isnan(special.xlogy(0.0, np.nan)) and special.xlog1py(0.0, -1.0) == 0
+    assert polyax.grad(special.xlogy)(0.0, 0.0) == -np.inf and polyax.grad(special.xlogy, 1)(0.0, 0.0) == 0
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+def test_products_with_logarithms_of_complex_numbers(name):
+    x, y = np.array([0, 0, 1 + 2j, 3, 0.5j]), np.array([0, 1j, -2 + 1j, 1j, -3])
+    agree(getattr(special, name)(x, y), getattr(scipy.special, name)(x, y), 1e-6)
+    with polyax.enable_x64(True):
+        slope = polyax.grad(lambda x: getattr(special, name)(x, 2j).real)(1.5)
+    assert slope == pytest.approx(np.log(2j + (name == "xlog1py")).real)
 
 
 @pytest.mark.parametrize(
@@ -185,6 +196,77 @@ def test_infinite_arguments():
     agree(special.sici(inf)[0], np.array([np.pi / 2, -np.pi / 2]), 1e-6)
     assert special.sici(np.inf)[1] == 0 and np.isnan(special.sici(-np.inf)[1])
     assert special.erfcx(np.inf) == 0 and special.expi(np.inf) == np.inf and special.exp1(np.inf) == 0
+
+
+NUMBERS = np.array([-3.0, -2.0, -1.0, 0.0, -2.5, -0.5, 0.5, 1.0, 2.0, 4.0, 9.5])
+PAIRS = tuple(x.ravel() for x in np.meshgrid(NUMBERS, NUMBERS))
+
+
+@pytest.mark.parametrize("name", ["beta", "betaln", "poch"])
+def test_quotients_of_gamma_functions_at_their_poles(name):
+    got, want = np.asarray(getattr(special, name)(*PAIRS)), getattr(scipy.special, name)(*PAIRS)
+    infinite = np.isinf(want)
+    np.testing.assert_array_equal(np.isinf(got), infinite)
+    np.testing.assert_allclose(got[~infinite], want[~infinite], rtol=1e-5, atol=1e-6)
+
+
+def test_slopes_of_rising_factorials():
+    assert polyax.grad(special.poch)(-0.5, 2.0) == pytest.approx(0.0, abs=1e-6)  # of z (z + 1)
+    assert polyax.grad(special.poch)(-2.5, 2.0) == pytest.approx(-4.0, rel=1e-5)
+    assert special.poch(2.0, 3).weak_type is False
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_binomial_coefficients_of_large_numbers(dtype):
+    """As exact as exponentials of their logarithms can be."""
+    n, k = np.array([1e4, 1e6, 1000.0, 100.0, 60.0, 5.5]), np.array([2.0, 1.0, 3.0, 50.0, 30.0, 2.5])
+    want = scipy.special.comb(n, k)
+    with polyax.enable_x64(dtype == np.float64):
+        got = np.asarray(special.comb(n.astype(dtype), k.astype(dtype)), np.float64)
+    assert (abs(got / want - 1) < 3 * np.finfo(dtype).eps * np.log(want)).all()
+
+
+@pytest.mark.parametrize("dtype, rtol", [(np.float32, 1e-5), (np.float64, 1e-12)])
+def test_upper_incomplete_gamma_function_of_small_shapes(dtype, rtol):
+    a, x = np.meshgrid([1e-20, 1e-8, 1e-3, 0.1, 0.3, 0.49], [1e-10, 1e-3, 0.1, 0.7, 1.0, 3.0])
+    with polyax.enable_x64(dtype == np.float64):
+        a, x = a.astype(dtype), x.astype(dtype)
+        np.testing.assert_allclose(special.gammaincc(a, x), scipy.special.gammaincc(a, x), rtol=rtol)
+
+
+def test_dilogarithm_at_infinity():
+    assert special.spence(np.inf) == -np.inf
+
+
+REFUSED = {
+    "entr": (lambda: special.entr(1j), ValueError, "entr does not support complex"),
+    "rel_entr": (lambda: special.rel_entr(1j, 1.0), ValueError, "rel_entr does not support complex"),
+    "kl_div": (lambda: special.kl_div(1j, 1.0), ValueError, "kl_div does not support complex"),
+    "poch": (lambda: special.poch(1j, 1.0), ValueError, "poch does not support complex"),
+    "zeta": (lambda: special.zeta(2.0), NotImplementedError, "q=1"),
+    "polygamma": (lambda: special.polygamma(1.5, 2.0), ValueError, "integer type"),
+}
+
+
+@pytest.mark.parametrize("call, error, text", REFUSED.values(), ids=list(REFUSED))
+def test_bad_arguments_are_named(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_number_of_variates_becomes_an_integer():
+    assert special.multigammaln(4.0, 2.9) == special.multigammaln(4.0, 2)
+    assert special.multigammaln(4.0, 2).weak_type is False
+
+
+def test_log_sums_of_complex_numbers_with_their_direction():
+    z = np.array([1 + 2j, 3 - 1j, -1j], np.complex64)
+    size, sign = special.logsumexp(z, return_sign=True)
+    total = np.exp(z.astype(complex)).sum()
+    assert size.dtype == np.float32 and sign.dtype == np.complex64
+    np.testing.assert_allclose(size, np.log(abs(total)), rtol=1e-6)
+    np.testing.assert_allclose(sign, total / abs(total), rtol=1e-6)
+    assert special.logsumexp(z, b=-1.0).dtype == np.complex64
 
 
 def test_gamma_numbers_move_with_their_shape():

@@ -138,8 +138,40 @@ def _lower_and_upper(a: Any, x: Any) -> tuple[Any, Any]:
     weight = jnp.exp(_log_weight(a, x))
     lower = weight / a * limit(_series_start, _series_step, (sa, sx))
     upper = weight * limit(_fraction_start, _fraction_step, (fa, fx))
-    lower, upper = jnp.where(low, lower, 1.0 - upper), jnp.where(low, 1.0 - lower, upper)
+    beside = jnp.where((a < 0.5) & (x <= 1.0), _upper_of_small(a, x), 1.0 - lower)
+    lower, upper = jnp.where(low, lower, 1.0 - upper), jnp.where(low, beside, upper)
     return _at_edges(a, x, lower, 0.0, 1.0), _at_edges(a, x, upper, 1.0, 0.0)
+
+
+def _zeta_less_1(k: float) -> float:
+    """zeta(k) - 1: the first terms, and the others by the formula of Euler and Maclaurin (DLMF 25.2.9)."""
+    n = 30.0
+    rises = 1 / 12, -(k + 1) * (k + 2) / 720 / n**2, (k + 1) * (k + 2) * (k + 3) * (k + 4) / 30240 / n**4
+    rest = n / (k - 1) + 0.5 + k / n * sum(rises)
+    return sum(m**-k for m in range(2, int(n))) + rest * n**-k
+
+
+_ZETA_LESS_1 = tuple(map(_zeta_less_1, map(float, range(2, 30))))
+
+
+def _lgamma_after_1(a: Any) -> Any:
+    """lgamma(1 + a) for 0 <= a <= 1/2: DLMF 5.7.3."""
+    total = jnp.zeros_like(a)
+    for k, c in reversed([*enumerate(_ZETA_LESS_1, 2)]):
+        total = (total + (-1) ** k * c / k) * a
+    return a * (total + (1.0 - np.euler_gamma)) - jnp.log1p(a)
+
+
+def _upper_of_small(a: Any, x: Any) -> Any:
+    """The upper function for a < 1/2 and x <= 1, where the lower one is near 1: the series of DLMF 8.7.1 without its
+    first term, which is x**a / gamma(1 + a) = 1 + expm1(...)."""
+    inside = (a > 0) & (a < 0.5) & (x > 0) & (x <= 1.0)
+    a, x = jnp.where(inside, a, 0.25), jnp.where(inside, x, 0.5)
+    rest = jnp.zeros_like(a)
+    for k in reversed(range(1, 19)):
+        rest = x / -k * (1.0 / (a + k) + rest)
+    log = a * jnp.log(x) - _lgamma_after_1(a)
+    return -jnp.expm1(log) - jnp.exp(log) * a * rest
 
 
 def _at_edges(a: Any, x: Any, value: Any, at_zero: float, at_infinity: float) -> Any:

@@ -31,7 +31,8 @@ def logsumexp(
 
     Args:
       b: factors, one by default; where the sum is negative, the result is NaN unless ``return_sign``.
-      return_sign: also return the sign of the sum; the result is then the logarithm of its absolute value.
+      return_sign: also return the sign of the sum (of a complex one, its direction); the result is then the logarithm
+        of its absolute value.
       where: which elements count.
 
     >>> from polyax import nn
@@ -50,11 +51,12 @@ def logsumexp(
     shift = _finite_maximum(a, axes)
     terms = lax.exp(lax.sub(a, convert(shift, a.dtype)))
     total = lax.reduce_sum(terms if b is None else lax.mul(terms, b), axes)
-    signed = b is not None or return_sign
+    of_complex = a.dtype in dtypes.COMPLEX
+    signed = return_sign or (b is not None and not of_complex)
     sign = lax.sign(total) if signed else None
-    size = lax.abs(total) if signed and a.dtype not in dtypes.COMPLEX else total
+    size = lax.abs(total) if signed else total
     result = lax.add(lax.log(size), convert(lax.squeeze(shift, axes), size.dtype))
-    if b is not None and not return_sign and a.dtype not in dtypes.COMPLEX:
+    if b is not None and not return_sign and not of_complex:
         result = choose(lax.lt(sign, lax.full_like(sign, 0)), np.nan, result)
     result, sign = (x if x is None or not keepdims else lax.expand_dims(x, axes) for x in (result, sign))
     return (result, sign) if return_sign else result

@@ -1,6 +1,7 @@
 """Special functions, as ``jax.scipy.special`` has them. Re-exports only."""
 
 from polyax.scipy.special.bessel import *
+from polyax.scipy.special.betas import *
 from polyax.scipy.special.elementary import *
 from polyax.scipy.special.faddeeva import *
 from polyax.scipy.special.gammas import *

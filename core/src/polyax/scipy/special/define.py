@@ -13,6 +13,7 @@ from polyax import numpy as jnp
 from polyax.control.calls.custom import SymbolicZero
 from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
 from polyax.numpy.fused import fused
 from polyax.numpy.promotion import promote_args_inexact
 from polyax.trace.tree import tree_map
@@ -44,12 +45,23 @@ def special(*slopes: Slope | None) -> Callable[[Callable[..., Any]], Callable[..
     return decorate
 
 
-def _wide(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:
-    """Arguments of one dtype and shape, of at least float32, and the dtype that the result should have."""
-    xs = [jnp.asarray(x) for x in promote_args_inexact(name, *args)]
-    dtype = xs[0].dtype
+def real_arguments(name: str, *args: Any) -> list[Any]:
+    """Arguments of one floating dtype.
+
+    Raises:
+      ValueError: one is complex.
+    """
+    xs = promote_args_inexact(name, *args)
+    dtype = aval_of(xs[0]).dtype
     if dtypes.is_complex(dtype):
         raise ValueError(f"{name} does not support complex-valued inputs, got dtype {dtype}.")
+    return list(xs)
+
+
+def _wide(name: str, args: Sequence[Any]) -> tuple[list[Any], Any]:
+    """Arguments of one dtype and shape, of at least float32, and the dtype that the result should have."""
+    xs = [jnp.asarray(x) for x in real_arguments(name, *args)]
+    dtype = xs[0].dtype
     wide = dtypes.wider(dtype, np.float32)
     xs = xs if wide == dtype else [x.astype(wide) for x in xs]
     return jnp.broadcast_arrays(*xs) if len(xs) > 1 else xs, dtype

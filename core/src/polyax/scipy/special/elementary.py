@@ -11,18 +11,20 @@ from polyax import lax
 from polyax import numpy as jnp
 from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
 from polyax.nn.normalize import log_softmax as _log_softmax
 from polyax.nn.normalize import logsumexp as logsumexp
 from polyax.nn.normalize import softmax as _softmax
 from polyax.numpy.broadcast import choose
-from polyax.numpy.promotion import as_array, promote_args_inexact
+from polyax.numpy.promotion import as_array, check_arraylike, convert, promote_args_inexact
 from polyax.numpy.ufuncs import unary
+from polyax.scipy.special.define import real_arguments
 from polyax.scipy.special.gammas import loggamma
 
 __all__ = [
-    "beta", "betaln", "boxcox", "boxcox1p", "digamma", "entr", "erf", "erfc", "erfinv", "expit", "factorial", "gamma",
-    "gammaln", "gammasgn", "kl_div", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "poch", "polygamma",
-    "rel_entr", "softmax", "xlog1py", "xlogy", "zeta",
+    "boxcox", "boxcox1p", "digamma", "entr", "erf", "erfc", "erfinv", "expit", "factorial", "gamma", "gammaln",
+    "gammasgn", "kl_div", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "polygamma", "rel_entr",
+    "softmax", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 
 erf = unary("erf", lax.erf, "The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to ``x``.")
@@ -51,27 +53,48 @@ def _logit_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def xlogy(x: Any, y: Any) -> Any:
-    """x * log(y), and 0 where ``x`` is 0."""
-    x, y = promote_args_inexact("xlogy", x, y)
-    return lax.mul(x, lax.log(_harmless(x, y, 0.0, 1.0)))
+    """x * log(y), and 0 where ``x`` is 0, unless ``y`` is NaN."""
+    return _xlogy(*promote_args_inexact("xlogy", x, y))
 
 
 def xlog1py(x: Any, y: Any) -> Any:
-    """x * log(1 + y), and 0 where ``x`` is 0."""
-    x, y = promote_args_inexact("xlog1py", x, y)
-    return lax.mul(x, lax.log1p(_harmless(x, y, -1.0, 0.0)))
+    """x * log(1 + y), and 0 where ``x`` is 0, unless ``y`` is NaN."""
+    return _xlog1py(*promote_args_inexact("xlog1py", x, y))
 
 
-def _harmless(x: Any, y: Any, pole: float, neutral: float) -> Any:
-    """``y``, but ``neutral`` where ``x`` is zero and the logarithm would not be finite; NaN stays, as in SciPy."""
-    infinite = lax.bitwise_or(lax.le(y, lax.full_like(y, pole)), lax.eq(y, lax.full_like(y, np.inf)))
-    vanishes = lax.bitwise_and(lax.eq(x, lax.full_like(x, 0)), infinite)
+@custom_jvp
+def _xlogy(x: Any, y: Any) -> Any:
+    return lax.mul(x, lax.log(_harmless(x, y, 1)))
+
+
+@custom_jvp
+def _xlog1py(x: Any, y: Any) -> Any:
+    return lax.mul(x, lax.log1p(_harmless(x, y, 0)))
+
+
+@_xlogy.defjvp
+def _xlogy_jvp(primals: Any, tangents: Any) -> Any:
+    (x, y), (dx, dy) = primals, tangents
+    slope = lax.div(x, _harmless(x, y, 1))
+    return _xlogy(x, y), lax.add(lax.mul(dx, lax.log(y)), lax.mul(dy, slope))
+
+
+@_xlog1py.defjvp
+def _xlog1py_jvp(primals: Any, tangents: Any) -> Any:
+    (x, y), (dx, dy) = primals, tangents
+    slope = lax.div(x, lax.add(_harmless(x, y, 0), lax.full_like(y, 1)))
+    return _xlog1py(x, y), lax.add(lax.mul(dx, lax.log1p(y)), lax.mul(dy, slope))
+
+
+def _harmless(x: Any, y: Any, neutral: int) -> Any:
+    """``y``, but ``neutral`` where ``x`` is zero: no logarithm matters there. NaN stays, as in SciPy."""
+    vanishes = lax.bitwise_and(lax.eq(x, lax.full_like(x, 0)), lax.eq(y, y))
     return choose(vanishes, neutral, y)
 
 
 def entr(x: Any) -> Any:
     """-x log(x), 0 at 0, where it rises infinitely fast; -inf below."""
-    return _entr(as_array(promote_args_inexact("entr", x)[0]))
+    return _entr(as_array(real_arguments("entr", x)[0]))
 
 
 @custom_jvp
@@ -87,7 +110,7 @@ def _entr_jvp(primals: Any, tangents: Any) -> Any:
 
 def rel_entr(p: Any, q: Any) -> Any:
     """p log(p / q); 0 where p is 0 and q is not negative, inf where it is not defined, NaN where either is NaN."""
-    p, q = promote_args_inexact("rel_entr", p, q)
+    p, q = real_arguments("rel_entr", p, q)
     zero = lax.full_like(p, 0)
     both = lax.bitwise_and(lax.gt(p, zero), lax.gt(q, lax.full_like(q, 0)))
     safe_p, safe_q = choose(both, p, 1.0), choose(both, q, 1.0)
@@ -99,46 +122,16 @@ def rel_entr(p: Any, q: Any) -> Any:
 
 def kl_div(p: Any, q: Any) -> Any:
     """p log(p / q) - p + q; inf where that is not defined."""
-    p, q = promote_args_inexact("kl_div", p, q)
+    p, q = real_arguments("kl_div", p, q)
     entropy = rel_entr(p, q)
     outside = lax.le(lax.min(p, q), lax.full_like(entropy, 0))
     undefined = lax.bitwise_and(lax.eq(entropy, lax.full_like(entropy, np.inf)), outside)
     return choose(undefined, np.inf, lax.add(lax.sub(entropy, p), q))
 
 
-def betaln(a: Any, b: Any) -> Any:
-    """The logarithm of the absolute value of the beta function."""
-    a, b = promote_args_inexact("betaln", a, b)
-    small, large = lax.min(a, b), lax.max(a, b)
-    far = lax.bitwise_and(lax.ge(large, lax.full_like(large, 8)), lax.gt(small, lax.full_like(small, 0)))
-    near = lax.sub(lax.lgamma(large), lax.lgamma(lax.add(small, large)))
-    return lax.add(
-        lax.lgamma(small), lax.select_n(far, near, _lgamma_less(choose(far, small, 1.0), choose(far, large, 8.0)))
-    )
-
-
-def _lgamma_less(a: Any, b: Any) -> Any:
-    """lgamma(b) - lgamma(a + b) for a > 0 and b >= 8, by Stirling's formula, of which what is large cancels."""
-    total = lax.add(a, b)
-    tails = lax.sub(_stirling(b), _stirling(total))
-    powers = lax.mul(lax.sub(total, 0.5), lax.log1p(lax.div(a, b)))
-    return lax.add(lax.sub(a, lax.add(powers, lax.mul(a, lax.log(b)))), tails)
-
-
-def _stirling(x: Any) -> Any:
-    """lgamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2, for x >= 8."""
-    inverse = lax.div(1.0, x)
-    square, total = lax.square(inverse), lax.full_like(x, 0)
-    for c in (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12):
-        total = lax.add(lax.mul(total, square), c)
-    return lax.mul(total, inverse)
-
-
 def gammasgn(x: Any) -> Any:
     """The sign of the gamma function: that of a zero at zeros; NaN at negative integers."""
-    x = as_array(promote_args_inexact("gammasgn", x)[0])
-    if dtypes.is_complex(x.dtype):
-        raise ValueError("gammasgn does not support complex-valued inputs.")
+    x = as_array(real_arguments("gammasgn", x)[0])
     below = lax.floor(x)
     zero = lax.full_like(x, 0)
     odd = lax.ne(lax.rem(below, 2.0), zero)
@@ -167,35 +160,33 @@ def factorial(n: Any, exact: bool = False) -> Any:
     return choose(lax.lt(n, lax.full_like(n, 0)), 0.0, lax.exp(lax.lgamma(lax.add(n, 1.0))))
 
 
-def beta(a: Any, b: Any) -> Any:
-    """The beta function gamma(a) gamma(b) / gamma(a + b)."""
-    a, b = map(as_array, promote_args_inexact("beta", a, b))
-    if dtypes.is_complex(a.dtype):
-        raise ValueError("beta does not support complex-valued inputs.")
-    sign = lax.mul(lax.mul(gammasgn(a), gammasgn(b)), gammasgn(lax.add(a, b)))
-    return lax.mul(sign, lax.exp(betaln(a, b)))
-
-
-def poch(z: Any, m: Any) -> Any:
-    """The rising factorial gamma(z + m) / gamma(z)."""
-    z, m = promote_args_inexact("poch", z, m)
-    return choose(lax.eq(m, lax.full_like(m, 0)), 1.0, lax.exp(lax.sub(lax.lgamma(lax.add(z, m)), lax.lgamma(z))))
-
-
 def polygamma(n: Any, x: Any) -> Any:
-    """The ``n``-th derivative of ``digamma``."""
+    """The ``n``-th derivative of ``digamma``.
+
+    Raises:
+      ValueError: ``n`` isn't of integers.
+    """
+    check_arraylike("polygamma", n, x)
+    if not dtypes.is_integer(aval_of(n).dtype):
+        raise ValueError(f"polygamma takes an order of integer type, got {aval_of(n)}.")
     return lax.polygamma(*promote_args_inexact("polygamma", n, x))
 
 
 def zeta(x: Any, q: Any = None) -> Any:
-    """The Hurwitz zeta function, the sum of (k + q)**-x; Riemann's if ``q`` is None."""
-    return lax.zeta(*promote_args_inexact("zeta", x, 1.0 if q is None else q))
+    """The Hurwitz zeta function, the sum of (k + q)**-x over k >= 0.
+
+    Raises:
+      NotImplementedError: ``q`` is None. Riemann's zeta function is that of ``q=1`` above ``x = 1``.
+    """
+    if q is None:
+        raise NotImplementedError("Riemann's zeta function is not built: for x > 1, it is that of Hurwitz with q=1.")
+    return lax.zeta(*promote_args_inexact("zeta", x, q))
 
 
 def multigammaln(a: Any, d: int) -> Any:
     """The logarithm of the ``d``-variate gamma function."""
     (a,) = promote_args_inexact("multigammaln", a)
-    a = as_array(a)
+    a, d = convert(a, aval_of(a).dtype), int(d)
     result = lax.full_like(a, d * (d - 1) / 4 * math.log(math.pi))
     for i in range(d):
         result = lax.add(result, lax.lgamma(lax.sub(a, i / 2)))

@@ -25,9 +25,7 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: Any = None, n_max: 
       ConcretizationTypeError: ``n`` is traced and ``n_max`` isn't given.
 
     >>> import numpy as np
-    >>> import polyax
-    >>> with polyax.default_device("reference"):  # complex numbers have no compiled kernels yet
-    ...     print(f"{sph_harm_y(np.array([0]), np.array([0]), 0.5, 0.3)[0].real:.5f}")
+    >>> print(f"{sph_harm_y(np.array([0]), np.array([0]), 0.5, 0.3)[0].real:.5f}")
     0.28209
     """
     if diff_n is not None:

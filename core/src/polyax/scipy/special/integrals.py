@@ -230,7 +230,7 @@ def spence(x: Any) -> Any:
     1.64493
     """
     large, small = x > 2.0, x < 0.5
-    log = jnp.log(jnp.where(x == 0, 1.0, x))
+    log = jnp.log(jnp.where((x == 0) | (x == jnp.inf), 1.0, x))
     y = jnp.where(large, 1.0 / jnp.where(large, x, 1.0), x)  # Li2(1 - x) = -Li2(1 - 1/x) - log(x)**2 / 2
     y = jnp.where(y < 0.5, 1.0 - y, y)  # Li2(1 - y) = pi**2 / 6 - log(y) log(1 - y) - Li2(y)
     part = _dilogarithm(-jnp.log(y))

@@ -47,6 +47,7 @@ from polyax.ops.special import *
 from polyax.ops.varying import *
 from polyax.ops.windows import *
 
+from polyax.lax.extrema import cummax, cummin, max, min, reduce_max, reduce_min  # isort: skip
 from polyax.lax.filling import full, full_like  # isort: skip
 
 _LATE = (

@@ -20,7 +20,7 @@ from polyax.numpy.creation import asarray
 from polyax.numpy.index_parse import NewAxis, Point, Span, parse_index
 from polyax.numpy.indexing import GatherPlan, clamped, getitem, is_static, plan_gather
 from polyax.numpy.promotion import convert, is_arraylike, promote_dtypes, result_dtype, unwrap
-from polyax.numpy.ufuncs import add, maximum, minimum, multiply, power, true_divide
+from polyax.numpy.ufuncs import maximum, minimum, power, true_divide
 from polyax.runtime.contract.tracebacks import warn_user
 
 
@@ -67,7 +67,7 @@ class AtReference:
 
     def add(self, values: Any, **options: Any) -> Any:
         """A copy with ``values`` added; an index that occurs twice is added to twice."""
-        return _update(self.array, self.index, values, lax.scatter_add, add, **options)
+        return _update(self.array, self.index, values, lax.scatter_add, lax.add, **options)
 
     def subtract(self, values: Any, **options: Any) -> Any:
         """A copy with ``values`` subtracted."""
@@ -75,7 +75,7 @@ class AtReference:
 
     def multiply(self, values: Any, **options: Any) -> Any:
         """A copy with the elements multiplied by ``values``."""
-        return _update(self.array, self.index, values, lax.scatter_mul, multiply, **options)
+        return _update(self.array, self.index, values, lax.scatter_mul, lax.mul, **options)
 
     mul = multiply
 

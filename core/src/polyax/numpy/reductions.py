@@ -186,10 +186,7 @@ def _extremum(
     a = convert(a, a.dtype)
     if mask is not None:
         a = choose(mask, a, identity_of(a.dtype, worst))
-    if a.dtype in dtypes.COMPLEX:
-        result = _of_complex(op, worst, a, axes)
-    else:
-        result = _of_bools(op, a, axes) if a.dtype in dtypes.BOOL else op(a, axes)
+    result = _of_bools(op, a, axes) if a.dtype in dtypes.BOOL else op(a, axes)
     if initial is not None:
         result = combine(_initial(initial, a.dtype), result)
     return restore_axes(result, axes, keepdims)
@@ -197,17 +194,6 @@ def _extremum(
 
 def _of_bools(op: Callable[..., Any], a: Any, axes: tuple[int, ...]) -> Any:
     return lax.reduce_or(a, axes) if op is lax.reduce_max else lax.reduce_and(a, axes)
-
-
-def _of_complex(op: Callable[..., Any], worst: float, a: Any, axes: tuple[int, ...]) -> Any:
-    """By the real parts, and by the imaginary ones of those that share it; equal numbers share the derivative."""
-    fixed = lax.stop_gradient(a)
-    re = restore_axes(op(lax.real(fixed), axes), axes, True)
-    level = lax.eq(lax.real(fixed), lax.broadcast_in_dim(re, a.shape, range(a.ndim)))
-    im = restore_axes(op(choose(level, lax.imag(fixed), worst), axes), axes, True)
-    best = lax.broadcast_in_dim(lax.complex(re, im), a.shape, range(a.ndim))
-    hits = lax.eq(fixed, best)  # none, if one is NaN
-    return lax.div(lax.reduce_sum(choose(hits, a, 0), axes), lax.reduce_sum(hits.astype(a.dtype), axes))
 
 
 def _require_elements(name: str, a: Any, axes: tuple[int, ...], mask: Any) -> None:

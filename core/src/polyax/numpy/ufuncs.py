@@ -17,6 +17,7 @@ from polyax import lax
 from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.lax.extrema import precedes
 from polyax.numpy.broadcast import choose
 from polyax.numpy.fused import fused
 from polyax.numpy.promotion import (
@@ -186,7 +187,7 @@ def _stable_log_add(x1: Any, x2: Any) -> Any:
 
 def _complex_log_add(x1: Any, x2: Any) -> Any:
     """The same of complex numbers, the one of the larger real part first; its angle in (-pi, pi]."""
-    large = choose(_by_parts(lax.gt, x1, x2), x1, x2)
+    large = choose(precedes(x1, x2, lax.gt), x1, x2)
     rest = lax.sub(lax.add(x1, x2), lax.mul(large, 2.0))
     out = lax.add(large, lax.log1p(lax.exp(rest)))
     angle = lax.sub(np.pi, lax.imag(out))
@@ -230,25 +231,8 @@ true_divide = binary("true_divide", lax.div_p.bind1, "Quotient, never an integer
 divide = true_divide
 
 
-def _extremum(op: Callable[[Any, Any], Any], precedes: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """``op``, and for complex numbers the choice by real part, then by imaginary part."""
-
-    def choose_one(x: Any, y: Any) -> Any:
-        return choose(_by_parts(precedes, x, y), x, y) if aval_of(x).dtype in dtypes.COMPLEX else op(x, y)
-
-    return choose_one
-
-
-def _by_parts(precedes: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
-    """A comparison, of complex numbers by real part, then by imaginary part."""
-    if aval_of(x).dtype not in dtypes.COMPLEX:
-        return precedes(x, y)
-    (a, b), (c, d) = (lax.real(x), lax.imag(x)), (lax.real(y), lax.imag(y))
-    return choose(lax.eq(a, c), precedes(b, d), precedes(a, c))
-
-
-maximum = binary("maximum", _extremum(lax.max, lax.gt), "The larger of both; NaN where either is NaN.", same)
-minimum = binary("minimum", _extremum(lax.min, lax.lt), "The smaller of both; NaN where either is NaN.", same)
+maximum = binary("maximum", lax.max, "The larger of both; NaN where either is NaN.", same)
+minimum = binary("minimum", lax.min, "The smaller of both; NaN where either is NaN.", same)
 negative = unary("negative", lax.neg, "``-x``.", same)
 positive = unary("positive", as_array, "``x`` itself, as an array.", same)
 sign = unary("sign", lax.sign, "-1, 0 or 1 (``x / abs(x)`` for complex numbers); NaN stays NaN.", same)
@@ -397,13 +381,13 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 def fmax(x1: Any, x2: Any) -> Any:
     """The larger of both, ignoring NaN. Elementwise."""
     x1, x2 = promote_args("fmax", x1, x2)
-    return choose(lax.bitwise_or(_by_parts(lax.gt, x1, x2), lax.ne(x2, x2)), x1, x2)
+    return choose(lax.bitwise_or(precedes(x1, x2, lax.gt), lax.ne(x2, x2)), x1, x2)
 
 
 def fmin(x1: Any, x2: Any) -> Any:
     """The smaller of both, ignoring NaN. Elementwise."""
     x1, x2 = promote_args("fmin", x1, x2)
-    return choose(lax.bitwise_or(_by_parts(lax.lt, x1, x2), lax.ne(x2, x2)), x1, x2)
+    return choose(lax.bitwise_or(precedes(x1, x2, lax.lt), lax.ne(x2, x2)), x1, x2)
 
 
 # --- rounding ---------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from polyax.ir.primitive import Primitive
 from polyax.meshes.factors import free_but
 from polyax.ops.basis import add, canonical_axis, div, eq, full_like, mul, named, neg, select_n, sub
 from polyax.ops.compare import gt, lt
-from polyax.ops.define import FLOAT, NUMBER, ORDERED, Accepts, check_dtype, linear
+from polyax.ops.define import FLOAT, NUMBER, REAL, Accepts, check_dtype, linear
 from polyax.ops.elementwise import abs as abs_
 from polyax.ops.elementwise import exp, is_finite, log1p, max, min
 from polyax.ops.slicing import pad
@@ -54,8 +54,8 @@ def _function(p: Primitive, doc: str) -> Callable[..., Any]:
 
 cumsum_p = _cumulative("cumsum", NUMBER)
 cumprod_p = _cumulative("cumprod", NUMBER)
-cummax_p = _cumulative("cummax", ORDERED)
-cummin_p = _cumulative("cummin", ORDERED)
+cummax_p = _cumulative("cummax", REAL)
+cummin_p = _cumulative("cummin", REAL)
 cumlogsumexp_p = _cumulative("cumlogsumexp", FLOAT)
 
 cumsum = _function(cumsum_p, "The sums of the elements up to each (from each on, if ``reverse``) along ``axis``.")

@@ -32,7 +32,7 @@ from polyax.ops.basis import (
     shape_tuple,
     zeros,
 )
-from polyax.ops.define import check_same_dtype, linear_jvp
+from polyax.ops.define import ANY_OR_KEY, NUMBER, Accepts, check_dtype, check_same_dtype, linear_jvp
 from polyax.ops.gather import GatherDimensionNumbers, GatherScatterMode, gather, gather_p, up
 from polyax.ops.index_checks import DimensionChecks, Dims
 from polyax.ops.zeros import instantiate, zero_cotangents
@@ -127,8 +127,12 @@ def _check_updates(
         )
 
 
-def _scatter(name: str) -> Primitive:
+def _scatter(name: str, accepts: Accepts = ANY_OR_KEY) -> Primitive:
     p = Primitive(name)
+
+    def abstract_eval(operand: ShapedArray, *others: ShapedArray, **params: Any) -> list[ShapedArray]:
+        check_dtype(name, operand, accepts, 0)
+        return _abstract(operand, *others, **params)
 
     def batch(axis: Any, args: Any, dims: Any, *, dimension_numbers: Any, **params: Any) -> Any:
         """Batched indices give one more batching dimension; else each slice gets one more dimension."""
@@ -149,7 +153,7 @@ def _scatter(name: str) -> Primitive:
             )
         return p.bind_all(operand, indices, updates, dimension_numbers=d, **params), [0]
 
-    p.abstract_eval, p.batch = _abstract, batch
+    p.abstract_eval, p.batch = abstract_eval, batch
     return p
 
 
@@ -178,9 +182,9 @@ def _function(p: Primitive, doc: str) -> Callable[..., Any]:
 
 
 scatter_p = _scatter("scatter")
-scatter_add_p = _scatter("scatter-add")
-scatter_sub_p = _scatter("scatter-sub")
-scatter_mul_p = _scatter("scatter-mul")
+scatter_add_p = _scatter("scatter-add", NUMBER)
+scatter_sub_p = _scatter("scatter-sub", NUMBER)
+scatter_mul_p = _scatter("scatter-mul", NUMBER)
 scatter_min_p = _scatter("scatter-min")
 scatter_max_p = _scatter("scatter-max")
 

@@ -227,17 +227,30 @@ def extremes(dtype: DType) -> tuple[Any, Any]:
 
 
 def wrapped(x: Any, dtype: DType) -> Any:
-    """A Python scalar as a NumPy one of ``dtype``; integers are taken modulo what it can hold.
+    """A Python scalar as a NumPy one of ``dtype``: integers are taken modulo what it can hold; floats become integers
+    as devices make them, truncated and saturated, 0 for NaN.
 
-    >>> wrapped(300, np.dtype("uint8"))
-    np.uint8(44)
+    Raises:
+      TypeError: a complex number for a real dtype.
+
+    >>> wrapped(300, np.dtype("uint8")), wrapped(300.5, np.dtype("uint8"))
+    (np.uint8(44), np.uint8(255))
     """
+    if isinstance(x, complex) and dtype not in COMPLEX and dtype not in BOOL:
+        raise TypeError(f"{full_name(dtype)} can't hold the complex number {x}.")
+    if isinstance(x, float) and is_integer(dtype):
+        x = _saturated(x, dtype)
     if isinstance(x, int) and is_integer(dtype):
         if dtype in _NARROW_INTEGER:
             return np.asarray(x % (1 << bits_of(dtype)), np.uint8).view(dtype)[()]
         bits = 8 * dtype.itemsize
         return np.asarray(x % (1 << bits), f"uint{bits}").astype(dtype)[()]
     return np.asarray(x).astype(dtype)[()]
+
+
+def _saturated(x: float, dtype: DType) -> int:
+    limits = iinfo(dtype)
+    return int(min(max(x, limits.min), limits.max)) if x == x else 0
 
 
 def real_part(dtype: DType) -> DType:

@@ -219,10 +219,10 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     check_arraylike("astype", x)
     x, target = unwrap(x), canonical_dtype(dtype, np.float64)
     have = aval_of(x).dtype
+    if target == np.dtype(bool) and have != target:
+        return _placed(convert(lax.ne(x, lax.full_like(x, 0)), target), device)
     if dtypes.is_complex(have) and not dtypes.is_complex(target):
         x = lax.real(x)
-    if target == np.dtype(bool) and have != target:
-        return _placed(lax.ne(x, lax.full_like(x, 0)), device)
     return _placed(as_array(convert(x, target)), device)
 
 
@@ -265,9 +265,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
     kind = None if dtype is None else canonical_dtype(dtype)
     shape, value = concrete_shape(shape), unwrap(fill_value)
     if kind is not None:
-        if type(value) is complex and kind not in dtypes.COMPLEX:
-            raise TypeError(f"a {kind} array can't hold the complex number {value}")
-        value = convert(value, kind)
+        value = dtypes.wrapped(value, kind) if type(value) in dtypes.PYTHON_SCALARS else convert(value, kind)
     return _placed(broadcast_to(value, shape) if shape_of(value) else lax.full(shape, value), device, out_sharding)
 
 

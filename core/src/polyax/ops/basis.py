@@ -159,11 +159,15 @@ def select_n(which: Array, *cases: Array) -> Array:
 
 
 def convert_element_type(operand: Array, new_dtype: Any) -> Array:
-    """``operand`` as ``new_dtype``; float to integer truncates, saturates, and makes 0 of NaN."""
+    """``operand`` as ``new_dtype``; float to integer truncates, saturates, and makes 0 of NaN.
+
+    Raises:
+      TypeError: a complex number of Python for a real dtype.
+    """
     if new_dtype is None:
         raise ValueError("dtype must be specified.")
     dtype = dtypes.canonicalize(new_dtype)
-    return convert(dtypes.wrapped(operand, dtype) if type(operand) is int else operand, dtype)
+    return convert(dtypes.wrapped(operand, dtype) if type(operand) in (int, complex) else operand, dtype)
 
 
 def convert(operand: Array, dtype: DType, weak_type: bool = False) -> Array:

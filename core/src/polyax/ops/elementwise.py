@@ -37,7 +37,7 @@ from polyax.ops.basis import (
     unary,
 )
 from polyax.ops.convert import imag, real
-from polyax.ops.define import FLOAT, INEXACT, MAGNITUDES, NUMBER, ORDERED, REAL, elementwise
+from polyax.ops.define import FLOAT, INEXACT, MAGNITUDES, NUMBER, ORDERED, REAL, check_dtype, elementwise
 
 __all__ = [
     "RoundingMethod", "abs", "abs_p", "acos", "acos_p", "acosh", "acosh_p", "asin", "asin_p", "asinh", "asinh_p",
@@ -180,8 +180,13 @@ cbrt = accurate(cbrt_p, "Cube root; of negative numbers too.")
 
 
 def pow(x: Any, y: Any) -> Any:
-    """``x ** y`` for an inexact ``x``; ``y`` is of the same dtype or an integer."""
+    """``x ** y`` for an inexact ``x``; ``y`` is of the same dtype or an integer.
+
+    Raises:
+      TypeError: they are of other dtypes.
+    """
     if isinstance(y, int) and not isinstance(y, bool):
+        check_dtype("pow", aval_of(x), INEXACT, 0)
         return integer_pow(x, y)
     if type(x) in dtypes.PYTHON_SCALARS and type(y) not in dtypes.PYTHON_SCALARS:
         x = full_like(y, x, shape=())

@@ -39,6 +39,24 @@ def test_vmap_is_a_loop(name: str, dim: int) -> None:
     np.testing.assert_allclose(polyax.vmap(fun, dim)(x), want, rtol=1e-6)
 
 
+@pytest.mark.parametrize("reverse", (False, True))
+@pytest.mark.parametrize("axis", (0, 1))
+def test_derivatives_of_log_sums_are_weighted_means_before_and_far_from_zero(axis: int, reverse: bool) -> None:
+    x = np.random.default_rng(2).normal(0.0, 3.0, (37, 21)) + np.linspace(-500.0, 500.0, 21)
+    t = np.cos(np.arange(x.size)).reshape(x.shape)
+    lines = lambda a: np.flip(np.moveaxis(a, axis, 0), 0) if reverse else np.moveaxis(a, axis, 0)
+    sums = np.logaddexp.accumulate(lines(x), 0)
+    want = [np.sum(np.exp(lines(x)[: k + 1] - y) * lines(t)[: k + 1], 0) for k, y in enumerate(sums)]
+    with polyax.enable_x64(True):
+        _, found = polyax.jvp(lambda x: lax.cumlogsumexp(x, axis, reverse), (x,), (t,))
+    np.testing.assert_allclose(lines(found), want, rtol=1e-9, atol=1e-12)
+
+
+def test_exponentials_of_log_sums_derivatives_do_not_multiply() -> None:
+    text = str(polyax.make_jaxpr(polyax.grad(lambda x: lax.cumlogsumexp(x).sum()))(np.ones(4000, np.float32)))
+    assert text.count("= exp ") == 2
+
+
 def test_extremes_of_log_sums() -> None:
     x = np.array([-np.inf, -np.inf, 1000.0, 1000.0, np.inf], np.float32)
     want = [-np.inf, -np.inf, 1000.0, 1000.0 + np.log(2.0), np.inf]

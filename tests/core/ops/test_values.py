@@ -65,6 +65,25 @@ def test_products_have_second_derivatives_at_zeros() -> None:
 
 
 @pytest.mark.usefixtures("on_the_reference")
+@pytest.mark.parametrize("shape, axes", [((2003,), (0,)), ((1024,), (0,)), ((3, 45, 30), (2, 1)), ((1100, 2), (0,))])
+@pytest.mark.parametrize("zeros", (0, 1, 2))
+def test_derivatives_of_products_of_long_rows(shape: tuple[int, ...], axes: tuple[int, ...], zeros: int) -> None:
+    """By complex steps, whose differences cancel nothing, and second ones by differences of those."""
+    x = np.exp(np.random.default_rng(zeros).normal(0.0, 0.1, shape))
+    for k in range(zeros):
+        np.moveaxis(x, axes, range(len(axes)))[(7 * k,) * len(axes)] = 0.0
+    t, s = np.cos(np.arange(x.size)).reshape(shape), np.sin(np.arange(x.size)).reshape(shape)
+    slope = lambda a: np.prod(x + 1e-20j * t + a * s, axis=axes).imag / 1e-20
+    with polyax.enable_x64(True):
+        gradient = np.asarray(polyax.grad(lambda x: lax.reduce_prod(x, axes).sum())(x))
+        along = lambda x: polyax.jvp(lambda x: lax.reduce_prod(x, axes), (x,), (t,))[1]
+        bend = np.asarray(polyax.jvp(along, (x,), (s,))[1])
+    np.testing.assert_allclose(np.sum(gradient * t), slope(0.0).sum(), rtol=1e-9, atol=1e-12)
+    want = (slope(1e-4) - slope(-1e-4)) / 2e-4
+    np.testing.assert_allclose(bend, want, rtol=1e-3, atol=1e-5 * np.abs(want).max())
+
+
+@pytest.mark.usefixtures("on_the_reference")
 def test_python_scalars_take_the_other_operands_type_and_stay_literals() -> None:
     text = str(polyax.make_jaxpr(lambda x: lax.add(lax.mul(2, x), 1.0))(X))
     assert "mul 2.0 a" in text and "add b 1.0" in text

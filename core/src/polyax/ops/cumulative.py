@@ -11,11 +11,10 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.meshes.factors import free_but
-from polyax.ops.basis import add, canonical_axis, div, eq, full_like, mul, named, neg, select_n, sub
+from polyax.ops.basis import add, canonical_axis, div, eq, full_like, mul, named, select_n, sub
 from polyax.ops.compare import gt, lt
 from polyax.ops.define import FLOAT, NUMBER, REAL, Accepts, check_dtype, linear
-from polyax.ops.elementwise import abs as abs_
-from polyax.ops.elementwise import exp, is_finite, log1p, max, min
+from polyax.ops.elementwise import exp, is_finite, max, min
 from polyax.ops.slicing import pad
 from polyax.trace.symbolic import Zero
 
@@ -69,7 +68,8 @@ linear(cumsum_p, lambda ct, x, axis, reverse: cumsum(ct, axis, not reverse))
 
 # --- derivatives ----------------------------------------------------------------------------------------------------
 # A cumulative operation with combine(a, b) has the derivative of the recurrence y[i] = combine(y[i-1], x[i]). Pairs
-# (value, tangent) combine associatively, so log2(n) steps of doubling distances give all of them.
+# (value, tangent) combine associatively, and so do affine functions, which a recurrence applies to the tangent: log2(n)
+# steps of doubling distances give all of them.
 
 
 def doubling(
@@ -107,13 +107,21 @@ def _products(a: Pair, b: Pair) -> Pair:
     return mul(a[0], b[0]), add(mul(a[1], b[0]), mul(a[0], b[1]))
 
 
-def _log_sums(a: Pair, b: Pair) -> Pair:
-    """log(e^a + e^b), and the tangents weighted by e^(a - y) and e^(b - y)."""
-    high = max(a[0], b[0])
-    gap = sub(a[0], b[0])
-    y = select_n(is_finite(gap), high, add(high, log1p(exp(neg(abs_(gap))))))
+def _log_sums_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
+    """``dy[i] = e^(y[i-1] - y[i]) dy[i-1] + e^(x[i] - y[i]) dx[i]``: factors that add up to 1, made once."""
+    (x,), (t,) = primals, tangents
+    y = cumlogsumexp(x, axis, reverse)
+    if type(t) is Zero:
+        return [y], [Zero.of(y)]
+    axis = canonical_axis(axis, np.ndim(x))
     finite = select_n(is_finite(y), full_like(y, 0), y)
-    return y, add(mul(a[1], exp(sub(a[0], finite))), mul(b[1], exp(sub(b[0], finite))))
+    kept = exp(sub(shifted(y, float("-inf"), 1, axis, reverse), finite))
+    return [y], [doubling(_affine, (kept, mul(t, exp(sub(x, finite)))), (1.0, 0.0), axis, reverse)[1]]
+
+
+def _affine(a: Pair, b: Pair) -> Pair:
+    """``a`` and then ``b``, as functions ``v -> factor * v + summand``."""
+    return mul(b[0], a[0]), add(mul(b[0], a[1]), b[1])
 
 
 def _extrema(extremum: Callable[[Any, Any], Any], wins: Callable[[Any, Any], Any]) -> Callable[[Pair, Pair], Pair]:
@@ -128,6 +136,6 @@ def _extrema(extremum: Callable[[Any, Any], Any], wins: Callable[[Any, Any], Any
 
 
 _cumulative_jvp(cumprod_p, _products, 1.0)
-_cumulative_jvp(cumlogsumexp_p, _log_sums, float("-inf"))
+cumlogsumexp_p.jvp = _log_sums_jvp
 _cumulative_jvp(cummax_p, _extrema(max, gt), float("-inf"))
 _cumulative_jvp(cummin_p, _extrema(min, lt), float("inf"))

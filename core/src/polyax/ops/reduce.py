@@ -29,6 +29,7 @@ from polyax.ops.basis import (
 )
 from polyax.ops.cumulative import cumprod, shifted
 from polyax.ops.define import ANY, NUMBER, ORDERED, Accepts, check_dtype, flat_jvp, linear
+from polyax.ops.slicing import pad, slice_in_dim
 from polyax.trace.symbolic import Zero
 
 __all__ = [
@@ -126,18 +127,42 @@ def _prod_jvp(primals: Any, tangents: Any, *, axes: Axes) -> Any:
     return [y], [reduce_sum(mul(t, _products_of_others(x, axes)), axes)]
 
 
+LONG = 1 << 10
+"""Elements of a row from which on running products, each of which waits for the one before, are taken in columns."""
+
+
 def _products_of_others(x: Any, axes: Axes) -> Any:
     """For each element the product of all others along ``axes``: of those before it, times those after it.
 
     Unlike a quotient, this and its own derivatives are right where elements are zero.
     """
     shape = np.shape(x)
-    if len(axes) == 1:
+    count = math.prod(shape[i] for i in axes)
+    if len(axes) == 1 and count < LONG:
         return _before_and_after(x, axes[0])
     order = (*(i for i in range(len(shape)) if i not in axes), *axes)
     moved = transpose(x, order)
-    rows = reshape(moved, (*np.shape(moved)[: len(shape) - len(axes)], math.prod(shape[i] for i in axes)))
-    return transpose(reshape(_before_and_after(rows, np.ndim(rows) - 1), np.shape(moved)), np.argsort(order))
+    rows = reshape(moved, (*np.shape(moved)[: len(shape) - len(axes)], count))
+    others = _before_and_after(rows, np.ndim(rows) - 1) if count < LONG else _in_columns(rows)
+    return transpose(reshape(others, np.shape(moved)), np.argsort(order))
+
+
+def _in_columns(rows: Any) -> Any:
+    """Each row as a matrix, behind which ones make it full: others of the column, times the other columns' products."""
+    *outer, count = np.shape(rows)
+    columns = _divisor(count)
+    height = -(-count // columns)
+    full = pad(rows, 1, [(0, 0, 0)] * len(outer) + [(0, height * columns - count, 0)])
+    tiles, axis = reshape(full, (*outer, height, columns)), len(outer)
+    rest = _before_and_after(reduce_prod(tiles, (axis,)), axis)
+    others = mul(_before_and_after(tiles, axis), restore_axes(rest, np.shape(tiles), (axis,)))
+    return slice_in_dim(reshape(others, np.shape(full)), 0, count, axis=axis)
+
+
+def _divisor(count: int) -> int:
+    """The divisor next to the square root, which it is itself if none is within a quarter of it."""
+    side = math.isqrt(count)
+    return next((n for n in range(side, 3 * side // 4, -1) if count % n == 0), side)
 
 
 def _before_and_after(x: Any, axis: int) -> Any:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import functools
 import logging
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from polyax.control.callback import debug_call, debug_print_p
+from polyax.control.flow.looping import length_of
+from polyax.control.flow.parts import scan_in_parts
 from polyax.control.inspection import inspect_sharding_p
 from polyax.ir.effects import DebugEffect as DebugEffect
 from polyax.ir.effects import OrderedDebugEffect as OrderedDebugEffect
 from polyax.meshes.sharding import Sharding
+from polyax.runtime.arrays.devices import effects_barrier
+from polyax.runtime.debugging.progress import Board, Turns, shown_on, watched_by_a_person
 from polyax.runtime.running.breakpoints import breakpoint as breakpoint
 from polyax.runtime.running.callbacks import debug_callback as callback
 from polyax.runtime.running.callbacks import on_arrays
@@ -23,7 +28,7 @@ from polyax.trace.tree import tree_leaves
 
 __all__ = [
     "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "inspect_array_sharding", "log", "print",
-    "visualize_array_sharding", "visualize_sharding",
+    "progress", "scan", "visualize_array_sharding", "visualize_sharding",
 ]  # fmt: skip
 
 _print = print
@@ -150,3 +155,64 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
     """
     for x in tree_leaves(value):
         inspect_sharding_p.bind(x, callback=callback)
+
+
+@contextmanager
+def progress(*, after: float = 0.5, shown: bool | None = None, file: Any = None) -> Generator[None]:
+    """A block that shows how far things are: compilations that take longer than ``after`` seconds, and ``debug.scan``.
+
+    Bars are tqdm's. The block ends when what it launched has counted all its turns.
+
+    Args:
+      after: in seconds.
+      shown: whether to show them; by default in terminals and notebooks, so that logs of scripts stay as they are.
+      file: where to write, other than standard error; notebooks have bars of their own.
+
+    Raises:
+      ImportError: something is to be shown, and tqdm isn't installed.
+
+    >>> import polyax
+    >>> with progress(shown=False):
+    ...     polyax.jit(lambda x: x + 1)(1).item()
+    2
+    """
+    if not (watched_by_a_person() if shown is None else shown):
+        yield
+        return
+    with shown_on(Board(after, file)):
+        yield
+        effects_barrier()
+
+
+def scan(
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    *,
+    name: str = "scan",
+    parts: int = 100,
+) -> tuple[Any, Any]:
+    """``lax.scan`` that tells a ``progress`` block how far it is; outside of such blocks nobody listens.
+
+    The loop becomes one of ``parts`` loops, with a message to the host after each; its turns are the same. In a
+    derivative the forward pass counts.
+
+    Args:
+      f, init, xs, length, reverse: as of ``lax.scan``.
+      name: what the bar is called.
+      parts: how often to tell.
+
+    Raises:
+      ValueError: ``parts`` isn't positive, or what ``lax.scan`` raises.
+
+    >>> last, sums = scan(lambda c, x: (c + x, c + x), 0, np.arange(1, 6, dtype=np.int32), parts=2)
+    >>> last.item(), sums.tolist()
+    (15, [1, 3, 6, 10, 15])
+    """
+    if parts < 1:
+        raise ValueError(f"debug.scan tells of its turns in at least one part, got parts={parts}")
+    turns = Turns(name, length_of(xs, length))
+    told = lambda count: callback(functools.partial(turns.advance, count))
+    return scan_in_parts(f, init, xs, turns.total, reverse, parts, told)

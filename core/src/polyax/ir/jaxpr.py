@@ -115,6 +115,7 @@ class Jaxpr:
         self.debug_name = debug_name.func_name if isinstance(debug_name, DebugInfo) else debug_name
 
     pretty_print: ClassVar[Callable[..., str]]
+    _repr_html_: ClassVar[Callable[..., str]]
     """Installed by ``pretty``."""
 
     @property
@@ -207,6 +208,9 @@ class ClosedJaxpr:
 
     def __repr__(self) -> str:
         return repr(self.jaxpr)
+
+    def _repr_html_(self) -> str:
+        return self.jaxpr._repr_html_()
 
 
 def is_literal_value(x: Any) -> bool:

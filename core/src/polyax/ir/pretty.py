@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import string
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +13,17 @@ import numpy as np
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 
 WIDTH = 100
+COLOURS = {
+    "program": "font-weight:600",
+    "types": "color:#8a8f98",
+    "primitive": "color:#4f7fd9;font-weight:600",
+    "names": "color:#a0743c",
+}
+"""Of what notebooks show: those that light and dark pages can both show."""
+TOKENS = r"""(?P<program>\b(?:lambda|let|in)\b(?=\ [;\(a-z]|$))
+      | (?P<types>:(?:[\w~]+\[[^\]]*\](?:\{[^}]*\})?))
+      | (?<==\ )(?P<primitive>[a-z]\w*)
+      | (?P<names>\b\w+(?==[^=\s]))"""
 
 
 def variable_names() -> Iterator[str]:
@@ -147,6 +159,24 @@ def _param(value: Any, name: _Namer, indent: int) -> str:
     return str(value)
 
 
+def coloured(text: str) -> str:
+    """HTML that shows the text of a jaxpr."""
+    from html import escape  # only notebooks need it
+
+    parts: list[str] = []
+    end = 0
+    for token in re.finditer(TOKENS, text, re.VERBOSE | re.MULTILINE):
+        style = COLOURS[str(token.lastgroup)]
+        parts += [escape(text[end : token.start()]), f'<span style="{style}">{escape(token[0])}</span>']
+        end = token.end()
+    return f'<pre style="white-space:pre;overflow-x:auto">{"".join(parts)}{escape(text[end:])}</pre>'
+
+
+def _html(self: Jaxpr) -> str:
+    return coloured(pretty_jaxpr(self))
+
+
 Jaxpr.__repr__ = pretty_jaxpr
+Jaxpr._repr_html_ = _html
 Jaxpr.pretty_print = pretty_print
 Eqn.__repr__ = _eqn_alone

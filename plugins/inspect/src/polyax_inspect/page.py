@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from polyax.backend import KernelReport
 from polyax.runtime.telling.explanation import Explanation
+from polyax.runtime.telling.folded import WIDTH, sources
 
-WIDTH = 120
-"""Characters of a line of the table."""
 STYLE = """
 body { font: 14px system-ui, sans-serif; color: #0f172a; margin: 1.5rem; }
 pre, code { font: 12px ui-monospace, Menlo, Consolas, monospace; }
@@ -43,7 +41,7 @@ def page(told: Explanation, drawing: str) -> str:
             f"<h2>Explanation</h2><pre>{escape(told.text(WIDTH))}</pre>",
             f"<h2>Program</h2><pre>{escape(str(told.jaxpr))}</pre>",
             "<h2>Sources</h2>",
-            *_sources(told.report.steps()),
+            *sources(told.report.steps()),
             "</body></html>\n",
         ]
     )
@@ -52,10 +50,3 @@ def page(told: Explanation, drawing: str) -> str:
 def _legend() -> Iterator[str]:
     for colour, text in LEGEND.values():
         yield f'<span style="background:{colour}">{text}</span>'
-
-
-def _sources(kernels: Iterator[KernelReport]) -> Iterator[str]:
-    for n, k in enumerate(kernels):
-        if k.source:
-            head = escape(f"#{n} {k.name}: {k.fused}")
-            yield f"<details><summary><code>{head}</code></summary><pre>{escape(k.source)}</pre></details>"

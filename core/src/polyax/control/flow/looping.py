@@ -121,7 +121,7 @@ def scan(
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
-    steps = _length(xs, length)
+    steps = length_of(xs, length)
     return _scan(f, init, xs, steps, reverse, unroll)
 
 
@@ -189,7 +189,7 @@ def _unroll(unroll: int | bool, steps: int) -> int:
     return max(1, unroll)
 
 
-def _length(xs: Any, length: int | None) -> int:
+def length_of(xs: Any, length: int | None) -> int:
     sizes: dict[int, tuple[Any, ShapedArray]] = {}
     for path, x in tree_leaves_with_path(xs):
         aval = aval_of(x)
@@ -304,7 +304,7 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
-    steps = _length(xs, None)
+    steps = length_of(xs, None)
     if not batch_size:
         return _scan(lambda _, x: ((), f(x)), (), xs, steps, made_from=(f, "map"))[1]
     full, rest = divmod(steps, batch_size)

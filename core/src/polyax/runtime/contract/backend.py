@@ -135,6 +135,16 @@ class Device:
         name = "".join(part.capitalize() for part in self.platform.split("_"))
         return f"{name}Device(id={self.id})"
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: the name as in programs, what it is, and its memory if that's known."""
+        from html import escape  # only they need it
+
+        from polyax.runtime.contract.text import size
+
+        memory = self.memory_stats() or {}
+        sizes = [f"{name.replace('_', ' ')} {size(n)}" for name, n in memory.items() if name.startswith("bytes_")]
+        return f"<code>{escape(repr(self))}</code> {escape(', '.join([self.device_kind, *sizes]))}"
+
     def __str__(self) -> str:
         return f"{self.platform}:{self.id}"
 

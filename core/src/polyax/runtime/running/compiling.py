@@ -18,6 +18,7 @@ from polyax.runtime.contract import edge
 from polyax.runtime.contract.backend import CompileOptions, Device
 from polyax.runtime.contract.hooks import CompileEvent
 from polyax.runtime.contract.queue import serving
+from polyax.runtime.debugging import progress
 from polyax.runtime.plugins.compilations import notify_compiled
 from polyax.runtime.running.donation import taken
 from polyax.runtime.running.programs import Program, Refused
@@ -57,7 +58,8 @@ def compile_on(
         donated = ()
     if mesh is None:  # of a mesh's programs it was decided for all devices
         donated = taken(closed, donated)
-    event = build(closed, device, name, donated, eager=eager, stages=config.dump is not None, mesh=mesh)
+    with progress.compiling(f"{name} for {device}"):
+        event = build(closed, device, name, donated, eager=eager, stages=config.dump is not None, mesh=mesh)
     notify_compiled(event)
     inputs = [(v.aval, device) for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)]
     outputs = [(a, device) for a in closed.out_avals]

@@ -44,6 +44,12 @@ class Explanation:
     def __repr__(self) -> str:
         return str(self)
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from polyax.runtime.telling.folded import WIDTH, folded  # only they need it
+
+        return folded(self.text(WIDTH), repr(self.jaxpr), self.report.steps())
+
     def text(self, room: int) -> str:
         """The table in lines of at most ``room`` characters, as far as names allow."""
         report = self.report

@@ -181,12 +181,48 @@ def test_seeds_count_by_their_lower_32_bits(seed, words):
     assert random.PRNGKey(seed).tolist() == words
 
 
+def test_seeds_of_64_bits():
+    assert random.PRNGKey(np.uint64(2**64 - 1)).tolist() == [0, 2**32 - 1]
+    for seed in (2**63, -(2**63) - 1):
+        with pytest.raises(OverflowError, match="does not fit into 64 bits"):
+            random.PRNGKey(seed)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32"])
+def test_negative_seeds_of_narrow_types_are_extended(dtype):
+    seed = jnp.array(-3, dtype)
+    for made in (random.PRNGKey(seed), polyax.jit(random.PRNGKey)(seed), random.key_data(random.key(seed))):
+        assert made.tolist() == [0, 2**32 - 3]
+
+
+def test_complex_matrices_and_numbers():
+    square = [[0.0995902 + 0.8156643j, 0.3831942 + 0.4218246j], [-0.3807517 - 0.424030j, 0.8013434 + 0.1818659j]]
+    np.testing.assert_allclose(random.orthogonal(KEY, 2, dtype="complex64"), square, atol=2e-6)
+    rows = np.asarray(random.orthogonal(KEY, 2, (3,), "complex64", 4))
+    np.testing.assert_allclose(rows @ rows.conj().swapaxes(1, 2), np.broadcast_to(np.eye(2), (3, 2, 2)), atol=1e-6)
+    numbers = [0.9803627 + 0.0670267j, 0.7641262 - 0.1439840j]
+    np.testing.assert_allclose(random.lognormal(KEY, 0.5, (2,), "complex64"), numbers, rtol=2e-6)
+
+
+def test_vectors_of_narrow_numbers():
+    """The factor of the covariance is found in the dtype of that; the sum has a dtype that holds all."""
+    mean, cov = jnp.zeros(2), jnp.array([[2.0, 1.0], [1.0, 2.0]])
+    vectors = random.multivariate_normal(KEY, mean, cov, (3,), "float16")
+    noise = random.normal(KEY, (3, 2), "float16")
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, noise @ np.linalg.cholesky(cov).T, rtol=1e-5)
+
+
 def test_traced_seeds_and_keys():
     assert polyax.jit(random.PRNGKey)(7).tolist() == [0, 7]
     keys = random.split(random.PRNGKey(0), 3)
     want = [np.asarray(random.normal(k, (2,))) for k in keys]
     np.testing.assert_array_equal(polyax.vmap(lambda k: random.normal(k, (2,)))(keys), want)
     np.testing.assert_array_equal(polyax.jit(lambda k: random.split(k, 3))(random.PRNGKey(0)), keys)
+
+
+def test_permutation_of_nothing():
+    assert random.permutation(KEY, -3).shape == random.permutation(KEY, 0).shape == (0,)
 
 
 @pytest.mark.parametrize("axis", [0, 1])

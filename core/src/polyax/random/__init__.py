@@ -28,6 +28,7 @@ from polyax.random.gammas import generalized_normal as generalized_normal
 from polyax.random.gammas import loggamma as loggamma
 from polyax.random.gammas import random_gamma_p as random_gamma_p
 from polyax.random.gammas import t as t
+from polyax.random.gumbels import gumbel as gumbel
 from polyax.random.keys import PRNGKey as PRNGKey
 from polyax.random.keys import clone as clone
 from polyax.random.keys import fold_in as fold_in
@@ -42,7 +43,6 @@ from polyax.random.samplers import bernoulli as bernoulli
 from polyax.random.samplers import bits as bits
 from polyax.random.samplers import cauchy as cauchy
 from polyax.random.samplers import exponential as exponential
-from polyax.random.samplers import gumbel as gumbel
 from polyax.random.samplers import laplace as laplace
 from polyax.random.samplers import logistic as logistic
 from polyax.random.samplers import normal as normal

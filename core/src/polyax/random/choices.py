@@ -24,8 +24,9 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 from polyax.random.generators import random_bits
+from polyax.random.gumbels import gumbel
 from polyax.random.keys import check_key
-from polyax.random.samplers import gumbel, randint, sample_shape, two_keys, uniform
+from polyax.random.samplers import randint, sample_shape, two_keys, uniform
 
 
 @with_out_sharding
@@ -42,7 +43,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
         if not dtypes.is_integer(as_array(x).dtype):
             raise TypeError("x must be an integer or at least 1-dimensional")
         canonicalize_axis(axis, 1)
-        return _shuffled_range(key, int(x))
+        return _shuffled_range(key, max(int(x), 0))
     x = as_array(x)
     return _permutation(key, x, canonicalize_axis(axis, x.ndim), independent)
 

@@ -10,11 +10,12 @@ from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.meshes.resharding import with_out_sharding
-from polyax.numpy.promotion import as_array, concrete_shape, convert, promote_dtypes_inexact, shape_of, unwrap
+from polyax.numpy.promotion import concrete_shape, convert, inexact, promote_dtypes_inexact, shape_of, unwrap
 from polyax.random.keys import check_key
 from polyax.random.samplers import (
     exponential,
     float_dtype,
+    inexact_dtype,
     int_dtype,
     normal,
     rademacher,
@@ -29,8 +30,8 @@ _two_keys = jit(two_keys, inline=True)
 
 @with_out_sharding
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """exp(sigma x) for standard normal x."""
-    kind, shape = float_dtype("lognormal", dtype), sample_shape("lognormal", shape, sigma)
+    """exp(sigma x) for standard normal x, real or complex."""
+    kind, shape = inexact_dtype("lognormal", dtype), sample_shape("lognormal", shape, sigma)
     return lax.exp(lax.mul(normal(key, shape, kind), spread(sigma, shape, kind)))
 
 
@@ -119,13 +120,14 @@ def multivariate_normal(
     """Vectors with the given mean and covariance matrix.
 
     Args:
+      dtype: that of the normal numbers; the result has one that holds these, ``mean`` and ``cov``.
       method: which factor of the covariance is used: 'cholesky', 'eigh' or 'svd'.
 
     Raises:
       ValueError: the shapes don't fit, or an unknown method.
     """
-    kind = float_dtype("multivariate_normal", dtype)
-    mean, cov = (as_array(convert(unwrap(x), kind)) for x in (mean, cov))
+    mean, cov = inexact("multivariate_normal", mean, cov)
+    kind = float_dtype("multivariate_normal", mean.dtype if dtype is None else dtype)
     if mean.ndim < 1:
         raise ValueError(f"multivariate_normal requires mean.ndim >= 1, got mean.ndim == {mean.ndim}")
     n = mean.shape[-1]
@@ -156,8 +158,11 @@ def _factor(cov: Any, method: str) -> Any:
 def orthogonal(
     key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
 ) -> Any:
-    """Matrices of shape (n, m) with orthonormal rows or columns, uniformly distributed (Mezzadri, 2007)."""
-    kind, shape = float_dtype("orthogonal", dtype), concrete_shape(shape)
+    """Matrices of shape (n, m) with orthonormal rows or columns, uniformly distributed (Mezzadri, 2007).
+
+    Those of a complex dtype are unitary, if they are square.
+    """
+    kind, shape = inexact_dtype("orthogonal", dtype), concrete_shape(shape)
     m = n if m is None else m
     rows, columns = max(n, m), min(n, m)
     q, r = jnp.linalg.qr(normal(key, (*shape, rows, columns), kind))

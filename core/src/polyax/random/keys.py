@@ -87,7 +87,13 @@ def _wrapped(seed: int) -> np.generic:
 
 
 def _offset(seed: Any) -> Any:
-    """The seed, or another one as ``random_seed_offset`` says."""
+    """The seed, or another one as ``random_seed_offset`` says.
+
+    Raises:
+      OverflowError: it is a number of Python's that 64 bits with a sign can't hold.
+    """
+    if isinstance(seed, int) and not -(2**63) <= seed < 2**63:
+        raise OverflowError(f"the seed {seed} does not fit into 64 bits with a sign; numpy.uint64 holds larger ones")
     offset = config.get("random_seed_offset")
     return seed + offset if offset else seed
 

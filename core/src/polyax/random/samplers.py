@@ -13,7 +13,6 @@ from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.ir import dtypes
-from polyax.ir.config import config
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import (
     as_array,
@@ -39,6 +38,18 @@ def float_dtype(name: str, dtype: Any) -> Any:
     kind = canonical_dtype(dtype, np.float64)
     if not dtypes.is_float(kind):
         raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {kind}")
+    return kind
+
+
+def inexact_dtype(name: str, dtype: Any) -> Any:
+    """The dtype argument of a sampler of real or complex numbers.
+
+    Raises:
+      ValueError: it is neither a floating-point nor a complex type.
+    """
+    kind = canonical_dtype(dtype, np.float64)
+    if not dtypes.is_inexact(kind):
+        raise ValueError(f"dtype argument to `{name}` must be a float or complex dtype, got {kind}")
     return kind
 
 
@@ -255,10 +266,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     >>> random.normal(jnp.array([0, 18], jnp.uint32), (2, 3)).shape
     (2, 3)
     """
-    kind = canonical_dtype(dtype, np.float64)
-    if not dtypes.is_inexact(kind):
-        raise ValueError(f"dtype argument to `normal` must be a float or complex dtype, got {kind}")
-    return _normal(check_key("normal", key), concrete_shape(shape), kind)
+    return _normal(check_key("normal", key), concrete_shape(shape), inexact_dtype("normal", dtype))
 
 
 @jit(static_argnames=("shape", "dtype"), inline=True)
@@ -307,36 +315,6 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
 @jit(static_argnames=("shape", "dtype"), inline=True)
 def _exponential(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.neg(lax.log1p(lax.neg(uniform_between(key, 0.0, 1.0, shape, dtype))))
-
-
-@with_out_sharding
-def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Any:
-    """Numbers of the standard Gumbel distribution; 'high' mode resolves its tail better.
-
-    Raises:
-      ValueError: an unknown mode.
-    """
-    kind = float_dtype("gumbel", dtype)
-    if mode not in (None, "low", "high"):
-        raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
-    return _gumbel(check_key("gumbel", key), concrete_shape(shape), kind, mode or _usual_mode())
-
-
-def _usual_mode() -> str:
-    return "high" if config.get("high_dynamic_range_gumbel") else "low"
-
-
-@jit(static_argnames=("shape", "dtype", "mode"), inline=True)
-def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
-    info = dtypes.finfo(dtype)
-    if mode == "low":
-        u = uniform_between(key, dtype.type(info.tiny), 1.0, shape, dtype)
-        return lax.neg(lax.log(lax.neg(lax.log(u))))
-    both = uniform_between(key, 0.0, 1.0, (2, *shape), dtype)
-    high, low = (lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1))
-    fine = lax.add(lax.add(high, lax.mul(low, float(2.0**-info.nmant))), dtype.type(info.tiny))
-    x = lax.select(lax.ge(high, 0.5), high, fine)
-    return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(x)))))
 
 
 @with_out_sharding

@@ -27,22 +27,17 @@ def words(key: Any) -> tuple[Any, Any]:
 
 def seed(value: Any) -> Any:
     """The key of a traced integer: its upper and lower 32 bits."""
-    bits = value.dtype.itemsize * 8
-    unsigned = lax.convert_element_type(value, UINTS[bits])
-    low = lax.convert_element_type(unsigned, np.uint32)
-    high = (
-        lax.convert_element_type(lax.shift_right_logical(unsigned, UINTS[64].type(32)), np.uint32)
-        if bits == 64
-        else None
-    )
-    high = lax.full_like(low, 0) if high is None else high
+    low = lax.convert_element_type(value, np.uint32)
+    if value.dtype.itemsize < 8:
+        high = lax.full_like(low, 0)
+    else:
+        bits = lax.convert_element_type(value, UINTS[64])
+        high = lax.convert_element_type(lax.shift_right_logical(bits, UINTS[64].type(32)), np.uint32)
     return lax.concatenate([lax.reshape(high, (1,)), lax.reshape(low, (1,))], 0)
 
 
 def host_seed(value: int) -> np.ndarray:
-    """The key of a Python integer; without 64-bit types only its lower 32 bits count."""
-    if not -(2**63) <= value < 2**64:
-        raise OverflowError(f"the seed {value} does not fit into 64 bits")
+    """The key of an integer of 64 bits, with or without a sign; without 64-bit types only its lower 32 bits count."""
     high = (value >> 32) & 0xFFFFFFFF if config.enable_x64 else 0
     return np.array([high, value & 0xFFFFFFFF], np.uint32)
 

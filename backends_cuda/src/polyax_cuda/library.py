@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polyax.backend import Primitive, ShapedArray
-from polyax.ops import contract, conv, fft, solve, sort, spectral
+from polyax.ops import contract, conv, fft, qr, solve, sort, spectral
 from polyax.reference import rules_conv, rules_linalg, rules_order
 from polyax_cuda import convolution, linalg, nccl, products
 from polyax_cuda.runtime import array
@@ -33,7 +33,7 @@ LOWERINGS: dict[Primitive, Lowering] = {
     solve.cholesky_p: arrays.call(linalg.cholesky, array, linalg.why_not),
     solve.triangular_solve_p: arrays.call(linalg.triangular_solve, array, linalg.why_not),
     solve.lu_p: Call(linalg.lu, linalg.why_not, operands="device"),
-    spectral.qr_p: arrays.call(rules_linalg.qr, array, linalg.why_not),
+    qr.qr_p: arrays.call(rules_linalg.qr, array, linalg.why_not),
     spectral.eigh_p: arrays.call(rules_linalg.eigh, array, linalg.why_not),
     spectral.svd_p: arrays.call(rules_linalg.svd, array, linalg.why_not),
     **lowerings.lowerings(nccl.NCCL),

@@ -227,6 +227,54 @@ def test_tridiagonal(a):
 
 
 @pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("a", [S, Z + adjoint(Z)], ids=["real", "complex"])
+def test_tridiagonal_of_the_upper_triangle(a):
+    """The reflections make a basis in which the matrix is tridiagonal; the other triangle isn't read."""
+    packed, d, e, taus = map(
+        np.asarray, lax.linalg.tridiagonal(np.triu(a) + np.tril(np.full_like(a, 7), -1), lower=False)
+    )
+    q = np.eye(4, dtype=a.dtype)
+    for i, tau in enumerate(taus):  # H_i is I - tau v v^H, with v above the diagonal of the next column
+        v = np.concatenate([packed[:i, i + 1], [1], np.zeros(3 - i)])
+        q = (np.eye(4) - tau * np.outer(v, v.conj())) @ q
+    is_unitary(q)
+    np.testing.assert_allclose(adjoint(q) @ a @ q, np.diag(d) + np.diag(e, 1) + np.diag(e, -1), atol=1e-12)
+
+
+@pytest.mark.usefixtures("float64")
+def test_hermitian_tridiagonal_matrices():
+    d, e = np.arange(4) + 0.5j, np.array([1j, 2.0, 1 - 1j])
+    whole = np.diag(d.real) + np.diag(e, -1) + np.diag(e.conj(), 1)
+    values, vectors = linalg.eigh_tridiagonal(d, e)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(whole), atol=1e-12)
+    np.testing.assert_allclose(whole @ vectors, vectors * values, atol=1e-12)
+    chosen = linalg.eigh_tridiagonal(d, e, eigvals_only=True, select="i", select_range=(1, 2))
+    np.testing.assert_allclose(chosen, values[1:3], atol=1e-12)
+
+
+QR_SHAPES = {
+    "wide": (WIDE, "economic"),
+    "wide, complex": (Z[:3], "economic"),
+    "tall": (WIDE.T, "full"),
+    "tall, complex": (Z[:, :2], "full"),
+    "stack": (STACK[:, :, :1], "full"),
+    "stack, wide": (STACK[:, :2], "economic"),
+}
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("pivoting", [False, True])
+@pytest.mark.parametrize("name", QR_SHAPES)
+def test_derivative_of_qr(name, pivoting):
+    a, mode = QR_SHAPES[name]
+    if pivoting and a.ndim > 2 and a.shape[-1] == 1:
+        pytest.skip("one column has one order")
+    fun = lambda a: linalg.qr(a, mode=mode, pivoting=pivoting)[:2]
+    with polyax.default_device(polyax.devices("cpu")[0]):  # whose factors are made of reflections
+        check_grads(fun, (a,), 2, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("a", [A, WIDE, WIDE.T, Z[:, :2], STACK], ids=str)
 def test_qr(a):
     for mode in ("full", "economic"):
@@ -404,11 +452,42 @@ def test_bad_input(name):
         call()
 
 
+@pytest.mark.parametrize("solve", [linalg.solve_triangular, lambda a, b: linalg.cho_solve((a, False), b)])
+def test_stacks_of_vectors_are_solved_for_but_warned_of(solve):
+    b = np.ones((3, 4))
+    with pytest.warns(FutureWarning, match=r"ask for vectors by b\[..., None\]"):
+        found = solve(STACK, b)
+    np.testing.assert_allclose(found, solve(STACK, b[..., None])[..., 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_matrices(dtype):
+    """They are factored in float32, and rounded once; eigenvalues are complex64."""
+    a = jnp.array(S / 4, dtype)
+    wide = np.asarray(a, np.float32)
+    pairs = [
+        (jnp.linalg.cholesky(a), np.linalg.cholesky(wide)),
+        (jnp.linalg.inv(a), np.linalg.inv(wide)),
+        (linalg.solve_triangular(a, a), scipy.linalg.solve_triangular(wide, wide)),
+        (jnp.linalg.eigvalsh(a), np.linalg.eigvalsh(wide)),
+        (jnp.linalg.svdvals(a), np.linalg.svd(wide, compute_uv=False)),
+        (np.abs(jnp.linalg.qr(a)[1]), np.abs(np.linalg.qr(wide)[1])),
+        (linalg.schur(a)[0].trace(), np.trace(wide)),
+    ]
+    for got, want in pairs:
+        assert got.dtype == dtype
+        np.testing.assert_allclose(np.asarray(got, np.float32), want, rtol=0.05, atol=0.05)
+    assert jnp.linalg.eigvals(a).dtype == "complex64"
+    assert jnp.linalg.qr(jnp.zeros((0, 2), dtype))[1].dtype == dtype
+
+
 def test_matrices_without_elements():
     for shape in ((0, 0), (2, 0, 0)):
         a = jnp.zeros(shape)
         assert np.array_equal(jnp.linalg.det(a), np.ones(shape[:-2])) and jnp.trace(a, axis1=-2, axis2=-1).sum() == 0
         assert jnp.linalg.pinv(a).shape == linalg.expm(a).shape == shape
+        assert linalg.lu_solve(linalg.lu_factor(a), a).shape == shape
+    assert [x.shape for x in linalg.polar(jnp.zeros((0, 0)))] == [(0, 0), (0, 0)]
     assert jnp.linalg.pinv(jnp.zeros((0, 3))).shape == (3, 0) and jnp.diagonal(jnp.zeros((3, 0))).shape == (0,)
     x, residuals, rank, values = jnp.linalg.lstsq(jnp.zeros((0, 3)), jnp.zeros((0, 2)))
     assert x.shape == (3, 2) and residuals.tolist() == [0, 0] and rank == 0 and values.shape == (0,)
@@ -433,8 +512,11 @@ def test_least_squares_as_numpy_gives_residuals():
     assert jnp.linalg.lstsq(a[:2], b[:2], numpy_resid=True)[1].shape == (0,)
     assert jnp.linalg.lstsq(a[:, :1] * jnp.ones(2), b, numpy_resid=True)[1].shape == (0,)
     assert np.allclose(jnp.linalg.lstsq(a, b, rcond=-1.0)[0], jnp.linalg.lstsq(a, b)[0])
-    with pytest.raises(ValueError, match="Leading dimensions of input arrays must match"):
-        jnp.linalg.lstsq(a, b[:2])
+    for other in (b[:2], jnp.ones((2, 3, 1))):
+        with pytest.raises(ValueError, match="Leading dimensions of input arrays must match"):
+            jnp.linalg.lstsq(a, other)
+    with pytest.raises(TypeError, match="needs a matrix and a vector or matrix"):
+        jnp.linalg.lstsq(a, jnp.ones((3, 1, 1)))
 
 
 def test_cholesky_reads_one_triangle():

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops import reflections, solve
-from polyax.ops.spectral import eigh_p, householder_product_p, qr_p, svd_p
+from polyax.ops.qr import qr_p
+from polyax.ops.spectral import eigh_p, householder_product_p, svd_p
 from polyax_cpu import compiler
 from polyax_cpu.libraries import interleaved, openblas, routines, small, spectral
 from polyax_cpu.libraries.routines import BITS, LETTERS, RoutineWriter

@@ -14,8 +14,8 @@ from polyax import numpy as jnp
 from polyax.control.flow.looping import while_loop
 from polyax.ir.aval import aval_of
 from polyax.ops.matrices import adjoint, check_matrix, matmul
+from polyax.ops.qr import qr
 from polyax.ops.solve import symmetrized
-from polyax.ops.spectral import qr
 
 
 class EigImplementation(enum.Enum):
@@ -71,6 +71,8 @@ def qdwh(
     check_matrix("qdwh", aval_of(x))
     x = jnp.asarray(x)
     m, n = x.shape[-2:]
+    if not x.size:
+        return x, jnp.zeros((n, n), x.dtype), jnp.int32(0), jnp.asarray(True)
     if m < n:
         raise ValueError(f"The input matrix of shape M x N must have M >= N, got {m} x {n}")
     eps = float(jnp.finfo(x.dtype).eps) if eps is None else float(eps)

@@ -57,6 +57,8 @@ def _permutation_abstract(pivots: ShapedArray, *, permutation_size: int) -> list
 
 def _permutation(pivots: Any, *, permutation_size: int) -> list[Any]:
     rows = jnp.broadcast_to(jnp.arange(permutation_size, dtype=np.int32), (*pivots.shape[:-1], permutation_size))
+    if not pivots.shape[-1]:
+        return [rows]
     place = jnp.broadcast_to(jnp.arange(permutation_size, dtype=np.int32), rows.shape)
 
     def exchange(k: Any, rows: Any) -> Any:

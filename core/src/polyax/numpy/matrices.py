@@ -77,7 +77,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     """
     if mode == "raw":
         packed, taus = _primitives.geqrf(inexact_matrix("qr", a))
-        return shapes.swapaxes(packed, -1, -2), taus
+        return named_result("QRResult", shapes.swapaxes(packed, -1, -2), taus)
     if mode not in ("reduced", "r", "full", "complete"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
     q, r = _primitives.qr(inexact_matrix("qr", a), full_matrices=mode in ("full", "complete"))
@@ -277,10 +277,10 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
       ValueError: both have different lengths.
     """
     a, b = inexact("jnp.linalg.lstsq", a, b)
+    if a.shape[:1] != b.shape[:1]:
+        raise ValueError(f"Leading dimensions of input arrays must match, got shapes {a.shape} and {b.shape}")
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise TypeError(f"jnp.linalg.lstsq needs a matrix and a vector or matrix, got shapes {a.shape} and {b.shape}")
-    if a.shape[0] != b.shape[0]:
-        raise ValueError(f"Leading dimensions of input arrays must match, got shapes {a.shape} and {b.shape}")
     columns = lax.expand_dims(b, (1,)) if b.ndim == 1 else b
     x, rank, s = _least_squares(a, columns, rcond)
     if numpy_resid and (a.shape[0] <= a.shape[1] or rank < a.shape[1]):

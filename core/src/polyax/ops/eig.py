@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import convert, div, eq, full_like, mul, reduce_sum, select_n, sub
@@ -66,7 +65,7 @@ def _abstract_eval(
     x: ShapedArray, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool
 ) -> list[ShapedArray]:
     check_matrix("eig", x, square=True)
-    dtype = x.dtype if dtypes.is_complex(x.dtype) else np.dtype(f"complex{16 * x.dtype.itemsize}")
+    dtype = np.dtype(np.complex128 if x.dtype in (np.float64, np.complex128) else np.complex64)
     vectors = [ShapedArray(x.shape, dtype)] * (compute_left_eigenvectors + compute_right_eigenvectors)
     return [ShapedArray(x.shape[:-1], dtype), *vectors]
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import dtypes
-from polyax.ir.aval import ShapedArray
+from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.matrices import adjoint, check_matrix, leading_batch, leading_factors, matmul
+from polyax.ops.shape import rev
 from polyax.ops.slicing import pad, slice_in_dim
 from polyax.ops.spectral import householder_product
 
@@ -58,17 +59,17 @@ def tridiagonal(a: Any, *, lower: bool = True) -> list[Any]:
     """The Hermitian ``a`` in a basis where it is tridiagonal.
 
     Args:
-      lower: which triangle of ``a`` is read and holds the reflections; only the lower one serves here.
+      lower: which triangle of ``a`` is read and holds the reflections.
 
     Returns:
-      The reduced matrix with its reflections, its diagonal, its subdiagonal, and the scales of the reflections.
-
-    Raises:
-      NotImplementedError: ``lower`` is False.
+      The reduced matrix with its reflections, its diagonal, what is beside that, and the scales of the reflections.
     """
-    if not lower:
-        raise NotImplementedError("tridiagonal with lower=False is not built; give it the adjoint of the matrix")
-    return tridiagonal_p.bind(a, lower=True)
+    if lower:
+        return tridiagonal_p.bind(a, lower=True)
+    check_matrix("tridiagonal", aval_of(a), square=True)
+    last = np.ndim(a) - 1
+    found = tridiagonal_p.bind(rev(a, (last - 1, last)), lower=True)  # from the other corner, the upper one is lower
+    return [rev(found[0], (last - 1, last)), *(rev(x, (last - 1,)) for x in found[1:])]
 
 
 @def_rule(tridiagonal_p, "abstract_eval")

@@ -1,4 +1,4 @@
-"""Orthogonal factorizations: QR, eigenvalues and singular values.
+"""Orthogonal factorizations: eigenvalues and singular values; products of reflections.
 
 Derivatives are in Giles, "An extended collection of matrix derivative results" (2008), and for rectangular singular
 value decompositions in Townsend, "Differentiating the singular value decomposition" (2016).
@@ -23,22 +23,19 @@ from polyax.ops.matrices import (
     conjugate,
     leading_batch,
     leading_factors,
-    lower,
     matmul,
     on_diagonal,
     rows_of,
 )
 from polyax.ops.slicing import slice_in_dim
-from polyax.ops.solve import symmetrized, triangular_solve
-from polyax.ops.sort import take_along
+from polyax.ops.solve import symmetrized
 from polyax.trace.symbolic import Zero
 
-qr_p = Primitive("qr", multiple_results=True)
 eigh_p = Primitive("eigh", multiple_results=True)
 svd_p = Primitive("svd", multiple_results=True)
 householder_product_p = Primitive("householder_product")
 
-for _p in (qr_p, eigh_p, svd_p, householder_product_p):
+for _p in (eigh_p, svd_p, householder_product_p):
     _p.batch, _p.factors = leading_batch(_p), leading_factors(_p)
     _p.never("transpose", f"{_p.name} is not linear")
 
@@ -55,53 +52,7 @@ def _real_part(x: Any) -> Any:
     return real(x) if dtypes.is_complex(aval_of(x).dtype) else x
 
 
-# --- qr --------------------------------------------------------------------------------------------------------------
-
-
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> list[Any]:
-    """``Q`` with orthonormal columns and the upper triangular ``R`` with ``Q R = x``.
-
-    Args:
-      pivoting: whether the columns of ``x`` are put in an order that makes the diagonal of ``R`` decrease; that order
-        is the third result, and ``Q R = x[..., order]``.
-      full_matrices: whether ``Q`` is square, or has as many columns as needed.
-      use_magma: means nothing here.
-    """
-    return qr_p.bind(x, pivoting=bool(pivoting), full_matrices=bool(full_matrices), use_magma=None)
-
-
-@def_rule(qr_p, "abstract_eval")
-def _qr_abstract(x: ShapedArray, *, full_matrices: bool, pivoting: bool, use_magma: Any) -> list[ShapedArray]:
-    check_matrix("qr", x)
-    *batch, m, n = x.shape
-    k = m if full_matrices else min(m, n)
-    order = [ShapedArray((*batch, n), np.dtype("int32"))] if pivoting else []
-    return [ShapedArray((*batch, m, k), x.dtype), ShapedArray((*batch, k, n), x.dtype), *order]
-
-
-@def_rule(qr_p, "jvp")
-def _qr_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    """With F = Q^H dx R^-1 and the skew O = lower(F) - lower(F)^H: dQ = dx R^-1 - Q (F - O), dR = (F - O) R."""
-    q, r, *order = qr_p.bind(primals[0], **params)
-    (t,) = tangents
-    if type(t) is Zero:
-        return _unchanged([q, r, *order])
-    m, n = np.shape(primals[0])[-2:]
-    if m < n or (params["full_matrices"] and m != n):
-        raise NotImplementedError(
-            "the derivative of qr exists here for matrices with at least as many rows as columns, and with "
-            f"full_matrices=False unless they are square; got {m} x {n}"
-        )
-    t = take_along(t, rows_of(order[0], t), np.ndim(t) - 1) if order else t
-    scaled = triangular_solve(r, t)
-    f = matmul(adjoint(q), scaled)
-    below = lower(f, -1)
-    skew = sub(below, adjoint(below))
-    if dtypes.is_complex(aval_of(f).dtype):  # the diagonal of R stays real
-        on_diag = select_n(on_diagonal(f), full_like(f, 0), f)
-        skew = add(skew, sub(on_diag, convert(real(on_diag), aval_of(f).dtype)))
-    rest = sub(f, skew)
-    return [q, r, *order], [sub(scaled, matmul(q, rest)), matmul(rest, r), *map(Zero.of, order)]
+# --- products of reflections ------------------------------------------------------------------------------------------
 
 
 def householder_product(a: Any, taus: Any) -> Any:

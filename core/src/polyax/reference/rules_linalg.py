@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from polyax.ops import solve, spectral
 from polyax.ops.eig import eig_p
-from polyax.reference.table import rule, rules
+from polyax.ops.qr import qr_p
+from polyax.reference.table import NARROW, rule, rules, wide
+
+
+def of_matrices(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """``fun``, which NumPy has for no 16-bit floats, of these as float32; what it gives is rounded."""
+
+    @wraps(fun)
+    def apply(*args: Any, **params: Any) -> Any:
+        dtype = args[0].dtype
+        if dtype not in NARROW:
+            return fun(*args, **params)
+        found = fun(*map(wide, args), **params)
+        rounded = [x.astype(dtype) if x.dtype == np.float32 else x for x in map(np.asarray, _listed(found))]
+        return rounded if isinstance(found, (list, tuple)) else rounded[0]
+
+    return apply
+
+
+def _listed(found: Any) -> Any:
+    return found if isinstance(found, (list, tuple)) else [found]
 
 
 def _each(fun: Callable[..., Any], *stacks: Any) -> list[Any]:
@@ -23,6 +44,7 @@ def _each(fun: Callable[..., Any], *stacks: Any) -> list[Any]:
 
 
 @rule(solve.cholesky_p)
+@of_matrices
 def cholesky(x: Any) -> Any:
     def one(a: Any) -> Any:
         try:
@@ -34,6 +56,7 @@ def cholesky(x: Any) -> Any:
 
 
 @rule(solve.triangular_solve_p)
+@of_matrices
 def triangular_solve(
     a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
 ) -> Any:
@@ -53,6 +76,7 @@ def triangular_solve(
 
 
 @rules(solve.lu_p)
+@of_matrices
 def lu(x: Any) -> Any:
     return _each(_lu, x)
 
@@ -72,7 +96,8 @@ def _lu(a: Any) -> tuple[Any, Any, Any]:
     return a, pivots, permutation
 
 
-@rules(spectral.qr_p)
+@rules(qr_p)
+@of_matrices
 def qr(x: Any, *, full_matrices: bool, pivoting: bool, use_magma: Any) -> Any:
     if pivoting:
         return _each(lambda a: _pivoted_qr(a, full_matrices), x)
@@ -93,6 +118,7 @@ def _pivoted_qr(a: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
 
 
 @rule(spectral.householder_product_p)
+@of_matrices
 def householder_product(a: Any, taus: Any) -> Any:
     """Applies I - tau v v^H, last reflection first, to the first columns of the identity."""
     m, n = a.shape[-2:]
@@ -105,12 +131,14 @@ def householder_product(a: Any, taus: Any) -> Any:
 
 
 @rules(spectral.eigh_p)
+@of_matrices
 def eigh(x: Any, *, lower: bool, **params: Any) -> Any:
     w, v = np.linalg.eigh(x, "L" if lower else "U")
     return v, w
 
 
 @rules(spectral.svd_p)
+@of_matrices
 def svd(x: Any, *, full_matrices: bool, compute_uv: bool, **params: Any) -> Any:
     if not compute_uv:
         return [np.linalg.svd(x, compute_uv=False)]
@@ -119,6 +147,7 @@ def svd(x: Any, *, full_matrices: bool, compute_uv: bool, **params: Any) -> Any:
 
 
 @rules(eig_p)
+@of_matrices
 def eig(x: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool) -> Any:
     """The rows of V^-1 are the left eigenvectors, conjugated; NumPy's right ones have a largest component that is
     positive and length 1."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ops.schur import schur_p
-from polyax.reference.rules_linalg import householder_product
+from polyax.reference.rules_linalg import householder_product, of_matrices
 from polyax.reference.rules_reflections import each, from_left, from_right, hessenberg, reflection
 from polyax.reference.table import rules
 
@@ -17,6 +17,7 @@ STEPS = 60
 
 
 @rules(schur_p)
+@of_matrices
 def schur(x: Any, *, compute_schur_vectors: bool, **_: Any) -> Any:
     outs = each(_complex if x.dtype.kind == "c" else _real, x, [np.zeros_like(x), np.zeros_like(x)])
     return outs[: 1 + compute_schur_vectors]

@@ -118,6 +118,7 @@ from polyax.ops.naming import name_p as name_p
 from polyax.ops.parts import all_gather_p as all_gather_p
 from polyax.ops.parts import all_to_all_p as all_to_all_p
 from polyax.ops.permuting import ppermute_p as ppermute_p
+from polyax.ops.qr import qr_p as qr_p
 from polyax.ops.reduce import argmax_p as argmax_p
 from polyax.ops.reduce import reduce_and_p as reduce_and_p
 from polyax.ops.reduce import reduce_max_p as reduce_max_p
@@ -147,7 +148,6 @@ from polyax.ops.special import polygamma_p as polygamma_p
 from polyax.ops.special import zeta_p as zeta_p
 from polyax.ops.spectral import eigh_p as eigh_p
 from polyax.ops.spectral import householder_product_p as householder_product_p
-from polyax.ops.spectral import qr_p as qr_p
 from polyax.ops.spectral import svd_p as svd_p
 from polyax.ops.windows import reduce_window_max_p as reduce_window_max_p
 from polyax.ops.windows import reduce_window_min_p as reduce_window_min_p

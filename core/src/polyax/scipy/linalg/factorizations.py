@@ -12,6 +12,7 @@ from polyax import numpy as jnp
 from polyax.ir import dtypes
 from polyax.lax import linalg as primitives
 from polyax.numpy.promotion import inexact
+from polyax.runtime.contract.tracebacks import warn_user
 
 __all__ = [
     "cho_factor", "cho_solve", "cholesky", "det", "eigh", "inv", "lu", "lu_factor", "lu_solve", "qr", "qr_multiply",
@@ -32,13 +33,17 @@ def adjoint(a: Any) -> Any:
 
 
 def _system(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
-    """Matrix and right sides of one dtype, which fit, and whether these were one vector."""
+    """Matrices and right sides of one dtype, which fit, and whether these were one vector each."""
     a, b = inexact(name, a, b)
     a = _square(name, a)
-    vector = b.ndim == 1
+    vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     if b.ndim == 0 or b.shape[-1 if vector else -2] != a.shape[-1]:
         raise ValueError(f"{name}: the shapes of the matrix and of b don't fit: {a.shape} and {b.shape}")
-    b = b[:, None] if vector else b
+    if vector and b.ndim > 1:
+        warn_user(
+            f"{name}: b of shape {b.shape} will be taken for a matrix; ask for vectors by b[..., None]", FutureWarning
+        )
+    b = b[..., None] if vector else b
     batch = lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     wide = [jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b)]
     return wide[0], wide[1], vector
@@ -155,7 +160,7 @@ def solve(
     if assume_a not in kinds:
         raise ValueError(f"Expected assume_a to be one of {kinds}; got {assume_a!r}")
     a, b = inexact("solve", a, b)
-    if a.ndim > 2 and b.ndim == a.ndim - 1 and b.ndim > 1:
+    if assume_a != "pos" and a.ndim > 2 and b.ndim == a.ndim - 1 and b.ndim > 1:
         raise ValueError(
             f"Invalid shapes for solve: {a.shape}, {b.shape}. b must be a vector or matrices: b[..., None]"
         )

@@ -147,10 +147,10 @@ def eigh_tridiagonal(
     tol: float | None = None,
     key: Any = None,
 ) -> Any:
-    """Eigenvalues in increasing order, and eigenvectors (columns), of a real symmetric tridiagonal matrix.
+    """Eigenvalues in increasing order, and eigenvectors (columns), of a Hermitian tridiagonal matrix.
 
     Args:
-      d, e: its diagonal and the one below.
+      d, e: its diagonal, of which the real part counts, and the one below.
       select: 'a' for all, or 'i' for those whose indices ``select_range`` encloses.
       tol, key: mean nothing here: the eigenvalues are precise, and no start is drawn.
 
@@ -164,9 +164,9 @@ def eigh_tridiagonal(
     if select == "v":
         raise NotImplementedError("eigh_tridiagonal(..., select='v') is not implemented")
     d, e = inexact("eigh_tridiagonal", d, e)
-    if dtypes.is_complex(d.dtype) or d.ndim != 1 or e.shape != (d.shape[0] - 1,):
-        raise TypeError(f"eigh_tridiagonal needs n real numbers and n - 1 of them, got {d.dtype}{d.shape}, {e.shape}")
-    whole = jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(e, 1)
+    if d.ndim != 1 or e.shape != (d.shape[0] - 1,):
+        raise TypeError(f"eigh_tridiagonal needs n numbers and n - 1 of them, got shapes {d.shape} and {e.shape}")
+    whole = jnp.diag(jnp.real(d)) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1)
     subset = None
     if select == "i":
         if select_range is None or not 0 <= select_range[0] <= select_range[1] < d.shape[0]:

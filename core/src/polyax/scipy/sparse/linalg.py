@@ -14,6 +14,7 @@ from polyax import numpy as jnp
 from polyax.control.flow.looping import fori_loop, while_loop
 from polyax.control.solving import custom_linear_solve
 from polyax.flatten_util import ravel_pytree
+from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.trace.tree import tree_leaves, tree_map, tree_structure
 
@@ -56,6 +57,8 @@ def _solved(
 ) -> tuple[Any, None]:
     """The solution, and None for the missing status."""
     b = tree_map(jnp.asarray, b)
+    if not all(dtypes.is_inexact(x.dtype) for x in tree_leaves(b)):
+        raise TypeError(f"{name} solves in floating-point numbers; got b = {tree_map(aval_of, b)}: convert it")
     x0 = tree_map(jnp.zeros_like, b) if x0 is None else tree_map(jnp.asarray, x0)
     if tree_structure(x0) != tree_structure(b):
         raise ValueError(f"x0 and b must have matching tree structure: {tree_structure(x0)} vs {tree_structure(b)}")
@@ -95,6 +98,7 @@ def cg(
 
     Raises:
       ValueError: ``A`` isn't square, or ``x0`` not like ``b``.
+      TypeError: ``b`` holds integers.
 
     >>> import numpy as np
     >>> x, _ = cg(np.diag(np.array([2.0, 4.0])), np.array([2.0, 2.0]))
@@ -175,13 +179,16 @@ def gmres(
     maxiter: int | None = None,
     M: Any = None,
     solve_method: str = "batched",
-) -> tuple[Any, None]:
-    """Solves ``A x = b`` for any ``A`` by minimal residuals; other arguments and results are those of ``cg``.
+) -> tuple[Any, Any]:
+    """Solves ``A x = b`` for any ``A`` by minimal residuals; other arguments are those of ``cg``.
 
     Args:
       restart: of how many products with ``A`` a step is made.
       maxiter: the most steps.
       solve_method: 'batched' or 'incremental'; both are one way here.
+
+    Returns:
+      The solution, and 0, or -1 if it isn't a number.
 
     Raises:
       ValueError: another ``solve_method``.
@@ -189,7 +196,8 @@ def gmres(
     if solve_method not in ("batched", "incremental"):
         raise ValueError(f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'")
     count = sum(jnp.size(x) for x in tree_leaves(b))
-    return _solved("gmres", _gmres, A, b, x0, M, maxiter, False, tol=tol, atol=atol, restart=min(restart, count))
+    x, _ = _solved("gmres", _gmres, A, b, x0, M, maxiter, False, tol=tol, atol=atol, restart=min(restart, count))
+    return x, jnp.where(jnp.isnan(_size(x)), -1, 0)
 
 
 def _gmres(

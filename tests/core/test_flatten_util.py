@@ -26,6 +26,10 @@ def test_under_transformations() -> None:
     assert ravel_pytree([])[0].shape == (0,)
 
 
+def test_mixed_leaves_make_no_weak_vector() -> None:
+    assert not ravel_pytree([2, 3.0])[0].weak_type and ravel_pytree([2.0, 3.0])[0].weak_type
+
+
 def test_leaves_of_one_dtype_take_that_of_the_vector() -> None:
     flat, unravel = ravel_pytree([jnp.ones(2), jnp.ones(())])
     assert unravel(flat.astype(jnp.bfloat16))[0].dtype == jnp.bfloat16

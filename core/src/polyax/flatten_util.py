@@ -23,6 +23,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     leaves, treedef = tree_flatten(pytree)
     avals = [aval_of(x) for x in leaves]
     flat = jnp.concatenate([jnp.ravel(x) for x in leaves]) if leaves else jnp.zeros(0)
+    flat = flat.astype(flat.dtype) if len({a.dtype for a in avals}) > 1 else flat  # which isn't weak
     vector = aval_of(flat)
 
     def unravel(flat: Any) -> Any:

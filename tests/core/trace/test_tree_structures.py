@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import pickle
 import re
+import subprocess
+import sys
 import time
 from typing import Any, NamedTuple
 
@@ -82,6 +84,40 @@ def test_walk_goes_from_the_leaves_up() -> None:
     out = tu.tree_structure([1, {"a": 2}]).walk(lambda xs, aux: (xs, aux), lambda x: 10 * x, [1, 2])
     assert out == ((10, ((20,), ["a"])), None)
     assert tu.tree_structure((1, 2)).walk(lambda xs, _: sum(xs), None, [3, 4]) == 7
+
+
+def test_walk_asks_a_node_when_its_children_are_there() -> None:
+    seen: list[Any] = []
+    tree = ((1, "a"), ["b", (3, None)])
+    tu.tree_structure(tree).walk(lambda xs, _: seen.append(len(xs)), seen.append, tu.tree_leaves(tree))
+    assert seen == [1, "a", 2, "b", 3, 0, 2, 2, 2]
+
+
+def test_one_node_counts_as_a_leaf() -> None:
+    assert [tu.treedef_is_leaf(tu.tree_structure(x)) for x in (1, None, (), {}, [1])] == [True] * 4 + [False]
+
+
+def test_named_tuples_that_are_registered_show_their_static_data() -> None:
+    plain = collections.namedtuple("plain", "foo bar")
+    own = collections.namedtuple("own", "foo bar")
+    tu.register_pytree_node(own, lambda x: ((x.foo,), x.bar), lambda bar, xs: own(xs[0], bar))
+    assert str(tu.tree_structure(plain(1, 2))) == "PyTreeDef(CustomNode(namedtuple[plain], [*, *]))"
+    assert str(tu.tree_structure(own(1, "hi"))) == "PyTreeDef(CustomNode(own[hi], [*]))"
+    assert tu.tree_structure(plain(1, 2)).node_data() == (plain, plain)
+    assert tu.tree_structure(own(1, "hi")).node_data() == (own, "hi")
+
+
+def test_integers_may_be_nodes() -> None:
+    """What the library makes of trees for itself doesn't hold any, so results stay where they belong."""
+    program = """
+import polyax
+import polyax.numpy as jnp
+polyax.tree_util.register_pytree_node(int, lambda x: ((), x), lambda x, _: x)
+step = polyax.jit(lambda r: r[...] + 1)
+for _ in range(8):
+    assert float(jnp.sin(1.0)) > 0.8 and float(step(polyax.new_ref(jnp.ones(())))) == 2.0
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_static_data_without_hash() -> None:

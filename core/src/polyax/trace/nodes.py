@@ -238,7 +238,8 @@ def _dict_keys(_: Any, keys: Any) -> list[DictKey]:
 
 
 def _named_tuple(kind: Any) -> Node:
-    return Node(lambda x: (x, None), lambda _, xs: kind(*xs), lambda *_: [GetAttrKey(n) for n in kind._fields])
+    """A node with its type as static data, which tells it from one that is registered."""
+    return Node(lambda x: (x, kind), lambda _, xs: kind(*xs), lambda *_: [GetAttrKey(n) for n in kind._fields])
 
 
 default_registry.add(type(None), Node(lambda _: ((), None), lambda *_: None))

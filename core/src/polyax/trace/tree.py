@@ -106,11 +106,27 @@ class PyTreeDef:
     def walk(self, f_node: Callable[..., Any], f_leaf: Callable[[Any], Any] | None, leaves: Iterable[Any]) -> Any:
         """``f_node(children, aux)`` of what became of the children, ``f_leaf(leaf)`` of leaves; that of the root.
 
+        Each node is asked for as soon as its children are there.
+
         >>> tree_structure((1, [2])).walk(lambda xs, aux: sum(xs), lambda x: 10 * x, [1, 2])
         30
         """
-        leaves = list(leaves) if f_leaf is None else [f_leaf(x) for x in leaves]
-        return self.fold(leaves, lambda kind, aux, xs: f_node(xs, list(aux) if kind is dict else aux))
+        open_nodes: list[tuple[Any, int, list[Any]]] = []
+        made, rest = None, iter(leaves)
+        for kind, aux, count in self.entries:
+            data = list(aux) if kind is dict else aux
+            if count:
+                open_nodes.append((data, count, []))
+                continue
+            made = f_node((), data) if kind else next(rest) if f_leaf is None else f_leaf(next(rest))
+            while open_nodes:
+                data, count, children = open_nodes[-1]
+                children.append(made)
+                if len(children) < count:
+                    break
+                open_nodes.pop()
+                made = f_node(tuple(children), data)
+        return made
 
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
         """This structure with ``inner`` at each of its leaves.
@@ -164,8 +180,7 @@ def _show(kind: type, aux: Any, inner: Sequence[str]) -> str:
         return f"[{', '.join(inner)}]"
     if kind is dict:
         return "{" + ", ".join(f"{k!r}: {c}" for k, c in zip(aux, inner, strict=True)) + "}"
-    named = issubclass(kind, tuple) and hasattr(kind, "_fields")
-    name = f"namedtuple[{kind.__name__}]" if named else f"{kind.__name__}[{aux}]"
+    name = f"namedtuple[{kind.__name__}]" if aux is kind else f"{kind.__name__}[{aux}]"
     return f"CustomNode({name}, [{', '.join(inner)}])"
 
 
@@ -355,8 +370,12 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether it is the structure of a leaf."""
-    return treedef.is_leaf()
+    """Whether it is one node: a leaf, or something without children.
+
+    >>> treedef_is_leaf(tree_structure(0)), treedef_is_leaf(tree_structure(None)), treedef_is_leaf(tree_structure([0]))
+    (True, True, False)
+    """
+    return treedef.num_nodes == 1
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:

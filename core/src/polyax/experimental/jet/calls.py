@@ -12,7 +12,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.flat import Flat, check_arrays, check_callable
-from polyax.trace.tree import tree_flatten, treedef_is_leaf
+from polyax.trace.tree import tree_flatten
 
 Function = Callable[..., Any]
 
@@ -72,7 +72,7 @@ def jet2(
 def _of_leaves(n: int, primal: Any, series: Any) -> list[list[Any]]:
     """The series of each leaf of an argument."""
     leaves, tree = tree_flatten(primal)
-    if treedef_is_leaf(tree):
+    if tree.is_leaf():
         if not isinstance(series, (list, tuple)):
             raise ValueError(f"jet: series for argument {n} should be a list of terms, got {type(series).__name__}")
         return [list(series)]

@@ -40,7 +40,7 @@ class Stateful:
         donated = [d and not is_ref(a) for d, a in zip(donated, closed.in_avals, strict=True)]
         donated = [*[False] * len(self.closed_over), *donated]
         given = tuple([d or w for d, w in zip(donated, self.written, strict=True)])
-        out_tree = tree_structure([0] * len(made.program.out_avals))
+        out_tree = tree_structure([closed] * len(made.program.out_avals))
         self.pure = TracedFunction(made.program, out_tree, given if any(given) else ())
         """The same without references."""
 

@@ -92,6 +92,8 @@ def test_logsumexp_with_factors_and_masks():
     masked = nn.logsumexp(X, axis=1, where=X > -1, keepdims=True)
     np.testing.assert_allclose(masked, np.log(np.exp(Z).sum(1, where=X > -1, keepdims=True)), rtol=1e-6)
     np.testing.assert_allclose(nn.softmax(X, where=X > -1).sum(-1), [1, 1], rtol=1e-6)
+    nothing = np.zeros_like(X, bool)
+    assert np.isneginf(nn.log_softmax(X, where=nothing)).all() and not np.any(nn.softmax(X, where=nothing))
 
 
 def test_one_hot():
@@ -101,6 +103,16 @@ def test_one_hot():
         polyax.jit(lambda n: nn.one_hot(jnp.arange(2), n))(3)
     with pytest.warns(DeprecationWarning, match="one_hot input should be integer-typed; got dtype=float32"):
         assert nn.one_hot(jnp.ones(2), 3).tolist() == [[0, 1, 0]] * 2
+
+
+def test_classes_are_counted():
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        nn.one_hot(jnp.arange(2), 2.5)
+
+
+@pytest.mark.parametrize("approximate", [True, False])
+def test_gelu_is_never_weak(approximate):
+    assert not nn.gelu(1.0, approximate).weak_type and nn.gelu(jnp.float16(1), approximate).dtype == "float16"
 
 
 def test_integers_become_floats_and_relu_keeps_them():
@@ -138,6 +150,22 @@ def test_variance_of_initial_weights(name, variance):
     weights = np.asarray(getattr(nn.initializers, name)()(random.PRNGKey(0), (200, 300)))
     assert weights.var() == pytest.approx(variance, rel=0.05)
     assert abs(weights.mean()) < 0.01
+
+
+def test_complex_weights():
+    """Their variance is that of both parts together; the first ones are those of JAX."""
+    key = random.key(0)
+    weights = np.asarray(nn.initializers.he_normal()(key, (200, 300), jnp.complex64))
+    assert abs(weights.mean()) < 0.01 and np.mean(np.abs(weights) ** 2) == pytest.approx(2 / 200, rel=0.05)
+    assert np.abs(weights).max() < 2 * np.sqrt(2 / 200) / 0.953
+    disk = np.asarray(nn.initializers.lecun_uniform()(key, (200, 300), jnp.complex64))
+    assert np.mean(np.abs(disk) ** 2) == pytest.approx(1 / 200, rel=0.05)
+    assert np.abs(disk).max() <= np.sqrt(2 / 200) * 1.0001 and abs((disk**2).mean()) < 1e-3
+    with polyax.threefry_partitionable(True):
+        first = nn.initializers.he_normal()(key, (2, 3), jnp.complex64)[0, :2]
+        np.testing.assert_allclose(first, [1.3880054 + 0.06365467j, 0.46200234 + 0.06099463j], rtol=2e-5)
+        first = nn.initializers.he_uniform()(key, (2, 3), jnp.complex64)[0, :2]
+        np.testing.assert_allclose(first, [1.2965695 + 0.05946137j, 0.5987558 + 0.07904915j], rtol=2e-5)
 
 
 def test_plain_initializers():

@@ -91,6 +91,13 @@ def test_transform_along_one_axis(name, options):
     close(getattr(jnp.fft, name)(data, **options), getattr(np.fft, name)(data, **options), 1e-4)
 
 
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
+def test_transform_without_an_axis_is_along_all(name):
+    data = X if name == "rfft" else Z
+    close(getattr(jnp.fft, name)(data, axis=None), getattr(np.fft, f"{name}n")(data), 1e-3)
+    assert getattr(jnp.fft, name)(data, n=3, axis=None).shape == getattr(jnp.fft, name)(data, n=3).shape
+
+
 @pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2"])
 def test_transform_along_several_axes(name):
     data = X if name.startswith("r") else Z

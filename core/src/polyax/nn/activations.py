@@ -184,7 +184,8 @@ hard_swish = hard_silu
 @jit(static_argnames=("approximate",), inline=True)
 def gelu(x: Any, approximate: bool = True) -> Any:
     """x times the normal distribution function of x, by default through tanh (arXiv:1606.08415)."""
-    x = _inexact("gelu", x)
+    x = as_array(_inexact("gelu", x))
+    x = lax.convert_element_type(x, x.dtype)  # which isn't weak
     if not approximate:
         return lax.mul(lax.mul(x, 0.5), lax.erfc(lax.mul(lax.neg(x), float(np.sqrt(0.5)))))
     inner = lax.mul(float(np.sqrt(2 / np.pi)), lax.add(x, lax.mul(0.044715, lax.integer_pow(x, 3))))

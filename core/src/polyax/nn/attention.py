@@ -76,7 +76,7 @@ def dot_product_attention(
         residual = jnp.where(real, residual, -np.inf)
     if not batched:
         out, residual = out[0], residual[0]
-    return (out, residual) if return_residual else out
+    return (out, residual.astype(key.dtype)) if return_residual else out
 
 
 def _check_implementation(implementation: str | None) -> None:

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from polyax import lax, random
 from polyax import numpy as jnp
-from polyax import random
 from polyax.ir import dtypes
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import canonical_dtype, concrete_shape
@@ -125,7 +125,8 @@ def variance_scaling(
 
     Args:
       mode: 'fan_in', 'fan_out', 'fan_avg' or 'fan_geo_avg'.
-      distribution: 'truncated_normal', 'normal' or 'uniform'.
+      distribution: 'truncated_normal', 'normal' or 'uniform'; of complex numbers, the modulus is truncated, and uniform
+        ones fill a disk.
 
     Raises:
       ValueError: an unknown mode or distribution (when called), or a shape with fewer than two axes.
@@ -148,11 +149,28 @@ def _scaled_sample(distribution: str, key: Any, shape: tuple[int, ...], dtype: A
     if distribution not in ("truncated_normal", "uniform"):
         raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
     if dtype in dtypes.COMPLEX:
-        raise NotImplementedError(f"variance_scaling with distribution {distribution!r} for {dtype}: use 'normal'")
+        return _complex_sample(distribution, key, shape, dtype, variance)
     if distribution == "uniform":
         return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
     deviation = jnp.sqrt(variance) / jnp.array(_TRUNCATED_DEVIATION, dtype)
     return random.truncated_normal(key, -2, 2, shape, dtype) * deviation
+
+
+_TRUNCATED_COMPLEX_DEVIATION = 0.95311164380491208  # that of a complex standard normal number of modulus up to 2
+
+
+def _complex_sample(distribution: str, key: Any, shape: tuple[int, ...], dtype: Any, variance: Any) -> Any:
+    """Numbers in a disk, by the inverse distribution function of their squared modulus and a uniform angle."""
+    radial, angular = random.split(key)
+    real = dtypes.real_part(dtype)
+    u = random.uniform(radial, shape, real)
+    if distribution == "uniform":
+        modulus, deviation = jnp.sqrt(2 * u), jnp.sqrt(variance)
+    else:
+        modulus = jnp.sqrt(-jnp.log1p(-u * real.type(-np.expm1(-4.0))))
+        deviation = jnp.sqrt(variance) / jnp.array(_TRUNCATED_COMPLEX_DEVIATION, dtype)
+    angle = 2 * np.pi * random.uniform(angular, shape, real)
+    return lax.complex(modulus * jnp.cos(angle), modulus * jnp.sin(angle)) * deviation
 
 
 def _scaled(name: str, scale: float, mode: str, distribution: str, doc: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -104,8 +105,9 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 @jit(static_argnames=("axis",), inline=True)
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """log(softmax(x)) without underflow; -inf where ``where`` does not hold."""
-    shifted, axes, _ = _shifted("log_softmax", x, axis, where)
-    return lax.sub(shifted, lax.log(_total(lax.exp(shifted), axes)))
+    shifted, axes, mask = _shifted("log_softmax", x, axis, where)
+    result = lax.sub(shifted, lax.log(_total(lax.exp(shifted), axes)))
+    return result if mask is None else choose(mask, result, -np.inf)
 
 
 def _shifted(name: str, x: Any, axis: Any, where: Any) -> tuple[Any, tuple[int, ...], Any]:
@@ -155,6 +157,7 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: Any = -1) -> A
 
     Raises:
       ConcretizationTypeError: ``num_classes`` is traced.
+      TypeError: it is no integer.
 
     >>> from polyax import nn
     >>> import polyax.numpy as jnp
@@ -167,6 +170,6 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: Any = -1) -> A
         warn_user(f"one_hot input should be integer-typed; got dtype={x.dtype}", DeprecationWarning)
     axis = canonicalize_axis(axis, x.ndim + 1)
     kind = canonical_dtype(dtype, np.float64)
-    shape = tuple(int(num_classes) if i == axis else 1 for i in range(x.ndim + 1))
+    shape = tuple(operator.index(num_classes) if i == axis else 1 for i in range(x.ndim + 1))
     classes = lax.broadcasted_iota(x.dtype, shape, axis)
     return convert(lax.eq(lax.expand_dims(x, (axis,)), classes), kind)

@@ -126,13 +126,14 @@ def _one(n: Any) -> Any:
     return None if n is None else (n,)
 
 
-def _axis(name: str, axis: Any) -> tuple[int]:
+def _axis(name: str, axis: Any) -> tuple[int] | None:
+    """The axis as those of a transform along several; without one, all are meant."""
     if isinstance(axis, Sequence):
         raise ValueError(
             f"jax.numpy.fft.{name} does not support multiple axes. Please use jax.numpy.fft.{name}n. Got axis = "
             f"{axis!r}."
         )
-    return (operator.index(axis),)
+    return None if axis is None else (operator.index(axis),)
 
 
 def _two(name: str, axes: Any) -> Any:

@@ -148,6 +148,10 @@ def test_gradients_with_respect_to_references(r):
         jax.vjp(lambda x: x[...] * 2, r)[1](1.0)
 
 
+def _slice_of_one(x):
+    jax.new_ref(x)[0:2] = 8.0
+
+
 def test_wrong_values(r):
     many, ints = jax.new_ref(jnp.zeros(3)), jax.new_ref(jnp.zeros(3, jnp.int32))
     with pytest.raises(
@@ -156,6 +160,8 @@ def test_wrong_values(r):
         many[...] = jnp.zeros(4)
     with pytest.raises(ValueError, match=r"Expected shape: \(\). Value shape: \(2,\)"):
         many[0] = jnp.zeros(2)
+    with pytest.raises(ValueError, match=r"Ref shape: \(3,\). Expected shape: \(2,\). Value shape: \(\)"):
+        jax.vmap(_slice_of_one)(jnp.zeros((2, 3)))
     with pytest.raises(ValueError, match="Invalid dtype for `swap`. Ref dtype: float32. Value dtype: int32"):
         many[...] = jnp.ones(3, jnp.int32)
     with pytest.raises(ValueError, match="Invalid dtype for `swap`. Ref dtype: int32. Value dtype: float32"):

@@ -172,8 +172,11 @@ def _free_batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None])
 def _at(ref: ShapedArray, indices: Indices) -> ShapedArray:
     """The type of what is there."""
     assert isinstance(ref, AbstractRef)
-    inner = ref.inner_aval
-    return inner if not indices else inner.update(shape=shape_at(inner.shape, indices))
+    return _part(ref.inner_aval, indices)
+
+
+def _part(held: ShapedArray, indices: Indices) -> ShapedArray:
+    return held if not indices else held.update(shape=shape_at(held.shape, indices))
 
 
 @def_rule(get_p, "abstract_eval")
@@ -210,10 +213,16 @@ def _get_batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], 
 def _check_value(name: str, ref: Any, value: ShapedArray, indices: Indices) -> ShapedArray:
     """The type of what is there, which ``value`` must have; ``ref`` is a reference, or its type."""
     refuse_other(name, ref)
-    there = _at(ref if isinstance(ref, ShapedArray) else ref.aval, indices)
+    aval = ref if isinstance(ref, ShapedArray) else ref.aval
+    assert isinstance(aval, AbstractRef)
+    return _check_fits(name, aval.inner_aval, value, indices)
+
+
+def _check_fits(name: str, held: ShapedArray, value: ShapedArray, indices: Indices) -> ShapedArray:
+    there = _part(held, indices)
     if value.shape != there.shape:
         raise ValueError(
-            f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Expected shape: {there.shape}. Value shape: "
+            f"Invalid shape for `{name}`. Ref shape: {held.shape}. Expected shape: {there.shape}. Value shape: "
             f"{value.shape}. Transforms: {indices}. "
         )
     if value.dtype != there.dtype:
@@ -294,6 +303,7 @@ def _write_batch(p: Primitive) -> Callable[..., Any]:
             return outs, [dim] * len(outs)
 
         def step(x: Any, new: Any, *xs: Any) -> list[Any]:
+            _check_fits(p.name, aval_of(x), aval_of(new), indices)
             return [read_all(x, indices, xs), changed_all(x, indices, xs, new, adds=p is addupdate_p)]
 
         whole = get_p.bind1(ref, indices=())

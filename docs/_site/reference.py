@@ -41,7 +41,8 @@ def modules() -> dict[str, list[str]]:
         module, _, name = line.rpartition(".")
         made.setdefault(module, []).append(name)
     known = set(made)
-    return {module: [n for n in names if f"{module}.{n}" not in known] for module, names in made.items()}
+    own = {module: [n for n in names if f"{module}.{n}" not in known] for module, names in made.items()}
+    return {module: names for module, names in own.items() if names}
 
 
 @cache
@@ -171,22 +172,22 @@ def listing(module: str) -> str:
 
 
 def index() -> str:
-    rows = [
-        f"| [{module}]({module}.md) | {len(names)} | {_first(module)} |" for module, names in modules().items() if names
-    ]
     text = (
         "# API reference\n\nMade from docstrings. Names, parameters and defaults are JAX's; each entry links to JAX's "
-        "page of the same name, if there is one. Examples are tests.\n\n| module | names | |\n|---|---|---|\n"
+        "page of the same name, if there is one. Examples are tests.\n\n"
     )
-    return text + "\n".join(rows) + "\n"
+    listed = [f"- [{module}]({module}.md), {len(names)} names{_about(module)}" for module, names in modules().items()]
+    return text + "\n".join(listed) + "\n"
 
 
-def _first(module: str) -> str:
-    doc = inspect.getdoc(importlib.import_module(module)) or ""
-    return prose(doc).split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+def _about(module: str) -> str:
+    """What its docstring says of a module, without its name."""
+    doc = prose(inspect.getdoc(importlib.import_module(module)) or "")
+    first = doc.split("\n\n")[0].replace("\n", " ").removeprefix(f"`{module}`: ").removeprefix(f"{module}: ")
+    return first and f": {first}"
 
 
 def pages() -> dict[str, str]:
     """Texts by place on the site."""
-    made = {f"reference/{module}.md": listing(module) for module, names in modules().items() if names}
+    made = {f"reference/{module}.md": listing(module) for module in modules()}
     return {"reference/index.md": index(), **made}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from functools import partial
 from operator import index
 from typing import Any
 
@@ -15,6 +16,7 @@ from polyax.ir.config import config
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, factors
 from polyax.meshes.resharding import placed_as
+from polyax.ops.accumulators import accumulated, refuse_narrower
 from polyax.ops.basis import convert, transpose
 from polyax.ops.define import ANY, bilinear_jvp, check_dtype, check_same_dtype
 from polyax.ops.zeros import zero_cotangents
@@ -96,13 +98,14 @@ def dot_general(
     if l_dtype != r_dtype:
         common = max(l_dtype, r_dtype, key=_generality)
         lhs, rhs = convert(lhs, common), convert(rhs, common)
-    return dot_general_p.bind1(
+    multiply = partial(
+        dot_general_p.bind1,
         lhs,
         rhs,
         dimension_numbers=((_ints(lc), _ints(rc)), (_ints(lb), _ints(rb))),
         precision=canonicalize_precision(precision),
-        preferred_element_type=None if preferred_element_type is None else dtypes.canonicalize(preferred_element_type),
     )
+    return accumulated(multiply, aval_of(lhs).dtype, preferred_element_type, refuse_narrower)
 
 
 def _generality(dtype: Any) -> tuple[int, int, bool]:
@@ -140,8 +143,7 @@ def _abstract(
     check_dtype("dot_general", lhs, ANY)
     shape = [lhs.shape[i] for i in (*lb, *_others(lhs.ndim, lb, lc))]
     shape += [rhs.shape[i] for i in _others(rhs.ndim, rb, rc)]
-    dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
-    _check_preferred(lhs.dtype, dtype)
+    dtype = preferred_element_type or lhs.dtype
     return [ShapedArray(tuple(shape), dtype, lhs.weak_type and rhs.weak_type and preferred_element_type is None)]
 
 
@@ -166,20 +168,6 @@ def _check_pairs(what: str, lhs: ShapedArray, l_dims: Dims, rhs: ShapedArray, r_
     l_shape, r_shape = tuple(lhs.shape[i] for i in l_dims), tuple(rhs.shape[i] for i in r_dims)
     if l_shape != r_shape:
         raise TypeError(f"dot_general requires {what} to have the same shape, got {l_shape} and {r_shape}.")
-
-
-def _check_preferred(dtype: Any, preferred: Any) -> None:
-    if preferred.itemsize < dtype.itemsize:
-        raise TypeError("`preferred_element_type` must not be narrower than the original type.")
-    if dtypes.is_integer(dtype) and dtypes.is_float(preferred):
-        return
-    kinds = (dtypes.is_float, dtypes.is_complex, dtypes.is_integer)
-    if any(kind(dtype) and not kind(preferred) for kind in kinds):
-        raise TypeError(
-            "Input type is incompatible with `preferred_element_type`. The compatible combinations of (input_type, "
-            "preferred_element_type) are (integral, integral), (integral, floating), (floating, floating), "
-            "(complex, complex)."
-        )
 
 
 @def_rule(dot_general_p, "factors")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, Place, factors
 from polyax.meshes.resharding import with_out_sharding
 from polyax.ops import conv_shapes
+from polyax.ops.accumulators import accumulated, refuse_other_kinds
 from polyax.ops.basis import convert, move_axis, reshape
 from polyax.ops.contract import canonicalize_precision
 from polyax.ops.conv_shapes import (
@@ -85,7 +86,8 @@ def conv_general_dilated(
         sizes = spatial(np.shape(lhs), numbers.lhs_spec)
         window = [conv_shapes.dilated(s, d) for s, d in zip(spatial(np.shape(rhs), numbers.rhs_spec), rd, strict=True)]
         padding = padtype_to_pads(sizes, window, strides, padding)
-    return conv_general_dilated_p.bind1(
+    slide = partial(
+        conv_general_dilated_p.bind1,
         lhs,
         rhs,
         window_strides=strides,
@@ -96,8 +98,8 @@ def conv_general_dilated(
         feature_group_count=int(feature_group_count),
         batch_group_count=int(batch_group_count),
         precision=canonicalize_precision(precision),
-        preferred_element_type=None if preferred_element_type is None else dtypes.canonicalize(preferred_element_type),
     )
+    return accumulated(slide, aval_of(lhs).dtype, preferred_element_type, refuse_other_kinds)
 
 
 _GEOMETRY = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")

@@ -18,11 +18,13 @@ from polyax.numpy.extras import *
 from polyax.numpy.histograms import *
 from polyax.numpy.indexers import *
 from polyax.numpy.indexing import *
+from polyax.numpy.inserting import *
 from polyax.numpy.joining import *
 from polyax.numpy.logic import *
 from polyax.numpy.nanfunctions import *
 from polyax.numpy.padding import *
 from polyax.numpy.polynomials import *
+from polyax.numpy.positions import *
 from polyax.numpy.products import *
 from polyax.numpy.reductions import *
 from polyax.numpy.selection import *

@@ -1,4 +1,4 @@
-"""Inserting, deleting, extracting and putting elements; flat and multidimensional positions."""
+"""Extracting, choosing and putting elements; partitions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.numpy.at import AtIndexer
-from polyax.numpy.broadcast import as_mask, broadcast_arrays, broadcast_to
+from polyax.numpy.broadcast import as_mask, broadcast_arrays
 from polyax.numpy.broadcast import choose as _choose
 from polyax.numpy.indexing import along_axis, take, wrapped
 from polyax.numpy.promotion import (
     as_array,
     canonicalize_axis,
     check_arraylike,
-    concrete_shape,
     convert,
     ensure_array,
     ensure_arrays,
@@ -31,83 +30,12 @@ from polyax.numpy.promotion import (
 )
 from polyax.numpy.reductions import refuse_out
 from polyax.numpy.selection import nonzero
-from polyax.numpy.shapes import along, moveaxis, ravel
+from polyax.numpy.shapes import along, ravel
 
 __all__ = [
-    "argpartition", "choose", "compress", "delete", "extract", "insert", "partition", "place", "put",
-    "put_along_axis", "ravel_multi_index", "sort_complex", "unravel_index",
+    "argpartition", "choose", "compress", "extract", "partition", "place", "put",
+    "put_along_axis", "sort_complex",
 ]  # fmt: skip
-
-
-def _positions(obj: Any, size: int) -> np.ndarray:
-    """A static position, slice, list or mask as sorted-as-given non-negative positions."""
-    refuse_traced(obj, "'obj' argument of jnp.insert() or jnp.delete() must be static.")
-    if isinstance(obj, slice):
-        return np.arange(*obj.indices(size))
-    places = np.atleast_1d(np.asarray(obj))
-    if places.dtype == np.dtype(bool):
-        return np.flatnonzero(places)
-    places = places.astype(np.int64)
-    return np.where(places < 0, places + size, places)
-
-
-def delete(arr: Any, obj: Any, axis: Any = None, *, assume_unique_indices: bool = False) -> Any:
-    """``arr`` without the elements (slices along ``axis``) at the positions ``obj``.
-
-    Args:
-      assume_unique_indices: no two of ``obj`` are equal, so that their number says how many are left: they needn't be
-        static then.
-
-    >>> import polyax.numpy as jnp
-    >>> jnp.delete(jnp.arange(4), 1).tolist()
-    [0, 2, 3]
-    """
-    arr, axis = along(ensure_array("delete", arr), axis)
-    if assume_unique_indices and is_traced(obj):
-        return take(arr, _left(obj, arr.shape[axis]), axis, mode="clip")
-    gone = _positions(obj, arr.shape[axis])
-    if np.ndim(obj) == 0 and not isinstance(obj, slice) and not 0 <= gone[0] < arr.shape[axis]:
-        raise IndexError(f"index {obj} is out of bounds for axis {axis} with size {arr.shape[axis]}")
-    kept = np.setdiff1d(np.arange(arr.shape[axis]), gone).astype(np.int32)
-    return take(arr, kept, axis, mode="clip")
-
-
-def _left(gone: Any, size: int) -> Any:
-    """The positions but ``gone``, which are different ones. Of these, in order, the k-th has ``gone[k] - k`` before it:
-    that many positions, and those behind them, move up by one for its sake."""
-    gone = ravel(as_array(unwrap(gone)))
-    gone = lax.sort(convert(lax.select(lax.lt(gone, 0), lax.add(gone, size), gone), np.dtype("int32")))
-    places = lax.iota(np.int32, size - gone.size)
-    before = lax.sub(gone, lax.iota(np.int32, gone.size))
-    grid = (places.size, gone.size)
-    passed = lax.ge(lax.broadcast_in_dim(places, grid, (0,)), lax.broadcast_in_dim(before, grid, (1,)))
-    return lax.add(places, lax.reduce_sum(convert(passed, np.dtype("int32")), (1,)))
-
-
-def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
-    """``arr`` with ``values`` before the static positions ``obj``, along ``axis`` or flattened."""
-    arr, values = ensure_arrays("insert", arr, values)
-    arr, axis = along(arr, axis)
-    values = convert(values, arr.dtype)
-    size = arr.shape[axis]
-    places = _positions(obj, size)
-    rest = arr.shape[:axis] + arr.shape[axis + 1 :]
-    if np.ndim(obj) == 0 and not isinstance(obj, slice):
-        values = lax.broadcast_to_rank(values, arr.ndim)
-        values = (
-            moveaxis(values, 0, axis) if values.ndim == arr.ndim and axis and shape_of(values)[axis] == 1 else values
-        )
-        count = values.shape[axis]
-        places = np.repeat(places, count)
-    else:
-        count = len(places)
-    values = broadcast_to(values, (*arr.shape[:axis], count, *rest[axis:]))
-    order = np.argsort(places, kind="stable")
-    new = np.zeros(size + count, np.int32)
-    new[places[order] + np.arange(count)] = 1
-    source = np.where(new == 1, 0, np.cumsum(1 - new) - 1)
-    source[new == 1] = size + order
-    return take(lax.concatenate([arr, values], axis), source.astype(np.int32), axis, mode="clip")
 
 
 def compress(
@@ -120,7 +48,10 @@ def compress(
     """
     refuse_out("compress", out)
     condition, a = ensure_arrays("compress", condition, a)
-    condition, (a, axis) = ravel(as_mask(condition)), along(a, axis)
+    if condition.ndim != 1:
+        raise ValueError(f"condition must be a 1D array, got {condition.aval}")
+    condition, (a, axis) = as_mask(condition), along(a, axis)
+    _refuse_beyond(condition, a.shape[axis])
     if size is None:
         refuse_traced(condition, "jnp.compress inside transformations needs a static `size`.")
         return take(a, np.flatnonzero(np.asarray(condition)).astype(np.int32), axis, mode="clip")
@@ -130,6 +61,13 @@ def compress(
     chosen = take(a, places, axis, mode="clip")
     position = lax.broadcasted_iota(np.int32, chosen.shape, axis)
     return _choose(lax.lt(position, count), chosen, convert(unwrap(fill_value), a.dtype))
+
+
+def _refuse_beyond(condition: Any, size: int) -> None:
+    if condition.shape[0] > size and not is_traced(condition) and np.asarray(condition)[size:].any():
+        raise ValueError(
+            f"condition contains entries that are out of bounds: {condition.aval} holds after the first {size}"
+        )
 
 
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
@@ -146,6 +84,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     refuse_out("choose", out)
     choices = list(choices) if isinstance(choices, Sequence) else [choices[i] for i in range(shape_of(choices)[0])]
     check_arraylike("choose", a, *choices)
+    if not dtypes.is_integer(as_array(unwrap(a)).dtype):
+        raise ValueError("jnp.choose: `a` array must be integer typed")
     number, *options = broadcast_arrays(a, *promote_dtypes(*map(unwrap, choices)))
     count = len(options)
     if mode == "raise":
@@ -219,53 +159,6 @@ def _refuse_inplace(name: str, inplace: bool) -> None:
 
 
 # --- positions --------------------------------------------------------------------------------------------------------
-
-
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """The multidimensional positions of flat ones; out of range they are clipped."""
-    indices = ensure_array("unravel_index", indices)
-    sizes = concrete_shape(shape)
-    total = int(np.prod(sizes, dtype=np.int64))
-    flat = lax.clamp(indices.dtype.type(-total), indices, indices.dtype.type(max(total - 1, 0)))
-    flat = lax.select(lax.lt(flat, lax.full_like(flat, 0)), lax.add(flat, lax.full_like(flat, total)), flat)
-    parts = []
-    for n in reversed(sizes):
-        parts.append(lax.rem(flat, lax.full_like(flat, n)))
-        flat = lax.div(flat, lax.full_like(flat, n))
-    return tuple(reversed(parts))
-
-
-def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None) -> Any:
-    """The flat positions of multidimensional ones.
-
-    Args:
-      mode: positions out of range are an error ('raise', not under transformations), 'clip' or 'wrap'.
-    """
-    sizes = concrete_shape(dims)
-    parts = [ensure_array("ravel_multi_index", p) for p in multi_index]
-    if len(parts) != len(sizes):
-        raise ValueError(f"len(multi_index)={len(parts)} != len(dims)={len(sizes)}")
-    if mode not in ("raise", "clip", "wrap"):
-        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', or 'clip'")
-    parts = [_in_range(p, n, mode) for p, n in zip(parts, sizes, strict=True)]
-    pairs = list(zip(parts, sizes, strict=True))
-    flat: Any = np.int32(0)
-    for p, n in pairs if order == "C" else pairs[::-1]:
-        flat = as_array(flat) * n + p
-    return flat
-
-
-def _in_range(p: Any, size: int, mode: str) -> Any:
-    if mode == "raise":
-        refuse_traced(
-            p,
-            "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. Use "
-            "mode='wrap' or mode='clip' instead.",
-        )
-        if ((host := np.asarray(p)) < 0).any() or (host >= size).any():
-            raise ValueError("invalid entry in coordinates array")
-        return p
-    return lax.clamp(p.dtype.type(0), p, p.dtype.type(size - 1)) if mode == "clip" else p % size
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:

@@ -35,7 +35,7 @@ SAME_CALL = {
     "hsplit": lambda np: np.hsplit(F, 2),
     "tile": lambda np: np.tile(F, (2, 1, 3)),
     "repeat": lambda np: np.repeat(F, 2, axis=1),
-    "repeat each": lambda np: np.repeat(F, [1, 0, 2], axis=0),
+    "repeat each": lambda np: np.repeat(F, np.array([1, 0, 2]), axis=0),
     "concatenate": lambda np: np.concatenate([F, G], axis=1),
     "concatenate flat": lambda np: np.concatenate([F, V], axis=None),
     "stack": lambda np: np.stack([F, G], axis=-1),

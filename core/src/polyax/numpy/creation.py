@@ -223,7 +223,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         return _placed(convert(lax.ne(x, lax.full_like(x, 0)), target), device)
     if dtypes.is_complex(have) and not dtypes.is_complex(target):
         x = lax.real(x)
-    return _placed(as_array(convert(x, target)), device)
+    converted = as_array(convert(as_array(x), target))
+    return _placed(array(converted) if copy and converted is x else converted, device)
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
@@ -318,7 +319,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """``zeros_like``."""
     made = zeros(*_like("empty_like", prototype, dtype, shape), device=device)
-    return _cut_as(prototype, made, shape, device)
+    return _cut_as(prototype, _weak_as(prototype, dtype, made), shape, device)
 
 
 def _weak_as(a: Any, dtype: Any, made: Any) -> Any:

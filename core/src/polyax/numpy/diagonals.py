@@ -21,6 +21,7 @@ from polyax.numpy.promotion import (
     ensure_array,
     ensure_arrays,
     shape_of,
+    strong,
     unwrap,
 )
 from polyax.numpy.reductions import refuse_out, sum
@@ -75,7 +76,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 def diagflat(v: Any, k: int = 0) -> Any:
     """``diag`` of the flattened array."""
-    return diag(ravel(ensure_array("diagflat", v)), k)
+    return diag(ravel(strong(ensure_array("diagflat", v))), k)
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:

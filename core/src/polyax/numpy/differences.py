@@ -16,6 +16,7 @@ from polyax.numpy.promotion import (
     convert,
     ensure_array,
     inexact,
+    promote_dtypes,
     shape_of,
     unwrap,
 )
@@ -42,7 +43,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     axis = canonicalize_axis(axis, a.ndim)
     ends = [None if e is None else _end(e, a, axis) for e in (prepend, append)]
     parts = [p for p in (ends[0], a, ends[1]) if p is not None]
-    a = lax.concatenate([convert(p, a.dtype) for p in parts], axis) if len(parts) > 1 else a
+    a = lax.concatenate(promote_dtypes(*parts), axis) if len(parts) > 1 else a
     minus = lax.ne if a.dtype in dtypes.BOOL else lax.sub
     for _ in range(n):
         size = a.shape[axis]
@@ -91,7 +92,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     """
     if shape_of(xp) != shape_of(fp) or len(shape_of(xp)) != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
-    x, xp, fp = inexact("interp", x, xp, fp)
+    fp = inexact("interp", x, xp, fp)[2]
+    x, xp = (convert(v, dtypes.real_part(fp.dtype)) for v in _real_places(x, xp))
     if period is not None:
         if shape_of(period) != ():
             raise ValueError(f"period must be a scalar; got {period}")
@@ -103,10 +105,17 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     (x0, y0), (x1, y1) = ([take(v, at, mode="clip") for v in (xp, fp)] for at in (before, i))
     width = lax.sub(x1, x0)
     empty = lax.le(lax.abs(width), float(np.spacing(dtypes.finfo(xp.dtype).eps)))
-    slope = lax.div(lax.sub(x, x0), choose(empty, 1.0, width))
+    slope = convert(lax.div(lax.sub(x, x0), choose(empty, 1.0, width)), fp.dtype)
     value = choose(empty, y0, lax.add(y0, lax.mul(slope, lax.sub(y1, y0))))
     value = _outside(value, lax.lt(x, broadcast_to(xp[0], x.shape)), left, fp[0])
     return _outside(value, lax.gt(x, broadcast_to(xp[-1], x.shape)), right, fp[-1])
+
+
+def _real_places(x: Any, xp: Any) -> list[Any]:
+    places = inexact("interp", x, xp)
+    if any(p.dtype in dtypes.COMPLEX for p in places):
+        raise ValueError("jnp.interp: complex x values not supported.")
+    return places
 
 
 def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:

@@ -10,8 +10,9 @@ from polyax import lax
 from polyax.ir import dtypes
 from polyax.numpy import reductions
 from polyax.numpy.broadcast import broadcast_to
+from polyax.numpy.creation import asarray
 from polyax.numpy.logic import isclose, isnan
-from polyax.numpy.promotion import as_array, convert, ensure_array, shape_of, unwrap
+from polyax.numpy.promotion import as_array, convert
 
 __all__ = ["allclose", "array_equal", "array_equiv"]
 
@@ -23,7 +24,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether both have the same shape and elements."""
-    a1, a2 = ensure_array("array_equal", a1), ensure_array("array_equal", a2)
+    a1, a2 = asarray(a1), asarray(a2)
     if a1.shape != a2.shape:
         return as_array(np.bool_(False))
     return _all_equal(a1, a2, equal_nan)
@@ -31,11 +32,11 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether both broadcast to the same shape and have the same elements."""
+    a1, a2 = asarray(a1), asarray(a2)
     try:
-        shape = lax.broadcast_shapes(shape_of(a1), shape_of(a2))
+        shape = lax.broadcast_shapes(a1.shape, a2.shape)
     except ValueError:
         return as_array(np.bool_(False))
-    a1, a2 = as_array(unwrap(a1)), as_array(unwrap(a2))
     kind = dtypes.wider(a1.dtype, a2.dtype)
     return _all_equal(broadcast_to(convert(a1, kind), shape), broadcast_to(convert(a2, kind), shape), False)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from polyax import lax
 from polyax.api import vmap
+from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.numpy.broadcast import broadcast_to, choose
@@ -40,8 +41,8 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     def fun(line: Any) -> Any:
         return func1d(line, *args, **kwargs)
 
-    for _ in range(arr.ndim - axis - 1):
-        fun = vmap(fun, in_axes=1, out_axes=-1)
+    for later in range(1, arr.ndim - axis):
+        fun = vmap(fun, in_axes=later, out_axes=-1)
     for _ in range(axis):
         fun = vmap(fun, in_axes=0, out_axes=0)
     return fun(arr)
@@ -51,7 +52,7 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Sequence[int]) -> An
     """``func(a, axis)`` for one axis after another; a reduced axis is put back with size one."""
     a = ensure_array("apply_over_axes", a)
     for axis in axes:
-        b = func(a, axis=axis)
+        b = func(a, axis)
         if b.ndim == a.ndim - 1:
             b = lax.expand_dims(b, (canonicalize_axis(axis, a.ndim),))
         elif b.ndim != a.ndim:
@@ -230,7 +231,19 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     mantissa = lax.bitcast_convert_type(mantissa_bits, dtype)
     special = (x == 0) | lax.bitwise_not(lax.is_finite(x))
     exponent = convert(exponent, np.dtype("int32")) - choose(tiny, np.int32(info.nmant), np.int32(0))
-    return choose(special, x, mantissa), choose(special, np.int32(0), exponent)
+    return _scaled(x, choose(special, x, mantissa), special), choose(special, np.int32(0), exponent)
+
+
+@custom_jvp
+def _scaled(x: Any, y: Any, same: Any) -> Any:
+    """``y``, which is ``x`` times a power of two, or ``x`` where that is the ``same``: its derivative is the power."""
+    return y
+
+
+@_scaled.defjvp
+def _scaled_jvp(primals: Any, tangents: Any) -> Any:
+    x, y, same = primals
+    return _scaled(x, y, same), lax.mul(tangents[0], choose(same, lax.full_like(x, 1), lax.div(y, x)))
 
 
 def spacing(x: Any, /) -> Any:

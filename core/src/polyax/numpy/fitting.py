@@ -41,7 +41,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
         found.append(factor)
         ends = [(k, rest.shape[0] - k - divisor.shape[0], 0)]
         rest = lax.sub(rest, lax.pad(lax.mul(divisor, factor), rest.dtype.type(0), ends))
-        rest = _with_zero(rest, k)  # which it is but for rounding
+        rest = _with_zero(rest, k)  # which it is but for rounding, and unless it is no number
     quotient = lax.concatenate([lax.expand_dims(f, (0,)) for f in found], 0) if found else _nothing(rest)
     if trim_leading_zeros:
         refuse_traced(rest, "jnp.polydiv with trim_leading_zeros needs values: leave it out under transformations.")
@@ -50,7 +50,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
 
 
 def _with_zero(x: Any, k: int) -> Any:
-    return choose(np.arange(x.shape[0]) == k, lax.full_like(x, 0), x)
+    return choose(np.arange(x.shape[0]) == k, lax.sub(x, x), x)
 
 
 def _nothing(x: Any) -> Any:
@@ -72,6 +72,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     p = atleast_1d(inexact("roots", p)[0])
     if p.ndim != 1:
         raise ValueError(f"roots: Input must be a rank-1 array, got {p.aval}.")
+    if p.shape[0] < 2:
+        return lax.full((0,), 0, to_complex(p.dtype))
     if not strip_zeros:
         return _roots_after_zeros(p)
     refuse_traced(
@@ -100,8 +102,6 @@ def _roots(p: Any) -> Any:
 def _roots_after_zeros(p: Any) -> Any:
     """Leading zeros are moved to the end, where they make zeros of the polynomial at 0: these are the NaN."""
     size = p.shape[0]
-    if size < 2:
-        return lax.full((0,), 0, to_complex(p.dtype))
     seen = lax.cummax(convert(lax.ne(p, 0), np.dtype("int32")))
     leading = lax.sub(np.int32(size), lax.reduce_sum(seen, (0,)))
     moved = lax.dynamic_slice_in_dim(lax.concatenate([p, lax.full_like(p, 0)], 0), leading, size, 0)
@@ -152,10 +152,11 @@ def polyfit(
     found, residuals, rank, singular = linalg.lstsq(left, right, rcond)
     found = (found.T / scale).T
     if full:
-        return found, residuals, rank, singular, rcond
+        return found, residuals, rank, singular, asarray(rcond, x.dtype)
     if not cov:
         return found
-    return found, _covariance(left, scale, residuals, x.shape[0], deg + 1, cov, y.ndim)
+    covariance = _covariance(left, scale, residuals, x.shape[0], deg + 1, cov)
+    return found, covariance if y.ndim == 2 else covariance[:, :, 0]
 
 
 def _points(x: Any, y: Any, deg: int) -> tuple[Any, Any]:
@@ -173,8 +174,9 @@ def _points(x: Any, y: Any, deg: int) -> tuple[Any, Any]:
     return x, y
 
 
-def _covariance(left: Any, scale: Any, residuals: Any, points: int, order: int, cov: Any, ndim: int) -> Any:
-    base = linalg.inv(matmul(left.T, left)) / outer(scale, scale)
+def _covariance(left: Any, scale: Any, residuals: Any, points: int, order: int, cov: Any) -> Any:
+    """Of each column on its own: the last dimension, which is of size 1 where the columns don't differ."""
+    base = linalg.inv(matmul(left.T, left))[:, :, None] / outer(scale, scale)[:, :, None]
     if cov == "unscaled":
         return base
     if points <= order:
@@ -183,4 +185,4 @@ def _covariance(left: Any, scale: Any, residuals: Any, points: int, order: int, 
             f"for {order} coefficients"
         )
     factor = residuals / (points - order)
-    return base[:, :, None] * factor if ndim == 2 else base * factor
+    return base * factor

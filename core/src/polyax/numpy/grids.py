@@ -44,7 +44,7 @@ def histogram2d(
 
 def _for_both(bins: Any) -> Any:
     """Numbers of bins and edges for both directions, from those for each or one for both."""
-    if isinstance(bins, (list, tuple)) and len(bins) == 2:
+    if isinstance(bins, (list, tuple)) and len(bins) <= 2:
         return list(bins)
     return [bins, bins]
 
@@ -76,6 +76,7 @@ def histogramdd(
     for p, n in zip(places, sizes, strict=True):
         flat = lax.add(lax.mul(flat, n), p)
         inside = lax.bitwise_and(inside, lax.bitwise_and(lax.ge(p, 0), lax.lt(p, n)))
+    weights = None if weights is None else inexact("histogramdd", weights)[0]
     counts = lax.reshape(bincount(choose(inside, flat, count), weights, length=count), tuple(sizes))
     return (_density(counts, edges) if density else counts), edges
 

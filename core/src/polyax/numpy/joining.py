@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from polyax.numpy.promotion import (
     canonicalize_axis,
     check_arraylike,
     convert,
-    ensure_array,
     ensure_arrays,
     is_traced,
     promote_dtypes,
@@ -167,14 +167,15 @@ def repeat(
     Raises:
       ConcretizationTypeError: ``repeats`` is traced and no length is given.
     """
-    a, axis = along(ensure_array("repeat", a), axis)
+    check_arraylike("repeat", a, repeats)
+    a, axis = along(as_array(unwrap(a)), axis)
     if total_repeat_length is None and is_traced(repeats):
         raise errors.ConcretizationTypeError(
             "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, either specify a "
             "static value for `repeats`, or pass a static value to `total_repeat_length`."
         )
     if shape_of(repeats) in ((), (1,)) and total_repeat_length is None:
-        return _each_repeated(a, int(np.asarray(repeats).reshape(())), axis)
+        return _each_repeated(a, index(np.asarray(repeats).item()), axis)
     if is_traced(repeats):
         return take(a, _sources_of_traced(repeats, a.shape[axis], total_repeat_length), axis, mode="clip")
     return take(a, _sources(np.asarray(repeats), a.shape[axis], total_repeat_length), axis, mode="clip")

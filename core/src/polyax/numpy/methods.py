@@ -198,7 +198,7 @@ def _transpose(self: Any, *args: Any) -> Any:
 
 
 def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
-    return creation.astype(self, dtype, device=device)
+    return creation.astype(self, dtype, copy=copy, device=device)
 
 
 def _copy(self: Any) -> Any:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from polyax import lax
+from polyax.ir import dtypes
 from polyax.numpy import reductions, statistics
 from polyax.numpy.extras import apply_along_axis
 from polyax.numpy.indexing import take
-from polyax.numpy.promotion import canonicalize_axis, convert, ensure_array, shape_of, unwrap
+from polyax.numpy.promotion import canonicalize_axis, convert, ensure_array, refuse_traced, shape_of, unwrap
+from polyax.trace.tree import tree_leaves
 
 __all__ = ["pad"]
 
@@ -30,6 +32,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
       NotImplementedError: an unknown mode.
     """
     array = ensure_array("pad", array)
+    for width in tree_leaves(pad_width):
+        refuse_traced(width, "pad_width argument of jnp.pad")
     widths = _pairs(pad_width, array.ndim)
     if any(w < 0 for pair in widths for w in pair):
         raise ValueError("index can't contain negative values")
@@ -115,7 +119,7 @@ def _pairs(width: Any, ndim: int) -> list[tuple[int, int]]:
 
 def _pad_constant(array: Any, widths: list[tuple[int, int]], values: Any) -> Any:
     if shape_of(values) == ():
-        fill = convert(unwrap(values), array.dtype)
+        fill = convert(unwrap(values), array.dtype, array.weak_type)
         return lax.pad(array, fill, [(low, high, 0) for low, high in widths])
     values = np.broadcast_to(np.asarray(values), (array.ndim, 2))
     for axis, (low, high) in enumerate(widths):
@@ -184,14 +188,14 @@ def _pad_by(function: Callable[..., Any], array: Any, widths: list[tuple[int, in
 
 
 def _linear_ramp(a: Any, axis: int, before: int, after: int, end: Any) -> Any:
-    """Straight lines from the end values to the edges."""
+    """Straight lines from the end values to the edges; integers are the floors of what lies on them."""
 
     def ramp(width: int, edge: Any, value: Any) -> Any:
         steps = lax.broadcasted_iota(np.float32, (*a.shape[:axis], width, *a.shape[axis + 1 :]), axis)
         t = lax.div(steps, float(max(width, 1)))
         edge = convert(edge, np.dtype("float32"))
         values = lax.add(lax.mul(t, lax.sub(edge, float(value))), float(value))
-        return convert(values, a.dtype)
+        return convert(values if dtypes.is_inexact(a.dtype) else lax.floor(values), a.dtype)
 
     low, high = np.broadcast_to(np.asarray(end), (a.ndim, 2))[axis]
     first, last = lax.slice_in_dim(a, 0, 1, axis=axis), lax.slice_in_dim(a, a.shape[axis] - 1, a.shape[axis], axis=axis)

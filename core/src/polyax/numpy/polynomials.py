@@ -12,7 +12,7 @@ from polyax.ir import dtypes
 from polyax.numpy.creation import asarray
 from polyax.numpy.joining import stack
 from polyax.numpy.matrices import eigvals
-from polyax.numpy.promotion import convert, ensure_array, inexact, of_one_dtype
+from polyax.numpy.promotion import convert, ensure_array, inexact, of_one_dtype, refuse_traced
 from polyax.numpy.shapes import atleast_1d
 from polyax.numpy.ufuncs import add, multiply, negative
 
@@ -25,7 +25,7 @@ __all__ = [
 
 def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sums of ``a[i] * v[k - i]`` for all places ``k`` ('full'), the middle ('same'), or inner ones ('valid')."""
-    x, y = _vectors("convolve", a, v)
+    x, y = _vectors("convolve", a, v, preferred_element_type)
     if x.shape[0] < y.shape[0]:
         x, y = y, x
     return _correlated(x, lax.rev(y, (0,)), mode, precision, preferred_element_type)
@@ -33,15 +33,16 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
 
 def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The sums of ``a[i + k] * conj(v[i])`` for all places ``k``, as chosen by ``mode``."""
-    x, y = _vectors("correlate", a, v)
+    x, y = _vectors("correlate", a, v, preferred_element_type)
     y = lax.conj(y) if y.dtype in dtypes.COMPLEX else y
     if x.shape[0] >= y.shape[0]:
         return _correlated(x, y, mode, precision, preferred_element_type)
     return lax.rev(_correlated(y, x, mode, precision, preferred_element_type), (0,))
 
 
-def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
-    x, y = inexact(name, a, v)
+def _vectors(name: str, a: Any, v: Any, preferred: Any) -> tuple[Any, Any]:
+    """Inexact ones, as NumPy convolves, unless the caller says what to convolve in."""
+    x, y = (inexact if preferred is None else of_one_dtype)(name, a, v)
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(f"{name}() only support 1-dimensional inputs.")
     if not x.size or not y.size:
@@ -99,6 +100,8 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     """The product of two polynomials."""
     a, b = (atleast_1d(x) for x in inexact("polymul", a1, a2))
     if trim_leading_zeros:
+        for x in (a, b):
+            refuse_traced(x, "jnp.polymul with trim_leading_zeros needs values: leave it out under transformations.")
         a, b = (asarray(np.trim_zeros(np.asarray(x), "f")) for x in (a, b))
     return convolve(a, b)
 

@@ -78,7 +78,7 @@ class _ScalarMeta(type):
     def __eq__(cls, other: Any) -> bool:
         return cls is other or cls.dtype.type == other or (isinstance(other, np.dtype) and cls.dtype == other)
 
-    def __call__(cls, x: Any = 0) -> Any:
+    def __call__(cls, x: Any) -> Any:
         dtype = canonical_dtype(cls.dtype)
         if dtypes.is_python_scalar(x):
             return ensure_array(cls.__name__, exact(x, dtype))

@@ -6,6 +6,7 @@ primitives; broadcasting of equal ranks is left to these.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from functools import partial
@@ -442,14 +443,23 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.round is not supported.")
     (a,) = promote_args("round", a)
-    if not dtypes.is_inexact(aval_of(a).dtype):
+    dtype = aval_of(a).dtype
+    if not dtypes.is_inexact(dtype):
         if decimals < 0:
             raise NotImplementedError("integer np.round not implemented for decimals < 0")
         return as_array(a)
-    if decimals == 0:
-        return _round_to_even(a)
-    factor = float(10.0**decimals)
-    return lax.div(_round_to_even(lax.mul(a, factor)), factor)
+    return _round_to_even(a) if decimals == 0 else _round_scaled(a, dtype, decimals)
+
+
+def _round_scaled(a: Any, dtype: np.dtype[Any], decimals: int) -> Any:
+    """Float16 is rounded as float32, as it holds few powers of ten; those beyond a dtype change none of its numbers."""
+    working = np.dtype(np.float32) if dtype == np.float16 else dtype
+    if decimals > math.log10(float(dtypes.finfo(working).max)):
+        return as_array(a)
+    factor = 10.0**decimals
+    scaled = lax.mul(convert(a, working) if working != dtype else a, factor)
+    rounded = lax.div(_round_to_even(scaled), factor)
+    return convert(rounded, dtype) if working != dtype else rounded
 
 
 around = round
@@ -531,4 +541,5 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     (x1, a) = promote_shapes("ldexp", x1, lax.exp2(lax.convert_element_type(half, dtype)))
     (x1, b) = promote_shapes("ldexp", x1, lax.exp2(lax.convert_element_type(rest, dtype)))
     scaled = lax.mul(lax.mul(x1, a), b)  # in two steps, since 2**x2 alone may overflow
-    return choose(lax.eq(x1, lax.full_like(x1, 0)), x1, scaled)
+    unmoved = lax.bitwise_or(lax.eq(x1, lax.full_like(x1, 0)), lax.bitwise_not(lax.is_finite(x1)))
+    return choose(unmoved, x1, scaled)

@@ -31,7 +31,7 @@ DISTRIBUTIONS = {
     "polyax_fusion": {"polyax", "polyax_kernels"},
     "polyax_inspect": {"polyax", "polyax_kernels"},
     "polyax_mpi": {"polyax"},
-    "polyax_conformance": {"polyax"},
+    "polyax_conformance": {"polyax", "polyax_kernels"},
     "polyax_hello_c": {"polyax", "polyax_kernels"},
     "polyax_onnx": {"polyax"},
     "polyax_wasm": {"polyax", "polyax_kernels"},

@@ -25,6 +25,10 @@ PACKAGES = {
 }
 
 
+TEMPLATES = PACKAGES["polyax_conformance"] / "templates"
+"""Files that become other people's projects: none of them is a module here."""
+
+
 @dataclass(frozen=True)
 class Module:
     name: str
@@ -45,7 +49,8 @@ class Module:
 @cache
 def modules(package: str) -> tuple[Module, ...]:
     root = PACKAGES[package]
-    return tuple(Module(module_name(package, p.relative_to(root)), p) for p in sorted(root.rglob("*.py")))
+    files = [p for p in sorted(root.rglob("*.py")) if not p.is_relative_to(TEMPLATES)]
+    return tuple(Module(module_name(package, p.relative_to(root)), p) for p in files)
 
 
 @cache

@@ -14,7 +14,7 @@ from polyax.runtime.plugins.loader import Plugin
 from polyax.runtime.plugins.registry import registry
 from polyax.runtime.telling.info import report
 
-ELSEWHERE = {"check": "polyax-conformance"}
+ELSEWHERE = dict.fromkeys(("check", "new-backend", "new-fuser", "new-lowering"), "polyax-conformance")
 """Commands that other distributions bring."""
 
 
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         added = commands.add_parser(command.name, help=command.help)
         command.add_arguments(added)
         added.set_defaults(run=command.run)
-    for name in ELSEWHERE.keys() - commands.choices.keys():
+    for name in sorted(ELSEWHERE.keys() - commands.choices.keys()):
         lacking = commands.add_parser(name, help=f"needs {ELSEWHERE[name]}")
         lacking.add_argument("arguments", nargs="*")
         lacking.set_defaults(run=_lacking)

@@ -9,7 +9,8 @@ polyax_requires = ">=1,<2"
 
 @hookimpl
 def polyax_commands() -> list[Command]:
-    """``check``."""
-    from polyax_conformance import command
+    """``check``, and those that write new plugins."""
+    from polyax_conformance import command, command_new
 
-    return [Command("check", "grade a platform by the conformance suite", command.add_arguments, command.run)]
+    check = Command("check", "grade a platform by the conformance suite", command.add_arguments, command.run)
+    return [check, *command_new.commands()]

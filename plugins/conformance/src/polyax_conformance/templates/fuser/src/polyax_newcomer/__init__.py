@@ -1,0 +1,1 @@
+"""A fuser for backends of polyax; see plugin.py."""

@@ -1,0 +1,1 @@
+"""A lowering for backends of polyax; see plugin.py."""

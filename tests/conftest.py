@@ -17,13 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from polyax_conformance.gaps import read_gaps
 from polyax_conformance.pytest_plugin import DEFAULT, GAPS, platform_of
 
 SETTINGS = {"POLYAX_CHECKS": "1", "POLYAX_HOST_FALLBACK": "error", "POLYAX_TUNE": "off"}
 ROOT = Path(__file__).parents[1]
 
-os.environ.update(SETTINGS)
+os.environ.update(SETTINGS)  # before polyax is imported, which reads them
 if "POLYAX_CACHE_DIR" not in os.environ:  # workers and subprocesses inherit it
     os.environ["POLYAX_CACHE_DIR"] = tempfile.mkdtemp(prefix="polyax-tests-")
     atexit.register(shutil.rmtree, os.environ["POLYAX_CACHE_DIR"], ignore_errors=True)
@@ -45,6 +44,7 @@ def has_gpu() -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """Examples and tests that don't choose run on the cpu: OpenCL would be preferred, and compiles slowly."""
     import polyax
+    from polyax_conformance.gaps import read_gaps
     from support import nvrtc
 
     config.stash[DEFAULT] = installed_platforms

@@ -7,9 +7,7 @@ import json
 from dataclasses import asdict, dataclass, field
 
 from polyax.backend import PluginError
-
-LEVELS = ("contract", "scalars", "primitives", "transformations", "control_flow", "spmd", "faults", "speed")
-"""What is judged, in order. Of speed, only that results are right."""
+from polyax_conformance.names import LEVELS
 
 
 @dataclass

@@ -20,9 +20,10 @@ BENCH_ARGS ?=
 SWEEP_ARGS ?=
 FUZZ_SECONDS ?= 3600
 CUTS_ARGS ?=
+SOAK_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env test libraries array-api check types demo bench sweep fuzz cuts docs gallery wheels snapshot clean
+.PHONY: help env test libraries array-api check types demo bench sweep fuzz soak cuts docs gallery wheels snapshot clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +83,9 @@ sweep: $(STAMP)  ## time every operation (SWEEP_ARGS='--peer jax=PYTHON --json F
 
 fuzz: $(STAMP)  ## look for random programs that fail (FUZZ_SECONDS says how long, FUZZ_SEED where to begin)
 	$(BIN)/python tests/fuzz/search.py --seconds $(FUZZ_SECONDS) $(FUZZ_SEED:%=--seed %)
+
+soak: $(STAMP)  ## eight threads for an hour: the bits of each alone, memory flat (SOAK_ARGS='--seconds 600 --plot F.svg')
+	$(BIN)/python tests/soak/run.py $(SOAK_ARGS)
 
 cuts: $(STAMP)  ## partition random programs for meshes of 1 to 8 devices (CUTS_ARGS='--programs 3000 --seed 7')
 	$(BIN)/python tests/core/partition/random_cuts.py $(CUTS_ARGS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -26,6 +27,10 @@ os.environ.update(SETTINGS)  # before polyax is imported, which reads them
 if "POLYAX_CACHE_DIR" not in os.environ:  # workers and subprocesses inherit it
     os.environ["POLYAX_CACHE_DIR"] = tempfile.mkdtemp(prefix="polyax-tests-")
     atexit.register(shutil.rmtree, os.environ["POLYAX_CACHE_DIR"], ignore_errors=True)
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def installed_platforms() -> list[str]:

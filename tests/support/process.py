@@ -8,10 +8,10 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,33 +24,29 @@ def finished(
 ) -> subprocess.CompletedProcess[str]:
     """What ``words`` start, once it has ended; output is text.
 
-    A test whose process hangs fails, and says where that process and those of its group are. They write to files: a
-    pipe would end only with the last one that was forked, which may be for ever.
+    A test whose process hangs fails, and says where that process and those of its group are. One that was forked may
+    keep the pipes open for ever: what comes later than ten seconds after the end isn't waited for.
     """
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        started = subprocess.Popen(words, env=environment, cwd=folder, stdout=out, stderr=err, start_new_session=True)
-        hangs = not _ends(started, timeout)
-        if hangs:
-            _stop(started)
-        printed, told = (file.seek(0) or file.read() for file in (out, err))
-    if hangs:
-        pytest.fail(f"it hangs: {' '.join(map(str, words))}\n{printed}\n{told}")
-    return subprocess.CompletedProcess(words, started.returncode, printed, told)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, env=environment, cwd=folder, start_new_session=True, **pipes) as started:
+        try:
+            out, err = started.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"it hangs: {' '.join(map(str, words))}\n{_stopped(started)}")
+    return subprocess.CompletedProcess(words, started.returncode, out, err)
 
 
-def _ends(started: subprocess.Popen[bytes], timeout: float) -> bool:
-    try:
-        started.wait(timeout)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
-def _stop(started: subprocess.Popen[bytes]) -> None:
+def _stopped(started: subprocess.Popen[str]) -> str:
+    """Ends a group of processes; what they said."""
+    said = ""
     for by in (signal.SIGABRT, signal.SIGKILL):  # after the first they say where they are, given FAULTS
         with contextlib.suppress(ProcessLookupError):
             os.killpg(started.pid, by)
-        _ends(started, 10)
+        try:
+            return "".join(started.communicate(timeout=10))
+        except subprocess.TimeoutExpired as e:
+            said = "".join(part.decode(errors="replace") for part in (e.output, e.stderr) if part)
+    return said
 
 
 def run(program: str, *, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:

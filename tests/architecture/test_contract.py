@@ -44,6 +44,7 @@ BEHIND = {
         "polyax.runtime.contract.text",
         "polyax.runtime.running.compiling",
         "polyax.runtime.telling.explanation",
+        "polyax.runtime.telling.folded",
     },
     "backends_cuda": {"polyax.ops", "polyax.reference"},
 }

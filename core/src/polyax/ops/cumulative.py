@@ -103,20 +103,24 @@ def _cumulative_jvp(p: Primitive, combine: Callable[[Pair, Pair], Pair], neutral
     p.jvp = jvp
 
 
-def _products(a: Pair, b: Pair) -> Pair:
-    return mul(a[0], b[0]), add(mul(a[1], b[0]), mul(a[0], b[1]))
+def _recurrence_jvp(p: Primitive, factors: Callable[[Any, Any, Any], Pair], neutral: float) -> None:
+    """``dy[i] = a dy[i-1] + b dx[i]``, where ``factors(x[i], y[i-1], y[i])`` are ``a`` and ``b``, made once."""
+
+    def jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
+        (x,), (t,) = primals, tangents
+        y = p.bind1(x, axis=axis, reverse=reverse)
+        if type(t) is Zero:
+            return [y], [Zero.of(y)]
+        kept, taken = factors(x, shifted(y, neutral, 1, axis, reverse), y)
+        return [y], [doubling(_affine, (kept, mul(t, taken)), (1.0, 0.0), axis, reverse)[1]]
+
+    p.jvp = jvp
 
 
-def _log_sums_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
-    """``dy[i] = e^(y[i-1] - y[i]) dy[i-1] + e^(x[i] - y[i]) dx[i]``: factors that add up to 1, made once."""
-    (x,), (t,) = primals, tangents
-    y = cumlogsumexp(x, axis, reverse)
-    if type(t) is Zero:
-        return [y], [Zero.of(y)]
-    axis = canonical_axis(axis, np.ndim(x))
+def _log_sums(x: Any, before: Any, y: Any) -> Pair:
+    """They add up to 1."""
     finite = select_n(is_finite(y), full_like(y, 0), y)
-    kept = exp(sub(shifted(y, float("-inf"), 1, axis, reverse), finite))
-    return [y], [doubling(_affine, (kept, mul(t, exp(sub(x, finite)))), (1.0, 0.0), axis, reverse)[1]]
+    return exp(sub(before, finite)), exp(sub(x, finite))
 
 
 def _affine(a: Pair, b: Pair) -> Pair:
@@ -135,7 +139,7 @@ def _extrema(extremum: Callable[[Any, Any], Any], wins: Callable[[Any, Any], Any
     return combine
 
 
-_cumulative_jvp(cumprod_p, _products, 1.0)
-cumlogsumexp_p.jvp = _log_sums_jvp
+_recurrence_jvp(cumprod_p, lambda x, before, y: (x, before), 1.0)
+_recurrence_jvp(cumlogsumexp_p, _log_sums, float("-inf"))
 _cumulative_jvp(cummax_p, _extrema(max, gt), float("-inf"))
 _cumulative_jvp(cummin_p, _extrema(min, lt), float("inf"))

@@ -34,6 +34,7 @@ from polyax.runtime.contract.backend import (
     Device,
     Executable,
     Owner,
+    Token,
 )
 from polyax.runtime.contract.cache import DiskCache, cache_root, why_no_cache
 from polyax.runtime.contract.calls import CallKind, LeafKind, NativeCall, later
@@ -74,7 +75,7 @@ __all__ = [
     "HostBuffer", "HostQueue", "InternalError", "Jaxpr", "KernelReport", "LeafKind", "Line", "Listing",
     "Literal", "Lowering", "NativeCall", "NoLowering", "Offer", "Owner", "PluginError", "Primitive",
     "ProcessGroup", "ProcessSpec", "ProgramPart", "ProgramReport", "Report", "ShapedArray", "Snapshot",
-    "Source", "Task", "Transfer", "UsageError", "Var", "Wanted", "WhyNot", "blame", "cache_root", "called",
+    "Source", "Task", "Token", "Transfer", "UsageError", "Var", "Wanted", "WhyNot", "blame", "cache_root", "called",
     "check_jaxpr", "config", "decompose", "decomposition", "flatten", "hookimpl", "host_device_count",
     "host_devices", "inline_calls", "last_uses", "later", "on_host", "partition", "registry", "run_on_host",
     "sub_jaxprs", "trace_to_jaxpr", "walk_eqns", "why_no_cache",

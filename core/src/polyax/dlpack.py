@@ -10,6 +10,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.placing import device_put, from_host
+from polyax.runtime.contract import edge
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.plugins.default_device import default_device_now
 
@@ -75,7 +76,7 @@ def _shared(host: np.ndarray, device: Device) -> tuple[Array | None, str]:
     if not host.size:  # nothing to share, and nothing that a copy would change
         return from_host(host, device).commit(), ""
     aval = ShapedArray(host.shape, host.dtype)
-    buffer = device.backend.adopt(host.view(aval.stored.dtype), device)
+    buffer = edge.adopt(host.view(aval.stored.dtype), aval, device)
     if buffer is None:
         return None, f"the source data buffer is not aligned to 64 bytes, or {device} has memory of its own"
     return Array(aval, buffer, device.chosen), ""

@@ -147,7 +147,7 @@ class PjitFunction:
                     if made is not NotImplemented:
                         return made
                 elif not (kwargs or self._quick.waiting):
-                    key = (config.trace_key(), *[x.aval for x in args if type(x) is Array])
+                    key = (config.trace_key_of(settings), *[x.aval for x in args if type(x) is Array])
                     if len(key) == len(args) + 1:
                         entry = self._entries.get(key)
                         if entry is not None:

@@ -170,6 +170,10 @@ class Config:
         """Stands for the values that a trace depends on; part of every cache key."""
         return self._trace_keys[self._local.__dict__.get("key") or self._process_key]
 
+    def trace_key_of(self, call_key: int) -> int:
+        """``trace_key``, where ``call_key`` is known."""
+        return self._trace_keys[call_key]
+
     def values(self) -> dict[str, Any]:
         return dict(self._local.__dict__.get("values") or self._process)
 

@@ -20,7 +20,7 @@ from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.printing import array_repr
 from polyax.runtime.arrays.shards import Shard
-from polyax.runtime.contract import edge
+from polyax.runtime.contract import edge, questions
 from polyax.runtime.contract.backend import Buffer, Device, Seat
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.operators import register_array_type
@@ -169,7 +169,7 @@ class Array(Typed, metaclass=_ArrayType):
             raise ValueError(
                 f"an array on several devices has several addresses: ask its parts. It lies as {self.sharding}"
             )
-        return buffer.address()
+        return questions.address(buffer, self._device)
 
     def platform(self) -> str:
         return self.sharding.device_list[0].platform
@@ -182,7 +182,7 @@ class Array(Typed, metaclass=_ArrayType):
     def is_ready(self) -> bool:
         """Whether reading the contents would not wait."""
         self.alive()
-        return all(x.buffer.ready() for x in self.parts)
+        return all(questions.ready(x.buffer, x._device) for x in self.parts)
 
     @api_boundary
     def block_until_ready(self) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.array import Array, all_arrays, is_concrete
-from polyax.runtime.contract import effects, processes
+from polyax.runtime.contract import effects, processes, questions
 from polyax.runtime.contract.backend import Backend, Device
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.plugins import platforms, topology
@@ -173,7 +173,7 @@ def effects_barrier() -> None:
     effects.barrier()
     for backend in registry.opened():
         for device in backend.devices():
-            backend.synchronize(device)
+            questions.synchronize(device)
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:

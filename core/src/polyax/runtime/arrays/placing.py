@@ -28,7 +28,7 @@ from polyax.ops.memories import put_into
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.array import Array, check_addressable, is_concrete
 from polyax.runtime.arrays.summands import among_zeros, cut_besides
-from polyax.runtime.contract import edge
+from polyax.runtime.contract import edge, questions
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.queue import HostQueue
 from polyax.runtime.contract.tracebacks import api_boundary
@@ -261,7 +261,7 @@ def _check_place(aval: ShapedArray, device: Device) -> None:
             f"Cannot copy an array of type {aval} to the non-addressable device {device!r}: it belongs to another "
             "process. Use one of polyax.local_devices(), or a sharding over devices of all processes."
         )
-    if reason := device.backend.why_no_dtype(aval.stored.dtype):
+    if reason := questions.why_no_dtype(aval.stored.dtype, device):
         raise TypeError(f"an array of type {aval} can't live on {device}: {reason}")
 
 

@@ -23,10 +23,11 @@ from polyax.runtime.contract.collectives import Axes, Group
 from polyax.runtime.contract.processes import ProcessGroup
 from polyax.runtime.contract.report import BufferReport, Decision, KernelReport, Report, Snapshot
 from polyax.runtime.contract.spanning import SpanningGroup
+from polyax.runtime.contract.whose import NONE, Owner, ask, tell
 
 __all__ = [
     "API", "Backend", "BackendSpec", "Buffer", "BufferReport", "CallKind", "CompileOptions", "Decision",
-    "Device", "Executable", "KernelReport", "Report", "Seat", "Snapshot",
+    "Device", "Executable", "KernelReport", "Owner", "Report", "Seat", "Snapshot", "Token",
 ]  # fmt: skip
 
 API = (1, 0)
@@ -52,13 +53,6 @@ class BackendSpec:
     plugin says in ``polyax_requires``."""
     note: str = ""
     """What users should know of the platform before they rely on it; ``polyax info`` shows it."""
-
-
-class Owner(NamedTuple):
-    """Who brings a backend, for errors: "plugin 'mine' of polyax-mine 1.2", and what the user can do."""
-
-    title: str
-    remedy: str
 
 
 class Seat:
@@ -113,7 +107,7 @@ class Device:
         return self.process_index
 
     def memory_stats(self) -> dict[str, int] | None:
-        return self.backend.memory_stats(self)
+        return ask(self, self.backend, "memory_stats", self, kinds=(dict, NONE), what="a dict of numbers or None")
 
     def addressable_memories(self) -> list[DeviceMemory]:
         """The memories that it can put arrays into, its own first."""
@@ -180,6 +174,22 @@ class Buffer(ABC):
         raise NotImplementedError(f"{type(self).__name__} doesn't tell where it is")
 
 
+class Token(ABC):
+    """Effects of a program that are still to come; kept until they are over. ``queue.Task`` is one."""
+
+    __slots__ = ()
+    done: bool
+    """Whether they are over."""
+    error: BaseException | None
+    """What they raised, once they are over."""
+    told: bool
+    """Whether somebody got that error: then ``effects_barrier`` doesn't raise it again."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Returns when they are over; raises ``error``, and sets ``told``, if there is one."""
+
+
 @dataclass(frozen=True)
 class CompileOptions:
     """How an executable is to be made."""
@@ -213,7 +223,7 @@ class Executable(ABC):
 
         ``buffers``: the jaxpr's constants, then its inputs, all on the queue's device. An error in the computation
         surfaces in ``Buffer.wait`` of its results. The second result is None unless the program has effects that are
-        still to come: then a token with ``wait()``, ``done``, ``error`` and ``told``, as ``queue.Task`` has.
+        still to come: then a ``Token``.
         """
 
     def launch_members(self, members: Sequence[Sequence[Buffer]], queue: Any, axes: Axes) -> Any:
@@ -298,7 +308,12 @@ class Backend(ABC):
 
     def copy(self, buffer: Buffer, aval: ShapedArray, source: Device, target: Device) -> Buffer:
         """A copy of ``buffer`` on ``target``, a device of this backend; ``source`` may be anybody's."""
-        return self.to_device(source.backend.to_host(buffer, aval), target)
+        try:
+            host = source.backend.to_host(buffer, aval)
+        except Exception as e:
+            tell(e, source, f"an array of type {aval} was read from")
+            raise
+        return self.to_device(host, target)
 
     def collectives(self, devices: Sequence[Device], axes: Axes, link: ProcessGroup | None = None) -> Group:
         """How one program's runs on ``devices`` meet in collectives along ``axes``: through the host. Asked per run.

@@ -14,39 +14,20 @@ import numpy as np
 
 from polyax.ir import blame
 from polyax.ir.aval import ShapedArray
-from polyax.ir.errors import PluginError
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.source import user_source
-from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable, Owner
+from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable, Token
+from polyax.runtime.contract.collectives import Axes
 from polyax.runtime.contract.report import Report
+from polyax.runtime.contract.whose import NONE, ask, broken, tell
 
+Typed = tuple[str, Sequence[ShapedArray]]
 Launch = Callable[[Sequence[Any], Any], tuple[Sequence[Any], Any]]
 
 _classes: set[type] = set()
 """Of buffers, as far as any were met."""
 _makers: weakref.WeakKeyDictionary[Buffer, tuple[str, Any]] = weakref.WeakKeyDictionary()
 """Of buffers that were in the making when a launch returned: its program, and the user's line."""
-
-
-def owner(backend: Backend) -> Owner:
-    """Who brings a backend."""
-    module = type(backend).__module__
-    return backend.owner or Owner(f"backend {backend.name!r} of {module}", f"correct {module}")
-
-
-def tell(error: BaseException, device: Device, what: str) -> None:
-    """``what`` is followed by the device: "program 'f' was run on"."""
-    blame.tell(error, owner(device.backend).title, f"{what} {device}")
-
-
-def broken(device: Device, what: str, remedy: str = "") -> PluginError:
-    """The error for what a backend must not do; ``what`` begins with the function that did it."""
-    whose = owner(device.backend)
-    error = PluginError(
-        f"{whose.title} breaks the contract of backends on {device}: {what}. The remedy: {remedy or whose.remedy}."
-    )
-    blame.about(error, plugin=whose.title, told=True)
-    return error
 
 
 def compile_for(device: Device, jaxpr: ClosedJaxpr, options: CompileOptions) -> Executable:
@@ -73,18 +54,20 @@ def launcher(executable: Executable, device: Device, name: str, avals: Sequence[
     """
     launch = executable.launch
     sizes = [a.stored.nbytes for a in avals]
-    single, least, classes = len(sizes) == 1, sum(sizes), _classes
+    count, most, classes = len(sizes), max(sizes, default=0), _classes
 
     def run(buffers: Sequence[Any], queue: Any) -> tuple[Sequence[Any], Any]:
         try:
             made = launch(buffers, queue)
+            if type(made) is tuple and len(made) == 2 and type(outs := made[0]) is list and len(outs) == count:
+                for b in outs:
+                    if type(b) not in classes or (b.nbytes or 0) < most:
+                        break
+                else:
+                    return made  # nearly always
         except Exception as e:
             tell(e, device, f"program {name!r} was run on")
             raise
-        if single and type(made) is tuple and type(outs := made[0]) is list and len(outs) == 1 and len(made) == 2:
-            b = outs[0]
-            if type(b) in classes and (size := b.nbytes) is not None and size >= least:
-                return made  # nearly always
         _check_results(made, sizes, device, name, avals)
         return made
 
@@ -94,14 +77,13 @@ def launcher(executable: Executable, device: Device, name: str, avals: Sequence[
 def _check_results(made: Any, sizes: Sequence[int], device: Device, name: str, avals: Sequence[ShapedArray]) -> None:
     if type(made) is not tuple or len(made) != 2 or type(made[0]) is not list or len(made[0]) != len(sizes):
         raise broken(device, _wrong_form(made, name, len(sizes)))
-    for b, least in zip(made[0], sizes):
-        if type(b) not in _classes:
-            _meet(b, device, f"launch of program {name!r}")
-        size = b.nbytes
+    for n, (b, least) in enumerate(zip(made[0], sizes)):
+        size = _size(b, device, f"launch of program {name!r}")
         if size is None:
             _remember(b, name)
         elif size < least:
-            raise broken(device, _too_small(made[0], avals, name))
+            what = f"{size} bytes for result {n}, which is {avals[n]} ({least} bytes)"
+            raise broken(device, f"launch of program {name!r} gave {what}")
 
 
 def _wrong_form(made: Any, name: str, count: int) -> str:
@@ -111,16 +93,20 @@ def _wrong_form(made: Any, name: str, count: int) -> str:
     return f"{what}{made!r}, not a pair of the list of its results' buffers and a token, or None"
 
 
-def _meet(buffer: Any, device: Device, what: str) -> None:
-    if not isinstance(buffer, Buffer):
-        raise broken(device, f"{what} gave {buffer!r} of class {type(buffer).__name__}, not a Buffer")
-    _classes.add(type(buffer))
-
-
-def _too_small(outs: Sequence[Buffer], avals: Sequence[ShapedArray], name: str) -> str:
-    pairs = enumerate(zip(outs, avals, strict=True))
-    n, size, aval = next((n, b.nbytes, a) for n, (b, a) in pairs if b.nbytes is not None and b.nbytes < a.stored.nbytes)
-    return f"launch of program {name!r} gave {size} bytes for result {n}, which is {aval} ({aval.stored.nbytes} bytes)"
+def _size(buffer: Any, device: Device, what: str) -> int | None:
+    """How many bytes it has, of which nobody knows yet whether it is a buffer."""
+    if type(buffer) not in _classes:
+        if not isinstance(buffer, Buffer):
+            raise broken(device, f"{what} gave {buffer!r} of class {type(buffer).__name__}, not a Buffer")
+        _classes.add(type(buffer))
+    try:
+        size: Any = buffer.nbytes
+    except Exception as e:
+        tell(e, device, f"the size of what {what} gave was asked of")
+        raise
+    if size is not None and not isinstance(size, int):
+        raise broken(device, f"{what} gave a buffer whose nbytes are {size!r}, not a number or None")
+    return size
 
 
 def _remember(buffer: Buffer, name: str) -> None:
@@ -130,6 +116,41 @@ def _remember(buffer: Buffer, name: str) -> None:
 
 def _maker(buffer: Buffer) -> tuple[str, Any]:
     return _makers.get(buffer, ("", None)) if type(buffer).__weakrefoffset__ else ("", None)
+
+
+def launch_members(
+    executable: Executable, device: Device, members: Sequence[Sequence[Any]], axes: Axes, program: Typed
+) -> tuple[Sequence[Sequence[Any]], Any]:
+    """What ``executable.launch_members`` gives: as many lists as there are members, each as for ``launcher``.
+
+    ``program``: its name, and the types of its results.
+
+    Raises:
+      PluginError: it gives something else.
+    """
+    name, avals = program
+    try:
+        made: Any = executable.launch_members(members, device.queue, axes)
+    except Exception as e:
+        tell(e, device, f"program {name!r} was run on {len(members)} devices from")
+        raise
+    if type(made) is not tuple or len(made) != 2 or type(made[0]) is not list or len(made[0]) != len(members):
+        what = f"not a pair of the lists of {len(members)} members' buffers and a token, or None"
+        raise broken(device, f"launch_members of program {name!r} gave {made!r}, {what}")
+    for outs in made[0]:
+        _check_results((outs, None), [a.stored.nbytes for a in avals], device, name, avals)
+    return made
+
+
+def token(made: Any, device: Device, name: str) -> Token:
+    """What a launch gave for effects that are still to come.
+
+    Raises:
+      PluginError: it isn't a Token.
+    """
+    if not isinstance(made, Token):
+        raise broken(device, f"launch of program {name!r} gave {made!r} as its token, not a Token or None")
+    return made
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
@@ -164,10 +185,9 @@ def copy(buffer: Buffer, aval: ShapedArray, source: Device, target: Device) -> B
 
 
 def _received(made: Any, least: int, device: Device, what: str) -> Buffer:
-    if type(made) not in _classes:
-        _meet(made, device, what)
-    if made.nbytes is not None and made.nbytes < least:
-        raise broken(device, f"{what} gave a buffer of {made.nbytes} bytes for an array of {least}")
+    size = _size(made, device, what)
+    if size is not None and size < least:
+        raise broken(device, f"{what} gave a buffer of {size} bytes for an array of {least}")
     return made
 
 
@@ -196,6 +216,16 @@ def late(error: BaseException, buffer: Buffer, aval: ShapedArray, device: Device
     blame.about(error, source=source)
     name = blame.facts(error).get("program", name)
     tell(error, device, f"program {name!r} was run on" if name else f"an array of type {aval} was made on")
+
+
+def adopt(host: np.ndarray, aval: ShapedArray, device: Device) -> Buffer | None:
+    """A buffer that is the memory of ``host``, if the device can have that.
+
+    Raises:
+      PluginError: the backend gives something else.
+    """
+    made = ask(device, device.backend, "adopt", host, device, kinds=(Buffer, NONE), what="a Buffer or None")
+    return made if made is None else _received(made, aval.stored.nbytes, device, "adopt")
 
 
 # --- reports ----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Programs with effects that were started: who waits for effects learns of errors that nobody has been told of.
 
-Knows neither devices nor what the effects are; a token has ``wait()`` and ``told``, as tasks of queues do.
+Knows neither devices nor what the effects are; tokens are those of launches.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 
 from polyax.ir.config import config
 from polyax.ir.primitive import ambient
-from polyax.runtime.contract.backend import Buffer
+from polyax.runtime.contract.backend import Buffer, Token
 
 INLINE_COST = 100_000
 """Programs of at most this many scalar operations or bytes run in the calling thread when nothing is ahead of them:
@@ -26,7 +26,7 @@ HELP_COST = 10 * INLINE_COST
 take longer. Longer ones aren't: nothing can interrupt it meanwhile."""
 
 
-class Task:
+class Task(Token):
     """One program on a queue; its buffers share it. Finished when ``done`` is set, with ``error`` if it failed, and
     ``told`` once somebody got that. ``help``, if there is one, may run it in the thread that waits for it."""
 

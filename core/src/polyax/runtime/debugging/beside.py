@@ -24,6 +24,7 @@ from polyax.runtime.contract import edge
 from polyax.runtime.contract.backend import CompileOptions, Device, Executable
 from polyax.runtime.contract.listing import Line, Listing, flatten
 from polyax.runtime.contract.report import KernelReport, Report
+from polyax.runtime.contract.whose import broken, owner
 
 TOLERANCES = {"bfloat16": 1e-1, "float16": 1e-2, "float32": 2e-3, "float64": 1e-5}
 """What may differ, of the largest finite value."""
@@ -69,7 +70,7 @@ class Beside(Executable):
         donated = self.options.donated or (False,) * len(avals)
         for n, (b, aval, before, gone) in enumerate(zip(buffers, avals, given, donated, strict=True)):
             if not gone and difference(_on_host([b], [aval], self.device), [before], exact=True) is not None:
-                raise edge.broken(
+                raise broken(
                     self.device,
                     f"launch of program {self.options.name!r} wrote to its input {n} ({aval}), which wasn't donated: "
                     "other arrays may have that memory",
@@ -208,7 +209,7 @@ def told(device: Device, name: str, where: str, found: Mismatch, kernels: Sequen
             np.save(folder / f"{what}{n}.npy", x, allow_pickle=False)
     source = next((e.source for e in found.closed.jaxpr.eqns if e.source is not None), "an unknown place")
     text = (
-        f"{edge.owner(device.backend).title} computes program {name!r} on {device} otherwise than the reference, "
+        f"{owner(device.backend).title} computes program {name!r} on {device} otherwise than the reference, "
         f"{where}: {found.fault}. Asked for at {source}. It computes {one_line(found.closed)}. Inputs, results, "
         f"equations and the program's text are in {folder}"
     )
@@ -216,7 +217,7 @@ def told(device: Device, name: str, where: str, found: Mismatch, kernels: Sequen
     (folder / "equations.txt").write_text(f"{found.closed}\n")
     (folder / "source.txt").write_text("\n\n".join(f"// {k.name}\n{k.source}" for k in kernels) + "\n")
     error = Disagreement(text)
-    blame.about(error, plugin=edge.owner(device.backend).title, told=True)
+    blame.about(error, plugin=owner(device.backend).title, told=True)
     return error
 
 

@@ -16,6 +16,7 @@ from polyax.ir.config import config
 from polyax.ir.source import user_source
 from polyax.runtime.contract import edge
 from polyax.runtime.contract.backend import Device, Executable
+from polyax.runtime.contract.whose import owner
 
 
 @dataclass(eq=False)
@@ -34,6 +35,17 @@ class _Run:
     told: bool = False
 
     def ended(self) -> bool:
+        """Also if nobody can say: then this is told."""
+        try:
+            return self._ended()
+        except Exception as e:
+            told = (
+                f"polyax: {owner(self.device.backend).title} can't say whether program {self.name!r} has ended: {e!r}"
+            )
+            print(told, file=sys.stderr, flush=True)
+            return True
+
+    def _ended(self) -> bool:
         return self.results is not None and all(b.ready() for b in self.results) and (not self.token or self.token.done)
 
     def text(self, behind: Sequence[_Run]) -> str:
@@ -44,7 +56,7 @@ class _Run:
         )
         at, waiting = self.progress(), ", ".join(repr(run.name) for run in behind)
         return (
-            f"polyax: program {self.name!r} on {self.device} ({edge.owner(self.device.backend).title}) hasn't ended "
+            f"polyax: program {self.name!r} on {self.device} ({owner(self.device.backend).title}) hasn't ended "
             f"after {self.timeout:g} s; it was asked for at {self.source}; {where}"
             + (f"; it is at {at}" if at else "")
             + (f"; behind it wait {waiting}" if waiting else "")

@@ -7,6 +7,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
+from polyax.ir import blame
 from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.hooks import FusionPass, Lowering, Offer
@@ -28,11 +29,18 @@ def _ranked(primitive: Primitive, claims: list[tuple[Plugin, Lowering]]) -> tupl
     ranked = sorted(claims, key=lambda claim: -claim[1].priority)
     for (one, high), (two, low) in pairwise(ranked):
         if high.priority == low.priority:
-            raise PluginError(
+            raise _contradiction(
                 f"two plugins bring a lowering of {primitive.name!r} with priority {low.priority}: {one.title} and "
                 f"{two.title}; give one a higher priority, or leave one out with POLYAX_DISABLE_PLUGINS"
             )
     return tuple([Offer(plugin.title, lowering) for plugin, lowering in ranked])
+
+
+def _contradiction(text: str) -> PluginError:
+    """The error is nobody else's: its text names both."""
+    error = PluginError(text)
+    blame.about(error, told=True)
+    return error
 
 
 def merge_fusers(answers: Answers) -> Mapping[str, tuple[Plugin, FusionPass]]:
@@ -42,6 +50,6 @@ def merge_fusers(answers: Answers) -> Mapping[str, tuple[Plugin, FusionPass]]:
         for fuser in fusers:
             if fuser.name in merged:
                 titles = f"{merged[fuser.name][0].title} and {plugin.title}"
-                raise PluginError(f"two plugins bring a fuser named {fuser.name!r}: {titles}")
+                raise _contradiction(f"two plugins bring a fuser named {fuser.name!r}: {titles}")
             merged[fuser.name] = plugin, fuser
     return MappingProxyType(merged)

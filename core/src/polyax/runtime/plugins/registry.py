@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from polyax.ir import blame
 from polyax.ir.config import config
 from polyax.ir.errors import PluginError
 from polyax.ir.forks import UncutLock
@@ -209,20 +210,33 @@ class Registry:
                     found = _guarded(claim, "opening", lambda: opened(claim.spec, claim.plugin))
                 if isinstance(found, Backend):
                     self._backends[name] = found
-                    found.opened()
+                    self._tell_opened(found, claim)
                 else:
                     reason = self._probed[name] = str(found)
             if reason is not None:
                 raise self._error(name, reason)
             return self._backends[name]
 
+    def _tell_opened(self, backend: Backend, claim: Claim) -> None:
+        try:
+            backend.opened()
+        except Exception as e:
+            del self._backends[backend.name]
+            blame.tell(e, claim.plugin.title, f"backend {backend.name!r} was opened")
+            raise
+
     def _error(self, name: str, reason: str) -> RuntimeError:
         if len(self._claims.get(name, ())) > 1:
             return PluginError(reason)
         if self.is_known(name):
             details = "".join(p.traceback for p in self.plugins() if p.platform == name)
-            return RuntimeError(cannot_use(name, reason, details))
+            return RuntimeError(cannot_use(name, self._whose(name, reason), details))
         return RuntimeError(unknown_backend(name, self.known_names(), reason))
+
+    def _whose(self, name: str, reason: str) -> str:
+        """The reason, with the plugin that is to blame for it, if it is a fault, and the remedy."""
+        failed = [c.plugin for c in self._claims.get(name, ()) if c.plugin.status == "failed"]
+        return f"{reason}. It is {failed[0].title}: {failed[0].remedy}" if failed else reason
 
     def lowerings(self, backend: Backend) -> Mapping[Primitive, tuple[Offer, ...]]:
         """What plugins say about running primitives on ``backend``, in the order in which they are to be asked.

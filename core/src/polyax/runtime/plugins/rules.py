@@ -99,6 +99,10 @@ def opened(spec: BackendSpec, plugin: Plugin) -> Backend:
     devices: Any = backend.devices()
     if not isinstance(devices, Sequence) or not devices or not all(isinstance(d, Device) for d in devices):
         raise HookError(f"devices() of backend {spec.name!r} gave {devices!r}, not its devices, of which there is one")
+    if strangers := [d for d in devices if d.backend is not backend]:
+        raise HookError(f"devices() of backend {spec.name!r} gave {strangers[0]!r}, a device of another backend")
+    if len({d.id for d in devices}) < len(devices):
+        raise HookError(f"devices() of backend {spec.name!r} gave {devices!r}, of which two have one number")
     return backend
 
 

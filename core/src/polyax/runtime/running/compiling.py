@@ -14,7 +14,7 @@ from polyax.control.weightless import weighted
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.meshes.sharding import SingleDeviceSharding
-from polyax.runtime.contract import edge
+from polyax.runtime.contract import edge, questions
 from polyax.runtime.contract.backend import CompileOptions, Device
 from polyax.runtime.contract.hooks import CompileEvent
 from polyax.runtime.contract.queue import serving
@@ -36,7 +36,7 @@ def compile_program(
 
 
 def _for_device(closed: ClosedJaxpr, device: Device, name: str, donated: tuple[bool, ...], mesh: Any) -> Program:
-    key = "executable", device.backend.twin(device), donated, mesh and mesh.size, config.trace_key()
+    key = "executable", questions.twin(device), donated, mesh and mesh.size, config.trace_key()
     made = kept(closed, key, lambda: compile_on(closed, device, name, donated, mesh=mesh), wait=not serving())
     for look in looks_in(closed) if mesh is None else ():
         look(SingleDeviceSharding(device))
@@ -91,7 +91,7 @@ def build(
     inputs = [v.aval for v in (*program.jaxpr.constvars, *program.jaxpr.invars)]
     for what, avals in (("an argument", inputs), ("a result", program.out_avals)):
         for aval in avals:
-            if reason := device.backend.why_no_dtype(aval.dtype):
+            if reason := questions.why_no_dtype(aval.dtype, device):
                 raise TypeError(f"{name}: {what} of type {aval} can't live on {device}: {reason}")
     flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
     members = 1 if mesh is None else mesh.size

@@ -29,6 +29,7 @@ from polyax.ops.constraint import sharding_constraint_p
 from polyax.runtime.arrays import devices
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.arrays.placing import device_put, from_host, install_relay, on_devices, retold
+from polyax.runtime.contract import questions
 from polyax.runtime.contract.backend import Device, Seat
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.running import repeated
@@ -178,7 +179,7 @@ def _on_device(
     if program is None:
         order = tuple(sorted(params.items()))  # which means nothing
         make = functools.partial(_compile_primitive, primitive, avals, params, device)
-        alike = primitive, avals, order, "alike", device.backend.twin(device), key[-1]
+        alike = primitive, avals, order, "alike", questions.twin(device), key[-1]
         program = table[key] = _kept_primitive(inner, alike, make).on(device)
         made = program.run(args)
     else:

@@ -26,7 +26,7 @@ from polyax.runtime.contract.calls import NativeCall
 from polyax.runtime.debugging import watching
 from polyax.runtime.plugins.default_device import default_device_now
 from polyax.runtime.running import donation, nonfinite
-from polyax.trace.tree import LEAF, PyTreeDef, tree_unflatten
+from polyax.trace.tree import LEAF, PyTreeDef, tree_unflatten, unflattener
 
 Places = Sequence[tuple[ShapedArray, Layout]]
 """Types of values, and where they lie."""
@@ -80,7 +80,7 @@ class Program:
             donation.refuse_reuse(args[-len(self.donated) :], self.donated)
         outs, token = self.launch(buffers, device and device.queue)
         if token is not None:
-            effects.started(self.name, [token] if device is not None else token)
+            effects.started(self.name, token if device is None else [edge.token(token, device, self.name)])
         arrays = [_array(a, b, seat or where) for (a, where), b in zip(self.outputs, outs)]
         if self.large:
             origins.note(arrays)
@@ -168,24 +168,25 @@ def make_entry(
     """The entry of a program on one device. The common case does little more than collect buffers and launch; calls
     with arguments on other devices go through ``moved``, if there is one. ``pinned``: results are committed."""
     device, inputs = program.device, program.inputs[len(consts) :]
-    free = device.chosen if pinned else device.free
+    free, chosen = device.free, device.chosen
+    usual = chosen if pinned else free
     queue, launch, out_avals = device.queue, program.launch, [a for a, _ in program.outputs]
     special = program.special or any(a.dtype == dtypes.float0 for a in out_avals)
-    single = out_avals[0] if out_tree == LEAF else None
+    single, together = out_avals[0] if out_tree == LEAF else None, unflattener(out_tree)
     constants = [Constant(b) for b in const_buffers]
 
     def entry(leaves: Sequence[Any]) -> Any:
-        buffers: Any = _buffers_at(device.free, leaves)
-        seat = free
-        if buffers is None:
-            buffers, seat = _buffers_at(device.chosen, leaves), device.chosen
-        elif moved is not None and default_device_now() is not device:
-            return moved(leaves)
+        seat: Any = getattr(leaves[0], "_seat", None) if leaves else free
+        buffers: Any = _buffers_at(seat, leaves) if seat is chosen or seat is free else None
         if buffers is None:
             if moved is not None and _belong_elsewhere(device, leaves):
                 return moved(leaves)
             buffers = [placed(x, a, device) for x, (a, _) in zip(leaves, inputs, strict=True)]
-            seat = seat_of(device, leaves) if free is device.free else free
+            seat = chosen if pinned else seat_of(device, leaves)
+        elif seat is free:
+            if moved is not None and default_device_now() is not device:
+                return moved(leaves)
+            seat = usual
         if const_buffers:
             buffers = const_buffers + buffers
         if special:
@@ -194,8 +195,9 @@ def make_entry(
         if single is not None and ambient.applied is None:
             return Array(single, outs[0], seat)
         arrays = [Array(a, b, seat) for a, b in zip(out_avals, outs)]
-        note(program, (*constants, *leaves), arrays)
-        return tree_unflatten(out_tree, arrays)
+        if ambient.applied is not None:
+            note(program, (*constants, *leaves), arrays)
+        return together(arrays)
 
     return origins.noting(entry) if program.large and not special else entry
 
@@ -212,7 +214,7 @@ def _buffers_at(seat: Seat, leaves: Sequence[Any]) -> list[Buffer] | None:
         buffers = [x.buffer for x in leaves if x._seat is seat]
     except AttributeError:  # a NumPy array or a scalar
         return None
-    return buffers if len(buffers) == len(leaves) and None not in buffers else None
+    return buffers if len(buffers) == len(leaves) and all(buffers) else None
 
 
 def make_mesh_entry(program: Program, consts: Sequence[Any], out_tree: PyTreeDef, moved: Moved | None) -> Entry:

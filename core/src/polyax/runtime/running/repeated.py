@@ -21,6 +21,7 @@ from polyax.ir.config import config
 from polyax.ir.primitive import ambient
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.array import Array
+from polyax.runtime.contract import questions
 from polyax.runtime.contract.backend import ChainLink, Device
 from polyax.runtime.contract.calls import NativeCall, later
 from polyax.runtime.contract.tracebacks import show_user_frames
@@ -197,7 +198,7 @@ def _repetition(notes: Sequence[Note | None], leaves: Sequence[Any], tree: PyTre
         return None
     if not chain.complete or min(wanted, default=-1) < len(chain.inputs):
         return None
-    executable = programs[0].executable.chained(chain.links, chain.inputs, wanted)
+    executable = questions.chained(programs[0].executable, device, chain.links, chain.inputs, wanted)
     if executable is None:
         return None
     inputs, outputs = ([(a, device) for a in avals] for avals in (chain.inputs, [x.aval for x in made]))

@@ -10,7 +10,7 @@ from polyax.control.spmd import Axes
 from polyax.ir.effects import of_one_device
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.runtime.arrays.array import Array
-from polyax.runtime.contract import edge
+from polyax.runtime.contract import edge, questions
 from polyax.runtime.contract.backend import Device, Executable
 from polyax.runtime.contract.collectives import Group, entered
 from polyax.runtime.contract.processes import ProcessGroup
@@ -71,23 +71,19 @@ class Team(Executable):
         assert self.one is not None
         inputs = [[x.alive() for x in xs] for xs in members]
         first = self.devices[0]
-        try:
-            outs, token = self.one.launch_members(inputs, first.queue, self.axes or ())
-        except Exception as e:
-            edge.tell(e, first, f"program {self.programs[0].name!r} was run on {len(self.devices)} devices from")
-            raise
-        avals = [a for a, _ in self.programs[0].outputs]
+        name, avals = self.programs[0].name, [a for a, _ in self.programs[0].outputs]
+        outs, token = edge.launch_members(self.one, first, inputs, self.axes or (), (name, avals))
         parts = [
             [Array(aval, bs[n], d.chosen) for bs, d in zip(outs, self.devices, strict=True)]
             for n, aval in enumerate(avals)
         ]
-        return parts, None if token is None else [token]
+        return parts, None if token is None else [edge.token(token, first, name)]
 
     def _start_all(self, members: Sequence[Sequence[Array]]) -> list[Started]:
         if self.axes is None:
             return [_start(p, xs, p.device.queue) for p, xs in zip(self.programs, members, strict=True)]
         joined = () if self.link is None else (self.link,)
-        group = self.devices[0].backend.collectives(self.devices, self.axes, *joined)
+        group = questions.collectives(self.devices, self.axes, *joined)
         group.begin(self.programs[0].name)
         jobs = list(zip(self.ranks, self.programs, members, strict=True))
         at_once = serving()  # within a callback: the queues wait for it
@@ -134,6 +130,8 @@ def _enter(group: Group, rank: int, program: Program, args: Sequence[Array]) -> 
 
 def _start(program: Program, args: Sequence[Array], queue: Any) -> Started:
     outs, token = program.launch([x.alive() for x in args], queue)
+    if token is not None:
+        edge.token(token, program.device, program.name)
     return [Array(a, b, program.device.chosen) for (a, _), b in zip(program.outputs, outs, strict=True)], token
 
 

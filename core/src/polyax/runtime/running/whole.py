@@ -12,6 +12,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.array import Array, is_concrete
+from polyax.runtime.contract import questions
 from polyax.runtime.contract.calls import CallKind, LeafKind, NativeCall, later
 from polyax.runtime.running.programs import Program, seat_of
 from polyax.trace.calls import Fixed, Key, UserCall
@@ -114,7 +115,9 @@ def native_call(
     kinds = [LeafKind(x.type, None, x.value) if type(x) is Fixed else _leaf_kind(x, next(rest)) for x in leaves]
     donated = program.donated[len(program.donated) - len(inputs) :]
     seat = program.device.chosen if pinned else seat_of(program.device, given)
-    made = program.executable.native_call(CallKind(seat, in_tree, kinds, consts, out_tree, outputs, donated))
+    made = questions.native_call(
+        program.executable, program.device, CallKind(seat, in_tree, kinds, consts, out_tree, outputs, donated)
+    )
     if made is None or made is later or all(map(is_concrete, given)):
         return made
     return functools.partial(_unguarded, made)

@@ -1,0 +1,64 @@
+"""Whose a backend is, for errors: what it does wrong, and what it raises, is said to be its plugin's.
+
+Must not know what backends do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from polyax.ir import blame
+from polyax.ir.errors import PluginError
+
+if TYPE_CHECKING:
+    from polyax.runtime.contract.backend import Backend, Device
+
+NONE = type(None)
+
+
+class Owner(NamedTuple):
+    """Who brings a backend, for errors: "plugin 'mine' of polyax-mine 1.2", and what the user can do."""
+
+    title: str
+    remedy: str
+
+
+def owner(backend: Backend) -> Owner:
+    """Who brings a backend."""
+    module = type(backend).__module__
+    return backend.owner or Owner(f"backend {backend.name!r} of {module}", f"correct {module}")
+
+
+def tell(error: BaseException, device: Device, what: str) -> None:
+    """``what`` is followed by the device: "program 'f' was run on"."""
+    blame.tell(error, owner(device.backend).title, f"{what} {device}")
+
+
+def broken(device: Device, what: str, remedy: str = "") -> PluginError:
+    """The error for what a backend must not do; ``what`` begins with the function that did it."""
+    whose = owner(device.backend)
+    error = PluginError(
+        f"{whose.title} breaks the contract of backends on {device}: {what}. The remedy: {remedy or whose.remedy}."
+    )
+    blame.about(error, plugin=whose.title, told=True)
+    return error
+
+
+def ask(device: Device, whom: Any, method: str, *args: Any, kinds: Any, what: str) -> Any:
+    """What a method of the device's backend, of an executable or of a buffer answers, where no launch waits for it.
+
+    ``kinds``: of which class the answer has to be; ``what``: that in words.
+
+    Raises:
+      PluginError: it is of none of them.
+    """
+    try:
+        answer = getattr(whom, method)(*args)
+    except NotImplementedError:  # which is an answer
+        raise
+    except Exception as e:
+        tell(e, device, f"{method} was asked of")
+        raise
+    if not isinstance(answer, kinds):
+        raise broken(device, f"{method} gave {answer!r}, not {what}")
+    return answer

@@ -1,0 +1,91 @@
+"""Hundreds of broken backends: each is named with place and remedy, or does no harm; no number is wrong in silence.
+
+What only a comparison can tell (a device that computes something else) is caught by ``POLYAX_DEBUG_BACKEND`` or by the
+first level of the conformance suite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("polyax_conformance")
+
+from plugins.faults.broken import OWNER, Working, backend
+from plugins.faults.mutants import Mutant, answers, blamed, launches, memory, natives, told, use
+
+import polyax
+from polyax.ir.errors import Disagreement, PluginError
+from polyax_conformance.levels.contract import test_contract as contract
+from polyax_conformance.levels.control_flow import test_callbacks as callbacks
+
+ALL = [*answers(), *natives(), *launches(), *memory()]
+RIGHT: list[np.ndarray] = []
+
+
+@pytest.fixture(autouse=True)
+def two_devices() -> Iterator[None]:
+    with polyax.config.override(num_cpu_devices=2):
+        yield
+
+
+def right() -> list[np.ndarray]:
+    if not RIGHT:
+        with backend(Working) as device:
+            RIGHT.extend(use(device))
+    return RIGHT
+
+
+def same(got: list[np.ndarray], want: list[np.ndarray]) -> bool:
+    return len(got) == len(want) and all(
+        g.shape == w.shape and g.dtype == w.dtype and np.allclose(g, w) for g, w in zip(got, want)
+    )
+
+
+def caught(kind: type[Any]) -> str:
+    """What a user is told of a backend that gave a wrong number, by one who looks for that."""
+    try:
+        with backend(kind) as device, polyax.config.override(debug_backend="broken"):
+            use(device)
+    except (Disagreement, PluginError) as e:
+        return told(e)
+    with backend(kind):
+        return next(failures("broken"), "")
+
+
+def failures(platform: str) -> Iterator[str]:
+    """The conformance suite's tests that fail, of those that are quick."""
+    for module in (contract, callbacks):
+        for name, test in vars(module).items():
+            for case in cases(test) if name.startswith("test_") else ():
+                try:
+                    test(**case, platform=platform)
+                except pytest.skip.Exception:
+                    continue
+                except Exception:
+                    yield f"{OWNER} fails {name}"
+
+
+def cases(test: Any) -> list[dict[str, Any]]:
+    """The arguments of a test, from its mark."""
+    marks = [m for m in getattr(test, "pytestmark", ()) if m.name == "parametrize"]
+    return [{m.args[0]: value} for m in marks for value in m.args[1]] or [{}]
+
+
+@pytest.mark.filterwarnings("ignore:polyax. plugin 'broken'")  # which can't be opened, say
+@pytest.mark.parametrize("mutant", ALL, ids=lambda m: m.name)
+def test_no_fault_is_silent_and_nobody_else_is_blamed(mutant: Mutant) -> None:
+    kind, want = mutant.make(), right()
+    try:
+        with backend(kind) as device:
+            got = use(device)
+    except Exception as e:
+        text = told(e)
+    else:
+        text = "" if same(got, want) else caught(kind)
+        assert text or same(got, want), f"{mutant.name} gives wrong numbers in silence"
+    assert not text or OWNER in text, f"{mutant.name} is told as: {text}"
+    assert blamed(text) <= {"broken"}, text

@@ -25,7 +25,7 @@ class GpuBuffer(Buffer):
     def __init__(self, memory: Any, shelf: GpuShelf) -> None:
         self.memory = memory
         self.shelf = shelf
-        self.nbytes = shelf.nbytes  # pyright: ignore[reportAttributeAccessIssue]  # a slot is quicker to read
+        self.nbytes = shelf.nbytes  # pyright: ignore[reportAttributeAccessIssue, reportIncompatibleMethodOverride]
         self.task: Task | None = None
         self.mark: Mark | None = None
         self.seen: Seen = FREE

@@ -42,7 +42,7 @@ class Memory(HostBuffer):
 
     def __init__(self, data: np.ndarray, pointer: int, shelf: Shelf) -> None:
         self.data = data
-        self.nbytes = shelf.size  # pyright: ignore[reportAttributeAccessIssue]  # a slot is quicker to read
+        self.nbytes = shelf.size  # pyright: ignore[reportAttributeAccessIssue, reportIncompatibleMethodOverride]
         self.task = None
         self.pointer = pointer
         self.shelf = shelf

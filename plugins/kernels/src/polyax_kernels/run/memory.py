@@ -38,15 +38,18 @@ FREE, SHARED, EXPORTED = Seen
 class Memory(HostBuffer):
     """A buffer whose memory goes back to its shelf when nobody holds it any more. ``data`` is raw bytes."""
 
-    __slots__ = ("nbytes", "pointer", "seen", "shelf")
+    __slots__ = ("pointer", "seen", "shelf")
 
     def __init__(self, data: np.ndarray, pointer: int, shelf: Shelf) -> None:
         self.data = data
-        self.nbytes = shelf.size  # pyright: ignore[reportAttributeAccessIssue, reportIncompatibleMethodOverride]
         self.task = None
         self.pointer = pointer
         self.shelf = shelf
         self.seen: Seen = FREE
+
+    @property
+    def nbytes(self) -> int:
+        return self.shelf.size
 
     def array(self, shape: tuple[int, ...], dtype: Any, offset: int = 0) -> np.ndarray:
         """The contents, seen as an array."""

@@ -27,8 +27,9 @@ RIGHT: list[np.ndarray] = []
 
 
 @pytest.fixture(autouse=True)
-def two_devices() -> Iterator[None]:
-    with polyax.config.override(num_cpu_devices=2):
+def checked() -> Iterator[None]:
+    """On two devices, with all checks."""
+    with polyax.config.override(num_cpu_devices=2, checks=True):
         yield
 
 

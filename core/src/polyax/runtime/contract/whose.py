@@ -5,13 +5,10 @@ Must not know what backends do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from polyax.ir import blame
 from polyax.ir.errors import PluginError
-
-if TYPE_CHECKING:
-    from polyax.runtime.contract.backend import Backend, Device
 
 NONE = type(None)
 
@@ -23,18 +20,32 @@ class Owner(NamedTuple):
     remedy: str
 
 
-def owner(backend: Backend) -> Owner:
+class Owned(Protocol):
+    """What errors must know of a backend."""
+
+    name: str
+    owner: Owner | None
+
+
+class Placed(Protocol):
+    """What they must know of a device."""
+
+    @property
+    def backend(self) -> Owned: ...
+
+
+def owner(backend: Owned) -> Owner:
     """Who brings a backend."""
     module = type(backend).__module__
     return backend.owner or Owner(f"backend {backend.name!r} of {module}", f"correct {module}")
 
 
-def tell(error: BaseException, device: Device, what: str) -> None:
+def tell(error: BaseException, device: Placed, what: str) -> None:
     """``what`` is followed by the device: "program 'f' was run on"."""
     blame.tell(error, owner(device.backend).title, f"{what} {device}")
 
 
-def broken(device: Device, what: str, remedy: str = "") -> PluginError:
+def broken(device: Placed, what: str, remedy: str = "") -> PluginError:
     """The error for what a backend must not do; ``what`` begins with the function that did it."""
     whose = owner(device.backend)
     error = PluginError(
@@ -44,7 +55,7 @@ def broken(device: Device, what: str, remedy: str = "") -> PluginError:
     return error
 
 
-def ask(device: Device, whom: Any, method: str, *args: Any, kinds: Any, what: str) -> Any:
+def ask(device: Placed, whom: Any, method: str, *args: Any, kinds: Any, what: str) -> Any:
     """What a method of the device's backend, of an executable or of a buffer answers, where no launch waits for it.
 
     ``kinds``: of which class the answer has to be; ``what``: that in words.

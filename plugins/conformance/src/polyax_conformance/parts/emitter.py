@@ -45,6 +45,7 @@ def check_emitter(
     Raises:
       TypeError: the platform isn't made of kernels.
 
+    >>> import numpy as np
     >>> from polyax_kernels.api.emitters import NumpyEmitter, Schedule, emit_kernel
     >>> def run(kernel, arrays, scalars):
     ...     extent = kernel.grid[0].extent if kernel.grid else 1

@@ -21,9 +21,10 @@ SWEEP_ARGS ?=
 FUZZ_SECONDS ?= 3600
 CUTS_ARGS ?=
 SOAK_ARGS ?=
+CARDS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env test libraries array-api check types demo bench sweep fuzz soak cuts docs gallery wheels snapshot clean
+.PHONY: help env test libraries array-api check types demo bench sweep fuzz soak cuts docs gallery cards wheels snapshot clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +102,9 @@ $(DOCS)/.installed: requirements/docs.txt $(MANIFESTS)
 
 gallery: $(STAMP)  ## draw the pictures of docs/gallery.md again
 	$(BIN)/python docs/_site/gallery.py
+
+cards: $(STAMP)  ## grade all platforms again for docs/cards.md (CARDS='onnx wasm' names some)
+	$(BIN)/python docs/_site/cards.py $(CARDS)
 
 wheels: $(STAMP)  ## build every distribution into dist/
 	rm -rf dist

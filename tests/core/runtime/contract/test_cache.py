@@ -1,4 +1,5 @@
 import os
+import random
 import subprocess
 import sys
 import warnings
@@ -100,6 +101,18 @@ def test_least_recently_used_entries_go_first(root):
     kept = [i for i in range(5) if cache.get(f"k{i}") is not None]
     assert kept == [0, 4] or kept == [0, 3, 4]
     assert sum(p.stat().st_size for p in (root / "test").iterdir()) <= 4500
+
+
+def test_who_writes_little_seldom_counts_all_entries(root, monkeypatch):
+    """Each instance is as one in a process of its own; together they keep to the limit."""
+    looked = []
+    counted = cache_module._prune
+    monkeypatch.setattr(cache_module, "_prune", lambda *args: looked.append(args) or counted(*args))
+    random.seed(7)
+    for i in range(400):
+        DiskCache("test", max_bytes=160_000).put(f"k{i}", bytes(900))
+    assert 10 < len(looked) < 80, "a tenth of 400: each writes a tenth of what may be too much"
+    assert sum(p.stat().st_size for p in (root / "test").iterdir()) < 160_000 * 1.5
 
 
 def test_two_processes_write_the_same_entry(root):

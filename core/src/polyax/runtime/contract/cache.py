@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import random
 import stat
 import tempfile
 import threading
@@ -102,7 +103,14 @@ class DiskCache:
         self._lock = threading.Lock()
         self._counts = {"hits": 0, "misses": 0, "writes": 0, "damaged": 0}
         self._total: int | None = None  # bytes on disk, as far as this process knows
+        self._unseen = random.randrange(self._slack + 1)  # bytes written since somebody looked, as far as one can guess
         CACHES[kind] = self
+
+    @property
+    def _slack(self) -> int:
+        """By how much a cache may be larger than it should be before somebody looks. To look takes longer the more
+        entries there are (a fifth of a second for 40,000), so what is written pays for it, not each process."""
+        return self.max_bytes // 16
 
     def directory(self) -> Path | None:
         """Where entries are; None while the cache is off or was refused."""
@@ -151,9 +159,10 @@ class DiskCache:
 
     def _bound(self, directory: Path, added: int) -> None:
         with self._lock:
+            self._unseen += added
             if self._total is not None:
                 self._total += added
-            if self._total is None or self._total > self.max_bytes:
+            if self._unseen > self._slack if self._total is None else self._total > self.max_bytes:
                 self._total = _prune(directory, self.max_bytes)
 
 

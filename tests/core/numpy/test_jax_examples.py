@@ -33,6 +33,21 @@ def test_ramps_of_integers_are_floors() -> None:
     np.testing.assert_array_equal(jnp.pad(x, 3, "linear_ramp", end_values=5), np.pad(x, 3, "linear_ramp", end_values=5))
 
 
+RAMPS = {
+    "float64": np.array([1.1, 2.2, 3.3]),
+    "int64 beyond float32": np.array([2**30 + 1, 7]),
+    "complex64": np.array([1 + 2j, 3 - 1j], np.complex64),
+}
+
+
+@pytest.mark.parametrize("name", RAMPS)
+def test_ramps_are_as_precise_as_the_array(name: str) -> None:
+    with polyax.enable_x64(True):
+        ramp = jnp.pad(RAMPS[name], (5, 7), "linear_ramp", end_values=(0, 3))
+    expected = np.pad(RAMPS[name], (5, 7), "linear_ramp", end_values=(0, 3))
+    np.testing.assert_allclose(ramp, expected, rtol=1e-6 if name == "complex64" else 1e-14)
+
+
 @pytest.mark.parametrize("mode", ["constant", "empty", "edge", "mean", "wrap", "linear_ramp"])
 def test_padding_keeps_weak_types(mode: str) -> None:
     assert jnp.pad(jnp.array(1.0)[None], 0, mode).weak_type
@@ -148,3 +163,9 @@ def test_host_arrays_are_converted_as_those_of_devices() -> None:
 def test_choices_are_integers() -> None:
     with pytest.raises(ValueError, match="must be integer typed"):
         jnp.choose(jnp.array([0.0]), [1], mode="clip")
+
+
+def test_positions_may_be_complex() -> None:
+    """In kernels as well, though these count in real numbers."""
+    found = polyax.lax.broadcasted_iota(np.complex64, (2, 3), 1)
+    np.testing.assert_array_equal(found, np.array([[0, 1, 2]] * 2, np.complex64), strict=True)

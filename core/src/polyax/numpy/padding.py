@@ -189,13 +189,14 @@ def _pad_by(function: Callable[..., Any], array: Any, widths: list[tuple[int, in
 
 def _linear_ramp(a: Any, axis: int, before: int, after: int, end: Any) -> Any:
     """Straight lines from the end values to the edges; integers are the floors of what lies on them."""
+    inexact = dtypes.is_inexact(a.dtype)
+    kind = dtypes.wider(a.dtype, np.float32) if inexact else dtypes.canonicalize(np.float64)
 
     def ramp(width: int, edge: Any, value: Any) -> Any:
-        steps = lax.broadcasted_iota(np.float32, (*a.shape[:axis], width, *a.shape[axis + 1 :]), axis)
-        t = lax.div(steps, float(max(width, 1)))
-        edge = convert(edge, np.dtype("float32"))
-        values = lax.add(lax.mul(t, lax.sub(edge, float(value))), float(value))
-        return convert(values if dtypes.is_inexact(a.dtype) else lax.floor(values), a.dtype)
+        steps = lax.broadcasted_iota(kind, (*a.shape[:axis], width, *a.shape[axis + 1 :]), axis)
+        start = kind.type(value)
+        values = lax.add(lax.mul(lax.div(steps, kind.type(max(width, 1))), lax.sub(convert(edge, kind), start)), start)
+        return convert(values if inexact else lax.floor(values), a.dtype)
 
     low, high = np.broadcast_to(np.asarray(end), (a.ndim, 2))[axis]
     first, last = lax.slice_in_dim(a, 0, 1, axis=axis), lax.slice_in_dim(a, a.shape[axis] - 1, a.shape[axis], axis=axis)

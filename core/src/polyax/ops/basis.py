@@ -330,7 +330,10 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sh
     """
     if out_sharding is not None:
         return placed_as(out_sharding, broadcasted_iota, dtype, shape, dimension)
-    return iota_p.bind1(dtype=dtypes.canonicalize(dtype), shape=shape_tuple(shape), dimension=index(dimension))
+    kind = dtypes.canonicalize(dtype)
+    if dtypes.is_complex(kind):  # kernels count in real numbers
+        return convert(broadcasted_iota(dtypes.real_part(kind), shape, dimension), kind)
+    return iota_p.bind1(dtype=kind, shape=shape_tuple(shape), dimension=index(dimension))
 
 
 def stretched(x: Array, shape: tuple[int, ...]) -> Array:

@@ -11,6 +11,7 @@ import pytest
 
 import polyax as jax
 import polyax.numpy as jnp
+from polyax.control.flow.parts import scan_in_parts
 from polyax.runtime.debugging import progress as board
 from polyax.runtime.running import compiling
 from support.process import output
@@ -34,6 +35,14 @@ def ran(file: io.StringIO, **options) -> str:
 def test_scans_in_parts_give_what_scans_give(reverse: bool, parts: int) -> None:
     told = jax.debug.scan(body, 0.0, XS, reverse=reverse, parts=parts)
     jax.tree.map(np.testing.assert_array_equal, told, jax.lax.scan(body, 0.0, XS, reverse=reverse))
+
+
+@pytest.mark.parametrize("parts", [1, 3, 12, 22, 100])
+def test_no_more_parts_tell_than_were_asked_for(parts: int) -> None:
+    counts: list[int] = []
+    scan_in_parts(body, 0.0, XS, len(XS), False, parts, lambda turns: jax.debug.callback(lambda: counts.append(turns)))
+    jax.effects_barrier()
+    assert sum(counts) == len(XS) and len(counts) <= parts
 
 
 def test_they_have_derivatives_and_batches() -> None:

@@ -196,13 +196,13 @@ def scan(
 ) -> tuple[Any, Any]:
     """``lax.scan`` that tells a ``progress`` block how far it is; outside of such blocks nobody listens.
 
-    The loop becomes one of ``parts`` loops, with a message to the host after each; its turns are the same. In a
+    The loop becomes one of at most ``parts`` loops, with a message to the host after each; its turns are the same. In a
     derivative the forward pass counts.
 
     Args:
       f, init, xs, length, reverse: as of ``lax.scan``.
       name: what the bar is called.
-      parts: how often to tell.
+      parts: how often to tell at the most.
 
     Raises:
       ValueError: ``parts`` isn't positive, or what ``lax.scan`` raises.

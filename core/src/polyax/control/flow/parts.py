@@ -17,9 +17,9 @@ def scan_in_parts(
 ) -> tuple[Any, Any]:
     """``scan``, where ``after(turns)`` is called in the program when a part of so many turns is done.
 
-    All parts are of one size; what remains comes last.
+    There are at most ``parts``, of one size; what remains comes last.
     """
-    size = max(1, length // parts)
+    size = max(1, -(-length // parts))
     whole = length - length % size
     cut = length - whole if reverse else whole
     first, last = (_between(xs, 0, cut), _between(xs, cut, length))

@@ -26,7 +26,9 @@ def test_dots_answer_in_any_dtype_that_is_no_narrower(own: str, preferred: str) 
 
 @pytest.mark.parametrize(("own", "preferred"), [("int32", "int8"), ("int32", "float16"), ("complex64", "bfloat16")])
 def test_dots_refuse_narrower_dtypes_but_of_floats(own: str, preferred: str) -> None:
-    with pytest.raises(TypeError, match="must not be narrower"):
+    with pytest.raises(
+        TypeError, match=f"must not be narrower than the original type; got {preferred} for {own}: convert"
+    ):
         jnp.dot(np.ones(2, own), np.ones(2, own), preferred_element_type=preferred)
 
 

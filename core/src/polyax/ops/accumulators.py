@@ -42,7 +42,14 @@ def refuse_narrower(dtype: DType, preferred: DType) -> None:
       TypeError: ``preferred`` has fewer bits, and ``dtype`` is no float.
     """
     if not dtypes.is_float(dtype) and _bits(preferred) < _bits(dtype):
-        raise TypeError("`preferred_element_type` must not be narrower than the original type.")
+        raise _narrower(dtype, preferred)
+
+
+def _narrower(dtype: DType, preferred: DType) -> TypeError:
+    return TypeError(
+        f"`preferred_element_type` must not be narrower than the original type; got {preferred.name} for {dtype.name}: "
+        "convert the result instead."
+    )
 
 
 _PAIRS = [
@@ -65,12 +72,15 @@ def refuse_other_kinds(dtype: DType, preferred: DType) -> None:
         raise TypeError(
             "Input type is incompatible with `preferred_element_type`. The compatible combinations of (input_type, "
             "preferred_element_type) are (integral, integral), (integral, floating), (floating, floating), "
-            f"(complex, complex); got {dtype.name} and {preferred.name}."
+            f"(complex, complex); got {dtype.name} and {preferred.name}: convert the result instead."
         )
     if dtypes.is_signed(dtype) and dtypes.is_unsigned(preferred):
-        raise TypeError("`preferred_element_type` must have the same signedness as the original type.")
+        raise TypeError(
+            "`preferred_element_type` must have the same signedness as the original type; got "
+            f"{preferred.name} for {dtype.name}: convert the result instead."
+        )
     if _bits(preferred) < _bits(dtype):
-        raise TypeError("`preferred_element_type` must not be narrower than the original type.")
+        raise _narrower(dtype, preferred)
 
 
 def _kind(dtype: DType) -> int:

@@ -71,12 +71,16 @@ def dot_product_attention(
     scale = 1 / np.sqrt(query.shape[-1]) if scale is None else scale
     out, residual = _attend(query, key, value, bias, allowed, scale)
     if query_seq_lengths is not None:
-        real = jnp.arange(query.shape[1])[None, :, None] < query_seq_lengths[:, None, None]
-        out = jnp.where(real[..., None], out, 0)
-        residual = jnp.where(real, residual, -np.inf)
+        out, residual = _of_queries(query_seq_lengths, out, residual)
     if not batched:
         out, residual = out[0], residual[0]
     return (out, residual.astype(key.dtype)) if return_residual else out
+
+
+def _of_queries(lengths: Any, out: Any, residual: Any) -> tuple[Any, Any]:
+    """What there is for the first queries of each example, and nothing for the others."""
+    real = jnp.arange(out.shape[1])[None, :, None] < lengths[:, None, None]
+    return jnp.where(real[..., None], out, 0), jnp.where(real, residual, -np.inf)
 
 
 def _check_implementation(implementation: str | None) -> None:

@@ -153,12 +153,11 @@ def _refuse_inplace(name: str, inplace: bool) -> None:
     if inplace:
         raise ValueError(
             f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are immutable. Pass inplace=False "
-            "to instead "
-            "return an updated array."
+            "to instead return an updated array."
         )
 
 
-# --- positions --------------------------------------------------------------------------------------------------------
+# --- partitions -------------------------------------------------------------------------------------------------------
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:

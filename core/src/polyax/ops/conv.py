@@ -78,14 +78,7 @@ def conv_general_dilated(
             f"but got {n} and {len(strides)}"
         )
     if isinstance(padding, str):
-        if any(d != 1 for d in ld):
-            raise ValueError(
-                "String padding is not implemented for transposed convolution using this op. Please either exactly "
-                f"specify the required padding or use conv_transpose. Got padding {padding!r}, lhs_dilation {ld}."
-            )
-        sizes = spatial(np.shape(lhs), numbers.lhs_spec)
-        window = [conv_shapes.dilated(s, d) for s, d in zip(spatial(np.shape(rhs), numbers.rhs_spec), rd, strict=True)]
-        padding = padtype_to_pads(sizes, window, strides, padding)
+        padding = _named_padding(padding, np.shape(lhs), np.shape(rhs), numbers, strides, ld, rd)
     slide = partial(
         conv_general_dilated_p.bind1,
         lhs,
@@ -100,6 +93,19 @@ def conv_general_dilated(
         precision=canonicalize_precision(precision),
     )
     return accumulated(slide, aval_of(lhs).dtype, preferred_element_type, refuse_other_kinds)
+
+
+def _named_padding(
+    padding: str, lhs: Sequence[int], rhs: Sequence[int], numbers: Any, strides: Any, ld: Any, rd: Any
+) -> Any:
+    """What a word such as ``'SAME'`` means for operands of these shapes."""
+    if any(d != 1 for d in ld):
+        raise ValueError(
+            "String padding is not implemented for transposed convolution using this op. Please either exactly "
+            f"specify the required padding or use conv_transpose. Got padding {padding!r}, lhs_dilation {ld}."
+        )
+    window = [conv_shapes.dilated(s, d) for s, d in zip(spatial(rhs, numbers.rhs_spec), rd, strict=True)]
+    return padtype_to_pads(spatial(lhs, numbers.lhs_spec), window, strides, padding)
 
 
 _GEOMETRY = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")

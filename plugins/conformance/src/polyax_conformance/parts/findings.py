@@ -26,8 +26,7 @@ class Wrong:
     """The kernel or program, as somebody wrote it."""
 
     def __str__(self) -> str:
-        lines = [f"{self.case}: {self.fault}"]
-        lines += [f"  {name}: {value}" for name, value in (("inputs", self.inputs),) if value]
+        lines = [f"{self.case}: {self.fault}", *([f"  inputs: {self.inputs}"] if self.inputs else [])]
         return "\n".join([*lines, textwrap.indent(self.text.strip(), "  | ")]).rstrip()
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 import polyax
-from polyax.backend import PluginError, hookimpl, registry
+from polyax.backend import PluginError
+from polyax_conformance.parts.bringing import brought
 from polyax_conformance.parts.findings import Findings, Wrong, difference, raised, told
 from polyax_conformance.parts.programs import programs
 from polyax_conformance.parts.running import kernel_backend
@@ -51,7 +50,11 @@ def check_fuser(
     log = Log()
     beside = WatchedFuser(fuser)
     orders = {"alone": [], "after the others": [name for name in backend.fusers if name != fuser.name]}
-    with brought(beside, platform):
+
+    def polyax_fusers(_: Any) -> Iterable[Fuser]:
+        return [Fuser(beside.name, beside.run)]
+
+    with brought(platform, OWNER, polyax_fusers):
         for name, (program, args) in (cases or programs(log)).items():
             for where, others in orders.items():
                 with polyax.config.override(fusers=",".join([*others, beside.name])):
@@ -92,22 +95,6 @@ class WatchedFuser:
             self.faults.append(str(e).partition(". The fault is")[0])
             return False
         return True
-
-
-@contextmanager
-def brought(fuser: WatchedFuser, platform: str) -> Generator[None]:
-    """The fuser, as a plugin's, for as long as the block runs."""
-
-    def polyax_fusers(backend: Any) -> Iterable[Any]:
-        return [Fuser(fuser.name, fuser.run)] if backend.name == platform else []
-
-    plugin = types.SimpleNamespace(polyax_fusers=hookimpl(polyax_fusers), polyax_requires=">=1,<2")
-    record = registry.register(plugin, f"{platform}.{OWNER}")
-    try:
-        yield
-    finally:
-        registry.unregister(record)
-        polyax.clear_caches()  # what was compiled with it
 
 
 def _check(

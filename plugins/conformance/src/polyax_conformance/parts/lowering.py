@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import polyax
-from polyax.backend import ClosedJaxpr, Primitive, hookimpl, registry, walk_eqns
+from polyax.backend import ClosedJaxpr, Primitive, walk_eqns
+from polyax_conformance.parts.bringing import brought
 from polyax_conformance.parts.findings import Findings, Wrong, difference, raised, told
 from polyax_conformance.parts.running import kernel_backend
 from polyax_conformance.specs.case import Case, as_list, case, stack
@@ -69,7 +68,7 @@ def check_lowering(
         found.wrong.append(Wrong("the rule", f"it is {rule!r}, not Kernels, Replace or Call"))
         return found
     asked: list[str | None] = []
-    with asked_first(rule, primitive, platform, asked):
+    with brought(platform, OWNER, asked_first(rule, primitive, asked)):
         for name, one in programs.items():
             for wide in (False, True):
                 with polyax.enable_x64(wide):
@@ -101,9 +100,8 @@ def batched(c: Case) -> Case | None:
     return case(polyax.vmap(c.fun, in_axes=axes), *args) if any(axis == 0 for axis in axes) else None
 
 
-@contextmanager
-def asked_first(rule: Lowering, primitive: Primitive, platform: str, asked: list[str | None]) -> Generator[None]:
-    """The rule, as a plugin's, for as long as the block runs; what it answers about each use is added to ``asked``."""
+def asked_first(rule: Lowering, primitive: Primitive, asked: list[str | None]) -> Callable[[Any], Mapping[Any, Any]]:
+    """The hook that brings the rule; what it answers about each use is added to ``asked``."""
 
     def why_not(avals: Any, params: Any) -> str | None:
         asked.append(rule.why_not(avals, params))
@@ -111,16 +109,10 @@ def asked_first(rule: Lowering, primitive: Primitive, platform: str, asked: list
 
     table = {primitive: replace(rule, priority=FIRST, why_not=why_not)}
 
-    def polyax_lowerings(backend: Any) -> Mapping[Any, Any] | None:
-        return table if backend.name == platform else None
+    def polyax_lowerings(_: Any) -> Mapping[Any, Any]:
+        return table
 
-    plugin = types.SimpleNamespace(polyax_lowerings=hookimpl(polyax_lowerings), polyax_requires=">=1,<2")
-    record = registry.register(plugin, f"{platform}.{OWNER}")
-    try:
-        yield
-    finally:
-        registry.unregister(record)
-        polyax.clear_caches()  # what was compiled with it
+    return polyax_lowerings
 
 
 def _check(name: str, c: Case, platform: str, found: Findings, log: Callable[[], Any] | None, rtol: float) -> None:

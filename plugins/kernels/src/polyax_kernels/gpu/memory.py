@@ -19,17 +19,20 @@ from polyax_kernels.run.shortage import allocated, shortage
 class GpuBuffer(Buffer):
     """Memory, and what fills it: ``task`` while calls through the host are still to be made, then ``mark``."""
 
-    __slots__ = ("__weakref__", "mark", "memory", "nbytes", "seen", "shelf", "task")
+    __slots__ = ("__weakref__", "mark", "memory", "seen", "shelf", "task")
     offset = 0
 
     def __init__(self, memory: Any, shelf: GpuShelf) -> None:
         self.memory = memory
         self.shelf = shelf
-        self.nbytes = shelf.nbytes  # pyright: ignore[reportAttributeAccessIssue, reportIncompatibleMethodOverride]
         self.task: Task | None = None
         self.mark: Mark | None = None
         self.seen: Seen = FREE
         shelf.store.live += shelf.nbytes
+
+    @property
+    def nbytes(self) -> int:
+        return self.shelf.nbytes
 
     def ready(self) -> bool:
         return (self.task is None or self.task.done) and (self.mark is None or self.mark.done())

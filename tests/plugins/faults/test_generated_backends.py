@@ -6,6 +6,7 @@ first level of the conformance suite.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,7 +24,6 @@ from polyax_conformance.levels.contract import test_contract as contract
 from polyax_conformance.levels.control_flow import test_callbacks as callbacks
 
 ALL = [*answers(), *natives(), *launches(), *memory()]
-RIGHT: list[np.ndarray] = []
 
 
 @pytest.fixture(autouse=True)
@@ -33,11 +33,10 @@ def checked() -> Iterator[None]:
         yield
 
 
+@functools.cache
 def right() -> list[np.ndarray]:
-    if not RIGHT:
-        with backend(Working) as device:
-            RIGHT.extend(use(device))
-    return RIGHT
+    with backend(Working) as device:
+        return use(device)
 
 
 def same(got: list[np.ndarray], want: list[np.ndarray]) -> bool:

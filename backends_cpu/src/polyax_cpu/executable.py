@@ -90,7 +90,7 @@ class CpuExecutable(HostExecutable):
             if native:
                 run = [(step, d) for step, d in group if d is not None]
                 cost = sum(_cost(step) for step, _ in run)
-                runners.append(Table([d for _, d in run], cost, self.members))
+                runners.append(Table([d for _, d in run], cost, self.members, [step for step, _ in run]))
             else:
                 runners += [self.runner(step) for step, _ in group]
         return runners

@@ -1,18 +1,19 @@
 """Steps for the native runtime, and tables of them that one native call works off.
 
-Knows neither plans nor kernels.
+Must not know what steps do.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol
 
 from polyax_cpu import pool
 from polyax_cpu.entry import Entry
 from polyax_cpu.records import LINE, NativeRef, NativeStep, NativeSteps
-from polyax_kernels.plan.plan import Ref
+from polyax_kernels.plan.plan import Ref, Step
 
 PARALLEL_COST = 200_000
 """Steps of fewer scalar operations or bytes run on one thread: waking another one costs some microseconds."""
@@ -46,14 +47,18 @@ class Table:
     """The steps of one native call, with everything that they point to.
 
     If that takes long, it is one call for all members of a group that have come to it, and threads share them.
+    ``sources``: the step of the plan that each is.
     """
 
     works = waits = False
 
-    def __init__(self, described: Sequence[Described], cost: int, members: int = 1) -> None:
+    def __init__(
+        self, described: Sequence[Described], cost: int, members: int = 1, sources: Sequence[Step] = ()
+    ) -> None:
         steps = [step for step, _ in described]
         array = (NativeStep * len(steps))(*steps)
         self.steps = NativeSteps(ctypes.addressof(array), len(steps))
+        self.described, self.sources = described, sources
         self.keep = [array, *(keep for _, keep in described)]
         self.stops = members > 1 and cost * members > PIECE_COST
         self.release = cost > QUICK_COST
@@ -64,6 +69,14 @@ class Table:
 
     def __call__(self, bases: list[Any]) -> None:
         self.run(bases)
+
+    @functools.cached_property
+    def _single(self) -> list[tuple[Step, Table]]:
+        return [(step, Table([one], QUICK_COST + 1)) for step, one in zip(self.sources, self.described, strict=True)]
+
+    def apart(self) -> list[tuple[Step, Table]]:
+        """Each step, and what runs it alone."""
+        return self._single
 
     def walk(self, bases: Sequence[Any]) -> Generator[tuple[Any, Sequence[Any]]]:
         yield self, bases

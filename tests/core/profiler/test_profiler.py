@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import threading
 import time
 import urllib.error
@@ -17,10 +18,8 @@ import pytest
 import polyax
 import polyax.numpy as jnp
 from polyax import profiler
-from polyax.api.jit import PjitFunction
-from polyax.runtime.running import compiling
-from polyax.runtime.running.dispatch import EvalTrace
-from polyax.trace import calls
+from polyax.profiler.events import PROBES
+from polyax.runtime.contract.probes import probes
 
 # --- memory -----------------------------------------------------------------------------------------------------------
 
@@ -61,16 +60,16 @@ def decoded(profile: bytes) -> dict[str, Any]:
         parts[field].append(value)
     texts = [t.decode() for t in parts[6]]
     functions = {f[1]: (texts[f[2]], texts[f.get(4, 0)]) for f in map(dict, map(fields, parts[5]))}
-    places = {}
+    probes = {}
     for location in map(dict, map(fields, parts[4])):
         line = dict(fields(location[4]))
-        places[location[1]] = (*functions[line[1]], line.get(2, 0))
+        probes[location[1]] = (*functions[line[1]], line.get(2, 0))
     samples = []
     for sample in parts[2]:
         found = list(fields(sample))
         labels = [dict(fields(v)) for n, v in found if n == 3]
         values = next(integers(v) for n, v in found if n == 2)
-        stack = next([places[p] for p in integers(v)] for n, v in found if n == 1)
+        stack = next([probes[p] for p in integers(v)] for n, v in found if n == 1)
         samples.append((stack, values, {texts[x[1]]: texts[x[2]] for x in labels}))
     types = [tuple(texts[v] for _, v in fields(t)) for t in parts[1]]
     return {"types": types, "samples": samples, "time": parts[9]}
@@ -115,7 +114,10 @@ def test_small_arrays_are_not_asked_where_they_were_made() -> None:
 
 # --- traces -----------------------------------------------------------------------------------------------------------
 
-METHODS = ((calls, "trace_to_jaxpr"), (compiling, "build"), (PjitFunction, "__call__"), (EvalTrace, "process"))
+
+def in_place() -> list[Any]:
+    """What traces replace, as it is now."""
+    return [vars(owner)[name] for owner, name, _ in (*PROBES, *probes)]
 
 
 def events_of(folder: Path) -> list[tuple[str, str, Any]]:
@@ -128,7 +130,7 @@ def events_of(folder: Path) -> list[tuple[str, str, Any]]:
 
 
 def test_a_trace_tells_of_tracing_compiling_and_calls(tmp_path: Path) -> None:
-    before = [vars(owner)[name] for owner, name in METHODS]
+    before = in_place()
 
     @polyax.jit
     def wave(x: Any) -> Any:
@@ -145,7 +147,7 @@ def test_a_trace_tells_of_tracing_compiling_and_calls(tmp_path: Path) -> None:
             thread.start()
             thread.join()
             span.set_metadata(found="yes")
-    assert [vars(owner)[name] for owner, name in METHODS] == before, "nothing stays in the way"
+    assert in_place() == before, "nothing stays in the way"
     assert not profiler.TraceAnnotation.is_enabled()
     found = events_of(tmp_path)
     kinds = [(kind, name) for kind, name, _ in found]
@@ -170,6 +172,105 @@ def test_traces_begin_and_end_once(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no trace of polyax"):
         profiler.ProfileData.from_file(__file__)
     assert profiler.ProfileOptions().host_tracer_level == 2
+
+
+def lines_of(folder: Path) -> dict[str, list[tuple[str, str, Any]]]:
+    """The events of each thread and device: kind, name and what else is told."""
+    (file,) = folder.rglob("*.trace.json.gz")
+    (plane,) = profiler.ProfileData.from_file(str(file)).planes
+    told = {line.name: [(e, dict(e.stats)) for e in line.events] for line in plane.lines}
+    return {name: [(stats["kind"], e.name, stats) for e, stats in events] for name, events in told.items()}
+
+
+def softly(x: Any) -> Any:
+    return polyax.nn.softmax(x @ x)
+
+
+def test_devices_tell_kernels_with_the_primitives_that_were_fused(tmp_path: Path, platform: str) -> None:
+    device = polyax.devices(platform)[0]
+    x = polyax.device_put(np.ones((8, 8), np.float32), device)
+    soft = polyax.jit(softly)
+    expected = np.asarray(soft(x))
+    soft(x)
+    with profiler.trace(tmp_path):
+        assert (np.asarray(soft(x)) == expected).all()
+    steps = lines_of(tmp_path)[str(device)]
+    assert ("run", "softly") in [(kind, name) for kind, name, _ in steps]
+    told = [(name, stats) for kind, name, stats in steps if kind in ("kernel", "call")]
+    if platform == "onnx":
+        assert not told, "an engine runs the program as a whole"
+        return
+    assert "dot_general" in " ".join(name for name, _ in told) and "exp" in " ".join(name for name, _ in told)
+    line = softly.__code__.co_firstlineno + 1
+    assert all(f"{__file__}:{line} (softly)" in stats["lines"] for _, stats in told)
+
+
+def test_steps_of_native_programs_are_told_apart(tmp_path: Path) -> None:
+    """And run together again after the trace."""
+    program = polyax.jit(lambda x: jnp.tanh(x @ x).sum() * 2, device=polyax.devices("cpu")[0])
+    x = np.ones((16, 16), np.float32)
+    expected = float(program(x))
+    with profiler.trace(tmp_path):
+        assert float(program(x)) == expected
+    kinds = [kind for kind, _, _ in lines_of(tmp_path)["cpu:0"]]
+    assert kinds == ["call", "kernel", "run"]
+    assert float(program(x)) == expected
+
+
+def test_loops_branches_and_operations_are_told(tmp_path: Path) -> None:
+    with polyax.default_device(polyax.devices("cpu")[0]), profiler.trace(tmp_path):
+        polyax.lax.scan(lambda c, x: (c * x, c), jnp.ones(5), jnp.ones((7, 5)))
+        for _ in range(8):  # those that come again would run natively as a whole
+            jnp.sum(jnp.ones(3) + 1)
+    lines = lines_of(tmp_path)
+    assert "loop" in [kind for kind, _, _ in lines["cpu:0"]]
+    told = [name for kind, name, _ in lines["MainThread"] if kind == "operation"]
+    assert told.count("reduce_sum") == 8 and "scan" in told
+    assert [name for kind, name, _ in lines["cpu:0"] if kind == "run"].count("reduce_sum") == 8
+
+
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+def test_memory_is_known_over_time(tmp_path: Path, name: str) -> None:
+    """The reference has no statistics: there live arrays are counted."""
+    device = polyax.devices(name)[0]
+    with profiler.trace(tmp_path):
+        kept = polyax.device_put(np.ones((512, 513), np.float32), device)
+        time.sleep(0.1)
+    (file,) = tmp_path.rglob("*.trace.json.gz")
+    told = json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]
+    values = [e["args"]["bytes"] for e in told if e["ph"] == "C" and e["name"] == f"bytes in use on {name}"]
+    assert len(values) >= 2 and values[-1] >= kept.nbytes
+
+
+def test_a_profile_of_a_device_without_statistics_counts_its_arrays() -> None:
+    device = polyax.devices("reference")[0]
+    assert device.memory_stats() is None
+    kept = polyax.device_put(np.ones(1000, np.float32), device)
+    found = decoded(profiler.device_memory_profile("reference"))
+    assert sum(values[1] for _, values, _ in found["samples"]) >= kept.nbytes
+    with pytest.raises(RuntimeError, match="Unknown backend elsewhere"):
+        profiler.device_memory_profile("elsewhere")
+
+
+def test_folders_that_cannot_be_written_to_are_told_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        profiler.start_trace(tmp_path / "file")
+    assert not profiler.TraceAnnotation.is_enabled()
+    with pytest.raises(OSError, match="missing"):
+        profiler.save_device_memory_profile(str(tmp_path / "missing" / "memory.prof"))
+    assert float(polyax.jit(jnp.sum)(np.ones(3))) == 3, "the run goes on"
+    profiler.start_trace(tmp_path / "other")
+    profiler.stop_trace()
+
+
+def test_annotations_outside_of_traces_say_nothing(tmp_path: Path) -> None:
+    with profiler.TraceAnnotation("early"):
+        profiler.start_trace(tmp_path)
+    with profiler.TraceAnnotation("late"):
+        profiler.stop_trace()
+    assert profiler.annotate_function(lambda: 3, name="never")() == 3
+    assert not [name for events in lines_of(tmp_path).values() for _, name, _ in events]
 
 
 def test_an_error_ends_a_trace(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Traces of what a process does: tracing, compiling, calls, and what users annotate, on a line for each thread.
+"""A trace in the making: what threads do (tracing, compiling, calls, transfers, what users annotate), what each device
+does for them, and how much memory lives on it.
 
 Nothing is in their way while no trace is taken: the methods that tell of events are put in place when one begins, and
-taken out when it ends.
+taken out when it ends. Meanwhile no call goes past Python: what would run natively as a whole tells nothing.
 """
 
 from __future__ import annotations
@@ -9,38 +10,75 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from polyax.api.jit import PjitFunction
+from polyax.runtime.arrays.array import Array
+from polyax.runtime.contract import edge
+from polyax.runtime.contract.probes import Probe, probes
 from polyax.runtime.running import compiling
 from polyax.runtime.running.dispatch import EvalTrace
+from polyax.runtime.running.programs import Program
+from polyax.runtime.running.repeated import EagerCalls
+from polyax.runtime.running.whole import QuickCalls, not_this
 from polyax.trace import calls
+
+OUTSIDE = "a program"
+"""What a device works on that nobody called in this trace."""
+
+
+class _Here(threading.local):
+    """What a thread is at: the call that it is in, and the device that it works for."""
+
+    title: str = OUTSIDE
+    device: str | None = None
 
 
 class Recording:
-    """The events of one trace, in Chrome's format: complete events with microseconds."""
+    """The events of one trace, in Chrome's format: complete events with microseconds. Lines are threads and devices."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self.start = time.perf_counter_ns()
         self.began = time.time()
         self.threads: dict[int, str] = {}
+        self.devices: dict[str, int] = {}
+        self.here = _Here()
 
     def add(self, kind: str, name: str, start: int, args: dict[str, Any]) -> None:
-        now, thread = time.perf_counter_ns(), threading.get_ident()
-        self.threads.setdefault(thread, threading.current_thread().name)
+        now, device = time.perf_counter_ns(), self.here.device
         times = {"ts": (start - self.start) / 1e3, "dur": (now - start) / 1e3}
-        self.events.append({"ph": "X", "cat": kind, "name": name, "pid": 1, "tid": thread, **times, "args": args})
+        line = self._thread() if device is None else self.line_of(device)
+        self.events.append({"ph": "X", "cat": kind, "name": name, "pid": 1, "tid": line, **times, "args": args})
 
-    @contextmanager
-    def span(self, kind: str, name: str, args: dict[str, Any] | None = None) -> Generator[None]:
-        start = time.perf_counter_ns()
-        try:
-            yield
-        finally:
-            self.add(kind, name, start, args or {})
+    def count(self, name: str, value: int) -> None:
+        """A number that changes over time."""
+        at = (time.perf_counter_ns() - self.start) / 1e3
+        self.events.append({"ph": "C", "name": name, "pid": 1, "tid": 0, "ts": at, "args": {"bytes": value}})
+
+    def work(self, device: str, work: Callable[[], None]) -> Callable[[], None]:
+        title = self.here.title
+
+        def told() -> None:
+            start, before, self.here.device = time.perf_counter_ns(), self.here.device, device
+            try:
+                work()
+            finally:
+                self.add("run", title, start, {})
+                self.here.device = before
+
+        return told
+
+    def line_of(self, device: str) -> int:
+        """Small numbers, which aren't those of threads."""
+        return self.devices.setdefault(device, len(self.devices) + 1)
+
+    def _thread(self) -> int:
+        thread = threading.get_ident()
+        if thread not in self.threads:
+            self.threads[thread] = threading.current_thread().name
+        return thread
 
 
 _replaced: list[tuple[Any, str, Any]] = []
@@ -53,7 +91,7 @@ class Current:
     recording: Recording | None = None
 
 
-def begin() -> None:
+def begin() -> Recording:
     """Starts a recording.
 
     Raises:
@@ -63,10 +101,11 @@ def begin() -> None:
         if Current.recording is not None:
             raise RuntimeError("Profile has already been started. Only one profile may be run at a time.")
         Current.recording = recording = Recording()
-        _tell(recording, calls, "trace_to_jaxpr", "trace", lambda fun, avals, *, name="", **_: name)
-        _tell(recording, compiling, "build", "compile", lambda closed, device, name, *_, **__: name)
-        _tell(recording, PjitFunction, "__call__", "call", lambda f, *_, **__: f.__name__)
-        _tell(recording, EvalTrace, "process", "operation", lambda _, primitive, *__: primitive.name)
+        for owner, name, replacement in (*PROBES, *probes):
+            before = vars(owner)[name]
+            _replaced.append((owner, name, before))
+            setattr(owner, name, replacement(before, recording))
+        return recording
 
 
 def end() -> Recording:
@@ -85,16 +124,66 @@ def end() -> Recording:
         return found
 
 
-def _tell(recording: Recording, owner: Any, name: str, kind: str, title: Callable[..., str]) -> None:
-    before = vars(owner)[name]
+# --- what the core tells ----------------------------------------------------------------------------------------------
 
-    @functools.wraps(before)
-    def told(*args: Any, **kwargs: Any) -> Any:
-        start = time.perf_counter_ns()
-        try:
-            return before(*args, **kwargs)
-        finally:
-            recording.add(kind, title(*args, **kwargs), start, {})
+Title = Callable[..., str]
 
-    _replaced.append((owner, name, before))
-    setattr(owner, name, told)
+
+def _told(kind: str, title: Title, args_of: Callable[..., dict[str, Any]] | None = None) -> Any:
+    """Makes replacements that tell how long a function takes."""
+
+    def replacement(before: Callable[..., Any], recording: Recording) -> Callable[..., Any]:
+        @functools.wraps(before)
+        def told(*args: Any, **kwargs: Any) -> Any:
+            start = time.perf_counter_ns()
+            try:
+                return before(*args, **kwargs)
+            finally:
+                recording.add(kind, title(*args, **kwargs), start, args_of(*args, **kwargs) if args_of else {})
+
+        return told
+
+    return replacement
+
+
+def _call(kind: str, title: Title) -> Any:
+    """The same, of functions that are why devices work."""
+
+    def replacement(before: Callable[..., Any], recording: Recording) -> Callable[..., Any]:
+        @functools.wraps(before)
+        def told(*args: Any, **kwargs: Any) -> Any:
+            start, here, outer = time.perf_counter_ns(), recording.here, recording.here.title
+            here.title = name = title(*args, **kwargs) if outer is OUTSIDE else outer
+            try:
+                return before(*args, **kwargs)
+            finally:
+                here.title = outer
+                recording.add(kind, name if outer is OUTSIDE else title(*args, **kwargs), start, {})
+
+        return told
+
+    return replacement
+
+
+def _instead(value: Any) -> Any:
+    """Makes replacements of slots, which have this value; they keep what is set meanwhile."""
+    return lambda slot, _: property(lambda _: value(), slot.__set__)
+
+
+def _size(x: Any) -> dict[str, Any]:
+    return {"bytes": x.nbytes}
+
+
+PROBES = (
+    Probe(calls, "trace_to_jaxpr", _told("trace", lambda fun, avals, *, name="", **_: name)),
+    Probe(compiling, "build", _told("compile", lambda closed, device, name, *_, **__: name)),
+    Probe(edge, "to_device", _told("transfer", lambda _, device: f"to {device}", lambda host, _: _size(host))),
+    Probe(edge, "to_host", _told("transfer", lambda _, __, device: f"from {device}", lambda _, aval, __: _size(aval))),
+    Probe(edge, "copy", _told("transfer", lambda _, __, a, b: f"{a} to {b}", lambda _, aval, *__: _size(aval))),
+    Probe(Array, "block_until_ready", _told("wait", lambda _: "block_until_ready")),
+    Probe(PjitFunction, "__call__", _call("call", lambda f, *_, **__: f.__name__)),
+    Probe(EvalTrace, "process", _call("operation", lambda _, primitive, *__: primitive.name)),
+    Probe(Program, "quick", _instead(lambda: not_this)),
+    Probe(QuickCalls, "first", _instead(dict)),
+    Probe(EagerCalls, "usual", lambda *_: lambda eager, args, kwargs: eager.fun(*args, **kwargs)),
+)

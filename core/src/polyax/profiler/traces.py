@@ -15,8 +15,9 @@ from typing import Any
 
 from polyax.profiler import events
 from polyax.profiler.events import Current, Recording
+from polyax.profiler.sampling import Sampler
 
-_where: list[tuple[str, bool]] = []
+_where: list[tuple[Path, bool, Sampler]] = []
 
 
 class ProfileOptions:
@@ -42,7 +43,11 @@ def start_trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> None:
-    """Begins to record when functions are traced, compiled and called, operations outside of them, and annotations.
+    """Begins to record what threads do (functions traced, compiled and called, operations outside of them, transfers,
+    annotations), what devices do (programs, and in them kernels with the primitives that were fused, library calls,
+    loops), and how many bytes live on each device.
+
+    Meanwhile kernels of a program run one after the other, and each is waited for.
 
     Args:
       log_dir: where ``stop_trace`` writes ``plugins/profile/TIME/HOST.trace.json.gz``, for https://ui.perfetto.dev.
@@ -51,6 +56,7 @@ def start_trace(
 
     Raises:
       RuntimeError: a trace is being taken.
+      OSError: the folder can't be written to.
       NotImplementedError: ``create_perfetto_link`` is set.
     """
     if create_perfetto_link:
@@ -58,8 +64,11 @@ def start_trace(
             "start_trace: create_perfetto_link isn't built; set create_perfetto_trace and open the file at "
             "https://ui.perfetto.dev"
         )
-    events.begin()
-    _where.append((os.fspath(log_dir), create_perfetto_trace))
+    folder = Path(log_dir, "plugins", "profile", time.strftime("%Y_%m_%d_%H_%M_%S"))
+    if Current.recording is None:
+        folder.mkdir(parents=True, exist_ok=True)  # what can't be written to is found before the work is done
+    recording = events.begin()
+    _where.append((folder, create_perfetto_trace, Sampler(recording)))
 
 
 def stop_trace() -> None:
@@ -69,9 +78,8 @@ def stop_trace() -> None:
       RuntimeError: none is being taken.
     """
     recording = events.end()
-    log_dir, perfetto = _where.pop()
-    folder = Path(log_dir, "plugins", "profile", time.strftime("%Y_%m_%d_%H_%M_%S"))
-    folder.mkdir(parents=True, exist_ok=True)
+    folder, perfetto, sampler = _where.pop()
+    sampler.stop()
     data = gzip.compress(json.dumps(_chrome(recording)).encode())
     (folder / f"{socket.gethostname()}.trace.json.gz").write_bytes(data)
     if perfetto:
@@ -80,7 +88,7 @@ def stop_trace() -> None:
 
 def _chrome(recording: Recording) -> dict[str, Any]:
     names = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "polyax"}}]
-    for thread, name in recording.threads.items():
+    for thread, name in (*recording.threads.items(), *[(n, device) for device, n in recording.devices.items()]):
         names.append({"ph": "M", "pid": 1, "tid": thread, "name": "thread_name", "args": {"name": name}})
     return {"displayTimeUnit": "ns", "metadata": {"began": recording.began}, "traceEvents": names + recording.events}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +15,7 @@ from polyax.ir.errors import NoLowering
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, last_uses, sub_jaxprs
 from polyax.ir.primitive import Primitive
 from polyax.reference.table import RULES
+from polyax.runtime.contract.probes import Probe, Telling, probes
 
 Rule = Callable[..., list[np.ndarray]]
 
@@ -51,6 +54,22 @@ def _apply(eqn: Eqn, args: Sequence[np.ndarray]) -> list[np.ndarray]:
     except Exception as e:
         blame.about(e, primitives=eqn.primitive.name, source=eqn.source)
         raise
+
+
+def _told(before: Callable[..., list[np.ndarray]], telling: Telling) -> Callable[..., list[np.ndarray]]:
+    """``_apply``, which tells traces of each equation."""
+
+    def apply(eqn: Eqn, args: Sequence[np.ndarray]) -> list[np.ndarray]:
+        start = time.perf_counter_ns()
+        try:
+            return before(eqn, args)
+        finally:
+            telling.add("call", eqn.primitive.name, start, {"lines": str(eqn.source)} if eqn.source else {})
+
+    return apply
+
+
+probes.append(Probe(sys.modules[__name__], "_apply", _told))
 
 
 def _checked(value: Any, aval: ShapedArray, eqn: Eqn) -> np.ndarray:

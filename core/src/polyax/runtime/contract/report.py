@@ -29,6 +29,16 @@ class Decision:
     """The numbers of the equations that the producer computes."""
 
 
+def counted(primitives: Iterable[str]) -> str:
+    """Names in order, repeated ones counted.
+
+    >>> counted(["mul", "sin", "mul", "mul"])
+    'mul×3 sin'
+    """
+    counts = Counter(map(str, primitives))
+    return " ".join(name if n == 1 else f"{name}×{n}" for name, n in counts.items())
+
+
 @dataclass
 class KernelReport:
     """One step of a program: a kernel, a library call, a copy of memory, or a loop or branch with steps of its own."""
@@ -54,8 +64,7 @@ class KernelReport:
     @property
     def fused(self) -> str:
         """Its primitives in order, repeated ones counted: ``mul×3 sin``."""
-        counts = Counter(self.primitives)
-        return " ".join(name if n == 1 else f"{name}×{n}" for name, n in counts.items())
+        return counted(self.primitives)
 
 
 @dataclass

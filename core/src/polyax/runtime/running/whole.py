@@ -28,6 +28,8 @@ TRIED = 8
 class QuickCalls:
     """Those of a function, by the settings that they were made under (``config.call_key()``)."""
 
+    __slots__ = ("_made", "_makers", "first", "waiting")
+
     def __init__(self) -> None:
         self.first: dict[int, tuple[NativeCall, ...]] = {}
         """The ones to try, in the order in which they were of use. Tuples are never changed: threads share them."""

@@ -5,7 +5,7 @@ Knows steps and memory; not how kernels are made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -70,8 +70,16 @@ class GpuExecutable(PlanExecutable):
     def duplicate(self, source: GpuBuffer, target: GpuBuffer) -> None:
         self.runtime.copy(source.memory, 0, target.memory, 0, source.shelf.nbytes)
 
-    def run(self, bases: Sequence[GpuBuffer], copies: Sequence[tuple[GpuBuffer, GpuBuffer]]) -> None:
-        super().run(bases, copies)
+    def settle(self) -> None:
+        self.runtime.synchronize()
+
+    def run(
+        self,
+        bases: Sequence[GpuBuffer],
+        copies: Sequence[tuple[GpuBuffer, GpuBuffer]],
+        steps: Iterable[Runner] | None = None,
+    ) -> None:
+        super().run(bases, copies, steps)
         mark = self.runtime.mark()
         for n in self.written:
             bases[n].mark = mark
@@ -87,7 +95,7 @@ class GpuExecutable(PlanExecutable):
     def runners(self, steps: Sequence[Step]) -> list[Runner]:
         if not self.runtime.records:
             return super().runners(steps)
-        return list(joined(self.runtime, steps, self.runner))
+        return list(joined(self.runtime, steps, self.made))
 
     def runner(self, step: Step) -> Runner:
         if isinstance(step, CopyStep):

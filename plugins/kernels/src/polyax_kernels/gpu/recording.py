@@ -56,6 +56,10 @@ class Recorded:
         for step in self.steps:
             step(bases)
 
+    def apart(self) -> list[tuple[Step, Runner]]:
+        """Each step, and what runs it alone."""
+        return [(step.step, step) for step in self.steps]  # pyright: ignore[reportFunctionMemberAccess]
+
     def _remember(self, key: tuple[int, ...], recording: Any) -> None:
         with self._lock:
             self._known[key] = recording

@@ -51,7 +51,16 @@ def rules(primitives: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(p.rule for p in primitives if isinstance(p, Origin)))
 
 
+def sources(primitives: Iterable[str]) -> tuple[Any, ...]:
+    """The user's lines behind ``primitives``, each once.
+
+    >>> sources([Origin("sin", 7, "shared", "f.py:3"), "literal", Origin("cos", 8, "shared", "f.py:3")])
+    ('f.py:3',)
+    """
+    return tuple(dict.fromkeys(p.source for p in primitives if isinstance(p, Origin) and p.source is not None))
+
+
 def facts(primitives: Iterable[str]) -> dict[str, Any]:
     """What errors tell of work that comes from ``primitives``: their names, and the user's line of the first."""
-    sources = (p.source for p in primitives if isinstance(p, Origin) and p.source is not None)
-    return {"primitives": ", ".join(dict.fromkeys(map(str, primitives))), "source": next(sources, None)}
+    known = sources(primitives)
+    return {"primitives": ", ".join(dict.fromkeys(map(str, primitives))), "source": known[0] if known else None}

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from polyax.runtime.contract.report import BufferReport, KernelReport, ProgramReport, Report
+from polyax.runtime.contract.report import BufferReport, KernelReport, Kind, ProgramReport, Report
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.origin import equations, rules
 from polyax_kernels.plan.journal import Journal
-from polyax_kernels.plan.plan import CallStep, CopyStep, KernelStep, LoopStep, Plan, Step
+from polyax_kernels.plan.plan import BranchStep, CallStep, CopyStep, KernelStep, LoopStep, Plan, Step
 
 Source = Callable[[Kernel], str]
 
@@ -38,21 +38,29 @@ def _program(source: Source, role: str, plan: Plan) -> ProgramReport:
     return ProgramReport(role, steps, list(plan.decisions), plan.program)
 
 
+def kind_of(step: Step) -> Kind:
+    """What reports and traces call it."""
+    if isinstance(step, LoopStep | BranchStep):
+        return "loop" if isinstance(step, LoopStep) else "branch"
+    if isinstance(step, KernelStep):
+        return "kernel"
+    return "copy" if isinstance(step, CopyStep) else "call"
+
+
 def _step_report(source: Source, step: Step) -> KernelReport:
-    names = tuple(map(str, step.primitives)) or ("copy",)
+    names, kind = tuple(map(str, step.primitives)) or ("copy",), kind_of(step)
     of = equations(step.primitives), rules(step.primitives)
     rest = step.bytes_moved, step.flops
     if isinstance(step, KernelStep):
-        return KernelReport(step.kernel.name, names, *rest, source(step.kernel), "kernel", step.out_avals, *of)
+        return KernelReport(step.kernel.name, names, *rest, source(step.kernel), kind, step.out_avals, *of)
     if isinstance(step, CopyStep):
-        return KernelReport("copy", names, *rest, "", "copy", (), *of)
+        return KernelReport("copy", names, *rest, "", kind, (), *of)
     name = step.primitive.name
     if isinstance(step, CallStep):
-        return KernelReport(name, names, *rest, "", "call", step.out_avals, *of)
+        return KernelReport(name, names, *rest, "", kind, step.out_avals, *of)
     programs = tuple([_program(source, role, inner.plan) for role, inner in step.inners])
-    if isinstance(step, LoopStep):
-        return KernelReport(name, names, *rest, "", "loop", step.out_avals, *of, programs, step.length)
-    return KernelReport(name, names, *rest, "", "branch", step.out_avals, *of, programs)
+    turns = step.length if isinstance(step, LoopStep) else None
+    return KernelReport(name, names, *rest, "", kind, step.out_avals, *of, programs, turns)
 
 
 def _buffers(plan: Plan) -> list[BufferReport]:

@@ -6,7 +6,7 @@ Knows what a launch allocates, what it may overwrite and in which order its step
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from polyax.ir import blame
 from polyax.ir.config import config
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Executable
 from polyax.runtime.contract.collectives import Axes
+from polyax.runtime.contract.probes import Probe, probes
 from polyax.runtime.contract.report import Report
 from polyax_kernels.ir.origin import facts, rules
 from polyax_kernels.lower.choice import plugin_of
@@ -23,6 +24,7 @@ from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, KernelStep, Plan, Step
 from polyax_kernels.plan.reports import report
 from polyax_kernels.run.memory import FREE
+from polyax_kernels.run.telling import told_run
 
 Runner = Callable[[Sequence[Any]], None]
 """A step, given the memory of all bases."""
@@ -62,6 +64,8 @@ class PlanExecutable(Executable):
         literals = [backend.to_device(x, self.device) for x in plan.literals]
         self.literals: list[Any] = literals if arena else [None, *literals]
         self.steps = self.runners(plan.steps)
+        self.told: Any = None
+        """What traces know of the steps, once one was taken."""
 
     @abstractmethod
     def shelf(self, nbytes: int) -> Any:
@@ -112,6 +116,9 @@ class PlanExecutable(Executable):
     def progress(self) -> str:
         return self.at
 
+    def settle(self) -> None:
+        """Returns when the steps that have run have ended."""
+
     def launch(self, buffers: Sequence[Any], queue: Any) -> tuple[list[Buffer], Any]:
         fresh = [shelf.take() for shelf in self.shelves]
         bases: list[Any] = [*buffers, *fresh, *self.literals]
@@ -150,12 +157,15 @@ class PlanExecutable(Executable):
         """Runs each step for all members before the next one."""
         raise NotImplementedError
 
-    def run(self, bases: Sequence[Any], copies: Sequence[tuple[Any, Any]]) -> None:
+    def run(
+        self, bases: Sequence[Any], copies: Sequence[tuple[Any, Any]], steps: Iterable[Runner] | None = None
+    ) -> None:
+        """``steps``: what to run instead of those of the plan, which they do the work of."""
         for source, target in copies:
             self.duplicate(source, target)
         step = None
         try:
-            for step in self.steps:
+            for step in self.steps if steps is None else steps:
                 step(bases)
         except Exception as e:
             blame.about(e, program=self.name, **step_facts(getattr(step, "step", None)))
@@ -173,3 +183,6 @@ class PlanExecutable(Executable):
 
     def report(self) -> Report:
         return report(self.backend.name, self.backend.source, self.plan, self.journal)
+
+
+probes.append(Probe(PlanExecutable, "run", told_run))

@@ -1,0 +1,46 @@
+"""Places where traces learn what happens: methods that are replaced while one is taken, so that they cost nothing else.
+
+Whoever runs work declares such probes, plugins too; who takes traces fills them. Must not know what becomes of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from polyax.runtime.contract.queue import HostQueue
+
+
+class Telling(Protocol):
+    """A trace that is being taken."""
+
+    def add(self, kind: str, name: str, start: int, args: dict[str, Any]) -> None:
+        """Something that began at ``start``, of ``time.perf_counter_ns``, and has ended now. It goes to the line of the
+        device that this thread works for, else to that of the thread."""
+
+    def work(self, device: str, work: Callable[[], None]) -> Callable[[], None]:
+        """``work``, told as what the device does for the call that this thread is in."""
+        ...
+
+
+class Probe(NamedTuple):
+    """``replacement(before, telling)`` stands in for the method ``name`` of a class, or the function of a module."""
+
+    owner: Any
+    name: str
+    replacement: Callable[[Any, Telling], Any]
+
+
+probes: list[Probe] = []
+
+
+def told_queue(before: Callable[..., Any], telling: Telling) -> Callable[..., Any]:
+    """``HostQueue.run``, and that of classes derived from it, which tells of each program that the device works on."""
+
+    def run(queue: Any, work: Callable[[], None], inputs: Sequence[Any], cost: int, **options: Any) -> Any:
+        return before(queue, telling.work(queue.name, work), inputs, cost, **options)
+
+    return run
+
+
+probes.append(Probe(HostQueue, "run", told_queue))

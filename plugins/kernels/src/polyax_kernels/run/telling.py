@@ -1,0 +1,71 @@
+"""What plans tell traces: each step as it runs, with the primitives whose work it does and the user's lines.
+
+Steps that would run together run one at a time meanwhile, and each is waited for. Knows steps, not executables.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from polyax.runtime.contract.probes import Telling
+from polyax.runtime.contract.report import counted
+from polyax_kernels.ir.origin import sources
+from polyax_kernels.plan.plan import KernelStep, Step
+from polyax_kernels.plan.reports import kind_of
+
+Runner = Callable[[Sequence[Any]], None]
+
+
+class StepAlone(NamedTuple):
+    """A step, what does it alone, and what is told of it."""
+
+    step: Step
+    runner: Runner
+    kind: str
+    title: str
+    facts: dict[str, Any]
+
+
+def told_run(before: Callable[..., None], telling: Telling) -> Callable[..., None]:
+    """``PlanExecutable.run``, which tells of each step."""
+
+    def run(executable: Any, bases: Sequence[Any], copies: Sequence[tuple[Any, Any]], _: Any = None) -> None:
+        if executable.told is None:
+            executable.told = list(_parts(executable.steps))
+        executable.settle()  # what came before isn't the first step's
+        before(executable, bases, copies, [_Told(part, executable, telling) for part in executable.told])
+
+    return run
+
+
+def _parts(runners: Sequence[Any]) -> Iterator[StepAlone]:
+    for runner in runners:
+        for step, single in runner.apart() if hasattr(runner, "apart") else [(runner.step, runner)]:
+            yield StepAlone(step, single, kind_of(step), counted(step.primitives) or "copy", _facts(step))
+
+
+def _facts(step: Step) -> dict[str, Any]:
+    """What else a trace keeps: the name of a kernel, what moves, and the lines that it is for."""
+    named = {"kernel": step.kernel.name} if isinstance(step, KernelStep) else {}
+    lines = [str(source) for source in sources(step.primitives)]
+    return {**named, "bytes": step.bytes_moved, "flops": step.flops, **({"lines": "\n".join(lines)} if lines else {})}
+
+
+class _Told:
+    """A step that tells when it has ended."""
+
+    __slots__ = ("executable", "part", "step", "telling")
+
+    def __init__(self, part: StepAlone, executable: Any, telling: Telling) -> None:
+        self.part, self.executable, self.telling = part, executable, telling
+        self.step = part.step
+
+    def __call__(self, bases: Sequence[Any]) -> None:
+        start = time.perf_counter_ns()
+        try:
+            self.part.runner(bases)
+            self.executable.settle()
+        finally:
+            self.telling.add(self.part.kind, self.part.title, start, self.part.facts)

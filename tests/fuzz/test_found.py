@@ -30,3 +30,20 @@ def test_mapped_rules_of_functions_with_constants(own: Any) -> None:
     f = own(lambda x: x * np.arange(3, dtype="f4"))
     total = lambda xs: jnp.sum(jax.vmap(jax.checkpoint(f))(xs))
     np.testing.assert_array_equal(jax.grad(total)(jnp.ones((2, 3))), [[0, 1, 2], [0, 1, 2]])
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (3, 3, 5), (7, 4)])
+def test_sums_of_columns_behind_a_kernel_that_keeps_values(shape: tuple[int, ...], platform: str) -> None:
+    x = np.random.default_rng(0).integers(-9, 10, shape).astype(np.float32)
+    total = jax.jit(lambda x: jnp.sum(jax.lax.associative_scan(jnp.add, x, reverse=True), 0))
+    np.testing.assert_array_equal(total(x), np.cumsum(x[::-1], 0).sum(0))
+
+
+def test_integers_that_go_through_floats_between_loops(platform: str) -> None:
+    def turn(carry: Any, _: Any) -> Any:
+        rounded = jax.lax.pad(carry, np.int32(1), [(1, 2, 2)]).astype("float32").astype("int32")
+        return jnp.sum(rounded, keepdims=True), carry
+
+    found = jax.jit(lambda x: jax.lax.scan(turn, x, None, length=3))(np.array([3], "int32"))
+    np.testing.assert_array_equal(found[0], [12])
+    np.testing.assert_array_equal(found[1], [[3], [6], [9]])

@@ -44,6 +44,29 @@ def test_folds_that_need_each_other() -> None:
             np.testing.assert_allclose(out, 20 * x.astype(np.float64).var(0), rtol=1e-5)
 
 
+def test_what_a_point_keeps_is_kept_for_each_lane() -> None:
+    """A kernel may have been stacked on the one that computes what each of its points needs."""
+    x = RNG.standard_normal((20, 150)).astype(F32)
+    with consing():
+        grid, (k,) = axes(x.shape[1]), axes(x.shape[0])
+        at = lambda row: load(0, F32, (row, index(grid[0])))
+        zero = const(0, np.dtype("int64"))
+        shifted = total(k, at(index(k)) - load(2, F32, (zero,)))
+        stages = (
+            Stage((), (Store(2, (zero,), at(const(3, np.dtype("int64")))),)),
+            Stage((), (Store(1, (index(grid[0]),), shifted),)),
+        )
+        operands = Operand(x.shape, F32, "in"), Operand((x.shape[1],), F32, "out"), Operand((1,), F32, "local")
+        kernel = Kernel(grid, stages, operands)
+        schedule = choose(kernel)
+        assert schedule.lanes == x.shape[1]
+        library = CompiledKernels([kernel], [schedule])
+        for runner in ("c", "numpy"):
+            out = np.zeros(x.shape[1], F32)
+            library.run(0, kernel, [x, out]) if runner == "c" else run(kernel, [x, out], (), schedule)
+            np.testing.assert_allclose(out, (x - x[3]).sum(0), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("depth, stages", [(7, 3), (64, 3), (67, 4)])
 def test_several_steps_are_taken_together(depth: int, stages: int) -> None:
     """The accumulators are read and written once for eight points of the axis, and once for each that is left."""

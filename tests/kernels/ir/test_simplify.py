@@ -134,6 +134,14 @@ def test_floats_keep_their_arithmetic() -> None:
         assert Simplifier()(x * 1.0) is x and Simplifier()(x / 1.0) is x
 
 
+def test_integers_that_go_through_another_type() -> None:
+    with consing():
+        x, short, wide = load(0, np.dtype("int32"), (const(0),)), np.dtype("int16"), np.dtype("int64")
+        assert Simplifier()(cast(cast(x, wide), x.dtype)) is x
+        for y in (cast(cast(x, F32), x.dtype), cast(cast(x, short), x.dtype)):
+            assert Simplifier()(y) is y
+
+
 def test_masks_that_always_or_never_hold() -> None:
     with consing():
         i = Axis(4, "i")

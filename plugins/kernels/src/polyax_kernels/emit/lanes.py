@@ -15,7 +15,7 @@ from math import inf, prod
 
 from polyax_kernels.emit.blocks import Blocks, blocks_of
 from polyax_kernels.ir.dependences import Facts, rounds
-from polyax_kernels.ir.expr import Axis, Expr, const, folds_of, index, load, op, postorder, rewrite, rewriter
+from polyax_kernels.ir.expr import Axis, Expr, const, folds_of, index, load, op, postorder, rebuild, rewrite, rewriter
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots, map_stores, store_roots
 
 TOGETHER = 8
@@ -30,27 +30,33 @@ def block(kernel: Kernel, lanes: int, rows: int = 1) -> tuple[Kernel, tuple[Bloc
     """The kernel whose last grid axis is ``base``; stages have an axis of ``count`` lanes.
 
     With ``rows``, that is so of the axis before the last as well, and stages have an axis of rows around that of lanes.
-    ``kernel`` has one-dimensional operands, and either stages without axes and folds of one carry, or no folds.
+    ``kernel`` has one-dimensional operands, and either stages without axes and folds of one carry, or no folds. What
+    its stages keep for a point, each lane has for its own.
     """
     cut = kernel.grid[-1:] if rows == 1 else kernel.grid[-2:]
     blocks = tuple(map(blocks_of, cut, (rows, lanes)[-len(cut) :]))
     moved = {axis: b.point() for axis, b in zip(cut, blocks, strict=True)}
     axes = tuple([b.lane for b in blocks])
     place = index(axes[-1]) if rows == 1 else index(axes[0]) * lanes + index(axes[1])
-    operands = list(kernel.operands)
+    points, own = rows * lanes, {n for n, o in enumerate(kernel.operands) if o.role == "local"}
+    operands = [replace(o, shape=(o.shape[0] * points,)) if n in own else o for n, o in enumerate(kernel.operands)]
     memo: dict[Expr, Expr] = {}
 
     def rule(x: Expr) -> Expr | None:
         if x.kind == "index":
             return moved.get(x.attr)
+        if x.kind == "load" and x.attr.slot in own:
+            return rebuild(x, (x.args[0] * points + place, *x.args[1:]))
         if x.kind != "fold":
             return None
-        operands.append(Operand((rows * lanes,), x.dtype, "local"))
+        operands.append(Operand((points,), x.dtype, "local"))
         return load(len(operands) - 1, x.dtype, (place,))
 
     stages: list[Stage] = []
     for stage in kernel.stages:
-        final = Stage((*stage.axes, *axes), map_stores(stage.stores, lambda x: rewrite(x, rule, memo)))
+        stores = map_stores(stage.stores, lambda x: rewrite(x, rule, memo))
+        apart = [replace(s, indices=(s.indices[0] * points + place,)) if s.slot in own else s for s in stores]
+        final = Stage((*stage.axes, *axes), tuple(apart))
         stages += [*_accumulations(stage, memo, axes, _elements(kernel.grid)), final]
     grid = (*kernel.grid[: -len(cut)], *[b.base for b in blocks])
     return replace(kernel, grid=grid, stages=tuple(stages), operands=tuple(operands)), blocks

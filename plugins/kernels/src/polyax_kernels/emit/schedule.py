@@ -53,7 +53,8 @@ def _lanes(kernel: Kernel, most: int) -> int:
     if not (suits(kernel) and strided(kernel)) and not stores_strided(kernel):
         return 1
     extent, folds = kernel.grid[-1].extent, folds_of(*kernel_roots(kernel))
-    near = min(most, ACCUMULATED // sum(x.dtype.itemsize for x in folds)) if folds else most
+    kept = sum(x.dtype.itemsize for x in (*folds, *(o for o in kernel.operands if o.role == "local")))
+    near = min(most, max(1, ACCUMULATED // kept)) if folds else most
     return min(near, extent) if isinstance(extent, int) else near
 
 

@@ -86,7 +86,8 @@ class Simplifier:
         inner = x.args[0]
         if inner.kind == "const" and inner.dtype.kind in "biu" and x.dtype.kind in "biu":
             return const(scalars.cast(inner.dtype.type(inner.attr), x.dtype).item(), x.dtype)
-        if inner.kind == "cast" and inner.args[0].dtype == x.dtype and x.dtype.kind in "iu":
+        integers = x.dtype.kind in "iu" and inner.dtype.kind in "biu"  # what goes through a float is rounded
+        if inner.kind == "cast" and inner.args[0].dtype == x.dtype and integers:
             return inner.args[0] if self.interval(inner) == self.interval(inner.args[0]) else x
         return x
 

@@ -71,6 +71,10 @@ def test_under_transformations() -> None:
         (lambda: jnp.add(X), TypeError, "takes 2 positional arguments but 1 were given"),
         (lambda: jnp.add.reduceat(X, np.array([0.5])), ValueError, "integer type"),
         (lambda: OWN.accumulate(X, 2), ValueError, "axis 2 is out of bounds"),
+        (lambda: OWN.accumulate(X, (0, 1)), ValueError, "does not allow multiple axes"),
+        (lambda: jnp.add.reduceat(X, np.array([0]), None), ValueError, "requires a single integer axis"),
+        (lambda: jnp.add.reduceat(X[:0], np.array([0])), IndexError, "empty axis"),
+        (lambda: jnp.add.reduce(X, where=X), ValueError, "where argument must have dtype=bool; got dtype=float32"),
     ),
 )
 def test_what_does_not_fit_is_named(call: Any, error: type[Exception], text: str) -> None:
@@ -108,3 +112,35 @@ def test_sums_accumulate_over_all_axes():
 
 def test_lists_are_values_for_at():
     assert jnp.add.at(jnp.zeros((2, 1)), 0, [1], inplace=False).tolist() == [[1], [0]]
+
+
+def test_masked_elements_are_left_out() -> None:
+    mask = X > 0
+    want = np.subtract.reduce(X, 1, where=mask, initial=1.0)
+    np.testing.assert_allclose(jnp.subtract.reduce(X, 1, where=mask, initial=1.0), want, rtol=1e-5)
+    got = jnp.subtract.reduce(X, None, where=mask, initial=1.0)
+    np.testing.assert_allclose(got, 1.0 - X[mask].sum(), rtol=1e-5)
+
+
+def test_equal_if_made_of_the_same() -> None:
+    def f(a: Any, b: Any) -> Any:
+        return a + b
+
+    assert jnp.frompyfunc(f, 2, 1) == jnp.frompyfunc(f, 2, 1)
+    assert hash(jnp.frompyfunc(f, 2, 1)) == hash(jnp.frompyfunc(f, 2, 1))
+    assert jnp.frompyfunc(f, 2, 1) != jnp.frompyfunc(f, 2, 1, identity=0)
+    assert jnp.add != jnp.subtract
+
+
+@pytest.mark.parametrize("name", ("nin", "nout", "nargs", "identity", "_func"))
+def test_what_they_are_made_of_stays(name: str) -> None:
+    getattr(jnp.add, name)
+    with pytest.raises(AttributeError, match=f"property '{name}' of 'ufunc' object has no setter"):
+        setattr(jnp.add, name, None)
+
+
+def test_integers_become_what_the_function_gives() -> None:
+    i = np.array([1, 2, 3])
+    assert jnp.logaddexp.at(i, np.array([0]), 1, inplace=False).dtype == np.float32
+    assert jnp.logaddexp.accumulate(i[:0]).dtype == np.float32
+    assert jnp.add.at(i, np.array([], int), 1, inplace=False).tolist() == [1, 2, 3]

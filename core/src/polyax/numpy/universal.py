@@ -5,6 +5,8 @@ The functions themselves are in ``ufuncs`` and ``logic``, which the library call
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -53,13 +55,28 @@ class ufunc:
     ) -> None:  # fmt: skip
         self.__name__ = self.__qualname__ = name or func.__name__
         self.__doc__ = func.__doc__
-        self.nin, self.nout, self.identity = nin, nout, identity
+        self._func = func
+        self.nin, self.nout, self.identity = operator.index(nin), operator.index(nout), identity
         self.nargs = nin if nargs is None else nargs
         self._call = repeating(call or vectorize(func))
         self._reduce, self._accumulate, self._logical = reduce, accumulate, logical
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self):  # what it has been made with tells equal ones apart
+            raise AttributeError(f"property {name!r} of 'ufunc' object has no setter")
+        super().__setattr__(name, value)
+
     def __repr__(self) -> str:
         return f"<jnp.ufunc '{self.__name__}'>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ufunc) and self._made_of() == other._made_of()
+
+    def __hash__(self) -> int:
+        return hash(self._made_of())
+
+    def _made_of(self) -> tuple[Any, ...]:
+        return self._func, self.__name__, self.identity, self.nin, self.nout, self.nargs
 
     @api_boundary
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
@@ -87,6 +104,7 @@ class ufunc:
           ValueError: not a function of two arguments with one result; no elements, or ``where``, without identity.
         """
         x = self._operand("reduce", a, dtype, out)
+        where = None if where is None else _mask(where)
         if where is not None and initial is None and self.identity is None:
             raise ValueError(
                 f"reduction operation '{self.__name__}' does not have an identity, so to use a where mask one has to "
@@ -95,24 +113,25 @@ class ufunc:
         if self._reduce is not None:
             return self._reduce(x, axis=axis, keepdims=keepdims, initial=initial, where=where)
         start = self.identity if initial is None else initial
-        if where is not None:
-            x = self._as_results(x)
-            x = where_(where, x, convert(start if self.identity is None else self.identity, x.dtype))
         axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
         axes = tuple(canonical_axis(k, x.ndim) for k in axes)
-        rest = [k for k in range(x.ndim) if k not in axes]
-        rows = lax.reshape(lax.transpose(x, (*axes, *rest)), (_size(x, axes), *_sizes(x, rest)))
-        y = self._last(rows, start)
+        mask = None if where is None else _rows(broadcast_to(where, x.shape), axes)
+        y = self._last(_rows(x, axes), start, mask)
         return lax.expand_dims(y, axes) if keepdims else y
 
-    def _last(self, rows: Any, start: Any) -> Any:
+    def _last(self, rows: Any, start: Any, mask: Any) -> Any:
         if start is None:
             if not rows.shape[0]:
                 raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
             start, rows = rows[0], rows[1:]
         rows = self._as_results(rows)
         first = lax.broadcast_in_dim(convert(start, rows.dtype), rows.shape[1:], range(np.ndim(start)))
-        return lax.scan(lambda y, x: (convert(self._call(y, x), y.dtype), None), first, rows)[0]
+
+        def step(y: Any, item: Any) -> Any:
+            new = convert(self._call(y, item[0]), y.dtype)
+            return (new if mask is None else where_(item[1], new, y)), None
+
+        return lax.scan(step, first, (rows,) if mask is None else (rows, mask))[0]
 
     def _as_results(self, rows: Any) -> Any:
         """Integers as what the function makes of them, if these are numbers of another kind."""
@@ -130,14 +149,15 @@ class ufunc:
           ValueError: not a function of two arguments with one result; several axes, but for sums and products.
         """
         x = self._operand("accumulate", a, dtype, out)
-        if axis is None and self._accumulate is None and x.ndim != 1:
+        if isinstance(axis, tuple) or (axis is None and self._accumulate is None and x.ndim != 1):
             raise ValueError("accumulate does not allow multiple axes")
         x, axis = along(x, axis)
         if self._accumulate is not None:
             return self._accumulate(x, axis=axis)
+        x = self._as_results(x)
         if not x.shape[axis]:
             return x
-        rows = self._as_results(lax.transpose(x, (axis, *(k for k in range(x.ndim) if k != axis))))
+        rows = lax.transpose(x, (axis, *(k for k in range(x.ndim) if k != axis)))
 
         def step(y: Any, x: Any) -> Any:
             y = convert(self._call(y, x), y.dtype)
@@ -170,6 +190,7 @@ class ufunc:
                 f"{self.__name__}.at() can't change an array in place: pass inplace=False and take the result."
             )
         x = self._truths(as_array(unwrap(a)))
+        x = self._as_results(x) if self.nin == 2 else x
         places = lax.reshape(lax.iota(np.int32, x.size), x.shape)[indices]
         others = [] if b is None else [lax.reshape(broadcast_to(as_values(b), places.shape), (places.size,))]
 
@@ -178,6 +199,8 @@ class ufunc:
             new = convert(self._call(flat[place], *values), x.dtype)
             return flat.at[place].set(new), None
 
+        if not places.size:
+            return x
         flat = lax.scan(step, lax.reshape(x, (x.size,)), (lax.reshape(places, (places.size,)), *others))[0]
         return lax.reshape(flat, x.shape)
 
@@ -186,13 +209,18 @@ class ufunc:
         """The elements from each index up to the next combined; one element where the next isn't larger.
 
         Raises:
-          ValueError: not a function of two arguments with one result, or indices that aren't integers.
+          ValueError: not a function of two arguments with one result, indices that aren't integers, or several axes.
+          IndexError: there are indices, and the axis is empty.
         """
         x = self._operand("reduceat", a, dtype, out)
         starts = as_array(unwrap(indices))
         if not dtypes.is_integer(starts.dtype) or starts.ndim != 1:
             raise ValueError(f"reduceat indices must be a vector of an integer type, got {starts.aval}")
+        if not hasattr(axis, "__index__"):
+            raise ValueError("reduceat requires a single integer axis.")
         axis = canonical_axis(axis, x.ndim)
+        if starts.size and not x.shape[axis]:
+            raise IndexError(f"{self.__name__}.reduceat can't begin at an index of an empty axis")
         rows = lax.transpose(x, (axis, *(k for k in range(x.ndim) if k != axis)))
         ends = lax.concatenate([starts[1:], lax.full((1,), rows.shape[0], starts.dtype)], 0)
         ends = ufuncs.maximum(ends, starts + 1)
@@ -221,12 +249,18 @@ class ufunc:
         return as_mask(x) if self._logical else x
 
 
-def _sizes(x: Any, axes: Any) -> list[int]:
-    return [x.shape[k] for k in axes]
+def _mask(where: Any) -> Any:
+    mask = as_array(unwrap(where))
+    if mask.dtype not in dtypes.BOOL:
+        raise ValueError(f"where argument must have dtype=bool; got dtype={mask.dtype}")
+    return mask
 
 
-def _size(x: Any, axes: Any) -> int:
-    return int(np.prod(_sizes(x, axes), dtype=np.int64))
+def _rows(x: Any, axes: tuple[int, ...]) -> Any:
+    """The elements over ``axes`` as one first dimension."""
+    rest = [k for k in range(x.ndim) if k not in axes]
+    sizes = (math.prod(x.shape[k] for k in axes), *(x.shape[k] for k in rest))
+    return lax.reshape(lax.transpose(x, (*axes, *rest)), sizes)
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:

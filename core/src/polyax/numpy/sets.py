@@ -26,7 +26,7 @@ from polyax.numpy.promotion import (
     unwrap,
 )
 from polyax.numpy.reductions import any as _any
-from polyax.numpy.selection import nonzero
+from polyax.numpy.selection import nonzero, searchsorted
 from polyax.numpy.shapes import moveaxis, ravel
 
 __all__ = [
@@ -57,6 +57,7 @@ def unique(
     [1, 3]
     """
     ar = ensure_array("unique", ar)
+    axis = None if axis is None else canonicalize_axis(axis, ar.ndim)
     if size is None:
         refuse_traced(ar, "The error arose for the first argument of jnp.unique(). To make jnp.unique() compatible "
 "with "
@@ -65,9 +66,10 @@ def unique(
     if size and not ar.size and fill_value is None:
         raise ValueError("jnp.unique: zero-sized input with a nonzero size needs a fill_value")
     shape = ar.shape if axis is None else None
-    lines = lax.reshape(ar, (ar.size, 1)) if axis is None else _lines(ar, canonicalize_axis(axis, ar.ndim))
+    lines = lax.reshape(ar, (ar.size, 1)) if axis is None else _lines(ar, axis)
     found = _unique_lines(lines, size, equal_nan)
-    results = [_shaped(getitem(lines, found.index) if ar.size else _no_lines(lines, found), ar, axis)]
+    values = getitem(lines, found.index) if ar.size else _no_lines(lines, found)
+    results = [_shaped(convert(values, ar.dtype, False), ar, axis)]
     if fill_value is not None and size is not None:
         results[0] = _filled(results[0], found.count, fill_value, axis or 0)
     index, inverse, counts = (convert(x, dtypes.default_int()) for x in (found.index, found.inverse, found.counts))
@@ -90,7 +92,6 @@ def _no_lines(lines: Any, found: _Found) -> Any:
 def _shaped(values: Any, ar: Any, axis: Any) -> Any:
     if axis is None:
         return ravel(values)
-    axis = canonicalize_axis(axis, ar.ndim)
     rest = tuple(n for i, n in enumerate(ar.shape) if i != axis)
     return moveaxis(lax.reshape(values, (values.shape[0], *rest)), 0, axis)
 
@@ -105,6 +106,8 @@ class _Found(NamedTuple):
 def _unique_lines(lines: Any, size: int | None, equal_nan: bool) -> _Found:
     """Sorts the lines; the first of each run of equal ones is a result."""
     n, width = lines.shape
+    if width == 0:  # nothing tells the lines apart
+        return _unique_lines(lax.full((n, 1), 0, lines.dtype), size, equal_nan)
     if n == 0:
         empty = lax.full((size or 0,), 0, np.int32)
         return _Found(empty, lax.full((0,), 0, np.int32), empty, np.int32(0))
@@ -187,12 +190,37 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
 ) -> Any:
-    """Which elements occur in ``test_elements``; which don't, if ``invert``."""
+    """Which elements occur in ``test_elements``; which don't, if ``invert``.
+
+    Args:
+      method: each is compared with all ('compare_all', which 'auto' means for a few), or sought among the sorted ones
+        ('binary_search', 'sort').
+
+    Raises:
+      ValueError: there is no such method.
+    """
+    if method not in ("auto", "compare_all", "binary_search", "sort"):
+        raise ValueError(
+            f"{method=} is not implemented; options are 'compare_all', 'binary_search', 'sort', and 'auto'"
+        )
     element, tests = of_one_dtype("isin", element, test_elements)
     tests = ravel(tests)
-    column, row = lax.expand_dims(element, (element.ndim,)), lax.broadcast_to_rank(tests, element.ndim + 1)
-    found = lax.reduce_or(lax.eq(column, row), (element.ndim,))
+    few = tests.size < _FEW if method == "auto" else method == "compare_all"
+    found = (_is_any if few or not tests.size else _is_among)(element, tests)
     return lax.bitwise_not(found) if invert else found
+
+
+_FEW = 64  # as many comparisons cost less than a sort
+
+
+def _is_any(element: Any, tests: Any) -> Any:
+    column, row = lax.expand_dims(element, (element.ndim,)), lax.broadcast_to_rank(tests, element.ndim + 1)
+    return lax.reduce_or(lax.eq(column, row), (element.ndim,))
+
+
+def _is_among(element: Any, tests: Any) -> Any:
+    ordered = lax.sort(tests, dimension=0)
+    return lax.eq(element, take(ordered, searchsorted(ordered, element), mode="clip"))
 
 
 def _pair(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
@@ -207,10 +235,16 @@ def _kept(name: str, values: Any, keep: Any, size: int | None, fill_value: Any) 
         )
         return getitem(values, np.asarray(keep))
     (places,) = nonzero(keep, size=size, fill_value=0)
-    chosen = take(values, places, mode="clip")
+    chosen = take(values, places, mode="clip") if values.size else lax.full((size,), 0, values.dtype)
     count = lax.reduce_sum(convert(keep, _INT32), (0,))
     fill = 0 if fill_value is None else fill_value
     return _filled(chosen, count, fill, 0)
+
+
+def _filled_by_first(values: Any, count: Any, fill_value: Any) -> Any:
+    """Missing ones are ``fill_value``, by default the first, or 0 if there is none."""
+    first = values[:1] if values.size else 0
+    return _filled(values, count, choose(lax.gt(count, 0), first, 0) if fill_value is None else fill_value, 0)
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
@@ -265,9 +299,7 @@ def intersect1d(
     values, first = (take(x, places, mode="clip") if x.size else lax.full((size,), 0, x.dtype) for x in order)
     count = lax.reduce_sum(convert(keep, _INT32), (0,))
     second = _first_in(b, values)
-    if fill_value is None:
-        fill_value = choose(lax.gt(count, 0), values[:1], 0)
-    values = _filled(values, count, fill_value, 0)
+    values = _filled_by_first(values, count, fill_value)
     if not return_indices:
         return values
     return values, *_wide(_filled(first, count, a.shape[0], 0), _filled(second, count, b.shape[0], 0))
@@ -288,13 +320,33 @@ def setxor1d(
 ) -> Any:
     """The elements of either that the other lacks, in increasing order.
 
-    Raises:
-      NotImplementedError: a static ``size``.
+    Args:
+      assume_unique: a promise that neither has an element twice: those that two have are taken for common ones.
+      size: number of results; missing ones are ``fill_value``, by default the smallest.
+
+    >>> import polyax.numpy as jnp
+    >>> jnp.setxor1d(jnp.array([3, 1, 3]), jnp.array([5, 3]), size=3).tolist()
+    [1, 5, 1]
     """
-    if size is not None:
-        raise NotImplementedError("jnp.setxor1d with a static size is not implemented")
-    a, b = _pair("setxor1d", ar1, ar2)
-    return lax.sort(lax.concatenate([setdiff1d(a, b), setdiff1d(b, a)], 0), dimension=0)
+    a, b = (lax.sort(x, dimension=0) for x in _pair("setxor1d", ar1, ar2))
+    both = lax.concatenate([a, b], 0)
+    if assume_unique:
+        both = lax.sort(both, dimension=0)
+        keep = lax.bitwise_and(_first_of_runs(both), _last_of_runs(both))
+    else:
+        keep = lax.concatenate(
+            [lax.bitwise_and(_first_of_runs(x), isin(x, y, invert=True)) for x, y in ((a, b), (b, a))], 0
+        )
+    if size is None:
+        return lax.sort(_kept("setxor1d", both, keep, None, None), dimension=0)
+    left_out, both = lax.sort((lax.bitwise_not(keep), both), dimension=0, num_keys=2)
+    places = lax.iota(_INT32, size)
+    values = take(both, places, mode="clip") if both.size else lax.full((size,), 0, both.dtype)
+    return _filled_by_first(values, lax.reduce_sum(convert(lax.bitwise_not(left_out), _INT32), (0,)), fill_value)
+
+
+def _last_of_runs(a: Any) -> Any:
+    return lax.concatenate([_differ(a, True), as_array(np.ones(min(1, a.shape[0]), bool))], 0)
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:

@@ -131,3 +131,23 @@ def test_correlation_of_complex_numbers() -> None:
     x = np.array([[1 + 1j, 2 - 1j, 3j], [3j, 2 - 1j, 1 + 1j]])
     with polyax.default_device(polyax.devices("reference")[0]):
         np.testing.assert_allclose(jnp.corrcoef(x), np.corrcoef(x), atol=1e-6)
+
+
+def test_weights_of_several_axes_come_in_their_order() -> None:
+    x = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+    for axis in ((1, 2), (2, 0), (2, 1, 0)):
+        weights = np.arange(1.0, 1 + np.prod([x.shape[k] for k in axis])).reshape([x.shape[k] for k in axis])
+        np.testing.assert_allclose(jnp.average(x, axis, weights), np.average(x, axis, weights), rtol=1e-5)
+    with pytest.raises(ValueError, match="Shape of weights must be consistent with shape of a along specified axis"):
+        jnp.average(x, (0, 1), np.ones((3, 2)))
+
+
+def test_derivative_of_the_variance_without_nan() -> None:
+    x = jnp.arange(5.0).at[0].set(np.nan)
+    np.testing.assert_allclose(polyax.grad(jnp.nanvar)(x), [0.0, -0.75, -0.25, 0.25, 0.75], rtol=1e-6)
+    assert np.isfinite(polyax.grad(jnp.nanstd)(x)).all()
+
+
+def test_fractions_have_one_dimension_at_most() -> None:
+    with pytest.raises(ValueError, match="rank <= 1, got shape"):
+        jnp.quantile(np.arange(3.0), np.full((2, 2), 0.5))

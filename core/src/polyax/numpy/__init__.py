@@ -8,6 +8,7 @@ from polyax.numpy import fft as fft
 from polyax.numpy import linalg as linalg
 from polyax.numpy import methods as _methods
 from polyax.numpy.broadcast import *
+from polyax.numpy.covariance import *
 from polyax.numpy.creation import *
 from polyax.numpy.diagonals import *
 from polyax.numpy.differences import *

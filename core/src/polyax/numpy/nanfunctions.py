@@ -87,7 +87,8 @@ def nanvar(
 ) -> Any:  # fmt: skip
     """``var`` without regard to NaN."""
     a = ensure_array("nanvar", a)
-    return reductions.var(a, axis, dtype, out, ddof, keepdims, where=_present(a, where), mean=mean)
+    filled, _ = _without_nan("nanvar", a, 0)  # whose square has a derivative
+    return reductions.var(filled, axis, dtype, out, ddof, keepdims, where=_present(a, where), mean=mean)
 
 
 def nanstd(

@@ -360,7 +360,7 @@ def std(
 
 
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
-    """The mean over ``axis`` with ``weights`` of the shape of ``a``, or of its length along one axis.
+    """The mean over ``axis`` with ``weights`` of the shape of ``a``, or of its lengths along the axes, in their order.
 
     With ``returned`` also the sum of the weights.
     """
@@ -382,10 +382,11 @@ def _aligned_weights(weights: Any, a: Any, axis: Any) -> Any:
         return weights
     if axis is None:
         raise ValueError("Axis must be specified when shapes of a and weights differ.")
-    axis = canonicalize_axis(axis, a.ndim) if not isinstance(axis, tuple) else axis[0]
-    if weights.shape != (a.shape[axis],):
-        raise ValueError("Length of weights not compatible with specified axis.")
-    return lax.broadcast_in_dim(weights, a.shape, (axis,))
+    axes = canonicalize_axes(axis, a.ndim)
+    if weights.shape != tuple(a.shape[k] for k in axes):
+        raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+    ordered = sorted(range(len(axes)), key=lambda n: axes[n])
+    return lax.broadcast_in_dim(lax.transpose(weights, ordered), a.shape, [axes[n] for n in ordered])
 
 
 # --- running ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Order statistics, covariance and correlation."""
+"""Order statistics."""
 
 from __future__ import annotations
 
@@ -13,14 +13,10 @@ from polyax.ir import dtypes
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy import reductions
 from polyax.numpy.broadcast import broadcast_to, choose
-from polyax.numpy.promotion import as_array, convert, inexact, promote_args_inexact, shape_of, unwrap
+from polyax.numpy.promotion import convert, inexact
 from polyax.numpy.shapes import moveaxis, ravel
 
-__all__ = [
-    "corrcoef", "cov", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
-]  # fmt: skip
-
-# --- order statistics -------------------------------------------------------------------------------------------------
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
@@ -111,6 +107,8 @@ def _quantile(
     kind = a.dtype
     if kind in dtypes.COMPLEX:
         raise ValueError(f"{name} does not support complex numbers, which have no order.")
+    if q.ndim > 1:
+        raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
     a, q, *given = _together(a, q, *given)
     axes = reductions.reduction_axes(axis, a.ndim, name)
     flat = _in_lines(a, axes)
@@ -194,77 +192,3 @@ def _between(below: Any, above: Any, t: Any, method: str) -> Any:
     if method == "midpoint":
         return lax.mul(lax.add(below, above), 0.5)
     return lax.add(lax.mul(below, lax.sub(1.0, t)), lax.mul(above, t))
-
-
-# --- covariance -------------------------------------------------------------------------------------------------------
-
-
-def cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
-    aweights: Any = None, dtype: Any = None,
-) -> Any:  # fmt: skip
-    """The covariance matrix of variables in rows (columns if not ``rowvar``).
-
-    Args:
-      bias: divide by the number of observations instead of one less; ``ddof`` says what to subtract.
-      fweights, aweights: how often each observation counts, and how much.
-    """
-    x = _variables("cov", m, y, rowvar)
-    weights = [as_array(convert(unwrap(w), x.dtype)) for w in (fweights, aweights) if w is not None]
-    ddof = (0 if bias else 1) if ddof is None else ddof
-    if not weights:
-        centered = lax.sub(x, reductions.mean(x, axis=1, keepdims=True))
-        factor: Any = float(max(x.shape[1] - ddof, 0))
-        return _second_moment(centered, centered, factor)
-    total = weights[0] if len(weights) == 1 else lax.mul(*weights)
-    amount = reductions.sum(total)
-    mean = lax.div(reductions.sum(lax.mul(x, lax.broadcast_to_rank(total, 2)), axis=1, keepdims=True), amount)
-    centered = lax.sub(x, mean)
-    correction = (
-        ddof if aweights is None else lax.div(lax.mul(float(ddof), reductions.sum(lax.mul(total, weights[-1]))), amount)
-    )
-    return _second_moment(
-        centered,
-        lax.mul(centered, lax.broadcast_to_rank(total, 2)),
-        lax.sub(amount, convert(unwrap(correction), x.dtype)),
-    )
-
-
-def _variables(name: str, m: Any, y: Any, rowvar: bool) -> Any:
-    parts = []
-    for part in (m,) if y is None else (m, y):
-        x = as_array(promote_args_inexact(name, part)[0])
-        if x.ndim > 2:
-            raise ValueError(f"{name}: an array has more than 2 dimensions: {x.aval}")
-        x = lax.broadcast_to_rank(x, 2)
-        parts.append(
-            x
-            if rowvar or (shape_of(part)[:1] == x.shape[1:] and len(shape_of(part)) == 1)
-            else lax.transpose(x, (1, 0))
-        )
-    return parts[0] if len(parts) == 1 else lax.concatenate([convert(p, parts[0].dtype) for p in parts], 0)
-
-
-def _second_moment(x: Any, y: Any, factor: Any) -> Any:
-    y = lax.conj(y) if y.dtype in dtypes.COMPLEX else y
-    product = lax.dot_general(x, y, (((1,), (1,)), ((), ())))
-    result = lax.div(product, factor if isinstance(factor, float) else broadcast_to(factor, product.shape))
-    return lax.squeeze(result, tuple(i for i, n in enumerate(result.shape) if n == 1))
-
-
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
-    """Pearson's correlation coefficients of variables in rows (columns if not ``rowvar``)."""
-    c = cov(x, y, rowvar)
-    if c.ndim == 0:
-        return lax.div(c, c)
-    variances = lax.real(c) if c.dtype in dtypes.COMPLEX else c
-    masked = lax.select(_identity_mask(c.shape[0]), variances, lax.full_like(variances, 0))
-    deviation = lax.sqrt(lax.reduce_sum(masked, (1,)))
-    scale = lax.mul(lax.expand_dims(deviation, (1,)), lax.expand_dims(deviation, (0,)))
-    if c.dtype in dtypes.COMPLEX:
-        return lax.complex(*(lax.clamp(-1.0, lax.div(part, scale), 1.0) for part in (variances, lax.imag(c))))
-    return lax.clamp(-1.0, lax.div(c, scale), 1.0)
-
-
-def _identity_mask(n: int) -> Any:
-    return lax.eq(lax.broadcasted_iota(np.int32, (n, n), 0), lax.broadcasted_iota(np.int32, (n, n), 1))

@@ -209,3 +209,22 @@ def test_ldexp_refuses_complex_numbers_and_takes_booleans():
 
 def test_ldexp_of_zero_stays_zero():
     np.testing.assert_array_equal(jnp.ldexp(np.float32([0, -0.0, 1]), 1000), [0, -0.0, np.inf])
+
+
+def test_derivatives_at_zero() -> None:
+    """That of the absolute value is taken from above; that of the even function I0 is 0."""
+    grad = polyax.grad
+    assert (grad(jnp.abs)(0.0), grad(jnp.abs)(-0.0), grad(jnp.abs)(-2.0)) == (1.0, 1.0, -1.0)
+    assert grad(jnp.i0)(0.0) == 0.0
+    assert grad(jnp.cbrt)(0.0) == np.inf
+    assert grad(jnp.logaddexp)(0.0, 0.0) == 0.5
+
+
+def test_complex_numbers_are_no_real_ones_and_truths_no_positions() -> None:
+    for convert in (int, float):
+        with pytest.raises(TypeError, match="or a real number, not 'complex'"):
+            convert(jnp.array(1j))
+    with pytest.raises(TypeError, match="Only integer scalar arrays"):
+        jnp.array(True).__index__()
+    with pytest.raises(TypeError, match="argmax does not support complex numbers"):
+        jnp.argmax(jnp.array([1j]))

@@ -261,3 +261,36 @@ def test_complex_fill_value():
     assert x.at[i].get(mode="fill", fill_value=2 - 3j).tolist() == [1 + 1j, 2 - 3j]
     missing = jnp.take(x, i)[1].item()
     assert np.isnan(missing.real) and missing.imag == 0
+
+
+def test_what_is_read_outside_has_no_derivative() -> None:
+    """Unless the mode says that the nearest one is meant."""
+    x, i = jnp.arange(6.0).reshape(3, 2), np.array([5, -7])
+    assert x[i].tolist() == [[4.0, 5.0], [0.0, 1.0]]
+    assert not polyax.grad(lambda x: (x[i] ** 2).sum())(x).any()
+    clipped = polyax.grad(lambda x: (x.at[i].get(mode="clip") ** 2).sum())(x)
+    assert clipped.tolist() == [[0.0, 2.0], [0.0, 0.0], [8.0, 10.0]]
+
+
+def test_static_indices_beyond_int32() -> None:
+    with pytest.raises(OverflowError, match="Python int 2147483648 too large to convert to int32"):
+        jnp.arange(4)[2**31]
+
+
+def test_modes_of_take_and_put() -> None:
+    x = jnp.arange(4)
+    for mode in ("promise_in_bounds", "foo"):
+        with pytest.raises(ValueError, match=f"Invalid mode '{mode}' for np.take"):
+            jnp.take(x, np.array([0]), mode=mode)
+    with pytest.raises(ValueError, match="mode should be one of 'wrap' or 'clip'; got mode='foo'"):
+        jnp.put(x, np.array([0]), 1, mode="foo", inplace=False)
+    with pytest.raises(NotImplementedError, match="'raise' mode to jnp.put"):
+        jnp.put(x, np.array([0]), 1, mode="raise", inplace=False)
+    assert jnp.put(x, np.array([0]), np.array([]), mode="raise", inplace=False).tolist() == [0, 1, 2, 3]
+
+
+def test_conditions_of_select_and_vectors_of_ix_need_not_be_booleans_and_integers() -> None:
+    x = jnp.arange(4)
+    assert jnp.select([x, x > 2], [x, x * 2], 9).tolist() == [9, 1, 2, 3]
+    assert jnp.ix_(np.array([]), np.array([1]))[0].dtype == np.int32
+    assert not jnp.choose(0, [1, 2.0]).weak_type

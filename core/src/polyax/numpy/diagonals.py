@@ -198,6 +198,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     if any(v.ndim != 1 for v in vectors):
         raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got shapes {[v.shape for v in vectors]}")
     vectors = [nonzero(v)[0] if v.dtype in dtypes.BOOL else v for v in vectors]
+    vectors = [v if v.size else convert(v, dtypes.default_int()) for v in vectors]
     return tuple(lax.reshape(v, _unit_shape(len(vectors), i, v.size)) for i, v in enumerate(vectors))
 
 

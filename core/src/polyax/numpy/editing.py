@@ -102,18 +102,20 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     number = (
         lax.rem(lax.add(lax.rem(number, count), count), count) if mode == "wrap" else lax.clamp(0, number, count - 1)
     )
-    return lax.select_n(number, *options)
+    return convert(lax.select_n(number, *options), options[0].dtype, False)
 
 
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
     """A copy of ``a`` with the elements at the flat positions ``ind`` set to ``v``; needs ``inplace=False``."""
     _refuse_inplace("put", inplace)
-    if mode not in (None, "clip", "wrap"):
-        raise NotImplementedError(f"jnp.put with mode {mode!r} is not implemented")
     a, places, values = ensure_arrays("put", a, ind, v)
     places, values = ravel(places), ravel(values)
-    if not places.size:
+    if not (a.size and places.size and values.size):
         return a
+    if mode == "raise":
+        raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
+    if mode not in (None, "clip", "wrap"):
+        raise ValueError(f"mode should be one of 'wrap' or 'clip'; got {mode=}")
     if mode == "wrap":
         places, mode = wrapped(places, a.size), "clip"
     values = take(values, np.arange(places.size, dtype=np.int32) % max(values.size, 1), mode="clip")

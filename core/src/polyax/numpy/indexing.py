@@ -47,7 +47,7 @@ def getitem(
         return slices.read(x, index, functools.partial(getitem, mode=mode, fill_value=fill_value))
     parsed = parse_index(index, x.shape)
     known = _is_inside if mode is None else is_static
-    mode = lax.GatherScatterMode.from_any("clip" if mode is None else mode)
+    mode = lax.GatherScatterMode.from_any("promise_in_bounds" if mode is None else mode)  # what isn't has no derivative
     clamps = mode is not lax.GatherScatterMode.FILL_OR_DROP
     if clamps and wrap_negative_indices and not parsed.inserted:
         if known(parsed, x.shape) and (isinstance(x, Tracer) or _is_one_program(parsed, x.shape)):
@@ -165,6 +165,8 @@ def _dynamic_slice(x: Any, items: Sequence[Item]) -> Any:
 
 def _dynamic_start(item: Point, shape: tuple[int, ...]) -> Any:
     if isinstance(item.index, int):
+        if not config.enable_x64 and not -_LARGEST - 1 <= item.index <= _LARGEST:
+            raise OverflowError(f"Python int {item.index} too large to convert to int32")
         return min(max(_from_start(item.index, shape[item.axis]), -_LARGEST), _LARGEST)
     if shape[item.axis] == 0:
         raise IndexError(f"index is out of bounds for axis {item.axis} with size 0")
@@ -319,6 +321,8 @@ def take(
         raise IndexError("take can't read elements of an empty axis")
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
+    if mode not in (None, "fill", "clip", "wrap"):
+        raise ValueError(f"Invalid mode '{mode}' for np.take")
     if mode == "wrap":
         indices, mode = wrapped(indices, a.shape[axis]), "clip"
     index = (slice(None),) * axis + (indices if hasattr(indices, "aval") else np.asarray(indices),)

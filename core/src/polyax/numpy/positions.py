@@ -63,8 +63,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
       dtype: of the result, by default that of the positions.
 
     Raises:
-      ValueError: no such mode or order, positions out of range, or a dtype that can't hold the last one.
-      TypeError: positions aren't integers.
+      AssertionError: there are more or fewer positions than ``dims``.
+      ValueError: no such mode or order, positions out of range or no integers, or a dtype that can't hold the last one.
 
     >>> import polyax.numpy as jnp
     >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([2, 1])), (2, 3)).tolist()
@@ -73,7 +73,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
     sizes = concrete_shape(dims)
     parts = ensure_arrays("ravel_multi_index", *multi_index)
     if len(parts) != len(sizes):
-        raise ValueError(f"len(multi_index)={len(parts)} != len(dims)={len(sizes)}")
+        raise AssertionError(f"len(multi_index)={len(parts)} != len(dims)={len(sizes)}")
     if mode not in ("raise", "clip", "wrap", "ignore"):
         raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip' or 'ignore'")
     if order not in ("C", "F"):
@@ -90,7 +90,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
 def _kind(parts: Any, sizes: tuple[int, ...], dtype: Any) -> Any:
     for p in parts:
         if not dtypes.is_integer(p.dtype):
-            raise TypeError(f"ravel_multi_index: only int indices permitted, got {p.aval}")
+            raise ValueError(f"ravel_multi_index: only int indices permitted, got {p.aval.str_short()}")
     own = promote_dtypes(*parts)[0].dtype if parts else dtypes.default_int()
     kind = own if dtype is None else canonical_dtype(dtype)
     if not dtypes.is_integer(kind):

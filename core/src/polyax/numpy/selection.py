@@ -82,9 +82,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     check_arraylike("select", *condlist, *choicelist, default)
     *choices, result = promote_dtypes(*map(unwrap, choicelist), unwrap(default))
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
-        if aval_of(unwrap(condition)).dtype not in dtypes.BOOL:
-            raise TypeError(f"select conditions must be boolean, got {aval_of(unwrap(condition))}")
-        result = choose(condition, choice, result)
+        result = choose(as_mask(as_array(unwrap(condition))), choice, result)
     return as_array(result)
 
 
@@ -154,7 +152,7 @@ def _arg_extremum(name: str, op: Callable[..., Any], a: Any, axis: Any, out: Any
     a = ensure_array(name, a)
     refuse_traced(axis, f"axis argument to jnp.{name}().")
     if a.dtype in dtypes.COMPLEX:
-        raise ValueError(f"{name} does not support complex numbers, got {a.aval}")
+        raise TypeError(f"{name} does not support complex numbers, got {a.aval.str_short()}")
     rank = a.ndim
     a, axis = along(a, axis)
     if a.shape[axis] == 0:

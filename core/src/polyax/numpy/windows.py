@@ -27,7 +27,8 @@ def i0(x: Any) -> Any:
     if not dtypes.is_float(aval_of(x).dtype):
         raise ValueError(f"Unsupported input type to jnp.i0: {aval_of(x)}; it takes real numbers")
     x = as_array(x)
-    return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
+    size = lax.max(x, lax.neg(x))  # which has, as I0 has, the derivative 0 at 0
+    return lax.mul(lax.exp(size), lax.bessel_i0e(x))
 
 
 def kaiser(M: int, beta: Any) -> Any:

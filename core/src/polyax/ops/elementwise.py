@@ -36,6 +36,7 @@ from polyax.ops.basis import (
     sub_p,
     unary,
 )
+from polyax.ops.compare import ge
 from polyax.ops.convert import imag, real
 from polyax.ops.define import FLOAT, INEXACT, MAGNITUDES, NUMBER, ORDERED, REAL, check_dtype, elementwise
 
@@ -110,9 +111,9 @@ def reciprocal(x: Any) -> Any:
 
 
 def _abs_jvp(t: Any, z: Any, x: Any) -> Any:
-    """d|x| = (Re x dRe x + Im x dIm x) / |x|, and 0 at 0."""
+    """d|x| = (Re x dRe x + Im x dIm x) / |x|, and 0 at 0; of real x it is that from above at 0."""
     if not dtypes.is_complex(aval_of(x).dtype):
-        return mul(t, sign(x))
+        return mul(t, select_n(ge(x, full_like(x, 0)), full_like(x, -1), full_like(x, 1)))
     inner = add(mul(real(x), real(t)), mul(imag(x), imag(t)))
     return div(inner, select_n(eq(z, 0), z, full_like(z, 1)))
 
@@ -172,7 +173,7 @@ pow_p = elementwise("pow", (INEXACT, NUMBER), (_pow_in_base, _pow_in_exponent), 
 integer_pow_p = elementwise("integer_pow", NUMBER, _integer_pow_jvp, out=lambda d, y: d)
 sqrt_p = elementwise("sqrt", INEXACT, lambda t, z, x: mul(t, div(0.5, z)))
 rsqrt_p = elementwise("rsqrt", INEXACT, lambda t, z, x: mul(t, mul(-0.5, div(z, x))))
-cbrt_p = elementwise("cbrt", FLOAT, lambda t, z, x: mul(t, mul(1 / 3, div(z, x))))
+cbrt_p = elementwise("cbrt", FLOAT, lambda t, z, x: mul(t, div(full_like(z, 1 / 3), mul(z, z))))
 
 sqrt = accurate(sqrt_p, "Square root; NaN for negative numbers.")
 rsqrt = accurate(rsqrt_p, "``1 / sqrt(x)``.")

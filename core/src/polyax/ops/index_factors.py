@@ -106,9 +106,9 @@ class Slices:
     def _last(self) -> np.ndarray:
         return self._row([self.array[i] - self.sizes[i] for i in self.numbers.start_index_map])
 
-    def in_block(self, indices: Any, begins: Begins, mode: GatherScatterMode) -> Any:
+    def in_block(self, indices: Any, begins: Begins, *, clamp: bool) -> Any:
         """``indices`` as those of a block, which are out of its bounds unless it has what they point to."""
-        indices = clamped(indices, self._last) if mode is GatherScatterMode.CLIP else signed(indices)
+        indices = clamped(indices, self._last) if clamp else signed(indices)
         dtype = aval_of(indices).dtype
         for d, begin in begins.items():
             component = self._row(np.equal(self.numbers.start_index_map, d)).astype(dtype)
@@ -152,7 +152,8 @@ def _gather_factors(
 def _gathered(slices: Slices, begins: Begins, block: Any, indices: Any, params: dict[str, Any]) -> Any:
     """What the block has; one device fills in what no block has."""
     own = {**params, "mode": GatherScatterMode.FILL_OR_DROP, "fill_value": 0}
-    found = gather_p.bind1(block, slices.in_block(indices, begins, params["mode"]), **own)
+    fills = params["mode"] is GatherScatterMode.FILL_OR_DROP
+    found = gather_p.bind1(block, slices.in_block(indices, begins, clamp=not fills), **own)
     if params["fill_value"] in (None, 0):
         return found
     batch = [i for i in range(np.ndim(found)) if i not in slices.numbers.offset_dims]
@@ -177,7 +178,7 @@ def _scatter_factors(p: Primitive, parts: str | None) -> None:
 
         def local(place: Place, block: Any, indices: Any, updates: Any, **params: Any) -> list[Any]:
             if begins := begins_of(place, operand.shape, block, slices.pointed):
-                indices = slices.in_block(indices, begins, params["mode"])
+                indices = slices.in_block(indices, begins, clamp=params["mode"] is GatherScatterMode.CLIP)
                 params["mode"] = GatherScatterMode.FILL_OR_DROP
             cut = [place.begin(f) for f in lost if np.shape(indices)[f] != slices.indices[f]]
             if cut and parts == "sum":

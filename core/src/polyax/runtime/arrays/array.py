@@ -267,13 +267,19 @@ class Array(Typed, metaclass=_ArrayType):
             raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.ndim}")
         return self.__array__()[()]
 
+    def _real_scalar(self, wanted: str) -> Any:
+        scalar = self._scalar()
+        if self.dtype.kind == "c":
+            raise TypeError(f"{wanted} or a real number, not 'complex'")
+        return scalar
+
     @api_boundary
     def __float__(self) -> float:
-        return float(self._scalar())
+        return float(self._real_scalar("float() argument must be a string"))
 
     @api_boundary
     def __int__(self) -> int:
-        return int(self._scalar())
+        return int(self._real_scalar("int() argument must be a string, a bytes-like object"))
 
     @api_boundary
     def __complex__(self) -> complex:
@@ -281,7 +287,7 @@ class Array(Typed, metaclass=_ArrayType):
 
     @api_boundary
     def __index__(self) -> int:
-        if self.aval.shape or not (dtypes.is_integer(self.dtype) or self.dtype in dtypes.BOOL):
+        if self.aval.shape or not dtypes.is_integer(self.dtype):
             raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
         return int(self.host_value()[()])
 

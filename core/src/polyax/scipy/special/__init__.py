@@ -8,3 +8,4 @@ from polyax.scipy.special.gammas import *
 from polyax.scipy.special.harmonics import *
 from polyax.scipy.special.hypergeometric import *
 from polyax.scipy.special.integrals import *
+from polyax.scipy.special.quantiles import *

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax import lax
 from polyax import numpy as jnp
 from polyax.control.calls.custom import SymbolicZero
 from polyax.control.calls.custom_jvp import custom_jvp
@@ -83,3 +84,20 @@ def _differentiable(fun: Callable[..., Any], slopes: Sequence[Slope | None]) -> 
 
     rule.defjvp(jvp, symbolic_zeros=True)
     return rule
+
+
+def real_floats(x: Any) -> Any:
+    """``x`` as an array that isn't weakly typed.
+
+    Raises:
+      TypeError: it isn't floating-point.
+    """
+    x = jnp.asarray(x)
+    if not dtypes.is_float(x.dtype):
+        raise TypeError(f"x.dtype={x.dtype} is not supported.")
+    return lax.convert_element_type(x, x.dtype)
+
+
+def horner(coefficients: Sequence[float], x: Any) -> Any:
+    """A polynomial at ``x``, from the coefficient of the highest power on."""
+    return functools.reduce(lambda value, c: value * x + c, coefficients[1:], coefficients[0])

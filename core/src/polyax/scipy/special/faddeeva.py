@@ -19,9 +19,9 @@ from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
 from polyax.numpy.fused import fused
 from polyax.numpy.promotion import promote_args_inexact
-from polyax.scipy.special.define import special
+from polyax.scipy.special.define import horner, real_floats, special
 
-__all__ = ["dawsn", "erfcx", "fresnel", "log_ndtr", "ndtri", "wofz"]
+__all__ = ["dawsn", "erfcx", "fresnel", "log_ndtr", "wofz"]
 
 _POINTS = 12
 _STEP = math.sqrt(math.pi / _POINTS)
@@ -133,10 +133,7 @@ def _tail(x: Any) -> Any:
     coefficients = _ERFCX32 if x.dtype == np.float32 else _ERFCX64
     t = 1.0 / (1.0 + 0.4 * x)
     v = 2.0 * t - 1.0
-    total = jnp.full_like(x, coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        total = total * v + c
-    return t * total
+    return t * horner(coefficients[::-1], v)
 
 
 @special(_slope_of_erfcx)
@@ -233,50 +230,4 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
         raise ValueError("series_order must be non-negative.")
     if series_order > 30:
         raise ValueError("series_order must be <= 30.")
-    return _log_ndtr(_floats(x))
-
-
-def _floats(x: Any) -> Any:
-    """``x`` as an array that isn't weakly typed.
-
-    Raises:
-      TypeError: it isn't floating-point.
-    """
-    x = jnp.asarray(x)
-    if not dtypes.is_float(x.dtype):
-        raise TypeError(f"x.dtype={x.dtype} is not supported.")
-    return lax.convert_element_type(x, x.dtype)
-
-
-_STEPS = 4  # of Newton's from the asymptotic guess at 0.1, the worst place, for the rounding of float64
-
-
-@special(lambda x, _: math.sqrt(2 * math.pi) * jnp.exp(0.5 * x * x))
-def _ndtri(p: Any) -> Any:
-    upper = p > 0.5
-    tail = jnp.where(upper, 1.0 - p, p)
-    middle = jnp.where(tail < 0, math.nan, math.sqrt(2.0) * lax.erf_inv(2.0 * p - 1.0))
-    far = _lower_quantile(jnp.where((tail > 0) & (tail < 0.1), tail, 0.1))
-    return jnp.where((tail > 0) & (tail < 0.1), jnp.where(upper, -far, far), middle)
-
-
-def _lower_quantile(p: Any) -> Any:
-    """The x with log_ndtr(x) = log(p): by Newton's method, as 2 p - 1 would lose what a small p is."""
-    log = jnp.log(p)
-    x = -jnp.sqrt(-2.0 * log - jnp.log(-4.0 * math.pi * log))
-    for _ in range(_STEPS):
-        scaled = _tail(-x * _ROOT_HALF)
-        x = x - (jnp.log(0.5 * scaled) - 0.5 * x * x - log) * scaled * math.sqrt(math.pi / 2)
-    return x
-
-
-def ndtri(p: Any) -> Any:
-    """The inverse of ``ndtr``, accurate at both ends.
-
-    Raises:
-      TypeError: ``p`` isn't floating-point.
-
-    >>> print(f"{ndtri(1e-30):.3f}")
-    -11.464
-    """
-    return _ndtri(_floats(p))
+    return _log_ndtr(real_floats(x))

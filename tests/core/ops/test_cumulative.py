@@ -57,6 +57,14 @@ def test_exponentials_of_log_sums_derivatives_do_not_multiply() -> None:
     assert text.count("= exp ") == 2
 
 
+def test_derivatives_of_extrema_go_to_the_first_element_and_are_halved_by_equals() -> None:
+    x, t = np.array([-np.inf, 2.0, 2.0, 1.0, 3.0], np.float32), np.array([7.0, 1.0, 5.0, 9.0, 4.0], np.float32)
+    assert polyax.jvp(lax.cummax, (x,), (t,))[1].tolist() == [7.0, 1.0, 3.0, 3.0, 4.0]
+    assert polyax.jvp(lax.cummin, (-x,), (-t,))[1].tolist() == [-7.0, -1.0, -3.0, -3.0, -4.0]
+    slopes = polyax.jvp(lambda x: lax.cummax(x, reverse=True), (x[::-1],), (t[::-1],))[1]
+    assert slopes.tolist() == [4.0, 3.0, 3.0, 1.0, 7.0]
+
+
 def test_extremes_of_log_sums() -> None:
     x = np.array([-np.inf, -np.inf, 1000.0, 1000.0, np.inf], np.float32)
     want = [-np.inf, -np.inf, 1000.0, 1000.0 + np.log(2.0), np.inf]

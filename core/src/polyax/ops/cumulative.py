@@ -11,10 +11,10 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.meshes.factors import free_but
-from polyax.ops.basis import add, canonical_axis, div, eq, full_like, mul, named, select_n, sub
+from polyax.ops.basis import add, canonical_axis, eq, full_like, mul, named, select_n, sub
 from polyax.ops.compare import gt, lt
 from polyax.ops.define import FLOAT, NUMBER, REAL, Accepts, check_dtype, linear
-from polyax.ops.elementwise import exp, is_finite, max, min
+from polyax.ops.elementwise import exp, is_finite
 from polyax.ops.slicing import pad
 from polyax.trace.symbolic import Zero
 
@@ -92,19 +92,11 @@ def shifted(x: Any, fill: Any, step: int, axis: int, reverse: bool) -> Any:
     return pad(x, fill, config)
 
 
-def _cumulative_jvp(p: Primitive, combine: Callable[[Pair, Pair], Pair], neutral: float) -> None:
-    def jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
-        (x,), (t,) = primals, tangents
-        y = p.bind1(x, axis=axis, reverse=reverse)
-        if type(t) is Zero:
-            return [y], [Zero.of(y)]
-        return [y], [doubling(combine, (x, t), (neutral, 0.0), axis, reverse)[1]]
-
-    p.jvp = jvp
-
-
 def _recurrence_jvp(p: Primitive, factors: Callable[[Any, Any, Any], Pair], neutral: float) -> None:
-    """``dy[i] = a dy[i-1] + b dx[i]``, where ``factors(x[i], y[i-1], y[i])`` are ``a`` and ``b``, made once."""
+    """``dy[i] = a dy[i-1] + b dx[i]``, where ``factors(x[i], y[i-1], y[i])`` are ``a`` and ``b``, made once.
+
+    ``neutral`` stands for what comes before the first element.
+    """
 
     def jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
         (x,), (t,) = primals, tangents
@@ -128,18 +120,18 @@ def _affine(a: Pair, b: Pair) -> Pair:
     return mul(b[0], a[0]), add(mul(b[0], a[1]), b[1])
 
 
-def _extrema(extremum: Callable[[Any, Any], Any], wins: Callable[[Any, Any], Any]) -> Callable[[Pair, Pair], Pair]:
-    """The winner's tangent; the mean of both where they are equal."""
+def _extremum(wins: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Pair]:
+    """The winner's tangent; the mean of both where they are equal. Nothing is equal to NaN, nor wins against it."""
 
-    def combine(a: Pair, b: Pair) -> Pair:
-        tangent = select_n(wins(a[0], b[0]), b[1], a[1])
-        mean = div(add(a[1], b[1]), full_like(a[1], 2))
-        return extremum(a[0], b[0]), select_n(eq(a[0], b[0]), tangent, mean)
+    def factors(x: Any, before: Any, y: Any) -> Pair:
+        shared = select_n(eq(before, x), full_like(x, 1), full_like(x, 0.5))
+        taken = select_n(wins(before, x), shared, full_like(x, 0))
+        return sub(full_like(x, 1), taken), taken
 
-    return combine
+    return factors
 
 
 _recurrence_jvp(cumprod_p, lambda x, before, y: (x, before), 1.0)
 _recurrence_jvp(cumlogsumexp_p, _log_sums, float("-inf"))
-_cumulative_jvp(cummax_p, _extrema(max, gt), float("-inf"))
-_cumulative_jvp(cummin_p, _extrema(min, lt), float("inf"))
+_recurrence_jvp(cummax_p, _extremum(gt), float("nan"))
+_recurrence_jvp(cummin_p, _extremum(lt), float("nan"))

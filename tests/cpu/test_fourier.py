@@ -25,6 +25,7 @@ CASES = {
     "two dimensions, inverse": (jnp.fft.ifft2, np.fft.ifft2, (150, 130)),
     "three dimensions, real": (jnp.fft.rfftn, lambda x: np.fft.rfftn(x.real), (6, 20, 300)),
     "three dimensions, back": (jnp.fft.irfftn, np.fft.irfftn, (40, 1, 500)),
+    "rows a page apart": (jnp.fft.fft, np.fft.fft, (2, 37, 512)),
     "back, of two elements": (jnp.fft.irfft2, np.fft.irfft2, (3, 2)),
 }
 
@@ -70,3 +71,15 @@ def test_takes_the_fastest_library(library: str, size: int, monkeypatch: pytest.
         polyax.jit(lambda x: jnp.fft.fft(x))(x)
     wanted = {"ducc0": set(), "scipy": {"scipy.fft" if size == fourier.PARALLEL_SIZE else "numpy.fft"}}
     assert set(used) == wanted.get(library, {"numpy.fft"})
+
+
+def test_takes_few_rows_at_a_time_that_start_pages_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as the nearest cache has ways: DUCC takes twice as many, half of which it would fetch again and again."""
+    together: list[int] = []
+    ducc = pytest.importorskip("ducc0").fft
+    c2c = ducc.c2c
+    monkeypatch.setattr(ducc, "c2c", lambda x, *args, **kwargs: together.append(len(x)) or c2c(x, *args, **kwargs))
+    with config.override(num_threads=1), polyax.default_device("cpu"):
+        for width in (512, 500):
+            polyax.jit(lambda x: jnp.fft.fft(x))(np.ones((32, width), np.complex64))
+    assert together == [8, 8, 8, 8, 32]

@@ -19,6 +19,8 @@ PARALLEL_SIZE = 1 << 14
 """Fewer elements are transformed in one thread, and not worth to load SciPy, which takes a quarter of a second."""
 TOGETHER = 16
 """Lines that a library may compute at a time, as many as single numbers fit into a register: parts have multiples."""
+PAGE, WAYS = 4096, 8
+"""Of the nearest cache, which holds this many places that are a multiple of a page apart."""
 
 Arrays = Sequence[np.ndarray]
 AlongAxis = Callable[[np.ndarray, np.ndarray, int], None]
@@ -78,12 +80,27 @@ def _found(name: str) -> Any:
 
 def _ducc(fft: Any) -> dict[str, AlongAxis]:
     back: dict[str, Any] = {"forward": False, "inorm": 2}
-    return {
+    of_kinds: dict[str, AlongAxis] = {
         "FFT": lambda x, out, axis: fft.c2c(x, (axis,), out=out),
         "IFFT": lambda x, out, axis: fft.c2c(x, (axis,), out=out, **back),
         "RFFT": lambda x, out, axis: fft.r2c(x, (axis,), out=out),
         "IRFFT": lambda x, out, axis: fft.c2r(x, (axis,), out.shape[axis], out=out, **back),
     }
+    return {kind: _by_sets(compute) for kind, compute in of_kinds.items()}
+
+
+def _by_sets(compute: AlongAxis) -> AlongAxis:
+    """Few rows at a time, where they start multiples of a page apart: of more, one drives the other from the cache."""
+
+    def run(x: np.ndarray, out: np.ndarray, axis: int) -> None:
+        row = x.ndim - 2
+        if axis != x.ndim - 1 or row < 0 or x.shape[row] <= WAYS or all(a.strides[row] % PAGE for a in (x, out)):
+            return compute(x, out, axis)
+        for first in range(0, x.shape[row], WAYS):
+            lines = (..., slice(first, first + WAYS), slice(None))
+            compute(x[lines], out[lines], axis)
+
+    return run
 
 
 def _numpy(module: Any, kind: str) -> AlongAxis:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from polyax.runtime.contract.backend import CompileOptions, Executable
-from polyax_cpu import kernels, pool
+from polyax_cpu import kernels
 from polyax_cpu.executable import CpuExecutable
 from polyax_cpu.kernels import NativeKernel
 from polyax_kernels.host.backend import HostKernelBackend
@@ -21,7 +21,6 @@ class CpuBackend(HostKernelBackend):
     def __init__(self) -> None:
         super().__init__("cpu")
         self.limits = replace(Limits(), dtypes=REALS, operands=64, kernel_nodes=250)
-        pool.prepare()
 
     def compile_function(self, kernel: Kernel) -> NativeKernel:
         return NativeKernel(kernel)

@@ -18,12 +18,13 @@ def _probe() -> str | None:
 
 
 def _open() -> Backend:
+    from polyax_cpu import pool
+
+    pool.prepare()
+    import polyax_cpu.lowerings  # noqa: F401  # every program asks for them; LLVM makes the runtime meanwhile
     from polyax_cpu.backend import CpuBackend
 
-    backend = CpuBackend()
-    import polyax_cpu.lowerings  # noqa: F401  # every program asks for them; LLVM makes the runtime meanwhile
-
-    return backend
+    return CpuBackend()
 
 
 polyax_requires = ">=1,<2"

@@ -134,3 +134,26 @@ def test_differences_of_order_zero_take_scalars():
 def test_quantiles_of_complex_numbers():
     with pytest.raises(ValueError, match="nanquantile does not support complex"):
         jnp.nanquantile(np.complex64([1j]), 0.5)
+
+
+def test_empty_extrema_of_complex_numbers_are_the_initial_value():
+    nothing = np.zeros((0, 2), np.complex64)
+    assert jnp.max(nothing, initial=2 + 1j) == 2 + 1j
+    assert jnp.min(nothing, axis=0, initial=3).tolist() == [3, 3]
+    assert polyax.lax.reduce_max(nothing, (0,)).tolist() == [complex(-np.inf, 0)] * 2
+
+
+@pytest.mark.parametrize("name", ["sum", "max"])
+def test_real_reductions_take_the_real_part_of_an_initial_value(name):
+    with pytest.warns(np.exceptions.ComplexWarning):
+        assert getattr(jnp, name)(jnp.zeros(3), initial=2 + 1j) == 2
+
+
+@pytest.mark.parametrize("initial", ["a", [1.0]])
+def test_initial_values_are_numbers(initial):
+    with pytest.raises(TypeError, match="sum requires ndarray or scalar arguments"):
+        jnp.sum(jnp.zeros(3), initial=initial)
+
+
+def test_running_sums_of_scalars_have_one_element():
+    assert jnp.cumsum(3, axis=0).tolist() == [3] and jnp.cumprod(jnp.array(2.0), axis=-1).tolist() == [2.0]

@@ -14,7 +14,7 @@ from polyax.control.flow.associative import associative_scan
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ops import cumulative, elementwise, reduce
-from polyax.ops.basis import div, eq, full_like, reduce_sum, same_dtype, select_n, stretched
+from polyax.ops.basis import div, eq, full, full_like, reduce_sum, same_dtype, select_n, stretched
 from polyax.ops.compare import gt, lt
 from polyax.ops.convert import imag, real, stop_gradient
 from polyax.ops.define import broadcast_shape
@@ -65,6 +65,8 @@ def _over_axes(of_real: Callable[..., Any], worst: float) -> Callable[[Any, Sequ
 def _of_parts(of_real: Callable[..., Any], worst: float, x: Any, axes: tuple[int, ...]) -> Any:
     """By the real parts, and by the imaginary ones of those that share it; equal numbers share the derivative."""
     fixed, shape = stop_gradient(x), aval_of(x).shape
+    if any(shape[d] == 0 for d in axes):
+        return full([n for d, n in enumerate(shape) if d not in axes], complex(worst, 0), aval_of(x).dtype)
     level = eq(real(fixed), restore_axes(of_real(real(fixed), axes), shape, axes))
     best = of_real(select_n(level, full_like(imag(fixed), worst), imag(fixed)), axes)
     hits = select_n(level, full_like(level, False), eq(imag(fixed), restore_axes(best, shape, axes)))

@@ -11,6 +11,7 @@ from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.ir import dtypes
+from polyax.numpy.axes import Axes, named_axes, reduction_axes
 from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import (
     as_array,
@@ -20,7 +21,7 @@ from polyax.numpy.promotion import (
     promote_args_inexact,
     refuse_traced,
 )
-from polyax.numpy.reductions import mask_of, reduction_axes
+from polyax.numpy.reductions import mask_of
 from polyax.runtime.contract.tracebacks import warn_user
 
 
@@ -46,34 +47,33 @@ def logsumexp(
     else:
         a, b = jnp.broadcast_arrays(*promote_args_inexact("logsumexp", a, b))
         a = choose(lax.ne(b, lax.full_like(b, 0)), a, -np.inf)
-    axes = reduction_axes(axis, a.ndim, "logsumexp")
+    axes = named_axes(axis, a.ndim, "logsumexp")
     mask = mask_of("logsumexp", where)
     a = a if mask is None else choose(mask, a, -np.inf)
     shift = _finite_maximum(a, axes)
     terms = lax.exp(lax.sub(a, convert(shift, a.dtype)))
-    total = lax.reduce_sum(terms if b is None else lax.mul(terms, b), axes)
+    total = axes.fold("logsumexp", lax.reduce_sum, terms if b is None else lax.mul(terms, b))
     of_complex = a.dtype in dtypes.COMPLEX
     signed = return_sign or (b is not None and not of_complex)
     sign = lax.sign(total) if signed else None
     size = lax.abs(total) if signed else total
-    result = lax.add(lax.log(size), convert(lax.squeeze(shift, axes), size.dtype))
+    result = lax.add(lax.log(size), convert(lax.squeeze(shift, axes.own), size.dtype))
     if b is not None and not return_sign and not of_complex:
         result = choose(lax.lt(sign, lax.full_like(sign, 0)), np.nan, result)
-    result, sign = (x if x is None or not keepdims else lax.expand_dims(x, axes) for x in (result, sign))
+    result, sign = (x if x is None or not keepdims else lax.expand_dims(x, axes.own) for x in (result, sign))
     return (result, sign) if return_sign else result
 
 
-def _finite_maximum(a: Any, axes: tuple[int, ...]) -> Any:
+def _finite_maximum(a: Any, axes: Axes) -> Any:
     """The maximum over ``axes``, which stay with size one; 0 instead of infinities. A constant to derivatives."""
-    largest = (
-        jnp.max(jnp.real(a), axes, keepdims=True, initial=-np.inf) if 0 in a.shape else _maximum(jnp.real(a), axes)
-    )
+    largest = _maximum(jnp.real(a), axes)
     return lax.stop_gradient(lax.select(lax.is_finite(largest), largest, lax.full_like(largest, 0)))
 
 
-def _maximum(a: Any, axes: tuple[int, ...]) -> Any:
-    largest = lax.reduce_max(a, axes)
-    return lax.expand_dims(largest, axes) if axes else largest
+def _maximum(a: Any, axes: Axes) -> Any:
+    """Over ``axes``, which stay with size one; maxima along names have no derivative."""
+    largest = axes.fold("max", lax.reduce_max, lax.stop_gradient(a) if axes.names else a)
+    return lax.expand_dims(largest, axes.own) if axes.own else largest
 
 
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
@@ -110,17 +110,17 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     return result if mask is None else choose(mask, result, -np.inf)
 
 
-def _shifted(name: str, x: Any, axis: Any, where: Any) -> tuple[Any, tuple[int, ...], Any]:
+def _shifted(name: str, x: Any, axis: Any, where: Any) -> tuple[Any, Axes, Any]:
     """``x`` less its maximum along the axes, -inf where the mask does not hold."""
     x = as_array(promote_args_inexact(name, x)[0])
-    axes = reduction_axes(axis, x.ndim, name)
+    axes = named_axes(axis, x.ndim, name)
     mask = mask_of(name, where)
     x = x if mask is None else choose(mask, x, -np.inf)
     return lax.sub(x, lax.stop_gradient(_maximum(x, axes))), axes, mask
 
 
-def _total(terms: Any, axes: tuple[int, ...]) -> Any:
-    return lax.expand_dims(lax.reduce_sum(terms, axes), axes)
+def _total(terms: Any, axes: Axes) -> Any:
+    return lax.expand_dims(axes.fold("sum", lax.reduce_sum, terms), axes.own)
 
 
 def standardize(

@@ -9,6 +9,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.numpy import reductions
+from polyax.numpy.axes import reduction_axes
 from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.indexing import take
 from polyax.numpy.promotion import (
@@ -143,7 +144,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     f, *given = inexact("gradient", f, *varargs)
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
-    axes = reductions.reduction_axes(axis, f.ndim, "gradient")
+    axes = reduction_axes(axis, f.ndim, "gradient")
     steps = given if len(given) == len(axes) else (given or [1.0]) * len(axes)
     if len(steps) != len(axes):
         raise TypeError(f"Invalid number of spacing arguments {len(varargs)} for axis={axis}")

@@ -16,6 +16,7 @@ from polyax.ir import dtypes
 from polyax.lax import linalg as _primitives
 from polyax.numpy import diagonals as _diagonals
 from polyax.numpy import logic, products, reductions, shapes, ufuncs
+from polyax.numpy.axes import reduction_axes
 from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.creation import eye
 from polyax.numpy.fused import fused
@@ -456,7 +457,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     x = inexact("jnp.linalg.norm", x)[0]
     if axis is None and ord is None:
         return lax.sqrt(_square_sum(x, tuple(range(x.ndim)), keepdims))
-    axes = reductions.reduction_axes(axis, x.ndim, "linalg.norm")
+    axes = reduction_axes(axis, x.ndim, "linalg.norm")
     if len(axes) == 1:
         return _vector_norm(x, axes, ord, keepdims)
     if len(axes) != 2:
@@ -518,7 +519,7 @@ def _matrix_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """The norm over one or several axes as one long vector."""
     x = inexact("jnp.linalg.vector_norm", x)[0]
-    return _vector_norm(x, reductions.reduction_axes(axis, x.ndim, "linalg.vector_norm"), ord, keepdims)
+    return _vector_norm(x, reduction_axes(axis, x.ndim, "linalg.vector_norm"), ord, keepdims)
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.dims import SymbolicDim
+from polyax.numpy.axes import Axes, named_axes
 from polyax.numpy.broadcast import as_mask, broadcast_to, choose
 from polyax.numpy.fused import fused
 from polyax.numpy.promotion import (
@@ -22,14 +22,15 @@ from polyax.numpy.promotion import (
     convert,
     ensure_array,
     is_traced,
-    refuse_traced,
     shape_of,
     to_inexact,
     unwrap,
 )
 from polyax.numpy.shapes import along
+from polyax.numpy.types import ComplexWarning
 from polyax.numpy.ufuncs import maximum, minimum
 from polyax.ops.basis import named
+from polyax.runtime.contract.tracebacks import warn_user
 
 __all__ = [
     "all", "amax", "amin", "any", "average", "count_nonzero", "cumprod", "cumsum", "cumulative_prod",
@@ -40,18 +41,6 @@ _HALF = frozenset({np.dtype("float16"), dtypes.bfloat16})
 
 
 # --- common parts -----------------------------------------------------------------------------------------------------
-
-
-def reduction_axes(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
-    """The axes to reduce over, all for ``None``.
-
-    Raises:
-      ConcretizationTypeError: the axis is traced.
-    """
-    refuse_traced(axis, f"axis argument to jnp.{name}().")
-    if isinstance(axis, (np.ndarray, list)):
-        axis = tuple(axis)
-    return canonicalize_axes(axis, ndim)
 
 
 def mask_of(name: str, where: Any) -> Any:
@@ -108,7 +97,7 @@ def _accumulate(
     refuse_out(name, out)
     a = ensure_array(name, a)
     mask = mask_of(name, where)
-    axes = reduction_axes(axis, a.ndim, name)
+    axes = named_axes(axis, a.ndim, name)
     result = canonical_dtype(dtype) if dtype is not None else _summed(a.dtype)
     if dtype is None and promote_integers:
         result = _wide_integers(result)
@@ -118,10 +107,10 @@ def _accumulate(
     a = convert(a, working)
     if mask is not None:
         a = choose(mask, a, identity_of(working, unit))
-    total = op(a, axes)
+    total = axes.fold(name, op, a)
     if initial is not None:
-        total = combine(_initial(initial, working), total)
-    return _typed(restore_axes(total, axes, keepdims), result)
+        total = combine(_initial(name, initial, working), total)
+    return _typed(restore_axes(total, axes.own, keepdims), result)
 
 
 _OF_TRUTHS = {0: (lax.reduce_or, lax.bitwise_or), 1: (lax.reduce_and, lax.bitwise_and)}  # sums and products of them
@@ -132,10 +121,15 @@ def _summed(dtype: Any) -> Any:
     return dtypes.default_int() if dtype in dtypes.BOOL else dtype
 
 
-def _initial(initial: Any, dtype: Any) -> Any:
+def _initial(name: str, initial: Any, dtype: Any) -> Any:
+    check_arraylike(name, initial)
+    initial = unwrap(initial)
     if shape_of(initial) != ():
         raise ValueError(f"initial value must be a scalar. Got array of shape {shape_of(initial)}")
-    return convert(unwrap(initial), dtype)
+    if isinstance(initial, complex) and dtype not in dtypes.COMPLEX:
+        warn_user("Casting complex values to real discards the imaginary part", ComplexWarning)
+        initial = initial.real
+    return convert(initial, dtype)
 
 
 def _typed(x: Any, dtype: Any) -> Any:
@@ -147,6 +141,8 @@ def sum(
     where: Any = None, promote_integers: bool = True,
 ) -> Any:  # fmt: skip
     """The sum over ``axis`` (all axes by default) of the elements where ``where`` holds, plus ``initial``.
+
+    As for extrema, means and variances, an axis may also be the name of one that is mapped (``vmap(axis_name=)``).
 
     Raises:
       TypeError: ``a`` is a list or tuple; convert it with ``jnp.array``.
@@ -180,20 +176,20 @@ def _extremum(
     refuse_out(name, out)
     a = ensure_array(name, a)
     mask = mask_of(name, where)
-    axes = reduction_axes(axis, a.ndim, name)
+    axes = named_axes(axis, a.ndim, name)
     if initial is None:
-        _require_elements(name, a, axes, mask)
+        _require_elements(name, a, axes.own, mask)
     a = convert(a, a.dtype)
     if mask is not None:
         a = choose(mask, a, identity_of(a.dtype, worst))
-    result = _of_bools(op, a, axes) if a.dtype in dtypes.BOOL else op(a, axes)
+    result = axes.fold(name, _of_bools(op) if a.dtype in dtypes.BOOL else op, a)
     if initial is not None:
-        result = combine(_initial(initial, a.dtype), result)
-    return restore_axes(result, axes, keepdims)
+        result = combine(_initial(name, initial, a.dtype), result)
+    return restore_axes(result, axes.own, keepdims)
 
 
-def _of_bools(op: Callable[..., Any], a: Any, axes: tuple[int, ...]) -> Any:
-    return lax.reduce_or(a, axes) if op is lax.reduce_max else lax.reduce_and(a, axes)
+def _of_bools(op: Callable[..., Any]) -> Callable[..., Any]:
+    return lax.reduce_or if op is lax.reduce_max else lax.reduce_and
 
 
 def _require_elements(name: str, a: Any, axes: tuple[int, ...], mask: Any) -> None:
@@ -243,12 +239,12 @@ def _logical(name: str, op: Callable[..., Any], unit: bool, doc: str) -> Callabl
     def reduction(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
         refuse_out(name, out)
         a = ensure_array(name, a)
-        axes = reduction_axes(axis, a.ndim, name)
+        axes = named_axes(axis, a.ndim, name)
         truth = as_mask(a)
         mask = mask_of(name, where)
         if mask is not None:
             truth = choose(mask, truth, unit)
-        return restore_axes(op(truth, axes), axes, keepdims)
+        return restore_axes(axes.fold(name, op, truth), axes.own, keepdims)
 
     return named(reduction, name, doc)
 
@@ -266,12 +262,12 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 # --- means and variances ----------------------------------------------------------------------------------------------
 
 
-def element_count(a: Any, axes: tuple[int, ...], keepdims: bool, where: Any, dtype: Any) -> Any:
+def element_count(a: Any, axes: Axes, keepdims: bool, where: Any, dtype: Any) -> Any:
     """How many elements each result of a reduction has: a number, or an array where a mask chooses."""
     if where is None:
-        count = math.prod([a.shape[d] for d in axes])
+        count = axes.count(a.shape)
         return convert(count.__jax_array__(), dtype) if isinstance(count, SymbolicDim) else dtype.type(count)
-    return sum(broadcast_to(where, a.shape), axes, dtype=dtype, keepdims=keepdims)
+    return sum(broadcast_to(where, a.shape), (*axes.own, *axes.names), dtype=dtype, keepdims=keepdims)
 
 
 def working_dtype(dtype: Any) -> Any:
@@ -289,11 +285,11 @@ def mean(
     """
     refuse_out("mean", out)
     a = ensure_array("mean", a)
-    axes = reduction_axes(axis, a.ndim, "mean")
+    axes = named_axes(axis, a.ndim, "mean")
     mask = mask_of("mean", where)
     result = to_inexact(a.dtype) if dtype is None else canonical_dtype(dtype)
     working = working_dtype(result)
-    total = sum(a, axes, dtype=working, keepdims=keepdims, where=mask)
+    total = sum(a, axis, dtype=working, keepdims=keepdims, where=mask)
     return _typed(lax.div(total, element_count(a, axes, keepdims, mask, working)), result)
 
 
@@ -314,18 +310,19 @@ def var(
             raise ValueError("ddof and correction can't be provided simultaneously.")
         ddof = correction
     ddof = ddof if is_traced(ddof) else np.asarray(ddof).item()
-    axes = reduction_axes(axis, a.ndim, "var")
+    axes = named_axes(axis, a.ndim, "var")
     return _variance(a, axes, dtype, ddof, keepdims, mask_of("var", where), mean)
 
 
 @fused(static_argnames=("axes", "dtype", "ddof", "keepdims"))
-def _variance(a: Any, axes: tuple[int, ...], dtype: Any, ddof: Any, keepdims: bool, mask: Any, center: Any) -> Any:
+def _variance(a: Any, axes: Axes, dtype: Any, ddof: Any, keepdims: bool, mask: Any, center: Any) -> Any:
     kind = to_inexact(a.dtype) if dtype is None else canonical_dtype(dtype)
     if dtype is not None and a.dtype in dtypes.COMPLEX and kind not in dtypes.COMPLEX:
         raise ValueError("jax.numpy.var does not yet support real dtype parameters for complex-valued arrays.")
     working = working_dtype(kind)
     a = convert(a, working)
-    center = mean(a, axes, working, keepdims=True, where=mask) if center is None else convert(unwrap(center), working)
+    over = (*axes.own, *axes.names)
+    center = mean(a, over, working, keepdims=True, where=mask) if center is None else convert(unwrap(center), working)
     distance = lax.sub(a, center)
     squares = _squared_magnitude(distance)
     real = squares.dtype
@@ -333,7 +330,7 @@ def _variance(a: Any, axes: tuple[int, ...], dtype: Any, ddof: Any, keepdims: bo
     known = [not is_traced(n) for n in (count, ddof)]
     certain = mask is None and known[0] and known[1]
     count = real.type(count - ddof) if certain else lax.sub(count, convert(unwrap(ddof), real))
-    total = lax.div(sum(squares, axes, dtype=real, keepdims=keepdims, where=mask), count)
+    total = lax.div(sum(squares, over, dtype=real, keepdims=keepdims, where=mask), count)
     if not certain or count <= 0:
         total = choose(lax.gt(count, real.type(0)), total, np.nan)
     return _typed(total, dtypes.real_part(kind) if dtype is None else kind)
@@ -367,7 +364,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     a = ensure_array("average", a)
     if weights is None:
         result = mean(a, axis, keepdims=keepdims)
-        axes = reduction_axes(axis, a.ndim, "average")
+        axes = named_axes(axis, a.ndim, "average")
         total = lax.full_like(result, element_count(a, axes, keepdims, None, result.dtype))
         return (result, total) if returned else result
     weights = _aligned_weights(ensure_array("average", weights), a, axis)
@@ -396,6 +393,7 @@ def _running(name: str, op: Callable[..., Any], doc: str) -> Callable[..., Any]:
     def running(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
         refuse_out(name, out)
         a = ensure_array(name, a)
+        a = a if a.ndim else lax.reshape(a, (1,))
         kind = _summed(a.dtype) if dtype is None else canonical_dtype(dtype)
         a, axis = along(a, axis)
         if kind in dtypes.BOOL:  # of zeros and ones

@@ -11,7 +11,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.meshes.resharding import with_out_sharding
-from polyax.numpy import reductions
+from polyax.numpy.axes import reduction_axes
 from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.promotion import convert, inexact
 from polyax.numpy.shapes import moveaxis, ravel
@@ -110,7 +110,7 @@ def _quantile(
     if q.ndim > 1:
         raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
     a, q, *given = _together(a, q, *given)
-    axes = reductions.reduction_axes(axis, a.ndim, name)
+    axes = reduction_axes(axis, a.ndim, name)
     flat = _in_lines(a, axes)
     if method == "inverted_cdf":
         weights = _of_all(given[0], a.shape, axes) if given else lax.full_like(a, 1)

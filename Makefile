@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LIBRARIES := .libraries
 DOCS := .docs
+BUILD := hatchling editables uv-dynamic-versioning
 ARRAY_API := .array-api
 ARRAY_API_SOURCE ?= https://github.com/data-apis/array-api-tests
 ARRAY_API_COMMIT ?= 019e060f003acfa2eec33761f0e948c937633443
 ARRAY_API_ARGS ?= --max-examples 20
 ARRAY_API_SUITE ?= $(ARRAY_API)/suite
 PROJECTS := core $(addprefix plugins/,kernels fusion hello_c wasm inspect mpi conformance onnx) backends_cpu backends_opencl backends_cuda
-MANIFESTS := $(PROJECTS:%=%/pyproject.toml)
+MANIFESTS := VERSION $(PROJECTS:%=%/pyproject.toml)
 JOBS ?= 2
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
@@ -46,7 +47,7 @@ libraries: $(STAMP) $(LIBRARIES)/.installed  ## run JAX's libraries on polyax, a
 
 $(LIBRARIES)/.installed: requirements/libraries.txt $(MANIFESTS)
 	test -x $(LIBRARIES)/bin/python || $(PYTHON) -m venv $(LIBRARIES)
-	$(LIBRARIES)/bin/python -m pip install -q --disable-pip-version-check hatchling editables
+	$(LIBRARIES)/bin/python -m pip install -q --disable-pip-version-check $(BUILD)
 	$(LIBRARIES)/bin/python -m pip install -q --disable-pip-version-check --no-deps -r requirements/libraries.txt
 	$(LIBRARIES)/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation -e core -e plugins/kernels -e plugins/fusion -e backends_cpu
 	@touch $@
@@ -63,7 +64,7 @@ $(ARRAY_API)/suite/requirements.txt:
 
 $(ARRAY_API)/.installed: $(ARRAY_API_SUITE)/requirements.txt $(MANIFESTS)
 	test -x $(ARRAY_API)/bin/python || $(PYTHON) -m venv $(ARRAY_API)
-	$(ARRAY_API)/bin/python -m pip install -q --disable-pip-version-check hatchling editables -r $(ARRAY_API_SUITE)/requirements.txt
+	$(ARRAY_API)/bin/python -m pip install -q --disable-pip-version-check $(BUILD) -r $(ARRAY_API_SUITE)/requirements.txt
 	$(ARRAY_API)/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation -e core -e plugins/kernels -e plugins/fusion -e backends_cpu
 	@touch $@
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import tomllib
 import types
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.metadata import metadata
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from polyax.runtime.contract.hooks import hookimpl
 from polyax.runtime.plugins import advice, rules
 from polyax.runtime.plugins.default_device import default_device
 from polyax.runtime.plugins.registry import Registry, registry
-from support.sources import ROOT
 
 SIN, COS = PRIMITIVES[:2]
 
@@ -131,8 +130,7 @@ def test_unknown_backend_names_what_is_there(own: Registry) -> None:
 
 
 def test_extras_that_advice_names_exist() -> None:
-    project = tomllib.loads((ROOT / "core/pyproject.toml").read_text())["project"]
-    assert set(advice.EXTRAS) == set(project["optional-dependencies"])
+    assert set(advice.EXTRAS) == set(metadata("polyax").get_all("Provides-Extra", []))
 
 
 def test_virtual_devices_of_strangers_can_be_more() -> None:

@@ -33,6 +33,7 @@ from polyax.runtime.contract.backend import (
     CompileOptions,
     Device,
     Executable,
+    Meaning,
     Owner,
     Token,
 )
@@ -73,7 +74,7 @@ __all__ = [
     "Command", "CompileEvent", "CompileOptions", "Decision", "Device", "Disagreement", "DiskCache", "Eqn",
     "Executable", "Flag", "FusionPass", "Group", "HookError", "HostArrayBackend", "HostArrayExecutable",
     "HostBuffer", "HostQueue", "InternalError", "Jaxpr", "KernelReport", "LeafKind", "Line", "Listing",
-    "Literal", "Lowering", "NativeCall", "NoLowering", "Offer", "Owner", "PluginError", "Primitive",
+    "Literal", "Lowering", "Meaning", "NativeCall", "NoLowering", "Offer", "Owner", "PluginError", "Primitive",
     "ProcessGroup", "ProcessSpec", "ProgramPart", "ProgramReport", "Report", "ShapedArray", "Snapshot",
     "Source", "Task", "Token", "Transfer", "UsageError", "Var", "Wanted", "WhyNot", "blame", "cache_root", "called",
     "check_jaxpr", "config", "decompose", "decomposition", "flatten", "hookimpl", "host_device_count",

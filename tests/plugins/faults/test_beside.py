@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plugins.faults.broken import OWNER, Working, backend, giving, launching, lowering
+from plugins.faults.broken import OWNER, Working, backend, fuser, giving, launching, lowering
 
 import polyax
 import polyax.numpy as jnp
@@ -24,7 +24,7 @@ def debugged(name: str) -> Any:
 
 
 def folder(error: BaseException) -> Path:
-    found = re.search(r"are in (\S+)$", str(error))
+    found = re.search(r"text are in (\S+)$", str(error))
     assert found is not None
     return Path(found[1])
 
@@ -44,13 +44,101 @@ def test_the_kernel_whose_lowering_is_wrong_is_found() -> None:
     with lowering({sin_p: wrong}), debugged("hello_c"), pytest.raises(Disagreement) as caught:
         polyax.jit(program)(X)
     text = str(caught.value)
-    assert "computes program 'program' on hello_c:0 otherwise than the reference, in kernel '" in text, text
+    whose = "plugin 'hello_c.broken' of polyax-broken 1.2.3, by its lowering of sin,"
+    assert text.startswith(f"{whose} computes program 'program' on hello_c:0 otherwise than the reference, in kernel '")
+    assert "The remedy: POLYAX_DISABLE_PLUGINS leaves out what a plugin brings. " in text
     assert "sin" in text and f"Asked for at {__file__}" in text
     given = np.load(folder(caught.value) / "input0.npy", allow_pickle=False)
     want = np.load(folder(caught.value) / "want0.npy", allow_pickle=False)
     assert given.shape == (2, 3) and np.isfinite(want).all()
     assert "void" in (folder(caught.value) / "source.txt").read_text()
     assert "sin" in (folder(caught.value) / "equations.txt").read_text()
+
+
+@pytest.mark.parametrize("form", ["run", "native"])
+def test_a_library_call_is_its_lowerings(form: str) -> None:
+    """Also if what a backend runs instead of it is wrong."""
+    pytest.importorskip("polyax_hello_c")
+    from polyax_kernels.lower.lowering import Call
+
+    def wrong(ctx: Any, outs: Any, args: Any, **_: Any) -> None:
+        """The second time alone, if another form of it is to be wrong."""
+        outs[0][...] = np.sin(args[0]) + (ctx.device is not None or form == "run")
+
+    with lowering({sin_p: Call(wrong)}), debugged("hello_c"), pytest.raises(Disagreement, match="in call 'sin'") as e:
+        polyax.jit(program)(X)
+    assert str(e.value).startswith("plugin 'hello_c.broken' of polyax-broken 1.2.3, by its lowering of sin, computes")
+
+
+def test_what_a_lowering_reads_beside_its_operands_is_its_fault() -> None:
+    pytest.importorskip("polyax_hello_c")
+    from polyax_kernels.ir.expr import const, op
+    from polyax_kernels.lower.lowering import Kernels
+
+    wrong = Kernels(lambda out, x, **_: op("sin", x(out.i[0] + const(1), out.i[1])))
+    checks = polyax.config.override(checks=False)
+    with lowering({sin_p: wrong}), debugged("hello_c"), checks, pytest.raises(Disagreement) as caught:
+        polyax.jit(lambda x: jnp.sin(x))(X)
+    text = str(caught.value)
+    assert text.startswith("plugin 'hello_c.broken' of polyax-broken 1.2.3, by its lowering of sin, of whose program")
+    assert "nothing can be computed (IndexError" in text
+
+
+def doubling(graph: Any, limits: Any) -> Any:
+    """All kernels but those of sums store twice what they should."""
+    from polyax_kernels.ir.expr import op
+    from polyax_kernels.ir.graph import KernelNode, rebuilt
+    from polyax_kernels.ir.kernel import Stage, Store
+
+    def doubled(node: KernelNode) -> KernelNode:
+        stages = [
+            Stage(s.axes, tuple(Store(x.slot, x.indices, op("add", x.value, x.value)) for x in s.stores))
+            for s in node.stages
+        ]
+        return rebuilt(node, tuple(stages), node.primitives)
+
+    return graph.with_nodes([doubled(n) if isinstance(n, KernelNode) and not n.folds else n for n in graph.nodes])
+
+
+def forgetting(graph: Any, limits: Any) -> Any:
+    """Where one node reads what another gives, it reads the program's input of that type instead."""
+    from polyax_kernels.ir.expr import load, rewrite
+    from polyax_kernels.ir.graph import KernelNode, rebuilt
+    from polyax_kernels.ir.kernel import map_stages
+
+    (first, *_) = graph.inputs
+    last = graph.nodes[-1]
+    if not isinstance(last, KernelNode) or len(graph.nodes) < 3:
+        return graph
+    change = lambda x: load(first, x.dtype, x.args) if x.kind == "load" else None
+    stages = map_stages(last.stages, lambda x: rewrite(x, change))
+    return graph.with_nodes([*graph.nodes[:-1], rebuilt(last, stages, last.primitives)])
+
+
+@pytest.mark.parametrize("run", [doubling, forgetting])
+def test_the_fuser_whose_graph_is_wrong_is_found(run: Any) -> None:
+    pytest.importorskip("polyax_hello_c")
+    with fuser(run), debugged("hello_c"), pytest.raises(Disagreement) as caught:
+        polyax.jit(lambda x: jnp.cos(jnp.sin(x) @ x) * 2)(X[:, :2])
+    text = str(caught.value)
+    assert text.startswith("plugin 'hello_c.broken' of polyax-broken 1.2.3, by its fuser 'mine', computes program"), (
+        text
+    )
+    assert "The remedy: POLYAX_FUSERS can leave it out." in text
+
+
+def test_kernels_that_a_backend_makes_wrong_are_its_own_fault() -> None:
+    hello = pytest.importorskip("polyax_hello_c.backend")
+
+    def wrong(self: Any, kernel: Any) -> str:
+        return hello.HelloCBackend.source(self, kernel).replace("sin", "cos")
+
+    own = {"__init__": lambda self: hello.HelloCBackend.__init__(self, "broken"), "source": wrong}
+    kind = type("Broken", (hello.HelloCBackend,), {**own, "__module__": hello.__name__})
+    with backend(kind), debugged("broken"), pytest.raises(Disagreement) as caught:
+        polyax.jit(lambda x: jnp.sin(x) * 2)(X)
+    assert str(caught.value).startswith(f"{OWNER} computes program '<lambda>' on broken:0"), caught.value
+    assert "The remedy: update or uninstall polyax-broken" in str(caught.value)
 
 
 def test_an_equation_of_a_backend_that_tells_nothing() -> None:

@@ -144,6 +144,17 @@ def test_graphs_are_checked_after_each_fuser() -> None:
     with fuser(reordering), checks, pytest.raises(InternalError, match="reads v.* computes later") as caught:
         program()
     assert f"fuser 'mine' of {WHOSE}" in str(caught.value) and "POLYAX_FUSERS" in str(caught.value)
+    assert the_note(caught.value).startswith(f"In {WHOSE}, while program '<lambda>' was compiled for hello_c:0")
+
+
+def test_a_wrong_pass_of_polyax_is_no_backends_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    backwards = lambda graph: graph.with_nodes(graph.nodes[::-1])
+    monkeypatch.setattr("polyax_kernels.pipeline.absorb_transposes", backwards)
+    on_it = polyax.default_device(polyax.devices("hello_c")[0])
+    with on_it, polyax.config.override(checks=True), pytest.raises(InternalError, match="'absorb transposes'") as e:
+        program()
+    assert "In polyax-kernels, while program '<lambda>' was compiled for hello_c:0" in e.value.__notes__[0]
+    polyax.clear_caches()
 
 
 def test_what_fusers_raise_names_them() -> None:

@@ -16,7 +16,7 @@ from polyax.ir.garbage import collection_paused
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.ir.source import register_internal
-from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable
+from polyax.runtime.contract.backend import Backend, Buffer, CompileOptions, Device, Executable, Meaning
 from polyax.runtime.contract.hooks import Chosen, Offer
 from polyax.runtime.plugins.registry import registry
 from polyax_kernels import settings
@@ -27,7 +27,7 @@ from polyax_kernels.lower.choice import Rules
 from polyax_kernels.lower.fallback import host_rule
 from polyax_kernels.lower.lowering import Call, LoweringKind, Operands, Target
 from polyax_kernels.lower.rules import SHARED
-from polyax_kernels.pipeline import Compilation, plan_of
+from polyax_kernels.pipeline import Compilation, meanings, plan_of
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import Plan
 
@@ -80,6 +80,11 @@ class KernelBackend(Backend):
             plan = plan_of(jaxpr, c)
             with c.journal.phase("emit"):
                 return self.compile_plan(plan, options, c.journal)
+
+    def meanings(self, jaxpr: ClosedJaxpr, options: CompileOptions, inputs: Sequence[Any]) -> Sequence[Meaning]:
+        """After lowering, and after each pass over the graph."""
+        with consing():
+            return list(meanings(jaxpr, self.compilation(options), inputs))
 
     def compilation(self, options: CompileOptions) -> Compilation:
         """What the passes of one compilation may ask."""

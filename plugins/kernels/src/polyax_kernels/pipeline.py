@@ -6,22 +6,24 @@ somebody looks, what it made is kept as text. What a pass does is in the module 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polyax.ir import blame
 from polyax.ir.check import check_jaxpr
 from polyax.ir.config import config
-from polyax.ir.errors import PluginError
+from polyax.ir.errors import InternalError, PluginError
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.contract.backend import Meaning
 from polyax.runtime.contract.hooks import Chosen
-from polyax_kernels.ir.graph import Graph
+from polyax_kernels.ir.graph import CallNode, Graph
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.ir.limits import Limits
+from polyax_kernels.ir.origin import rules
 from polyax_kernels.lower.build import build_graph
-from polyax_kernels.lower.choice import Rules
+from polyax_kernels.lower.choice import Rules, plugin_of
 from polyax_kernels.lower.complexes.rewrite import as_pairs
 from polyax_kernels.passes.canonical import canonical
 from polyax_kernels.passes.check import check_graph
@@ -37,6 +39,7 @@ from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import ControlStep, KernelStep, Plan, Step
 from polyax_kernels.plan.planner import make_plan
 from polyax_kernels.plan.text import graph_text, plan_text
+from polyax_kernels.run.meaning import as_type, meaning
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,13 @@ class Pass:
     @property
     def title(self) -> str:
         return f"fuser {self.name!r} of {self.whose}" if self.whose else f"pass {self.name!r}"
+
+    @property
+    def remedy(self) -> str:
+        """What the user can do if it is wrong."""
+        if self.whose:
+            return "POLYAX_FUSERS can leave it out"
+        return "POLYAX_DISABLE_PLUGINS leaves out what a plugin brings" if self.name == "lower" else ""
 
 
 def on_graphs(change: Callable[[Graph, Compilation], Graph]) -> Callable[[Graph, Compilation], Graph]:
@@ -102,6 +112,8 @@ def _why_no_graph(made: Any, before: Graph) -> str | None:
     return f"a graph in which nobody computes {', '.join(f'v{v}' for v in sorted(lost))}" if lost else None
 
 
+OWN = "polyax-kernels"
+"""Who brings the passes, and the rules that backends share."""
 TO_GRAPH = (
     Pass("hoist invariants", lambda jaxpr, _: hoist_invariants(jaxpr)),
     Pass("complex as pairs", lambda jaxpr, c: as_pairs(jaxpr, c.rules)),
@@ -130,6 +142,34 @@ def graph_of(jaxpr: ClosedJaxpr, c: Compilation) -> Graph:
     return run((*TO_GRAPH, *map(fusing, c.fusers), *TO_PLAN[:4]), jaxpr, c)
 
 
+def meanings(jaxpr: ClosedJaxpr, c: Compilation, inputs: Sequence[Any]) -> Iterator[Meaning]:
+    """What a program computes for ``inputs`` after each pass that changes its graph. Call it inside ``consing()``."""
+    program: Any = jaxpr
+    for step in (*TO_GRAPH, *map(fusing, c.fusers), *TO_PLAN[:4]):
+        before, program = program, run((step,), program, c)
+        if program is before or not isinstance(program, Graph):
+            continue
+        try:
+            found = [as_type(x, a) for x, a in zip(meaning(program, inputs), jaxpr.out_avals, strict=True)]
+        except Exception as e:
+            found = e
+        yield Meaning(*_part(step, program), found, step.remedy)
+        if step.name == "lower" and all(isinstance(node, CallNode) for node in program.nodes):
+            yield Meaning(*_part(step, program), None, step.remedy)
+
+
+def _part(step: Pass, graph: Graph) -> tuple[str, str]:
+    """Who brings what a pass does, and what that is; graphs of one plugin's lowerings are that plugin's."""
+    if step.whose:
+        return step.whose, f"its fuser {step.name!r}"
+    if step.name != "lower":
+        return OWN, f"its {step.title}"
+    origins = [p for node in graph.nodes for p in node.primitives]
+    plugins = set(map(plugin_of, rules(origins)))
+    whose = plugins.pop() if len(plugins) == 1 else ""
+    return whose or OWN, f"its lowering of {', '.join(dict.fromkeys(map(str, origins)))}"
+
+
 def run(passes: Sequence[Pass], program: Any, c: Compilation) -> Any:
     """``program`` after all passes, with an entry in the journal for each."""
     for step in passes:
@@ -137,17 +177,20 @@ def run(passes: Sequence[Pass], program: Any, c: Compilation) -> Any:
         with c.journal.phase(step.name):
             program = _blamed(step, before, c)
         if program is not before:
-            if config.checks:
-                check(step, before, program, c)
             c.journal.note(step.name, _TEXTS[type(program)], program)
     return program
 
 
 def _blamed(step: Pass, program: Any, c: Compilation) -> Any:
+    """The program after ``step``, which is to blame for what it raises and for what ``config.checks`` find."""
     try:
-        return step.run(program, c)
+        made = step.run(program, c)
+        if made is not program and config.checks:
+            check(step, program, made, c)
+        return made
     except Exception as e:
-        blame.about(e, plugin=step.whose, hint=step.whose and f"{step.title}; POLYAX_FUSERS can leave it out")
+        own = OWN if isinstance(e, InternalError) else ""
+        blame.about(e, plugin=step.whose or own, hint=step.whose and f"{step.title}; {step.remedy}")
         raise
 
 

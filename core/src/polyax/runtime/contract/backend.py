@@ -27,7 +27,7 @@ from polyax.runtime.contract.whose import NONE, Owner, ask, tell
 
 __all__ = [
     "API", "Backend", "BackendSpec", "Buffer", "BufferReport", "CallKind", "CompileOptions", "Decision",
-    "Device", "Executable", "KernelReport", "Owner", "Report", "Seat", "Snapshot", "Token",
+    "Device", "Executable", "KernelReport", "Meaning", "Owner", "Report", "Seat", "Snapshot", "Token",
 ]  # fmt: skip
 
 API = (1, 0)
@@ -207,6 +207,19 @@ class CompileOptions:
     """Somebody wants to see how the program is compiled: reports keep it, and what each phase made of it."""
 
 
+class Meaning(NamedTuple):
+    """What a program computes once one part of a compiler has done its work."""
+
+    plugin: str
+    """Who brings that part, as errors call it."""
+    part: str
+    """"its lowering of sin", "its fuser 'mine'"."""
+    results: Sequence[np.ndarray] | Exception | None
+    """Or why nothing can be computed of it; None, if the device alone can: it is guilty if all others are right."""
+    remedy: str = ""
+    """What the user can do if it is wrong."""
+
+
 class ChainLink(NamedTuple):
     """A program in a chain of programs, with the numbers of the values that it is given."""
 
@@ -301,6 +314,12 @@ class Backend(ABC):
     @abstractmethod
     def compile(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> Executable:
         """The constants of ``jaxpr`` are passed as arguments, before the inputs; their values must not be baked in."""
+
+    def meanings(self, jaxpr: ClosedJaxpr, options: CompileOptions, inputs: Sequence[np.ndarray]) -> Sequence[Meaning]:
+        """For ``config.debug_backend``: what a program computes for its constants and ``inputs`` after each part of the
+        compiler has done its work, in that order, worked out without the device. The first that is wrong names whose
+        fault it is; if none is, it's this backend's. Empty, if nothing but the backend changes a program."""
+        return ()
 
     @abstractmethod
     def synchronize(self, device: Device) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.config import config
-from polyax.runtime.contract.backend import Buffer, Device, Executable
+from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable, Meaning
 from polyax.runtime.contract.calls import CallKind, NativeCall, later
 from polyax.runtime.contract.collectives import Group
 from polyax.runtime.contract.whose import NONE, ask, broken, tell
@@ -71,6 +72,12 @@ def _why_not_results(made: Any, kind: CallKind) -> str | None:
         if found != aval:
             return f"{x!r} for result {n}, not an array of type {aval}"
     return None
+
+
+def meanings(closed: ClosedJaxpr, options: CompileOptions, inputs: Sequence[np.ndarray]) -> Sequence[Meaning]:
+    """What the program computes after each part of the compiler, as far as the backend can say."""
+    device, what = options.device, "a list of Meaning"
+    return ask(device, device.backend, "meanings", closed, options, inputs, kinds=(list, tuple), what=what)
 
 
 def chained(executable: Executable, device: Device, *arguments: Any) -> Executable | None:

@@ -20,7 +20,7 @@ from polyax.ir.errors import Disagreement
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
 from polyax.reference.backend import ReferenceBackend
 from polyax.reference.interpreter import called
-from polyax.runtime.contract import edge
+from polyax.runtime.contract import edge, questions
 from polyax.runtime.contract.backend import CompileOptions, Device, Executable
 from polyax.runtime.contract.listing import Line, Listing, flatten
 from polyax.runtime.contract.report import KernelReport, Report
@@ -30,7 +30,7 @@ TOLERANCES = {"bfloat16": 1e-1, "float16": 1e-2, "float32": 2e-3, "float64": 1e-
 """What may differ, of the largest finite value."""
 LONGEST = 300
 """Letters of a program that an error shows."""
-Values = list[np.ndarray]
+Values = Sequence[np.ndarray]
 
 
 class ComparedStep(NamedTuple):
@@ -86,9 +86,11 @@ class Beside(Executable):
         for step in steps:
             found = self._compared(step, listing, values)
             if found is not None:
-                return told(self.device, self.options.name, f"in {step.name}", found, self._sources(found.closed))
-        why = "each of its steps is right on its own, so the fault is in how they are put together: memory, order"
-        return told(self.device, self.options.name, f"as a whole ({why})", whole, self.inner.report().kernels)
+                alone = (self._compared(ComparedStep(step.name, [line]), listing, values) for line in step.lines)
+                narrower = next((x for x in alone if x is not None), found)
+                return self._told(f"in {step.name}", narrower)
+        why = "each of its steps is right on its own, so the fault is in how they are put together"
+        return self._told(f"as a whole ({why})", whole)
 
     def _compared(self, step: ComparedStep, listing: Listing, values: Mapping[int, Any]) -> Mismatch | None:
         closed, inputs = program_of(step.lines, listing, _wanted(step.lines, listing))
@@ -101,10 +103,36 @@ class Beside(Executable):
         return None if fault is None else Mismatch(closed, given, got, want, fault)
 
     def _compiled(self, closed: ClosedJaxpr) -> Executable:
-        return edge.compile_for(self.device, closed, replace(self.options, donated=(), stages=True))
+        return edge.compile_for(self.device, closed, self._options)
 
-    def _sources(self, closed: ClosedJaxpr) -> Sequence[KernelReport]:
-        return self._compiled(closed).report().kernels
+    @property
+    def _options(self) -> CompileOptions:
+        return replace(self.options, donated=(), stages=True)
+
+    def _told(self, where: str, found: Mismatch) -> Disagreement:
+        kernels = self._compiled(found.closed).report().kernels
+        return told(self.device, self.options.name, self._guilty(found), where, found, kernels)
+
+    def _guilty(self, found: Mismatch) -> Guilty:
+        """The first part of the backend's compiler after which the program is wrong; else what runs it."""
+        backend = owner(self.device.backend)
+        last = Guilty(backend.title, "", backend.remedy)
+        for plugin, part, results, remedy in questions.meanings(found.closed, self._options, found.given):
+            if results is None:
+                last = Guilty(plugin, part, remedy)
+            elif isinstance(results, Exception):
+                return Guilty(plugin, f"{part}, of whose program nothing can be computed ({results!r})", remedy)
+            elif difference(results, found.want) is not None:
+                return Guilty(plugin, part, remedy)
+        return last
+
+
+class Guilty(NamedTuple):
+    """Whose fault it is, which part of what they bring, and what can be done."""
+
+    plugin: str
+    part: str
+    remedy: str
 
 
 class Mismatch(NamedTuple):
@@ -201,7 +229,9 @@ def _wrong(a: np.ndarray, b: np.ndarray, exact: bool) -> np.ndarray:
         return ~((x == y) | (np.abs(x - y) <= allowed) | (np.isnan(x) & np.isnan(y)))
 
 
-def told(device: Device, name: str, where: str, found: Mismatch, kernels: Sequence[KernelReport]) -> Disagreement:
+def told(
+    device: Device, name: str, guilty: Guilty, where: str, found: Mismatch, kernels: Sequence[KernelReport]
+) -> Disagreement:
     """The error; what is needed to look into it is in a folder that it names."""
     folder = Path(tempfile.mkdtemp(prefix="polyax-disagreement-"))
     for what, values in (("input", found.given), ("got", found.got), ("want", found.want)):
@@ -209,15 +239,16 @@ def told(device: Device, name: str, where: str, found: Mismatch, kernels: Sequen
             np.save(folder / f"{what}{n}.npy", x, allow_pickle=False)
     source = next((e.source for e in found.closed.jaxpr.eqns if e.source is not None), "an unknown place")
     text = (
-        f"{owner(device.backend).title} computes program {name!r} on {device} otherwise than the reference, "
-        f"{where}: {found.fault}. Asked for at {source}. It computes {one_line(found.closed)}. Inputs, results, "
-        f"equations and the program's text are in {folder}"
+        f"{guilty.plugin}{guilty.part and ', by ' + guilty.part + ','} computes program {name!r} on {device} otherwise "
+        f"than the reference, {where}: {found.fault}. Asked for at {source}. It computes {one_line(found.closed)}. "
+        f"The remedy: {guilty.remedy or 'please report it'}. Inputs, results, equations and the program's text are in "
+        f"{folder}"
     )
     (folder / "what.txt").write_text(text + "\n")
     (folder / "equations.txt").write_text(f"{found.closed}\n")
     (folder / "source.txt").write_text("\n\n".join(f"// {k.name}\n{k.source}" for k in kernels) + "\n")
     error = Disagreement(text)
-    blame.about(error, plugin=owner(device.backend).title, told=True)
+    blame.about(error, plugin=guilty.plugin, told=True)
     return error
 
 

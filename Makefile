@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LIBRARIES := .libraries
 DOCS := .docs
+RELEASE := .release
 BUILD := hatchling editables uv-dynamic-versioning
 ARRAY_API := .array-api
 ARRAY_API_SOURCE ?= https://github.com/data-apis/array-api-tests
@@ -25,10 +26,10 @@ SOAK_ARGS ?=
 CARDS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env test libraries array-api check types demo bench sweep fuzz soak cuts docs gallery cards wheels snapshot clean
+.PHONY: help env test libraries array-api check types demo bench sweep fuzz soak cuts docs gallery cards wheels release-check snapshot clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 env: $(STAMP)  ## make .venv with all packages (editable) and the tools
 
@@ -111,10 +112,18 @@ wheels: $(STAMP)  ## build every distribution into dist/
 	rm -rf dist
 	$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist $(PROJECTS:%=./%)
 
+release-check: $(RELEASE)/.installed  ## build wheels and source archives into dist/; say whether they may be published
+	$(RELEASE)/bin/python release/check.py
+
+$(RELEASE)/.installed: requirements/release.txt
+	test -x $(RELEASE)/bin/python || $(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install -q --disable-pip-version-check $(BUILD) -r requirements/release.txt
+	@touch $@
+
 snapshot: $(STAMP)  ## accept the present public names, and count the lines of the reading order
 	$(BIN)/python tests/architecture/test_public_names.py
 	PYTHONPATH=tests:docs/_site $(BIN)/python tests/architecture/test_docs.py
 
 clean:  ## remove what was built, the environment too
-	rm -rf $(VENV) $(LIBRARIES) $(ARRAY_API) $(DOCS) build dist .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(LIBRARIES) $(ARRAY_API) $(DOCS) $(RELEASE) build dist .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

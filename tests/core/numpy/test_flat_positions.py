@@ -46,8 +46,3 @@ REFUSED = [
 def test_refusals(places: tuple, dims: tuple, options: dict, error: type, why: str) -> None:
     with pytest.raises(error, match=why):
         jnp.ravel_multi_index(places, dims, **options)
-
-
-def test_only_integers_are_unravelled() -> None:
-    with pytest.raises(TypeError, match="indices must be integers"):
-        jnp.unravel_index(jnp.array([1.5]), (2, 3))

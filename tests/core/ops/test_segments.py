@@ -10,6 +10,7 @@ import pytest
 
 import polyax
 from polyax import ops
+from polyax.ir.config import config
 
 FOLDS = {
     "segment_sum": (np.add, 0.0),
@@ -81,3 +82,10 @@ def test_what_is_one_counts_for_each_id(data: np.ndarray) -> None:
 def test_ids_of_several_dimensions() -> None:
     sums = ops.segment_sum(np.arange(3, dtype="f4"), np.array([[0, 1, 1], [1, 1, 0]]), 2)
     np.testing.assert_array_equal(sums, [0 + 2, 1 + 2 + 0 + 1])
+
+
+def test_extrema_of_complex_numbers_go_by_their_real_parts_first():
+    data, ids = np.array([1 + 1j, 2, 3j, 1 + 5j], np.complex64), np.array([0, 0, 1, 0])
+    with config.override(host_fallback="allow"):
+        assert ops.segment_max(data, ids, 3).tolist() == [2, 3j, complex(-np.inf, 0)]
+        assert ops.segment_min(data, ids, 3).tolist() == [1 + 1j, 3j, complex(np.inf, 0)]

@@ -155,7 +155,7 @@ class ShapedArray:
         return f"{name}[{','.join(map(str, sizes))}]{axes_text(self.vma, *sums)}"
 
     def __str__(self) -> str:
-        return self.str_short()
+        return f"{'~' if self.weak_type else ''}{self.str_short()}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""

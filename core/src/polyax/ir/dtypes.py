@@ -107,7 +107,7 @@ def is_extended(dtype: DType) -> bool:
 
 
 @functools.lru_cache(None)
-def _as_dtype(dtype: Any) -> DType:
+def _known_dtype(dtype: Any) -> DType:
     if isinstance(dtype, type) and dtype in PYTHON_SCALARS:
         return PYTHON_SCALARS[dtype]
     return np.dtype(getattr(dtype, "dtype", dtype) if not isinstance(dtype, type) else dtype)
@@ -117,7 +117,11 @@ def as_dtype(dtype: Any) -> DType:
     """Any spelling of a dtype (``'f4'``, ``float``, ``jnp.float32``, ...) as ``np.dtype``; not canonicalized."""
     if isinstance(dtype, (np.dtype, ExtendedDType)):
         return dtype
-    return _as_dtype(dtype)
+    if hasattr(dtype, "__array__") and not isinstance(dtype, type):
+        raise ValueError(
+            "Passing an array as a dtype argument is no longer supported; instead of dtype=arr use dtype=arr.dtype."
+        )
+    return _known_dtype(dtype)
 
 
 def canonicalize(dtype: Any) -> DType:

@@ -360,7 +360,8 @@ def arange(
 
     Raises:
       ConcretizationTypeError: an argument is traced, so that the size would be unknown.
-      ValueError: an argument is complex.
+      ValueError: an argument is complex, or no scalar.
+      TypeError: the numbers would be booleans.
 
     >>> import polyax.numpy as jnp
     >>> jnp.arange(5).tolist()
@@ -373,6 +374,12 @@ def arange(
     if any(aval_of(v).dtype in dtypes.COMPLEX for v in scalars):
         raise ValueError("jnp.arange takes no complex start, stop or step: complex numbers have no order.")
     kind = result_dtype(*scalars)[0] if dtype is None else canonical_dtype(dtype)
+    if kind in dtypes.BOOL:
+        raise TypeError("jnp.arange does not make booleans: give numbers, or another dtype.")
+    for name, value in given.items():
+        if value is not None and shape_of(value) != ():
+            name = "stop" if stop is None and name == "start" else name
+            raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {name}={value}")
     if stop is None and step is None and dtypes.is_integer(aval_of(unwrap(start)).dtype):
         return _placed(lax.iota(kind, max_dim(dim_index(start), 0)), device, out_sharding)
     if any(map(is_symbolic_dim, given.values())):

@@ -193,11 +193,15 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 
     Raises:
       ValueError: an argument has not exactly one dimension.
+      NotImplementedError: one is of booleans: give the positions that ``jnp.nonzero`` finds.
     """
     vectors = ensure_arrays("ix_", *args)
     if any(v.ndim != 1 for v in vectors):
         raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got shapes {[v.shape for v in vectors]}")
-    vectors = [nonzero(v)[0] if v.dtype in dtypes.BOOL else v for v in vectors]
+    if any(v.dtype in dtypes.BOOL for v in vectors):
+        raise NotImplementedError(
+            "Boolean arguments to jax.numpy.ix_ are not implemented: give the positions that jnp.nonzero finds."
+        )
     vectors = [v if v.size else convert(v, dtypes.default_int()) for v in vectors]
     return tuple(lax.reshape(v, _unit_shape(len(vectors), i, v.size)) for i, v in enumerate(vectors))
 

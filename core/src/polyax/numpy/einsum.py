@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import string
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from polyax import lax
+from polyax.ir import dtypes
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import canonical_dtype, convert, of_one_dtype, shape_of
 
@@ -27,10 +29,13 @@ def einsum(
     Args:
       subscripts: letters for the axes of each operand and of the result; ``...`` stands for further axes, which
         broadcast. Or operands and lists of axis numbers in turn.
-      optimize: order of contraction; False is from left to right.
+      optimize: order of contraction; False is from left to right, a list of pairs says which operands meet, of which
+        each product is put last.
+      preferred_element_type: what products and sums are added up in, and the dtype of the result.
 
     Raises:
       ValueError: the subscripts don't fit the operands.
+      NotImplementedError: more than two operands are to meet at once.
 
     >>> import polyax.numpy as jnp
     >>> jnp.einsum('ij,j->i', jnp.eye(2), jnp.array([3.0, 4.0])).tolist()
@@ -39,12 +44,14 @@ def einsum(
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.einsum is not supported.")
     subscripts, operands = _as_text(subscripts, operands)
+    if not operands:
+        raise ValueError(f"einsum {subscripts!r} has {subscripts.count(',') + 1} terms for 0 operands")
     arrays = of_one_dtype("einsum", *operands)
     inputs, output = _parse(subscripts, [x.ndim for x in arrays])
     _check_sizes(inputs, arrays)
     preferred = None if preferred_element_type is None else canonical_dtype(preferred_element_type)
-    multiply = _dot_general or lax.dot_general
-    result = _contract(inputs, output, arrays, _order(inputs, output, arrays, optimize), multiply, precision, preferred)
+    contraction = _Contraction(_dot_general or lax.dot_general, precision, preferred)
+    result = contraction.all(inputs, output, arrays, _order(inputs, output, arrays, optimize))
     return result if preferred is None else convert(result, preferred)
 
 
@@ -115,8 +122,8 @@ def _check_sizes(inputs: list[str], arrays: list[Any]) -> None:
 
 
 def _order(inputs: list[str], output: str, arrays: list[Any], optimize: Any) -> list[tuple[int, ...]]:
-    if isinstance(optimize, (list, tuple)):
-        return [tuple(p) for p in optimize if not isinstance(p, str)]
+    if not isinstance(optimize, (str, bool, type(None))):
+        return [_checked_pair(pair) for pair in optimize]
     if len(arrays) <= 2 or optimize is False:
         return [(0, 1)] * (len(arrays) - 1)
     stand_ins = [np.broadcast_to(np.float32(0), x.shape) for x in arrays]
@@ -124,60 +131,67 @@ def _order(inputs: list[str], output: str, arrays: list[Any], optimize: Any) -> 
     return [tuple(p) for p in np.einsum_path(f"{','.join(inputs)}->{output}", *stand_ins, optimize=how)[0][1:]]
 
 
-def _contract(
-    inputs: list[str],
-    output: str,
-    arrays: list[Any],
-    order: list[tuple[int, ...]],
-    multiply: Any,
-    precision: Any,
-    preferred: Any,
-) -> Any:
-    terms = list(zip(inputs, arrays, strict=True))
-    for pair in order:
-        taken = [terms.pop(i) for i in sorted(pair, reverse=True)][::-1]
-        elsewhere = set(output).union(*(set(t) for t, _ in terms))
-        while len(taken) > 1:
-            keep = elsewhere.union(*(set(t) for t, _ in taken[2:]))
-            taken[:2] = [_pair(taken[0], taken[1], keep, multiply, precision, preferred)]
-        terms.append(taken[0])
-    ((term, result),) = terms
-    term, result = _simplified(term, result, set(output))
-    return lax.transpose(result, [term.index(c) for c in output])
+def _checked_pair(places: Any) -> tuple[int, ...]:
+    places = tuple(map(operator.index, places))
+    if len(places) > 2:
+        raise NotImplementedError(
+            "jax.numpy.einsum does not support simultaneous contraction of 3 or more operands. Typically this means "
+            "you've passed an unsupported path to the einsum optimize parameter."
+        )
+    return places
 
 
-def _simplified(term: str, x: Any, keep: set[str]) -> tuple[str, Any]:
-    """Repeated letters become diagonals, letters that nobody needs are summed over."""
-    for letter in [c for c, n in Counter(term).items() if n > 1]:
-        while term.count(letter) > 1:
-            term, x = _diagonal(term, x, letter)
-    summed = [i for i, c in enumerate(term) if c not in keep]
-    if summed:
-        x = lax.reduce_sum(x, summed)
-    return "".join(c for c in term if c in keep), x
+class _Contraction(NamedTuple):
+    """How two operands are multiplied, and in which dtype sums are added up, if they say so."""
 
+    multiply: Callable[..., Any]
+    precision: Any
+    preferred: Any
 
-def _diagonal(term: str, x: Any, letter: str) -> tuple[str, Any]:
-    i, j = [k for k, c in enumerate(term) if c == letter][:2]
-    mask = lax.eq(lax.broadcasted_iota(np.int32, x.shape, i), lax.broadcasted_iota(np.int32, x.shape, j))
-    kept = lax.select(mask, x, lax.full_like(x, 0))
-    return term[:j] + term[j + 1 :], lax.reduce_sum(kept, (j,))
+    def all(self, inputs: list[str], output: str, arrays: list[Any], order: list[tuple[int, ...]]) -> Any:
+        """Operands meet in ``order``; what comes of each product is put last."""
+        terms = list(zip(inputs, arrays, strict=True))
+        for pair in order:
+            taken = [terms.pop(i) for i in sorted(pair, reverse=True)][::-1]
+            elsewhere = set(output).union(*(set(t) for t, _ in terms))
+            while len(taken) > 1:  # NumPy's paths may have several operands meet
+                taken[:2] = [self.pair(taken[0], taken[1], elsewhere.union(*(set(t) for t, _ in taken[2:])))]
+            terms.append(taken[0])
+        ((term, result),) = terms
+        term, result = self.simplified(term, result, set(output))
+        return lax.transpose(result, [term.index(c) for c in output])
 
+    def pair(self, a: tuple[str, Any], b: tuple[str, Any], keep: set[str]) -> tuple[str, Any]:
+        (s, x), (t, y) = self.simplified(*a, keep | set(b[0])), self.simplified(*b, keep | set(a[0]))
+        (s, x), (t, y) = _without_stretched(s, x, t, y), _without_stretched(t, y, s, x)
+        batch = [c for c in s if c in t and c in keep]
+        contracted = [c for c in s if c in t and c not in keep]
+        numbers = (
+            (tuple(s.index(c) for c in contracted), tuple(t.index(c) for c in contracted)),
+            (tuple(s.index(c) for c in batch), tuple(t.index(c) for c in batch)),
+        )
+        product = self.multiply(x, y, numbers, precision=self.precision, preferred_element_type=self.preferred)
+        rest = (c for c in itertools.chain(s, t) if c not in batch and c not in contracted)
+        return "".join(batch) + "".join(rest), product
 
-def _pair(
-    a: tuple[str, Any], b: tuple[str, Any], keep: set[str], multiply: Any, precision: Any, preferred: Any
-) -> tuple[str, Any]:
-    (s, x), (t, y) = _simplified(*a, keep | set(b[0])), _simplified(*b, keep | set(a[0]))
-    (s, x), (t, y) = _without_stretched(s, x, t, y), _without_stretched(t, y, s, x)
-    batch = [c for c in s if c in t and c in keep]
-    contracted = [c for c in s if c in t and c not in keep]
-    numbers = (
-        (tuple(s.index(c) for c in contracted), tuple(t.index(c) for c in contracted)),
-        (tuple(s.index(c) for c in batch), tuple(t.index(c) for c in batch)),
-    )
-    product = multiply(x, y, numbers, precision=precision, preferred_element_type=preferred)
-    rest = (c for c in itertools.chain(s, t) if c not in batch and c not in contracted)
-    return "".join(batch) + "".join(rest), product
+    def simplified(self, term: str, x: Any, keep: set[str]) -> tuple[str, Any]:
+        """Repeated letters become diagonals, letters that nobody needs are summed over."""
+        for letter in [c for c, n in Counter(term).items() if n > 1]:
+            while term.count(letter) > 1:
+                term, x = self.diagonal(term, x, letter)
+        summed = [i for i, c in enumerate(term) if c not in keep]
+        return "".join(c for c in term if c in keep), self.sum(x, summed) if summed else x
+
+    def diagonal(self, term: str, x: Any, letter: str) -> tuple[str, Any]:
+        i, j = [k for k, c in enumerate(term) if c == letter][:2]
+        mask = lax.eq(lax.broadcasted_iota(np.int32, x.shape, i), lax.broadcasted_iota(np.int32, x.shape, j))
+        return term[:j] + term[j + 1 :], self.sum(lax.select(mask, x, lax.full_like(x, 0)), [j])
+
+    def sum(self, x: Any, axes: list[int]) -> Any:
+        """Sums of booleans are true where any is."""
+        if self.preferred is not None:
+            x = convert(x, dtypes.wider(x.dtype, self.preferred))
+        return (lax.reduce_or if x.dtype in dtypes.BOOL else lax.reduce_sum)(x, axes)
 
 
 def _without_stretched(term: str, x: Any, other: str, y: Any) -> tuple[str, Any]:

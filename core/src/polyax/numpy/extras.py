@@ -86,7 +86,7 @@ def vectorize(
     """A function that applies ``pyfunc`` over all leading dimensions of its arguments, which broadcast.
 
     Args:
-      excluded: positions or names of arguments that are passed as they are.
+      excluded: positions or names of arguments that are passed as they are; so is None, where scalars go.
       signature: core dimensions, such as ``'(n,m),(m)->(n)'``; scalars by default.
 
     Raises:
@@ -105,22 +105,28 @@ def vectorize(
         raise ValueError(f"excluded={set(excluded)!r} contains negative numbers")
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        fixed = {i: a for i, a in enumerate(args) if i in excluded or a is None}
-        named = {k: v for k, v in kwargs.items() if k in excluded}
-        mapped = {k: v for k, v in kwargs.items() if k not in excluded}
-        places = [i for i in range(len(args)) if i not in fixed]
-        arrays = ensure_arrays("vectorize", *(args[i] for i in places), *mapped.values())
+        given = {**dict(enumerate(args)), **kwargs}
+        mapped = {k: v for k, v in given.items() if k not in excluded}
+        cores = dict(zip(mapped, _core_ranks(signature, len(mapped)), strict=True))
+        mapped = {k: v for k, v in mapped.items() if not _absent(k, v, cores[k], signature)}
 
         def fun(*values: Any) -> Any:
-            full = {**fixed, **dict(zip(places, values, strict=False))}
-            rest = dict(zip(mapped, values[len(places) :], strict=True))
-            return pyfunc(*(full[i] for i in range(len(args))), **named, **rest)
+            full = {**given, **dict(zip(mapped, values, strict=True))}
+            return pyfunc(*(full[i] for i in range(len(args))), **{k: full[k] for k in kwargs})
 
-        return _mapped(fun, arrays, _core_ranks(signature, len(arrays)), signature)
+        arrays = ensure_arrays("vectorize", *mapped.values())
+        return _mapped(fun, arrays, [cores[k] for k in mapped], signature)
 
     wrapped.__name__ = getattr(pyfunc, "__name__", "vectorized")
     wrapped.__doc__ = getattr(pyfunc, "__doc__", None)
     return wrapped
+
+
+def _absent(place: int | str, value: Any, core: list[str], signature: str | None) -> bool:
+    """Whether an argument is None, which stands for a scalar alone."""
+    if value is None and core:
+        raise ValueError(f"Cannot pass None at locations {{{place!r}}} with {signature=}")
+    return value is None
 
 
 def _core_ranks(signature: str | None, count: int) -> list[list[str]]:

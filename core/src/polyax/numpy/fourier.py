@@ -16,6 +16,7 @@ from polyax.numpy.promotion import (
     canonical_dtype,
     canonicalize_axes,
     canonicalize_axis,
+    check_arraylike,
     convert,
     ensure_array,
     inexact,
@@ -197,21 +198,32 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of ``fft`` of ``n`` samples at distances ``d``: 0, 1, ..., -2, -1 over n d.
 
+    Raises:
+      TypeError: ``n`` is no integer, or ``d`` no number.
+      ValueError: one of them is a sequence.
+
     >>> import polyax.numpy as jnp
     >>> jnp.fft.fftfreq(4).tolist()
     [0.0, 0.25, -0.5, -0.25]
     """
-    kind = canonical_dtype(dtype, np.float64)
-    n = operator.index(n)
+    kind, n = canonical_dtype(dtype, np.float64), _samples("fftfreq", n, d)
     counts = np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)]).astype(kind)
     return lax.div(as_array(counts), convert(d, kind) * n)
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of ``rfft``."""
-    kind = canonical_dtype(dtype, np.float64)
-    n = operator.index(n)
+    kind, n = canonical_dtype(dtype, np.float64), _samples("rfftfreq", n, d)
     return lax.div(lax.iota(kind, n // 2 + 1), convert(d, kind) * n)
+
+
+def _samples(name: str, n: Any, d: Any) -> int:
+    if isinstance(n, (list, tuple)):
+        raise ValueError(f"The n argument of jax.numpy.fft.{name} only takes an int. Got n = {n}.")
+    if isinstance(d, (list, tuple)):
+        raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {d}.")
+    check_arraylike(name, d)
+    return operator.index(n)
 
 
 def _shifted(name: str, x: Any, axes: Any, sign: int) -> Any:

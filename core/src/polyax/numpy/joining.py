@@ -160,7 +160,7 @@ def repeat(
     """Each element (or slice along ``axis``) of ``a`` repeated ``repeats`` times.
 
     Args:
-      repeats: one number, or one for each slice.
+      repeats: one number, or one for each slice, in an array of any shape.
       total_repeat_length: size of the result, needed if ``repeats`` is traced; longer results are cut, shorter ones
         are filled with the last slice.
 
@@ -176,9 +176,12 @@ def repeat(
         )
     if shape_of(repeats) in ((), (1,)) and total_repeat_length is None:
         return _each_repeated(a, index(np.asarray(repeats).item()), axis)
+    if a.shape[axis] == 0:
+        return a  # whatever its length was to be: there is nothing to repeat
     if is_traced(repeats):
+        repeats = ravel(repeats)
         return take(a, _sources_of_traced(repeats, a.shape[axis], total_repeat_length), axis, mode="clip")
-    return take(a, _sources(np.asarray(repeats), a.shape[axis], total_repeat_length), axis, mode="clip")
+    return take(a, _sources(np.ravel(np.asarray(repeats)), a.shape[axis], total_repeat_length), axis, mode="clip")
 
 
 def _each_repeated(a: Any, count: int, axis: int) -> Any:
@@ -199,7 +202,7 @@ def _sources(repeats: np.ndarray, size: int, length: int | None) -> np.ndarray:
 
 def _sources_of_traced(repeats: Any, size: int, length: int | None) -> Any:
     """Element ``i`` of the result comes from the first slice whose repeats, summed up to it, exceed ``i``."""
-    repeats = lax.broadcast_in_dim(repeats, (size,), (0,) if shape_of(repeats) == (size,) else ())
+    repeats = lax.broadcast_in_dim(repeats, (size,), (0,))
     ends = lax.cumsum(convert(repeats, np.dtype("int32")), 0)
     position = lax.broadcasted_iota(np.int32, (length or 0, size), 0)
     passed = lax.ge(position, lax.broadcast_in_dim(ends, (length or 0, size), (1,)))

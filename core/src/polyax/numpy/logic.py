@@ -11,7 +11,7 @@ from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.numpy.broadcast import as_mask, choose
-from polyax.numpy.promotion import promote_args, promote_args_inexact, promote_args_numeric
+from polyax.numpy.promotion import convert, promote_args, promote_args_inexact, promote_args_numeric
 from polyax.ops.basis import named
 
 __all__ = [
@@ -155,7 +155,7 @@ def _is_signed_infinity(name: str, x: Any, infinity: float, out: None) -> Any:
     dtype = aval_of(x).dtype
     if dtype in dtypes.COMPLEX:
         raise ValueError(f"{name} is not well defined for complex types: {dtype}")
-    return lax.eq(x, infinity) if dtypes.is_float(dtype) else lax.full_like(x, False, dtype=np.bool_)
+    return lax.eq(x, dtype.type(infinity)) if dtypes.is_float(dtype) else lax.full_like(x, False, dtype=np.bool_)
 
 
 def signbit(x: Any, /) -> Any:
@@ -186,7 +186,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     if dtypes.is_extended(aval_of(a).dtype):
         return lax.eq(a, b)
     a, b = promote_args_inexact("isclose", a, b)
-    near = _close(a, b, rtol, atol)
+    near = convert(_close(a, b, rtol, atol), np.dtype(bool))
     if not equal_nan:
         return near
     return lax.bitwise_or(near, lax.bitwise_and(isnan(a), isnan(b)))

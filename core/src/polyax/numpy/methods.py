@@ -181,6 +181,11 @@ def _rows(x: Any, positions: Iterable[int] | None) -> Iterator[Any]:
 
 
 def _contains(self: Any, item: Any) -> bool:
+    if self.ndim != 1:
+        raise ValueError(
+            f"Array.__contains__: search array must be one-dimensional, got arr.shape={self.shape}. Write "
+            "(arr == item).any()."
+        )
     return bool(reductions.any(logic.equal(self, item)))
 
 

@@ -26,17 +26,13 @@ __all__ = ["ravel_multi_index", "unravel_index"]
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """The multidimensional positions of flat ones, in their dtype; out of range they are clipped.
 
-    Raises:
-      TypeError: ``indices`` aren't integers.
-
     >>> import polyax.numpy as jnp
     >>> [x.tolist() for x in jnp.unravel_index(jnp.array([1, 5, -1]), (2, 3))]
     [[0, 1, 1], [1, 2, 2]]
     """
     indices = ensure_array("unravel_index", indices)
+    indices = convert(indices, np.dtype(np.int32)) if indices.dtype in dtypes.BOOL else indices
     kind, sizes = indices.dtype, concrete_shape(shape)
-    if not dtypes.is_integer(kind):
-        raise TypeError(f"unravel_index: indices must be integers, got {indices.aval}")
     flat = _clipped(indices, math.prod(sizes))
     parts = []
     for n in reversed(sizes):
@@ -47,7 +43,9 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
 
 def _clipped(indices: Any, total: int) -> Any:
     """Positions from 0 on, in a dtype that holds all of them; negative ones count from the end."""
-    if indices.dtype.itemsize < 4:
+    if dtypes.is_float(indices.dtype):
+        indices = lax.floor(indices)
+    if not dtypes.is_integer(indices.dtype) or indices.dtype.itemsize < 4:
         indices = convert(indices, np.dtype(np.int32))
     kind, signed = indices.dtype, dtypes.is_signed(indices.dtype)
     flat = lax.clamp(kind.type(-total if signed else 0), indices, kind.type(max(total - 1, 0)))

@@ -240,7 +240,7 @@ def _logical(name: str, op: Callable[..., Any], unit: bool, doc: str) -> Callabl
         refuse_out(name, out)
         a = ensure_array(name, a)
         axes = named_axes(axis, a.ndim, name)
-        truth = as_mask(a)
+        truth = convert(as_mask(a), np.dtype(bool))  # not weak, whatever is compared with zero
         mask = mask_of(name, where)
         if mask is not None:
             truth = choose(mask, truth, unit)

@@ -22,6 +22,7 @@ from polyax.numpy.promotion import (
     convert,
     ensure_array,
     of_one_dtype,
+    promote_dtypes,
     refuse_traced,
     unwrap,
 )
@@ -207,6 +208,7 @@ def isin(
     tests = ravel(tests)
     few = tests.size < _FEW if method == "auto" else method == "compare_all"
     found = (_is_any if few or not tests.size else _is_among)(element, tests)
+    found = convert(found, np.dtype(bool))
     return lax.bitwise_not(found) if invert else found
 
 
@@ -243,8 +245,10 @@ def _kept(name: str, values: Any, keep: Any, size: int | None, fill_value: Any) 
 
 def _filled_by_first(values: Any, count: Any, fill_value: Any) -> Any:
     """Missing ones are ``fill_value``, by default the first, or 0 if there is none."""
-    first = values[:1] if values.size else 0
-    return _filled(values, count, choose(lax.gt(count, 0), first, 0) if fill_value is None else fill_value, 0)
+    if fill_value is None:
+        first = values[:1] if values.size else 0
+        return _filled(values, count, choose(lax.gt(count, 0), first, 0), 0)
+    return _filled(promote_dtypes(values, unwrap(fill_value))[0], count, fill_value, 0)
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:

@@ -10,10 +10,11 @@ import numpy as np
 
 from polyax import lax
 from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.axes import reduction_axes
 from polyax.numpy.broadcast import broadcast_to, choose
-from polyax.numpy.promotion import convert, inexact
+from polyax.numpy.promotion import check_arraylike, convert, inexact, unwrap
 from polyax.numpy.shapes import moveaxis, ravel
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
@@ -103,6 +104,9 @@ def _quantile(
         raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'")
     if weights is not None and method != "inverted_cdf":
         raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
+    check_arraylike(name, a, q)
+    if not dtypes.is_inexact(aval_of(unwrap(q)).dtype):
+        raise TypeError(f"{name}: q must be floating point numbers, got {aval_of(unwrap(q)).dtype}; write 0.0 for 0.")
     (a, *given), (q,) = inexact(name, a, *[w for w in (weights,) if w is not None]), inexact(name, q)
     kind = a.dtype
     if kind in dtypes.COMPLEX:

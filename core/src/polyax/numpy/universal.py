@@ -17,6 +17,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.numpy import logic, reductions, ufuncs
 from polyax.numpy.at import as_values
+from polyax.numpy.axes import reduction_axes
 from polyax.numpy.broadcast import as_mask, broadcast_to
 from polyax.numpy.extras import vectorize
 from polyax.numpy.promotion import as_array, convert, ensure_array, ensure_arrays, unwrap
@@ -286,7 +287,24 @@ subtract = _known(ufuncs.subtract)
 negative = _known(ufuncs.negative, nin=1)
 logaddexp = _known(ufuncs.logaddexp, -np.inf)
 logaddexp2 = _known(ufuncs.logaddexp2, -np.inf)
-bitwise_and, bitwise_or = _known(logic.bitwise_and, -1), _known(logic.bitwise_or, 0)
-bitwise_xor = _known(logic.bitwise_xor, 0)
+
+
+def _of_bits(op: Callable[..., Any], combine: Callable[..., Any], identity: int) -> ufunc:
+    def reduce(x: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+        if not dtypes.is_integer(x.dtype) and x.dtype not in dtypes.BOOL:
+            raise ValueError(f"integer argument required; got dtype={x.dtype}")
+        axes = reduction_axes(axis, x.ndim, combine.__name__)
+        unit = convert(identity, x.dtype)
+        result = op(x if where is None else where_(where, x, unit), axes)
+        if initial is not None:
+            result = combine(convert(initial, x.dtype), result)
+        return lax.expand_dims(result, axes) if keepdims else result
+
+    return _known(combine, identity, reduce=reduce)
+
+
+bitwise_and = _of_bits(lax.reduce_and, logic.bitwise_and, -1)
+bitwise_or = _of_bits(lax.reduce_or, logic.bitwise_or, 0)
+bitwise_xor = _of_bits(lax.reduce_xor, logic.bitwise_xor, 0)
 logical_and, logical_or = _known(logic.logical_and, True, logical=True), _known(logic.logical_or, False, logical=True)
 logical_xor = _known(logic.logical_xor, False, logical=True)

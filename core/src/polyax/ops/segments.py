@@ -10,7 +10,6 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ir.dtypes import full_name
 from polyax.ir.errors import ConcretizationTypeError
 from polyax.meshes.resharding import with_out_sharding
 from polyax.ops.basis import broadcast_in_dim, expand_dims, full, named
@@ -86,12 +85,10 @@ def _count(name: str, ids: Any, given: int | None) -> int:
 
 def _extreme(highest: bool) -> Callable[[Any], Any]:
     def value(dtype: Any) -> Any:
-        if dtypes.is_float(dtype):
+        if dtypes.is_inexact(dtype):  # complex numbers too: they are ordered by their real parts first
             return np.inf if highest else -np.inf
         if dtype == np.bool_:
             return highest
-        if not dtypes.is_integer(dtype):
-            raise TypeError(f"{full_name(dtype)} has no order")
         return dtypes.extremes(dtype)[highest]
 
     return value

@@ -1,0 +1,50 @@
+"""Einsum of booleans and of narrow numbers, and paths that can't be taken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import polyax
+import polyax.numpy as jnp
+
+TRUTHS = np.array([[True, False, True], [False, False, False], [False, True, True]])
+
+
+@pytest.mark.parametrize("subscripts", ["ij->", "ij->j", "ii->i", "ii", "ij,jk->ik", "ij,jk,kl->il"])
+def test_sums_of_products_of_booleans_say_whether_any_is_true(subscripts):
+    operands = [TRUTHS] * (1 + subscripts.count(","))
+    got = jnp.einsum(subscripts, *operands)
+    assert got.dtype == bool
+    np.testing.assert_array_equal(got, np.einsum(subscripts, *[x.astype(int) for x in operands]) > 0)
+
+
+def test_narrow_numbers_are_added_up_in_the_preferred_dtype():
+    many = jnp.full((20, 30), 100, jnp.int8)
+    assert jnp.einsum("ij->", many, preferred_element_type=jnp.int32) == 60000
+    program = str(polyax.make_jaxpr(lambda x: jnp.einsum("ij->i", x, preferred_element_type="float32"))(many))
+    assert program.index("convert_element_type") < program.index("reduce_sum")
+
+
+@pytest.mark.parametrize(
+    "path, error, text",
+    [
+        ([(0, 1, 2)], NotImplementedError, "3 or more operands"),
+        (["einsum_path", (0, 1), (0, 1)], TypeError, "integer"),
+        (7, TypeError, "not iterable"),
+        ([(0, 3), (0, 1)], IndexError, "index"),
+    ],
+)
+def test_paths_that_cannot_be_taken(path, error, text):
+    with pytest.raises(error, match=text):
+        jnp.einsum("i,j,k->ijk", *[np.ones(2)] * 3, optimize=path)
+
+
+def test_a_path_says_which_operands_meet():
+    a, b, c = np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 5))
+    assert jnp.einsum("ij,jk,kl->il", a, b, c, optimize=[(1, 2), (0, 1)])[0, 0] == 12
+
+
+def test_there_are_operands():
+    with pytest.raises(ValueError, match="0 operands"):
+        jnp.einsum("i,j")

@@ -20,6 +20,7 @@ import polyax.numpy as jnp
 from polyax import profiler
 from polyax.profiler.events import PROBES
 from polyax.runtime.contract.probes import probes
+from support import process
 
 # --- memory -----------------------------------------------------------------------------------------------------------
 
@@ -215,6 +216,20 @@ def test_steps_of_native_programs_are_told_apart(tmp_path: Path) -> None:
     kinds = [kind for kind, _, _ in lines_of(tmp_path)["cpu:0"]]
     assert kinds == ["call", "kernel", "run"]
     assert float(program(x)) == expected
+
+
+FIRST_CALL = """
+    import polyax, polyax.numpy as jnp
+    from polyax import profiler
+
+    with profiler.trace({folder!r}):
+        polyax.jit(lambda x: jnp.tanh(x) * 2)(jnp.ones(3)).block_until_ready()
+"""
+
+
+def test_backends_that_a_trace_is_the_first_to_need_tell_it(tmp_path: Path) -> None:
+    process.output(FIRST_CALL.format(folder=str(tmp_path)), POLYAX_PLATFORMS="cpu")
+    assert ("kernel", "tanh mul") in [(kind, name) for kind, name, _ in lines_of(tmp_path)["cpu:0"]]
 
 
 def test_loops_branches_and_operations_are_told(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from polyax.api.jit import PjitFunction
 from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract import edge
-from polyax.runtime.contract.probes import Probe, probes
+from polyax.runtime.contract.probes import Probe, filling, probes
 from polyax.runtime.running import compiling
 from polyax.runtime.running.dispatch import EvalTrace
 from polyax.runtime.running.programs import Program
@@ -101,11 +101,16 @@ def begin() -> Recording:
         if Current.recording is not None:
             raise RuntimeError("Profile has already been started. Only one profile may be run at a time.")
         Current.recording = recording = Recording()
-        for owner, name, replacement in (*PROBES, *probes):
-            before = vars(owner)[name]
-            _replaced.append((owner, name, before))
-            setattr(owner, name, replacement(before, recording))
+        filling.append(lambda probe: _fill(probe, recording))
+        for probe in (*PROBES, *probes):
+            _fill(probe, recording)
         return recording
+
+
+def _fill(probe: Probe, recording: Recording) -> None:
+    before = vars(probe.owner)[probe.name]
+    _replaced.append((probe.owner, probe.name, before))
+    setattr(probe.owner, probe.name, probe.replacement(before, recording))
 
 
 def end() -> Recording:
@@ -118,6 +123,7 @@ def end() -> Recording:
         if Current.recording is None:
             raise RuntimeError("No profile started")
         found, Current.recording = Current.recording, None
+        filling.clear()
         while _replaced:
             owner, name, before = _replaced.pop()
             setattr(owner, name, before)

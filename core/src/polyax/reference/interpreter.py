@@ -15,7 +15,7 @@ from polyax.ir.errors import NoLowering
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, last_uses, sub_jaxprs
 from polyax.ir.primitive import Primitive
 from polyax.reference.table import RULES
-from polyax.runtime.contract.probes import Probe, Telling, probes
+from polyax.runtime.contract.probes import Telling, declare
 
 Rule = Callable[..., list[np.ndarray]]
 
@@ -69,7 +69,7 @@ def _told(before: Callable[..., list[np.ndarray]], telling: Telling) -> Callable
     return apply
 
 
-probes.append(Probe(sys.modules[__name__], "_apply", _told))
+declare(sys.modules[__name__], "_apply", _told)
 
 
 def _checked(value: Any, aval: ShapedArray, eqn: Eqn) -> np.ndarray:

@@ -32,6 +32,15 @@ class Probe(NamedTuple):
 
 
 probes: list[Probe] = []
+filling: list[Callable[[Probe], None]] = []
+"""What fills probes that are declared while a trace is taken: backends are often imported by the first call in it."""
+
+
+def declare(owner: Any, name: str, replacement: Callable[[Any, Telling], Any]) -> None:
+    """Adds a probe; see ``Probe``."""
+    probes.append(probe := Probe(owner, name, replacement))
+    for fill in filling:
+        fill(probe)
 
 
 def told_queue(before: Callable[..., Any], telling: Telling) -> Callable[..., Any]:
@@ -43,4 +52,4 @@ def told_queue(before: Callable[..., Any], telling: Telling) -> Callable[..., An
     return run
 
 
-probes.append(Probe(HostQueue, "run", told_queue))
+declare(HostQueue, "run", told_queue)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.runtime.contract.probes import Probe, probes, told_queue
+from polyax.runtime.contract.probes import declare, told_queue
 from polyax.runtime.contract.queue import HostQueue, Task, run_now, serving
 from polyax_kernels.gpu.runtime import DeviceError, Runtime
 
@@ -47,4 +47,4 @@ def attempted(work: Callable[[], None]) -> Task | None:
     return None
 
 
-probes.append(Probe(GpuQueue, "run", told_queue))
+declare(GpuQueue, "run", told_queue)

@@ -16,7 +16,7 @@ from polyax.ir import blame
 from polyax.ir.config import config
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Executable
 from polyax.runtime.contract.collectives import Axes
-from polyax.runtime.contract.probes import Probe, probes
+from polyax.runtime.contract.probes import declare
 from polyax.runtime.contract.report import Report
 from polyax_kernels.ir.origin import facts, rules
 from polyax_kernels.lower.choice import plugin_of
@@ -185,4 +185,4 @@ class PlanExecutable(Executable):
         return report(self.backend.name, self.backend.source, self.plan, self.journal)
 
 
-probes.append(Probe(PlanExecutable, "run", told_run))
+declare(PlanExecutable, "run", told_run)

@@ -244,6 +244,18 @@ def test_loops_branches_and_operations_are_told(tmp_path: Path) -> None:
     assert [name for kind, name, _ in lines["cpu:0"] if kind == "run"].count("reduce_sum") == 8
 
 
+def test_operations_and_calls_know_the_line_that_made_them(tmp_path: Path) -> None:
+    doubled = polyax.jit(lambda x: x * 2)
+    with polyax.default_device(polyax.devices("cpu")[0]), profiler.trace(tmp_path):
+        doubled(jnp.ones(3) + 1)
+    code = test_operations_and_calls_know_the_line_that_made_them.__code__
+    line = f"{__file__}:{code.co_firstlineno + 3} ({code.co_name})"
+    lines = lines_of(tmp_path)
+    for name, kinds in (("MainThread", {"operation", "call"}), ("cpu:0", {"run"})):
+        told = [(kind, stats.get("lines")) for kind, _, stats in lines[name] if kind in kinds]
+        assert {kind for kind, _ in told} == kinds and {text for _, text in told} == {line}
+
+
 @pytest.mark.parametrize("name", ["cpu", "reference"])
 def test_memory_is_known_over_time(tmp_path: Path, name: str) -> None:
     """The reference has no statistics: there live arrays are counted."""

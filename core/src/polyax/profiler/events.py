@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from polyax.api.jit import PjitFunction
+from polyax.ir.source import Source, user_source
 from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract import edge
 from polyax.runtime.contract.probes import Probe, filling, probes
@@ -29,9 +30,10 @@ OUTSIDE = "a program"
 
 
 class _Here(threading.local):
-    """What a thread is at: the call that it is in, and the device that it works for."""
+    """What a thread is at: the call that it is in, the user's line that made it, and the device that it works for."""
 
     title: str = OUTSIDE
+    line: Source | None = None
     device: str | None = None
 
 
@@ -58,17 +60,24 @@ class Recording:
         self.events.append({"ph": "C", "name": name, "pid": 1, "tid": 0, "ts": at, "args": {"bytes": value}})
 
     def work(self, device: str, work: Callable[[], None]) -> Callable[[], None]:
-        title = self.here.title
+        title, facts = self.here.title, _lines(self.here.line)
 
         def told() -> None:
             start, before, self.here.device = time.perf_counter_ns(), self.here.device, device
             try:
                 work()
             finally:
-                self.add("run", title, start, {})
+                self.add("run", title, start, facts)
                 self.here.device = before
 
         return told
+
+    def told(self) -> list[dict[str, Any]]:
+        """The events, with lines as texts, which are made now that nothing waits for them."""
+        for event in self.events:
+            if isinstance(line := event["args"].get("lines"), Source):
+                event["args"] = {**event["args"], "lines": str(line)}
+        return self.events
 
     def line_of(self, device: str) -> int:
         """Small numbers, which aren't those of threads."""
@@ -158,17 +167,23 @@ def _call(kind: str, title: Title) -> Any:
     def replacement(before: Callable[..., Any], recording: Recording) -> Callable[..., Any]:
         @functools.wraps(before)
         def told(*args: Any, **kwargs: Any) -> Any:
-            start, here, outer = time.perf_counter_ns(), recording.here, recording.here.title
-            here.title = name = title(*args, **kwargs) if outer is OUTSIDE else outer
+            start, here = time.perf_counter_ns(), recording.here
+            outer, name, line = here.title, title(*args, **kwargs), user_source()
+            if outer is OUTSIDE:
+                here.title, here.line = name, line
             try:
                 return before(*args, **kwargs)
             finally:
                 here.title = outer
-                recording.add(kind, name if outer is OUTSIDE else title(*args, **kwargs), start, {})
+                recording.add(kind, name, start, _lines(line))
 
         return told
 
     return replacement
+
+
+def _lines(line: Source | None) -> dict[str, Any]:
+    return {} if line is None else {"lines": line}
 
 
 def _instead(value: Any) -> Any:

@@ -90,7 +90,7 @@ def _chrome(recording: Recording) -> dict[str, Any]:
     names = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "polyax"}}]
     for thread, name in (*recording.threads.items(), *[(n, device) for device, n in recording.devices.items()]):
         names.append({"ph": "M", "pid": 1, "tid": thread, "name": "thread_name", "args": {"name": name}})
-    return {"displayTimeUnit": "ns", "metadata": {"began": recording.began}, "traceEvents": names + recording.events}
+    return {"displayTimeUnit": "ns", "metadata": {"began": recording.began}, "traceEvents": names + recording.told()}
 
 
 @contextmanager

@@ -14,7 +14,10 @@ from polyax.runtime.plugins.loader import Plugin
 from polyax.runtime.plugins.registry import registry
 from polyax.runtime.telling.info import report
 
-ELSEWHERE = dict.fromkeys(("check", "new-backend", "new-fuser", "new-lowering"), "polyax-conformance")
+ELSEWHERE = {
+    **dict.fromkeys(("check", "new-backend", "new-fuser", "new-lowering"), "polyax-conformance"),
+    **dict.fromkeys(("profile", "scale"), "polyax-inspect"),
+}
 """Commands that other distributions bring."""
 
 
@@ -51,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(run=command.run)
     for name in sorted(ELSEWHERE.keys() - commands.choices.keys()):
         lacking = commands.add_parser(name, help=f"needs {ELSEWHERE[name]}")
-        lacking.add_argument("arguments", nargs="*")
+        lacking.add_argument("arguments", nargs=argparse.REMAINDER)
         lacking.set_defaults(run=_lacking)
     return parser
 

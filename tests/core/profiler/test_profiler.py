@@ -8,7 +8,6 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,59 +20,9 @@ from polyax import profiler
 from polyax.profiler.events import PROBES
 from polyax.runtime.contract.probes import probes
 from support import process
+from support.pprof import decoded
 
 # --- memory -----------------------------------------------------------------------------------------------------------
-
-
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-
-
-def fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Numbers and values of the fields of a message: integers or bytes."""
-    at = 0
-    while at < len(data):
-        key, at = varint(data, at)
-        value, at = varint(data, at)
-        if key & 7 == 2:
-            value, at = data[at : at + value], at + value
-        yield key >> 3, value
-
-
-def integers(data: bytes) -> list[int]:
-    found, at = [], 0
-    while at < len(data):
-        value, at = varint(data, at)
-        found.append(value)
-    return found
-
-
-def decoded(profile: bytes) -> dict[str, Any]:
-    """Samples of a profile as pprof shows them: names of functions, innermost first, values and labels."""
-    parts: dict[int, list[Any]] = {n: [] for n in range(1, 16)}
-    for field, value in fields(gzip.decompress(profile)):
-        parts[field].append(value)
-    texts = [t.decode() for t in parts[6]]
-    functions = {f[1]: (texts[f[2]], texts[f.get(4, 0)]) for f in map(dict, map(fields, parts[5]))}
-    probes = {}
-    for location in map(dict, map(fields, parts[4])):
-        line = dict(fields(location[4]))
-        probes[location[1]] = (*functions[line[1]], line.get(2, 0))
-    samples = []
-    for sample in parts[2]:
-        found = list(fields(sample))
-        labels = [dict(fields(v)) for n, v in found if n == 3]
-        values = next(integers(v) for n, v in found if n == 2)
-        stack = next([probes[p] for p in integers(v)] for n, v in found if n == 1)
-        samples.append((stack, values, {texts[x[1]]: texts[x[2]] for x in labels}))
-    types = [tuple(texts[v] for _, v in fields(t)) for t in parts[1]]
-    return {"types": types, "samples": samples, "time": parts[9]}
 
 
 def make_large() -> Any:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import gzip
 import time
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import CodeType
 from typing import Any
 
 from polyax.ir.source import Source
 from polyax.runtime.arrays.devices import live_arrays
 from polyax.runtime.arrays.origins import Calls, origin_of
+
+UNKNOWN = "unknown: small arrays, or put by hand"
+Held = Mapping[tuple[Calls, str], tuple[int, int]]
+"""Number and bytes of live arrays, by the calls that made them and the device that they are on."""
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
@@ -27,23 +30,31 @@ def device_memory_profile(backend: str | None = None) -> bytes:
     >>> b"bytes" in gzip.decompress(device_memory_profile())
     True
     """
-    found: Counter[tuple[Calls, str]] = Counter()
-    total: Counter[tuple[Calls, str]] = Counter()
-    for x in live_arrays(backend):
-        for part in x.parts:
-            key = origin_of(x), str(part.device)
-            found[key] += 1
-            total[key] += part.nbytes
-    message = _Profile()
-    for (calls, device), count in found.items():
-        message.sample(calls, (count, total[calls, device]), {"kind": "buffer", "device": device})
-    return gzip.compress(message.finish())
+    return encoded(held(backend))
 
 
 def save_device_memory_profile(filename: str, backend: str | None = None) -> None:
     """Writes ``device_memory_profile`` to a file, for ``pprof --web FILE``."""
     with open(filename, "wb") as f:
         f.write(device_memory_profile(backend))
+
+
+def held(backend: str | None = None) -> Held:
+    """What ``device_memory_profile`` tells."""
+    found: dict[tuple[Calls, str], tuple[int, int]] = {}
+    for x in live_arrays(backend):
+        for part in x.parts:
+            count, nbytes = found.get(key := (origin_of(x), str(part.device)), (0, 0))
+            found[key] = count + 1, nbytes + part.nbytes
+    return found
+
+
+def encoded(found: Held) -> bytes:
+    """The same as a gzipped protocol buffer."""
+    message = _Profile()
+    for (calls, device), values in found.items():
+        message.sample(calls, values, {"kind": "buffer", "device": device})
+    return gzip.compress(message.finish())
 
 
 # --- protocol buffers -------------------------------------------------------------------------------------------------
@@ -103,7 +114,7 @@ class _Profile:
     def function(self, code: CodeType | None) -> int:
         if code not in self.functions:
             self.functions[code] = number = len(self.functions) + 1
-            name = self.text(code.co_name if code else "unknown: arrays below 1 MiB, or put by hand")
+            name = self.text(code.co_name if code else UNKNOWN)
             file = self.text(code.co_filename if code else "")
             start = code.co_firstlineno if code else 0
             fields: tuple[Any, ...] = (number, name, name, file, start)

@@ -88,8 +88,10 @@ def stop_trace() -> None:
 
 def _chrome(recording: Recording) -> dict[str, Any]:
     names = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "polyax"}}]
-    for thread, name in (*recording.threads.items(), *[(n, device) for device, n in recording.devices.items()]):
-        names.append({"ph": "M", "pid": 1, "tid": thread, "name": "thread_name", "args": {"name": name}})
+    devices = {n: device for device, n in recording.devices.items()}
+    for line, name in (recording.threads | devices).items():
+        told = {"name": name, "kind": "device" if line in devices else "thread"}
+        names.append({"ph": "M", "pid": 1, "tid": line, "name": "thread_name", "args": told})
     return {"displayTimeUnit": "ns", "metadata": {"began": recording.began}, "traceEvents": names + recording.told()}
 
 

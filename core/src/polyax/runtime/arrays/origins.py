@@ -16,21 +16,28 @@ from polyax.ir.source import is_internal
 from polyax.runtime.arrays.array import Array
 from polyax.trace.tree import tree_leaves
 
-LARGE = 1 << 20
+least = 1 << 20
+"""Bytes of the arrays that are large; see ``note_from``."""
 DEPTH = 32
 Calls = tuple[tuple[CodeType, int], ...]
 """Code and instruction of each call, the innermost first."""
 
 
+def note_from(nbytes: int) -> None:
+    """From now on notes where arrays of at least ``nbytes`` are made, by programs that are yet to be compiled."""
+    global least
+    least = nbytes
+
+
 def has_large(avals: Sequence[ShapedArray]) -> bool:
-    return any(not is_extended(a.dtype) and a.nbytes >= LARGE for a in avals)
+    return any(not is_extended(a.dtype) and a.nbytes >= least for a in avals)
 
 
 def note(arrays: Any) -> None:
     """Notes where large arrays in a pytree were made, here."""
     here = _calls()
     for x in tree_leaves(arrays):
-        if type(x) is Array and x.nbytes >= LARGE:
+        if type(x) is Array and x.nbytes >= least:
             x._origin = here
 
 

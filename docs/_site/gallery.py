@@ -20,6 +20,7 @@ def main() -> None:
         compile("\n".join(BLOCK.findall(PAGE.read_text(encoding="utf-8"))), str(PAGE), "exec"), {"__name__": "gallery"}
     )
     for picture in sorted(folder.glob("*.svg")):
+        picture.write_text(picture.read_text(encoding="utf-8").replace(f"{ROOT}{os.sep}", ""), encoding="utf-8")
         print(f"{picture.relative_to(ROOT)}: {picture.stat().st_size // 1024} KiB")
 
 

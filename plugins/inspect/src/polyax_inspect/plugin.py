@@ -11,10 +11,14 @@ polyax_requires = ">=1,<2"
 
 @hookimpl
 def polyax_commands() -> list[Command]:
-    """``scale``."""
-    from polyax_inspect.scale import command
+    """``profile`` and ``scale``."""
+    from polyax_inspect.profile import command as profile
+    from polyax_inspect.scale import command as scale
 
-    return [Command("scale", "predict what a program takes on many devices", command.add_arguments, command.run)]
+    return [
+        Command("profile", "run a script and show what its time and memory go to", profile.add_arguments, profile.run),
+        Command("scale", "predict what a program takes on many devices", scale.add_arguments, scale.run),
+    ]
 
 
 @hookimpl

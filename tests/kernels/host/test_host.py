@@ -98,6 +98,40 @@ def test_an_error_waits_with_the_result() -> None:
         out.wait()
 
 
+def test_programs_that_wait_share_the_memory_of_what_nobody_needs() -> None:
+    backend, held = NumpyKernelBackend(), threading.Event()
+    device = backend.devices()[0]
+    large = np.full(100_000, 2.0, "f4")
+    program = compiled(backend, traced(elementwise.neg, [large]))
+    value = backend.to_device(large, device)
+    ahead = device.queue.run(held.wait, [], 10**9)
+    for _ in range(10):
+        (value,), _ = program.launch([value], device.queue)
+    held.set()
+    np.testing.assert_array_equal(backend.to_host(value, ShapedArray(large.shape, large.dtype)), large)
+    assert ahead is not None and ahead.done
+    assert backend.pool.shelf(large.nbytes).made == 2  # what is read, and what is written
+
+
+def test_a_program_that_never_runs_takes_no_memory() -> None:
+    backend, held = NumpyKernelBackend(), threading.Event()
+    device = backend.devices()[0]
+    large = np.zeros(100_000, "f4")
+    program = compiled(backend, traced(elementwise.neg, [large]))
+
+    def fail() -> None:
+        held.wait()
+        raise ArithmeticError("failed before")
+
+    given = backend.to_device(large, device)
+    given.task = device.queue.run(fail, [], 10**9)
+    (value,), _ = program.launch([given], device.queue)
+    held.set()
+    with pytest.raises(ArithmeticError, match="failed before"):
+        value.wait()
+    assert backend.pool.shelf(large.nbytes).made == 1  # the argument
+
+
 def test_several_threads_compile_and_launch() -> None:
     backend = NumpyKernelBackend()
     closed = traced(elementwise.sin, [X])

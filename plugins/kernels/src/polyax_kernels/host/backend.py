@@ -36,7 +36,7 @@ from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step
 from polyax_kernels.run.control import control_runner
 from polyax_kernels.run.executable import PlanExecutable, Runner
-from polyax_kernels.run.memory import EXPORTED, Memory, Pool, Shelf, Window, foreign
+from polyax_kernels.run.memory import EXPORTED, Memory, Pool, Promised, Shelf, Window, foreign
 
 PARALLEL_COST = 200_000
 """Kernels of fewer scalar operations or bytes run on one thread."""
@@ -153,6 +153,9 @@ class HostExecutable(PlanExecutable):
     def shelf(self, nbytes: int) -> Shelf:
         return self.backend.pool.shelf(nbytes)
 
+    def fresh(self, queue: Any) -> list[Any]:
+        return [Promised(shelf) for shelf in self.shelves] if queue.tasks else super().fresh(queue)
+
     def duplicate(self, source: Memory, target: Memory) -> None:
         target.data[...] = source.data
 
@@ -179,6 +182,7 @@ class _Later:
 
     def __init__(self, queue: HostQueue) -> None:
         self.queue = queue
+        self.tasks = queue.tasks
 
     def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Any:
         return self.queue.run(work, inputs, max(cost, HELP_COST + 1))

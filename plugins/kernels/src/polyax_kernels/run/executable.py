@@ -71,6 +71,10 @@ class PlanExecutable(Executable):
     def shelf(self, nbytes: int) -> Any:
         """Where memory of ``nbytes`` comes from: ``take()`` gives a buffer."""
 
+    def fresh(self, queue: Any) -> list[Any]:
+        """Memory for a launch's results and what lies between."""
+        return [shelf.take() for shelf in self.shelves]
+
     @abstractmethod
     def runner(self, step: Step) -> Runner: ...
 
@@ -120,7 +124,7 @@ class PlanExecutable(Executable):
         """Returns when the steps that have run have ended."""
 
     def launch(self, buffers: Sequence[Any], queue: Any) -> tuple[list[Buffer], Any]:
-        fresh = [shelf.take() for shelf in self.shelves]
+        fresh = self.fresh(queue)
         bases: list[Any] = [*buffers, *fresh, *self.literals]
         copies = self._protect(bases) if self.overwritten else ()
         task = queue.run(partial(self.run, bases, copies), buffers, self.cost)
@@ -136,7 +140,7 @@ class PlanExecutable(Executable):
         copies: list[Any] = []
         written: list[Any] = []
         for buffers in members:
-            fresh = [shelf.take() for shelf in self.shelves]
+            fresh = self.fresh(queue)
             bases: list[Any] = [*buffers, *fresh, *self.literals]
             if self.overwritten:
                 copies += self._protect(bases)

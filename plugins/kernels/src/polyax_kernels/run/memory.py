@@ -66,6 +66,31 @@ class Memory(HostBuffer):
             shelf.made -= 1
 
 
+class Promised(Memory):
+    """Memory of a result whose program is still to run, behind others that give back what they no longer need.
+
+    It takes a block when its program first asks where it is. A host that runs ahead of its device would else fill
+    fresh pages with each result of a long row of short-lived ones.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.task = None
+        self.shelf = shelf
+        self.seen: Seen = FREE
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("data", "pointer"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.data, self.pointer = self.shelf.block()
+        self.__class__ = Memory  # pyright: ignore[reportAttributeAccessIssue]  # which gives the block back
+        return getattr(self, name)
+
+    def __del__(self) -> None:
+        """It had no block: its program never ran."""
+
+
 class Window:
     """A part of a buffer, as a buffer for the steps of inner programs. Its memory is somebody else's."""
 
@@ -107,11 +132,15 @@ class Shelf:
         Raises:
           OutOfMemory: there is none.
         """
-        try:
-            data, pointer = self.free.pop()
-        except IndexError:
-            data, pointer = self._make()
+        data, pointer = self.block()
         return Memory(data, pointer, self)
+
+    def block(self) -> tuple[np.ndarray, int]:
+        """One that nobody has, and where it is."""
+        try:
+            return self.free.pop()
+        except IndexError:
+            return self._make()
 
     def _make(self) -> tuple[np.ndarray, int]:
         raw = self.pool.allocate(self.size + ALIGNMENT)

@@ -137,23 +137,22 @@ def _products_of_others(x: Any, axes: Axes) -> Any:
     Unlike a quotient, this and its own derivatives are right where elements are zero.
     """
     shape = np.shape(x)
-    count = math.prod(shape[i] for i in axes)
-    if len(axes) == 1 and count < LONG:
-        return _before_and_after(x, axes[0])
-    order = (*(i for i in range(len(shape)) if i not in axes), *axes)
+    axis, count = min(axes, default=len(shape)), math.prod(shape[i] for i in axes)
+    after = [i for i in range(axis, len(shape)) if i not in axes]
+    order = (*range(axis), *axes, *after)
     moved = transpose(x, order)
-    rows = reshape(moved, (*np.shape(moved)[: len(shape) - len(axes)], count))
-    others = _before_and_after(rows, np.ndim(rows) - 1) if count < LONG else _in_columns(rows)
+    rows = reshape(moved, (*shape[:axis], count, *[shape[i] for i in after]))
+    others = _before_and_after(rows, axis) if count < LONG else _in_columns(rows, axis)
     return transpose(reshape(others, np.shape(moved)), np.argsort(order))
 
 
-def _in_columns(rows: Any) -> Any:
+def _in_columns(rows: Any, axis: int) -> Any:
     """Each row as a matrix, behind which ones make it full: others of the column, times the other columns' products."""
-    *outer, count = np.shape(rows)
+    outer, (count, *inner) = np.shape(rows)[:axis], np.shape(rows)[axis:]
     columns = _divisor(count)
     height = -(-count // columns)
-    full = pad(rows, 1, [(0, 0, 0)] * len(outer) + [(0, height * columns - count, 0)])
-    tiles, axis = reshape(full, (*outer, height, columns)), len(outer)
+    full = pad(rows, 1, [(0, height * columns - count if i == axis else 0, 0) for i in range(np.ndim(rows))])
+    tiles = reshape(full, (*outer, height, columns, *inner))
     rest = _before_and_after(reduce_prod(tiles, (axis,)), axis)
     others = mul(_before_and_after(tiles, axis), restore_axes(rest, np.shape(tiles), (axis,)))
     return slice_in_dim(reshape(others, np.shape(full)), 0, count, axis=axis)

@@ -78,7 +78,7 @@ class PyTorch:
             with t.no_grad():
                 return lambda: call(t, *placed)
         placed[0].requires_grad_()
-        return lambda: t.autograd.grad(call(t, *placed).sum(), placed[0])[0]
+        return lambda: t.autograd.grad(call(t, *placed).square().sum(), placed[0])[0]  # as ``total``
 
     def _placed(self, a: np.ndarray) -> Any:
         if a.dtype.name != "bfloat16":

@@ -3,9 +3,9 @@
     python benchmarks/sweep.py [--peer MODULE[=PYTHON] ...] [-k WORD] [--sizes small,cache] [--seconds S]
                                [--json FILE] [--plot FILE]
 
-A peer is ``jax``, another module with its interface, ``numpy`` or ``torch``; PYTHON is one that has it. A ratio is our
-steady time by the first peer's: the median of turns. "d" before a name is its gradient; an exclamation mark behind a
-ratio says that the results differ. ``--json`` keeps every figure, and a sweep that was cut off goes on from there.
+A peer is ``jax``, another module with its interface, ``numpy`` or ``torch``; PYTHON has it, and ml_dtypes. A ratio is
+our steady time by the first peer's: the median of turns. "d" before a name is its gradient; an exclamation mark behind
+a ratio says that the results differ. ``--json`` keeps every figure, and a sweep that was cut off goes on from there.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ def summary(rows: list[Row], sides: list[Side]) -> str:
     """The geometric mean, how many are behind, and the worst."""
     known = sorted(((found, row) for row in rows if (found := ratio(row, sides))), key=lambda pair: -pair[0])
     if not known:
-        return "nothing to compare"
+        errors = {e for row in rows for e in row["errors"].values()}
+        return "\n".join(["nothing to compare", *sorted(errors)[:WORST]])
     mean = math.exp(statistics.fmean(math.log(found) for found, _ in known))
     behind = ", ".join(f"{sum(found > bound for found, _ in known)} above {bound}" for bound in BOUNDS)
     worst = [line(row, sides) for _, row in known[:WORST]]

@@ -172,3 +172,12 @@ def test_strides() -> None:
         at = index(i) * 12 - index(j) * 3 + 5
         assert (stride(at, i), stride(at, j)) == (12, -3)
         assert stride(index(i) // 2, i) is None and stride(index(i) // 2, j) == 0
+
+
+@pytest.mark.parametrize("outer", ["floordiv", "mod"])
+@pytest.mark.parametrize("inner", ["floordiv", "mod"])
+def test_divisions_by_the_size_of_an_empty_axis(inner: str, outer: str) -> None:
+    """Nothing is computed at its places, of which there are none; they are left as they are."""
+    with consing():
+        place = op(inner, index(Axis(10, "i")), const(0))
+        assert place in set(postorder(Simplifier()(op(outer, place, const(5)))))

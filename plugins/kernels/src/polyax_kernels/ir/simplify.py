@@ -172,8 +172,8 @@ class Simplifier:
         if parts is not None:
             g, high, _ = parts
             return self.floordiv(high, c // g)
-        if x.kind == "op" and x.attr == "floordiv" and x.args[1].kind == "const":
-            return self.floordiv(x.args[0], c * x.args[1].attr)
+        if (inner := _divisor(x, "floordiv")) > 0:
+            return self.floordiv(x.args[0], c * inner)
         if _is_mod_of_multiple(x, c):
             return self.mod(self.floordiv(x.args[0], c), x.args[1].attr // c)
         return op("floordiv", x, const(c))
@@ -197,8 +197,14 @@ def _is(x: Expr, value: int) -> bool:
     return x.kind == "const" and x.attr == value
 
 
+def _divisor(x: Expr, by: str) -> int:
+    """The constant that ``x`` is divided by; 0 if there is none, or it is 0: so are sizes of axes without elements."""
+    return x.args[1].attr if x.kind == "op" and x.attr == by and x.args[1].kind == "const" else 0
+
+
 def _is_mod_of_multiple(x: Expr, c: int) -> bool:
-    return x.kind == "op" and x.attr == "mod" and x.args[1].kind == "const" and x.args[1].attr % c == 0
+    divisor = _divisor(x, "mod")
+    return divisor > 0 and divisor % c == 0
 
 
 def _by_constant(method: Callable[[Simplifier, Expr, int], Expr]) -> Callable[[Simplifier, Expr], Expr | None]:

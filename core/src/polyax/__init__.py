@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+import polyax.refusals as _refusals
 from polyax import ad_checkpoint as ad_checkpoint
 from polyax import boundaries as _boundaries
 from polyax import boundaries as boundaries

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,3 +74,36 @@ def test_a_lost_device(opencl: OpenCLBackend, monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(DeviceError, match=r"OUT_OF_RESOURCES.*the device is lost"):
             y.block_until_ready()
     np.testing.assert_allclose(f(x), np.sin(1) + 2, rtol=1e-6)
+
+
+def test_a_device_lost_in_the_middle_of_a_program(opencl: OpenCLBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each of its kernels: the program and what needs its results fail, others don't, and no memory stays behind."""
+    device, x = jax.devices("opencl")[0], jax.block_until_ready(jnp.arange(64, dtype="float32").reshape(8, 8))
+    f = jax.jit(lambda x: jnp.cumsum(jnp.sin(x) @ jnp.cos(x), 0).sum(1) - jnp.mean(x) ** 2)
+    right, launch, count = np.asarray(f(x)), cl.enqueue_nd_range_kernel, [0]
+    gc.collect()
+    used = device.memory_stats()["bytes_in_use"]
+
+    def lost_at(turn: int) -> Callable[..., Any]:
+        def enqueue(*args: Any, **kwargs: Any) -> Any:
+            count[0] += 1
+            if count[0] == turn:
+                raise cl.RuntimeError("clEnqueueNDRangeKernel failed: OUT_OF_RESOURCES")
+            return launch(*args, **kwargs)
+
+        return enqueue
+
+    with monkeypatch.context() as m:
+        m.setattr(cl, "enqueue_nd_range_kernel", lost_at(0))
+        f(x).block_until_ready()
+    kernels, count[0] = count[0], 0
+    assert kernels > 2, "there is no middle"
+    for turn in range(1, kernels + 1):
+        with monkeypatch.context() as m:
+            m.setattr(cl, "enqueue_nd_range_kernel", lost_at(turn))
+            with pytest.raises(DeviceError, match="the device is lost"):
+                (f(x) + 1).block_until_ready()
+        count[0] = 0
+        np.testing.assert_array_equal(f(x), right)
+    gc.collect()
+    assert device.memory_stats()["bytes_in_use"] == used

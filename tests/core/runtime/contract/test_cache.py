@@ -40,7 +40,7 @@ def test_directories_are_private(root):
         assert directory.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "header", "swapped"])
+@pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "header", "nested", "binary", "swapped"])
 def test_damaged_entry_is_a_miss_and_can_be_replaced(root, damage):
     cache = DiskCache("test")
     cache.put("k", b"machine code")
@@ -52,6 +52,8 @@ def test_damaged_entry_is_a_miss_and_can_be_replaced(root, damage):
             "truncate": raw[:-3],
             "empty": b"",
             "header": b"[1]" + raw,
+            "nested": b"[" * 100_000,
+            "binary": bytes(range(255, -1, -1)),
             "swapped": cache_module._encode("another key", b"machine code"),
         }[damage]
     )
@@ -77,6 +79,37 @@ def test_refused_if_others_can_write(root, mode):
 def test_refused_if_owned_by_another(root, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 54321)
     assert "belongs to user id" in cache_module.why_no_cache(root)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives links to others")
+def test_refused_if_it_is_the_link_of_another(root, tmp_path):
+    (tmp_path / "mine").mkdir(mode=0o700)
+    root.symlink_to(tmp_path / "mine")
+    assert cache_module.why_no_cache(root) is None, "one's own link is a choice"
+    os.lchown(root, 54321, -1)
+    with pytest.warns(UserWarning, match="a link of user id 54321, who can turn it elsewhere"):
+        DiskCache("test").put("k", b"x")
+    assert not any((tmp_path / "mine").iterdir())
+
+
+def test_refused_if_everybody_can_put_another_in_its_place(root, tmp_path):
+    tmp_path.chmod(0o777)
+    with pytest.warns(UserWarning, match="everybody can put another in its place: .*sticky bit"):
+        DiskCache("test").put("k", b"x")
+    tmp_path.chmod(0o1777)  # as /tmp is
+    assert cache_module.why_no_cache(root) is None
+
+
+def test_entries_that_are_links_are_replaced_not_followed(root, tmp_path):
+    cache, precious = DiskCache("test"), tmp_path / "precious"
+    precious.write_bytes(b"mine")
+    cache.put("k", b"machine code")
+    path = entry_of(root)
+    path.unlink()
+    path.symlink_to(precious)
+    assert cache.get("k") is None and cache.stats().damaged == 1
+    cache.put("k", b"machine code")
+    assert cache.get("k") == b"machine code" and precious.read_bytes() == b"mine"
 
 
 def test_off_by_setting(root):

@@ -48,16 +48,25 @@ def why_no_cache(root: Path) -> str | None:
     """Why compiled code can't be kept in ``root``: code that others can write would be run as ours."""
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = root.stat()
+        found, link = root.stat(), root.lstat()
     except OSError as e:
         return f"it can't be made: {e}"
     if found.st_uid != os.geteuid():
         return f"it belongs to user id {found.st_uid}, not to you ({os.geteuid()})"
+    if link.st_uid not in (os.geteuid(), 0):
+        return f"it is a link of user id {link.st_uid}, who can turn it elsewhere"
     if stat.S_IMODE(found.st_mode) & 0o022:
         return f"others can write to it (mode {stat.S_IMODE(found.st_mode):04o}); chmod 700 makes it yours alone"
     if not os.access(root, os.W_OK | os.X_OK):
         return "you can't write to it"
-    return None
+    open_to_all = next((p for p in root.resolve().parents if _lets_all_rename(p)), None)
+    return f"everybody can put another in its place: {open_to_all} lacks the sticky bit" if open_to_all else None
+
+
+def _lets_all_rename(folder: Path) -> bool:
+    """Whether everybody can rename what is there: not so in /tmp, where each renames only what is his."""
+    mode = folder.stat().st_mode
+    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
 
 
 @lru_cache(None)
@@ -82,7 +91,7 @@ def _decode(key: str, entry: bytes) -> bytes | None:
     line, _, data = entry.partition(b"\n")
     try:
         header = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # JSON can be nested deeper than Python reads
         return None
     expected = {"format": FORMAT, "key": key, "length": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     return data if header == expected else None

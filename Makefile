@@ -7,6 +7,9 @@ STAMP := $(VENV)/.installed
 LIBRARIES := .libraries
 DOCS := .docs
 RELEASE := .release
+LOCKED := .locked
+TESTING := pytest pytest-xdist hypothesis mpmath
+LOCKED_TESTS ?= tests/core/numpy tests/core/api tests/cpu tests/plugins tests/wasm tests/onnx
 BUILD := hatchling editables uv-dynamic-versioning
 ARRAY_API := .array-api
 ARRAY_API_SOURCE ?= https://github.com/data-apis/array-api-tests
@@ -14,6 +17,8 @@ ARRAY_API_COMMIT ?= 019e060f003acfa2eec33761f0e948c937633443
 ARRAY_API_ARGS ?= --max-examples 20
 ARRAY_API_SUITE ?= $(ARRAY_API)/suite
 PROJECTS := core $(addprefix plugins/,kernels fusion hello_c wasm inspect mpi conformance onnx) backends_cpu backends_opencl backends_cuda
+DISTRIBUTIONS := polyax $(addprefix polyax-,kernels fusion hello-c wasm inspect mpi conformance onnx cpu opencl cuda)
+EXTRAS := fft ducc pocl mpich parts
 MANIFESTS := VERSION $(PROJECTS:%=%/pyproject.toml)
 JOBS ?= 2
 PYTEST_ARGS ?=
@@ -26,7 +31,7 @@ SOAK_ARGS ?=
 CARDS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env test libraries array-api check types demo bench sweep fuzz soak cuts docs gallery cards wheels release-check snapshot clean
+.PHONY: help env test libraries array-api check types demo bench sweep fuzz soak cuts docs gallery cards wheels release-check locks test-minimal test-newest snapshot clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -120,10 +125,26 @@ $(RELEASE)/.installed: requirements/release.txt
 	$(RELEASE)/bin/python -m pip install -q --disable-pip-version-check $(BUILD) -r requirements/release.txt
 	@touch $@
 
+locks: $(RELEASE)/.installed  ## write requirements/minimal.txt and newest.txt anew: the least and the newest that users may have
+	$(LOCK) --resolution lowest-direct --output-file requirements/minimal.txt
+	$(LOCK) --upgrade --output-file requirements/newest.txt
+
+# CUDA's are left out: what its libraries need of each other is NVIDIA's, and there are three gigabytes of them.
+LOCK = $(RELEASE)/bin/uv pip compile --quiet --no-annotate --custom-compile-command "make locks" --python-version 3.11 $(EXTRAS:%=--extra %) \
+  $(addprefix --no-emit-package ,pytest $(DISTRIBUTIONS)) $(filter-out VERSION backends_cuda/%,$(MANIFESTS))
+
+test-minimal: PYTEST_ARGS += -k 'not capsules and not weighted_elements'  # compare with what NumPy does since 2.4
+
+test-minimal test-newest: test-%: requirements/%.txt $(MANIFESTS)  ## run a part of the tests with the least, or newest, dependencies
+	test -x $(LOCKED)/$*/bin/python || $(PYTHON) -m venv $(LOCKED)/$*
+	$(LOCKED)/$*/bin/python -m pip install -q --disable-pip-version-check -r $< $(BUILD) $(TESTING)
+	$(LOCKED)/$*/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps $(PROJECTS:%=-e %)
+	$(LOCKED)/$*/bin/python -m pytest -n $(JOBS) -m 'not slow' $(LOCKED_TESTS) $(PYTEST_ARGS)
+
 snapshot: $(STAMP)  ## accept the present public names, and count the lines of the reading order
 	$(BIN)/python tests/architecture/test_public_names.py
 	PYTHONPATH=tests:docs/_site $(BIN)/python tests/architecture/test_docs.py
 
 clean:  ## remove what was built, the environment too
-	rm -rf $(VENV) $(LIBRARIES) $(ARRAY_API) $(DOCS) $(RELEASE) build dist .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(LIBRARIES) $(ARRAY_API) $(DOCS) $(RELEASE) $(LOCKED) build dist .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,7 +19,7 @@ from polyax_opencl.probe import cl
 
 
 def test_out_of_memory_names_sizes_and_what_is_live(opencl: OpenCLBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    runtime = opencl.runtimes[0]
+    runtime: Any = opencl.runtimes[0]
     held = jax.block_until_ready(jnp.ones((300, 100)))
     monkeypatch.setattr(runtime, "capacity", runtime.pool.managed_bytes + 1000)
     with pytest.raises(DeviceOutOfMemory) as e:
@@ -33,7 +33,7 @@ def test_out_of_memory_names_sizes_and_what_is_live(opencl: OpenCLBackend, monke
 
 def test_memory_of_dead_arrays_is_found(opencl: OpenCLBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays in a cycle of references live until the garbage collector comes."""
-    runtime = opencl.runtimes[0]
+    runtime: Any = opencl.runtimes[0]
     cycle: list[object] = [jnp.ones((1000, 1000)).block_until_ready()]
     cycle.append(cycle)
     monkeypatch.setattr(runtime, "capacity", runtime.pool.managed_bytes + 1000)
@@ -78,7 +78,8 @@ def test_a_lost_device(opencl: OpenCLBackend, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_device_lost_in_the_middle_of_a_program(opencl: OpenCLBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     """At each of its kernels: the program and what needs its results fail, others don't, and no memory stays behind."""
-    device, x = jax.devices("opencl")[0], jax.block_until_ready(jnp.arange(64, dtype="float32").reshape(8, 8))
+    device: Any = jax.devices("opencl")[0]
+    x = jax.block_until_ready(jnp.arange(64, dtype="float32").reshape(8, 8))
     f = jax.jit(lambda x: jnp.cumsum(jnp.sin(x) @ jnp.cos(x), 0).sum(1) - jnp.mean(x) ** 2)
     right, launch, count = np.asarray(f(x)), cl.enqueue_nd_range_kernel, [0]
     gc.collect()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -81,6 +82,8 @@ def reshaped(rng: random.Random, flat: Expr, size: int) -> Expr:
             column = inner - 1 - column
         case 2:
             row, column = row - rng.randint(0, 2), column + rng.randint(0, 3)
+        case _:
+            pass
     return row * inner + column if rng.random() < 0.7 else column * (size // inner) + row
 
 
@@ -120,7 +123,7 @@ def test_chains_of_reshapes(seed: int) -> None:
         (lambda i, j, k: where(i < 0, j, k), "k"),
     ],
 )
-def test_known_forms(build, want: str) -> None:
+def test_known_forms(build: Callable[..., Expr], want: str) -> None:
     with consing():
         i, j, k = (index(Axis(n, name)) for n, name in ((10, "i"), (7, "j"), (6, "k")))
         assert repr(Simplifier()(build(i, j, k))) == want

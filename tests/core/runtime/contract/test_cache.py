@@ -3,6 +3,8 @@ import random
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,18 +14,18 @@ from polyax.runtime.contract.cache import DiskCache
 
 
 @pytest.fixture
-def root(tmp_path):
+def root(tmp_path: Path) -> Iterator[Path]:
     root = tmp_path / "compiled"
     with config.override(cache_dir=str(root), compilation_cache=True):
         yield root
 
 
-def entry_of(root, kind="test"):
+def entry_of(root: Path, kind: str = "test") -> Path:
     (path,) = (root / kind).iterdir()
     return path
 
 
-def test_round_trip_of_any_bytes_and_counters(root):
+def test_round_trip_of_any_bytes_and_counters(root: Path) -> None:
     cache = DiskCache("test")
     data = bytes(range(256)) * 3 + b"\n{}\n"
     assert cache.get("k") is None
@@ -34,14 +36,14 @@ def test_round_trip_of_any_bytes_and_counters(root):
     assert (cache.stats().hits, cache.stats().misses, cache.stats().writes) == (1, 1, 1)
 
 
-def test_directories_are_private(root):
+def test_directories_are_private(root: Path) -> None:
     DiskCache("test").put("k", b"x")
     for directory in (root, root / "test"):
         assert directory.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "header", "nested", "binary", "swapped"])
-def test_damaged_entry_is_a_miss_and_can_be_replaced(root, damage):
+def test_damaged_entry_is_a_miss_and_can_be_replaced(root: Path, damage: str) -> None:
     cache = DiskCache("test")
     cache.put("k", b"machine code")
     path = entry_of(root)
@@ -64,7 +66,7 @@ def test_damaged_entry_is_a_miss_and_can_be_replaced(root, damage):
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o720])
-def test_refused_if_others_can_write(root, mode):
+def test_refused_if_others_can_write(root: Path, mode: int) -> None:
     root.mkdir()
     root.chmod(mode)
     cache = DiskCache("test")
@@ -76,13 +78,13 @@ def test_refused_if_others_can_write(root, mode):
     assert not any(root.iterdir())
 
 
-def test_refused_if_owned_by_another(root, monkeypatch):
+def test_refused_if_owned_by_another(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 54321)
-    assert "belongs to user id" in cache_module.why_no_cache(root)
+    assert "belongs to user id" in str(cache_module.why_no_cache(root))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives links to others")
-def test_refused_if_it_is_the_link_of_another(root, tmp_path):
+def test_refused_if_it_is_the_link_of_another(root: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir(mode=0o700)
     root.symlink_to(tmp_path / "mine")
     assert cache_module.why_no_cache(root) is None, "one's own link is a choice"
@@ -92,7 +94,7 @@ def test_refused_if_it_is_the_link_of_another(root, tmp_path):
     assert not any((tmp_path / "mine").iterdir())
 
 
-def test_refused_if_everybody_can_put_another_in_its_place(root, tmp_path):
+def test_refused_if_everybody_can_put_another_in_its_place(root: Path, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with pytest.warns(UserWarning, match="everybody can put another in its place: .*sticky bit"):
         DiskCache("test").put("k", b"x")
@@ -100,7 +102,7 @@ def test_refused_if_everybody_can_put_another_in_its_place(root, tmp_path):
     assert cache_module.why_no_cache(root) is None
 
 
-def test_entries_that_are_links_are_replaced_not_followed(root, tmp_path):
+def test_entries_that_are_links_are_replaced_not_followed(root: Path, tmp_path: Path) -> None:
     cache, precious = DiskCache("test"), tmp_path / "precious"
     precious.write_bytes(b"mine")
     cache.put("k", b"machine code")
@@ -112,19 +114,19 @@ def test_entries_that_are_links_are_replaced_not_followed(root, tmp_path):
     assert cache.get("k") == b"machine code" and precious.read_bytes() == b"mine"
 
 
-def test_off_by_setting(root):
+def test_off_by_setting(root: Path) -> None:
     with config.override(compilation_cache=False):
         DiskCache("test").put("k", b"x")
     assert not root.exists()
 
 
-def test_xdg_cache_home(tmp_path, monkeypatch):
+def test_xdg_cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with config.override(cache_dir=None):
         assert cache_module.cache_root() == tmp_path / "polyax"
 
 
-def test_least_recently_used_entries_go_first(root):
+def test_least_recently_used_entries_go_first(root: Path) -> None:
     cache = DiskCache("test", max_bytes=4500)
     for i in range(4):
         cache.put(f"k{i}", bytes(900))
@@ -136,7 +138,7 @@ def test_least_recently_used_entries_go_first(root):
     assert sum(p.stat().st_size for p in (root / "test").iterdir()) <= 4500
 
 
-def test_who_writes_little_seldom_counts_all_entries(root, monkeypatch):
+def test_who_writes_little_seldom_counts_all_entries(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each instance is as one in a process of its own; together they keep to the limit."""
     looked = []
     counted = cache_module._prune
@@ -148,7 +150,7 @@ def test_who_writes_little_seldom_counts_all_entries(root, monkeypatch):
     assert sum(p.stat().st_size for p in (root / "test").iterdir()) < 160_000 * 1.5
 
 
-def test_two_processes_write_the_same_entry(root):
+def test_two_processes_write_the_same_entry(root: Path) -> None:
     program = f"""
 from polyax.ir.config import config
 from polyax.runtime.contract.cache import DiskCache

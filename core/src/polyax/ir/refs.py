@@ -96,6 +96,8 @@ class AbstractRef(ShapedArray):
     def __repr__(self) -> str:
         return self.str_short()
 
+    __str__ = __repr__
+
 
 def is_ref(x: Any) -> bool:
     """Whether a value is a reference; of a type, whether it is that of one."""

@@ -33,7 +33,7 @@ def decomposition(eqn: Eqn) -> ClosedJaxpr:
         closed = _traced(*key)
     found, wanted = closed.out_avals, [v.aval for v in eqn.outvars]
     if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in wanted]:
-        types = [" ".join(map(str, some)) or "no results" for some in (found, wanted)]
+        types = [" ".join(a.str_short() for a in some) or "no results" for some in (found, wanted)]
         raise TypeError(f"the decomposition of {primitive.name!r} gives {types[0]}, its abstract evaluation {types[1]}")
     return closed
 

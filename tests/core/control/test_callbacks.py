@@ -9,6 +9,7 @@ import polyax
 import polyax.numpy as jnp
 from polyax import lax
 from polyax.control.callback import debug_callback
+from polyax.errors import JaxRuntimeError
 from polyax.experimental import io_callback
 from polyax_conformance.specs.callbacks import SCALAR, Log, X, double, pure
 
@@ -132,7 +133,7 @@ BAD = {
         r"Incorrect output dtype for return value #0: Expected: float32, Actual: int8\. .*int8\[\]",
     ),
     wrong_structure: (RuntimeError, r"Mismatched number of outputs .*Expected: 1, Actual: 2: wrong_structure"),
-    failing: (LookupError, "no such thing"),
+    failing: (RuntimeError, "error calling callback: LookupError: no such thing"),
 }
 
 
@@ -146,12 +147,26 @@ def test_errors_surface_and_name_the_line(callback, jit):
     assert any(f"in the callback {callback.__name__}, asked for at {__file__}" in n for n in caught.value.__notes__)
 
 
+def test_errors_of_callbacks_are_their_causes():
+    with pytest.raises(JaxRuntimeError) as caught:
+        io_callback(failing, SCALAR, 1.0)
+    assert isinstance(caught.value.__cause__, LookupError)
+
+
+@pytest.mark.parametrize("jit, error", [(False, LookupError), (True, JaxRuntimeError)])
+def test_debugging_outside_of_programs_raises_what_it_raises(jit, error):
+    f = lambda x: polyax.debug.callback(failing, x)
+    with pytest.raises(error, match="no such thing"):
+        (polyax.jit(f) if jit else f)(1.0)
+        polyax.effects_barrier()
+
+
 def test_errors_that_a_result_showed_are_not_told_again():
     def f(x):
         y = lax.fori_loop(0, 50, lambda _, v: jnp.sin(v @ v), x)
         return y + io_callback(failing, SCALAR, y[0, 0])
 
-    with pytest.raises(LookupError):
+    with pytest.raises(JaxRuntimeError):
         polyax.jit(f)(np.ones((200, 200), np.float32)).block_until_ready()
     polyax.effects_barrier()
 

@@ -17,7 +17,7 @@ from polyax.ir import blame, dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.effects import Effects, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
 from polyax.ir.errors import PolyaxRuntimeError
-from polyax.ir.primitive import Primitive, def_rule
+from polyax.ir.primitive import Primitive, ambient, def_rule
 from polyax.ir.source import user_source
 from polyax.meshes.sharding import Sharding
 from polyax.ops.basis import batch_axis_at, expand_dims, move_axis
@@ -38,13 +38,19 @@ VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_a
 class FlatCallback:
     """A user's function of pytrees, on lists of NumPy arrays; checks what it returns.
 
+    ``at_once``: it is run where it is asked for, as debugging callbacks outside of programs are.
+
     Raises:
-      TypeError, ValueError: it gives more or fewer arrays than announced, or others; both are shown.
-      What the function raises, with a note that says where it was asked for: that may be far from where it is run.
+      JaxRuntimeError: it gives more or fewer arrays than announced, or others; both are shown. Or it raises something,
+        which is the cause. A note says where it was asked for: that may be far from where it is run.
+      What the function raises, if it is run at once.
     """
 
-    def __init__(self, fun: Callable[..., Any], in_tree: PyTreeDef, out_tree: PyTreeDef | None) -> None:
+    def __init__(
+        self, fun: Callable[..., Any], in_tree: PyTreeDef, out_tree: PyTreeDef | None, at_once: bool = False
+    ) -> None:
         self.fun = fun
+        self.at_once = at_once
         self.in_tree = in_tree
         self.out_tree = out_tree
         self.source = user_source()
@@ -53,9 +59,17 @@ class FlatCallback:
         try:
             return self._call(arrays, avals)
         except Exception as e:
-            blame.excuse(e)
-            e.add_note(f"in the callback {name_of(self.fun)}, asked for at {self.source}")
-            raise
+            if self.at_once or isinstance(e, PolyaxRuntimeError):
+                self._explain(e)
+                raise
+            failed = PolyaxRuntimeError(f"INTERNAL: CpuCallback error calling callback: {type(e).__name__}: {e}")
+            self._explain(failed)
+            raise failed from e
+
+    def _explain(self, error: Exception) -> None:
+        """The user's own function failed, and nobody else."""
+        blame.excuse(error)
+        error.add_note(f"in the callback {name_of(self.fun)}, asked for at {self.source}")
 
     def _call(self, arrays: Sequence[np.ndarray], avals: Avals) -> list[np.ndarray]:
         args, kwargs = tree_unflatten(self.in_tree, arrays)
@@ -208,7 +222,7 @@ def debug_call(
 
     call.__name__ = name_of(callback)
     arrays, tree = tree_flatten((tuple(x for x, d in zip(leaves, dynamic, strict=True) if d), {}))
-    flat = FlatCallback(call, tree, None)
+    flat = FlatCallback(call, tree, None, at_once=ambient.trace is None)
     p.bind_all(*arrays, callback=flat, result_avals=(), ordered=ordered, partitioned=partitioned, **shown)
 
 

@@ -20,15 +20,14 @@ from polyax.ir.aval import NO_SUMS, ShapedArray
 from polyax.ir.dims import SymbolicDim
 from polyax.ir.prng import GENERATORS, KeyDType, PRNGImpl, key_dtype
 from polyax.lax.accuracy import AccuracyMode, Tolerance
-from polyax.lax.algorithms import DotAlgorithm, DotAlgorithmPreset
 from polyax.meshes.axes import AbstractMesh, AxisType, MeshAxes
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec, Summands
-from polyax.ops.contract import Precision
 from polyax.ops.conv_shapes import ConvDimensionNumbers
 from polyax.ops.elementwise import RoundingMethod
 from polyax.ops.fft import FftType
 from polyax.ops.gather import GatherDimensionNumbers, GatherScatterMode
+from polyax.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 from polyax.ops.scatter import ScatterDimensionNumbers
 from polyax.random import key_data, wrap_key_data
 

@@ -38,6 +38,7 @@ from polyax.ops.index import *
 from polyax.ops.joining import *
 from polyax.ops.parts import all_gather_p, all_to_all_p, reduce_scatter_p
 from polyax.ops.permuting import *
+from polyax.ops.precision import *
 from polyax.ops.reduce import *
 from polyax.ops.scatter import *
 from polyax.ops.shape import *
@@ -49,6 +50,7 @@ from polyax.ops.windows import *
 
 from polyax.lax.extrema import cummax, cummin, max, min, reduce_max, reduce_min  # isort: skip
 from polyax.lax.filling import full, full_like  # isort: skip
+from polyax.lax.log_sums import cumlogsumexp  # isort: skip
 
 _LATE = (
     _late.names_of("polyax.lax.incomplete", "igamma", "igamma_p", "igammac", "igammac_p", "igamma_grad_a")
@@ -56,7 +58,6 @@ _LATE = (
     | _late.names_of("polyax.lax.beta", "betainc", "regularized_incomplete_beta_p")
     | _late.names_of("polyax.lax.bessel", "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p")
     | _late.names_of("polyax.lax.accuracy", "AccuracyMode", "Tolerance")
-    | _late.names_of("polyax.lax.algorithms", "DotAlgorithm", "DotAlgorithmPreset")
     | _late.names_of("polyax.lax.answers", "ConvGeneralDilatedDimensionNumbers", "PrecisionLike", "dtype")
     | _late.names_of("polyax.lax.answers", "index_take", "shape_as_value")
     | _late.names_of("polyax.lax.barriers", "dce_sink", "dce_sink_p", "optimization_barrier")

@@ -9,13 +9,12 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of, is_array_like
-from polyax.lax.algorithms import DotAlgorithm, DotAlgorithmPreset
 from polyax.ops.basis import convert, reshape
 from polyax.ops.compare import lt
-from polyax.ops.contract import Precision
 from polyax.ops.conv_shapes import ConvDimensionNumbers
 from polyax.ops.gather import GatherDimensionNumbers, gather
 from polyax.ops.joining import concatenate
+from polyax.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 
 __all__ = ["ConvGeneralDilatedDimensionNumbers", "PrecisionLike", "dtype", "index_take", "shape_as_value"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
 from functools import partial
 from operator import index
@@ -12,59 +11,23 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ir.config import config
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, factors
 from polyax.meshes.resharding import placed_as
 from polyax.ops.accumulators import accumulated, refuse_narrower
 from polyax.ops.basis import convert, transpose
 from polyax.ops.define import ANY, bilinear_jvp, check_dtype, check_same_dtype
+from polyax.ops.precision import canonicalize_precision
 from polyax.ops.zeros import zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef
 
-__all__ = ["DotDimensionNumbers", "Precision", "batch_matmul", "dot", "dot_general", "dot_general_p"]
+__all__ = ["DotDimensionNumbers", "batch_matmul", "dot", "dot_general", "dot_general_p"]
 
 Dims = tuple[int, ...]
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
 dot_general_p = Primitive("dot_general")
 dot_general_p.linear_in = (0, 1)
-
-
-class Precision(enum.Enum):
-    """How much accuracy a product may trade for speed."""
-
-    DEFAULT = 0
-    HIGH = 1
-    HIGHEST = 2
-
-    def __str__(self) -> str:
-        return self.name
-
-
-_PRECISIONS = {
-    "default": Precision.DEFAULT, "bfloat16": Precision.DEFAULT, "fastest": Precision.DEFAULT,
-    "high": Precision.HIGH, "tensorfloat32": Precision.HIGH, "bfloat16_3x": Precision.HIGH,
-    "highest": Precision.HIGHEST, "float32": Precision.HIGHEST,
-}  # fmt: skip
-
-
-def canonicalize_precision(precision: Any) -> tuple[Precision, Precision] | None:
-    """None, a ``Precision`` or its name, or a pair of these, as None or a pair.
-
-    Raises:
-      ValueError: no such precision.
-    """
-    precision = config.default_matmul_precision if precision is None else precision
-    if precision is None:
-        return None
-    if hasattr(precision, "precision"):
-        precision = precision.precision  # an algorithm of ``polyax.lax.algorithms``
-    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
-    found = [p if isinstance(p, Precision) else _PRECISIONS.get(p) for p in pair]
-    if len(found) != 2 or None in found:
-        raise ValueError(f"Unsupported precision {precision!r}; expected one or two of {', '.join(_PRECISIONS)}")
-    return tuple(found)  # type: ignore[return-value]
 
 
 def dot_general(

@@ -15,7 +15,6 @@ from polyax.meshes.resharding import with_out_sharding
 from polyax.ops import conv_shapes
 from polyax.ops.accumulators import accumulated, refuse_other_kinds
 from polyax.ops.basis import convert, move_axis, reshape
-from polyax.ops.contract import canonicalize_precision
 from polyax.ops.conv_shapes import (
     ConvDimensionNumbers,
     Sizes,
@@ -25,6 +24,7 @@ from polyax.ops.conv_shapes import (
     spatial,
 )
 from polyax.ops.define import bilinear_jvp, check_same_dtype
+from polyax.ops.precision import canonicalize_precision
 from polyax.ops.shape import rev
 from polyax.ops.zeros import zero_cotangents
 from polyax.trace.symbolic import Zero, is_undef

@@ -14,9 +14,10 @@ from polyax.ir.primitive import Primitive
 from polyax.meshes.factors import Factors, leading
 from polyax.ops.basis import broadcast_in_dim, broadcasted_iota, eq, full_like, reduce_sum, select_n, sub, transpose
 from polyax.ops.compare import ge, le
-from polyax.ops.contract import Precision, batch_matmul
+from polyax.ops.contract import batch_matmul
 from polyax.ops.convert import conj
 from polyax.ops.define import materialize
+from polyax.ops.precision import Precision
 
 
 def matmul(x: Any, y: Any) -> Any:

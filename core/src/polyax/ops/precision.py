@@ -1,4 +1,4 @@
-"""How products are computed: what the operands are rounded to, and what sums are kept in."""
+"""How exactly products are computed: what the operands are rounded to, and what sums are kept in."""
 
 from __future__ import annotations
 
@@ -8,9 +8,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyax.ir import dtypes
-from polyax.ops.contract import Precision
+from polyax.ir.config import config
 
-__all__ = ["DotAlgorithm", "DotAlgorithmPreset"]
+__all__ = ["DotAlgorithm", "DotAlgorithmPreset", "Precision"]
+
+
+class Precision(enum.Enum):
+    """How much accuracy a product may trade for speed. Names may stand for them, as in ``Precision("high")``."""
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    @classmethod
+    def _missing_(cls, value: object) -> Precision | None:
+        return _NAMES.get(value)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_NAMES: dict[object, Precision] = {
+    "default": Precision.DEFAULT, "bfloat16": Precision.DEFAULT, "fastest": Precision.DEFAULT,
+    "high": Precision.HIGH, "tensorfloat32": Precision.HIGH, "bfloat16_3x": Precision.HIGH,
+    "highest": Precision.HIGHEST, "float32": Precision.HIGHEST,
+}  # fmt: skip
 
 
 class DotAlgorithm(NamedTuple):
@@ -75,4 +100,28 @@ class DotAlgorithmPreset(enum.Enum):
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return self.name
+
+
+def canonicalize_precision(precision: Any) -> tuple[Precision, Precision] | None:
+    """None, a ``Precision``, an algorithm, the name of one, or a pair of precisions, as None or a pair.
+
+    Raises:
+      ValueError: no such precision.
+    """
+    precision = config.default_matmul_precision if precision is None else precision
+    if precision is None:
+        return None
+    if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
+        precision = DotAlgorithmPreset[precision]
+    if isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
+        precision = precision.precision
+    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
+    found = [p if isinstance(p, Precision) else _NAMES.get(p) for p in pair]
+    if len(found) != 2 or None in found:
+        raise ValueError(
+            f"Unsupported precision {precision!r}; expected one or two of {', '.join(map(str, _NAMES))}, or one of "
+            f"{', '.join(DotAlgorithmPreset.__members__)}"
+        )
+    return tuple(found)  # type: ignore[return-value]

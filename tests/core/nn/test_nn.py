@@ -177,3 +177,32 @@ def test_plain_initializers():
         nn.initializers.variance_scaling(1.0, "sideways", "normal")(key, (2, 2))
     with pytest.raises(ValueError, match="Must be at least 2D"):
         nn.initializers.he_normal()(key, (2,))
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6"])
+def test_clipped_functions_are_flat_at_their_ends_and_where_nothing_is_known(name):
+    function = getattr(nn, name)
+    assert np.isnan(function(np.float32(np.nan)))
+    assert [polyax.grad(function)(np.float32(x)).item() for x in (np.nan, 0.0, -1.0, 2.0)] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "name, want",
+    [
+        ("relu", [1 + 1j, 0]),
+        ("relu6", [1 + 1j, 0]),
+        ("leaky_relu", [1 + 1j, -0.01 + 0.02j]),
+        ("hard_tanh", [1, -1 + 2j]),
+        ("sparse_plus", [1 + 1j, -1 + 0j]),
+        ("soft_sign", [(1 + 1j) / (1 + 2**0.5), (-1 + 2j) / (1 + 5**0.5)]),
+        ("elu", [1 + 1j, np.exp(-1 + 2j) - 1]),
+        ("hard_sigmoid", [(4 + 1j) / 6, (2 + 2j) / 6]),
+    ],
+)
+def test_activations_of_complex_numbers_go_by_their_order(name, want):
+    np.testing.assert_allclose(getattr(nn, name)(np.array([1 + 1j, -1 + 2j], np.complex64)), want, rtol=1e-5, atol=1e-6)
+
+
+def test_standardized_constants_are_zero_whatever_is_rounded():
+    many = np.full((3, 1000), 1e4 + 0.1, np.float32)
+    assert np.isfinite(nn.standardize(many, epsilon=1e-5)).all()

@@ -5,6 +5,7 @@ Each is one program when called eagerly, and becomes part of the program of a fu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,12 @@ def _beside_float(name: str, x: Any) -> Any:
 
 
 def _where_positive(x: Any, positive: Any, otherwise: Any) -> Any:
-    return choose(lax.gt(x, lax.full_like(x, 0)), positive, otherwise)
+    return choose(jnp.greater(x, 0), positive, otherwise)
+
+
+def _clipped(x: Any, inside: Any, clip: Callable[[Any], Any]) -> Any:
+    """``clip(x)``, which is ``x`` where it is ``inside``; the derivative is 0 elsewhere, at the ends and NaN too."""
+    return lax.select(inside, as_array(x), as_array(clip(lax.stop_gradient(x))))
 
 
 def _nonpositive(x: Any) -> Any:
@@ -48,7 +54,7 @@ def identity(x: Any) -> Any:
 
 @jit(inline=True)
 def relu(x: Any) -> Any:
-    """max(x, 0), with derivative 0 at 0. Integers stay integers.
+    """max(x, 0), with derivative 0 at 0 and at NaN. Integers stay integers.
 
     >>> from polyax import nn
     >>> import polyax.numpy as jnp
@@ -56,16 +62,15 @@ def relu(x: Any) -> Any:
     [0.0, 2.0]
     """
     (x,) = promote_args_numeric("relu", x)
-    zero = lax.full_like(x, 0)
-    return lax.select(lax.le(x, zero), zero, as_array(x))  # not max: its derivative at 0 is a half
+    return _clipped(x, jnp.greater(x, 0), lambda x: lax.max(x, lax.full_like(x, 0)))
 
 
 @jit(inline=True)
 def relu6(x: Any) -> Any:
     """min(max(x, 0), 6), with derivative 0 at both ends."""
     x = _beside_float("relu6", x)
-    zero, six = lax.full_like(x, 0), lax.full_like(x, 6)
-    return lax.select(lax.le(x, zero), zero, lax.select(lax.ge(x, six), six, as_array(x)))
+    inside = lax.bitwise_and(jnp.greater(x, 0), jnp.less(x, 6))
+    return _clipped(x, inside, lambda x: lax.min(lax.max(x, lax.full_like(x, 0)), lax.full_like(x, 6)))
 
 
 def sigmoid(x: Any) -> Any:
@@ -97,7 +102,7 @@ def sparse_plus(x: Any) -> Any:
     """0 below -1, (x + 1)**2 / 4 in between, x above 1."""
     x = _beside_float("sparse_plus", x)
     middle = lax.mul(lax.square(lax.add(x, 1.0)), 0.25)
-    return choose(lax.le(x, -1.0), lax.full_like(x, 0), choose(lax.ge(x, 1.0), x, middle))
+    return choose(jnp.less_equal(x, -1.0), lax.full_like(x, 0), choose(jnp.greater_equal(x, 1.0), x, middle))
 
 
 @jit(inline=True)
@@ -111,7 +116,7 @@ def sparse_sigmoid(x: Any) -> Any:
 def soft_sign(x: Any) -> Any:
     """x / (1 + abs(x))."""
     x = _inexact("soft_sign", x)
-    return lax.div(x, lax.add(lax.abs(x), 1.0))
+    return jnp.divide(x, lax.add(lax.abs(x), 1.0))
 
 
 @jit(inline=True)
@@ -155,14 +160,14 @@ def selu(x: Any) -> Any:
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x above zero, negative_slope * x below."""
     check_arraylike("leaky_relu", x)
-    return jnp.where(lax.ge(x, lax.full_like(x, 0)), x, jnp.multiply(negative_slope, x))
+    return jnp.where(jnp.greater_equal(x, 0), x, jnp.multiply(negative_slope, x))
 
 
 @jit(inline=True)
 def hard_tanh(x: Any) -> Any:
     """x clipped to [-1, 1]."""
     (x,) = promote_args_numeric("hard_tanh", x)
-    return choose(lax.gt(x, lax.full_like(x, 1)), 1, choose(lax.lt(x, lax.full_like(x, -1)), -1, x))
+    return choose(jnp.greater(x, 1), 1, choose(jnp.less(x, -1), -1, x))
 
 
 @jit(inline=True)

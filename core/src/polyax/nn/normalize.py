@@ -147,6 +147,7 @@ def standardize(
         variance = jnp.var(x, axis, keepdims=True, where=where, mean=mean)
     elif variance is None:
         variance = jnp.subtract(jnp.mean(jnp.square(x), axis, keepdims=True, where=where), jnp.square(mean))
+        variance = jnp.clip(variance, 0)  # rounding may have made it negative
     return jnp.multiply(jnp.subtract(x, mean), lax.rsqrt(as_array(jnp.add(variance, epsilon))))
 
 

@@ -289,3 +289,19 @@ def test_calls_without_arrays_follow_the_default_device() -> None:
     with polyax.default_device(here):
         assert number(x).device is there
         assert polyax.jit(lambda: jnp.ones(3), device=there)().device is there
+
+
+@pytest.mark.parametrize("error", [TypeError, ValueError])
+def test_static_arguments_that_cannot_be_compared(error):
+    class Odd:
+        def __hash__(self):
+            return 1
+
+        def __eq__(self, other):
+            raise error("not today")
+
+    f = polyax.jit(lambda x, how: x, static_argnames="how")
+    f(1.0, how=Odd())
+    with pytest.raises(ValueError, match="should be comparable using __eq__.*not today.*'how' of type Odd") as caught:
+        f(1.0, how=Odd())
+    assert isinstance(caught.value.__cause__, error)

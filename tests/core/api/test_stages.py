@@ -117,8 +117,11 @@ def test_calls_that_do_not_fit(case: str) -> None:
 def test_options_that_do_not_exist() -> None:
     with pytest.raises(polyax.errors.JaxRuntimeError, match="No such compile option: 'fast'"):
         model.lower(X, p=PARAMS).compile({"fast": 1})
-    with pytest.raises(NotImplementedError, match="lowered for the device that they run on"):
-        model.trace(X, p=PARAMS).lower(lowering_platforms=("tpu",))
+
+
+def test_programs_are_the_same_for_all_platforms() -> None:
+    traced = model.trace(X, p=PARAMS)
+    assert traced.lower(lowering_platforms=("tpu", "cuda")).as_text() == traced.lower().as_text()
 
 
 def test_shapes_alone() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 import polyax
+import polyax.numpy as jnp
 from polyax.extend import backend
 
 
@@ -25,3 +26,9 @@ def test_programs_forgotten(clear):
 def test_bad_input():
     with pytest.raises(RuntimeError, match="nowhere"):
         backend.get_backend("nowhere")
+
+
+def test_clearing_backends_keeps_arrays() -> None:
+    x = jnp.arange(3)
+    backend.clear_backends(_crash=True)
+    assert (x + 1).tolist() == [1, 2, 3]

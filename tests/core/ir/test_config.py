@@ -105,3 +105,11 @@ def test_whether_64_bits_are_enabled_is_read_by_both_names(enabled: bool) -> Non
         assert config.x64_enabled is enabled
     with pytest.raises(AttributeError):
         setattr(config, "x64_enabled", True)  # noqa: B010
+
+
+def test_values_by_their_names_in_jax():
+    config = Config()
+    values = config.values
+    assert values["jax_enable_x64"] is config.enable_x64 and "jax_debug_nans" in values
+    with config.override(enable_x64=not config.enable_x64):
+        assert config.values["jax_enable_x64"] is not values["jax_enable_x64"]

@@ -165,7 +165,10 @@ class PjitFunction:
         key = call.key(self._told(call, [x.aval if type(x) is Array else call.aval(x) for x in call.leaves]))
         evaluating = ambient.trace is None
         if evaluating:
-            entry = self._entries.get(key)
+            try:
+                entry = self._entries.get(key)
+            except Exception as e:
+                raise call.incomparable(e) from e
             if entry is not None:
                 self._quick.met(key, call)
                 return entry(call.leaves)

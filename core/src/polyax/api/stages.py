@@ -16,7 +16,6 @@ from polyax.ir.dtypes import DType
 from polyax.ir.errors import PolyaxRuntimeError
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.meshes.formats import Format, row_by_row
-from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import Sharding
 from polyax.runtime.arrays.array import Array, is_concrete
 from polyax.runtime.contract import edge
@@ -139,10 +138,6 @@ class _Stage:
         return f"{type(self).__name__}({self.fun_name} on {self.device})"
 
 
-def _platform(where: Device | Mesh) -> str:
-    return (where if isinstance(where, Device) else where.device_list[0]).platform
-
-
 class Traced(_Stage):
     """A function's program for some types of arguments: ``jaxpr``."""
 
@@ -152,12 +147,8 @@ class Traced(_Stage):
 
     @api_boundary
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
-        """The program for its device. ``lowering_platforms`` must be None or name that device's platform."""
-        if lowering_platforms is not None and tuple(lowering_platforms) != (_platform(self.device),):
-            raise NotImplementedError(
-                f"lower: programs are lowered for the device that they run on, which is {self.device}, not for "
-                f"{tuple(lowering_platforms)}; choose another one with jit(f, device=...)"
-            )
+        """The program for its device. It is the same for all ``lowering_platforms``, whose names are taken and left
+        alone; ``compile`` makes of it what runs on that device."""
         return Lowered(self._parts)
 
 

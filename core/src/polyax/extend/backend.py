@@ -43,8 +43,8 @@ def clear_in_memory_compilation_cache() -> None:
     clear_caches()
 
 
-def clear_backends() -> None:
-    """Forgets every compiled program. Devices, and arrays on them, stay."""
+def clear_backends(_crash: bool = False) -> None:
+    """Forgets every compiled program. Devices, and arrays on them, stay; so ``_crash`` has nothing to choose."""
     clear_caches()
 
 

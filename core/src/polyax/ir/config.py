@@ -129,7 +129,7 @@ class Config:
 
     @contextlib.contextmanager
     def restored(self, values: dict[str, Any], key: int) -> Generator[None]:
-        """This thread sees what ``values()`` and ``call_key()`` were elsewhere."""
+        """This thread sees what ``in_force()`` and ``call_key()`` were elsewhere."""
         before = self._in_force()
         self.restore((values, key))
         try:
@@ -148,7 +148,7 @@ class Config:
     def override_until_restored(self, **values: Any) -> Any:
         """Sets flags for this thread; what it returns is for ``restore``."""
         before = self._in_force()
-        merged = self.values() | {self._canonical(k): v for k, v in values.items()}
+        merged = self.in_force() | {self._canonical(k): v for k, v in values.items()}
         self.restore((merged, self._key_of(merged)))
         return before
 
@@ -174,8 +174,14 @@ class Config:
         """``trace_key``, where ``call_key`` is known."""
         return self._trace_keys[call_key]
 
-    def values(self) -> dict[str, Any]:
+    def in_force(self) -> dict[str, Any]:
+        """The values of all flags that this thread sees."""
         return dict(self._local.__dict__.get("values") or self._process)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The same by JAX's names, which begin with ``jax_``: a copy."""
+        return {f"jax_{name}": value for name, value in self.in_force().items()}
 
 
 def _accepted(name: str) -> Flag | None:

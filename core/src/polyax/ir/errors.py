@@ -35,7 +35,7 @@ class UnexpectedTracerError(PolyaxTypeError):
     """A tracer was used after its transformation had ended."""
 
 
-class KeyReuseError(RuntimeError):
+class KeyReuseError(PolyaxTypeError):
     """A random key was used twice."""
 
 

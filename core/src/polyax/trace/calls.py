@@ -171,6 +171,14 @@ class UserCall:
         self.leaves, self.in_tree = tree_flatten(dynamic)
         self.static = static
 
+    def incomparable(self, error: Exception) -> ValueError:
+        """What to say of static arguments, or of what nodes of trees hold beside arrays, when ``==`` fails."""
+        given = ", ".join(f"{which!r} of type {kind.__name__}" for which, kind, _ in self.static) or "none"
+        return ValueError(
+            f"static arguments should be comparable using __eq__, and so should metadata fields of pytrees, to tell "
+            f"whether {self.signature.name} was compiled for them: {type(error).__name__}: {error} (static: {given})"
+        )
+
     def whole(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """All arguments, those that are static as ``Fixed``."""
         fixed = {which: Fixed(kind, x) for which, kind, x in self.static}

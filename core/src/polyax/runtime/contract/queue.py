@@ -166,7 +166,7 @@ class HostQueue:
     def _submit(
         self, work: Callable[[], None], after: Sequence[Task], helped: bool = False, joined: bool = False
     ) -> Task:
-        settings = config.restored(config.values(), config.call_key())  # callbacks and rules see those of who asks
+        settings = config.restored(config.in_force(), config.call_key())  # callbacks and rules see those of who asks
 
         def run() -> None:
             for t in after:

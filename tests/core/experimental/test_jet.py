@@ -140,3 +140,8 @@ def test_bad_input() -> None:
         jet(jnp.sin, (X,), ([np.ones(2)],))
     with pytest.raises(ValueError, match="don't have the structure of its primal"):
         jet(lambda p: p["w"], ({"w": 1.0},), ([{"v": 1.0}],))
+
+
+def test_python_integers_are_points_of_curves() -> None:
+    value, (first, second) = jet(jnp.sin, (2,), ((1.0, 0.0),))
+    np.testing.assert_allclose([value, first, second], [np.sin(2), np.cos(2), -np.sin(2)], rtol=1e-6)

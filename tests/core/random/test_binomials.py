@@ -97,3 +97,11 @@ def test_gamma_numbers_as_a_primitive(key):
     f = lambda a: random.random_gamma_p.bind1(key, a, log_space=True)
     assert polyax.jit(f)(a).tolist() == polyax.vmap(f)(a[None])[0].tolist() == random.loggamma(key, a).tolist()
     assert np.allclose(polyax.jacfwd(f)(a), polyax.jacfwd(lambda a: random.loggamma(key, a))(a))
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda key: random.poisson(key, 1 + 1j), lambda key: random.binomial(key, 1 + 1j, 0.5)]
+)
+def test_numbers_of_events_are_real(draw):
+    with pytest.raises(TypeError, match="takes real parameters, got complex64"):
+        draw(random.key(0))

@@ -218,3 +218,8 @@ def test_parts_are_stretched(shapes: tuple[tuple[int, ...], tuple[int, ...]]) ->
     re, im = (RNG.standard_normal(shape) for shape in shapes)
     (found,) = on_kernels(convert.complex_p.bind1, [re, im])
     np.testing.assert_array_equal(found, re + 1j * im)
+
+
+def test_infinity_to_real_powers_is_real():
+    x, y = np.full(3, np.inf + 0j), np.array([2, 0.5, -1]) + 0j
+    assert on_kernels(elementwise.pow, [x, y])[0].tolist() == [np.inf + 0j, np.inf + 0j, 0]

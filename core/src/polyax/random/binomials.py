@@ -14,7 +14,7 @@ from polyax.numpy.promotion import check_arraylike, convert, unwrap
 from polyax.random import generators
 from polyax.random.keys import again, check_key
 from polyax.random.rejections import until_accepted
-from polyax.random.samplers import float_dtype, sample_shape, two_keys, uniform
+from polyax.random.samplers import float_dtype, refuse_complex, sample_shape, two_keys, uniform
 from polyax.trace.varying import varying_like
 
 COUNTED = 10
@@ -30,6 +30,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 
     Raises:
       ValueError: ``dtype`` is no floating-point type, or ``n`` and ``p`` don't broadcast to ``shape``.
+      TypeError: one of them is complex.
 
     >>> from polyax import random
     >>> random.binomial(random.PRNGKey(0), 10, 0.5, (2, 3)).shape
@@ -37,6 +38,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     """
     key = check_key("binomial", key)
     kind, shape = float_dtype("binomial", dtype), sample_shape("binomial", shape, n, p)
+    refuse_complex("binomial", n, p)
     p = jnp.asarray(unwrap(p))
     p = p if dtypes.is_inexact(p.dtype) else convert(p, float_dtype("binomial", None))
     n = jnp.asarray(convert(unwrap(n), p.dtype))

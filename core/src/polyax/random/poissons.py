@@ -13,7 +13,7 @@ from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import convert, unwrap
 from polyax.random.keys import again, check_key
 from polyax.random.rejections import until_accepted
-from polyax.random.samplers import int_dtype, sample_shape, two_keys, uniform
+from polyax.random.samplers import int_dtype, refuse_complex, sample_shape, two_keys, uniform
 from polyax.trace.varying import varying_like
 
 COUNTED = 10
@@ -26,12 +26,14 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
 
     Raises:
       ValueError: the dtype is no integer type.
+      TypeError: ``lam`` is complex.
 
     >>> from polyax import random
     >>> random.poisson(random.PRNGKey(0), 3.0, (2, 3)).shape
     (2, 3)
     """
     kind, shape = int_dtype("poisson", dtype), sample_shape("poisson", shape, lam)
+    refuse_complex("poisson", lam)
     rates = convert(jnp.broadcast_to(unwrap(lam), shape), np.dtype(np.float32))
     return _poisson(check_key("poisson", key), rates, kind)
 

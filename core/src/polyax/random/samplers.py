@@ -13,6 +13,7 @@ from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import (
     as_array,
@@ -78,6 +79,17 @@ def sample_shape(name: str, shape: Any, *params: Any) -> tuple[int, ...]:
             f"the shapes must equal the shape argument, but got result {together} for shape argument {shape}."
         )
     return shape
+
+
+def refuse_complex(name: str, *params: Any) -> None:
+    """Numbers of events, their rates and chances are real.
+
+    Raises:
+      TypeError: one is complex.
+    """
+    for p in params:
+        if dtypes.is_complex(aval_of(unwrap(p)).dtype):
+            raise TypeError(f"{name} takes real parameters, got {aval_of(unwrap(p))}.")
 
 
 def spread(x: Any, shape: tuple[int, ...], dtype: Any) -> Any:

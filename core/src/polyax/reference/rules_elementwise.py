@@ -122,7 +122,11 @@ def round(x: Any, *, rounding_method: int) -> Any:
 
 @rule(elementwise.pow_p)
 def pow(x: Any, y: Any) -> Any:
-    return np.power(x, y if y.dtype == x.dtype else y.astype(x.dtype)).astype(x.dtype)
+    y = y if y.dtype == x.dtype else y.astype(x.dtype)
+    powers = np.power(x, y).astype(x.dtype)
+    if x.dtype.kind != "c":
+        return powers
+    return np.where((x == np.inf) & (y.real > 0) & (y.imag == 0), x, powers)
 
 
 @rule(elementwise.integer_pow_p)

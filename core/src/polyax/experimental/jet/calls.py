@@ -46,6 +46,7 @@ def jet(
     if len(primals) != len(series):
         raise ValueError(f"jet: {len(primals)} primals and {len(series)} series; give each argument a list")
     leaves, tree = tree_flatten((tuple(primals), {}))
+    leaves = [float(x) if type(x) is int else x for x in leaves]  # else no curve would go through them
     given = [terms for n, (p, s) in enumerate(zip(primals, series, strict=True)) for terms in _of_leaves(n, p, s)]
     if len({len(s) for s in given}) > 1:
         raise ValueError("jet terms have inconsistent lengths for different arguments")
@@ -91,7 +92,7 @@ def _typed(primal: Any, series: list[Any]) -> list[Any]:
     aval = aval_of(primal)
     if not dtypes.is_inexact(aval.dtype):
         return [jnp.zeros(aval.shape, aval.dtype) for _ in series]
-    found = [jnp.asarray(t, aval.dtype) for t in series]
+    found = [x if x.dtype == aval.dtype else x.astype(aval.dtype) for x in map(jnp.asarray, series)]
     for t in found:
         if t.shape != aval.shape:
             raise ValueError(f"jet: a term of shape {t.shape} in the series of a primal of shape {aval.shape}")

@@ -224,7 +224,9 @@ def _dilogarithm(u: Any) -> Any:
 
 @special(lambda y, x: jnp.where(x == 1, -1.0, jnp.log(x) / jnp.where(x == 1, 1.0, 1.0 - x)))
 def spence(x: Any) -> Any:
-    """Spence's function: the integral of ``log(t) / (1 - t)`` from 1 to ``x``, which is Li2(1 - x); NaN below 0.
+    """Spence's function: the integral of ``log(t) / (1 - t)`` from 1 to ``x``, which is Li2(1 - x).
+
+    NaN below 0 and, as in JAX, at infinity.
 
     >>> print(f"{spence(0.0):.5f}")
     1.64493
@@ -238,7 +240,7 @@ def spence(x: Any) -> Any:
     reflected = math.pi**2 / 6 - jnp.where(large, -log * jnp.log1p(-1 / jnp.where(large, x, 2.0)), log * jnp.log(y))
     part = jnp.where(folded, reflected - part, part)
     value = jnp.where(large, -part - 0.5 * log * log, part)
-    return jnp.where(x < 0, jnp.nan, jnp.where(x == jnp.inf, -jnp.inf, value))
+    return jnp.where((x < 0) | (x == jnp.inf), jnp.nan, value)
 
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)

@@ -146,7 +146,8 @@ def _logistic(z: Parts) -> Parts:
 
 @formula("pow")
 def power(x: Parts, y: Any) -> Parts:
-    """``exp(y log(x))``; 0 to the power of 0 is 1, and to those with a positive real part 0."""
+    """``exp(y log(x))``; 0 to the power of 0 is 1, and to those with a positive real part 0; infinity to positive
+    powers stays itself."""
     a, b = x
     if not isinstance(y, tuple):
         y = convert(y, aval_of(a).dtype), zero(a)
@@ -156,6 +157,9 @@ def power(x: Parts, y: Any) -> Parts:
     none = bitwise_and(eq(y[0], nothing), eq(y[1], nothing))
     vanishes = bitwise_and(flat, gt(y[0], nothing))
     re, im = where(vanishes, nothing, re), where(vanishes, nothing, im)
+    endless = bitwise_and(eq(a, number(a, np.inf)), eq(b, nothing))
+    grows = bitwise_and(endless, bitwise_and(gt(y[0], nothing), eq(y[1], nothing)))
+    re, im = where(grows, a, re), where(grows, nothing, im)
     return where(none, one, re), where(none, nothing, im)
 
 

@@ -13,6 +13,7 @@ from polyax.ir.jaxpr import eval_jaxpr
 from polyax.ops.basis import convert_element_type
 from polyax.ops.zeros import instantiate
 from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.trace.context import transformed
 from polyax.trace.flat import Flat, FlatAux, check_arrays, check_callable
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_flatten, tree_structure
@@ -44,7 +45,8 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
         )
     given = [_as_tangent(p, t) for p, t in zip(leaves, tangent_leaves, strict=True)]
     flat = (FlatAux if has_aux else Flat)(fun, tree_structure((tuple(primals), {})))
-    outs, out_tangents = jvp_flat(flat, leaves, given)
+    with transformed("jvp"):
+        outs, out_tangents = jvp_flat(flat, leaves, given)
     pair = flat.unflatten(list(map(as_array, outs))), flat.unflatten([materialize(t) for t in out_tangents])
     return (*pair, drop_tangents(flat.aux)) if isinstance(flat, FlatAux) else pair
 
@@ -81,7 +83,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     leaves, in_tree = tree_flatten((primals, {}))
     flat = (FlatAux if has_aux else Flat)(fun, in_tree)
     differentiable = [dtypes.is_inexact(aval_of(x).dtype) for x in leaves]
-    outs, lin = linearize_flat(flat, leaves, differentiable)
+    with transformed("jvp"):
+        outs, lin = linearize_flat(flat, leaves, differentiable)
     primal_tree = tree_structure(primals)
 
     @api_boundary

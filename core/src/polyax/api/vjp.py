@@ -22,6 +22,7 @@ from polyax.ops.basis import convert, convert_element_type
 from polyax.ops.zeros import instantiate
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.trace.context import transformed
 from polyax.trace.flat import Flat, FlatAux, check_arrays, check_callable
 from polyax.trace.paths import differences
 from polyax.trace.register import register_pytree_node_class
@@ -52,7 +53,8 @@ def vjp_tree(fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -
     leaves, in_tree = tree_flatten((primals, {}))
     flat = (FlatAux if has_aux else Flat)(fun, in_tree)
     differentiable = [dtypes.is_inexact(aval_of(x).dtype) for x in leaves]
-    outs, linearized = linearize_flat(flat, leaves, differentiable)
+    with transformed("jvp"):
+        outs, linearized = linearize_flat(flat, leaves, differentiable)
     aux = drop_tangents(flat.aux) if isinstance(flat, FlatAux) else None
     assert flat.out_tree is not None
     avals = tuple(map(aval_of, leaves))

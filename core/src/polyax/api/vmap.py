@@ -13,6 +13,7 @@ from polyax.meshes.explicit import cuts_of, mesh_of, seen
 from polyax.meshes.spec import axes_of
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.calls import Signature, UserCall
+from polyax.trace.context import transformed
 from polyax.trace.flat import name_of
 from polyax.trace.paths import flatten_axes
 from polyax.trace.tree import tree_leaves
@@ -72,7 +73,8 @@ def vmap(
         flat = call.flat()
         if mapped_kinds:
             flat.fun = of_elements(flat.fun, flat.in_tree, axes)
-        outs, out_dims = batch_flat(flat, axis, call.leaves, dims)
+        with transformed("vmap"):
+            outs, out_dims = batch_flat(flat, axis, call.leaves, dims)
         assert flat.out_tree is not None
         wanted = flatten_axes("vmap out_axes", flat.out_tree, out_axes)
         out = flat.unflatten([_place(axis, d, w, x, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)])

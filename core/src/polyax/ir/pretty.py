@@ -36,9 +36,15 @@ def variable_names() -> Iterator[str]:
 class _Namer:
     """Gives each variable the next free name; nested jaxprs go on counting, as in JAX."""
 
-    def __init__(self, names: Mapping[Var, str] | None = None, sources: bool = False, types: bool = True) -> None:
+    def __init__(
+        self,
+        names: Mapping[Var, str] | None = None,
+        sources: bool = False,
+        types: bool = True,
+        scopes: bool = False,
+    ) -> None:
         self._names = dict(names or {})
-        self._sources, self._types = sources, types
+        self._sources, self._scopes, self._types = sources, scopes, types
         self._fresh = variable_names()
         self.used: set[Any] = set()
         """The variables that a program reads which writes to references."""
@@ -52,8 +58,10 @@ class _Namer:
         return f"{self(v)}:{v.aval.str_short(True)}" if self._types else self(v)
 
     def source(self, eqn: Eqn) -> str:
-        """A comment with the user's line, where that is asked for."""
-        return f" # {eqn.source}" if self._sources and eqn.source else ""
+        """A comment with the user's line, or with the scope, where that is asked for."""
+        if not eqn.source or not (self._sources or self._scopes):
+            return ""
+        return f" # {eqn.source}" if self._sources else f" # [{eqn.source.scope}]"
 
     def typed_or_unused(self, v: Var) -> str:
         """``_`` for what nobody reads."""
@@ -88,10 +96,11 @@ def pretty_print(
     print_effects: bool = False,
     use_color: bool | None = None,
 ) -> str:
-    """The text of a program, in which ``source_info`` (or ``name_stack``) adds to each equation the user's line, with
-    its scope, and ``print_shapes=False`` leaves out types. What else JAX can be asked for has no other form here."""
+    """The text of a program, in which ``source_info`` adds to each equation the user's line with its scope, and
+    ``name_stack`` the scope alone; ``print_shapes=False`` leaves out types. What else JAX can be asked for has no other
+    form here."""
     del custom_pp_eqn_rules, print_effects, use_color
-    return _jaxpr(self, _Namer(sources=source_info or name_stack, types=print_shapes), 0)
+    return _jaxpr(self, _Namer(sources=source_info, types=print_shapes, scopes=name_stack), 0)
 
 
 def pretty_eqn(eqn: Eqn, names: Mapping[Var, str] | None = None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from types import CodeType
 from typing import Any, NamedTuple
@@ -55,15 +56,51 @@ class DebugInfo(NamedTuple):
         return names if names is not None and len(names) == expected else ("",) * expected
 
 
+# --- scopes: names and transformations around an equation, outermost first, as in "mlp/jvp(linear)". While they are
+# being entered, and where they are kept, the parentheses of transformations are open: "mlp/jvp(linear".
+
+
+def inside(scope: str, name: str) -> str:
+    """An open scope with one more name: a user's, or a transformation with its parenthesis."""
+    return f"{scope}/{name}" if scope and not scope.endswith("(") else scope + name
+
+
+def untransformed(scope: str) -> str:
+    """An open scope without its transformations.
+
+    >>> untransformed("mlp/transpose(jvp(linear/act")
+    'mlp/linear/act'
+    """
+    return re.sub(r"\w+\(", "", scope) if "(" in scope else scope
+
+
 class Source(NamedTuple):
     code: CodeType
     instruction: int
-    scope: str = ""
+    opened: str = ""
 
     @property
-    def name_stack(self) -> str:
-        """The scopes by the name that JAX has for them, outermost first: ``"mlp/linear"``."""
-        return self.scope
+    def scope(self) -> str:
+        """Names and transformations around the equation.
+
+        >>> Source(inside.__code__, 0, "mlp/jvp(linear").scope
+        'mlp/jvp(linear)'
+        """
+        missing = self.opened.count("(") - self.opened.count(")")
+        return self.opened + ")" * missing
+
+    name_stack = scope  # as JAX has it
+
+    def transposed(self, scope: str) -> Source:
+        """Where an equation of a backward pass comes from that ``scope``, an open one, is around.
+
+        >>> Source(inside.__code__, 0, "mlp/jvp(linear").transposed("mlp").scope
+        'mlp/transpose(jvp(linear))'
+        """
+        own = self.opened.removeprefix(scope).removeprefix("/")
+        if "jvp(" not in own:  # in a loop, of which the scope tells that it runs backwards
+            return self
+        return self._replace(opened=inside(scope, f"transpose({own}"))
 
     @property
     def line(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from polyax.ir.primitive import ambient, eval_trace
+from polyax.ir.source import inside
 
 
 def install_eval_trace(trace: Any) -> None:
@@ -31,6 +32,22 @@ class set_trace:
 
     def __exit__(self, *_: object) -> None:
         ambient.trace = self.before
+
+
+class transformed:
+    """Equations that are made inside the block are those of a function to which ``transformation`` is done."""
+
+    __slots__ = ("before", "opened")
+
+    def __init__(self, transformation: str) -> None:
+        self.opened = f"{transformation}("
+
+    def __enter__(self) -> None:
+        self.before = ambient.scope
+        ambient.scope = inside(self.before, self.opened)
+
+    def __exit__(self, *_: object) -> None:
+        ambient.scope = self.before
 
 
 def axis_env() -> Mapping[Any, int]:

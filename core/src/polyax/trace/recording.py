@@ -17,7 +17,7 @@ from polyax.ir.garbage import collection_paused
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, is_literal_value, make_literal
 from polyax.ir.primitive import Primitive, ambient
 from polyax.ir.refs import met, refuse_refs
-from polyax.ir.source import user_source
+from polyax.ir.source import untransformed, user_source
 from polyax.meshes import consensus, sums
 from polyax.meshes.explicit import seen
 from polyax.meshes.resharding import untyped
@@ -199,13 +199,13 @@ def trace_to_jaxpr(
     trace = DynamicJaxprTrace(name, origin)
     trace.onlooker = onlooker
     args = [trace.new_arg(a) for a in in_avals]
-    before = ambient.source, ambient.recorded
-    ambient.source, ambient.recorded = None, False
+    before = ambient.source, ambient.recorded, ambient.scope
+    ambient.source, ambient.recorded, ambient.scope = None, False, untransformed(ambient.scope)
     try:
         with collection_paused(), set_trace(trace):
             closed = trace.to_jaxpr(fun(*args))
     finally:
-        ambient.source, ambient.recorded = before
+        ambient.source, ambient.recorded, ambient.scope = before
         trace.invalidate()
     del args
     check_leaks(trace, origin or name)

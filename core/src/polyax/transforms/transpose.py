@@ -67,7 +67,7 @@ def _backward_pass(
             continue
         given = [Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, given, strict=True)]
         primals = [_primal(env, a) for a in eqn.invars]
-        ambient.source = eqn.source
+        ambient.source = eqn.source and eqn.source.transposed(ambient.scope)
         results = eqn.primitive.rule("transpose")(given, *primals, **eqn.params)
         for atom, ct in zip(eqn.invars, results, strict=True):
             accumulate(atom, ct)
@@ -85,7 +85,7 @@ def _accumulate_refs(
     accumulate: Callable[[Atom, Any], None],
 ) -> None:
     """What an equation on references does backwards, where these stand for the cotangents of what they hold."""
-    ambient.source = eqn.source
+    ambient.source = eqn.source and eqn.source.transposed(ambient.scope)
     for atom, ct in zip(eqn.invars, eqn.primitive.rule("backward")(refs, given, eqn, primals), strict=True):
         accumulate(atom, ct)
 

@@ -97,8 +97,31 @@ def test_scopes_name_equations_and_their_derivatives() -> None:
     def f(x: Any) -> Any:
         return polyax.named_call(jnp.sin, name="inner")(x)
 
-    scopes = {e.source.scope for e in polyax.make_jaxpr(polyax.grad(f))(1.0).eqns}
-    assert scopes == {"outer/inner"}
+    scopes = [e.source.scope for e in polyax.make_jaxpr(polyax.grad(f))(1.0).eqns]
+    assert scopes == ["jvp(outer/inner)"] * 2 + ["transpose(jvp(outer/inner))"]
     assert "in outer/inner" in str(polyax.make_jaxpr(f)(1.0).eqns[0].source)
-    with pytest.raises(TypeError, match="named_scope name argument must be a string"), polyax.named_scope(3):
-        pass
+    with pytest.raises(TypeError, match="named_scope name argument must be a string"):
+        polyax.named_scope(3)
+
+
+def _scopes(f: Any, *args: Any) -> list[str]:
+    return [e.source.name_stack for e in polyax.make_jaxpr(f)(*args).eqns]
+
+
+def test_scopes_name_transformations() -> None:
+    f = polyax.named_scope("f")(jnp.sin)
+    many = np.ones(2, np.float32)
+    assert _scopes(polyax.vmap(f), many) == ["vmap(f)"]
+    assert _scopes(polyax.named_scope("g")(polyax.grad(f)), 1.0)[-1] == "g/transpose(jvp(f))"
+    assert _scopes(polyax.vmap(polyax.grad(f)), many)[-1] == "vmap(transpose(jvp(f)))"
+    looped = lambda x: polyax.lax.fori_loop(0, 2, lambda _, x: f(x), x)
+    assert _scopes(polyax.grad(looped), 1.0)[-1] == "transpose(jvp())"
+    (*_, loop) = polyax.make_jaxpr(polyax.grad(looped))(1.0).eqns
+    assert {e.source.scope for e in loop.params["jaxpr"].eqns} == {"f"}
+
+
+def test_scopes_are_printed_alone() -> None:
+    text = polyax.make_jaxpr(polyax.vmap(polyax.named_scope("f")(jnp.sin)))(np.ones(2)).jaxpr.pretty_print(
+        name_stack=True
+    )
+    assert text.splitlines()[1].endswith(" = sin a # [vmap(f)]")

@@ -221,3 +221,12 @@ def test_cosine_transforms_of_complex_numbers(name):
     got, want = getattr(fft, name)(z, axis=0, norm="ortho"), getattr(scipy.fft, name)(z, axis=0, norm="ortho")
     assert got.dtype == np.complex64
     np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+def test_maps_of_integers_round_halves_away_from_zero():
+    found = ndimage.map_coordinates(np.arange(12).reshape(3, 4), [np.array([0.5]), np.array([0.5])], order=1)
+    assert found.tolist() == [3]
+
+
+def test_the_spectrum_of_one_signal_is_real():
+    assert signal.csd(SIGNAL.astype(np.float32), None, nperseg=16)[1].dtype == np.float32

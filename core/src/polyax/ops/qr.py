@@ -36,7 +36,7 @@ qr_p.batch, qr_p.factors = leading_batch(qr_p), leading_factors(qr_p)
 qr_p.never("transpose", "qr is not linear")
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> list[Any]:
+def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> tuple[Any, ...]:
     """``Q`` with orthonormal columns and the upper triangular ``R`` with ``Q R = x``.
 
     Args:
@@ -45,7 +45,7 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma:
       full_matrices: whether ``Q`` is square, or has as many columns as needed.
       use_magma: means nothing here.
     """
-    return qr_p.bind(x, pivoting=bool(pivoting), full_matrices=bool(full_matrices), use_magma=None)
+    return tuple(qr_p.bind(x, pivoting=bool(pivoting), full_matrices=bool(full_matrices), use_magma=None))
 
 
 @def_rule(qr_p, "abstract_eval")

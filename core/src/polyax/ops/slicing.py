@@ -56,7 +56,7 @@ def slice(
         operand,
         start_indices=shape_tuple(start_indices),
         limit_indices=shape_tuple(limit_indices),
-        strides=None if strides is None or all(s == 1 for s in strides) else strides,
+        strides=None if strides == (1,) * len(start_indices) else strides,
     )
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from polyax import lax
 from polyax import numpy as jnp
 from polyax.ir import dtypes
 from polyax.numpy.promotion import ensure_array
@@ -80,7 +81,7 @@ def map_coordinates(input: Any, coordinates: Sequence[Any], order: int, mode: st
         value = _at(x, [i for i, _ in corner], mode, cval)
         total = total + math.prod((w for _, w in corner), start=1) * value.astype(wide)
     if not dtypes.is_inexact(x.dtype):
-        total = jnp.round(total)
+        total = lax.round(total)  # halves away from zero
     return jnp.asarray(total).astype(x.dtype)
 
 

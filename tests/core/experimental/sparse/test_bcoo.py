@@ -144,3 +144,8 @@ def test_inefficient_layouts_are_refused() -> None:
         mat.update_layout(n_dense=-1)
     with pytest.raises(ValueError, match="on_inefficient='never'"):
         mat.update_layout(n_batch=1, on_inefficient="never")
+
+
+def test_dimensions_are_not_counted_twice():
+    with pytest.raises(ValueError, match="n_batch=2 and n_dense=1 of an array with 2 dimensions"):
+        sparse.BCOO.fromdense(np.ones((2, 2)), n_batch=2, n_dense=1)

@@ -242,8 +242,11 @@ def bcoo_fromdense(
 
     Raises:
       ConcretizationTypeError: ``nse`` isn't given, and the array is traced.
+      ValueError: the array has fewer dimensions.
     """
     mat = jnp.asarray(mat)
+    if min(n_batch, n_dense, mat.ndim - n_batch - n_dense) < 0:
+        raise ValueError(f"bcoo_fromdense: {n_batch=} and {n_dense=} of an array with {mat.ndim} dimensions")
     count = concrete(count_stored(mat, n_batch, n_dense) if nse is None else nse, _TRACED_NSE)
     params = {"nse": count, "n_batch": n_batch, "n_dense": n_dense, "index_dtype": np.dtype(index_dtype)}
     bufs = bcoo_fromdense_p.bind(mat, **params)

@@ -252,7 +252,7 @@ def csd(
     """The cross spectrum of two signals, averaged over overlapping segments (Welch's method).
 
     Args:
-      y: the other signal; None for ``x`` itself.
+      y: the other signal; None for ``x`` itself, whose spectrum is real.
       scaling: 'density' (a unit of frequency) or 'spectrum'.
       average: 'mean' or 'median'.
       fs, window, nperseg, noverlap, nfft, detrend, return_onesided: as of ``stft``.
@@ -268,7 +268,8 @@ def csd(
         raise ValueError(f"Unknown scaling: {scaling!r}")
     if average not in ("mean", "median"):
         raise ValueError(f"average must be 'median' or 'mean', got {average}")
-    alone = y is None or y is x
+    itself = y is None
+    alone = itself or y is x
     x, y = inexact("csd", x, x if alone else y)
     length = max(x.shape[axis], y.shape[axis])
     signals = [_lengthened(jnp.moveaxis(s, axis, -1), length) for s in (x, y)]
@@ -283,6 +284,7 @@ def csd(
         doubled[[0] if transform % 2 else [0, -1]] = 1.0
         product = product * doubled.astype(product.dtype)
     spectrum = _average(product / jnp.asarray(total).astype(product.dtype), average)
+    spectrum = spectrum.real if itself else spectrum
     return _frequencies(transform, fs, onesided), jnp.moveaxis(spectrum, -1, canonicalize_axis(axis, x.ndim))
 
 
@@ -316,4 +318,4 @@ def welch(
     frequencies, power = csd(
         x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
     )
-    return frequencies, power.real
+    return frequencies, power

@@ -228,3 +228,7 @@ def test_complex_numbers_are_no_real_ones_and_truths_no_positions() -> None:
         jnp.array(True).__index__()
     with pytest.raises(TypeError, match="argmax does not support complex numbers"):
         jnp.argmax(jnp.array([1j]))
+
+
+def test_spacing_is_a_staircase():
+    assert polyax.grad(jnp.spacing)(jnp.float32(1.5)) == 0

@@ -28,12 +28,12 @@ QUESTIONS = {
 }
 ANSWERS = {
     "cpu": ("cpu 2.52",),
-    "opencl": ("OpenCLDevice", "no OpenCL platform"),
+    "opencl": ("OpenclDevice", "no OpenCL platform"),
     "cuda": ("CudaDevice", "no NVIDIA driver"),
     "mpi": ("1 process",),
     "inspect": ("Drawing",),
 }
-"""What must stand in the last line of the answer; of devices that a machine may lack, also what is said then."""
+"""What must stand in the answer; of devices that a machine may lack, also what is said then."""
 
 
 def by_pip(extra: str, folder: Path) -> Path:
@@ -56,11 +56,12 @@ WAYS: dict[str, Callable[[str, Path], Path]] = {"pip": by_pip, "uv": by_uv}
 
 
 def answer(python: Path, extra: str) -> str:
-    """The last line that the installation prints or fails with."""
+    """The line with what was asked for; the last one that the installation prints or fails with, if there is none."""
     words = [str(python), "-W", "ignore", "-c", QUESTIONS[extra]]
     own = {k: v for k, v in os.environ.items() if not k.startswith(("POLYAX_", "PYTHON"))}
     done = subprocess.run(words, cwd=python.parent, env=own, capture_output=True, text=True)
-    return [line for line in (done.stdout + done.stderr).splitlines() if line.strip()][-1]
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    return next((line for line in lines if any(text in line for text in ANSWERS[extra])), lines[-1])
 
 
 def tried(way: str, extra: str) -> tuple[str, str, str, str]:
@@ -73,10 +74,10 @@ def tried(way: str, extra: str) -> tuple[str, str, str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("extras", nargs="*", default=[*QUESTIONS], help="which of them")
+    parser.add_argument("extras", nargs="*", help="which of them; all, if none is named")
     parser.add_argument("--by", choices=WAYS, action="append", help="pip or uv; both, if neither is named")
     options = parser.parse_args()
-    rows = [tried(way, extra) for way in options.by or WAYS for extra in options.extras]
+    rows = [tried(way, extra) for way in options.by or WAYS for extra in options.extras or QUESTIONS]
     print(table(("by", "extra", "answers", ""), rows))
     return int(any(row[-1] for row in rows))
 

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,10 +134,26 @@ def test_entries_that_others_spoil_meanwhile_are_made_again(tmp_path: Path) -> N
         from polyax_cpu import machine_code
         print(machine_code._disk.stats().damaged > 0)
     """
-    where = {"POLYAX_PLATFORMS": "cpu", "POLYAX_CACHE_DIR": str(tmp_path)}
+    where: Any = {"POLYAX_PLATFORMS": "cpu", "POLYAX_CACHE_DIR": str(tmp_path)}
     before = output(program(spoiled + "\n        print(first.tobytes().hex())"), **where)
     after, damaged = output(program(again), **where).split()
     assert (after, damaged) == (before, "True")
+
+
+def test_code_of_other_machines_is_not_run(tmp_path: Path) -> None:
+    """A home that several machines share: what one compiled for its processor is nothing to another."""
+    where: Any = {"POLYAX_PLATFORMS": "cpu", "POLYAX_CACHE_DIR": str(tmp_path)}
+    found = """
+        jax.block_until_ready(program(0)(x))
+        from polyax_cpu import machine_code
+        print(machine_code._disk.stats().hits > 0)
+    """
+    another = """
+        from polyax_cpu import compiler
+        compiler.Host.identity = property(lambda self: "a processor that has other instructions")
+    """
+    hits = [output(program(other + found), **where) for other in ("", "", another, another)]
+    assert hits == ["False", "True", "False", "True"]
 
 
 def test_memory_that_cannot_be_had_is_an_error_with_sizes() -> None:

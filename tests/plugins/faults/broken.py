@@ -84,25 +84,25 @@ def method(name: str, function: Callable[..., Any]) -> type[Working]:
 
 @contextlib.contextmanager
 def lowering(table: Mapping[Any, Any], entry: str = "hello_c.broken") -> Generator[Device]:
-    """A device of a backend made of kernels, for which a stranger brings lowerings."""
+    """A device of a backend made of kernels, for which a stranger brings lowerings; ``entry`` begins with its name."""
 
     def polyax_lowerings(backend: Any) -> Mapping[Any, Any]:
         return table
 
     with registered(plugin(polyax_lowerings=polyax_lowerings), entry):
-        device = polyax.devices("hello_c")[0]
+        device = polyax.devices(entry.partition(".")[0])[0]
         with polyax.default_device(device):
             yield device
 
 
 @contextlib.contextmanager
-def fuser(run: Callable[[Any, Any], Any]) -> Generator[Device]:
-    """A device of a backend made of kernels, whose only fuser is a stranger's."""
+def fuser(run: Callable[[Any, Any], Any], entry: str = "hello_c.broken", others: str = "") -> Generator[Device]:
+    """A device of a backend made of kernels, whose only fuser is a stranger's, unless it runs behind ``others``."""
 
     def polyax_fusers(backend: Any) -> list[Any]:
         return [types.SimpleNamespace(name="mine", run=run)]
 
-    with registered(plugin(polyax_fusers=polyax_fusers), "hello_c.broken"):
-        device = polyax.devices("hello_c")[0]
-        with polyax.default_device(device), polyax.config.override(fusers="mine"):
+    with registered(plugin(polyax_fusers=polyax_fusers), entry):
+        device = polyax.devices(entry.partition(".")[0])[0]
+        with polyax.default_device(device), polyax.config.override(fusers=f"{others}mine"):
             yield device

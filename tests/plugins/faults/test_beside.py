@@ -169,7 +169,7 @@ def test_inputs_that_were_not_donated_stay() -> None:
         buffers[0].data[...] = 0
         return made
 
-    with backend(launching(launch)), debugged("broken"), pytest.raises(PluginError, match="wrote to its input 0"):
+    with backend(launching(launch)), debugged("broken"), pytest.raises(PluginError, match="wrote to input 0"):
         polyax.jit(jnp.sin)(X)
 
 

@@ -23,10 +23,10 @@ from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.origin import rules
 from polyax_kernels.lower.build import build_graph
-from polyax_kernels.lower.choice import Rules, plugin_of
+from polyax_kernels.lower.choice import WITHOUT, Rules, plugin_of
 from polyax_kernels.lower.complexes.rewrite import as_pairs
 from polyax_kernels.passes.canonical import canonical
-from polyax_kernels.passes.check import check_graph
+from polyax_kernels.passes.check import check_graph, check_lowerings
 from polyax_kernels.passes.copies import alias_copies
 from polyax_kernels.passes.invariants import hoist_invariants
 from polyax_kernels.passes.ordering import readers_first
@@ -76,7 +76,7 @@ class Pass:
         """What the user can do if it is wrong."""
         if self.whose:
             return "POLYAX_FUSERS can leave it out"
-        return "POLYAX_DISABLE_PLUGINS leaves out what a plugin brings" if self.name == "lower" else ""
+        return WITHOUT if self.name == "lower" else ""
 
 
 def on_graphs(change: Callable[[Graph, Compilation], Graph]) -> Callable[[Graph, Compilation], Graph]:
@@ -153,21 +153,26 @@ def meanings(jaxpr: ClosedJaxpr, c: Compilation, inputs: Sequence[Any]) -> Itera
             found = [as_type(x, a) for x, a in zip(meaning(program, inputs), jaxpr.out_avals, strict=True)]
         except Exception as e:
             found = e
-        yield Meaning(*_part(step, program), found, step.remedy)
-        if step.name == "lower" and all(isinstance(node, CallNode) for node in program.nodes):
-            yield Meaning(*_part(step, program), None, step.remedy)
+        if step.name == "lower":
+            whose, names = _lowered(jaxpr, program, c, found)
+            yield Meaning(whose, f"its lowering of {names}", found, step.remedy)
+            if all(isinstance(node, CallNode) for node in program.nodes):
+                yield Meaning(whose, f"its lowering of {names}", None, step.remedy)
+        else:
+            part = f"its fuser {step.name!r}" if step.whose else f"its {step.title}"
+            yield Meaning(step.whose or OWN, part, found, step.remedy)
 
 
-def _part(step: Pass, graph: Graph) -> tuple[str, str]:
-    """Who brings what a pass does, and what that is; graphs of one plugin's lowerings are that plugin's."""
-    if step.whose:
-        return step.whose, f"its fuser {step.name!r}"
-    if step.name != "lower":
-        return OWN, f"its {step.title}"
+def _lowered(jaxpr: ClosedJaxpr, graph: Graph, c: Compilation, found: Any) -> tuple[str, str]:
+    """Whose rules made a graph, if they are of one plugin, and for which primitives."""
     origins = [p for node in graph.nodes for p in node.primitives]
-    plugins = set(map(plugin_of, rules(origins)))
-    whose = plugins.pop() if len(plugins) == 1 else ""
-    return whose or OWN, f"its lowering of {', '.join(dict.fromkeys(map(str, origins)))}"
+    whose, names = set(map(plugin_of, rules(origins))), dict.fromkeys(map(str, origins))
+    if len(jaxpr.jaxpr.eqns) == 1:  # by whatever it is replaced
+        (eqn,) = jaxpr.jaxpr.eqns
+        whose, names = {plugin_of(c.rules.choose(eqn)[0])}, {eqn.primitive.name: None}
+    if isinstance(found, Exception) and "plugin" in blame.facts(found):
+        whose = {blame.facts(found)["plugin"]}
+    return (whose.pop() if len(whose) == 1 else "") or OWN, ", ".join(names)
 
 
 def run(passes: Sequence[Pass], program: Any, c: Compilation) -> Any:
@@ -199,6 +204,8 @@ def check(step: Pass, before: Any, program: Any, c: Compilation) -> None:
     if isinstance(program, ClosedJaxpr):
         check_jaxpr(program.jaxpr)
     elif isinstance(program, Graph):
+        if isinstance(before, ClosedJaxpr):
+            check_lowerings(program)
         limits = c.limits if step.whose else None
         check_graph(program, step.title, before if isinstance(before, Graph) else None, limits)
     elif isinstance(before, Graph):

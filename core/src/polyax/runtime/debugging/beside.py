@@ -70,27 +70,31 @@ class Beside(Executable):
         donated = self.options.donated or (False,) * len(avals)
         for n, (b, aval, before, gone) in enumerate(zip(buffers, avals, given, donated, strict=True)):
             if not gone and difference(_on_host([b], [aval], self.device), [before], exact=True) is not None:
-                raise broken(
-                    self.device,
-                    f"launch of program {self.options.name!r} wrote to its input {n} ({aval}), which wasn't donated: "
-                    "other arrays may have that memory",
-                )
+                what = f"input {n} ({aval}) of program {self.options.name!r}, which wasn't donated"
+                for plugin, part, results, remedy in questions.meanings(self.closed, self._options, given):
+                    if isinstance(results, Exception):
+                        raise Disagreement(f"{plugin}, by {part}, wrote to {what}: {results}. The remedy: {remedy}")
+                raise broken(self.device, f"launch wrote to {what}: other arrays may have that memory")
 
     def _first_wrong(self, given: Values, whole: Mismatch) -> Disagreement:
-        listing = self.inner.report().program or flatten(self.closed.jaxpr, called)
-        steps = steps_of(listing, self.inner.report().kernels)
-        values = {**listing.literals, **dict(zip(listing.inputs, given, strict=True))}
-        for line in listing.lines:
-            closed, inputs = program_of([line], listing, line.outs)
-            values.update(zip(line.outs, on_reference(closed, [np.asarray(values[v]) for v in inputs]), strict=True))
-        for step in steps:
-            found = self._compared(step, listing, values)
-            if found is not None:
-                alone = (self._compared(ComparedStep(step.name, [line]), listing, values) for line in step.lines)
-                narrower = next((x for x in alone if x is not None), found)
-                return self._told(f"in {step.name}", narrower)
+        """A kernel or a call; else an equation that others are in place of; else the program as a whole."""
+        report, plain = self.inner.report(), flatten(self.closed.jaxpr, called)
+        for listing, kernels in ((report.program or plain, report.kernels), (plain, ())):
+            values = values_of(listing, given)
+            for step in steps_of(listing, kernels):
+                found = self._compared(step, listing, values)
+                if found is not None:
+                    return self._told(f"in {step.name}", self._narrower(step, listing, values) or found)
         why = "each of its steps is right on its own, so the fault is in how they are put together"
         return self._told(f"as a whole ({why})", whole)
+
+    def _narrower(self, step: ComparedStep, listing: Listing, values: Mapping[int, Any]) -> Mismatch | None:
+        """The first equation of the step that is wrong on its own."""
+        for line in step.lines if len(step.lines) > 1 else ():
+            alone = self._compared(ComparedStep(step.name, [line]), listing, values)
+            if alone is not None:
+                return alone
+        return None
 
     def _compared(self, step: ComparedStep, listing: Listing, values: Mapping[int, Any]) -> Mismatch | None:
         closed, inputs = program_of(step.lines, listing, _wanted(step.lines, listing))
@@ -148,6 +152,15 @@ class Mismatch(NamedTuple):
 def _on_host(buffers: Sequence[Any], avals: Sequence[ShapedArray], device: Device) -> Values:
     """Copies: what is shared with the host may change."""
     return [np.array(edge.to_host(b, a, device)) for b, a in zip(buffers, avals, strict=True)]
+
+
+def values_of(listing: Listing, given: Values) -> dict[int, Any]:
+    """What each value of a program is, by the reference."""
+    values = {**listing.literals, **dict(zip(listing.inputs, given, strict=True))}
+    for line in listing.lines:
+        closed, inputs = program_of([line], listing, line.outs)
+        values.update(zip(line.outs, on_reference(closed, [np.asarray(values[v]) for v in inputs]), strict=True))
+    return values
 
 
 def on_reference(closed: ClosedJaxpr, given: Values) -> Values:

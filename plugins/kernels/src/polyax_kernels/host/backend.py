@@ -17,6 +17,7 @@ import numpy as np
 
 from polyax.engines.host import LIBRARY
 from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
 from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
 from polyax.reference.rules_together import in_order
@@ -199,7 +200,7 @@ def _copier(step: CopyStep) -> Runner:
 
 
 def _arrays(step: CallStep) -> Arrays:
-    """Library calls see NumPy arrays."""
+    """Library calls see NumPy arrays; where there are checks, they can't write to operands."""
     outs = [(r.base, r.offset, a.shape, a.dtype) for r, a in zip(step.outs, step.out_avals, strict=True)]
     args = [(r.base, r.offset, a.shape, a.dtype) for r, a in zip(step.args, step.arg_avals, strict=True)]
 
@@ -209,7 +210,13 @@ def _arrays(step: CallStep) -> Arrays:
             [bases[b].array(shape, dtype, offset) for b, offset, shape, dtype in args],
         )
 
-    return arrays
+    def protected(bases: Sequence[Memory]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        results, operands = arrays(bases)
+        for x in operands:
+            x.flags.writeable = False
+        return results, operands
+
+    return protected if config.checks else arrays
 
 
 def _caller(step: CallStep, context: CallContext, arrays: Arrays) -> Runner:

@@ -13,6 +13,7 @@ import numpy as np
 
 from polyax.ir import blame
 from polyax.ir.aval import ShapedArray
+from polyax.ir.errors import PluginError
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax.runtime.contract.listing import Line, Listing
 from polyax_kernels.ir.expr import Axis
@@ -72,6 +73,9 @@ class _Frame:
     rule: str
     results: Sequence[Var] = ()
     scope: int = 0
+    of: Eqn | None = None
+    """What a plugin's rule gave it for, in the program ``outer``."""
+    outer: _Frame | None = None
     eqns: Iterator[Eqn] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -152,7 +156,11 @@ class _Builder:
             rule = frame.rule
         if isinstance(lowering, Replace):
             scope = self.count if lowering.apart else frame.scope
-            return self.inner(self.program(lowering, eqn, rule), args, eqn.outvars, rule, scope)
+            inner = self.inner(self.program(lowering, eqn, rule), args, eqn.outvars, rule, scope)
+            if plugin_of(rule):
+                inner.of, inner.outer = eqn, frame
+                _check_ends(inner, rule)
+            return inner
         if not isinstance(lowering, Loop | Branch):
             self.bytes += sum([a.nbytes for a in avals]) + sum([a.nbytes for a in out_avals])
         self.count += 1
@@ -160,7 +168,11 @@ class _Builder:
         found = self.known.get(key) if key is not None else None
         if found is None:
             origin = Origin(made.primitive.name, self.count - 1, rule, eqn.source)
-            found = self.node(eqn, lowering, args, out_avals, origin)
+            try:
+                found = self.node(eqn, lowering, args, out_avals, origin)
+            except Exception as e:
+                blame_rule(e, rule, eqn)
+                raise
             if key is not None:
                 self.known[key] = found
         if self.lines is not None:
@@ -227,20 +239,16 @@ class _Builder:
     ) -> list[KernelNode]:
         out = Out(outs[0], self.avals[outs[0]], self.grid, which)
         names = (origin,)
-        try:
-            result = rule.build(out, *map(self.operand, args), **eqn.params)
-            if plugin_of(origin.rule):
-                check_built(result, [self.avals[v] for v in outs])
-        except Exception as e:
-            blame_rule(e, origin.rule, eqn)
-            raise
+        result = rule.build(out, *map(self.operand, args), **eqn.params)
+        if plugin_of(origin.rule):
+            check_built(result, [self.avals[v] for v in outs], len(args))
         if isinstance(result, list):
             return self.parts(outs[0], result, names)
         if isinstance(result, Update):
             updates = None if result.updates is None else self.materialized(args[result.updates])
             return [update_node(outs, result.grid, result.stages, updates, result.ordered, names)]
         bodies = result if isinstance(result, tuple) else (result,)
-        alias = args[0] if rule.aliases and args[0] not in self.literals else None
+        alias = args[0] if rule.aliases and args and args[0] not in self.literals else None
         return [pure_node(out.axes, out.i, dict(zip(outs, bodies, strict=True)), names, alias)]
 
     def parts(self, out: int, updates: list[Update], names: tuple[Origin, ...]) -> list[KernelNode]:
@@ -266,6 +274,26 @@ class _Builder:
         if (position, extent) not in self.axes:
             self.axes[position, extent] = Axis(extent, f"i{position}")
         return self.axes[position, extent]
+
+
+def _check_ends(frame: _Frame, rule: str) -> None:
+    """Raises if the program that a plugin gives stands in one that it gave for the same equation."""
+    kind, outer = _use(frame.of), frame.outer
+    while outer is not None:
+        if outer.of is not None and outer.rule == rule and _use(outer.of) == kind:
+            assert frame.of is not None
+            error = PluginError(
+                f"program of the lowering of {frame.of.primitive.name} applies {frame.of.primitive.name} to the same "
+                "types again, so that it would be replaced for ever; its `why_not` can decline them"
+            )
+            blame_rule(error, rule, frame.of)
+            raise error
+        outer = outer.outer
+
+
+def _use(eqn: Eqn | None) -> Any:
+    """What a lowering is told of an equation."""
+    return None if eqn is None else (eqn.primitive, [(a.aval.shape, a.aval.dtype) for a in eqn.invars], eqn.params)
 
 
 def _key(eqn: Eqn, args: Sequence[int], scope: int) -> Any:

@@ -15,14 +15,15 @@ from polyax_kernels.ir.expr import Expr
 from polyax_kernels.lower.lowering import Update
 
 
-def check_built(result: Any, outs: Sequence[ShapedArray]) -> None:
-    """Of ``Kernels.build``: an expression for each result, of its dtype; or updates.
+def check_built(result: Any, outs: Sequence[ShapedArray], operands: int) -> None:
+    """Of ``Kernels.build``: an expression for each result, of its dtype; or updates, of one of the ``operands``.
 
     Raises:
       PluginError: it is something else.
     """
-    if isinstance(result, Update) or (isinstance(result, list) and result and _all(result, Update)):
-        return
+    updates: list[Any] = result if isinstance(result, list) else [result]
+    if updates and _all(updates, Update):
+        return _check_updates(updates, operands)
     bodies: tuple[Any, ...] = result if isinstance(result, tuple) else (result,)
     if not _all(bodies, Expr):
         raise PluginError(f"build of the lowering gave {result!r}, not an expression, a tuple of them, or Updates")
@@ -34,6 +35,14 @@ def check_built(result: Any, outs: Sequence[ShapedArray]) -> None:
                 f"build of the lowering gave an expression of {body.dtype} for result {n}, which is {aval}; "
                 "`polyax_kernels.ir.expr.cast` converts it"
             )
+
+
+def _check_updates(updates: Sequence[Update], operands: int) -> None:
+    for update in updates:
+        if update.updates is not None and not 0 <= update.updates < operands:
+            raise PluginError(f"build of the lowering updates operand {update.updates}, and there are {operands}")
+        if not any(stage.stores for stage in update.stages):
+            raise PluginError("build of the lowering gave an Update that stores nothing")
 
 
 def _all(values: Sequence[Any], kind: type) -> bool:

@@ -19,6 +19,8 @@ from polyax_kernels.lower.lowering import Call, LoweringKind, Replace, Target
 SHARED_RULE, FAMILY_RULE, HOST_RULE = "shared", "family", "host"
 """What reports call the rules that all kernel backends share, those of devices alike, and NumPy's."""
 DECOMPOSITION = "decomposition of "
+WITHOUT = "POLYAX_DISABLE_PLUGINS leaves out what a plugin brings"
+"""The remedy for rules that are wrong."""
 
 
 def plugin_of(rule: str) -> str:
@@ -29,7 +31,8 @@ def plugin_of(rule: str) -> str:
 
 def blame_rule(error: BaseException, rule: str, eqn: Eqn) -> None:
     """Notes whose rule raised it, and for which use of a primitive."""
-    blame.about(error, plugin=plugin_of(rule), primitives=eqn.primitive.name, source=eqn.source)
+    plugin = plugin_of(rule)
+    blame.about(error, plugin=plugin, primitives=eqn.primitive.name, source=eqn.source, hint=plugin and WITHOUT)
 
 
 class Rules:

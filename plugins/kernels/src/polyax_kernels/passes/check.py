@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from polyax.ir.errors import InternalError
+from polyax.ir import blame
+from polyax.ir.errors import InternalError, PluginError
 from polyax_kernels.ir.edits.bounds import scratch_bytes
 from polyax_kernels.ir.graph import ControlNode, Graph, KernelNode, Node
 from polyax_kernels.ir.limits import Limits
-from polyax_kernels.ir.origin import equations
+from polyax_kernels.ir.origin import equations, facts, rules
 from polyax_kernels.ir.work import bytes_moved
+from polyax_kernels.lower.choice import WITHOUT, plugin_of
 from polyax_kernels.passes.check_kernel import KernelChecker
 
 
@@ -31,6 +33,25 @@ def check_graph(graph: Graph, who: str, before: Graph | None = None, limits: Lim
             f"{who} made a wrong program: {fault}. The fault is the compiler's, not your program's: please report it "
             "to whoever wrote that pass. POLYAX_FUSERS names the fusers that run, so that one can be left out"
         )
+
+
+def check_lowerings(graph: Graph) -> None:
+    """Raises unless the kernels that lowerings of plugins say can run.
+
+    Raises:
+      PluginError: the text names the plugin and the primitive.
+    """
+    kernels = KernelChecker(graph)
+    for node in graph.nodes:
+        if isinstance(node, ControlNode):
+            for inner in node.graphs:
+                check_lowerings(inner)
+        plugin = next(filter(None, map(plugin_of, rules(node.primitives))), "")
+        fault = next(kernels.faults(node), None) if plugin and isinstance(node, KernelNode) else None
+        if fault is not None:
+            error = PluginError(f"the lowering of {node.name} of {plugin} made a wrong kernel: it {fault}. {WITHOUT}")
+            blame.about(error, plugin=plugin, **facts(node.primitives))
+            raise error
 
 
 def _faults(graph: Graph, before: Graph | None, limits: Limits | None) -> Iterator[str]:

@@ -6,12 +6,14 @@ depends on data is clamped, or masked by comparisons with the bounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from polyax_kernels.ir.expr import Expr, Load, make, op, postorder, pretty, rewrite
+from polyax_kernels.ir.expr import BOOL, INT, Expr, Load, make, op, postorder, pretty, rewrite
 from polyax_kernels.ir.graph import Graph, KernelNode, points, rebuilt
 from polyax_kernels.ir.intervals import Interval, Intervals
 from polyax_kernels.ir.kernel import Stage, Store, store_roots
+from polyax_kernels.ir.origin import equations
+from polyax_kernels.ir.scalars import TABLE
 from polyax_kernels.ir.simplify import Simplifier
 
 
@@ -20,10 +22,12 @@ class KernelChecker:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self._nodes = [node for node in graph.nodes if isinstance(node, KernelNode)]
         self._everywhere = Intervals()
         self._where: dict[Expr, Intervals | None] = {}
 
     def faults(self, node: KernelNode) -> Iterator[str]:
+        yield from _ill_typed(node)
         yield from self._memory(node)
         for n, stage in enumerate(node.stages):
             if points(node.grid) and points(stage.axes):
@@ -56,6 +60,24 @@ class KernelChecker:
         stored = set(slots)
         if stored != {*node.outs, *node.locals} or (node.pure and len(slots) > len(stored)):
             yield f"stores {_named(slots)}, and its results are {_named(node.outs)}"
+        if node.alias is not None and not _is_load(node.body(out), node.alias):
+            yield f"says that v{out} has the elements of v{node.alias} in their order, and computes others"
+        if not node.pure and node.updates is None:
+            yield from self._filled(node)
+
+    def _filled(self, node: KernelNode) -> Iterator[str]:
+        """Memory with any contents is written before it is read: by the node itself, and by those behind it that fill
+        other parts."""
+        first, (out, *_) = node.stores[0], node.outs
+        if first.combine is not None:
+            yield f"adds to v{out}, where nothing was stored before"
+        count, value, parts = _points_stored(node), out, {n.updates: n for n in self._nodes if n.updates is not None}
+        own = set(equations(node.primitives))
+        while value in parts and own & set(equations(parts[value].primitives)):
+            count, value = count + _points_stored(parts[value]), parts[value].outs[0]
+        size = self.graph.avals[out].size
+        if count < size:
+            yield f"stores {count} elements of v{out}, which has {size}, and says of no operand that it updates that"
 
     # --- where it reads and writes ---
 
@@ -133,6 +155,74 @@ class KernelChecker:
             self._where[mask] = self._everywhere.where(mask)
         intervals = self._where[mask]
         return (0, -1) if intervals is None else _found(intervals, i)
+
+
+# --- types ------------------------------------------------------------------------------------------------------------
+
+
+def _ill_typed(node: KernelNode) -> Iterator[str]:
+    """Of what its stores evaluate."""
+    for store in node.stores:
+        for x in postorder(*store_roots(store)):
+            if (reason := _WHY_ILL_TYPED.get(x.kind, lambda _: None)(x)) is not None:
+                yield f"computes {pretty(x)}, where {reason}"
+        for what, xs, dtype in (("an index", store.indices, INT), ("the mask", (store.mask,), BOOL)):
+            for x in xs:
+                if x is not None and x.dtype != dtype:
+                    yield f"stores where {what} is {x.dtype}, not {dtype}"
+
+
+def _why_no_op(x: Expr) -> str | None:
+    if x.attr not in TABLE:
+        return f"{x.attr!r} is no operation of the table"
+    if len(x.args) != TABLE[x.attr].arity:
+        return f"{x.attr} has {len(x.args)} operands, and takes {TABLE[x.attr].arity}"
+    operands = x.args
+    if x.attr == "select":
+        condition, *operands = operands
+        if condition.dtype != BOOL:
+            return f"the condition is {condition.dtype}, not bool"
+    types = {a.dtype for a in operands}
+    if len(types) > 1:
+        return f"{x.attr} has operands of {' and '.join(sorted(map(str, types)))}; `cast` makes them one"
+    dtype = TABLE[x.attr].result(operands[0].dtype)
+    return None if dtype == x.dtype else f"{x.attr} gives {dtype}, not {x.dtype}"
+
+
+def _why_no_bits(x: Expr) -> str | None:
+    (source,) = x.args
+    return f"{source.dtype} has another width than {x.dtype}" if source.dtype.itemsize != x.dtype.itemsize else None
+
+
+def _why_no_load(x: Expr) -> str | None:
+    indices = x.args
+    if x.attr.masked:
+        *indices, mask, other = x.args
+        if mask.dtype != BOOL or other.dtype != x.dtype:
+            return f"the mask is {mask.dtype} and what is there instead {other.dtype}, not bool and {x.dtype}"
+    return next((f"an index is {i.dtype}, not int64" for i in indices if i.dtype != INT), None)
+
+
+def _why_no_fold(x: Expr) -> str | None:
+    half = len(x.args) // 2
+    types = [[a.dtype.name for a in part] for part in (x.args[:half], x.args[half:])]
+    return None if types[0] == types[1] else f"the fold starts with {types[0]} and goes on with {types[1]}"
+
+
+_WHY_ILL_TYPED: dict[str, Callable[[Expr], str | None]] = {
+    "op": _why_no_op,
+    "bitcast": _why_no_bits,
+    "load": _why_no_load,
+    "fold": _why_no_fold,
+}
+
+
+def _is_load(x: Expr, value: int) -> bool:
+    return x.kind == "load" and x.attr.slot == value and not x.attr.masked
+
+
+def _points_stored(node: KernelNode) -> int:
+    return points(node.grid) * sum(points(stage.axes) * len(stage.stores) for stage in node.stages)
 
 
 def _conjuncts(mask: Expr) -> set[Expr]:

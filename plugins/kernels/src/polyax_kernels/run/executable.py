@@ -19,7 +19,7 @@ from polyax.runtime.contract.collectives import Axes
 from polyax.runtime.contract.probes import declare
 from polyax.runtime.contract.report import Report
 from polyax_kernels.ir.origin import facts, rules
-from polyax_kernels.lower.choice import plugin_of
+from polyax_kernels.lower.choice import WITHOUT, plugin_of
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, KernelStep, Plan, Step
 from polyax_kernels.plan.reports import report
@@ -37,7 +37,7 @@ def step_facts(step: Step | None) -> dict[str, Any]:
     kernel = step.kernel.name if isinstance(step, KernelStep) else ""
     plugins = [p for p in map(plugin_of, rules(step.primitives)) if p]
     if isinstance(step, CallStep):
-        return {"plugin": plugins and plugins[0], **facts(step.primitives)}
+        return {"plugin": plugins and plugins[0], "hint": plugins and WITHOUT, **facts(step.primitives)}
     hint = f"with lowerings of {', '.join(plugins)}" if plugins else ""
     return {"kernel": kernel, "hint": hint, **facts(step.primitives)}
 

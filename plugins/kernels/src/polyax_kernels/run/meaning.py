@@ -10,14 +10,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from polyax.ir import blame
 from polyax.ir.aval import ShapedArray
 from polyax_kernels.emit import numpy as interpreter
 from polyax_kernels.ir.graph import BranchNode, CallNode, Graph, KernelNode, LoopNode, Node, points
+from polyax_kernels.ir.origin import rules
+from polyax_kernels.lower.choice import plugin_of
 from polyax_kernels.lower.fallback import on_host
 from polyax_kernels.lower.lowering import Call, CallContext
 from polyax_kernels.plan.operands import finished
 
 Values = Sequence[np.ndarray]
+ANYTHING = 77
+"""What is in memory before anything is stored there."""
 
 
 def meaning(graph: Graph, inputs: Values) -> list[np.ndarray]:
@@ -25,12 +30,17 @@ def meaning(graph: Graph, inputs: Values) -> list[np.ndarray]:
 
     Raises:
       IndexError, KeyError: a node reads what isn't there.
+      ValueError: it does otherwise than it says.
     """
     avals = graph.avals
     values = {v: np.asarray(x, avals[v].dtype) for v, x in graph.literals.items()}
     values |= {v: as_type(x, avals[v]) for v, x in zip(graph.inputs, inputs, strict=True)}
     for node in graph.nodes:
-        values.update(zip(node.outs, _results(graph, node, values), strict=True))
+        try:
+            values.update(zip(node.outs, _results(graph, node, values), strict=True))
+        except Exception as e:
+            blame.about(e, plugin=next(filter(None, map(plugin_of, rules(node.primitives))), ""))
+            raise
     return [values[v] for v in graph.outputs]
 
 
@@ -51,16 +61,15 @@ def _results(graph: Graph, node: Node, values: dict[int, np.ndarray]) -> Values:
 
 
 def _kernel(graph: Graph, node: KernelNode, values: dict[int, np.ndarray]) -> Values:
-    """An update changes a copy."""
-    avals = [graph.avals[v] for v in node.outs]
-    if node.alias is not None:
-        return [values[node.alias].reshape(avals[0].shape)]
-    outs = [np.zeros(a.shape, a.dtype) for a in avals]
+    """An update changes a copy; what nobody stores isn't zero."""
+    outs = [np.full(graph.avals[v].shape, ANYTHING, graph.avals[v].dtype) for v in node.outs]
     if node.updates is not None:
         outs[0] = np.array(values[node.updates], order="C")
     if points(node.grid) and any(x.size for x in outs):
         kernel, operands = finished(graph, node)
         interpreter.run(kernel, [values[v] for v in operands[: -len(outs)]] + outs)
+    if node.alias is not None and values[node.alias].tobytes() != outs[0].tobytes():
+        raise ValueError(f"{node.name} gives the elements of its operand in another order than it says")
     return outs
 
 
@@ -72,7 +81,11 @@ def _call(graph: Graph, node: CallNode, args: Values) -> Values:
     outs = [np.zeros(a.shape, a.dtype) for a in out_avals]
     call = lowering if takes_arrays else on_host(node.primitive)
     run = call.ready(CallContext(None, None), out_avals, in_avals, node.params)
-    run(outs, [np.array(as_type(x, a), order="C") for x, a in zip(args, in_avals, strict=True)])
+    operands = [np.array(as_type(x, a), order="C") for x, a in zip(args, in_avals, strict=True)]
+    run(outs, operands)
+    for n, (x, before) in enumerate(zip(operands, args, strict=True)):
+        if x.tobytes() != before.tobytes():
+            raise ValueError(f"{node.name} writes to its operand {n}")
     return [as_type(x, graph.avals[v]) for x, v in zip(outs, node.outs, strict=True)]
 
 

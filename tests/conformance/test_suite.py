@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from polyax.__main__ import main
 from polyax.backend import HostBuffer, PluginError, UsageError
 from polyax_conformance.card import LEVELS, Card, Score
 from polyax_conformance.gaps import read_gaps
+from polyax_conformance.parallel import grade_side_by_side
+from polyax_conformance.progress import ProgressLine
 from polyax_conformance.suite import grade
 
 GAP = """
@@ -117,6 +120,45 @@ def test_what_cannot_be_done_is_said(arguments: list[str], told: str, capsys: py
     assert main(arguments) == 2
     error = capsys.readouterr().err
     assert error.startswith("polyax check: ") and told.replace(".contract.", "(contract)") in error
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "many"])
+def test_a_number_of_processes_that_is_none(jobs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["check", "reference", f"-n={jobs}"])
+    assert f"'{jobs}' is no number of processes" in capsys.readouterr().err
+
+
+def test_levels_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    some = ["check", "reference", "--level", "0", "--level", "1", "--only", "rounding or inputs"]
+    assert main([*some, "-n", "2", "--json", str(tmp_path / "card.json")]) == 0
+    found = Card.from_json((tmp_path / "card.json").read_text())
+    assert found == grade("reference", [0, 1], (), "rounding or inputs")
+    assert list(found.levels) == ["contract", "scalars"] and "0 contract" in capsys.readouterr().out
+
+
+def test_gaps_are_read_before_levels_run_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "gaps.toml"
+    file.write_text(GAP.replace("test_rounding", "test_runding"))
+    assert main(["check", "reference", "-n", "2", "--gaps", str(file)]) == 2
+    assert "gaps that name no test: 'scalars::test_runding*'" in capsys.readouterr().err
+
+
+def test_a_level_that_cannot_run_is_told() -> None:
+    with pytest.raises(UsageError, match="Unknown backend nothere"):
+        grade_side_by_side("nothere", [0, 1], 2, [], None)
+
+
+def test_how_far_it_is_is_told() -> None:
+    told: list[tuple[str, int, int]] = []
+    grade("reference", [1], (), "rounding", lambda *now: told.append(now))
+    assert told == [("scalars", 1, 1)]
+    file = io.StringIO()
+    with ProgressLine(file) as line:
+        line("scalars", 3, 4)
+        line("scalars", 4, 4)  # too soon
+    shown = file.getvalue().split("\r")
+    assert "3/4 scalars" in shown[1] and "4/4" not in file.getvalue() and not shown[-1].strip()
 
 
 def card() -> Card:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from importlib.metadata import version
 from pathlib import Path
@@ -24,13 +24,22 @@ SETTINGS = {"POLYAX_CHECKS": "1", "POLYAX_HOST_FALLBACK": "error"}
 """Strict, so that no primitive looks done while NumPy does its work."""
 
 
+Watch = Callable[[str, int, int], None]
+"""``watch(level, done, total)``, called after each test."""
+
+
 class Suite:
     """A run of the suite; as a plugin of pytest it says which gaps there are, and counts results."""
 
-    def __init__(self, card: Card, gaps: Sequence[Gap]) -> None:
+    def __init__(self, card: Card, gaps: Sequence[Gap], watch: Watch | None = None) -> None:
         self.card = card
         self.gaps = gaps
+        self._watch = watch
         self._seen: set[str] = set()
+        self._total = 0
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._total = len(session.items)
 
     def pytest_configure(self, config: pytest.Config) -> None:
         config.stash[GAPS] = {self.card.platform: self.gaps}
@@ -40,6 +49,8 @@ class Suite:
         if name in self._seen or not (report.when == "call" or report.outcome != "passed"):
             return
         self._seen.add(name)
+        if self._watch is not None:
+            self._watch(name.split("::")[0], len(self._seen), self._total)
         self.card.speed.update(report.user_properties)
         score = self.card.levels.setdefault(name.split("::")[0], Score())
         if report.outcome == "passed":
@@ -69,22 +80,50 @@ def folders_of(levels: Sequence[int]) -> list[Path]:
     return [FOLDER / LEVELS[n] for n in levels or range(len(LEVELS))]
 
 
-def grade(platform: str, levels: Sequence[int] = (), gaps: Sequence[Gap] = (), chosen: str = "") -> Card:
+def grade(
+    platform: str,
+    levels: Sequence[int] = (),
+    gaps: Sequence[Gap] = (),
+    chosen: str = "",
+    watch: Watch | None = None,
+) -> Card:
     """The score card of a platform.
 
     Args:
       levels: the numbers of those to run; all, if there are none.
       gaps: what is expected to fail.
       chosen: words that choose among tests, as ``pytest -k`` takes them.
+      watch: is told how far it is.
 
     Raises:
       UsageError: the platform can't be used, or a gap names no test.
     """
     card = Card(platform, owner_of(platform), version("polyax"))
-    suite, folders = Suite(card, gaps), folders_of(levels)
+    _run_pytest(Suite(card, gaps, watch), folders_of(levels), ["-k", chosen] if chosen else [])
+    if not levels and not chosen:
+        _refuse_lost(gaps)
+    return card
+
+
+def refuse_unmet(platform: str, gaps: Sequence[Gap]) -> None:
+    """Looks through all tests without running them.
+
+    Raises:
+      UsageError: a gap names none of them.
+    """
+    if gaps:
+        _run_pytest(Suite(Card(platform, "", ""), gaps), folders_of(()), ["--collect-only"])
+        _refuse_lost(gaps)
+
+
+def _refuse_lost(gaps: Sequence[Gap]) -> None:
+    if lost := unmet(gaps):
+        raise UsageError(f"gaps that name no test: {', '.join(lost)}. Correct the names, or remove what is closed")
+
+
+def _run_pytest(suite: Suite, folders: Sequence[Path], more: Sequence[str]) -> None:
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "polyax_conformance.pytest_plugin"]
-    arguments += ["-c", str(FOLDER / "suite.ini"), f"--platforms={platform}"]
-    arguments += ["-k", chosen] if chosen else []
+    arguments += ["-c", str(FOLDER / "suite.ini"), f"--platforms={suite.card.platform}", *more]
     told = io.StringIO()
     before = {name: os.environ.get(name) for name in SETTINGS}
     os.environ.update(SETTINGS)
@@ -97,9 +136,6 @@ def grade(platform: str, levels: Sequence[int] = (), gaps: Sequence[Gap] = (), c
             os.environ.pop(name) if value is None else os.environ.update({name: value})
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         raise UsageError(f"the suite couldn't run ({status!r}):\n{told.getvalue()}")
-    if not levels and not chosen and (lost := unmet(gaps)):
-        raise UsageError(f"gaps that name no test: {', '.join(lost)}. Correct the names, or remove what is closed")
-    return card
 
 
 def owner_of(platform: str) -> str:

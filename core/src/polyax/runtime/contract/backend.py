@@ -352,6 +352,11 @@ class Backend(ABC):
         """Called once, when it can be used: time to load what its first program needs."""
         return
 
+    def close(self) -> None:
+        """Called once, when the process ends and everything on its devices has: time to give back what the system
+        doesn't take back by itself. Nothing is asked of it afterwards."""
+        return
+
     def memory_stats(self, device: Device) -> dict[str, int] | None:
         return None
 

@@ -30,6 +30,7 @@ from polyax.runtime.plugins.advice import (
     warn_unfused,
 )
 from polyax.runtime.plugins.claims import merge_fusers, merge_lowerings
+from polyax.runtime.plugins.closing import close_at_exit
 from polyax.runtime.plugins.loader import THIS_PROGRAM, Plugin, guarded, names, scan, unknown_distributions
 from polyax.runtime.plugins.rules import check_spec, check_version, checked, checked_priority, hooks_of, opened
 
@@ -224,6 +225,7 @@ class Registry:
             del self._backends[backend.name]
             blame.tell(e, claim.plugin.title, f"backend {backend.name!r} was opened")
             raise
+        close_at_exit(backend)
 
     def _error(self, name: str, reason: str) -> RuntimeError:
         if len(self._claims.get(name, ())) > 1:
@@ -270,7 +272,9 @@ class Registry:
         wanted = usual if asked is None else names(asked)
         missing = tuple(name for name in wanted if name not in known)
         if missing and asked is not None:
-            raise ValueError(unknown_fuser(missing[0], asked, {name: p.title for name, (p, _) in known.items()}))
+            error = ValueError(unknown_fuser(missing[0], asked, {name: p.title for name, (p, _) in known.items()}))
+            blame.excuse(error)  # the setting is the user's
+            raise error
         if missing:
             warn_unfused(missing)
         return [Chosen(known[name][0].title, known[name][1]) for name in wanted if name in known]

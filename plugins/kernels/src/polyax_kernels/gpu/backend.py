@@ -20,7 +20,7 @@ from polyax.runtime.contract.processes import Alone, ProcessGroup
 from polyax_kernels.backend import KernelBackend
 from polyax_kernels.gpu.collectives import leading
 from polyax_kernels.gpu.collectives.communication import CommunicationLibrary, Connections, LibraryGroup
-from polyax_kernels.gpu.emitter import GpuEmitter
+from polyax_kernels.gpu.emitter import GpuEmitter, gpu_source
 from polyax_kernels.gpu.executable import GpuExecutable
 from polyax_kernels.gpu.host import through_host
 from polyax_kernels.gpu.kernels import GpuKernel, KernelTable
@@ -28,6 +28,7 @@ from polyax_kernels.gpu.lowerings import LOWERINGS
 from polyax_kernels.gpu.memory import GpuBuffer, GpuStore
 from polyax_kernels.gpu.queue import GpuQueue
 from polyax_kernels.gpu.runtime import Runtime
+from polyax_kernels.gpu.schedule import GpuSchedule
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.fallback import host_rule
@@ -37,13 +38,13 @@ from polyax_kernels.plan.plan import KernelStep, Plan
 
 
 class GpuBackend(KernelBackend):
-    """What a subclass gives: ``emitter``, and the runtimes in the order of their devices.
+    """What a subclass gives: ``emitter`` or ``write``, and the runtimes in the order of their devices.
 
     A lowering's ``Call.run(ctx, outs, args, **params)`` gets ``View``s: ``memory, offset`` (in bytes) and ``aval``, and
     ``ctx.runtime``, which it may put work into. Primitives in ``library`` for which there is none go through the host.
     """
 
-    emitter: ClassVar[type[GpuEmitter]]
+    emitter: ClassVar[type[GpuEmitter]] = GpuEmitter
     operands = "device"
     in_host_memory = False
     library = LIBRARY
@@ -55,7 +56,7 @@ class GpuBackend(KernelBackend):
         self._connections: dict[tuple[tuple[Device, ...], Axes], Connections] = {}
         self.runtimes = tuple(runtimes)
         self.stores = tuple(GpuStore(r, f"{name}:{n} ({r.kind})") for n, r in enumerate(runtimes))
-        self.kernels = tuple(KernelTable(r, self.emitter) for r in runtimes)
+        self.kernels = tuple(KernelTable(r, self.write) for r in runtimes)
         self._devices = tuple(
             Device(self, n, kind=r.kind, queue=GpuQueue(f"{name}:{n}", r)) for n, r in enumerate(runtimes)
         )
@@ -126,6 +127,11 @@ class GpuBackend(KernelBackend):
         return None if None in reasons else f"{self.name}: {reasons[0]}"
 
     # --- compilation ---
+
+    def write(self, kernel: Kernel, schedule: GpuSchedule) -> str:
+        """The text that ``Runtime.load`` takes, with one function ``NAME``: in the dialect of C of ``emitter``. Who
+        writes another language says this instead, and gives ``family_lowerings`` of its own, which are in C."""
+        return gpu_source(kernel, schedule, self.emitter)
 
     def limits_of(self, device: Device) -> Limits:
         return self.runtimes[device.local_hardware_id].limits

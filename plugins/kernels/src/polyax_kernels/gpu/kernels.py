@@ -1,13 +1,13 @@
-"""KernelTable of one device: each is scheduled, written in the device's dialect and compiled once."""
+"""KernelTable of one device: each is scheduled, written in the device's language and compiled once."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyax_kernels.gpu.emitter import NAME, GpuEmitter, gpu_source, parameters
+from polyax_kernels.gpu.emitter import NAME, parameters
 from polyax_kernels.gpu.runtime import Runtime
 from polyax_kernels.gpu.schedule import GpuSchedule, choose
 from polyax_kernels.ir.kernel import Kernel
@@ -26,9 +26,9 @@ class GpuKernel:
 class KernelTable:
     """All kernels of a device. A kernel that serves all sizes may be compiled several times, with other schedules."""
 
-    def __init__(self, runtime: Runtime, dialect: type[GpuEmitter]) -> None:
+    def __init__(self, runtime: Runtime, write: Callable[[Kernel, GpuSchedule], str]) -> None:
         self.runtime = runtime
-        self.dialect = dialect
+        self._write = write
         self._known: dict[tuple[str, GpuSchedule], GpuKernel] = {}
         self._lock = threading.RLock()
 
@@ -42,10 +42,10 @@ class KernelTable:
         key = structural_key(kernel), schedule
         with self._lock:
             if key not in self._known:
-                function = self.runtime.load(gpu_source(kernel, schedule, self.dialect), NAME)
+                function = self.runtime.load(self._write(kernel, schedule), NAME)
                 self._known[key] = GpuKernel(function, schedule, parameters(kernel))
             return self._known[key]
 
     def source(self, kernel: Kernel) -> str:
         """The program text, for reports."""
-        return gpu_source(kernel, choose(kernel, self.runtime.limits), self.dialect)
+        return self._write(kernel, choose(kernel, self.runtime.limits))

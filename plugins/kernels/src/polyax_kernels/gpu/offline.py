@@ -12,7 +12,6 @@ from typing import Any, cast
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.runtime.contract.backend import CompileOptions
 from polyax_kernels.gpu.backend import GpuBackend
-from polyax_kernels.gpu.emitter import gpu_source
 from polyax_kernels.gpu.runtime import KernelRejected
 from polyax_kernels.gpu.schedule import choose
 from polyax_kernels.ir.expr import consing
@@ -27,7 +26,7 @@ def sources(backend: type[GpuBackend], name: str, program: ClosedJaxpr, limits: 
     with consing():
         plan = plan_of(program, absent.compilation(CompileOptions(absent.devices()[0])))
         steps = [s for s in walk_steps(plan) if isinstance(s, KernelStep)]
-        return [gpu_source(s.kernel, choose(s.kernel, limits, s.scalars), absent.emitter) for s in steps]
+        return [absent.write(s.kernel, choose(s.kernel, limits, s.scalars)) for s in steps]
 
 
 def compile_all(texts: Iterable[str], header: str, compiled: Callable[[str], Any]) -> int:

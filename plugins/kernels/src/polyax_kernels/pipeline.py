@@ -15,9 +15,9 @@ from polyax.ir.check import check_jaxpr
 from polyax.ir.config import config
 from polyax.ir.errors import InternalError, PluginError
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.runtime.contract.backend import Meaning
+from polyax.runtime.contract.backend import Decision, Meaning
 from polyax.runtime.contract.hooks import Chosen
-from polyax_kernels.ir.graph import CallNode, Graph
+from polyax_kernels.ir.graph import CallNode, Graph, Node
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.ir.limits import Limits
@@ -93,8 +93,15 @@ def fusing(chosen: Chosen) -> Pass:
     whose, fuser = chosen
 
     def fused(graph: Graph, c: Compilation) -> Graph:
-        made = fuser.run(graph, c.limits) if len(graph.nodes) > 1 else graph
-        if made is not graph and (fault := _why_no_graph(made, graph)):
+        if len(graph.nodes) < 2:
+            return graph
+        nodes = list(graph.nodes)
+        made = fuser.run(graph, c.limits)
+        if graph.nodes != nodes:
+            fault = "the graph that it was given, changed; graph.with_nodes gives another one"
+        else:
+            fault = None if made is graph else _why_no_graph(made, graph)
+        if fault:
             raise PluginError(f"fuser {fuser.name!r} of {whose} gave {fault}; POLYAX_FUSERS can leave it out")
         return made
 
@@ -105,6 +112,9 @@ def _why_no_graph(made: Any, before: Graph) -> str | None:
     """What is wrong at first sight with what a fuser gave; ``check_graph`` looks closer."""
     if not isinstance(made, Graph):
         return f"{made!r}, not a Graph"
+    for what, found, kind in (("nodes", made.nodes, Node), ("decisions", made.decisions, Decision)):
+        if not isinstance(found, list) or not all(isinstance(x, kind) for x in found):
+            return f"a graph whose {what} are {found!r}, not a list of them"
     if (made.inputs, made.outputs) != (before.inputs, before.outputs):
         return "a graph of other inputs or results"
     there = {*made.inputs, *made.literals, *(v for node in made.nodes for v in node.outs)}

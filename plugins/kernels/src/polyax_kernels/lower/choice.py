@@ -103,10 +103,12 @@ class Rules:
     def _checked(self, offer: Offer, primitive: Primitive) -> tuple[str, LoweringKind]:
         if isinstance(offer.lowering, LoweringKind):
             return offer.rule, offer.lowering
-        raise PluginError(
+        error = PluginError(
             f"{offer.rule} brings {offer.lowering!r} as lowering of {primitive.name!r}; {self.target.backend} takes "
-            "a Kernels, a Replace or a Call of polyax_kernels.lower.lowering"
+            "a Kernels, a Replace or a Call of polyax_kernels.api.lowerings"
         )
+        blame.about(error, plugin=plugin_of(offer.rule), hint=WITHOUT)
+        raise error
 
     def _refusal(self, eqn: Eqn, host: str) -> NoLowering:
         reasons: list[str] = []

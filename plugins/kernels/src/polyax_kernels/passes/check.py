@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from polyax.ir import blame
 from polyax.ir.errors import InternalError, PluginError
 from polyax_kernels.ir.edits.bounds import scratch_bytes
-from polyax_kernels.ir.graph import ControlNode, Graph, KernelNode, Node
+from polyax_kernels.ir.graph import ControlNode, Graph, KernelNode, Node, WholeNode
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.origin import equations, facts, rules
 from polyax_kernels.ir.work import bytes_moved
@@ -59,6 +59,8 @@ def _faults(graph: Graph, before: Graph | None, limits: Limits | None) -> Iterat
     yield from _order(graph, before)
     if before is not None:
         yield from _changes(graph, before)
+    if before is not None and limits is not None:
+        yield from _whole_nodes(graph, before)
     old = set() if before is None else set(map(id, before.nodes))
     made = [n for n in graph.nodes if isinstance(n, KernelNode) and id(n) not in old]
     kernels = KernelChecker(graph)
@@ -80,7 +82,7 @@ def _inner(graph: Graph, before: Graph | None, limits: Limits | None) -> Iterato
                     yield from (f"within {node.name}, {fault}" for fault in _faults(inner, was, limits))
 
 
-def _key(node: ControlNode) -> tuple[object, ...]:
+def _key(node: WholeNode) -> tuple[object, ...]:
     return node.outs, equations(node.primitives)
 
 
@@ -125,6 +127,21 @@ def _changes(graph: Graph, before: Graph) -> Iterator[str]:
         if aval is not old and aval != old:
             yield f"v{v} is {aval.str_short(True)}, and was {old.str_short(True)} before this pass"
     yield from effects_out_of_order(graph.nodes, before.nodes)
+
+
+def _whole_nodes(graph: Graph, before: Graph) -> Iterator[str]:
+    """Fusers leave library calls, loops and branches as they are, but for what is inside of these."""
+    old = {_key(node): node for node in before.nodes if not isinstance(node, KernelNode)}
+    for node in graph.nodes:
+        if isinstance(node, KernelNode) or _key(node) not in old:
+            continue
+        was = old[_key(node)]
+        for what in ("primitive", "params", "lowering", "consts", "carries", "length", "reverse", "effects"):
+            if (now := getattr(node, what, None)) != (then := getattr(was, what, None)):
+                yield f"{node.name} has {now!r} as {what}, and had {then!r} before this pass"
+        types = [[(graph.avals[v].shape, graph.avals[v].dtype) for v in n.inputs] for n in (node, was)]
+        if types[0] != types[1]:
+            yield f"{node.name} takes other operands than before this pass"
 
 
 def effects_out_of_order(nodes: Iterable[Node], before: Iterable[Node]) -> Iterator[str]:

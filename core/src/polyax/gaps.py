@@ -6,6 +6,8 @@ _TOKENS = "programs order their effects by themselves: no tokens go through them
 _NO_PRIMITIVE = "what it stands for is made of other primitives here"
 _CALLS = "primitives that hold functions say how these become programs (docs/primitives.md)"
 _TREES = "JAX's takes flat trees of a private kind; polyax.jvp and polyax.linearize take functions of any pytrees"
+_LOWERING = "programs become kernels by lowerings of backends, which plugins bring (docs/primitives.md)"
+_XLA = "it is about programs of XLA"
 _HIJAX = "types of values that users define aren't built"
 
 GAPS = {
@@ -30,6 +32,20 @@ GAPS = {
     "experimental.EArray": _HIJAX,
     "experimental.cur_qdd": _HIJAX,
     "experimental.primal_tangent_dtype": _HIJAX,
+    "experimental.control_deps": _XLA,
+    "experimental.fused": "programs are fused by rule (docs/passes.md), not by order",
+    "experimental.jax2tf": "there is no TensorFlow behind it; polyax.export saves programs (docs/export.md)",
+    "experimental.mosaic": "kernels for one maker's devices come as plugins (docs/plugins.md)",
+    "experimental.profiler": "profiles aren't XLA's; polyax.profiler reads them (docs/profiling.md)",
+    "experimental.roofline": "costs are told by compiled.cost_analysis and polyax-inspect (docs/profiling.md)",
+    "experimental.source_mapper": "polyax-inspect shows what lines of source become (docs/inspecting.md)",
+    "experimental.sparse.test_util": "it is what JAX's own tests are made of",
+    "experimental.transfer": "arrays go between processes of one program in collectives (docs/processes.md)",
+    "extend.lowering": _LOWERING,
+    "extend.mlir": _LOWERING,
+    "extend.pallas": _LOWERING,
+    "extend.sharding": "shardings have no form in XLA's messages",
+    "extend.xla": _XLA,
     "extend.backend.backend_xla_version": "backends aren't made of XLA",
     "extend.backend.get_compile_options": "they are XLA's; polyax.jit takes compiler_options",
     "extend.backend.register_backend_cache": "executables are kept with their programs, in caches of one kind",

@@ -23,6 +23,8 @@ import jax, jax.numpy as jnp
 assert jax is polyax and jnp is polyax.numpy and sys.modules["jax.numpy"] is polyax.numpy
 assert polyax.numpy.__spec__.name == "polyax.numpy" == polyax.numpy.__name__
 from jax.scipy.linalg import cho_solve
+from jax.experimental.sparse.transform import SparseTracer, sparsify
+from jax.experimental.sparse.util import SparseEfficiencyWarning
 import jax.experimental.shard_map, polyax.experimental.shard_map
 assert jax.experimental.shard_map is polyax.experimental.shard_map
 assert jax.__version__ == jax.version.__version__ == "0.10.2" and jax.__version_info__ == (0, 10, 2)

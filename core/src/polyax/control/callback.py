@@ -101,7 +101,8 @@ class FlatCallback:
         return f"{type(self).__name__}(callback_func={name_of(self.fun)}, in_tree={self.in_tree})"
 
 
-def _announced(result_shape_dtypes: Any) -> tuple[Avals, PyTreeDef]:
+def announced(result_shape_dtypes: Any) -> tuple[Avals, PyTreeDef]:
+    """What a call says that its results will be like, and their structure."""
     leaves, tree = tree_flatten(result_shape_dtypes)
     avals = tuple(_aval(x) for x in leaves)
     for aval in avals:
@@ -151,7 +152,7 @@ def pure_callback(
         raise ValueError(f"vmap_method must be one of the allowed methods {allowed}, but got: {vmap_method}")
     if sharding is not None and not (isinstance(sharding, Sharding) and sharding.num_devices == 1):
         raise NotImplementedError(f"pure_callback only supports SingleDeviceSharding, but got {type(sharding)}")
-    avals, out_tree = _announced(result_shape_dtypes)
+    avals, out_tree = announced(result_shape_dtypes)
     leaves, in_tree = tree_flatten((args, kwargs))
     call = FlatCallback(callback, in_tree, out_tree)
     outs = pure_callback_p.bind(*leaves, callback=call, result_avals=avals, vmap_method=vmap_method)
@@ -174,7 +175,7 @@ def io_callback(
       ordered: the calls happen in the order of the program.
     """
     check_callable(callback)
-    avals, out_tree = _announced(result_shape_dtypes)
+    avals, out_tree = announced(result_shape_dtypes)
     leaves, in_tree = tree_flatten((args, kwargs))
     call = FlatCallback(callback, in_tree, out_tree)
     return tree_unflatten(out_tree, io_callback_p.bind(*leaves, callback=call, result_avals=avals, ordered=ordered))

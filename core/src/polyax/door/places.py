@@ -10,10 +10,11 @@ _LEGACY = "polyax.door.legacy"
 
 _PUBLIC = (
     "ad_checkpoint", "api_util", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes",
-    "errors", "example_libraries", "experimental", "experimental.compute_on", "experimental.custom_partitioning",
+    "errors", "example_libraries", "experimental", "experimental.buffer_callback",
+    "experimental.compilation_cache.compilation_cache", "experimental.compute_on", "experimental.custom_partitioning",
     "experimental.layout", "experimental.mesh_utils", "experimental.multihost_utils", "experimental.random",
     "experimental.rnn", "experimental.scheduling_groups", "experimental.serialize_executable",
-    "experimental.shard_alike", "experimental.xla_metadata", "extend", "extend.backend",
+    "experimental.shard_alike", "experimental.topologies", "experimental.xla_metadata", "extend", "extend.backend",
     "extend.core", "extend.core.primitives", "extend.linear_util", "extend.random", "extend.source_info_util",
     "flatten_util", "image", "interpreters",
     "interpreters.ad", "interpreters.batching", "interpreters.mlir", "interpreters.partial_eval", "lax",
@@ -33,6 +34,11 @@ _EXTENDED = {
     "jax.experimental.colocated_python.func": (f"{_LEGACY}.experimental.colocated",),
     "jax.experimental.colocated_python.serialization": (f"{_LEGACY}.experimental.colocated",),
     "jax.experimental.hijax": (f"{_LEGACY}.experimental.hijax",),
+    "jax.experimental.sparse.transform": (
+        "polyax.experimental.sparse.sparsifying.sparsify",
+        "polyax.experimental.sparse.sparsifying.tracer",
+    ),
+    "jax.experimental.sparse.util": ("polyax.experimental.sparse.base",),
     "jax.extend.ifrt_programs": (f"{_LEGACY}.experimental.colocated",),
     "jax.interpreters.pxla": (f"{_LEGACY}.pxla",),
     "jax.interpreters.xla": (f"{_LEGACY}.xla",),

@@ -5,7 +5,10 @@ from typing import Any as _Any
 from polyax import late as _late
 from polyax.runtime.running.callbacks import io_callback as io_callback
 
-_LATE = _late.submodules(__name__, "custom_partitioning", "jet", "ode", "random", "sparse")
+_LATE = _late.submodules(
+    __name__,
+    *("buffer_callback", "compilation_cache", "custom_partitioning", "jet", "ode", "random", "sparse", "topologies"),
+)
 
 
 def __getattr__(name: str) -> _Any:

@@ -81,6 +81,11 @@ def _checked_directory(root: Path, kind: str) -> Path | None:
     return None
 
 
+def forget_directories() -> None:
+    """Asks of directories anew whether code can be kept in them."""
+    _checked_directory.cache_clear()
+
+
 def _encode(key: str, data: bytes) -> bytes:
     header = {"format": FORMAT, "key": key, "length": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     return json.dumps(header).encode() + b"\n" + data

@@ -1,0 +1,1 @@
+"""``polyax.experimental.compilation_cache``: where compiled code is kept between processes."""

@@ -22,6 +22,7 @@ MODULES = (
     "polyax.example_libraries.stax",
     "polyax.experimental.checkify",
     "polyax.experimental.multihost_utils",
+    "polyax.experimental.pallas",
     "polyax.experimental.sparse",
     "polyax.export",
     "polyax.flatten_util",

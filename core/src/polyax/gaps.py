@@ -8,6 +8,8 @@ _CALLS = "primitives that hold functions say how these become programs (docs/pri
 _TREES = "JAX's takes flat trees of a private kind; polyax.jvp and polyax.linearize take functions of any pytrees"
 _LOWERING = "programs become kernels by lowerings of backends, which plugins bring (docs/primitives.md)"
 _XLA = "it is about programs of XLA"
+_ASYNC = "kernels run on one thread, place after place: nothing is waited for, and no other core is there"
+_COSTS = "costs are told by compiled.cost_analysis and polyax-inspect (docs/profiling.md)"
 _HIJAX = "types of values that users define aren't built"
 
 GAPS = {
@@ -36,8 +38,25 @@ GAPS = {
     "experimental.fused": "programs are fused by rule (docs/passes.md), not by order",
     "experimental.jax2tf": "there is no TensorFlow behind it; polyax.export saves programs (docs/export.md)",
     "experimental.mosaic": "kernels for one maker's devices come as plugins (docs/plugins.md)",
+    "experimental.pallas.DeviceIdType": _ASYNC,
+    "experimental.pallas.core_map": _ASYNC,
+    "experimental.pallas.delay": _ASYNC,
+    "experimental.pallas.get_global": _ASYNC,
+    "experimental.pallas.kernel": _ASYNC,
+    "experimental.pallas.semaphore": _ASYNC,
+    "experimental.pallas.semaphore_read": _ASYNC,
+    "experimental.pallas.semaphore_signal": _ASYNC,
+    "experimental.pallas.semaphore_wait": _ASYNC,
+    "experimental.pallas.Indirect": "blocks are slices; a kernel can gather from an array that it sees whole",
+    "experimental.pallas.enable_debug_checks": "checkify decides which checks are made (polyax.experimental.checkify)",
+    "experimental.pallas.enable_poison_buffers": "what isn't written always holds NaN or the least integer",
+    "experimental.pallas.estimate_cost": _COSTS,
+    "experimental.pallas.lower_as_mlir": _LOWERING,
+    "experimental.pallas.pallas_call_p": "kernels become loops of ordinary primitives where they are called",
+    "experimental.pallas.pallas_export_experimental": "kernels are exported as the loops that they become",
+    "experimental.pallas.select_ref": "it is for copies between cores",
     "experimental.profiler": "profiles aren't XLA's; polyax.profiler reads them (docs/profiling.md)",
-    "experimental.roofline": "costs are told by compiled.cost_analysis and polyax-inspect (docs/profiling.md)",
+    "experimental.roofline": _COSTS,
     "experimental.source_mapper": "polyax-inspect shows what lines of source become (docs/inspecting.md)",
     "experimental.sparse.test_util": "it is what JAX's own tests are made of",
     "experimental.transfer": "arrays go between processes of one program in collectives (docs/processes.md)",

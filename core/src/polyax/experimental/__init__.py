@@ -7,7 +7,17 @@ from polyax.runtime.running.callbacks import io_callback as io_callback
 
 _LATE = _late.submodules(
     __name__,
-    *("buffer_callback", "compilation_cache", "custom_partitioning", "jet", "ode", "random", "sparse", "topologies"),
+    *(
+        "buffer_callback",
+        "compilation_cache",
+        "custom_partitioning",
+        "jet",
+        "ode",
+        "pallas",
+        "random",
+        "sparse",
+        "topologies",
+    ),
 )
 
 

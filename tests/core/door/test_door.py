@@ -34,7 +34,16 @@ import jax._src.random
 assert core.ShapedArray is polyax.core.ShapedArray and core.trace_state_clean() and jax._src.random is polyax.random
 assert not jax.jit(lambda x: x if core.trace_state_clean() else x + 1)(1) == 1
 assert jax.core.get_opaque_trace_state and not hasattr(jax.core, "take_current_trace")  # JAX 0.10 has removed it there
-from jaxlib import version
+from jaxlib import version, xla_client
+from jaxlib._jax import PjitFunction
+from jax._src.lib import xla_client as same
+from jax._src.api_util import infer_argnums_and_argnames
+assert isinstance(jax.jit(abs), PjitFunction) and same.Device is xla_client.Device is jax.Device
+import inspect
+sig = inspect.signature(lambda x, *, y=0, z=1: x)
+assert infer_argnums_and_argnames(sig, 0, None) == ((0,), ("x",))
+assert infer_argnums_and_argnames(sig, None, ["x", "y"]) == ((0,), ("x", "y"))
+assert infer_argnums_and_argnames(sig, None, None) == ((), ())
 from jax.lib import __version__
 assert version.__version__ == __version__ == "0.10.2"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -176,13 +177,49 @@ def test_lowering_rules_that_are_functions() -> None:
     assert polyax.jit(made(rule=several, several=True).bind)(2.0) == [6]
     p = core.Primitive("test_writes_mlir")
     p.def_abstract_eval(lambda x: x)
-    mlir.register_lowering(p, lambda ctx, x: [x])
+    mlir.register_lowering(p, lambda ctx, x: [object()])
     with pytest.raises(NotImplementedError, match="lowering rule of 'test_writes_mlir' writes MLIR"):
         p.bind(1.0)
     with pytest.raises(TypeError, match="needs a primitive of polyax.extend.core"):
         mlir.register_lowering(3, mlir.lower_fun(abs))  # pyright: ignore
-    with pytest.raises(NotImplementedError, match="isn't called here"):
-        mlir.lower_fun(abs)(1.0)
+    mlir.register_lowering(p, lambda ctx, x: ctx.module_context)
+    with pytest.raises(NotImplementedError, match="writes MLIR .it asks for the module_context of its context"):
+        p.bind(1.0)
+
+
+def test_lowering_rules_that_hand_on_what_they_get() -> None:
+    p = core.Primitive("test_tag")
+    p.multiple_results = True
+    p.def_abstract_eval(lambda x, y, *, by: [y, x])
+    seen = []
+
+    @functools.partial(mlir.register_lowering, p)
+    def lower(ctx: mlir.LoweringRuleContext, x: Any, y: Any, *, by: float) -> Any:
+        seen.append((ctx.primitive, ctx.avals_in, ctx.avals_out))
+        return [y, mlir.lower_fun(lambda x, *, by: x * by, multiple_results=False)(ctx, x, by=by)]
+
+    for run in (p.bind, polyax.jit(p.bind, static_argnames="by")):
+        y, x = run(2.0, jnp.arange(2), by=3.0)
+        assert (y.tolist(), x.item()) == ([0, 1], 6)
+    assert (
+        seen[0][0] is p and [a.shape for a in seen[0][1]] == [(), (2,)] and [a.shape for a in seen[0][2]] == [(2,), ()]
+    )
+
+
+def test_primitives_whose_rules_are_methods() -> None:
+    class Tagged(core.Primitive):
+        multiple_results = True
+
+        def impl(self, *args: Any, times: int) -> Any:
+            return [np.asarray(x) * times for x in args]
+
+        def abstract_eval(self, *avals: Any, times: int) -> Any:
+            return avals, core.no_effects
+
+    p = Tagged("test_tagged")
+    mlir.register_lowering(p, lambda ctx, *args, times: [x * times for x in args])
+    assert [x.item() for x in p.bind(1.0, 2.0, times=3)] == [3, 6]
+    assert [x.item() for x in polyax.jit(lambda x: p.bind(x, 2.0, times=3))(1.0)] == [3, 6]
 
 
 def test_traces_and_tags() -> None:

@@ -46,6 +46,8 @@ _EXTENDED = {
     "jax.lib": (f"{_LEGACY}.lib",),
     "jax.version": ("polyax.door.version",),
     "jaxlib": (f"{_LEGACY}.lib",),
+    "jaxlib._jax": (f"{_LEGACY}.native",),
+    "jaxlib.xla_client": (f"{_LEGACY}.native",),
     "jaxlib.version": ("polyax.door.version",),
 }
 
@@ -54,7 +56,7 @@ _PRIVATE = {
     "ad_checkpoint": ("polyax.ad_checkpoint",),
     "ad_util": ("polyax.interpreters.ad", "polyax.extend.core.primitives", "polyax.lax", "polyax.custom_derivatives"),
     "api": ("polyax", "polyax.api"),
-    "api_util": ("polyax.api_util",),
+    "api_util": ("polyax.api_util", f"{_LEGACY}.api_util"),
     "array": ("polyax.runtime.arrays.array", "polyax"),
     "basearray": ("polyax",),
     "callback": ("polyax", "polyax.experimental"),
@@ -89,6 +91,8 @@ _PRIVATE = {
     "lax.lax": ("polyax.lax",),
     "layout": ("polyax.experimental.layout",),
     "lib": (f"{_LEGACY}.lib",),
+    "lib._jax": (f"{_LEGACY}.native",),
+    "lib.xla_client": (f"{_LEGACY}.native",),
     "linear_util": ("polyax.extend.linear_util",),
     "literals": (f"{_LEGACY}.literals",),
     "mesh": ("polyax.sharding", f"{_LEGACY}.mesh"),

@@ -45,6 +45,9 @@ class Primitive(ir.Primitive):
       In compiled programs it runs on the host if it is all there is, which ``POLYAX_HOST_FALLBACK`` governs.
     * ``def_decomposition(f)``: the same in terms of other operations, such as those of ``polyax.lax``. It runs compiled
       on every device, which is what JAX's lowerings are for.
+    * A subclass may have methods ``impl(*arrays, **params)`` and ``abstract_eval(*avals, **params)``, which gives a
+    pair
+      of types and effects, instead.
     * ``polyax.interpreters.ad.primitive_jvps[p]``, ``ad.primitive_transposes[p]``, ``batching.primitive_batchers[p]``.
 
     Kernels of a particular device come from plugins, through the hook ``polyax_lowerings``.
@@ -64,6 +67,13 @@ class Primitive(ir.Primitive):
         "NumPy implementation with def_impl, which runs on the host if POLYAX_HOST_FALLBACK is 'warn' or 'allow'; or "
         "bring kernels with a plugin (the hook polyax_lowerings)."
     )
+
+    def __init__(self, name: str, *, higher_order: bool = False, multiple_results: bool = False) -> None:
+        super().__init__(name, higher_order=higher_order, multiple_results=multiple_results)
+        for method, define in (("abstract_eval", self.def_effectful_abstract_eval), ("impl", self.def_impl)):
+            rule = getattr(type(self), method, None)
+            if rule is not None:
+                define(rule.__get__(self))
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Applies the primitive in the current trace.

@@ -1,17 +1,33 @@
-"""``polyax.interpreters.mlir``: lowering rules that are functions of arrays, as decompositions.
+"""``polyax.interpreters.mlir``: lowering rules, as functions of arrays.
 
-JAX lowers primitives to MLIR. Here a primitive that is made of others says so with ``def_decomposition``; a rule that
-``lower_fun`` makes of a function says the same. Rules that write MLIR can't run.
+JAX lowers primitives to MLIR, and calls a rule with values of it. Here a rule is called with arrays: one that hands on
+its operands, or calls what ``lower_fun`` makes of a function, says what the primitive is made of, as
+``def_decomposition`` does. Rules that write operations of MLIR can't run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from polyax.extend.core import Primitive
+from polyax.ir.aval import ShapedArray, aval_of, is_array_like
+from polyax.trace.tree import tree_leaves
 
-__all__ = ["LoweredFunction", "lower_fun", "register_lowering"]
+__all__ = ["LoweredFunction", "LoweringRuleContext", "lower_fun", "register_lowering"]
+
+
+@dataclass(frozen=True)
+class LoweringRuleContext:
+    """What a rule is told of what it is called for: the primitive, and the types of operands and results."""
+
+    primitive: Primitive
+    avals_in: list[ShapedArray]
+    avals_out: list[ShapedArray]
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotImplementedError(_cannot_run(self.primitive, f"it asks for the {name} of its context"))
 
 
 class LoweredFunction:
@@ -21,8 +37,9 @@ class LoweredFunction:
         self.fun = fun
         self.multiple_results = multiple_results
 
-    def __call__(self, *args: Any, **params: Any) -> Any:
-        raise NotImplementedError("a lowering rule isn't called here: register it with register_lowering")
+    def __call__(self, ctx: LoweringRuleContext, *args: Any, **params: Any) -> list[Any]:
+        out = self.fun(*args, **params)
+        return list(out) if self.multiple_results else [out]
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LoweredFunction:
@@ -37,12 +54,13 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowered
 def register_lowering(
     prim: Any, rule: Any, platform: str | None = None, inline: bool = True, cacheable: bool = True
 ) -> Any:
-    """Makes ``rule``, of ``lower_fun``, what ``prim`` is compiled as; it is returned, so that this can be a decorator.
+    """Makes ``rule`` what ``prim`` is compiled as; it is returned, so that this can be a decorator.
 
-    A rule that writes MLIR is noted: compiling the primitive is then an error that says so. Rules for some platform
-    alone are left to it: kernels for it come from plugins.
+    Rules for some platform alone are left to it: kernels for it come from plugins.
 
     Args:
+      rule: from a ``LoweringRuleContext``, operands and parameters to a sequence of results. One that writes MLIR is
+        noted: compiling the primitive is then an error that says so.
       inline, cacheable: kept for compatibility.
 
     Raises:
@@ -56,27 +74,31 @@ def register_lowering(
     """
     if not isinstance(prim, Primitive):
         raise TypeError(f"register_lowering needs a primitive of polyax.extend.core, got {prim!r}")
-    if platform is not None:
-        return rule
-    prim.def_decomposition(_decomposition(prim, rule) if isinstance(rule, LoweredFunction) else _refusal(prim))
+    if platform is None:
+        prim.def_decomposition(_decomposition(prim, rule))
     return rule
 
 
-def _decomposition(prim: Primitive, rule: LoweredFunction) -> Callable[..., Any]:
+def _decomposition(prim: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
     def decomposed(*args: Any, **params: Any) -> Any:
-        out = rule.fun(*args, **params)
-        if rule.multiple_results == prim.multiple_results:
-            return out
-        return out[0] if rule.multiple_results else [out]
+        avals = [aval_of(x) for x in args]
+        outs = tree_leaves(rule(LoweringRuleContext(prim, avals, _results(prim, avals, params)), *args, **params))
+        for x in outs:
+            if not is_array_like(x):
+                raise NotImplementedError(_cannot_run(prim, f"it gives {x!r}"))
+        return outs if prim.multiple_results else outs[0]
 
     return decomposed
 
 
-def _refusal(prim: Primitive) -> Callable[..., Any]:
-    def refused(*args: Any, **params: Any) -> Any:
-        raise NotImplementedError(
-            f"the lowering rule of '{prim}' writes MLIR, which isn't what programs are compiled to here: say what it "
-            "computes with mlir.lower_fun, or with def_decomposition"
-        )
+def _results(prim: Primitive, avals: list[ShapedArray], params: dict[str, Any]) -> list[ShapedArray]:
+    """The types of results, if they are told without computing them."""
+    told = () if prim.abstract_eval is None else prim.abstract_eval(*avals, **params)
+    return list(told[0] if isinstance(told, tuple) and told else told)
 
-    return refused
+
+def _cannot_run(prim: Primitive, why: str) -> str:
+    return (
+        f"the lowering rule of '{prim}' writes MLIR ({why}), which isn't what programs are compiled to here: "
+        "say what it computes with mlir.lower_fun, or with def_decomposition"
+    )

@@ -44,6 +44,9 @@ sig = inspect.signature(lambda x, *, y=0, z=1: x)
 assert infer_argnums_and_argnames(sig, 0, None) == ((0,), ("x",))
 assert infer_argnums_and_argnames(sig, None, ["x", "y"]) == ((0,), ("x", "y"))
 assert infer_argnums_and_argnames(sig, None, None) == ((), ())
+from jax._src.tree_util import _registry
+children, aux = _registry[dict].to_iter({"a": 1})
+assert _registry[dict].from_iter(aux, children) == {"a": 1} and len(_registry) == len([*_registry])
 from jax.lib import __version__
 assert version.__version__ == __version__ == "0.10.2"
 

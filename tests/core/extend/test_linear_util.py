@@ -156,6 +156,19 @@ def test_calls_of_programs(primitive: Any) -> None:
     np.testing.assert_allclose(polyax.vmap(f)(jnp.arange(3.0)), polyax.vmap(want)(jnp.arange(3.0)), rtol=1e-5)
 
 
+def test_equations_bound_again_keep_their_lines() -> None:
+    (eqn,) = polyax.make_jaxpr(jnp.sin)(1.0).eqns
+
+    def again(x: Any) -> Any:
+        with source_info_util.user_context(eqn.source_info.traceback):
+            told = source_info_util.current()
+            return eqn.primitive.bind(x, **eqn.params), told == eqn.source_info
+
+    made = polyax.make_jaxpr(lambda x: again(x)[0])(1.0)
+    assert made.eqns[0].source_info == eqn.source_info and again(1.0)[1]
+    assert source_info_util.current() != eqn.source_info
+
+
 def test_names_of_primitives() -> None:
     eqns = polyax.make_jaxpr(lambda x: polyax.jit(jnp.sin)(x))(1.0).eqns
     assert eqns[0].primitive is primitives.jit_p and primitives.optimization_barrier_p.name == "optimization_barrier"

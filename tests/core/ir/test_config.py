@@ -8,6 +8,14 @@ from polyax.ir.config import FLAGS, Config, Flag, parse_bool
 from support.process import run
 
 
+def test_values_by_the_names_of_jax():
+    config = Config()
+    with config.override(enable_x64=True):
+        values = config.values
+    assert values["jax_enable_x64"] is True and config.values["jax_enable_x64"] is False
+    assert values["jax_use_shardy_partitioner"] is True and "jax_device" not in values and "jax_no_such" not in values
+
+
 def test_override_is_local_to_the_thread_and_ends_with_the_block():
     config, seen = Config(), []
     with config.override(enable_x64=True):

@@ -110,5 +110,10 @@ def accepted(name: str) -> Flag | None:
     return None
 
 
+def all_accepted() -> dict[str, Any]:
+    """Their defaults by name, without a prefix."""
+    return {name: value for defaults in _DEFAULTS.values() for name, value in defaults.items()}
+
+
 def _parser(default: Any) -> Any:
     return parse_bool if isinstance(default, bool) else str if default is None else type(default)

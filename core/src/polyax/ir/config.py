@@ -180,8 +180,15 @@ class Config:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The same by JAX's names, which begin with ``jax_``: a copy."""
-        return {f"jax_{name}": value for name, value in self.in_force().items()}
+        """The values of all flags that JAX has too, by JAX's names, which begin with ``jax_``: a copy.
+
+        >>> config.values["jax_enable_x64"]
+        False
+        """
+        from polyax.ir.accepted import all_accepted
+
+        own = {f.alias or f.name: getattr(self, f.name) for f in [*FLAGS.values()] if f.alias != "-"}
+        return {f"jax_{name}": value for name, value in (all_accepted() | own).items()}
 
 
 def _accepted(name: str) -> Flag | None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import polyax as jax
 import polyax.numpy as jnp
 from polyax import lax
 
@@ -88,3 +89,16 @@ def test_elementwise_functions_take_python_numbers(name: str) -> None:
         np.testing.assert_array_equal(got, of_array)
         if name.startswith("is"):
             assert bool(got) == oracle(x)
+
+
+def test_types_take_sequences_with_traced_numbers():
+    def listed(x):
+        return jnp.float32([x.sum(), 1]), jnp.bool_([[x[0], 2], [0, x[1]]])
+
+    for run in (listed, jax.jit(listed)):
+        floats, bools = run(jnp.arange(3))
+        assert floats.tolist() == [3, 1] and floats.dtype == jnp.float32
+        assert bools.tolist() == [[False, True], [False, True]]
+    assert jnp.int8([1.0, 2.7]).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="None is not a valid value"):
+        jnp.float32(None)

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from polyax.ir import dtypes
+from polyax.numpy.creation import asarray
 from polyax.numpy.promotion import aval_of, canonical_dtype, convert, ensure_array, exact, is_arraylike, unwrap
 
 __all__ = [
@@ -82,7 +83,8 @@ class _ScalarMeta(type):
         dtype = canonical_dtype(cls.dtype)
         if dtypes.is_python_scalar(x):
             return ensure_array(cls.__name__, exact(x, dtype))
-        x = x if is_arraylike(x) else np.asarray(x, dtype=cls.dtype)
+        if not is_arraylike(x):  # arrays and tracers may be in it
+            return asarray(x, dtype)
         return ensure_array(cls.__name__, convert(x, dtype))
 
     def __instancecheck__(cls, instance: Any) -> bool:

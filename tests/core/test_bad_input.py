@@ -140,6 +140,8 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
         "The numpy.ndarray conversion method __array__() was called on traced array with shape float32[]",
     ),
     "float": (lambda: jax.jit(lambda x: float(x))(1.0), "ConcretizationTypeError", "float32[]"),
+    "item": (lambda: jax.jit(lambda x: x.item())(1.0), "ConcretizationTypeError", "the item() method"),
+    "tolist": (lambda: jax.jit(lambda x: x.tolist())(1.0), "ConcretizationTypeError", "the tolist() method"),
     "index": (
         lambda: jax.jit(lambda i: [1, 2, 3][i])(1),
         "TracerIntegerConversionError",

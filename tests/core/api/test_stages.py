@@ -104,6 +104,9 @@ CALLS: dict[str, tuple[Any, str]] = {
     "in jit": (lambda: polyax.jit(lambda x: COMPILED(x, p=GOOD))(jnp.ones(3)), "Cannot apply JAX transformations"),
     "in vmap": (lambda: polyax.vmap(lambda x: COMPILED(x, p=GOOD))(jnp.ones((2, 3))), "argument of Tracer type"),
     "in grad": (lambda: polyax.grad(lambda x: COMPILED(x, p=GOOD)["norm"])(jnp.ones(3)), "argument of Tracer type"),
+    "in grad, of another shape": (
+        lambda: polyax.grad(lambda x: COMPILED(x, p=GOOD)["norm"])(jnp.ones(4)), "Cannot apply JAX transformations",
+    ),
 }  # fmt: skip
 
 

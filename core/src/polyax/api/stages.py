@@ -219,14 +219,14 @@ class Compiled(_Stage):
         leaves, tree = tree_flatten((args, kwargs))
         if tree != self.in_tree:
             raise self._other_structure(tree)
-        if [x.aval if type(x) is Array else aval_of(x) for x in leaves] != self._avals:
-            self._check(leaves)
         for x in leaves:
             if isinstance(x, Tracer):
                 raise TypeError(
                     "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
                     f"Detected argument of Tracer type {type(x)}, in a call of {self.fun_name}."
                 )
+        if [x.aval if type(x) is Array else aval_of(x) for x in leaves] != self._avals:
+            self._check(leaves)
         self._check_places(leaves)
         return self._entry(leaves)
 

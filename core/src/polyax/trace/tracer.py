@@ -86,20 +86,27 @@ class Tracer(Typed):
         return self._concretize("complex", complex)
 
     def _concretize(self, name: str, convert: Callable[[Any], Any]) -> Any:
+        return self._converted(
+            convert,
+            f"The problem arose with the `{name}` function. If trying to convert the data type of a value, try using "
+            f"`x.astype({name})` instead.",
+        )
+
+    def _converted(self, convert: Callable[[Any], Any], told: str) -> Any:
         if (value := self.known()) is not None:
             return convert(value)
         raise errors.ConcretizationTypeError(
             "Abstract tracer value encountered where concrete value is expected: traced array with shape "
-            f"{self.aval.str_short()}\n"
-            f"The problem arose with the `{name}` function. If trying to convert the data type of a value, try using "
-            f"`x.astype({name})` instead.{self.origin()}"
+            f"{self.aval.str_short()}\n{told}{self.origin()}"
         )
 
     def item(self, *args: int) -> Any:
-        return self._concretize("item", lambda value: value.item(*args))
+        told = "This occurred in the item() method of an array. Outside of what is transformed it gives the number."
+        return self._converted(lambda value: value.item(*args), told)
 
     def tolist(self) -> Any:
-        return self._concretize("tolist", lambda value: value.tolist())
+        told = "This occurred in the tolist() method of an array. Outside of what is transformed it gives the numbers."
+        return self._converted(lambda value: value.tolist(), told)
 
     def block_until_ready(self) -> Tracer:
         return self

@@ -112,7 +112,8 @@ def _why_no_graph(made: Any, before: Graph) -> str | None:
     """What is wrong at first sight with what a fuser gave; ``check_graph`` looks closer."""
     if not isinstance(made, Graph):
         return f"{made!r}, not a Graph"
-    for what, found, kind in (("nodes", made.nodes, Node), ("decisions", made.decisions, Decision)):
+    lists: Sequence[tuple[str, Any, Any]] = (("nodes", made.nodes, Node), ("decisions", made.decisions, Decision))
+    for what, found, kind in lists:
         if not isinstance(found, list) or not all(isinstance(x, kind) for x in found):
             return f"a graph whose {what} are {found!r}, not a list of them"
     if (made.inputs, made.outputs) != (before.inputs, before.outputs):

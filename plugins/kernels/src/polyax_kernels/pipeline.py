@@ -112,15 +112,18 @@ def _why_no_graph(made: Any, before: Graph) -> str | None:
     """What is wrong at first sight with what a fuser gave; ``check_graph`` looks closer."""
     if not isinstance(made, Graph):
         return f"{made!r}, not a Graph"
-    lists: Sequence[tuple[str, Any, Any]] = (("nodes", made.nodes, Node), ("decisions", made.decisions, Decision))
-    for what, found, kind in lists:
-        if not isinstance(found, list) or not all(isinstance(x, kind) for x in found):
+    for what, found, kind in (("nodes", made.nodes, Node), ("decisions", made.decisions, Decision)):
+        if not _is_list(found, kind):
             return f"a graph whose {what} are {found!r}, not a list of them"
     if (made.inputs, made.outputs) != (before.inputs, before.outputs):
         return "a graph of other inputs or results"
     there = {*made.inputs, *made.literals, *(v for node in made.nodes for v in node.outs)}
     lost = {*made.outputs, *(v for node in made.nodes for v in node.inputs)} - there
     return f"a graph in which nobody computes {', '.join(f'v{v}' for v in sorted(lost))}" if lost else None
+
+
+def _is_list(found: Any, kind: Any) -> bool:
+    return isinstance(found, list) and all(isinstance(x, kind) for x in found)
 
 
 OWN = "polyax-kernels"

@@ -251,3 +251,12 @@ def test_derivatives_of_singular_vectors_make_up_that_of_the_matrix(shape, value
         (u, s, vh), (du, ds, dvh) = polyax.jvp(svd, (x,), (t,))
         close(du * s @ vh + u * ds @ vh + u * s @ dvh, t, 1e-9)
         close(u.T @ du + du.T @ u, np.zeros((len(values),) * 2), 1e-9)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2), (2, 3)])
+def test_pseudoinverses_have_derivatives_where_singular_values_are_equal(shape):
+    a = np.eye(*shape, dtype=np.float32)
+    change = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    got = polyax.jvp(jnp.linalg.pinv, (a,), (change,))[1]
+    step = np.float64(1e-6) * change
+    np.testing.assert_allclose(got, (np.linalg.pinv(a + step) - np.linalg.pinv(a - step)) / 2e-6, rtol=1e-4, atol=1e-4)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polyax import lax
+from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
 from polyax.lax import linalg as _primitives
 from polyax.numpy import diagonals as _diagonals
@@ -228,13 +229,30 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     a = inexact_matrix("pinv", a)
     if 0 in a.shape:
         return lax.full((*a.shape[:-2], a.shape[-1], a.shape[-2]), 0, a.dtype)
-    u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
     rtol = rcond if rtol is None else rtol
     rtol = 10.0 * max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps) if rtol is None else rtol
+    return _pseudoinverse(hermitian, a, rtol)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _pseudoinverse(hermitian: bool, a: Any, rtol: Any) -> Any:
+    u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
     large = _above(s, rtol)
     inverse = convert(choose(large, lax.div(1.0, choose(large, s, 1.0)), 0.0), a.dtype)
     scaled = ufuncs.multiply(_adjoint(vh), shapes.expand_dims(inverse, -2))
     return products.matmul(scaled, _adjoint(u))
+
+
+@_pseudoinverse.defjvp
+def _pseudoinverse_jvp(hermitian: bool, primals: Any, tangents: Any) -> Any:
+    """G. H. Golub, V. Pereyra, 1973: for matrices of the same rank nearby; equal singular values don't matter."""
+    (a, rtol), da = primals, tangents[0]
+    p = _pseudoinverse(hermitian, a, rtol)
+    adjoint = _adjoint(da)
+    left = products.matmul(products.matmul(p, _adjoint(p)), adjoint)
+    right = products.matmul(adjoint, products.matmul(_adjoint(p), p))
+    change = left - products.matmul(products.matmul(left, a), p) + right - products.matmul(p, products.matmul(a, right))
+    return p, change - products.matmul(products.matmul(p, da), p)
 
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:

@@ -153,9 +153,10 @@ test-minimal test-newest: test-%: requirements/%.txt $(MANIFESTS)
 	$(LOCKED)/$*/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps $(PROJECTS:%=-e %)
 	$(LOCKED)/$*/bin/python -m pytest -n $(JOBS) -m 'not slow' $(LOCKED_TESTS) $(PYTEST_ARGS)
 
-snapshot: $(STAMP)  ## accept the present public names, and count the lines of the reading order
+snapshot: $(STAMP)  ## accept the present public names, count the lines of the reading order, write docs/semantics.md
 	$(BIN)/python tests/architecture/test_public_names.py
 	PYTHONPATH=tests:docs/_site $(BIN)/python tests/architecture/test_docs.py
+	PYTHONPATH=docs/_site $(BIN)/python docs/_site/semantics.py
 
 clean:  ## remove what was built, the environment too
 	rm -rf $(VENV) $(LIBRARIES) $(ARRAY_API) $(DOCS) $(RELEASE) $(LOCKED) build dist .pytest_cache .ruff_cache .import_linter_cache

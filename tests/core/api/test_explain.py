@@ -123,7 +123,7 @@ def test_columns_follow_the_terminal() -> None:
         "import polyax as jax; jax.explain(lambda x: sum(f(x) for f in [jax.numpy.sin] * 9) @ x)(jax.numpy.ones(4))"
     )
     wide, narrow = (run(program, COLUMNS=n, POLYAX_PLATFORMS="reference").stdout for n in ("200", "60"))
-    assert max(map(len, narrow.splitlines())) <= 60 and len(narrow) >= len(wide) > 0
+    assert max(map(len, narrow.splitlines())) <= 60 and len(narrow.splitlines()) >= len(wide.splitlines()) > 0
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

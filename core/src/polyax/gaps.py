@@ -14,6 +14,7 @@ _HIJAX = "types of values that users define aren't built"
 
 GAPS = {
     "array_garbage_collection_guard": "what Python's collector frees isn't logged",
+    "ffi": "functions of other languages are called through callbacks (buffer_callback) or come with plugins",
     "jax2tf_associative_scan_reductions": "there is no jax2tf",
     "softmax_custom_jvp": "the derivative of softmax has no other form to choose",
     "thread_guard": "processes check that they run the same programs, in whatever thread",

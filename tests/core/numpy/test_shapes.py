@@ -316,3 +316,12 @@ def test_an_axis_out_of_bounds_is_both_errors(error) -> None:
     for call in (lambda: jnp.argmax(EMPTY, 5), lambda: jnp.swapaxes(EMPTY, 0, 5), lambda: jnp.add.reduce(EMPTY, 5)):
         with pytest.raises(error, match="axis 5 is out of bounds for array of dimension"):
             call()
+
+
+def test_what_only_tells_of_an_array_has_a_shape():
+    told = polyax.ShapeDtypeStruct((2, 3), jnp.float32)
+    assert (jnp.shape(told), jnp.ndim(told), jnp.size(told), jnp.size(told, 1)) == ((2, 3), 2, 6, 3)
+    made = polyax.eval_shape(lambda: {"w": jnp.ones((4, 2))})
+    assert polyax.tree.map(jnp.shape, made) == {"w": (4, 2)}
+    with pytest.raises(TypeError, match="shape requires ndarray or scalar arguments, got <class 'str'>"):
+        jnp.shape("text")

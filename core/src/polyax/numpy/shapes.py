@@ -374,6 +374,8 @@ def _shape(name: str, a: Any) -> tuple[int, ...]:
         text = f"jnp.{name}(None): None is taken for a scalar, as NumPy has it; this is deprecated."
         warn_user(text, DeprecationWarning)
         return ()
+    if hasattr(a, "shape") and hasattr(a, "dtype"):  # what only tells of an array, too
+        return tuple(a.shape)
     check_arraylike(name, a)
     return shape_of(unwrap(a))
 

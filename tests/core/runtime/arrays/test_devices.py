@@ -168,6 +168,13 @@ def test_block_until_ready_accepts_anything(reference: object) -> None:
     assert d.block_until_ready(tree) is tree and d.block_until_ready(x) is x and d.block_until_ready(None) is None
 
 
+def test_trees_are_waited_for_on_every_platform(platform: str) -> None:
+    x = polyax.device_put(np.ones((1024, 1024), np.float32), polyax.devices(platform)[0])
+    y = polyax.jit(lambda x: x @ x @ x)(x)
+    d.block_until_ready({"results": (y,)})
+    assert y.is_ready()
+
+
 def test_isinstance(reference: object) -> None:
     assert isinstance(device_put(1.0, reference), Array) and not isinstance(np.zeros(3), Array)
 

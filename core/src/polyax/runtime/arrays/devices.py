@@ -151,8 +151,8 @@ def block_until_ready(x: Any) -> Any:
 
 
 def _is_filled(x: Any) -> bool:
-    """Whether ``x`` is an array in host memory that no task is still to fill."""
-    return type(x) is Array and getattr(x.buffer, "task", x) is None
+    """Whether ``x`` is an array in host memory that no task is still to fill; other devices fill theirs without one."""
+    return type(x) is Array and getattr(x.buffer, "task", x) is None and x._device.backend.in_host_memory
 
 
 def copy_to_host_async(x: Any) -> Any:

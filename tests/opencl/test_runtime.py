@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import polyax
+from polyax import profiler
 from polyax.runtime.contract.cache import cache_root
 from polyax_kernels.gpu.runtime import KernelRejected
 from polyax_opencl import compiler
@@ -52,6 +56,37 @@ def test_only_reads_and_waits_block(runtime: OpenCLRuntime) -> None:
     early.wait()
     assert early.done()
     late.wait()
+
+
+def test_stamps_say_afterwards_when_the_device_came_to_them(runtime: OpenCLRuntime) -> None:
+    memory, spin = runtime.allocate(4), runtime.load(SPIN, "spin")
+    before = time.perf_counter_ns()
+    stamps = [runtime.stamp()]
+    for rounds in (10, LONG):
+        runtime.launch(spin, (1,), (1,), [(memory, 0)], (rounds,))
+        stamps.append(runtime.stamp())
+    first, second, third = (stamp() for stamp in stamps)
+    after = time.perf_counter_ns()
+    late = 10**8  # nanoseconds, on a machine that does much else
+    assert before - late < first < second < third < after + late
+    assert third - second > 10**7, "the long one is told apart"
+
+
+def test_traces_do_not_wait_for_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = polyax.devices("opencl")[0]
+    soft = polyax.jit(lambda x: polyax.nn.softmax(x @ x), device=device)
+    soft(np.ones((9, 9), np.float32)).block_until_ready()
+    with profiler.trace(tmp_path):
+        with monkeypatch.context() as patch:
+            patch.setattr(OpenCLRuntime, "synchronize", lambda _: pytest.fail("a trace waits"))
+            result = soft(np.ones((9, 9), np.float32))
+        result.block_until_ready()
+    (file,) = tmp_path.rglob("*.trace.json.gz")
+    (plane,) = profiler.ProfileData.from_file(str(file)).planes
+    (line,) = [line for line in plane.lines if line.name == str(device)]
+    run, *steps = line.events
+    assert run.name == "<lambda>" and steps
+    assert all(run.start_ns <= s.start_ns and s.end_ns <= run.end_ns + 1 for s in steps)
 
 
 def test_kernels_may_be_launched_from_several_threads(runtime: OpenCLRuntime) -> None:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from polyax_kernels.api.gpu import DeviceError, DeviceOutOfMemory, Mark, Runtime
+from polyax_kernels.api.gpu import DeviceError, DeviceOutOfMemory, Mark, Runtime, Stamp
 from polyax_kernels.api.lowerings import REALS, Limits
 from polyax_opencl import compiler
+from polyax_opencl.clock import Clock
 from polyax_opencl.probe import cl, title, tools
 
 FLOAT64 = np.dtype("float64")
@@ -134,6 +135,13 @@ class OpenCLRuntime(Runtime):
         event = self._try(cl.enqueue_marker)
         self.queue.flush()
         return OpenCLMark(self.kind, event)
+
+    def stamp(self) -> Stamp:
+        return self._clock.stamp(self._try(cl.enqueue_marker))
+
+    @cached_property
+    def _clock(self) -> Clock:
+        return Clock(self.context, self.device)
 
     def synchronize(self) -> None:
         try:

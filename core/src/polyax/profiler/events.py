@@ -10,14 +10,15 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from polyax.api.jit import PjitFunction
 from polyax.ir.source import Source, user_source
 from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract import edge
-from polyax.runtime.contract.probes import Probe, filling, probes
+from polyax.runtime.contract.probes import Probe, Stamp, ToldPart, filling, probes
 from polyax.runtime.running import compiling
 from polyax.runtime.running.dispatch import EvalTrace
 from polyax.runtime.running.programs import Program
@@ -29,12 +30,31 @@ OUTSIDE = "a program"
 """What a device works on that nobody called in this trace."""
 
 
+UNDER_WAY = 64
+"""Programs of which a device may still be asked when it came to their parts; for older ones it is at once."""
+
+
 class _Here(threading.local):
     """What a thread is at: the call that it is in, the user's line that made it, and the device that it works for."""
 
     title: str = OUTSIDE
     line: Source | None = None
     device: str | None = None
+    stamped: _Stamped | None = None
+
+
+class _Stamped(NamedTuple):
+    """A program, and its parts, of which the device tells afterwards when it came to them."""
+
+    device: str
+    whole: ToldPart
+    told: list[tuple[Sequence[ToldPart], Sequence[Stamp]]]
+
+
+def _timed(parts: Sequence[ToldPart], times: Sequence[int | None]) -> list[tuple[ToldPart, int, int]]:
+    """Parts with their beginnings and ends, as far as both are known."""
+    found = zip(parts, times, times[1:])
+    return [(part, begin, end) for part, begin, end in found if begin is not None and end is not None]
 
 
 class Recording:
@@ -47,12 +67,16 @@ class Recording:
         self.threads: dict[int, str] = {}
         self.devices: dict[str, int] = {}
         self.here = _Here()
+        self.stamped: deque[_Stamped] = deque()
 
     def add(self, kind: str, name: str, start: int, args: dict[str, Any]) -> None:
         now, device = time.perf_counter_ns(), self.here.device
-        times = {"ts": (start - self.start) / 1e3, "dur": (now - start) / 1e3}
-        line = self._thread() if device is None else self.line_of(device)
-        self.events.append({"ph": "X", "cat": kind, "name": name, "pid": 1, "tid": line, **times, "args": args})
+        self._add(self._thread() if device is None else self.line_of(device), ToldPart(kind, name, args), start, now)
+
+    def _add(self, line: int, part: ToldPart, start: int, end: int) -> None:
+        times = {"ts": (start - self.start) / 1e3, "dur": (end - start) / 1e3}
+        about = {"cat": part.kind, "name": part.title, "args": part.facts}
+        self.events.append({"ph": "X", "pid": 1, "tid": line, **about, **times})
 
     def count(self, name: str, value: int) -> None:
         """A number that changes over time."""
@@ -60,20 +84,42 @@ class Recording:
         self.events.append({"ph": "C", "name": name, "pid": 1, "tid": 0, "ts": at, "args": {"bytes": value}})
 
     def work(self, device: str, work: Callable[[], None]) -> Callable[[], None]:
-        title, facts = self.here.title, _lines(self.here.line)
+        whole = ToldPart("run", self.here.title, _lines(self.here.line))
 
         def told() -> None:
-            start, before, self.here.device = time.perf_counter_ns(), self.here.device, device
+            here, start = self.here, time.perf_counter_ns()
+            before, here.device, here.stamped = here.device, device, None
             try:
                 work()
             finally:
-                self.add("run", title, start, facts)
-                self.here.device = before
+                if here.stamped is None:
+                    self.add("run", whole.title, start, whole.facts)
+                else:
+                    self.stamped.append(here.stamped._replace(whole=whole))
+                    self._unstamp(UNDER_WAY)
+                here.device, here.stamped = before, None
 
         return told
 
+    def between(self, parts: Sequence[ToldPart], stamps: Sequence[Stamp]) -> None:
+        device = self.here.device or OUTSIDE
+        found = self.here.stamped or _Stamped(device, ToldPart("run", OUTSIDE, {}), [])
+        self.here.stamped = found._replace(told=[*found.told, (parts, stamps)])
+
+    def _unstamp(self, left: int) -> None:
+        """Asks devices when they came to what, for all but so many programs."""
+        while len(self.stamped) > left:
+            device, whole, told = self.stamped.popleft()
+            found = [step for parts, stamps in told for step in _timed(parts, [stamp() for stamp in stamps])]
+            if found:
+                line = self.line_of(device)
+                self._add(line, whole, found[0][1], found[-1][2])
+                for step in found:
+                    self._add(line, *step)
+
     def told(self) -> list[dict[str, Any]]:
         """The events, with lines as texts, which are made now that nothing waits for them."""
+        self._unstamp(0)
         for event in self.events:
             if isinstance(line := event["args"].get("lines"), Source):
                 event["args"] = {**event["args"], "lines": str(line)}

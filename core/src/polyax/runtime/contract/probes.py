@@ -10,6 +10,18 @@ from typing import Any, NamedTuple, Protocol
 
 from polyax.runtime.contract.queue import HostQueue
 
+Stamp = Callable[[], "int | None"]
+"""A point in a device's queue: when the device came to it, as ``time.perf_counter_ns`` says; waits for that. None if
+the device failed."""
+
+
+class ToldPart(NamedTuple):
+    """What an event tells, but for the time."""
+
+    kind: str
+    title: str
+    facts: dict[str, Any]
+
 
 class Telling(Protocol):
     """A trace that is being taken."""
@@ -17,6 +29,9 @@ class Telling(Protocol):
     def add(self, kind: str, name: str, start: int, args: dict[str, Any]) -> None:
         """Something that began at ``start``, of ``time.perf_counter_ns``, and has ended now. It goes to the line of the
         device that this thread works for, else to that of the thread."""
+
+    def between(self, parts: Sequence[ToldPart], stamps: Sequence[Stamp]) -> None:
+        """Parts of the work that this thread gives its device, each from one point of the queue to the next."""
 
     def work(self, device: str, work: Callable[[], None]) -> Callable[[], None]:
         """``work``, told as what the device does for the call that this thread is in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polyax.runtime.contract.probes import Stamp
 from polyax_kernels import settings
 from polyax_kernels.gpu import offline
 from polyax_kernels.gpu.backend import GpuBackend
@@ -17,6 +18,7 @@ from polyax_kernels.gpu.schedule import GpuSchedule
 
 __all__ = [
     "NAME", "CommunicationLibrary", "Communicator", "Convolution", "DeviceError", "DeviceOutOfMemory", "EventMark",
-    "GpuBackend", "GpuEmitter", "GpuSchedule", "KernelRejected", "Mark", "Runtime", "SingleSourceEmitter", "arrays",
-    "describe", "lowerings", "offline", "parameters", "pivots", "settings", "through_host", "why_not_forward",
+    "GpuBackend", "GpuEmitter", "GpuSchedule", "KernelRejected", "Mark", "Runtime", "SingleSourceEmitter", "Stamp",
+    "arrays", "describe", "lowerings", "offline", "parameters", "pivots", "settings", "through_host",
+    "why_not_forward",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.contract.backend import CompileOptions
+from polyax.runtime.contract.probes import Stamp
 from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.gpu.kernels import GpuKernel
 from polyax_kernels.gpu.memory import GpuBuffer, GpuShelf, GpuStore, GpuWindow
@@ -72,6 +73,9 @@ class GpuExecutable(PlanExecutable):
 
     def settle(self) -> None:
         self.runtime.synchronize()
+
+    def stamp(self) -> Stamp | None:
+        return self.runtime.stamp()
 
     def run(
         self,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.errors import PolyaxRuntimeError
+from polyax.runtime.contract.probes import Stamp
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.run.shortage import OutOfMemory
 
@@ -153,6 +154,10 @@ class Runtime(ABC):
     @abstractmethod
     def mark(self) -> Mark:
         """The point in the queue after everything that was put there so far."""
+
+    def stamp(self) -> Stamp | None:
+        """The same for traces, which ask later when the device came to it. None: it doesn't know; they wait instead."""
+        return None
 
     @abstractmethod
     def synchronize(self) -> None:

@@ -16,7 +16,7 @@ from polyax.ir import blame
 from polyax.ir.config import config
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Executable
 from polyax.runtime.contract.collectives import Axes
-from polyax.runtime.contract.probes import declare
+from polyax.runtime.contract.probes import Stamp, declare
 from polyax.runtime.contract.report import Report
 from polyax_kernels.ir.origin import facts, rules
 from polyax_kernels.lower.choice import WITHOUT, plugin_of
@@ -122,6 +122,10 @@ class PlanExecutable(Executable):
 
     def settle(self) -> None:
         """Returns when the steps that have run have ended."""
+
+    def stamp(self) -> Stamp | None:
+        """The end of the steps so far, where the device tells afterwards when that was."""
+        return None
 
     def launch(self, buffers: Sequence[Any], queue: Any) -> tuple[list[Buffer], Any]:
         fresh = self.fresh(queue)

@@ -1,6 +1,7 @@
 """What plans tell traces: each step as it runs, with the primitives whose work it does and the user's lines.
 
-Steps that would run together run one at a time meanwhile, and each is waited for. Knows steps, not executables.
+Steps that would run together run one at a time meanwhile. Each is waited for, unless the device tells afterwards when
+it came to which. Knows steps, not executables.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from polyax.runtime.contract.probes import Telling
+from polyax.runtime.contract.probes import Stamp, Telling, ToldPart
 from polyax.runtime.contract.report import counted
 from polyax_kernels.ir.origin import sources
 from polyax_kernels.plan.plan import KernelStep, Step
@@ -23,9 +24,7 @@ class StepAlone(NamedTuple):
 
     step: Step
     runner: Runner
-    kind: str
-    title: str
-    facts: dict[str, Any]
+    part: ToldPart
 
 
 def told_run(before: Callable[..., None], telling: Telling) -> Callable[..., None]:
@@ -34,8 +33,15 @@ def told_run(before: Callable[..., None], telling: Telling) -> Callable[..., Non
     def run(executable: Any, bases: Sequence[Any], copies: Sequence[tuple[Any, Any]], _: Any = None) -> None:
         if executable.told is None:
             executable.told = list(_parts(executable.steps))
-        executable.settle()  # what came before isn't the first step's
-        before(executable, bases, copies, [_Told(part, executable, telling) for part in executable.told])
+        if (begin := executable.stamp()) is None:
+            executable.settle()  # what came before isn't the first step's
+            before(executable, bases, copies, [_Told(alone, executable, telling) for alone in executable.told])
+            return
+        stamps = [begin]
+        try:
+            before(executable, bases, copies, [_Stamped(alone, executable, stamps) for alone in executable.told])
+        finally:
+            telling.between([alone.part for alone in executable.told], stamps)
 
     return run
 
@@ -43,7 +49,7 @@ def told_run(before: Callable[..., None], telling: Telling) -> Callable[..., Non
 def _parts(runners: Sequence[Any]) -> Iterator[StepAlone]:
     for runner in runners:
         for step, single in runner.apart() if hasattr(runner, "apart") else [(runner.step, runner)]:
-            yield StepAlone(step, single, kind_of(step), counted(step.primitives) or "copy", _facts(step))
+            yield StepAlone(step, single, ToldPart(kind_of(step), counted(step.primitives) or "copy", _facts(step)))
 
 
 def _facts(step: Step) -> dict[str, Any]:
@@ -56,16 +62,31 @@ def _facts(step: Step) -> dict[str, Any]:
 class _Told:
     """A step that tells when it has ended."""
 
-    __slots__ = ("executable", "part", "step", "telling")
+    __slots__ = ("alone", "executable", "step", "telling")
 
-    def __init__(self, part: StepAlone, executable: Any, telling: Telling) -> None:
-        self.part, self.executable, self.telling = part, executable, telling
-        self.step = part.step
+    def __init__(self, alone: StepAlone, executable: Any, telling: Telling) -> None:
+        self.alone, self.executable, self.telling = alone, executable, telling
+        self.step = alone.step
 
     def __call__(self, bases: Sequence[Any]) -> None:
         start = time.perf_counter_ns()
         try:
-            self.part.runner(bases)
+            self.alone.runner(bases)
             self.executable.settle()
         finally:
-            self.telling.add(self.part.kind, self.part.title, start, self.part.facts)
+            kind, title, facts = self.alone.part
+            self.telling.add(kind, title, start, facts)
+
+
+class _Stamped:
+    """A step, and the point in the queue behind it."""
+
+    __slots__ = ("alone", "executable", "stamps", "step")
+
+    def __init__(self, alone: StepAlone, executable: Any, stamps: list[Stamp]) -> None:
+        self.alone, self.executable, self.stamps = alone, executable, stamps
+        self.step = alone.step
+
+    def __call__(self, bases: Sequence[Any]) -> None:
+        self.alone.runner(bases)
+        self.stamps.append(self.executable.stamp())

@@ -29,10 +29,11 @@ FUZZ_SECONDS ?= 3600
 CUTS_ARGS ?=
 EXTRAS_ARGS ?=
 SOAK_ARGS ?=
+BROWSE_ARGS ?=
 CARDS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env test libraries array-api check types demo bench sweep fuzz soak cuts docs gallery cards wheels release-check extras sbom locks test-minimal test-newest snapshot clean
+.PHONY: help env test libraries array-api check types demo bench sweep fuzz soak cuts docs browse gallery cards wheels release-check extras sbom locks test-minimal test-newest snapshot clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +102,10 @@ cuts: $(STAMP)  ## partition random programs for meshes of 1 to 8 devices (CUTS_
 
 docs: $(DOCS)/.installed  ## build the site into build/site, without a network; open build/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
+	$(DOCS)/bin/python docs/_site/built.py
+
+browse: docs  ## look at each page of the site in Chromium, wide and narrow, light and dark (BROWSE_ARGS='--pictures F')
+	$(DOCS)/bin/python docs/_site/browse.py $(BROWSE_ARGS)
 
 $(DOCS)/.installed: requirements/docs.txt $(MANIFESTS)
 	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)

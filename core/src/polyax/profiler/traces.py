@@ -47,7 +47,8 @@ def start_trace(
     annotations), what devices do (programs, and in them kernels with the primitives that were fused, library calls,
     loops), and how many bytes live on each device.
 
-    Meanwhile kernels of a program run one after the other, and each is waited for.
+    Meanwhile kernels of a program run one after the other. Each is waited for, unless the device has a clock that tells
+    afterwards when it came to them.
 
     Args:
       log_dir: where ``stop_trace`` writes ``plugins/profile/TIME/HOST.trace.json.gz``, for https://ui.perfetto.dev.

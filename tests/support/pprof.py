@@ -42,7 +42,9 @@ def decoded(profile: bytes) -> dict[str, Any]:
     for field, value in fields(gzip.decompress(profile)):
         parts[field].append(value)
     texts = [t.decode() for t in parts[6]]
-    functions = {f[1]: (texts[f[2]], texts[f.get(4, 0)]) for f in map(dict, map(fields, parts[5]))}
+    told = [dict(fields(f)) for f in parts[5]]
+    assert not any(texts[f.get(3, 0)] for f in told), "pprof changes names that it takes for those of C++"
+    functions = {f[1]: (texts[f[2]], texts[f.get(4, 0)]) for f in told}
     probes = {}
     for location in map(dict, map(fields, parts[4])):
         line = dict(fields(location[4]))

@@ -117,7 +117,8 @@ class _Profile:
             name = self.text(code.co_name if code else UNKNOWN)
             file = self.text(code.co_filename if code else "")
             start = code.co_firstlineno if code else 0
-            fields: tuple[Any, ...] = (number, name, name, file, start)
+            mangled = 0  # else pprof takes the name for one of C++, and <lambda> for the parameters of a template
+            fields: tuple[Any, ...] = (number, name, mangled, file, start)
             self.body += _bytes(5, b"".join(_number(n, v) for n, v in enumerate(fields, 1)))
         return self.functions[code]
 

@@ -43,6 +43,12 @@ def test_time_is_summed_by_kernel_primitive_and_line() -> None:
     assert threads == {("call", "f"): 3.0, ("compile", "f"): 1.0, ("wait", "block_until_ready"): 6.0}
 
 
+def test_neighbours_are_not_in_each_other() -> None:
+    """Though the end of one is rounded up."""
+    first, second = span("kernel", "sin", 1, 2.0000000001), span("kernel", "cos", 2, 3)
+    assert nested([first, second]) == [first, second]
+
+
 def texts(picture: str) -> list[str]:
     """Of a picture that is well-formed, within its own bounds."""
     root = ElementTree.fromstring(picture)

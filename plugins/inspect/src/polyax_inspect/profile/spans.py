@@ -90,6 +90,10 @@ def read(path: Path) -> TakenTrace:
     return TakenTrace(sorted(tracks, key=lambda t: t.device), memory)
 
 
+SAME = 1e-9
+"""Seconds: ends are sums of rounded numbers, so that of a span may lie behind the beginning of the next one."""
+
+
 def nested(spans: Iterable[TimedSpan]) -> list[TimedSpan]:
     """Spans put into the smallest ones that they are in.
 
@@ -100,7 +104,7 @@ def nested(spans: Iterable[TimedSpan]) -> list[TimedSpan]:
     outermost: list[TimedSpan] = []
     around: list[TimedSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end)):
-        while around and around[-1].end <= span.start:
+        while around and around[-1].end <= span.start + SAME:
             around.pop()
         (around[-1].inner if around else outermost).append(span)
         around.append(span)

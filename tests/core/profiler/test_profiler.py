@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import threading
@@ -247,6 +248,15 @@ def test_annotations_outside_of_traces_say_nothing(tmp_path: Path) -> None:
         profiler.stop_trace()
     assert profiler.annotate_function(lambda: 3, name="never")() == 3
     assert not [name for events in lines_of(tmp_path).values() for _, name, _ in events]
+
+
+def test_long_garbage_collections_are_told(tmp_path: Path) -> None:
+    before = list(gc.callbacks)
+    with profiler.trace(tmp_path):
+        gc.collect()
+    assert gc.callbacks == before
+    told = [name for kind, name, _ in lines_of(tmp_path)["MainThread"] if kind == "collection"]
+    assert "generation 2" in told
 
 
 def test_an_error_ends_a_trace(tmp_path: Path) -> None:

@@ -59,8 +59,9 @@ def test_scripts_run_as_they_do_alone(trained: tuple[Path, str]) -> None:
 
 def test_tables_name_kernels_primitives_and_lines(trained: tuple[Path, str]) -> None:
     _, printed = trained
-    assert "kernel        tanh mul sub" in printed and "library call  dot_general" in printed
-    assert "script.py:7 (step)" in printed and "compile    step" in printed
+    words = " ".join(printed.split())
+    assert "kernel tanh mul sub" in words and "library call dot_general" in words
+    assert "script.py:7 (step)" in words and "compile step" in words
     (row,) = [line.split() for line in printed.splitlines() if "script.py:10 (made)" in line and "KiB" in line]
     assert row[:2] == ["351.6", "KiB"], "one of two is still there, with what it became"
     assert "runpy" not in printed and "polyax_inspect" not in printed

@@ -8,6 +8,7 @@ taken out when it ends. Meanwhile no call goes past Python: what would run nativ
 from __future__ import annotations
 
 import functools
+import gc
 import threading
 import time
 from collections import deque
@@ -41,6 +42,7 @@ class _Here(threading.local):
     line: Source | None = None
     device: str | None = None
     stamped: _Stamped | None = None
+    collecting: int = 0
 
 
 class _Stamped(NamedTuple):
@@ -136,6 +138,24 @@ class Recording:
         return thread
 
 
+LONG = 10**6
+"""Nanoseconds of a garbage collection that is told; most are much shorter."""
+
+
+def _collections(recording: Recording) -> Callable[[str, dict[str, int]], None]:
+    """For ``gc.callbacks``: collections hold up whoever happens to allocate when they are due."""
+
+    def told(phase: str, info: dict[str, int]) -> None:
+        now = time.perf_counter_ns()
+        if phase == "start":
+            recording.here.collecting = now
+        elif now - recording.here.collecting >= LONG:
+            facts = {"collected": info["collected"]}
+            recording.add("collection", f"generation {info['generation']}", recording.here.collecting, facts)
+
+    return told
+
+
 _replaced: list[tuple[Any, str, Any]] = []
 _starting = threading.Lock()
 
@@ -144,6 +164,7 @@ class Current:
     """The recording in progress, if there is one."""
 
     recording: Recording | None = None
+    collections: Callable[[str, dict[str, int]], None] | None = None
 
 
 def begin() -> Recording:
@@ -157,6 +178,8 @@ def begin() -> Recording:
             raise RuntimeError("Profile has already been started. Only one profile may be run at a time.")
         Current.recording = recording = Recording()
         filling.append(lambda probe: _fill(probe, recording))
+        Current.collections = _collections(recording)
+        gc.callbacks.append(Current.collections)
         for probe in (*PROBES, *probes):
             _fill(probe, recording)
         return recording
@@ -179,6 +202,7 @@ def end() -> Recording:
             raise RuntimeError("No profile started")
         found, Current.recording = Current.recording, None
         filling.clear()
+        gc.callbacks.remove(Current.collections)  # pyright: ignore[reportArgumentType]
         while _replaced:
             owner, name, before = _replaced.pop()
             setattr(owner, name, before)

@@ -18,6 +18,7 @@ COLOURS = {
     "operation": "#bfdbfe",
     "transfer": "#6ee7b7",
     "wait": "#e2e8f0",
+    "collection": "#f0abfc",
     "program": "#cbd5e1",
     "kernel": "#60a5fa",
     "library call": "#fdba74",

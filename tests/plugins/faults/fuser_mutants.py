@@ -58,20 +58,17 @@ def fuser_mutants() -> list[FuserMutant]:
     with consing():
         for case, (program, args) in PROGRAMS.items():
             graph = backend.graph(polyax.make_jaxpr(program)(*args))
-            every = {**WHOLES, **dict(changes(graph, effects=case == "effects"))}
+            every = {**WHOLES, **dict(changes(graph))}
             found += [FuserMutant(f"{case}: {how}", change, case) for how, change in every.items()]
     return found
 
 
-def changes(graph: Graph, *, effects: bool) -> Iterator[tuple[str, Change]]:
-    """Of single nodes and of pairs; nodes are counted, since they are others in each compilation. Values of programs
-    with ``effects`` aren't compared, so that kernels stay as they are there."""
+def changes(graph: Graph) -> Iterator[tuple[str, Change]]:
+    """Of single nodes and of pairs; nodes are counted, since they are others in each compilation."""
     for n, node in enumerate(graph.nodes):
         at = f"node {n} ({node.name})"
         for how, change in ORDERS.items():
             yield f"{at} {how}", partial(change, n)
-        if effects and isinstance(node, KernelNode):
-            continue
         table: dict[str, Any] = KINDS[type(node)]
         for how, edit in table.items():
             yield f"{at} {how}", partial(edited, n, edit)
@@ -79,7 +76,7 @@ def changes(graph: Graph, *, effects: bool) -> Iterator[tuple[str, Change]]:
             for how, slip in SLIPS.items():
                 if any(slipped(slip, s.value) is not s.value for s in node.stores):
                     yield f"{at}: {how}", partial(edited, n, partial(with_slip, slip))
-    for m, n in itertools.combinations(range(len(graph.nodes) if not effects else 0), 2):
+    for m, n in itertools.combinations(range(len(graph.nodes)), 2):
         a, b = graph.nodes[m], graph.nodes[n]
         if isinstance(a, KernelNode) and isinstance(b, KernelNode):
             if set(a.outs) & set(b.reads):

@@ -150,6 +150,32 @@ def test_an_equation_of_a_backend_that_tells_nothing() -> None:
     assert str(caught.value).startswith(f"{OWNER} computes program 'program' on broken:0 otherwise than the reference")
 
 
+def test_callbacks_are_called_once() -> None:
+    seen: list[float] = []
+
+    def noted(x: Any) -> Any:
+        polyax.debug.callback(lambda x: seen.append(float(x)), x[0, 0], ordered=True)
+        return jnp.sin(x) @ x.T
+
+    wrong = lambda outs: [HostBuffer(np.asarray(b.data + (b.data.shape == (2, 2)))) for b in outs]
+    with backend(giving(wrong)), debugged("broken"), pytest.raises(Disagreement, match="dot_general"):
+        polyax.jit(noted)(X)
+    with backend(Working), debugged("broken"):
+        np.testing.assert_allclose(polyax.jit(noted)(X), np.sin(X) @ X.T, rtol=1e-5)
+        polyax.effects_barrier()
+    np.testing.assert_allclose(seen, [X[0, 0]] * 2, rtol=1e-6)
+
+
+def test_values_that_depend_on_effects_are_not_compared() -> None:
+    asked = polyax.ShapeDtypeStruct((2, 3), np.float32)
+
+    def program(x: Any) -> Any:
+        return polyax.experimental.io_callback(np.sin, asked, x, ordered=True) + 1
+
+    with backend(Working), debugged("broken"):
+        np.testing.assert_allclose(polyax.jit(program)(X), np.sin(X) + 1, rtol=1e-6)
+
+
 def test_a_fault_of_the_whole_alone() -> None:
     def launch(right: Any, buffers: Any, queue: Any) -> Any:
         outs, token = right(buffers, queue)

@@ -28,6 +28,7 @@ from polyax.runtime.contract.whose import broken, owner
 
 TOLERANCES = {"bfloat16": 1e-1, "float16": 1e-2, "float32": 2e-3, "float64": 1e-5}
 """What may differ, of the largest finite value."""
+TOGETHER = "each of its steps is right on its own, so the fault is in how they are put together"
 LONGEST = 300
 """Letters of a program that an error shows."""
 Values = Sequence[np.ndarray]
@@ -46,6 +47,7 @@ class Beside(Executable):
     def __init__(self, inner: Executable, closed: ClosedJaxpr, options: CompileOptions) -> None:
         self.inner = inner
         self.closed = closed
+        self.pure = pure_part(closed)
         self.options = options
         self.device = options.device
 
@@ -61,9 +63,12 @@ class Beside(Executable):
         outs, token = edge.launcher(self.inner, self.device, self.options.name, self.closed.out_avals)(buffers, queue)
         got = _on_host(outs, [a.stored for a in self.closed.out_avals], self.device)
         self._check_inputs(buffers, avals, given)
-        want = on_reference(self.closed, given)
-        if (fault := difference(got, want)) is not None:
-            raise self._first_wrong(given, Mismatch(self.closed, given, got, want, fault))
+        if self.pure is not None:
+            closed, inputs = self.pure.closed, self.pure.inputs(given)
+            want = on_reference(closed, inputs)
+            if (fault := difference(got, want)) is not None:
+                whole = Mismatch(self.closed, given, got, want, fault)
+                raise self._first_wrong(closed, inputs) or self._told(f"as a whole ({TOGETHER})", whole)
         return list(outs), token
 
     def _check_inputs(self, buffers: Sequence[Any], avals: Sequence[ShapedArray], given: Values) -> None:
@@ -71,22 +76,22 @@ class Beside(Executable):
         for n, (b, aval, before, gone) in enumerate(zip(buffers, avals, given, donated, strict=True)):
             if not gone and difference(_on_host([b], [aval], self.device), [before], exact=True) is not None:
                 what = f"input {n} ({aval}) of program {self.options.name!r}, which wasn't donated"
-                for plugin, part, results, remedy in questions.meanings(self.closed, self._options, given):
+                for plugin, part, results, remedy in questions.meanings(self.closed, self._options(self.closed), given):
                     if isinstance(results, Exception):
                         raise Disagreement(f"{plugin}, by {part}, wrote to {what}: {results}. The remedy: {remedy}")
                 raise broken(self.device, f"launch wrote to {what}: other arrays may have that memory")
 
-    def _first_wrong(self, given: Values, whole: Mismatch) -> Disagreement:
-        """A kernel or a call; else an equation that others are in place of; else the program as a whole."""
-        report, plain = self.inner.report(), flatten(self.closed.jaxpr, called)
+    def _first_wrong(self, closed: ClosedJaxpr, given: Values) -> Disagreement | None:
+        """A kernel or a call; else an equation that others are in place of; None, if all are right on their own."""
+        executable = self.inner if closed is self.closed else self._compiled(closed)
+        report, plain = executable.report(), flatten(closed.jaxpr, called)
         for listing, kernels in ((report.program or plain, report.kernels), (plain, ())):
             values = values_of(listing, given)
             for step in steps_of(listing, kernels):
                 found = self._compared(step, listing, values)
                 if found is not None:
                     return self._told(f"in {step.name}", self._narrower(step, listing, values) or found)
-        why = "each of its steps is right on its own, so the fault is in how they are put together"
-        return self._told(f"as a whole ({why})", whole)
+        return None
 
     def _narrower(self, step: ComparedStep, listing: Listing, values: Mapping[int, Any]) -> Mismatch | None:
         """The first equation of the step that is wrong on its own."""
@@ -107,11 +112,10 @@ class Beside(Executable):
         return None if fault is None else Mismatch(closed, given, got, want, fault)
 
     def _compiled(self, closed: ClosedJaxpr) -> Executable:
-        return edge.compile_for(self.device, closed, self._options)
+        return edge.compile_for(self.device, closed, self._options(closed))
 
-    @property
-    def _options(self) -> CompileOptions:
-        return replace(self.options, donated=(), stages=True)
+    def _options(self, closed: ClosedJaxpr) -> CompileOptions:
+        return replace(self.options, donated=(), stages=True, effects=closed.jaxpr.effects)
 
     def _told(self, where: str, found: Mismatch) -> Disagreement:
         kernels = self._compiled(found.closed).report().kernels
@@ -121,7 +125,7 @@ class Beside(Executable):
         """The first part of the backend's compiler after which the program is wrong; else what runs it."""
         backend = owner(self.device.backend)
         last = Guilty(backend.title, "", backend.remedy)
-        for plugin, part, results, remedy in questions.meanings(found.closed, self._options, found.given):
+        for plugin, part, results, remedy in questions.meanings(found.closed, self._options(found.closed), found.given):
             if results is None:
                 last = Guilty(plugin, part, remedy)
             elif isinstance(results, Exception):
@@ -129,6 +133,33 @@ class Beside(Executable):
             elif difference(results, found.want) is not None:
                 return Guilty(plugin, part, remedy)
         return last
+
+
+class PurePart(NamedTuple):
+    """A program without its effects, and what it takes of the inputs of that with them."""
+
+    closed: ClosedJaxpr
+    taken: Sequence[int]
+    """Numbers of values."""
+    listing: Listing | None = None
+
+    def inputs(self, given: Values) -> Values:
+        if self.listing is None:
+            return given
+        values = {**self.listing.literals, **dict(zip(self.listing.inputs, given, strict=True))}
+        return [np.asarray(values[v]) for v in self.taken]
+
+
+def pure_part(closed: ClosedJaxpr) -> PurePart | None:
+    """What can be computed twice: all but equations that only have effects. None, if others depend on effects."""
+    if not closed.jaxpr.effects:
+        return PurePart(closed, ())
+    listing = flatten(closed.jaxpr, called)
+    lines = [line for line in listing.lines if line.outs or not line.eqn.effects]
+    made = {v for line in lines for v in line.outs}
+    if any(line.eqn.effects for line in lines) or not made.issuperset(listing.outputs):
+        return None
+    return PurePart(*program_of(lines, listing, listing.outputs), listing)
 
 
 class Guilty(NamedTuple):

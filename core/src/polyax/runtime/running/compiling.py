@@ -95,7 +95,7 @@ def build(
                 raise TypeError(f"{name}: {what} of type {aval} can't live on {device}: {reason}")
     flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
     members = 1 if mesh is None else mesh.size
-    debugged = config.debug_backend == device.platform and mesh is None and not closed.effects
+    debugged = config.debug_backend == device.platform and mesh is None
     options = CompileOptions(
         device, flags, effects=closed.effects, name=name, eager=eager, members=members, stages=stages or debugged
     )

@@ -26,7 +26,7 @@ ANYTHING = 77
 
 
 def meaning(graph: Graph, inputs: Values) -> list[np.ndarray]:
-    """The results of ``graph`` for ``inputs``. Call it inside ``with consing():``.
+    """The results of ``graph`` for ``inputs``; what only has effects is left out. Call it inside ``with consing():``.
 
     Raises:
       IndexError, KeyError: a node reads what isn't there.
@@ -36,6 +36,8 @@ def meaning(graph: Graph, inputs: Values) -> list[np.ndarray]:
     values = {v: np.asarray(x, avals[v].dtype) for v, x in graph.literals.items()}
     values |= {v: as_type(x, avals[v]) for v, x in zip(graph.inputs, inputs, strict=True)}
     for node in graph.nodes:
+        if not node.outs and not isinstance(node, KernelNode) and node.effects:
+            continue
         try:
             values.update(zip(node.outs, _results(graph, node, values), strict=True))
         except Exception as e:

@@ -20,8 +20,8 @@ from pathlib import Path
 from projects import DIST, Project, projects, run, table
 
 KB, MB = 1000, 1000**2
-WHEEL_LIMIT = 1.25 * MB
-"""Of the core: 650 modules, of which deflate leaves a third, and 0.2 kB of each for its places in the archive."""
+WHEEL_LIMIT = 1.5 * MB
+"""Of the core, which has 1.24: a third of what 660 modules say, and 0.2 kB of each for its places in the archive."""
 CPU_LIMIT = 275 * MB
 """Of what polyax[cpu] installs: llvmlite has 179 MB of this, NumPy 57, OpenBLAS 27."""
 MADE = {"PKG-INFO", ".gitignore"}

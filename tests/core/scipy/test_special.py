@@ -414,3 +414,14 @@ def test_entropies_at_their_edges(name: str) -> None:
         for args in ((x, y), (x, np.float32(2)), (np.float32(0.3), y)):
             expected = getattr(scipy.special, name)(*args)
             np.testing.assert_allclose(getattr(special, name)(*args), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("x, q", [(1.5, 0.1), (3.0, 1.0), (10.0, 5.0)])
+def test_zeta_has_a_derivative_by_its_exponent(x, q):
+    step = 1e-6
+    want = (scipy.special.zeta(x + step, q) - scipy.special.zeta(x - step, q)) / (2 * step)
+    with polyax.enable_x64(True):
+        np.testing.assert_allclose(polyax.grad(special.zeta)(x, q), want, rtol=1e-6)
+        mixed = polyax.grad(polyax.grad(special.zeta, 1))(x, q)
+        by_q = [-(x + s) * scipy.special.zeta(x + s + 1, q) for s in (step, -step)]
+        np.testing.assert_allclose(mixed, (by_q[0] - by_q[1]) / (2 * step), rtol=1e-6)

@@ -75,7 +75,7 @@ _EULER_MACLAURIN = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -69
 """B[2k] / (2k)! for k = 1, 2, ..."""
 
 
-def _zeta(x: Any, q: Any) -> Any:
+def zeta_series(x: Any, q: Any) -> Any:
     """The first terms, and the rest by the formula of Euler and Maclaurin (DLMF 25.11.28)."""
     total = pow(q, neg(x))
     for k in range(1, _TERMS):
@@ -122,5 +122,5 @@ def _in_floats(fun: Any) -> Any:
     return rule
 
 
-zeta_p.decompose = _in_floats(_zeta)
+zeta_p.decompose = _in_floats(zeta_series)
 polygamma_p.decompose = _in_floats(_polygamma)

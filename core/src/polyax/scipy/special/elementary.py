@@ -9,6 +9,7 @@ import numpy as np
 
 from polyax import lax
 from polyax import numpy as jnp
+from polyax.api.jvp import jvp
 from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
@@ -18,7 +19,8 @@ from polyax.nn.normalize import softmax as _softmax
 from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import as_array, check_arraylike, convert, promote_args_inexact
 from polyax.numpy.ufuncs import unary
-from polyax.scipy.special.define import real_arguments
+from polyax.ops.special import zeta_series
+from polyax.scipy.special.define import real_arguments, special
 from polyax.scipy.special.gammas import loggamma
 
 __all__ = [
@@ -172,6 +174,20 @@ def polygamma(n: Any, x: Any) -> Any:
     return lax.polygamma(*promote_args_inexact("polygamma", n, x))
 
 
+def _by_exponent(y: Any, x: Any, q: Any) -> Any:
+    """That of the series, by which the function is computed: term by term."""
+    return jvp(lambda s: zeta_series(s, q), (x,), (lax.full_like(x, 1),))[1]
+
+
+def _by_shift(y: Any, x: Any, q: Any) -> Any:
+    return -x * zeta(x + 1.0, q)
+
+
+@special(_by_exponent, _by_shift)
+def _hurwitz(x: Any, q: Any) -> Any:
+    return lax.zeta(x, q)
+
+
 def zeta(x: Any, q: Any = None) -> Any:
     """The Hurwitz zeta function, the sum of (k + q)**-x over k >= 0.
 
@@ -180,7 +196,8 @@ def zeta(x: Any, q: Any = None) -> Any:
     """
     if q is None:
         raise NotImplementedError("Riemann's zeta function is not built: for x > 1, it is that of Hurwitz with q=1.")
-    return lax.zeta(*promote_args_inexact("zeta", x, q))
+    x, q = promote_args_inexact("zeta", x, q)
+    return _hurwitz(x, q) if dtypes.is_float(aval_of(x).dtype) else lax.zeta(x, q)  # which refuses complex numbers
 
 
 def multigammaln(a: Any, d: int) -> Any:

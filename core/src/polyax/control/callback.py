@@ -63,6 +63,8 @@ class FlatCallback:
                 self._explain(e)
                 raise
             failed = PolyaxRuntimeError(f"INTERNAL: CpuCallback error calling callback: {type(e).__name__}: {e}")
+            for note in getattr(e, "__notes__", ()) if "plugin" in blame.facts(e) else ():  # a device failed in it
+                failed.add_note(note)
             self._explain(failed)
             raise failed from e
 

@@ -214,6 +214,14 @@ def test_numbers_printed_from_kernels(capfd):
     assert capfd.readouterr().out.splitlines() == ["row 0", "first 3.0"]
 
 
+def test_new_arrays():
+    mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+    with jax.set_mesh(mesh):
+        assert jax.typeof(pl.empty((2,), jnp.float32, out_sharding=jax.P("x"))).sharding.spec == jax.P("x")
+    assert jax.tree.map(jnp.shape, pl.empty_like([like(2), like(3)])) == [(2,), (3,)]
+    assert pl.broadcast_to(jnp.arange(2), (3, 2)).shape == (3, 2)
+
+
 RUN = functools.partial(pl.pallas_call, doubled, like(2, 3))
 
 

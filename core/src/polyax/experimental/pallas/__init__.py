@@ -28,6 +28,7 @@ from polyax.experimental.pallas.calls import pallas_call as pallas_call
 from polyax.experimental.pallas.grids import num_programs as num_programs
 from polyax.experimental.pallas.grids import program_id as program_id
 from polyax.experimental.pallas.writing import align_to as align_to
+from polyax.experimental.pallas.writing import broadcast_to as broadcast_to
 from polyax.experimental.pallas.writing import cdiv as cdiv
 from polyax.experimental.pallas.writing import debug_print as debug_print
 from polyax.experimental.pallas.writing import empty as empty
@@ -42,7 +43,6 @@ from polyax.experimental.pallas.writing import run_state as run_state
 from polyax.experimental.pallas.writing import strides_from_shape as strides_from_shape
 from polyax.experimental.pallas.writing import when as when
 from polyax.experimental.pallas.writing import with_scoped as with_scoped
-from polyax.numpy import broadcast_to as broadcast_to
 
 ANY = MemorySpace.ANY
 HOST = MemorySpace.HOST

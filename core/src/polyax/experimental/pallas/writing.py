@@ -88,9 +88,22 @@ def _scratch(kind: Any) -> Any:
     return new_ref(uninitialized(kind.shape, kind.dtype))
 
 
-def empty(shape: Sequence[int], dtype: Any) -> Any:
-    """An array whose contents are yet to be written."""
-    return uninitialized(shape, dtype)
+def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
+    """An array whose contents are yet to be written, cut as ``out_sharding`` says.
+
+    >>> empty((2,), "float32").tolist()
+    [nan, nan]
+    """
+    return jnp.asarray(uninitialized(shape, dtype), out_sharding=out_sharding)
+
+
+def broadcast_to(a: Any, shape: Sequence[int]) -> Any:
+    """``a`` repeated to be of that shape.
+
+    >>> broadcast_to(1, (2,)).tolist()
+    [1, 1]
+    """
+    return jnp.broadcast_to(a, shape)
 
 
 def empty_like(x: Any) -> Any:

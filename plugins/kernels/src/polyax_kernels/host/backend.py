@@ -154,8 +154,8 @@ class HostExecutable(PlanExecutable):
     def shelf(self, nbytes: int) -> Shelf:
         return self.backend.pool.shelf(nbytes)
 
-    def fresh(self, queue: Any) -> list[Any]:
-        return [Promised(shelf) for shelf in self.shelves] if queue.tasks else super().fresh(queue)
+    def fresh(self) -> list[Any]:
+        return [Promised(shelf) for shelf in self.shelves] if self.device.queue.tasks else super().fresh()
 
     def duplicate(self, source: Memory, target: Memory) -> None:
         target.data[...] = source.data
@@ -183,7 +183,6 @@ class _Later:
 
     def __init__(self, queue: HostQueue) -> None:
         self.queue = queue
-        self.tasks = queue.tasks
 
     def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Any:
         return self.queue.run(work, inputs, max(cost, HELP_COST + 1))

@@ -71,7 +71,7 @@ class PlanExecutable(Executable):
     def shelf(self, nbytes: int) -> Any:
         """Where memory of ``nbytes`` comes from: ``take()`` gives a buffer."""
 
-    def fresh(self, queue: Any) -> list[Any]:
+    def fresh(self) -> list[Any]:
         """Memory for a launch's results and what lies between."""
         return [shelf.take() for shelf in self.shelves]
 
@@ -128,7 +128,7 @@ class PlanExecutable(Executable):
         return None
 
     def launch(self, buffers: Sequence[Any], queue: Any) -> tuple[list[Buffer], Any]:
-        fresh = self.fresh(queue)
+        fresh = self.fresh()
         bases: list[Any] = [*buffers, *fresh, *self.literals]
         copies = self._protect(bases) if self.overwritten else ()
         task = queue.run(partial(self.run, bases, copies), buffers, self.cost)
@@ -144,7 +144,7 @@ class PlanExecutable(Executable):
         copies: list[Any] = []
         written: list[Any] = []
         for buffers in members:
-            fresh = self.fresh(queue)
+            fresh = self.fresh()
             bases: list[Any] = [*buffers, *fresh, *self.literals]
             if self.overwritten:
                 copies += self._protect(bases)

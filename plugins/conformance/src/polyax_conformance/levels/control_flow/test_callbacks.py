@@ -55,7 +55,7 @@ def test_errors_of_programs_without_results_are_not_lost(platform):
         polyax.debug.callback(failing, y[0, 0])
 
     x = np.ones((100, 100), np.float32)
-    with pytest.raises(LookupError) as caught:
+    with pytest.raises(polyax.errors.JaxRuntimeError, match="LookupError: no such thing") as caught:
         polyax.jit(f)(x)
         polyax.effects_barrier()
     assert "in the callback failing" in caught.value.__notes__[0]

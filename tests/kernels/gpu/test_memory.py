@@ -7,26 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernels.gpu.host_runtime import HostRuntime
 
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.arrays.array import Array
 from polyax_kernels.gpu.memory import GpuBuffer, GpuStore
 from polyax_kernels.gpu.queue import GpuQueue
-from polyax_kernels.gpu.runtime import DeviceError, DeviceOutOfMemory, Mark, Runtime
+from polyax_kernels.gpu.runtime import DeviceError, DeviceOutOfMemory
 from polyax_kernels.gpu.schedule import GpuSchedule, choose
 from polyax_kernels.ir.limits import Limits
 from support.process import output
 
 
-class Now(Mark):
-    def done(self) -> bool:
-        return True
-
-    def wait(self) -> None:
-        pass
-
-
-class HostRuntime(Runtime):
+class Small(HostRuntime):
     """At most ``capacity`` bytes at once."""
 
     kind = "memory of the host"
@@ -38,16 +31,7 @@ class HostRuntime(Runtime):
     def allocate(self, nbytes: int) -> np.ndarray:
         if nbytes > self.capacity:
             raise MemoryError("full")
-        return np.empty(nbytes, np.uint8)
-
-    def write(self, target: Any, offset: int, host: np.ndarray) -> None:
-        target[offset : offset + host.nbytes] = host.reshape(-1).view(np.uint8)
-
-    def read(self, source: Any, offset: int, host: np.ndarray) -> None:
-        host.reshape(-1).view(np.uint8)[...] = source[offset : offset + host.nbytes]
-
-    def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
-        target[target_offset : target_offset + nbytes] = source[source_offset : source_offset + nbytes]
+        return super().allocate(nbytes)
 
     def load(self, source: str, name: str) -> Any:
         return name
@@ -55,15 +39,9 @@ class HostRuntime(Runtime):
     def launch(self, *_: Any) -> None:
         raise DeviceError("the device was lost")
 
-    def mark(self) -> Mark:
-        return Now()
-
-    def synchronize(self) -> None:
-        pass
-
 
 def test_live_bytes() -> None:
-    store = GpuStore(HostRuntime(1000), "fake:0")
+    store = GpuStore(Small(1000), "fake:0")
     first, second = store.shelf(100).take(), store.shelf(24).take()
     assert store.stats()["bytes_in_use"] == 124
     del first
@@ -72,7 +50,7 @@ def test_live_bytes() -> None:
 
 
 def test_out_of_memory_names_what_is_live() -> None:
-    store = GpuStore(HostRuntime(1000), "fake:0")
+    store = GpuStore(Small(1000), "fake:0")
     array = Array(ShapedArray((5, 8), np.dtype("float32")), store.shelf(160).take(), None)  # type: ignore[arg-type]
     with pytest.raises(DeviceOutOfMemory, match=r"fake:0 .* 2,000 bytes .* 160 are live.*float32\[5,8\].*full"):
         store.shelf(2000).take()
@@ -80,7 +58,7 @@ def test_out_of_memory_names_what_is_live() -> None:
 
 
 def test_a_failed_launch_surfaces_at_its_results() -> None:
-    runtime = HostRuntime(1000)
+    runtime = Small(1000)
     queue, store = GpuQueue("fake:0", runtime), GpuStore(runtime, "fake:0")
     result: GpuBuffer = store.shelf(4).take()
     result.task = queue.run(runtime.launch, [], 0)
@@ -93,7 +71,7 @@ def test_a_failed_launch_surfaces_at_its_results() -> None:
 
 
 def test_what_waits_runs_in_order_on_a_thread_of_its_own() -> None:
-    queue = GpuQueue("fake:0", HostRuntime(1))
+    queue = GpuQueue("fake:0", Small(1))
     order: list[int] = []
     tasks = [queue.run(lambda n=n: order.append(n), [], int(n == 0)) for n in range(3)]
     queue.synchronize()
@@ -102,7 +80,7 @@ def test_what_waits_runs_in_order_on_a_thread_of_its_own() -> None:
 
 
 def test_copies_between_devices_go_through_the_host() -> None:
-    one, other = HostRuntime(100), HostRuntime(100)
+    one, other = Small(100), Small(100)
     source, target = one.allocate(12), other.allocate(12)
     one.write(source, 0, np.arange(3, dtype=np.int32))
     other.copy_from(one, source, target, 12)

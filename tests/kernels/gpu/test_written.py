@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernels.gpu.host_runtime import HostRuntime
 from kernels.programs import compiled, launched, traced
 
 import polyax
 import polyax.numpy as jnp
 from polyax.ir.primitive import Primitive
-from polyax_kernels.api.gpu import NAME, GpuBackend, GpuSchedule, KernelRejected, Mark, Runtime
+from polyax_kernels.api.gpu import NAME, GpuBackend, GpuSchedule, KernelRejected
 from polyax_kernels.emit.numpy import run
 from polyax_kernels.ir.expr import consing
 from polyax_kernels.ir.kernel import Kernel
@@ -21,17 +22,7 @@ from polyax_kernels.ir.limits import Limits
 X = np.linspace(-1, 2, 12, dtype=np.float32).reshape(3, 4)
 
 
-class Now(Mark):
-    """Nothing is put off."""
-
-    def done(self) -> bool:
-        return True
-
-    def wait(self) -> None:
-        return
-
-
-class Interpreter(Runtime):
+class Interpreter(HostRuntime):
     """A device whose compiler knows the texts in ``written``."""
 
     kind = "interpreter"
@@ -39,18 +30,6 @@ class Interpreter(Runtime):
 
     def __init__(self) -> None:
         self.written: dict[str, Kernel] = {}
-
-    def allocate(self, nbytes: int) -> Any:
-        return np.zeros(nbytes, np.uint8)
-
-    def write(self, target: Any, offset: int, host: np.ndarray) -> None:
-        target[offset : offset + host.nbytes] = host.reshape(-1).view(np.uint8)
-
-    def read(self, source: Any, offset: int, host: np.ndarray) -> None:
-        host.reshape(-1).view(np.uint8)[...] = source[offset : offset + host.nbytes]
-
-    def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
-        target[target_offset : target_offset + nbytes] = source[source_offset : source_offset + nbytes]
 
     def load(self, source: str, name: str) -> Any:
         assert name == NAME
@@ -65,12 +44,6 @@ class Interpreter(Runtime):
             arrays.append(memory[offset:].view(o.dtype)[: int(np.prod(sizes))])
         with consing():
             run(function, arrays, scalars)
-
-    def mark(self) -> Mark:
-        return Now()
-
-    def synchronize(self) -> None:
-        return
 
 
 class Written(GpuBackend):

@@ -124,7 +124,12 @@ def test_options_that_do_not_exist() -> None:
 
 def test_programs_are_the_same_for_all_platforms() -> None:
     traced = model.trace(X, p=PARAMS)
-    assert traced.lower(lowering_platforms=("tpu", "cuda")).as_text() == traced.lower().as_text()
+    lowered = traced.lower(lowering_platforms=("tpu", "mine"))
+    assert lowered.as_text() == traced.lower().as_text()
+    platform = polyax.devices()[0].platform
+    assert traced.lower(lowering_platforms=("tpu", platform)).compile().as_text()
+    with pytest.raises(ValueError, match=rf"lowered for tpu, mine, and is to run on .*{platform}.* name that in"):
+        lowered.compile()
 
 
 def test_shapes_alone() -> None:

@@ -22,6 +22,7 @@ from polyax.runtime.contract import edge
 from polyax.runtime.contract.backend import Device, Seat
 from polyax.runtime.contract.report import Report
 from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.runtime.running.compiling import names_of
 from polyax.runtime.running.staged import Staged
 from polyax.trace.flat import leaf_names
 from polyax.trace.paths import equality_errors_pytreedef, keystr
@@ -147,13 +148,17 @@ class Traced(_Stage):
 
     @api_boundary
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
-        """The program for its device. It is the same for all ``lowering_platforms``, whose names are taken and left
-        alone; ``compile`` makes of it what runs on that device."""
-        return Lowered(self._parts)
+        """The program for its device. It is the same for all ``lowering_platforms``; ``compile`` makes of it what runs
+        on that device, which must be of one of them."""
+        return Lowered(self._parts, lowering_platforms)
 
 
 class Lowered(_Stage):
     """A program that is ready to be compiled for its device."""
+
+    def __init__(self, parts: Parts, platforms: Sequence[str] | None = None) -> None:
+        super().__init__(parts)
+        self._platforms = platforms
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text: a jaxpr, with the user's lines if ``debug_info``. Compiled programs show their kernels.
@@ -188,7 +193,14 @@ class Lowered(_Stage):
         Raises:
           NoLowering: the device can't run it; the text says why.
           JaxRuntimeError: there is no such option.
+          ValueError: it was lowered for other platforms than the device's.
         """
+        where = self.device if isinstance(self.device, Device) else self.device.device_list[0]
+        if self._platforms is not None and not set(self._platforms).intersection(names_of(where)):
+            raise ValueError(
+                f"{self.fun_name} was lowered for {', '.join(self._platforms)}, and is to run on {where}, which is of "
+                f"platform {where.platform}: name that in lowering_platforms, or choose with jit(f, device=...)"
+            )
         check_options(self._parts.options)
         check_options(compiler_options)
         return Compiled(self._parts)

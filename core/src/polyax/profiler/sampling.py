@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 
@@ -40,28 +41,38 @@ def _live_bytes() -> Counter[Backend]:
     return found
 
 
-class Sampler:
-    """A thread that looks until it is stopped; each number goes to ``recording``."""
+class Watcher(ABC):
+    """A thread that looks now and then, from when it is made until it is stopped."""
 
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
+    def __init__(self) -> None:
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="polyax memory", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"polyax {type(self).__name__}", daemon=True)
         self._thread.start()
+
+    @abstractmethod
+    def look(self) -> None: ...
 
     def stop(self) -> None:
         """Looks for a last time."""
         self._stopped.set()
         self._thread.join()
-        self._look()
+        self.look()
 
     def _run(self) -> None:
         pause = 0.0
         while not self._stopped.wait(pause):
             start = time.thread_time()
-            self._look()
+            self.look()
             pause = max(PAUSE, SHARE * (time.thread_time() - start))
 
-    def _look(self) -> None:
+
+class Sampler(Watcher):
+    """Tells ``recording`` how many bytes are in use."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        super().__init__()
+
+    def look(self) -> None:
         for name, value in bytes_in_use():
             self._recording.count(f"bytes in use on {name}", value)

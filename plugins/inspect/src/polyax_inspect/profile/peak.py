@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-import time
-
 from polyax.backend import registry
 from polyax.profiler.memory import Held, held
-from polyax.profiler.sampling import PAUSE, SHARE, bytes_in_use
+from polyax.profiler.sampling import Watcher, bytes_in_use
 
 GROWTH = 1.02
 """How much more has to be in use for another look at each array."""
 
 
-class Peak:
+class Peak(Watcher):
     """Live arrays, by who made them, when most memory was in use."""
 
     def __init__(self) -> None:
         self.arrays: Held = {}
         self.in_use = 0
         """Bytes of all devices then, what no array holds included."""
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="polyax peak", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Looks for a last time."""
-        self._stopped.set()
-        self._thread.join()
-        self.look()
-
-    def _run(self) -> None:
-        pause = 0.0
-        while not self._stopped.wait(pause):
-            start = time.thread_time()
-            self.look()
-            pause = max(PAUSE, SHARE * (time.thread_time() - start))
+        super().__init__()
 
     def look(self) -> None:
         in_use = sum(nbytes for _, nbytes in bytes_in_use())

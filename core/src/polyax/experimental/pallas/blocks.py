@@ -84,8 +84,21 @@ class Buffered:
     revisit: RevisitMode | None = None
 
 
-class KernelMemory(enum.Enum):
-    """Where a block lies. For compatibility, but for what calling one makes: the type of scratch memory.
+class MemoryKind(enum.Enum):
+    """Where a block lies. For compatibility, but for what calling one makes: the type of scratch memory."""
+
+    def from_type(self, type: ShapedArray) -> MemoryRef:
+        return MemoryRef(type, self)
+
+    def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
+        return self.from_type(ShapedArray(tuple(shape), as_dtype(dtype)))
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class KernelMemory(MemoryKind):
+    """Kinds of memory that all devices have.
 
     >>> KernelMemory.ANY((2, 3), "float32").shape
     (2, 3)
@@ -97,15 +110,6 @@ class KernelMemory(enum.Enum):
     INDEX = "index"
     KEY = "key"
     HOST = "host"
-
-    def from_type(self, type: ShapedArray) -> MemoryRef:
-        return MemoryRef(type, self)
-
-    def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
-        return self.from_type(ShapedArray(tuple(shape), as_dtype(dtype)))
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,11 @@ Memory is memory here: what the spaces tell a compiler changes nothing.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from typing import Any
 
 from polyax import numpy as jnp
 from polyax.experimental.pallas.blocks import CompilerParams as CompilerParams
-from polyax.experimental.pallas.blocks import GridSpec, MemoryRef, no_block_spec
-from polyax.ir.aval import ShapedArray
-from polyax.ir.dtypes import as_dtype
+from polyax.experimental.pallas.blocks import GridSpec, MemoryKind, no_block_spec
 
 __all__ = [
     "ANY",
@@ -31,7 +28,7 @@ __all__ = [
 ]
 
 
-class TpuMemory(enum.Enum):
+class TpuMemory(MemoryKind):
     """Kinds of memory. Calling one makes the type of scratch memory.
 
     >>> TpuMemory.VMEM((2, 3), "float32").shape
@@ -45,9 +42,6 @@ class TpuMemory(enum.Enum):
     CMEM = "cmem"
     HBM = "hbm"
     HOST = "host"
-
-    def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
-        return MemoryRef(ShapedArray(tuple(shape), as_dtype(dtype)), self)
 
 
 class GridDimensionSemantics(enum.Enum):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from links import anchors, links
-from polyax_kernels.pipeline import TO_GRAPH, TO_PLAN
+from polyax_kernels.pipeline import AFTER_FUSERS, TO_GRAPH, TO_PLAN
 from support.printed import words
 from support.process import output
 from support.sources import PACKAGES, ROOT
@@ -61,7 +61,7 @@ def test_files_that_are_named_exist(page: Path) -> None:
 def test_the_page_on_passes_lists_them() -> None:
     """In their order, each with the module that its function comes from."""
     rows = PASS.findall((ROOT / "docs/passes.md").read_text())
-    assert [name for name, _ in rows] == [p.name for p in (*TO_GRAPH, *TO_PLAN)]
+    assert [name for name, _ in rows] == [p.name for p in (*TO_GRAPH, *AFTER_FUSERS, *TO_PLAN)]
     assert all((PACKAGES["polyax_kernels"] / file).exists() for _, file in rows)
 
 

@@ -136,11 +136,13 @@ TO_GRAPH = (
     Pass("absorb transposes", on_graphs(lambda graph, _: absorb_transposes(graph))),
 )
 """Then the fusers that the backend or the user chose."""
-TO_PLAN = (
+AFTER_FUSERS = (
     Pass("sum calls", on_graphs(lambda graph, c: sum_calls(graph) if c.members > 1 else graph)),
     Pass("split reductions", on_graphs(lambda graph, c: split_reductions(graph, c.limits))),
     Pass("alias copies", on_graphs(lambda graph, _: alias_copies(graph))),
     Pass("readers first", on_graphs(lambda graph, _: readers_first(graph))),
+)
+TO_PLAN = (
     Pass("plan", lambda graph, c: make_plan(graph, c.donated)),
     Pass("canonical kernels", lambda plan, c: _canonical_kernels(plan, c)),
 )
@@ -148,18 +150,18 @@ TO_PLAN = (
 
 def plan_of(jaxpr: ClosedJaxpr, c: Compilation) -> Plan:
     """The plan of a program, its kernels in canonical form. Call it inside ``with consing():``."""
-    return run((*TO_GRAPH, *map(fusing, c.fusers), *TO_PLAN), jaxpr, c)
+    return run((*TO_GRAPH, *map(fusing, c.fusers), *AFTER_FUSERS, *TO_PLAN), jaxpr, c)
 
 
 def graph_of(jaxpr: ClosedJaxpr, c: Compilation) -> Graph:
     """The graph of a program, fused, before it is planned."""
-    return run((*TO_GRAPH, *map(fusing, c.fusers), *TO_PLAN[:4]), jaxpr, c)
+    return run((*TO_GRAPH, *map(fusing, c.fusers), *AFTER_FUSERS), jaxpr, c)
 
 
 def meanings(jaxpr: ClosedJaxpr, c: Compilation, inputs: Sequence[Any]) -> Iterator[Meaning]:
     """What a program computes for ``inputs`` after each pass that changes its graph. Call it inside ``consing()``."""
     program: Any = jaxpr
-    for step in (*TO_GRAPH, *map(fusing, c.fusers), *TO_PLAN[:4]):
+    for step in (*TO_GRAPH, *map(fusing, c.fusers), *AFTER_FUSERS):
         before, program = program, run((step,), program, c)
         if program is before or not isinstance(program, Graph):
             continue

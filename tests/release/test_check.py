@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.sources import PACKAGES, ROOT
+from support.sources import PACKAGES
 
 
 @pytest.fixture
-def check(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.syspath_prepend(str(ROOT / "release"))
-    yield importlib.import_module("check")
-    for name in ("check", "projects"):
-        sys.modules.pop(name, None)
+def check(script: Callable[[str], Any]) -> Any:
+    return script("check")
 
 
 @pytest.fixture
-def projects(check: Any) -> Any:
-    return sys.modules["projects"]
+def projects(script: Callable[[str], Any]) -> Any:
+    return script("projects")
 
 
 def archives(folder: Path, wheel: list[str], source: list[str]) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable
 from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,8 @@ EXTRAS = set(metadata("polyax").get_all("Provides-Extra") or ())
 
 
 @pytest.fixture
-def extras(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.syspath_prepend(str(ROOT / "release"))
-    yield importlib.import_module("extras")
-    for name in ("extras", "projects"):
-        sys.modules.pop(name, None)
+def extras(script: Callable[[str], Any]) -> Any:
+    return script("extras")
 
 
 def test_the_workspace_has_the_extras_of_the_core() -> None:

@@ -157,7 +157,7 @@ def test_calls_of_programs(primitive: Any) -> None:
 
 
 def test_equations_bound_again_keep_their_lines() -> None:
-    (eqn,) = polyax.make_jaxpr(jnp.sin)(1.0).eqns
+    (eqn,) = polyax.make_jaxpr(lambda x: jnp.sin(x))(1.0).eqns
 
     def again(x: Any) -> Any:
         with source_info_util.user_context(eqn.source_info.traceback):

@@ -31,7 +31,7 @@ def user_context(c: Any, *, name_stack: Any = None) -> Generator[None]:
       name_stack: for compatibility: a line tells its scopes.
 
     >>> import polyax, polyax.numpy as jnp
-    >>> (eqn,) = polyax.make_jaxpr(jnp.sin)(1.0).eqns
+    >>> (eqn,) = polyax.make_jaxpr(lambda x: jnp.sin(x))(1.0).eqns
     >>> with user_context(eqn.source_info.traceback):
     ...     current() == eqn.source_info
     True

@@ -10,7 +10,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.effects import NO_EFFECTS, Effects, join_effects
 from polyax.ir.primitive import Primitive, ambient, eval_trace
-from polyax.ir.source import DebugInfo, Source
+from polyax.ir.source import NOWHERE, DebugInfo, Nowhere, Source
 
 
 class Var:
@@ -72,9 +72,9 @@ class Eqn:
         self.source = source
 
     @property
-    def source_info(self) -> Source | None:
+    def source_info(self) -> Source | Nowhere:
         """The user's line, under JAX's name."""
-        return self.source
+        return self.source or NOWHERE
 
     @property
     def ctx(self) -> None:
@@ -83,7 +83,7 @@ class Eqn:
 
     def replace(self, **changes: Any) -> Eqn:
         if "source_info" in changes:
-            changes["source"] = changes.pop("source_info")
+            changes["source"] = (changes.pop("source_info") or NOWHERE).traceback
         changes.pop("ctx", None)
         fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
         return Eqn(**(fields | changes))
@@ -239,12 +239,13 @@ def _eval_eqns(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
     last = last_uses(jaxpr)
+    caller = ambient.source
 
     def read(atom: Atom) -> Any:
         return atom.value if isinstance(atom, Literal) else env[atom]
 
     for i, eqn in enumerate(jaxpr.eqns):
-        ambient.source = eqn.source
+        ambient.source = eqn.source or caller
         outs = eqn.apply(list(map(read, eqn.invars)))
         for var, value in zip(eqn.outvars, outs, strict=True):
             env[var] = value

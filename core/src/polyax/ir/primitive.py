@@ -23,6 +23,9 @@ class Ambient(threading.local):
 
     trace: Any = None
     source: Any = None
+    asker: Any = None
+    """The line that asked for a program which isn't the user's function, and which others may come to share: no
+    equation of it comes from there, but from the line that calls the program."""
     scope: str = ""
     axis_env: Mapping[Any, int] = MappingProxyType({})
     recorded: bool = False

@@ -107,6 +107,10 @@ class Source(NamedTuple):
         """The line, as JAX's programs tell where they come from: what ``user_context`` takes."""
         return self
 
+    def same_place(self, other: Source | None) -> bool:
+        """Whether both are one instruction of the user's program, whatever names are around it."""
+        return other is not None and self.code is other.code and self.instruction == other.instruction
+
     @property
     def line(self) -> int:
         for start, end, line in self.code.co_lines():
@@ -117,6 +121,17 @@ class Source(NamedTuple):
     def __str__(self) -> str:
         scope = f" in {self.scope}" if self.scope else ""
         return f"{self.code.co_filename}:{self.line} ({self.code.co_name}){scope}"
+
+
+class Nowhere(NamedTuple):
+    """Where an equation comes from that tells no line: the program that it is part of is polyax's own, so that it comes
+    from where that is called."""
+
+    traceback: None = None
+    name_stack: str = ""
+
+
+NOWHERE = Nowhere()
 
 
 def user_source(scope: str = "") -> Source | None:

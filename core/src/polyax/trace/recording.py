@@ -17,7 +17,7 @@ from polyax.ir.garbage import collection_paused
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, is_literal_value, make_literal
 from polyax.ir.primitive import Primitive, ambient
 from polyax.ir.refs import met, refuse_refs
-from polyax.ir.source import untransformed, user_source
+from polyax.ir.source import Source, is_internal, untransformed, user_source
 from polyax.meshes import consensus, sums
 from polyax.meshes.explicit import seen
 from polyax.meshes.resharding import untyped
@@ -83,6 +83,11 @@ class SourceOf:
     def name(self, position: int) -> str:
         names = self.arg_names()
         return names[position] if position < len(names) else f"number {position}"
+
+    def is_internal(self) -> bool:
+        """Whether the function is one of polyax's own."""
+        code = getattr(inspect.unwrap(self.fun), "__code__", None)
+        return code is not None and is_internal(code.co_filename)
 
 
 class DynamicJaxprTrace(Trace):
@@ -154,7 +159,7 @@ class DynamicJaxprTrace(Trace):
             ins = [a.aval for a in inputs]
             avals = sums.left(primitive, ins, params, typed(primitive, [a.vma for a in ins], params, avals))
         outs = [Var(aval) for aval in avals]
-        source = ambient.source or user_source(ambient.scope)
+        source = ambient.source or _own_line()
         self.eqns.append(Eqn(primitive, inputs, outs, params, effects, source))
         return [DynamicJaxprTracer(self, v) for v in outs]
 
@@ -187,6 +192,12 @@ class DynamicJaxprTrace(Trace):
         return behind
 
 
+def _own_line() -> Source | None:
+    """The user's line that runs now, if it is part of what is traced."""
+    line = user_source(ambient.scope)
+    return None if line is not None and line.same_place(ambient.asker) else line
+
+
 def trace_to_jaxpr(
     fun: Callable[..., Sequence[Any]],
     in_avals: Sequence[ShapedArray],
@@ -199,13 +210,14 @@ def trace_to_jaxpr(
     trace = DynamicJaxprTrace(name, origin)
     trace.onlooker = onlooker
     args = [trace.new_arg(a) for a in in_avals]
-    before = ambient.source, ambient.recorded, ambient.scope
+    before = ambient.source, ambient.asker, ambient.recorded, ambient.scope
+    ambient.asker = user_source() if origin is None or origin.is_internal() else None
     ambient.source, ambient.recorded, ambient.scope = None, False, untransformed(ambient.scope)
     try:
         with collection_paused(), set_trace(trace):
             closed = trace.to_jaxpr(fun(*args))
     finally:
-        ambient.source, ambient.recorded, ambient.scope = before
+        ambient.source, ambient.asker, ambient.recorded, ambient.scope = before
         trace.invalidate()
     del args
     check_leaks(trace, origin or name)

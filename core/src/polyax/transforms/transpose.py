@@ -42,6 +42,7 @@ def backward_pass(
 def _backward_pass(
     jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any], refs: dict[Var, Any]
 ) -> list[Any]:
+    caller = ambient.source
     env, linear_eqns = _evaluate_nonlinear(jaxpr, consts, args)
     cotangents: dict[Var, Any] = {}
 
@@ -67,7 +68,7 @@ def _backward_pass(
             continue
         given = [Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, given, strict=True)]
         primals = [_primal(env, a) for a in eqn.invars]
-        ambient.source = eqn.source and eqn.source.transposed(ambient.scope)
+        ambient.source = eqn.source.transposed(ambient.scope) if eqn.source else caller
         results = eqn.primitive.rule("transpose")(given, *primals, **eqn.params)
         for atom, ct in zip(eqn.invars, results, strict=True):
             accumulate(atom, ct)
@@ -85,7 +86,8 @@ def _accumulate_refs(
     accumulate: Callable[[Atom, Any], None],
 ) -> None:
     """What an equation on references does backwards, where these stand for the cotangents of what they hold."""
-    ambient.source = eqn.source and eqn.source.transposed(ambient.scope)
+    if eqn.source:
+        ambient.source = eqn.source.transposed(ambient.scope)
     for atom, ct in zip(eqn.invars, eqn.primitive.rule("backward")(refs, given, eqn, primals), strict=True):
         accumulate(atom, ct)
 
@@ -100,8 +102,9 @@ def _evaluate_nonlinear(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update((v, a) for v, a in zip(jaxpr.invars, args, strict=True) if type(a) is not UndefPrimal)
     linear: list[Eqn] = []
+    caller = ambient.source
     for eqn in jaxpr.eqns:
-        ambient.source = eqn.source
+        ambient.source = eqn.source or caller
         if all(isinstance(a, Literal) or a in env for a in eqn.invars) and not eqn.primitive.makes_refs:
             outs = eqn.apply([_primal(env, a) for a in eqn.invars])
             env.update(zip(eqn.outvars, outs, strict=True))

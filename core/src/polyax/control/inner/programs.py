@@ -120,9 +120,10 @@ def inlined(program: ClosedJaxpr) -> ClosedJaxpr:
 def _run_inlined(program: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     env: dict[Any, Any] = dict(zip(program.jaxpr.invars, args, strict=True))
     env.update(zip(program.jaxpr.constvars, program.consts, strict=True))
+    caller = ambient.source
     for eqn in program.jaxpr.eqns:
         values = [a.value if isinstance(a, Literal) else env[a] for a in eqn.invars]
-        ambient.source = eqn.source
+        ambient.source = eqn.source or caller
         outs = _run_inlined(eqn.params["jaxpr"], values) if eqn.primitive.name == "pjit" else eqn.apply(values)
         env.update(zip(eqn.outvars, outs, strict=True))
     return [a.value if isinstance(a, Literal) else env[a] for a in program.jaxpr.outvars]

@@ -76,7 +76,7 @@ def run_discharged(program: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
     try:
         for eqn in program.jaxpr.eqns:
-            ambient.source = eqn.source
+            ambient.source = eqn.source or before
             env.update(zip(eqn.outvars, _run(eqn, [*map(value, eqn.invars)]), strict=True))
         return [*map(value, program.jaxpr.outvars)]
     finally:

@@ -53,12 +53,13 @@ def _run(
 ) -> tuple[Error, list[Any]]:
     env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
     last = last_uses(jaxpr)
+    caller = ambient.source
 
     def read(atom: Any) -> Any:
         return atom.value if isinstance(atom, Literal) else env[atom]
 
     for i, eqn in enumerate(jaxpr.eqns):
-        ambient.source = eqn.source
+        ambient.source = eqn.source or caller
         error, outs = _step(eqn, list(map(read, eqn.invars)), enabled, error)
         env.update(zip(eqn.outvars, outs, strict=True))
         for var in last.get(i, ()):

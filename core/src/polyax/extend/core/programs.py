@@ -27,8 +27,8 @@ from polyax.ir.jaxpr import Literal as Literal
 from polyax.ir.jaxpr import Var as Var
 from polyax.ir.jaxpr import eval_jaxpr, sub_jaxprs
 from polyax.ir.primitive import ambient
+from polyax.ir.source import NOWHERE, Nowhere, Source
 from polyax.ir.source import DebugInfo as DebugInfo
-from polyax.ir.source import Source
 from polyax.runtime.arrays.array import Array
 from polyax.trace.context import axis_env, current_trace
 from polyax.trace.context import set_trace as set_current_trace
@@ -96,11 +96,12 @@ def new_jaxpr_eqn(
     primitive: Any,
     params: dict[str, Any],
     effects: Effects = no_effects,
-    source_info: Source | None = None,
+    source_info: Source | Nowhere | None = None,
     ctx: None = None,
 ) -> JaxprEqn:
     """An equation."""
-    return JaxprEqn(primitive, invars, outvars, params, frozenset(effects), source_info)
+    line = (source_info or NOWHERE).traceback
+    return JaxprEqn(primitive, invars, outvars, params, frozenset(effects), line)
 
 
 def gensym(suffix: str = "") -> Callable[[ShapedArray], Var]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from polyax.ir.source import Source
 
 
 class Line(NamedTuple):
@@ -40,12 +41,16 @@ def flatten(jaxpr: Jaxpr, opened: Callable[[Eqn], ClosedJaxpr | None]) -> Listin
 
 
 class _Frame:
-    """A program that is being walked; ``results``: what its outputs are called in the outer one."""
+    """A program that is being walked, for the line ``source``; ``results``: what its outputs are called in the outer
+    one."""
 
-    def __init__(self, jaxpr: Jaxpr, env: dict[Var, int], results: Sequence[Var] = ()) -> None:
+    def __init__(
+        self, jaxpr: Jaxpr, env: dict[Var, int], results: Sequence[Var] = (), source: Source | None = None
+    ) -> None:
         self.jaxpr = jaxpr
         self.env = env
         self.results = results
+        self.source = source
         self.eqns: Iterator[Eqn] = iter(jaxpr.eqns)
 
 
@@ -89,15 +94,16 @@ class _Flattening:
         for eqn in frame.eqns:
             args = tuple([self.read(frame.env, a) for a in eqn.invars])
             called = self.opened(eqn)
+            source = eqn.source or frame.source
             if called is not None:
-                return self.called(called, args, eqn.outvars)
+                return self.called(called, args, eqn.outvars, source)
             outs = tuple([self.value(v.aval) for v in eqn.outvars])
             frame.env.update(zip(eqn.outvars, outs, strict=True))
-            self.lines.append(Line(eqn, args, outs))
+            self.lines.append(Line(eqn if eqn.source is source else eqn.replace(source=source), args, outs))
         return None
 
-    def called(self, closed: ClosedJaxpr, args: Sequence[int], results: Sequence[Var]) -> _Frame:
+    def called(self, closed: ClosedJaxpr, args: Sequence[int], results: Sequence[Var], source: Source | None) -> _Frame:
         jaxpr = closed.jaxpr
         env = dict(zip(jaxpr.invars, args, strict=True))
         env.update((v, self.scalar(c, v.aval)) for v, c in zip(jaxpr.constvars, closed.consts, strict=True))
-        return _Frame(jaxpr, env, results)
+        return _Frame(jaxpr, env, results, source)

@@ -18,7 +18,7 @@ from polyax.control.spmd import shard_map_p
 from polyax.ir import dtypes
 from polyax.ir.config import config
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var, sub_jaxprs
-from polyax.ir.source import user_source
+from polyax.ir.source import Source, user_source
 from polyax.ops.joining import stack
 from polyax.ops.slicing import index_in_dim
 
@@ -57,6 +57,7 @@ class _Found(Exception):
 
 class _Search:
     def __init__(self, nans: bool, infs: bool) -> None:
+        self.asked: Source | None = None
         self.tests = [(what, test) for on, what, test in ((nans, "nan", np.isnan), (infs, "inf", np.isinf)) if on]
 
     def found(self, values: Sequence[Any]) -> str | None:
@@ -89,6 +90,14 @@ class _Search:
         return [read(a) for a in jaxpr.outvars]
 
     def step(self, eqn: Eqn, args: list[Any], where: str) -> list[Any]:
+        caller = self.asked
+        self.asked = eqn.source or caller
+        try:
+            return self.results(eqn, args, where)
+        finally:
+            self.asked = caller
+
+    def results(self, eqn: Eqn, args: list[Any], where: str) -> list[Any]:
         if eqn.primitive is scan_p:
             return self.scan(eqn, args, where)
         if eqn.primitive is while_p:
@@ -100,7 +109,7 @@ class _Search:
             return self.run(inner[0], args, where)
         outs = eqn.apply(args)
         if (what := self.found(outs)) is not None:
-            line = f", asked for at {eqn.source}" if eqn.source is not None else ""
+            line = f", asked for at {self.asked}" if self.asked is not None else ""
             raise _Found(f"{eqn.primitive} ({what}){line}{where}")
         return outs
 

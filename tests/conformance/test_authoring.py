@@ -21,6 +21,8 @@ from polyax_conformance.authoring import BACKENDS, PARTS, TEMPLATES, new_backend
 
 KINDS = [f"backend {kind}" for kind in BACKENDS] + list(PARTS)
 NEEDED = {"backend gpu": ["cc"]}
+FILLED = Path(__file__).parent / "filled"
+EXPLAINED = "import polyax; print(polyax.explain(polyax.numpy.exp)(polyax.numpy.ones(3)).report.kernels[0].source)"
 
 
 def make(kind: str, name: str, folder: Path) -> Path:
@@ -35,20 +37,39 @@ def ran(*command: str, cwd: Path, **environment: str) -> str:
     return done.stdout
 
 
+def installed(project: Path, site: Path) -> str:
+    """The PYTHONPATH with which it is found."""
+    install = ("pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--no-index")
+    ran(sys.executable, "-m", *install, "--target", str(site), str(project), cwd=site.parent)
+    return os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_installs_and_passes(kind: str, tmp_path: Path) -> None:
     """Its own tests grade it: two levels of the suite, and, of parts, the checks for their kind."""
     if missing := [tool for tool in NEEDED.get(kind, ()) if shutil.which(tool) is None]:
         pytest.skip(f"needs {missing[0]}")
-    project, site = make(kind, "my_own", tmp_path), tmp_path / "site"
-    install = ("pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--no-index")
-    ran(sys.executable, "-m", *install, "--target", str(site), str(project), cwd=tmp_path)
-    path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
+    project = make(kind, "my_own", tmp_path)
+    path = installed(project, tmp_path / "site")
     tests = ["tests/test_my_own.py"] if kind == "backend gpu" else []  # its other one compiles hundreds of kernels
     told = ran(sys.executable, "-m", "pytest", "-q", *tests, cwd=project, PYTHONPATH=path, PYTEST_ADDOPTS="")
     assert re.search(r"\d passed", told) and "skipped" not in told
     assert "polyax-my-own" in ran(sys.executable, "-m", "polyax", "info", cwd=tmp_path, PYTHONPATH=path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs cc")
+def test_with_its_emitter_filled_in_it_computes_in_the_language(tmp_path: Path) -> None:
+    """``benchmarks/authors.py --level 3`` grades the rest."""
+    project = new_backend("my_own", "host", tmp_path)
+    for file in FILLED.glob("*.py"):
+        shutil.copy(file, project / "src/polyax_my_own")
+    path = installed(project, tmp_path / "site")
+    told = ran(sys.executable, "-c", EXPLAINED, cwd=tmp_path, PYTHONPATH=path, POLYAX_PLATFORMS="my_own")
+    assert "void kernel(void **buffers" in told
+    for level in ("0", "1"):
+        ran(sys.executable, "-m", "polyax", "check", "my_own", "--level", level, cwd=tmp_path, PYTHONPATH=path)
 
 
 @pytest.mark.parametrize("name", ["x", "a_long_name_for_a_plugin"])

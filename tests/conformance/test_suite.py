@@ -48,6 +48,12 @@ def gaps(folder: Path, text: str = GAP) -> Any:
         (GAP.replace("it rounds down", ""), "has no reason"),
         ("[gaps]", "has gaps; gaps are written as"),
         ("[[gap", "can't be read as gaps"),
+        ("gap = 3", r"has gap = 3; gaps are written as \[\[gap\]\]"),
+        ("gap = [3]", r"has gap = \[3\]; gaps are written as"),
+        (GAP.replace('["scalars::test_rounding*"]', '"scalars::*"'), "has tests = 'scalars::.', not a list of texts"),
+        (GAP.replace("scalars::", "scalers::"), "names 'scalers::test_rounding.'; tests are level::name, .* scalars,"),
+        (GAP.replace("scalars::", ""), "names 'test_rounding.'; tests are level::name"),
+        (GAP + 'primitives = ["sinn"]', "names primitives that aren't: sinn; polyax.backend.PRIMITIVES has all"),
     ],
 )
 def test_files_that_are_none(tmp_path: Path, text: str, told: str) -> None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from polyax.backend import UsageError
+from polyax.backend import PRIMITIVES, UsageError
+from polyax_conformance.names import LEVELS
 
 KINDS = ("notimpl", "notyet", "never")
 """Could be done, waits for something else, can't be done by the nature of the device."""
@@ -46,7 +47,10 @@ def read_gaps(path: Path) -> list[Gap]:
         raise UsageError(f"{path} can't be read as gaps: {e}") from None
     if unknown := found.keys() - {"gap"}:
         raise UsageError(f"{path} has {', '.join(sorted(unknown))}; gaps are written as [[gap]]")
-    return [_gap(path, n, entry) for n, entry in enumerate(found.get("gap", []))]
+    entries = found.get("gap", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise UsageError(f"{path} has gap = {entries!r}; gaps are written as [[gap]]")
+    return [_gap(path, n, entry) for n, entry in enumerate(entries)]
 
 
 def _gap(path: Path, number: int, entry: Any) -> Gap:
@@ -57,7 +61,27 @@ def _gap(path: Path, number: int, entry: Any) -> Gap:
         raise UsageError(f"{where} has no {' and no '.join(lacking)}")
     if entry["kind"] not in KINDS:
         raise UsageError(f"{where} is of kind {entry['kind']!r}; kinds are {', '.join(KINDS)}")
-    return Gap(entry["what"], entry["kind"], entry["reason"], tuple(entry.get("tests", ())))
+    tests, primitives = (_texts(where, entry, key) for key in ("tests", "primitives"))
+    if wrong := [pattern for pattern in tests if not _may_name_a_test(pattern)]:
+        raise UsageError(f"{where} names {wrong[0]!r}; tests are level::name, and levels are {', '.join(LEVELS)}")
+    if unknown := set(primitives) - {p.name for p in PRIMITIVES}:
+        told = ", ".join(sorted(unknown))
+        raise UsageError(f"{where} names primitives that aren't: {told}; polyax.backend.PRIMITIVES has all")
+    return Gap(entry["what"], entry["kind"], entry["reason"], tests)
+
+
+def _texts(where: str, entry: Any, key: str) -> tuple[str, ...]:
+    """A text alone is refused: its letters would be taken for patterns, and its * would name every test."""
+    found = entry.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise UsageError(f"{where} has {key} = {found!r}, not a list of texts")
+    return tuple(found)
+
+
+def _may_name_a_test(pattern: str) -> bool:
+    """Tests of the author's own have the names of their files, as pytest knows them."""
+    level, separator, _ = pattern.partition("::")
+    return bool(separator) and ("test" in level or any(fnmatch.fnmatchcase(name, level) for name in LEVELS))
 
 
 def unmet(gaps: Iterable[Gap]) -> list[str]:

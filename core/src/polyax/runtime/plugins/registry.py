@@ -187,8 +187,12 @@ class Registry:
             return self._probed[name]
 
     def _why_unknown(self, name: str) -> str:
-        mine = [p for p in self.plugins() if p.platform == name and p.cause]
-        return "\n".join(f"{p.title}: {p.cause}" for p in mine) or "no plugin that brings it is installed"
+        failed = [f"{p.title}: {p.cause}" for p in self.plugins() if p.platform == name and p.cause]
+        empty = (
+            f"its entry point is for {name!r}, and its polyax_backends gives no BackendSpec: return one of that name"
+        )
+        silent = [f"{p.title}: {empty}" for p in self.plugins() if p.entry == name and p.status == "loaded"]
+        return "\n".join([*failed, *silent]) or "no plugin that brings it is installed"
 
     def backend(self, name: str) -> Backend:
         """The backend named ``name``, opened at its first use.

@@ -18,6 +18,7 @@ don't depend on its own loops, then opens these. Where a group of threads shares
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -33,6 +34,7 @@ class Emitter(Protocol[T]):
     ``cast``, ``bitcast``, ``param`` and ``const`` do.
     """
 
+    @abstractmethod
     def supports(self, name: str, dtype: np.dtype) -> bool:
         """Whether ``op`` knows this operation of the scalar table; the walker decomposes all others.
 
@@ -41,30 +43,38 @@ class Emitter(Protocol[T]):
         """
         ...
 
+    @abstractmethod
     def const(self, value: Any, dtype: np.dtype) -> T: ...
 
+    @abstractmethod
     def param(self, position: int, dtype: np.dtype) -> T:
         """A scalar launch argument."""
         ...
 
+    @abstractmethod
     def op(self, name: str, dtype: np.dtype, *args: T) -> T:
         """A scalar operation of the table, with its total semantics; ``dtype`` is that of the (last) operand."""
         ...
 
+    @abstractmethod
     def cast(self, x: T, source: np.dtype, target: np.dtype) -> T:
         """Floats to integers saturate, NaN gives 0, integers to narrower ones wrap; to bool means ``x != 0``."""
         ...
 
+    @abstractmethod
     def bitcast(self, x: T, source: np.dtype, target: np.dtype) -> T:
         """The same bits as another type of the same width."""
         ...
 
+    @abstractmethod
     def load(self, slot: int, offset: T, dtype: np.dtype, mask: T | None = None, other: T | None = None) -> T:
         """``offset`` counts elements. Where ``mask`` is false nothing is read."""
         ...
 
+    @abstractmethod
     def store(self, slot: int, offset: T, value: T, dtype: np.dtype, mask: T | None = None) -> None: ...
 
+    @abstractmethod
     def loop(self, start: T, stop: T, body: Callable[[T], None], *, hint: str = "") -> None:
         """``for i in range(start, stop): body(i)``; an emitter of code calls ``body`` once.
 
@@ -75,6 +85,7 @@ class Emitter(Protocol[T]):
         """
         ...
 
+    @abstractmethod
     def fold(
         self,
         stop: T,
@@ -94,6 +105,7 @@ class Emitter(Protocol[T]):
         """
         ...
 
+    @abstractmethod
     def local(self, slot: int, dtype: np.dtype, size: int) -> None:
         """Declares scratch memory, addressed by ``slot`` in loads and stores. Called before everything else."""
         ...
@@ -103,6 +115,7 @@ class Emitter(Protocol[T]):
         a better way than two loops; else it does nothing, and says so."""
         return False
 
+    @abstractmethod
     def barrier(self) -> None:
         """Separates stages that share scratch memory between threads; nothing where one thread owns a grid point."""
         ...

@@ -35,6 +35,7 @@ from polyax.runtime.contract.backend import (
     Executable,
     Meaning,
     Owner,
+    Queue,
     Token,
 )
 from polyax.runtime.contract.cache import DiskCache, cache_root, why_no_cache
@@ -75,7 +76,7 @@ __all__ = [
     "Executable", "Flag", "FusionPass", "Group", "HookError", "HostArrayBackend", "HostArrayExecutable",
     "HostBuffer", "HostQueue", "InternalError", "Jaxpr", "KernelReport", "LeafKind", "Line", "Listing",
     "Literal", "Lowering", "Meaning", "NativeCall", "NoLowering", "Offer", "Owner", "PluginError", "Primitive",
-    "ProcessGroup", "ProcessSpec", "ProgramPart", "ProgramReport", "Report", "ShapedArray", "Snapshot",
+    "ProcessGroup", "ProcessSpec", "ProgramPart", "ProgramReport", "Queue", "Report", "ShapedArray", "Snapshot",
     "Source", "Task", "Token", "Transfer", "UsageError", "Var", "Wanted", "WhyNot", "blame", "cache_root", "called",
     "check_jaxpr", "config", "decompose", "decomposition", "flatten", "hookimpl", "host_device_count",
     "host_devices", "inline_calls", "last_uses", "later", "on_host", "partition", "registry", "run_on_host",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from polyax.runtime.contract.whose import NONE, Owner, ask, tell
 
 __all__ = [
     "API", "Backend", "BackendSpec", "Buffer", "BufferReport", "CallKind", "CompileOptions", "Decision",
-    "Device", "Executable", "KernelReport", "Meaning", "Owner", "Report", "Seat", "Snapshot", "Token",
+    "Device", "Executable", "KernelReport", "Meaning", "Owner", "Queue", "Report", "Seat", "Snapshot", "Token",
 ]  # fmt: skip
 
 API = (1, 0)
@@ -190,6 +190,20 @@ class Token(ABC):
         """Returns when they are over; raises ``error``, and sets ``told``, if there is one."""
 
 
+class Queue(Protocol):
+    """What a launch is given to start its work on: that of its device, or one that stands for it. ``HostQueue`` is one.
+
+    >>> from polyax.backend import HostQueue
+    >>> HostQueue("mine").run(lambda: print("done"), [], 0)
+    done
+    """
+
+    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Token | None:
+        """Runs ``work`` after everything before it and after ``inputs``, buffers; ``cost``: its scalar operations or
+        bytes. None, if it has run already: an error is raised then; else what tells when it is over."""
+        ...
+
+
 @dataclass(frozen=True)
 class CompileOptions:
     """How an executable is to be made."""
@@ -231,7 +245,7 @@ class Executable(ABC):
     """A compiled program for one device."""
 
     @abstractmethod
-    def launch(self, buffers: Sequence[Buffer], queue: Any) -> tuple[list[Buffer], Any]:
+    def launch(self, buffers: Sequence[Buffer], queue: Queue) -> tuple[list[Buffer], Token | None]:
         """Starts the program on ``queue`` and returns at once with the buffers of its results.
 
         ``buffers``: the jaxpr's constants, then its inputs, all on the queue's device. An error in the computation
@@ -239,7 +253,7 @@ class Executable(ABC):
         still to come: then a ``Token``.
         """
 
-    def launch_members(self, members: Sequence[Sequence[Buffer]], queue: Any, axes: Axes) -> Any:
+    def launch_members(self, members: Sequence[Sequence[Buffer]], queue: Queue, axes: Axes) -> Any:
         """Starts the program for all members of a group at once, each with its buffers, if ``takes_turns``. The results
         of each, and a token for all, as those of ``launch``."""
         raise NotImplementedError

@@ -27,6 +27,8 @@ GROUPED = {
     "a batch and heads of attention": ((2, 5, 4, 3), (2, 4, 3, 6), ((3,), (2,)), ((0, 2), (0, 1))),
 }
 """Where matrices of a batch are, takes two numbers."""
+TURNED = [(2, 4, 4, 4), (3, 5, 7, 6), (2, 2, 3, 9), (2, 16, 33, 31), (2, 3, 2, 31), (2, 8, 32, 32), (1, 6, 9, 13)]
+"""Batch, rows, terms and columns of products by transposes: whole squares of four, parts of them, and what is large."""
 
 
 @pytest.mark.parametrize("name", [*CASES, *GROUPED])
@@ -65,6 +67,20 @@ def test_sums_of_products(name: str, dtype: str) -> None:
     products.adding(dtype, found)(outs, args, in_order)
     for (out,) in outs:
         np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("sizes", TURNED)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_products_by_small_transposes(sizes: tuple[int, ...], dtype: str) -> None:
+    batch, m, k, n = sizes
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(s).astype(dtype) for s in ((batch, m, k), (batch, n, k)))
+    avals = [ShapedArray(a.shape, a.dtype) for a in (x, y)]
+    found = products.describe(avals, {"dimension_numbers": (((2,), (2,)), ((0,), (0,)))})
+    assert found is not None and found.b_transposed
+    out = np.full((batch, m, n), np.nan, dtype)
+    products.adding(dtype, found)([[out]], [[x, y]], in_order)
+    np.testing.assert_allclose(out, np.einsum("bij,bkj->bik", x, y, dtype="complex128"), rtol=1e-5, atol=1e-5)
 
 
 def test_large_sums_are_cut_in_pieces() -> None:

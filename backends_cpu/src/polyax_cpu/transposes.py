@@ -8,6 +8,8 @@ from polyax_cpu.llvm import Builder, IrValue
 
 MOST = 16
 """Rows that are turned at once: as many registers as there are to spare."""
+SIDE = 4
+"""Of squares of matrices whose sizes aren't known."""
 
 
 def transpose(b: Builder, source: IrValue, pitch: int, target: IrValue, side: int, type: str) -> None:
@@ -20,6 +22,26 @@ def transpose(b: Builder, source: IrValue, pitch: int, target: IrValue, side: in
         last = b.at(target, row * side + column, type)
         for n, vector in enumerate(turned(b, read)):
             b.store_lanes(vector, b.at(last, n * side, type), None)
+
+
+Pitched = tuple[IrValue, IrValue]
+"""A pointer, and how far apart the rows are there."""
+
+
+def transpose_any(b: Builder, source: Pitched, target: Pitched, sizes: tuple[IrValue, IrValue], type: str) -> None:
+    """``target[i, j] = source[j, i]`` for ``i`` and ``j`` below ``sizes``, which are known when the code runs: by
+    squares, and what is left one by one."""
+    rows, columns = sizes
+    in_squares = rows & -SIDE, columns & -SIDE
+    at = lambda matrix, i, j: b.at(matrix[0], i * matrix[1] + j, type)
+    with b.loop(0, in_squares[1], step=SIDE) as j, b.loop(0, in_squares[0], step=SIDE) as i:
+        read = [b.load_lanes(at(source, j + n, i), type, SIDE, None, b.const(0, type)) for n in range(SIDE)]
+        for n, vector in enumerate(turned(b, read)):
+            b.store_lanes(vector, at(target, i + n, j), None)
+    zero = b.const(0, "i64")
+    for from_row, from_column, to_column in ((in_squares[0], zero, in_squares[1]), (zero, in_squares[1], columns)):
+        with b.loop(from_column, to_column) as j, b.loop(from_row, rows) as i:
+            b.store(b.load(at(source, j, i), type), at(target, i, j))
 
 
 def turned(b: Builder, rows: Sequence[IrValue]) -> list[IrValue]:

@@ -144,10 +144,7 @@ class _Reader:
         self.held: dict[int, Any] = {}
 
     def read(self, eqn: Eqn) -> None:
-        try:
-            signature, constants = _signature(eqn)
-        except KeyReuseError as e:
-            raise (e if _AT in str(e) else KeyReuseError(f"{e}{_at(eqn)}")) from None
+        signature, constants = _signature(eqn)
         if eqn.primitive is assert_consumed_value_p:
             self._compare(eqn)
         self.held |= {id(x): x for x in constants if is_key(x)}
@@ -199,11 +196,8 @@ class _Reader:
         return KeyUse(KeyReuseSignature(*parts), tuple(self.held.values()))
 
 
-_AT = " It is used at "
-
-
 def _at(eqn: Eqn) -> str:
-    return "" if eqn.source is None else f"{_AT}{eqn.source}."
+    return "" if eqn.source is None else f" It is used at {eqn.source}."
 
 
 # --- equations --------------------------------------------------------------------------------------------------------

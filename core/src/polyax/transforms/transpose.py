@@ -9,6 +9,7 @@ from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from polyax.ir.primitive import ambient
+from polyax.ir.source import Source
 from polyax.meshes.consensus import lenient
 from polyax.meshes.explicit import cotangent_type
 from polyax.ops.resharding import retyped
@@ -62,13 +63,14 @@ def _backward_pass(
     for eqn in reversed(linear_eqns):
         given = [cotangents.pop(v, None) for v in eqn.outvars]
         if eqn.primitive.backward is not None and (eqn.primitive.takes_refs or not refs.keys().isdisjoint(eqn.invars)):
+            ambient.source = _backwards(eqn, caller)
             _accumulate_refs(refs, given, eqn, [_primal(env, a) for a in eqn.invars], accumulate)
             continue
         if all(ct is None for ct in given):
             continue
         given = [Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, given, strict=True)]
         primals = [_primal(env, a) for a in eqn.invars]
-        ambient.source = eqn.source.transposed(ambient.scope) if eqn.source else caller
+        ambient.source = _backwards(eqn, caller)
         results = eqn.primitive.rule("transpose")(given, *primals, **eqn.params)
         for atom, ct in zip(eqn.invars, results, strict=True):
             accumulate(atom, ct)
@@ -76,6 +78,11 @@ def _backward_pass(
         cotangents.get(v, Zero(v.aval)) if type(a) is UndefPrimal else None
         for v, a in zip(jaxpr.invars, args, strict=True)
     ]
+
+
+def _backwards(eqn: Eqn, caller: Source | None) -> Source | None:
+    """Where the equations of a backward pass come from that ``eqn`` leads to."""
+    return eqn.source.transposed(ambient.scope) if eqn.source else caller
 
 
 def _accumulate_refs(
@@ -86,8 +93,6 @@ def _accumulate_refs(
     accumulate: Callable[[Atom, Any], None],
 ) -> None:
     """What an equation on references does backwards, where these stand for the cotangents of what they hold."""
-    if eqn.source:
-        ambient.source = eqn.source.transposed(ambient.scope)
     for atom, ct in zip(eqn.invars, eqn.primitive.rule("backward")(refs, given, eqn, primals), strict=True):
         accumulate(atom, ct)
 

@@ -188,7 +188,6 @@ def _source(letter: str) -> str:
     a_skip = row * b.select(ta.compare("==", 0), lda, 1)
     b_skip = column * b.select(tb.compare("==", 0), 1, ldb)
     result = b.load(b.at(buffers, terms * 2, "ptr"), "ptr")
-    scratch = b.alloca(type, TURNED)
     turns = (n * k <= TURNED) & (k < SHORT) & (n > 1) & (m > 1) & ta.compare("==", 0) & tb.compare("!=", 0)
     with b.loop(0, terms) as t, b.loop(b.select(by_batch, begin, 0), b.select(by_batch, end, batch)) as i:
         pointers = [b.load(b.at(buffers, t * 2 + n, "ptr"), "ptr") for n in range(2)]
@@ -199,6 +198,7 @@ def _source(letter: str) -> str:
         x, y, z = (b.at(p, offset, type) for p, offset in zip((*pointers, result), places, strict=True))
         right = (y, tb, ldb)
         if type == PARTS[letter]:
+            scratch = b.alloca(type, TURNED)
             with b.when(turns):
                 transpose_any(b, (y, ldb), (scratch, n), (k, columns), type)
             right = b.select(turns, scratch, y), b.select(turns, 0, tb), b.select(turns, n, ldb)

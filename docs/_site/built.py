@@ -58,9 +58,7 @@ def broken(site: Path) -> Iterator[str]:
 
 
 def _target(here: str, path: str) -> str:
-    """Pages work without a server, so paths are from page to page; what servers show for missing pages has its own."""
-    if here == "404.html":
-        path = path.lstrip("/")
+    """Pages work without a server, so paths are from page to page."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(here), path)) if path else here
 
 

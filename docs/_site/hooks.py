@@ -11,7 +11,9 @@ import reference
 
 
 def on_config(config: Any) -> Any:
-    """Adds the pages of the reference, and of the repository, to the contents."""
+    """Adds the pages of the reference, and of the repository, to the contents, and takes out the
+    theme's page for missing pages, which servers alone show: it names files from a root that these don't have."""
+    config.theme.static_templates.discard("404.html")
     config.nav += [
         {"API reference": [{_title(place): place} for place in reference.pages()]},
         {"Repository": [{source: links.uri(source)} for source in _outside() if source != "README.md"]},

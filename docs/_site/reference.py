@@ -127,7 +127,7 @@ def documented(value: Any) -> str:
 
 def entry(module: str, name: str) -> str:
     value = getattr(importlib.import_module(module), name)
-    head = f"### {name} {{ #{module}.{name} }}\n\n"
+    head = f"### {name} {{ #{module}.{name} .name }}\n\n"
     address = jax_page(module, name, value)
     link = f"[JAX's {module.replace('polyax', 'jax', 1)}.{name}]({address}){{ .jax }}\n\n" if address else ""
     if not callable(value):

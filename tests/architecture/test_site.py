@@ -47,7 +47,7 @@ def test_nothing_is_fetched() -> None:
 def test_each_public_name_has_an_entry(site: dict[str, str]) -> None:
     for module, names in reference.modules().items():
         for name in names:
-            assert f"### {name} {{ #{module}.{name} }}" in site[f"reference/{module}.md"]
+            assert f"### {name} {{ #{module}.{name} .name }}" in site[f"reference/{module}.md"]
 
 
 def test_links_outside_code_move_with_the_page() -> None:

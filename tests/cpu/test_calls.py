@@ -23,6 +23,7 @@ from polyax.runtime.contract.queue import HostQueue
 from polyax.runtime.running.programs import Program
 from polyax.runtime.running.whole import TRIED
 from polyax_cpu import pool
+from polyax_cpu.executable import OFTEN
 from support.process import output
 
 pytestmark = pytest.mark.skipif(
@@ -565,3 +566,14 @@ def test_a_program_that_runs_once_loads_nothing_for_calls_or_large_arguments() -
     """
     text = output(code, POLYAX_PLATFORMS="cpu")
     assert text.splitlines() == ["[2. 2. 2.] False [False, False]", "[0. 0. 0.] [True, False]"]
+
+
+def test_who_calls_often_waits_for_the_code_of_native_calls(cpu: Device, usual: list[Any], monkeypatch: Any) -> None:
+    made = pool.native_calls.symbols()
+    coming = SimpleNamespace(ready=False, prepare=lambda: None)
+    coming.symbols = lambda: (setattr(coming, "ready", True), made)[1]
+    monkeypatch.setattr(pool, "native_calls", coming)
+    f, x = polyax.jit(lambda x: x + 1), arrays(3)
+    for _ in range(4 * OFTEN):
+        f(x)
+    assert len(usual) <= OFTEN + 1

@@ -44,6 +44,8 @@ CALLED, CACHED = 30, 4
 SPEED = 100
 """How many times faster native code on all threads is than what queues reckon: a program of up to 100 microseconds runs
 in the thread that asks for it, as handing it over takes 25 to 50, on few cores at the expense of its own threads."""
+OFTEN = 50
+"""How many usual calls cost a tenth of making the code of native ones."""
 
 
 class CpuExecutable(HostExecutable):
@@ -54,21 +56,29 @@ class CpuExecutable(HostExecutable):
         self.divides = self.members < pool.thread_count()
         """Whether steps are cut into pieces for several threads; members of a group are a thread's work each."""
         super().__init__(backend, plan, options, journal)
-        self.asked = False
-        """Whether native calls were asked for before their code was there."""
+        self.asked = 0
+        """How often native calls were asked for before their code was there."""
         self.cost = sum(map(_cost, plan.steps)) // SPEED
 
     def native_call(self, kind: CallKind) -> NativeCall | None:
         steps: list[Any] = list(self.steps)
         if self.cost > INLINE_COST or len(steps) > 1 or not all(isinstance(step, Table) for step in steps):
             return None
-        if not pool.native_calls.ready:
-            if self.asked:  # the first call asks, too, and may be the only one
-                pool.native_calls.prepare()
-            self.asked = True
+        if not self._has_native_calls():
             return later
         run = steps[0] if steps else Table([], 0)
         return native_call(kind, Runs(self.plan, run.steps, run.release, self.literals, self.backend.pool, self))
+
+    def _has_native_calls(self) -> bool:
+        """Who calls once doesn't ask for their code, who calls twice doesn't wait for it. Who calls often does: it
+        takes a dozen turns of the interpreter's lock, which a thread that calls would hold for 5 ms each."""
+        if not pool.native_calls.ready:
+            self.asked += 1
+            if self.asked > OFTEN:
+                pool.native_calls.symbols()
+            elif self.asked > 1:
+                pool.native_calls.prepare()
+        return pool.native_calls.ready
 
     def chained(
         self, links: Sequence[ChainLink], inputs: Sequence[ShapedArray], results: Sequence[int]

@@ -5,11 +5,15 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from polyax_cpu import pool
+from polyax_cpu import compiler, machine_code, native_pool, pool
+from polyax_cpu.llvm import Module
+from polyax_cpu.records import FUNCTION_PARAMS, INTEGER, Record
 
 PARALLEL = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 4)
 
@@ -50,3 +54,50 @@ def test_a_child_process_starts_its_own_threads() -> None:
     if child == 0:
         os._exit(0 if copy_in_pieces(100_000, 1000) else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+class Shared(ctypes.Structure):
+    """What pieces know: the thread that asked, how long pieces of its own take and those of others (microseconds), and
+    how many of those there were."""
+
+    _fields_ = [("asker", INTEGER), ("own", INTEGER), ("others", INTEGER), ("count", INTEGER)]
+
+
+@pytest.fixture(scope="module")
+def helped() -> Callable[..., bool]:
+    """Whether workers take part in a job of so many pieces that take so long. They are those of another pool, for which
+    pieces of less than 100 milliseconds are short, since threads of a busy machine come late."""
+    names = ["polyax_start", "polyax_parallel", "asked"]
+    module = Module(names)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native_pool, "SHORT", 100_000_000)
+        native_pool.define_pool(module, compiler.host().triple)
+    b = module.function("void", "asked", FUNCTION_PARAMS)
+    shared = Record(Shared, b.args[0])
+    mine = b.call("i64", "pthread_self").compare("==", shared.asker)
+    with b.when(~mine):
+        b.emit("i64", f"atomicrmw add {shared.at('count')}, i64 1 monotonic")
+    b.call("i32", "usleep", b.convert("trunc", b.select(mine, shared.own, shared.others), "i32"))
+    b.ret()
+    code = machine_code.library(module.text(), names, {}, level=0)
+    _forever.append(code)
+
+    def run(pieces: int, own: int, others: int) -> bool:
+        shared = Shared(threading.get_ident(), own, others, 0)
+        parallel = PARALLEL(code.address("polyax_parallel"))
+        parallel(code.address("asked"), ctypes.addressof(shared), None, 0, pieces, 1, pieces)
+        return shared.count > 0
+
+    ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("polyax_start"))(1)
+    return run
+
+
+_forever: list[Any] = []
+"""The code of threads that nobody ends."""
+
+
+def test_short_jobs_go_without_workers_behind_one_that_kept_waiting(helped: Callable[..., bool]) -> None:
+    short, stuck, long = (40, 100, 100), (40, 100, 300_000), (4, 110_000, 110_000)
+    assert any(helped(*short) for _ in range(100)), "they take part otherwise"
+    alone = lambda: not any(helped(*short) for _ in range(50))
+    assert any(helped(*stuck) and alone() and helped(*long) for _ in range(100)), "long ones are shared all the same"

@@ -1,12 +1,16 @@
 """The threads of the native runtime, and the jobs that they share.
 
 The thread that asks takes part, so a job ends even if all workers are busy; pieces never wait for anything.
+
+Where other processes run, a worker may lose its core in the middle of a piece for some milliseconds. Short jobs would
+last hundreds of times as long: who has waited so for one computes them alone for a while (``crowded``).
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import time
 from collections.abc import Generator
 
 from polyax_cpu.llvm import Builder, IrValue, Module
@@ -17,6 +21,17 @@ SPINS = 20_000
 other then find it awake; one that sleeps is often woken on the core of the thread that wakes it, and waits for it."""
 PATIENCE = 256
 """How often the thread that asked looks whether the others are done before it yields."""
+SHORT = 100_000
+"""Nanoseconds that a piece of a short job takes at most."""
+ALONE = 8
+"""How many times as long as it waited a thread computes short jobs alone: on a crowded machine, waiting then takes a
+ninth of the time at most."""
+
+
+class Moment(ctypes.Structure):
+    """``struct timespec``."""
+
+    _fields_ = [("seconds", INTEGER), ("nanoseconds", INTEGER)]
 
 
 class Job(ctypes.Structure):
@@ -34,15 +49,21 @@ class Job(ctypes.Structure):
 
 
 class JobList(ctypes.Structure):
-    """Jobs that workers may join; ``mutex`` and ``condition`` have room for any platform's."""
+    """Jobs that workers may join; ``mutex`` and ``condition`` have room for any platform's. ``crowded``: until when
+    short ones aren't offered to them."""
 
-    _fields_ = [("mutex", ctypes.c_char * 128), ("condition", ctypes.c_char * 128), ("first", ADDRESS)]
+    _fields_ = [
+        ("mutex", ctypes.c_char * 128),
+        ("condition", ctypes.c_char * 128),
+        ("first", ADDRESS),
+        ("crowded", INTEGER),
+    ]
 
 
 def define_pool(module: Module, triple: str) -> None:
     module.top(f"@jobs = internal global [{ctypes.sizeof(JobList)} x i8] zeroinitializer, align 64")
     _pause(module, triple)
-    for define in (_start, _work, _spin, _find, _take, _remove, _parallel, _wait):
+    for define in (_now, _start, _work, _spin, _find, _piece, _take, _remove, _parallel, _offer, _wait):
         define(module)
 
 
@@ -57,6 +78,14 @@ def _pause(module: Module, triple: str) -> None:
         case _:
             b.call("i32", "sched_yield")
     b.ret()
+
+
+def _now(module: Module) -> None:
+    """Nanoseconds of a clock that nobody sets."""
+    b = module.function("i64", "now", [])
+    moment = Record(Moment, b.alloca("i8", ctypes.sizeof(Moment)))
+    b.call("i32", "clock_gettime", b.const(time.CLOCK_MONOTONIC, "i32"), moment.pointer)
+    b.ret(moment.seconds * 1_000_000_000 + moment.nanoseconds)
 
 
 def _jobs(b: Builder) -> Record:
@@ -133,19 +162,26 @@ def _find(module: Module) -> None:
         b.call("i32", "pthread_cond_wait", jobs.at("condition"), jobs.at("mutex"))
 
 
+def _piece(module: Module) -> None:
+    """Computes a piece of a job; returns 0 if none was left."""
+    b = module.function("i64", "piece", [("ptr", "job")])
+    job = Record(Job, b.args[0])
+    n = _add(job.at("taken"), 1)
+    with b.when(n >= job.pieces):
+        b.ret(b.const(0, "i64"))
+    begin = job.begin + n * job.size
+    end = b.intrinsic("smin", begin + job.size, job.end)
+    b.invoke("void", job.function, job.buffers, job.scalars, begin, end)
+    b.ret(b.const(1, "i64"))
+
+
 def _take(module: Module) -> None:
     """Computes pieces of a job until none is left, then takes it off the list."""
     b = module.function("void", "take", [("ptr", "job")])
-    job = Record(Job, b.args[0])
-    with b.forever():
-        n = _add(job.at("taken"), 1)
-        with b.when(n >= job.pieces):
-            with _locked(b):
-                b.call("void", "remove", job.pointer)
-            b.ret()
-        begin = job.begin + n * job.size
-        end = b.intrinsic("smin", begin + job.size, job.end)
-        b.invoke("void", job.function, job.buffers, job.scalars, begin, end)
+    with b.forever(), b.when(b.call("i64", "piece", b.args[0]).compare("==", 0)):
+        with _locked(b):
+            b.call("void", "remove", b.args[0])
+        b.ret()
 
 
 def _remove(module: Module) -> None:
@@ -168,14 +204,32 @@ def _parallel(module: Module) -> None:
     """Runs a function over a range in pieces, here and on workers that are free; returns when all are done."""
     params = [("ptr", "function"), *FUNCTION_PARAMS, ("i64", "size"), ("i64", "pieces")]
     b = module.function("void", "polyax_parallel", params)
-    jobs, job, none = _jobs(b), Record(Job, b.alloca("i8", ctypes.sizeof(Job))), b.const(0, "i64")
+    job, none = Record(Job, b.alloca("i8", ctypes.sizeof(Job))), b.const(0, "i64")
     job.set(**{name: value for (_, name), value in zip(params, b.args, strict=True)}, taken=none, workers=none)
+    began, crowded = b.call("i64", "now"), _jobs(b).at("crowded")
+    with b.when(_load(crowded, "i64") > began):
+        b.call("i64", "piece", job.pointer)
+        with b.when(b.call("i64", "now") - began < SHORT):
+            b.call("void", "take", job.pointer)
+            b.ret()
+    b.call("void", "offer", job.pointer)
+    b.call("void", "take", job.pointer)
+    own = b.call("i64", "now")
+    b.call("void", "wait", job.pointer)
+    ended = b.call("i64", "now")
+    with b.when((own - began < SHORT) & (ended - own > SHORT)):
+        _store(ended + (ended - own) * ALONE, crowded)
+    b.ret()
+
+
+def _offer(module: Module) -> None:
+    """Puts a job on the list, and wakes the workers."""
+    b = module.function("void", "offer", [("ptr", "job")])
+    jobs, job = _jobs(b), Record(Job, b.args[0])
     with _locked(b):
         job.set(next=jobs.first)
         _store(job.pointer, jobs.at("first"))
         b.call("i32", "pthread_cond_broadcast", jobs.at("condition"))
-    b.call("void", "take", job.pointer)
-    b.call("void", "wait", job.pointer)
     b.ret()
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
+import textwrap
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -80,3 +83,51 @@ def test_the_contract_says_what_it_holds(name: str) -> None:
     assert len(set(module.__all__)) == len(module.__all__)
     assert all(hasattr(module, each) for each in module.__all__)
     assert module.__doc__
+
+
+FACADE = sorted(name for name in PUBLIC if "api." in name or name == "polyax.backend")
+FOR_LIBRARIES = {
+    "Backend.runtime_type", "Device.default_memory", "Device.host_id", "Primitive.call_primitive",
+    "Primitive.get_bind_params", "Primitive.map_primitive", "ShapedArray.at_least_vspace",
+    "ShapedArray.manual_axis_type", "Source.name_stack",
+}  # fmt: skip
+"""What JAX's libraries ask of such objects, and nobody here."""
+
+
+def mentioned() -> Counter[str]:
+    """How often each attribute is read in any program of the repository, or named by a string or by keyword."""
+    found: Counter[str] = Counter()
+    folders = ["core/src", "plugins", "backends_cpu/src", "backends_cuda/src", "backends_opencl/src", "examples"]
+    for file in (f for folder in folders for f in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                found[node.attr] += 1
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found[node.value] += 1
+    return found
+
+
+def members(cls: type) -> set[str]:
+    """The public methods and attributes that a class itself has, those that its instances get included."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            found.update([node.attr] if node.value.id == "self" else [])
+    for node in tree.body:  # type: ignore[attr-defined]
+        if isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found.update(target.id for target in targets if isinstance(target, ast.Name))
+    return {name for name in found if not name.startswith("_")}
+
+
+def test_nothing_that_the_contract_holds_is_dead() -> None:
+    """Each attribute of its classes is asked for by somebody."""
+    asked = mentioned()
+    classes = {
+        v for m in map(importlib.import_module, FACADE) for n in m.__all__ if inspect.isclass(v := getattr(m, n))
+    }
+    dead = {f"{cls.__name__}.{name}" for cls in classes for name in members(cls) if not asked[name]}
+    assert dead == FOR_LIBRARIES

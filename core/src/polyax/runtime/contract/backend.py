@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -75,7 +75,7 @@ class Device:
         id: int,
         *,
         kind: str,
-        queue: Any = None,
+        queue: Queue | None = None,
         process_index: int = 0,
         local_hardware_id: int | None = None,
         is_addressable: bool = True,
@@ -85,7 +85,8 @@ class Device:
         self.free, self.chosen = Seat(self, False), Seat(self, True)
         """Where arrays are that happen to be here, and those that somebody wants here."""
         self.device_kind = kind
-        self.queue = queue
+        self.queue: Queue = AT_ONCE if queue is None else queue
+        """What launches here are given: without one, work runs in the thread that asks for it."""
         self.process_index = process_index
         self.local_hardware_id = id if local_hardware_id is None else local_hardware_id
         """Its number among the devices of its process."""
@@ -165,6 +166,10 @@ class Buffer(ABC):
         """From now on several arrays have it: nobody writes to it any more. Nothing, where nobody ever does."""
         return
 
+    def awaits(self) -> Token | None:
+        """What work that reads it has to wait for; None, if the contents are there, as far as queues need to know."""
+        return None if self.ready() else _Awaited(self)
+
     def address(self) -> int:
         """Where it is, for those who can use that.
 
@@ -190,18 +195,61 @@ class Token(ABC):
         """Returns when they are over; raises ``error``, and sets ``told``, if there is one."""
 
 
+class _Awaited(Token):
+    """The contents of a buffer that tells whether they are there and no more."""
+
+    __slots__ = ("buffer", "error", "told")
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.error: BaseException | None = None
+        self.told = False
+
+    @property
+    def done(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]  # it is asked for
+        return self.buffer.ready()
+
+    def wait(self) -> None:
+        try:
+            self.buffer.wait()
+        except BaseException as e:
+            self.error, self.told = e, True
+            raise
+
+
+@runtime_checkable
 class Queue(Protocol):
-    """What a launch is given to start its work on: that of its device, or one that stands for it. ``HostQueue`` is one.
+    """Where a device's work runs, in order. A launch is given that of its device, or one that stands for it, of which
+    it may ask no more than is said here. ``HostQueue`` is one.
 
     >>> from polyax.backend import HostQueue
     >>> HostQueue("mine").run(lambda: print("done"), [], 0)
     done
     """
 
-    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Token | None:
-        """Runs ``work`` after everything before it and after ``inputs``, buffers; ``cost``: its scalar operations or
-        bytes. None, if it has run already: an error is raised then; else what tells when it is over."""
+    def run(self, work: Callable[[], None], inputs: Sequence[Buffer], cost: int) -> Token | None:
+        """Runs ``work`` after everything before it and after what ``inputs`` wait for; ``cost``: its scalar operations
+        or bytes. None, if it has run already: an error is raised then; else what tells when it is over."""
         ...
+
+    def synchronize(self) -> None:
+        """Returns when everything that came before has ended; its errors stay with those who ask for results."""
+        ...
+
+
+class _AtOnce(Queue):
+    """The queue of devices that have none: nothing is ever in it."""
+
+    def run(self, work: Callable[[], None], inputs: Sequence[Buffer], cost: int) -> None:
+        for b in inputs:
+            b.wait()
+        work()
+
+    def synchronize(self) -> None:
+        return
+
+
+AT_ONCE = _AtOnce()
 
 
 @dataclass(frozen=True)

@@ -146,10 +146,12 @@ def token(made: Any, device: Device, name: str) -> Token:
     """What a launch gave for effects that are still to come.
 
     Raises:
-      PluginError: it isn't a Token.
+      PluginError: it isn't a Token, or lacks what tokens tell.
     """
     if not isinstance(made, Token):
         raise broken(device, f"launch of program {name!r} gave {made!r} as its token, not a Token or None")
+    if lacking := [what for what in ("done", "error", "told") if not hasattr(made, what)]:
+        raise broken(device, f"launch of program {name!r} gave {made!r} as its token, without {', '.join(lacking)}")
     return made
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
-from polyax.runtime.contract.backend import Backend, Buffer, Device, Executable
+from polyax.runtime.contract.backend import Backend, Buffer, Device, Executable, Queue, Token
 from polyax.runtime.contract.host_devices import host_devices
 from polyax.runtime.contract.queue import HostBuffer
 
@@ -69,7 +69,7 @@ class HostArrayExecutable(Executable):
         self._cost = cost
         self._effects = effects
 
-    def launch(self, buffers: Sequence[Buffer], queue: Any) -> tuple[list[Buffer], Any]:
+    def launch(self, buffers: Sequence[Buffer], queue: Queue) -> tuple[list[Buffer], Token | None]:
         outs = [HostBuffer(_UNSET) for _ in range(self._count)]
         inputs: list[Any] = list(buffers)
 

@@ -99,7 +99,6 @@ class Wanted:
     process_id: int | None = None
     initialization_timeout: float = 300
     heartbeat_timeout: float = 100
-    shutdown_timeout: float = 300
 
 
 @dataclass(frozen=True)

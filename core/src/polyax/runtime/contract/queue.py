@@ -10,13 +10,13 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from polyax.ir.config import config
 from polyax.ir.primitive import ambient
-from polyax.runtime.contract.backend import Buffer, Token
+from polyax.runtime.contract.backend import AT_ONCE, Buffer, Device, Queue, Token
+from polyax.runtime.contract.whose import broken
 
 INLINE_COST = 100_000
 """Programs of at most this many scalar operations or bytes run in the calling thread when nothing is ahead of them:
@@ -65,14 +65,17 @@ class HostBuffer(Buffer):
 
     __slots__ = ("__weakref__", "data", "task")
 
-    def __init__(self, data: np.ndarray, task: Task | None = None) -> None:
+    def __init__(self, data: np.ndarray, task: Token | None = None) -> None:
         self.data = data
-        self.task = task
+        self.task: Token | None = task
 
     @property
     def nbytes(self) -> int | None:
         """Until the task is done, ``data`` may still be replaced."""
         return self.data.nbytes if self.task is None or self.task.done else None
+
+    def awaits(self) -> Token | None:
+        return self.task
 
     def ready(self) -> bool:
         return self.task is None or self.task.done
@@ -116,13 +119,7 @@ def check_wanted() -> None:
         raise InterruptedProgram("the process was interrupted (Ctrl-C) before this program had begun")
 
 
-def run_now(work: Callable[[], None], inputs: Sequence[Any]) -> None:
-    for b in inputs:
-        b.wait()
-    work()
-
-
-class HostQueue:
+class HostQueue(Queue):
     """Runs submitted work in order, on a thread of its own that starts with the first long program, or on one that
     waits for the work that is next."""
 
@@ -143,28 +140,30 @@ class HostQueue:
             self._busy = False
             self.tasks.clear()
 
-    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int, *, joined: bool = False) -> Task | None:
-        """Runs ``work`` after everything submitted before it and after ``inputs`` (buffers of any host queue). What is
-        ``joined`` asks itself whether it is still wanted, since others wait for it.
+    def run(
+        self, work: Callable[[], None], inputs: Sequence[Buffer], cost: int, *, joined: bool = False
+    ) -> Token | None:
+        """Runs ``work`` after everything submitted before it and after what ``inputs`` wait for. What is ``joined``
+        asks itself whether it is still wanted, since others wait for it.
 
         Returns None when it has run already, in the calling thread; an error is raised then. What a callback asks for
         runs at once: its own program waits for it.
         """
         if serving():
-            return run_now(work, inputs)
+            return AT_ONCE.run(work, inputs, cost)
         if cost <= INLINE_COST and not self.tasks:
             for b in inputs:
-                if b.task is not None:
-                    if not b.task.done:
+                if (task := b.awaits()) is not None:
+                    if not task.done:
                         break
                     b.wait()
             else:
                 work()
                 return None
-        return self._submit(work, [t for b in inputs if (t := b.task) is not None], cost <= HELP_COST, joined)
+        return self._submit(work, [t for b in inputs if (t := b.awaits()) is not None], cost <= HELP_COST, joined)
 
     def _submit(
-        self, work: Callable[[], None], after: Sequence[Task], helped: bool = False, joined: bool = False
+        self, work: Callable[[], None], after: Sequence[Token], helped: bool = False, joined: bool = False
     ) -> Task:
         settings = config.restored(config.in_force(), config.call_key())  # callbacks and rules see those of who asks
 
@@ -236,6 +235,18 @@ class HostQueue:
             last = self.tasks[-1] if self.tasks and not serving() else None
         if last is not None:
             last.finished.wait()
+
+
+def queue_of(device: Device) -> HostQueue:
+    """That of a device which computes on the host.
+
+    Raises:
+      PluginError: it has one of another kind.
+    """
+    if isinstance(device.queue, HostQueue):
+        return device.queue
+    made = "devices on the host's memory get theirs from host_devices(backend, kind)"
+    raise broken(device, f"the device's queue is {device.queue!r}, not a HostQueue: {made}")
 
 
 def _forget() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -103,7 +104,23 @@ def opened(spec: BackendSpec, plugin: Plugin) -> Backend:
         raise HookError(f"devices() of backend {spec.name!r} gave {strangers[0]!r}, a device of another backend")
     if len({d.id for d in devices}) < len(devices):
         raise HookError(f"devices() of backend {spec.name!r} gave {devices!r}, of which two have one number")
+    for device in devices:
+        if fault := _why_no_queue(device.queue):
+            remedy = "give Device a polyax.backend.Queue, such as HostQueue(name), or none"
+            raise HookError(f"devices() of backend {spec.name!r} gave {device!r}, whose queue {fault}; {remedy}")
     return backend
+
+
+def _why_no_queue(queue: Any) -> str | None:
+    """What ``queue`` lacks of a ``Queue``, if anything."""
+    if lacking := [name for name in ("run", "synchronize") if not callable(getattr(queue, name, None))]:
+        return f"is {queue!r} without {' and '.join(lacking)}"
+    try:
+        inspect.signature(queue.run).bind(print, (), 0)
+        inspect.signature(queue.synchronize).bind()
+    except TypeError as e:
+        return f"is {queue!r}, which can't be asked to run(work, inputs, cost) and to synchronize(): {e}"
+    return None
 
 
 def _lowerings(table: Any) -> Mapping[Primitive, Any]:

@@ -11,10 +11,10 @@ from polyax.ir.effects import of_one_device
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract import edge, questions
-from polyax.runtime.contract.backend import Device, Executable
+from polyax.runtime.contract.backend import Buffer, Device, Executable, Queue, Token
 from polyax.runtime.contract.collectives import Group, entered
 from polyax.runtime.contract.processes import ProcessGroup
-from polyax.runtime.contract.queue import HELP_COST, HostQueue, Task, check_wanted, serve, serving
+from polyax.runtime.contract.queue import HELP_COST, HostQueue, check_wanted, serve, serving
 from polyax.runtime.contract.report import Report
 from polyax.runtime.running.programs import Program
 
@@ -128,14 +128,14 @@ def _enter(group: Group, rank: int, program: Program, args: Sequence[Array]) -> 
         return _start(program, args, program.device.queue)
 
 
-def _start(program: Program, args: Sequence[Array], queue: Any) -> Started:
+def _start(program: Program, args: Sequence[Array], queue: Queue) -> Started:
     outs, token = program.launch([x.alive() for x in args], queue)
     if token is not None:
         edge.token(token, program.device, program.name)
     return [Array(a, b, program.device.chosen) for (a, _), b in zip(program.outputs, outs, strict=True)], token
 
 
-class _MemberQueue:
+class _MemberQueue(Queue):
     """The queue of a device on which a member of a group runs, always on the queue's own thread: it may block."""
 
     def __init__(self, queue: HostQueue, group: Group, rank: int) -> None:
@@ -143,8 +143,8 @@ class _MemberQueue:
         self.group = group
         self.rank = rank
 
-    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Task | None:
-        after = [b.task for b in inputs if b.task is not None]  # donated ones are this program's from now on
+    def run(self, work: Callable[[], None], inputs: Sequence[Buffer], cost: int) -> Token | None:
+        after = [t for b in inputs if (t := b.awaits()) is not None]  # donated ones are this program's from now on
 
         def as_member() -> None:
             with entered(self.group, self.rank):
@@ -154,3 +154,6 @@ class _MemberQueue:
                 work()
 
         return self.queue.run(as_member, (), max(cost, HELP_COST + 1), joined=True)
+
+    def synchronize(self) -> None:
+        self.queue.synchronize()

@@ -60,7 +60,7 @@ class GpuExecutable(PlanExecutable):
         self.store = store
         self.runtime = store.runtime
         self.kernel_of = kernel_of
-        self.context = GpuContext(device.queue, device, store.runtime, backend.emitter, store.allocate)
+        self.context = GpuContext(device, store.runtime, backend.emitter, store.allocate)
         super().__init__(backend, plan, options, journal)
         self.cost = int(any(map(_waits, plan.steps)))
         self.written = [*self.overwritten, *range(len(plan.inputs), len(plan.inputs) + len(plan.fresh))]

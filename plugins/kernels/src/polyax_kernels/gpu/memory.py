@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from polyax.runtime.arrays.array import Array, all_arrays
-from polyax.runtime.contract.backend import Buffer
-from polyax.runtime.contract.queue import Task
+from polyax.runtime.contract.backend import Buffer, Token
 from polyax_kernels.gpu.runtime import DeviceOutOfMemory, Mark, Runtime
 from polyax_kernels.run.memory import FREE, SHARED, Seen
 from polyax_kernels.run.shortage import allocated, shortage
@@ -25,7 +24,7 @@ class GpuBuffer(Buffer):
     def __init__(self, memory: Any, shelf: GpuShelf) -> None:
         self.memory = memory
         self.shelf = shelf
-        self.task: Task | None = None
+        self.task: Token | None = None
         self.mark: Mark | None = None
         self.seen: Seen = FREE
         shelf.store.live += shelf.nbytes
@@ -33,6 +32,10 @@ class GpuBuffer(Buffer):
     @property
     def nbytes(self) -> int:
         return self.shelf.nbytes
+
+    def awaits(self) -> Token | None:
+        """Not the mark: work on the device comes after what fills it there, and ``to_host`` waits for both."""
+        return self.task
 
     def ready(self) -> bool:
         return (self.task is None or self.task.done) and (self.mark is None or self.mark.done())

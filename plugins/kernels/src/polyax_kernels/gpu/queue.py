@@ -7,10 +7,10 @@ their own, and so is everything that comes after them until it is done.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from polyax.runtime.contract.backend import AT_ONCE, Buffer, Token
 from polyax.runtime.contract.probes import declare, told_queue
-from polyax.runtime.contract.queue import HostQueue, Task, run_now, serving
+from polyax.runtime.contract.queue import HostQueue, Task, serving
 from polyax_kernels.gpu.runtime import DeviceError, Runtime
 
 
@@ -22,11 +22,13 @@ class GpuQueue(HostQueue):
         self.runtime = runtime
         self.finish_at_exit()
 
-    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int, *, joined: bool = False) -> Task | None:
+    def run(
+        self, work: Callable[[], None], inputs: Sequence[Buffer], cost: int, *, joined: bool = False
+    ) -> Token | None:
         """Runs ``work`` after ``inputs`` and everything before it. Where it fails, the task holds the error."""
-        after = [t for b in inputs if (t := b.task) is not None]
+        after = [t for b in inputs if (t := b.awaits()) is not None]
         if serving():
-            return run_now(work, inputs)
+            return AT_ONCE.run(work, inputs, cost)
         if self.tasks or cost or not all(t.done for t in after):
             return self._submit(work, after, joined=joined)
         return next((t for t in after if t.error is not None), None) or attempted(work)

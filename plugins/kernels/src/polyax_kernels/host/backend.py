@@ -21,10 +21,10 @@ from polyax.ir.config import config
 from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
 from polyax.reference.rules_together import in_order
-from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable
+from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable, Queue, Token
 from polyax.runtime.contract.collectives import Axes, Group
 from polyax.runtime.contract.host_devices import host_devices
-from polyax.runtime.contract.queue import HELP_COST, INLINE_COST, HostQueue
+from polyax.runtime.contract.queue import HELP_COST, INLINE_COST, queue_of
 from polyax_kernels.backend import KernelBackend
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.meeting import Arrays, Meeting, by_turns, calls_users, meets, shared, takes_turns
@@ -133,7 +133,8 @@ class HostExecutable(PlanExecutable):
 
     def __init__(self, backend: HostKernelBackend, plan: Plan, options: CompileOptions, journal: Journal) -> None:
         device = options.device
-        self.context = CallContext(device.queue, device)
+        self.context = CallContext(device)
+        self.queue = queue_of(device)
         super().__init__(backend, plan, options, journal)
         self.takes_turns = takes_turns(plan)
         self.calls_users = calls_users(plan)
@@ -147,7 +148,7 @@ class HostExecutable(PlanExecutable):
         group.what = self.name
         by_turns(self.steps, every, group, in_order if alone else shared)
 
-    def launch_members(self, members: Sequence[Sequence[Any]], queue: Any, axes: Axes) -> Any:
+    def launch_members(self, members: Sequence[Sequence[Any]], queue: Queue, axes: Axes) -> Any:
         """What calls users runs on the queue's thread, so that their errors are those of the results."""
         return super().launch_members(members, _Later(queue) if self.calls_users else queue, axes)
 
@@ -155,7 +156,7 @@ class HostExecutable(PlanExecutable):
         return self.backend.pool.shelf(nbytes)
 
     def fresh(self) -> list[Any]:
-        return [Promised(shelf) for shelf in self.shelves] if self.device.queue.tasks else super().fresh()
+        return [Promised(shelf) for shelf in self.shelves] if self.queue.tasks else super().fresh()
 
     def duplicate(self, source: Memory, target: Memory) -> None:
         target.data[...] = source.data
@@ -178,14 +179,17 @@ class HostExecutable(PlanExecutable):
         return _launcher(step, self.backend.compiled(step.kernel))
 
 
-class _Later:
+class _Later(Queue):
     """A queue that runs nothing in the calling thread."""
 
-    def __init__(self, queue: HostQueue) -> None:
+    def __init__(self, queue: Queue) -> None:
         self.queue = queue
 
-    def run(self, work: Callable[[], None], inputs: Sequence[Any], cost: int) -> Any:
+    def run(self, work: Callable[[], None], inputs: Sequence[Buffer], cost: int) -> Token | None:
         return self.queue.run(work, inputs, max(cost, HELP_COST + 1))
+
+    def synchronize(self) -> None:
+        self.queue.synchronize()
 
 
 def _copier(step: CopyStep) -> Runner:

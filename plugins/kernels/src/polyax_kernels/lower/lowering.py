@@ -11,6 +11,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.errors import PluginError
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
+from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.hooks import WhyNot
 from polyax_kernels.ir.expr import Axis, Expr, cast, const, load
 from polyax_kernels.ir.kernel import Stage
@@ -142,8 +143,8 @@ Grid = tuple[tuple[Axis, ...], tuple[Expr, ...]]
 class CallContext:
     """What a library call may use besides its operands."""
 
-    queue: Any
-    device: Any
+    device: Device | None
+    """None, where what a program means is worked out without one."""
 
 
 @dataclass(frozen=True)

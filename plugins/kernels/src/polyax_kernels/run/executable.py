@@ -14,7 +14,7 @@ import numpy as np
 
 from polyax.ir import blame
 from polyax.ir.config import config
-from polyax.runtime.contract.backend import Buffer, CompileOptions, Executable
+from polyax.runtime.contract.backend import Buffer, CompileOptions, Executable, Queue, Token
 from polyax.runtime.contract.collectives import Axes
 from polyax.runtime.contract.probes import Stamp, declare
 from polyax.runtime.contract.report import Report
@@ -127,7 +127,7 @@ class PlanExecutable(Executable):
         """The end of the steps so far, where the device tells afterwards when that was."""
         return None
 
-    def launch(self, buffers: Sequence[Any], queue: Any) -> tuple[list[Buffer], Any]:
+    def launch(self, buffers: Sequence[Any], queue: Queue) -> tuple[list[Buffer], Token | None]:
         fresh = self.fresh()
         bases: list[Any] = [*buffers, *fresh, *self.literals]
         copies = self._protect(bases) if self.overwritten else ()
@@ -139,7 +139,7 @@ class PlanExecutable(Executable):
             bases[n].share()
         return [bases[n] for n in self.plan.outputs], task if self.effects else None
 
-    def launch_members(self, members: Sequence[Sequence[Any]], queue: Any, axes: Axes) -> Any:
+    def launch_members(self, members: Sequence[Sequence[Any]], queue: Queue, axes: Axes) -> Any:
         every: list[list[Any]] = []
         copies: list[Any] = []
         written: list[Any] = []

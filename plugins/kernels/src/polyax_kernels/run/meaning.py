@@ -82,7 +82,7 @@ def _call(graph: Graph, node: CallNode, args: Values) -> Values:
     in_avals, out_avals = graph.types(node)
     outs = [np.zeros(a.shape, a.dtype) for a in out_avals]
     call = lowering if takes_arrays else on_host(node.primitive)
-    run = call.ready(CallContext(None, None), out_avals, in_avals, node.params)
+    run = call.ready(CallContext(None), out_avals, in_avals, node.params)
     operands = [np.array(as_type(x, a), order="C") for x, a in zip(args, in_avals, strict=True)]
     run(outs, operands)
     for n, (x, before) in enumerate(zip(operands, args, strict=True)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import gzip
 import json
+import shutil
 import threading
 import time
 import urllib.error
@@ -239,6 +240,23 @@ def test_folders_that_cannot_be_written_to_are_told_before_the_work(tmp_path: Pa
     assert float(polyax.jit(jnp.sum)(np.ones(3))) == 3, "the run goes on"
     profiler.start_trace(tmp_path / "other")
     profiler.stop_trace()
+
+
+def test_traces_of_one_second_are_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "strftime", lambda _: "noon")
+    for n in range(3):
+        with profiler.trace(tmp_path), profiler.TraceAnnotation(f"trace {n}"):
+            pass
+    files = sorted(tmp_path.rglob("*.trace.json.gz"))
+    assert [file.parent.name for file in files] == ["noon", "noon_1", "noon_2"]
+    for n, file in enumerate(files):
+        assert f"trace {n}".encode() in gzip.decompress(file.read_bytes())
+
+
+def test_a_folder_that_vanishes_meanwhile_is_made_again(tmp_path: Path) -> None:
+    with profiler.trace(tmp_path / "here"):
+        shutil.rmtree(tmp_path / "here")
+    assert len(list(tmp_path.rglob("*.trace.json.gz"))) == 1
 
 
 def test_annotations_outside_of_traces_say_nothing(tmp_path: Path) -> None:

@@ -39,7 +39,11 @@ TRAINS = """
 def profile(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The finished command, for a script that is written to ``folder``; it starts there."""
     (folder / "script.py").write_text(textwrap.dedent(program))
-    words = [sys.executable, "-m", "polyax", "profile", "--out", "found", "script.py", *arguments]
+    return profiled(folder, "script.py", *arguments)
+
+
+def profiled(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "polyax", "profile", "--out", "found", *arguments]
     environment = process.os.environ | {"POLYAX_PLATFORMS": "cpu", "COLUMNS": "110"}
     return process.finished(words, 120, environment, folder)
 
@@ -106,6 +110,44 @@ def test_whatever_the_end_there_is_a_report(tmp_path: Path, end: str, status: in
     assert ("kernel" in done.stdout) == ("SyntaxError" not in said)
 
 
+WORKS = """
+    import sys, threading, time
+    from concurrent.futures import ThreadPoolExecutor
+    import polyax as jax, polyax.numpy as jnp
+
+    def work():
+        time.sleep(0.3)
+        jax.jit(jnp.cosh)(jnp.ones(3)).block_until_ready()
+
+    idle = ThreadPoolExecutor(1)
+    idle.submit(print, "submitted").result()
+    threading.Thread(target=work, name="late").start()
+    print(__name__, sys.argv[1:])
+"""
+
+
+def test_threads_are_waited_for_as_python_would(tmp_path: Path) -> None:
+    done = profile(tmp_path, WORKS)
+    assert done.returncode == 0, done.stderr
+    assert "submitted" in done.stdout and "cosh" in done.stdout
+
+
+def test_modules_run_as_they_do_alone(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package/__init__.py").write_text("")
+    (tmp_path / "package/__main__.py").write_text("import package.train")
+    (tmp_path / "package/train.py").write_text(textwrap.dedent(WORKS))
+    (tmp_path / "package/fails.py").write_text("raise KeyError('mine')")
+    done = profiled(tmp_path, "-m", "package.train", "--epochs", "3")
+    assert done.returncode == 0, done.stderr
+    assert "__main__ ['--epochs', '3']" in done.stdout and "Profile of package.train" in done.stdout
+    assert "cosh" in done.stdout and "package/train.py" in done.stdout
+    assert "package.train []" in profiled(tmp_path, "-m", "package").stdout
+    for name, said in (("fails", 'fails.py", line 1, in <module>'), ("missing", "No module named package.missing")):
+        done = profiled(tmp_path, "-m", f"package.{name}")
+        assert done.returncode == 1 and said in done.stderr and "runpy" not in done.stderr
+
+
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(["profile", *arguments]) == 2
     return capsys.readouterr().err
@@ -114,5 +156,6 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_bad_input_is_refused_before_the_script_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (script := tmp_path / "script.py").write_text("raise AssertionError('it ran')")
     assert "there is no file missing.py; expected a script" in refused(capsys, "missing.py")
+    assert "there is no module missing; expected the name of one" in refused(capsys, "-m", "missing")
     assert "--top: expected a number of rows, got 0" in refused(capsys, "--top", "0", str(script))
     assert "File exists" in refused(capsys, "--out", str(script), str(script))

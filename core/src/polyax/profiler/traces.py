@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import itertools
 import json
 import os
 import socket
@@ -65,15 +66,34 @@ def start_trace(
             "start_trace: create_perfetto_link isn't built; set create_perfetto_trace and open the file at "
             "https://ui.perfetto.dev"
         )
-    folder = Path(log_dir, "plugins", "profile", time.strftime("%Y_%m_%d_%H_%M_%S"))
-    if Current.recording is None:
-        folder.mkdir(parents=True, exist_ok=True)  # what can't be written to is found before the work is done
+    runs = Path(log_dir, "plugins", "profile")
     recording = events.begin()
+    try:
+        folder = _new_folder(runs)  # what can't be written to is found before the work is done
+    except OSError:
+        events.end()
+        raise
     _where.append((folder, create_perfetto_trace, Sampler(recording)))
 
 
+def _new_folder(runs: Path) -> Path:
+    """Named by the time, and by a number if another trace, perhaps of another process, began in the same second."""
+    second = time.strftime("%Y_%m_%d_%H_%M_%S")
+    names = itertools.chain([second], (f"{second}_{n}" for n in itertools.count(1)))
+    return next(folder for name in names if _made(folder := runs / name))
+
+
+def _made(folder: Path) -> bool:
+    """Makes it, unless there is one."""
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    return True
+
+
 def stop_trace() -> None:
-    """Ends the trace and writes it.
+    """Ends the trace and writes it, in a new folder if somebody removed it.
 
     Raises:
       RuntimeError: none is being taken.
@@ -82,6 +102,7 @@ def stop_trace() -> None:
     folder, perfetto, sampler = _where.pop()
     sampler.stop()
     data = gzip.compress(json.dumps(_chrome(recording)).encode())
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{socket.gethostname()}.trace.json.gz").write_bytes(data)
     if perfetto:
         (folder / "perfetto_trace.json.gz").write_bytes(data)

@@ -1,4 +1,4 @@
-"""``python -m polyax profile script.py``: tables of what took most, and a folder of pictures and profiles."""
+"""``python -m polyax profile`` of a script or module: tables of what took most, and a folder of pictures and files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from polyax.backend import UsageError, registry
 from polyax.extend import source_info_util
 from polyax.profiler.memory import encoded
 from polyax.runtime.arrays.origins import note_from
-from polyax_inspect.profile import script
 from polyax_inspect.profile.flame import memory_flame, time_flame
 from polyax_inspect.profile.peak import Peak
+from polyax_inspect.profile.script import Script
+from polyax_inspect.profile.script import run as run_script
 from polyax_inspect.profile.spans import TakenTrace, read
 from polyax_inspect.profile.tables import tables
 from polyax_inspect.profile.timeline import timeline
 
+WANTED = {"file": "a script, such as train.py", "module": "the name of one, such as package.train"}
 NOTED = 1 << 12
 """Bytes of arrays from which on it is noted who made them."""
 
@@ -27,33 +29,34 @@ NOTED = 1 << 12
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FOLDER", default="profile", help="where to write (default: %(default)s)")
     parser.add_argument("--top", metavar="N", type=int, default=10, help="rows of each table (default: %(default)s)")
+    parser.add_argument("-m", dest="is_module", action="store_true", help="a module, by its name: -m package.train")
     parser.add_argument("script", metavar="SCRIPT.py")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="what the script is given")
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the script, prints tables, writes files; returns the script's status."""
-    path, folder = Path(options.script), Path(options.out)
-    if not path.is_file():
-        raise UsageError(f"there is no file {options.script}; expected a script, such as train.py")
+    started, folder = Script(options.script, options.is_module), Path(options.out)
+    if not started.is_there():
+        raise UsageError(f"there is no {started.kind} {started.name}; expected {WANTED[started.kind]}")
     if options.top < 1:
         raise UsageError(f"--top: expected a number of rows, got {options.top}")
     source_info_util.register_exclusion(str(Path(__file__).parent))
     note_from(NOTED)
     folder.mkdir(parents=True, exist_ok=True)
-    status, peak = _traced(path, options.arguments, folder)
+    status, peak = _traced(started, options.arguments, folder)
     trace = read(folder / "trace.json.gz")
-    print(f"\nProfile of {path}", *tables(trace, peak, options.top), sep="\n\n")
+    print(f"\nProfile of {started.name}", *tables(trace, peak, options.top), sep="\n\n")
     print("", *_written(folder, trace, peak), sep="\n")
     return status
 
 
-def _traced(path: Path, arguments: list[str], folder: Path) -> tuple[int, Peak]:
+def _traced(started: Script, arguments: list[str], folder: Path) -> tuple[int, Peak]:
     """Runs the script; writes ``trace.json.gz``."""
     with tempfile.TemporaryDirectory(dir=folder) as made:
         profiler.start_trace(made)
         peak = Peak()
-        ended = script.run(path, arguments)
+        ended = run_script(started, arguments)
         _finish()
         peak.stop()
         if profiler.TraceAnnotation.is_enabled():

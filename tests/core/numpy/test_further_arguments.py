@@ -168,9 +168,3 @@ def test_files_of_bfloat16():
     jnp.save(file, jnp.arange(3, dtype=jnp.bfloat16))
     file.seek(0)
     assert jnp.load(file).dtype == ml_dtypes.bfloat16
-
-
-def test_paths_are_pairs_of_operands():
-    path, text = jnp.einsum_path("ij,jk,kl", np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 50)))
-    assert path == [(1, 2), (0, 1)]
-    assert "ij,jk,kl" in text

@@ -14,6 +14,7 @@ import numpy as np
 from polyax import lax
 from polyax.ir import dtypes
 from polyax.meshes.resharding import with_out_sharding
+from polyax.numpy.contraction_orders import PathInfo, best_path, path_info
 from polyax.numpy.promotion import canonical_dtype, convert, of_one_dtype, shape_of
 
 __all__ = ["einsum", "einsum_path"]
@@ -48,19 +49,28 @@ def einsum(
         raise ValueError(f"einsum {subscripts!r} has {subscripts.count(',') + 1} terms for 0 operands")
     arrays = of_one_dtype("einsum", *operands)
     inputs, output = _parse(subscripts, [x.ndim for x in arrays])
-    _check_sizes(inputs, arrays)
+    shapes = tuple(x.shape for x in arrays)
+    _check_sizes(inputs, shapes)
     preferred = None if preferred_element_type is None else canonical_dtype(preferred_element_type)
     contraction = _Contraction(_dot_general or lax.dot_general, precision, preferred)
-    result = contraction.all(inputs, output, arrays, _order(inputs, output, arrays, optimize))
+    result = contraction.all(inputs, output, arrays, _order(inputs, output, shapes, optimize))
     return result if preferred is None else convert(result, preferred)
 
 
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> Any:
-    """The order of contraction that NumPy finds, as pairs of operands, and a text that describes it."""
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], PathInfo]:
+    """The order in which ``einsum`` has its operands meet, as pairs of their places, and what that costs.
+
+    >>> import polyax.numpy as jnp
+    >>> path, info = jnp.einsum_path("ij,jk,kl->il", jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones((4, 5)))
+    >>> path, info.opt_cost
+    ([(0, 1), (0, 1)], 128)
+    """
     subscripts, operands = _as_text(subscripts, operands)
-    stand_ins = [np.broadcast_to(np.float32(0), shape_of(x)) for x in operands]
-    path, text = np.einsum_path(subscripts, *stand_ins, optimize="greedy" if optimize == "auto" else optimize)
-    return path[1:], text
+    shapes = tuple(map(shape_of, operands))
+    inputs, output = _parse(subscripts, list(map(len, shapes)))
+    _check_sizes(inputs, shapes)
+    path = _order(inputs, output, shapes, optimize)
+    return path, path_info(inputs, output, shapes, path)
 
 
 # --- subscripts -------------------------------------------------------------------------------------------------------
@@ -106,10 +116,10 @@ def _implied(letters: str) -> str:
     return "".join(sorted(c for c, n in Counter(letters).items() if n == 1))
 
 
-def _check_sizes(inputs: list[str], arrays: list[Any]) -> None:
+def _check_sizes(inputs: list[str], shapes: Sequence[tuple[int, ...]]) -> None:
     sizes: dict[str, int] = {}
-    for term, x in zip(inputs, arrays, strict=True):
-        for letter, n in zip(term, x.shape, strict=True):
+    for term, shape in zip(inputs, shapes, strict=True):
+        for letter, n in zip(term, shape, strict=True):
             if sizes.setdefault(letter, n) != n and 1 not in (n, sizes[letter]):
                 raise ValueError(
                     f"Size of label '{letter}' for operand {term!r} ({n}) does not match previous terms "
@@ -121,14 +131,12 @@ def _check_sizes(inputs: list[str], arrays: list[Any]) -> None:
 # --- contraction ------------------------------------------------------------------------------------------------------
 
 
-def _order(inputs: list[str], output: str, arrays: list[Any], optimize: Any) -> list[tuple[int, ...]]:
+def _order(inputs: list[str], output: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> list[tuple[int, ...]]:
     if not isinstance(optimize, (str, bool, type(None))):
         return [_checked_pair(pair) for pair in optimize]
-    if len(arrays) <= 2 or optimize is False:
-        return [(0, 1)] * (len(arrays) - 1)
-    stand_ins = [np.broadcast_to(np.float32(0), x.shape) for x in arrays]
-    how = "optimal" if optimize == "optimal" else "greedy"
-    return [tuple(p) for p in np.einsum_path(f"{','.join(inputs)}->{output}", *stand_ins, optimize=how)[0][1:]]
+    if optimize is False or len(inputs) <= 2:
+        return [(0, 1)] * (len(inputs) - 1) or [(0,)]
+    return list(best_path(tuple(inputs), output, shapes))
 
 
 def _checked_pair(places: Any) -> tuple[int, ...]:

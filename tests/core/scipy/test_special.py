@@ -202,6 +202,12 @@ NUMBERS = np.array([-3.0, -2.0, -1.0, 0.0, -2.5, -0.5, 0.5, 1.0, 2.0, 4.0, 9.5])
 PAIRS = tuple(x.ravel() for x in np.meshgrid(NUMBERS, NUMBERS))
 
 
+def test_rising_factorials_of_large_numbers_lose_no_digits():
+    z = np.array([170.0, 1e4, 1e8, 1e16, 1e30, -745.0, -1e8, 1e10], np.float32)
+    m = np.array([0.5, 1.0, 2.0, 0.5, 1.0, 2.0, 1.0, -2.0], np.float32)
+    np.testing.assert_allclose(special.poch(z, m), scipy.special.poch(z.astype(float), m), rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["beta", "betaln", "poch"])
 def test_quotients_of_gamma_functions_at_their_poles(name):
     got, want = np.asarray(getattr(special, name)(*PAIRS)), getattr(scipy.special, name)(*PAIRS)

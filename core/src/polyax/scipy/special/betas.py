@@ -111,8 +111,16 @@ def poch(z: Any, m: Any) -> Any:
     both = _pole(z) & _pole(total)
     above, below = choose(both, 1.0 - z, total), choose(both, 1.0 - total, z)
     sign = choose(both, _parity(m), gammasgn(z) * gammasgn(total))
-    value = choose(lax.ne(sign, sign), 1.0, sign) * jnp.exp(lax.lgamma(above) - lax.lgamma(below))
+    value = choose(lax.ne(sign, sign), 1.0, sign) * jnp.exp(_lgamma_difference(above, below, m))
     return choose(m == 0, 1.0, value)
+
+
+def _lgamma_difference(above: Any, below: Any, m: Any) -> Any:
+    """lgamma(above) - lgamma(below), which are ``m`` apart."""
+    lower, far = lax.min(above, below), lax.min(above, below) >= 8
+    step = choose(far & (m != 0), lax.abs(m), 1.0)
+    exact = -lax.sign(m) * _lgamma_less(step, choose(far, lower, 8.0))
+    return choose(far, exact, lax.lgamma(above) - lax.lgamma(below))
 
 
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:

@@ -10,7 +10,16 @@ _LOWERING = "programs become kernels by lowerings of backends, which plugins bri
 _XLA = "it is about programs of XLA"
 _ASYNC = "kernels run on one thread, place after place: nothing is waited for, and no other core is there"
 _COSTS = "costs are told by compiled.cost_analysis and polyax-inspect (docs/profiling.md)"
+_WRITERS = "programs aren't written as MLIR: lowering rules are functions of arrays (docs/primitives.md)"
+_NO_HOSTS = "its functions work on arrays, outside of programs"
+_BY_CHANCE = "what JAX's module imports for itself stands there by chance"
+_LIVENESS = "a process whose peers have ended is ended, with an error that says so (docs/processes.md)"
 _HIJAX = "types of values that users define aren't built"
+
+
+def _several(module: str, names: str, reason: str) -> dict[str, str]:
+    return dict.fromkeys((f"{module}.{name}" for name in names.split()), reason)
+
 
 GAPS = {
     "array_garbage_collection_guard": "what Python's collector frees isn't logged",
@@ -74,12 +83,35 @@ GAPS = {
     "extend.core.Token": _TOKENS,
     "extend.core.CallPrimitive": _CALLS,
     "extend.core.call_impl": _CALLS,
-    "experimental.jet.weakref_lru_cache": "it is a cache of JAX's own, which stands there by chance",
+    "experimental.jet.weakref_lru_cache": _BY_CHANCE,
     "interpreters.ad.jvp": _TREES,
     "interpreters.ad.linearize": _TREES,
     "interpreters.partial_eval.partial_eval_jaxpr_custom_rules": (
         "what checkpoint saves is its policy's choice: primitives have no rules for it"
     ),
+    **_several(
+        "interpreters.mlir",
+        """
+        AxisContext ConstantHandler DEVICE_TO_DEVICE_TYPE LoweringParameters LoweringResult LoweringRule Mesh
+        MeshAxisName ModuleContext RECV_FROM_HOST_TYPE SEND_TO_HOST_TYPE SPMDAxisContext ShapePolyLoweringState
+        ShardingContext Token TokenSet Value aval_to_ir_type aval_to_ir_types core_call_lowering dense_int_array
+        dense_int_elements dtype_to_ir_type emit_python_callback flatten_ir_types flatten_ir_values i32_attr i64_attr
+        ir_attribute ir_constant ir_constants ir_tree_registry ir_type_handlers jaxpr_subcomp lower_jaxpr_to_fun
+        lower_jaxpr_to_module lowerable_effects make_ir_context merge_mlir_modules module_to_bytecode module_to_string
+        register_constant_handler shape_tensor token_type unflatten_ir_values_like_types
+        """,
+        _WRITERS,
+    ),
+    **_several(
+        "experimental.multihost_utils",
+        """
+        global_array_to_host_local_array_impl global_array_to_host_local_array_p gtl_abstract_eval
+        host_local_array_to_global_array_impl host_local_array_to_global_array_p ltg_abstract_eval ltg_batcher
+        """,
+        _NO_HOSTS,
+    ),
+    **_several("experimental.multihost_utils", "ProcessFailureError live_devices", _LIVENESS),
+    **_several("experimental.multihost_utils", "P lru_cache", _BY_CHANCE),
     "interpreters.batching.register_vmappable": "only arrays are mapped over",
     "interpreters.batching.unregister_vmappable": "only arrays are mapped over",
 }

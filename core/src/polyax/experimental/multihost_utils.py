@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax import late
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding, bounds
 from polyax.meshes.spec import PartitionSpec
@@ -202,3 +203,7 @@ def _to_global(x: Any, sharding: NamedSharding) -> Any:
 
 def _to_local(x: Any, sharding: NamedSharding) -> Any:
     return local_part(x if is_concrete(x) and x.sharding == sharding else device_put(x, sharding))
+
+
+def __getattr__(name: str) -> Any:
+    return late.load(__name__, {}, name)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from polyax import late
 from polyax.extend.core import Primitive
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.trace.tree import tree_leaves
@@ -102,3 +103,7 @@ def _cannot_run(prim: Primitive, why: str) -> str:
         f"the lowering rule of '{prim}' writes MLIR ({why}), which isn't what programs are compiled to here: "
         "say what it computes with mlir.lower_fun, or with def_decomposition"
     )
+
+
+def __getattr__(name: str) -> Any:
+    return late.load(__name__, {}, name)

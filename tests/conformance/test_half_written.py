@@ -68,7 +68,7 @@ def test_a_module_that_is_missing(package: Path, file: str, cause: str) -> None:
             ["the BackendSpec 'half' opened None, not a Backend", LEFT_OUT],
         ),
         ("backend", "def compile_function", "def compile_functio", ["HalfBackend with", "compile_function", LEFT_OUT]),
-        ("backend", "return load", "load", ["compile_function gave None for kernel 'exp_reduce_sum'"]),
+        ("backend", "return load", "load", ["compile_function gave None, not a", "kernel 'exp_reduce_sum'"]),
         ("emitter", "def op(", "def opp(", ["HalfEmitter with", "method", " op", "was compiled for half:0"]),
     ],
     ids=["mark", "hook", "no-backend", "opens-nothing", "no-method", "no-function", "no-operation"],

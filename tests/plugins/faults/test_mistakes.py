@@ -221,7 +221,9 @@ MISTAKES = [
         "run on broken:0: kernel '.*primitives sin",
     ),
     Mistake(
-        "no function", kernels(compile_function=lambda self, k: None), "compile_function gave None for kernel 'sin"
+        "no function",
+        kernels(compile_function=lambda self, k: None),
+        "compile_function gave None, not a function(?s:.*)kernel 'sin",
     ),
     # lowerings
     Mistake(

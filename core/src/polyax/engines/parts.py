@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from polyax.ir.blame import about, expected
+from polyax.ir.errors import PluginError
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 
 Claims = Callable[[Eqn], str | None]
@@ -33,6 +35,9 @@ def partition(closed: ClosedJaxpr, claims: Claims) -> list[ProgramPart]:
 
     Args:
       claims: None for an equation that is taken, else the reason why it isn't.
+
+    Raises:
+      PluginError: ``claims`` gives something else.
 
     >>> from polyax import make_jaxpr, numpy as jnp
     >>> program = make_jaxpr(lambda x, y: jnp.sin(x) * 2 + jnp.cos(y))(1.0, 2.0)
@@ -65,6 +70,14 @@ def _read(eqns: Iterable[Eqn]) -> list[Var]:
     return list(dict.fromkeys(v for e in eqns for v in e.invars if isinstance(v, Var)))
 
 
+def _checked(reason: str | None, eqn: Eqn) -> str | None:
+    try:
+        return expected(reason, str | None, "claims gave", "a reason or None")
+    except PluginError as e:
+        about(e, primitives=eqn.primitive.name, source=eqn.source)
+        raise
+
+
 def _stages(jaxpr: Jaxpr, claims: Claims) -> tuple[list[list[Eqn]], dict[int, str]]:
     """Equations by stages, the even ones taken: each in the first that comes after what it reads."""
     stages: list[list[Eqn]] = [[]]
@@ -72,7 +85,7 @@ def _stages(jaxpr: Jaxpr, claims: Claims) -> tuple[list[list[Eqn]], dict[int, st
     reasons: dict[int, str] = {}
     after = 0  # the last effect
     for eqn in jaxpr.eqns:
-        reason = claims(eqn)
+        reason = _checked(claims(eqn), eqn)
         if reason is not None:
             reasons[id(eqn)] = reason
         first = max([where.get(v, 0) for v in _read([eqn])], default=0)

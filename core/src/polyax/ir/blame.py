@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from polyax.ir.errors import PluginError
+
 _ATTRIBUTE = "_polyax_blame"
 _PLACES = (("kernel", "kernel {!r}"), ("primitives", "primitives {}"), ("source", "asked for at {}"), ("hint", "{}"))
 
@@ -31,6 +33,21 @@ def about(error: BaseException, **facts: Any) -> None:
 def facts(error: BaseException) -> Mapping[str, Any]:
     """What has been noted so far."""
     return error.__dict__.get(_ATTRIBUTE, {})
+
+
+def expected(answer: Any, kinds: Any, found: str, what: str) -> Any:
+    """``answer``, if it is of one of these classes.
+
+    >>> expected(3, str, "source gave", "text")
+    Traceback (most recent call last):
+    polyax.ir.errors.PluginError: source gave 3, not text
+
+    Raises:
+      PluginError: it isn't. Who knows the plugin adds its name and the remedy.
+    """
+    if isinstance(answer, kinds):
+        return answer
+    raise PluginError(f"{found} {answer!r}, not {what}")
 
 
 def excuse(error: BaseException) -> None:

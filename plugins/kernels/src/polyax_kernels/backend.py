@@ -12,6 +12,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from polyax.ir.blame import expected
+from polyax.ir.errors import PluginError
 from polyax.ir.garbage import collection_paused
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
@@ -25,11 +27,19 @@ from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.choice import Rules
 from polyax_kernels.lower.fallback import host_rule
-from polyax_kernels.lower.lowering import Call, LoweringKind, Operands, Target
+from polyax_kernels.lower.lowering import OPERANDS, Call, LoweringKind, Operands, Target
 from polyax_kernels.lower.rules import SHARED
 from polyax_kernels.pipeline import Compilation, meanings, plan_of
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import Plan
+
+SAID: Sequence[tuple[str, type | tuple[type, ...], str]] = (
+    ("limits", Limits, "Limits"),
+    ("operands", str, "'host' or 'device'"),
+    ("library", (set, frozenset), "a set of primitives' names"),
+    ("fusers", (tuple, list), "a tuple of fusers' names"),
+)
+"""What a backend says of itself by attributes of its class."""
 
 
 class KernelBackend(Backend):
@@ -64,7 +74,11 @@ class KernelBackend(Backend):
         return None
 
     def opened(self) -> None:
-        """Plugins are asked for fusers, which imports them."""
+        """What the class says is looked at; and plugins are asked for fusers, which imports them."""
+        for name, kinds, what in SAID:
+            expected(getattr(self, name), kinds, f"{type(self).__name__}.{name} is", what)
+        if self.operands not in OPERANDS:
+            raise PluginError(f"{type(self).__name__}.operands is {self.operands!r}, not one of {', '.join(OPERANDS)}")
         registry.fusers(self)
 
     # --- compilation ------------------------------------------------------------------------------------------------
@@ -88,12 +102,12 @@ class KernelBackend(Backend):
 
     def compilation(self, options: CompileOptions) -> Compilation:
         """What the passes of one compilation may ask."""
-        limits = self.limits_of(options.device)
+        limits = expected(self.limits_of(options.device), Limits, "limits_of gave", "Limits")
         journal = Journal(options.stages)
         return Compilation(
             self.rules(limits),
             limits,
-            self.chosen_fusers(),
+            expected(self.chosen_fusers(), Sequence, "chosen_fusers gave", "the fusers"),
             options.donated,
             options.members,
             options.eager,
@@ -102,7 +116,10 @@ class KernelBackend(Backend):
 
     def rules(self, limits: Limits) -> Rules:
         target = Target(self.name, limits, self.operands)
-        return Rules(target, self.lowerings(), self.family_lowerings(), SHARED, self.host_rule())
+        own = expected(self.lowerings(), Mapping, "lowerings gave", "a mapping of offers")
+        family = expected(self.family_lowerings(), Mapping, "family_lowerings gave", "a mapping of lowerings")
+        host = expected(self.host_rule(), Callable, "host_rule gave", "a function of a primitive")
+        return Rules(target, own, family, SHARED, host)
 
     def limits_of(self, device: Device) -> Limits:
         """Devices of one backend may differ."""

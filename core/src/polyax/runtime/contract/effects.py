@@ -1,6 +1,6 @@
 """Programs with effects that were started: who waits for effects learns of errors that nobody has been told of.
 
-Knows neither devices nor what the effects are; tokens are those of launches.
+Must not know what the effects are; tokens are those of launches.
 """
 
 from __future__ import annotations
@@ -8,17 +8,21 @@ from __future__ import annotations
 import atexit
 import threading
 from collections.abc import Sequence
-from typing import Any
+
+from polyax.runtime.contract.backend import Device, Token
+from polyax.runtime.contract.whose import tell
 
 _lock = threading.Lock()
-_pending: list[tuple[str, Sequence[Any]]] = []
+Placed = tuple[Token, Device]
+"""What tells of effects, and where they are."""
+_pending: list[tuple[str, Sequence[Placed]]] = []
 
 
-def started(name: str, tokens: Sequence[Any]) -> None:
+def started(name: str, tokens: Sequence[Placed]) -> None:
     """Keeps in mind that a program is under way; ``tokens``: one for each of its devices."""
     if tokens:
         with _lock:
-            _pending[:] = [entry for entry in _pending if not all(t.done and t.error is None for t in entry[1])]
+            _pending[:] = [entry for entry in _pending if not all(t.done and t.error is None for t, _ in entry[1])]
             _pending.append((name, tokens))
 
 
@@ -31,20 +35,21 @@ def barrier() -> None:
     with _lock:
         entries = list(_pending)
         _pending.clear()
-    failed = [(name, e) for name, tokens in entries if (e := _error(tokens)) is not None]
+    failed = [(name, e) for name, tokens in entries if (e := _error(name, tokens)) is not None]
     if failed:
         name, error = failed[0]
         error.add_note(f"raised in {name}, which had been started before; nobody has asked for a result of it since")
         raise error
 
 
-def _error(tokens: Sequence[Any]) -> BaseException | None:
-    known = any(t.told for t in tokens)
+def _error(name: str, tokens: Sequence[Placed]) -> BaseException | None:
+    known = any(t.told for t, _ in tokens)
     errors: list[BaseException] = []
-    for t in tokens:
+    for t, device in tokens:
         try:
             t.wait()
         except Exception as e:
+            tell(e, device, f"program {name!r} was run on")
             errors.append(e)
     return errors[0] if errors and not known else None
 

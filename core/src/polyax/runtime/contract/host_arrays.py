@@ -12,6 +12,7 @@ import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
+from polyax.ir.errors import PluginError
 from polyax.runtime.contract.backend import Backend, Buffer, Device, Executable, Queue, Token
 from polyax.runtime.contract.host_devices import host_devices
 from polyax.runtime.contract.queue import HostBuffer
@@ -69,12 +70,20 @@ class HostArrayExecutable(Executable):
         self._cost = cost
         self._effects = effects
 
+    def _results(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        made: Any = self._run([b.data for b in inputs])
+        if not isinstance(made, Sequence) or len(made) != self._count:
+            raise PluginError(
+                f"the function of {type(self).__name__} gave {made!r}, not a list of {self._count} arrays"
+            )
+        return made
+
     def launch(self, buffers: Sequence[Buffer], queue: Queue) -> tuple[list[Buffer], Token | None]:
         outs = [HostBuffer(_UNSET) for _ in range(self._count)]
         inputs: list[Any] = list(buffers)
 
         def work() -> None:
-            values = self._run([b.data for b in inputs])
+            values = self._results(inputs)
             for out, value in zip(outs, values, strict=True):
                 out.data = np.asarray(value, order="C")
             inputs.clear()  # frees memory as soon as nobody needs it

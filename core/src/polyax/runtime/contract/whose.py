@@ -11,6 +11,8 @@ from polyax.ir import blame
 from polyax.ir.errors import PluginError
 
 NONE = type(None)
+MISTAKES = (PluginError, AssertionError, AttributeError, LookupError, NameError, TypeError)
+"""What programs raise that are wrong themselves: users can do no more than use another one."""
 
 
 class Owner(NamedTuple):
@@ -42,7 +44,10 @@ def owner(backend: Owned) -> Owner:
 
 def tell(error: BaseException, device: Placed, what: str) -> None:
     """``what`` is followed by the device: "program 'f' was run on"."""
-    blame.tell(error, owner(device.backend).title, f"{what} {device}")
+    whose = owner(device.backend)
+    if isinstance(error, MISTAKES):
+        blame.about(error, hint=f"the remedy: {whose.remedy}")
+    blame.tell(error, whose.title, f"{what} {device}")
 
 
 def broken(device: Placed, what: str, remedy: str = "") -> PluginError:

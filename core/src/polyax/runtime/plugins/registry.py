@@ -32,7 +32,7 @@ from polyax.runtime.plugins.advice import (
 from polyax.runtime.plugins.claims import merge_fusers, merge_lowerings
 from polyax.runtime.plugins.closing import close_at_exit
 from polyax.runtime.plugins.loader import THIS_PROGRAM, Plugin, guarded, names, scan, unknown_distributions
-from polyax.runtime.plugins.rules import check_spec, check_version, checked, checked_priority, hooks_of, opened
+from polyax.runtime.plugins.rules import check_spec, check_version, checked, checked_priority, hooks_of, opened, probed
 
 BUILT_IN = {"reference": reference, "any.log": compile_log}
 _DISTRIBUTION = "polyax"
@@ -183,7 +183,7 @@ class Registry:
             if len(claims) != 1:
                 return conflict(name, [c.plugin for c in claims]) if claims else self._why_unknown(name)
             if name not in self._probed:
-                self._probed[name] = _guarded(claims[0], "probing", claims[0].spec.probe)
+                self._probed[name] = _guarded(claims[0], "probing", lambda: probed(claims[0].spec))
             return self._probed[name]
 
     def _why_unknown(self, name: str) -> str:
@@ -227,6 +227,7 @@ class Registry:
             backend.opened()
         except Exception as e:
             del self._backends[backend.name]
+            blame.about(e, hint=f"the remedy: {claim.plugin.remedy}")
             blame.tell(e, claim.plugin.title, f"backend {backend.name!r} was opened")
             raise
         close_at_exit(backend)

@@ -16,6 +16,11 @@ from polyax.runtime.plugins.advice import close
 from polyax.runtime.plugins.loader import Plugin
 from polyax.runtime.plugins.versions import why_not_for
 
+FUNCTIONS = {
+    "probe": "give one that says why it can't be used here, such as lambda: None",
+    "open": "give one that makes the backend, such as its class",
+}
+"""Those of a ``BackendSpec``, and how to come by one."""
 HOOKS = tuple(name for name in vars(hooks) if name.startswith("polyax_"))
 
 
@@ -74,6 +79,9 @@ def check_spec(spec: Any, plugin: Plugin) -> None:
     if not isinstance(spec, BackendSpec):
         raise HookError(f"polyax_backends gave {spec!r}, not a BackendSpec")
     check_version(spec.requires, f"backend {spec.name!r}")
+    for name, remedy in FUNCTIONS.items():
+        if not callable(found := getattr(spec, name)):
+            raise HookError(f"{name} of the BackendSpec {spec.name!r} is {found!r}, not a function: {remedy}")
     if not callable(spec.priority):
         checked_priority(spec, spec.priority)
     if plugin.platform not in ("any", spec.name):
@@ -87,6 +95,14 @@ def checked_priority(spec: BackendSpec, priority: Any) -> int:
     if not isinstance(priority, int):
         raise HookError(f"the priority of the BackendSpec {spec.name!r} is {priority!r}, not an int")
     return priority
+
+
+def probed(spec: BackendSpec) -> str | None:
+    """Why the platform can't be used here, if so; ``HookError`` if its probe says something else."""
+    reason: Any = spec.probe()
+    if reason is None or (isinstance(reason, str) and reason):
+        return reason
+    raise HookError(f"the probe of the BackendSpec {spec.name!r} gave {reason!r}, not a reason or None")
 
 
 def opened(spec: BackendSpec, plugin: Plugin) -> Backend:

@@ -80,7 +80,8 @@ class Program:
             donation.refuse_reuse(args[-len(self.donated) :], self.donated)
         outs, token = self.launch(buffers, device and device.queue)
         if token is not None:
-            effects.started(self.name, token if device is None else [edge.token(token, device, self.name)])
+            tokens = token if device is None else [(edge.token(token, device, self.name), device)]
+            effects.started(self.name, tokens)
         arrays = [_array(a, b, seat or where) for (a, where), b in zip(self.outputs, outs)]
         if self.large:
             origins.note(arrays)

@@ -63,7 +63,7 @@ class Team(Executable):
             return self._launch_as_one(members)
         with _launching:
             started = self._start_all(members)
-        tokens = [token for _, token in started if token is not None]
+        tokens = [(t, p.device) for p, (_, t) in zip(self.programs, started, strict=True) if t is not None]
         return list(zip(*[outs for outs, _ in started], strict=True)), tokens or None
 
     def _launch_as_one(self, members: Sequence[Sequence[Array]]) -> tuple[list[Any], Any]:
@@ -77,7 +77,7 @@ class Team(Executable):
             [Array(aval, bs[n], d.chosen) for bs, d in zip(outs, self.devices, strict=True)]
             for n, aval in enumerate(avals)
         ]
-        return parts, None if token is None else [edge.token(token, first, name)]
+        return parts, None if token is None else [(edge.token(token, first, name), first)]
 
     def _start_all(self, members: Sequence[Sequence[Array]]) -> list[Started]:
         if self.axes is None:

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
+from polyax.ir.errors import PluginError
 from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.ir.dependences import Facts, Levels, bodies, inits
 from polyax_kernels.ir.expr import BOOL, INT, PICKS, Axis, Expr
@@ -46,7 +47,7 @@ class Evaluator(Generic[T]):
 
     def extent(self, axis: Axis) -> T:
         if not isinstance(axis.extent, Expr):
-            return self.emitter.const(axis.extent, INT)
+            return self.given(self.emitter.const(axis.extent, INT), "const")
         self.evaluate(self.facts.needed([axis.extent]))
         return self.known[axis.extent]
 
@@ -61,7 +62,14 @@ class Evaluator(Generic[T]):
                 self.fold(group)
             else:
                 for x in group:
-                    self.known[x] = self.value(x)
+                    self.known[x] = self.given(self.value(x), x.kind)
+
+    def given(self, value: T | None, method: str) -> T:
+        """What the emitter gave for a value; PluginError, if that is nothing."""
+        if value is None:
+            name = f"{type(self.emitter).__name__}.{method}"
+            raise PluginError(f"{name} gave None, not a value of its language: it returns what stands for the value")
+        return value
 
     def rounds(self, nodes: Sequence[Expr]) -> list[list[Expr]]:
         """Groups to be evaluated one after the other; folds over the same axes are one, unless they need each other."""
@@ -127,7 +135,11 @@ class Evaluator(Generic[T]):
         words = ["group"] * bool(self.shared and combines) + ["near"] * bool(simple and self.near(axes[depth]))
         hint = " ".join(words)
         with self.sharing(self.shared and not combines):
-            return self.emitter.fold(stop, carries, dtypes, body, combines=combines, hint=hint)
+            made: Any = self.emitter.fold(stop, carries, dtypes, body, combines=combines, hint=hint)
+        if not isinstance(made, Sequence) or len(made) != len(carries):
+            name = f"{type(self.emitter).__name__}.fold"
+            raise PluginError(f"{name} gave {made!r}, not the {len(carries)} values that it carries to its end")
+        return made
 
     def combine(self, x: Expr, carries: Sequence[T]) -> list[T]:
         values = [self.known[b] for b in bodies(x)]

@@ -13,6 +13,8 @@ import numpy as np
 
 from polyax.engines.host import LIBRARY
 from polyax.ir.aval import ShapedArray
+from polyax.ir.blame import expected
+from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device
 from polyax.runtime.contract.collectives import Axes, Group
@@ -37,6 +39,19 @@ from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import KernelStep, Plan
 
 
+def checked(runtime: Any) -> Runtime:
+    """``runtime``, which says what its device is.
+
+    Raises:
+      PluginError: it isn't a Runtime, or has no ``kind`` or ``limits``.
+    """
+    expected(runtime, Runtime, "a device of the backend is", "a Runtime")
+    whose = type(runtime).__name__
+    expected(getattr(runtime, "kind", None), str, f"{whose}.kind is", "what the device is called")
+    expected(getattr(runtime, "limits", None), Limits, f"{whose}.limits is", "its Limits")
+    return runtime
+
+
 class GpuBackend(KernelBackend):
     """What a subclass gives: ``emitter`` or ``write``, and the runtimes in the order of their devices.
 
@@ -54,12 +69,18 @@ class GpuBackend(KernelBackend):
     def __init__(self, name: str, runtimes: Sequence[Runtime]) -> None:
         super().__init__(name)
         self._connections: dict[tuple[tuple[Device, ...], Axes], Connections] = {}
-        self.runtimes = tuple(runtimes)
+        self.runtimes = tuple(map(checked, runtimes))
         self.stores = tuple(GpuStore(r, f"{name}:{n} ({r.kind})") for n, r in enumerate(runtimes))
         self.kernels = tuple(KernelTable(r, self.write) for r in runtimes)
         self._devices = tuple(
             Device(self, n, kind=r.kind, queue=GpuQueue(f"{name}:{n}", r)) for n, r in enumerate(runtimes)
         )
+
+    def opened(self) -> None:
+        emitter: Any = self.emitter
+        if not (isinstance(emitter, type) and issubclass(emitter, GpuEmitter)):
+            raise PluginError(f"{type(self).__name__}.emitter is {emitter!r}, not a class derived from GpuEmitter")
+        super().opened()
 
     # --- devices and memory ---
 

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from polyax.ir.blame import expected
 from polyax_kernels.emit.c import CEmitter, program
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.gpu.cooperate import cooperate
@@ -81,7 +82,8 @@ class GpuEmitter(CEmitter):
         arguments, declared = [], list[str]()
         for slot, operand in enumerate(self.kernel.operands):
             if operand.role != "local":
-                words, lines = self.argument(slot, operand, self.memory_type(operand.dtype))
+                made = self.argument(slot, operand, self.memory_type(operand.dtype))
+                words, lines = expected(made, tuple, "argument gave", "a pair of the arguments' text and lines")
                 arguments.append(words)
                 declared += lines
         arguments += [f"{self.types['int64']} s{n}" for n in range(self.scalars)]

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.blame import expected
 from polyax.runtime.contract.backend import CompileOptions
 from polyax.runtime.contract.probes import Stamp
 from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.gpu.kernels import GpuKernel
 from polyax_kernels.gpu.memory import GpuBuffer, GpuShelf, GpuStore, GpuWindow
 from polyax_kernels.gpu.recording import joined
-from polyax_kernels.gpu.runtime import Runtime
+from polyax_kernels.gpu.runtime import Mark, Runtime
 from polyax_kernels.lower.lowering import CallContext
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Ref, Step
@@ -84,7 +85,7 @@ class GpuExecutable(PlanExecutable):
         steps: Iterable[Runner] | None = None,
     ) -> None:
         super().run(bases, copies, steps)
-        mark = self.runtime.mark()
+        mark = expected(self.runtime.mark(), Mark, "mark gave", "a Mark")
         for n in self.written:
             bases[n].mark = mark
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from polyax.ir.blame import expected
 from polyax_kernels.gpu.emitter import NAME, parameters
 from polyax_kernels.gpu.runtime import Runtime
 from polyax_kernels.gpu.schedule import GpuSchedule, choose
@@ -42,10 +43,13 @@ class KernelTable:
         key = structural_key(kernel), schedule
         with self._lock:
             if key not in self._known:
-                function = self.runtime.load(self._write(kernel, schedule), NAME)
+                function = self.runtime.load(self._text(kernel, schedule), NAME)
                 self._known[key] = GpuKernel(function, schedule, parameters(kernel))
             return self._known[key]
 
     def source(self, kernel: Kernel) -> str:
         """The program text, for reports."""
-        return self._write(kernel, choose(kernel, self.runtime.limits))
+        return self._text(kernel, choose(kernel, self.runtime.limits))
+
+    def _text(self, kernel: Kernel, schedule: GpuSchedule) -> str:
+        return expected(self._write(kernel, schedule), str, "write gave", "the text of a program")

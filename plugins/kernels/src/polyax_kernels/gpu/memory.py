@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from polyax.ir.blame import expected
+from polyax.ir.errors import PluginError
 from polyax.runtime.arrays.array import Array, all_arrays
 from polyax.runtime.contract.backend import Buffer, Token
 from polyax_kernels.gpu.runtime import DeviceOutOfMemory, Mark, Runtime
@@ -104,10 +106,13 @@ class GpuStore:
 
     def allocate(self, nbytes: int) -> Any:
         self.peak = max(self.peak, self.live + nbytes)
-        return allocated(
+        memory = allocated(
             lambda: self.runtime.allocate(max(1, nbytes)),
             lambda reason: DeviceOutOfMemory(shortage(self.name, nbytes, self.live, self.arrays(), reason)),
         )
+        if memory is None:
+            raise PluginError(f"allocate gave None for {nbytes} bytes, not memory; where there is none it raises")
+        return memory
 
     def arrays(self) -> Iterator[Array]:
         """Every array that lives here."""
@@ -120,5 +125,5 @@ class GpuStore:
         return {
             "bytes_in_use": self.live,
             "peak_bytes_in_use": max(self.peak, self.live),
-            **self.runtime.memory_stats(),
+            **expected(self.runtime.memory_stats(), dict, "memory_stats gave", "a dict of numbers"),
         }

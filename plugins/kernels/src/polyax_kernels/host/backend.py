@@ -17,8 +17,8 @@ import numpy as np
 
 from polyax.engines.host import LIBRARY
 from polyax.ir.aval import ShapedArray
+from polyax.ir.blame import expected
 from polyax.ir.config import config
-from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
 from polyax.reference.rules_together import in_order
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable, Queue, Token
@@ -75,10 +75,8 @@ class HostKernelBackend(KernelBackend):
         if found is None:
             with self._lock:
                 if key not in self._kernels:
-                    made: Any = self.compile_function(kernel)
-                    if not callable(made):
-                        raise PluginError(f"compile_function gave {made!r} for kernel {kernel.name!r}, not a function")
-                    self._kernels[key] = made
+                    made = self.compile_function(kernel)
+                    self._kernels[key] = expected(made, Callable, "compile_function gave", "a function of the host ABI")
                 found = self._kernels[key]
         return found
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from polyax.ir.blame import expected
 from polyax.runtime.contract.report import BufferReport, KernelReport, Kind, ProgramReport, Report
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.origin import equations, rules
@@ -52,7 +53,8 @@ def _step_report(source: Source, step: Step) -> KernelReport:
     of = equations(step.primitives), rules(step.primitives)
     rest = step.bytes_moved, step.flops
     if isinstance(step, KernelStep):
-        return KernelReport(step.kernel.name, names, *rest, source(step.kernel), kind, step.out_avals, *of)
+        text = expected(source(step.kernel), str, "source gave", "the text of a kernel")
+        return KernelReport(step.kernel.name, names, *rest, text, kind, step.out_avals, *of)
     if isinstance(step, CopyStep):
         return KernelReport("copy", names, *rest, "", kind, (), *of)
     name = step.primitive.name

@@ -75,7 +75,16 @@ def source(jaxpr: Jaxpr) -> tuple[str, list[np.ndarray]]:
 
     lines = [f"def program({', '.join(map(name, jaxpr.invars))}):"]
     for eqn in jaxpr.eqns:
-        text = RULES[eqn.primitive.name](eqn, *map(name, eqn.invars))
+        text = said(eqn, *map(name, eqn.invars))
         lines.append(f"    {name(eqn.outvars[0])} = {text}")
     lines.append(f"    return [{', '.join(map(name, jaxpr.outvars))}]")
     return "\n".join([*lines, ""]), literals
+
+
+def said(eqn: Eqn, *operands: str) -> str:
+    """What its rule says of an equation; an error in the rule tells which equation that was."""
+    try:
+        return RULES[eqn.primitive.name](eqn, *operands)
+    except Exception as e:
+        blame(e, primitives=eqn.primitive.name, source=eqn.source)
+        raise

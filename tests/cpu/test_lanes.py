@@ -215,3 +215,18 @@ def test_scratch_of_one_vector_stays_in_a_register(size: int) -> None:
         native(kernel, [data, out])
     assert "alloca" in module.text() and "alloca" not in str(compiler.optimize(module.text(), module.level))
     np.testing.assert_allclose(out, 2 * np.exp(data), rtol=1e-6)
+
+
+@pytest.mark.parametrize("along", ["rows", "lanes"])
+def test_vectors_that_read_nothing_have_the_address_of_their_array(along: str) -> None:
+    """Others may lie where no memory is, which takes hundreds of cycles to find out."""
+    with consing():
+        row, lane = Axis(300), Axis(256)
+        i, j = index(row), index(lane)
+        inside = op("ge", i, const(200)) if along == "rows" else op("ge", j, i)
+        x = load(0, F32, (op("sub", i, const(200)), op("sub", j, const(200))), inside, const(0.0, F32))
+        operands = (Operand((100, 256), F32, "in"), Operand((300, 256), F32, "out"))
+        kernel = Kernel((row,), (Stage((lane,), (Store(1, (i, j), x),)),), operands)
+        text = kernels.source(kernel)
+    places = set(re.findall(r"@llvm\.masked\.load\S*\(ptr align 4 (%\w+),", text))
+    assert places and places <= set(re.findall(r"(%\w+) = select i1 %\w+, ptr %\w+, ptr", text))

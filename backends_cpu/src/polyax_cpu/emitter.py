@@ -262,14 +262,20 @@ class LlvmEmitter(Emitter[IrValue]):
         last = self.b.const(0, kept)
         if other is not None:
             last = self.b.convert("zext", other, kept) if dtype.kind == "b" else other
-        mask = self._masked(slot, offset, mask)
-        value = self.b.load_lanes(self._place(slot, offset, kept), kept, offset.lanes, mask, last)
+        place = self._place(slot, offset, kept, mask)
+        value = self.b.load_lanes(place, kept, offset.lanes, self._masked(slot, offset, mask), last)
         return value.compare("!=", 0) if dtype.kind == "b" else value
 
-    def _place(self, slot: int, offset: LaneIndex, type: str) -> IrValue:
-        """The address of the first lane; what doesn't change within the loop comes first."""
+    def _place(self, slot: int, offset: LaneIndex, type: str, mask: IrValue | None) -> IrValue:
+        """The address of the first lane; what doesn't change within the loop comes first.
+
+        Where ``mask`` has no lane that may lie in memory that isn't there, which processors take hundreds of cycles to
+        find out: then it is that of the array.
+        """
         assert offset.step == 1, "lanes are next to each other in memory"
-        return self.b.at(self.b.at(self.memory[slot], offset.start, type), offset.index, type)
+        array = self.memory[slot]
+        place = self.b.at(self.b.at(array, offset.start, type), offset.index, type)
+        return place if mask is None or slot in self.scratch else self.b.select(self.b.any(mask), place, array)
 
     def _load(self, slot: int, offset: IrValue, dtype: np.dtype) -> IrValue:
         kept = "i8" if dtype.kind == "b" else TYPES[dtype.name]
@@ -290,8 +296,8 @@ class LlvmEmitter(Emitter[IrValue]):
         value = self.b.splat(value, offset.lanes)
         if dtype.kind == "b":
             value = self.b.convert("zext", value, "i8")
-        mask = self._masked(slot, offset, mask)
-        self.b.store_lanes(value, self._place(slot, offset, value.type), mask)
+        place = self._place(slot, offset, value.type, mask)
+        self.b.store_lanes(value, place, self._masked(slot, offset, mask))
 
     def _masked(self, slot: int, offset: LaneIndex, mask: IrValue | None) -> IrValue | None:
         """``mask`` for the lanes that the loop is for. Scratch of one vector has room for all lanes, and without a mask

@@ -166,14 +166,41 @@ def test_callbacks_are_called_once() -> None:
     np.testing.assert_allclose(seen, [X[0, 0]] * 2, rtol=1e-6)
 
 
-def test_values_that_depend_on_effects_are_not_compared() -> None:
-    asked = polyax.ShapeDtypeStruct((2, 3), np.float32)
+def of_devices(count: int) -> Any:
+    """A backend of several devices."""
+    return polyax.config.override(num_cpu_devices=count)
 
-    def program(x: Any) -> Any:
-        return polyax.experimental.io_callback(np.sin, asked, x, ordered=True) + 1
 
-    with backend(Working), debugged("broken"):
-        np.testing.assert_allclose(polyax.jit(program)(X), np.sin(X) + 1, rtol=1e-6)
+def test_programs_of_several_devices_are_compared_where_these_do_not_meet() -> None:
+    wrong = giving(lambda outs: [HostBuffer(outs[0].data + 1)])
+    with of_devices(2), backend(wrong) as device, debugged("broken"):
+        devices = device.client.devices()
+        with pytest.raises(Disagreement, match="program 'pmap.<lambda>.' on broken:0 otherwise than the reference"):
+            polyax.pmap(lambda x: x * 2, devices=devices)(X)
+    with of_devices(2), backend(Working) as device, debugged("broken"):
+        doubled = polyax.pmap(lambda x: x * 2, devices=device.client.devices())(X)
+        np.testing.assert_array_equal(doubled, X * 2)
+
+
+def told_at(call: Any) -> tuple[np.ndarray, str]:
+    """What comes of a call, and what the user is told meanwhile."""
+    with pytest.warns(UserWarning, match="isn't compared with the reference") as told:
+        got = np.asarray(call())
+    (warning,) = [w for w in told if "isn't compared" in str(w.message)]
+    assert warning.filename == __file__
+    return got, str(warning.message)
+
+
+def test_who_is_not_compared_is_told_so() -> None:
+    ask = lambda x: polyax.experimental.io_callback(lambda y: y + 1, X, x)
+    with of_devices(2), backend(Working) as device, debugged("broken"):
+        got, text = told_at(lambda: polyax.jit(lambda x: ask(x) * 2)(X))
+        np.testing.assert_allclose(got, (X + 1) * 2)
+        assert "program '<lambda>' on broken:0" in text and "effects (io_callback); take these out" in text
+        devices = device.client.devices()
+        got, text = told_at(lambda: polyax.pmap(lambda x: polyax.lax.psum(x, "i"), "i", devices=devices)(X))
+        np.testing.assert_allclose(got, [X.sum(0)] * 2, rtol=1e-6)
+        assert "its devices meet in collectives or effects; run it on one, by vmap" in text
 
 
 def test_a_fault_of_the_whole_alone() -> None:

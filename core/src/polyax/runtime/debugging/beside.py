@@ -17,14 +17,16 @@ import numpy as np
 from polyax.ir import blame, dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.errors import Disagreement
-from polyax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
+from polyax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var, walk_eqns
 from polyax.reference.backend import ReferenceBackend
 from polyax.reference.interpreter import called
 from polyax.runtime.contract import edge, questions
 from polyax.runtime.contract.backend import CompileOptions, Device, Executable
 from polyax.runtime.contract.listing import Line, Listing, flatten
 from polyax.runtime.contract.report import KernelReport, Report
+from polyax.runtime.contract.tracebacks import warn_user
 from polyax.runtime.contract.whose import broken, owner
+from polyax.transforms.vmap import axes_of
 
 TOLERANCES = {"bfloat16": 1e-1, "float16": 1e-2, "float32": 2e-3, "float64": 1e-5}
 """What may differ, of the largest finite value."""
@@ -41,13 +43,28 @@ class ComparedStep(NamedTuple):
     lines: Sequence[Line]
 
 
+def beside(inner: Executable, closed: ClosedJaxpr, options: CompileOptions) -> Executable:
+    """``inner``, compared with the reference whenever it runs; as it is, if that can't be done: users are told."""
+    pure = pure_part(closed)
+    if axes_of(closed) or (options.members > 1 and closed.effects):
+        reason = "its devices meet in collectives or effects; run it on one, by vmap"
+    elif pure is None:
+        names = ", ".join(sorted({e.primitive.name for e in walk_eqns(closed.jaxpr) if e.effects}))
+        reason = f"its values depend on effects ({names}); take these out, or give what they give as arguments"
+    else:
+        return Beside(inner, closed, pure, options)
+    what = f"program {options.name!r} on {options.device} isn't compared with the reference"
+    warn_user(f"POLYAX_DEBUG_BACKEND: {what}: {reason}")
+    return inner
+
+
 class Beside(Executable):
     """An executable that is compared with the reference whenever it runs."""
 
-    def __init__(self, inner: Executable, closed: ClosedJaxpr, options: CompileOptions) -> None:
+    def __init__(self, inner: Executable, closed: ClosedJaxpr, pure: PurePart, options: CompileOptions) -> None:
         self.inner = inner
         self.closed = closed
-        self.pure = pure_part(closed)
+        self.pure = pure
         self.options = options
         self.device = options.device
 
@@ -63,12 +80,11 @@ class Beside(Executable):
         outs, token = edge.launcher(self.inner, self.device, self.options.name, self.closed.out_avals)(buffers, queue)
         got = _on_host(outs, [a.stored for a in self.closed.out_avals], self.device)
         self._check_inputs(buffers, avals, given)
-        if self.pure is not None:
-            closed, inputs = self.pure.closed, self.pure.inputs(given)
-            want = on_reference(closed, inputs)
-            if (fault := difference(got, want)) is not None:
-                whole = Mismatch(self.closed, given, got, want, fault)
-                raise self._first_wrong(closed, inputs) or self._told(f"as a whole ({TOGETHER})", whole)
+        closed, inputs = self.pure.closed, self.pure.inputs(given)
+        want = on_reference(closed, inputs)
+        if (fault := difference(got, want)) is not None:
+            whole = Mismatch(self.closed, given, got, want, fault)
+            raise self._first_wrong(closed, inputs) or self._told(f"as a whole ({TOGETHER})", whole)
         return list(outs), token
 
     def _check_inputs(self, buffers: Sequence[Any], avals: Sequence[ShapedArray], given: Values) -> None:

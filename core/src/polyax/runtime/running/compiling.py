@@ -95,7 +95,7 @@ def build(
                 raise TypeError(f"{name}: {what} of type {aval} can't live on {device}: {reason}")
     flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
     members = 1 if mesh is None else mesh.size
-    debugged = config.debug_backend == device.platform and mesh is None
+    debugged = config.debug_backend == device.platform
     options = CompileOptions(
         device, flags, effects=closed.effects, name=name, eager=eager, members=members, stages=stages or debugged
     )
@@ -103,7 +103,7 @@ def build(
     hoisted = hoist_consts(program)[0]
     executable = edge.compile_for(device, hoisted, options)
     if debugged:
-        from polyax.runtime.debugging.beside import Beside  # which nobody else pays for
+        from polyax.runtime.debugging.beside import beside  # which nobody else pays for
 
-        executable = Beside(executable, hoisted, options)
+        executable = beside(executable, hoisted, options)
     return CompileEvent(name, device, executable, time.perf_counter() - start, closed, mesh)

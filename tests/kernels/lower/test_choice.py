@@ -11,6 +11,8 @@ from kernels.gpu_backend import grouped_backend
 from kernels.numpy_backend import NumpyKernelBackend
 from kernels.programs import assert_same, compiled, launched, planned, traced
 
+import polyax
+from polyax import lax
 from polyax.control.flow.looping import scan
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
@@ -94,6 +96,54 @@ def test_all_reasons_are_told() -> None:
         "the rules of devices like it: family won't; the shared kernel rules: shared won't; its decomposition: none; "
         "the host: forbidden."
     )
+
+
+def test_a_backend_declines_what_it_shares_with_others() -> None:
+    """By operands and results; what is brought for it has reasons of its own."""
+    p = primitive("test_declined", lambda x: [x])
+    asked: list[Any] = []
+
+    def why_not(*use: Any) -> str:
+        asked.append(use)
+        return "not here"
+
+    own, family, shared = map(declining, ("own", "family", "shared"))
+    target = Target("here", Limits(), why_not=why_not)
+    table = Rules(target, {p: [Offer("own", own)]}, {p: family}, {p.name: shared}, lambda _: "forbidden")
+    assert table.choose(use(p, declining=())) == ("own", own) and not asked
+    rule, lowering = table.choose(use(p, declining=("own",)))
+    assert rule == "decomposition of test_declined" and isinstance(lowering, Replace)
+    assert asked == [(p, [AVAL], [AVAL], {"declining": ("own",)})] * 2
+    p.decompose = None
+    with pytest.raises(NoLowering, match="devices like it: not here; the shared kernel rules: not here; its decomp"):
+        table.choose(use(p, declining=("own",)))
+
+
+def test_a_reason_of_a_backend_is_a_text() -> None:
+    p = primitive("test_reason")
+    table = Rules(Target("here", Limits(), why_not=lambda *_: 3), {}, {}, {p.name: declining("shared")}, lambda _: "no")  # type: ignore[arg-type,return-value]
+    with pytest.raises(PluginError, match="why_not of the backend gave 3, not a reason or None"):
+        table.choose(use(p, declining=()))
+
+
+class WithoutTangents(NumpyKernelBackend):
+    """One whose language has no tangent of float32, nor results of int16."""
+
+    def why_not(self, primitive: Any, avals: Any, outs: Any, params: Any) -> str | None:
+        if primitive is lax.tan_p and avals[0].dtype == np.float32:
+            return "its language has no tangent"
+        return "it gives no int16" if any(out.dtype == np.int16 for out in outs) else None
+
+
+def test_what_a_backend_declines_is_left_to_the_host_if_that_is_allowed() -> None:
+    (device, *_) = WithoutTangents().devices()
+    with polyax.default_device(device):
+        with pytest.raises(NoLowering, match="the shared kernel rules: its language has no tangent"):
+            polyax.jit(lax.tan)(X)
+        with pytest.raises(NoLowering, match="the shared kernel rules: it gives no int16"):
+            polyax.jit(lambda x: x.astype(np.int16))(X)
+        with config.override(host_fallback="allow"):
+            np.testing.assert_allclose(polyax.jit(lambda x: lax.tan(x) + 1)(X), np.tan(X) + 1, rtol=1e-6)
 
 
 def test_a_lowering_of_another_kind_of_backend() -> None:

@@ -18,6 +18,8 @@ from polyax_kernels.lower.lowering import Call, LoweringKind, Replace, Target
 
 SHARED_RULE, FAMILY_RULE, HOST_RULE = "shared", "family", "host"
 """What reports call the rules that all kernel backends share, those of devices alike, and NumPy's."""
+COMMON = (SHARED_RULE, FAMILY_RULE)
+"""Those that a backend may decline as a whole: ``KernelBackend.why_not``."""
 DECOMPOSITION = "decomposition of "
 WITHOUT = "POLYAX_DISABLE_PLUGINS leaves out what a plugin brings"
 """The remedy for rules that are wrong."""
@@ -80,7 +82,8 @@ class Rules:
 
     def _declines(self, rule: str, lowering: LoweringKind, eqn: Eqn) -> str | None:
         try:
-            reason: Any = lowering.declines(self.target, eqn)
+            reason: Any = self.target.declines(eqn) if rule in COMMON else None
+            reason = lowering.declines(self.target, eqn) if reason is None else reason
             if reason is not None and not isinstance(reason, str):
                 raise PluginError(f"why_not of the lowering gave {reason!r}, not a reason or None")
         except Exception as e:

@@ -82,6 +82,12 @@ def test_large_numbers_do_not_overflow():
     assert np.isfinite(polyax.grad(nn.softplus)(1000.0))
 
 
+def test_slopes_of_log1mexp_are_finite_where_it_is():
+    x = np.array([1e-20, 1e-10, 0.5, 1.0, 50.0], np.float32)
+    slope = polyax.grad(lambda x: nn.log1mexp(x).sum())(x)
+    np.testing.assert_allclose(slope, 1 / np.expm1(x.astype(float)), rtol=1e-5)
+
+
 def test_logsumexp_with_factors_and_masks():
     b = np.array([[1.0, -1.0, 2.0, 0.5], [1.0, 0.0, 3.0, 1.0]], np.float32)
     total = (b * np.exp(Z)).sum(1)

@@ -218,4 +218,5 @@ def log1mexp(x: Any) -> Any:
     """log(1 - exp(-x)), exact for small and large ``x``."""
     x = _inexact("log1mexp", x)
     small = lax.lt(x, float(np.log(2.0)))
-    return choose(small, lax.log(lax.neg(lax.expm1(lax.neg(x)))), lax.log1p(lax.neg(lax.exp(lax.neg(x)))))
+    near, far = choose(small, x, 0.5), choose(small, 1.0, x)  # of what isn't chosen derivatives must be finite
+    return choose(small, lax.log(lax.neg(lax.expm1(lax.neg(near)))), lax.log1p(lax.neg(lax.exp(lax.neg(far)))))

@@ -13,7 +13,8 @@ __all__ = ["cdf", "logpmf", "pmf", "ppf"]
 
 _of = Counting("bernoulli", "p")
 
-logpmf = _of.logpmf(lambda k, p: (k == 0) | (k == 1), lambda k, p: special.xlogy(k, p) + special.xlog1py(1 - k, -p))
+# Numbers between 0 and 1 are mixtures of both, as the grey of pixels is: cross entropies are made of them.
+logpmf = _of.logpmf(lambda k, p: (k >= 0) & (k <= 1), lambda k, p: special.xlogy(k, p) + special.xlog1py(1 - k, -p))
 pmf = _of.pmf(logpmf)
 
 

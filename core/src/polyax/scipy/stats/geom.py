@@ -10,5 +10,5 @@ __all__ = ["logpmf", "pmf"]
 
 _of = Counting("geom", "p")
 
-logpmf = _of.logpmf(lambda k, p: k >= 1, lambda k, p: special.xlog1py(k - 1, -p) + jnp.log(p))
+logpmf = _of.logpmf(lambda k, p: k > 0, lambda k, p: special.xlog1py(k - 1, -p) + jnp.log(p))
 pmf = _of.pmf(logpmf)

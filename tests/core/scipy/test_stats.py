@@ -160,13 +160,34 @@ def test_outside_of_the_support(name):
         assert slope == 0
 
 
+BOUNDED = {"beta": (2.0, 3.0), "gamma": (2.5,), "chi2": (3.0,), "expon": (), "pareto": (2.0,), "uniform": ()}
+KINDS = [(d, kind) for d in BOUNDED for kind in ("cdf", "logcdf", "sf", "logsf") if hasattr(getattr(stats, d), kind)]
+
+
+@pytest.mark.parametrize("name, kind", KINDS)
+def test_probabilities_are_flat_outside_of_the_support(name, kind):
+    fun = lambda x, *shapes: getattr(getattr(stats, name), kind)(x, *shapes)
+    x = np.array([-2.0, np.inf] if name not in ("beta", "uniform") else [-2.0, 1.5, np.inf], np.float32)
+    agree(fun(x, *BOUNDED[name]), getattr(getattr(scipy.stats, name), kind)(x, *BOUNDED[name]), 1e-6)
+    for i in range(1 + len(BOUNDED[name])):
+        slope = polyax.grad(lambda *args: fun(*args).sum(), i)(x, *BOUNDED[name])
+        np.testing.assert_array_equal(slope, np.zeros_like(slope))
+
+
+def test_slopes_at_the_ends_of_the_support_are_those_inside():
+    assert polyax.grad(stats.expon.cdf)(0.0) == 1 and polyax.grad(stats.expon.logsf)(0.0) == -1
+    assert polyax.grad(stats.pareto.cdf)(1.0, 2.0) == 2 and polyax.grad(stats.uniform.cdf)(0.0) == 1
+
+
 def test_numbers_between_counts():
     """Recorded from JAX, which refuses them in few distributions."""
     got = [
         stats.betabinom.logpmf(1.5, 4, 1.0, 2.0), stats.binom.logpmf(1.5, 4, 0.3), stats.geom.logpmf(1.5, 0.3),
-        stats.poisson.logpmf(1.5, 2.0), stats.bernoulli.logpmf(0.5, 0.3),
+        stats.poisson.logpmf(1.5, 2.0), stats.bernoulli.logpmf(0.5, 0.3), stats.geom.logpmf(0.5, 0.3),
     ]  # fmt: skip
-    np.testing.assert_allclose(got, [-1.3217566, -1.0052485466003418, -1.3823103, -np.inf, -np.inf], rtol=1e-5)
+    want = [-1.3217566, -1.0052485466003418, -1.3823103, -np.inf, -0.78032386, -1.0256353]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    assert polyax.grad(stats.bernoulli.logpmf)(0.5, 0.3) == pytest.approx(-0.84729785)
 
 
 def test_plain_numbers():

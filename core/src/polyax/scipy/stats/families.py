@@ -31,6 +31,9 @@ WHAT = {
     "pmf": "The probability of ``k``",
 }
 
+LIMITS = {"cdf": (0.0, 1.0), "logcdf": (-jnp.inf, 0.0), "sf": (1.0, 0.0), "logsf": (0.0, -jnp.inf)}
+"""What functions of probability are below the support and above it."""
+
 
 def made(family: str, kind: str, fun: Formula, required: Sequence[str], defaults: dict[str, Any]) -> Any:
     """A public function of broadcasting arguments, which are promoted to one floating dtype."""
@@ -98,11 +101,15 @@ class LocationScale:
         return 0.0 if self.low == -jnp.inf else self.low + 0.5
 
     def probability(self, kind: str, fun: Formula, argument: str = "x") -> Any:
-        """From a function of probability in standard units, to which the ends of the support are its limits."""
+        """From a function of probability in standard units; outside of the support it is flat."""
 
         def located(*args: Any) -> Any:
             z, shapes, _ = self._standard(args)
-            return fun(z if self.low == -jnp.inf else jnp.clip(z, self.low, self.high), *shapes)
+            if self.low == -jnp.inf:
+                return fun(z, *shapes)
+            below, above = z < self.low, (z == jnp.inf if self.high == jnp.inf else z > self.high)
+            value = fun(jnp.where(below | above, self._inside(), z), *shapes)
+            return jnp.where(below, LIMITS[kind][0], jnp.where(above, LIMITS[kind][1], value))
 
         return made(self.family, kind, located, (argument, *self.shapes), self.defaults)
 
@@ -122,8 +129,14 @@ class LocationScale:
         return made(self.family, "pdf", lambda *xs: lax.exp(logpdf(*xs)), ("x", *self.shapes), self.defaults)
 
     def log(self, kind: str, plain: Any) -> Any:
-        """The logarithm of a function of probability."""
-        return made(self.family, kind, lambda *xs: jnp.log(plain(*xs)), ("x", *self.shapes), self.defaults)
+        """The logarithm of a function of probability; flat where that is 0."""
+
+        def logarithm(*args: Any) -> Any:
+            value = plain(*args)
+            none = value == 0
+            return jnp.where(none, -jnp.inf, jnp.log(jnp.where(none, 1.0, value)))
+
+        return made(self.family, kind, logarithm, ("x", *self.shapes), self.defaults)
 
 
 class Counting:

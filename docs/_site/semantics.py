@@ -39,7 +39,7 @@ The last columns: the parameters, and the dtypes for which kernels have it as on
 """
 ELSEWHERE = {
     "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "not": "bitwise_not", "while": "while_loop",
-    "pjit": "", "cond": "cond",
+    "jit": "", "cond": "cond",
 }  # fmt: skip
 WORDS = {
     "and": "Elementwise and of bits, or of booleans.",
@@ -50,9 +50,9 @@ WORDS = {
     "lt_to": "Elementwise ``x < y`` in the total order of floats.",
     "le_to": "Elementwise ``x <= y`` in the total order of floats.",
     "name": "The operand, with a name for policies of ``checkpoint``.",
-    "pjit": "Calls ``jaxpr``.",
+    "jit": "Calls ``jaxpr``.",
     "closed_call": "Calls ``call_jaxpr``.",
-    "core_call": "Calls ``call_jaxpr``.",
+    "call": "Calls ``call_jaxpr``.",
     "checkpoint": "Calls ``jaxpr``; what it computes isn't merged with equal equations outside.",
     "custom_jvp_call": "Calls ``call_jaxpr``; its derivative is somebody's own.",
     "custom_vjp_call": "Calls ``call_jaxpr``; its derivative is somebody's own.",

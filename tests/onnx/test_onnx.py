@@ -34,7 +34,7 @@ def steps(f: Any, *args: Any) -> list[tuple[str, tuple[str, ...]]]:
 def test_a_program_is_one_model_without_its_calls() -> None:
     f = jax.jit(lambda x: jax.nn.relu(jax.jit(lambda y: y * 2)(x) @ x.T) + 1)
     ((where, primitives),) = steps(f, X)
-    assert where == "engine" and "dot_general" in primitives and "pjit" not in primitives
+    assert where == "engine" and "dot_general" in primitives and "jit" not in primitives
     np.testing.assert_allclose(f(X), np.maximum(2 * X @ X.T, 0) + 1, rtol=1e-6)
 
 

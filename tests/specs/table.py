@@ -41,7 +41,7 @@ WITHOUT_A_CASE = (
     {
         "custom_lin": "stands in linear programs for a user's backward rule, until they are transposed",
         "closed_call": "stands in programs of interpreters written for JAX: see tests/core/extend/test_linear_util.py",
-        "core_call": "the same under another name",
+        "call": "the same under another name",
         "random_gamma": "gives random numbers: see tests/core/random/test_binomials.py",
         "rng_bit_generator": "gives random numbers: see tests/core/random/test_generators.py",
         "rng_uniform": "gives other numbers each time: see tests/core/random/test_generators.py",

@@ -96,7 +96,7 @@ TWICE: dict[str, tuple[Callable[..., Any], Any, str]] = {
     "same part": (lambda k: random.normal(k[0]) + random.normal(k[0]), KEYS, "In slice, argument 0 is already"),
     "joined": (lambda k: jnp.concatenate([k, k]), KEYS, "In concatenate, argument 1 is already consumed"),
     "reshaped": (lambda k: (kr.consume(k.reshape(1, 3)), kr.consume(k)), KEYS, "In consume, argument 0"),
-    "jit": (lambda k: [f(k) for f in 2 * [jax.jit(random.normal)]], KEY, "In pjit, argument 0 is already consumed"),
+    "jit": (lambda k: [f(k) for f in 2 * [jax.jit(random.normal)]], KEY, "In jit, argument 0 is already consumed"),
     "vmap": (jax.vmap(lambda k: random.normal(k) + random.normal(k)), KEYS, "In random_bits, argument 0 is already"),
     "branch": (
         lambda k: (lax.cond(True, random.normal, lambda _: 0.0, k), random.normal(k)),

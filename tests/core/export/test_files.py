@@ -251,6 +251,14 @@ def test_programs_of_other_kinds_are_refused() -> None:
     refused("damaged or of an unknown kind: JaxprTypeError", **{"in": [1]}, eqns=[["mul", [0, 0], {}, [0]]], out=[1])
 
 
+def test_names_that_primitives_had_are_still_read() -> None:
+    closed = polyax.make_jaxpr(polyax.jit(lambda x: jnp.sin(x) + 1))(jnp.ones(3))
+    data = programs.dumps(closed)
+    text, _ = container.read(data, "program")
+    older = json.loads(json.dumps(text).replace('"jit"', '"pjit"'))
+    assert older != text and str(programs.loads(signed(data, older))) == str(closed)
+
+
 def test_what_files_cannot_hold_is_refused() -> None:
     mine = Primitive("mine")
     mine.def_abstract_eval(lambda x: x)

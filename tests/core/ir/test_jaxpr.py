@@ -50,7 +50,7 @@ def test_constants_become_constvars():
 def test_nested_jit_prints_its_program():
     inner = polyax.jit(lambda x: lax.sin(x))
     text = _squeezed(polyax.make_jaxpr(lambda a: inner(a))(X))
-    assert "pjit[ name=<lambda> jaxpr={ lambda ; c:f32[3]. let d:f32[3] = sin c in (d,) } ] a" in text
+    assert "jit[ name=<lambda> jaxpr={ lambda ; c:f32[3]. let d:f32[3] = sin c in (d,) } ] a" in text
 
 
 def test_checker_accepts_what_tracing_makes():
@@ -91,7 +91,7 @@ def test_dead_results_of_inner_programs_go_too():
     both = polyax.jit(lambda x: (lax.sin(x), lax.cos(x)))
     jaxpr = polyax.make_jaxpr(lambda x: both(x)[0])(X).jaxpr
     smaller, _ = eliminate_dead_code(jaxpr)
-    assert [e.primitive.name for e in walk_eqns(smaller)] == ["pjit", "sin"]
+    assert [e.primitive.name for e in walk_eqns(smaller)] == ["jit", "sin"]
 
 
 def test_evaluation_computes():

@@ -72,7 +72,7 @@ def test_python_control_flow_on_values():
 def test_grad_of_jit_cuts_the_program_in_two():
     f = polyax.jit(lambda x: jnp.sum(jnp.sin(x) ** 2))
     closed = polyax.make_jaxpr(polyax.grad(f))(jnp.ones(3))
-    assert [e.primitive.name for e in closed.eqns].count("pjit") == 2
+    assert [e.primitive.name for e in closed.eqns].count("jit") == 2
     assert _names(closed).count("sin") == 1  # the backward program gets it as a residual
 
 

@@ -11,7 +11,7 @@ from polyax.control.inner.programs import rewritten
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
 from polyax.transforms.memo import memoize_by_jaxpr
 
-WITH_RULES = ("custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "closed_call", "core_call")
+WITH_RULES = ("custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "closed_call", "call")
 ONLY_KEYS = {"checkpoint": "policy", "reduce": "computation", "reduce_window": "computation"}
 """Parameters that transformations ask for, and that no device does."""
 HOST = frozenset({p.name for p in CALLBACKS} | {"inspect_sharding"})
@@ -34,7 +34,7 @@ def _plain_eqn(eqn: Eqn) -> list[Eqn]:
             f"serialization of host_callbacks is not yet implemented: the program calls {params['callback']!r}, at "
             f"{eqn.source}, and a Python function can't be part of a file"
         )
-    if name == "pjit" and (params["device"] is not None or any(params["donated"])):
+    if name == "jit" and (params["device"] is not None or any(params["donated"])):
         return [eqn.replace(params=params | {"device": None, "donated": ()})]
     if name in WITH_RULES:
         inner = params["call_jaxpr"]

@@ -172,8 +172,12 @@ class _Loaded:
         return Literal(self.read(value), self.types[kind])
 
 
+RENAMED = {"pjit": "jit", "core_call": "call"}
+"""Primitives that older files name otherwise."""
+
+
 def _primitive(name: str) -> Primitive:
-    modules = _late()
+    name, modules = RENAMED.get(name, name), _late()
     while name not in own_primitives() and (module := next(modules, None)):
         importlib.import_module(module)
     found = own_primitives().get(name)

@@ -38,5 +38,5 @@ def _kind(jaxpr: Jaxpr, atom: Atom) -> str | None:
         return made.params["memory_kind"]
     if made.primitive.name in ("sharding_constraint", "reshard"):
         return _kind(jaxpr, made.invars[0])
-    inner = made.params.get("jaxpr") if made.primitive.name == "pjit" else None
+    inner = made.params.get("jaxpr") if made.primitive.name == "jit" else None
     return None if inner is None else _kind(inner.jaxpr, inner.jaxpr.outvars[made.outvars.index(atom)])

@@ -66,7 +66,7 @@ def _cost(jaxpr: Jaxpr) -> int:
         total += sum(v.aval.nbytes for v in (*eqn.invars, *eqn.outvars))
         if eqn.primitive.name == "dot_general":
             total += _product_cost(eqn)
-        elif eqn.primitive.higher_order and eqn.primitive.name != "pjit":
+        elif eqn.primitive.higher_order and eqn.primitive.name != "jit":
             return HELP_COST + 1
     return total
 

@@ -1,4 +1,4 @@
-"""``closed_call`` and ``core_call``: calls of programs as interpreters written for JAX put them into programs.
+"""``closed_call`` and ``call``: calls of programs as interpreters written for JAX put them into programs.
 
 polyax's own functions make none; they are compiled as if the program stood in their place.
 """
@@ -14,7 +14,7 @@ from polyax.ir.primitive import Primitive
 
 closed_call_p = Primitive("closed_call", higher_order=True)
 """``closed_call[call_jaxpr] *args``: the results of the program."""
-call_p = Primitive("core_call", higher_order=True)
+call_p = Primitive("call", higher_order=True)
 """The same under an older name."""
 
 

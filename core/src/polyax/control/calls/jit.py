@@ -1,4 +1,4 @@
-"""``pjit``: a call of a program that is compiled as one."""
+"""``jit``: a call of a program that is compiled as one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
 from polyax.transforms.vmap import AxisData, batch_jaxpr
 
-pjit_p = Primitive("pjit", higher_order=True)
-"""``pjit[name jaxpr donated inline keep_unused device]``; the constants of the program come first in its arguments."""
+pjit_p = Primitive("jit", higher_order=True)
+"""``jit[name jaxpr donated inline keep_unused device]``; the constants of the program come first in its arguments."""
 
 
 def call(closed: ClosedJaxpr, args: Sequence[Any], **params: Any) -> list[Any]:
-    """Binds ``pjit`` with the program's constants hoisted into its arguments."""
+    """Binds ``jit`` with the program's constants hoisted into its arguments."""
     jaxpr, consts = hoisted(closed)
     donated = params.get("donated") or ()
     params["donated"] = (False,) * len(consts) + tuple(donated) if any(donated) else ()

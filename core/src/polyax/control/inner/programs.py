@@ -112,7 +112,7 @@ def derived(program: ClosedJaxpr, fun: Callable[..., Sequence[Any]], avals: Sequ
 @memoize_by_jaxpr
 def inlined(program: ClosedJaxpr) -> ClosedJaxpr:
     """The program with the equations of the jitted functions that it calls, instead of the calls."""
-    if not any(e.primitive.name == "pjit" for e in program.jaxpr.eqns):
+    if not any(e.primitive.name == "jit" for e in program.jaxpr.eqns):
         return program
     return derived(program, lambda *args: _run_inlined(program, args), program.in_avals)
 
@@ -124,6 +124,6 @@ def _run_inlined(program: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     for eqn in program.jaxpr.eqns:
         values = [a.value if isinstance(a, Literal) else env[a] for a in eqn.invars]
         ambient.source = eqn.source or caller
-        outs = _run_inlined(eqn.params["jaxpr"], values) if eqn.primitive.name == "pjit" else eqn.apply(values)
+        outs = _run_inlined(eqn.params["jaxpr"], values) if eqn.primitive.name == "jit" else eqn.apply(values)
         env.update(zip(eqn.outvars, outs, strict=True))
     return [a.value if isinstance(a, Literal) else env[a] for a in program.jaxpr.outvars]

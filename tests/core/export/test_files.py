@@ -260,7 +260,7 @@ def test_names_that_primitives_had_are_still_read() -> None:
 
 
 def test_what_files_cannot_hold_is_refused() -> None:
-    mine = Primitive("mine")
+    mine = Primitive("test_mine")
     mine.def_abstract_eval(lambda x: x)
     with pytest.raises(NotImplementedError, match="mine at .*test_files.py.* isn't one of polyax's own"):
         export.export(polyax.jit(lambda x: mine.bind(x)))(X)

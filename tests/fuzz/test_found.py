@@ -47,3 +47,9 @@ def test_integers_that_go_through_floats_between_loops(platform: str) -> None:
     found = jax.jit(lambda x: jax.lax.scan(turn, x, None, length=3))(np.array([3], "int32"))
     np.testing.assert_array_equal(found[0], [12])
     np.testing.assert_array_equal(found[1], [[3], [6], [9]])
+
+
+def test_infinite_numbers_in_what_indices_are_made_of(platform: str) -> None:
+    """The position of the largest element of one is looked for from minus infinity on."""
+    first = jax.jit(lambda x, y: jax.lax.dynamic_slice(y, [jnp.argmax(x)], [1]))
+    np.testing.assert_array_equal(first(np.float32(-2.5), np.array([3, 1], "float32")), [3])

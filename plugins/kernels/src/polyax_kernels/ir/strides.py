@@ -40,7 +40,7 @@ def origin(at: Expr) -> int | None:
 
 def _at_zero(x: Expr, parts: list[int | None]) -> int | None:
     if x.kind in ("index", "const"):
-        return 0 if x.kind == "index" else int(x.attr)
+        return 0 if x.kind == "index" else int(x.attr) if x.dtype.kind in "iub" else None
     values = [n for n in parts if n is not None]
     if x.kind != "op" or len(values) < len(parts) or x.attr not in ("add", "sub", "mul", "neg"):
         return None

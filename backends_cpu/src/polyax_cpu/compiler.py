@@ -98,6 +98,8 @@ UNROLLED = (
 )  # fmt: skip
 """What long functions gain by most: short loops become straight code, whose locals are registers. A third of the
 pipeline's time."""
+ASKING = tuple(name for name in UNROLLED if name != "new_gvn")
+"""The same for loops in stretches: in some of them, that one runs into an assertion of its own."""
 
 
 def optimize(text: str, level: int = 2, straight: bool = True) -> llvm.ModuleRef:
@@ -116,7 +118,8 @@ def _optimize(text: str, level: int, straight: bool, machine: llvm.TargetMachine
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_vectorization = tuning.loop_interleaving = tuning.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, tuning)
-    passes = _named(SIMPLE) if level == 1 else builder.getModulePassManager() if straight else _named(UNROLLED)
+    unrolled = ASKING if "@polyax_ask" in text else UNROLLED
+    passes = _named(SIMPLE) if level == 1 else builder.getModulePassManager() if straight else _named(unrolled)
     _run_passes(passes, module, builder)
     if "llvm.compiler.used" in text:
         late = llvm.create_new_module_pass_manager()

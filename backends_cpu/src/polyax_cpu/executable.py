@@ -18,16 +18,17 @@ from polyax_cpu import pool
 from polyax_cpu.calls.table import Runs, native_call
 from polyax_cpu.kernels import compiling
 from polyax_cpu.libraries.callouts import call_out
-from polyax_cpu.loops import native_control, too_large
+from polyax_cpu.loops import Made, native_control, too_large
+from polyax_cpu.machine_code import Started
 from polyax_cpu.steps import (
     MOST,
     PARALLEL_COST,
-    QUICK_COST,
     Described,
     Table,
-    Work,
     copying,
+    cost_of,
     described,
+    native_function,
     piece_of,
     piece_of_library,
 )
@@ -37,10 +38,8 @@ from polyax_kernels.host.meeting import meets
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.plan.chain import chained, why_not_chained
 from polyax_kernels.plan.journal import Journal
-from polyax_kernels.plan.plan import BranchStep, CallStep, ControlStep, CopyStep, KernelStep, LoopStep, Plan, Step
+from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step
 
-CALLED, CACHED = 30, 4
-"""What calling a step costs beside its work, and how many times faster work on what is in the cache is."""
 SPEED = 100
 """How many times faster native code on all threads is than what queues reckon: a program of up to 100 microseconds runs
 in the thread that asks for it, as handing it over takes 25 to 50, on few cores at the expense of its own threads."""
@@ -58,7 +57,7 @@ class CpuExecutable(HostExecutable):
         super().__init__(backend, plan, options, journal)
         self.asked = 0
         """How often native calls were asked for before their code was there."""
-        self.cost = sum(map(_cost, plan.steps)) // SPEED
+        self.cost = sum(map(cost_of, plan.steps)) // SPEED
 
     def native_call(self, kind: CallKind) -> NativeCall | None:
         steps: list[Any] = list(self.steps)
@@ -92,14 +91,14 @@ class CpuExecutable(HostExecutable):
         runners: list[Callable[..., None]] = []
         control = [step for step in steps if isinstance(step, ControlStep)]
         with compiling((self.backend.compiled(kernel) for kernel in _called(steps)), busy=bool(control)) as started:
-            written = [(step, native_control(lambda s: _within(self, s), step, started)) for step in control]
+            written = [(step, _control(self, step, started)) for step in control]
             made = {id(step): code and code() for step, code in written}
             made |= {id(step): _native(self, step) for step in steps if id(step) not in made}
         known = [(step, made[id(step)]) for step in steps]
         for native, group in groupby(known, lambda pair: pair[1] is not None):
             if native:
                 run = [(step, d) for step, d in group if d is not None]
-                cost = sum(_cost(step) for step, _ in run)
+                cost = sum(cost_of(step) for step, _ in run)
                 runners.append(Table([d for _, d in run], cost, self.members, [step for step, _ in run]))
             else:
                 runners += [self.runner(step) for step, _ in group]
@@ -116,27 +115,6 @@ def _called(steps: Sequence[Step]) -> Iterator[Kernel]:
             yield from _called([s for s in inner if not isinstance(s, KernelStep) or too_large(s)])
 
 
-def _cost(step: Step) -> int:
-    """In bytes or scalar operations; products do many of them at a time."""
-    if isinstance(step, ControlStep):
-        return max(_lasting(step), QUICK_COST + 1)
-    if isinstance(step, CallStep):
-        flops = step.flops if step.lowering.sums else _operations(step)
-        return max(step.bytes_moved, flops // 8)
-    return max(step.bytes_moved, step.flops)
-
-
-def _lasting(step: Step) -> int:
-    """The cost of a step in a loop, where arrays are mostly small and stay in the cache."""
-    if isinstance(step, LoopStep):
-        return step.turns * sum(_lasting(s) for _, inner in step.inners for s in inner.plan.steps)
-    if isinstance(step, BranchStep):
-        return max(sum(map(_lasting, inner.plan.steps)) for inner in step.branches)
-    if isinstance(step, CallStep):
-        return CALLED + (_operations(step) // 5 or step.flops) // CACHED
-    return CALLED + step.flops // CACHED
-
-
 def _native(executable: CpuExecutable, step: Step) -> Described | None:
     """How the native runtime runs ``step``; None if Python must."""
     if isinstance(step, KernelStep):
@@ -147,16 +125,21 @@ def _native(executable: CpuExecutable, step: Step) -> Described | None:
     if isinstance(step, CopyStep):
         return copying(step.source, step.target, step.nbytes, executable.divides)
     if isinstance(step, ControlStep):
-        code = native_control(lambda inner: _within(executable, inner), step)
+        code = _control(executable, step)
         return code and code()
     return _library_call(step, executable.divides)
+
+
+def _control(executable: CpuExecutable, step: ControlStep, started: Started = lambda make: make) -> Made | None:
+    """A loop or a branch as a native function. Members of a group run as one call, no part of which may fail."""
+    return native_control(lambda inner: _within(executable, inner), step, executable.members == 1, started)
 
 
 def _piece(step: KernelStep, extent: int) -> int:
     """The rows of a kernel that a thread computes at a time."""
     schedule = choose(step.kernel)
     strips = schedule.lanes > 1 and len(step.kernel.grid) == 1
-    return piece_of(_cost(step), extent, schedule.grain, 1 if strips else MOST) if schedule.parallel else extent
+    return piece_of(cost_of(step), extent, schedule.grain, 1 if strips else MOST) if schedule.parallel else extent
 
 
 def _within(executable: CpuExecutable, step: Step) -> Described | None:
@@ -167,23 +150,11 @@ def _within(executable: CpuExecutable, step: Step) -> Described | None:
     return found
 
 
-def _operations(step: CallStep) -> int:
-    """Of a native function, many of which are done at a time."""
-    found = _function(step)
-    return 0 if found is None else found[1].flops
-
-
-def _function(step: CallStep) -> tuple[int, Work] | None:
-    """The native function of a call, and what it is to compute."""
-    native = step.lowering.native
-    return None if native is None else native(step.arg_avals, step.out_avals, step.params)
-
-
 def _library_call(step: CallStep, divides: bool) -> Described | None:
-    found = _function(step)
+    found = native_function(step)
     if found is None:
         return None
     address, work = found
-    divided = divides and _cost(step) > PARALLEL_COST and work.extent > 1
+    divided = divides and cost_of(step) > PARALLEL_COST and work.extent > 1
     piece = piece_of_library(work.flops, work.extent) if divided else work.extent
     return described(address, (*step.args, *step.outs), work.scalars, work.extent, piece)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from polyax.runtime.contract.queue import check_wanted
 from polyax_cpu import compiler, machine_code, pool
 from polyax_cpu.emitter import LlvmEmitter, kernel_attributes
 from polyax_cpu.functions import table
@@ -21,7 +22,7 @@ from polyax_cpu.libraries.small import Inlined
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.places import SMALL, Frame, copy, locals_of, touched
 from polyax_cpu.records import FUNCTION_PARAMS, NativeStep
-from polyax_cpu.steps import ON_BASES, Described
+from polyax_cpu.steps import ON_BASES, Described, lasting
 from polyax_cpu.turning import Turning, pairs_of
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.emit.walker import emit_kernel
@@ -44,17 +45,25 @@ STRAIGHT_WORK = 800
 """In functions that hold more, LLVM makes no vectors: that takes two thirds of its time."""
 LONG = 300
 """In functions of more steps all is called: their turns take long enough, and LLVM would take long over them."""
+STRETCH = 1 << 25
+"""The cost of turns, about ten milliseconds, after which a loop looks whether it is to end."""
 
 Native = Callable[[Step], Described | None]
 """How the native runtime runs a step that is neither a loop nor a branch; None if Python must."""
+Test = Callable[[list[IrValue]], IrValue]
+Body = Callable[[list[IrValue]], list[IrValue]]
 Made = Callable[[], Described]
 """Waits for the code of a step."""
 
 
-def native_control(native: Native, step: ControlStep, started: machine_code.Started = lambda make: make) -> Made | None:
-    """The step that runs a loop or a branch as a function; None if some step of its programs needs Python. ``started``
-    is told to compile it."""
-    writer = _ControlWriter(native, long=_steps(step) > LONG)
+def native_control(
+    native: Native, step: ControlStep, can_fail: bool, started: machine_code.Started = lambda make: make
+) -> Made | None:
+    """The step that runs a loop or a branch as a function; None if some step of its programs needs Python.
+
+    ``can_fail``: whether it may, as a long loop does that ends because of Ctrl-C. ``started`` is told to compile it.
+    """
+    writer = _ControlWriter(native, can_fail, long=_steps(step) > LONG)
     try:
         writer.whole(step)
     except _NeedsPython:
@@ -95,11 +104,14 @@ class _NeedsPython(Exception):
 class _ControlWriter:
     """Writes the function of a loop or a branch, with those in it."""
 
-    def __init__(self, native: Native, long: bool) -> None:
+    def __init__(self, native: Native, can_fail: bool, long: bool) -> None:
         self.native = native
+        self.can_fail = can_fail
         self.long = long
         self.module = Module(["control"])
         self.b: Builder = self.module.function("i64", "control", FUNCTION_PARAMS, kernel_attributes())
+        self.due = self.b.alloca("i64")
+        """When to ask next whether to end; see ``polyax_ask``."""
         self.imports: dict[str, int] = {}
         self.keep: list[Any] = []
         self.fails = False
@@ -114,6 +126,7 @@ class _ControlWriter:
     def whole(self, step: ControlStep) -> None:
         b = self.b
         used = sorted({ref.base for ref in _around(step)})
+        b.store(b.const(0, "i64"), self.due)
         bases: list[IrValue | None] = [None] * (used[-1] + 1 if used else 0)
         for n in used:
             bases[n] = b.load(b.at(b.args[0], n, "ptr"), "ptr")
@@ -271,10 +284,40 @@ class _ControlWriter:
             self.inner(step.body, bases)
             return [carries[0] + 1, *memory.turn(carries)]
 
-        carries = b.turns([b.const(0, "i64"), *memory.swapped()], test, body)
+        carries = self.turns(step, [b.const(0, "i64"), *memory.swapped()], test, body)
         odd = (carries[0] & 1).compare("!=", 0)
         memory.leave(odd)
         self.ends(step, outer, odd)
+
+    def turns(self, step: LoopStep, inits: list[IrValue], test: Test, body: Body) -> list[IrValue]:
+        """Those of a loop that may be long, in stretches: each is a plain loop, with a question behind it."""
+        b, cost = self.b, sum(lasting(s) for _, inner in step.inners for s in inner.plan.steps)
+        stretch = STRETCH // max(1, cost) + 1
+        if not self.can_fail or (step.length is not None and step.length <= stretch):
+            return b.turns(inits, test, body)
+        found: list[IrValue] = []
+
+        def goes_on(carries: list[IrValue]) -> IrValue:
+            stop = carries[0] + stretch
+            found[:] = b.turns(carries, lambda inner: test(inner) & (inner[0] < stop), body)
+            return found[0] >= stop
+
+        def ask(_: list[IrValue]) -> list[IrValue]:
+            self.ask()
+            return found
+
+        b.turns(inits, goes_on, ask)
+        return found
+
+    def ask(self) -> None:
+        """Ends the function if the user wants that."""
+        b = self.b
+        if "check_wanted" not in self.imports:
+            self.imports["check_wanted"] = id(check_wanted)
+            self.module.top("@check_wanted = external global i8")
+            self.fails = True
+        with b.when(b.call("i64", "polyax_ask", self.due, b.pointer("@check_wanted")).compare("!=", 0)):
+            b.ret(b.const(1, "i64"))
 
     def ends(self, step: LoopStep, outer: Frame, odd: IrValue) -> None:
         even_ends, odd_ends = step.ends

@@ -25,18 +25,20 @@ from polyax_cpu.records import (
     memory,
 )
 
+ASKED_AFTER = 100_000_000
+"""Nanoseconds from question to question of a long loop: one may wait 5 ms for the interpreter's lock."""
 MAX_OPERANDS = 128
 """Buffers of one step."""
 RUN = "polyax_run"
 CALLS = ("polyax_call", "polyax_call_members")
-EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_call_out", "polyax_copy", RUN)
+EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_call_out", "polyax_ask", "polyax_copy", RUN)
 
 
 def source(triple: str) -> str:
     """The runtime's text for a processor."""
     module = Module(EXPORTS)
     define_pool(module, triple)
-    for define in (_run, _addresses, _call, _members, _call_members, _call_out, _copy):
+    for define in (_run, _addresses, _call, _members, _call_members, _call_out, _ask, _copy):
         define(module)
     return module.text()
 
@@ -166,6 +168,28 @@ def _call_out(module: Module) -> None:
     b.call("void", "Py_DecRef", result)
     b.call("void", "PyGILState_Release", state)
     b.ret(b.convert("zext", result.compare("==", b.pointer("null")), "i64"))
+
+
+def _ask(module: Module) -> None:
+    """What a long loop calls now and then: it asks a Python function, which raises an error if the loop is to end. In
+    the main thread so does Ctrl-C. ``due``: when to ask next; zero before the first call.
+
+    Returns 1 if there was an error, which stays with this thread until ``polyax_call`` returns.
+    """
+    b = module.function("i64", "polyax_ask", [("ptr", "due"), ("ptr", "wanted")])
+    due, wanted = b.args
+    now, none = b.call("i64", "now"), b.const(0, "i64")
+    first = b.load(due, "i64").compare("==", 0)
+    with b.when(first | (now >= b.load(due, "i64"))):
+        b.store(now + ASKED_AFTER, due)
+        with b.when(first):
+            b.ret(none)
+        state = b.call("i32", "PyGILState_Ensure")
+        result = b.call("ptr", "PyObject_CallNoArgs", wanted)
+        b.call("void", "Py_DecRef", result)
+        b.call("void", "PyGILState_Release", state)
+        b.ret(b.convert("zext", result.compare("==", b.pointer("null")), "i64"))
+    b.ret(none)
 
 
 def _released(b: Builder, run: Callable[[], IrValue]) -> IrValue:

@@ -1,4 +1,4 @@
-"""Steps for the native runtime, and tables of them that one native call works off.
+"""Steps for the native runtime, what they cost, and tables of them that one native call works off.
 
 Must not know what steps do.
 """
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from polyax_cpu import pool
 from polyax_cpu.entry import Entry
 from polyax_cpu.records import LINE, NativeRef, NativeStep, NativeSteps
-from polyax_kernels.plan.plan import Ref, Step
+from polyax_kernels.plan.plan import BranchStep, CallStep, ControlStep, LoopStep, Ref, Step
 
 PARALLEL_COST = 200_000
 """Steps of fewer scalar operations or bytes run on one thread: waking another one costs some microseconds."""
@@ -24,7 +24,8 @@ ITEM_COST = 10_000
 """Items that take longer are shared evenly, to the last one: they lie in lines of their own."""
 QUICK_COST = 20_000
 """Native calls of less work keep the interpreter's lock: they last a few microseconds."""
-
+CALLED, CACHED = 30, 4
+"""What calling a step costs beside its work, and how many times faster work on what is in the cache is."""
 
 ON_BASES = -1
 """Instead of a count of operands: the function takes the bases themselves."""
@@ -121,3 +122,39 @@ def piece_size(extent: int, pieces: int, grain: int = 1) -> int:
     even = -(-extent // pieces)
     whole = max(LINE, grain) if even >= LINE else grain
     return -(-even // whole) * whole
+
+
+# --- costs ------------------------------------------------------------------------------------------------------------
+
+
+def cost_of(step: Step) -> int:
+    """In bytes or scalar operations; products do many of them at a time."""
+    if isinstance(step, ControlStep):
+        return max(lasting(step), QUICK_COST + 1)
+    if isinstance(step, CallStep):
+        flops = step.flops if step.lowering.sums else operations(step)
+        return max(step.bytes_moved, flops // 8)
+    return max(step.bytes_moved, step.flops)
+
+
+def lasting(step: Step) -> int:
+    """The cost of a step in a loop, where arrays are mostly small and stay in the cache."""
+    if isinstance(step, LoopStep):
+        return step.turns * sum(lasting(s) for _, inner in step.inners for s in inner.plan.steps)
+    if isinstance(step, BranchStep):
+        return max(sum(map(lasting, inner.plan.steps)) for inner in step.branches)
+    if isinstance(step, CallStep):
+        return CALLED + (operations(step) // 5 or step.flops) // CACHED
+    return CALLED + step.flops // CACHED
+
+
+def operations(step: CallStep) -> int:
+    """Of a native function, many of which are done at a time."""
+    found = native_function(step)
+    return 0 if found is None else found[1].flops
+
+
+def native_function(step: CallStep) -> tuple[int, Work] | None:
+    """The native function of a call, and what it is to compute."""
+    native = step.lowering.native
+    return None if native is None else native(step.arg_avals, step.out_avals, step.params)

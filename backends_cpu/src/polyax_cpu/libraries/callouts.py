@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.runtime.contract.queue import check_wanted
 from polyax_cpu import pool
 from polyax_cpu.records import NativeStep
 from polyax_cpu.steps import Described, described
@@ -38,6 +39,7 @@ def _on_addresses(step: CallStep, context: CallContext) -> Callable[[int], None]
     addresses, count = ctypes.c_size_t * len(views), len(step.args)
 
     def run(address: int) -> None:
+        check_wanted()  # it may be a step of a long loop
         arrays = [view(place) for view, place in zip(views, addresses.from_address(address), strict=True)]
         ready(arrays[count:], arrays[:count])
 

@@ -14,9 +14,11 @@ from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ops.naming import name_p
 from polyax.reference.interpreter import evaluate
 from polyax.reference.table import rule, rules
+from polyax.runtime.contract.queue import check_wanted
 
 
 def _run(program: ClosedJaxpr, args: Any) -> list[np.ndarray]:
+    check_wanted()  # loops may be long
     return evaluate(program.jaxpr, [*program.consts, *args])
 
 

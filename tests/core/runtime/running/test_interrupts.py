@@ -98,6 +98,54 @@ def test_what_is_queued_is_dropped_after_an_interrupt(device: str) -> None:
     assert status == -signal.SIGINT and 1 <= said.count("called") < 40
 
 
+LOOPS = {
+    "without end": (
+        "lambda x: lax.while_loop(lambda c: c[1] >= 0, lambda c: (c[0] * 0.9, c[1] + 1 - 1), (x, jnp.int32(0)))"
+    ),
+    "with many turns": "lambda x: lax.fori_loop(0, 10**9, lambda i, c: jnp.sin(c) + i, x)",
+    "in a loop": (
+        "lambda x: lax.fori_loop(0, 10**9, lambda i, c: lax.fori_loop(0, 1000, lambda j, d: jnp.sin(d) + j, c), x)"
+    ),
+    "of callbacks": (
+        "lambda x: lax.fori_loop(0, 10**8, lambda i, c: px.pure_callback(lambda v: v + 1, px.typeof(x), c), x)"
+    ),
+}
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference", "hello_c"])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_loops_are_left(loop: str, device: str) -> None:
+    """At once, in the thread that asks or in the queue's, so that the process ends as well."""
+    status, said = ended(
+        f"""
+        interrupted_after(1)
+        px.block_until_ready(px.jit({LOOPS[loop]})(jnp.ones(3)))
+        """,
+        device,
+        40,
+    )
+    assert status == -signal.SIGINT and not said
+
+
+@pytest.mark.parametrize("device", ["cpu"])
+def test_who_leaves_a_loop_goes_on_afterwards(device: str) -> None:
+    status, said = ended(
+        f"""
+        f = px.jit({LOOPS["without end"]})
+        for _ in range(2):
+            interrupted_after(0.5)
+            try:
+                f(jnp.ones(3))
+            except KeyboardInterrupt:
+                print("left")
+        print(px.jit(lambda x: x + 1)(jnp.ones(3)))
+        """,
+        device,
+        40,
+    )
+    assert (status, said) == (0, "left\nleft\n[2. 2. 2.]\n")
+
+
 def test_a_program_that_was_interrupted_in_the_thread_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits is interrupted, as whoever presses the keys wants; the array says afterwards what became of it."""
     monkeypatch.setattr(HostQueue, "_serve", lambda self: None)  # all is left to those who wait

@@ -110,13 +110,13 @@ class InterruptedProgram(RuntimeError):
 
 _queues: weakref.WeakSet[HostQueue] = weakref.WeakSet()
 _dropped = threading.Event()
-"""Set when an interpreter ends that the user interrupted: what hasn't begun won't."""
+"""Set when an interpreter ends that the user interrupted: what hasn't begun won't, and loops end."""
 
 
 def check_wanted() -> None:
     """Raises an InterruptedProgram if the process ends and doesn't wait for what is queued."""
     if _dropped.is_set():
-        raise InterruptedProgram("the process was interrupted (Ctrl-C) before this program had begun")
+        raise InterruptedProgram("the process was interrupted (Ctrl-C) before this program was done")
 
 
 class HostQueue(Queue):
@@ -264,7 +264,8 @@ _started: weakref.WeakKeyDictionary[HostQueue, int] = weakref.WeakKeyDictionary(
 @atexit.register
 def _finish() -> None:
     """An interpreter that ends stops threads wherever they are, and unloads what a device's kernels still use; either
-    aborts the process. After Ctrl-C, queued programs are dropped: only those that run already are waited for."""
+    aborts the process. After Ctrl-C, queued programs are dropped, and loops ask ``check_wanted`` now and then: what
+    is waited for is a step of a program that runs already."""
     if getattr(sys, "last_type", None) is KeyboardInterrupt:
         _dropped.set()
     with contextlib.ExitStack() as waits:  # all of them, also after one that fails

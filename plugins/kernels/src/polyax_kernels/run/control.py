@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir import blame
+from polyax.runtime.contract.queue import check_wanted
 from polyax_kernels.plan.plan import BranchStep, Inner, LoopStep, Ref
 from polyax_kernels.run.executable import PlanExecutable, step_facts
 
@@ -119,6 +120,7 @@ class _Loop(_Control):
         rows = [(frames[0][n], nbytes) for n, nbytes in strides]
         turn = 0
         while turn != self.step.length:
+            check_wanted()
             if test is not None and tests is not None:
                 yield test, tests[turn % 2]
                 if not self.holds(bases):

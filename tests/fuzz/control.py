@@ -66,11 +66,16 @@ def fitted(c: Context, like: Value) -> Value:
     equal = c.choose(lambda v: v.x.shape == aval.shape and v.x.dtype == aval.dtype)
     if equal and c.chance(0.7):
         return equal
-    other = c.choose(lambda v: v.kind == aval.dtype.kind)
+    other = c.choose(lambda v: v.kind == aval.dtype.kind and not narrows(v.x.dtype, aval.dtype))
     if other is None:
         return Value(c.np.zeros(aval.shape, aval.dtype.name), True, 0.0)
     total = c.np.broadcast_to(c.np.sum(other.x), aval.shape)
     return Value(total.astype(aval.dtype.name), False, other.bound * max(1, other.x.size))
+
+
+def narrows(of: Any, to: Any) -> bool:
+    """Whether a float loses digits, so that differences of it, by small steps, are no derivatives."""
+    return of.kind == "f" and of.itemsize > to.itemsize
 
 
 def carried(c: Context, like: Value) -> Value:

@@ -87,10 +87,11 @@ def _changes(x: Expr, axis: Axis) -> Iterator[int]:
         return
     at, bound = x.args
     start, step = origin(at), stride(at, axis)
-    if start is None or step not in (1, -1) or any(y.kind == "index" and y.attr is not axis for y in postorder(at)):
+    if start is None or not step or any(y.kind == "index" and y.attr is not axis for y in postorder(at)):
         return
-    zero = (bound.attr - start) * step
-    yield from (zero + (later if step == 1 else 1 - later) for later in _FIRST[x.attr])
+    distance = bound.attr - start
+    reached, passed = -(-distance // step), distance // step + 1
+    yield from (passed if later == (step > 0) else reached for later in _FIRST[x.attr])
 
 
 def cut(kernel: Kernel) -> tuple[Kernel, tuple[Blocks, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from polyax_kernels.emit import cuts
+from polyax_kernels.emit import cuts, residues
 from polyax_kernels.emit.lanes import suits
 from polyax_kernels.emit.tiles import crossing
 from polyax_kernels.ir.expr import Axis, Expr, folds_of, postorder
@@ -38,7 +38,7 @@ def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
     lanes = _lanes(flat, limits.lanes)
     if lanes > 1 and rereads(flat):
         return Schedule(lanes=min(lanes, limits.lanes // ROWS), rows=ROWS)
-    return Schedule(lanes=lanes, cut=lanes == 1 and _many(kernel) and cuts.suits(flat))
+    return Schedule(lanes=lanes, cut=lanes == 1 and _many(kernel) and (cuts.suits(flat) or residues.suits(flat)))
 
 
 def _many(kernel: Kernel) -> bool:

@@ -16,6 +16,7 @@ from polyax_kernels.emit.blocks import Blocks
 from polyax_kernels.emit.cuts import cut
 from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.lanes import block
+from polyax_kernels.emit.residues import by_residues
 from polyax_kernels.emit.tiles import tile
 from polyax_kernels.emit.values import Evaluator
 from polyax_kernels.ir.dependences import Facts, Levels
@@ -49,7 +50,7 @@ def emit_kernel(kernel: Kernel, schedule: Schedule, emitter: Emitter[T], begin: 
         elif schedule.tile > 1:
             prepared, blocks = tile(prepared, schedule.tile)
         elif schedule.cut:
-            prepared, blocks = cut(prepared)
+            prepared, blocks = cut(by_residues(prepared))
         _Walker(prepared, emitter, blocks).emit(begin, end)
 
 

@@ -243,3 +243,41 @@ def test_bad_input(name):
     call, error, text = BAD[name]
     with pytest.raises(error, match=text):
         call()
+
+
+LIMITED = "l-bfgs-experimental-do-not-rely-on-this"
+
+
+def rosenbrock(x):
+    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+
+@pytest.mark.parametrize("n, maxcor", [(2, 10), (6, 3), (10, 10)])
+def test_minima_with_limited_memory(n, maxcor):
+    end = optimize.minimize(rosenbrock, np.zeros(n, np.float32), method=LIMITED, options={"maxcor": maxcor, "ftol": -1})
+    np.testing.assert_allclose(end.x, np.ones(n), atol=1e-3)
+    assert end.hess_inv is None and end.success == (end.status == 0) and end.nfev >= end.nit > 0
+
+
+def test_each_step_with_limited_memory_leads_down():
+    curve = np.array([1.0, 30.0], np.float32)
+    parabola = lambda x: (curve * x * x).sum()
+    values = [
+        optimize.minimize(parabola, np.ones(2, np.float32), method=LIMITED, options={"maxiter": n}).fun
+        for n in (1, 2, 8)
+    ]
+    assert 31 > values[0] > values[1] > values[2] and values[2] < 1e-4
+
+
+@pytest.mark.parametrize(
+    "options, status", [({"maxiter": 2}, 1), ({"maxfun": 4}, 2), ({"maxgrad": 4}, 3), ({"ftol": 1e3}, 4)]
+)
+def test_why_searches_with_limited_memory_end(options, status):
+    end = optimize.minimize(rosenbrock, np.zeros(4, np.float32), method=LIMITED, options=options)
+    assert (end.status, end.success) == (status, False)
+
+
+def test_searches_with_limited_memory_are_mapped_and_compiled():
+    search = lambda x: optimize.minimize(rosenbrock, x, method=LIMITED, options={"ftol": -1}).x
+    starts = np.array([[0.0, 0.0], [-1.0, 1.0], [1.0, 1.0]], np.float32)
+    np.testing.assert_allclose(polyax.jit(polyax.vmap(search))(starts), np.ones((3, 2)), atol=1e-3)

@@ -1,6 +1,6 @@
 """Minima of functions by the method BFGS, as ``jax.scipy.optimize`` has it.
 
-Nocedal and Wright, "Numerical optimization" (2006): algorithm 6.1, with the line search of 3.5 and 3.6.
+Nocedal and Wright, "Numerical optimization" (2006): algorithm 6.1.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from polyax import numpy as jnp
-from polyax.api import jvp, value_and_grad
+from polyax.api import value_and_grad
 from polyax.control.flow.looping import while_loop
 from polyax.numpy.promotion import inexact
+from polyax.scipy.limited_memory import Descent, lbfgs
+from polyax.scipy.line_search import Objective, line_search
 
 __all__ = ["OptimizeResults", "minimize"]
 
-Objective = Callable[[Any], Any]
+METHODS = ("bfgs", "l-bfgs-experimental-do-not-rely-on-this")
 
 
 class OptimizeResults(NamedTuple):
@@ -24,7 +26,9 @@ class OptimizeResults(NamedTuple):
     Attributes:
       x: where the function is least.
       success: whether the gradient became small.
-      status: 0 then; 1 after the most steps, 3 where steps stopped to lead down, -1 where numbers aren't finite.
+      status: 0 then; 1 after the most steps, 3 where steps stopped to lead down, -1 where numbers aren't finite. With
+        limited memory 1 after the most steps, 2 and 3 after the most functions and gradients, 4 where there was too
+        little progress, 5 where no step led down.
       fun, jac: the function and its gradient there.
       hess_inv: the estimate of the inverse Hessian.
       nfev, njev, nit: how often the function, its gradient and steps were computed.
@@ -54,9 +58,11 @@ def minimize(
 
     Args:
       x0: where to begin.
-      method: 'BFGS'.
+      method: 'BFGS', or 'l-bfgs-experimental-do-not-rely-on-this', which remembers a few steps instead of a matrix.
       tol: the norm of the gradient that is small enough; the option ``gtol`` (1e-5).
-      options: ``maxiter``, ``norm`` (its order, by default infinite), ``gtol``, ``line_search_maxiter`` (10).
+      options: ``maxiter``, ``norm`` (its order, by default infinite), ``gtol``, ``line_search_maxiter`` (10). With
+        limited memory ``maxiter``, ``norm``, ``gtol``, ``ftol`` (the least progress, 2.2e-9), ``maxcor`` (how many
+        steps are remembered, 10), ``maxfun``, ``maxgrad``, ``maxls`` (20).
 
     Raises:
       TypeError: ``args`` isn't a tuple, or an option isn't known.
@@ -68,7 +74,7 @@ def minimize(
     """
     if not isinstance(args, tuple):
         raise TypeError(f"args argument to minimize must be a tuple, got {args}")
-    if method.lower() != "bfgs":
+    if method.lower() not in METHODS:
         raise ValueError(f"Method {method} not recognized")
     given = dict(options or {})
     if tol is not None:
@@ -78,7 +84,14 @@ def minimize(
         raise ValueError(
             f"minimize: x0 must be a vector, got shape {x0.shape}; see flatten_util.ravel_pytree for trees"
         )
-    return _bfgs(lambda x: fun(x, *args), x0, **given)
+    objective = lambda x: fun(x, *args)
+    if method.lower() == "bfgs":
+        return _bfgs(objective, x0, **given)
+    return _without_matrix(lbfgs(objective, x0, **given))
+
+
+def _without_matrix(end: Descent) -> OptimizeResults:
+    return OptimizeResults(end.x, end.status == 0, end.status, end.f, end.g, None, end.calls, end.calls, end.steps)
 
 
 class _State(NamedTuple):
@@ -110,7 +123,7 @@ def _bfgs(
         p = -(s.inverse @ s.g)
         slope = jnp.dot(s.g, p)
         guess = jnp.where(s.steps == 0, jnp.minimum(1.0, 1.0 / jnp.maximum(jnp.linalg.norm(s.g), 1e-30)), 1.0)
-        a, calls, down = _line_search(fun, s.x, p, s.f, slope, guess.astype(s.f.dtype), line_search_maxiter)
+        a, calls, down = line_search(fun, s.x, p, s.f, slope, guess.astype(s.f.dtype), line_search_maxiter)
         x = s.x + a * p
         f, g = value_and_grad(fun)(x)
         inverse = _updated(s.inverse, unit, x - s.x, g - s.g)
@@ -135,51 +148,3 @@ def _updated(inverse: Any, unit: Any, s: Any, y: Any) -> Any:
     rho = jnp.where(positive, 1.0 / jnp.where(positive, curvature, 1.0), 0.0)
     left = unit - rho * jnp.outer(s, y)
     return jnp.where(positive, left @ inverse @ left.T + rho * jnp.outer(s, s), inverse)
-
-
-class _Bracket(NamedTuple):
-    """The best step so far and the other end of where a better one is; infinite while steps still grow."""
-
-    a: Any
-    f: Any
-    slope: Any
-    other: Any
-    other_f: Any
-    trial: Any
-    calls: Any
-    done: Any
-
-
-def _line_search(
-    fun: Objective, x: Any, p: Any, f0: Any, slope0: Any, guess: Any, at_most: int, c1: float = 1e-4, c2: float = 0.9
-) -> tuple[Any, Any, Any]:
-    """A step that meets Wolfe's conditions, how often the function was computed, and whether the step leads down."""
-
-    def along(a: Any) -> tuple[Any, Any]:
-        return jvp(lambda a: fun(x + a * p), (a,), (jnp.ones_like(a),))
-
-    def attempt(b: _Bracket) -> _Bracket:
-        f, slope = along(b.trial)
-        bad = ~jnp.isfinite(f) | (f > f0 + c1 * b.trial * slope0) | ((b.calls > 0) & (f >= b.f))
-        enough = ~bad & (jnp.abs(slope) <= -c2 * slope0)
-        behind = ~bad & (slope * (jnp.where(jnp.isinf(b.other), b.trial + 1, b.other) - b.a) >= 0)
-        other, other_f = (
-            jnp.where(bad, b.trial, jnp.where(behind, b.a, b.other)),
-            jnp.where(bad, f, jnp.where(behind, b.f, b.other_f)),
-        )
-        a, best, best_slope = (jnp.where(bad, old, new) for old, new in ((b.a, b.trial), (b.f, f), (b.slope, slope)))
-        trial = jnp.where(jnp.isinf(other), 2 * b.trial, _between(a, best, best_slope, other, other_f))
-        return _Bracket(a, best, best_slope, other, other_f, trial, b.calls + 1, enough)
-
-    zero = jnp.zeros_like(f0)
-    first = _Bracket(zero, f0, slope0, zero + jnp.inf, f0, guess, jnp.int32(0), jnp.asarray(False))
-    end = while_loop(lambda b: ~b.done & (b.calls < at_most), attempt, first)
-    return end.a, end.calls, end.done | (end.f < f0)
-
-
-def _between(a: Any, f: Any, slope: Any, other: Any, other_f: Any) -> Any:
-    """Where the parabola through both ends with this slope is least; the middle, if that is near an end."""
-    width = other - a
-    bend = 2 * (other_f - f - slope * width)
-    place = jnp.where(bend > 0, -slope * width / jnp.where(bend > 0, bend, 1), 0.5)
-    return a + width * jnp.where((place > 0.1) & (place < 0.9), place, 0.5)

@@ -53,3 +53,19 @@ def test_infinite_numbers_in_what_indices_are_made_of(platform: str) -> None:
     """The position of the largest element of one is looked for from minus infinity on."""
     first = jax.jit(lambda x, y: jax.lax.dynamic_slice(y, [jnp.argmax(x)], [1]))
     np.testing.assert_array_equal(first(np.float32(-2.5), np.array([3, 1], "float32")), [3])
+
+
+def test_short_vectors_that_llvm_joins_out_of_order(platform: str) -> None:
+    def body(carry: Any) -> Any:
+        k, x, n = carry
+        return k + 1, jnp.tanh(jax.lax.cummax(x, 1, reverse=True)), jax.lax.cumsum(n, 1)
+
+    x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 2, 2)
+    n = np.arange(30, dtype=np.uint8).reshape(2, 5, 3)
+    loop = jax.jit(lambda x, n: jax.lax.while_loop(lambda carry: carry[0] < 2, body, (jnp.int32(0), x, n)))
+    _, found, sums = loop(x, n)
+    wanted = x
+    for _ in range(2):
+        wanted = np.tanh(np.maximum.accumulate(wanted[:, ::-1], 1)[:, ::-1])
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    np.testing.assert_array_equal(sums, np.cumsum(np.cumsum(n, 1, "uint8"), 1, "uint8"))

@@ -25,6 +25,7 @@ QUESTIONS = {
     "cuda": "import polyax as p; print(p.devices('cuda'))",
     "mpi": "import polyax as p; p.distributed.initialize(); print(p.process_count(), 'process')",
     "inspect": "import polyax as p; print(type(p.draw(lambda x: p.numpy.sin(x) + 1)(1.0)).__name__)",
+    "wasm": "import polyax as p; print(p.devices('wasm'))",
 }
 ANSWERS = {
     "cpu": ("cpu 2.52",),
@@ -32,6 +33,7 @@ ANSWERS = {
     "cuda": ("CudaDevice", "no NVIDIA driver"),
     "mpi": ("1 process",),
     "inspect": ("Drawing",),
+    "wasm": ("WasmDevice",),
 }
 """What must stand in the answer; of devices that a machine may lack, also what is said then."""
 

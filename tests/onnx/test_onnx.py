@@ -40,15 +40,52 @@ def test_a_program_is_one_model_without_its_calls() -> None:
 
 def test_what_the_engine_lacks_runs_on_the_host() -> None:
     def f(x: Any) -> Any:
-        return jnp.sin(lax.lgamma(jnp.abs(x) + 1) * 2)
+        return jnp.sin(lax.nextafter(jnp.abs(x) + 1, 9.0) * 2)
 
     with jax.config.override(host_fallback="allow"):
         assert [where for where, _ in steps(f, X)] == ["engine", "host", "engine"]
         got = jax.jit(f)(X)
     with jax.default_device("reference"):
         np.testing.assert_allclose(got, f(X), rtol=1e-5, atol=1e-6)
-    with pytest.raises(NoLowering, match="onnx can't run 'lgamma': ONNX has no operator for it"):
-        jax.jit(lambda x: lax.lgamma(x) + 3)(X)
+    with pytest.raises(NoLowering, match="onnx can't run 'nextafter': ONNX has no operator for it"):
+        jax.jit(lambda x: lax.nextafter(x, 9.0) + 3)(X)
+
+
+SPECIAL = {
+    "erfc": [-3.0, -0.5, 0.0, 0.5, 3.0, 9.5, 20.0, np.inf, np.nan],
+    "erf_inv": [-1.0, -0.999, -0.5, 0.0, 1e-20, 0.3, 0.99999, 1.0, 2.0, np.nan],
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_formulas_stand_for_what_onnx_has_no_operator_for(name: str) -> None:
+    fun, x = getattr(lax, name), np.array(SPECIAL[name], np.float32)
+    assert [where for where, _ in steps(fun, x)] == ["engine"]
+    with jax.default_device("reference"):
+        want = np.asarray(jax.jit(fun)(x))
+    np.testing.assert_allclose(jax.jit(fun)(x), want, rtol=3e-7, atol=1e-20)
+    with jax.enable_x64(True), pytest.raises(NoLowering, match="no more exact than float32"):
+        jax.jit(fun)(x.astype(np.float64))
+
+
+def test_sums_of_exponentials_and_products_of_truth_values() -> None:
+    x = np.array([-np.inf, -np.inf, 1e3, 1e3, np.inf, np.nan], np.float32)
+    want = [-np.inf, -np.inf, 1e3, 1e3 + np.log(2), np.inf, np.nan]
+    np.testing.assert_allclose(jax.jit(lax.cumlogsumexp)(x), want, rtol=1e-6)
+    a, b = X > 0, X > 1
+    np.testing.assert_array_equal(jax.jit(lax.dot)(a, b.T), a @ b.T)
+    np.testing.assert_allclose(jax.jit(lax.pow)(X, np.int32(-3)), X.astype(float) ** -3, rtol=1e-6)
+
+
+def test_its_report_tells_of_each_equation() -> None:
+    report = jax.jit(lambda x: jnp.sort(x @ x.T)).lower(X).compile().report
+    assert sorted(n for k in report.kernels for n in k.equations) == list(
+        range(sum(len(k.primitives) for k in report.kernels))
+    )
+    assert report.flops >= 2 * 3 * 4 * 3 and report.bytes_unfused >= report.bytes_moved > 0
+    assert [b.role for b in report.buffers] == ["input", "result"] and sum(
+        report.phases.values()
+    ) == report.compile_seconds
 
 
 def test_what_is_made_of_others_is_decomposed() -> None:

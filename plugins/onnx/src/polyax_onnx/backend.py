@@ -5,8 +5,9 @@ Loops and branches are turned by Python; what is in them is cut likewise.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from polyax.backend import (
     HELP_COST,
     LIBRARY,
+    BufferReport,
     ClosedJaxpr,
     CompileOptions,
     Eqn,
@@ -25,6 +27,7 @@ from polyax.backend import (
     Report,
     Var,
     decompose,
+    flatten,
     on_host,
     partition,
 )
@@ -64,16 +67,18 @@ class OnnxProgram:
 
     def __init__(self, closed: ClosedJaxpr, name: str) -> None:
         self.name = name
+        began = time.perf_counter()
         self.whole = decompose(closed, lambda eqn: engine.why_not(eqn) is None or eqn.primitive.name in HOST)
         parts = partition(self.whole, engine.why_not)
+        cut = time.perf_counter()
         self.steps = [step for n, part in enumerate(parts) for step in self._steps(part, f"{name}.{n}")]
+        self.phases = {"cut into parts": cut - began, "make sessions": time.perf_counter() - cut}
 
     def _steps(self, part: ProgramPart, name: str) -> list[OnnxStep]:
         if part.taken:
             return [OnnxStep(engine.session(part.program.jaxpr, name), part.program, part.dropped, "engine")]
         eqns = part.program.eqns
-        last = len(eqns) - 1
-        return [self._on_host(eqn, part, part.dropped if n == last else ()) for n, eqn in enumerate(eqns)]
+        return [self._on_host(eqn, part, part.dropped if eqn is eqns[-1] else ()) for eqn in eqns]
 
     def _on_host(self, eqn: Eqn, part: ProgramPart, dropped: Sequence[Var]) -> OnnxStep:
         program = engine.closed(eqn)
@@ -110,14 +115,20 @@ class OnnxExecutable(HostArrayExecutable):
     """A program for a device of the host, run by its queue."""
 
     def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
-        began = time.perf_counter()
         self._program = OnnxProgram(closed, options.name)
+        self._stages = options.stages
         super().__init__(self._program, len(closed.jaxpr.outvars), _cost(closed), closed.effects)
-        self._seconds = time.perf_counter() - began
 
     def report(self) -> Report:
-        steps = [_told(step) for step in self._program.steps]
-        return Report("onnx", steps, compile_seconds=self._seconds)
+        jaxpr, phases = self._program.whole.jaxpr, self._program.phases
+        listing = flatten(jaxpr, lambda eqn: None)
+        numbers = {id(line.eqn): n for n, line in enumerate(listing.lines)}
+        ends: Any = [("input", v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)]
+        ends += [("result", a.aval) for a in jaxpr.outvars]
+        buffers = [BufferReport(role, aval.nbytes, aval) for role, aval in ends]
+        steps = [_told(step, numbers) for step in self._program.steps]
+        unfused, seconds = sum(map(_moved, jaxpr.eqns)), sum(phases.values())
+        return Report("onnx", steps, [], 0, unfused, seconds, buffers, phases, listing if self._stages else None)
 
 
 def _cost(closed: ClosedJaxpr) -> int:
@@ -125,13 +136,25 @@ def _cost(closed: ClosedJaxpr) -> int:
     heavy = {"dot_general", "conv_general_dilated", *FLOW}
     if any(e.primitive.name in heavy or e.primitive.higher_order for e in closed.eqns):
         return HELP_COST + 1
-    return sum(v.aval.nbytes for e in closed.eqns for v in (*e.invars, *e.outvars))
+    return sum(map(_moved, closed.eqns))
 
 
-def _told(step: OnnxStep) -> KernelReport:
+def _moved(eqn: Eqn) -> int:
+    return sum(v.aval.nbytes for v in (*eqn.invars, *eqn.outvars))
+
+
+def _told(step: OnnxStep, numbers: Mapping[int, int]) -> KernelReport:
     ends = (*step.program.invars, *step.program.outvars)
     names = tuple(e.primitive.name for e in step.program.eqns)
     outs = tuple(v.aval for v in step.program.outvars)
-    moved, flops = sum(v.aval.nbytes for v in ends), sum(v.aval.size for e in step.program.eqns for v in e.outvars)
+    moved, flops = sum(v.aval.nbytes for v in ends), sum(map(_work, step.program.eqns))
+    equations = tuple(sorted(numbers[id(e)] for e in step.program.eqns if id(e) in numbers))
     kinds: Any = {"engine": "kernel", "host": "call", "flow": "loop"}
-    return KernelReport(step.where, names, moved, flops, kind=kinds[step.where], outputs=outs, rules=(step.where,))
+    return KernelReport(step.where, names, moved, flops, "", kinds[step.where], outs, equations, (step.where,))
+
+
+def _work(eqn: Eqn) -> int:
+    """Scalar operations, as far as types tell: of a product, one more for each that is added up."""
+    folded = eqn.params["dimension_numbers"][0][0] if eqn.primitive.name == "dot_general" else None
+    each = 1 if folded is None else 2 * math.prod(eqn.invars[0].aval.shape[d] for d in folded)
+    return each * sum(v.aval.size for v in eqn.outvars)

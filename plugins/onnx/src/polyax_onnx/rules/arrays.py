@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import log, prod
 from typing import Any
 
 import numpy as np
 
-from polyax_onnx.rules.elementwise import maximum, minimum
+from polyax_onnx.rules.elementwise import log1p, maximum, minimum
 from polyax_onnx.rules.table import RULES, rule
 from polyax_onnx.writer import Model, NotInOnnx, Tensor
 
@@ -164,7 +164,14 @@ def _cumsum(x: Tensor, *, axis: int, reverse: bool) -> Tensor:
     return wide.op("CumSum", place, shape=x.shape, reverse=int(reverse)).cast(x.dtype)
 
 
-for _name, _fun in (("cumprod", lambda x, y: x * y), ("cummax", maximum), ("cummin", minimum)):
+def _log_of_sum(x: Tensor, y: Tensor) -> Tensor:
+    """log(exp(x) + exp(y)); equal ones may be infinite."""
+    top, low = maximum(x, y), minimum(x, y)
+    return (x == y).where(x + log(2), top + log1p((low - top).op("Exp")))
+
+
+_STEPS = {"cumprod": lambda x, y: x * y, "cummax": maximum, "cummin": minimum, "cumlogsumexp": _log_of_sum}
+for _name, _fun in _STEPS.items():
 
     @rule(_name)
     def _cumulative(x: Tensor, *, axis: int, reverse: bool, fun: Any = _fun) -> Tensor:
@@ -190,6 +197,9 @@ def _dot(x: Tensor, y: Tensor, *, dimension_numbers: Any, preferred_element_type
     """One product of matrices for each element of a batch."""
     (lc, rc), (lb, rb) = dimension_numbers
     dtype = x.dtype if preferred_element_type is None else np.dtype(preferred_element_type)
+    if dtype == np.bool_:
+        numbers = {"dimension_numbers": dimension_numbers, "preferred_element_type": np.int32}
+        return ~(_dot(x.cast("int32"), y.cast("int32"), **numbers) == 0)
     left, rows = _as_matrices(x, lb, lc, dtype)
     right, columns = _as_matrices(y, rb, rc, dtype)
     shape = [*(x.shape[i] for i in lb), *rows, *columns]

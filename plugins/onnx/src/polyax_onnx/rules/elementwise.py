@@ -111,9 +111,11 @@ def _round(x: Tensor, *, rounding_method: Any) -> Tensor:
 
 @rule("pow")
 def _pow(x: Tensor, y: Tensor) -> Tensor:
-    if not x.is_float or not y.is_float:
-        raise NotInOnnx("powers of integers aren't those of ONNX")
-    return ((y == 0) | (x == 1)).where(1, x.op("Pow", y))
+    if not x.is_float or y.dtype.name in ("int64", "uint64"):
+        raise NotInOnnx("powers of integers, and by integers of 64 bits, aren't those of ONNX")
+    if y.is_float:
+        return ((y == 0) | (x == 1)).where(1, x.op("Pow", y))
+    return _pow(x.cast("float64"), y.cast("float64")).cast(x.dtype)
 
 
 @rule("integer_pow")
@@ -176,7 +178,7 @@ def _expm1(x: Tensor) -> Tensor:
 
 
 @rule("log1p")
-def _log1p(x: Tensor) -> Tensor:
+def log1p(x: Tensor) -> Tensor:
     u = x + 1
     near = u.op("Log") * x / (u - 1)
     return (u == 1).where(x, u.op("IsInf", dtype="bool").where(x, near))

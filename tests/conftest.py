@@ -1,7 +1,7 @@
 """What all tests share: strict settings, and where tests of platforms run.
 
-A test that takes ``platform`` runs once on each platform that is installed; on the teaching backend only if it is
-marked ``sample``, if it is marked ``full`` only on the cpu, on cuda only where there is a GPU. ``--platforms=opencl``
+A test that takes ``platform`` runs once on each platform that is installed; on ``SAMPLED`` ones only if it is marked
+``sample``, if it is marked ``full`` only on the cpu, on cuda only where there is a GPU. ``--platforms=opencl``
 names the platforms instead, a stranger's too, and runs all of them there. ``polyax_conformance.pytest_plugin`` says
 how gaps are declared. All else runs on the cpu.
 """
@@ -22,6 +22,8 @@ from polyax_conformance.pytest_plugin import DEFAULT, GAPS, platform_of
 
 SETTINGS = {"POLYAX_CHECKS": "1", "POLYAX_HOST_FALLBACK": "error", "POLYAX_TUNE": "off"}
 ROOT = Path(__file__).parents[1]
+SAMPLED = ("hello_c", "wasm", "onnx")
+"""Platforms that prove the contract: one that teaches, and two whose nature is another."""
 
 os.environ.update(SETTINGS)  # before polyax is imported, which reads them
 if "POLYAX_CACHE_DIR" not in os.environ:  # workers and subprocesses inherit it
@@ -35,7 +37,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what ru
 
 def installed_platforms() -> list[str]:
     found = {e.name for e in entry_points(group="polyax")}
-    names = [name for name in ("cpu", "opencl", "hello_c") if name in found]
+    names = [name for name in ("cpu", "opencl", *SAMPLED) if name in found]
     return ["reference", *names, *(["cuda"] if "cuda" in found and has_gpu() else [])]
 
 
@@ -53,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from support import nvrtc
 
     config.stash[DEFAULT] = installed_platforms
-    config.stash[GAPS] = {"hello_c": read_gaps(ROOT / "plugins/hello_c/gaps.toml")}
+    config.stash[GAPS] = {name: read_gaps(ROOT / f"plugins/{name}/gaps.toml") for name in SAMPLED}
     if "POLYAX_DEVICE" not in os.environ and "cpu" in installed_platforms():
         polyax.config.update("device", "cpu")
     nvrtc.install(config)
@@ -71,5 +73,5 @@ def is_left_to_grades(item: pytest.Item) -> bool:
     where = platform_of(item)
     full, sample = item.get_closest_marker("full"), item.get_closest_marker("sample")
     return bool(where) and (
-        (full and where != "cpu") or (where == "hello_c" and not sample) or "speed" in item.path.parts
+        (full and where != "cpu") or (where in SAMPLED and not sample) or "speed" in item.path.parts
     )

@@ -25,6 +25,8 @@ from polyax_kernels.pipeline import graph_of
 class NumpyKernelBackend(HostKernelBackend):
     """``fused``: whether fusers run, or the names of those that do."""
 
+    emitter = NumpyEmitter
+
     def __init__(self, fused: bool | Collection[str] = True) -> None:
         super().__init__("numpy_kernels")
         self.chosen = {f.name for f in FUSERS} if fused is True else set(fused or ())
@@ -50,7 +52,7 @@ class NumpyKernelBackend(HostKernelBackend):
                 entries  # the interpreter walks the kernel again: equal expressions must stay one object
             )
             arrays = [_array(p, o.shape, o.dtype, scalars) for p, o in zip(pointers, operands, strict=False)]
-            emitter = NumpyEmitter(kernel, arrays, scalars)
+            emitter = self.emitter(kernel, arrays, scalars)
             emit_kernel(kernel, Schedule(), emitter, np.asarray(begin), np.asarray(end))
             expr._table.entries = None
 

@@ -89,7 +89,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def allocate(self, nbytes: int) -> Any:
-        """Memory of at least one byte, with any contents, aligned to ``plan.ALIGNMENT``.
+        """Memory of at least one byte, with any contents, aligned to 64 bytes.
 
         Raises:
           MemoryError: there is none. (Who calls says what is live.)

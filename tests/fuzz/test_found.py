@@ -69,3 +69,18 @@ def test_short_vectors_that_llvm_joins_out_of_order(platform: str) -> None:
         wanted = np.tanh(np.maximum.accumulate(wanted[:, ::-1], 1)[:, ::-1])
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
     np.testing.assert_array_equal(sums, np.cumsum(np.cumsum(n, 1, "uint8"), 1, "uint8"))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit, jax.checkpoint])
+def test_own_rules_of_what_all_examples_share(wrap: Any) -> None:
+    @jax.custom_vjp
+    def g(x: Any, y: Any) -> Any:
+        return x * 2, x * y
+
+    g.defvjp(lambda x, y: (g(x, y), (x, y)), lambda r, cts: (2 * cts[0] + r[1] * cts[1], r[0] * cts[1]))
+    ys = jnp.arange(3.0)
+    total = wrap(lambda x, ys: sum(map(jnp.sum, jax.vmap(lambda y: g(x, y))(ys))))
+    np.testing.assert_array_equal(jax.grad(total, (0, 1))(5.0, ys)[0], 2 * 3 + 3)
+    np.testing.assert_array_equal(jax.grad(total, (0, 1))(5.0, ys)[1], [5, 5, 5])
+    alone = wrap(lambda x: jax.vmap(lambda y: g(x, x)[0] + y)(ys).sum())
+    np.testing.assert_array_equal(jax.grad(alone)(5.0), 6)

@@ -15,7 +15,8 @@ from polyax.control.inner.lists import cut, kept, merged, nonzeros
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like, same_type
 from polyax.ir.primitive import Primitive, ambient, def_rule
-from polyax.ops.basis import convert, reduce_sum
+from polyax.ops.basis import broadcast_in_dim, convert, reduce_sum
+from polyax.ops.slicing import pad
 from polyax.ops.zeros import instantiate
 from polyax.trace.flat import name_of
 from polyax.trace.paths import keystr, tree_leaves_with_path
@@ -140,14 +141,25 @@ def mapped_backward(
             found[:] = backward(own, merged(nonzero, given, zeros))
             return kept(nonzeros(found), found)
 
-        given_dims = [*[0] * len(residuals), *kept(nonzero, out_dims)]
-        outs = iter(zip(*batch_flat(back, axis, [*residuals, *kept(nonzero, cts)], given_dims), strict=True))
+        own = [_once(axis, ct, d) for ct, d in zip(kept(nonzero, cts), kept(nonzero, out_dims), strict=True)]
+        given_dims = [*[0] * len(residuals), *[0 if d is None else d for d in kept(nonzero, out_dims)]]
+        outs = iter(zip(*batch_flat(back, axis, [*residuals, *own], given_dims), strict=True))
         return [
             _mapped_zero(axis, ct, d) if type(ct) is Zero else _cotangent_at(axis, *next(outs), d)
             for ct, d in zip(found, dims, strict=True)
         ]
 
     return mapped
+
+
+def _once(axis: AxisData, ct: Any, dim: int | None) -> Any:
+    """The cotangent of a result that all examples share belongs to the first: what they give is summed."""
+    if dim is not None:
+        return ct
+    shape = aval_of(ct).shape
+    first = broadcast_in_dim(ct, (1, *shape), tuple(range(1, len(shape) + 1)))
+    zero = convert(0.0, aval_of(ct).dtype, weak_type=False)
+    return pad(first, zero, [(0, axis.size - 1, 0), *[(0, 0, 0)] * len(shape)])
 
 
 def _example(zero: Zero, dim: int | None) -> Zero:

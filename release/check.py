@@ -21,7 +21,7 @@ from projects import DIST, Project, projects, run, table
 
 KB, MB = 1000, 1000**2
 WHEEL_LIMIT = 1.27 * MB
-"""Of the core, which has 1.243, and 660 modules; ``docs/support.md`` says what fills it, and why it isn't less."""
+"""Of the core, which has 1.254, and 662 modules; ``docs/support.md`` says what fills it, and why it isn't less."""
 CPU_LIMIT = 272 * MB
 """Of what polyax[cpu] installs, which is 270: llvmlite has 179 MB of this, NumPy 57, OpenBLAS 27."""
 MADE = {"PKG-INFO", ".gitignore"}

@@ -6,6 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from polyax_kernels.emit import schedule
+
+
+@pytest.fixture
+def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Squares and cuts are made of kernels of any size."""
+    monkeypatch.setattr(schedule, "TILED", 1)
+
 
 @pytest.fixture(scope="session")
 def opencl() -> SimpleNamespace:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from kernels.building import F32, CompiledKernels, axes, indices, one_store, result_of
 
-from polyax_kernels.emit import schedule as schedule_of
 from polyax_kernels.emit.cuts import cut
 from polyax_kernels.emit.numpy import run
 from polyax_kernels.emit.residues import MOST, by_residues, suits
@@ -15,12 +14,9 @@ from polyax_kernels.ir.expr import Axis, consing, const, fold, index, load, op, 
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots
 from polyax_kernels.passes.for_emission import flatten
 
+pytestmark = pytest.mark.usefixtures("small_ones_too")
+
 RNG = np.random.default_rng(0)
-
-
-@pytest.fixture(autouse=True)
-def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedule_of, "TILED", 1)
 
 
 def normal(*shape: int) -> np.ndarray:

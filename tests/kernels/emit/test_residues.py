@@ -10,7 +10,7 @@ from polyax_kernels.emit.cuts import cut
 from polyax_kernels.emit.numpy import run
 from polyax_kernels.emit.residues import MOST, by_residues, suits
 from polyax_kernels.emit.schedule import choose
-from polyax_kernels.ir.expr import Axis, consing, const, fold, index, load, op, postorder, where
+from polyax_kernels.ir.expr import Axis, cast, consing, const, fold, index, load, op, postorder, where
 from polyax_kernels.ir.kernel import Kernel, Operand, Stage, Store, kernel_roots
 from polyax_kernels.passes.for_emission import flatten
 
@@ -93,17 +93,18 @@ def test_stages_of_rows() -> None:
 
 
 def test_what_is_left_as_it_is() -> None:
-    """Large numbers, several of them, folds, and the axis that threads share."""
+    """Large numbers, several of them, those below zero, folds, and the axis that threads share."""
     x = normal(4, 30)
     with consing():
         grid = axes(4, 60)
         i, j = indices(grid)
         large = one_store(grid, load(0, F32, (i, j // (MOST + 1))), [x])
+        below = one_store(grid, cast(op("mod", j, const(-2)), F32), [])
         two = one_store(grid, load(0, F32, (i, j // 2)) + load(0, F32, (i, j // 3)), [x])
         k = Axis(3)
         body = load(0, F32, (i, j // 2)) + load(0, F32, (i, index(k)))
         total = one_store(grid, fold("add", (k,), (const(0.0, F32),), (body,)), [x])
         only = axes(60)
         shared = one_store(only, load(0, F32, (index(only[0]) // 2,)), [normal(30)])
-        for kernel in (large, two, total, shared):
+        for kernel in (large, below, two, total, shared):
             assert by_residues(flatten(kernel)) == flatten(kernel)

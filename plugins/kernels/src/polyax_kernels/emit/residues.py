@@ -54,7 +54,7 @@ def _modulus(stage: Stage) -> int:
     if not plain or not stage.axes or len(nodes) > NODES or not isinstance(stage.axes[-1].extent, int):
         return 0
     moduli = {x.args[1].attr for x in nodes if _divides(x, stage.axes[-1])}
-    return max(moduli) if len(moduli) == 1 and max(moduli) <= min(MOST, stage.axes[-1].extent) else 0
+    return max(moduli) if len(moduli) == 1 and 1 < max(moduli) <= min(MOST, stage.axes[-1].extent) else 0
 
 
 def _divides(x: Expr, axis: Axis) -> bool:

@@ -1,5 +1,6 @@
 import os
 import random
+import socket
 import subprocess
 import sys
 import warnings
@@ -112,6 +113,49 @@ def test_entries_that_are_links_are_replaced_not_followed(root: Path, tmp_path: 
     assert cache.get("k") is None and cache.stats().damaged == 1
     cache.put("k", b"machine code")
     assert cache.get("k") == b"machine code" and precious.read_bytes() == b"mine"
+
+
+def a_folder(path: Path) -> None:
+    (path / "full").mkdir(parents=True)
+
+
+def a_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+def a_file_without_end(path: Path) -> None:
+    with open(path, "wb") as file:
+        file.truncate(2**40)
+
+
+IMPOSTORS = {
+    "pipe": os.mkfifo,
+    "folder": a_folder,
+    "socket": a_socket,
+    "zeros": lambda path: path.symlink_to("/dev/zero"),
+    "terminal": lambda path: path.symlink_to("/dev/tty"),
+    "sparse": a_file_without_end,
+}
+
+
+@pytest.mark.parametrize("kind", IMPOSTORS)
+def test_what_is_no_entry_is_neither_waited_for_nor_read(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    cache = DiskCache("test")
+    cache.put("k", b"machine code")
+    path = entry_of(root).relative_to(tmp_path)
+    path.unlink()
+    IMPOSTORS[kind](path)
+    assert cache.get("k") is None and cache.stats().hits == 0
+    if kind == "folder":
+        with pytest.warns(UserWarning, match=r"Compiled code could not be kept in .*: .*directory"):
+            cache.put("k", b"machine code")
+    else:
+        cache.put("k", b"machine code")
+        assert cache.get("k") == b"machine code" and not path.is_symlink()
 
 
 def test_off_by_setting(root: Path) -> None:

@@ -137,10 +137,10 @@ class DiskCache:
             return None
         path = directory / _file_name(key)
         try:
-            entry = path.read_bytes()
+            entry = _read(path, self.max_bytes)
         except OSError:
             return self._count("misses")
-        data = _decode(key, entry)
+        data = None if entry is None else _decode(key, entry)
         if data is None:
             self._count("damaged")
             return self._count("misses")
@@ -186,6 +186,14 @@ CACHES: dict[str, DiskCache] = {}
 
 def _file_name(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:40]
+
+
+def _read(path: Path, most: int) -> bytes | None:
+    """A file's bytes; None if it is none, or longer than any entry is. A pipe or a device would have us wait, or have
+    no end, so nothing is read before it is known what was opened."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        found = os.fstat(file.fileno())
+        return file.read() if stat.S_ISREG(found.st_mode) and found.st_size <= most else None
 
 
 def _write_atomically(directory: Path, name: str, entry: bytes) -> None:

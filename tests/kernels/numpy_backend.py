@@ -13,6 +13,7 @@ from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import CompileOptions
 from polyax.runtime.contract.hooks import Chosen, Offer
 from polyax_fusion.fusers import FUSERS
+from polyax_kernels.emit.indices import index_dtype
 from polyax_kernels.emit.numpy import NumpyEmitter
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.host.backend import Function, HostKernelBackend
@@ -53,7 +54,8 @@ class NumpyKernelBackend(HostKernelBackend):
             )
             arrays = [_array(p, o.shape, o.dtype, scalars) for p, o in zip(pointers, operands, strict=False)]
             emitter = self.emitter(kernel, arrays, scalars)
-            emit_kernel(kernel, Schedule(), emitter, np.asarray(begin), np.asarray(end))
+            schedule = Schedule(index_dtype=index_dtype(kernel, self.limits))
+            emit_kernel(kernel, schedule, emitter, np.asarray(begin), np.asarray(end))
             expr._table.entries = None
 
         return run

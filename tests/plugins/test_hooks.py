@@ -292,11 +292,23 @@ def test_fusers_that_are_none_are_refused(own: Registry, gives: Any, cause: str)
         assert list(own.fusers(own.backend("reference"))) == ["merger"]
 
 
+def counting(dtype: Any) -> ReferenceBackend:
+    """A backend that counts the elements of arrays in ``dtype``."""
+    backend = ReferenceBackend()
+    backend.name, backend.index_dtype = "fake", dtype
+    return backend
+
+
 @pytest.mark.parametrize(
     "opens, cause",
     [
         (ReferenceBackend, "the BackendSpec 'fake' opened a backend named 'reference', not its own"),
         (lambda: None, "the BackendSpec 'fake' opened None, not a Backend"),
+        (
+            lambda: counting(np.dtype("int16")),
+            r"index_dtype of backend 'fake' is dtype\('int16'\); .* give np.dtype\('int64'\)",
+        ),
+        (lambda: counting("int32"), "index_dtype of backend 'fake' is 'int32'"),
     ],
 )
 def test_a_backend_that_was_not_promised_is_refused(own: Registry, opens: Any, cause: str) -> None:

@@ -90,7 +90,7 @@ def test_a_full_memory_says_what_is_asked_for(pool: LinearPool) -> None:
 
 def test_more_than_addresses_reach(device: polyax.Device) -> None:
     with pytest.raises(MemoryError, match=r"wasm is out of memory: 5,\d+,\d+,\d+ bytes .* beyond 4,294,967,296"):
-        jnp.zeros((5, 1 << 30), np.uint8).block_until_ready()
+        jnp.zeros((5, 1 << 28), np.float32).block_until_ready()
     np.testing.assert_array_equal(jnp.zeros(3), [0, 0, 0])
 
 
@@ -177,7 +177,7 @@ def test_scratch_that_is_too_large_is_refused(device: polyax.Device) -> None:
     from polyax_kernels.ir.kernel import Kernel, Operand
     from polyax_wasm.emitter import WasmEmitter
 
-    emitter = WasmEmitter(Kernel((), (), (Operand((4,), np.dtype("float32"), "out"),)))
+    emitter = WasmEmitter(Kernel((), (), (Operand((4,), np.dtype("float32"), "out"),)), np.dtype("int32"))
     with pytest.raises(NotImplementedError, match="at most 1,048,576 bytes of scratch"):
         emitter.local(1, np.dtype("float64"), FRAME)
 
@@ -185,3 +185,12 @@ def test_scratch_that_is_too_large_is_refused(device: polyax.Device) -> None:
 def test_dtypes_that_it_lacks_are_named() -> None:
     assert WasmBackend("wasm").why_no_dtype(np.dtype("float16")) is None
     assert "has no float128" in str(WasmBackend("wasm").why_no_dtype(np.dtype("longdouble")))
+
+
+def test_indices_have_32_bits(device: polyax.Device) -> None:
+    """Unless a kernel has numbers of 64 bits."""
+    source = lambda f, x: polyax.explain(f)(jnp.asarray(x)).report.kernels[0].source
+    text = source(lambda x: x[::-1].sum(0), np.ones((4, 3), np.float32))
+    assert "i32.add" in text and "i64.add" not in text and "i64.mul" not in text
+    with polyax.enable_x64(True):
+        assert "i64.add" in source(lambda x: x + 1, np.arange(4))

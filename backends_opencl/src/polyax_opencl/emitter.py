@@ -9,7 +9,6 @@ import numpy as np
 
 from polyax_kernels.api.emitters import TABLE, Operand
 from polyax_kernels.api.gpu import GpuEmitter
-from polyax_kernels.api.lowerings import INT
 from polyax_opencl import functions
 from polyax_opencl.functions import PROCESSOR
 
@@ -87,14 +86,14 @@ class OpenCLEmitter(GpuEmitter):
             self.lines.append(f"for (int l = 0; l < {SIDE}; l++) {p}[l] = {c};")
 
         def block(start: str) -> None:
-            rest = self.value(INT, f"{stop} - {start}")
-            width = self.value(INT, f"{rest} < {SIDE} ? {rest} : {SIDE}")
+            rest = self.value(self.index_dtype, f"{stop} - {start}")
+            width = self.value(self.index_dtype, f"{rest} < {SIDE} ? {rest} : {SIDE}")
             self.vector_pragma()
             self.count("0", width, "1", lambda l: step(start, l))
 
         def step(start: str, l: str) -> None:
             places = [f"{p}[{l}]" for p in parts]
-            results = body(self.value(INT, f"{start} + {l}"), places)
+            results = body(self.value(self.index_dtype, f"{start} + {l}"), places)
             self.lines += [f"{p} = {r};" for p, r in zip(places, results, strict=True)]
 
         self.count("0", stop, str(SIDE), block)

@@ -12,6 +12,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from polyax.ir.aval import ShapedArray
 from polyax.ir.blame import expected
 from polyax.ir.errors import PluginError
@@ -70,6 +72,10 @@ class KernelBackend(Backend):
     def source(self, kernel: Kernel) -> str:
         """The kernel's program text, for reports."""
         return ""
+
+    @property
+    def index_dtype(self) -> np.dtype:  # pyright: ignore[reportIncompatibleVariableOverride]  # of the limits
+        return expected(self.limits, Limits, f"{type(self).__name__}.limits is", "Limits").index_dtype
 
     def why_no_dtype(self, dtype: Any) -> str | None:
         return None

@@ -21,7 +21,7 @@ from polyax_wasm.memory import LinearPool
 class WasmBackend(HostKernelBackend):
     """Virtual devices that share one machine, which runs one kernel at a time."""
 
-    limits = Limits(dtypes=REALS)
+    limits = Limits(dtypes=REALS, index_dtype=np.dtype("int32"))
     in_host_memory = False
 
     def __init__(self, name: str) -> None:

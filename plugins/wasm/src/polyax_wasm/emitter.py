@@ -34,10 +34,10 @@ FLOATS = {
 class WasmEmitter(Emitter[WasmValue]):
     """Each value is a local variable of the function, which the engine's compiler finds registers for."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, index_dtype: np.dtype) -> None:
         self.module = WasmModule()
         self.b = WasmFunction(self.module, '(export "kernel")', ())
-        self.begin, self.end = self.word(0), self.word(1)
+        self.begin, self.end = (self.cast(self.word(n), INT, index_dtype) for n in range(2))
         passed = [slot for slot, operand in enumerate(kernel.operands) if operand.role != "local"]
         self.bases = {slot: self.b.convert("trunc", self.word(2 + n), "i32") for n, slot in enumerate(passed)}
         self.first_scalar = 2 + len(passed)
@@ -88,7 +88,8 @@ class WasmEmitter(Emitter[WasmValue]):
 
     def address(self, slot: int, offset: WasmValue, dtype: np.dtype) -> str:
         """Addresses have 32 bits; what is beyond them isn't in any array."""
-        return f"(i32.add {self.bases[slot].text} (i32.mul (i32.wrap_i64 {offset.text}) (i32.const {dtype.itemsize})))"
+        place = offset.text if offset.type == "i32" else f"(i32.wrap_i64 {offset.text})"
+        return f"(i32.add {self.bases[slot].text} (i32.mul {place} (i32.const {dtype.itemsize})))"
 
     def load(
         self,
@@ -175,7 +176,8 @@ class WasmEmitter(Emitter[WasmValue]):
 
 def source(kernel: Kernel, limits: Limits) -> str:
     """The module whose function ``kernel`` computes a range of the first grid axis."""
-    emitter = WasmEmitter(kernel)
-    emit_kernel(kernel, choose(kernel, limits), emitter, emitter.begin, emitter.end)
+    schedule = choose(kernel, limits)
+    emitter = WasmEmitter(kernel, schedule.index_dtype)
+    emit_kernel(kernel, schedule, emitter, emitter.begin, emitter.end)
     emitter.module.functions["kernel"] = emitter.b.text()
     return emitter.module.text()

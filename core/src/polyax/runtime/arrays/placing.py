@@ -263,6 +263,8 @@ def _check_place(aval: ShapedArray, device: Device) -> None:
         )
     if reason := questions.why_no_dtype(aval.stored.dtype, device):
         raise TypeError(f"an array of type {aval} can't live on {device}: {reason}")
+    if reason := questions.too_large(aval.stored, device):
+        raise ValueError(f"an array of type {aval} can't live on {device}: {reason}")
 
 
 def _moved(x: Array, device: Device) -> Array:

@@ -343,6 +343,8 @@ class Backend(ABC):
     name: str
     in_host_memory = True
     """Whether arrays lie where NumPy sees them: then reading one is no transfer."""
+    index_dtype: np.dtype = np.dtype("int64")
+    """What counts the elements of an array here: int64, or int32. Arrays with more of them are refused."""
     runtime_type = "polyax"
     """Who runs programs, for libraries that ask ``device.client``."""
     owner: Owner | None = None

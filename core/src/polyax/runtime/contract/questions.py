@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable, Meaning
@@ -22,6 +23,19 @@ from polyax.trace.tree import tree_flatten
 def why_no_dtype(dtype: Any, device: Device) -> str | None:
     """The reason why arrays of a dtype can't live on the device."""
     return ask(device, device.backend, "why_no_dtype", dtype, kinds=(str, NONE), what="a reason or None")
+
+
+def too_large(aval: ShapedArray, device: Device) -> str | None:
+    """The reason why the device can't count the elements of an array, and what can be done."""
+    if aval.size < 1 << 31:  # nearly always
+        return None
+    kind = device.backend.index_dtype
+    if aval.size <= (most := np.iinfo(kind).max):
+        return None
+    return (
+        f"it has {aval.size:,} elements, and {device.platform} counts them in {kind}, up to {most:,}. Compute it in "
+        "parts (jax.numpy.split, or jax.lax.map along an axis), or choose another device."
+    )
 
 
 def twin(device: Device) -> Device:

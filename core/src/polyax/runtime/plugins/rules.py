@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pluggy
 
 from polyax.ir.primitive import Primitive
@@ -113,6 +114,10 @@ def opened(spec: BackendSpec, plugin: Plugin) -> Backend:
     if backend.name != spec.name:
         raise HookError(f"the BackendSpec {spec.name!r} opened a backend named {backend.name!r}, not its own")
     backend.owner = Owner(plugin.title, plugin.remedy)
+    counts: Any = backend.index_dtype
+    if not isinstance(counts, np.dtype) or counts.name not in ("int64", "int32"):
+        remedy = "it counts elements: give np.dtype('int64'), or np.dtype('int32') for narrower indices"
+        raise HookError(f"index_dtype of backend {spec.name!r} is {counts!r}; {remedy}")
     devices: Any = backend.devices()
     if not isinstance(devices, Sequence) or not devices or not all(isinstance(d, Device) for d in devices):
         raise HookError(f"devices() of backend {spec.name!r} gave {devices!r}, not its devices, of which there is one")

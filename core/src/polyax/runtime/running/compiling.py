@@ -12,7 +12,7 @@ from polyax.control.key_uses import key_use, uses_keys
 from polyax.control.platforms import settled
 from polyax.control.weightless import weighted
 from polyax.ir.config import config
-from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.jaxpr import ClosedJaxpr, walk_eqns
 from polyax.meshes.sharding import SingleDeviceSharding
 from polyax.runtime.contract import edge, questions
 from polyax.runtime.contract.backend import CompileOptions, Device
@@ -76,6 +76,24 @@ def names_of(device: Device) -> tuple[str, ...]:
     return device.platform, "cpu" if device.backend.in_host_memory else "gpu"
 
 
+def _check_types(program: ClosedJaxpr, device: Device, name: str) -> None:
+    """What goes in and comes out has a dtype of the device's, and the device can count the elements of every array."""
+    inputs = [v.aval for v in (*program.jaxpr.constvars, *program.jaxpr.invars)]
+    for what, avals in (("an argument", inputs), ("a result", program.out_avals)):
+        for aval in avals:
+            if reason := questions.why_no_dtype(aval.dtype, device):
+                raise TypeError(f"{name}: {what} of type {aval} can't live on {device}: {reason}")
+            if reason := questions.too_large(aval, device):
+                raise ValueError(f"{name}: {what} of type {aval} can't live on {device}: {reason}")
+    for eqn in walk_eqns(program.jaxpr):
+        for v in eqn.outvars:
+            if reason := questions.too_large(v.aval, device):
+                source = f", asked for at {eqn.source}" if eqn.source else ""
+                raise ValueError(
+                    f"{name}: {eqn.primitive.name} of type {v.aval}{source} can't be had on {device}: {reason}"
+                )
+
+
 def build(
     closed: ClosedJaxpr,
     device: Device,
@@ -88,11 +106,7 @@ def build(
 ) -> CompileEvent:
     """A new executable, which is kept nowhere; its report tells how it came about if ``stages`` are asked for."""
     program = coded(weighted(settled(elaborated(closed), names_of(device))))
-    inputs = [v.aval for v in (*program.jaxpr.constvars, *program.jaxpr.invars)]
-    for what, avals in (("an argument", inputs), ("a result", program.out_avals)):
-        for aval in avals:
-            if reason := questions.why_no_dtype(aval.dtype, device):
-                raise TypeError(f"{name}: {what} of type {aval} can't live on {device}: {reason}")
+    _check_types(program, device, name)
     flags = (False,) * len(closed.consts) + (donated or (False,) * len(closed.jaxpr.invars))
     members = 1 if mesh is None else mesh.size
     debugged = config.debug_backend == device.platform

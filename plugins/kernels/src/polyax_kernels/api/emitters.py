@@ -10,6 +10,7 @@ from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.functions import halves
 from polyax_kernels.emit.functions.blocks import Operators, Value
 from polyax_kernels.emit.functions.table import FUNCTIONS, TABLE
+from polyax_kernels.emit.indices import index_dtype
 from polyax_kernels.emit.numpy import NumpyEmitter
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.emit.walker import emit_kernel
@@ -21,5 +22,5 @@ from polyax_kernels.ir.scalars import TABLE as SCALARS
 __all__ = [
     "FUNCTIONS", "SCALARS", "TABLE", "CEmitter", "Emitter", "Helper", "Kernel", "NumpyEmitter", "Operand", "Operators",
     "Schedule", "Stage", "Store", "Value", "bitcast", "c_source", "choose", "consing", "emit_kernel", "fold", "halves",
-    "index", "kernel_roots", "param", "real", "structural_key",
+    "index", "index_dtype", "kernel_roots", "param", "real", "structural_key",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 from polyax_kernels.emit import c_helpers, narrow
 from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.walker import emit_kernel
-from polyax_kernels.ir.expr import COMPARISONS
+from polyax_kernels.ir.expr import COMPARISONS, INT
 from polyax_kernels.ir.kernel import Kernel, Schedule
 from polyax_kernels.ir.limits import FLOAT32
 
@@ -48,9 +48,10 @@ class CEmitter(Emitter[str]):
     """What stands before a helper function."""
     header = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n"
 
-    def __init__(self, kernel: Kernel, name: str = "kernel") -> None:
+    def __init__(self, kernel: Kernel, name: str = "kernel", index_dtype: np.dtype = INT) -> None:
         self.kernel = kernel
         self.name = name
+        self.index_dtype = index_dtype
         self.lines: list[str] = []
         self.helpers: dict[str, str] = {}
         self._names = 0
@@ -176,7 +177,7 @@ class CEmitter(Emitter[str]):
 
     def count(self, start: str, stop: str, step: str, body: Callable[[str], None]) -> None:
         """A loop in steps of ``step``."""
-        i, kind = self.fresh("i"), self.types["int64"]
+        i, kind = self.fresh("i"), self.types[self.index_dtype.name]
         self.lines.append(f"for ({kind} {i} = {start}; {i} < {stop}; {i} += {step}) {{")
         body(i)
         self.lines.append("}")
@@ -230,6 +231,6 @@ def _indented(lines: Sequence[str]) -> Iterator[str]:
 
 def c_source(kernel: Kernel, schedule: Schedule, name: str = "kernel") -> str:
     """A C99 program with one function, ``void NAME(void **, const int64_t *, int64_t begin, int64_t end)``."""
-    emitter = CEmitter(kernel, name)
+    emitter = CEmitter(kernel, name, schedule.index_dtype)
     emit_kernel(kernel, schedule, emitter, "begin", "end")
     return program([emitter])

@@ -28,7 +28,8 @@ T = TypeVar("T")
 
 
 class Emitter(Protocol[T]):
-    """Values are typed by the dtype that each call names; booleans are the language's own truth values.
+    """Values are typed by the dtype that each call names; booleans are the language's own truth values. Indices,
+    extents and offsets are of the schedule's ``index_dtype``.
 
     The walker computes float16 and bfloat16 in float32, so that operations never see them: only ``load``, ``store``,
     ``cast``, ``bitcast``, ``param`` and ``const`` do.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from polyax_kernels.emit import cuts, residues
+from polyax_kernels.emit.indices import index_dtype
 from polyax_kernels.emit.lanes import suits
 from polyax_kernels.emit.tiles import crossing
-from polyax_kernels.ir.expr import Axis, Expr, folds_of, postorder
+from polyax_kernels.ir.expr import INT, Axis, Expr, folds_of, postorder
 from polyax_kernels.ir.kernel import Kernel, Schedule, kernel_roots
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.strides import stride
@@ -28,9 +30,16 @@ NEAR = (1, 2)
 def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
     """Splits the first grid axis among threads; strided folds run in ``limits.lanes`` lanes along the last one, and
     what is read across that axis is read in squares of ``limits.tile`` points a side."""
+    limits = limits or Limits()
+    chosen = _shape(kernel, limits)
+    return replace(chosen, index_dtype=index_dtype(kernel, limits)) if limits.index_dtype != INT else chosen
+
+
+def _shape(kernel: Kernel, limits: Limits) -> Schedule:
+    """All but the width of indices."""
     if kernel.ordered:
         return Schedule(parallel=0)
-    flat, limits = flatten(kernel), limits or Limits()
+    flat = flatten(kernel)
     if not kernel.grid:
         return Schedule(parallel=0, cut=_many(kernel) and cuts.suits(flat))
     if limits.tile > 1 and _many(kernel) and (axis := crossing(flat)) is not None:

@@ -15,6 +15,7 @@ import numpy as np
 from polyax_kernels.emit.blocks import Blocks
 from polyax_kernels.emit.cuts import cut
 from polyax_kernels.emit.emitter import Emitter
+from polyax_kernels.emit.indices import Indices
 from polyax_kernels.emit.lanes import block
 from polyax_kernels.emit.residues import by_residues
 from polyax_kernels.emit.tiles import tile
@@ -40,9 +41,13 @@ WORD = 4
 def emit_kernel(kernel: Kernel, schedule: Schedule, emitter: Emitter[T], begin: T, end: T) -> None:
     """Emits the loops and stores of ``kernel`` for the points ``begin..end`` of its first grid axis.
 
+    Indices, ``begin`` and ``end`` too, are of ``schedule.index_dtype``.
+
     Raises:
       NotImplementedError: an operation that the emitter lacks has no decomposition.
     """
+    if schedule.index_dtype != INT:
+        emitter = Indices(emitter, schedule.index_dtype)
     with consing():
         prepared, blocks = prepare(kernel, emitter.supports), ()
         if schedule.lanes > 1:

@@ -142,6 +142,11 @@ class GpuBackend(KernelBackend):
     def memory_stats(self, device: Device) -> dict[str, int] | None:
         return self.stores[device.local_hardware_id].stats()
 
+    @property
+    def index_dtype(self) -> np.dtype:
+        """The narrowest of its devices."""
+        return min((r.limits.index_dtype for r in self.runtimes), key=lambda dtype: dtype.itemsize)
+
     def why_no_dtype(self, dtype: Any) -> str | None:
         """The reason why no device here has arrays of ``dtype``."""
         reasons = [r.limits.why_not(dtype) for r in self.runtimes]

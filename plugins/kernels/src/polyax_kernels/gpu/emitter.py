@@ -18,7 +18,7 @@ from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.gpu.cooperate import cooperate
 from polyax_kernels.gpu.schedule import GpuSchedule
 from polyax_kernels.ir.dependences import postorder_with_extents
-from polyax_kernels.ir.expr import INT, Axis, Expr
+from polyax_kernels.ir.expr import Axis, Expr
 from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, kernel_roots
 
 NAME = "compute"
@@ -69,7 +69,7 @@ class GpuEmitter(CEmitter):
     # --- the function ---
 
     def __init__(self, kernel: Kernel, schedule: GpuSchedule, name: str = NAME) -> None:
-        super().__init__(kernel, name)
+        super().__init__(kernel, name, schedule.index_dtype)
         self.schedule = schedule
         self.scalars = parameters(kernel)
         """How many numbers a launch passes."""
@@ -149,33 +149,39 @@ class GpuEmitter(CEmitter):
         """The index of ``axes[n]`` at this place of the loop over all of them."""
         index, inner = self.together, axes[n + 1 :]
         text = f"{index} / ({self.length(inner)})" if inner else index
-        return self.value(INT, f"({text}) % {self.length(axes[n : n + 1])}" if n else text)
+        return self.value(self.index_dtype, f"({text}) % {self.length(axes[n : n + 1])}" if n else text)
 
     def length(self, axes: Sequence[Axis]) -> str:
         """The number of points of ``axes``."""
-        parts = [
-            self.param(a.extent.attr, INT) if isinstance(a.extent, Expr) else self.const(a.extent, INT) for a in axes
-        ]
-        return " * ".join(parts)
+        kind = self.index_dtype
+        return " * ".join(
+            [
+                self.param(a.extent.attr, kind) if isinstance(a.extent, Expr) else self.const(a.extent, kind)
+                for a in axes
+            ]
+        )
 
     def place(self, dimension: int) -> str:
         """The number of this thread among all, or, where groups share points, of this group."""
         if self.schedule.mode == "groups":
             return self.group(dimension)
-        kind = self.types["int64"]
+        kind = self.types[self.index_dtype.name]
         return f"({kind}){self.group(dimension)} * {self.threads(dimension)} + {self.thread(dimension)}"
 
     def size(self, dimension: int) -> str:
         if self.schedule.mode == "groups":
             return self.groups(dimension)
-        return f"({self.types['int64']}){self.groups(dimension)} * {self.threads(dimension)}"
+        return f"({self.types[self.index_dtype.name]}){self.groups(dimension)} * {self.threads(dimension)}"
 
     def bounds(self) -> tuple[str, str]:
         """The range of the first grid axis that belongs to this thread."""
         if not self.kernel.grid or self.schedule.mode != "ranges":
             return "0", "1"
-        rows, n, count = self.length(self.kernel.grid[:1]), self.group(0), self.groups(0)
-        return self.value(INT, f"{rows} * {n} / {count}"), self.value(INT, f"{rows} * ({n} + 1) / {count}")
+        kind, rows = self.index_dtype, self.length(self.kernel.grid[:1])
+        n, count = self.value(kind, self.group(0)), self.value(kind, self.groups(0))
+        each, more = self.value(kind, f"{rows} / {count}"), self.value(kind, f"{rows} % {count}")
+        begin = self.value(kind, f"{each} * {n} + ({n} < {more} ? {n} : {more})")
+        return begin, self.value(kind, f"{begin} + {each} + ({n} < {more})")
 
 
 def parameters(kernel: Kernel) -> int:
@@ -191,5 +197,5 @@ def gpu_source(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter],
         kernel = cooperate(kernel, schedule.threads[0])
     emitter = dialect(kernel, schedule, name)
     begin, end = emitter.bounds()
-    emit_kernel(kernel, Schedule(lanes=schedule.lanes), emitter, begin, end)
+    emit_kernel(kernel, Schedule(lanes=schedule.lanes, index_dtype=schedule.index_dtype), emitter, begin, end)
     return program([emitter])

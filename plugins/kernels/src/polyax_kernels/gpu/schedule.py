@@ -6,14 +6,17 @@ No platform's name and no measured time decide anything, so that results repeat.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
+import numpy as np
+
+from polyax_kernels.emit.indices import index_dtype
 from polyax_kernels.emit.schedule import choose as choose_for_host
 from polyax_kernels.emit.schedule import strided
 from polyax_kernels.ir.dependences import Facts
-from polyax_kernels.ir.expr import Axis, Expr, folds_of
+from polyax_kernels.ir.expr import INT, Axis, Expr, folds_of
 from polyax_kernels.ir.kernel import Kernel, kernel_roots
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.passes.for_emission import flatten
@@ -41,6 +44,8 @@ class GpuSchedule:
     lanes: int = 1
     groups: int = 1
     """In how many ranges the first axis is cut, at most."""
+    index_dtype: np.dtype = INT
+    """As in ``Schedule``."""
 
     def geometry(self, kernel: Kernel, scalars: Sequence[int]) -> tuple[Dimensions, Dimensions]:
         """How many groups, and how many threads each, a launch has."""
@@ -66,6 +71,12 @@ def _scalar(extent: Expr, scalars: Sequence[int]) -> int:
 
 def choose(kernel: Kernel, limits: Limits, scalars: Sequence[int] = ()) -> GpuSchedule:
     """The schedule for launches with ``scalars``; only kernels that serve all sizes need them."""
+    chosen = _shape(kernel, limits, scalars)
+    return replace(chosen, index_dtype=index_dtype(kernel, limits)) if limits.index_dtype != INT else chosen
+
+
+def _shape(kernel: Kernel, limits: Limits, scalars: Sequence[int]) -> GpuSchedule:
+    """All but the width of indices."""
     if kernel.ordered:
         return GpuSchedule("ranges")
     if limits.group == 1:

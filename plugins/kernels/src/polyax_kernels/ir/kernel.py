@@ -8,7 +8,7 @@ from typing import Literal as OneOf
 
 import numpy as np
 
-from polyax_kernels.ir.expr import Axis, Expr
+from polyax_kernels.ir.expr import INT, Axis, Expr
 
 Role = OneOf["in", "out", "inout", "local"]
 
@@ -80,6 +80,8 @@ class Schedule:
     """Whether an axis is cut where conditions on its index change, so that none is asked at each point."""
     grain: int = 1
     """Points of the first grid axis that a thread computes together."""
+    index_dtype: np.dtype = INT
+    """What emitters are given for indices, extents and offsets (``indices.index_dtype``)."""
 
 
 def map_kernel(kernel: Kernel, change: Callable[[Expr], Expr]) -> Kernel:

@@ -12,6 +12,7 @@ REALS: frozenset[np.dtype] = frozenset(BOOL | INTS | UINTS | FLOATS)
 NARROW = (np.dtype("float16"), bfloat16)
 """What is computed in float32."""
 FLOAT32 = np.dtype("float32")
+INT64 = np.dtype("int64")
 NATIVE: frozenset[np.dtype] = REALS - set(NARROW)
 """The dtypes that C compilers and LLVM handle everywhere."""
 
@@ -23,6 +24,9 @@ class Limits:
     dtypes: frozenset[np.dtype] = NATIVE
     """What kernels may load, compute and store; complex numbers are pairs of these. Primitives on others run on the
     host."""
+    index_dtype: np.dtype = INT64
+    """What kernels compute places in, int64 or int32: the latter where there is nothing wider, or it is faster. Then no
+    array may have more elements than that counts."""
     operands: int = 64
     """Buffers that one kernel may take."""
     kernel_nodes: int = 256

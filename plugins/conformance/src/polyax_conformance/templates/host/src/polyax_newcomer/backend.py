@@ -16,7 +16,8 @@ class NewcomerBackend(HostKernelBackend):
     """Virtual devices of the host, programmed in text."""
 
     limits = Limits(dtypes=REALS)
-    """What kernels may compute and how large they may be; users are told which dtypes there are."""
+    """What kernels may compute and how large they may be; users are told which dtypes there are. A language without
+    integers of 64 bits adds ``index_dtype=np.dtype("int32")``, and leaves them and float64 out of ``dtypes``."""
 
     def compile_function(self, kernel: Kernel) -> Function:
         """``function(buffers, scalars, begin, end)``; called once for each distinct kernel."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from polyax_kernels.api.emitters import Emitter, Kernel, Schedule, emit_kernel
+from polyax_kernels.api.emitters import Emitter, Kernel, Schedule, emit_kernel, index_dtype
 from polyax_kernels.api.lowerings import Limits
 
 INFIX = {
@@ -144,8 +144,9 @@ class NewcomerEmitter(Emitter[str]):
 
 
 def source(kernel: Kernel, limits: Limits) -> str:
-    """The text of a kernel: loops as they come. ``choose(kernel, limits)`` in the place of ``Schedule()`` makes
+    """The text of a kernel: loops as they come. ``choose(kernel, limits)`` in the place of ``Schedule(...)`` makes
     them fit for vectors and caches."""
     emitter = NewcomerEmitter(kernel)
-    emit_kernel(kernel, Schedule(), emitter, "begin", "end")
+    schedule = Schedule(index_dtype=index_dtype(kernel, limits))
+    emit_kernel(kernel, schedule, emitter, "begin", "end")
     return emitter.text()

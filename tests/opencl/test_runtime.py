@@ -13,10 +13,9 @@ import pytest
 
 import polyax
 from polyax import profiler
-from polyax.runtime.contract.cache import cache_root
 from polyax_kernels.gpu.runtime import KernelRejected
 from polyax_opencl import compiler
-from polyax_opencl.probe import cl
+from polyax_opencl.probe import cl, find
 from polyax_opencl.runtime import OpenCLRuntime
 from support.process import output
 
@@ -186,23 +185,22 @@ def test_a_binary_that_the_driver_refuses_is_compiled_again(runtime: OpenCLRunti
     assert compiler.from_binary(runtime.context, None) is None
 
 
-def test_caches_of_others_are_off_or_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("POCL_CACHE_DIR", raising=False)  # the folder when this process opened its devices
-    program = """
-        import os, polyax
-        polyax.numpy.ones(3).block_until_ready()
-        print(os.environ["PYOPENCL_NO_CACHE"], os.environ["POCL_CACHE_DIR"])
-    """
-    assert output(program, POLYAX_PLATFORMS="opencl") == f"1 {cache_root() / 'pocl'}"
-
-
-def test_without_a_cache_nothing_is_kept() -> None:
+def test_caches_of_others_are_off_or_ours(tmp_path: Path) -> None:
     program = """
         import os, polyax
         (polyax.numpy.ones(3) * 2).block_until_ready()
-        print(os.environ["POCL_KERNEL_CACHE"])
+        print(os.environ["PYOPENCL_NO_CACHE"], "POCL_CACHE_DIR" in os.environ)
     """
-    assert output(program, POLYAX_PLATFORMS="opencl", POLYAX_COMPILATION_CACHE="0") == "0"
+    assert output(program, POLYAX_PLATFORMS="opencl", POLYAX_CACHE_DIR=str(tmp_path)) == "1 False"
+    if compiler.is_kept(find().devices[0]):
+        assert list((tmp_path / "pocl").glob("*/*/program.bc"))
+
+
+def test_without_a_cache_nothing_is_kept(tmp_path: Path) -> None:
+    program = "import polyax; (polyax.numpy.ones(3) * 2).block_until_ready()"
+    off = {"POLYAX_COMPILATION_CACHE": "0", "POLYAX_CACHE_DIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    output(program, POLYAX_PLATFORMS="opencl", **off)
+    assert not list(tmp_path.rglob("program.bc"))
 
 
 def test_failures_name_the_device(runtime: OpenCLRuntime) -> None:

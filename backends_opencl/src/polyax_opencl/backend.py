@@ -20,6 +20,10 @@ class OpenCLBackend(GpuBackend):
         """``devices``: those to use instead of all. One that comes several times gets as many queues and memories."""
         super().__init__("opencl", [OpenCLRuntime(d) for d in (all_devices() if devices is None else devices)])
 
+    def close(self) -> None:
+        if kept := find().kept:
+            kept.leave()
+
 
 def all_devices() -> list[cl.Device]:
     """Processors count as several virtual devices each."""

@@ -10,7 +10,7 @@ from polyax.backend import DiskCache
 from polyax_kernels.api.gpu import KernelRejected
 from polyax_opencl import pocl
 from polyax_opencl.functions import PROCESSOR
-from polyax_opencl.probe import cl, on_processor, title
+from polyax_opencl.probe import cl, find, on_processor, title
 
 CORRECT_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
 
@@ -35,14 +35,22 @@ def function(context: cl.Context, source: str, name: str) -> Function:
     Raises:
       KernelRejected: the compiler doesn't accept it.
     """
-    kept = is_kept(context.devices[0])
-    program = from_source(context, source, ATTEMPTS) if kept else from_cache(context, source)
+    program = kept_by_pocl(context, source) if is_kept(context.devices[0]) else from_cache(context, source)
     return Function(cl.Kernel(program, name), threading.Lock())
 
 
 def is_kept(device: cl.Device) -> bool:
-    """PoCL keeps what it compiles itself, where ``probe`` told it to, and compiles once more to give a binary away."""
+    """PoCL keeps what it compiles itself, watched over by ``kept``, and compiles once more to give a binary away."""
     return device.platform.name == pocl.PLATFORM
+
+
+def kept_by_pocl(context: cl.Context, source: str) -> cl.Program:
+    if kept := find().kept:
+        try:
+            kept.enter()
+        except OSError as e:
+            warnings.warn(f"Nobody watches over what PoCL keeps in {kept.folder}: {e}", stacklevel=2)
+    return from_source(context, source, ATTEMPTS)
 
 
 def from_cache(context: cl.Context, source: str) -> cl.Program:

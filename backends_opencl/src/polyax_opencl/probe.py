@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from dataclasses import dataclass
+from collections.abc import Generator
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 from polyax.backend import cache_root, config, why_no_cache
 from polyax_opencl import pocl
+from polyax_opencl.kept import Kept
 
 DRIVER = "install your device's driver, or a processor's: pip install \"polyax-opencl[pocl]\""
 """What to do about a machine without platforms."""
 
 
-def keep_private() -> None:
-    """Switches PyOpenCL's own cache off, which holds pickles, and has PoCL keep what it compiles beside our caches.
-
-    Must run before PyOpenCL is imported; variables that the user has set stay.
-    """
-    os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
-    folder = cache_root() / "pocl"
-    if config.compilation_cache and why_no_cache(cache_root()) is None and why_no_cache(folder) is None:
-        os.environ.setdefault("POCL_CACHE_DIR", str(folder))
-    else:
-        os.environ.setdefault("POCL_KERNEL_CACHE", "0")
-
-
-keep_private()
+os.environ.setdefault("PYOPENCL_NO_CACHE", "1")  # that cache holds pickles
 
 import pyopencl as cl  # noqa: E402
 from pyopencl import tools  # noqa: E402, F401
@@ -38,11 +29,40 @@ class Found:
 
     devices: tuple[cl.Device, ...] = ()
     why_none: str | None = None
+    kept: Kept | None = None
+    """What PoCL keeps on disk, where we said where."""
 
 
 @cache
 def find() -> Found:
     """Platforms by name, and each platform's devices in its own order: numbers stay from run to run."""
+    folder = pocl_folder()
+    with told_pocl(folder) as ours:
+        return replace(listed(), kept=Kept(folder) if folder and ours else None)
+
+
+def pocl_folder() -> Path | None:
+    """Where PoCL may keep what it compiles: beside our caches, if it may at all."""
+    folder = cache_root() / "pocl"
+    private = config.compilation_cache and why_no_cache(cache_root()) is None and why_no_cache(folder) is None
+    return folder if private else None
+
+
+@contextlib.contextmanager
+def told_pocl(folder: Path | None) -> Generator[bool]:
+    """Whether PoCL, which reads its variables when its devices are listed, is told of ``folder``; what the user has set
+    stays. Afterwards nothing is set, for processes that are started by this one."""
+    name, value = ("POCL_KERNEL_CACHE", "0") if folder is None else ("POCL_CACHE_DIR", str(folder))
+    ours = name not in os.environ
+    os.environ.setdefault(name, value)
+    try:
+        yield ours
+    finally:
+        if ours:
+            del os.environ[name]
+
+
+def listed() -> Found:
     try:
         platforms = sorted(cl.get_platforms(), key=lambda p: (p.name, p.version))
     except cl.Error as e:

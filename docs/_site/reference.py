@@ -10,10 +10,12 @@ import enum
 import importlib
 import inspect
 import re
+import typing
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, ForwardRef
 
 NAMES = Path(__file__).resolve().parents[2] / "tests/architecture/public_names.txt"
 JAX = "https://docs.jax.dev/en/latest/{}.html"
@@ -29,7 +31,11 @@ NO_PAGES = Path(__file__).with_name("not_in_jax.txt")
 """Names that JAX hasn't."""
 SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes):[ ]*$", re.MULTILINE)
 ITEM = re.compile(r"^  (\S[^:\n]*): ", re.MULTILINE)
-EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^>>> .*?(?=\n\n|\Z)|^=+(?: +=+)+$.*^=+(?: +=+)+$", re.MULTILINE | re.DOTALL)
+"""Examples, and tables as reStructuredText has them."""
+CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
+POWER = re.compile(r"(`[^`]*`)|\*\*")
+ROLE = re.compile(r":\w+:(?=`)")
 WIDTH = 88
 
 
@@ -64,20 +70,45 @@ def signature(name: str, value: Any) -> str:
         found = inspect.signature(value)
     except (TypeError, ValueError):
         return name
-    said = [p.replace(annotation=_type(p.annotation)) for p in found.parameters.values()]
+    if inspect.isclass(value) and issubclass(value, enum.Enum):
+        return name  # its members are told, not how it finds them
+    said = [p.replace(annotation=_type(p.annotation), default=_default(p.default)) for p in found.parameters.values()]
     result = found.empty if inspect.isclass(value) else _type(found.return_annotation)
-    plain = found.replace(parameters=said, return_annotation=result)
-    text = re.sub(r"(?<=[:>] )'([^']*)'", r"\1", str(plain))  # annotations are text
-    text = re.sub(r" at 0x[0-9a-f]+", "", text)
+    text = _plain(found.replace(parameters=said, return_annotation=result))
     if len(name + text) <= WIDTH:
         return name + text
-    inner = [re.sub(r"(?<=[:>] )'([^']*)'", r"\1", str(p)) for p in _with_marks(said)]
+    inner = [_plain(p) for p in _with_marks(said)]
     result = text[text.rindex(")") :] if ") ->" in text else ")"
     return f"{name}(\n" + "".join(f"    {p},\n" for p in inner) + result
 
 
+def _plain(signature: object) -> str:
+    """Annotations that are texts, without their quotes; classes in defaults by their names."""
+    return CLASS.sub(r"\1", re.sub(r"(?<=[:>] )'([^']*)'", r"\1", str(signature)))
+
+
 def _type(annotation: Any) -> Any:
-    return inspect.Signature.empty if annotation in ("Any", Any, "None", None) else annotation
+    """Those of named tuples are references."""
+    found = annotation.__forward_arg__ if isinstance(annotation, ForwardRef) else annotation
+    return inspect.Signature.empty if found in ("Any", Any, "None", None) else found
+
+
+class _Default:
+    """Is shown as a name, where Python would show an address."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _default(value: Any) -> Any:
+    """What a parameter is if nobody says: a function by its name, others without one as dots."""
+    if value is inspect.Parameter.empty or not repr(value).startswith("<"):
+        return value
+    name = getattr(value, "__qualname__", "...").split(".<locals>")[0]
+    return _Default("..." if "<" in name else name)
 
 
 def _with_marks(parameters: list[inspect.Parameter]) -> Iterator[Any]:
@@ -92,16 +123,19 @@ def _with_marks(parameters: list[inspect.Parameter]) -> Iterator[Any]:
 
 
 def prose(doc: str) -> str:
-    """A docstring as Markdown: double backticks become single ones, sections lists, examples code."""
+    """A docstring as Markdown: double backticks become single ones, sections lists, examples and tables code."""
+    doc = ROLE.sub("", doc)
     parts, end = [], 0
-    for example in EXAMPLE.finditer(doc):
-        parts += [_sections(doc[end : example.start()]), f"```pycon\n{example[0].rstrip()}\n```\n"]
-        end = example.end()
+    for code in CODE.finditer(doc):
+        language, text = ("pycon", code[0]) if code[0].startswith(">") else ("text", code[0].replace("``", "  "))
+        parts += [_sections(doc[end : code.start()]), f"```{language}\n{text.rstrip()}\n```\n"]
+        end = code.end()
     return "\n\n".join(p for p in (*parts, _sections(doc[end:])) if p.strip())
 
 
 def _sections(text: str) -> str:
-    pieces = SECTION.split(text.replace("``", "`"))
+    plain = POWER.sub(lambda found: found[1] or r"\*\*", text.replace("``", "`"))  # powers make nothing bold
+    pieces = SECTION.split(plain)
     made = [pieces[0].strip()]
     for title, body in zip(pieces[1::2], pieces[2::2]):
         listed, _, rest = body.strip("\n").partition("\n\n")
@@ -119,10 +153,20 @@ def _item(found: re.Match[str]) -> str:
 
 
 def documented(value: Any) -> str:
-    """The docstring, if it is the object's own and not that of the class of a constant."""
+    """The docstring, if it is the object's own: not that of the class of a constant, or of what an alias stands for."""
     doc = inspect.getdoc(value) or ""
     own = inspect.isclass(value) or (callable(value) and doc != inspect.getdoc(type(value)))
-    return doc if own else ""
+    return doc if own and not is_alias(value) else ""
+
+
+def is_alias(value: Any) -> bool:
+    """Whether it is another name of a type, such as ``tuple[int, ...]``."""
+    return value is Any or typing.get_origin(value) is not None or getattr(value, "__module__", "") == "builtins"
+
+
+def _alias(value: Any) -> str:
+    """What it stands for, in names without their modules."""
+    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", inspect.formatannotation(value))
 
 
 def entry(module: str, name: str) -> str:
@@ -132,19 +176,22 @@ def entry(module: str, name: str) -> str:
     link = f"[JAX's {module.replace('polyax', 'jax', 1)}.{name}]({address}){{ .jax }}\n\n" if address else ""
     if not callable(value):
         return f"{head}`{type(value).__name__}`: `{_short(value)}`\n"
-    called = f"```python\n{signature(name, value)}\n```\n\n{prose(documented(value))}\n\n"
+    said = f"{name} = {_alias(value)}" if is_alias(value) else signature(name, value)
+    called = f"```python\n{said}\n```\n\n{prose(documented(value))}\n\n"
     return head + called + link + members(value)
 
 
 def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
+    text = CLASS.sub(r"\1", " ".join(repr(value).split()))
     return text if len(text) < WIDTH and " at 0x" not in text else type(value).__name__
 
 
 def members(value: Any) -> str:
     """Methods and properties of a class with a docstring of their own."""
-    if not inspect.isclass(value) or issubclass(value, BaseException | enum.Enum):
+    if not inspect.isclass(value) or is_alias(value) or issubclass(value, BaseException):
         return ""
+    if issubclass(value, enum.Enum):
+        return "\n".join(f"- `{member.name}`" for member in value) + "\n"
     made = [_member(n, m) for n, m in sorted(vars(value).items()) if not n.startswith("_")]
     return "\n".join(text for text in made if text) + "\n"
 
@@ -152,9 +199,12 @@ def members(value: Any) -> str:
 def _member(name: str, member: Any) -> str:
     called = member.__func__ if isinstance(member, classmethod | staticmethod) else member
     doc = inspect.getdoc(called) if inspect.isfunction(called) or isinstance(called, property) else None
-    if not doc:
+    if not doc or not getattr(called, "__module__", "polyax").startswith("polyax"):  # dataclasses have some of Python's
         return ""
-    written = signature(name, called).replace("\n", " ").replace("(self, ", "(").replace("(self)", "()")
+    written = " ".join(signature(name, called).split()).replace("( ", "(").replace(", )", ")")
+    written = re.sub(
+        r"^(\w+)\((self|cls)(?:: \w+)?(, (?:/, )?|\))", lambda m: m[1] + ("()" if m[3] == ")" else "("), written
+    )
     body = prose(doc).replace("\n", "\n    ")
     return f"- `{name if isinstance(called, property) else written}`\n\n    {body}\n"
 
@@ -163,7 +213,7 @@ def listing(module: str) -> str:
     """The page of a module."""
     made = importlib.import_module(module)
     kinds = {"Functions and classes": True, "Constants": False}
-    parts = [f"# {module}\n\n{prose(inspect.getdoc(made) or '')}\n"]
+    parts = [f"# {module}\n\n{prose(about(made))}\n"]
     for title, wanted in kinds.items():
         chosen = [n for n in modules()[module] if callable(getattr(made, n)) == wanted]
         if chosen:
@@ -171,18 +221,27 @@ def listing(module: str) -> str:
     return "\n".join(parts)
 
 
+def about(module: ModuleType) -> str:
+    """Its docstring, without what it says to those who read the source."""
+    return re.sub(r"\s*Re-exports only\.", "", inspect.getdoc(module) or "")
+
+
 def index() -> str:
     text = (
         "# API reference\n\nMade from docstrings. Names, parameters and defaults are JAX's; each entry links to JAX's "
         "page of the same name, if there is one. Examples are tests.\n\n"
     )
-    listed = [f"- [{module}]({module}.md), {len(names)} names{_about(module)}" for module, names in modules().items()]
+    listed = [f"- [{module}]({module}.md), {_count(names)}{_about(module)}" for module, names in modules().items()]
     return text + "\n".join(listed) + "\n"
+
+
+def _count(names: list[str]) -> str:
+    return f"{len(names)} name{'s' if len(names) > 1 else ''}"
 
 
 def _about(module: str) -> str:
     """What its docstring says of a module, without its name."""
-    doc = prose(inspect.getdoc(importlib.import_module(module)) or "")
+    doc = prose(about(importlib.import_module(module)))
     first = doc.split("\n\n")[0].replace("\n", " ").removeprefix(f"`{module}`: ").removeprefix(f"{module}: ")
     return first and f": {first}"
 

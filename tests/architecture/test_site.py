@@ -50,6 +50,33 @@ def test_each_public_name_has_an_entry(site: dict[str, str]) -> None:
             assert f"### {name} {{ #{module}.{name} .name }}" in site[f"reference/{module}.md"]
 
 
+def test_entries_show_nothing_of_python_or_of_this_process(site: dict[str, str]) -> None:
+    for place in (f"reference/{module}.md" for module in reference.modules()):
+        text = site[place]
+        found = re.findall(r".*(?: at 0x|ForwardRef|<locals>|<class |<object|Built-in|:func:|Re-exports|====).*", text)
+        assert not [line for line in found if not line.lstrip().startswith(("=", "<class 'float'>"))], place
+        assert not re.findall(r"^- `\w+\((?:self|cls)\b.*", text, re.MULTILINE), place
+
+
+def test_signatures_are_what_users_write() -> None:
+    entry = lambda name: reference.entry(*name.rsplit(".", 1))
+    assert "W_init=variance_scaling" in entry("polyax.example_libraries.stax.Dense")
+    assert "concrete=...," in entry("polyax.ad_checkpoint.checkpoint")
+    assert "GetAttrKey(name: str)\n" in entry("polyax.tree_util.GetAttrKey")
+    assert "KeyPath = tuple[Any, ...]\n```\n\n\n" in entry("polyax.tree_util.KeyPath")
+    assert "ResizeMethod\n```" in entry("polyax.image.ResizeMethod")
+    assert "- `NEAREST`" in entry("polyax.image.ResizeMethod")
+
+
+def test_powers_make_nothing_bold() -> None:
+    assert reference.prose("x**(a - 1) (1 - x)**2, ``y**2``") == r"x\*\*(a - 1) (1 - x)\*\*2, `y**2`"
+
+
+def test_tables_stay_tables() -> None:
+    told = reference.prose("Kinds:\n\n==  ===\na   ``b``\n==  ===\n1   2\n==  ===\n\nMore.")
+    assert told == "Kinds:\n\n```text\n==  ===\na     b  \n==  ===\n1   2\n==  ===\n```\n\n\nMore."
+
+
 def test_links_outside_code_move_with_the_page() -> None:
     text = "[a](docs/x.md#b), [c](examples/d.py), `[e](docs/f.md)`, [g](https://h.i)\n\n```python\nk[0](docs)\n```\n"
     assert for_site(text, "README.md") == (

@@ -175,7 +175,9 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
 @api_boundary
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """What this process's devices have of arrays on a mesh of all processes; the inverse of the function above.
+    """What this process's devices have of arrays on a mesh of all processes.
+
+    The inverse of ``host_local_array_to_global_array``.
 
     Raises:
       ValueError: a spec is None, or the parts here aren't a block of the array.

@@ -33,7 +33,7 @@ class DebugEffect(Effect):
 
 
 class OrderedDebugEffect(Effect):
-    """The same in the order of the program."""
+    """Such an effect, in the order of the program."""
 
     def __init__(self) -> None:
         super().__init__("OrderedDebug", ordered=True)

@@ -168,7 +168,7 @@ class TraceAnnotation:
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """The same for a step of a training loop: ``StepTraceAnnotation("train", step_num=3)``."""
+    """``TraceAnnotation`` for a step of a training loop: ``StepTraceAnnotation("train", step_num=3)``."""
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         super().__init__(name, _r=1, **kwargs)

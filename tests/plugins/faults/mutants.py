@@ -55,7 +55,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {
 }
 BACKEND = (
     "devices", "to_device", "adopt", "to_host", "compile", "synchronize", "copy", "collectives", "twin", "opened",
-    "memory_stats", "why_no_dtype",
+    "memory_stats", "why_no_dtype", "into_memory",
 )  # fmt: skip
 EXECUTABLE = ("launch", "launch_members", "native_call", "chained", "progress", "report")
 BUFFER = ("ready", "wait", "share", "address")
@@ -302,6 +302,7 @@ def use(device: Device) -> list[np.ndarray]:
     if all(y.is_ready() for y in got):
         got.append(x)
     assert isinstance(x.unsafe_buffer_pointer(), int)
+    got.append(polyax.device_put(polyax.device_put(x, polyax.memory.Space.Host), device))
     got += [polyax.numpy.from_dlpack(X, device=device), polyax.device_put(x, polyax.devices("reference")[0])]
     device.client.synchronize(device)
     if stats := device.memory_stats():

@@ -58,9 +58,11 @@ def memories(device: Any) -> list[DeviceMemory]:
 
 
 def kinds_of(device: Any) -> Sequence[str]:
-    """Devices that compute on the host's memory have all of it; others have their own."""
+    """What the backend says, else by where arrays are: devices that compute on the host's memory have all of it."""
     backend = getattr(device, "backend", None)
-    return KINDS if backend is not None and backend.in_host_memory else (DEFAULT,)
+    if backend is None:
+        return (DEFAULT,)
+    return backend.memory_kinds or (KINDS if backend.in_host_memory else (DEFAULT,))
 
 
 def checked_kind(device: Any, kind: str | None) -> str:

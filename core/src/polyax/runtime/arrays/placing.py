@@ -144,7 +144,8 @@ def _laid_out(x: Any, layout: Sharding) -> Array:
     if is_concrete(x) and x.sharding == layout:
         return retold(x, told(x.aval, layout))
     if isinstance(layout, SingleDeviceSharding):
-        return in_memory(on_device(x, layout.device), layout)
+        return in_memory_of_kind(on_device(_in_own_memory(x), layout.device), layout.memory)
+    x = _in_own_memory(x)
     if is_concrete(x) and x.is_sum:
         return _laid_out(_summed(x), layout)
     if isinstance(layout, NamedSharding) and layout.spec.unreduced:
@@ -153,27 +154,33 @@ def _laid_out(x: Any, layout: Sharding) -> Array:
     found = on_devices(x, aval.update(shape=_block_shape(aval, layout)), layout)
     mine = {id(part) for part in x.parts} if is_concrete(x) else ()
     aval = told(aval, layout)
-    return Array.of_parts(aval, [part.__copy__() if id(part) in mine else part for part in found], layout)
+    parts = [part.__copy__() if id(part) in mine else part for part in found]
+    if layout.memory_kind not in (None, DEFAULT):
+        parts = [_into_memory(part, layout.memory_kind) for part in parts]
+    return Array.of_parts(aval, parts, layout)
 
 
 def _on_device_alone(x: Any, device: Device) -> Array:
     """In the device's own memory."""
-    put = on_device(x, device)
-    return put if put is not x or x.sharding.memory_kind == DEFAULT else in_memory(x, SingleDeviceSharding(device))
-
-
-def in_memory(x: Array, layout: SingleDeviceSharding) -> Array:
-    """An array on one device, said to be in this kind of its memory: a new one, if it was in another."""
-    if x.sharding.memory_kind == layout.memory:
-        return x
-    copied = x.__copy__()
-    return copied if layout.memory == DEFAULT else Array.of_parts(x.aval, [copied], layout)
+    return on_device(_in_own_memory(x), device)
 
 
 def in_memory_of_kind(x: Array, kind: str) -> Array:
-    """A new array, said to be in this kind of the memory of where it is."""
+    """``x`` in this kind of the memory of where it is: a new array, if it was in another."""
     layout = x.sharding.with_memory_kind(kind)
-    return x if x.sharding == layout else Array.of_parts(x.aval, list(x.parts), layout)
+    if x.sharding == layout:
+        return x
+    parts = [_into_memory(part, kind) for part in x.parts]
+    alone = kind == DEFAULT and isinstance(layout, SingleDeviceSharding)
+    return parts[0] if alone else Array.of_parts(x.aval, parts, layout)
+
+
+def _into_memory(part: Array, kind: str) -> Array:
+    return Array(part.aval, edge.into_memory(part.alive(), part.aval.stored, part.device, kind), part.device.free)
+
+
+def _in_own_memory(x: Any) -> Any:
+    return in_memory_of_kind(x, DEFAULT) if is_concrete(x) and x.sharding.memory_kind not in (None, DEFAULT) else x
 
 
 def kind_of(space: MemorySpace) -> str:

@@ -343,6 +343,9 @@ class Backend(ABC):
     name: str
     in_host_memory = True
     """Whether arrays lie where NumPy sees them: then reading one is no transfer."""
+    memory_kinds: Sequence[str] | None = None
+    """The kinds of memory that its devices address, their own first: ``("device", "pinned_host")``. Programs may be
+    given buffers in any of them. None: all that JAX knows, where arrays lie in the host's memory, else the first."""
     index_dtype: np.dtype = np.dtype("int64")
     """What counts the elements of an array here: int64, or int32. Arrays with more of them are refused."""
     runtime_type = "polyax"
@@ -397,6 +400,11 @@ class Backend(ABC):
             tell(e, source, f"an array of type {aval} was read from")
             raise
         return self.to_device(host, target)
+
+    def into_memory(self, buffer: Buffer, aval: ShapedArray, device: Device, kind: str) -> Buffer:
+        """What is in ``buffer`` in another of the device's ``memory_kinds``: itself, where they are one memory."""
+        buffer.share()
+        return buffer
 
     def collectives(self, devices: Sequence[Device], axes: Axes, link: ProcessGroup | None = None) -> Group:
         """How one program's runs on ``devices`` meet in collectives along ``axes``: through the host. Asked per run.

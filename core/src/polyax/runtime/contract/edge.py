@@ -186,6 +186,16 @@ def copy(buffer: Buffer, aval: ShapedArray, source: Device, target: Device) -> B
     return _received(made, aval.nbytes, target, "copy")
 
 
+def into_memory(buffer: Buffer, aval: ShapedArray, device: Device, kind: str) -> Buffer:
+    """What is in ``buffer`` in another kind of the device's memory; ``aval``: as it is stored.
+
+    Raises:
+      PluginError: the backend gives no buffer with room for it.
+    """
+    made = ask(device, device.backend, "into_memory", buffer, aval, device, kind, kinds=Buffer, what="a Buffer")
+    return _received(made, aval.nbytes, device, "into_memory")
+
+
 def _received(made: Any, least: int, device: Device, what: str) -> Buffer:
     size = _size(made, device, what)
     if size is not None and size < least:

@@ -10,6 +10,7 @@ import numpy as np
 import pluggy
 
 from polyax.ir.primitive import Primitive
+from polyax.meshes.memories import DEFAULT, KINDS
 from polyax.runtime.contract import hooks
 from polyax.runtime.contract.backend import API, Backend, BackendSpec, Device, Owner
 from polyax.runtime.contract.hooks import PROJECT, HookError
@@ -118,6 +119,9 @@ def opened(spec: BackendSpec, plugin: Plugin) -> Backend:
     if not isinstance(counts, np.dtype) or counts.name not in ("int64", "int32"):
         remedy = "it counts elements: give np.dtype('int64'), or np.dtype('int32') for narrower indices"
         raise HookError(f"index_dtype of backend {spec.name!r} is {counts!r}; {remedy}")
+    if (kinds := backend.memory_kinds) is not None and not _are_kinds(kinds):
+        remedy = f"give {DEFAULT!r} first, then of the others those that devices address: {', '.join(KINDS[1:])}"
+        raise HookError(f"memory_kinds of backend {spec.name!r} is {kinds!r}; {remedy}")
     devices: Any = backend.devices()
     if not isinstance(devices, Sequence) or not devices or not all(isinstance(d, Device) for d in devices):
         raise HookError(f"devices() of backend {spec.name!r} gave {devices!r}, not its devices, of which there is one")
@@ -130,6 +134,10 @@ def opened(spec: BackendSpec, plugin: Plugin) -> Backend:
             remedy = "give Device a polyax.backend.Queue, such as HostQueue(name), or none"
             raise HookError(f"devices() of backend {spec.name!r} gave {device!r}, whose queue {fault}; {remedy}")
     return backend
+
+
+def _are_kinds(kinds: Any) -> bool:
+    return isinstance(kinds, (tuple, list)) and list(kinds[:1]) == [DEFAULT] and set(KINDS).issuperset(kinds)
 
 
 def _why_no_queue(queue: Any) -> str | None:

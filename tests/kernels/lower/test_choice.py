@@ -103,27 +103,20 @@ def test_a_backend_declines_what_it_shares_with_others() -> None:
     p = primitive("test_declined", lambda x: [x])
     asked: list[Any] = []
 
-    def why_not(*use: Any) -> str:
-        asked.append(use)
+    def declines(eqn: Eqn) -> str:
+        asked.append(eqn.params)
         return "not here"
 
     own, family, shared = map(declining, ("own", "family", "shared"))
-    target = Target("here", Limits(), why_not=why_not)
+    target = Target("here", Limits(), asked=declines)
     table = Rules(target, {p: [Offer("own", own)]}, {p: family}, {p.name: shared}, lambda _: "forbidden")
     assert table.choose(use(p, declining=())) == ("own", own) and not asked
     rule, lowering = table.choose(use(p, declining=("own",)))
     assert rule == "decomposition of test_declined" and isinstance(lowering, Replace)
-    assert asked == [(p, [AVAL], [AVAL], {"declining": ("own",)})] * 2
+    assert asked == [{"declining": ("own",)}] * 2
     p.decompose = None
     with pytest.raises(NoLowering, match="devices like it: not here; the shared kernel rules: not here; its decomp"):
         table.choose(use(p, declining=("own",)))
-
-
-def test_a_reason_of_a_backend_is_a_text() -> None:
-    p = primitive("test_reason")
-    table = Rules(Target("here", Limits(), why_not=lambda *_: 3), {}, {}, {p.name: declining("shared")}, lambda _: "no")  # type: ignore[arg-type,return-value]
-    with pytest.raises(PluginError, match="why_not of the backend gave 3, not a reason or None"):
-        table.choose(use(p, declining=()))
 
 
 class WithoutTangents(NumpyKernelBackend):

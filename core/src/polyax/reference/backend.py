@@ -15,7 +15,7 @@ import numpy as np
 from polyax.ir import blame
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, walk_eqns
 from polyax.reference import rules as rules  # fills the table that the interpreter looks into
-from polyax.reference.decomposing import decomposed
+from polyax.reference.decomposing import decomposed, without_declined
 from polyax.reference.interpreter import called, evaluate, rule_of
 from polyax.runtime.contract.backend import CompileOptions
 from polyax.runtime.contract.host_arrays import HostArrayBackend, HostArrayExecutable
@@ -33,7 +33,7 @@ class ReferenceBackend(HostArrayBackend):
         super().__init__("NumPy")
 
     def compile(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> ReferenceExecutable:
-        return ReferenceExecutable(jaxpr, options)
+        return ReferenceExecutable(without_declined(jaxpr, self) if self.declines_any() else jaxpr, options)
 
 
 class ReferenceExecutable(HostArrayExecutable):

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax.ir.aval import ShapedArray
 from polyax.ir.blame import expected
 from polyax.ir.errors import PluginError
 from polyax.ir.garbage import collection_paused
@@ -122,24 +121,12 @@ class KernelBackend(Backend):
         )
 
     def rules(self, limits: Limits) -> Rules:
-        declines = None if type(self).why_not is KernelBackend.why_not else self.why_not  # asked for each equation
-        target = Target(self.name, limits, self.operands, declines)
+        asked = self.declines if self.declines_any() else None  # for each equation
+        target = Target(self.name, limits, self.operands, asked)
         own = expected(self.lowerings(), Mapping, "lowerings gave", "a mapping of offers")
         family = expected(self.family_lowerings(), Mapping, "family_lowerings gave", "a mapping of lowerings")
         host = expected(self.host_rule(), Callable, "host_rule gave", "a function of a primitive")
         return Rules(target, own, family, SHARED, host)
-
-    def why_not(
-        self,
-        primitive: Primitive,
-        avals: Sequence[ShapedArray],
-        outs: Sequence[ShapedArray],
-        params: Mapping[str, Any],
-    ) -> str | None:
-        """The reason not to use polyax's kernels for a primitive on operands and results of these types, if so: its
-        decomposition is looked at then, and the host. Rules that plugins bring have a ``why_not`` of their own, those
-        of this backend's plugin too."""
-        return None
 
     def limits_of(self, device: Device) -> Limits:
         """Devices of one backend may differ."""

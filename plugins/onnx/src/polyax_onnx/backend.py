@@ -52,6 +52,10 @@ class OnnxBackend(HostArrayBackend):
     def why_no_dtype(self, dtype: Any) -> str | None:
         return engine.why_no_dtype(dtype)
 
+    def declines(self, eqn: Eqn) -> str | None:
+        """The engine is asked; some operators want constants for operands."""
+        return engine.why_not(eqn)
+
 
 class OnnxStep(NamedTuple):
     """A part of a program, made to run: by the engine, on the host, or as a loop or branch of such programs."""
@@ -65,11 +69,12 @@ class OnnxStep(NamedTuple):
 class OnnxProgram:
     """Steps, and the values between them."""
 
-    def __init__(self, closed: ClosedJaxpr, name: str) -> None:
+    def __init__(self, closed: ClosedJaxpr, name: str, declines: Callable[[Eqn], str | None]) -> None:
         self.name = name
+        self.declines = declines
         began = time.perf_counter()
-        self.whole = decompose(closed, lambda eqn: engine.why_not(eqn) is None or eqn.primitive.name in HOST)
-        parts = partition(self.whole, engine.why_not)
+        self.whole = decompose(closed, lambda eqn: declines(eqn) is None or eqn.primitive.name in HOST)
+        parts = partition(self.whole, declines)
         cut = time.perf_counter()
         self.steps = [step for n, part in enumerate(parts) for step in self._steps(part, f"{name}.{n}")]
         self.phases = {"cut into parts": cut - began, "make sessions": time.perf_counter() - cut}
@@ -84,7 +89,7 @@ class OnnxProgram:
         program = engine.closed(eqn)
         if eqn.primitive.name not in FLOW:
             return OnnxStep(on_host(program, "onnx", part.reasons, HOST), program, dropped, "host")
-        inner = FLOW[eqn.primitive.name](eqn, lambda closed: OnnxProgram(closed, self.name))
+        inner = FLOW[eqn.primitive.name](eqn, lambda closed: OnnxProgram(closed, self.name, self.declines))
         return OnnxStep(_fed(eqn, inner), program, dropped, "flow")
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -115,7 +120,7 @@ class OnnxExecutable(HostArrayExecutable):
     """A program for a device of the host, run by its queue."""
 
     def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
-        self._program = OnnxProgram(closed, options.name)
+        self._program = OnnxProgram(closed, options.name, options.device.backend.declines)
         self._stages = options.stages
         super().__init__(self._program, len(closed.jaxpr.outvars), _cost(closed), closed.effects)
 

@@ -7,15 +7,17 @@ its own business; most derive from ``polyax_kernels.KernelBackend``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
+from polyax.ir.blame import expected
 from polyax.ir.effects import NO_EFFECTS, Effects
-from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.ir.jaxpr import ClosedJaxpr, Eqn
+from polyax.ir.primitive import Primitive
 from polyax.meshes import memories
 from polyax.meshes.memories import DeviceMemory
 from polyax.runtime.contract.calls import CallKind, NativeCall
@@ -435,3 +437,30 @@ class Backend(ABC):
     def why_no_dtype(self, dtype: Any) -> str | None:
         """The reason why arrays of ``dtype`` can't live here, if so."""
         return None
+
+    def why_not(
+        self,
+        primitive: Primitive,
+        avals: Sequence[ShapedArray],
+        outs: Sequence[ShapedArray],
+        params: Mapping[str, Any],
+    ) -> str | None:
+        """The reason why this backend doesn't run a primitive on operands and results of these types, if so. What the
+        primitive is made of is looked at then, and after that the host."""
+        return None
+
+    def declines(self, eqn: Eqn) -> str | None:
+        """``why_not`` of an equation: what ``decompose`` and ``partition`` ask. Engines that take an equation only if
+        an operand is a constant say so here.
+
+        Raises:
+          PluginError: the answer is no reason.
+        """
+        avals, outs = [a.aval for a in eqn.invars], [v.aval for v in eqn.outvars]
+        reason = self.why_not(eqn.primitive, avals, outs, eqn.params)
+        return expected(reason, str | None, "why_not of the backend gave", "a reason or None")
+
+    def declines_any(self) -> bool:
+        """Whether there is anything to ask."""
+        kind = type(self)
+        return (kind.why_not, kind.declines) != (Backend.why_not, Backend.declines)

@@ -9,10 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax.ir.blame import expected
 from polyax.ir.errors import PluginError
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
-from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.hooks import WhyNot
 from polyax_kernels.ir.expr import Axis, Expr, cast, const, load
@@ -29,10 +27,6 @@ def always(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | Non
     return None
 
 
-Declining = Callable[[Primitive, Sequence[ShapedArray], Sequence[ShapedArray], Mapping[str, Any]], str | None]
-"""``why_not(primitive, avals, outs, params)``: a reason to decline a use of it, by operands and results."""
-
-
 @dataclass(frozen=True)
 class Target:
     """What a program is lowered for."""
@@ -40,16 +34,12 @@ class Target:
     backend: str
     limits: Limits
     operands: Operands = "host"
-    why_not: Declining | None = None
+    asked: Callable[[Eqn], str | None] | None = None
     """What the backend declines of the rules that it shares with others."""
 
     def declines(self, eqn: Eqn) -> str | None:
         """The reason why no rule but one that was brought for this backend is used here, or None."""
-        if self.why_not is None:
-            return None
-        avals, outs = [a.aval for a in eqn.invars], [v.aval for v in eqn.outvars]
-        reason = self.why_not(eqn.primitive, avals, outs, eqn.params)
-        return expected(reason, str | None, "why_not of the backend gave", "a reason or None")
+        return None if self.asked is None else self.asked(eqn)
 
 
 class LoweringKind:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from polyax.backend import (
@@ -13,8 +14,10 @@ from polyax.backend import (
     HostArrayExecutable,
     KernelReport,
     Literal,
+    Primitive,
     ProgramPart,
     Report,
+    ShapedArray,
     inline_calls,
     on_host,
     partition,
@@ -32,15 +35,25 @@ class NewcomerBackend(HostArrayBackend):
         super().__init__("the engine of newcomer")
 
     def compile(self, jaxpr: ClosedJaxpr, options: CompileOptions) -> NewcomerExecutable:
-        return NewcomerExecutable(jaxpr)
+        return NewcomerExecutable(jaxpr, self)
+
+    def why_not(
+        self,
+        primitive: Primitive,
+        avals: Sequence[ShapedArray],
+        outs: Sequence[ShapedArray],
+        params: Mapping[str, Any],
+    ) -> str | None:
+        """The reason why the engine doesn't take an equation, if so: it stays on the host then."""
+        return engine.why_not(primitive.name, [str(a.dtype) for a in (*avals, *outs)])
 
 
 class NewcomerExecutable(HostArrayExecutable):
     """A program as parts, which run one after the other."""
 
-    def __init__(self, closed: ClosedJaxpr) -> None:
+    def __init__(self, closed: ClosedJaxpr, backend: NewcomerBackend) -> None:
         self.whole = inline_calls(closed)
-        self.parts = partition(self.whole, engine.why_not)
+        self.parts = partition(self.whole, backend.declines)
         self.steps = [(part, made(part)) for part in self.parts]
         cost = HELP_COST + 1  # it may take long: the caller goes on meanwhile
         super().__init__(self.run, len(closed.jaxpr.outvars), cost, closed.effects)

@@ -5,7 +5,7 @@ It writes the text of one Python function, a line for each equation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,12 +36,11 @@ RULES: dict[str, Callable[..., str]] = {
 """What an equation becomes, by its primitive: here the text that computes it, given the names of its operands."""
 
 
-def why_not(eqn: Eqn) -> str | None:
-    """The reason why the engine doesn't take an equation, if so."""
-    if eqn.primitive.name not in RULES or eqn.effects:
+def why_not(name: str, dtypes: Iterable[str]) -> str | None:
+    """The reason why the engine doesn't take a primitive on these types, if so."""
+    if name not in RULES:
         return "the engine has no operator for it"
-    dtypes = {str(a.aval.dtype) for a in (*eqn.invars, *eqn.outvars)}
-    lacking = sorted(dtypes.difference(DTYPES))
+    lacking = sorted({*dtypes}.difference(DTYPES))
     return f"the engine has no {' and no '.join(lacking)}" if lacking else None
 
 

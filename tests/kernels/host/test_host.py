@@ -70,6 +70,16 @@ def test_parallel_for_covers_each_row_once(extent: int) -> None:
     assert sorted(seen) == list(range(extent))
 
 
+@pytest.mark.parametrize("bad", [0, 99])
+def test_parallel_for_raises_what_any_part_raises(bad: int) -> None:
+    def run(begin: int, end: int) -> None:
+        if begin <= bad < end:
+            raise OverflowError("a row")
+
+    with config.override(num_threads=4), pytest.raises(OverflowError, match="a row"):
+        parallel_for(100, run)
+
+
 def test_parallel_for_raises_what_a_part_raises() -> None:
     def run(begin: int, end: int) -> None:
         raise ArithmeticError("rows")

@@ -14,12 +14,13 @@ import numpy as np
 
 from polyax.ir import blame
 from polyax.ir.aval import ShapedArray
+from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.source import user_source
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable, Token
 from polyax.runtime.contract.collectives import Axes
 from polyax.runtime.contract.report import Report
-from polyax.runtime.contract.whose import NONE, ask, broken, tell
+from polyax.runtime.contract.whose import NONE, ask, broken, owner, tell
 
 Typed = tuple[str, Sequence[ShapedArray]]
 Launch = Callable[[Sequence[Any], Any], tuple[Sequence[Any], Any]]
@@ -36,14 +37,24 @@ def compile_for(device: Device, jaxpr: ClosedJaxpr, options: CompileOptions) -> 
     Raises:
       PluginError: it gives something else.
     """
+    compile = device.backend.compile
+    if config.checks:
+        compile = _named(compile, f"program {options.name!r}, compiled for", device)
     try:
-        made: Any = device.backend.compile(jaxpr, options)
+        made: Any = compile(jaxpr, options)
     except Exception as e:
         tell(e, device, f"program {options.name!r} was compiled for")
         raise
     if not isinstance(made, Executable):
         raise broken(device, f"compile gave {made!r} for program {options.name!r}, not an Executable")
     return made
+
+
+def _named(function: Any, what: str, device: Device) -> Any:
+    from polyax.runtime.contract.crashes import named  # nobody else needs it
+
+    title, remedy = owner(device.backend)
+    return named(function, f"{what} {device}, of {title}; the remedy: {remedy}")
 
 
 def launcher(executable: Executable, device: Device, name: str, avals: Sequence[ShapedArray]) -> Launch:
@@ -53,6 +64,8 @@ def launcher(executable: Executable, device: Device, name: str, avals: Sequence[
       PluginError: they are not.
     """
     launch = executable.launch
+    if config.checks:
+        launch = _named(launch, f"program {name!r} on", device)
     sizes = [a.stored.nbytes for a in avals]
     count, most, classes = len(sizes), max(sizes, default=0), _classes
 

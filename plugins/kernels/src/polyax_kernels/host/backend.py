@@ -19,6 +19,7 @@ from polyax.engines.host import LIBRARY
 from polyax.ir.aval import ShapedArray
 from polyax.ir.blame import expected
 from polyax.ir.config import config
+from polyax.ir.errors import PluginError
 from polyax.ir.primitive import Primitive
 from polyax.reference.rules_together import in_order
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable, Queue, Token
@@ -37,7 +38,7 @@ from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step
 from polyax_kernels.run.control import control_runner
 from polyax_kernels.run.executable import PlanExecutable, Runner
-from polyax_kernels.run.memory import EXPORTED, Memory, Pool, Promised, Shelf, Window, foreign
+from polyax_kernels.run.memory import EXPORTED, GuardedShelf, Memory, Pool, Promised, Shelf, Window, foreign, whole
 
 PARALLEL_COST = 200_000
 """Kernels of fewer scalar operations or bytes run on one thread."""
@@ -236,14 +237,29 @@ def _launcher(step: KernelStep, function: Function) -> Runner:
     extent = rows(step)
     parallel = max(step.bytes_moved, step.flops) > PARALLEL_COST and extent > 1 and choose(step.kernel).parallel > 0
 
-    def run(bases: Sequence[Memory]) -> None:
+    def run(bases: Sequence[Any]) -> None:
         buffers = pointers(*[bases[b].pointer + offset for b, offset in places])
         if parallel:
             parallel_for(extent, lambda begin, end: function(buffers, scalars, begin, end))
         else:
             function(buffers, scalars, 0, extent)
 
-    return run
+    return _within_memory(run, [base for base, _ in places]) if config.checks else run
+
+
+def _within_memory(run: Runner, operands: Sequence[int]) -> Runner:
+    """``run`` of a kernel, behind which it is looked at whether that kernel wrote beside its operands."""
+
+    def checked(bases: Sequence[Any]) -> None:
+        run(bases)
+        for block in {id(b): b for b in (whole(bases[n]) for n in operands)}.values():
+            if isinstance(block.shelf, GuardedShelf) and (place := block.shelf.trespass(block.pointer)):
+                raise PluginError(
+                    f"the kernel wrote to {place}, which belong to none of its operands: an offset that its emitter "
+                    "computes is wrong, or its code is. polyax_conformance.parts.check_emitter finds the smallest such"
+                )
+
+    return checked
 
 
 def rows(step: KernelStep) -> int:

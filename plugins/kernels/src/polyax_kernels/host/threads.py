@@ -59,4 +59,6 @@ def parallel_for(extent: int, run: Rows) -> None:
     share(0, bounds[1])
     wait(futures)
     for future in futures:
+        future.result()  # raises what that part raised
+    for future in futures:
         future.result()

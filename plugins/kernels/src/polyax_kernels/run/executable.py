@@ -16,6 +16,7 @@ from polyax.ir import blame
 from polyax.ir.config import config
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Executable, Queue, Token
 from polyax.runtime.contract.collectives import Axes
+from polyax.runtime.contract.crashes import named
 from polyax.runtime.contract.probes import Stamp, declare
 from polyax.runtime.contract.report import Report
 from polyax_kernels.ir.origin import facts, rules
@@ -40,6 +41,22 @@ def step_facts(step: Step | None) -> dict[str, Any]:
         return {"plugin": plugins and plugins[0], "hint": plugins and WITHOUT, **facts(step.primitives)}
     hint = f"with lowerings of {', '.join(plugins)}" if plugins else ""
     return {"kernel": kernel, "hint": hint, **facts(step.primitives)}
+
+
+def _text(step: Step) -> str:
+    """What a step is, for people."""
+    known = step_facts(step)
+    return f"kernel {known['kernel']!r} ({known['primitives']})" if "kernel" in known else known["primitives"]
+
+
+def _named(step: Step, runner: Runner) -> Runner:
+    """``runner``, which says whose it is if it ends the process."""
+    source, plugin = (step_facts(step).get(fact) for fact in ("source", "plugin"))
+    made = named(
+        runner, _text(step) + (f" of {plugin}" if plugin else "") + (f", asked for at {source}" if source else "")
+    )
+    vars(made).update(vars(runner))
+    return made
 
 
 class PlanExecutable(Executable):
@@ -101,14 +118,15 @@ class PlanExecutable(Executable):
         except Exception as e:
             blame.about(e, **step_facts(step))
             raise
+        if config.checks and isinstance(step, CallStep | KernelStep) and not hasattr(runner, "stops"):
+            runner = _named(step, runner)
         runner.step = step  # pyright: ignore[reportFunctionMemberAccess]
         watched = config.launch_timeout and isinstance(step, CallStep | KernelStep) and not hasattr(runner, "stops")
         return self._noted(step, runner) if watched else runner
 
     def _noted(self, step: Step, runner: Runner) -> Runner:
         """A runner that says what it is at, for those who wait."""
-        known = step_facts(step)
-        text = f"kernel {known['kernel']!r} ({known['primitives']})" if "kernel" in known else known["primitives"]
+        text = _text(step)
 
         def run(bases: Sequence[Any]) -> None:
             self.at = text

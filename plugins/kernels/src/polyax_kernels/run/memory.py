@@ -6,6 +6,7 @@ Taking and giving back is on the path of every launch: it does nothing that can 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 from collections.abc import Iterator
 from enum import IntEnum
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.ir.config import config
 from polyax.runtime.arrays.array import Array, all_arrays
 from polyax.runtime.contract.queue import HostBuffer
 from polyax_kernels.plan.plan import ALIGNMENT
@@ -21,6 +23,8 @@ from polyax_kernels.run.shortage import OutOfMemory, allocated, shortage
 SMALL = 4096
 RETAINED = 1 << 28
 """Free bytes that a shelf keeps at most."""
+GUARD, UNTOUCHED = 256, 0xA5
+"""Bytes on either side of a block that is guarded, and what is in them."""
 MOST = 1024
 """Blocks that it keeps at most."""
 
@@ -114,6 +118,13 @@ class Window:
         return self.base.array(shape, dtype, self.offset + offset)
 
 
+def whole(buffer: Memory | Window) -> Memory:
+    """The block that a buffer is, or is a part of."""
+    while isinstance(buffer, Window):
+        buffer = buffer.base
+    return buffer
+
+
 class Shelf:
     """Free blocks of one size."""
 
@@ -149,19 +160,41 @@ class Shelf:
         return raw[skip : skip + self.size], raw.ctypes.data + skip
 
 
+class GuardedShelf(Shelf):
+    """Free blocks with bytes around them that nobody writes to: who does so is found."""
+
+    __slots__ = ()
+
+    def _make(self) -> tuple[np.ndarray, int]:
+        raw = self.pool.allocate(self.size + ALIGNMENT + 2 * GUARD)
+        raw[...] = UNTOUCHED
+        self.made += 1
+        skip = GUARD + -(raw.ctypes.data + GUARD) % ALIGNMENT
+        return raw[skip : skip + self.size], raw.ctypes.data + skip
+
+    def trespass(self, pointer: int) -> str | None:
+        """Where somebody wrote beside a block, if so; from now on that is forgotten."""
+        for place, begin in (("before", pointer - GUARD), ("behind", pointer + self.size)):
+            around = np.frombuffer(memoryview((ctypes.c_ubyte * GUARD).from_address(begin)), np.uint8)
+            if count := np.count_nonzero(around != UNTOUCHED):
+                around[...] = UNTOUCHED
+                return f"{count} of the {GUARD} bytes {place} a block of {self.size}"
+        return None
+
+
 class Pool:
     """The shelves of a backend. ``name`` is for errors."""
 
     def __init__(self, name: str = "the host") -> None:
         self.name = name
-        self._shelves: dict[int, Shelf] = {}
+        self._shelves: dict[tuple[int, type[Shelf]], Shelf] = {}
         self._peak = 0
 
     def shelf(self, nbytes: int) -> Shelf:
-        """Where memory of ``nbytes`` comes from."""
-        size = size_class(nbytes)
-        found = self._shelves.get(size)
-        return found if found is not None else self._shelves.setdefault(size, Shelf(size, self))
+        """Where memory of ``nbytes`` comes from; guarded, where there are checks."""
+        key = size, kind = size_class(nbytes), GuardedShelf if config.checks else Shelf
+        found = self._shelves.get(key)
+        return found if found is not None else self._shelves.setdefault(key, kind(size, self))
 
     def empty(self, nbytes: int) -> Memory:
         """Memory with any contents."""

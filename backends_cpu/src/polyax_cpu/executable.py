@@ -15,7 +15,7 @@ from polyax.runtime.contract.backend import ChainLink, CompileOptions, Executabl
 from polyax.runtime.contract.calls import CallKind, NativeCall, later
 from polyax.runtime.contract.queue import INLINE_COST
 from polyax_cpu import pool
-from polyax_cpu.calls.table import Runs, native_call
+from polyax_cpu.calls.table import Runs, native_call, supported
 from polyax_cpu.kernels import compiling
 from polyax_cpu.libraries.callouts import call_out
 from polyax_cpu.loops import Made, native_control, too_large
@@ -62,6 +62,8 @@ class CpuExecutable(HostExecutable):
     def native_call(self, kind: CallKind) -> NativeCall | None:
         steps: list[Any] = list(self.steps)
         if self.cost > INLINE_COST or len(steps) > 1 or not all(isinstance(step, Table) for step in steps):
+            return None
+        if not supported():
             return None
         if not self._has_native_calls():
             return later

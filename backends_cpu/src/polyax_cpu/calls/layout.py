@@ -66,14 +66,6 @@ class NativeResult(ctypes.Structure):
     _fields_ = [("base", INTEGER), ("aval", ADDRESS), ("shared", INTEGER)]
 
 
-class NativeNames(ctypes.Structure):
-    """Names of attributes."""
-
-    _fields_ = [
-        (name, ADDRESS) for name in ("aval", "buffer", "seat", "task", "address", "data", "seen", "shelf", "dtype")
-    ]
-
-
 class NativeTypes(ctypes.Structure):
     """Types and values that everybody shares."""
 
@@ -82,13 +74,13 @@ class NativeTypes(ctypes.Structure):
 
 class NativeCall(ctypes.Structure):
     """All of a call. ``holders`` are the objects of bases that are always the same, whose addresses are ``given``.
-    ``avals``: a list of the type of each leaf. ``seat``: where results are."""
+    ``avals``: a list of the type of each leaf. ``dtype``: that name. ``seat``: where results are."""
 
     _fields_ = [
         ("steps", NativeSteps),
         ("release", INTEGER),
-        ("names", NativeNames),
         ("types", NativeTypes),
+        ("dtype", ADDRESS),
         ("seat", ADDRESS),
         ("tasks", ADDRESS),
         ("avals", ADDRESS),

@@ -44,11 +44,6 @@ def attribute(x: IrValue, name: IrValue) -> IrValue:
     return x.b.call("ptr", "PyObject_GetAttr", x, name)
 
 
-def set_attribute(x: IrValue, name: IrValue, value: IrValue) -> IrValue:
-    """Whether that failed."""
-    return x.b.call("i32", "PyObject_GenericSetAttr", x, name, value).compare("!=", 0)
-
-
 def item(array: IrValue, n: IrValue | int) -> IrValue:
     """An element of an array of pointers."""
     return array.b.load(array.b.at(array, n, "ptr"), "ptr")

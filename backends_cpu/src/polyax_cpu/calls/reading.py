@@ -24,8 +24,8 @@ from polyax_cpu.calls.objects import (
     null,
     put,
     same_type,
-    set_attribute,
 )
+from polyax_cpu.calls.slots import ADDRESS, AVAL, BUFFER, DATA, SEAT, SEEN, SHELF, TASK
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import Record
 
@@ -37,10 +37,6 @@ FOUND = [("ptr", "objects"), ("ptr", "bases"), ("ptr", "leaves")]
 def define_reading(module: Module) -> None:
     for define in (_memory, _take, _static, _array, _host, _leaf, _visit, _read):
         define(module)
-
-
-def names(call: Record) -> Record:
-    return Record(layout.NativeNames, call.at("names"))
 
 
 def types(call: Record) -> Record:
@@ -160,22 +156,19 @@ def _array(module: Module) -> None:
     b = module.function("i64", "call_array", [CALL, *LEAF, *FOUND[:2]])
     pointer, leaf_pointer, x, objects, bases = b.args
     call, leaf = Record(NativeCall, pointer), Record(NativeLeaf, leaf_pointer)
-    seat = attribute(x, names(call).seat)
-    drop(seat)
-    leave(seat.compare("!=", leaf.seat), 1)
-    aval = attribute(x, names(call).aval)
-    leave(aval.compare("==", null(b)), 1)
+    leave(SEAT.get(x).compare("!=", leaf.seat), 1)
+    aval = AVAL.get(x)
     known = b.call("ptr", "PyList_GetItem", call.avals, leaf.number)
     with b.when(aval.compare("!=", known)):
-        held(known)
-        alike = equal(aval, known)
+        leave(aval.compare("==", null(b)), 1)
+        pair = held(aval), held(known)
+        alike = equal(*pair)
         drop(known)
         leave(alike.compare("!=", 1), 1, lambda: drop(aval))
-        b.call("i32", "PyList_SetItem", call.avals, leaf.number, held(aval))
-    drop(aval)
-    buffer = attribute(x, names(call).buffer)
+        b.call("i32", "PyList_SetItem", call.avals, leaf.number, aval)
+    buffer = BUFFER.get(x)
     leave(buffer.compare("==", null(b)), 1)
-    put(objects, leaf.base, buffer)
+    put(objects, leaf.base, held(buffer))
     b.ret(b.call("i64", "call_memory", pointer, buffer, b.at(bases, leaf.base, "ptr")))
 
 
@@ -185,13 +178,8 @@ def _memory(module: Module) -> None:
     pointer, buffer, place = b.args
     call = Record(NativeCall, pointer)
     leave(same_type(buffer, types(call).memory).compare("==", 0), 1)
-    task = attribute(buffer, names(call).task)
-    drop(task)
-    leave(task.compare("!=", none(b)), 1)
-    number = attribute(buffer, names(call).address)
-    leave(number.compare("==", null(b)), 1)
-    b.store(b.call("ptr", "PyLong_AsVoidPtr", number), place)
-    drop(number)
+    leave(TASK.get(buffer).compare("!=", none(b)), 1)
+    b.store(b.call("ptr", "PyLong_AsVoidPtr", ADDRESS.get(buffer)), place)
     b.ret(b.const(0, "i64"))
 
 
@@ -212,9 +200,9 @@ def _take(module: Module) -> None:
     leave(memory.compare("==", null(b)), 1, lambda: drop(block))
     b.store(memory, target)
     data, number = (b.call("ptr", "PyTuple_GetItem", block, b.const(n, "i64")) for n in (0, 1))
-    fields = {"data": data, "address": number, "shelf": shelf.shelf, "task": none(b), "seen": types(call).free}
-    for name, value in fields.items():
-        set_attribute(memory, getattr(names(call), name), value)
+    values = {DATA: data, ADDRESS: number, SHELF: shelf.shelf, TASK: none(b), SEEN: types(call).free}
+    for slot, value in values.items():
+        slot.fill(memory, value)
     b.store(b.call("ptr", "PyLong_AsVoidPtr", number), place)
     drop(block)
     b.ret(b.const(0, "i64"))
@@ -261,7 +249,7 @@ def _host(module: Module) -> None:
 
 def _bytes(b: Builder, call: Record, leaf: Record, x: IrValue, memory: IrValue) -> IrValue:
     """Copies what ``x`` shows by the buffer protocol, if it is of the type and shape that it should have."""
-    dtype = attribute(x, names(call).dtype)
+    dtype = attribute(x, call.dtype)
     drop(dtype)
     leave(dtype.compare("!=", leaf.dtype), 1)
     view = Record(layout.PyBuffer, b.alloca("i8", ctypes.sizeof(layout.PyBuffer)))

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from polyax_cpu.calls import layout
 from polyax_cpu.calls.layout import NativeCall, NativeLeaf, NativeNode, NativeResult, NativeShelf
 from polyax_cpu.calls.objects import (
-    attribute,
     clear,
     drop,
     drop_all,
@@ -17,10 +16,10 @@ from polyax_cpu.calls.objects import (
     none,
     null,
     put,
-    set_attribute,
     singleton,
 )
-from polyax_cpu.calls.reading import CALL, FOUND, define_reading, names, types
+from polyax_cpu.calls.reading import CALL, FOUND, define_reading, types
+from polyax_cpu.calls.slots import AVAL, BUFFER, SEAT, SEEN
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.native import RUN
 from polyax_cpu.records import Record
@@ -117,14 +116,11 @@ def _donate(module: Module) -> None:
         with b.loop(0, call.leaf_count) as n:
             leaf, x = every.item(n), item(leaves, n)
             with b.when(leaf.donated.compare("==", donated) & x.compare("!=", null(b))):
-                buffer = attribute(x, names(call).buffer)
-                drop(buffer)
+                buffer = BUFFER.get(x)
                 leave(buffer.compare("!=", item(objects, leaf.base)), 1, refuse)
                 if donated:
-                    seen = attribute(buffer, names(call).seen)
-                    drop(seen)
-                    leave(seen.compare("!=", types(call).free), 1, refuse)
-                    set_attribute(x, names(call).buffer, none(b))
+                    leave(SEEN.get(buffer).compare("!=", types(call).free), 1, refuse)
+                    BUFFER.set(x, none(b))
     b.ret(b.const(0, "i64"))
 
 
@@ -136,7 +132,7 @@ def _restore(module: Module) -> None:
     with b.loop(0, call.leaf_count) as n:
         leaf = every.item(n)
         with b.when(leaf.donated.compare("!=", 0)):
-            set_attribute(item(leaves, n), names(call).buffer, item(objects, leaf.base))
+            BUFFER.set(item(leaves, n), item(objects, leaf.base))
     b.ret()
 
 
@@ -228,13 +224,9 @@ def _result(module: Module) -> None:
     call, result, objects = Record(NativeCall, b.args[0]), Record(NativeResult, b.args[1]), b.args[2]
     found = item(objects, result.base)
     buffer = b.select(found.compare("==", null(b)), item(call.holders, result.base), found)
-    with b.when(result.shared.compare("!=", 0)):
-        seen = attribute(buffer, names(call).seen)
-        drop(seen)
-        with b.when(seen.compare("==", types(call).free)):
-            set_attribute(buffer, names(call).seen, types(call).shared)
+    with b.when(result.shared.compare("!=", 0)), b.when(SEEN.get(buffer).compare("==", types(call).free)):
+        SEEN.set(buffer, types(call).shared)
     made = _made(b.call("ptr", "PyType_GenericAlloc", types(call).array, b.const(0, "i64")))
-    set_attribute(made, names(call).aval, result.aval)
-    set_attribute(made, names(call).buffer, buffer)
-    set_attribute(made, names(call).seat, call.seat)
+    for slot, value in {AVAL: result.aval, BUFFER: buffer, SEAT: call.seat}.items():
+        slot.fill(made, value)
     b.ret(made)

@@ -18,11 +18,10 @@ from polyax.runtime.contract.calls import CallKind, LeafKind
 from polyax.trace.nodes import default_registry
 from polyax.trace.tree import PyTreeDef
 from polyax_cpu import pool
-from polyax_cpu.calls import layout
+from polyax_cpu.calls import layout, slots
 from polyax_cpu.calls.layout import (
     NativeCall,
     NativeLeaf,
-    NativeNames,
     NativeNode,
     NativeResult,
     NativeShelf,
@@ -40,8 +39,6 @@ LARGEST = 1 << 16
 """Bytes of the host's that are copied while nothing else runs."""
 
 NativeFunction = Callable[[tuple[Any, ...], dict[str, Any]], Any]
-NAMES = {"seat": "_seat", "address": "pointer"}
-"""Of attributes, where native code calls them otherwise."""
 _NUMBERS = {
     (float, "float32"): layout.FLOAT32,
     (float, "float64"): layout.FLOAT64,
@@ -52,9 +49,12 @@ _NUMBERS = {
 _NODES = {tuple: layout.TUPLE, list: layout.LIST, dict: layout.DICT, type(None): layout.NONE}
 
 
+@functools.cache
 def supported() -> bool:
-    """Whether objects are counted by one thread at a time: without the interpreter's lock, they'd change meanwhile."""
-    return getattr(sys, "_is_gil_enabled", lambda: True)() and ctypes.sizeof(ctypes.c_void_p) == 8
+    """Whether objects are counted by one thread at a time: without the interpreter's lock, they'd change meanwhile.
+    And whether they look as native code expects."""
+    locked = getattr(sys, "_is_gil_enabled", lambda: True)()
+    return locked and ctypes.sizeof(ctypes.c_void_p) == 8 and slots.known()
 
 
 class _Kept:
@@ -75,18 +75,6 @@ class _Kept:
         return ctypes.addressof(made)
 
 
-@functools.cache
-def _shared() -> tuple[NativeNames, NativeTypes]:
-    """They live as long as the process."""
-    names = {name: sys.intern(NAMES.get(name, name)) for name, *_ in NativeNames._fields_}
-    _forever.extend(names.values())
-    types = NativeTypes(id(Array), id(Memory), id(FREE), id(SHARED))
-    return NativeNames(**{name: id(text) for name, text in names.items()}), types
-
-
-_forever: list[Any] = []
-
-
 @dataclass(frozen=True)
 class Runs:
     """What a call runs. ``literals`` are the plan's, with None where the plan has it; ``release``: without the
@@ -102,17 +90,17 @@ class Runs:
 
 def native_call(kind: CallKind, runs: Runs) -> NativeFunction | None:
     """The Python function of calls of one kind, which gives NotImplemented for others; None if there is something in
-    them that native code doesn't know."""
+    them that native code doesn't know. Only where such calls are ``supported``."""
     count = len(kind.consts) + len(kind.leaves) + len(runs.plan.fresh) + len(runs.literals)
-    if not supported() or max(count, len(kind.in_tree.entries), len(kind.out_tree.entries)) > MOST:
+    if max(count, len(kind.in_tree.entries), len(kind.out_tree.entries)) > MOST:
         return None
     kept = _Kept()
     kept.object(runs)
     leaves = _leaves(kept, kind, runs.pool)
     if leaves is None or not {x.base for x in leaves if _is_ours(x)}.issuperset(runs.plan.overwritten):
         return None
-    names, types = _shared()
-    call = NativeCall(steps=runs.steps, release=runs.release, names=names, types=types)
+    types = NativeTypes(id(Array), id(Memory), id(FREE), id(SHARED))
+    call = NativeCall(steps=runs.steps, release=runs.release, types=types, dtype=kept.object(sys.intern("dtype")))
     call.seat = kept.object(kind.seat)
     call.tasks = kept.object(kind.seat.device.queue.tasks)
     _arguments(kept, call, kind, leaves)

@@ -144,15 +144,19 @@ def block_until_ready(x: Any) -> Any:
     if type(x) is Array and x.buffer is not None:  # on one device
         x._wait(x.buffer)
         return x
-    for leaf in [leaf for leaf in tree_flatten(x)[0] if not _is_filled(leaf)]:
+    seat, at_hand = None, False
+    for leaf in tree_flatten(x)[0]:
+        if type(leaf) is Array:
+            if leaf._seat is not seat:  # rarely: most trees lie at one place
+                seat = leaf._seat
+                at_hand = seat is not None and seat.device.backend.in_host_memory
+            if (
+                at_hand and getattr(leaf.buffer, "task", leaf) is None
+            ):  # filled; other devices fill theirs without tasks
+                continue
         if hasattr(leaf, "block_until_ready"):
             leaf.block_until_ready()
     return x
-
-
-def _is_filled(x: Any) -> bool:
-    """Whether ``x`` is an array in host memory that no task is still to fill; other devices fill theirs without one."""
-    return type(x) is Array and getattr(x.buffer, "task", x) is None and x._device.backend.in_host_memory
 
 
 def copy_to_host_async(x: Any) -> Any:

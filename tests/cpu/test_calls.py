@@ -167,7 +167,7 @@ def test_many_kinds_take_turns(cpu: Device, usual: list[Any]) -> None:
     for _ in range(2):
         for x in xs:
             same(f(x), polyax.jit(lambda x: x + 1)(x))
-    assert max(map(len, f._quick.first.values())) == TRIED
+    assert max(map(len, f._quick.own.values())) == TRIED
     usual.clear()
     for x in xs[-TRIED:]:
         f(x)
@@ -396,7 +396,7 @@ def objects_of(f: Any, args: Any) -> list[Any]:
 def test_no_reference_is_kept_or_lost(cpu: Device, case: str) -> None:
     fun = RESULTS.get(case, twice)
     f, args = polyax.jit(lambda *xs: fun(*xs)), ARGUMENTS.get(case, lambda: (arrays(6),))()
-    quick = lambda: next(iter(f._quick.first.values()))[0]
+    quick = lambda: next(iter(f._quick.own.values()))[0]
     for _ in range(3):
         f(*args)
     wrong = (*args, 1), ([*args],), (jnp.zeros((7, 7)), *args[1:]), (Point(1, 2),) * len(args)

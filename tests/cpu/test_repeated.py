@@ -226,7 +226,7 @@ def test_what_never_comes_again_is_given_up(ran: list[str]) -> None:
     for n in range(3 * repeated.PATIENCE):
         if calls.patience > 0:
             calls.usual((x, float(n)), {})
-    assert calls.patience <= 0 and not calls.quick.first
+    assert calls.patience <= 0 and not calls.quick.own
 
 
 def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

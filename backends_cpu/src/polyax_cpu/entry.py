@@ -53,10 +53,11 @@ class Entry:
     ``release``: the interpreter's lock is released meanwhile. The functions must not outlive the entry.
     """
 
-    __slots__ = ("_table", "run", "run_members")
+    __slots__ = ("_table", "address", "run", "run_members")
 
     def __init__(self, steps: NativeSteps, release: bool) -> None:
         self._table = NativeTable(steps, release, id(ATTRIBUTE))
+        self.address = ctypes.addressof(self._table) + NativeTable.steps.offset
         capsule = _new_capsule(ctypes.addressof(self._table), None, None)
         function = lambda name: _new_function(ctypes.addressof(_method(pool.symbols()[name])), capsule, None)
         self.run: Callable[[list[Any]], None] = function("polyax_call")

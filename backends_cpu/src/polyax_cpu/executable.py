@@ -68,7 +68,9 @@ class CpuExecutable(HostExecutable):
         if not self._has_native_calls():
             return later
         run = steps[0] if steps else Table([], 0)
-        return native_call(kind, Runs(self.plan, run.steps, run.release, self.literals, self.backend.pool, self))
+        return native_call(
+            kind, Runs(self.plan, run.steps, run.known.sources, run.release, self.literals, self.backend.pool, self)
+        )
 
     def _has_native_calls(self) -> bool:
         """Who calls once doesn't ask for their code, who calls twice doesn't wait for it. Who calls often does: it

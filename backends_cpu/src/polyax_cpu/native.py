@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.native_pool import define_pool
+from polyax_cpu.notes.native import JOURNAL, NOTE, define_journal, end_of_step
 from polyax_cpu.records import (
     FUNCTION_PARAMS,
     NativeMembers,
@@ -31,13 +32,14 @@ MAX_OPERANDS = 128
 """Buffers of one step."""
 RUN = "polyax_run"
 CALLS = ("polyax_call", "polyax_call_members")
-EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_call_out", "polyax_ask", "polyax_copy", RUN)
+EXPORTS = ("polyax_start", "polyax_parallel", *CALLS, "polyax_call_out", "polyax_ask", "polyax_copy", JOURNAL, RUN)
 
 
 def source(triple: str) -> str:
     """The runtime's text for a processor."""
     module = Module(EXPORTS)
     define_pool(module, triple)
+    define_journal(module)
     for define in (_run, _addresses, _call, _members, _call_members, _call_out, _ask, _copy):
         define(module)
     return module.text()
@@ -51,6 +53,7 @@ def _run(module: Module) -> None:
     b = module.function("i64", RUN, [("ptr", "steps"), ("ptr", "bases")])
     steps, bases, pointers = Record(NativeSteps, b.args[0]), b.args[1], b.array("ptr", b.const(MAX_OPERANDS, "i64"))
     first = Record(NativeStep, steps.first)
+    note = b.call("ptr", NOTE, steps.pointer)
     with b.loop(0, steps.count) as n:
         step = first.item(n)
         count, places = step.count, Record(NativeRef, step.operands)
@@ -63,6 +66,7 @@ def _run(module: Module) -> None:
             failed = b.invoke("i64", step.function, buffers, step.scalars, step.begin, step.end)
             with b.when(failed.compare("!=", 0)):
                 b.ret(b.const(1, "i64"))
+        end_of_step(note, n)
     b.ret(b.const(0, "i64"))
 
 

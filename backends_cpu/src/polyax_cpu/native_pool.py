@@ -100,17 +100,18 @@ def _locked(b: Builder) -> Generator[None, None, None]:
     b.call("i32", "pthread_mutex_unlock", mutex)
 
 
-def _load(pointer: IrValue, type: str = "ptr", order: str = "monotonic") -> IrValue:
+def atomic_load(pointer: IrValue, type: str = "ptr", order: str = "monotonic") -> IrValue:
     return pointer.b.emit(type, f"load atomic {type}, {pointer} {order}, align 8")
 
 
-def _store(value: IrValue, pointer: IrValue) -> None:
+def atomic_store(value: IrValue, pointer: IrValue) -> None:
     pointer.b.line(f"store atomic {value}, {pointer} monotonic, align 8")
 
 
-def _add(pointer: IrValue, n: int, order: str = "monotonic") -> IrValue:
+def atomic_add(pointer: IrValue, n: IrValue | int, order: str = "monotonic") -> IrValue:
     """Returns what was there before."""
-    return pointer.b.emit("i64", f"atomicrmw add {pointer}, i64 {n} {order}")
+    added = n if isinstance(n, IrValue) else pointer.b.const(n, "i64")
+    return pointer.b.emit("i64", f"atomicrmw add {pointer}, {added} {order}")
 
 
 def _start(module: Module) -> None:
@@ -136,16 +137,16 @@ def _work(module: Module) -> None:
         b.call("void", "spin")
         with _locked(b):
             job = Record(Job, b.call("ptr", "find"))
-            _add(job.at("workers"), 1)
+            atomic_add(job.at("workers"), 1)
         b.call("void", "take", job.pointer)
-        _add(job.at("workers"), -1, "release")
+        atomic_add(job.at("workers"), -1, "release")
 
 
 def _spin(module: Module) -> None:
     """Returns when there seems to be a job, or after a while."""
     b = module.function("void", "spin", [])
     with b.loop(0, b.const(SPINS, "i64")):
-        with b.when(_load(_jobs(b).at("first")).compare("!=", b.pointer("null"))):
+        with b.when(atomic_load(_jobs(b).at("first")).compare("!=", b.pointer("null"))):
             b.ret()
         b.call("void", "rest")
     b.ret()
@@ -156,7 +157,7 @@ def _find(module: Module) -> None:
     b = module.function("ptr", "find", [])
     jobs = _jobs(b)
     with b.forever():
-        job = _load(jobs.at("first"))
+        job = atomic_load(jobs.at("first"))
         with b.when(job.compare("!=", b.pointer("null"))):
             b.ret(job)
         b.call("i32", "pthread_cond_wait", jobs.at("condition"), jobs.at("mutex"))
@@ -166,7 +167,7 @@ def _piece(module: Module) -> None:
     """Computes a piece of a job; returns 0 if none was left."""
     b = module.function("i64", "piece", [("ptr", "job")])
     job = Record(Job, b.args[0])
-    n = _add(job.at("taken"), 1)
+    n = atomic_add(job.at("taken"), 1)
     with b.when(n >= job.pieces):
         b.ret(b.const(0, "i64"))
     begin = job.begin + n * job.size
@@ -191,11 +192,11 @@ def _remove(module: Module) -> None:
     b.store(_jobs(b).at("first"), link)
     with b.forever():
         here = b.load(link, "ptr")
-        job = Record(Job, _load(here))
+        job = Record(Job, atomic_load(here))
         with b.when(job.pointer.compare("==", b.pointer("null"))):
             b.ret()
         with b.when(job.pointer.compare("==", b.args[0])):
-            _store(job.next, here)
+            atomic_store(job.next, here)
             b.ret()
         b.store(job.at("next"), link)
 
@@ -207,7 +208,7 @@ def _parallel(module: Module) -> None:
     job, none = Record(Job, b.alloca("i8", ctypes.sizeof(Job))), b.const(0, "i64")
     job.set(**{name: value for (_, name), value in zip(params, b.args, strict=True)}, taken=none, workers=none)
     began, crowded = b.call("i64", "now"), _jobs(b).at("crowded")
-    with b.when(_load(crowded, "i64") > began):
+    with b.when(atomic_load(crowded, "i64") > began):
         b.call("i64", "piece", job.pointer)
         with b.when(b.call("i64", "now") - began < SHORT):
             b.call("void", "take", job.pointer)
@@ -218,7 +219,7 @@ def _parallel(module: Module) -> None:
     b.call("void", "wait", job.pointer)
     ended = b.call("i64", "now")
     with b.when((own - began < SHORT) & (ended - own > SHORT)):
-        _store(ended + (ended - own) * ALONE, crowded)
+        atomic_store(ended + (ended - own) * ALONE, crowded)
     b.ret()
 
 
@@ -228,7 +229,7 @@ def _offer(module: Module) -> None:
     jobs, job = _jobs(b), Record(Job, b.args[0])
     with _locked(b):
         job.set(next=jobs.first)
-        _store(job.pointer, jobs.at("first"))
+        atomic_store(job.pointer, jobs.at("first"))
         b.call("i32", "pthread_cond_broadcast", jobs.at("condition"))
     b.ret()
 
@@ -238,7 +239,7 @@ def _wait(module: Module) -> None:
     b = module.function("void", "wait", [("ptr", "job")])
     with b.forever():
         with b.loop(0, b.const(PATIENCE, "i64")):
-            with b.when(_load(Record(Job, b.args[0]).at("workers"), "i64", "acquire").compare("==", 0)):
+            with b.when(atomic_load(Record(Job, b.args[0]).at("workers"), "i64", "acquire").compare("==", 0)):
                 b.ret()
             b.call("void", "rest")
         b.call("i32", "sched_yield")

@@ -52,6 +52,18 @@ class NativeTable(ctypes.Structure):
     _fields_ = [("steps", NativeSteps), ("release", INTEGER), ("attribute", ADDRESS)]
 
 
+class NativeJournal(ctypes.Structure):
+    """Where runs are noted while a trace is taken: ``used`` of ``capacity`` words are."""
+
+    _fields_ = [("words", ADDRESS), ("capacity", INTEGER), ("used", INTEGER)]
+
+
+class NativeNote(ctypes.Structure):
+    """What is noted of a run: its steps, how many they are, the thread, and when it began. Their ends follow."""
+
+    _fields_ = [("steps", ADDRESS), ("count", INTEGER), ("thread", INTEGER), ("began", INTEGER)]
+
+
 class NativeMembers(ctypes.Structure):
     """Steps that several members run, each on ``width`` bases of its own."""
 

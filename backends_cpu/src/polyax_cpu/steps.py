@@ -6,12 +6,12 @@ Must not know what steps do.
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol
 
 from polyax_cpu import pool
 from polyax_cpu.entry import Entry
+from polyax_cpu.notes.reading import Known, know
 from polyax_cpu.records import LINE, NativeRef, NativeStep, NativeSteps
 from polyax_kernels.plan.plan import BranchStep, CallStep, ControlStep, LoopStep, Ref, Step
 
@@ -52,6 +52,8 @@ class Table:
     """
 
     works = waits = False
+    tells = True
+    """Whether traces learn of its steps without asking."""
 
     def __init__(
         self, described: Sequence[Described], cost: int, members: int = 1, sources: Sequence[Step] = ()
@@ -59,25 +61,17 @@ class Table:
         steps = [step for step, _ in described]
         array = (NativeStep * len(steps))(*steps)
         self.steps = NativeSteps(ctypes.addressof(array), len(steps))
-        self.described, self.sources = described, sources
         self.keep = [array, *(keep for _, keep in described)]
         self.stops = members > 1 and cost * members > PIECE_COST
         self.release = cost > QUICK_COST
         self.entry = Entry(self.steps, self.release)
+        self.known = know(self.entry.address, Known(sources))
         self.run = self.entry.run
         if self.stops or any(s.piece < s.end for s in steps):
             pool.ensure_started()
 
     def __call__(self, bases: list[Any]) -> None:
         self.run(bases)
-
-    @functools.cached_property
-    def _single(self) -> list[tuple[Step, Table]]:
-        return [(step, Table([one], QUICK_COST + 1)) for step, one in zip(self.sources, self.described, strict=True)]
-
-    def apart(self) -> list[tuple[Step, Table]]:
-        """Each step, and what runs it alone."""
-        return self._single
 
     def walk(self, bases: Sequence[Any]) -> Generator[tuple[Any, Sequence[Any]]]:
         yield self, bases

@@ -29,8 +29,9 @@ from polyax_cpu.calls.layout import (
 )
 from polyax_cpu.calls.running import ENTER
 from polyax_cpu.entry import native_function
+from polyax_cpu.notes.reading import Known, know
 from polyax_cpu.records import NativeSteps
-from polyax_kernels.plan.plan import Plan
+from polyax_kernels.plan.plan import Plan, Step
 from polyax_kernels.run.memory import FREE, SHARED, Memory, Pool, Shelf
 
 MOST = 4096
@@ -77,11 +78,12 @@ class _Kept:
 
 @dataclass(frozen=True)
 class Runs:
-    """What a call runs. ``literals`` are the plan's, with None where the plan has it; ``release``: without the
-    interpreter's lock; ``keep`` must live as long as the steps."""
+    """What a call runs. ``sources``: the steps of the plan that ``steps`` are. ``literals`` are the plan's, with None
+    where the plan has it; ``release``: without the interpreter's lock; ``keep`` must live as long as the steps."""
 
     plan: Plan
     steps: NativeSteps
+    sources: Sequence[Step]
     release: bool
     literals: Sequence[Any]
     pool: Pool
@@ -106,6 +108,8 @@ def native_call(kind: CallKind, runs: Runs) -> NativeFunction | None:
     _arguments(kept, call, kind, leaves)
     _bases(kept, call, kind, runs)
     _results(kept, call, kind, runs.plan)
+    address = ctypes.addressof(call) + NativeCall.steps.offset
+    kept.objects.append(know(address, Known(runs.sources, str(kind.seat.device))))
     return native_function(pool.native_calls.symbols()[ENTER], call, kept.objects)
 
 

@@ -139,7 +139,7 @@ class PjitFunction:
         try:
             if ambient.trace is None:
                 settings = config.call_key()
-                quick = self._quick.first.get(settings)
+                quick = self._quick.own.get(settings)
                 if quick is not None:
                     made = quick[0](args, kwargs)
                     if made is NotImplemented and len(quick) > 1:

@@ -2,18 +2,20 @@
 does for them, and how much memory lives on it.
 
 Nothing is in their way while no trace is taken: the methods that tell of events are put in place when one begins, and
-taken out when it ends. Meanwhile no call goes past Python: what would run natively as a whole tells nothing.
+taken XX
 """
 
 from __future__ import annotations
 
+import bisect
 import functools
 import gc
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import starmap
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from polyax.api.jit import PjitFunction
 from polyax.ir.source import Source, user_source
@@ -22,9 +24,7 @@ from polyax.runtime.contract import edge
 from polyax.runtime.contract.probes import Probe, Stamp, ToldPart, filling, probes
 from polyax.runtime.running import compiling
 from polyax.runtime.running.dispatch import EvalTrace
-from polyax.runtime.running.programs import Program
-from polyax.runtime.running.repeated import EagerCalls
-from polyax.runtime.running.whole import QuickCalls, not_this
+from polyax.runtime.running.whole import NamedCalls
 from polyax.trace import calls
 
 OUTSIDE = "a program"
@@ -39,10 +39,19 @@ class _Here(threading.local):
     """What a thread is at: the call that it is in, the user's line that made it, and the device that it works for."""
 
     title: str = OUTSIDE
-    line: Source | None = None
+    source: Source | None = None
     device: str | None = None
     stamped: _Stamped | None = None
     collecting: int = 0
+
+
+class Event(NamedTuple):
+    """Something that took time on a line, which is a thread or a device."""
+
+    line: int
+    part: ToldPart
+    start: int
+    end: int
 
 
 class _Stamped(NamedTuple):
@@ -59,11 +68,48 @@ def _timed(parts: Sequence[ToldPart], times: Sequence[int | None]) -> list[tuple
     return [(part, begin, end) for part, begin, end in found if begin is not None and end is not None]
 
 
+class Called(NamedTuple):
+    """A call of the user's, as little as can be noted of it while it is made."""
+
+    thread: int
+    start: int
+    end: int
+    kind: str
+    title: str
+    source: Source | None
+
+    def told(self, kind: str) -> ToldPart:
+        return ToldPart(kind, self.title, _lines(self.source))
+
+
+Span = TypeVar("Span", "Called", Event)
+
+
+class _Spans(Generic[Span]):
+    """What threads were at, and when: the outermost of what was noted."""
+
+    def __init__(self, found: Iterable[tuple[int, Span]]) -> None:
+        self._by_thread: defaultdict[int, list[Span]] = defaultdict(list)
+        for thread, span in sorted(found, key=lambda pair: pair[1].start):
+            spans = self._by_thread[thread]
+            if not spans or span.start >= spans[-1].end:
+                spans.append(span)
+
+    def at(self, thread: int, when: int) -> Span | None:
+        spans = self._by_thread.get(thread, [])
+        n = bisect.bisect_right(spans, when, key=lambda span: span.start) - 1
+        return spans[n] if n >= 0 and when <= spans[n].end else None
+
+
 class Recording:
-    """The events of one trace, in Chrome's format: complete events with microseconds. Lines are threads and devices."""
+    """The events of one trace. Lines are threads and devices."""
 
     def __init__(self) -> None:
-        self.events: list[dict[str, Any]] = []
+        self.events: list[Event] = []
+        self.counts: list[tuple[str, int, int]] = []
+        self.calls: list[tuple[Any, ...]] = []
+        self.worked: list[tuple[int, Event]] = []
+        self.asked: list[Callable[[], None]] = []
         self.start = time.perf_counter_ns()
         self.began = time.time()
         self.threads: dict[int, str] = {}
@@ -71,22 +117,43 @@ class Recording:
         self.here = _Here()
         self.stamped: deque[_Stamped] = deque()
 
-    def add(self, kind: str, name: str, start: int, args: dict[str, Any]) -> None:
+    def add(self, kind: str, name: str, start: int, args: Mapping[str, Any]) -> None:
         now, device = time.perf_counter_ns(), self.here.device
         self._add(self._thread() if device is None else self.line_of(device), ToldPart(kind, name, args), start, now)
 
+    def called(self, kind: str, title: str, source: Source | None, start: int) -> None:
+        """A call of the user's, on this thread, has ended."""
+        self.calls.append((self._thread(), start, time.perf_counter_ns(), kind, title, source))
+
     def _add(self, line: int, part: ToldPart, start: int, end: int) -> None:
-        times = {"ts": (start - self.start) / 1e3, "dur": (end - start) / 1e3}
-        about = {"cat": part.kind, "name": part.title, "args": part.facts}
-        self.events.append({"ph": "X", "pid": 1, "tid": line, **about, **times})
+        self.events.append(Event(line, part, start, end))
 
     def count(self, name: str, value: int) -> None:
         """A number that changes over time."""
-        at = (time.perf_counter_ns() - self.start) / 1e3
-        self.events.append({"ph": "C", "name": name, "pid": 1, "tid": 0, "ts": at, "args": {"bytes": value}})
+        self.counts.append((name, time.perf_counter_ns(), value))
+
+    def at_end(self, ask: Callable[[], None]) -> None:
+        self.asked.append(ask)
+
+    @functools.cached_property
+    def _spans(self) -> tuple[_Spans[Called], _Spans[Event]]:
+        """Calls of users by their threads, and work of devices by the threads that did it."""
+        return _Spans((call.thread, call) for call in starmap(Called, self.calls)), _Spans(self.worked)
+
+    def ran(self, thread: int, device: str | None, parts: Sequence[ToldPart], times: Sequence[int]) -> None:
+        calls, works = self._spans
+        if (work := works.at(thread, times[0])) is not None:
+            line = work.line
+        elif device is None or not parts:
+            return
+        else:
+            call, line = calls.at(thread, times[0]), self.line_of(device)
+            self._add(line, call.told("run") if call else ToldPart("run", OUTSIDE, {}), times[0], times[-1])
+        for part, start, end in zip(parts, times, times[1:]):
+            self._add(line, part, start, end)
 
     def work(self, device: str, work: Callable[[], None]) -> Callable[[], None]:
-        whole = ToldPart("run", self.here.title, _lines(self.here.line))
+        whole = ToldPart("run", self.here.title, _lines(self.here.source))
 
         def told() -> None:
             here, start = self.here, time.perf_counter_ns()
@@ -95,7 +162,9 @@ class Recording:
                 work()
             finally:
                 if here.stamped is None:
-                    self.add("run", whole.title, start, whole.facts)
+                    event = Event(self.line_of(device), whole, start, time.perf_counter_ns())
+                    self.events.append(event)
+                    self.worked.append((threading.get_ident(), event))
                 else:
                     self.stamped.append(here.stamped._replace(whole=whole))
                     self._unstamp(UNDER_WAY)
@@ -120,12 +189,24 @@ class Recording:
                     self._add(line, *step)
 
     def told(self) -> list[dict[str, Any]]:
-        """The events, with lines as texts, which are made now that nothing waits for them."""
+        """The events in Chrome's format, with microseconds, and with lines as texts: made now that nothing waits."""
         self._unstamp(0)
-        for event in self.events:
-            if isinstance(line := event["args"].get("lines"), Source):
-                event["args"] = {**event["args"], "lines": str(line)}
-        return self.events
+        calls = [Event(call.thread, call.told(call.kind), call.start, call.end) for call in starmap(Called, self.calls)]
+        numbers = [
+            {"ph": "C", "name": name, "pid": 1, "tid": 0, "ts": self._since(at), "args": {"bytes": value}}
+            for name, at, value in self.counts
+        ]
+        return [*map(self._chrome, calls), *map(self._chrome, self.events), *numbers]
+
+    def _chrome(self, event: Event) -> dict[str, Any]:
+        kind, title, facts = event.part
+        if isinstance(line := facts.get("lines"), Source):
+            facts = {**facts, "lines": str(line)}
+        times = {"ts": self._since(event.start), "dur": (event.end - event.start) / 1e3}
+        return {"ph": "X", "pid": 1, "tid": event.line, "cat": kind, "name": title, "args": facts, **times}
+
+    def _since(self, at: int) -> float:
+        return (at - self.start) / 1e3
 
     def line_of(self, device: str) -> int:
         """Small numbers, which aren't those of threads."""
@@ -140,6 +221,8 @@ class Recording:
 
 LONG = 10**6
 """Nanoseconds of a garbage collection that is told; most are much shorter."""
+SHORT = 3000
+"""Nanoseconds of waiting that aren't told: nothing was waited for."""
 
 
 def _collections(recording: Recording) -> Callable[[str, dict[str, int]], None]:
@@ -206,7 +289,9 @@ def end() -> Recording:
         while _replaced:
             owner, name, before = _replaced.pop()
             setattr(owner, name, before)
-        return found
+    for ask in found.asked:
+        ask()
+    return found
 
 
 # --- what the core tells ----------------------------------------------------------------------------------------------
@@ -214,8 +299,8 @@ def end() -> Recording:
 Title = Callable[..., str]
 
 
-def _told(kind: str, title: Title, args_of: Callable[..., dict[str, Any]] | None = None) -> Any:
-    """Makes replacements that tell how long a function takes."""
+def _told(kind: str, title: Title, args_of: Callable[..., dict[str, Any]] | None = None, least: int = 0) -> Any:
+    """Makes replacements that tell how long a function takes, if that is ``least`` nanoseconds or more."""
 
     def replacement(before: Callable[..., Any], recording: Recording) -> Callable[..., Any]:
         @functools.wraps(before)
@@ -224,7 +309,8 @@ def _told(kind: str, title: Title, args_of: Callable[..., dict[str, Any]] | None
             try:
                 return before(*args, **kwargs)
             finally:
-                recording.add(kind, title(*args, **kwargs), start, args_of(*args, **kwargs) if args_of else {})
+                if time.perf_counter_ns() - start >= least:
+                    recording.add(kind, title(*args, **kwargs), start, args_of(*args, **kwargs) if args_of else {})
 
         return told
 
@@ -238,14 +324,14 @@ def _call(kind: str, title: Title) -> Any:
         @functools.wraps(before)
         def told(*args: Any, **kwargs: Any) -> Any:
             start, here = time.perf_counter_ns(), recording.here
-            outer, name, line = here.title, title(*args, **kwargs), user_source()
+            outer, name, source = here.title, title(*args, **kwargs), user_source()
             if outer is OUTSIDE:
-                here.title, here.line = name, line
+                here.title, here.source = name, source
             try:
                 return before(*args, **kwargs)
             finally:
                 here.title = outer
-                recording.add(kind, name, start, _lines(line))
+                recording.called(kind, name, source, start)
 
         return told
 
@@ -256,9 +342,47 @@ def _lines(line: Source | None) -> dict[str, Any]:
     return {} if line is None else {"lines": line}
 
 
-def _instead(value: Any) -> Any:
-    """Makes replacements of slots, which have this value; they keep what is set meanwhile."""
-    return lambda slot, _: property(lambda _: value(), slot.__set__)
+class _ToldCalls:
+    """Native calls of a function of the library, which tell that they were made: by settings, as a dictionary."""
+
+    __slots__ = ("calls", "made", "recording")
+
+    def __init__(self, calls: NamedCalls, recording: Recording) -> None:
+        self.calls, self.recording = calls, recording
+        self.made: dict[int, tuple[Any]] = {}
+
+    def get(self, settings: int) -> tuple[Any] | None:
+        if settings not in self.made and settings in self.calls.own:
+            self.made[settings] = (self._told(settings),)
+        return self.made.get(settings)
+
+    def _told(self, settings: int) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+        own, others, name = self.calls.own, self.calls.others, self.calls.name
+        called, now = self.recording.called, time.perf_counter_ns
+
+        def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            start = now()
+            made = own[settings][0](args, kwargs)
+            if made is NotImplemented:
+                made = others(settings, args, kwargs)
+            if made is not NotImplemented:
+                called("operation", name, user_source(), start)
+            return made
+
+        return call
+
+
+def _told_calls(slot: Any, recording: Any) -> property:
+    """In place of the slot of the calls that a function tries first."""
+    made: dict[NamedCalls, _ToldCalls] = {}
+
+    def first(calls: NamedCalls) -> _ToldCalls:
+        found = made.get(calls)
+        if found is None:
+            found = made[calls] = _ToldCalls(calls, recording)
+        return found
+
+    return property(first, slot.__set__)
 
 
 def _size(x: Any) -> dict[str, Any]:
@@ -271,10 +395,8 @@ PROBES = (
     Probe(edge, "to_device", _told("transfer", lambda _, device: f"to {device}", lambda host, _: _size(host))),
     Probe(edge, "to_host", _told("transfer", lambda _, __, device: f"from {device}", lambda _, aval, __: _size(aval))),
     Probe(edge, "copy", _told("transfer", lambda _, __, a, b: f"{a} to {b}", lambda _, aval, *__: _size(aval))),
-    Probe(Array, "block_until_ready", _told("wait", lambda _: "block_until_ready")),
+    Probe(Array, "block_until_ready", _told("wait", lambda _: "block_until_ready", least=SHORT)),
     Probe(PjitFunction, "__call__", _call("call", lambda f, *_, **__: f.__name__)),
     Probe(EvalTrace, "process", _call("operation", lambda _, primitive, *__: primitive.name)),
-    Probe(Program, "quick", _instead(lambda: not_this)),
-    Probe(QuickCalls, "first", _instead(dict)),
-    Probe(EagerCalls, "usual", lambda *_: lambda eager, args, kwargs: eager.fun(*args, **kwargs)),
+    Probe(NamedCalls, "first", _told_calls),
 )

@@ -368,7 +368,12 @@ register_array_type(Array)
 
 def all_arrays() -> list[Array]:
     """Asked seldom, so that nobody keeps a list: the garbage collector knows them all."""
-    return [x for x in gc.get_objects() if type(x) is Array]
+    return [x for x in gc.get_objects() if type(x) is Array and _is_made(x)]
+
+
+def _is_made(x: Array) -> bool:
+    """Another thread may be at it: the collector knows of objects that have nothing yet."""
+    return hasattr(x, "_seat") and (x._seat is not None or hasattr(x, "_parts"))
 
 
 def is_concrete(x: Any) -> TypeGuard[Array]:

@@ -5,7 +5,7 @@ Whoever runs work declares such probes, plugins too; who takes traces fills them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from polyax.runtime.contract.queue import HostQueue
@@ -20,18 +20,25 @@ class ToldPart(NamedTuple):
 
     kind: str
     title: str
-    facts: dict[str, Any]
+    facts: Mapping[str, Any]
 
 
 class Telling(Protocol):
     """A trace that is being taken."""
 
-    def add(self, kind: str, name: str, start: int, args: dict[str, Any]) -> None:
+    def add(self, kind: str, name: str, start: int, args: Mapping[str, Any]) -> None:
         """Something that began at ``start``, of ``time.perf_counter_ns``, and has ended now. It goes to the line of the
         device that this thread works for, else to that of the thread."""
 
     def between(self, parts: Sequence[ToldPart], stamps: Sequence[Stamp]) -> None:
         """Parts of the work that this thread gives its device, each from one point of the queue to the next."""
+
+    def ran(self, thread: int, device: str | None, parts: Sequence[ToldPart], times: Sequence[int]) -> None:
+        """What ``thread`` did for the call, or the device, that it was at: each part from one time to the next.
+        ``device``: where calls do their work themselves. Only at the end."""
+
+    def at_end(self, ask: Callable[[], None]) -> None:
+        """``ask`` is called when the trace ends."""
 
     def work(self, device: str, work: Callable[[], None]) -> Callable[[], None]:
         """``work``, told as what the device does for the call that this thread is in."""

@@ -26,7 +26,7 @@ from polyax.runtime.contract.backend import ChainLink, Device
 from polyax.runtime.contract.calls import NativeCall, later
 from polyax.runtime.contract.tracebacks import show_user_frames
 from polyax.runtime.running.programs import Constant, Program, placed, seat_of
-from polyax.runtime.running.whole import QuickCalls, native_call
+from polyax.runtime.running.whole import NamedCalls, native_call
 from polyax.trace.calls import Fixed
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 
@@ -93,7 +93,7 @@ class EagerCalls:
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         self.fun = fun
-        self.quick = QuickCalls()
+        self.quick = NamedCalls(getattr(fun, "__name__", "call"))
         self.patience = PATIENCE
         self._known: dict[Kind, int | NativeCall | None] = {}
         _every.add(self)

@@ -28,10 +28,10 @@ TRIED = 8
 class QuickCalls:
     """Those of a function, by the settings that they were made under (``config.call_key()``)."""
 
-    __slots__ = ("_made", "_makers", "first", "waiting")
+    __slots__ = ("_made", "_makers", "own", "waiting")
 
     def __init__(self) -> None:
-        self.first: dict[int, tuple[NativeCall, ...]] = {}
+        self.own: dict[int, tuple[NativeCall, ...]] = {}
         """The ones to try, in the order in which they were of use. Tuples are never changed: threads share them."""
         self.waiting = False
         """Whether calls have to come here again, since there was nothing yet to run them."""
@@ -40,7 +40,7 @@ class QuickCalls:
 
     def others(self, settings: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of the first of the others that can run this call, or NotImplemented."""
-        for call in self.first.get(settings, ())[1:]:
+        for call in self.own.get(settings, ())[1:]:
             made = call(args, kwargs)
             if made is not NotImplemented:
                 self.promote(settings, call)
@@ -71,13 +71,24 @@ class QuickCalls:
 
     def promote(self, settings: int, call: NativeCall) -> None:
         """This one is tried first from now on."""
-        before = self.first.get(settings, ())
-        self.first[settings] = (call, *[c for c in before if c is not call][: TRIED - 1])
+        before = self.own.get(settings, ())
+        self.own[settings] = (call, *[c for c in before if c is not call][: TRIED - 1])
 
     def clear(self) -> None:
-        self.first.clear()
+        self.own.clear()
         self._makers.clear()
         self._made.clear()
+
+
+class NamedCalls(QuickCalls):
+    """Those of a function of the library, which traces call by a name."""
+
+    __slots__ = ("first", "name")
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.first = self.own
 
 
 def eager_call(program: Program, args: tuple[Any, ...]) -> NativeCall:

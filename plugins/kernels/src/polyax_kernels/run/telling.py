@@ -1,7 +1,7 @@
 """What plans tell traces: each step as it runs, with the primitives whose work it does and the user's lines.
 
-Steps that would run together run one at a time meanwhile. Each is waited for, unless the device tells afterwards when
-it came to which. Knows steps, not executables.
+Steps that would run together run one at a time meanwhile, but for those of runners that tell of them by themselves
+(``tells``). Each is waited for, unless the device tells afterwards when it came to which. Knows steps, not executables.
 """
 
 from __future__ import annotations
@@ -35,21 +35,30 @@ def told_run(before: Callable[..., None], telling: Telling) -> Callable[..., Non
             executable.told = list(_parts(executable.steps))
         if (begin := executable.stamp()) is None:
             executable.settle()  # what came before isn't the first step's
-            before(executable, bases, copies, [_Told(alone, executable, telling) for alone in executable.told])
+            steps = [_Told(x, executable, telling) if isinstance(x, StepAlone) else x for x in executable.told]
+            before(executable, bases, copies, steps)
             return
-        stamps = [begin]
+        stamps, alone = [begin], [x for x in executable.told if isinstance(x, StepAlone)]
         try:
-            before(executable, bases, copies, [_Stamped(alone, executable, stamps) for alone in executable.told])
+            before(executable, bases, copies, [_Stamped(x, executable, stamps) for x in alone])
         finally:
-            telling.between([alone.part for alone in executable.told], stamps)
+            telling.between([x.part for x in alone], stamps)
 
     return run
 
 
-def _parts(runners: Sequence[Any]) -> Iterator[StepAlone]:
+def _parts(runners: Sequence[Any]) -> Iterator[StepAlone | Runner]:
     for runner in runners:
-        for step, single in runner.apart() if hasattr(runner, "apart") else [(runner.step, runner)]:
-            yield StepAlone(step, single, ToldPart(kind_of(step), counted(step.primitives) or "copy", _facts(step)))
+        if getattr(runner, "tells", False):
+            yield runner
+        else:
+            for step, single in runner.apart() if hasattr(runner, "apart") else [(runner.step, runner)]:
+                yield StepAlone(step, single, told_part(step))
+
+
+def told_part(step: Step) -> ToldPart:
+    """What traces tell of a step, but for the time."""
+    return ToldPart(kind_of(step), counted(step.primitives) or "copy", _facts(step))
 
 
 def _facts(step: Step) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Notes of what native code runs, while a trace is taken."""

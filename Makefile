@@ -25,7 +25,7 @@ PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 SWEEP_ARGS ?=
-FUZZ_SECONDS ?= 3600
+FUZZ_ARGS ?= --seconds 3600
 CUTS_ARGS ?=
 EXTRAS_ARGS ?=
 SOAK_ARGS ?=
@@ -91,8 +91,8 @@ bench: $(STAMP)  ## time import, trace, compile, dispatch and run
 sweep: $(STAMP)  ## time every operation (SWEEP_ARGS='--peer jax=PYTHON --json F --plot F.svg -k conv')
 	$(BIN)/python benchmarks/sweep.py $(SWEEP_ARGS)
 
-fuzz: $(STAMP)  ## look for random programs that fail (FUZZ_SECONDS says how long, FUZZ_SEED where to begin)
-	$(BIN)/python tests/fuzz/search.py --seconds $(FUZZ_SECONDS) $(FUZZ_SEED:%=--seed %)
+fuzz: $(STAMP)  ## look for random programs that fail, on all cores; goes on where it ended (FUZZ_ARGS='--seconds 3600 --jobs 8')
+	$(BIN)/python tests/fuzz/search.py $(FUZZ_ARGS)
 
 soak: $(STAMP)  ## eight threads for an hour: the bits of each alone, memory flat (SOAK_ARGS='--seconds 600 --plot F.svg')
 	$(BIN)/python tests/soak/run.py $(SOAK_ARGS)

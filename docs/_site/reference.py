@@ -198,14 +198,14 @@ def members(value: Any) -> str:
 
 def _member(name: str, member: Any) -> str:
     called = member.__func__ if isinstance(member, classmethod | staticmethod) else member
-    doc = inspect.getdoc(called) if inspect.isfunction(called) or isinstance(called, property) else None
+    doc = inspect.getdoc(called) if inspect.isfunction(called) else isinstance(called, property) and called.__doc__
     if not doc or not getattr(called, "__module__", "polyax").startswith("polyax"):  # dataclasses have some of Python's
         return ""
     written = " ".join(signature(name, called).split()).replace("( ", "(").replace(", )", ")")
     written = re.sub(
         r"^(\w+)\((self|cls)(?:: \w+)?(, (?:/, )?|\))", lambda m: m[1] + ("()" if m[3] == ")" else "("), written
     )
-    body = prose(doc).replace("\n", "\n    ")
+    body = prose(inspect.cleandoc(doc)).replace("\n", "\n    ")
     return f"- `{name if isinstance(called, property) else written}`\n\n    {body}\n"
 
 

@@ -1,13 +1,18 @@
-"""Looking for programs that fail: ``python search.py --seconds 3600 --seed 7`` in this folder, or ``make fuzz``.
+"""Looking for programs that fail, on all cores: ``python search.py --seconds 3600`` in this folder, or ``make fuzz``.
 
-Prints each failure as a small program, and exits with an error if there was one.
+Prints each failure as a small program, and exits with an error if there was one. What was found, and how many programs
+were tried in all, is kept in a file, from which the next search goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
 import time
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -18,12 +23,14 @@ if __name__ == "__main__":
 
 from fuzz.checks import Check, checks_of, measured
 from fuzz.programs import Case, Program
+from fuzz.several import Crew, Tried
 from fuzz.shrink import shrunk
 
 import polyax as jax
 
-PLATFORMS = ("reference", "reference", "cpu", "cpu", "cpu", "opencl")
-"""Where programs are tried, each as often as it is listed."""
+PLATFORMS = (*["reference"] * 20, *["cpu"] * 26, "opencl", "hello_c", "wasm")
+"""Where programs are tried, each as often as it is listed: others take long to compile."""
+KEPT = Path(__file__).parents[2] / ".fuzz/found.json"
 
 
 class Failure(AssertionError):
@@ -61,26 +68,74 @@ def installed() -> list[str]:
     return [name for name in PLATFORMS if name in known]
 
 
+@dataclass
+class Found:
+    """What searches have found so far."""
+
+    programs: int = 0
+    seed: int = 0
+    """Of the next program."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """By seed."""
+
+    @classmethod
+    def read(cls, path: Path) -> Found:
+        return cls(**json.loads(path.read_text())) if path.exists() else cls()
+
+    def write(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(asdict(self), indent=1))
+        os.replace(new, path)
+
+    def add(self, tried: Tried) -> None:
+        self.programs += 1
+        if tried.failure is not None:
+            self.failures[str(tried.seed)] = tried.failure
+
+
+def prepared(seed: int, platforms: list[str]) -> None:
+    """``attempt`` in a process of its own. Programs are written on the reference."""
+    with jax.default_device(jax.devices("reference")[0]):
+        attempt(seed, platforms)
+
+
+def search(crew: Crew, found: Found, kept: Path, seconds: float, programs: float) -> int:
+    """Adds to ``found``; how many failed."""
+    failed, end = 0, time.monotonic() + seconds
+    with tqdm(total=round(seconds), unit="s", desc=f"from seed {found.seed}") as bar:
+        while (left := end - time.monotonic()) > 0 and found.programs < programs:
+            for tried in crew.tried(min(left, 1.0)):
+                found.add(tried)
+                if tried.failure is not None:
+                    failed += 1
+                    tqdm.write(f"--- seed {tried.seed}\n{tried.failure}")
+            bar.set_postfix(programs=f"{found.programs:,}", failures=len(found.failures), refresh=False)
+            if bar.update(round(seconds - max(0.0, left)) - bar.n):
+                found.seed = crew.seed
+                found.write(kept)
+    return failed
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600.0, help="how long to look")
-    parser.add_argument("--seed", type=int, default=None, help="of the first program; by default another each time")
+    parser.add_argument(
+        "--programs", type=float, default=float("inf"), help="how many to try, former searches included"
+    )
+    parser.add_argument("--seed", type=int, help="of the first program; by default where the last search ended")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)")
+    parser.add_argument("--kept", type=Path, default=KEPT, metavar="FILE", help="what was found (default: %(default)s)")
     options = parser.parse_args()
-    first = options.seed if options.seed is not None else time.time_ns() % 10**9
-    jax.config.update("device", "reference")  # programs are written there
-    platforms, failures, end = installed(), 0, time.monotonic() + options.seconds
-    with tqdm(total=round(options.seconds), unit="s", desc=f"from seed {first}") as bar:
-        seed = first
-        while time.monotonic() < end:
-            try:
-                attempt(seed, platforms)
-            except Exception as e:
-                failures += 1
-                tqdm.write("\n".join([f"--- seed {seed}", str(e), *getattr(e, "__notes__", [])]))
-            seed += 1
-            bar.set_postfix(programs=seed - first, failures=failures, refresh=False)
-            bar.update(round(options.seconds - max(0.0, end - time.monotonic())) - bar.n)
-    return min(failures, 1)
+    found = Found.read(options.kept)
+    if options.seed is not None:
+        found.seed = options.seed
+    with closing(Crew(prepared, installed(), options.jobs, found.seed)) as crew:
+        failed = search(crew, found, options.kept, options.seconds, options.programs)
+    found.seed = crew.seed
+    found.write(options.kept)
+    print(f"{found.programs:,} programs so far, of which failed: {', '.join(found.failures) or 'none'}")
+    return min(failed, 1)
 
 
 if __name__ == "__main__":

@@ -303,12 +303,36 @@ def use(device: Device) -> list[np.ndarray]:
         got.append(x)
     assert isinstance(x.unsafe_buffer_pointer(), int)
     got.append(polyax.device_put(polyax.device_put(x, polyax.memory.Space.Host), device))
+    got += [kept_apart(device), *lost(x, seen)]
     got += [polyax.numpy.from_dlpack(X, device=device), polyax.device_put(x, polyax.devices("reference")[0])]
     device.client.synchronize(device)
     if stats := device.memory_stats():
         assert all(isinstance(n, int) for n in stats.values())
     assert two.lower(x).compile().report.backend
     return [*map(np.asarray, got), *seen]
+
+
+def kept_apart(device: Device) -> Any:
+    """An array made of memory that its owner writes to afterwards."""
+    host = X.copy()
+    made = polyax.device_put(host, device)
+    host[...] = 0
+    return made
+
+
+def lost(x: Any, seen: list[np.ndarray]) -> list[Any]:
+    """What a program gives whose callback fails: nothing, but its error."""
+
+    def refuse(x: Any) -> Any:
+        seen.append(np.array(x))
+        raise ArithmeticError("the user's own")
+
+    try:
+        return [polyax.jit(lambda x: polyax.pure_callback(refuse, x, x))(x).block_until_ready()]
+    except RuntimeError as e:
+        if "the user's own" not in str(e):
+            raise
+        return []
 
 
 def told(error: BaseException) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,8 @@ from polyax_conformance.card import LEVELS, Card, Score
 from polyax_conformance.gaps import read_gaps
 from polyax_conformance.parallel import grade_side_by_side
 from polyax_conformance.progress import ProgressLine
-from polyax_conformance.suite import grade
+from polyax_conformance.suite import FOLDER, grade
+from support.process import finished
 
 GAP = """
     [[gap]]
@@ -191,3 +194,30 @@ def test_cards_are_written_and_read() -> None:
     for text in ("", "[]", "{}", '{"level": 0, "share": 1}'):
         with pytest.raises(PluginError, match="this is no score card"):
             Card.from_json(text)
+
+
+WATCH = """
+import os
+
+import pytest
+
+import polyax
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    told = polyax.config.checks, polyax.config.host_fallback, os.environ.get("POLYAX_HOST_FALLBACK")
+    yield
+    print("settings", *told)
+"""
+
+
+def test_levels_are_strict_whoever_runs_them(tmp_path: Path) -> None:
+    """With pytest alone, from another folder, and by somebody whose own settings are lenient."""
+    (tmp_path / "watching.py").write_text(WATCH)
+    level = f"{FOLDER}/scalars"
+    words = ["-m", "pytest", "-q", "-s", "-p", "watching", "-p", "no:cacheprovider", "--platforms=reference", level]
+    lenient = {"POLYAX_HOST_FALLBACK": "allow", "POLYAX_CHECKS": "0", "PYTHONPATH": str(tmp_path)}
+    done = finished([sys.executable, *words, "-k", "rounding"], 120, os.environ | lenient, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "settings True error error" in done.stdout

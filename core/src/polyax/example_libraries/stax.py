@@ -11,8 +11,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax import lax, random
 from polyax import numpy as jnp
+from polyax import random
+from polyax.lax import lenient as lax
 from polyax.nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus, standardize
 from polyax.nn.initializers import glorot_normal, normal, ones, zeros
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit, vjp, vmap
 from polyax.api.settings import default_matmul_precision
@@ -20,6 +19,7 @@ from polyax.control.calls.closures import closure_convert
 from polyax.control.calls.custom_vjp import custom_vjp
 from polyax.flatten_util import ravel_pytree
 from polyax.ir.aval import is_array_like
+from polyax.lax import lenient as lax
 from polyax.numpy.promotion import promote_dtypes_inexact as promote_dtypes_inexact
 from polyax.trace.tree import tree_leaves as tree_leaves
 from polyax.trace.tree import tree_map as tree_map

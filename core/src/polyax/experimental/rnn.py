@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax, nn, random
+from polyax import nn, random
 from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.api.settings import default_matmul_precision
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 
 __all__ = [
     "get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates", "unpack_lstm_weights",

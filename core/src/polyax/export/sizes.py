@@ -9,7 +9,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.dims import SymbolicDim
 from polyax.ir.errors import InconclusiveDimensionOperation
 from polyax.ir.primitive import Primitive
-from polyax.lax import full
+from polyax.lax.filling import full
 
 dim_as_value_p = Primitive("dim_as_value")
 """``dim_as_value[dim]``: a dimension as a scalar. In programs that run, ``dim`` is an integer."""

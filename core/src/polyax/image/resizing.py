@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
+from polyax.lax import lenient as lax
 from polyax.numpy.promotion import canonicalize_axis, concrete_shape, ensure_array, inexact
 
 Kernel = Callable[[Any], Any]

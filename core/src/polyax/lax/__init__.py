@@ -48,9 +48,10 @@ from polyax.ops.special import *
 from polyax.ops.varying import *
 from polyax.ops.windows import *
 
-from polyax.lax.extrema import cummax, cummin, max, min, reduce_max, reduce_min  # isort: skip
+from polyax.lax.extrema import cummax, cummin, reduce_max, reduce_min  # isort: skip
 from polyax.lax.filling import full, full_like  # isort: skip
 from polyax.lax.log_sums import cumlogsumexp  # isort: skip
+from polyax.lax.strict import *  # isort: skip
 
 _LATE = (
     _late.names_of("polyax.lax.incomplete", "igamma", "igamma_p", "igammac", "igammac_p", "igamma_grad_a")

@@ -10,7 +10,7 @@ from typing import Any
 from polyax import numpy as jnp
 from polyax.lax.converging import limit, limit_and_slope
 from polyax.lax.incomplete import in_floats
-from polyax.ops.basis import add, mul, neg, same_dtype, sub
+from polyax.ops.basis import add, mul, neg, sub
 from polyax.ops.define import FLOAT, Derivative, elementwise
 from polyax.ops.elementwise import exp, log, log1p
 from polyax.ops.special import digamma, lgamma
@@ -45,7 +45,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     >>> print(f"{lax.betainc(2.0, 1.0, 0.5):.4f}")
     0.2500
     """
-    return regularized_incomplete_beta_p.bind1(*same_dtype(a, b, x))
+    return regularized_incomplete_beta_p.bind1(a, b, x)
 
 
 # --- the fraction ----------------------------------------------------------------------------------------------------

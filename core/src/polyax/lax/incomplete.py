@@ -13,7 +13,7 @@ import numpy as np
 from polyax import numpy as jnp
 from polyax.ir import dtypes
 from polyax.lax.converging import limit, limit_and_slope
-from polyax.ops.basis import mul, neg, same_dtype, sub
+from polyax.ops.basis import mul, neg, sub
 from polyax.ops.define import FLOAT, Derivative, elementwise
 from polyax.ops.elementwise import exp, log
 from polyax.ops.special import digamma, lgamma
@@ -57,24 +57,24 @@ def igamma(a: Any, x: Any) -> Any:
     >>> print(f"{lax.igamma(1.0, 2.0):.4f}")
     0.8647
     """
-    return igamma_p.bind1(*same_dtype(a, x))
+    return igamma_p.bind1(a, x)
 
 
 def igammac(a: Any, x: Any) -> Any:
     """``1 - igamma(a, x)``, accurate where it is small."""
-    return igammac_p.bind1(*same_dtype(a, x))
+    return igammac_p.bind1(a, x)
 
 
 def igamma_grad_a(a: Any, x: Any) -> Any:
     """The derivative of ``igamma`` by ``a``."""
-    return igamma_grad_a_p.bind1(*same_dtype(a, x))
+    return igamma_grad_a_p.bind1(a, x)
 
 
 def random_gamma_grad(*args: Any) -> Any:
     """Of ``(a, x)``: how a gamma number ``x`` of shape ``a`` moves with ``a`` while its place in the distribution
     stays."""
     a, x = args
-    return random_gamma_grad_p.bind1(*same_dtype(a, x))
+    return random_gamma_grad_p.bind1(a, x)
 
 
 # --- series and fraction ---------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit
+from polyax.lax import lenient as lax
 from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import (
     as_array,

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import linear_transpose
 from polyax.control.calls.custom_vjp import custom_vjp
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polyax import lax, random
 from polyax import numpy as jnp
+from polyax import random
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import canonical_dtype, concrete_shape
 from polyax.ops.basis import named

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.numpy.axes import Axes, named_axes, reduction_axes
 from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import (

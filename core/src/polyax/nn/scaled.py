@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
+from polyax.lax import lenient as lax
 
 __all__ = ["scaled_matmul"]
 

@@ -9,10 +9,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from polyax import lax
 from polyax.control.folds.scatter_apply import applied
 from polyax.ir import dtypes
 from polyax.ir.config import config
+from polyax.lax import lenient as lax
 from polyax.meshes.resharding import placed_as, with_out_sharding
 from polyax.numpy import slices
 from polyax.numpy.broadcast import broadcast_to

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyax import lax
+from polyax.lax import lenient as lax
 from polyax.numpy.promotion import canonicalize_axes, refuse_traced
 
 

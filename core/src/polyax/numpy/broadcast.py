@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir.aval import aval_of
+from polyax.lax import lenient as lax
 from polyax.meshes.resharding import placed_as
 from polyax.numpy.promotion import as_array, check_arraylike, concrete_shape, promote_dtypes, shape_of, unwrap
 

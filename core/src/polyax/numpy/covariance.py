@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.lax import lenient as lax
 from polyax.numpy import reductions
 from polyax.numpy.promotion import (
     as_array,

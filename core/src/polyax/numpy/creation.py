@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.ir.dims import dim_index, is_symbolic_dim, max_dim, slice_indices
 from polyax.ir.refs import met
+from polyax.lax import lenient as lax
 from polyax.meshes.resharding import check_placed, resharded, retyped, sharding_for
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.promotion import (

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.lax import linalg as _primitives
 from polyax.numpy import diagonals as _diagonals
 from polyax.numpy import reductions, shapes, ufuncs

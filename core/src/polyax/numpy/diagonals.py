@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.dims import max_dim, min_dim
+from polyax.lax import lenient as lax
 from polyax.numpy.creation import counted, tri
 from polyax.numpy.indexing import take
 from polyax.numpy.promotion import (

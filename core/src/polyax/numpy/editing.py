@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.numpy.at import AtIndexer
 from polyax.numpy.broadcast import as_mask, broadcast_arrays
 from polyax.numpy.broadcast import choose as _choose

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.contraction_orders import PathInfo, best_path, path_info
 from polyax.numpy.promotion import canonical_dtype, convert, of_one_dtype, shape_of

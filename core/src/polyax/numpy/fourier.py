@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.numpy.promotion import (
     as_array,
     canonical_dtype,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir.aval import aval_of
+from polyax.lax import lenient as lax
 from polyax.numpy.broadcast import choose
 from polyax.numpy.histograms import bincount, histogram_bin_edges
 from polyax.numpy.joining import stack

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy import reductions
 from polyax.numpy.broadcast import broadcast_to, choose

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.numpy.creation import arange, asarray, linspace
 from polyax.numpy.diagonals import meshgrid
 from polyax.numpy.joining import concatenate

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
+from polyax.lax import lenient as lax
 from polyax.numpy import slices
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.index_parse import Item, NewAxis, ParsedIndex, Point, Span, parse_index

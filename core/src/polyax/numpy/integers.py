@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import as_array, canonicalize_axis, convert, ensure_array, promote_args
 from polyax.numpy.shapes import moveaxis, ravel

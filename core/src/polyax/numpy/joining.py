@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import errors
+from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.creation import asarray
 from polyax.numpy.indexing import take

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.lax import lenient as lax
 from polyax.numpy.broadcast import as_mask, choose
 from polyax.numpy.promotion import convert, promote_args, promote_args_inexact, promote_args_numeric
 from polyax.ops.basis import named

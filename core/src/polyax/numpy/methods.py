@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.refs import AbstractRef, is_ref
+from polyax.lax import lenient as lax
 from polyax.meshes.sharding import NamedSharding
 from polyax.numpy import (
     creation,

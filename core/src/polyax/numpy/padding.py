@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.numpy import reductions, statistics
 from polyax.numpy.extras import apply_along_axis
 from polyax.numpy.indexing import take

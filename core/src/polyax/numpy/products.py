@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.lax import lenient as lax
 from polyax.meshes.resharding import placed_as, with_out_sharding
 from polyax.numpy.promotion import canonical_dtype, canonicalize_axis, check_arraylike, of_one_dtype, unwrap
 from polyax.numpy.shapes import moveaxis, ravel

@@ -12,13 +12,13 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes, errors
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.ir.dims import dim_index
 from polyax.ir.dtypes import DType, as_dtype, canonicalize, full_name
 from polyax.ir.refs import is_ref, met
+from polyax.lax import lenient as lax
 from polyax.ops.basis import canonical_axis
 from polyax.runtime.arrays.placing import from_host
 from polyax.runtime.contract.tracebacks import warn_user

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.dims import SymbolicDim
+from polyax.lax import lenient as lax
 from polyax.numpy.axes import Axes, named_axes
 from polyax.numpy.broadcast import as_mask, broadcast_to, choose
 from polyax.numpy.fused import fused

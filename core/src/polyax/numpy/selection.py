@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.lax import lenient as lax
 from polyax.meshes.ambiguity import check_choice
 from polyax.meshes.explicit import seen
 from polyax.numpy.broadcast import as_mask, broadcast_to, choose

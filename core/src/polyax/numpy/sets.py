@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.numpy.broadcast import choose
 from polyax.numpy.indexing import getitem, take
 from polyax.numpy.joining import concatenate, stack

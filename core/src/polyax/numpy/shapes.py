@@ -8,9 +8,9 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from polyax import lax
 from polyax.ir import errors
 from polyax.ir.dims import dim_index, is_symbolic_dim, max_dim, min_dim, surely_differ
+from polyax.lax import lenient as lax
 from polyax.meshes.resharding import placed_as
 from polyax.numpy.promotion import (
     canonicalize_axes,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.control.refs.slices import Slice
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.numpy.promotion import as_array, convert, is_arraylike
 
 Index = tuple[Any, ...]

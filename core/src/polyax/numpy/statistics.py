@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.axes import reduction_axes
 from polyax.numpy.broadcast import broadcast_to, choose

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.lax import lenient as lax
 from polyax.lax.extrema import precedes
 from polyax.numpy.broadcast import choose
 from polyax.numpy.fused import fused

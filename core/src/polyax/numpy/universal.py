@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
+from polyax.lax import lenient as lax
 from polyax.numpy import logic, reductions, ufuncs
 from polyax.numpy.at import as_values
 from polyax.numpy.axes import reduction_axes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
-from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.lax import lenient as lax
 from polyax.numpy.creation import linspace
 from polyax.numpy.promotion import as_array, promote_args_inexact
 

@@ -189,9 +189,9 @@ def pow(x: Any, y: Any) -> Any:
     if isinstance(y, int) and not isinstance(y, bool):
         check_dtype("pow", aval_of(x), INEXACT, 0)
         return integer_pow(x, y)
-    if type(x) in dtypes.PYTHON_SCALARS and type(y) not in dtypes.PYTHON_SCALARS:
-        x = full_like(y, x, shape=())
-    return pow_p.bind1(x, aval_of(x).dtype.type(y) if isinstance(y, float) else y)
+    if not dtypes.is_integer(aval_of(y).dtype):
+        x, y = same_dtype(x, y)
+    return pow_p.bind1(x, y)
 
 
 def integer_pow(x: Any, y: int) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from polyax.ir.aval import aval_of
-from polyax.ops.basis import add, convert, div, eq, full_like, mul, neg, same_dtype, select_n, stretched, sub, unary
+from polyax.ops.basis import add, convert, div, eq, full_like, mul, neg, select_n, stretched, sub, unary
 from polyax.ops.compare import bitwise_and, bitwise_not, bitwise_or, le, lt, ne
 from polyax.ops.define import FLOAT, Derivative, broadcast_shape, elementwise
 from polyax.ops.elementwise import exp, floor, pow, rem, square
@@ -39,7 +39,7 @@ erf_p = elementwise("erf", FLOAT, lambda t, z, x: mul(t, _gauss(x)))
 erfc_p = elementwise("erfc", FLOAT, lambda t, z, x: neg(mul(t, _gauss(x))))
 erf_inv_p = elementwise("erf_inv", FLOAT, lambda t, z, x: mul(t, mul(1 / TWO_OVER_ROOT_PI, exp(square(z)))))
 lgamma_p = elementwise("lgamma", FLOAT, lambda t, z, x: mul(t, digamma(x)))
-digamma_p = elementwise("digamma", FLOAT, lambda t, z, x: mul(t, polygamma(1, x)))
+digamma_p = elementwise("digamma", FLOAT, lambda t, z, x: mul(t, polygamma(full_like(x, 1), x)))
 polygamma_p = elementwise(
     "polygamma",
     (FLOAT, FLOAT),
@@ -60,12 +60,12 @@ digamma = unary(digamma_p, "The derivative of the logarithm of the gamma functio
 
 def polygamma(m: Any, x: Any) -> Any:
     """The ``m``-th derivative of ``digamma`` at ``x``."""
-    return polygamma_p.bind1(*same_dtype(m, x))
+    return polygamma_p.bind1(m, x)
 
 
 def zeta(x: Any, q: Any) -> Any:
     """The Hurwitz zeta function, the sum of ``(k + q) ** -x`` over ``k >= 0``."""
-    return zeta_p.bind1(*same_dtype(x, q))
+    return zeta_p.bind1(x, q)
 
 
 # --- in terms of others ----------------------------------------------------------------------------------------------

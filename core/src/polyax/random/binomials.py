@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.numpy.promotion import check_arraylike, convert, unwrap
 from polyax.random import generators
 from polyax.random.keys import again, check_key

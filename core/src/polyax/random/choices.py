@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import (
     as_array,

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir.prng import PRNGImpl
+from polyax.lax import lenient as lax
 from polyax.random import hashes, threefry
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit
+from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import concrete_shape, convert, inexact, promote_dtypes_inexact, shape_of, unwrap
 from polyax.random.keys import check_key

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.api import jit, vmap
 from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
 from polyax.ir.primitive import Primitive, def_rule
+from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import concrete_shape, convert, unwrap
 from polyax.random import generators

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.config import config
 from polyax.ir.prng import GENERATORS, KeyDType, PRNGImpl
+from polyax.lax import lenient as lax
 from polyax.ops.keys import random_bits_p, random_fold_in_p, random_split_p
 from polyax.random import threefry
 

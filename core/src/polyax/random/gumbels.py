@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.api import jit
 from polyax.ir import dtypes
 from polyax.ir.config import config
+from polyax.lax import lenient as lax
 from polyax.meshes.resharding import with_out_sharding
 from polyax.numpy.promotion import concrete_shape
 from polyax.random.generators import random_bits

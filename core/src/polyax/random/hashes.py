@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
+from polyax.lax import lenient as lax
 
 _WEYL = 0x9E3779B9, 0xBB67AE85
 _FACTOR = 0xD256D193

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.api import jit
 from polyax.ir import dtypes, prng
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ir.dims import dim_index
 from polyax.ir.prng import PRNGImpl
+from polyax.lax import lenient as lax
 from polyax.numpy.promotion import as_array, concrete_shape, is_arraylike, is_traced, shape_of, unwrap
 from polyax.ops.basis import random_wrap_p
 from polyax.ops.keys import random_clone_p, random_seed_p, random_unwrap_p

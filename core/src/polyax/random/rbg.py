@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir.prng import PRNGImpl
+from polyax.lax import lenient as lax
 from polyax.lax.generating import rng_bit_generator
 from polyax.random import threefry
 

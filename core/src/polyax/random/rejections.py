@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from polyax import lax
+from polyax.lax import lenient as lax
 from polyax.random import generators
 from polyax.random.samplers import uniform
 from polyax.trace.varying import varying_like

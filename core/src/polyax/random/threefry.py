@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir.config import config
 from polyax.ir.dims import is_symbolic_dim
+from polyax.lax import lenient as lax
 from polyax.ops.bits import threefry2x32
 
 UINTS = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16), 32: np.dtype(np.uint32), 64: np.dtype(np.uint64)}

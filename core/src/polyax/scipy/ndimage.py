@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.numpy.promotion import ensure_array
 
 __all__ = ["map_coordinates"]

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.experimental.checkify.failures import (
     DivisionByZeroError,
     Errors,
@@ -23,6 +22,7 @@ from polyax.experimental.checkify.failures import (
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.jaxpr import Eqn
+from polyax.lax import lenient as lax
 from polyax.lax import linalg
 
 Find = Callable[[Eqn, Sequence[Any], Sequence[Any]], tuple[Any, JaxException] | None]

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.experimental.checkify.checking import raise_if
 from polyax.experimental.checkify.failures import BatchedError, ErrorEffect, JaxException
 from polyax.ir.primitive import ambient
+from polyax.lax import lenient as lax
 from polyax.trace.register import register_pytree_node_class
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
 from polyax.trace.varying import pvary

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.experimental.checkify import nested, own_rules  # noqa: F401  (which register rules)
 from polyax.experimental.checkify.checking import raise_if
 from polyax.experimental.checkify.error import Error, init_error
 from polyax.experimental.checkify.failures import ErrorCategory, FailedCheckError, user_checks
 from polyax.experimental.checkify.interpreter import run_checked
 from polyax.ir.source import user_source
+from polyax.lax import lenient as lax
 from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.flat import check_callable, name_of

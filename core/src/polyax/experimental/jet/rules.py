@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.experimental.jet.terms import (
     Series,
@@ -24,6 +23,7 @@ from polyax.experimental.jet.terms import (
 from polyax.experimental.jet.trace import jet_flat, jet_rules
 from polyax.ir.aval import aval_of
 from polyax.ir.primitive import PRIMITIVES, Primitive
+from polyax.lax import lenient as lax
 from polyax.ops import elementwise as e
 from polyax.ops import special
 from polyax.ops.basis import div_p, mul_p

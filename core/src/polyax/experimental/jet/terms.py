@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.lax import lenient as lax
 from polyax.trace.register import register_pytree_node
 from polyax.trace.symbolic import Zero
 from polyax.transforms.jvp import jvp_flat

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.api.jit import jit
 from polyax.control.aliasing import aliased_pairs
@@ -23,6 +22,7 @@ from polyax.experimental.pallas.grids import GridPlace, at
 from polyax.experimental.pallas.mapping import Mapping, uninitialized
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.lax import lenient as lax
 from polyax.trace.context import extend_axis_env
 from polyax.trace.flat import check_callable, name_of
 from polyax.trace.paths import equality_errors_pytreedef, keystr, tree_flatten_with_path

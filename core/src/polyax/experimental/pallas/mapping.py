@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.control.refs.slices import Slice
 from polyax.experimental.pallas.blocks import BlockDim, Blocked, BlockSpec, BoundedSlice, Element, Squeezed, block_dim
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.lax import lenient as lax
 from polyax.trace.recording import SourceOf
 
 

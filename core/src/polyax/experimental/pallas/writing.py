@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax import debug, lax
+from polyax import debug
 from polyax import numpy as jnp
 from polyax.control.refs.access import freeze, new_ref
 from polyax.experimental.pallas.mapping import uninitialized
+from polyax.lax import lenient as lax
 from polyax.trace.tree import tree_map
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.experimental.sparse.bcoo import BCOO, bcoo_update_layout
 from polyax.experimental.sparse.dense import extract_at
@@ -21,6 +20,7 @@ from polyax.experimental.sparse.layout import (
     sparse_sizes,
 )
 from polyax.experimental.sparse.relayout import fewer_batch
+from polyax.lax import lenient as lax
 
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.experimental.sparse.base import JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning
 from polyax.experimental.sparse.dense import bcoo_fromdense_p, count_stored, extract_at, todense_of, without_zeros
@@ -23,6 +22,7 @@ from polyax.experimental.sparse.relayout import (
     more_dense,
     split_permutation,
 )
+from polyax.lax import lenient as lax
 from polyax.trace.register import register_pytree_node_class
 from polyax.trace.tracer import Tracer
 from polyax.transforms.containers import register_vmappable

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.experimental.sparse.base import JAXSparse
 from polyax.experimental.sparse.bcoo import BCOO, bcoo_eliminate_zeros, bcoo_fromdense, bcoo_sum_duplicates
@@ -18,6 +17,7 @@ from polyax.experimental.sparse.pieces import bcoo_concatenate
 from polyax.experimental.sparse.products import bcoo_dot_general_p
 from polyax.experimental.sparse.shapes import bcoo_broadcast_in_dim
 from polyax.ir.aval import is_array_like
+from polyax.lax import lenient as lax
 from polyax.trace.register import register_pytree_node_class
 from polyax.transforms.containers import register_vmappable
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.experimental.sparse.base import JAXSparse
 from polyax.experimental.sparse.composed import composed
 from polyax.experimental.sparse.layout import concrete
+from polyax.lax import lenient as lax
 from polyax.trace.register import register_pytree_node_class
 
 

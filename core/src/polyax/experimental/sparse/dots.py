@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.experimental.sparse.bcoo import BCOO
 from polyax.experimental.sparse.layout import dot_dims
@@ -16,6 +15,7 @@ from polyax.experimental.sparse.products import (
     dense_result,
     sampled,
 )
+from polyax.lax import lenient as lax
 
 
 def bcoo_dot_general(

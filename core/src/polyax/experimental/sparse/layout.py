@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.api.vmap import vmap
 from polyax.extend.core.programs import concrete_or_error
 from polyax.ir.aval import ShapedArray
+from polyax.lax import lenient as lax
 from polyax.trace.recording import trace_to_jaxpr
 
 Shape = tuple[int, ...]

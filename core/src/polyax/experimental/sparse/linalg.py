@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.api.jit import jit
 from polyax.control.callback import pure_callback
@@ -16,6 +15,7 @@ from polyax.control.solving import custom_linear_solve
 from polyax.experimental.sparse.bcsr import rows_of
 from polyax.experimental.sparse.coo import product_of
 from polyax.ir.aval import ShapedArray, is_array_like
+from polyax.lax import lenient as lax
 
 Product = Callable[[Any], Any]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.experimental.sparse.composed import composed
 from polyax.experimental.sparse.layout import SparseInfo, as_row, check_bcoo, columns, common_batch, over_batches
+from polyax.lax import lenient as lax
 
 
 def _sorted(indices: Any) -> tuple[Any, Any]:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.api.vmap import vmap
 from polyax.experimental.sparse.bcoo import BCOO, bcoo_transpose, bcoo_update_layout, with_nse
 from polyax.experimental.sparse.layout import SparseInfo, as_row, check_bcoo, product, result_of, sparse_sizes
 from polyax.experimental.sparse.order import bcoo_sum_duplicates_p
 from polyax.experimental.sparse.shapes import bcoo_reshape, bcoo_squeeze
-from polyax.lax import GatherScatterMode
+from polyax.lax import lenient as lax
+from polyax.ops.gather import GatherScatterMode
 
 # --- slices -----------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.api.vmap import vmap
 from polyax.experimental.sparse.composed import composed
@@ -25,6 +24,7 @@ from polyax.experimental.sparse.layout import (
 from polyax.experimental.sparse.order import bcoo_sum_duplicates_p
 from polyax.experimental.sparse.relayout import fewer_batch
 from polyax.ir.aval import ShapedArray
+from polyax.lax import lenient as lax
 
 
 def _at(values: Any, places: tuple[Any, ...]) -> Any:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.experimental.sparse.composed import composed
 from polyax.experimental.sparse.layout import (
@@ -18,6 +17,7 @@ from polyax.experimental.sparse.layout import (
     over_batches,
     product,
 )
+from polyax.lax import lenient as lax
 
 
 def _grid(sizes: Sequence[int], count: int, dtype: Any) -> list[Any]:

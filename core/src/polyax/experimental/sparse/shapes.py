@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.experimental.sparse.bcoo import BCOO
 from polyax.experimental.sparse.layout import as_row, check_bcoo, columns, product, result_of, sparse_sizes
 from polyax.experimental.sparse.relayout import split_permutation
+from polyax.lax import lenient as lax
 
 
 def bcoo_broadcast_in_dim(

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.lax import linalg as primitives
 from polyax.numpy.promotion import inexact
 from polyax.runtime.contract.tracebacks import warn_user

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.control.flow.looping import fori_loop
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.lax import linalg as primitives
 from polyax.numpy.promotion import inexact
 from polyax.scipy.linalg.factorizations import adjoint

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.numpy.promotion import canonicalize_axes, inexact
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]

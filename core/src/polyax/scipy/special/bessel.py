@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.control.flow.looping import fori_loop
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.numpy.fused import fused
 from polyax.numpy.promotion import promote_args_inexact
 

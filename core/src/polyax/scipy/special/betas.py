@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
+from polyax.lax import lenient as lax
 from polyax.numpy.broadcast import choose
 from polyax.numpy.promotion import as_array, promote_args_inexact
 from polyax.scipy.special.define import real_arguments, special

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.control.calls.custom import SymbolicZero
 from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
+from polyax.lax import lenient as lax
 from polyax.numpy.fused import fused
 from polyax.numpy.promotion import promote_args_inexact
 from polyax.trace.tree import tree_map

@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
+from polyax.lax import lenient as lax
 from polyax.numpy.fused import fused
 from polyax.numpy.promotion import promote_args_inexact
 from polyax.scipy.special.define import horner, real_floats, special

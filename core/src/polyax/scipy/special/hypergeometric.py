@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax import lax
 from polyax import numpy as jnp
+from polyax.lax import lenient as lax
 from polyax.lax.converging import limit, limit_and_slope
 from polyax.scipy.special.define import special
 from polyax.scipy.special.elementary import gammasgn

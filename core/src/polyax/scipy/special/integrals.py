@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
+from polyax.lax import lenient as lax
 from polyax.lax.bessel import chebyshev
 from polyax.lax.converging import limit
 from polyax.scipy.special.define import special

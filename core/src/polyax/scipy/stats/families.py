@@ -10,8 +10,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax import lax
 from polyax import numpy as jnp
+from polyax.lax import lenient as lax
 from polyax.numpy.fused import fused
 from polyax.numpy.promotion import promote_args_inexact
 from polyax.ops.basis import named

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from polyax import lax, random
 from polyax import numpy as jnp
+from polyax import random
+from polyax.lax import lenient as lax
 from polyax.nn.normalize import logsumexp
 from polyax.numpy.promotion import inexact
 from polyax.scipy import special

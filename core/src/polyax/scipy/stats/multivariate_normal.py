@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from polyax import lax
 from polyax import numpy as jnp
+from polyax.lax import lenient as lax
 from polyax.numpy.promotion import inexact
 
 __all__ = ["logpdf", "pdf"]

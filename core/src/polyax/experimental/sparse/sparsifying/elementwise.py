@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
 from polyax import numpy as jnp
 from polyax.experimental.sparse.arithmetic import bcoo_multiply_dense, bcoo_multiply_sparse
 from polyax.experimental.sparse.bcoo import BCOO
 from polyax.experimental.sparse.sparsifying.table import is_sparse, same_places, sparse_rule, with_data
 from polyax.extend.core import primitives as p
 from polyax.ir.primitive import Primitive
+from polyax.lax import lenient as lax
 from polyax.lax.bessel import bessel_i1e_p
 
 _LINEAR = (p.conj_p, p.copy_p, p.imag_p, p.neg_p, p.real_p)

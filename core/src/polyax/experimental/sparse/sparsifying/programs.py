@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax import lax
 from polyax.api.ahead import eval_shape
 from polyax.api.jit import jit
 from polyax.control.calls.custom_jvp import custom_jvp
@@ -21,6 +20,7 @@ from polyax.experimental.sparse.sparsifying.table import (
 from polyax.extend.core import primitives as p
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
+from polyax.lax import lenient as lax
 from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_flatten, tree_structure, tree_unflatten

@@ -1,0 +1,90 @@
+"""What ``lax`` asks of operands that must have one dtype: that they have it before the call, as in JAX.
+
+The functions below them give a Python scalar the dtype of the arrays beside it, which is how the library itself
+calls them (``lenient``). For users a Python scalar has the dtype that an array made of it has.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from polyax.ir.aval import aval_of
+from polyax.ir.dtypes import PYTHON_SCALARS, is_integer
+from polyax.lax import extrema
+from polyax.ops import basis, compare, convert, elementwise
+from polyax.ops.define import INEXACT, check_dtype, check_same_dtype
+
+__all__ = [
+    "add", "atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "clamp", "complex", "div", "eq", "ge", "gt", "le",
+    "lt", "max", "min", "mul", "mulhi", "ne", "nextafter", "pow", "rem", "select", "select_n", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "sub",
+]  # fmt: skip
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_OTHERS = frozenset({"out_dtype", "which"})
+"""Parameters of these functions whose dtype is another matter."""
+
+
+def strict(fun: Callable[P, R], first: int = 0) -> Callable[P, R]:
+    """``fun``, which refuses Python scalars of another dtype than what is beside them; arrays it refuses anyway.
+
+    ``first`` is the position of the first operand that has to agree.
+    """
+    name = fun.__name__.removeprefix("bitwise_").removesuffix("_n")
+
+    @functools.wraps(fun)
+    def apply(*args: P.args, **kwargs: P.kwargs) -> R:
+        operands = [*args[first:], *(x for name, x in kwargs.items() if name not in _OTHERS)]
+        if not PYTHON_SCALARS.keys().isdisjoint(map(type, operands)):
+            check_same_dtype(name, [aval_of(x) for x in operands])
+        return fun(*args, **kwargs)
+
+    return apply
+
+
+add = strict(basis.add)
+sub = strict(basis.sub)
+mul = strict(basis.mul)
+div = strict(basis.div)
+rem = strict(elementwise.rem)
+max = strict(extrema.max)
+min = strict(extrema.min)
+atan2 = strict(elementwise.atan2)
+nextafter = strict(elementwise.nextafter)
+complex = strict(convert.complex)
+
+eq = strict(basis.eq)
+ne = strict(compare.ne)
+ge = strict(compare.ge)
+gt = strict(compare.gt)
+le = strict(compare.le)
+lt = strict(compare.lt)
+
+bitwise_and = strict(compare.bitwise_and)
+bitwise_or = strict(compare.bitwise_or)
+bitwise_xor = strict(compare.bitwise_xor)
+shift_left = strict(compare.shift_left)
+shift_right_arithmetic = strict(compare.shift_right_arithmetic)
+shift_right_logical = strict(compare.shift_right_logical)
+mulhi = strict(compare.mulhi)
+
+clamp = strict(compare.clamp)
+select_n = strict(basis.select_n, 1)
+
+
+@functools.wraps(compare.select)
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    return select_n(pred, on_false, on_true)
+
+
+@functools.wraps(elementwise.pow)
+def pow(x: Any, y: Any) -> Any:
+    base, exponent = aval_of(x), aval_of(y)
+    check_dtype("pow", base, INEXACT, 0)
+    if not is_integer(exponent.dtype):
+        check_same_dtype("pow", [base, exponent])
+    return elementwise.pow(x, y)

@@ -53,7 +53,7 @@ WORDS = {
     "jit": "Calls ``jaxpr``.",
     "closed_call": "Calls ``call_jaxpr``.",
     "call": "Calls ``call_jaxpr``.",
-    "checkpoint": "Calls ``jaxpr``; what it computes isn't merged with equal equations outside.",
+    "remat2": "Calls ``jaxpr``; what it computes isn't merged with equal equations outside.",
     "custom_jvp_call": "Calls ``call_jaxpr``; its derivative is somebody's own.",
     "custom_vjp_call": "Calls ``call_jaxpr``; its derivative is somebody's own.",
     "custom_vmap_call": "Calls ``call_jaxpr``; how it is mapped is somebody's own.",

@@ -188,6 +188,12 @@ def test_compiled_programs_tell_where_results_lie() -> None:
     assert polyax.jit(lambda x: x + 1).lower(X).out_info.sharding is None
 
 
+def test_what_is_lowered_has_no_weak_types() -> None:
+    traced = polyax.jit(lambda x: 2 * x).trace(1.0)
+    lowered = traced.lower()
+    assert [s.out_info.weak_type for s in (traced, lowered, lowered.compile())] == [True, False, False]
+
+
 def test_shardings_of_shapes() -> None:
     mesh = polyax.sharding.Mesh(polyax.devices()[:1], ("x",))
     spec = polyax.sharding.PartitionSpec("x")

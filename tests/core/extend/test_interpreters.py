@@ -25,8 +25,8 @@ def evaluate(jaxpr: core.Jaxpr, consts: Any, args: Any) -> list[Any]:
     core.safe_map(env.__setitem__, jaxpr.invars, args)
     core.safe_map(env.__setitem__, jaxpr.constvars, consts)
     for eqn in jaxpr.eqns:
-        subfuns, params = eqn.primitive.get_bind_params(eqn.params)
-        outs = eqn.primitive.bind(*subfuns, *core.safe_map(read, eqn.invars), **params)
+        params = eqn.primitive.get_bind_params(eqn.params)
+        outs = eqn.primitive.bind(*core.safe_map(read, eqn.invars), **params)
         outs = outs if eqn.primitive.multiple_results else [outs]
         core.safe_map(env.__setitem__, eqn.outvars, outs)
     return core.safe_map(read, jaxpr.outvars)

@@ -123,6 +123,7 @@ def test_gelu_is_never_weak(approximate):
 
 def test_integers_become_floats_and_relu_keeps_them():
     assert nn.relu(jnp.arange(-2, 2)).dtype == jnp.int32
+    assert nn.relu(jnp.array([True])).dtype == jnp.int32 and nn.relu(jnp.array([True])).weak_type
     assert nn.soft_sign(jnp.arange(-2, 2)).dtype == jnp.float32
     for fun in (nn.relu6, nn.elu, nn.celu, nn.selu, nn.leaky_relu, nn.hard_silu, nn.sparse_plus):
         assert fun(jnp.arange(-2, 2)).weak_type and fun(jnp.arange(-2, 2)).dtype == jnp.float32

@@ -175,7 +175,7 @@ def test_calls_dissolve_and_what_is_computed_again_stays_apart() -> None:
     found = checked(fun, [X], [ROWS])
     assert (found.outs, moves(found)) == ((ROWS,), [])
     names = {e.primitive.name for e in walk_eqns(found.program.jaxpr)}
-    assert "checkpoint" in names and "jit" not in names
+    assert "remat2" in names and "jit" not in names
 
 
 def test_random_bits_are_those_of_one_device() -> None:

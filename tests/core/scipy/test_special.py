@@ -12,7 +12,7 @@ import scipy.special
 import polyax
 import polyax.numpy as jnp
 from polyax import lax
-from polyax.scipy import special
+from polyax.scipy import special, stats
 from support.rows import Row, agree, check_derivatives, check_jit, check_values, check_vmap
 
 X = np.array([-2.5, -0.5, 0.25, 0.75, 1.5, 3.0])
@@ -431,3 +431,11 @@ def test_zeta_has_a_derivative_by_its_exponent(x, q):
         mixed = polyax.grad(polyax.grad(special.zeta, 1))(x, q)
         by_q = [-(x + s) * scipy.special.zeta(x + s + 1, q) for s in (step, -step)]
         np.testing.assert_allclose(mixed, (by_q[0] - by_q[1]) / (2 * step), rtol=1e-6)
+
+
+def test_the_slope_of_betainc_is_that_of_the_power_at_the_ends() -> None:
+    slope = polyax.grad(lambda x, a, b: special.betainc(a, b, x))
+    assert [float(slope(*edge)) for edge in [(0.0, 1.0, 2.0), (1.0, 2.0, 1.0), (1.0, 2.0, 3.0)]] == pytest.approx(
+        [2, 2, 0]
+    )
+    assert float(polyax.grad(lambda x: stats.beta.logsf(x, 2.0, 1.0))(1.0)) == 0

@@ -58,12 +58,13 @@ def _as_tangent(primal: Any, tangent: Any) -> Any:
     if not fits(got, want):
         raise TypeError(
             "primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool primal "
-            f"dtype the tangent dtype must be float0. Got primal {aval_of(primal)} and so expected tangent dtype "
-            f"{dtypes.full_name(want.dtype)}, but got tangent {got} instead."
+            f"dtype the tangent dtype must be float0.Got primal dtype {dtypes.full_name(aval_of(primal).dtype)} and so "
+            f"expected tangent dtype {dtypes.full_name(want.dtype)}, but got tangent dtype "
+            f"{dtypes.full_name(got.dtype)} instead."
         )
     if got.shape != want.shape:
         raise ValueError(
-            f"jvp called with different primal and tangent shapes; Got primal shape {want.shape} and tangent shape as "
+            f"jvp called with different primal and tangent shapes;Got primal shape {want.shape} and tangent shape as "
             f"{got.shape}"
         )
     converted = got.dtype != want.dtype or got.weak_type > want.weak_type

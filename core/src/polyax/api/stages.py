@@ -121,8 +121,11 @@ class _Stage:
 
     @property
     def out_info(self) -> Any:
-        """The results as ``ShapeDtypeStruct``."""
-        avals = self._parts.jaxpr.out_avals
+        """The results as ``ShapeDtypeStruct``; what is lowered tells weak types from others no more."""
+        avals = [a.update(weak_type=False) for a in self._parts.jaxpr.out_avals]
+        return self._structs(avals)
+
+    def _structs(self, avals: Sequence[ShapedArray]) -> Any:
         asked = self._out_shardings() or [None] * len(avals)
         return tree_unflatten(self.out_tree, map(struct, avals, asked))
 
@@ -145,6 +148,11 @@ class Traced(_Stage):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self.jaxpr = parts.jaxpr
+
+    @property
+    def out_info(self) -> Any:
+        """The results as ``ShapeDtypeStruct``."""
+        return self._structs(self._parts.jaxpr.out_avals)
 
     @api_boundary
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:

@@ -12,7 +12,7 @@ from polyax.ir.jaxpr import ClosedJaxpr, Eqn
 from polyax.transforms.memo import memoize_by_jaxpr
 
 WITH_RULES = ("custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "closed_call", "call")
-ONLY_KEYS = {"checkpoint": "policy", "reduce": "computation", "reduce_window": "computation"}
+ONLY_KEYS = {"remat2": "policy", "reduce": "computation", "reduce_window": "computation"}
 """Parameters that transformations ask for, and that no device does."""
 HOST = frozenset({p.name for p in CALLBACKS} | {"inspect_sharding"})
 

@@ -168,9 +168,9 @@ class Primitive:
         """``bind`` for primitives with one result."""
         return (ambient.trace or eval_trace[0]).process(self, args, params)[0]
 
-    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """An equation's parameters as ``bind`` takes them: ``bind(*first, *args, **second)``, as in JAX."""
-        return [], dict(params)
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """An equation's parameters as ``bind`` takes them, which is as they are."""
+        return params
 
     def __repr__(self) -> str:
         return self.name

@@ -18,8 +18,13 @@ from polyax.ops.special import digamma, lgamma
 
 def _density(a: Any, b: Any, x: Any) -> Any:
     """The derivative of ``betainc`` by ``x``."""
-    powers = add(mul(sub(a, 1.0), log(x)), mul(sub(b, 1.0), log1p(neg(x))))
+    powers = add(_times(sub(a, 1.0), log(x)), _times(sub(b, 1.0), log1p(neg(x))))
     return exp(add(powers, sub(lgamma(add(a, b)), add(lgamma(a), lgamma(b)))))
+
+
+def _times(exponent: Any, log_x: Any) -> Any:
+    """The logarithm of a power, which is 1 for the exponent 0, also of 0."""
+    return jnp.where(exponent == 0, 0.0, mul(exponent, log_x))
 
 
 def _by_shape(da: float, db: float) -> Derivative:

@@ -19,6 +19,7 @@ from polyax.numpy.promotion import (
     canonicalize_axis,
     check_arraylike,
     ensure_array,
+    promote_args,
     promote_args_inexact,
     promote_args_numeric,
 )
@@ -61,7 +62,7 @@ def relu(x: Any) -> Any:
     >>> nn.relu(jnp.array([-1.0, 2.0])).tolist()
     [0.0, 2.0]
     """
-    (x,) = promote_args_numeric("relu", x)
+    x, _ = promote_args("relu", x, 0)
     return _clipped(x, jnp.greater(x, 0), lambda x: lax.max(x, lax.full_like(x, 0)))
 
 

@@ -1,6 +1,6 @@
 """``checkpoint`` (rematerialisation): what the backward pass needs is computed again instead of being kept.
 
-``checkpoint[jaxpr policy prevent_cse differentiated]`` is a call whose residuals are its inputs, and the values that
+``remat2[jaxpr policy prevent_cse differentiated]`` is a call whose residuals are its inputs, and the values that
 the policy allows to be saved.
 """
 
@@ -24,7 +24,7 @@ from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
 from polyax.transforms.transpose import transpose_jaxpr
 
-remat_p = Primitive("checkpoint", higher_order=True)
+remat_p = Primitive("remat2", higher_order=True)
 
 
 _DEPRECATED: Any = object()

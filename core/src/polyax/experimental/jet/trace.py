@@ -22,7 +22,7 @@ from polyax.trace.tracer import Trace, Tracer, check_alive
 
 jet_rules: dict[Primitive, Rule] = {}
 """The rules of primitives; see ``rules``."""
-PROGRAMS = {"jit": "jaxpr", "checkpoint": "jaxpr", "closed_call": "call_jaxpr", "call": "call_jaxpr"}
+PROGRAMS = {"jit": "jaxpr", "remat2": "jaxpr", "closed_call": "call_jaxpr", "call": "call_jaxpr"}
 """Primitives that call a program, which is run in place."""
 CUSTOM = frozenset({"custom_jvp_call", "custom_vjp_call", "custom_vmap_call"})
 """Functions with rules of their own, which know nothing of higher orders: they are run in place as well."""

@@ -38,7 +38,7 @@ CASES: dict[str, Case] = {
     "complex abs": case(lambda z: lax.abs(lax.exp(z)), Z),
     "conj of real": case(lambda x: lax.real(lax.conj(x)), X),
     "select": case(lambda x, y: lax.select(lax.gt(x, y), lax.mul(x, x), y), X, Y),
-    "select by scalar": case(lambda x, y: lax.select(lax.gt(lax.reduce_max(x, (0, 1)), 0.7), x, y), X, Y),
+    "select by scalar": case(lambda x, y: lax.select(lax.reduce_max(x, (0, 1)) > 0.7, x, y), X, Y),
     "select_n of three": case(
         lambda x, y: lax.select_n(np.arange(12, dtype=np.int32).reshape(3, 4) % 3, x, y, x), X, Y
     ),

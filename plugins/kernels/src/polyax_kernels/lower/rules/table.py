@@ -11,7 +11,7 @@ from polyax_kernels.lower.lowering import Kernels, Replace, always
 
 RULES: dict[str, Any] = {
     "jit": Replace(lambda _, jaxpr, **__: jaxpr),
-    "checkpoint": Replace(lambda _, jaxpr, **__: jaxpr, apart=True),
+    "remat2": Replace(lambda _, jaxpr, **__: jaxpr, apart=True),
     "custom_jvp_call": Replace(lambda _, call_jaxpr, **__: call_jaxpr),
     "custom_vjp_call": Replace(lambda _, call_jaxpr, **__: call_jaxpr),
     "custom_vmap_call": Replace(lambda _, call_jaxpr, **__: call_jaxpr),

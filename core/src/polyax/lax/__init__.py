@@ -54,10 +54,10 @@ from polyax.lax.log_sums import cumlogsumexp  # isort: skip
 from polyax.lax.strict import *  # isort: skip
 
 _LATE = (
-    _late.names_of("polyax.lax.incomplete", "igamma", "igamma_p", "igammac", "igammac_p", "igamma_grad_a")
-    | _late.names_of("polyax.lax.incomplete", "igamma_grad_a_p", "random_gamma_grad", "random_gamma_grad_p")
-    | _late.names_of("polyax.lax.beta", "betainc", "regularized_incomplete_beta_p")
-    | _late.names_of("polyax.lax.bessel", "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p")
+    _late.names_of("polyax.lax.special.incomplete", "igamma", "igamma_p", "igammac", "igammac_p", "igamma_grad_a")
+    | _late.names_of("polyax.lax.special.incomplete", "igamma_grad_a_p", "random_gamma_grad", "random_gamma_grad_p")
+    | _late.names_of("polyax.lax.special.beta", "betainc", "regularized_incomplete_beta_p")
+    | _late.names_of("polyax.lax.special.bessel", "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p")
     | _late.names_of("polyax.lax.accuracy", "AccuracyMode", "Tolerance")
     | _late.names_of("polyax.lax.answers", "ConvGeneralDilatedDimensionNumbers", "PrecisionLike", "dtype")
     | _late.names_of("polyax.lax.answers", "index_take", "shape_as_value")

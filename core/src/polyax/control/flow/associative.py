@@ -38,7 +38,10 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     sizes = {aval_of(x).shape[a] for x, a in zip(leaves, axes, strict=True)}
     if len(sizes) > 1:
         shapes = ", ".join(f"elems{keystr(path)} is {aval_of(x)}" for path, x in tree_leaves_with_path(elems))
-        raise ValueError(f"Array inputs to associative_scan must have the same size along axis {axis}: {shapes}")
+        raise ValueError(
+            "Array inputs to associative_scan must have the same first dimension. (saw: "
+            f"{[aval_of(x).shape for x in leaves]}) That is the one along axis {axis}: {shapes}"
+        )
 
     def combine(a: Leaves, b: Leaves) -> Leaves:
         outs, out_tree = tree_flatten(fn(tree_unflatten(tree, a), tree_unflatten(tree, b)))

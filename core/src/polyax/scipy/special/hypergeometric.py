@@ -7,7 +7,7 @@ from typing import Any
 
 from polyax import numpy as jnp
 from polyax.lax import lenient as lax
-from polyax.lax.converging import limit, limit_and_slope
+from polyax.lax.special.converging import limit, limit_and_slope
 from polyax.scipy.special.define import special
 from polyax.scipy.special.elementary import gammasgn
 

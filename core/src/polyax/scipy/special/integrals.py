@@ -9,8 +9,8 @@ import numpy as np
 
 from polyax import numpy as jnp
 from polyax.lax import lenient as lax
-from polyax.lax.bessel import chebyshev
-from polyax.lax.converging import limit
+from polyax.lax.special.bessel import chebyshev
+from polyax.lax.special.converging import limit
 from polyax.scipy.special.define import special
 
 __all__ = ["exp1", "expi", "expn", "owens_t", "sici", "spence"]

@@ -13,7 +13,7 @@ from polyax.experimental.sparse.sparsifying.table import is_sparse, same_places,
 from polyax.extend.core import primitives as p
 from polyax.ir.primitive import Primitive
 from polyax.lax import lenient as lax
-from polyax.lax.bessel import bessel_i1e_p
+from polyax.lax.special.bessel import bessel_i1e_p
 
 _LINEAR = (p.conj_p, p.copy_p, p.imag_p, p.neg_p, p.real_p)
 _KEEPING_ZEROS = (

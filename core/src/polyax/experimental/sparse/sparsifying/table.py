@@ -14,7 +14,7 @@ from polyax.experimental.sparse.bcoo import BCOO
 from polyax.experimental.sparse.bcsr import BCSR
 from polyax.extend.core import primitives as p
 from polyax.ir.primitive import Primitive
-from polyax.lax.bessel import bessel_i0e_p
+from polyax.lax.special.bessel import bessel_i0e_p
 
 Rule = Callable[..., list[Any]]
 

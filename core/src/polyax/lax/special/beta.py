@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from polyax import numpy as jnp
-from polyax.lax.converging import limit, limit_and_slope
-from polyax.lax.incomplete import in_floats
+from polyax.lax.special.converging import limit, limit_and_slope
+from polyax.lax.special.incomplete import in_floats
 from polyax.ops.basis import add, mul, neg, sub
 from polyax.ops.define import FLOAT, Derivative, elementwise
 from polyax.ops.elementwise import exp, log, log1p

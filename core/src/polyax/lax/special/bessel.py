@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from polyax import numpy as jnp
-from polyax.lax.incomplete import in_floats
+from polyax.lax.special.incomplete import in_floats
 from polyax.ops.basis import div, eq, full_like, mul, select_n, sub, unary
 from polyax.ops.define import FLOAT, elementwise
 from polyax.ops.elementwise import sign

@@ -12,7 +12,7 @@ import numpy as np
 
 from polyax import numpy as jnp
 from polyax.ir import dtypes
-from polyax.lax.converging import limit, limit_and_slope
+from polyax.lax.special.converging import limit, limit_and_slope
 from polyax.ops.basis import mul, neg, sub
 from polyax.ops.define import FLOAT, Derivative, elementwise
 from polyax.ops.elementwise import exp, log

@@ -1,0 +1,1 @@
+"""Special functions that are integrals, fractions and series: loaded when they are first asked for."""

@@ -23,6 +23,13 @@ def int32(*shape: int) -> object:
     return jnp.ones(shape, jnp.int32)
 
 
+class Becoming:
+    """An object that arrays can be made of."""
+
+    def __jax_array__(self) -> object:
+        return jnp.ones(2)
+
+
 def branch_on_tracer() -> object:
     def f(x):
         if x > 0:
@@ -142,6 +149,12 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
     "float": (lambda: jax.jit(lambda x: float(x))(1.0), "ConcretizationTypeError", "float32[]"),
     "item": (lambda: jax.jit(lambda x: x.item())(1.0), "ConcretizationTypeError", "the item() method"),
     "tolist": (lambda: jax.jit(lambda x: x.tolist())(1.0), "ConcretizationTypeError", "the tolist() method"),
+    "an object that becomes an array": (
+        lambda: jax.jit(lambda x: x)(Becoming()),
+        "ValueError",
+        "Triggering __jax_array__() during abstractification is no longer supported",
+    ),
+    "dlpack": (lambda: jax.jit(np.from_dlpack)(1.0), "ConcretizationTypeError", "The __dlpack__() method was called"),
     "index": (
         lambda: jax.jit(lambda i: [1, 2, 3][i])(1),
         "TracerIntegerConversionError",

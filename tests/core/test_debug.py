@@ -156,6 +156,10 @@ def test_eager_and_backwards():
     assert "of scan" in text and line_of(root) in text
 
 
+def test_a_program_may_hand_through_what_is_not_finite():
+    assert "in a result of type float32[]" in search(polyax.jit(lambda x: x), np.float32("nan"))
+
+
 def test_finite_results_pass():
     with polyax.debug_nans(True), polyax.debug_infs(True):
         assert float(polyax.jit(lambda x: jnp.where(x > 0, jnp.log(x), 0.0))(0.0)) == 0  # inside is nobody's business

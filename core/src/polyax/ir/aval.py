@@ -11,6 +11,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.config import config
+from polyax.ir.dims import SymbolicDim
 from polyax.ir.dtypes import DType, ExtendedDType
 
 _BYTE = np.dtype("uint8")
@@ -253,6 +254,7 @@ def aval_of(x: Any) -> ShapedArray:
 
     Raises:
       TypeError: ``x`` is no array type.
+      ValueError: it has to become one first.
     """
     aval = getattr(x, "aval", None)
     if aval is not None:
@@ -268,8 +270,13 @@ def aval_of(x: Any) -> ShapedArray:
     for base, _ in dtypes.PYTHON_SCALARS.items():  # subclasses: IntEnum, np.float64 and the like
         if isinstance(x, base):
             return python_scalar_aval(base)
-    if hasattr(x, "__jax_array__"):
+    if isinstance(x, SymbolicDim):
         return aval_of(x.__jax_array__())
+    if hasattr(x, "__jax_array__"):
+        raise ValueError(
+            "Triggering __jax_array__() during abstractification is no longer supported. To avoid this error, either "
+            f"explicitly convert your {type(x).__name__} using polyax.numpy.asarray(), or register it as a pytree."
+        )
     raise not_an_array(x)
 
 

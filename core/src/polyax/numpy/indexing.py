@@ -15,6 +15,8 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
+from polyax.ir.dims import is_symbolic_dim, max_dim, min_dim
+from polyax.ir.errors import InconclusiveDimensionOperation
 from polyax.lax import lenient as lax
 from polyax.numpy import slices
 from polyax.numpy.broadcast import broadcast_to
@@ -85,7 +87,7 @@ def is_static(parsed: ParsedIndex, _: tuple[int, ...] = ()) -> bool:
 def _is_inside(parsed: ParsedIndex, shape: tuple[int, ...]) -> bool:
     """Whether it is static and in bounds. Indices that aren't stay in the program, where checks can find them."""
     outside = [i for i in parsed.items if isinstance(i, Point) and isinstance(i.index, int) and _is_outside(i, shape)]
-    if outside and config.get("check_static_indices"):
+    if outside and config.get("check_static_indices") and not is_symbolic_dim(shape[outside[0].axis]):
         index, axis = outside[0].index, outside[0].axis
         raise IndexError(
             f"index {index} out of bounds for axis {axis} with size {shape[axis]} (normalize_indices=True)"
@@ -94,7 +96,10 @@ def _is_inside(parsed: ParsedIndex, shape: tuple[int, ...]) -> bool:
 
 
 def _is_outside(item: Point, shape: tuple[int, ...]) -> bool:
-    return not -shape[item.axis] <= item.index < shape[item.axis]
+    try:
+        return not -shape[item.axis] <= item.index < shape[item.axis]
+    except InconclusiveDimensionOperation:  # it is known when the dimension is
+        return True
 
 
 def clamped(index: int, size: int) -> int:
@@ -167,7 +172,7 @@ def _dynamic_start(item: Point, shape: tuple[int, ...]) -> Any:
     if isinstance(item.index, int):
         if not config.enable_x64 and not -_LARGEST - 1 <= item.index <= _LARGEST:
             raise OverflowError(f"Python int {item.index} too large to convert to int32")
-        return min(max(_from_start(item.index, shape[item.axis]), -_LARGEST), _LARGEST)
+        return min_dim(max_dim(_from_start(item.index, shape[item.axis]), -_LARGEST), _LARGEST)
     if shape[item.axis] == 0:
         raise IndexError(f"index is out of bounds for axis {item.axis} with size 0")
     return _positions(item.index, shape[item.axis], wrap=True)
@@ -264,8 +269,10 @@ def _positions(index: Any, size: int, wrap: bool) -> Any:
     if not hasattr(index, "aval"):
         index = np.asarray(index)
         index = index.astype(np.int64) if index.dtype.itemsize < 8 else index  # which holds all sizes
-        wrapped = np.where(index < 0, index + size, index) if wrap else index
-        return np.clip(wrapped, -(2**31), 2**31 - 1).astype(np.int32)
+        from_end = wrap and bool((index < 0).any())
+        if not (from_end and is_symbolic_dim(size)):
+            wrapped = np.where(index < 0, index + size, index) if from_end else index
+            return np.clip(wrapped, -(2**31), 2**31 - 1).astype(np.int32)
     if dtypes.is_unsigned(index.dtype) or not wrap:
         return convert(index, _INT32)
     index = convert(index, _INT32)

@@ -108,6 +108,10 @@ class Tracer(Typed):
         told = "This occurred in the tolist() method of an array. Outside of what is transformed it gives the numbers."
         return self._converted(lambda value: value.tolist(), told)
 
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        told = f"The __dlpack__() method was called on traced array with shape {self.aval.str_short()}."
+        return self._converted(lambda value: value.__dlpack__(**kwargs), told)
+
     def block_until_ready(self) -> Tracer:
         return self
 

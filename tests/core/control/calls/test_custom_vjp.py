@@ -220,6 +220,13 @@ def test_wrong_cotangents_say_what_they_are(name: str) -> None:
         polyax.grad(f)(1.0)
 
 
+def test_rules_may_compute_in_another_precision() -> None:
+    f = polyax.custom_vjp(lambda x: x * 2.0)
+    f.defvjp(lambda x: (x * 2.0, None), lambda _, ct: (ct.astype(np.float16) * 3,))
+    made = polyax.grad(f)(np.float32(1))
+    assert (made.dtype, float(made)) == (np.float32, 3)
+
+
 def test_wrong_forward_rules_say_what_they_gave() -> None:
     f = polyax.custom_vjp(lambda x: x * 2.0)
     f.defvjp(lambda x: x, lambda r, ct: (ct,))

@@ -46,7 +46,9 @@ def check_data(x: Any, name: str) -> None:
 
 
 def _worth_searching(closed: ClosedJaxpr) -> bool:
-    """Whether it isn't a single operation that somebody applied outside of programs."""
+    """Whether it computes something, and isn't a single operation that somebody applied outside of programs."""
+    if not closed.eqns:
+        return False
     first, *others = closed.eqns
     return bool(others) or first.source is not None or first.primitive.higher_order
 

@@ -21,6 +21,7 @@ REFUSED = {
     "comparisons": (lambda: lax.lt(WHOLE, 0.5), "jnp.less is a similar function"),
     "bounds": (lambda: lax.clamp(0, SINGLE, 1), "lax.clamp .* got int32, float32, int32"),
     "cases": (lambda: lax.select(True, 1, 2.0), "lax.select.* got float32, int32"),
+    "padding": (lambda: lax.pad(SINGLE, 0, [(1, 1, 0)]), "must be same dtype: got float32 and int32"),
     "exponents": (lambda: lax.pow(HALF, 0.5), "lax.pow .* got float16, float32"),
     "special functions": (lambda: lax.polygamma(1, SINGLE), "polygamma does not accept dtype int32 at position 0"),
 }

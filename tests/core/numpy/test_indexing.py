@@ -284,6 +284,7 @@ def test_modes_of_take_and_put() -> None:
             jnp.take(x, np.array([0]), mode=mode)
     with pytest.raises(ValueError, match="mode should be one of 'wrap' or 'clip'; got mode='foo'"):
         jnp.put(x, np.array([0]), 1, mode="foo", inplace=False)
+    assert jnp.put(x, np.array([0, 50]), np.array([9, 8]), inplace=False).tolist() == [9, 1, 2, 8]
     with pytest.raises(NotImplementedError, match="'raise' mode to jnp.put"):
         jnp.put(x, np.array([0]), 1, mode="raise", inplace=False)
     assert jnp.put(x, np.array([0]), np.array([]), mode="raise", inplace=False).tolist() == [0, 1, 2, 3]

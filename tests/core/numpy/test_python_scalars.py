@@ -67,8 +67,14 @@ def test_numpy_scalars_are_cast_as_arrays_are() -> None:
 
 @pytest.mark.parametrize("function, wanted", [(jnp.shape, ()), (jnp.ndim, 0), (jnp.size, 1)])
 def test_none_has_the_shape_of_a_scalar(function: Any, wanted: Any) -> None:
-    with pytest.warns(DeprecationWarning, match="None is taken for a scalar"):
+    with pytest.warns(DeprecationWarning, match="requires ndarray or scalar arguments, got <class 'NoneType'>"):
         assert function(None) == wanted
+
+
+@pytest.mark.parametrize("function, wanted", [(jnp.shape, (1, 2)), (jnp.ndim, 2), (jnp.size, 2)])
+def test_lists_still_have_a_shape(function: Any, wanted: Any) -> None:
+    with pytest.warns(DeprecationWarning, match="requires ndarray or scalar arguments, got <class 'list'>"):
+        assert function([[1, 2]]) == wanted
 
 
 UNARY = [n for n in dir(np) if isinstance(f := getattr(np, n), np.ufunc) and f.nin == 1 and hasattr(jnp, n)]

@@ -27,6 +27,7 @@ from polyax.ops.compare import (
 )
 from polyax.ops.convert import complex
 from polyax.ops.elementwise import atan2, nextafter, pow, rem
+from polyax.ops.slicing import pad
 
 
 def __getattr__(name: str) -> _Any:

@@ -7,18 +7,19 @@ calls them (``lenient``). For users a Python scalar has the dtype that an array 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from polyax.ir.aval import aval_of
 from polyax.ir.dtypes import PYTHON_SCALARS, is_integer
 from polyax.lax import extrema
-from polyax.ops import basis, compare, convert, elementwise
+from polyax.ops import basis, compare, convert, elementwise, slicing
 from polyax.ops.define import INEXACT, check_dtype, check_same_dtype
+from polyax.ops.slicing import check_padding
 
 __all__ = [
     "add", "atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "clamp", "complex", "div", "eq", "ge", "gt", "le",
-    "lt", "max", "min", "mul", "mulhi", "ne", "nextafter", "pow", "rem", "select", "select_n", "shift_left",
+    "lt", "max", "min", "mul", "mulhi", "ne", "nextafter", "pad", "pow", "rem", "select", "select_n", "shift_left",
     "shift_right_arithmetic", "shift_right_logical", "sub",
 ]  # fmt: skip
 
@@ -74,6 +75,12 @@ mulhi = strict(compare.mulhi)
 
 clamp = strict(compare.clamp)
 select_n = strict(basis.select_n, 1)
+
+
+@functools.wraps(slicing.pad)
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+    check_padding(aval_of(operand), aval_of(padding_value))
+    return slicing.pad(operand, padding_value, padding_config)
 
 
 @functools.wraps(compare.select)

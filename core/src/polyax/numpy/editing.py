@@ -117,9 +117,9 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     if mode not in (None, "clip", "wrap"):
         raise ValueError(f"mode should be one of 'wrap' or 'clip'; got {mode=}")
     if mode == "wrap":
-        places, mode = wrapped(places, a.size), "clip"
+        places = wrapped(places, a.size)
     values = take(values, np.arange(places.size, dtype=np.int32) % max(values.size, 1), mode="clip")
-    return lax.reshape(AtIndexer(ravel(a))[places].set(values, mode=mode), a.shape)
+    return lax.reshape(AtIndexer(ravel(a))[places].set(values, mode="clip"), a.shape)
 
 
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:

@@ -131,7 +131,14 @@ def block(arrays: Any) -> Any:
 def _depth(x: Any) -> int:
     if isinstance(x, tuple):
         raise ValueError("jax.numpy.block does not allow tuples, got one: use lists")
-    return 1 + _depth(x[0]) if isinstance(x, list) and x else int(isinstance(x, list))
+    if not isinstance(x, list):
+        return 0
+    if not x:
+        raise ValueError("jax.numpy.block does not allow empty list arguments")
+    depths = {_depth(item) for item in x}
+    if len(depths) > 1:
+        raise ValueError(f"Mismatched list depths in jax.numpy.block: {sorted(depths)} in one list")
+    return 1 + depths.pop()
 
 
 def _blocks(x: Any) -> list[Any]:

@@ -8,6 +8,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from polyax.ir import errors
 from polyax.ir.dims import dim_index, is_symbolic_dim, max_dim, min_dim, surely_differ
 from polyax.lax import lenient as lax
@@ -15,10 +17,10 @@ from polyax.meshes.resharding import placed_as
 from polyax.numpy.promotion import (
     canonicalize_axes,
     canonicalize_axis,
-    check_arraylike,
     concrete_shape,
     ensure_array,
     ensure_arrays,
+    is_arraylike,
     is_traced,
     shape_of,
     unwrap,
@@ -370,14 +372,15 @@ def shape(a: Any) -> tuple[int, ...]:
 
 
 def _shape(name: str, a: Any) -> tuple[int, ...]:
-    if a is None:
-        text = f"jnp.{name}(None): None is taken for a scalar, as NumPy has it; this is deprecated."
-        warn_user(text, DeprecationWarning)
-        return ()
     if hasattr(a, "shape") and hasattr(a, "dtype"):  # what only tells of an array, too
         return tuple(a.shape)
-    check_arraylike(name, a)
-    return shape_of(unwrap(a))
+    if is_arraylike(a):
+        return shape_of(unwrap(a))
+    warn_user(
+        f"{name} requires ndarray or scalar arguments, got {type(a)} at position 0. In a future release this will be "
+        "an error.", DeprecationWarning,
+    )  # fmt: skip
+    return np.shape(a)
 
 
 def ndim(a: Any) -> int:

@@ -193,7 +193,7 @@ def broadcast_in_dim(
     shape, dims = shape_tuple(shape), tuple(map(index, broadcast_dimensions))
     if len({*dims}) == len(dims) == np.ndim(operand) and list(dims) != sorted(dims):
         operand, dims = transpose(operand, np.argsort(dims)), tuple(sorted(dims))
-    if len(dims) == len(shape) and np.shape(operand) == shape and hasattr(operand, "aval"):
+    if dims == tuple(range(len(shape))) and np.shape(operand) == shape and hasattr(operand, "aval"):
         return operand
     return broadcast_in_dim_p.bind1(operand, shape=shape, broadcast_dimensions=dims)
 

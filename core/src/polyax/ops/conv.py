@@ -78,6 +78,7 @@ def conv_general_dilated(
             f"but got {n} and {len(strides)}"
         )
     if isinstance(padding, str):
+        _check_positive("window_strides", strides)
         padding = _named_padding(padding, np.shape(lhs), np.shape(rhs), numbers, strides, ld, rd)
     slide = partial(
         conv_general_dilated_p.bind1,
@@ -108,6 +109,12 @@ def _named_padding(
     return padtype_to_pads(spatial(lhs, numbers.lhs_spec), window, strides, padding)
 
 
+def _check_positive(name: str, steps: Sequence[int]) -> None:
+    if not all(n > 0 for n in steps):
+        kind = "strides" if name == "window_strides" else "dilations"
+        raise TypeError(f"All {kind} must be positive, got {steps} as {name} of conv_general_dilated.")
+
+
 _GEOMETRY = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
 
 
@@ -133,9 +140,8 @@ def _abstract(
     d = dimension_numbers
     check_same_dtype("conv_general_dilated", (lhs, rhs))
     for name in _GEOMETRY:
-        if name != "padding" and not all(n > 0 for n in params[name]):
-            kind = "strides" if name == "window_strides" else "dilations"
-            raise TypeError(f"All {kind} must be positive, got {params[name]} as {name} of conv_general_dilated.")
+        if name != "padding":
+            _check_positive(name, params[name])
         if name == "padding" and len(params[name]) != lhs.ndim - 2:
             raise TypeError(
                 f"Wrong number of explicit pads for convolution: expected {lhs.ndim - 2}, got {len(params[name])}."

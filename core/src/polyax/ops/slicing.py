@@ -172,11 +172,16 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     return pad_p.bind1(operand, padding_value, padding_config=config)
 
 
-@def_rule(pad_p, "abstract_eval")
-def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig) -> list[ShapedArray]:
+def check_padding(x: ShapedArray, value: ShapedArray) -> None:
+    """Raises TypeError unless both have one dtype."""
     if x.dtype != value.dtype:
         names = f"{full_name(x.dtype)} and {full_name(value.dtype)}"
         raise TypeError(f"pad operand and padding_value must be same dtype: got {names}.")
+
+
+@def_rule(pad_p, "abstract_eval")
+def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig) -> list[ShapedArray]:
+    check_padding(x, value)
     if value.shape:
         raise ValueError(f"padding_value must be a scalar; got np.shape(padding_value)={value.shape}")
     if len(padding_config) != x.ndim:

@@ -15,6 +15,7 @@ from polyax.ops.basis import add, convert, div, eq, full_like, mul, neg, select_
 from polyax.ops.compare import bitwise_and, bitwise_not, bitwise_or, le, lt, ne
 from polyax.ops.define import FLOAT, Derivative, broadcast_shape, elementwise
 from polyax.ops.elementwise import exp, floor, pow, rem, square
+from polyax.ops.gammas import derivative_of_log_gamma, log_gamma
 
 __all__ = [
     "digamma", "digamma_p", "erf", "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "lgamma", "lgamma_p", "polygamma",
@@ -110,17 +111,18 @@ def _polygamma(m: Any, x: Any) -> Any:
 
 
 def _in_floats(fun: Any) -> Any:
-    """The rule ``decompose`` of a formula that needs at least float32, of two operands of one shape."""
+    """The rule ``decompose`` of a formula that needs at least float32, of operands of one shape."""
 
-    def rule(x: Any, y: Any) -> list[Any]:
-        dtype = aval_of(x).dtype
-        shape = broadcast_shape("zeta", [np.shape(x), np.shape(y)])
+    def rule(*operands: Any) -> list[Any]:
+        dtype = aval_of(operands[0]).dtype
+        shape = broadcast_shape("a formula", [np.shape(x) for x in operands])
         wide = np.promote_types(dtype, np.float32) if dtype.kind == "f" else np.dtype(np.float32)
-        x, y = (stretched(convert(z, wide), shape) for z in (x, y))
-        return [convert(fun(x, y), dtype)]
+        return [convert(fun(*(stretched(convert(x, wide), shape) for x in operands)), dtype)]
 
     return rule
 
 
+lgamma_p.decompose = _in_floats(log_gamma)
+digamma_p.decompose = _in_floats(derivative_of_log_gamma)
 zeta_p.decompose = _in_floats(zeta_series)
 polygamma_p.decompose = _in_floats(_polygamma)

@@ -33,7 +33,7 @@ BROWSE_ARGS ?=
 CARDS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env test libraries array-api check types demo bench sweep fuzz soak cuts docs browse gallery cards wheels release-check extras sbom locks test-minimal test-newest snapshot clean
+.PHONY: help env test libraries array-api check types demo bench sweep fuzz soak cuts docs browse gallery cards cards-check wheels release-check extras sbom locks test-minimal test-newest snapshot clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ gallery: $(STAMP)  ## draw the pictures of docs/gallery.md again
 
 cards: $(STAMP)  ## grade all platforms again for docs/cards.md (CARDS='onnx wasm' names some)
 	$(BIN)/python docs/_site/cards.py $(CARDS)
+
+cards-check: $(STAMP)  ## grade platforms anew, and compare with their cards (CARDS='onnx wasm' names some)
+	$(BIN)/python docs/_site/cards.py --check $(CARDS)
 
 wheels: $(STAMP)  ## build every distribution into dist/
 	rm -rf dist

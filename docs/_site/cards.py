@@ -1,11 +1,16 @@
-"""Grades platforms and writes ``docs/cards.md``: ``make cards``, or ``python cards.py onnx wasm`` for some of them."""
+"""Grades platforms and writes ``docs/cards.md``: ``make cards``, or ``python cards.py onnx wasm`` for some of them.
+
+``--check`` grades them as well, and says whether the cards that are there tell the same.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from links import ROOT
 from polyax_conformance.card import Card
@@ -30,9 +35,9 @@ def gaps_of(platform: str) -> list[str]:
     return ["--gaps", str(path)] if path.exists() else []
 
 
-def make(platform: str) -> None:
+def make(platform: str, folder: Path = FOLDER) -> None:
     """In a process of its own: a platform is alone, as for who grades their own."""
-    files = [word for kind in ("json", "svg") for word in (f"--{kind}", str(FOLDER / f"{platform}.{kind}"))]
+    files = [word for kind in ("json", "svg") for word in (f"--{kind}", str(folder / f"{platform}.{kind}"))]
     words = [sys.executable, "-m", "polyax", "check", platform, *gaps_of(platform), *files]
     done = subprocess.run(words, cwd=ROOT, env=os.environ | {"POLYAX_PLATFORMS": platform})
     if done.returncode:
@@ -63,6 +68,29 @@ def kept() -> list[Card]:
     return [Card.from_json(path.read_text()) for path in paths if path.exists()]
 
 
+def differences(kept: Card, found: Card) -> list[str]:
+    """Where a new card counts otherwise than one that is kept; speed isn't counted, nor what a machine hasn't."""
+    counted = lambda card, name: (s := card.levels.get(name)) and (s.passed + s.skipped, s.failed, s.gaps)
+    told = "level {}: (passed, failed, gaps) are {}, and the card says {}"
+    pairs = [(name, counted(found, name), counted(kept, name)) for name in LEVELS]
+    return [told.format(name, new, old) for name, new, old in pairs if new != old] + list(found.failures)
+
+
+def check(chosen: Sequence[str]) -> int:
+    """The exit status: 0, if the cards of these platforms are what grading them anew gives."""
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for platform in chosen:
+            make(platform, Path(folder))
+            old, new = (Card.from_json((place / f"{platform}.json").read_text()) for place in (FOLDER, Path(folder)))
+            if found := differences(old, new):
+                wrong += 1
+                print(
+                    f"the card of {platform} is old; `make cards CARDS={platform}` makes it anew:", *found, sep="\n  "
+                )
+    return int(bool(wrong))
+
+
 def main(chosen: Sequence[str]) -> None:
     FOLDER.mkdir(exist_ok=True)
     for platform in chosen or PLATFORMS:
@@ -72,4 +100,6 @@ def main(chosen: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--check"]:
+        raise SystemExit(check(sys.argv[2:] or PLATFORMS))
     main(sys.argv[1:])

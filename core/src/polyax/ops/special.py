@@ -15,7 +15,6 @@ from polyax.ops.basis import add, convert, div, eq, full_like, mul, neg, select_
 from polyax.ops.compare import bitwise_and, bitwise_not, bitwise_or, le, lt, ne
 from polyax.ops.define import FLOAT, Derivative, broadcast_shape, elementwise
 from polyax.ops.elementwise import exp, floor, pow, rem, square
-from polyax.ops.gammas import derivative_of_log_gamma, log_gamma
 
 __all__ = [
     "digamma", "digamma_p", "erf", "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "lgamma", "lgamma_p", "polygamma",
@@ -122,7 +121,19 @@ def _in_floats(fun: Any) -> Any:
     return rule
 
 
-lgamma_p.decompose = _in_floats(log_gamma)
-digamma_p.decompose = _in_floats(derivative_of_log_gamma)
+def _log_gamma(x: Any) -> Any:
+    from polyax.ops.gammas import log_gamma  # few engines lack it
+
+    return log_gamma(x)
+
+
+def _derivative_of_log_gamma(x: Any) -> Any:
+    from polyax.ops.gammas import derivative_of_log_gamma
+
+    return derivative_of_log_gamma(x)
+
+
+lgamma_p.decompose = _in_floats(_log_gamma)
+digamma_p.decompose = _in_floats(_derivative_of_log_gamma)
 zeta_p.decompose = _in_floats(zeta_series)
 polygamma_p.decompose = _in_floats(_polygamma)

@@ -57,7 +57,10 @@ def test_only_reads_and_waits_block(runtime: OpenCLRuntime) -> None:
     late.wait()
 
 
-def test_stamps_say_afterwards_when_the_device_came_to_them(runtime: OpenCLRuntime) -> None:
+def test_stamps_say_afterwards_when_the_device_came_to_them(
+    runtime: OpenCLRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenCLRuntime, "timed", True)
     memory, spin = runtime.allocate(4), runtime.load(SPIN, "spin")
     before = time.perf_counter_ns()
     stamps = [runtime.stamp()]
@@ -69,6 +72,20 @@ def test_stamps_say_afterwards_when_the_device_came_to_them(runtime: OpenCLRunti
     late = 10**8  # nanoseconds, on a machine that does much else
     assert before - late < first < second < third < after + late
     assert third - second > 10**7, "the long one is told apart"
+
+
+def test_queues_change_in_order(runtime: OpenCLRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a trace finds under way has ended before anything else begins, and the other way round."""
+    add, spin, memory = runtime.load(ADD, "add"), runtime.load(SPIN, "spin"), runtime.allocate(4)
+    runtime.write(memory, 0, np.zeros(1, np.float32))
+    found, plain = np.empty(1, np.float32), runtime.queue
+    for timed in (False, True, False, True, False):
+        monkeypatch.setattr(OpenCLRuntime, "timed", timed)
+        runtime.launch(spin, (1,), (1,), [(memory, 0)], (LONG // 100,))
+        runtime.launch(add, (1,), (1,), [(memory, 0)], (1000,))
+        assert (runtime.queue is plain) is not timed
+    runtime.read(memory, 0, found)
+    assert found[0] == pytest.approx(2000, rel=1e-4), "a long turn comes back to 1000, and then 1000 are added"
 
 
 def test_traces_do_not_wait_for_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

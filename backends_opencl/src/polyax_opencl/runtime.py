@@ -16,7 +16,7 @@ import numpy as np
 from polyax_kernels.api.gpu import DeviceError, DeviceOutOfMemory, Mark, Runtime, Stamp
 from polyax_kernels.api.lowerings import REALS, Limits
 from polyax_opencl import compiler
-from polyax_opencl.clock import Clock
+from polyax_opencl.clock import PROFILED, Clock
 from polyax_opencl.probe import cl, title, tools
 
 FLOAT64 = np.dtype("float64")
@@ -69,7 +69,10 @@ class OpenCLRuntime(Runtime):
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context, device)
         self.pool = tools.MemoryPool(tools.ImmediateAllocator(self.queue))
-        self._lock = threading.Lock()
+        self._lock, self._enqueuing = threading.Lock(), threading.Lock()
+        self._keeps_times, self._without = False, self.queue
+        self._last: cl.Event | None = None
+        """Of the last command, unless that was waited for."""
         self._writes: deque[cl.Event] = deque()
         """An event keeps what is written, and waits when it is deleted: these are still under way."""
 
@@ -95,8 +98,14 @@ class OpenCLRuntime(Runtime):
             self._writes.append(event)
 
     def read(self, source: Any, offset: int, host: np.ndarray) -> None:
-        if host.nbytes:
-            self._try(cl.enqueue_copy, host, source, src_offset=offset, is_blocking=True)
+        if not host.nbytes:
+            return
+        event = self._try(cl.enqueue_copy, host, source, src_offset=offset, is_blocking=False)
+        self._last = None  # it holds the array
+        try:
+            event.wait()
+        except cl.Error as e:
+            raise failure(self.kind, e) from None
 
     def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
         if nbytes:
@@ -137,7 +146,8 @@ class OpenCLRuntime(Runtime):
         return OpenCLMark(self.kind, event)
 
     def stamp(self) -> Stamp:
-        return self._clock.stamp(self._try(cl.enqueue_marker))
+        last = self._last if self._keeps_times is self.timed else None
+        return self._clock.stamp(last or self._try(cl.enqueue_marker))
 
     @cached_property
     def _clock(self) -> Clock:
@@ -154,9 +164,24 @@ class OpenCLRuntime(Runtime):
 
     def _try(self, enqueue: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            return enqueue(self.queue, *args, **kwargs)
+            with self._enqueuing:
+                if self._keeps_times is not self.timed:
+                    self._change_queues()
+                self._last = event = enqueue(self.queue, *args, **kwargs)
         except cl.Error as e:
             raise failure(self.kind, e) from None
+        return event
+
+    def _change_queues(self) -> None:
+        """To one whose commands keep their times, which makes each slower, or back. What was put into the one has ended
+        before anything is put into the other."""
+        self.queue.finish()
+        self._keeps_times = not self._keeps_times
+        if self._keeps_times:
+            self._without = self.queue
+            self.queue = cl.CommandQueue(self.context, self.device, properties=PROFILED)
+        else:
+            self.queue = self._without
 
 
 @lru_cache(4096)

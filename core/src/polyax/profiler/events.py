@@ -31,7 +31,7 @@ OUTSIDE = "a program"
 """What a device works on that nobody called in this trace."""
 
 
-UNDER_WAY = 64
+UNDER_WAY = 512
 """Programs of which a device may still be asked when it came to their parts; for older ones it is at once."""
 
 

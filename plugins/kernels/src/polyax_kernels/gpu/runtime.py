@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.errors import PolyaxRuntimeError
-from polyax.runtime.contract.probes import Stamp
+from polyax.runtime.contract.probes import Stamp, declare
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.run.shortage import OutOfMemory
 
@@ -86,6 +86,8 @@ class Runtime(ABC):
     """What the device is called: ``Device.device_kind``."""
     limits: Limits
     """The numbers that the vendor's library gives; what ``gpu/schedule.py`` decides by."""
+    timed = False
+    """Whether a trace is taken, which may ask for ``stamp``."""
 
     @abstractmethod
     def allocate(self, nbytes: int) -> Any:
@@ -166,3 +168,6 @@ class Runtime(ABC):
     def memory_stats(self) -> dict[str, int]:
         """What the vendor's library knows, under JAX's names (``bytes_limit``, ``bytes_reserved``, ...)."""
         return {}
+
+
+declare(Runtime, "timed", lambda *_: True)

@@ -65,6 +65,12 @@ def test_bad_input(call, error, text):
         call()
 
 
+def test_shapes_are_those_of_the_parameters() -> None:
+    key, degrees = random.key(0), np.array([[3.0], [4.0]], np.float32)
+    assert random.t(key, degrees).shape == (2, 1) and random.t(key, 3.0).shape == ()
+    assert random.t(key, degrees).tolist() == random.t(key, degrees, (2, 1)).tolist()
+
+
 # --- derivatives by shapes
 
 

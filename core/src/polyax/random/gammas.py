@@ -204,7 +204,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
 
 
 @with_out_sharding
-def t(key: Any, df: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of Student's distribution: normal ones over the roots of chi-square ones."""
     kind, shape = float_dtype("t", dtype), sample_shape("t", shape, df)
     of_normal, of_gamma = two_keys(check_key("t", key))

@@ -175,6 +175,8 @@ def test_answers_about_types() -> None:
     assert kinds == [int, float, bool, complex, float, int, float, int, float]
     assert jnp.issubdtype(jnp.float8_e5m2, jnp.floating) and jnp.issubdtype(jnp.uint4, jnp.unsignedinteger)
     assert not polyax.dtypes.issubdtype(a=jnp.int4, b=jnp.unsignedinteger)
+    float0 = polyax.dtypes.float0
+    assert [polyax.dtypes.issubdtype(float0, k) for k in (np.generic, float0, np.inexact)] == [True, True, False]
     assert polyax.dtypes.canonicalize_dtype("int64", allow_extended_dtype=True) == np.int32
     for bad in (None, polyax.float0):
         with pytest.raises(ValueError, match="dtype"):

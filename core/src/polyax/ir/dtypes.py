@@ -158,8 +158,8 @@ def full_name(dtype: DType) -> str:
 def issubdtype(dtype: Any, kind: Any) -> bool:
     """``np.issubdtype`` that knows bfloat16 and extended types."""
     dtype = as_dtype(dtype)
-    if is_extended(dtype) or dtype == float0:
-        return is_extended(dtype) and isinstance(kind, type) and issubclass(dtype.type, kind)
+    if is_extended(dtype):
+        return isinstance(kind, type) and issubclass(dtype.type, kind)
     if dtype == bfloat16 or dtype in NARROW:
         return kind in _kinds_above(dtype)
     return np.issubdtype(dtype, kind)

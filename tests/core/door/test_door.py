@@ -47,6 +47,10 @@ assert infer_argnums_and_argnames(sig, None, None) == ((), ())
 from jax._src.tree_util import _registry
 children, aux = _registry[dict].to_iter({"a": 1})
 assert _registry[dict].from_iter(aux, children) == {"a": 1} and len(_registry) == len([*_registry])
+from jax._src.lax import control_flow, parallel, slicing
+from jax._src.numpy.util import check_arraylike, promote_args_inexact, promote_dtypes
+from jax._src.export.shape_poly import symbolic_shape
+assert control_flow.scan_p is polyax.lax.scan_p and parallel.psum is polyax.lax.psum and slicing.gather_p
 from jax.lib import __version__
 assert version.__version__ == __version__ == "0.10.2"
 

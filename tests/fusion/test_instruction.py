@@ -96,6 +96,16 @@ def test_no_reduction_inside_a_reduction() -> None:
     assert "a reduction would run inside a reduction" in reasons(nested, X)
 
 
+def test_no_large_reduction_inside_one_that_all_rows_share() -> None:
+    def shared(x):
+        return basis.add(x[:, 0], reduce.reduce_max(basis.reduce_sum(x, (0,)), (0,)))
+
+    wide = RNG.standard_normal((200, 64)).astype("f4")
+    assert kernels(shared, wide) == 2
+    assert "a reduction would run inside a reduction" in reasons(shared, wide)
+    assert kernels(shared, X) == 1, "a few elements are folded by each thread"
+
+
 def test_cheap_producers_are_duplicated_and_expensive_ones_are_not() -> None:
     def cheap(x):
         y = basis.add(x, 1.0)

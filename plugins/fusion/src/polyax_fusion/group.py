@@ -29,6 +29,8 @@ class Cluster:
         """Position of a node in the graph -> where it is computed."""
         self.depths: dict[Axis, int] = {}
         """Axis -> how often the body of its loop runs."""
+        self.fold_axes: set[Axis] = set()
+        """Those of them that a fold goes over."""
         self.folded: set[int] = set()
         """Positions of the members that fold, or whose results others fold."""
         self.size = 1
@@ -58,6 +60,7 @@ class Cluster:
         for x in postorder(*[s.value for s in node.stores]):
             if x.kind == "fold":
                 self._open(x.attr.axes, times)
+                self.fold_axes.update(x.attr.axes)
 
     def _note_folds(self, n: int, node: KernelNode, uses: Iterable[int]) -> None:
         if node.folds or self.folds(uses):
@@ -90,6 +93,10 @@ class Cluster:
     def times(self, places: Places) -> int:
         """How often something is computed that is needed at ``places``."""
         return sum(max([1, *(self.depths.get(a, 1) for a in axes_of(place))]) for place in places)
+
+    def in_folds(self, places: Places) -> bool:
+        """Whether what is needed at ``places`` is computed for each element of a fold."""
+        return any(not self.fold_axes.isdisjoint(axes_of(place)) for place in places)
 
     def join(self, n: int, node: KernelNode, places: Places, uses: Iterable[int]) -> None:
         self.places[n] = places

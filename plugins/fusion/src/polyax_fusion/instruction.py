@@ -99,7 +99,7 @@ class _Pass:
         for group, places in demands:
             if reason := self.why_not(n, node, group, places, group.times(places)):
                 return reason
-            if node.folds and (reason := self.why_no_fold(node, group, group.times(places), uses)):
+            if node.folds and (reason := self.why_no_fold(node, group, places, uses)):
                 return reason
         if reason := self.why_more_bytes(node, wanted):
             return reason
@@ -133,9 +133,10 @@ class _Pass:
         apart = times <= size and len(places) <= TOO_MANY and all(mask is None for _, mask in places)
         return len(places) > 1 and not apart
 
-    def why_no_fold(self, node: KernelNode, group: Cluster, times: int, uses: list[int]) -> str | None:
+    def why_no_fold(self, node: KernelNode, group: Cluster, places: Places, uses: list[int]) -> str | None:
         """A reduction is computed once per row of its consumer's kernel, before the loop over the row, or not there."""
-        if times > group.size:
+        times = group.times(places)
+        if times > group.size or (group.in_folds(places) and fold_size(node) * times > SMALL):
             return "a reduction would run inside a reduction"
         size = max(1, self.graph.avals[node.outs[0]].size)
         loops = size < group.size or group.folds(uses)

@@ -159,3 +159,23 @@ def test_long_stacks_of_small_products_are_kernels(spec: str, batch: int, side: 
     with polyax.default_device(device):
         got = polyax.jit(f)(x, y)
     np.testing.assert_allclose(got, np.einsum(spec, x.astype(float), y), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "left, right, contracted, extent",
+    [
+        ((5000,), (5000, 16), (0, 0), 1),
+        ((5000,), (5000, 64), (0, 0), 64),
+        ((5000,), (16, 5000), (0, 1), 16),
+        ((5000, 16), (5000,), (0, 0), 1),
+        ((16, 5000), (5000,), (1, 0), 16),
+        ((5000, 4), (5000, 16), (0, 0), 16),
+    ],
+)
+def test_narrow_matrices_by_vectors_are_read_by_one_thread(
+    left: tuple[int, ...], right: tuple[int, ...], contracted: tuple[int, int], extent: int
+) -> None:
+    avals = [ShapedArray(shape, np.dtype("float32")) for shape in (left, right)]
+    axes = tuple((axis,) for axis in contracted)
+    found = products.describe(avals, {"dimension_numbers": (axes, ((), ()))})
+    assert found is not None and found.extent == extent

@@ -30,6 +30,9 @@ from polyax_kernels.ir.products import Side, Stored, count, grouped, sides, stor
 
 PLAIN = openblas.TRANS[False, False]
 BATCH, ROWS, COLUMNS = 0, 1, 2  # what begin..end counts
+WIDE = 32
+"""Columns of a matrix by which a vector is multiplied from the left, for threads to share them: each would read nearly
+all of the memory of a narrower one."""
 TURNED, SHORT = 1024, 32
 """Elements of a transposed right operand that are copied in order before the product, if so few terms are added up:
 those are what OpenBLAS has no kernels for small matrices for, which take an eighth of the time."""
@@ -98,7 +101,8 @@ def _product(
     if not batch * m * n * k:
         return None
     group, *apart = groups or (batch, 0, 0)
-    split = BATCH if batch > 1 else ROWS if m >= n else COLUMNS
+    narrow = (m == 1 and n < WIDE and not b.transposed) or (n == 1 and m < WIDE and a.transposed)
+    split = BATCH if batch > 1 or narrow else ROWS if m >= n else COLUMNS
     one, other = ((int(x.transposed), x.ld, x.stride, y) for x, y in zip((a, b), apart, strict=True))
     return NativeProduct(split, batch, m, n, k, *one, *other, group)
 

@@ -27,9 +27,9 @@ SHORT = 100_000
 """Nanoseconds that a piece of a short job takes at most."""
 ALONE = 8
 """How many times as long as it waited a thread computes short jobs alone: on a crowded machine, waiting then takes a
-ninth of the time at most."""
-SLICE = 5_000_000
-"""Nanoseconds for which a thread loses its core at most, or about that."""
+ninth of the time at most. One that lost its own core does so only if the job before was short, as this one would be."""
+LOST, SLICE = 1_000_000, 5_000_000
+"""Nanoseconds for which a thread loses its core to another process at least and at most, or about that."""
 
 
 class Moment(ctypes.Structure):
@@ -61,7 +61,7 @@ class Job(ctypes.Structure):
 class JobList(ctypes.Structure):
     """Jobs that workers may join: ``lock`` is 1 while somebody changes the list. ``asleep`` workers wait for
     ``condition``; that and ``mutex`` have room for any platform's. ``crowded``: until when short ones aren't offered.
-    ``switches``: how often who asked last had lost its core."""
+    ``switches``: how often who asked last had lost its core; ``lasted``: how long the last job kept its asker."""
 
     _fields_ = [
         ("mutex", ctypes.c_char * 128),
@@ -69,7 +69,8 @@ class JobList(ctypes.Structure):
         ("asleep", INTEGER),
         ("crowded", INTEGER),
         ("switches", INTEGER),
-        ("apart", ctypes.c_char * 40),
+        ("lasted", INTEGER),
+        ("apart", ctypes.c_char * 32),
         ("first", ADDRESS),
         ("lock", INTEGER),
     ]
@@ -266,7 +267,7 @@ def _parallel(module: Module) -> None:
     b = module.function("void", "polyax_parallel", params)
     job, none = Record(Job, b.alloca("i8", ctypes.sizeof(Job))), b.const(0, "i64")
     job.set(**{name: value for (_, name), value in zip(params, b.args, strict=True)}, taken=none, workers=none)
-    began, crowded = b.call("i64", "now"), _jobs(b).at("crowded")
+    began, crowded, lasted = b.call("i64", "now"), _jobs(b).at("crowded"), _jobs(b).at("lasted")
     with b.when(atomic_load(crowded, "i64") > began):
         b.call("i64", "piece", job.pointer)
         with b.when(b.call("i64", "now") - began < SHORT):
@@ -274,15 +275,18 @@ def _parallel(module: Module) -> None:
             b.ret()
     b.call("void", "offer", job.pointer)
     b.call("void", "take", job.pointer)
-    own = b.call("i64", "now")
+    own, before = b.call("i64", "now"), atomic_load(lasted, "i64")
+    atomic_store(own - began, lasted)
     b.call("void", "wait", job.pointer)
     ended = b.call("i64", "now")
     with b.when(own - began < SHORT):
         with b.when(ended - own > SHORT):
             atomic_store(ended + (ended - own) * ALONE, crowded)
         b.ret()
-    with b.when(b.call("i64", "switched").compare("!=", 0)):
-        atomic_store(ended + b.intrinsic("smin", own - began, b.const(SLICE, "i64")) * ALONE, crowded)
+    with b.when(own - began > LOST):
+        lost = b.call("i64", "switched").compare("!=", 0) & (before < SHORT)
+        with b.when(lost):
+            atomic_store(ended + b.intrinsic("smin", own - began, b.const(SLICE, "i64")) * ALONE, crowded)
     b.ret()
 
 

@@ -291,8 +291,8 @@ MISTAKES = [
         GRAPH,
         "a claim that is a number",
         "engine",
-        give("why_not", lambda eqn: 3),
-        "claims gave 3, not a reason or None(?s:.*)primitives sin; asked for at",
+        give("why_not", lambda name, dtypes: 3),
+        "why_not of the backend gave 3, not a reason or None(?s:.*)primitives sin; asked for at",
     ),
     Mistake(
         GRAPH,

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from polyax.ir.blame import about, expected
-from polyax.ir.errors import PluginError
+from polyax.ir.blame import expected_reason
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 
 Claims = Callable[[Eqn], str | None]
@@ -70,14 +69,6 @@ def _read(eqns: Iterable[Eqn]) -> list[Var]:
     return list(dict.fromkeys(v for e in eqns for v in e.invars if isinstance(v, Var)))
 
 
-def _checked(reason: str | None, eqn: Eqn) -> str | None:
-    try:
-        return expected(reason, str | None, "claims gave", "a reason or None")
-    except PluginError as e:
-        about(e, primitives=eqn.primitive.name, source=eqn.source)
-        raise
-
-
 def _stages(jaxpr: Jaxpr, claims: Claims) -> tuple[list[list[Eqn]], dict[int, str]]:
     """Equations by stages, the even ones taken: each in the first that comes after what it reads."""
     stages: list[list[Eqn]] = [[]]
@@ -85,7 +76,7 @@ def _stages(jaxpr: Jaxpr, claims: Claims) -> tuple[list[list[Eqn]], dict[int, st
     reasons: dict[int, str] = {}
     after = 0  # the last effect
     for eqn in jaxpr.eqns:
-        reason = _checked(claims(eqn), eqn)
+        reason = expected_reason(claims(eqn), eqn, "claims gave")
         if reason is not None:
             reasons[id(eqn)] = reason
         first = max([where.get(v, 0) for v in _read([eqn])], default=0)

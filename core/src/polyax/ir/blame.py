@@ -50,6 +50,19 @@ def expected(answer: Any, kinds: Any, found: str, what: str) -> Any:
     raise PluginError(f"{found} {answer!r}, not {what}")
 
 
+def expected_reason(answer: Any, eqn: Any, found: str) -> str | None:
+    """``answer``, which says why something doesn't take the equation ``eqn``, or None.
+
+    Raises:
+      PluginError: it is no reason; the error knows the equation.
+    """
+    try:
+        return expected(answer, str | None, found, "a reason or None")
+    except PluginError as e:
+        about(e, primitives=eqn.primitive.name, source=eqn.source)
+        raise
+
+
 def excuse(error: BaseException) -> None:
     """The user's own code raised it: nobody else is named."""
     about(error, told=True)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from polyax.ir.aval import ShapedArray
-from polyax.ir.blame import expected
+from polyax.ir.blame import expected_reason
 from polyax.ir.effects import NO_EFFECTS, Effects
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
 from polyax.ir.primitive import Primitive
@@ -458,7 +458,7 @@ class Backend(ABC):
         """
         avals, outs = [a.aval for a in eqn.invars], [v.aval for v in eqn.outvars]
         reason = self.why_not(eqn.primitive, avals, outs, eqn.params)
-        return expected(reason, str | None, "why_not of the backend gave", "a reason or None")
+        return expected_reason(reason, eqn, "why_not of the backend gave")
 
     def declines_any(self) -> bool:
         """Whether there is anything to ask."""

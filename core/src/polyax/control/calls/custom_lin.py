@@ -111,9 +111,9 @@ class UserBackward:
         if isinstance(ct, np.ndarray) and ct.dtype == dtypes.float0:
             return Zero(wanted)
         got = aval_of(ct)
-        if got.shape == wanted.shape and dtypes.is_float(got.dtype) and dtypes.is_float(wanted.dtype):
-            return convert(ct, wanted.dtype)  # rules may compute in another precision
         if not same_type(got, wanted):
+            if got.shape == wanted.shape and dtypes.is_float(got.dtype) and dtypes.is_float(wanted.dtype):
+                return convert(ct, wanted.dtype)  # rules may compute in another precision
             part = "shapes" if got.shape != wanted.shape else "dtypes"
             raise ValueError(
                 "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import numpy as np
@@ -186,6 +187,30 @@ def test_live_arrays(reference: object) -> None:
         assert len(alive) == 1 and alive[0] is x
         x.delete()
         assert not [a for a in d.live_arrays() if a.shape == (1234,)]
+
+
+def test_live_arrays_leave_other_threads_alone(reference: object) -> None:
+    """CPython can't enlarge a tuple that somebody else has found."""
+    x, over = device_put(np.ones(3), reference), threading.Event()
+    interval = sys.getswitchinterval()
+
+    found: list[bool] = []
+
+    def look() -> None:
+        while not over.is_set():
+            found.append(any(a is x for a in d.live_arrays("reference")))
+
+    thread = threading.Thread(target=look)
+    sys.setswitchinterval(1e-5)
+    try:
+        thread.start()
+        for _ in range(20_000):
+            assert tuple(n for n in range(200))[-1] == 199
+    finally:
+        over.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+    assert found and all(found)
 
 
 def test_barrier_waits_for_everything() -> None:

@@ -367,8 +367,12 @@ register_array_type(Array)
 
 
 def all_arrays() -> list[Array]:
-    """Asked seldom, so that nobody keeps a list: the garbage collector knows them all."""
-    return [x for x in gc.get_objects() if type(x) is Array and _is_made(x)]
+    """Asked seldom, so that nobody keeps a list: the garbage collector knows them all, as they refer to their class.
+
+    It isn't asked for all objects: among them are tuples that other threads are just making, and CPython ends that with
+    a SystemError while somebody else has a reference to such a tuple.
+    """
+    return [x for x in gc.get_referrers(Array) if type(x) is Array and _is_made(x)]
 
 
 def _is_made(x: Array) -> bool:

@@ -60,5 +60,3 @@ def parallel_for(extent: int, run: Rows) -> None:
     wait(futures)
     for future in futures:
         future.result()  # raises what that part raised
-    for future in futures:
-        future.result()

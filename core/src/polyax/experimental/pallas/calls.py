@@ -80,13 +80,10 @@ def pallas_call(
     [ 0  2  4  6  8 10]
     """
     check_callable(kernel)
-    apart = {"grid": (grid, ()), "in_specs": (in_specs, no_block_spec), "out_specs": (out_specs, no_block_spec)}
-    apart["scratch_shapes"] = (scratch_shapes, ())
-    if grid_spec is None:
-        grid_spec = GridSpec(grid, in_specs, out_specs, scratch_shapes)
-    else:
-        _check_alone(apart)
-    spec = grid_spec
+    spec = grid_spec or GridSpec(grid, in_specs, out_specs, scratch_shapes)
+    if grid_spec is not None:
+        apart = {"grid": (grid, ()), "in_specs": (in_specs, no_block_spec), "out_specs": (out_specs, no_block_spec)}
+        _check_alone({**apart, "scratch_shapes": (scratch_shapes, ())})
     called = name or name_of(kernel)
     out_shape = tuple(out_shape) if isinstance(out_shape, list) else out_shape
 

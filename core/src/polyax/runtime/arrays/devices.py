@@ -150,10 +150,8 @@ def block_until_ready(x: Any) -> Any:
             if leaf._seat is not seat:  # rarely: most trees lie at one place
                 seat = leaf._seat
                 at_hand = seat is not None and seat.device.backend.in_host_memory
-            if (
-                at_hand and getattr(leaf.buffer, "task", leaf) is None
-            ):  # filled; other devices fill theirs without tasks
-                continue
+            if at_hand and getattr(leaf.buffer, "task", leaf) is None:
+                continue  # it is filled; devices with memory of their own fill it without tasks
         if hasattr(leaf, "block_until_ready"):
             leaf.block_until_ready()
     return x

@@ -2,7 +2,7 @@
 does for them, and how much memory lives on it.
 
 Nothing is in their way while no trace is taken: the methods that tell of events are put in place when one begins, and
-taken XX
+taken out when it ends. Calls stay native meanwhile: native code notes what it ran, and is asked for it at the end.
 """
 
 from __future__ import annotations

@@ -38,10 +38,12 @@ def test_each_seed_is_tried_once_and_failures_are_told(crew: Crew) -> None:
 def test_a_search_goes_on_where_the_last_one_ended(crew: Crew, tmp_path: Path) -> None:
     kept = tmp_path / "made/found.json"
     found = Found(programs=30, seed=100)
-    assert search(crew, found, kept, seconds=60, programs=36) == 1
+    failures = search(crew, found, kept, seconds=60, programs=38)  # four or more of them by one process
+    assert failures == len(found.failures) > 0
     found.seed = crew.seed
     found.write(kept)
     again = Found.read(kept)
-    assert again == found and again.programs >= 36 and again.seed == 140
-    assert again.failures["103"] == "ValueError: 103 is wrong"
+    assert again == found and again.programs >= 38 and again.seed == 140
+    wrong = {f"{n}": f"ValueError: {n} is wrong" for n in (103, 123)}
+    assert wrong.items() & again.failures.items()
     assert Found.read(tmp_path / "nothing.json") == Found()

@@ -51,7 +51,8 @@ def test_live_bytes() -> None:
 
 def test_out_of_memory_names_what_is_live() -> None:
     store = GpuStore(Small(1000), "fake:0")
-    array = Array(ShapedArray((5, 8), np.dtype("float32")), store.shelf(160).take(), None)  # type: ignore[arg-type]
+    somewhere: Any = object()
+    array = Array(ShapedArray((5, 8), np.dtype("float32")), store.shelf(160).take(), somewhere)
     with pytest.raises(DeviceOutOfMemory, match=r"fake:0 .* 2,000 bytes .* 160 are live.*float32\[5,8\].*full"):
         store.shelf(2000).take()
     assert array.shape == (5, 8)

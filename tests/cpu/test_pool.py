@@ -18,7 +18,7 @@ from polyax_cpu import compiler, machine_code, native_pool, pool
 from polyax_cpu.llvm import Module
 from polyax_cpu.records import FUNCTION_PARAMS, INTEGER, Record
 
-PARALLEL = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 4)
+PARALLEL = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 5)
 
 
 def copy_in_pieces(size: int, piece: int) -> bool:
@@ -28,7 +28,7 @@ def copy_in_pieces(size: int, piece: int) -> bool:
     target = np.zeros_like(source)
     pointers = (ctypes.c_void_p * 2)(source.ctypes.data, target.ctypes.data)
     parallel = PARALLEL(pool.symbols()["polyax_parallel"])
-    parallel(pool.symbols()["polyax_copy"], ctypes.addressof(pointers), None, 0, size, piece, -(-size // piece))
+    parallel(pool.symbols()["polyax_copy"], ctypes.addressof(pointers), None, 0, size, piece, -(-size // piece), 1)
     return bool((source == target).all())
 
 
@@ -92,10 +92,10 @@ def patient() -> Any:
 def helped(patient: Any) -> Callable[..., bool]:
     """Whether its workers take part in a job of so many pieces that take so long."""
 
-    def run(pieces: int, own: int, others: int) -> bool:
+    def run(pieces: int, own: int, others: int, brief: int = 1) -> bool:
         shared = Shared(threading.get_ident(), own, others, 0)
         parallel = PARALLEL(patient.address("polyax_parallel"))
-        parallel(patient.address("asked"), ctypes.addressof(shared), None, 0, pieces, 1, pieces)
+        parallel(patient.address("asked"), ctypes.addressof(shared), None, 0, pieces, 1, pieces, brief)
         return shared.count > 0
 
     return run
@@ -110,6 +110,7 @@ def test_short_jobs_go_without_workers_behind_one_that_kept_waiting(helped: Call
     assert any(helped(*short) for _ in range(100)), "they take part otherwise"
     alone = lambda: not any(helped(*short) for _ in range(50))
     assert any(helped(*stuck) and alone() and helped(*long) for _ in range(100)), "long ones are shared all the same"
+    assert any(helped(*stuck) and alone() and helped(2, 110_000, 110_000, brief=0) for _ in range(100)), "of two pieces"
 
 
 def test_a_thread_knows_whether_it_lost_its_core(patient: Any) -> None:

@@ -125,7 +125,7 @@ def _native(executable: CpuExecutable, step: Step) -> Described | None:
         kernel = executable.backend.compiled(step.kernel)
         extent = rows(step)
         piece = _piece(step, extent) if executable.divides else extent
-        return described(kernel.address, step.operands, step.scalars, extent, piece, kernel)
+        return described(kernel.address, step.operands, step.scalars, extent, piece, cost_of(step), kernel)
     if isinstance(step, CopyStep):
         return copying(step.source, step.target, step.nbytes, executable.divides)
     if isinstance(step, ControlStep):
@@ -159,6 +159,7 @@ def _library_call(step: CallStep, divides: bool) -> Described | None:
     if found is None:
         return None
     address, work = found
-    divided = divides and cost_of(step) > PARALLEL_COST and work.extent > 1
+    cost = cost_of(step)
+    divided = divides and cost > PARALLEL_COST and work.extent > 1
     piece = piece_of_library(work.flops, work.extent) if divided else work.extent
-    return described(address, (*step.args, *step.outs), work.scalars, work.extent, piece)
+    return described(address, (*step.args, *step.outs), work.scalars, work.extent, piece, cost)

@@ -76,7 +76,7 @@ def native_control(
 def _loaded(code: bytes, writer: _ControlWriter, text: str) -> Described:
     imports = {**pool.symbols_for(text.encode()), **writer.imports}
     loaded = compiler.LoadedCode(code, ["control"], imports)
-    return NativeStep(loaded.address("control"), None, 0, 1, 1, ON_BASES, None, writer.fails), (loaded, writer.keep)
+    return NativeStep(loaded.address("control"), None, 0, 1, 1, 0, ON_BASES, None, writer.fails), (loaded, writer.keep)
 
 
 def _steps(step: Step) -> int:
@@ -229,7 +229,7 @@ class _ControlWriter:
             b.invoke("void", function, buffers, scalars, begin, end)
             return
         pool.ensure_started()
-        pieces = (b.const(k, "i64") for k in (native.piece, -(-native.end // native.piece)))
+        pieces = (b.const(k, "i64") for k in (native.piece, -(-native.end // native.piece), native.brief))
         b.call("void", "polyax_parallel", function, buffers, scalars, begin, end, *pieces)
 
     def buffers(self, count: int) -> IrValue:

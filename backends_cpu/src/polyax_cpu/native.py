@@ -77,7 +77,7 @@ def _launch(b: Builder, step: Record, buffers: IrValue) -> None:
         b.invoke("void", step.function, buffers, step.scalars, step.begin, step.end)
     with b.when(size < span):
         work = (step.function, buffers, step.scalars, step.begin, step.end)
-        b.call("void", "polyax_parallel", *work, size, (span + size - 1) / size)
+        b.call("void", "polyax_parallel", *work, size, (span + size - 1) / size, step.brief)
 
 
 CALLED = [("ptr", "self"), ("ptr", "args"), ("i64", "nargs")]
@@ -153,7 +153,7 @@ def _call_members(module: Module) -> None:
         _find(b, table, b.call("ptr", "PyList_GetItem", every, n), b.at(bases, n * width, "ptr"))
     members = Record(NativeMembers, b.alloca("i8", ctypes.sizeof(NativeMembers)))
     members.set(steps=table.at("steps"), width=width)
-    work = b.pointer("@members"), bases, members.pointer, zero, count, one, count
+    work = b.pointer("@members"), bases, members.pointer, zero, count, one, count, one
     _released(b, lambda: b.call("void", "polyax_parallel", *work))
     _ret_none(b)
 

@@ -262,13 +262,15 @@ def _remove(module: Module) -> None:
 
 
 def _parallel(module: Module) -> None:
-    """Runs a function over a range in pieces, here and on workers that are free; returns when all are done."""
+    """Runs a function over a range in pieces, here and on workers that are free; returns when all are done. ``brief``:
+    the job may be a short one; whoever runs a piece to see that keeps a worker from a long one."""
     params = [("ptr", "function"), *FUNCTION_PARAMS, ("i64", "size"), ("i64", "pieces")]
-    b = module.function("void", "polyax_parallel", params)
+    b = module.function("void", "polyax_parallel", [*params, ("i64", "brief")])
+    *given, brief = b.args
     job, none = Record(Job, b.alloca("i8", ctypes.sizeof(Job))), b.const(0, "i64")
-    job.set(**{name: value for (_, name), value in zip(params, b.args, strict=True)}, taken=none, workers=none)
+    job.set(**{name: value for (_, name), value in zip(params, given, strict=True)}, taken=none, workers=none)
     began, crowded, lasted = b.call("i64", "now"), _jobs(b).at("crowded"), _jobs(b).at("lasted")
-    with b.when(atomic_load(crowded, "i64") > began):
+    with b.when(brief.compare("!=", 0) & (atomic_load(crowded, "i64") > began)):
         b.call("i64", "piece", job.pointer)
         with b.when(b.call("i64", "now") - began < SHORT):
             b.call("void", "take", job.pointer)

@@ -24,8 +24,9 @@ class NativeRef(ctypes.Structure):
 
 
 class NativeStep(ctypes.Structure):
-    """The call of a function; ``operands`` are ``count`` places, whose addresses are its buffers. ``fails``: it returns
-    whether it failed, as an integer; Python knows the error then."""
+    """The call of a function; ``operands`` are ``count`` places, whose addresses are its buffers. ``brief``: pieces may
+    be too short to wait for workers. ``fails``: it returns whether it failed, as an integer; Python knows the error
+    then."""
 
     _fields_ = [
         ("function", ADDRESS),
@@ -33,6 +34,7 @@ class NativeStep(ctypes.Structure):
         ("begin", INTEGER),
         ("end", INTEGER),
         ("piece", INTEGER),
+        ("brief", INTEGER),
         ("count", INTEGER),
         ("operands", ADDRESS),
         ("fails", INTEGER),

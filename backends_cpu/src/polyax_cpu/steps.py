@@ -83,18 +83,20 @@ class Table:
 
 
 def described(
-    address: int, operands: Sequence[Ref], scalars: Sequence[int], end: int, piece: int, keep: Any = None
+    address: int, operands: Sequence[Ref], scalars: Sequence[int], end: int, piece: int, cost: int, keep: Any = None
 ) -> Described:
-    """The step that calls the function at ``address`` on the range up to ``end``, ``piece`` at a time."""
+    """The step that calls the function at ``address`` on the range up to ``end``, ``piece`` at a time; all of them cost
+    so much."""
     places = (NativeRef * len(operands))(*[(r.base, r.offset) for r in operands])
     values = (ctypes.c_int64 * len(scalars))(*scalars)
-    step = NativeStep(address, ctypes.addressof(values), 0, end, piece, len(operands), ctypes.addressof(places))
+    brief = cost <= PIECE_COST * pool.thread_count()
+    step = NativeStep(address, ctypes.addressof(values), 0, end, piece, brief, len(operands), ctypes.addressof(places))
     return step, (places, values, keep)
 
 
 def copying(source: Ref, target: Ref, nbytes: int, divides: bool = True) -> Described:
     piece = piece_of(nbytes, nbytes) if divides else nbytes
-    return described(pool.symbols()["polyax_copy"], (source, target), (), nbytes, piece)
+    return described(pool.symbols()["polyax_copy"], (source, target), (), nbytes, piece, nbytes)
 
 
 def piece_of(cost: int, extent: int, grain: int = 1, most: int = MOST) -> int:

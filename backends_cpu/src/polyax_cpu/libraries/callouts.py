@@ -23,7 +23,7 @@ def call_out(step: CallStep, context: CallContext) -> Described:
     """The step in which native code calls a library's Python function. What that raises, ``Table.run`` raises."""
     run = _on_addresses(step, context)
     operands = (*step.args, *step.outs)
-    native, keep = described(pool.symbols()["polyax_call_out"], operands, (id(run),), 1, 1, run)
+    native, keep = described(pool.symbols()["polyax_call_out"], operands, (id(run),), 1, 1, 0, run)
     native.fails = 1
     return native, keep
 

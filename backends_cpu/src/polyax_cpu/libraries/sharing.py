@@ -12,7 +12,7 @@ from polyax_cpu import pool
 from polyax_cpu.records import FUNCTION_PARAMS
 from polyax_kernels.host.backend import FUNCTION
 
-_NUMBERS = [ctypes.c_int64] * 2
+_NUMBERS = [ctypes.c_int64] * 3
 _TYPES = [FUNCTION, *(ctypes.c_int64 if type == "i64" else ctypes.c_void_p for type, _ in FUNCTION_PARAMS), *_NUMBERS]
 
 
@@ -36,6 +36,6 @@ def share(extent: int, run: Callable[[int, int], None], grain: int = 1) -> None:
             failed.append(e)
 
     parallel = ctypes.CFUNCTYPE(None, *_TYPES)(pool.symbols()["polyax_parallel"])
-    parallel(FUNCTION(piece), None, None, 0, extent, size, pieces)
+    parallel(FUNCTION(piece), None, None, 0, extent, size, pieces, 1)
     if failed:
         raise failed[0]

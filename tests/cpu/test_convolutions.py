@@ -98,20 +98,12 @@ def test_in_planes_are_two_calls() -> None:
     assert _calls(_conv, _array("NHWC"), _array("HWIO")) == ["call", "call"]
 
 
-def _depthwise(strides: int) -> list[str]:
+@pytest.mark.parametrize("strides", [1, 2])
+def test_of_channels_that_are_together_and_alone_are_one_call(strides: int) -> None:
     f = lambda x, w: lax.conv_general_dilated(
         x, w, (strides, strides), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=16
     )
-    return _calls(f, _array("NHWC"), _array("HWIO")[:, :, :1, :16])
-
-
-def test_of_channels_that_are_together_and_alone_are_one_call() -> None:
-    assert _depthwise(1) == ["call"]
-
-
-def test_of_few_of_them_stay_loops() -> None:
-    """Where the window moves in steps, they see little of what would be copied."""
-    assert _depthwise(2) == ["kernel"]
+    assert _calls(f, _array("NHWC"), _array("HWIO")[:, :, :1, :16]) == ["call"]
 
 
 def _described(layout: tuple[str, str, str], window: int) -> tuple[int, tiles.Tiles]:

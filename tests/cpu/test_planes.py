@@ -161,7 +161,17 @@ def test_have_the_same_bits_on_any_number_of_threads() -> None:
 
 @pytest.mark.parametrize("channels", [8, 16, 17, 40, 64, 65, 130])
 @pytest.mark.parametrize(
-    "geometry", [{}, {"dilation": 2}, {"padding": (-1, 2)}, {"window": 4, "padding": (5, 5)}], ids=str
+    "geometry",
+    [
+        {},
+        {"dilation": 2},
+        {"strides": 2},
+        {"strides": 3, "padding": (0, 4)},
+        {"padding": (-1, 2)},
+        {"window": 4, "padding": (5, 5)},
+        {"window": 7, "strides": 2, "dilation": 3, "padding": (9, 12)},
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("spec", [SPECS[1][1], SPECS[2][1], SPECS[3][1]], ids="-".join)
 def test_of_each_channel_alone_are_exact(spec: tuple[str, str, str], geometry: dict[str, Any], channels: int) -> None:
@@ -172,8 +182,7 @@ def test_of_each_channel_alone_are_exact(spec: tuple[str, str, str], geometry: d
     _is_exact(f, x, w, wanted)
 
 
-def test_of_each_channel_alone_are_exact_whatever_the_weights_layout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planes, "ELEMENTS", 2000)
+def test_of_each_channel_alone_are_exact_whatever_the_weights_layout() -> None:
     for weights in ("OIHW", "IHWO", "HWOI"):
         for dtype in ("float32", "float64"):
             with polyax.enable_x64():
@@ -214,13 +223,14 @@ def test_touch_nothing_behind_their_arrays(spec: tuple[str, str, str], features:
     np.testing.assert_array_equal(out, wanted)
 
 
+@pytest.mark.parametrize("strides", [1, 2])
 @pytest.mark.parametrize("channels", [8, 24, 66])
-def test_of_each_channel_alone_touch_nothing_behind_their_arrays(channels: int) -> None:
-    f, x, w, wanted = _case((7, 13), SPECS[2][1], channels=1, features=1, groups=channels)
+def test_of_each_channel_alone_touch_nothing_behind_their_arrays(channels: int, strides: int) -> None:
+    f, x, w, wanted = _case((7, 23), SPECS[2][1], channels=1, features=1, groups=channels, strides=strides)
     (eqn,) = polyax.make_jaxpr(f)(x, w).jaxpr.eqns
-    work = depthwise.described([ShapedArray(a.shape, a.dtype) for a in (x, w)], eqn.params, blocks.lanes("float"))
+    work = depthwise.described([ShapedArray(a.shape, a.dtype) for a in (x, w)], eqn.params)
     x, w, out = map(_at_the_end_of_a_page, (x, w, np.zeros(wanted.shape, "f")))
-    _run(depthwise.function("float").address("convolve"), (x, w, out), work)
+    _run(depthwise.function("float", work.line).address("convolve"), (x, w, out), work)
     np.testing.assert_array_equal(out, wanted)
 
 

@@ -202,7 +202,7 @@ def _read_channels(module: Module, kind: BlockKind) -> None:
 
 def where(b: Builder, condition: IrValue, mask: IrValue) -> IrValue:
     """The mask if the condition holds, else no lane."""
-    return mask & b.splat(condition, mask.lanes)
+    return b.select(condition, mask, b.splat(b.const(False, "i1"), mask.lanes))
 
 
 # --- results ---------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from polyax.ops.conv_shapes import ConvDimensionNumbers
 from polyax.runtime.contract.hooks import WhyNot
 from polyax.trace.recording import trace_to_jaxpr
 from polyax_cpu.libraries import blocks, depthwise, planes, tiles
+from polyax_cpu.libraries.depthwise import Depthwise
 from polyax_cpu.libraries.planes import PackedWeights, Planes, Shapes
 from polyax_cpu.libraries.tiles import Geometry, TileDigit, apart
 from polyax_kernels.lower import overlaps, phases
@@ -124,12 +125,12 @@ def _depthwise(x: Any, w: Any, avals: Avals, params: Params) -> Any:
     numbers = ConvDimensionNumbers(lhs, (w.ndim - 1, w.ndim - 2, *range(w.ndim - 2)), out)
     given = {**params, "dimension_numbers": numbers}
     avals = avals[0], ShapedArray(turned.shape, w.dtype)
-    work = depthwise.described(avals, given, blocks.lanes(blocks.TYPES[x.dtype.name]))
-    return depthwise_p.bind1(x, turned, work=work)
+    return depthwise_p.bind1(x, turned, work=depthwise.described(avals, given))
 
 
-def _native_depthwise(args: Avals, outs: Avals, params: Params) -> tuple[int, Planes]:
-    return depthwise.function(blocks.TYPES[args[0].dtype.name]).address("convolve"), params["work"]
+def _native_depthwise(args: Avals, outs: Avals, params: Params) -> tuple[int, Depthwise]:
+    work: Depthwise = params["work"]
+    return depthwise.function(blocks.TYPES[args[0].dtype.name], work.line).address("convolve"), work
 
 
 def _in_planes(x: Any, w: Any, shapes: Shapes) -> Any:

@@ -1,36 +1,97 @@
 """Convolutions of each channel alone, where channels are together in memory: these are the lanes of vectors.
 
-Planes are as for other convolutions, but their places have some channels instead of one element.
+Results of neighbouring places are summed side by side, from what lies in the operand's memory. Neighbouring elements of
+the window mostly see the same places for neighbouring results: what is loaded for one is there for the others. Around
+images there are zeros: elements of the window before and behind them are left out, and at the ends of rows masks are.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from polyax.ir.aval import ShapedArray
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.libraries import planes
-from polyax_cpu.libraries.blocks import BlockKind
-from polyax_cpu.libraries.plane_code import PartAt, PlaneRow, between, convolve, plane_rows
-from polyax_cpu.libraries.planes import SPATIAL, By, Planes, Shapes, SumBlock
-from polyax_cpu.llvm import IrValue, Module
+from polyax_cpu.libraries.blocks import BlockKind, where
+from polyax_cpu.libraries.plane_code import between, digit
+from polyax_cpu.libraries.planes import SPATIAL, Along, Shapes
+from polyax_cpu.llvm import Builder, IrValue, Module
+from polyax_cpu.records import FUNCTION_PARAMS
 
-CHANNELS = 64
-"""Of a part, at most."""
 PLACES = 8
 """That are summed side by side."""
+LOADED = 22
+"""Vectors of the operand that registers hold beside the sums."""
 
 
-def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int) -> Planes:
-    shapes, flops = Shapes(avals, params), 0
-    channels, flops = shapes.groups, shapes.flops
-    width = min(CHANNELS, -(-channels // lanes) * lanes)
-    shapes.groups, shapes.channels, shapes.features = -(-channels // width), width, channels
-    shapes.by_source, shapes.by_result = (By(by.item, width, 1) for by in (shapes.by_source, shapes.by_result))
-    work = planes.described(shapes, SumBlock(1, 1), avals[0].dtype.itemsize)
-    return Planes(work.shape, 1, (True, True), work.scalars, work.extent, flops)
+class WindowLine(NamedTuple):
+    """So many elements along the last dimension of the window are summed with the same registers; they are ``dilation``
+    apart, and ``stride`` further for the next place."""
+
+    length: int
+    stride: int
+    dilation: int
+
+    @property
+    def seen(self) -> int:
+        """Places of the operand that are loaded."""
+        return len({p * self.stride + k * self.dilation for p in range(PLACES) for k in range(self.length)})
+
+
+class DepthwiseNumbers(NamedTuple):
+    """What native code is told; three ``DepthwiseDimension`` follow."""
+
+    channels: int
+    source_item: int
+    result_item: int
+
+
+class DepthwiseDimension(NamedTuple):
+    places: int
+    source: int
+    low: int
+    stride: int
+    dilation: int
+    window: int
+    source_by: int
+    weight_by: int
+    result_by: int
+
+
+@dataclass(frozen=True)
+class Depthwise:
+    """A convolution for its native function, which counts rows of the result."""
+
+    shape: tuple[int, ...]
+    scalars: tuple[int, ...]
+    extent: int
+    flops: int
+    line: WindowLine
+
+
+def described(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Depthwise:
+    shapes = Shapes(avals, params)
+    along = shapes.phases[0].along
+    numbers = DepthwiseNumbers(shapes.groups, shapes.by_source.item, shapes.by_result.item)
+    dimensions = [
+        DepthwiseDimension(
+            a.places, a.source, a.low, a.stride, a.dilation, a.window, a.by_source, a.by_weight, a.by_result
+        )
+        for a in along
+    ]
+    scalars = tuple(int(n) for record in (numbers, *dimensions) for n in record)
+    rows = shapes.batch * math.prod(a.places for a in along[:-1])
+    return Depthwise(shapes.result.shape, scalars, rows, shapes.flops, _line(along[-1]))
+
+
+def _line(along: Along) -> WindowLine:
+    """A whole one, if what it sees fits in registers."""
+    line = WindowLine(along.window, along.stride, along.dilation)
+    return line if line.seen <= LOADED else line._replace(length=1)
 
 
 def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int) -> str | None:
@@ -40,71 +101,124 @@ def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int)
     shapes = Shapes(avals, params)
     if shapes.together != (True, True) or shapes.channels * shapes.features > 1:
         return "channels aren't alone, or not together"
-    if max(*params["window_strides"], *params["lhs_dilation"]) > 1:
-        return "most of planes would be seen by few elements of the window"
+    if len(shapes.phases) > 1:
+        return "phases are convolutions of their own"
     return None if 2 * shapes.groups >= lanes else f"{shapes.groups} channels are few for vectors of {lanes}"
 
 
+# --- code ------------------------------------------------------------------------------------------------------------
+
+
+class _Told:
+    """The numbers by name, and those of each dimension."""
+
+    def __init__(self, scalars: IrValue) -> None:
+        b, numbers = scalars.b, iter(range(len(DepthwiseNumbers._fields) + SPATIAL * len(DepthwiseDimension._fields)))
+        load: Callable[[Any], Any] = lambda kind: kind._make(
+            b.load(b.at(scalars, next(numbers), "i64"), "i64") for _ in kind._fields
+        )
+        self.all = load(DepthwiseNumbers)
+        self.along = [load(DepthwiseDimension) for _ in range(SPATIAL)]
+
+
+class _Row(NamedTuple):
+    """A row of the result: where it is, where the first row that the window sees is or would be in the operand, and
+    which elements of the window lie in the image along all dimensions but the last."""
+
+    source: IrValue
+    result: IrValue
+    elements: Sequence[tuple[IrValue, IrValue]]
+
+
 @functools.cache
-def function(type: str) -> compiler.LoadedCode:
+def function(type: str, line: WindowLine) -> compiler.LoadedCode:
     """``convolve(operand, weights, result; scalars, begin, end)``; the channels of weights are together, too."""
     module = Module(["convolve"])
-    kind = BlockKind(type, 1, True, True)
-    convolve(module, type, lambda part: _compute(kind, part))
+    b = module.function("void", "convolve", FUNCTION_PARAMS)
+    buffers, scalars, begin, end = b.args
+    _Writer(b, BlockKind(type, 1, True, True), line, buffers, _Told(scalars)).write(begin, end)
     return machine_code.library(module.text(), ["convolve"], {}, level=1)
 
 
-def _compute(kind: BlockKind, part: PartAt) -> None:
-    b, told = part.planes.b, part.told
-    width, every = told.channels, told.features
-    left = b.intrinsic("smin", width, every - part.group * width)
-    _read(kind, part, left)
-    (by0, by1, by2), (_, n1, n2) = told.each("result_by"), told.each("length")
-    weights = kind.at(part.weights, part.group * width)
-    count0, count1, count2 = part.counts
-    with b.loop(0, count0) as i0, b.loop(0, count1) as i1, b.loop(0, count2, step=PLACES) as i2:
-        at = kind.at(part.planes, ((i0 * n1 + i1) * n2 + i2) * width)
-        to = kind.at(part.result, i0 * by0 + i1 * by1 + i2 * by2)
-        with b.loop(0, left, step=kind.lanes) as c:
-            some = between(b, c, kind.lanes, c, left)
-            found = _sums(kind, part, kind.at(at, c), (kind.at(weights, c), some))
-            for n, x in enumerate(found):
-                with b.when(i2 + n < count2):
-                    b.store_lanes(x, kind.at(to, by2 * n + c), some)
+class _Writer:
+    def __init__(self, b: Builder, kind: BlockKind, line: WindowLine, buffers: IrValue, told: _Told) -> None:
+        self.b, self.kind, self.line, self.told = b, kind, line, told
+        self.source, self.weights, self.result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))
 
+    def write(self, begin: IrValue, end: IrValue) -> None:
+        b, last, channels, lanes = self.b, self.told.along[-1], self.told.all.channels, self.kind.lanes
+        whole = channels & -lanes
+        with b.loop(begin, end) as item:
+            row = self._row(item)
+            with b.loop(0, last.places, step=PLACES) as place:
+                first = place * last.stride - last.low
+                reach = first + (last.window - 1) * last.dilation + (PLACES - 1) * last.stride
+                inside = (first >= 0) & (reach < last.source) & (place + PLACES <= last.places)
+                with b.when(inside), b.loop(0, whole, step=lanes) as c:
+                    self._store(row, place, c, self._sums(row, first, c, lambda x: None), None)
+                with b.loop(b.select(inside, whole, 0), channels, step=lanes) as c:
+                    some = between(b, c, lanes, c, channels)
+                    seen = lambda x, some=some: where(b, (x >= 0) & (x < last.source), some)
+                    self._store(row, place, c, self._sums(row, first, c, seen, some), some)
+        b.ret()
 
-def _read(kind: BlockKind, part: PartAt, left: IrValue) -> None:
-    """Place after place; what is behind the last channel isn't used."""
-    b, told = part.planes.b, part.told
-    width, length, step = told.channels, told[2].length, told[2].stride * told[2].source_by
-    whole, zero = left & -kind.lanes, b.splat(b.const(0.0, kind.type), kind.lanes)
-    some = between(b, whole, kind.lanes, whole, left)
+    def _row(self, item: IrValue) -> _Row:
+        b, told = self.b, self.told
+        source, result, elements = b.const(0, "i64"), b.const(0, "i64"), list[tuple[IrValue, IrValue]]()
+        for d in reversed(told.along[:-1]):
+            item, place = digit(item, d.places)
+            first = place * d.stride - d.low
+            source, result = source + first * d.source_by, result + place * d.result_by
+            elements.insert(0, self._inside(first, d))
+        return _Row(source + item * told.all.source_item, result + item * told.all.result_item, elements)
 
-    def copy(r: PlaneRow) -> None:
-        for start, stop in ((length.like(0), r.begin), (r.end, length)):
-            with b.loop(start * width, stop * width, step=kind.lanes) as i:
-                b.store_lanes(zero, kind.at(r.target, i), None)
-        with b.loop(r.begin, r.end) as i:
-            source, target = kind.at(r.source, i * step), kind.at(r.target, i * width)
-            with b.loop(0, whole, step=kind.lanes) as c:
-                b.store_lanes(kind.load(kind.at(source, c)), kind.at(target, c), None)
-            with b.when(whole < left):
-                b.store_lanes(kind.load(kind.at(source, whole), some), kind.at(target, whole), None)
+    def _inside(self, first: IrValue, d: Any) -> tuple[IrValue, IrValue]:
+        """Which elements of the window lie in the image, if its first one is at ``first``."""
+        b, zero = self.b, first.like(0)
+        before = lambda end: b.intrinsic("smax", end - first + d.dilation - 1, zero) / d.dilation
+        return before(zero), b.intrinsic("smin", before(d.source), d.window)
 
-    plane_rows(kind.type, part.source, part.planes, told, part.firsts, copy, width)
+    def _sums(
+        self,
+        row: _Row,
+        first: IrValue,
+        c: IrValue,
+        seen: Callable[[IrValue], IrValue | None],
+        some: IrValue | None = None,
+    ) -> Sequence[IrValue]:
+        """Of neighbouring places, for a vector of channels. ``seen``: the lanes of a place of the operand, ``some``:
+        those of weights; None: all."""
+        b, kind, (d0, d1, d2) = self.b, self.kind, self.told.along
 
+        def line(k0: IrValue, k1: IrValue, k2: IrValue, carries: Sequence[IrValue]) -> Sequence[IrValue]:
+            start, loaded = first + k2 * d2.dilation, dict[int, IrValue]()
+            source = row.source + k0 * d0.dilation * d0.source_by + k1 * d1.dilation * d1.source_by + c
 
-def _sums(kind: BlockKind, part: PartAt, at: IrValue, weights: tuple[IrValue, IrValue]) -> Sequence[IrValue]:
-    """Of neighbouring places, for a vector of channels."""
-    b, told = at.b, part.told
-    width, every, window, zero = told.channels, told.features, told.rest(SPATIAL), b.const(0, "i64")
-    first, some = weights
+            def place(n: int) -> IrValue:
+                if n not in loaded:
+                    at = kind.at(self.source, source + (start + n) * d2.source_by)
+                    loaded[n] = kind.load(at, seen(start + n))
+                return loaded[n]
 
-    def element(t: IrValue, carries: list[IrValue]) -> Sequence[IrValue]:
-        offset, tap = (b.load(b.at(window, t * 2 + n, "i64"), "i64") for n in range(2))
-        weight, place = kind.load(kind.at(first, tap * every), some), kind.at(at, offset * width)
-        seen = (kind.load(kind.at(place, width * n)) for n in range(PLACES))
-        return [b.intrinsic("fma", x, weight, old) for x, old in zip(seen, carries, strict=True)]
+            for k in range(self.line.length):
+                weight = k0 * d0.weight_by + k1 * d1.weight_by + (k2 + k) * d2.weight_by + c
+                w = kind.load(kind.at(self.weights, weight), some)
+                places = [place(n * self.line.stride + k * self.line.dilation) for n in range(PLACES)]
+                carries = [b.intrinsic("fma", x, w, old) for x, old in zip(places, carries, strict=True)]
+            return carries
 
-    none = b.splat(b.const(0.0, kind.type), kind.lanes)
-    return b.carry(zero, told.taps, [none] * PLACES, element)
+        zero = b.const(0, "i64")
+        (begin0, end0), (begin1, end1) = row.elements
+        across = lambda k0, k1, carries: b.carry(
+            zero, d2.window, carries, lambda k2, found: line(k0, k1, k2, found), step=self.line.length
+        )
+        down = lambda k0, carries: b.carry(begin1, end1, carries, lambda k1, found: across(k0, k1, found))
+        none = b.splat(b.const(0.0, kind.type), kind.lanes)
+        return b.carry(begin0, end0, [none] * PLACES, down)
+
+    def _store(self, row: _Row, place: IrValue, c: IrValue, sums: Sequence[IrValue], some: IrValue | None) -> None:
+        """``some``: lanes of channels that are there, and maybe not all places are; None: all are."""
+        b, last = self.b, self.told.along[-1]
+        for n, x in enumerate(sums):
+            to = self.kind.at(self.result, row.result + (place + n) * last.result_by + c)
+            b.store_lanes(x, to, some if some is None else where(b, place + n < last.places, some))

@@ -25,10 +25,33 @@ def test_prints_as_the_source_documents():
     assert str(closed) == (
         "{ lambda ; a:f32[3] b:f32[3]. let\n"
         "    c:f32[3] = sin b\n"
-        "    d:f32[3] = mul c 3.0\n"
+        "    d:f32[3] = mul c 3.0:f32[]\n"
         "    e:f32[3] = add a d\n"
         "  in (e,) }"
     )
+
+
+@pytest.mark.parametrize(
+    ("fun", "text"),
+    [
+        (lambda a: a, "{ lambda ; a:f32[3]. let  in (a,) }"),
+        (lambda a: (a, 2.0), "{ lambda ; a:f32[3]. let  in (a, 2.0:f32[]) }"),
+        (lambda a: lax.sin(lax.cos(a)), "{ lambda ; a:f32[3]. let b:f32[3] = cos a; c:f32[3] = sin b in (c,) }"),
+        (lambda a: polyax.jit(f_same)(a), "{ lambda ; a:f32[3]. let\n    b:f32[3] = jit[name=f_same "
+         "jaxpr={ lambda ; c:f32[3]. let  in (c,) }] a\n  in (b,) }"),
+        (lambda a: lax.broadcast(a[0], (2,)), "{ lambda ; a:f32[3]. let\n    b:f32[1] = "
+         "slice[limit_indices=(1,) start_indices=(0,) strides=None] a\n    c:f32[] = squeeze[dimensions=(0,)] b\n"
+         "    d:f32[2] = broadcast_in_dim c\n  in (d,) }"),
+        (lambda a: lax.dot(a, a), "{ lambda ; a:f32[3]. let\n    b:f32[] = "
+         "dot_general[dimension_numbers=(([0], [0]), ([], []))] a a\n  in (b,) }"),
+    ],
+)  # fmt: skip
+def test_what_fits_stands_on_one_line(fun, text):
+    assert str(polyax.make_jaxpr(fun)(X)) == text
+
+
+def f_same(x):
+    return x
 
 
 def test_equations_without_results_bind_nothing():
@@ -43,7 +66,7 @@ def test_equations_without_results_bind_nothing():
 
 def test_constants_become_constvars():
     closed = polyax.make_jaxpr(lambda a: lax.add(a, X))(X)
-    assert str(closed).startswith("{ lambda a:f32[3] ; b:f32[3]. let")
+    assert str(closed).startswith("{ lambda a:f32[3]; b:f32[3]. let ")
     assert closed.consts[0] is X
 
 
@@ -135,6 +158,6 @@ def test_text_with_lines_and_without_types() -> None:
     text = program.pretty_print(source_info=True)
     assert re.search(r"sin a # .*test_jaxpr\.py:\d+ \(f\) in inside\n", text) and "a:f32[]" in text
     assert "b = sin a" in program.pretty_print(print_shapes=False)
-    assert [str(e) for e in program.eqns] == ["a:f32[] = sin b", "a:f32[] = mul b 2.0"]
+    assert [str(e) for e in program.eqns] == ["a:f32[] = sin b", "a:f32[] = mul b 2.0:f32[]"]
     with pytest.raises(ValueError, match="Unknown keyword arguments: {'foo': 1}"):
         program.jaxpr.replace(foo=1)

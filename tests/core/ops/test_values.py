@@ -94,7 +94,7 @@ def test_products_along_neighbouring_dimensions_are_derived_where_they_lie() -> 
 @pytest.mark.usefixtures("on_the_reference")
 def test_python_scalars_take_the_other_operands_type_and_stay_literals() -> None:
     text = str(polyax.make_jaxpr(lambda x: lenient.add(lenient.mul(2, x), 1.0))(X))
-    assert "mul 2.0 a" in text and "add b 1.0" in text
+    assert "mul 2.0:f32[] a" in text and "add b 1.0:f32[]" in text
     assert lenient.add(lenient.full((2,), 1.0), 1.0).weak_type
     assert not lenient.add(np.ones(2, np.float32), 1.0).weak_type
     assert lenient.mul(np.ones(2, np.float16), 2.0).dtype == np.float16
@@ -106,8 +106,11 @@ def test_python_scalars_take_the_other_operands_type_and_stay_literals() -> None
 @pytest.mark.usefixtures("on_the_reference")
 def test_parameters_print_as_in_jax() -> None:
     text = str(polyax.make_jaxpr(lambda x: lax.dot_general(x, x, (((1,), (1,)), ((), ()))))(X))
-    assert "dimension_numbers=(((1,), (1,)), ((), ()))" in text
-    assert "precision=None" in text and "preferred_element_type=None" in text
+    assert "dimension_numbers=(([1], [1]), ([], []))" in text
+    assert "precision" not in text and "preferred_element_type" not in text
+    typed = lambda x: lax.dot_general(x, x, (((1,), (1,)), ((), ())), "highest", np.float32)
+    text = str(polyax.make_jaxpr(typed)(X.astype(np.float16)))
+    assert "precision=(Precision.HIGHEST, Precision.HIGHEST)" in text and "preferred_element_type=float32" in text
     assert "integer_pow[y=3] a" in str(polyax.make_jaxpr(lambda x: lax.integer_pow(x, 3))(X))
     assert "reduce_sum[axes=(0,)] a" in str(polyax.make_jaxpr(lambda x: lax.reduce_sum(x, (0,)))(X))
 

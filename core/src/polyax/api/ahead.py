@@ -140,9 +140,7 @@ def make_jaxpr(
     """A function that gives the jaxpr of ``fun`` for its arguments (arrays, or ``ShapeDtypeStruct``).
 
     >>> make_jaxpr(lambda x: x * x)(2.0)
-    { lambda ; a:f32[]. let
-        b:f32[] = mul a a
-      in (b,) }
+    { lambda ; a:f32[]. let b:f32[] = mul a a in (b,) }
     """
     if abstracted_axes is not None:
         raise NotImplementedError("make_jaxpr: abstracted_axes is not supported")

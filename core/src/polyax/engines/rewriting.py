@@ -22,8 +22,8 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
     >>> from polyax import jit, make_jaxpr
     >>> inline_calls(make_jaxpr(lambda x: jit(lambda y: y * 2)(x) + 1)(3.0))
     { lambda ; a:f32[]. let
-        b:f32[] = mul a 2.0
-        c:f32[] = add b 1.0
+        b:f32[] = mul a 2.0:f32[]
+        c:f32[] = add b 1.0:f32[]
       in (c,) }
     """
     return _written_out(closed, called)

@@ -44,7 +44,7 @@ class Literal:
         return scalar if aval_of(scalar) == self.aval else self.val
 
     def __repr__(self) -> str:
-        return f"{self.val}"
+        return f"Literal({self.val})"
 
 
 Atom = Var | Literal

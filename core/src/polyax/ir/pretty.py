@@ -12,7 +12,8 @@ import numpy as np
 
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 
-WIDTH = 100
+WIDTH = 80
+"""What is wider is broken into lines, as in JAX."""
 COLOURS = {
     "program": "font-weight:600",
     "types": "color:#8a8f98",
@@ -72,10 +73,11 @@ class _Namer:
 
 
 def literal(lit: Literal) -> str:
+    """A constant with its type."""
     value = lit.val
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.item() if value.dtype.kind != "V" else value
-    return str(value)
+    return f"{value}:{lit.aval.str_short(True)}"
 
 
 def pretty_jaxpr(self: Jaxpr) -> str:
@@ -110,19 +112,25 @@ def pretty_eqn(eqn: Eqn, names: Mapping[Var, str] | None = None) -> str:
     return _eqn(eqn, name, 0)
 
 
-def _jaxpr(jaxpr: Jaxpr, name: _Namer, indent: int) -> str:
+def _jaxpr(jaxpr: Jaxpr, name: _Namer, indent: int, before: int = 0) -> str:
+    """A program whose lines are indented so far; ``before`` is what stands on its first line already."""
     pad = " " * indent
     if jaxpr.effects:
         name.used |= {v for e in jaxpr.eqns for v in e.invars} | {*jaxpr.outvars}
-    consts = "".join(f"{name.typed(v)} " for v in jaxpr.constvars)
-    head = f"{{ lambda {consts}; " + " ".join(map(name.typed, jaxpr.invars)) + (". let" if jaxpr.invars else " . let")
+    consts = " ".join(map(name.typed, jaxpr.constvars))
+    args = "".join(f" {name.typed(v)}" for v in jaxpr.invars)
+    head = f"{{ lambda {consts};{args}{'. let' if args else ' . let'}"
     eqns = [_eqn(e, name, indent + 4) + name.source(e) for e in jaxpr.eqns]
     outs = [name.atom(v) for v in jaxpr.outvars]
     tail = f"in ({', '.join(outs)}{',' if len(outs) == 1 else ''}) }}"
-    one_line = " ".join([head, *eqns, tail])
-    if indent and len(eqns) <= 1 and not {"\n", "#"} & {*one_line} and indent + len(one_line) <= WIDTH:
+    one_line = f"{head} {'; '.join(eqns)} {tail}"
+    if _fits(one_line, indent + before) and "#" not in one_line:
         return one_line
     return f"{head}\n" + "".join(f"{pad}    {e}\n" for e in eqns) + f"{pad}  {tail}"
+
+
+def _fits(text: str, indent: int) -> bool:
+    return "\n" not in text and indent + len(text) <= WIDTH
 
 
 def _eqn(eqn: Eqn, name: _Namer, indent: int) -> str:
@@ -136,7 +144,7 @@ def _eqn(eqn: Eqn, name: _Namer, indent: int) -> str:
     if not shown:
         return head + args
     one_line = f"{head}[{' '.join(shown)}]{args}"
-    if not any(map(_holds_programs, params.values())) and len(one_line) + indent <= WIDTH and len(shown) < 3:
+    if _fits(one_line, indent):
         return one_line
     pad = " " * indent
     return f"{head}[\n" + "".join(f"{pad}  {s}\n" for s in shown) + f"{pad}]{args}"
@@ -148,18 +156,18 @@ def _holds_programs(value: Any) -> bool:
 
 
 def _params(params: dict[str, Any], name: _Namer, indent: int) -> list[str]:
-    return [f"{k}={_param(v, name, indent)}" for k, v in sorted(params.items(), key=_name_first)]
+    return [f"{k}={_param(v, name, indent, len(k) + 1)}" for k, v in sorted(params.items(), key=_name_first)]
 
 
 def _name_first(item: tuple[str, Any]) -> tuple[bool, str]:
     return item[0] != "name", item[0]
 
 
-def _param(value: Any, name: _Namer, indent: int) -> str:
+def _param(value: Any, name: _Namer, indent: int, before: int = 0) -> str:
     if isinstance(value, ClosedJaxpr):
-        return _jaxpr(value.jaxpr, name, indent)
+        return _jaxpr(value.jaxpr, name, indent, before)
     if isinstance(value, Jaxpr):
-        return _jaxpr(value, name, indent)
+        return _jaxpr(value, name, indent, before)
     if isinstance(value, tuple) and _holds_programs(value):
         pad = " " * indent
         return "(\n" + "".join(f"{pad}  {_param(v, name, indent + 2)}\n" for v in value) + f"{pad})"

@@ -148,7 +148,34 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
     ),
     "float": (lambda: jax.jit(lambda x: float(x))(1.0), "ConcretizationTypeError", "float32[]"),
     "item": (lambda: jax.jit(lambda x: x.item())(1.0), "ConcretizationTypeError", "the item() method"),
-    "tolist": (lambda: jax.jit(lambda x: x.tolist())(1.0), "ConcretizationTypeError", "the tolist() method"),
+    "tolist": (lambda: jax.jit(lambda x: x.tolist())(1.0), "ConcretizationTypeError", "The tolist() method"),
+    "format": (lambda: jax.jit(lambda x: f"{x:.2f}")(1.0), "TypeError", "passed to DynamicJaxprTracer.__format__"),
+    "hash": (lambda: jax.jit(lambda x: {x: 1})(1.0), "TypeError", "unhashable type: 'DynamicJaxprTracer'"),
+    "branch on two arguments": (
+        lambda: jax.jit(lambda x, y: x if x > y else y)(1, 2),
+        "TracerBoolConversionError",
+        "depends on the values of the arguments x and y.",
+    ),
+    "branch on three arguments": (
+        lambda: jax.jit(lambda *xs: 1 if sum(xs) else 2)(1, 2, 3),
+        "TracerBoolConversionError",
+        "depends on the values of the arguments xs[0], xs[1], and xs[2].",
+    ),
+    "branch on keywords": (
+        lambda: jax.jit(lambda x, **others: 1 if others["z"] > others["y"] else 2)(x=1, y=2, z=3),
+        "TracerBoolConversionError",
+        "depends on the values of the arguments others['y'] and others['z'].",
+    ),
+    "branch on a constant": (
+        lambda: jax.jit(lambda: 1 if jnp.add(1, 1) > 2 else 2)(),
+        "TracerBoolConversionError",
+        "This value became a tracer due to operations on these lines:\n  add at ",
+    ),
+    "branch on many constants": (
+        lambda: jax.jit(lambda: 1 if sum(jnp.add(1, 1) for _ in range(6)) else 2)(),
+        "TracerBoolConversionError",
+        "(Additional originating lines are not shown.)",
+    ),
     "an object that becomes an array": (
         lambda: jax.jit(lambda x: x)(Becoming()),
         "ValueError",
@@ -261,6 +288,11 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
     # what is not an array, or not a device
     "jit of a string": (lambda: jax.jit(lambda x: x)("a"), "TypeError", "<class 'str'>"),
     "jit returns a string": (lambda: jax.jit(lambda x: "a")(1.0), "TypeError", "<class 'str'>"),
+    "unmapped result": (
+        lambda: jax.vmap(lambda x: x, out_axes=None, axis_name="i")(float32(3)),
+        "ValueError",
+        "vmap has mapped output (axis_name=i) but out_axes is None",
+    ),
     "unhashable static": (
         lambda: jax.jit(lambda x, n: x, static_argnums=(1,))(1.0, np.ones(3)),
         "ValueError",
@@ -323,3 +355,9 @@ def test_unfiltered_traceback_on_request() -> None:
     with jax.config.override(traceback_filtering=False):
         error = caught(lambda: float32(3) + float32(4))
     assert traceback.extract_tb(error.__traceback__)[-1].filename != __file__
+
+
+def test_only_arguments_can_be_made_static() -> None:
+    constant = lambda: jax.jit(lambda: 1 if jnp.add(1, 1) > 2 else 2)()
+    assert "static_argnums" in str(caught(branch_on_tracer)) and "static_argnums" not in str(caught(constant))
+    assert "static_argnums" in str(caught(lambda: jax.checkpoint(lambda: 1 if jnp.add(1, 1) > 2 else 2)()))

@@ -41,5 +41,9 @@ def test_what_escaped_tells_of_its_function_and_what_it_was_traced_for() -> None
     with pytest.raises(polyax.errors.UnexpectedTracerError, match="traced for scan"):
         polyax.jit(lambda: kept[-1] * 2)()
     polyax.grad(f)(1.0)
-    with pytest.raises(polyax.errors.UnexpectedTracerError, match=r"float32\[\] wrapped in a \w+Tracer escaped"):
+    with pytest.raises(polyax.errors.UnexpectedTracerError, match=r"float32\[\] wrapped in a \w+Tracer to escape"):
         polyax.jit(lambda: kept[-1] * 2)()
+    polyax.jit(lambda x: f(x + 1))(1.0)
+    told = r"transformed by JAX had a side effect, .*was created on line .*test_leaks\.py:\d+ .*\n.* in global state"
+    with pytest.raises(polyax.errors.UnexpectedTracerError, match=told):
+        kept[-1] * 2

@@ -97,10 +97,12 @@ def check_arrays(args: Any, what: str) -> None:
 def arg_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
     """``x``, ``params['w']``: a name for each leaf of the arguments."""
     try:
-        named = list(inspect.signature(fun).bind_partial(*args).arguments.items())
+        signature = inspect.signature(fun)
+        named, parameters = list(signature.bind_partial(*args).arguments.items()), signature.parameters
     except (TypeError, ValueError):
-        named = [(f"args[{i}]", a) for i, a in enumerate(args)]
-    named += sorted(kwargs.items())
+        named, parameters = [(f"args[{i}]", a) for i, a in enumerate(args)], kwargs
+    rest = next((n for n, p in parameters.items() if getattr(p, "kind", None) is inspect.Parameter.VAR_KEYWORD), None)
+    named += [(n if rest is None or n in parameters else f"{rest}[{n!r}]", x) for n, x in sorted(kwargs.items())]
     return [name + keystr(path) for name, tree in named for path, _ in tree_leaves_with_path(tree)]
 
 

@@ -26,6 +26,9 @@ from polyax.trace.leaks import check_leaks
 from polyax.trace.tracer import Trace, Tracer, check_alive
 from polyax.trace.varying import aligned, typed
 
+SHOWN_LINES = 5
+"""So many lines error texts tell of, at most."""
+
 
 class DynamicJaxprTracer(Tracer):
     """A value of a program that is being recorded; ``atom`` is its variable there."""
@@ -38,15 +41,23 @@ class DynamicJaxprTracer(Tracer):
         self.atom = atom
 
     def origin(self) -> str:
-        trace = self._trace
-        assert isinstance(trace, DynamicJaxprTrace)
-        what = trace.describe(self.atom)
+        what = self._program().describe(self.atom)
         return f"\n{what}" if what else ""
+
+    def made_at(self) -> str:
+        made = self._program().maker(self.atom)
+        return f"{made.source}" if made else ""
+
+    def to_static(self) -> str:
+        trace = self._program()
+        rematerialised = trace.origin is not None and trace.origin.traced_for.startswith("checkpoint")
+        if not (rematerialised or trace.names_behind(self.atom)):
+            return ""
+        return " Or make the argument static (static_argnums, static_argnames)."
 
     def recorded(self) -> ClosedJaxpr:
         """The program that computes it."""
-        trace = self._trace
-        assert isinstance(trace, DynamicJaxprTrace)
+        trace = self._program()
         behind = trace.arguments_behind(self.atom)
         eqns = [e for e in trace.eqns if not behind.isdisjoint(e.outvars)]
         jaxpr = Jaxpr(list(trace.constvars.values()), trace.invars, [self.atom], eqns, debug_name=trace.name)
@@ -56,9 +67,12 @@ class DynamicJaxprTracer(Tracer):
         onlooker = self._onlooker()
         return None if onlooker is None else onlooker.value(self)
 
+    def _program(self) -> DynamicJaxprTrace:
+        assert isinstance(self._trace, DynamicJaxprTrace)
+        return self._trace
+
     def _onlooker(self) -> Any:
-        trace = self._trace
-        assert isinstance(trace, DynamicJaxprTrace)
+        trace = self._program()
         return trace.onlooker if trace.alive else None
 
     def __repr__(self) -> str:
@@ -174,14 +188,32 @@ class DynamicJaxprTrace(Trace):
         """Says of a variable on which arguments of the user's function it depends, and which line made it."""
         if isinstance(atom, Literal) or self.origin is None:
             return ""
-        made = next((e for e in reversed(self.eqns) if any(v is atom for v in e.outvars)), None)
-        sources = self.arguments_behind(atom)
-        names = [self.origin.name(i) for i, v in enumerate(self.invars) if v in sources]
         text = f"The error occurred while tracing the function {self.origin} for {self.origin.traced_for}."
-        if names:
-            which = f"argument{'s' if len(names) > 1 else ''} {', '.join(names)}"
-            text += f" This concrete value was not available in Python because it depends on the value of the {which}."
+        names = self.names_behind(atom)
+        if not names:
+            return f"{text} {self._lines_behind(atom)}"
+        which = f"value of the argument {names[0]}" if len(names) == 1 else f"values of the arguments {_listed(names)}"
+        text += f" This concrete value was not available in Python because it depends on the {which}."
+        made = self.maker(atom)
         return text + (f" It was computed by {made.primitive} at {made.source}." if made else "")
+
+    def maker(self, atom: Atom) -> Eqn | None:
+        """The equation that ``atom`` is a result of."""
+        return next((e for e in reversed(self.eqns) if any(v is atom for v in e.outvars)), None)
+
+    def names_behind(self, atom: Atom) -> list[str]:
+        """The user's arguments that ``atom`` was computed from."""
+        if self.origin is None:
+            return []
+        behind = self.arguments_behind(atom)
+        return [self.origin.name(i) for i, v in enumerate(self.invars) if v in behind]
+
+    def _lines_behind(self, atom: Atom) -> str:
+        """Says of what depends on no argument by which operations it came to be traced."""
+        behind = self.arguments_behind(atom)
+        lines = [f"\n  {e.primitive} at {e.source}" for e in self.eqns if not behind.isdisjoint(e.outvars)]
+        more = "\n(Additional originating lines are not shown.)" if len(lines) > SHOWN_LINES else ""
+        return f"This value became a tracer due to operations on these lines:{''.join(lines[:SHOWN_LINES])}{more}"
 
     def arguments_behind(self, atom: Atom) -> set[Atom]:
         """The variables that ``atom`` was computed from, itself included."""
@@ -190,6 +222,12 @@ class DynamicJaxprTrace(Trace):
             if not behind.isdisjoint(eqn.outvars):
                 behind.update(v for v in eqn.invars if isinstance(v, Var))
         return behind
+
+
+def _listed(names: Sequence[str]) -> str:
+    """``x and y``, ``x, y, and z``."""
+    *others, last = names
+    return f"{', '.join(others)}{',' if len(others) > 1 else ''} and {last}"
 
 
 def _own_line() -> Source | None:

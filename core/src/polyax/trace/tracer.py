@@ -45,6 +45,14 @@ class Tracer(Typed):
         """Where the value comes from, for error texts."""
         return ""
 
+    def made_at(self) -> str:
+        """The user's line that computed it, for error texts."""
+        return ""
+
+    def to_static(self) -> str:
+        """The remedy of giving it a value, where an argument that it depends on could be static."""
+        return ""
+
     def known(self) -> Any:
         """Its value, where somebody can tell it; else None."""
         return None
@@ -64,8 +72,8 @@ class Tracer(Typed):
             return bool(value)
         raise errors.TracerBoolConversionError(
             f"Attempted boolean conversion of traced array with shape {self.aval.str_short()}."
-            f"{self.origin()}\nUse polyax.numpy.where or polyax.lax.cond for control flow that depends on values, or "
-            "make the argument static (static_argnums, static_argnames)."
+            f"{self.origin()}\nUse polyax.numpy.where or polyax.lax.cond for control flow that depends on values."
+            f"{self.to_static()}"
         )
 
     def __index__(self) -> int:
@@ -73,7 +81,7 @@ class Tracer(Typed):
             return operator.index(value)
         raise errors.TracerIntegerConversionError(
             f"The __index__() method was called on traced array with shape {self.aval.str_short()}.{self.origin()}\n"
-            "Make the argument static (static_argnums, static_argnames), or index with polyax.numpy operations."
+            f"Index with polyax.numpy operations.{self.to_static()}"
         )
 
     def __int__(self) -> int:
@@ -105,7 +113,7 @@ class Tracer(Typed):
         return self._converted(lambda value: value.item(*args), told)
 
     def tolist(self) -> Any:
-        told = "This occurred in the tolist() method of an array. Outside of what is transformed it gives the numbers."
+        told = f"The tolist() method was called on traced array with shape {self.aval.str_short()}."
         return self._converted(lambda value: value.tolist(), told)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
@@ -116,13 +124,10 @@ class Tracer(Typed):
         return self
 
     def __hash__(self) -> int:
-        raise TypeError(f"unhashable type: {type(self)}")
+        raise TypeError(f"unhashable type: {type(self).__name__!r}")
 
     def __repr__(self) -> str:
         return f"Traced<{self.aval!r}>with<{self._trace!r}>"
-
-    def __format__(self, spec: str) -> str:
-        return repr(self)
 
     def __copy__(self) -> Tracer:
         return self
@@ -150,10 +155,13 @@ def leaked(x: Tracer, source: Source | None = None) -> errors.UnexpectedTracerEr
         )
     origin = getattr(x._trace, "origin", None)
     leak = origin and f" The function being traced when the value leaked was {origin} traced for {origin.traced_for}."
+    made = x.made_at()
     return errors.UnexpectedTracerError(
-        f"Encountered an unexpected tracer. A transformed function had a side effect, by which an intermediate value "
-        f"{what} escaped from it: it was used after the function had ended{at}.{leak or ''}{x.origin()}\n"
-        "Return the value from the function instead of keeping it in a global, an attribute or a list."
+        "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference "
+        f"to an intermediate value {what} to escape the scope of the transformation: it was used after the function "
+        f"had ended{at}.{leak or ''}{f' The leaked intermediate value was created on line {made}.' if made else ''}\n"
+        "Functions that are transformed must return their results: none may be kept in global state, an attribute or a "
+        "list."
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
 import polyax
 import polyax.numpy as jnp
-from polyax.flatten_util import ravel_pytree
+from polyax.flatten_util import Unravel, ravel_pytree
 
 
 def test_there_and_back() -> None:
@@ -39,5 +41,19 @@ def test_vectors_that_do_not_fit() -> None:
     _, unravel = ravel_pytree([jnp.ones(2), 1])
     with pytest.raises(ValueError, match=r"shape \(2,\), but expected \(3,\)"):
         unravel(jnp.ones(2))
-    with pytest.raises(TypeError, match=r"given int32\[3\], but expected float32\[3\]"):
+    with pytest.raises(TypeError, match=r"dtype int32, but expected dtype float32.*int32\[3\]"):
         unravel(jnp.ones(3, int))
+
+
+def test_the_way_back_is_a_static_argument() -> None:
+    traced: list[int] = []
+
+    @functools.partial(polyax.jit, static_argnums=1)
+    def f(flat: object, unravel: Unravel) -> object:
+        traced.append(0)
+        return unravel(flat)
+
+    for n in (1, 2):
+        assert f(*ravel_pytree((jnp.full(2, n), n)))[1] == n
+    f(*ravel_pytree((jnp.ones(2), 1)))
+    assert len(traced) == 2

@@ -130,3 +130,4 @@ def test_keys_of_different_kinds_differ() -> None:
     assert len(set(keys)) == len(keys)
     assert all((a == b) == (a is b) and (a != b) == (a is not b) for a in keys for b in keys)
     assert nodes.SequenceKey(0) == nodes.SequenceKey(0) != nodes.SequenceKey(1)
+    assert hash(nodes.SequenceKey(0)) != hash(nodes.FlattenedIndexKey(0)) == hash(nodes.FlattenedIndexKey(0))

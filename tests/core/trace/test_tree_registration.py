@@ -143,6 +143,7 @@ def test_a_bound_function_inside_of_a_bound_function_is_static() -> None:
     inner = functools.partial(add, 1)
     bound = tu.Partial(inner, 2)
     assert tu.tree_leaves(bound) == [2] and bound(3) == (1, 2, 3)
+    assert bound.func == inner == bound.func and bound.func.args == (1,)
     same = tu.Partial(functools.partial(add, 1), 2)
     assert tu.tree_structure(bound) == tu.tree_structure(same)
     assert tu.tree_structure(bound) != tu.tree_structure(tu.Partial(functools.partial(add, 9), 2))

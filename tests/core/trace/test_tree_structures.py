@@ -208,6 +208,27 @@ def test_prefixes_are_broadcast() -> None:
         tu.broadcast_prefix([1, 2], [(0, 0)])
 
 
+@tu.register_pytree_node_class
+class Flattened:
+    """A node whose children are the leaves of what it holds."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def tree_flatten(self) -> Any:
+        return tu.tree_flatten(self.held)
+
+    @classmethod
+    def tree_unflatten(cls, treedef: Any, children: Any) -> Any:
+        return cls(tu.tree_unflatten(treedef, children))
+
+
+def test_transposing_nodes_that_rearrange_their_children() -> None:
+    outer = tu.tree_structure(Flattened({"a": 0, "b": 0}))
+    made = tu.tree_transpose(outer, tu.tree_structure([0, 0]), Flattened({"a": [1, 2], "b": [3, 4]}))
+    assert [x.held for x in made] == [{"a": 1, "b": 3}, {"a": 2, "b": 4}]
+
+
 def test_transposing_something_else() -> None:
     with pytest.raises(TypeError, match=r"Mismatch\nPyTreeDef\(\[\{'a': \*\}\]\)\n != \nPyTreeDef\(\[\{'a': \*\}, "):
         tu.tree_transpose(tu.tree_structure([0, 0]), tu.tree_structure({"a": 0}), [{"a": 1}])

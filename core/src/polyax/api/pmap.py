@@ -87,11 +87,11 @@ def pmap(
     signature = Signature(
         fun,
         "pmap",
-        static=(static_broadcasted_argnums, ()),
-        donate=(donate_argnums, ()),
+        static=(static_broadcasted_argnums, None),
+        donate=(donate_argnums, None),
         option="static_broadcasted",
         too_few="pmapped function has static_broadcasted_argnums={given} but was called with only {count} positional "
-        "argument(s). All static broadcasted arguments must be passed positionally.",
+        "argument{s}. All static broadcasted arguments must be passed positionally.",
     )
     check_axes_are_ints("pmap in_axes", in_axes)
     check_axes_are_ints("pmap out_axes", out_axes)

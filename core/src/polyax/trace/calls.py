@@ -66,8 +66,8 @@ class Signature:
     Args:
       caller: the transformation that it is given to, for error texts.
       option: how that transformation names its static arguments: ``static``, ``nondiff``.
-      too_few: the error text if a static position is beyond the arguments of a call, with ``{given}`` and ``{count}``;
-        without it, such arguments may be given by name or left out.
+      too_few: the error text if a static position is beyond the arguments of a call, with ``{given}``, ``{count}`` and
+        ``{s}`` of the plural; without it, such arguments may be given by name or left out.
       hashable: whether static values must be.
       traced_for: what it is traced for, in error texts, if not for the caller.
 
@@ -121,7 +121,7 @@ class Signature:
             return UserCall(self, args, kwargs, (args, kwargs), ())
         count, names = len(args), self.static.names
         if self.too_few and not all(-count <= n < count for n in self.static.given):
-            raise ValueError(self.too_few.format(given=self.static.given, count=count))
+            raise ValueError(self.too_few.format(given=self.static.given, count=count, s="s"[: count != 1]))
         fixed = self.static.at(count)
         static = [(n, args[n]) for n in fixed] + [(n, kwargs[n]) for n in sorted(names & kwargs.keys())]
         if self.hashable:
@@ -136,7 +136,7 @@ class Signature:
         Raises:
           TypeError: they don't fit the function, or some can only be given by name.
         """
-        if self.parameters is None:
+        if self.parameters is None or isinstance(self.fun, functools.partial):  # whose parameters may be set already
             if kwargs:
                 raise TypeError("it has no signature, so its arguments must be given by position")
             return args
@@ -151,12 +151,19 @@ class Signature:
         for which, value in static:
             try:
                 hash(value)
-            except TypeError:
+            except TypeError as e:
                 raise ValueError(
-                    f"Non-hashable static arguments are not supported. Argument {which!r} of {self.name} is of type "
-                    f"{type(value)}, which is not hashable: {value!r}. Use a tuple instead of a list, and pass arrays "
-                    "as arguments that are not static."
+                    "Non-hashable static arguments are not supported. An error occurred in a call of "
+                    f"{self.name} while trying to hash an object of type {type(value)}, {value}. The error was:\n"
+                    f"{type(e).__name__}: {e}\nIt is argument {which!r}. Use a tuple instead of a list, and pass "
+                    "arrays as arguments that are not static."
                 ) from None
+
+
+_METADATA = (
+    "Exception raised while checking equality of metadata fields of pytree. They must be comparable using __eq__, as "
+    "arrays aren't"
+)
 
 
 class UserCall:
@@ -173,10 +180,10 @@ class UserCall:
 
     def incomparable(self, error: Exception) -> ValueError:
         """What to say of static arguments, or of what nodes of trees hold beside arrays, when ``==`` fails."""
-        given = ", ".join(f"{which!r} of type {kind.__name__}" for which, kind, _ in self.static) or "none"
+        given = ", ".join(f"{which!r} of type {kind.__name__}" for which, kind, _ in self.static)
+        what = f"static arguments should be comparable using __eq__: {given}" if given else _METADATA
         return ValueError(
-            f"static arguments should be comparable using __eq__, and so should metadata fields of pytrees, to tell "
-            f"whether {self.signature.name} was compiled for them: {type(error).__name__}: {error} (static: {given})"
+            f"{what}, to tell whether {self.signature.name} was compiled for them: {type(error).__name__}: {error}"
         )
 
     def whole(self) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -58,7 +58,10 @@ class FlattenedIndexKey(NamedTuple):
 
     key: int
 
-    __eq__, __ne__, __hash__ = _same_kind, _differs, tuple.__hash__
+    __eq__, __ne__ = _same_kind, _differs
+
+    def __hash__(self) -> int:
+        return hash((FlattenedIndexKey, self.key))
 
     def __str__(self) -> str:
         return f"[<flat index {self.key}>]"
@@ -191,19 +194,20 @@ class Partial(functools.partial):
 
 
 class _Shim:
-    """A partial function as static data: equal to others of the same function and arguments."""
+    """A partial function as static data: equal to it, and to others of the same function and arguments."""
 
     def __init__(self, fun: functools.partial[Any]) -> None:
         self.fun = fun
+        self.func, self.args, self.keywords = fun.func, fun.args, fun.keywords
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.fun(*args, **kwargs)
 
     def _key(self) -> Any:
-        return self.fun.func, self.fun.args, tuple(sorted(self.fun.keywords.items()))
+        return self.func, self.args, tuple(sorted(self.keywords.items()))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Shim) and self._key() == other._key()
+        return self.fun is other or (isinstance(other, _Shim) and self._key() == other._key())
 
     def __hash__(self) -> int:
         return hash(self._key())

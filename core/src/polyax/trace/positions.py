@@ -10,7 +10,8 @@ from polyax.trace.flat import name_of
 
 
 class Positions:
-    """Positions and names of marked arguments, each completed from the other by the function's parameters.
+    """Positions and names of marked arguments. Where one of them is None, the function's parameters tell it by the
+    other.
 
     Args:
       option: the option that marks them: ``static``, ``donate``, ``nondiff``.
@@ -42,9 +43,9 @@ class Positions:
         count = len(positional)
         if not any(p.kind == p.VAR_POSITIONAL for p in parameters):
             self.nums = frozenset(i % count for i in self.nums if -count <= i < count)
-        if not self.names:
+        if names is None:
             self.names = frozenset(positional[i] for i in self.nums if 0 <= i < count)
-        elif not self.given:
+        elif nums is None:
             self.nums = frozenset(positional.index(n) for n in self.names if n in positional)
 
     def __bool__(self) -> bool:
@@ -67,6 +68,11 @@ class Positions:
                 "static_argnums and donate_argnums cannot intersect, nor can static_argnames and donate_argnames: "
                 f"{', '.join(both)} in both"
             )
+
+
+def unless_empty(marked: Any) -> Any:
+    """None for ``()``, by which some transformations say that nothing is marked."""
+    return None if marked == () else marked
 
 
 UNMARKED = Positions("", lambda: None, "", None, None)

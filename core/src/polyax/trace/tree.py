@@ -367,11 +367,17 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     if inner_treedef is None:
         columns = outer_treedef.flatten_up_to(pytree_to_transpose)
         inner_treedef = tree_structure(columns[0])
-    if outer_treedef.compose(inner_treedef) != treedef:
-        raise TypeError(f"Mismatch\n{treedef}\n != \n{outer_treedef.compose(inner_treedef)}")
+    wanted = outer_treedef.compose(inner_treedef)
+    if treedef != wanted and not _rebuilt_as(treedef, wanted, leaves):
+        raise TypeError(f"Mismatch\n{treedef}\n != \n{wanted}")
     width = inner_treedef.num_leaves
     rows = [tree_unflatten(outer_treedef, leaves[n::width]) for n in range(width)]
     return tree_unflatten(inner_treedef, rows)
+
+
+def _rebuilt_as(treedef: PyTreeDef, other: PyTreeDef, leaves: Sequence[Any]) -> bool:
+    """Whether the structure is what becomes of another when it is built: nodes may rearrange their children."""
+    return other.num_leaves == len(leaves) and tree_structure(tree_unflatten(other, leaves)) == treedef
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:

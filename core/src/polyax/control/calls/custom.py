@@ -20,6 +20,7 @@ from polyax.ir.primitive import Primitive
 from polyax.ops.zeros import instantiate
 from polyax.trace.calls import Signature, UserCall
 from polyax.trace.flat import Flat
+from polyax.trace.positions import unless_empty
 from polyax.trace.recording import DynamicJaxprTrace, trace_to_jaxpr
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_map, tree_unflatten
@@ -72,7 +73,7 @@ class CustomFunction:
     def __init__(
         self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ) -> None:
-        marked = _by_position(fun, nondiff_argnums, nondiff_argnames)
+        marked = _by_position(fun, unless_empty(nondiff_argnums), unless_empty(nondiff_argnames))
         self.signature = Signature(fun, self.kind, static=marked, option="nondiff", hashable=False)
         functools.update_wrapper(self, fun)
         self.fun = fun
@@ -102,7 +103,7 @@ class CustomFunction:
 
 def _by_position(fun: Callable[..., Any], nums: Any, names: Any) -> tuple[Any, Any]:
     """With the positions of those that are given by name, where others are given by position: calls are made so."""
-    if not nums or not names:
+    if nums is None or names is None:
         return nums, names
     wanted = (names,) if isinstance(names, str) else names
     return (*nums, *(n for n, p in enumerate(inspect.signature(fun).parameters) if p in wanted)), names

@@ -18,6 +18,7 @@ from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, sub_jaxprs
 from polyax.ir.primitive import Primitive
 from polyax.trace.calls import Signature
 from polyax.trace.context import set_trace
+from polyax.trace.positions import unless_empty
 from polyax.trace.traces import Traces
 from polyax.trace.tree import tree_unflatten
 from polyax.transforms.linearize import PartialTrace, partial_eval_jaxpr
@@ -64,7 +65,7 @@ def checkpoint(
         )
     if not isinstance(prevent_cse, (bool, tuple, list)):
         raise TypeError(f"prevent_cse must be a bool or tuple of bools, got {type(prevent_cse)=}")
-    marked = (static_argnums, static_argnames)
+    marked = unless_empty(static_argnums), unless_empty(static_argnames)
     signature = Signature(
         fun, "checkpoint", static=marked, too_few=_TOO_FEW, hashable=False, traced_for="checkpoint / remat"
     )

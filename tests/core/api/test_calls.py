@@ -79,6 +79,15 @@ def test_positions_and_names_complete_each_other(caller: str, options: Any) -> N
     assert set(seen) == {3}
 
 
+def test_positions_and_names_that_are_both_given_stay_as_they_are() -> None:
+    seen: list[Any] = []
+    f = lambda x, y: seen.append([isinstance(a, polyax.core.Tracer) for a in (x, y)])
+    polyax.jit(f, static_argnums=1, static_argnames=())(2, y=3)
+    polyax.jit(f, static_argnums=(), static_argnames="y")(2, 3)
+    polyax.jit(f, static_argnums=1, static_argnames="x")(x="text", y=3)
+    assert seen == [[True, True], [True, True], [False, True]]
+
+
 def test_static_positions_count_from_the_end_of_each_call() -> None:
     g = polyax.jit(lambda *xs: xs[0] * len(xs[-1]), static_argnums=-1)
     assert (g(2.0, "abc"), g(2.0, 1.0, "ab")) == (6.0, 4.0)
@@ -99,10 +108,17 @@ def test_positions_that_do_not_exist() -> None:
         polyax.jit(f, static_argnums="n")
 
 
+NO_HASH = (
+    r"Non-hashable static arguments are not supported\. An error occurred in a call of f while trying to hash an "
+    r"object of type <class 'tuple'>, \(\[\],\)\. The error was:\nTypeError: unhashable type: 'list'\n"
+    r"It is argument 2\."
+)
+
+
 @pytest.mark.parametrize("caller", ["jit", "pmap", "make_jaxpr"])
 def test_static_values_need_a_hash(caller: str) -> None:
     f, _ = counted()
-    with pytest.raises(ValueError, match="Non-hashable static arguments are not supported. Argument 2 of f is of type"):
+    with pytest.raises(ValueError, match=NO_HASH):
         CALLERS[caller](f, **{STATIC.get(caller, "static_argnums"): 2})(X, X, ([],))
 
 
@@ -294,6 +310,10 @@ def test_structs_like_arrays() -> None:
     assert like(jnp.ones(2)).sharding is None
     assert like(placed).update(shape=(4,), sharding=None) == polyax.ShapeDtypeStruct((4,), "float32")
     assert like(1.0).update(size=3) == like(1.0)  # what structs don't have is left aside, as in JAX
+    with pytest.raises(
+        ValueError, match=r"sharding should be an instance of `jax\.sharding\.Sharding`, .* Got x of type"
+    ):
+        polyax.ShapeDtypeStruct((2,), "float32", sharding="x")
     with pytest.raises(NotImplementedError, match="references aren't supported"):
         like(polyax.new_ref(1.0))
 
@@ -302,3 +322,42 @@ def test_programs_show_their_variables() -> None:
     program = polyax.make_jaxpr(lambda x: x + np.arange(3.0))(1.0)
     assert (program.invars, program.outvars) == (program.jaxpr.invars, program.jaxpr.outvars)
     assert program.constvars == program.jaxpr.constvars
+
+
+@polyax.tree_util.register_static
+class Held(list):
+    """A static node that can't be compared with others."""
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("ambiguous")
+
+
+def test_static_parts_that_cannot_be_compared() -> None:
+    f = polyax.jit(lambda x, n: 1, static_argnums=1)
+    f(1, Held())
+    with pytest.raises(ValueError, match="static arguments should be comparable using __eq__: 1 of type Held"):
+        f(1, Held())
+    g = polyax.jit(lambda x: 1)
+    g(Held())
+    with pytest.raises(ValueError, match=r"raised while checking equality of metadata fields of pytree\..* ambiguous"):
+        g(Held())
+
+
+@pytest.mark.parametrize(
+    ("transform", "lead"),
+    [
+        (polyax.vmap, "Vectorized version of documented."),
+        (polyax.grad, "Gradient of documented with respect to positional argument"),
+        (polyax.make_jaxpr, "The jaxpr of documented."),
+    ],
+)
+def test_what_a_function_says_follows_what_was_done_to_it(transform: Any, lead: str) -> None:
+    def documented(x: Any) -> Any:
+        """Says so."""
+
+    text = transform(documented).__doc__
+    assert text.startswith(lead) and text.endswith("\n\nOriginal documentation:\n\nSays so.")
+    assert transform(lambda x: x).__doc__.endswith(".")

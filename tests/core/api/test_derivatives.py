@@ -221,6 +221,9 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "cotangent shape": (lambda: vjp(jnp.sin, 1.0)[1](two), ValueError, r"got float32\[2\], but expected float32\[\]"),
     "cotangent dtype": (lambda: vjp(jnp.sin, 1.0)[1](1j), ValueError, r"got complex64\[\], but expected float32\[\]"),
     "cotangent tree": (lambda: vjp(jnp.sin, 1.0)[1]([1.0]), ValueError, "<class 'list'> against a pytree leaf"),
+    "two cotangents": (
+        lambda: vjp(jnp.sin, 1.0)[1](1.0, 1.0), TypeError, "applied to sin was called with 2 arguments",
+    ),
     "tangent tree": (lambda: jvp(jnp.sin, (1.0,), (1.0, 2.0)), TypeError, "must have the same tree structure"),
     "tangent alone": (lambda: jvp(jnp.sin, 1.0, 1.0), TypeError, "must be tuples or lists; found float and float"),
     "tangent shape": (lambda: jvp(jnp.sin, (1.0,), (two,)), ValueError, "different primal and tangent shapes"),
@@ -241,6 +244,20 @@ def test_what_is_refused(case: str) -> None:
     call, error, message = REFUSED[case]
     with pytest.raises(error, match=message):
         call()
+
+
+def test_linear_functions_are_pytrees() -> None:
+    """They go out of compiled functions and into others; of their program, only what is closed over changes."""
+    f = lambda x: jnp.sin(x) * 2.0
+    made = [polyax.linearize(f, 1.0)[1], polyax.linear_transpose(lambda x: ONE_HALF * x, 1.0), vjp(f, 1.0)[1]]
+    called = [float(polyax.tree.leaves(polyax.jit(lambda f, x: f(x))(g, 3.0))[0]) for g in made]
+    np.testing.assert_allclose(called, [6 * np.cos(1), 1.5, 6 * np.cos(1)], rtol=1e-6)
+    pushed = polyax.jit(lambda x: polyax.linearize(f, x)[1])
+    np.testing.assert_allclose([pushed(1.0)(3.0), pushed(0.0)(3.0)], [6 * np.cos(1), 6], rtol=1e-6)
+    assert "mul" in str(made[0].func.args[0])
+
+
+ONE_HALF = np.array(0.5, np.float32)
 
 
 # --- programs without running -------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_equal_static_values_of_different_types_are_different_programs():
 
 
 def test_static_arguments_must_be_hashable():
-    with pytest.raises(ValueError, match="Non-hashable static arguments.*Argument 1 of f .*list"):
+    with pytest.raises(ValueError, match=r"(?s)Non-hashable static arguments.*call of f .*list.*argument 1"):
 
         @functools.partial(polyax.jit, static_argnums=1)
         def f(x, shape):
@@ -302,6 +302,6 @@ def test_static_arguments_that_cannot_be_compared(error):
 
     f = polyax.jit(lambda x, how: x, static_argnames="how")
     f(1.0, how=Odd())
-    with pytest.raises(ValueError, match="should be comparable using __eq__.*not today.*'how' of type Odd") as caught:
+    with pytest.raises(ValueError, match="should be comparable using __eq__: 'how' of type Odd.*not today") as caught:
         f(1.0, how=Odd())
     assert isinstance(caught.value.__cause__, error)

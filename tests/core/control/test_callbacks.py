@@ -199,7 +199,7 @@ def test_programs_read_as_in_jax():
         return pure(x) + io_callback(double, SCALAR, x)
 
     text = " ".join(str(polyax.make_jaxpr(f)(jnp.float32(1))).split())
-    assert "debug_print[ fmt=x {} ordered=False partitioned=False ] a" in text
+    assert "debug_print[fmt=x {} ordered=False partitioned=False] a" in text
     assert "effect=OrderedDebug partitioned=False ] a" in text
     assert "sharding=None vmap_method=sequential ] a" in text
     assert "ordered=False result_avals=(ShapedArray(float32[]),) sharding=None ] a" in text

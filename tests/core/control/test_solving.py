@@ -93,10 +93,16 @@ def test_reverse_mode_needs_the_transposed_solver() -> None:
         polyax.jacrev(f)(B)
 
 
+STRUCTURE = r"\(\) output pytree structure must match b, got PyTreeDef\(\(\*, \*\)\) and PyTreeDef\(\*\)"
 BAD = {
-    "matvec": (ValueError, lambda: (lambda x: (x, x), B, lambda m, b: b), r"matvec\(\) output shapes must match b"),
+    "matvec": (TypeError, lambda: (lambda x: (x, x), B, lambda m, b: b), f"matvec{STRUCTURE}"),
+    "shape": (ValueError, lambda: (lambda x: x[:1], B, lambda m, b: b), r"matvec\(\) output shapes must match b"),
     "solve": (ValueError, lambda: (lambda x: x, B, lambda m, b: b[:1]), r"solve\(\) .* got \[\(1,\)\] and \[\(2,\)\]"),
-    "transpose": (ValueError, lambda: (lambda x: x, B, lambda m, b: b, lambda m, b: (b, b)), "transpose_solve"),
+    "transpose": (
+        TypeError,
+        lambda: (lambda x: x, B, lambda m, b: b, lambda m, b: (b, b)),
+        f"transpose_solve{STRUCTURE}",
+    ),
     "dtype": (TypeError, lambda: (lambda x: x.astype("float16"), B, lambda m, b: b), r"float16\[2\].*float32\[2\]"),
 }
 

@@ -47,7 +47,7 @@ def grad(
     12.0
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
-    docs = "Gradient of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}"
+    docs = "Gradient of {fun} with respect to positional argument(s) " + str(argnums) + "."
 
     @wraps(fun, docs)
     @api_boundary
@@ -77,7 +77,7 @@ def value_and_grad(
     if reduce_axes:
         raise NotImplementedError("reduce_axes argument to grad is deprecated in JAX and not supported")
 
-    @wraps(fun, "Value and gradient of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
+    @wraps(fun, "Value and gradient of {fun} with respect to positional argument(s) " + str(argnums) + ".")
     @api_boundary
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
         _check_argnums(argnums, len(args))

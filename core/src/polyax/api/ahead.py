@@ -112,8 +112,8 @@ def _sharding(given: Any) -> Sharding | None:
         return given.sharding
     if not isinstance(given, PartitionSpec):
         raise ValueError(
-            "sharding should be an instance of `polyax.sharding.Sharding`, `polyax.sharding.PartitionSpec` or "
-            f"`polyax.experimental.layout.Format`. Got {given} of type {type(given)}."
+            "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
+            f"`jax.experimental.layout.Format`. Got {given} of type {type(given)}."
         )
     mesh = mesh_for_specs() or get_abstract_mesh()
     if mesh.empty:
@@ -146,7 +146,7 @@ def make_jaxpr(
         raise NotImplementedError("make_jaxpr: abstracted_axes is not supported")
     signature, traces = Signature(fun, "make_jaxpr", static=(static_argnums, None), traced_for="jit"), Traces()
 
-    @wraps(fun, "The jaxpr of {fun}.\n\n{doc}")
+    @wraps(fun, "The jaxpr of {fun}.")
     @api_boundary
     def make_jaxpr_f(*args: Any, **kwargs: Any) -> Any:
         call = signature.split(args, kwargs)

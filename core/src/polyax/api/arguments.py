@@ -19,13 +19,15 @@ from polyax.trace.flat import name_of
 
 
 def wraps(fun: Callable[..., Any], docs: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Like ``functools.wraps`` for functions of another meaning: the name stays, ``docs`` say what changed."""
+    """Like ``functools.wraps`` for functions of another meaning: the name stays, ``docs`` say what changed before what
+    the function itself says."""
 
     def decorate(wrapper: Callable[..., Any]) -> Callable[..., Any]:
         named = isinstance(getattr(fun, "__name__", ""), str)  # objects that can be called may have anything there
         assigned = functools.WRAPPER_ASSIGNMENTS if named else ("__module__", "__doc__")
         functools.update_wrapper(wrapper, fun, assigned, updated=())
-        wrapper.__doc__ = docs.format(fun=name_of(fun), doc=getattr(fun, "__doc__", None) or "")
+        own = getattr(fun, "__doc__", None)
+        wrapper.__doc__ = docs.format(fun=name_of(fun)) + (f"\n\nOriginal documentation:\n\n{own}" if own else "")
         return wrapper
 
     return decorate

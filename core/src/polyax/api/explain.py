@@ -42,7 +42,7 @@ def explain(fun: Callable[..., Any], **options: Any) -> Callable[..., Explanatio
     """
     check_callable(fun)
 
-    @wraps(fun, "Explains what {fun} is compiled to.\n\n{doc}")
+    @wraps(fun, "Explains what {fun} is compiled to.")
     @api_boundary
     def explained(*args: Any, **kwargs: Any) -> Explanation:
         event = compiled(fun, args, kwargs, options)
@@ -66,7 +66,7 @@ def draw(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """
     check_callable(fun)
 
-    @wraps(fun, "Draws what {fun} is compiled to.\n\n{doc}")
+    @wraps(fun, "Draws what {fun} is compiled to.")
     @api_boundary
     def drawn(*args: Any, **kwargs: Any) -> Any:
         return compilations.draw(compiled(fun, args, kwargs, options))

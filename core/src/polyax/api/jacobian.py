@@ -86,7 +86,7 @@ def jacfwd(
     check_callable(fun)
     check_int_or_tuple("argnums", argnums)
 
-    @wraps(fun, "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
+    @wraps(fun, "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".")
     @api_boundary
     def jacfun(*args: Any, **kwargs: Any) -> Any:
         f, chosen = restrict(fun, argnums, args, kwargs)
@@ -121,7 +121,7 @@ def jacrev(
     check_callable(fun)
     check_int_or_tuple("argnums", argnums)
 
-    @wraps(fun, "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
+    @wraps(fun, "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".")
     @api_boundary
     def jacfun(*args: Any, **kwargs: Any) -> Any:
         f, chosen = restrict(fun, argnums, args, kwargs)

@@ -109,7 +109,7 @@ def auto_axes(
             return reshard(outs, given)
 
     change = _Change("auto_axes", AxisType.Auto, "out_sharding", out_sharding, axes)
-    return wraps(f, "{fun}, leaving to the partitioner what is cut.\n\n{doc}")(change.around(run))
+    return wraps(f, "{fun}, leaving to the partitioner what is cut.")(change.around(run))
 
 
 @api_boundary
@@ -143,7 +143,7 @@ def explicit_axes(
         return tree_map(lambda x: _told_on(x, outer), outs)
 
     change = _Change("explicit_axes", AxisType.Explicit, "in_sharding", in_sharding, axes)
-    return wraps(f, "{fun}, in which types tell what is cut.\n\n{doc}")(change.around(run))
+    return wraps(f, "{fun}, in which types tell what is cut.")(change.around(run))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,18 +12,22 @@ from polyax.api.arguments import shaped
 from polyax.api.vjp import fits, materialize
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.jaxpr import Jaxpr
 from polyax.ops.basis import convert, convert_element_type
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.flat import Flat
+from polyax.trace.nodes import Partial
 from polyax.trace.recording import trace_to_jaxpr
 from polyax.trace.symbolic import UndefPrimal
-from polyax.trace.tree import tree_flatten, tree_structure, tree_unflatten
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
 from polyax.transforms.transpose import backward_pass
 
 
 @api_boundary
 def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()) -> Callable[..., Any]:
     """The transpose of ``fun``, which must be linear; ``primals`` (arrays or types) tell its argument types.
+
+    It is a pytree, whose leaves are what ``fun`` closes over.
 
     >>> import numpy as np
     >>> f = linear_transpose(lambda x: 3 * x, np.float32(0))
@@ -36,19 +41,20 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
     flat = Flat(fun, in_tree)
     closed = trace_to_jaxpr(flat, avals)
     _check_dtypes(avals, closed.out_avals)
+    assert flat.out_tree is not None
+    return Partial(functools.partial(_transposed, closed.jaxpr, tree_structure(primals), flat.out_tree), closed.consts)
 
-    @api_boundary
-    def transposed(cotangents: Any) -> Any:
-        cts, tree = tree_flatten(cotangents)
-        if tree != flat.out_tree:
-            raise TypeError(f"cotangent tree does not match function output, expected {flat.out_tree} but got {tree}")
-        cts = [_as_cotangent(ct, a) for ct, a in zip(cts, closed.out_avals, strict=True)]
-        outs = backward_pass(closed.jaxpr, closed.consts, [UndefPrimal(a) for a in avals], cts)
-        found = [materialize(x) for x in outs]
-        kept = [convert(x, a.dtype, True) if a.weak_type else x for x, a in zip(found, avals, strict=True)]
-        return tree_unflatten(tree_structure(primals), kept)
 
-    return transposed
+@api_boundary
+def _transposed(jaxpr: Jaxpr, in_tree: PyTreeDef, out_tree: PyTreeDef, consts: Sequence[Any], cotangents: Any) -> Any:
+    cts, tree = tree_flatten(cotangents)
+    if tree != out_tree:
+        raise TypeError(f"cotangent tree does not match function output, expected {out_tree} but got {tree}")
+    cts = [_as_cotangent(ct, v.aval) for ct, v in zip(cts, jaxpr.outvars, strict=True)]
+    avals = [v.aval for v in jaxpr.invars]
+    found = map(materialize, backward_pass(jaxpr, consts, [UndefPrimal(a) for a in avals], cts))
+    kept = [convert(x, a.dtype, True) if a.weak_type else x for x, a in zip(found, avals, strict=True)]
+    return tree_unflatten(in_tree, kept)
 
 
 def _check_dtypes(avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> None:

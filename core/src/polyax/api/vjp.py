@@ -23,7 +23,7 @@ from polyax.ops.zeros import instantiate
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.context import transformed
-from polyax.trace.flat import Flat, FlatAux, check_arrays, check_callable
+from polyax.trace.flat import Flat, FlatAux, check_arrays, check_callable, name_of
 from polyax.trace.paths import differences
 from polyax.trace.register import register_pytree_node_class
 from polyax.trace.symbolic import UndefPrimal, Zero
@@ -60,7 +60,7 @@ def vjp_tree(fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -
     avals = tuple(map(aval_of, leaves))
     mesh = _explicit_mesh((*leaves, *linearized.residuals)) if seen.any else None
     kept = split(linearized.residuals, [tree_flatten(x) for x in primals])
-    pullback = VJP(LinearProgram.of(linearized), *kept, avals, tree_structure(primals), flat.out_tree, mesh)
+    pullback = VJP(LinearProgram.of(linearized, fun), *kept, avals, tree_structure(primals), flat.out_tree, mesh)
     out = flat.unflatten(list(map(as_array, outs)))
     return (out, pullback, aux) if has_aux else (out, pullback)
 
@@ -91,10 +91,13 @@ class LinearProgram(NamedTuple):
     nonzero_in: tuple[bool, ...]
     nonzero_out: tuple[bool, ...]
     out_avals: tuple[ShapedArray, ...]
+    name: str
+    """Of the function, for error texts."""
 
     @classmethod
-    def of(cls, linearized: Linearized) -> LinearProgram:
-        return cls(linearized.jaxpr.jaxpr, linearized.nonzero_in, linearized.nonzero_out, linearized.out_avals)
+    def of(cls, linearized: Linearized, fun: Callable[..., Any]) -> LinearProgram:
+        told = linearized.nonzero_in, linearized.nonzero_out, linearized.out_avals
+        return cls(linearized.jaxpr.jaxpr, *told, name_of(fun))
 
 
 class VJP:
@@ -140,7 +143,8 @@ class VJP:
     def __call__(self, *cotangents: Any) -> Any:
         if len(cotangents) != 1:
             raise TypeError(
-                f"The function returned by `jax.vjp` was called with {len(cotangents)} arguments, but functions "
+                f"The function returned by `jax.vjp` applied to {self._linear.name} was called with "
+                f"{len(cotangents)} arguments, but functions "
                 "returned by `jax.vjp` must be called with a single argument, which is a cotangent of the single value "
                 f"that the differentiated function returned, whatever its structure: here {self.out_tree}"
             )

@@ -57,7 +57,7 @@ def vmap(
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     _check_axes(in_axes, out_axes)
 
-    @wraps(fun, "Vectorized version of {fun}. Takes similar arguments with additional array axes.\n\n{doc}")
+    @wraps(fun, "Vectorized version of {fun}. Takes similar arguments with additional array axes.")
     @api_boundary
     def vmap_f(*args: Any, **kwargs: Any) -> Any:
         _check_count(in_axes, args)
@@ -142,9 +142,10 @@ def check_axes_are_ints(what: str, axes: Any) -> None:
 
 def _place(axis: AxisData, dim: int | None, wanted: int | None, x: Any, fun: Callable[..., Any]) -> Any:
     if wanted is None and dim is not None:
+        named = "" if axis.name is None else f" (axis_name={axis.name})"
         raise ValueError(
-            "vmap has mapped output but out_axes is None: at vmap out_axes, got axis spec None but output was batched "
-            f"on axis {dim}. The result of {name_of(fun)} depends on a mapped argument; its type "
+            f"vmap has mapped output{named} but out_axes is None: at vmap out_axes, got axis spec None but output was "
+            f"batched on axis {dim}. The result of {name_of(fun)} depends on a mapped argument; its type "
             f"for one example is {aval_of(x)} without axis {dim}."
         )
     ndim = aval_of(x).ndim + (dim is None)

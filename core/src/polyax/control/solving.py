@@ -99,6 +99,7 @@ def _check_like_b(
     trees: tuple[PyTreeDef, PyTreeDef],
     avals: tuple[Sequence[ShapedArray], Sequence[ShapedArray]],
 ) -> None:
+    _check_structure(name, "b", *trees)
     got, wanted = ([a.shape for a in group] for group in avals)
     if got != wanted:
         raise ValueError(f"{name}() output shapes must match b, got {got} and {wanted}: see {name_of(fun)}")

@@ -177,13 +177,13 @@ def _complain_of_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) ->
     listed = " ".join(map(str, shapes))
     if config.numpy_rank_promotion == "warn":
         warn_user(
-            f"Following NumPy automatic rank promotion for {name} on shapes {listed}. Set the numpy_rank_promotion "
+            f"Following NumPy automatic rank promotion for {name} on shapes {listed}. Set the jax_numpy_rank_promotion "
             "config option to 'allow' to disable this warning.",
         )
         return
     raise ValueError(
         f"Operands could not be broadcast together for {name} on shapes {listed} and with the config option "
-        "numpy_rank_promotion='raise'. Reshape or use expand_dims, so that the ranks agree."
+        "jax_numpy_rank_promotion='raise'. Reshape or use expand_dims, so that the ranks agree."
     )
 
 

@@ -220,6 +220,21 @@ def test_wrong_cotangents_say_what_they_are(name: str) -> None:
         polyax.grad(f)(1.0)
 
 
+def test_symbolic_zeros_of_another_shape() -> None:
+    f = polyax.custom_vjp(lambda x, y: (x, y))
+    f.defvjp(lambda x, y: ((x.value, y.value), None), lambda _, cts: (None, cts[0]), symbolic_zeros=True)
+    with pytest.raises(
+        ValueError, match=r"output\[1\] a SymbolicZero of type float32\[3\].*just returning a None here"
+    ):
+        polyax.grad(lambda x, y: f(x, y)[1], (0, 1))(X, 1.0)
+
+
+def test_a_cotangent_for_a_whole_argument() -> None:
+    f = polyax.custom_vjp(lambda pair, x: pair["a"] * pair["b"][0] * x)
+    f.defvjp(lambda pair, x: (0.0, None), lambda _, ct: (7 * ct, 8 * ct))
+    assert polyax.grad(f, (0, 1))({"a": 1.0, "b": (2.0,)}, 3.0) == ({"a": 7.0, "b": (7.0,)}, 8.0)
+
+
 def test_rules_may_compute_in_another_precision() -> None:
     f = polyax.custom_vjp(lambda x: x * 2.0)
     f.defvjp(lambda x: (x * 2.0, None), lambda _, ct: (ct.astype(np.float16) * 3,))

@@ -21,7 +21,7 @@ from polyax.ops.zeros import instantiate
 from polyax.trace.flat import name_of
 from polyax.trace.paths import keystr, tree_leaves_with_path
 from polyax.trace.symbolic import Zero, is_undef
-from polyax.trace.tree import PyTreeDef, tree_structure, tree_unflatten
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
 custom_lin_p = Primitive("custom_lin", multiple_results=True)
@@ -92,20 +92,26 @@ class UserBackward:
         )
 
     def _of_argument(self, n: int, arg: Any, cts: Any, out: Any) -> list[Any]:
-        """None in place of a subtree stands for zeros."""
+        """One in place of a subtree is that of all its leaves; None stands for zeros."""
         paths = tree_leaves_with_path(arg)
-        if cts is None:
-            return [Zero(aval.to_tangent_aval()) for _, aval in paths]
+        given, tree = tree_flatten(cts, is_leaf=lambda x: x is None)
         try:
-            leaves = tree_structure(arg).flatten_up_to(cts)
+            subtrees = tree.flatten_up_to(arg)
         except (ValueError, TypeError):
             raise self._structure(out) from None
-        if not all(ct is None or type(ct) in (Zero, SymbolicZero) or is_array_like(ct) for ct in leaves):
+        if not all(ct is None or type(ct) in (Zero, SymbolicZero) or is_array_like(ct) for ct in given):
             raise self._structure(out)
+        leaves = [ct for ct, below in zip(given, subtrees, strict=True) for _ in tree_leaves(below)]
         return [self._checked(n, path, aval, ct) for (path, aval), ct in zip(paths, leaves, strict=True)]
 
     def _checked(self, n: int, path: Any, aval: ShapedArray, ct: Any) -> Any:
         wanted = aval.to_tangent_aval()
+        if type(ct) is SymbolicZero and ct.aval.shape != wanted.shape:
+            raise ValueError(
+                f"Custom VJP bwd rule gave at output[{n}]{keystr(path)} a SymbolicZero of type {ct.aval.str_short()}, "
+                f"where the primal input is of type {aval.str_short()}. Consider just returning a None here. "
+                f"{self._rule()}"
+            )
         if ct is None or type(ct) in (Zero, SymbolicZero) or wanted.dtype == dtypes.float0:
             return Zero(wanted)
         if isinstance(ct, np.ndarray) and ct.dtype == dtypes.float0:

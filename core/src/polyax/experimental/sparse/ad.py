@@ -86,7 +86,7 @@ def value_and_grad(
     """
     check_int_or_tuple("argnums", argnums)
 
-    @wraps(fun, "Value and gradient of {fun}.\n\n{doc}")
+    @wraps(fun, "Value and gradient of {fun}.")
     @api_boundary
     def value_and_grad_f(*args: Any, **named: Any) -> Any:
         stored = _Stored(fun, argnums, args)
@@ -108,7 +108,7 @@ def grad(
     """
     both = value_and_grad(fun, argnums, has_aux, **kwargs)
 
-    @wraps(fun, "Gradient of {fun}.\n\n{doc}")
+    @wraps(fun, "Gradient of {fun}.")
     @api_boundary
     def grad_f(*args: Any, **named: Any) -> Any:
         out, found = both(*args, **named)
@@ -120,7 +120,7 @@ def grad(
 def _jacobian(transform: Any, fun: Any, argnums: Any, has_aux: bool, kwargs: dict[str, Any]) -> Callable[..., Any]:
     check_int_or_tuple("argnums", argnums)
 
-    @wraps(fun, "Jacobian of {fun}.\n\n{doc}")
+    @wraps(fun, "Jacobian of {fun}.")
     @api_boundary
     def jacobian_f(*args: Any, **named: Any) -> Any:
         stored = _Stored(fun, argnums, args)

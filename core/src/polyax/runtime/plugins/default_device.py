@@ -61,8 +61,8 @@ def _checked(device: Any) -> Device | None:
         return _named(device)
     if device is not None and not isinstance(device, Device):
         raise ValueError(
-            "default_device must be passed either a Device object (e.g. `polyax.devices('cpu')[0]`) or a platform name "
-            f"string like 'cpu', got: {device!r}"
+            "jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) or a platform "
+            f"name string like 'cpu', got: {device!r}"
         )
     return device
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 import pytest
 
 import polyax
 import polyax.numpy as jnp
-from polyax.flatten_util import Unravel, ravel_pytree
+from polyax.flatten_util import ravel_pytree
 
 
 def test_there_and_back() -> None:
@@ -49,7 +50,7 @@ def test_the_way_back_is_a_static_argument() -> None:
     traced: list[int] = []
 
     @functools.partial(polyax.jit, static_argnums=1)
-    def f(flat: object, unravel: Unravel) -> object:
+    def f(flat: Any, unravel: Any) -> Any:
         traced.append(0)
         return unravel(flat)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -12,7 +12,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
+def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """All leaves end to end in one vector, of the dtype that they promote to, and the function that goes back.
 
     >>> flat, unravel = ravel_pytree({'a': jnp.ones((2, 2)), 'b': 3})
@@ -25,11 +25,11 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
     avals = [aval_of(x) for x in leaves]
     flat = jnp.concatenate([jnp.ravel(x) for x in leaves]) if leaves else jnp.zeros(0)
     flat = flat.astype(flat.dtype) if len({a.dtype for a in avals}) > 1 else flat  # which isn't weak
-    return flat, Unravel(treedef, tuple(avals), aval_of(flat))
+    return flat, _Unravel(treedef, tuple(avals), aval_of(flat))
 
 
 @dataclass(frozen=True)
-class Unravel:
+class _Unravel:
     """From the vector of a pytree's elements to the pytree; equal for pytrees of one structure and type."""
 
     treedef: PyTreeDef

@@ -54,6 +54,11 @@ assert control_flow.scan_p is polyax.lax.scan_p and parallel.psum is polyax.lax.
 from jax.lib import __version__
 assert version.__version__ == __version__ == "0.10.2"
 
+try:
+    jax.jit(lambda x: 1 if x > 0 else 2)(1)
+except jax.errors.TracerBoolConversionError as e:
+    assert "Use jax.numpy.where or jax.lax.cond" in str(e), e
+
 import numpy as np  # today's bits of JAX
 np.testing.assert_allclose(jax.random.normal(jax.random.key(0), (3,)), [1.6226422, 2.0252647, -0.43359444], rtol=1e-6)
 polyax.as_jax.install()

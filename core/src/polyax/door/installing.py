@@ -7,9 +7,11 @@ import sys
 
 from polyax.door.aliases import extended, own_name
 from polyax.door.finding import AliasFinder, LastFinder
+from polyax.door.naming import in_jax_names
 from polyax.door.places import PLACES
 from polyax.door.version import __version__
 from polyax.ir.config import config
+from polyax.runtime.contract.tracebacks import retell
 
 
 def install() -> None:
@@ -30,6 +32,7 @@ def install() -> None:
     for alias in PLACES:  # as with JAX, what is imported with it needn't be imported by name
         if alias.startswith("jax") and (module := sys.modules.get(own_name(alias))) is not None:
             sys.modules[alias] = extended(module, alias)
+    retell(in_jax_names)
     vars(polyax)["__version__"] = __version__  # from now on that of the interface, not polyax's own
     if not {"POLYAX_THREEFRY_PARTITIONABLE", "JAX_THREEFRY_PARTITIONABLE"} & os.environ.keys():
         config.update("threefry_partitionable", True)

@@ -52,9 +52,19 @@ def guard(module: ModuleType, boundary: Callable[..., Any] = api_boundary) -> No
 
 
 def show_user_frames(error: BaseException) -> None:
-    """Filters the traceback of ``error``, unless the user wants to see all of it."""
+    """Filters the traceback of ``error``, unless the user wants to see all of it; and tells it as ``retell`` says."""
+    for change in _tellings:
+        error.args = tuple([change(x) if type(x) is str else x for x in error.args])
     if config.traceback_filtering:
         filter_traceback(error)
+
+
+_tellings: list[Callable[[str], str]] = []
+
+
+def retell(change: Callable[[str], str]) -> None:
+    """From now on texts of errors are changed so, before users see them."""
+    _tellings.append(change)
 
 
 def filter_traceback(error: BaseException) -> None:

@@ -5,12 +5,15 @@ Run by ``test_jit_mesh.py``.
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 import numpy as np
 import pytest
 
 import polyax
+import polyax.numpy as jnp
 from polyax import lax
-from polyax.meshes.sharding import IndivisibleError
+from polyax.meshes.sharding import DuplicateSpecError, IndivisibleError
 from polyax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 P = PartitionSpec
@@ -74,6 +77,22 @@ DIVIDED = r"array axis 0 is partitioned 4 times, but the dimension size is 5 .*P
 RANK = r"only valid for values of rank at least 1, but was applied to a value of rank 0. For scalars .* P\(\)"
 
 
+def test_a_constraint_on_a_mesh_without_devices_keeps_those_of_the_array():
+    f = lambda x: constrained("x", mesh=GRID.abstract_mesh)(x) * 2
+    for run in (f, polyax.jit(f)):
+        got = run(put(GRID, "y"))
+        assert got.sharding == on(GRID, "x")
+        np.testing.assert_array_equal(got, 2 * X)
+
+
+Pair = namedtuple("Pair", "a b")
+
+
+def in_mesh(mesh, fun):
+    with mesh:
+        return fun()
+
+
 @pytest.mark.parametrize(
     ("error", "text", "call"),
     [
@@ -97,11 +116,21 @@ RANK = r"only valid for values of rank at least 1, but was applied to a value of
          lambda: polyax.device_put(X, on(GRID, OPEN, "y"))),
         (TypeError, "out_shardings leaf specifications are expected to be PartitionSpec instances or None, but got i",
          lambda: polyax.jit(lambda x: x, out_shardings=("i",))(X)),
-        (ValueError, r"different numbers of pytree children at key path\n    jit in_shardings\[0\]",
+        (ValueError, r"different numbers of pytree children at key path\n    pjit in_shardings\[0\]",
          lambda: polyax.jit(lambda d: d, in_shardings=({"a": on(ROW)},))({"a": X, "b": X})),
         (TypeError, "NamedSharding needs a Mesh or an AbstractMesh, got 'x' of type str", lambda: on("x", "x")),
         (ValueError, r"Resource axis: z of P\('z',\) is not found in mesh: \('x', 'y'\). Name one of these",
          lambda: on(GRID, "z")),
+        (ValueError, r"pjit in_shardings is not a tuple: got <class '.*Pair'> instead.*wrapped in a singleton tuple",
+         lambda: polyax.jit(lambda p: p, in_shardings=Pair(None, None))(Pair(X, X))),
+        (DuplicateSpecError, r"A single in_shardings spec.* but P\('x', 'x'\) has duplicate entries for `x`",
+         lambda: in_mesh(GRID, lambda: polyax.jit(lambda x: x, in_shardings=P("x", "x"))(X))),
+        (ValueError, r"Target sharding contains a `jax\.sharding\.AbstractMesh` .* Got <class 'numpy.*float32\[8,8\]",
+         lambda: constrained("x", mesh=GRID.abstract_mesh)(X)),
+        (TypeError, "The sharding on the input must be a `NamedSharding`",
+         lambda: constrained("x", mesh=GRID.abstract_mesh)(jnp.ones((8, 8)))),
+        (ValueError, r"Mesh shape of the input \(\('i', 8\),\) does not match .* \(\('x', 4\), \('y', 2\)\)",
+         lambda: constrained("x", mesh=GRID.abstract_mesh)(put(ROW, "i"))),
     ],
 )  # fmt: skip
 def test_what_is_refused(error, text, call):

@@ -551,7 +551,7 @@ def test_exchanges_in_loops():
          lambda f: polyax.jit(f, in_shardings=(on(GRID, "x"),))(X, X)),
         (ValueError, r"is not a tuple: got <class 'dict'>",
          lambda f: polyax.jit(f, in_shardings={"a": on(GRID, "x")})(X, X)),
-        (ValueError, r"pytree structure error: .* at key path\n    jit out_shardings",
+        (ValueError, r"pytree structure error: .* at key path\n    pjit out_shardings",
          lambda f: polyax.jit(f, out_shardings=(on(GRID), on(GRID), on(GRID)))(X, X)),
         (ValueError, r"does not support kwargs when in_shardings is specified",
          lambda f: polyax.jit(f, in_shardings=on(GRID, "x"))(X, b=X)),

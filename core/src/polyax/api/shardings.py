@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.current import get_abstract_mesh, mesh_for_specs
 from polyax.meshes.explicit import cuts_of, mesh_here, seen
 from polyax.meshes.formats import Format
 from polyax.meshes.mesh import Mesh
-from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from polyax.meshes.sharding import DuplicateSpecError, NamedSharding, Sharding, SingleDeviceSharding
 from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec, open_cuts, spec_of, sums_of
 from polyax.ops.constraint import constrain
 from polyax.runtime.arrays.array import is_concrete
@@ -19,7 +20,7 @@ from polyax.runtime.arrays.placing import device_put
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.paths import broadcast_prefix, keystr, tree_leaves_with_path
 from polyax.trace.tracer import Tracer
-from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 
 Asked = Sharding | None
 
@@ -59,6 +60,8 @@ def _constrained(x: Any, sharding: Asked) -> Any:
         )
     if not isinstance(sharding, NamedSharding):
         return device_put(x, sharding)
+    if not isinstance(x, Tracer) and isinstance(sharding.mesh, AbstractMesh):
+        sharding = _on_mesh_of(x, sharding)
     aval = aval_of(x)
     try:
         sharding.cuts(aval.ndim)
@@ -72,6 +75,28 @@ def _constrained(x: Any, sharding: Asked) -> Any:
         return constrain(x, _dividing(aval, sharding))
     sharding.shard_shape(aval.shape)
     return constrain(x, sharding)
+
+
+def _on_mesh_of(x: Any, target: NamedSharding) -> NamedSharding:
+    """A sharding on a mesh of no devices, on those that an array lies on."""
+    shape = aval_of(x).str_short()
+    if not is_concrete(x):
+        raise ValueError(
+            "Target sharding contains a `jax.sharding.AbstractMesh` which requires the input passed should be a "
+            f"`jax.Array`. Got {type(x)} with shape {shape}"
+        )
+    if not isinstance(x.sharding, NamedSharding):
+        raise TypeError(
+            "The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` in "
+            f"it. Got sharding type {type(x.sharding)} for shape {shape}"
+        )
+    have, wanted = x.sharding.mesh.shape_tuple, target.mesh.shape_tuple
+    if have != wanted:
+        raise ValueError(
+            f"Mesh shape of the input {have} does not match the mesh shape of the target sharding {wanted} for shape "
+            f"{shape}"
+        )
+    return NamedSharding(x.sharding.mesh, target.spec)
 
 
 def _as_typed_here(mesh: Mesh) -> Mesh:
@@ -126,7 +151,8 @@ def _besides_told(aval: ShapedArray, sharding: NamedSharding) -> NamedSharding:
 def each_of(caller: str, name: str, shardings: Any, full: Any) -> list[Asked]:
     """The sharding for each leaf of a tree, of which ``shardings`` is a prefix."""
     known = {id(s): as_sharding(caller, name, s) for s in tree_leaves(shardings, _is_none)}
-    return [known[id(s)] for s in broadcast_prefix(shardings, full, _is_none, name=f"{caller} {name}")]
+    title = f"{'pjit' if caller == 'jit' else caller} {name}"  # as it was called once, and is in JAX's texts
+    return [known[id(s)] for s in broadcast_prefix(shardings, full, _is_none, name=title)]
 
 
 def _is_none(x: Any) -> bool:
@@ -154,7 +180,10 @@ def as_sharding(caller: str, name: str, given: Any) -> Asked:
             "define a context mesh via `polyax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
             f"{name} and then the mesh context manager is not required."
         )
-    return NamedSharding(_as_typed_here(mesh), given)
+    try:
+        return NamedSharding(_as_typed_here(mesh), given)
+    except DuplicateSpecError as e:
+        raise DuplicateSpecError(e.spec, e.axis, name) from None
 
 
 def of_arguments(shardings: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tree: PyTreeDef) -> list[Asked]:
@@ -183,10 +212,11 @@ def _for_each(shardings: Any, count: int) -> Any:
         "in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length equal to the number of "
         "positional arguments. But pjit in_shardings is "
     )
-    if isinstance(shardings, dict):
-        raise ValueError(f"{text}not a tuple: got {type(shardings)} instead.")
-    if not isinstance(shardings, (tuple, list)):
-        return shardings
+    if type(shardings) not in (tuple, list):
+        if tree_structure(shardings, _is_none).is_leaf():
+            return shardings
+        wrap = " It might need to be wrapped in a singleton tuple, for the one argument." if count == 1 else ""
+        raise ValueError(f"{text}not a tuple: got {type(shardings)} instead.{wrap}")
     if len(shardings) != count:
         raise ValueError(
             f"{text}the wrong length: got a tuple or list of length {len(shardings)} for an args tuple of length "

@@ -341,10 +341,7 @@ def _check_spec(mesh: Any, spec: Any) -> None:
                     "Name one of these, or None for what isn't cut."
                 )
             if axis in seen:
-                raise DuplicateSpecError(
-                    f"A single NamedSharding spec specification can map every mesh axis to at most one positional "
-                    f"dimension, but {spec} has duplicate entries for `{axis}`"
-                )
+                raise DuplicateSpecError(spec, axis)
             seen.add(axis)
     for role in ("unreduced", "reduced"):
         for axis in getattr(spec, role):
@@ -366,4 +363,11 @@ class IndivisibleError(ValueError):
 
 
 class DuplicateSpecError(ValueError):
-    """A spec names an axis twice."""
+    """A spec, which is a sharding's or what an option is called, names an axis twice."""
+
+    def __init__(self, spec: PartitionSpec, axis: Any, what: str = "NamedSharding spec") -> None:
+        super().__init__(
+            f"A single {what} specification can map every mesh axis to at most one positional dimension, but {spec} "
+            f"has duplicate entries for `{axis}`"
+        )
+        self.spec, self.axis = spec, axis

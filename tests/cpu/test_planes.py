@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
-import mmap
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from cpu.guarded import at_the_end_of_a_page, run
 
 import polyax
 from polyax import lax
@@ -189,24 +188,6 @@ def test_of_each_channel_alone_are_exact_whatever_the_weights_layout() -> None:
                 _is_exact(*_case((12, 13), ("NHWC", weights, "NHWC"), dtype, channels=1, features=1, groups=24))
 
 
-def _at_the_end_of_a_page(array: np.ndarray) -> np.ndarray:
-    """A copy, behind which nothing may be read or written."""
-    pages = -(-array.nbytes // mmap.PAGESIZE)
-    memory = mmap.mmap(-1, (pages + 1) * mmap.PAGESIZE)
-    bytes_ = np.frombuffer(memory, "uint8")
-    libc = ctypes.CDLL(None, use_errno=True)
-    assert not libc.mprotect(ctypes.c_void_p(bytes_.ctypes.data + pages * mmap.PAGESIZE), mmap.PAGESIZE, 0)
-    copy = bytes_[pages * mmap.PAGESIZE - array.nbytes : pages * mmap.PAGESIZE].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
-
-
-def _run(address: int, arrays: Sequence[np.ndarray], work: Any) -> None:
-    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
-    pointers = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
-    function(pointers, (ctypes.c_int64 * len(work.scalars))(*work.scalars), 0, work.extent)
-
-
 @pytest.mark.parametrize("spec", SPECS[2][:2], ids="-".join)
 @pytest.mark.parametrize("features", [1, 2, 4, 9])
 @pytest.mark.parametrize("strides", [1, 2])
@@ -216,10 +197,10 @@ def test_touch_nothing_behind_their_arrays(spec: tuple[str, str, str], features:
     shapes, block = Shapes([ShapedArray(a.shape, a.dtype) for a in (x, w)], eqn.params), blocks.of("float", features)
     packing = planes.packed(shapes, block.features)
     work = planes.described(shapes, block, 4)
-    x, w, packed, out = map(_at_the_end_of_a_page, (x, w, np.zeros(packing.shape, "f"), np.zeros(wanted.shape, "f")))
-    _run(blocks.packing("float", block.features).address("pack"), (w, packed), packing)
+    x, w, packed, out = map(at_the_end_of_a_page, (x, w, np.zeros(packing.shape, "f"), np.zeros(wanted.shape, "f")))
+    run(blocks.packing("float", block.features).address("pack"), (w, packed), packing)
     kind = blocks.BlockKind("float", block.features, *work.together)
-    _run(blocks.function(kind).address("convolve"), (x, packed, out), work)
+    run(blocks.function(kind).address("convolve"), (x, packed, out), work)
     np.testing.assert_array_equal(out, wanted)
 
 
@@ -229,8 +210,8 @@ def test_of_each_channel_alone_touch_nothing_behind_their_arrays(channels: int, 
     f, x, w, wanted = _case((7, 23), SPECS[2][1], channels=1, features=1, groups=channels, strides=strides)
     (eqn,) = polyax.make_jaxpr(f)(x, w).jaxpr.eqns
     work = depthwise.described([ShapedArray(a.shape, a.dtype) for a in (x, w)], eqn.params)
-    x, w, out = map(_at_the_end_of_a_page, (x, w, np.zeros(wanted.shape, "f")))
-    _run(depthwise.function("float", work.line).address("convolve"), (x, w, out), work)
+    x, w, out = map(at_the_end_of_a_page, (x, w, np.zeros(wanted.shape, "f")))
+    run(depthwise.function("float", work.line).address("convolve"), (x, w, out), work)
     np.testing.assert_array_equal(out, wanted)
 
 

@@ -11,7 +11,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
 from polyax.ops.fft import fft_p
-from polyax_cpu.libraries import convolutions, fourier, lapack, products, small, sorting
+from polyax_cpu.libraries import convolutions, fourier, lapack, products, small, sorting, strips
 from polyax_kernels.lower import extrema
 from polyax_kernels.lower.lowering import Call, CallContext, Lowering
 
@@ -54,8 +54,10 @@ def _after_copies(
 
 def _native(args: Sequence[ShapedArray], _: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:
     """The address of the native function and the product that it is to compute; None: not without copies."""
-    product = products.describe(args, params)
-    return None if product is None else (products.function(args[0].dtype.name), product)
+    product, dtype = products.describe(args, params), args[0].dtype.name
+    if product is None:
+        return None
+    return strips.function(dtype, product.m) if strips.fits(product, dtype) else products.function(dtype), product
 
 
 def _adds(args: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:

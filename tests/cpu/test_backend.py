@@ -66,7 +66,7 @@ def test_kernels_of_a_program_are_compiled_on_all_threads(monkeypatch: pytest.Mo
     monkeypatch.setattr(pool, "thread_count", lambda: threads)
     texts = _texts_compiled(monkeypatch)
     compile_text, names = compiler.compile, set[str]()
-    here = lambda *code: (names.add(threading.current_thread().name), compile_text(*code))[1]
+    here = lambda *code, **how: (names.add(threading.current_thread().name), compile_text(*code, **how))[1]
     monkeypatch.setattr(compiler, "compile", here)
     expected = x = np.random.default_rng(0).standard_normal((30, 30)).astype(np.float32) / 10
     for function in (np.sin, np.tanh, np.arctan, np.cos):

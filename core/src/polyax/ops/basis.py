@@ -39,9 +39,6 @@ eq_p = Primitive("eq")
 select_n_p = Primitive("select_n")
 convert_element_type_p = Primitive("convert_element_type")
 broadcast_in_dim_p = Primitive("broadcast_in_dim")
-broadcast_in_dim_p.pretty = lambda broadcast_dimensions, **_: (
-    {"broadcast_dimensions": broadcast_dimensions} if broadcast_dimensions else {}
-)
 reshape_p = Primitive("reshape")
 squeeze_p = Primitive("squeeze")
 transpose_p = Primitive("transpose")

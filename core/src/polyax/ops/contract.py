@@ -30,14 +30,6 @@ dot_general_p = Primitive("dot_general")
 dot_general_p.linear_in = (0, 1)
 
 
-def _shown(dimension_numbers: Any, **others: Any) -> dict[str, Any]:
-    lists = tuple(tuple([*dims] for dims in pair) for pair in dimension_numbers)
-    return {"dimension_numbers": lists} | {name: x for name, x in others.items() if x is not None}
-
-
-dot_general_p.pretty = _shown
-
-
 def dot_general(
     lhs: Any,
     rhs: Any,

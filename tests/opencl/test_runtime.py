@@ -171,10 +171,10 @@ def test_builds_that_fail_now_and_then(runtime: OpenCLRuntime, monkeypatch: pyte
     monkeypatch.setattr(compiler, "built", build)
     source = "kernel void retried(global int *x) { x[0] = 1; }"
     if failures < compiler.ATTEMPTS:
-        assert compiler.function(runtime.context, source, "retried").kernel.function_name == "retried"
+        assert compiler.functions(runtime.context, source, ["retried"])[0].kernel.function_name == "retried"
     else:
         with pytest.raises(KernelRejected, match="clBuildProgram failed"):
-            compiler.function(runtime.context, source, "retried")
+            compiler.functions(runtime.context, source, ["retried"])
 
 
 def test_compilers_are_quiet(runtime: OpenCLRuntime) -> None:
@@ -188,12 +188,12 @@ def test_binaries_are_kept(runtime: OpenCLRuntime, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(compiler, "is_kept", lambda device: False)
     source = "__kernel void kept(__global float *x, long o) { x[0] = 42; }"
     before = compiler._cache.stats()
-    compiler.function(runtime.context, source, "kept")
-    compiler.function(runtime.context, source, "kept")
+    compiler.functions(runtime.context, source, ["kept"])
+    compiler.functions(runtime.context, source, ["kept"])
     after = compiler._cache.stats()
     assert (after.misses - before.misses, after.hits - before.hits, after.writes - before.writes) == (1, 1, 1)
     monkeypatch.setattr(compiler, "identity", lambda device: "another driver")
-    compiler.function(runtime.context, source, "kept")
+    compiler.functions(runtime.context, source, ["kept"])
     assert compiler._cache.stats().misses == after.misses + 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from polyax.backend import DiskCache
@@ -29,14 +30,14 @@ class Function(NamedTuple):
     lock: threading.Lock
 
 
-def function(context: cl.Context, source: str, name: str) -> Function:
-    """The function ``name`` of the program ``source``, for the one device of ``context``.
+def functions(context: cl.Context, source: str, names: Sequence[str]) -> list[Function]:
+    """The functions ``names`` of the program ``source``, for the one device of ``context``.
 
     Raises:
       KernelRejected: the compiler doesn't accept it.
     """
     program = kept_by_pocl(context, source) if is_kept(context.devices[0]) else from_cache(context, source)
-    return Function(cl.Kernel(program, name), threading.Lock())
+    return [Function(cl.Kernel(program, name), threading.Lock()) for name in names]
 
 
 def is_kept(device: cl.Device) -> bool:

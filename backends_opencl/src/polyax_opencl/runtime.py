@@ -112,8 +112,14 @@ class OpenCLRuntime(Runtime):
             offsets = {"src_offset": source_offset, "dst_offset": target_offset}
             self._try(cl.enqueue_copy, target, source, byte_count=nbytes, **offsets)
 
+    joins = True
+    """Drivers bring a library in the compiler's own form, which each program is joined with."""
+
     def load(self, source: str, name: str) -> compiler.Function:
-        return compiler.function(self.context, source, name)
+        return self.load_all(source, [name])[0]
+
+    def load_all(self, source: str, names: Sequence[str]) -> list[compiler.Function]:
+        return compiler.functions(self.context, source, names)
 
     def launch(
         self,

@@ -20,12 +20,13 @@ from polyax.runtime.contract.backend import Buffer, CompileOptions, Device
 from polyax.runtime.contract.collectives import Axes, Group
 from polyax.runtime.contract.processes import Alone, ProcessGroup
 from polyax_kernels.backend import KernelBackend
+from polyax_kernels.emit.c import program
 from polyax_kernels.gpu.collectives import leading
 from polyax_kernels.gpu.collectives.communication import CommunicationLibrary, Connections, LibraryGroup
-from polyax_kernels.gpu.emitter import GpuEmitter, gpu_source
+from polyax_kernels.gpu.emitter import GpuEmitter, gpu_function, gpu_source
 from polyax_kernels.gpu.executable import GpuExecutable
 from polyax_kernels.gpu.host import through_host
-from polyax_kernels.gpu.kernels import GpuKernel, KernelTable
+from polyax_kernels.gpu.kernels import GpuKernel, KernelTable, Named
 from polyax_kernels.gpu.lowerings import LOWERINGS
 from polyax_kernels.gpu.memory import GpuBuffer, GpuStore
 from polyax_kernels.gpu.queue import GpuQueue
@@ -36,7 +37,7 @@ from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.fallback import host_rule
 from polyax_kernels.lower.lowering import Call, LoweringKind
 from polyax_kernels.plan.journal import Journal
-from polyax_kernels.plan.plan import KernelStep, Plan
+from polyax_kernels.plan.plan import KernelStep, Plan, walk_steps
 
 
 def checked(runtime: Any) -> Runtime:
@@ -71,7 +72,7 @@ class GpuBackend(KernelBackend):
         self._connections: dict[tuple[tuple[Device, ...], Axes], Connections] = {}
         self.runtimes = tuple(map(checked, runtimes))
         self.stores = tuple(GpuStore(r, f"{name}:{n} ({r.kind})") for n, r in enumerate(runtimes))
-        self.kernels = tuple(KernelTable(r, self.write) for r in runtimes)
+        self.kernels = tuple(KernelTable(r, self.write, self.write_all) for r in runtimes)
         self._devices = tuple(
             Device(self, n, kind=r.kind, queue=GpuQueue(f"{name}:{n}", r)) for n, r in enumerate(runtimes)
         )
@@ -159,6 +160,10 @@ class GpuBackend(KernelBackend):
         writes another language says this instead, and gives ``family_lowerings`` of its own, which are in C."""
         return gpu_source(kernel, schedule, self.emitter)
 
+    def write_all(self, named: Named) -> str:
+        """The text that ``Runtime.load_all`` takes, with all of these functions: asked of runtimes that ``joins``."""
+        return program([gpu_function(kernel, schedule, self.emitter, name) for name, kernel, schedule in named])
+
     def limits_of(self, device: Device) -> Limits:
         return self.runtimes[device.local_hardware_id].limits
 
@@ -176,9 +181,11 @@ class GpuBackend(KernelBackend):
 
     def compile_plan(self, plan: Plan, options: CompileOptions, journal: Journal) -> GpuExecutable:
         device = options.device
+        kernels = self.kernels[device.local_hardware_id]
+        kernels.prepare((s.kernel, s.scalars) for s in walk_steps(plan) if isinstance(s, KernelStep))
 
         def kernel_of(step: KernelStep) -> GpuKernel:
-            return self.kernels[device.local_hardware_id].get(step.kernel, step.scalars)
+            return kernels.get(step.kernel, step.scalars)
 
         return GpuExecutable(self, plan, options, journal, self.stores[device.local_hardware_id], kernel_of)
 

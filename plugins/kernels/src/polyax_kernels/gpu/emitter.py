@@ -193,9 +193,14 @@ def parameters(kernel: Kernel) -> int:
 
 def gpu_source(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter], name: str = NAME) -> str:
     """The program with one function that runs ``kernel``."""
+    return program([gpu_function(kernel, schedule, dialect, name)])
+
+
+def gpu_function(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter], name: str) -> GpuEmitter:
+    """The function ``name``, which runs ``kernel``; ``program`` makes a text of one or of several."""
     if schedule.mode == "groups":
         kernel = cooperate(kernel, schedule.threads[0])
     emitter = dialect(kernel, schedule, name)
     begin, end = emitter.bounds()
     emit_kernel(kernel, Schedule(lanes=schedule.lanes, index_dtype=schedule.index_dtype), emitter, begin, end)
-    return program([emitter])
+    return emitter

@@ -123,6 +123,18 @@ class Runtime(ABC):
           KernelRejected: the compiler doesn't accept it.
         """
 
+    joins: bool = False
+    """Whether a compiler that takes long to begin makes several functions sooner together than one by one: then it has
+    the next function."""
+
+    def load_all(self, source: str, names: Sequence[str]) -> Sequence[Any]:
+        """The functions ``names`` of one program, compiled at once.
+
+        Raises:
+          KernelRejected: the compiler doesn't accept it.
+        """
+        raise NotImplementedError(f"{self.kind} compiles functions one by one")
+
     @abstractmethod
     def launch(
         self,

@@ -194,6 +194,10 @@ ALWAYS = (evaluated, jitted, interpreted, batched, partly_batched)
 FORWARD = (pushed, linearized)
 BACKWARD = (transposed, differentiated, rematerialized, differentiated_in_batches, batches_differentiated)
 TWICE = (twice_forward_last, twice_reverse_last)
+WHOLE = (
+    jitted, batched, pushed, differentiated, rematerialized, differentiated_in_batches, twice_reverse_last,
+)  # fmt: skip
+"""Those whose forms are compiled as one program each."""
 
 
 def checks_of(case: Case) -> tuple[Check, ...]:

@@ -21,15 +21,17 @@ from tqdm import tqdm
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fuzz.checks import Check, checks_of, measured
+from fuzz.checks import WHOLE, Check, checks_of, measured
 from fuzz.programs import Case, Program
 from fuzz.several import Crew, Tried
 from fuzz.shrink import shrunk
 
 import polyax as jax
 
-PLATFORMS = (*["reference"] * 20, *["cpu"] * 26, "opencl", "hello_c", "wasm")
-"""Where programs are tried, each as often as it is listed: others take long to compile."""
+AS_ONE = {"reference": 60.0, "cpu": 25.0, "opencl": 2.0, "hello_c": 4.0, "wasm": 4.0}
+"""How often a platform gets a program that is compiled as a whole."""
+IN_PIECES = {"reference": 80.0, "cpu": 12.0, "opencl": 0.2, "hello_c": 0.8, "wasm": 3.0}
+"""And one whose operations are compiled one by one: compilers that take long to begin do that for each."""
 KEPT = Path(__file__).parents[2] / ".fuzz/found.json"
 
 
@@ -55,17 +57,18 @@ def attempt(seed: int, platforms: list[str]) -> None:
     with jax.enable_x64(smooth):
         case = Program(seed, jax, steps, depth, smooth, "float64" if smooth else "float32")
         check = measured if smooth and case.forward else random.choice(checks_of(case))
-        examine(case, check, random.choice(platforms))
+        often = AS_ONE if check in WHOLE else IN_PIECES
+        examine(case, check, random.choices(platforms, [often[name] for name in platforms])[0])
 
 
 def installed() -> list[str]:
     known = {device.platform for device in jax.devices()}
-    for name in set(PLATFORMS) - known:
+    for name in AS_ONE.keys() - known:
         try:
             known |= {device.platform for device in jax.devices(name)}
         except RuntimeError:
             print(f"{name} isn't installed here")
-    return [name for name in PLATFORMS if name in known]
+    return [name for name in AS_ONE if name in known]
 
 
 @dataclass

@@ -13,8 +13,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import NamedTuple
 
-CHUNK = 200
-"""Seeds of a process; to start one takes as long as some."""
+CHUNK = 500
+"""Seeds of a process; to start one takes as long as some tens of them."""
 PATIENCE = 600.0
 """Seconds after which a process hangs that says nothing."""
 

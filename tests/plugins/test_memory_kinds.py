@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plugins.faults.broken import OWNER, Working, backend, method
+from plugins.faults.broken import OWNER, backend, method
+from plugins.pinned import Pinned, WithPinned
 
 import polyax
 from polyax.backend import HostBuffer, PluginError
@@ -15,19 +16,6 @@ from polyax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Single
 
 X = np.arange(4, dtype=np.float32)
 HOST, DEVICE = polyax.memory.Space.Host, polyax.memory.Space.Device
-
-
-class Pinned(HostBuffer):
-    """Memory of the host that devices see."""
-
-
-class WithPinned(Working):
-    memory_kinds = ("device", "pinned_host")
-    in_host_memory = False
-
-    def into_memory(self, buffer: Any, aval: Any, device: Any, kind: str) -> HostBuffer:
-        buffer.wait()
-        return {"device": HostBuffer, "pinned_host": Pinned}[kind](buffer.data.copy())
 
 
 @pytest.fixture

@@ -81,6 +81,26 @@ def test_no_more_is_asked_of_a_queue_than_it_says() -> None:
     assert queue.ran > 1
 
 
+def test_a_launch_that_waits_for_devices_that_are_launched_after_it() -> None:
+    """It may wait, if it must, for what meets nobody."""
+
+    def launch(right: Any, buffers: Any, queue: Any) -> Any:
+        outs, token = right(buffers, queue)
+        for out in outs:
+            out.wait()
+        return outs, token
+
+    with polyax.config.override(num_cpu_devices=2), backend(launching(launch)) as device:
+        devices = device.client.devices()
+        doubled = polyax.pmap(lambda x: x * 2, "i", devices=devices)(X.reshape(2, 3))
+        np.testing.assert_array_equal(doubled, X.reshape(2, 3) * 2)
+        with pytest.raises(PluginError) as caught:
+            polyax.pmap(lambda x: polyax.lax.psum(x, "i"), "i", devices=devices)(X.reshape(2, 3))
+    text = str(caught.value)
+    assert OWNER in text and "launch of 'pmap(<lambda>)' waits for what it has put into the queue" in text
+    assert "waits in psum for devices" in text and "The remedy: let launch return at once" in text
+
+
 def test_a_device_without_a_queue_works_in_the_thread_that_asks() -> None:
     ran = []
 

@@ -49,6 +49,7 @@ class Group:
         self.error: BaseException | None = None
         self.ended: set[int] = set()
         """Members that won't meet others any more."""
+        self._held: tuple[int, Callable[[str], BaseException]] | None = None
         self._changed = threading.Condition()
         self._meetings: dict[tuple[tuple[int, ...], str], _Meeting] = {}
 
@@ -95,10 +96,23 @@ class Group:
                 self._changed.wait()
         return meeting.values
 
+    def hold(self, rank: int, error: Callable[[str], BaseException]) -> None:
+        """Those after ``rank`` in this process don't begin before it has ended. If it comes to wait for one of them, it
+        never will: that is ``error(name)`` then, of the collective."""
+        with self._changed:
+            self._held = rank, error
+            self._find_endless()
+
     def _find_endless(self) -> None:
-        """Whether all that haven't ended wait."""
+        """Whether all that have begun and haven't ended wait."""
         waiting = {n: key for key, m in self._meetings.items() for n in key[0] if n not in m.missing}
-        if self.error is None and waiting and len(waiting) + len(self.ended) == len(self.local):
+        if self.error is not None or not waiting:
+            return
+        if self._held is not None and self._held[0] in waiting:
+            if len(waiting) + len(self.ended) == self.local.index(self._held[0]) + 1:
+                self.error = self._held[1](waiting[self._held[0]][1] or "a collective")
+                self._changed.notify_all()
+        elif len(waiting) + len(self.ended) == len(self.local):
             rank, (peers, name) = min(waiting.items())
             other = min(self._meetings[peers, name].missing)
             does = "has ended" if other in self.ended else f"waits in {waiting[other][1] or 'another one'}"

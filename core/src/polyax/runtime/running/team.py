@@ -14,8 +14,9 @@ from polyax.runtime.contract import edge, questions
 from polyax.runtime.contract.backend import Buffer, Device, Executable, Queue, Token
 from polyax.runtime.contract.collectives import Group, entered
 from polyax.runtime.contract.processes import ProcessGroup
-from polyax.runtime.contract.queue import HELP_COST, HostQueue, check_wanted, serve, serving
+from polyax.runtime.contract.queue import HELP_COST, HostQueue, Task, check_wanted, serve, serving
 from polyax.runtime.contract.report import Report
+from polyax.runtime.contract.whose import broken
 from polyax.runtime.running.programs import Program
 
 
@@ -31,6 +32,10 @@ def check_effects(jaxpr: ClosedJaxpr, count: int, name: str) -> None:
 _launching = threading.Lock()
 """Held while a program is started on all devices: in which order two of them are started must not differ."""
 Started = tuple[list[Array], Any]
+WAITS = (
+    "launch of {!r} waits for what it has put into the queue, which waits in {} for devices that are launched after it"
+)
+RETURNS = "let launch return at once, with buffers whose `wait` waits for what `queue.run` gave"
 
 
 class Team(Executable):
@@ -89,7 +94,7 @@ class Team(Executable):
         at_once = serving()  # within a callback: the queues wait for it
         try:
             if not at_once and all(isinstance(p.device.queue, HostQueue) for p in self.programs):
-                return [_start(p, xs, _MemberQueue(p.device.queue, group, n)) for n, p, xs in jobs]
+                return [_start_member(group, *job) for job in jobs]
             from concurrent.futures import ThreadPoolExecutor  # when it is needed: `import polyax` stays quick
 
             with ThreadPoolExecutor(len(jobs), initializer=serve if at_once else None) as pool:  # each blocks
@@ -135,13 +140,26 @@ def _start(program: Program, args: Sequence[Array], queue: Queue) -> Started:
     return [Array(a, b, program.device.chosen) for (a, _), b in zip(program.outputs, outs, strict=True)], token
 
 
+def _start_member(group: Group, rank: int, program: Program, args: Sequence[Array]) -> Started:
+    """Returns before it has ended: others, which it is to meet, are started after it."""
+    queue = _MemberQueue(program, group, rank)
+    try:
+        return _start(program, args, queue)
+    finally:
+        queue.starter = None
+
+
 class _MemberQueue(Queue):
     """The queue of a device on which a member of a group runs, always on the queue's own thread: it may block."""
 
-    def __init__(self, queue: HostQueue, group: Group, rank: int) -> None:
-        self.queue = queue
+    def __init__(self, program: Program, group: Group, rank: int) -> None:
+        assert isinstance(program.device.queue, HostQueue)
+        self.queue = program.device.queue
+        self.program = program
         self.group = group
         self.rank = rank
+        self.starter: int | None = threading.get_ident()
+        """The thread that launches it, until it has."""
 
     def run(self, work: Callable[[], None], inputs: Sequence[Buffer], cost: int) -> Token | None:
         after = [t for b in inputs if (t := b.awaits()) is not None]  # donated ones are this program's from now on
@@ -153,7 +171,16 @@ class _MemberQueue(Queue):
                 check_wanted()
                 work()
 
-        return self.queue.run(as_member, (), max(cost, HELP_COST + 1), joined=True)
+        task = self.queue.run(as_member, (), max(cost, HELP_COST + 1), joined=True)
+        if isinstance(task, Task):
+            task.help = self._waited_for
+        return task
+
+    def _waited_for(self, task: Task) -> None:
+        """By the thread in which it is called."""
+        if self.starter == threading.get_ident():
+            name, device = self.program.name, self.program.device
+            self.group.hold(self.rank, lambda at: broken(device, WAITS.format(name, at), RETURNS))
 
     def synchronize(self) -> None:
         self.queue.synchronize()

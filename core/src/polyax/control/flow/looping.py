@@ -57,9 +57,10 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     leaves, tree = tree_flatten(init_val)
     if config.disable_jit and not any(isinstance(x, Tracer) for x in leaves):
-        while cond_fun(init_val):
-            init_val = body_fun(init_val)
-        return init_val
+        try:
+            return _while_in_python(cond_fun, body_fun, init_val)
+        except ConcretizationTypeError:  # it depends on a tracer that a function closes over
+            pass
     sides = lambda: carries("while_loop body function", first_parameter(body_fun))
     body, _, init = settled(
         lambda val: traced(body_fun, (val,), what="while_body"), leaves, tree, lambda out, _: out, sides
@@ -67,6 +68,13 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     test, test_tree = traced(cond_fun, (tree_unflatten(tree, body.in_avals),), what="while_cond")
     _check_test(test, test_tree)
     return tree_unflatten(tree, _bind_while(test, body, init))
+
+
+def _while_in_python(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], val: Any) -> Any:
+    """With ``disable_jit``: each step runs, and can be debugged, on its own."""
+    while cond_fun(val):
+        val = body_fun(val)
+    return val
 
 
 def _bind_while(test: ClosedJaxpr, body: ClosedJaxpr, init: Sequence[Any]) -> list[Any]:
@@ -225,7 +233,7 @@ def _slice_aval(x: Any) -> ShapedArray:
 
 
 def _scan_in_python(f: Callable[..., Any], carry: Any, xs: Any, steps: int, reverse: bool) -> tuple[Any, Any]:
-    """With ``disable_jit``: each step runs, and can be debugged, on its own."""
+    """The same for ``scan``."""
     if not steps:
         raise ValueError("zero-length scan is not supported in disable_jit() mode because the output type is unknown.")
     ys: list[Any] = []

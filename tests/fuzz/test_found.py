@@ -84,3 +84,18 @@ def test_own_rules_of_what_all_examples_share(wrap: Any) -> None:
     np.testing.assert_array_equal(jax.grad(total, (0, 1))(5.0, ys)[1], [5, 5, 5])
     alone = wrap(lambda x: jax.vmap(lambda y: g(x, x)[0] + y)(ys).sum())
     np.testing.assert_array_equal(jax.grad(alone)(5.0), 6)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+def test_rules_for_reverse_mode_of_what_has_a_known_tangent(wrap: Any) -> None:
+    """A constant's, which a rule gives as zeros: nothing is asked of it, so that no rule for it is missed."""
+    one = own_jvp(jax)(lambda x: jnp.ones(()))
+    f = own_vjp(jax)(lambda y, x: y * x)
+    np.testing.assert_array_equal(jax.grad(wrap(lambda x: f(one(x), 3.0) + 5 * x))(2.0), 5)
+    np.testing.assert_array_equal(jax.grad(wrap(lambda x: f(one(x), x) + 5 * x))(2.0), 6)
+
+
+def test_loops_without_jit_that_end_at_a_mapped_value() -> None:
+    count = jax.vmap(lambda stop: jax.lax.while_loop(lambda n: n < stop, lambda n: n + 1, 0))
+    with jax.disable_jit():
+        np.testing.assert_array_equal(count(jnp.array([3, -1, 5])), [3, 0, 5])

@@ -106,6 +106,8 @@ class Primitive:
     """Whether each element of the results depends on those at its place in the operands alone."""
     remedy = ""
     """What to do if a device can't run it, for error texts."""
+    only_transposed = False
+    """Whether it can't run, but only be transposed: it stays in linear programs, also on known values."""
     takes_refs = False
     """Whether operands may be references to arrays that change (``ir.refs``)."""
     makes_refs = False

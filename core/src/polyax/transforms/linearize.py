@@ -36,7 +36,7 @@ class PartialTrace(Trace):
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
         unknown = [self.is_unknown(x) for x in args]
-        if not any(unknown):
+        if not (any(unknown) or primitive.only_transposed):
             with set_trace(self.known):
                 return self.known.process(primitive, args, params)
         if primitive.partial_eval is not None and not all(unknown):

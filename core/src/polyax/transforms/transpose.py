@@ -110,7 +110,8 @@ def _evaluate_nonlinear(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]
     caller = ambient.source
     for eqn in jaxpr.eqns:
         ambient.source = eqn.source or caller
-        if all(isinstance(a, Literal) or a in env for a in eqn.invars) and not eqn.primitive.makes_refs:
+        is_known = all(isinstance(a, Literal) or a in env for a in eqn.invars)
+        if is_known and not (eqn.primitive.makes_refs or eqn.primitive.only_transposed):
             outs = eqn.apply([_primal(env, a) for a in eqn.invars])
             env.update(zip(eqn.outvars, outs, strict=True))
         else:

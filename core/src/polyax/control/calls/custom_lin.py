@@ -27,6 +27,7 @@ from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 custom_lin_p = Primitive("custom_lin", multiple_results=True)
 """``custom_lin[backward name perturbed out_avals] *residuals *tangents``: tangents of results, known only backwards.
 There are tangents for the arguments that are ``perturbed``; ``backward`` gives cotangents of all."""
+custom_lin_p.only_transposed = True
 
 Backward = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
@@ -206,6 +207,8 @@ def _lin_transpose(
     cts: Sequence[Any], *args: Any, backward: Backward, perturbed: Sequence[bool], **_: Any
 ) -> list[Any]:
     residuals, linear = cut(args, len(args) - sum(perturbed))
+    if not any(map(is_undef, linear)):
+        return [None] * len(args)
     given = kept(perturbed, backward(residuals, list(cts)))
     return [*[None] * len(residuals), *(ct if is_undef(x) else None for x, ct in zip(linear, given, strict=True))]
 

@@ -41,11 +41,11 @@ with backend(Wild, "numpy_kernels"):
 """
 
 
-def writing(nbytes: int, at: Callable[[int, int], int]) -> type[Any]:
+def writing(nbytes: int, at: Callable[[int, int], int], base: type[Any] = Interpreted) -> type[Any]:
     """A backend whose kernels also write ``nbytes`` at ``at(begin, end)`` of their first operand."""
 
-    class Trespassing(Interpreted):
-        __module__ = Interpreted.__module__  # what a backend's own module asks for is no user's line
+    class Trespassing(base):
+        __module__ = base.__module__  # what a backend's own module asks for is no user's line
 
         def compile_function(self, kernel: Any) -> Any:
             right = super().compile_function(kernel)
@@ -76,6 +76,16 @@ def test_what_is_written_beside_operands_is_found(at: Any, told: str) -> None:
         "sin_mul", "mul_sin"
     )
     assert "the remedy: update or uninstall polyax-broken" in note
+
+
+@pytest.mark.parametrize("at", [lambda begin, end: end, lambda begin, end: begin - 4])
+def test_memory_that_a_backend_has_of_its_own_is_guarded_as_well(at: Any) -> None:
+    pytest.importorskip("wasmtime")
+    from polyax_wasm.backend import WasmBackend
+
+    kind = writing(4, at, WasmBackend)
+    with backend(lambda: kind(NAME), NAME), pytest.raises(PluginError, match="the kernel wrote to 4 of the 256 bytes"):
+        polyax.jit(lambda x: jnp.sin(x) * 2)(X).block_until_ready()
 
 
 def test_what_stays_inside_is_not() -> None:

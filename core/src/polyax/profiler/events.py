@@ -18,13 +18,14 @@ from itertools import starmap
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from polyax.api.jit import PjitFunction
-from polyax.ir.source import Source, user_source
+from polyax.ir.source import Place, Source, user_place
 from polyax.runtime.arrays.array import Array
 from polyax.runtime.contract import edge
+from polyax.runtime.contract.calls import NativeCall
 from polyax.runtime.contract.probes import Probe, Stamp, ToldPart, filling, probes
 from polyax.runtime.running import compiling
 from polyax.runtime.running.dispatch import EvalTrace
-from polyax.runtime.running.whole import NamedCalls
+from polyax.runtime.running.whole import NamedCalls, not_this
 from polyax.trace import calls
 
 OUTSIDE = "a program"
@@ -39,7 +40,7 @@ class _Here(threading.local):
     """What a thread is at: the call that it is in, the user's line that made it, and the device that it works for."""
 
     title: str = OUTSIDE
-    source: Source | None = None
+    place: Place | None = None
     device: str | None = None
     stamped: _Stamped | None = None
     collecting: int = 0
@@ -76,10 +77,10 @@ class Called(NamedTuple):
     end: int
     kind: str
     title: str
-    source: Source | None
+    place: Place | None
 
     def told(self, kind: str) -> ToldPart:
-        return ToldPart(kind, self.title, _lines(self.source))
+        return ToldPart(kind, self.title, _lines(self.place))
 
 
 Span = TypeVar("Span", "Called", Event)
@@ -121,9 +122,9 @@ class Recording:
         now, device = time.perf_counter_ns(), self.here.device
         self._add(self._thread() if device is None else self.line_of(device), ToldPart(kind, name, args), start, now)
 
-    def called(self, kind: str, title: str, source: Source | None, start: int) -> None:
+    def called(self, kind: str, title: str, place: Place | None, start: int) -> None:
         """A call of the user's, on this thread, has ended."""
-        self.calls.append((self._thread(), start, time.perf_counter_ns(), kind, title, source))
+        self.calls.append((self._thread(), start, time.perf_counter_ns(), kind, title, place))
 
     def _add(self, line: int, part: ToldPart, start: int, end: int) -> None:
         self.events.append(Event(line, part, start, end))
@@ -153,7 +154,7 @@ class Recording:
             self._add(line, part, start, end)
 
     def work(self, device: str, work: Callable[[], None]) -> Callable[[], None]:
-        whole = ToldPart("run", self.here.title, _lines(self.here.source))
+        whole = ToldPart("run", self.here.title, _lines(self.here.place))
 
         def told() -> None:
             here, start = self.here, time.perf_counter_ns()
@@ -324,65 +325,52 @@ def _call(kind: str, title: Title) -> Any:
         @functools.wraps(before)
         def told(*args: Any, **kwargs: Any) -> Any:
             start, here = time.perf_counter_ns(), recording.here
-            outer, name, source = here.title, title(*args, **kwargs), user_source()
+            outer, name, place = here.title, title(*args, **kwargs), user_place()
             if outer is OUTSIDE:
-                here.title, here.source = name, source
+                here.title, here.place = name, place
             try:
                 return before(*args, **kwargs)
             finally:
                 here.title = outer
-                recording.called(kind, name, source, start)
+                recording.called(kind, name, place, start)
 
         return told
 
     return replacement
 
 
-def _lines(line: Source | None) -> dict[str, Any]:
-    return {} if line is None else {"lines": line}
-
-
-class _ToldCalls:
-    """Native calls of a function of the library, which tell that they were made: by settings, as a dictionary."""
-
-    __slots__ = ("calls", "made", "recording")
-
-    def __init__(self, calls: NamedCalls, recording: Recording) -> None:
-        self.calls, self.recording = calls, recording
-        self.made: dict[int, tuple[Any]] = {}
-
-    def get(self, settings: int) -> tuple[Any] | None:
-        if settings not in self.made and settings in self.calls.own:
-            self.made[settings] = (self._told(settings),)
-        return self.made.get(settings)
-
-    def _told(self, settings: int) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-        own, others, name = self.calls.own, self.calls.others, self.calls.name
-        called, now = self.recording.called, time.perf_counter_ns
-
-        def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            start = now()
-            made = own[settings][0](args, kwargs)
-            if made is NotImplemented:
-                made = others(settings, args, kwargs)
-            if made is not NotImplemented:
-                called("operation", name, user_source(), start)
-            return made
-
-        return call
+def _lines(place: Place | None) -> dict[str, Any]:
+    return {} if place is None else {"lines": Source(*place)}
 
 
 def _told_calls(slot: Any, recording: Any) -> property:
-    """In place of the slot of the calls that a function tries first."""
-    made: dict[NamedCalls, _ToldCalls] = {}
+    """In place of the slot of the calls that a function tries first, by settings."""
+    made: dict[NamedCalls, dict[int, tuple[NativeCall]]] = {}
 
-    def first(calls: NamedCalls) -> _ToldCalls:
+    def first(calls: NamedCalls) -> dict[int, tuple[NativeCall]]:
         found = made.get(calls)
-        if found is None:
-            found = made[calls] = _ToldCalls(calls, recording)
+        if found is None or len(found) != len(calls.own):
+            found = made[calls] = {settings: (_told_call(calls, settings, recording),) for settings in list(calls.own)}
         return found
 
     return property(first, slot.__set__)
+
+
+def _told_call(calls: NamedCalls, settings: int, recording: Recording) -> NativeCall:
+    """Native calls of a function of the library, which tell that they were made."""
+    quick, others, name, none = calls.own, calls.others, calls.name, (not_this,)
+    called, now = recording.called, time.perf_counter_ns
+
+    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        start = now()
+        made = quick.get(settings, none)[0](args, kwargs)  # none, once caches were cleared
+        if made is NotImplemented:
+            made = others(settings, args, kwargs)
+        if made is not NotImplemented:
+            called("operation", name, user_place(), start)
+        return made
+
+    return call
 
 
 def _size(x: Any) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from pathlib import Path
 from projects import DIST, Project, projects, run, table
 
 KB, MB = 1000, 1000**2
-WHEEL_LIMIT = 1.27 * MB
-"""Of the core, which has 1.254, and 662 modules; ``docs/support.md`` says what fills it, and why it isn't less."""
+WHEEL_LIMIT = 1.3 * MB
+"""Of the core, which has 1.266, and 667 modules; ``docs/support.md`` says what fills it, and why it isn't less."""
 CPU_LIMIT = 272 * MB
 """Of what polyax[cpu] installs, which is 270: llvmlite has 179 MB of this, NumPy 57, OpenBLAS 27."""
 MADE = {"PKG-INFO", ".gitignore"}

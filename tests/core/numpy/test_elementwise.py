@@ -121,12 +121,12 @@ def test_integer_powers():
 
 JAXPRS = [
     (lambda x: x**2, "integer_pow[y=2] a"),
-    (lambda x: 2 * x, "mul 2.0 a"),
-    (lambda x: x**2.0, "pow a 2.0"),
+    (lambda x: 2 * x, "mul 2.0:f32[] a"),
+    (lambda x: x**2.0, "pow a 2.0:f32[]"),
     (jnp.sum, "reduce_sum[axes=(0,)] a"),
     (jnp.max, "reduce_max[axes=(0,)] a"),
     (jnp.square, "square a"),
-    (lambda x: jnp.ones(1), "broadcast_in_dim[broadcast_dimensions=() shape=(1,)] 1.0"),
+    (lambda x: jnp.ones(1), "broadcast_in_dim[broadcast_dimensions=() shape=(1,)] 1.0:f32[]"),
 ]
 
 

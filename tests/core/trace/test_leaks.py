@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -12,8 +13,43 @@ import polyax.numpy as jnp
 
 def test_mapped_functions() -> None:
     kept: list[Any] = []
-    with polyax.checking_leaks(), pytest.raises(Exception, match=r"Leaked trace of a function mapped.*\n.*float32\[\]"):
+    with (
+        polyax.checking_leaks(),
+        pytest.raises(Exception, match=r"Leaked trace of a function mapped.*\n\n.*float32\[\]"),
+    ):
         polyax.vmap(lambda x: kept.append(x) or x)(jnp.ones(2))
+
+
+def test_who_keeps_them_is_told() -> None:
+    kept: list[Any] = []
+
+    class Model:
+        state: Any
+
+    def f(x: Any) -> Any:
+        def inner() -> Any:
+            return x
+
+        kept.append([inner])
+        return x
+
+    def g(x: Any) -> Any:
+        kept.append(Model())
+        kept[0].state = {"x": x}
+        return x
+
+    with polyax.checking_leaks(), pytest.raises(Exception, match="Leaked") as raised:
+        polyax.vmap(f)(jnp.ones(2))
+    assert re.search(
+        r"\nThis BatchTracer with object id \d+ was created on line:\n  .*test_leaks\.py:\d+ .*\n"
+        r"<BatchTracer \d+> is referred to by <function \d+> \(inner\) closed-over variable x\n"
+        r"<function \d+> is referred to by <list \d+>\[0\]\n<list \d+> is referred to by <list \d+>\[0\]\n",
+        str(raised.value),
+    )
+    del kept[:]
+    told = r"\n<DynamicJaxprTracer \d+> .* <dict \d+>\['x'\]\n<dict .* <Model \d+>\.state\n<Model .* <list \d+>\[0\]\n"
+    with polyax.checking_leaks(), pytest.raises(Exception, match=told):
+        polyax.jit(g)(1.0)
 
 
 def test_compositions_leave_nothing_behind() -> None:

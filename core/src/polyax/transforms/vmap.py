@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr, walk_eqns
 from polyax.ir.primitive import Primitive
 from polyax.ir.refs import holds_refs, met
+from polyax.ir.source import Source, user_source
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import with_dim, without_dim
 from polyax.meshes.resharding import retyped
@@ -56,16 +58,22 @@ class BatchTracer(Tracer):
         return self.dim
 
     def origin(self) -> str:
-        return f"\nThis value is batched by vmap: it stands for {aval_of(self.value)}, mapped over axis {self.dim}."
+        batched = f"\nThis value is batched by vmap: it stands for {aval_of(self.value)}, mapped over axis {self.dim}."
+        made = getattr(self._trace, "made", None) or {}
+        if id(self) not in made:
+            return batched
+        return f"{batched}\nThis BatchTracer with object id {id(self)} was created on line:\n  {made[id(self)]}"
 
 
 class BatchTrace(Trace):
-    __slots__ = ("axis", "parent")
+    __slots__ = ("axis", "made", "parent")
 
     def __init__(self, parent: Trace, axis: AxisData) -> None:
         super().__init__()
         self.parent = parent
         self.axis = axis
+        self.made: dict[int, Source | None] | None = {} if config.check_tracer_leaks else None
+        """The user's lines that made tracers, by their ids: only while somebody looks for those that stay."""
 
     def split(self, x: Any) -> tuple[Any, int | None]:
         if isinstance(x, Tracer):
@@ -75,7 +83,12 @@ class BatchTrace(Trace):
         return x, None
 
     def join(self, value: Any, dim: int | None) -> Any:
-        return value if dim is None else BatchTracer(self, value, dim)
+        if dim is None:
+            return value
+        x = BatchTracer(self, value, dim)
+        if self.made is not None:
+            self.made[id(x)] = user_source()
+        return x
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
         pairs = [self.split(x) for x in args]

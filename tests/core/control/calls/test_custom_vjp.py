@@ -248,7 +248,8 @@ def test_wrong_forward_rules_say_what_they_gave() -> None:
     with pytest.raises(TypeError, match="fwd rule <lambda> for function <lambda> must produce a pair"):
         polyax.grad(f)(1.0)
     f.defvjp(lambda x: ((x,), None), lambda r, ct: ct)
-    with pytest.raises(TypeError, match="first element had container/pytree structure"):
+    told = r"first element had container/pytree structure:\n    \(float32\[\],\)\nwhile .*structure:\n    float32\[\]\."
+    with pytest.raises(TypeError, match=told):
         polyax.grad(polyax.jit(f))(1.0)
     with pytest.raises(AttributeError, match="No VJP defined for custom_vjp function <lambda> using defvjp"):
         polyax.custom_vjp(lambda x: x)(1.0)

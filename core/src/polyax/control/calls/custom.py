@@ -23,7 +23,7 @@ from polyax.trace.flat import Flat
 from polyax.trace.positions import unless_empty
 from polyax.trace.recording import DynamicJaxprTrace, trace_to_jaxpr
 from polyax.trace.symbolic import Zero
-from polyax.trace.tree import tree_map, tree_unflatten
+from polyax.trace.tree import PyTreeDef, tree_map, tree_unflatten
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
 
@@ -126,12 +126,12 @@ def refuse_closed_over(kind: str, tangents: Sequence[Any]) -> None:
         )
 
 
-def check_results(told: str, name: str, outs: Sequence[Any], program: ClosedJaxpr | None) -> None:
+def check_results(told: str, name: str, outs: Sequence[Any], wanted: Sequence[ShapedArray] | None) -> None:
     """A rule must give the results of the function that it belongs to; known where the function was recorded.
     ``told`` says what it must produce, and that it did something else instead."""
-    if program is None:
+    if wanted is None:
         return
-    got, wanted = [aval_of(x) for x in outs], program.out_avals
+    got = [aval_of(x) for x in outs]
     if len(got) != len(wanted) or not all(map(same_type, got, wanted)):
         raise TypeError(
             f"{told} had shapes/dtypes of:\n    {_listed(got)}\nwhile the {name} had output shapes/dtypes of:\n"
@@ -159,7 +159,21 @@ def function_of(fun: Callable[..., Any] | None, call_jaxpr: ClosedJaxpr | None) 
     return fun if call_jaxpr is None else lambda *args: run(call_jaxpr, args)  # pyright: ignore[reportReturnType]
 
 
-class MappedRule:
+def with_types(tree: PyTreeDef, avals: Sequence[ShapedArray] | None) -> str:
+    """The structure, for error texts, with the types of its leaves where they are known."""
+    if avals is None:
+        return str(tree)
+    return str(tree_unflatten(tree, [a.str_short() for a in avals])).replace("'", "")
+
+
+class UserRule:
+    """A user's rule for a function."""
+
+    wanted: Sequence[ShapedArray] | None = None
+    """The types of the function's results, where it was recorded."""
+
+
+class MappedRule(UserRule):
     """A user's rule on mapped values; results are mapped at dimension 0 or not at all, as ``out_dims`` says after a
     call."""
 
@@ -190,6 +204,7 @@ class OwnRules(Dissolving):
         if params["call_jaxpr"] is not None:
             return trace.record(self.p, args, params)
         closed = trace_to_jaxpr(params["fun"], [aval_of(x) for x in args], name=params["name"])
+        params[self.rule].wanted = closed.out_avals
         program, consts = hoisted(closed)
         recorded = {**params, "fun": None, "call_jaxpr": program, "num_consts": len(consts) + params["num_consts"]}
         return trace.record(self.p, [*consts, *args], recorded)

@@ -10,12 +10,14 @@ from polyax.control.calls.custom import (
     MappedRule,
     OwnRules,
     SymbolicZero,
+    UserRule,
     check_results,
     refuse_closed_over,
     unflatten,
+    with_types,
 )
 from polyax.control.inner.lists import kept, nonzeros
-from polyax.ir.aval import aval_of, same_type
+from polyax.ir.aval import ShapedArray, aval_of, same_type
 from polyax.ir.dtypes import float0
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
@@ -93,7 +95,7 @@ def _constant(x: Any) -> Any:
     return stop_gradient(x) if isinstance(x, Tracer) else x
 
 
-class _Rule:
+class _Rule(UserRule):
     """A user's rule on flat lists; checks what it returns."""
 
     def __init__(self, owner: custom_jvp, flat: Flat, nondiff: Sequence[Any]) -> None:
@@ -125,19 +127,19 @@ class _Rule:
             )
         if self.flat.out_tree is not None and tree != self.flat.out_tree:
             raise TypeError(
-                f"{self._what()} must produce a pair (list or tuple of length two) where the first element represents "
-                "the primal output (equal in value to the output of the custom_jvp-decorated function "
-                f"{self.owner.__name__}, and in particular of the same container/pytree structure), but instead the "
-                f"JVP rule output's first element had container/pytree structure:\n    {tree}\nwhile the "
-                f"custom_jvp-decorated function {self.owner.__name__} had output container/pytree structure:\n"
-                f"    {self.flat.out_tree}."
+                f"{_must(self.owner, 'of the same container/pytree structure')} had container/pytree structure:\n"
+                f"    {with_types(tree, [aval_of(x) for x in outs])}\nwhile the {_function(self.owner)} had output "
+                f"container/pytree structure:\n    {with_types(self.flat.out_tree, self.wanted)}."
             )
         self.out_tree = tree
-        return outs, [self._tangent(x, t) for x, t in zip(outs, dots, strict=True)]
+        try:
+            return outs, [self._tangent(x, t) for x, t in zip(outs, dots, strict=True)]
+        except TypeError:
+            _check(self.owner, outs, self.wanted)  # of what is wrong, what gives the results is told first
+            raise
 
     def _what(self) -> str:
-        assert self.owner.jvp is not None
-        return f"Custom JVP rule {name_of(self.owner.jvp)} for function {self.owner.__name__}"
+        return _rule(self.owner)
 
     def _tangent(self, out: Any, dot: Any) -> Any:
         wanted = aval_of(out).to_tangent_aval()
@@ -151,6 +153,28 @@ class _Rule:
                 f"{got.str_short()}. {self._what()} produced them."
             )
         return Zero(wanted) if wanted.dtype == float0 else dot
+
+
+def _check(owner: custom_jvp, outs: Sequence[Any], wanted: Sequence[ShapedArray] | None) -> None:
+    """Raises TypeError unless results have the types of those of the function, if these are known."""
+    check_results(_must(owner, "with leaves of the same shape/dtype"), _function(owner), outs, wanted)
+
+
+def _must(owner: custom_jvp, particular: str) -> str:
+    return (
+        f"{_rule(owner)} must produce a pair (list or tuple of length two) where the first element represents the "
+        f"primal output (equal in value to the output of the {_function(owner)}, and in particular {particular}), but "
+        "instead the JVP rule output's first element"
+    )
+
+
+def _rule(owner: custom_jvp) -> str:
+    assert owner.jvp is not None
+    return f"Custom JVP rule {name_of(owner.jvp)} for function {owner.__name__}"
+
+
+def _function(owner: custom_jvp) -> str:
+    return f"custom_jvp-decorated function {owner.__name__}"
 
 
 class _MappedRule(MappedRule):
@@ -179,13 +203,8 @@ class _CustomJVP(OwnRules):
         num_consts = params["num_consts"]
         refuse_closed_over("custom_jvp", tangents[:num_consts])
         outs, dots = params["jvp"](primals[num_consts:], tangents[num_consts:])
-        rule, name = name_of(params["jvp"].owner.jvp), f"custom_jvp-decorated function {params['name']}"
-        told = (
-            f"Custom JVP rule {rule} for function {params['name']} must produce a pair (list or tuple of length two) "
-            f"where the first element represents the primal output (equal in value to the output of the {name}, and in "
-            "particular with leaves of the same shape/dtype), but instead the JVP rule output's first element"
-        )
-        check_results(told, name, outs, params["call_jaxpr"])
+        program = params["call_jaxpr"]
+        _check(params["jvp"].owner, outs, None if program is None else program.out_avals)
         return outs, dots
 
     def pretty(self, *, name: str, call_jaxpr: ClosedJaxpr, jvp: Any, **_: Any) -> dict[str, Any]:

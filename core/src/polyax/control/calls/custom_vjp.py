@@ -13,12 +13,14 @@ from polyax.control.calls.custom import (
     CustomFunction,
     MappedRule,
     OwnRules,
+    UserRule,
     at_front,
     check_results,
     function_of,
     refuse_closed_over,
     unflatten,
     where_mapped,
+    with_types,
 )
 from polyax.control.calls.custom_lin import Backward, UserBackward, custom_lin_p, mapped_backward
 from polyax.control.calls.rematopt import forward_or_plain
@@ -148,7 +150,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     return tree_map(value, tree)
 
 
-class _Rules:
+class _Rules(UserRule):
     """A user's rules on flat lists; they check what these return."""
 
     def __init__(self, owner: custom_vjp, flat: Flat, static: Static) -> None:
@@ -172,8 +174,9 @@ class _Rules:
         if self.flat.out_tree is not None and self.out_tree != self.flat.out_tree:
             raise TypeError(
                 f"{_pair_of_fwd(owner)}, but instead the fwd rule output's first element had container/pytree "
-                f"structure:\n    {self.out_tree}\nwhile the custom_vjp-decorated function {owner.__name__} had output "
-                f"container/pytree structure:\n    {self.flat.out_tree}."
+                f"structure:\n    {with_types(self.out_tree, [aval_of(x) for x in outs])}\nwhile the "
+                f"custom_vjp-decorated function {owner.__name__} had output container/pytree structure:\n"
+                f"    {with_types(self.flat.out_tree, self.wanted)}."
             )
         found, tree = tree_flatten(pair[1])
         name = name_of(owner.fwd)
@@ -227,7 +230,8 @@ class _CustomVJP(OwnRules):
             forward = forward_or_plain(forward, lambda *xs: plain(*primals[:num_consts], *xs))
         outs, residuals, backward = forward(primals[num_consts:], perturbed)
         told = f"{_pair_of_fwd(params['rules'].owner)}, but instead the fwd rule output's first element"
-        check_results(told, f"custom_vjp-decorated function {name}", outs, call_jaxpr)
+        wanted = None if call_jaxpr is None else call_jaxpr.out_avals
+        check_results(told, f"custom_vjp-decorated function {name}", outs, wanted)
         out_avals = tuple(aval_of(x).to_tangent_aval() for x in outs)
         linear = {"backward": backward, "perturbed": perturbed, "out_avals": out_avals, "name": name}
         dots = custom_lin_p.bind(*residuals, *kept(perturbed, own), **linear)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyax.control.calls.custom import CustomFunction, OwnRules, function_of, unflatten
+from polyax.control.calls.custom import CustomFunction, OwnRules, UserRule, function_of, unflatten
 from polyax.control.flow.looping import map as loop_map
 from polyax.control.inner.bodies import traced
 from polyax.control.inner.lists import kept, merged, nonzeros, partition
@@ -68,7 +68,7 @@ class custom_vmap(CustomFunction):
         return unflatten(flat, rule, custom_vmap_p.bind(*call.leaves, **params))
 
 
-class _Rule:
+class _Rule(UserRule):
     """A user's rule on flat lists."""
 
     def __init__(self, owner: custom_vmap, flat: Flat) -> None:

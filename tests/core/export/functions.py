@@ -35,6 +35,8 @@ FUNCTIONS: dict[str, tuple[Any, list[str], list[Any]]] = {
             )
         ],
     ),
+    "one_hot": (lambda x: nn.one_hot(jnp.arange(3), x.shape[0]), ["b"], [floats(4)]),
+    "top_k of all": (lambda x: lax.top_k(x, x.shape[0]), ["b"], [floats(4)]),
     "ravel": (lambda x: jnp.ravel(x), ["b, c"], [floats(4, 3)]),
     "take": (lambda x: jnp.take(x, 0, 1), ["b, c"], [floats(4, 3)]),
     "a place": (lambda x: x[3], ["b, c"], [floats(4, 3)]),

@@ -122,6 +122,13 @@ def test_specs_of_arguments() -> None:
         export.symbolic_args_specs(vector, "a", constraints=["a >= 2"], scope=export.SymbolicScope())
     with pytest.raises(ValueError, match="cannot resolve placeholder '_' because we parsed 1 already"):
         export.symbolic_args_specs(vector, "a, _")
+    assert str(export.symbolic_shape("a, ...", like=(3,))) == "(a,)"
+    with pytest.raises(
+        ValueError, match=r"cannot resolve placeholder '\.\.\.' because we parsed 2 .* only 1 dimensions"
+    ):
+        export.symbolic_shape("a, b, ...", like=(3,))
+    with pytest.raises(ValueError, match="expecting one of {ENDMARKER} but found COMMA"):
+        export.symbolic_shape("..., a", like=(3,))
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,10 @@ class Parser:
         if inside:
             self.take("(")
         while self.token not in ("", ")"):
+            last = self.token == "..."
             self._dimension()
+            if last:
+                break
             if self.token in ("", ")"):
                 break
             self.take(",")
@@ -85,10 +88,10 @@ class Parser:
         if self.like is None:
             raise self.error("spec contains ... but no 'like' shape was given")
         rest = list(self.like[len(self.found) :])
-        if self.token == "_" and not rest:
+        if len(self.found) >= len(self.like) + (self.token == "..."):
             raise self.error(
-                f"cannot resolve placeholder '_' because we parsed {len(self.found)} already and 'like' shape has only "
-                f"{len(self.like)} dimensions"
+                f"cannot resolve placeholder '{self.token}' because we parsed {len(self.found)} already and 'like' "
+                f"shape has only {len(self.like)} dimensions"
             )
         taken = rest if self.token == "..." else rest[:1]
         if any(d is None for d in taken):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from polyax import numpy as jnp
 from polyax.api import jit
 from polyax.ir import dtypes
+from polyax.ir.dims import dim_index
 from polyax.lax import lenient as lax
 from polyax.numpy.axes import Axes, named_axes, reduction_axes
 from polyax.numpy.broadcast import choose
@@ -171,6 +171,6 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: Any = -1) -> A
         warn_user(f"one_hot input should be integer-typed; got dtype={x.dtype}", DeprecationWarning)
     axis = canonicalize_axis(axis, x.ndim + 1)
     kind = canonical_dtype(dtype, np.float64)
-    shape = tuple(operator.index(num_classes) if i == axis else 1 for i in range(x.ndim + 1))
+    shape = tuple(dim_index(num_classes) if i == axis else 1 for i in range(x.ndim + 1))
     classes = lax.broadcasted_iota(x.dtype, shape, axis)
     return convert(lax.eq(lax.expand_dims(x, (axis,)), classes), kind)

@@ -8,7 +8,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
-from polyax.ir.dims import dim_index
+from polyax.ir.dims import dim_index, is_symbolic_dim
 from polyax.ir.dtypes import is_extended
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import free_but
@@ -124,7 +124,7 @@ def _top_k_abstract(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
     if dtypes.is_complex(x.dtype):
         raise ValueError("top_k is not compatible with complex inputs.")
     check_dtype("top_k", x, ORDERED)
-    if x.ndim and x.shape[axis] > _LARGEST_INDEX:
+    if x.ndim and not is_symbolic_dim(x.shape[axis]) and x.shape[axis] > _LARGEST_INDEX:
         raise ValueError(
             "top_k returns int32 indices, which will overflow for array dimensions larger than the maximum int32 "
             f"({_LARGEST_INDEX}). Got operand.shape={x.shape}"

@@ -93,6 +93,7 @@ def test_meshes_are_values() -> None:
         (CHIPS, ("x", "y"), r"devices.ndim == 1 and len\(axis_names\) == 2"),
         (np.array(CHIPS).reshape(4, 2), ("x", "x"), "axis names must differ"),
         ([CHIPS[0], CHIPS[0]], ("x",), "each device can be in a mesh once"),
+        (CHIPS, (None,), r"Mesh axis names cannot be None. Got: \(None,\)"),
     ],
 )
 def test_meshes_that_are_refused(devices: object, names: tuple[str, ...], text: str) -> None:
@@ -203,3 +204,10 @@ def test_make_mesh_wants_enough_devices() -> None:
     with pytest.raises(ValueError, match=r"must be >= the product of mesh_shape \(64,\).*POLYAX_NUM_CPU_DEVICES=64"):
         polyax.make_mesh((64,), ("x",))
     assert polyax.make_mesh((1,), ("x",)).axis_types == (AxisType.Explicit,)
+    with pytest.raises(ValueError, match="`axis_shapes` passed to `make_mesh` should be a sequence of ints"):
+        polyax.make_mesh((1.0,), ("x",))  # pyright: ignore[reportArgumentType]
+    told = (
+        r"Number of axis names should match the number of axis_types. Got axis_names=\('x',\) and axis_types=\(Auto, "
+    )
+    with pytest.raises(ValueError, match=told):
+        polyax.make_mesh((1,), ("x",), (AxisType.Auto,) * 2)

@@ -34,6 +34,9 @@ def make_mesh(
     >>> make_mesh((1,), ("x",)).axis_names
     ('x',)
     """
+    given: Sequence[Any] = axis_shapes
+    if not all(isinstance(n, (int, np.integer)) for n in given):
+        raise ValueError(f"`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got {tuple(axis_shapes)}")
     shape = tuple(axis_shapes)
     found = list(places.devices() if devices is None else devices)
     if len(found) < math.prod(shape):

@@ -53,7 +53,9 @@ class MeshAxes:
     def _set_axes(self, sizes: Sequence[int], names: Any, types: Any) -> None:
         self.axis_sizes = tuple(int(n) for n in sizes)
         self.axis_names = tuple(names) if isinstance(names, (tuple, list)) else (names,)
-        self.axis_types = _as_types(types, len(self.axis_names))
+        if None in self.axis_names:
+            raise ValueError(f"{type(self).__name__} axis names cannot be None. Got: {self.axis_names}")
+        self.axis_types = _as_types(types, self.axis_names)
         seen.any = seen.any or AxisType.Explicit in self.axis_types
         if len(self.axis_sizes) != len(self.axis_names):
             raise ValueError(
@@ -114,12 +116,16 @@ class MeshAxes:
         return ", ".join(f"{name!r}: {size}" for name, size in self.axes)
 
 
-def _as_types(types: Any, count: int) -> AxisTypes:
+def _as_types(types: Any, names: tuple[Any, ...]) -> AxisTypes:
+    count = len(names)
     if types is None:
         return (AxisType.Auto,) * count
     found = (types,) * count if isinstance(types, AxisType) else tuple(types)
     if len(found) != count or not all(isinstance(t, AxisType) for t in found):
-        raise ValueError(f"axis_types needs an AxisType for each of the {count} axes, got {types}")
+        raise ValueError(
+            f"Number of axis names should match the number of axis_types. Got axis_names={names} and "
+            f"axis_types={types}; axis_types needs an AxisType for each."
+        )
     return found
 
 

@@ -11,7 +11,7 @@ import pytest
 import polyax
 import polyax.numpy as jnp
 from polyax import stages
-from polyax.experimental.layout import Format
+from polyax.experimental.layout import Format, Layout
 from polyax.sharding import NamedSharding, SingleDeviceSharding
 
 X = polyax.ShapeDtypeStruct((3,), "float32")
@@ -68,7 +68,7 @@ def test_a_device_of_choice() -> None:
     out = compiled(np.zeros(3, np.float32))
     assert out.device is device and compiled.device is device
     elsewhere = polyax.device_put(jnp.ones(3), polyax.devices("cpu")[0])
-    with pytest.raises(ValueError, match="'x' is on cpu:0. Move them with device_put"):
+    with pytest.raises(ValueError, match=r"x with shape float32\[3\]:\n.*\n.*\nMove them with device_put"):
         compiled(elsewhere)
 
 
@@ -120,6 +120,17 @@ def test_calls_that_do_not_fit(case: str) -> None:
 def test_options_that_do_not_exist() -> None:
     with pytest.raises(polyax.errors.JaxRuntimeError, match="No such compile option: 'fast'"):
         model.lower(X, p=PARAMS).compile({"fast": 1})
+
+
+def test_the_devices_of_a_program_may_be_named() -> None:
+    lowered = polyax.jit(lambda x: x + 1).lower(X)
+    (device,) = lowered.compile().input_shardings[0][0].device_set
+    assert lowered.compile(device_assignment=[device])(jnp.ones(3)).tolist() == [2, 2, 2]
+    told = (
+        r"must match the device_assignment .* passed to compile \[0, 0\] on platform .* out_shardings \[0\] on platform"
+    )
+    with pytest.raises(ValueError, match=told):
+        lowered.compile(device_assignment=[device] * 2)
 
 
 def test_programs_are_the_same_for_all_platforms() -> None:
@@ -205,3 +216,10 @@ def test_shardings_of_shapes() -> None:
         polyax.ShapeDtypeStruct((2,), "float32", sharding=3)
     where = SingleDeviceSharding(polyax.devices()[0])
     assert polyax.ShapeDtypeStruct((2,), "float32", sharding=Format(None, where)).sharding == where
+    turned = polyax.ShapeDtypeStruct((2, 3), "float32", sharding=Format(Layout((1, 0)), where))
+    assert turned.format == turned.update(shape=(3, 2)).format == Format(Layout((1, 0)), where) != turned.sharding
+    assert turned != turned.update(sharding=Format(None, where)) and "format=Layout(" in str(turned)
+    with pytest.raises(ValueError, match="You are updating ShapeDtypeStruct with a .* had a concrete layout Format"):
+        turned.update(sharding=where)
+    with pytest.raises(TypeError, match="`Layout.AUTO` cannot be used in place of a device-local layout"):
+        polyax.ShapeDtypeStruct((2,), "float32", sharding=Format(Layout.AUTO, where))

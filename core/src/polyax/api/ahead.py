@@ -14,7 +14,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.refs import is_ref
 from polyax.meshes.current import get_abstract_mesh, mesh_for_specs
-from polyax.meshes.formats import Format
+from polyax.meshes.formats import Format, Layout
 from polyax.meshes.sharding import NamedSharding, Sharding
 from polyax.meshes.spec import PartitionSpec
 from polyax.ops.basis import convert, empty
@@ -31,7 +31,7 @@ class ShapeDtypeStruct:
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
+    __slots__ = ("_layout", "dtype", "is_ref", "shape", "sharding", "weak_type")
 
     def __init__(
         self,
@@ -44,6 +44,12 @@ class ShapeDtypeStruct:
     ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self._layout = sharding.layout if isinstance(sharding, Format) else None
+        if self._layout is Layout.AUTO:
+            raise TypeError(
+                "`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. Got "
+                f"{sharding}"
+            )
         if sharding is not None and not isinstance(sharding, Sharding):
             sharding = _sharding(sharding)
         self.shape = tuple(shape)
@@ -74,9 +80,25 @@ class ShapeDtypeStruct:
 
         >>> ShapeDtypeStruct((2, 3), np.float32).update(shape=(4,))
         ShapeDtypeStruct(shape=(4,), dtype=float32)
+
+        Raises:
+          ValueError: a sharding is given, where there was a ``Format`` with an order of dimensions.
         """
-        names = self.__slots__
-        return ShapeDtypeStruct(**{name: changes[name] if name in changes else getattr(self, name) for name in names})
+        given = changes.get("sharding")
+        if self._layout is not None and given is not None and not isinstance(given, Format):
+            raise ValueError(
+                f"You are updating ShapeDtypeStruct with a {type(given)} when the original ShapeDtypeStruct had a "
+                f"concrete layout {self.format}. This might lead to bugs. If you want to do this, create a new "
+                "ShapeDtypeStruct via the constructor."
+            )
+        kept: dict[str, Any] = {name: getattr(self, name) for name in ("shape", "dtype", "weak_type", "is_ref")}
+        kept["sharding"] = self.sharding if self._layout is None else self.format
+        return ShapeDtypeStruct(**{name: changes.get(name, value) for name, value in kept.items()})
+
+    @property
+    def format(self) -> Format:
+        """The sharding, with the order of dimensions that was given with it."""
+        return Format(self._layout, self.sharding)
 
     @property
     def size(self) -> int:
@@ -87,7 +109,7 @@ class ShapeDtypeStruct:
         return len(self.shape)
 
     def _key(self) -> tuple[Any, ...]:
-        return self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref
+        return self.shape, self.dtype, self.sharding, self._layout, self.weak_type, self.is_ref
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
@@ -103,8 +125,10 @@ class ShapeDtypeStruct:
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        layout = f", format={self._layout}" if self._layout is not None else ""
         ref = ", is_ref=True" if self.is_ref else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.full_name(self.dtype)}{sharding}{weak}{ref})"
+        dtype = dtypes.full_name(self.dtype)
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtype}{sharding}{layout}{weak}{ref})"
 
 
 def _sharding(given: Any) -> Sharding | None:

@@ -192,18 +192,30 @@ class Lowered(_Stage):
         return self.compile().cost_analysis()
 
     @api_boundary
-    def compile(self, compiler_options: CompilerOptions | None = None) -> Compiled:
+    def compile(
+        self, compiler_options: CompilerOptions | None = None, *, device_assignment: Sequence[Device] | None = None
+    ) -> Compiled:
         """Compiles the program.
 
         Args:
           compiler_options: settings of XLA, which change nothing here.
+          device_assignment: the devices that it was lowered for, and nothing else.
 
         Raises:
           NoLowering: the device can't run it; the text says why.
           JaxRuntimeError: there is no such option.
-          ValueError: it was lowered for other platforms than the device's.
+          ValueError: it was lowered for other platforms than the device's, or other devices.
         """
-        where = self.device if isinstance(self.device, Device) else self.device.device_list[0]
+        devices = (self.device,) if isinstance(self.device, Device) else self.device.device_list
+        where = devices[0]
+        if device_assignment is not None and tuple(device_assignment) != tuple(devices):
+            platform = where.platform.upper()
+            given, found = ([d.id for d in some] for some in (device_assignment, devices))
+            raise ValueError(
+                "device_assignment passed to `.compile` must match the device_assignment calculated from array "
+                f"shardings and out_shardings. Got device ids passed to compile {given} on platform {platform} and "
+                f"devices ids calculated from array shardings and out_shardings {found} on platform {platform}"
+            )
         if self._platforms is not None and not set(self._platforms).intersection(names_of(where)):
             raise ValueError(
                 f"{self.fun_name} was lowered for {', '.join(self._platforms)}, and is to run on {where}, which is of "
@@ -252,10 +264,6 @@ class Compiled(_Stage):
 
     def _check_places(self, leaves: Sequence[Any]) -> None:
         """Raises unless arrays that were put somewhere by name lie as they have to."""
-        if isinstance(self.device, Device):
-            if any(is_concrete(x) and x.committed and self.device not in x.devices() for x in leaves):
-                raise self._other_device(leaves)
-            return
         required = self._parts.staged.in_shardings
         differing = [
             f"Argument {name} with shape {x.aval.str_short()}:\n"
@@ -266,7 +274,9 @@ class Compiled(_Stage):
         if differing:
             raise ValueError(
                 "Computation was compiled for input shardings that disagree with the shardings of arguments passed to "
-                f"it. Here are the {len(differing)} mismatches:\n" + "\n".join(differing)
+                f"it. Here are the {len(differing)} mismatches:\n"
+                + "\n".join(differing)
+                + "\nMove them with device_put."
             )
 
     call = __call__
@@ -297,14 +307,6 @@ class Compiled(_Stage):
                 "the compiled executable with a different enable_x64 mode than when it was AOT compiled? The "
                 "mismatches are:\n" + "\n".join(differing)
             )
-
-    def _other_device(self, leaves: Sequence[Any]) -> ValueError:
-        pairs = zip(self._names(), leaves, strict=True)
-        places = [f"'{name}' is on {x.device}" for name, x in pairs if is_concrete(x) and x.device is not self.device]
-        return ValueError(
-            "Compiled object called with input sharding(s) does not match the sharding(s) the computation was compiled "
-            f"with: {self.fun_name} was compiled for {self.device}, and {'; '.join(places)}. Move them with device_put."
-        )
 
     @property
     def input_shardings(self) -> Any:

@@ -13,6 +13,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.refs import AbstractRef, is_ref
 from polyax.lax import lenient as lax
 from polyax.meshes.sharding import NamedSharding
+from polyax.meshes.spec import PartitionSpec
 from polyax.numpy import (
     creation,
     diagonals,
@@ -174,6 +175,9 @@ def _rows(x: Any, positions: Iterable[int] | None) -> Iterator[Any]:
         raise TypeError("iteration over a 0-d array")
     if not isinstance(x, Tracer):
         rows, aval = x.host_value(), ShapedArray(x.shape[1:], x.dtype, x.weak_type)
+        where = x.sharding
+        if where.num_devices > 1 and where.is_fully_replicated and isinstance(where, NamedSharding):
+            return (device_put(rows[i], NamedSharding(where.mesh, PartitionSpec())) for i in positions)
         device, put = x.addressable_shards[0].device, x.committed and x.sharding.num_devices == 1
         made = (from_host(rows[i], device, aval) for i in positions)
         return (row.commit() for row in made) if put else made

@@ -105,8 +105,13 @@ def test_from_arrays_on_each_device():
     with pytest.raises(ValueError, match="the input arrays must be from distinct devices, but got device IDs .0, 0"):
         polyax.make_array_from_single_device_arrays(X.shape, ROWS, parts[:1] * N)
     half = NamedSharding(polyax.sharding.Mesh(polyax.devices()[: N // 2], ("x",)), P("x"))
-    with pytest.raises(ValueError, match="Some per-device arrays"):
+    told = (
+        "Sharding contains devices {0, .*} that are not present in per-device arrays. Per-device arrays contain dev.* {"
+    )
+    with pytest.raises(ValueError, match=told):
         polyax.make_array_from_single_device_arrays(X.shape, half, parts[N // 2 :])
+    with pytest.raises(ValueError, match=rf"must have one shard each. An argument array had {N} shard\(s\)"):
+        polyax.make_array_from_single_device_arrays(X.shape, ROWS, [polyax.device_put(X, ROWS)] * N)
     with pytest.raises(TypeError, match="`arrays` argument must be a list or tuple, but got"):
         polyax.make_array_from_single_device_arrays(X.shape, ROWS, jnp.asarray(X))
     with pytest.raises(ValueError, match="must have matching dtypes. Got int32, expected float32 for buffer"):
@@ -123,6 +128,30 @@ def test_from_the_data_of_a_process():
     assert both["b"].sharding == ROWS
     with pytest.raises(ValueError, match="on a single process, global_shape should be None"):
         polyax.make_array_from_process_local_data(ROWS, X, (N * 2, 4))
+
+
+def test_rows_of_what_is_everywhere_are_everywhere():
+    whole = NamedSharding(MESH, P())
+    rows = list(polyax.device_put(X, whole))
+    assert all(x.sharding == whole and x.committed for x in rows)
+    np.testing.assert_array_equal(rows[1], X[1])
+    assert not next(iter(polyax.device_put(X, ROWS))).committed
+
+
+def test_what_was_deleted_has_no_parts():
+    x = polyax.device_put(X, ROWS)
+    x.delete()
+    for part in (lambda: x.addressable_shards, lambda: x.addressable_data(0), lambda: x[0]):
+        with pytest.raises(RuntimeError, match=rf"Array has been deleted with shape=float32\[{len(X)},"):
+            part()
+
+
+def test_compiled_programs_want_arguments_where_they_were_compiled_for():
+    compiled = polyax.jit(lambda x: x + 1).lower(polyax.ShapeDtypeStruct(X.shape, X.dtype)).compile()
+    told = "compiled for input shardings that disagree.*Here are the 1 mismatches:\nArgument x with shape float32"
+    for where in (ROWS, polyax.devices()[1]):
+        with pytest.raises(ValueError, match=told):
+            compiled(polyax.device_put(X, where))
 
 
 def test_created_in_place():

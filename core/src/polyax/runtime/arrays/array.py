@@ -144,6 +144,7 @@ class Array(Typed, metaclass=_ArrayType):
     @property
     def global_shards(self) -> list[Shard]:
         """All parts; those of other processes without contents."""
+        self.alive()
         seen: list[Any] = []
         found: list[Shard] = []
         here = {x._device: x for x in self.parts}
@@ -160,6 +161,7 @@ class Array(Typed, metaclass=_ArrayType):
 
     def addressable_data(self, index: int) -> Array:
         """The part of the array on its ``index``-th device."""
+        self.alive()
         return self.parts[index]
 
     def unsafe_buffer_pointer(self) -> int:

@@ -77,8 +77,13 @@ def make_array_from_single_device_arrays(
             f"{type(arrays)}."
         )
     for x in arrays:
-        if not is_concrete(x) or x._device is None:
+        if not is_concrete(x):
             raise TypeError(f"Unsupported type for elements in `arrays`: {type(x)}; each must be on one device")
+        if x._device is None:
+            raise ValueError(
+                "When making an array from single-device arrays the input arrays must have one shard each. An argument "
+                f"array had {len(x.parts)} shard(s)."
+            )
     shape = tuple(int(n) for n in shape)
     devices = list(sharding.addressable_devices_indices_map(shape))
     if len(arrays) != len(devices):
@@ -92,10 +97,12 @@ def make_array_from_single_device_arrays(
             "When making an array from single-device arrays, the input arrays must be from distinct devices, but got "
             f"device IDs {[x.device.id for x in arrays]}"
         )
-    if missing := [d for d in devices if d not in found]:
+    if missing := {d.id for d in devices if d not in found}:
+        others = {d.id for d in found if d not in devices}
         raise ValueError(
-            f"Some per-device arrays are placed on devices {[str(d) for d in found]}, and none on "
-            f"{', '.join(map(str, missing))}, which the sharding {sharding} names"
+            "Addressable devices and per-device arrays devices do not match. Sharding contains devices "
+            f"{missing} that are not present in per-device arrays. Per-device arrays contain devices {others} that are "
+            f"not present in the sharding {sharding}."
         )
     return _assembled(shape, sharding, [found[d] for d in devices], dtype)
 

@@ -315,6 +315,7 @@ def beside(x: Array, other: Array) -> Array:
 
 def part_with(x: Array, index: Any) -> tuple[Array, Any]:
     """The part of an array on several devices that holds ``x[index]``, and the index in it; ``x``, if none does."""
+    x.alive()
     row, *rest = index if isinstance(index, tuple) and index else (index,)
     if type(row) is int and x.ndim and -len(x) <= row < len(x):
         row %= len(x)

@@ -58,6 +58,10 @@ def test_a_jitted_function_is_mapped_as_a_program():
             lambda: polyax.vmap(jnp.add)(A, A[:2]),
             r"inconsistent sizes .*\n.*size 3: .*float32\[3,4\];\n.*size 2: .*float32\[2,4\]",
         ),
+        (
+            lambda: polyax.vmap(lambda x, y: x)(A, y={"k": A[:2]}),
+            r"size 2: axis 0 of kwargs\['y'\]\['k'\] of type float32",
+        ),
         (lambda: polyax.vmap(jnp.add, (0,))(A, A), r"len\(in_axes\)=1, len\(args\)=2"),
         (lambda: polyax.vmap(jnp.sin, 2)(A), r"rank should be at least 3, but is only 2 \(its shape is \(3, 4\)\)"),
         (lambda: polyax.vmap(jnp.sin, None)(A), "at least one non-None value in in_axes"),
@@ -106,7 +110,7 @@ def test_axes_that_differ_are_counted() -> None:
     with pytest.raises(ValueError) as error:
         polyax.vmap(lambda x, y, z: x)(two, z=one, y=two)
     text = "most axes (2 of them) had size 2, e.g. axis 0 of argument x of type float32[2];\n"
-    assert text + "  * one axis had size 1: axis 0 of argument z of type float32[1]" in str(error.value)
+    assert text + "  * one axis had size 1: axis 0 of kwargs['z'] of type float32[1]" in str(error.value)
 
 
 def test_a_bool_is_no_axis():

@@ -15,7 +15,7 @@ from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.trace.calls import Signature, UserCall
 from polyax.trace.context import transformed
 from polyax.trace.flat import name_of
-from polyax.trace.paths import flatten_axes
+from polyax.trace.paths import flatten_axes, keystr, tree_leaves_with_path
 from polyax.trace.tree import tree_leaves
 from polyax.transforms.containers import batched, mapped_kinds, of_elements
 from polyax.transforms.vmap import AxisData, batch_flat, match_axis
@@ -187,9 +187,11 @@ def mapped_size(
     if not sizes and given is None:
         raise ValueError(f"{what} must have at least one non-None value in in_axes or axis_size must be specified")
     if len({*sizes, *([] if given is None else [given])}) > 1:
+        named = [f"kwargs{keystr(path)}" for path, _ in tree_leaves_with_path(call.kwargs)]
+        names = [f"argument {name}" for name in call.names()[: len(avals) - len(named)]] + named
         lines = [] if given is None else [f"  * the `axis_size` argument was {given}"]
         for size, found in sorted(sizes.items(), key=lambda item: -len(item[1])):
-            example = f"axis {axes[found[0]]} of argument {call.names()[found[0]]} of type {avals[found[0]]}"
+            example = f"axis {axes[found[0]]} of {names[found[0]]} of type {avals[found[0]]}"
             most = "most" if 2 * len(found) > sum(map(len, sizes.values())) else "some"
             many = f"{most} axes ({len(found)} of them) had size {size}, e.g. {example}"
             lines.append(f"  * {many if len(found) > 1 else f'one axis had size {size}: {example}'}")

@@ -369,6 +369,7 @@ def arange(
     """
     given = {"start": start, "stop": stop, "step": step}
     for name, value in given.items():
+        name = "stop" if stop is None and name == "start" else name
         refuse_traced(value, f"It arose in the jnp.arange argument '{name}'")
     scalars = [unwrap(v) for v in given.values() if v is not None]
     if any(aval_of(v).dtype in dtypes.COMPLEX for v in scalars):

@@ -53,6 +53,10 @@ def debug_callback(
     how = {"ordered": ordered, "partitioned": partitioned}
     if callback is None:
         return lambda fun: functools.partial(debug_callback, fun, **how)
+    if not callable(callback):
+        raise TypeError(
+            f"first argument to jax.debug.callback must be callable, but got an object of type {type(callback)}"
+        )
     return bound.debug_callback(
         on_arrays(callback), *tree_map(_as_operand, args), **how, **tree_map(_as_operand, kwargs)
     )

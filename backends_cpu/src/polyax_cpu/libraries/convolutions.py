@@ -1,6 +1,6 @@
-"""Which convolutions are sums in planes, and which products of tiles; and the programs that take the place of others:
-sums of products for those that have few features, phases of those whose operand is dilated, and transposes around
-those whose layout BLAS can't step through.
+"""Which convolutions are sums in planes, gradients by weights, or products of tiles; and the programs that take the
+place of others: sums of products for those that have few features, phases of those whose operand is dilated, and
+transposes around those whose layout BLAS can't step through.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from polyax.ops.conv import conv_general_dilated_p
 from polyax.ops.conv_shapes import ConvDimensionNumbers
 from polyax.runtime.contract.hooks import WhyNot
 from polyax.trace.recording import trace_to_jaxpr
-from polyax_cpu.libraries import blocks, depthwise, planes, tiles
+from polyax_cpu.libraries import blocks, depthwise, filters, planes, tiles
 from polyax_cpu.libraries.depthwise import Depthwise
+from polyax_cpu.libraries.filters import Filters
 from polyax_cpu.libraries.planes import PackedWeights, Planes, Shapes
 from polyax_cpu.libraries.tiles import Geometry, TileDigit, apart
 from polyax_kernels.lower import overlaps, phases
@@ -42,10 +43,12 @@ planes_p = Primitive("convolution_in_planes")
 """A convolution with such weights."""
 depthwise_p = Primitive("depthwise_convolution")
 """One of each channel alone; channels are together in memory."""
-for _p in (packed_p, planes_p, depthwise_p):
+filters_p = Primitive("gradient_by_weights")
+"""One with a large window, whose features are together."""
+for _p in (packed_p, planes_p, depthwise_p, filters_p):
     _p.abstract_eval = lambda x, *_, work: [ShapedArray(work.shape, x.dtype)]
 for _p, _rule in itertools.product(
-    (tiled_p, packed_p, planes_p, depthwise_p), ("jvp", "transpose", "batch", "factors")
+    (tiled_p, packed_p, planes_p, depthwise_p, filters_p), ("jvp", "transpose", "batch", "factors")
 ):
     _p.never(_rule, "programs are lowered once they have been transformed")
 
@@ -133,6 +136,29 @@ def _native_depthwise(args: Avals, outs: Avals, params: Params) -> tuple[int, De
     return depthwise.function(blocks.TYPES[args[0].dtype.name], work.line).address("convolve"), work
 
 
+def _why_no_filters(avals: Avals, params: Params) -> str | None:
+    if avals[0].dtype.name not in blocks.TYPES:
+        return f"registers hold no {avals[0].dtype}"
+    return blocks.why_not() or filters.why_not(avals, params, blocks.lanes(blocks.TYPES[avals[0].dtype.name]))
+
+
+def _filters(x: Any, w: Any, avals: Avals, params: Params) -> Any:
+    """With a window whose features are together, and the result in another order."""
+    lhs, rhs, out = params["dimension_numbers"]
+    order = [*(d for d in range(w.ndim) if d != rhs[0]), rhs[0]]
+    turned = transpose(w, order)
+    given = {**params, "dimension_numbers": ConvDimensionNumbers(lhs, _moved(rhs, order), out)}
+    avals = avals[0], ShapedArray(turned.shape, w.dtype)
+    work = filters.described(avals, given, blocks.lanes(blocks.TYPES[x.dtype.name]))
+    y = filters_p.bind1(x, turned, work=work)
+    return transpose(y, _moved(range(len(out)), [*out[2:], out[0], out[1]]))
+
+
+def _native_filters(args: Avals, outs: Avals, params: Params) -> tuple[int, Filters]:
+    work: Filters = params["work"]
+    return filters.function(blocks.TYPES[args[0].dtype.name], work.kind).address("convolve"), work
+
+
 def _in_planes(x: Any, w: Any, shapes: Shapes) -> Any:
     block = blocks.of(blocks.TYPES[x.dtype.name], shapes.features)
     packed = packed_p.bind1(w, work=planes.packed(shapes, block.features))
@@ -160,12 +186,14 @@ def programs(avals: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...]
         return trace_to_jaxpr(lambda x, w: [_depthwise(x, w, avals, given)], avals)
     if why_no_planes(avals, given) is None:
         return trace_to_jaxpr(lambda x, w: [_in_planes(x, w, Shapes(avals, given))], avals)
+    if _why_no_filters(avals, given) is None:
+        return trace_to_jaxpr(lambda x, w: [_filters(x, w, avals, given)], avals)
     return trace_to_jaxpr(lambda x, w: [_in_order(x, w, _geometry(avals, given), given)], avals)
 
 
 def _why_no_sums(avals: Avals, params: Params) -> str | None:
     reason = why_no_planes(avals, params)
-    return reason and _why_not_depthwise(avals, params) and reason
+    return reason and _why_not_depthwise(avals, params) and _why_no_filters(avals, params) and reason
 
 
 def _replaced(avals: Avals, **params: Any) -> ClosedJaxpr:
@@ -191,5 +219,6 @@ def lowerings(why_no_product: WhyNot) -> dict[Primitive, Lowering]:
         tiled_p: Call(native=tiles.describe),
         planes_p: Call(native=_native_planes),
         depthwise_p: Call(native=_native_depthwise),
+        filters_p: Call(native=_native_filters),
         packed_p: Call(native=_native_packing),
     }

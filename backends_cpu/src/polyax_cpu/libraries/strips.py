@@ -85,11 +85,20 @@ class _Writer:
 
         def term(k: IrValue, carries: Sequence[IrValue]) -> Sequence[IrValue]:
             right = kind.at(self.right, k * self.by_term + column)
-            seen = [kind.load(kind.at(right, v * lanes), some[v]) for v in self.vectors]
-            factors = [b.splat(kind.single(kind.at(left, k * self.by_column)), lanes) for left in lefts]
-            pairs = [(x, factor) for factor in factors for x in seen]
-            return [b.intrinsic("fma", *pair, old) for pair, old in zip(pairs, carries, strict=True)]
+            return add_products(kind, [kind.at(left, k * self.by_column) for left in lefts], right, some, carries)
 
         before = [b.select(first, none, kind.load(*place)) for place in to]
         for x, place in zip(b.carry(*terms, before, term), to, strict=True):
             b.store_lanes(x, *place)
+
+
+def add_products(
+    kind: BlockKind, lefts: Sequence[IrValue], right: IrValue, some: Sequence[IrValue], sums: Sequence[IrValue]
+) -> list[IrValue]:
+    """``sums``, and the products of the single numbers at ``lefts`` and the vectors from ``right`` on, with the lanes
+    that each has: all of the first row, then those of the next."""
+    b = right.b
+    seen = [kind.load(kind.at(right, v * kind.lanes), mask) for v, mask in enumerate(some)]
+    factors = [b.splat(kind.single(left), kind.lanes) for left in lefts]
+    pairs = [(x, factor) for factor in factors for x in seen]
+    return [b.intrinsic("fma", *pair, old) for pair, old in zip(pairs, sums, strict=True)]

@@ -212,6 +212,11 @@ def reshape(
         return placed_as(out_sharding, reshape, operand, new_sizes, dimensions)
     new_sizes = shape_tuple(new_sizes)
     if dimensions is not None:
+        if sorted(dimensions) != list(range(np.ndim(operand))):
+            raise TypeError(
+                "reshape dimensions must be a permutation of operand dimensions, "
+                f"got dimensions {tuple(dimensions)} for shape {np.shape(operand)}."
+            )
         operand = transpose(operand, dimensions)
     if np.shape(operand) == new_sizes and hasattr(operand, "aval"):
         return operand

@@ -42,12 +42,19 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
             f"{dimension_numbers}."
         )
     lhs, rhs, out = dimension_numbers
-    for name, spec, letters in (("lhs", lhs, "NC"), ("rhs", rhs, "OI"), ("out", out, "NC")):
-        if len(spec) != n or len(set(spec)) != n or not set(letters) <= set(spec):
+    for i, (spec, (a, b)) in enumerate(((lhs, "NC"), (rhs, "OI"), (out, "NC"))):
+        if len(spec) != n:
             raise TypeError(
-                f"convolution dimension_numbers for {name} must have {n} distinct letters, {letters[0]!r} and "
-                f"{letters[1]!r} among them, got {spec!r}."
+                f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, "
+                f"got {len(spec)} for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
             )
+        if spec.count(a) != 1 or spec.count(b) != 1:
+            raise TypeError(
+                f"convolution dimension_numbers[{i}] must contain the characters '{a}' and '{b}' exactly once, "
+                f"got {spec}."
+            )
+        if len(set(spec)) != n:
+            raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {spec}.")
     if not set(lhs) - {"N", "C"} == set(rhs) - {"O", "I"} == set(out) - {"N", "C"}:
         raise TypeError(
             "convolution dimension_numbers elements must each have the same set of spatial characters, "

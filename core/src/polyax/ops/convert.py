@@ -25,7 +25,7 @@ from polyax.ops.basis import (
     zeros_like,
 )
 from polyax.ops.compare import shift_left, shift_right_logical
-from polyax.ops.define import ANY, ANY_OR_KEY, COMPLEXES, FLOAT, NUMBER, elementwise, elementwise_batch, flat_jvp
+from polyax.ops.define import ANY, ANY_OR_KEY, COMPLEXES, FLOAT, Accepts, elementwise, elementwise_batch, flat_jvp
 from polyax.trace.symbolic import Zero
 from polyax.trace.tree import tree_map
 
@@ -192,9 +192,12 @@ def _complex_of(x: DType, y: DType | None = None) -> DType:
     return np.dtype(f"complex{16 * x.itemsize}")
 
 
+_SINGLE, _DOUBLE = (frozenset([np.dtype(name)]) for name in ("float32", "float64"))
+"""What a complex number has as real and imaginary part."""
+
 complex_p = elementwise(
     "complex",
-    (FLOAT, FLOAT),
+    (Accepts(float32=_SINGLE, float64=_DOUBLE),) * 2,
     (lambda t, z, x, y: complex(t, zeros_like(t)), lambda t, z, x, y: complex(zeros_like(t), t)),
     transposes=(lambda ct: real(ct), lambda ct: neg(imag(ct))),
     out=_complex_of,
@@ -215,7 +218,7 @@ imag_p = elementwise(
 )
 conj_p = elementwise(
     "conj",
-    NUMBER,
+    Accepts(float32=_SINGLE, float64=_DOUBLE, complexfloating=dtypes.COMPLEX),
     lambda t, z, x, input_dtype: conj(t),
     transposes=(lambda ct, input_dtype: conj(ct) if dtypes.is_complex(input_dtype) else real(ct),),
     out=lambda d, input_dtype: d if dtypes.is_complex(d) else _complex_of(d),

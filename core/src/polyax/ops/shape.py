@@ -53,6 +53,13 @@ def _broadcast_abstract(
             "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; "
             f"got broadcast_dimensions {dims} for operand ndim {x.ndim}."
         )
+    if any(d < 0 for d in dims):
+        raise TypeError(f"broadcast_in_dim broadcast_dimensions must have every element be nonnegative, got {dims}.")
+    if x.ndim > len(shape):
+        raise TypeError(
+            "broadcast_in_dim target broadcast shape must have equal or higher rank to the operand shape; "
+            f"got operand ndim {x.ndim} and target broadcast ndim {len(shape)}."
+        )
     if not set(dims) <= set(range(len(shape))):
         raise TypeError(
             "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, "

@@ -69,7 +69,7 @@ def _slice_abstract(
         if len(given) != x.ndim:
             raise TypeError(
                 f"slice {name} must have length equal to the number of dimensions of the operand, "
-                f"got indices {given} for operand shape {x.shape}."
+                f"got {name} {given} for operand shape {x.shape}."
             )
     if any(b > n for b, n in zip(limits, x.shape, strict=True)):
         raise TypeError(

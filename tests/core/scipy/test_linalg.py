@@ -523,3 +523,9 @@ def test_cholesky_reads_one_triangle():
     a = np.array([[4.0, 2.0], [-7.0, 2.0]], np.float32)
     assert np.allclose(linalg.cholesky(a), [[2, 1], [0, 1]]) and np.isnan(linalg.cholesky(a, lower=True)[1, 1])
     assert np.allclose(linalg.cho_factor(a.T, lower=True)[0], [[2, 0], [1, 1]])
+
+
+def test_a_permutation_is_real():
+    permutation, left, right = linalg.lu(A * 1j)
+    assert permutation.dtype == left.real.dtype
+    np.testing.assert_allclose(permutation @ left @ right, A * 1j, atol=1e-6)

@@ -73,6 +73,7 @@ ROWS = {
         for mode in ("full", "same", "valid")
         for axes in (1, [1])
     },
+    "correlate2d, complex, the smaller first": row(signal, "correlate2d", KERNEL * 1j, IMAGE * (2 + 1j), mode="valid"),
     "fftconvolve, complex": row(signal, "fftconvolve", X + 1j * X[::-1], Y * 1j),
     "detrend": row(signal, "detrend", SIGNAL, wrt=(0,)),
     "detrend, constant": row(signal, "detrend", SIGNAL, type="constant", axis=0),
@@ -89,7 +90,12 @@ ROWS = {
     "welch": row(signal, "welch", SIGNAL, wrt=(0,), nperseg=16, fs=2.0),
     **{
         f"welch {window}": row(signal, "welch", SIGNAL, nperseg=17, window=window)
-        for window in ("boxcar", "blackman", "bartlett", "cosine", "nuttall", "blackmanharris", "flattop", "parzen")
+        for window in (
+            "boxcar", "blackman", "bartlett", "cosine", "nuttall", "blackmanharris", "flattop", "parzen", "triang",
+            "bohman", "barthann", "lanczos", "tukey", ("tukey", 0.3), ("tukey", 0), "exponential", ("kaiser", 5.0),
+            ("exponential", None, 3.0), ("gaussian", 3.0), ("general_gaussian", 1.5, 3.0), ("general_hamming", 0.6),
+            ("general_cosine", (0.5, 0.3, 0.2)),
+        )
     },
     **{
         f"istft {boundary}": Row(
@@ -145,6 +151,12 @@ def test_one_point_of_a_grid_is_a_row_of_points():
     )
 
 
+def test_coordinates_that_are_numbers_give_a_number():
+    axes = (np.arange(3.0), np.arange(4.0))
+    got = interpolate.RegularGridInterpolator(axes, np.arange(12.0).reshape(3, 4), bounds_error=False)((0.5, 1.5))
+    assert got.shape == () and got == 3.5
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_agrees_with_scipy(name):
     check_values(ROWS[name])
@@ -169,11 +181,12 @@ BAD = {
     "valid": (lambda: signal.convolve(IMAGE, IMAGE[:3].T, mode="valid"), ValueError, "smaller than the other"),
     "boundary": (lambda: signal.convolve2d(IMAGE, KERNEL, boundary="wrap"), NotImplementedError, "boundary='fill'"),
     "plane": (lambda: signal.correlate2d(X, Y), ValueError, "2-dimensional"),
-    "fftconvolve": (lambda: signal.fftconvolve(IMAGE, KERNEL, axes=1), ValueError, "differ along axes"),
+    "fftconvolve": (lambda: signal.fftconvolve(IMAGE, KERNEL, axes=1), ValueError, "mapped axes must have same shape"),
+    "neither is smaller": (lambda: signal.convolve(IMAGE[:3, :1], KERNEL[:1]), ValueError, "One input must be smaller"),
     "trend": (lambda: signal.detrend(X, type="x"), ValueError, "'linear' or 'constant'"),
     "overwrite": (lambda: signal.detrend(X, overwrite_data=True), NotImplementedError, "overwrite_data"),
     "breakpoints": (lambda: signal.detrend(X, bp=99), ValueError, "Breakpoints"),
-    "window": (lambda: signal.stft(SIGNAL, window="kaiser"), NotImplementedError, "the window 'kaiser' is not built"),
+    "window": (lambda: signal.welch(SIGNAL, window="foo"), ValueError, "Invalid window name 'foo'"),
     "window length": (lambda: signal.stft(SIGNAL, window=np.ones(8), nperseg=9), ValueError, "different from length"),
     "overlap": (lambda: signal.stft(SIGNAL, nperseg=8, noverlap=8), ValueError, "less than nperseg"),
     "nfft": (lambda: signal.stft(SIGNAL, nperseg=8, nfft=4), ValueError, "greater than or equal to nperseg"),
@@ -226,6 +239,20 @@ def test_cosine_transforms_of_complex_numbers(name):
 def test_maps_of_integers_round_halves_away_from_zero():
     found = ndimage.map_coordinates(np.arange(12).reshape(3, 4), [np.array([0.5]), np.array([0.5])], order=1)
     assert found.tolist() == [3]
+
+
+def test_segments_longer_than_the_signal_are_shortened_with_a_warning():
+    with pytest.warns(UserWarning, match="nperseg=99 is greater than input_length=8, using nperseg=8"):
+        assert signal.stft(SIGNAL[0, :8], nperseg=99)[0].shape == (5,)
+
+
+def test_complex_signals_have_two_sides_with_a_warning():
+    with pytest.warns(UserWarning, match="Input data is complex, switching to return_onesided=False"):
+        assert signal.welch(SIGNAL * 1j, nperseg=16)[0].shape == (16,)
+
+
+def test_the_spectrum_of_nothing_is_nothing():
+    assert [x.shape for x in signal.welch(np.zeros((2, 0)))] == [(2, 0), (2, 0)]
 
 
 def test_the_spectrum_of_one_signal_is_real():

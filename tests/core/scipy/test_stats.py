@@ -223,6 +223,12 @@ def test_mode(axis, keepdims):
     got, want = (f(TIES, axis=axis, keepdims=keepdims) for f in (stats.mode, scipy.stats.mode))
     agree((got.mode, got.count), (want.mode, want.count), 1e-6)
     assert np.isnan(stats.mode(np.zeros((0,))).mode)
+    assert stats.mode(np.zeros((0, 3))).mode.shape == (3,)
+
+
+def test_one_variance_for_all_axes():
+    found = stats.multivariate_normal.logpdf(POINTS[:, :3].T, A[:2], 2.0)
+    agree(found, scipy.stats.multivariate_normal.logpdf(POINTS[:, :3].T, A[:2], 2.0), 1e-5)
 
 
 def test_nan_in_summaries():
@@ -261,7 +267,12 @@ BAD = {
     "box in the plane": (lambda: stats.gaussian_kde(SAMPLES).integrate_box_1d(0, 1), ValueError, "1D"),
     "set_bandwidth": (lambda: stats.gaussian_kde(X).set_bandwidth(1.0), NotImplementedError, "bandwidth"),
     "densities": (lambda: stats.gaussian_kde(X).integrate_kde(stats.gaussian_kde(SAMPLES)), ValueError, "dimension"),
-    "gaussian": (lambda: stats.gaussian_kde(X).integrate_gaussian(A, MATRIX), ValueError, "of dimension 1"),
+    "mean": (lambda: stats.gaussian_kde(X).integrate_gaussian(A, MATRIX), ValueError, "mean does not have dim"),
+    "gaussian": (
+        lambda: stats.gaussian_kde(X).integrate_gaussian(A[:1], MATRIX), ValueError, "covariance does not have dim"
+    ),
+    "weights of a matrix": (lambda: stats.gaussian_kde(X, weights=MATRIX), ValueError, "should be one-dimensional"),
+    "policy of mode": (lambda: stats.mode(X, nan_policy="raise"), NotImplementedError, "In order to best JIT compile"),
     "singular": (
         lambda: stats.multivariate_normal.logpdf(X, X, np.eye(5), True), NotImplementedError, "allow_singular"
     ),

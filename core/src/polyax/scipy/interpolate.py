@@ -82,11 +82,16 @@ class RegularGridInterpolator:
         if method not in ("linear", "nearest"):
             raise ValueError(f"method {method!r} is not defined")
         count = len(self.grid)
-        xi = jnp.stack(jnp.broadcast_arrays(*xi), -1) if isinstance(xi, tuple) else jnp.asarray(xi)
-        if xi.ndim == 1:  # points on a line, or one point
-            xi = xi[:, None] if count == 1 else xi[None]
+        if isinstance(xi, tuple):  # the coordinates
+            xi = jnp.stack(jnp.broadcast_arrays(*xi), -1)
+        elif jnp.ndim(xi) == 1:  # points on a line, or one point
+            xi = jnp.reshape(xi, (-1, 1) if count == 1 else (1, -1))
+        xi = jnp.asarray(xi)
         if xi.shape[-1] != count:
-            raise ValueError(f"the requested sample points xi have dimension {xi.shape[-1]}, but this has {count}")
+            raise ValueError(
+                f"the requested sample points xi have dimension {xi.shape[-1]}, but this RegularGridInterpolator has "
+                f"dimension {count}"
+            )
         flat = inexact("RegularGridInterpolator", xi)[0].reshape(-1, count)
         places = [self._place(flat[:, i], grid) for i, grid in enumerate(self.grid)]
         value = self._nearest(places) if method == "nearest" else self._linear(places)

@@ -129,7 +129,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
     k = min(m, n)
     left = jnp.tril(factors[..., :, :k], -1) + jnp.eye(m, k, dtype=a.dtype)
     right = jnp.triu(factors[..., :k, :])
-    permutation = (order[..., None, :] == jnp.arange(m, dtype=order.dtype)[:, None]).astype(a.dtype)
+    permutation = (order[..., None, :] == jnp.arange(m, dtype=order.dtype)[:, None]).astype(left.real.dtype)
     return (permutation @ left, right) if permute_l else (permutation, left, right)
 
 

@@ -29,13 +29,15 @@ def _pair(name: str, x: Any, y: Any, mode: str) -> tuple[Any, Any]:
     return x, y
 
 
-def _swapped(name: str, x: Any, y: Any, axes: Sequence[int]) -> tuple[Any, Any]:
-    """For the mode 'valid', the larger array first."""
+def _by_size(x: Any, y: Any, axes: Sequence[int]) -> tuple[Any, Any]:
+    """The larger array first."""
     if all(x.shape[i] >= y.shape[i] for i in axes):
         return x, y
     if all(x.shape[i] <= y.shape[i] for i in axes):
         return y, x
-    raise ValueError(f"{name}: one input must be smaller than the other in every dimension, got {x.shape}, {y.shape}")
+    raise ValueError(
+        f"One input must be smaller than the other in every dimension, got shapes {x.shape} and {y.shape}."
+    )
 
 
 def _centre(full: Any, shape: Sequence[int]) -> Any:
@@ -65,8 +67,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", preci
     if x.ndim == 0:
         return x * y
     wanted = x.shape
-    if mode == "valid":
-        x, y = _swapped("convolve", x, y, range(x.ndim))
+    x, y = _by_size(x, y, range(x.ndim))
     reach = [(n - 1, n - 1) if mode != "valid" else (0, 0) for n in y.shape]
     full = lax.conv_general_dilated(x[None, None], jnp.flip(y)[None, None], (1,) * x.ndim, reach, precision=precision)[
         0, 0
@@ -110,11 +111,12 @@ def correlate2d(
     _plane("correlate2d", in1, in2, boundary, fillvalue)
     if mode == "same":  # of an even kernel, the later of both middles
         return jnp.flip(convolve(jnp.flip(jnp.asarray(in1)), jnp.conj(jnp.asarray(in2)), mode, "direct", precision))
-    return correlate(in1, in2, mode, "direct", precision)
+    found = correlate(in1, in2, mode, "direct", precision)
+    return jnp.conj(found) if mode == "valid" and jnp.size(in1) < jnp.size(in2) else found  # as SciPy
 
 
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Sequence[int] | int | None = None) -> Any:
-    """The convolution along axes (all by default) by Fourier transforms; along others the arrays broadcast.
+    """The convolution along axes (all by default) by Fourier transforms; along others the arrays have the same sizes.
 
     Raises:
       ValueError: another mode, or shapes that don't fit.
@@ -125,11 +127,13 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Sequence[int] | in
     given = axes if axes is None or isinstance(axes, Sequence) else (operator.index(axes),)
     places = canonicalize_axes(None if given is None else tuple(given), x.ndim)
     others = [i for i in range(x.ndim) if i not in places]
-    if any(x.shape[i] != y.shape[i] and 1 not in (x.shape[i], y.shape[i]) for i in others):
-        raise ValueError(f"fftconvolve: the shapes {x.shape} and {y.shape} differ along axes that aren't convolved")
-    wanted = [x.shape[i] if i in places else max(x.shape[i], y.shape[i]) for i in range(x.ndim)]
+    if any(x.shape[i] != y.shape[i] for i in others):
+        raise ValueError(
+            f"fftconvolve: mapped axes must have same shape; got in1.shape={x.shape} in2.shape={y.shape} axes={places}"
+        )
+    wanted: Sequence[int] = x.shape
     if mode == "valid":
-        x, y = _swapped("fftconvolve", x, y, places)
+        x, y = _by_size(x, y, places)
         wanted = [x.shape[i] - y.shape[i] + 1 if i in places else n for i, n in enumerate(wanted)]
     sizes = [x.shape[i] + y.shape[i] - 1 for i in places]
     if dtypes.is_complex(x.dtype):

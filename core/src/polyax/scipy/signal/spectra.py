@@ -12,6 +12,7 @@ from polyax import numpy as jnp
 from polyax.ir import dtypes
 from polyax.lax import lenient as lax
 from polyax.numpy.promotion import canonicalize_axis, inexact
+from polyax.runtime.contract.tracebacks import warn_user
 from polyax.scipy.signal.windows import window_of
 
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]
@@ -85,6 +86,8 @@ def _sizes(
     if nperseg is not None and nperseg < 1:
         raise ValueError("nperseg must be a positive integer")
     size = int(nperseg or (256 if named else window.shape[0]))
+    if named and nperseg is not None and size > length:
+        warn_user(f"nperseg={size} is greater than input_length={length}, using nperseg={length}", UserWarning)
     size = min(size, length) if named else size
     if size > length:
         raise ValueError(f"window is longer than input signal: {size} > {length}")
@@ -115,6 +118,14 @@ def _detrending(detrend_by: Any) -> Detrend:
 def _transforms(x: Any, window: Any, step: int, nfft: int, trend: Detrend, onesided: bool) -> Any:
     pieces = trend(_segments(x, window.shape[0], step)) * jnp.asarray(window).astype(x.dtype)
     return jnp.fft.rfft(pieces.real, nfft) if onesided else jnp.fft.fft(pieces, nfft)
+
+
+def _has_one_side(asked: bool, x: Any) -> bool:
+    """Whether frequencies below 0 say nothing new, of signals of one dtype."""
+    if asked and dtypes.is_complex(x.dtype):
+        warn_user("Input data is complex, switching to return_onesided=False", UserWarning)
+        return False
+    return asked
 
 
 def _frequencies(nfft: int, fs: Any, onesided: bool) -> Any:
@@ -152,14 +163,13 @@ def stft(
       Frequencies, times, and the transforms, with the frequencies in the place of ``axis`` and the segments last.
 
     Raises:
-      ValueError: lengths that don't fit.
-      NotImplementedError: a window whose name isn't known here.
+      ValueError: lengths that don't fit, or a window whose name isn't known here.
     """
     x = inexact("stft", x)[0]
     axis = canonicalize_axis(axis, x.ndim)
     x = jnp.moveaxis(x, axis, -1)
     numbers, size, overlap, transform = _sizes(x.shape[-1], window, nperseg, noverlap, nfft)
-    step, onesided = size - overlap, return_onesided and not dtypes.is_complex(x.dtype)
+    step, onesided = size - overlap, _has_one_side(return_onesided, x)
     x = _extended(x, size // 2, boundary)
     if padded:
         x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, -(x.shape[-1] - size) % step % size)])
@@ -194,8 +204,7 @@ def istft(
       Times and the signal.
 
     Raises:
-      ValueError: lengths that don't fit, or one axis given twice.
-      NotImplementedError: a window whose name isn't known here.
+      ValueError: lengths that don't fit, one axis given twice, or a window whose name isn't known here.
     """
     z = inexact("istft", Zxx)[0]
     z = z if dtypes.is_complex(z.dtype) else lax.complex(z, lax.full_like(z, 0))
@@ -261,8 +270,7 @@ def csd(
       Frequencies, and the spectrum along ``axis``.
 
     Raises:
-      ValueError: another ``scaling`` or ``average``, or lengths that don't fit.
-      NotImplementedError: a window whose name isn't known here.
+      ValueError: another ``scaling`` or ``average``, lengths that don't fit, or a window whose name isn't known here.
     """
     if scaling not in ("density", "spectrum"):
         raise ValueError(f"Unknown scaling: {scaling!r}")
@@ -271,10 +279,12 @@ def csd(
     itself = y is None
     alone = itself or y is x
     x, y = inexact("csd", x, x if alone else y)
+    if x.size == 0 or y.size == 0:
+        return (jnp.zeros(lax.broadcast_shapes(x.shape, y.shape), x.real.dtype),) * 2
     length = max(x.shape[axis], y.shape[axis])
     signals = [_lengthened(jnp.moveaxis(s, axis, -1), length) for s in (x, y)]
     numbers, size, overlap, transform = _sizes(length, window, nperseg, noverlap, nfft)
-    onesided = return_onesided and not any(dtypes.is_complex(s.dtype) for s in signals)
+    onesided = _has_one_side(return_onesided, x)
     trend, step = _detrending(detrend), size - overlap
     parts = [_transforms(s, numbers, step, transform, trend, onesided) for s in signals[: 1 if alone else 2]]
     product = (jnp.abs(parts[0]) ** 2).astype(parts[0].dtype) if alone else jnp.conj(parts[0]) * parts[1]

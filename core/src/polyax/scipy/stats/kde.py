@@ -51,6 +51,8 @@ class gaussian_kde:
             raise ValueError("`dataset` input should have multiple elements.")
         count = dataset.shape[1]
         weights = jnp.full(count, 1 / count, dataset.dtype) if weights is None else inexact("gaussian_kde", weights)[0]
+        if weights.ndim != 1:
+            raise ValueError(f"`weights` input should be one-dimensional; got shape {weights.shape}")
         if weights.shape != (count,):
             raise ValueError(f"`weights` input should be of length n; got shape {weights.shape} for n = {count}")
         self.dataset, self.weights = dataset, (weights / jnp.sum(weights)).astype(dataset.dtype)
@@ -129,8 +131,9 @@ class gaussian_kde:
           ValueError: its dimension is another.
         """
         mean, cov = jnp.atleast_1d(jnp.squeeze(jnp.asarray(mean))), jnp.atleast_2d(jnp.asarray(cov))
-        if mean.shape != (self.d,) or cov.shape != (self.d, self.d):
-            raise ValueError(f"mean and cov must be of dimension {self.d}, got shapes {mean.shape} and {cov.shape}")
+        for name, value, shape in (("mean", mean, (self.d,)), ("covariance", cov, (self.d, self.d))):
+            if value.shape != shape:
+                raise ValueError(f"{name} does not have dimension {self.d}, got shape {value.shape}")
         values = multivariate_normal.pdf(self.dataset.T, mean, self.covariance + cov)
         return jnp.sum(values * self.weights)
 

@@ -30,11 +30,13 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
     if allow_singular is not None:
         raise NotImplementedError("allow_singular argument of multivariate_normal.logpdf")
     x, mean, cov = inexact("multivariate_normal.logpdf", x, mean, cov)
-    if cov.ndim == 0 or mean.ndim == 0:
+    if mean.ndim == 0:
         if cov.ndim > 0:
             raise ValueError(f"multivariate_normal.logpdf got incompatible shapes: mean {mean.shape}, cov {cov.shape}")
         return -0.5 * ((x - mean) ** 2 / cov + math.log(2 * math.pi) + jnp.log(cov))
     n = mean.shape[-1]
+    if cov.ndim == 0:  # the variance along each axis
+        return -0.5 * (jnp.sum((x - mean) ** 2, -1) / cov + n * (math.log(2 * math.pi) + jnp.log(cov)))
     if cov.shape[-2:] != (n, n) or (x.ndim and x.shape[-1] not in (1, n)):
         raise ValueError(
             f"multivariate_normal.logpdf got incompatible shapes: x {x.shape}, mean {mean.shape}, cov {cov.shape}"

@@ -50,10 +50,15 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
     >>> print(mode(np.array([3, 1, 3])).mode)
     3
     """
+    if nan_policy == "raise":
+        raise NotImplementedError(
+            "In order to best JIT compile `mode`, we cannot know whether `x` contains nans. Please check if nans exist "
+            "in `x` outside of the `mode` function."
+        )
     _check_policy(nan_policy)
     x = ensure_array("mode", a)
     if x.size == 0:
-        empty = jnp.full((1,) * x.ndim if keepdims else (), jnp.nan)
+        empty = jnp.mean(x, axis, keepdims=keepdims)  # NaN, in the shape of a result
         return ModeResult(empty, jnp.zeros_like(empty))
     lines, place = _lines(x, axis)
     order = jnp.sort(lines, axis=-1)

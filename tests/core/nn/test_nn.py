@@ -107,7 +107,7 @@ def test_one_hot():
     assert nn.one_hot(np.array([[1]]), 3, axis=0, dtype=jnp.int32).shape == (3, 1, 1)
     with pytest.raises(polyax.errors.ConcretizationTypeError, match="num_classes"):
         polyax.jit(lambda n: nn.one_hot(jnp.arange(2), n))(3)
-    with pytest.warns(DeprecationWarning, match="one_hot input should be integer-typed; got dtype=float32"):
+    with pytest.warns(DeprecationWarning, match="jax.nn.one_hot input should be integer-typed; got dtype=float32"):
         assert nn.one_hot(jnp.ones(2), 3).tolist() == [[0, 1, 0]] * 2
 
 

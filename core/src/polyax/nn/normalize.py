@@ -168,7 +168,7 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: Any = -1) -> A
     refuse_traced(num_classes, "The error arose in jax.nn.one_hot argument `num_classes`.")
     x = jnp.asarray(x)
     if not dtypes.is_integer(x.dtype):
-        warn_user(f"one_hot input should be integer-typed; got dtype={x.dtype}", DeprecationWarning)
+        warn_user(f"jax.nn.one_hot input should be integer-typed; got dtype={x.dtype}", DeprecationWarning)
     axis = canonicalize_axis(axis, x.ndim + 1)
     kind = canonical_dtype(dtype, np.float64)
     shape = tuple(dim_index(num_classes) if i == axis else 1 for i in range(x.ndim + 1))

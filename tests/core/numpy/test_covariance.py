@@ -40,6 +40,10 @@ def test_no_variables_have_no_covariances() -> None:
     assert jnp.cov(X[:0]).shape == (0, 0)
 
 
+def test_covariances_of_no_observations_are_unknown() -> None:
+    assert np.isnan(jnp.cov(X[:, :0])).all() and np.isnan(jnp.cov(X[0, :0]))
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     (

@@ -260,3 +260,7 @@ def test_pseudoinverses_have_derivatives_where_singular_values_are_equal(shape):
     got = polyax.jvp(jnp.linalg.pinv, (a,), (change,))[1]
     step = np.float64(1e-6) * change
     np.testing.assert_allclose(got, (np.linalg.pinv(a + step) - np.linalg.pinv(a - step)) / 2e-6, rtol=1e-4, atol=1e-4)
+
+
+def test_the_old_name_of_the_reduced_factors():
+    assert [x.shape for x in jnp.linalg.qr(np.ones((4, 3)), mode="full")] == [(4, 3), (3, 3)]

@@ -116,6 +116,7 @@ def test_vectorize():
         (lambda x: x[:2], "(n)->(n)", ValueError, "inconsistent size for core dimension 'n': 2 vs 4"),
         (lambda x: (x, x[1:]), "(n)->(m),(m)", ValueError, "inconsistent size for core dimension 'm': 3 vs 4"),
         (lambda x: x, "(n)->(", ValueError, r"not a valid gufunc signature: \(n\)->\("),
+        (lambda x: x, "(n)->(n),(n)", TypeError, "output must be a tuple when multiple outputs are expected"),
         (lambda x: (x, x), "(n)->(n)", TypeError, "wrong number of output arguments: expected 1, got 2"),
     ],
 )

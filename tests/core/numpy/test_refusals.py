@@ -9,6 +9,7 @@ import polyax
 import polyax.numpy as jnp
 
 X = jnp.arange(4)
+CONCRETE = polyax.errors.ConcretizationTypeError
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,40 @@ X = jnp.arange(4)
         (lambda: jnp.arange(True), TypeError, "booleans"),
         (lambda: jnp.arange(2, dtype=bool), TypeError, "booleans"),
         (lambda: jnp.arange(jnp.array([3])), ValueError, "must be scalars; got stop"),
+        (lambda: jnp.arange(1j, 3), ValueError, "Passing complex start/stop/step to jnp.arange is no longer supported"),
+        (lambda: polyax.jit(jnp.arange)(3), CONCRETE, "jnp.arange argument 'stop'"),
+        (lambda: polyax.jit(lambda n: jnp.arange(n, 3))(0), CONCRETE, "jnp.arange argument 'start'"),
+        (lambda: jnp.tri(3, k=2**33), OverflowError, "Python int 8589934592 too large to convert to int32"),
+        (lambda: jnp.trace(X.reshape(2, 2, 1), axis1=1, axis2=-2), ValueError, "axis1 and axis2 can not be same"),
+        (lambda: jnp.diag_indices(-1), ValueError, "n argument to diag_indices must be nonnegative"),
+        (lambda: jnp.diag_indices(1, -1), ValueError, "ndim argument to diag_indices must be nonnegative"),
+        (lambda: jnp.fill_diagonal(jnp.eye(2), 1), NotImplementedError, "immutable, must use inplace=False"),
+        (lambda: jnp.fill_diagonal(X, 1, True, inplace=False), NotImplementedError, "must use wrap=False"),
+        (lambda: jnp.rot90(X), ValueError, "rot90 requires its first argument to have ndim at least two"),
+        (lambda: jnp.interp(0.0, X, X, left="x"), ValueError, "of `left` is 'extrapolate', but got: 'x'"),
+        (lambda: jnp.interp(0.0, X, X, right="x"), ValueError, "of `right` is 'extrapolate', but got: 'x'"),
+        (lambda: jnp.unwrap(X * 1j), ValueError, "unwrap does not support complex inputs"),
+        (lambda: jnp.cumulative_sum(jnp.eye(2)), ValueError, "only optional for one-dimensional arrays"),
+        (lambda: jnp.cumulative_prod(1.0), ValueError, "take a cumulative product, however a scalar"),
+        (lambda: jnp.nancumsum(X, out=X), NotImplementedError, "argument to jnp.nancumsum"),
+        (lambda: jnp.nancumprod(X, out=X), NotImplementedError, "argument to jnp.nancumprod"),
+        (lambda: jnp.nanargmax(X, out=X), NotImplementedError, "argument to jnp.nanargmax"),
+        (lambda: jnp.searchsorted(X, 1, side="x"), ValueError, "invalid argument side='x', expected 'left' or 'right'"),
+        (lambda: jnp.searchsorted(X, 1, method="x"), ValueError, "invalid argument method='x', expected one of"),
+        (lambda: jnp.matvec(jnp.eye(2), X), ValueError, "inconsistent size for core dimension"),
+        (lambda: jnp.vecmat(X, jnp.eye(2)), ValueError, "inconsistent size for core dimension"),
+        (lambda: jnp.tensordot(X, X, ("ab", "cd")), TypeError, "both axes lists to be either ints, tuples or lists"),
+        (lambda: jnp.tensordot(X, X, "abc"), TypeError, "axes argument must be an int, a pair of ints"),
+        (lambda: jnp.tensordot(X, X, 1.0), TypeError, "axes argument must be an int, a pair of ints"),
+        (lambda: jnp.extract(X > 1, X, size=5), ValueError, "size must be positive and not greater than the size"),
+        (lambda: jnp.polyint(jnp.ones(2), -1), ValueError, "Order of integral must be positive"),
+        (lambda: jnp.polyint(jnp.ones(2), 2, k=jnp.ones(3)), ValueError, "k must be a scalar or a rank-1 array of"),
+        (lambda: jnp.polyfit(*(jnp.ones(2),) * 2, 1, w=jnp.eye(2)), TypeError, "expected a 1-d array for weights"),
+        (lambda: jnp.take(jnp.ones(0), 0), IndexError, "Cannot do a non-empty jnp.take\\(\\) from an empty axis"),
+        (lambda: jnp.sort(X, kind="quicksort"), TypeError, "'kind' argument to sort is not supported. Use stable="),
+        (lambda: jnp.argsort(X, order="x"), TypeError, "'order' argument to argsort is not supported"),
+        (lambda: X.at[X].get(fill_value=X), ValueError, "fill_value argument to indexed get\\(\\) must be a scalar"),
+        (lambda: jnp.isclose([1], X), TypeError, "isclose requires ndarray or scalar arguments, got <class 'list'>"),
         (lambda: jnp.fft.fftfreq(4, d=None), TypeError, "fftfreq requires ndarray or scalar"),
         (lambda: jnp.fft.rfftfreq(4, d=[1.0]), ValueError, "only takes a single value"),
         (lambda: jnp.fft.fftfreq([4]), ValueError, "only takes an int"),
@@ -42,6 +77,40 @@ def test_counts_of_repeats_have_any_shape():
     assert jnp.repeat(jnp.arange(3), np.array([[1], [2], [0]])).tolist() == [0, 1, 1]
     repeated = polyax.jit(lambda r: jnp.repeat(jnp.arange(3), r, total_repeat_length=4))
     assert repeated(np.array([[1, 2, 1]])).tolist() == [0, 1, 1, 2]
+
+
+def test_a_scalar_is_repeated_as_a_vector_of_one():
+    assert jnp.repeat(3, 2, axis=0).tolist() == [3, 3]
+
+
+def test_of_nothing_all_positions_are_zero_whatever_fills_them():
+    assert [p.tolist() for p in jnp.nonzero(jnp.ones((0, 2)), size=2, fill_value=7)] == [[0, 0], [0, 0]]
+
+
+def test_indices_of_a_triangle_need_no_more_than_a_shape():
+    for name in ("tril_indices_from", "triu_indices_from"):
+        shaped, real = (getattr(jnp, name)(x) for x in (polyax.ShapeDtypeStruct((2, 3), "float32"), np.ones((2, 3))))
+        assert [i.tolist() for i in shaped] == [i.tolist() for i in real]
+
+
+def test_complex_numbers_become_real_with_a_warning():
+    with pytest.warns(DeprecationWarning, match="Casting from complex to real dtypes will soon raise a ValueError"):
+        assert jnp.array(2 + 1.5j).astype("float32") == 2
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex64"])
+def test_elements_along_an_axis_chosen_by_a_sum(dtype):
+    x, i = jnp.arange(12).reshape(3, 4).astype(dtype), np.array([[0], [2], [-1]], "int8")
+    found = jnp.take_along_axis(x, i, 1, mode="one_hot")
+    assert found.dtype == dtype and found.tolist() == jnp.take_along_axis(x, i, 1).tolist()
+    assert not jnp.take_along_axis(x, np.array([[9]]), 1, mode="one_hot").any()
+
+
+@pytest.mark.parametrize("given", [(1, 5), (5, 1), (1, 9, 3), (5, 0, -1), (0.5, 3), (-2,)], ids=str)
+def test_ranges_are_counted_in_the_program(given):
+    assert jnp.arange(*given).tolist() == np.arange(*given).tolist()
+    program = polyax.make_jaxpr(lambda: jnp.arange(*given))()
+    assert program.eqns[0].primitive.name == "iota" and not program.consts
 
 
 def test_nothing_repeated_is_nothing():

@@ -297,11 +297,6 @@ def test_trim_zeros_of_nothing_else():
         jnp.trim_zeros(np.zeros((2, 3)), axis=5)
 
 
-def test_range_of_complex_numbers():
-    with pytest.raises(ValueError, match="no complex start"):
-        jnp.arange(1j)
-
-
 def test_put_wraps_positions():
     x = np.int32([1, 2, 3])
     assert jnp.put(x, np.array([0, -1, 7]), np.int32([4, 5, 6]), mode="wrap", inplace=False).tolist() == [4, 6, 5]

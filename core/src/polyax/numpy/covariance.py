@@ -51,7 +51,8 @@ def cov(
     weights = counts if shares is None else shares if counts is None else lax.mul(counts, shares)
     if weights is None:
         centered = lax.sub(x, reductions.mean(x, axis=1, keepdims=True))
-        return _second_moment(centered, centered, as_array(convert(x.shape[1] - ddof, x.dtype)))
+        divisor = x.shape[1] - ddof if x.shape[1] else 0  # of no observations nothing is known: NaN
+        return _second_moment(centered, centered, as_array(convert(divisor, x.dtype)))
     row, total = lax.expand_dims(weights, (0,)), reductions.sum(weights)
     mean = lax.div(reductions.sum(lax.mul(x, row), axis=1, keepdims=True), total)
     centered = lax.sub(x, mean)

@@ -222,6 +222,11 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     if target == np.dtype(bool) and have != target:
         return _placed(convert(lax.ne(x, lax.full_like(x, 0)), target), device)
     if dtypes.is_complex(have) and not dtypes.is_complex(target):
+        warn_user(
+            "Casting from complex to real dtypes will soon raise a ValueError. Please first use jnp.real or jnp.imag "
+            "to take the real/imaginary component of your input.",
+            DeprecationWarning,
+        )
         x = lax.real(x)
     converted = as_array(convert(as_array(x), target))
     return _placed(array(converted) if copy and converted is x else converted, device)
@@ -369,25 +374,41 @@ def arange(
     """
     given = {"start": start, "stop": stop, "step": step}
     for name, value in given.items():
-        name = "stop" if stop is None and name == "start" else name
-        refuse_traced(value, f"It arose in the jnp.arange argument '{name}'")
+        refuse_traced(value, f"It arose in the jnp.arange argument '{_as_called(name, stop)}'")
     scalars = [unwrap(v) for v in given.values() if v is not None]
     if any(aval_of(v).dtype in dtypes.COMPLEX for v in scalars):
-        raise ValueError("jnp.arange takes no complex start, stop or step: complex numbers have no order.")
+        raise ValueError(
+            "Passing complex start/stop/step to jnp.arange is no longer supported: complex numbers have no order."
+        )
     kind = result_dtype(*scalars)[0] if dtype is None else canonical_dtype(dtype)
     if kind in dtypes.BOOL:
         raise TypeError("jnp.arange does not make booleans: give numbers, or another dtype.")
     for name, value in given.items():
         if value is not None and shape_of(value) != ():
-            name = "stop" if stop is None and name == "start" else name
-            raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {name}={value}")
+            raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {_as_called(name, stop)}={value}")
     if stop is None and step is None and dtypes.is_integer(aval_of(unwrap(start)).dtype):
         return _placed(lax.iota(kind, max_dim(dim_index(start), 0)), device, out_sharding)
     if any(map(is_symbolic_dim, given.values())):
         return _placed(_symbolic_range(start, stop, 1 if step is None else step, kind), device, out_sharding)
     values: list[Any] = [None if v is None else np.asarray(v).item() for v in given.values()]
     first, last, by = (0, values[0], values[2]) if stop is None else values
-    return _placed(from_host(np.arange(first, last, 1 if by is None else by).astype(kind)), device, out_sharding)
+    return _placed(_numbers(first, last, by, kind), device, out_sharding)
+
+
+def _as_called(name: str, stop: Any) -> str:
+    """The name of an argument of ``arange``, of which one alone is where it stops."""
+    return "stop" if name == "start" and stop is None else name
+
+
+def _numbers(start: Any, stop: Any, step: Any, kind: Any) -> Any:
+    """Counted on the device wherever that gives the same numbers as on the host, so that a program holds no table."""
+    table = np.arange(start, stop, 1 if step is None else step)
+    if step is not None and not (table.dtype.kind == "i" and kind.kind in "iu"):
+        return from_host(table.astype(kind))
+    numbers = lax.iota(kind, len(table))
+    if step is not None:
+        numbers = lax.mul(numbers, np.asarray(step).astype(kind))
+    return lax.add(numbers, np.asarray(start).astype(kind)) if start else numbers
 
 
 def counted(size: Any) -> Any:
@@ -512,6 +533,7 @@ def identity(n: Any, dtype: Any = None) -> Any:
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """Ones at and below the ``k``-th diagonal, zeros above."""
     kind = canonical_dtype(dtype, np.float32)
+    _refuse_too_far(k)
     return convert(lax.ge(*_row_and_column(concrete_shape((N, N if M is None else M)), k)), kind)
 
 
@@ -537,6 +559,13 @@ def _offset(k: Any) -> Any:
         limits = np.iinfo(k.dtype)
         k = lax.clamp(max(limits.min, -_FAR), k, min(limits.max, _FAR))
     return convert(k, np.dtype("int32"))
+
+
+def _refuse_too_far(k: Any) -> None:
+    """A number of a diagonal is one of the default integers; ``eye`` alone takes any."""
+    kind = dtypes.default_int()
+    if isinstance(k, int) and not np.iinfo(kind).min <= k <= np.iinfo(kind).max:
+        raise OverflowError(f"Python int {k} too large to convert to {kind.name}")
 
 
 def _check_scalar_integer(k: Any) -> None:

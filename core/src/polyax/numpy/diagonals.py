@@ -15,6 +15,7 @@ from polyax.numpy.indexing import take
 from polyax.numpy.promotion import (
     as_array,
     canonical_dtype,
+    canonicalize_axis,
     check_arraylike,
     concrete_shape,
     convert,
@@ -82,6 +83,9 @@ def diagflat(v: Any, k: int = 0) -> Any:
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
     """The sum of a diagonal."""
     refuse_out("trace", out)
+    rank = ensure_array("trace", a).ndim
+    if rank > 1 and canonicalize_axis(axis1, rank) == canonicalize_axis(axis2, rank):
+        raise ValueError(f"axis1 and axis2 can not be same. {axis1=} and {axis2=}")
     return sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
@@ -91,8 +95,9 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     Raises:
       ValueError: ``n`` or ``ndim`` is negative.
     """
-    if n < 0 or ndim < 0:
-        raise ValueError(f"diag_indices needs non-negative arguments, got n={n}, ndim={ndim}")
+    for name, value in (("n", n), ("ndim", ndim)):
+        if value < 0:
+            raise ValueError(f"{name} argument to diag_indices must be nonnegative, got {value}")
     return (lax.iota(dtypes.default_int(), n),) * ndim
 
 
@@ -122,7 +127,7 @@ def _host_pair(pair: tuple[np.ndarray, np.ndarray]) -> tuple[Any, Any]:
 
 
 def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
-    shape = shape_of(ensure_array(name, arr))
+    shape = tuple(arr.shape) if hasattr(arr, "shape") else shape_of(ensure_array(name, arr))
     if len(shape) != 2:
         raise ValueError("Only 2-D inputs are accepted")
     return shape[0], shape[1]
@@ -220,11 +225,11 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     check_arraylike("fill_diagonal", a, val)
     if inplace:
         raise NotImplementedError(
-            "jax.numpy.fill_diagonal cannot perform operation in-place, because JAX arrays are immutable. Use "
-            "inplace=False."
+            "jax.numpy.fill_diagonal cannot perform operation in-place: JAX arrays are immutable, must use "
+            "inplace=False"
         )
     if wrap:
-        raise NotImplementedError("wrap=True is not implemented, must specify wrap=False")
+        raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
     a = as_array(unwrap(a))
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")

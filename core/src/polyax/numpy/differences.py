@@ -108,8 +108,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     empty = lax.le(lax.abs(width), float(np.spacing(dtypes.finfo(xp.dtype).eps)))
     slope = convert(lax.div(lax.sub(x, x0), choose(empty, 1.0, width)), fp.dtype)
     value = choose(empty, y0, lax.add(y0, lax.mul(slope, lax.sub(y1, y0))))
-    value = _outside(value, lax.lt(x, broadcast_to(xp[0], x.shape)), left, fp[0])
-    return _outside(value, lax.gt(x, broadcast_to(xp[-1], x.shape)), right, fp[-1])
+    value = _outside(value, lax.lt(x, broadcast_to(xp[0], x.shape)), "left", left, fp[0])
+    return _outside(value, lax.gt(x, broadcast_to(xp[-1], x.shape)), "right", right, fp[-1])
 
 
 def _real_places(x: Any, xp: Any) -> list[Any]:
@@ -126,10 +126,10 @@ def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     return remainder(x, period), lax.concatenate(around, 0), lax.concatenate([fp[-1:], fp, fp[:1]], 0)
 
 
-def _outside(value: Any, beyond: Any, given: Any, end: Any) -> Any:
+def _outside(value: Any, beyond: Any, side: str, given: Any, end: Any) -> Any:
     if isinstance(given, str):
         if given != "extrapolate":
-            raise ValueError(f"the only valid string value of `left` and `right` is 'extrapolate', but got: {given!r}")
+            raise ValueError(f"the only valid string value of `{side}` is 'extrapolate', but got: {given!r}")
         return value
     return choose(beyond, end if given is None else convert(unwrap(given), value.dtype), value)
 

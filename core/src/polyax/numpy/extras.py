@@ -175,6 +175,10 @@ def _with_results_checked(fun: Callable[..., Any], sizes: dict[str, int], signat
 
     def checked(*values: Any) -> Any:
         result = fun(*values)
+        if len(cores) > 1 and not isinstance(result, tuple):
+            raise TypeError(
+                f"output must be a tuple when multiple outputs are expected, got: {result} with {signature=}"
+            )
         outs = result if isinstance(result, tuple) else (result,)
         if len(outs) != len(cores):
             raise TypeError(
@@ -201,6 +205,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
     Integers with a period that is one stay integers.
     """
     p = ensure_array("unwrap", p)
+    if dtypes.is_complex(p.dtype):
+        raise ValueError(f"jnp.unwrap does not support complex inputs, got {p.aval.str_short()}.")
     p = convert(p, result_type(p, period))
     axis = canonicalize_axis(axis, p.ndim)
     if not p.shape[axis]:

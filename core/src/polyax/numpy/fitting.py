@@ -144,7 +144,9 @@ def polyfit(
     left, right = vander(x, deg + 1), y
     if w is not None:
         weights = inexact("polyfit", w, x)[0]
-        if weights.ndim != 1 or weights.shape[0] != y.shape[0]:
+        if weights.ndim != 1:
+            raise TypeError(f"polyfit: expected a 1-d array for weights, got {weights.aval}")
+        if weights.shape[0] != y.shape[0]:
             raise TypeError(f"polyfit: expected w and y to have the same length, got {weights.aval} and {y.aval}")
         left, right = left * weights[:, None], right * (weights[:, None] if y.ndim == 2 else weights)
     scale = sqrt(total(left * left, 0))
@@ -152,7 +154,7 @@ def polyfit(
     found, residuals, rank, singular = linalg.lstsq(left, right, rcond)
     found = (found.T / scale).T
     if full:
-        return found, residuals, rank, singular, asarray(rcond, x.dtype)
+        return found, residuals, rank, singular, asarray(rcond)
     if not cov:
         return found
     covariance = _covariance(left, scale, residuals, x.shape[0], deg + 1, cov)

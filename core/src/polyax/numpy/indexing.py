@@ -70,6 +70,8 @@ def _gathered(x: Any, plan: GatherPlan, mode: Any, fill_value: Any, is_sorted: b
         return x
     if fill_value is not None:
         refuse_traced(fill_value, "fill_value argument to indexed get()")
+        if shape_of(fill_value) != ():
+            raise ValueError(f"fill_value argument to indexed get() must be a scalar, got shape {shape_of(fill_value)}")
         fill_value = np.asarray(fill_value).item()
     return lax.gather(
         x, plan.indices, plan.numbers, plan.slice_sizes, unique_indices=unique or plan.unique,
@@ -325,7 +327,7 @@ def take(
     indices = convert(indices, np.dtype("int32")) if kind in dtypes.BOOL else indices
     a, axis = along(a, axis)
     if a.shape[axis] == 0 and 0 not in shape_of(indices):
-        raise IndexError("take can't read elements of an empty axis")
+        raise IndexError(f"Cannot do a non-empty jnp.take() from an empty axis: axis {axis} of shape {a.shape}.")
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
     if mode not in (None, "fill", "clip", "wrap"):
@@ -357,6 +359,10 @@ def take_along_axis(
 ) -> Any:
     """For each position the element of ``arr`` at ``indices`` along ``axis``, as ``argsort`` and ``argmax`` give them.
 
+    Args:
+      mode: of indices out of bounds, as of ``Array.at``; or 'one_hot', which selects by a sum in place of a gather,
+        zero out of bounds.
+
     Raises:
       TypeError: the indices are not integers.
     """
@@ -370,8 +376,21 @@ def take_along_axis(
     if arr.ndim != indices.ndim:
         raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
     axis = canonicalize_axis(axis, arr.ndim)
+    if mode == "one_hot":
+        return _summed_along(arr, indices, axis, wrap_negative_indices is not False)
     plan = _plan_along(arr.shape, indices, axis, wrap_negative_indices is not False)
     return _gathered(arr, plan, lax.GatherScatterMode.from_any(mode or "fill"), fill_value, False, False)
+
+
+def _summed_along(arr: Any, indices: Any, axis: int, wrap: bool) -> Any:
+    """Of all elements along the axis those whose position is the index, the others as zeros."""
+    positions = lax.expand_dims(_positions(indices, arr.shape[axis], wrap), (axis + 1,))
+    elements = lax.expand_dims(arr, (axis,))
+    shape = lax.broadcast_shapes(positions.shape, elements.shape)
+    elements, positions = (lax.broadcast_in_dim(x, shape, range(len(shape))) for x in (elements, positions))
+    chosen = lax.eq(positions, lax.broadcasted_iota(positions.dtype, shape, axis + 1))
+    total = lax.reduce_or if arr.dtype in dtypes.BOOL else lax.reduce_sum
+    return total(lax.select(chosen, elements, lax.full_like(elements, 0)), (axis + 1,))
 
 
 def _plan_along(shape: tuple[int, ...], indices: Any, axis: int, wrap: bool) -> GatherPlan:

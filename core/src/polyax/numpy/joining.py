@@ -175,7 +175,7 @@ def repeat(
       ConcretizationTypeError: ``repeats`` is traced and no length is given.
     """
     check_arraylike("repeat", a, repeats)
-    a, axis = along(as_array(unwrap(a)), axis)
+    a, axis = along(atleast_1d(unwrap(a)), axis)
     if total_repeat_length is None and is_traced(repeats):
         raise errors.ConcretizationTypeError(
             "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, either specify a "

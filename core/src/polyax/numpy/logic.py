@@ -11,7 +11,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.lax import lenient as lax
 from polyax.numpy.broadcast import as_mask, choose
-from polyax.numpy.promotion import convert, promote_args, promote_args_inexact, promote_args_numeric
+from polyax.numpy.promotion import check_arraylike, convert, promote_args, promote_args_inexact, promote_args_numeric
 from polyax.ops.basis import named
 
 __all__ = [
@@ -183,6 +183,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Where ``abs(a - b) <= atol + rtol * abs(b)``; infinities, and random keys, must be equal. Elementwise."""
+    check_arraylike("isclose", a, b)
     if dtypes.is_extended(aval_of(a).dtype):
         return lax.eq(a, b)
     a, b = promote_args_inexact("isclose", a, b)

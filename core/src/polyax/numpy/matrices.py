@@ -82,7 +82,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         return named_result("QRResult", shapes.swapaxes(packed, -1, -2), taus)
     if mode not in ("reduced", "r", "full", "complete"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
-    q, r = _primitives.qr(inexact_matrix("qr", a), full_matrices=mode in ("full", "complete"))
+    q, r = _primitives.qr(inexact_matrix("qr", a), full_matrices=mode == "complete")
     return r if mode == "r" else named_result("QRResult", q, r)
 
 

@@ -101,18 +101,21 @@ def nanstd(
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
     """``cumsum`` with NaN counted as zero."""
-    return reductions.cumsum(_without_nan("nancumsum", a, 0)[0], axis, dtype, out)
+    reductions.refuse_out("nancumsum", out)
+    return reductions.cumsum(_without_nan("nancumsum", a, 0)[0], axis, dtype)
 
 
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
     """``cumprod`` with NaN counted as one."""
-    return reductions.cumprod(_without_nan("nancumprod", a, 1)[0], axis, dtype, out)
+    reductions.refuse_out("nancumprod", out)
+    return reductions.cumprod(_without_nan("nancumprod", a, 1)[0], axis, dtype)
 
 
 def _nan_position(name: str, search: Callable[..., Any], worst: float, doc: str) -> Callable[..., Any]:
     def fun(a: Any, axis: Any = None, out: None = None, keepdims: bool | None = None) -> Any:
+        reductions.refuse_out(name, out)
         filled, missing = _without_nan(name, a, worst)
-        result = search(filled, axis, out, keepdims)
+        result = search(filled, axis, None, keepdims)
         return result if missing is None else choose(reductions.all(missing, axis, keepdims=bool(keepdims)), -1, result)
 
     return named(fun, name, doc)

@@ -122,10 +122,12 @@ def polyder(p: Any, m: int = 1) -> Any:
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """The ``m``-th integral of a polynomial, with the constants ``k`` (zero by default)."""
     m = operator.index(m)
-    p = inexact("polyint", p)[0]
-    constants = np.zeros(m, p.dtype) if k is None else np.broadcast_to(np.asarray(k, p.dtype), (m,))
     if m < 0:
-        raise ValueError("Order of integral must be positive")
+        raise ValueError(f"Order of integral must be positive (see polyder), got {m}")
+    p = inexact("polyint", p)[0]
+    if k is not None and (np.ndim(k) > 1 or np.size(k) not in (1, m)):
+        raise ValueError(f"k must be a scalar or a rank-1 array of length 1 or m, got shape {np.shape(k)} for m={m}.")
+    constants = np.zeros(m, p.dtype) if k is None else np.broadcast_to(np.asarray(k, p.dtype), (m,))
     for c in constants:
         powers = lax.rev(lax.add(lax.iota(p.dtype, p.shape[0]), 1.0), (0,))
         p = lax.concatenate([lax.div(p, powers), lax.full((1,), p.dtype.type(c))], 0)

@@ -143,6 +143,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     a, b = of_one_dtype("matvec", x1, x2)
     if a.ndim < 2 or b.ndim < 1:
         raise ValueError(f"matvec requires a matrix and a vector, got shapes {a.shape} and {b.shape}")
+    _check_core_sizes("matvec", a, b, -1, -1)
     product = matmul(a, lax.expand_dims(b, (b.ndim,)))
     return lax.squeeze(product, (product.ndim - 1,))
 
@@ -152,8 +153,17 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     a, b = of_one_dtype("vecmat", x1, x2)
     if a.ndim < 1 or b.ndim < 2:
         raise ValueError(f"vecmat requires a vector and a matrix, got shapes {a.shape} and {b.shape}")
+    _check_core_sizes("vecmat", a, b, -1, -2)
     product = matmul(lax.expand_dims(conjugate(a), (a.ndim - 1,)), b)
     return lax.squeeze(product, (product.ndim - 2,))
+
+
+def _check_core_sizes(name: str, a: Any, b: Any, a_axis: int, b_axis: int) -> None:
+    if a.shape[a_axis] != b.shape[b_axis]:
+        raise ValueError(
+            f"{name}: inconsistent size for core dimension: {a.shape[a_axis]} vs {b.shape[b_axis]} in shapes {a.shape} "
+            f"and {b.shape}"
+        )
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
@@ -198,14 +208,18 @@ def tensordot(
 
 
 def _contracted_axes(axes: Any, a_ndim: int, b_ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    if not isinstance(axes, Sequence):
+    if hasattr(axes, "__index__"):
         count = operator.index(axes)
         if count > min(a_ndim, b_ndim):
             raise TypeError(f"Number of tensordot axes (axes {axes}) exceeds input ranks ({a_ndim} and {b_ndim})")
         return tuple(range(a_ndim - count, a_ndim)), tuple(range(count))
-    if len(axes) != 2:
+    if not isinstance(axes, (tuple, list)) or len(axes) != 2:
         raise TypeError(
             f"tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, got {axes}"
+        )
+    if any(isinstance(x, str) for x in axes):
+        raise TypeError(
+            f"tensordot requires both axes lists to be either ints, tuples or lists, got {axes[0]} and {axes[1]}"
         )
     first, second = (tuple(x) if isinstance(x, Sequence) else (x,) for x in axes)
     if len(first) != len(second):

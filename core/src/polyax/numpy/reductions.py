@@ -408,14 +408,20 @@ cumprod = _running("cumprod", lax.cumprod, "Running products along ``axis``, or 
 
 
 def _cumulative(
-    name: str, op: Callable[..., Any], unit: int, x: Any, axis: Any, dtype: Any, include_initial: bool
+    name: str, what: str, op: Callable[..., Any], unit: int, x: Any, axis: Any, dtype: Any, include_initial: bool
 ) -> Any:
     x = ensure_array(name, x)
     if x.ndim == 0:
-        raise ValueError("The input must be non-scalar to take a cumulative sum.")
+        raise ValueError(
+            f"The input must be non-scalar to take a cumulative {what}, however a scalar value or scalar array was "
+            "given."
+        )
     if axis is None:
         if x.ndim > 1:
-            raise ValueError(f"The input array has rank {x.ndim}, however axis was not set to an explicit value.")
+            raise ValueError(
+                f"The input array has rank {x.ndim}, however axis was not set to an explicit value. The axis argument "
+                "is only optional for one-dimensional arrays."
+            )
         axis = 0
     axis = canonicalize_axis(axis, x.ndim)
     result = op(x, axis, dtype)
@@ -429,9 +435,9 @@ def cumulative_sum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_in
     """Running sums along ``axis``; with ``include_initial`` a zero comes first. Small integers become wider."""
     x = ensure_array("cumulative_sum", x)
     kind = _wide_integers(x.dtype) if dtype is None else dtype
-    return _cumulative("cumulative_sum", cumsum, 0, x, axis, kind, include_initial)
+    return _cumulative("cumulative_sum", "sum", cumsum, 0, x, axis, kind, include_initial)
 
 
 def cumulative_prod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Running products along ``axis``; with ``include_initial`` a one comes first."""
-    return _cumulative("cumulative_prod", cumprod, 1, x, axis, dtype, include_initial)
+    return _cumulative("cumulative_prod", "product", cumprod, 1, x, axis, dtype, include_initial)

@@ -194,6 +194,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             "transformations.",
         )
         return tuple(as_array(p.astype(dtypes.default_int())) for p in np.nonzero(np.asarray(a)))
+    if not a.size:
+        return (lax.full((size,), 0, dtypes.default_int()),) * a.ndim  # as JAX does it, without regard to fill_value
     return _positions_of_true(ravel(as_mask(a)), a.shape, size, _fills(fill_value, a.ndim))
 
 
@@ -238,8 +240,12 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 
 def _refuse_order(name: str, kind: Any, order: Any) -> None:
-    if kind is not None or order is not None:
-        raise TypeError(f"'kind' and 'order' arguments to {name} are not supported; use stable=True for a stable sort")
+    if kind is not None:
+        raise TypeError(
+            f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort stability."
+        )
+    if order is not None:
+        raise TypeError(f"'order' argument to {name} is not supported.")
 
 
 def sort(
@@ -297,9 +303,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
       ValueError: an unknown side or method, or ``a`` is not one-dimensional.
     """
     if side not in ("left", "right"):
-        raise ValueError(f"{side!r} is an invalid value for keyword 'side'. Expected one of ['left', 'right'].")
-    if method not in ("scan", "scan_unrolled", "sort", "compare_all"):
-        raise ValueError(f"{method!r} is an invalid value for keyword 'method'.")
+        raise ValueError(f"invalid argument {side=}, expected 'left' or 'right'")
+    if method not in (known := ["compare_all", "scan", "scan_unrolled", "sort"]):
+        raise ValueError(f"invalid argument {method=}, expected one of {known}")
     a, v = of_one_dtype("searchsorted", a, v)
     if a.ndim != 1:
         raise ValueError("a should be 1-dimensional")

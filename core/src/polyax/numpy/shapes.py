@@ -242,6 +242,11 @@ def flipud(m: Any) -> Any:
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """``m`` turned by ``k`` quarters in the plane of two axes, from the first towards the second."""
     m = ensure_array("rot90", m)
+    if m.ndim < 2:
+        raise ValueError(
+            "rot90 requires its first argument to have ndim at least two, but got first argument of shape "
+            f"{m.shape}, which has ndim {m.ndim}"
+        )
     i, j = (canonicalize_axis(a, m.ndim) for a in axes)
     if i == j:
         raise ValueError("Axes must be different")

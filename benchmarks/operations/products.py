@@ -43,7 +43,8 @@ def operations() -> Iterator[Operation]:
     for name, (image, kernel, options) in CONVOLUTIONS.items():
         for layout in ("NCHW", "NHWC"):
             if layout == "NCHW" or name.startswith("2d"):
-                yield _convolution(name, layout, image, kernel, options)
+                yield (convolution := _convolution(name, layout, image, kernel, options))
+                yield _by_weights(convolution)
     yield Operation("max_pool", _max_pool, lambda n: (normal(8, 56, 56, 32),), ("cache",))
     yield Operation("attention", _attention, lambda n: (normal(2, 128, 4, 32),), ("cache",))
 
@@ -95,6 +96,21 @@ def _convolution(
 
     arrays = lambda n: (normal(*image).transpose(order).copy(), 0.1 * normal(*kernel).transpose(turned).copy())
     return Operation(f"conv {name} {layout}", call, arrays, ("cache",), torch=torch)
+
+
+def _by_weights(convolution: Operation) -> Operation:
+    """The gradient by the kernel; that by the image is made of each operation."""
+    in_torch: Any = convolution.torch
+
+    def call(m: Any, x: Any, w: Any) -> Any:
+        return m.grad(lambda w: m.numpy.sum(convolution.call(m, x, w) ** 2))(w)
+
+    def torch(t: Any, x: Any, w: Any) -> Any:
+        with t.enable_grad():
+            w = w.detach().requires_grad_()
+            return t.autograd.grad(in_torch(t, x, w).square().sum(), w)[0]
+
+    return Operation(f"dw {convolution.name}", call, convolution.inputs, ("cache",), False, torch)
 
 
 def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:

@@ -99,6 +99,52 @@ def test_specs_are_prefixes_of_trees():
     assert mapped(lambda: None, (), None)() is None
 
 
+def test_arguments_without_a_spec_need_not_be_arrays():
+    setting, seen = object(), []
+
+    def f(given, x, *others):
+        seen.append((given["a"], *others))
+        return x + 1
+
+    g = mapped(f, ins=({"a": None}, GRID, None, None))
+    close(g({"a": setting}, X, None, setting), X + 1)
+    close(g({"a": setting}, X, None, setting), X + 1)
+    assert seen == [(setting, None, setting)]
+    close(g({"a": "text"}, X, None, setting), X + 1)
+    assert len(seen) == 2 and seen[1][0] == "text"
+    with pytest.raises(ValueError, match="divisible"):
+        g({"a": setting}, X[:3], None, setting)
+    with pytest.raises(TypeError, match="not a valid JAX type"):
+        mapped(f, ins=(None, GRID, P()))({"a": setting}, X, setting)
+
+
+def test_constraints_inside_name_axes_that_are_not_mapped():
+    def f(x):
+        return lax.with_sharding_constraint(x, NamedSharding(mesh(), GRID))
+
+    for names, told in ({"x"}, "'x',"), ({"x", "y"}, "'x', 'y'"):
+        g = mapped(f, ins=P("x"), outs=P("x"), axis_names=names, check_vma=False)
+        with pytest.raises(ValueError, match=rf"pspec P\('x', 'y'\) contains a manual axes \({told}\) of mesh"):
+            polyax.jit(g)(X)
+
+
+def test_the_axis_that_cuts_what_is_mapped_cuts_no_residuals():
+    batch = np.arange(64, dtype=np.float32).reshape(4, 16)
+    f = mapped(lambda x: jnp.sin(jnp.sum(x)), P("y"), P(), check_vma=False)
+    wanted = polyax.vmap(polyax.grad(f))(batch)
+    for g in (lambda h: h, polyax.jit):
+        close(g(polyax.vmap(polyax.grad(f), spmd_axis_name="x"))(batch), wanted)
+    for ins, outs in (P("x"), P("x")), (P("y"), P(("x", "y"))):
+        g = mapped(jnp.sin, ins, outs, check_vma=False)
+        with pytest.raises(ValueError, match="vmap spmd_axis_name cannot appear in shard_map"):
+            polyax.vmap(g, spmd_axis_name="x")(batch)
+
+
+def test_scalars_need_specs_without_entries():
+    with pytest.raises(ValueError, match=r"which has rank 0 (?s:.)*consider using an in_specs entry of `P\(\)`"):
+        mapped(lambda x: x, ins=P(None))(3.0)
+
+
 def test_the_mesh_in_force_is_taken():
     with polyax.set_mesh(line()):
         f = polyax.shard_map(lambda x: lax.psum(x, "i"), in_specs=P("i"), out_specs=P())
@@ -113,8 +159,11 @@ def test_the_mesh_in_force_is_taken():
 
 def test_a_mesh_without_devices_takes_those_of_the_arguments():
     f = polyax.shard_map(lambda x: x * 2, mesh=mesh().abstract_mesh, in_specs=P("x"), out_specs=P("x"))
-    with pytest.raises(ValueError, match="Please pass arrays with a `NamedSharding`"):
+    with pytest.raises(ValueError, match="Please pass `polyax.Array`s with a `NamedSharding`"):
         f(X)
+    told = r"Mesh shape of the input \(\('i', 8\),\) does not match the mesh shape passed to shard_map \(\('x', 4\), "
+    with pytest.raises(ValueError, match=told):
+        f(polyax.device_put(X, NamedSharding(line(), P("i"))))
     close(f(polyax.device_put(X, NamedSharding(mesh(), P("x")))), X * 2)
 
 
@@ -437,7 +486,7 @@ def test_values_print_as_the_blocks_of_devices(capsys):
     g(X, W)
     assert capsys.readouterr().out == text, "who prints is traced with each call"
     polyax.jit(g)(X, W)
-    assert capsys.readouterr().out.startswith("Traced<ShapedArray(float32[2,2]{V:(x,y)})>")
+    assert capsys.readouterr().out.startswith("JitTracer(float32[2,2]{V:(x,y)})")
 
 
 def test_python_branches_on_what_is_the_same_everywhere():

@@ -11,7 +11,7 @@ from polyax.api.specs import AnyMesh, CutByHand, chosen_axes, chosen_mesh, in_bl
 from polyax.control.inner.programs import hoisted
 from polyax.control.onlooker import Onlooker
 from polyax.control.spmd import region, shard_map_p
-from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.aval import ShapedArray, aval_of, is_array_like
 from polyax.ir.primitive import ambient
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.mesh import Mesh
@@ -20,9 +20,11 @@ from polyax.ops.sums import vary_unreduced_cast_p
 from polyax.runtime.contract.tracebacks import api_boundary
 from polyax.runtime.running import spmd  # noqa: F401  (makes the primitive run on devices)
 from polyax.trace.calls import Signature, TracedFunction, UserCall
+from polyax.trace.paths import broadcast_prefix
 from polyax.trace.recording import trace_to_jaxpr
+from polyax.trace.register import register_static
 from polyax.trace.traces import Traces
-from polyax.trace.tree import tree_map, tree_unflatten
+from polyax.trace.tree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from polyax.trace.varying import in_order, pvary
 
 
@@ -56,8 +58,8 @@ def shard_map(
     Args:
       f: a function of pytrees of arrays, which sees blocks.
       out_specs: how the results' blocks are put together: a ``PartitionSpec`` for each, or a prefix of their tree.
-      in_specs: how arguments are cut into blocks; None for those that all see whole. By default, as they are cut, on
-        meshes whose axes are ``Explicit``.
+      in_specs: how arguments are cut into blocks; None for those that all see whole, which need not be arrays. By
+        default, as they are cut, on meshes whose axes are ``Explicit``.
       mesh: the devices; by default those of the mesh in force (``polyax.set_mesh``).
       axis_names: the axes of the mesh that ``f`` is mapped over, by default all. The others are left to ``jit``.
       check_vma: whether types tell along which axes values vary. Then ``out_specs`` are checked against them, and
@@ -124,11 +126,41 @@ class _OnBlocks(TracedFunction):
     params: dict[str, Any] = field(default_factory=dict)
 
 
+def _is_spec(x: Any) -> bool:
+    return x is None or isinstance(x, PartitionSpec)
+
+
 def _as_told(x: Any, cuts: Cuts) -> Any:
     """A block that varies along axes which cut the array, and is a sum still to be made as the spec says."""
     x = pvary(x, frozenset().union(*cuts) & ambient.varying)
     summed = in_order((sums_of(cuts) & ambient.varying) - aval_of(x).sums[0])
     return vary_unreduced_cast_p.bind1(x, axes=summed) if summed else x
+
+
+@register_static
+class _Held:
+    """An argument that is no array, of which there is no spec: handed on as it is."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _is_held(x: Any) -> bool:
+    return isinstance(x, _Held)
+
+
+def _taking_held(f: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(f)
+    def on_values(*args: Any) -> Any:
+        return f(*tree_map(lambda x: x.value if _is_held(x) else x, args, is_leaf=_is_held))
+
+    return on_values
 
 
 class _ShardMapped:
@@ -138,6 +170,7 @@ class _ShardMapped:
         self, f: Callable[..., Any], *, out_specs: Any, in_specs: Any, mesh: Any, axis_names: Any, check_vma: bool
     ) -> None:
         functools.update_wrapper(self, f)
+        self._leaves_some_whole = in_specs is not Infer and None in tree_leaves(in_specs, is_leaf=_is_spec)
         self.signature = Signature(f, "shard_map")
         self.in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
         self.out_specs = out_specs
@@ -151,6 +184,23 @@ class _ShardMapped:
 
     @api_boundary
     def __call__(self, *args: Any) -> Any:
+        if self._leaves_some_whole and not all(map(is_array_like, tree_leaves(args))):
+            return self._for_arrays._called(self._holding(args))
+        return self._called(args)
+
+    @functools.cached_property
+    def _for_arrays(self) -> _ShardMapped:
+        options: dict[str, Any] = {"mesh": self.mesh, "axis_names": self.axis_names, "check_vma": self.check_vma}
+        f = _taking_held(self.signature.fun)
+        return _ShardMapped(f, out_specs=self.out_specs, in_specs=self.in_specs, **options)
+
+    def _holding(self, args: tuple[Any, ...]) -> Any:
+        leaves, tree = tree_flatten(args, _is_spec)
+        specs = broadcast_prefix(self.in_specs, args, _is_spec, name="shard_map in_specs")
+        whole = [s is None and x is not None and not is_array_like(x) for s, x in zip(specs, leaves, strict=True)]
+        return tree_unflatten(tree, [_Held(x) if w else x for w, x in zip(whole, leaves, strict=True)])
+
+    def _called(self, args: tuple[Any, ...]) -> Any:
         call = self.signature.split(args, {})
         mesh = chosen_mesh(self.mesh, call.leaves)
         axes, specs = chosen_axes(mesh, self.axis_names), self.in_specs

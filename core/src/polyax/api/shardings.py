@@ -13,7 +13,7 @@ from polyax.meshes.explicit import cuts_of, mesh_here, seen
 from polyax.meshes.formats import Format
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import DuplicateSpecError, NamedSharding, Sharding, SingleDeviceSharding
-from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec, open_cuts, spec_of, sums_of
+from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec, axes_of, open_cuts, spec_of, sums_of
 from polyax.ops.constraint import constrain
 from polyax.runtime.arrays.array import is_concrete
 from polyax.runtime.arrays.placing import device_put
@@ -72,9 +72,19 @@ def _constrained(x: Any, sharding: Asked) -> Any:
     if seen.any and not _told(aval, sharding):
         sharding = _besides_told(aval, sharding)
     if isinstance(x, Tracer):
+        _refuse_manual(sharding)
         return constrain(x, _dividing(aval, sharding))
     sharding.shard_shape(aval.shape)
     return constrain(x, sharding)
+
+
+def _refuse_manual(sharding: NamedSharding) -> None:
+    given = {n for partition in sharding.spec for n in axes_of(partition)}
+    if manual := tuple(n for n in get_abstract_mesh().manual_axes if n in given):
+        raise ValueError(
+            f"pspec {sharding.spec} contains a manual axes {manual} of mesh which is not allowed. If you are using a "
+            "with_sharding_constraint under a shard_map, only use the mesh axis in PartitionSpec which are not manual."
+        )
 
 
 def _on_mesh_of(x: Any, target: NamedSharding) -> NamedSharding:

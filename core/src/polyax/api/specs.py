@@ -62,14 +62,21 @@ def _in_force() -> AnyMesh:
 
 def _with_devices(given: AbstractMesh, leaves: Sequence[Any]) -> AnyMesh:
     """The mesh that arguments lie on, in place of one of the same axes without devices."""
-    for x in leaves:
-        mesh = getattr(x.sharding, "mesh", None) if is_concrete(x) else None
-        if isinstance(mesh, Mesh) and mesh.axes == given.axes:
+    meshes = [(x, getattr(x.sharding, "mesh", None)) for x in leaves if is_concrete(x)]
+    found = [(x, mesh) for x, mesh in meshes if isinstance(mesh, Mesh)]
+    for x, mesh in found:
+        if mesh.axes != given.axes and ambient.trace is None:
+            raise ValueError(
+                f"Mesh shape of the input {mesh.axes} does not match the mesh shape passed to shard_map {given.axes} "
+                f"for shape {x.aval.str_short()}"
+            )
+    for _, mesh in found:
+        if mesh.axes == given.axes:
             return mesh
     if ambient.trace is None:
         raise ValueError(
-            "Please pass arrays with a `NamedSharding` as input to `shard_map` when passing `AbstractMesh` to the mesh "
-            f"argument: none of the arguments lies on a mesh of the axes {given.axes}."
+            "Please pass `polyax.Array`s with a `NamedSharding` as input to `shard_map` when passing `AbstractMesh` to "
+            f"the mesh argument: none of the arguments lies on a mesh of the axes {given.axes}."
         )
     return given
 
@@ -258,11 +265,13 @@ def _check_ranks(
         for n in long
     ]
     hint = ""
-    if which == "output" and any(not avals[n].shape for n in long):
-        hint = (
-            "\n\nFor scalar values (rank 0), consider using an out_specs entry of `P()`. Those which are not constant "
-            "over the mesh need a (singleton) axis, so that they can be concatenated using out_specs."
-        )
+    if any(not avals[n].shape for n in long):
+        hint = f"\n\nFor scalar values (rank 0), consider using an {what} entry of `P()`, where `P` is `PartitionSpec`."
+        if which == "output":
+            hint += (
+                " Those which are not constant over the mesh need a (singleton) axis, so that they can be concatenated "
+                "using out_specs."
+            )
     raise ValueError(
         f"{blocks.head} an {what} entry which is too long to be compatible with the corresponding {which} value from "
         "the function:\n\n"

@@ -23,7 +23,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import ClosedJaxpr
-from polyax.ir.primitive import Primitive, def_rule
+from polyax.ir.primitive import Primitive, ambient, def_rule
 from polyax.meshes.axes import AbstractMesh, Axes, AxisType
 from polyax.meshes.current import use_abstract_mesh
 from polyax.meshes.explicit import cuts_of, sharding_in_type, typed, with_dim
@@ -49,7 +49,7 @@ from polyax.trace.varying import types_checked
 from polyax.transforms.linearize import PartialJaxprs, partial_eval_jaxpr
 from polyax.transforms.memo import memoize_by_jaxpr
 from polyax.transforms.transpose import transpose_jaxpr
-from polyax.transforms.vmap import AxisData, batch_flat, batch_jaxpr
+from polyax.transforms.vmap import AxisData, batch_flat, batch_jaxpr, cut_by_vmap
 
 shard_map_p = Primitive("shard_map", higher_order=True)
 
@@ -153,7 +153,8 @@ class _ShardMap(CallLike):
     def residuals(self, params: Params, avals: Sequence[ShapedArray]) -> list[Cuts]:
         """Every program has residuals of its own: they are stacked along a dimension that all axes cut, or those along
         which they vary."""
-        names = [name for name, _ in _axes(params)]
+        mapped = cut_by_vmap()
+        names = [name for name, _ in _axes(params) if name not in mapped]
         return [(tuple(n for n in names if not params["check_vma"] or n in a.vma),) for a in avals]
 
     def narrowed(self, params: Params, needed: Sequence[bool], used: Sequence[bool]) -> Params:
@@ -168,10 +169,12 @@ class _ShardMap(CallLike):
             return _split(params["jaxpr"], unknown)
 
     def backward(self, params: Params, linear: Mask, nonzero: Mask) -> tuple[ClosedJaxpr, Mask]:
+        mapped = cut_by_vmap()
+        axes = tuple((name, size) for name, size in _axes(params) if name not in mapped)
         with self.around(params):
             if params["check_vma"]:
                 return _transposed(params["jaxpr"], linear, nonzero)
-            return _backward(params["jaxpr"], linear, nonzero, _axes(params), *self.ends(params))
+            return _backward(params["jaxpr"], linear, nonzero, axes, *self.ends(params))
 
     def batch(self, axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         """The mapped axis may be cut along axes of the mesh: each program then maps over its part."""
@@ -183,6 +186,9 @@ class _ShardMap(CallLike):
         with self.around(params):
             mapped, out_dims = batch_jaxpr(params["jaxpr"], own, tuple(dims))
         ins, outs = self.ends(params)
+        if ambient.trace is None:
+            _refuse_cut_twice("in_specs", names, ins, dims)
+            _refuse_cut_twice("out_specs", names, outs, out_dims)
         ins = [_shifted(c, d, names) for c, d in zip(ins, dims, strict=True)]
         outs = [_shifted(c, d, names) for c, d in zip(outs, out_dims, strict=True)]
         return self.bind(mapped, args, params, ins, outs), out_dims
@@ -190,6 +196,12 @@ class _ShardMap(CallLike):
     def abstract_eval(self, *_: ShapedArray, **params: Any) -> tuple[list[ShapedArray], Effects]:
         outs, axes = zip(params["jaxpr"].out_avals, params["out_specs"], strict=True), _axes(params)
         return [whole(a, s, axes) for a, s in outs], params["jaxpr"].effects
+
+
+def _refuse_cut_twice(what: str, names: tuple[Any, ...], ends: Ends, dims: Sequence[int | None]) -> None:
+    for cuts, dim in zip(ends, dims, strict=True):
+        if dim is not None and any(n in names for some in cuts for n in some):
+            raise ValueError(f"vmap spmd_axis_name cannot appear in shard_map {what}: {names} cut {cuts} already")
 
 
 def _shifted(cuts: Cuts, dim: int | None, names: tuple[Any, ...]) -> Cuts:

@@ -15,6 +15,7 @@ from polyax.ir.source import Source, user_source
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import with_dim, without_dim
 from polyax.meshes.resharding import retyped
+from polyax.meshes.spec import axes_of as axes_named
 from polyax.ops.basis import batch_axis_at
 from polyax.trace.context import current_trace, extend_axis_env, set_trace
 from polyax.trace.leaks import check_leaks
@@ -56,6 +57,9 @@ class BatchTracer(Tracer):
     @property
     def batch_dim(self) -> int:
         return self.dim
+
+    def __repr__(self) -> str:
+        return f"VmapTracer(aval={self.aval!s}, batched={aval_of(self.value)!s})"
 
     def origin(self) -> str:
         batched = f"\nThis value is batched by vmap: it stands for {aval_of(self.value)}, mapped over axis {self.dim}."
@@ -102,6 +106,17 @@ class BatchTrace(Trace):
                 return self.parent.process(primitive, tuple(values), params)
             outs, out_dims = primitive.rule("batch")(self.axis, values, dims, **params)
         return [self.join(v, d) for v, d in zip(outs, out_dims, strict=True)]
+
+
+def cut_by_vmap() -> frozenset[Any]:
+    """The axes of a mesh along which ``vmap``, where this is asked, cuts what it maps over."""
+    trace: Any = current_trace()
+    found: set[Any] = set()
+    while trace is not None:
+        if isinstance(trace, BatchTrace):
+            found.update(trace.axis.cut, axes_named(trace.axis.spmd_name))
+        trace = getattr(trace, "parent", None) or getattr(trace, "known", None)
+    return frozenset(found)
 
 
 def _may_be_mapped(primitive: Primitive, params: dict[str, Any], name: Any) -> bool:

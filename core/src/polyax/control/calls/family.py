@@ -125,8 +125,8 @@ class CallLike:
         unknowns, knowns = partition(unknown, args)
         unknown_ends, known_ends = partition(unknown, ins)
         later_ends, first_ends = partition(parts.out_unknown, outs)
-        between = self.residuals(params, parts.unknown.in_avals[: parts.num_residuals])
         with set_trace(trace.known):
+            between = self.residuals(params, parts.unknown.in_avals[: parts.num_residuals])
             results = self.bind(parts.known, knowns, params, known_ends, [*first_ends, *between])
         first, residuals = cut(results, len(first_ends))
         later: list[Any] = []

@@ -51,6 +51,7 @@ CONCRETE = polyax.errors.ConcretizationTypeError
         (lambda: jnp.sort(X, kind="quicksort"), TypeError, "'kind' argument to sort is not supported. Use stable="),
         (lambda: jnp.argsort(X, order="x"), TypeError, "'order' argument to argsort is not supported"),
         (lambda: X.at[X].get(fill_value=X), ValueError, "fill_value argument to indexed get\\(\\) must be a scalar"),
+        (lambda: jnp.bincount(X, jnp.ones(3)), ValueError, "shape of weights must match shape of x"),
         (lambda: jnp.isclose([1], X), TypeError, "isclose requires ndarray or scalar arguments, got <class 'list'>"),
         (lambda: jnp.fft.fftfreq(4, d=None), TypeError, "fftfreq requires ndarray or scalar"),
         (lambda: jnp.fft.rfftfreq(4, d=[1.0]), ValueError, "only takes a single value"),
@@ -91,6 +92,13 @@ def test_indices_of_a_triangle_need_no_more_than_a_shape():
     for name in ("tril_indices_from", "triu_indices_from"):
         shaped, real = (getattr(jnp, name)(x) for x in (polyax.ShapeDtypeStruct((2, 3), "float32"), np.ones((2, 3))))
         assert [i.tolist() for i in shaped] == [i.tolist() for i in real]
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "cumsum", "cumprod", "nancumsum", "trace"])
+def test_reductions_to_real_numbers_warn(name):
+    z = jnp.array([[2.0 + 1j]])
+    with pytest.warns(np.exceptions.ComplexWarning, match="Casting complex values to real discards the imaginary part"):
+        assert np.ravel(getattr(jnp, name)(z, dtype="float32")).tolist() == [2.0]
 
 
 def test_complex_numbers_become_real_with_a_warning():

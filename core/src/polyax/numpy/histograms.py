@@ -52,6 +52,8 @@ def bincount(
         )
         length = max(minlength, int(np.asarray(x).max()) + 1 if x.size else 0)
     values = lax.full(x.shape, 1, dtypes.default_int()) if weights is None else ensure_array("bincount", weights)
+    if values.shape != x.shape:
+        raise ValueError(f"shape of weights must match shape of x. Got {values.shape} and {x.shape}")
     places = lax.expand_dims(lax.max(convert(x, np.dtype("int32")), 0), (1,))
     zeros = lax.full((length,), 0, values.dtype)
     return lax.scatter_add(zeros, places, values, lax.ScatterDimensionNumbers((), (0,), (0,)), mode="drop")

@@ -104,7 +104,7 @@ def _accumulate(
     working = np.dtype("float32") if dtype is None and result in _HALF else result
     if result in dtypes.BOOL:
         op, combine = _OF_TRUTHS[unit]
-    a = convert(a, working)
+    a = _as_kind(a, working)
     if mask is not None:
         a = choose(mask, a, identity_of(working, unit))
     total = axes.fold(name, op, a)
@@ -127,9 +127,19 @@ def _initial(name: str, initial: Any, dtype: Any) -> Any:
     if shape_of(initial) != ():
         raise ValueError(f"initial value must be a scalar. Got array of shape {shape_of(initial)}")
     if isinstance(initial, complex) and dtype not in dtypes.COMPLEX:
-        warn_user("Casting complex values to real discards the imaginary part", ComplexWarning)
+        warn_user(_DISCARDED, ComplexWarning)
         initial = initial.real
     return convert(initial, dtype)
+
+
+_DISCARDED = "Casting complex values to real discards the imaginary part"
+
+
+def _as_kind(x: Any, kind: Any) -> Any:
+    """``x`` as the dtype that was asked for, with a warning where that loses imaginary parts."""
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(kind):
+        warn_user(_DISCARDED, ComplexWarning)
+    return convert(x, kind)
 
 
 def _typed(x: Any, dtype: Any) -> Any:
@@ -397,8 +407,8 @@ def _running(name: str, op: Callable[..., Any], doc: str) -> Callable[..., Any]:
         kind = _summed(a.dtype) if dtype is None else canonical_dtype(dtype)
         a, axis = along(a, axis)
         if kind in dtypes.BOOL:  # of zeros and ones
-            return as_mask(op(convert(convert(a, kind), np.dtype("int32")), axis))
-        return op(convert(a, kind), axis)
+            return as_mask(op(convert(_as_kind(a, kind), np.dtype("int32")), axis))
+        return op(_as_kind(a, kind), axis)
 
     return named(running, name, doc)
 

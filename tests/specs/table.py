@@ -56,8 +56,14 @@ WITHOUT_A_CASE = (
         ("part", "words", "library"), "is of complex numbers in kernels: see tests/kernels/lower/test_complexes.py"
     )
     | dict.fromkeys(
-        ("tiled_convolution", "convolution_in_planes", "depthwise_convolution", "packed_weights"),
-        "stands for convolutions on the cpu: see tests/cpu/test_convolutions.py and test_planes.py",
+        (
+            "tiled_convolution",
+            "convolution_in_planes",
+            "depthwise_convolution",
+            "gradient_by_weights",
+            "packed_weights",
+        ),
+        "stands for convolutions on the cpu: see tests/cpu/test_convolutions.py, test_planes.py and test_filters.py",
     )
     | {p.name: "is of sums still to be made, on meshes: see tests/core/meshes/sums_cases.py" for p in OF_SUMS}
     | {p.name: "is of keys, for which NumPy has no type: see tests/core/random/test_typed_keys.py" for p in ON_WORDS}

@@ -256,7 +256,7 @@ PRINTED = {
     ),
     "unwrap": (lambda: polyax.make_jaxpr(random.key_data)(KEYS), "b:u32[4,2] = random_unwrap a"),
     "clone": (lambda: polyax.make_jaxpr(random.clone)(KEY), "b:key<fry>[] = random_clone a"),
-    "constant": (lambda: polyax.make_jaxpr(lambda x: KEY)(X), "lambda a:key<fry>[] ; b:f32[]"),
+    "constant": (lambda: polyax.make_jaxpr(lambda x: KEY)(X), "lambda a:key<fry>[]; b:f32[]"),
     "shape": (lambda: polyax.eval_shape(random.split, KEY), "ShapeDtypeStruct(shape=(2,), dtype=key<fry>)"),
 }
 

@@ -12,6 +12,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.ir.dims import dim_index, is_symbolic_dim, max_dim, slice_indices
+from polyax.ir.primitive import ambient
 from polyax.ir.refs import met
 from polyax.lax import lenient as lax
 from polyax.meshes.resharding import check_placed, resharded, retyped, sharding_for
@@ -401,14 +402,16 @@ def _as_called(name: str, stop: Any) -> str:
 
 
 def _numbers(start: Any, stop: Any, step: Any, kind: Any) -> Any:
-    """Counted on the device wherever that gives the same numbers as on the host, so that a program holds no table."""
+    """Counted in programs wherever that gives the same numbers, so that they hold no table; elsewhere on the host."""
     table = np.arange(start, stop, 1 if step is None else step)
     if step is not None and not (table.dtype.kind == "i" and kind.kind in "iu"):
         return from_host(table.astype(kind))
-    numbers = lax.iota(kind, len(table))
+    numbers = np.arange(len(table)).astype(kind) if ambient.trace is None else lax.iota(kind, len(table))
     if step is not None:
-        numbers = lax.mul(numbers, np.asarray(step).astype(kind))
-    return lax.add(numbers, np.asarray(start).astype(kind)) if start else numbers
+        numbers = numbers * np.asarray(step).astype(kind)
+    if start:
+        numbers = numbers + np.asarray(start).astype(kind)
+    return from_host(numbers) if isinstance(numbers, np.ndarray) else numbers
 
 
 def counted(size: Any) -> Any:

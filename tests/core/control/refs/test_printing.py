@@ -45,7 +45,7 @@ def test_writing():
         "d:f32[4] <- a[0,:]",
         "e:f32[4] = add d c",
         "a[0,:] <- e",
-        "f:f32[1,4] = broadcast_in_dim[broadcast_dimensions=(1,)] c",
+        "f:f32[1,4] = broadcast_in_dim[broadcast_dimensions=(1,) shape=(1, 4)] c",
         "a[b:b+1,:] += f",
         "_:f32[4] <- a[1,:]",
         "g:f32[4], a[2,:] <- a[2,:], c",

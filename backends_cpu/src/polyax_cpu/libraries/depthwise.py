@@ -18,7 +18,8 @@ from polyax_cpu import compiler, machine_code
 from polyax_cpu.libraries import planes
 from polyax_cpu.libraries.blocks import BlockKind, where
 from polyax_cpu.libraries.plane_code import between, digit
-from polyax_cpu.libraries.planes import SPATIAL, Along, Shapes
+from polyax_cpu.libraries.planes import Along, Shapes
+from polyax_cpu.libraries.windows import WindowDimension, flat, inside, told
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 
@@ -43,23 +44,11 @@ class WindowLine(NamedTuple):
 
 
 class DepthwiseNumbers(NamedTuple):
-    """What native code is told; three ``DepthwiseDimension`` follow."""
+    """What native code is told beside the dimensions."""
 
     channels: int
     source_item: int
     result_item: int
-
-
-class DepthwiseDimension(NamedTuple):
-    places: int
-    source: int
-    low: int
-    stride: int
-    dilation: int
-    window: int
-    source_by: int
-    weight_by: int
-    result_by: int
 
 
 @dataclass(frozen=True)
@@ -78,14 +67,13 @@ def described(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Depthw
     along = shapes.phases[0].along
     numbers = DepthwiseNumbers(shapes.groups, shapes.by_source.item, shapes.by_result.item)
     dimensions = [
-        DepthwiseDimension(
+        WindowDimension(
             a.places, a.source, a.low, a.stride, a.dilation, a.window, a.by_source, a.by_weight, a.by_result
         )
         for a in along
     ]
-    scalars = tuple(int(n) for record in (numbers, *dimensions) for n in record)
     rows = shapes.batch * math.prod(a.places for a in along[:-1])
-    return Depthwise(shapes.result.shape, scalars, rows, shapes.flops, _line(along[-1]))
+    return Depthwise(shapes.result.shape, flat(numbers, dimensions), rows, shapes.flops, _line(along[-1]))
 
 
 def _line(along: Along) -> WindowLine:
@@ -109,18 +97,6 @@ def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int)
 # --- code ------------------------------------------------------------------------------------------------------------
 
 
-class _Told:
-    """The numbers by name, and those of each dimension."""
-
-    def __init__(self, scalars: IrValue) -> None:
-        b, numbers = scalars.b, iter(range(len(DepthwiseNumbers._fields) + SPATIAL * len(DepthwiseDimension._fields)))
-        load: Callable[[Any], Any] = lambda kind: kind._make(
-            b.load(b.at(scalars, next(numbers), "i64"), "i64") for _ in kind._fields
-        )
-        self.all = load(DepthwiseNumbers)
-        self.along = [load(DepthwiseDimension) for _ in range(SPATIAL)]
-
-
 class _Row(NamedTuple):
     """A row of the result: where it is, where the first row that the window sees is or would be in the operand, and
     which elements of the window lie in the image along all dimensions but the last."""
@@ -136,17 +112,18 @@ def function(type: str, line: WindowLine) -> compiler.LoadedCode:
     module = Module(["convolve"])
     b = module.function("void", "convolve", FUNCTION_PARAMS)
     buffers, scalars, begin, end = b.args
-    _Writer(b, BlockKind(type, 1, True, True), line, buffers, _Told(scalars)).write(begin, end)
+    _Writer(b, BlockKind(type, 1, True, True), line, buffers, scalars).write(begin, end)
     return machine_code.library(module.text(), ["convolve"], {}, level=1)
 
 
 class _Writer:
-    def __init__(self, b: Builder, kind: BlockKind, line: WindowLine, buffers: IrValue, told: _Told) -> None:
-        self.b, self.kind, self.line, self.told = b, kind, line, told
+    def __init__(self, b: Builder, kind: BlockKind, line: WindowLine, buffers: IrValue, scalars: IrValue) -> None:
+        self.b, self.kind, self.line = b, kind, line
+        self.told, self.along = told(scalars, DepthwiseNumbers)
         self.source, self.weights, self.result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))
 
     def write(self, begin: IrValue, end: IrValue) -> None:
-        b, last, channels, lanes = self.b, self.told.along[-1], self.told.all.channels, self.kind.lanes
+        b, last, channels, lanes = self.b, self.along[-1], self.told.channels, self.kind.lanes
         whole = channels & -lanes
         with b.loop(begin, end) as item:
             row = self._row(item)
@@ -163,20 +140,14 @@ class _Writer:
         b.ret()
 
     def _row(self, item: IrValue) -> _Row:
-        b, told = self.b, self.told
+        b = self.b
         source, result, elements = b.const(0, "i64"), b.const(0, "i64"), list[tuple[IrValue, IrValue]]()
-        for d in reversed(told.along[:-1]):
+        for d in reversed(self.along[:-1]):
             item, place = digit(item, d.places)
             first = place * d.stride - d.low
             source, result = source + first * d.source_by, result + place * d.result_by
-            elements.insert(0, self._inside(first, d))
-        return _Row(source + item * told.all.source_item, result + item * told.all.result_item, elements)
-
-    def _inside(self, first: IrValue, d: Any) -> tuple[IrValue, IrValue]:
-        """Which elements of the window lie in the image, if its first one is at ``first``."""
-        b, zero = self.b, first.like(0)
-        before = lambda end: b.intrinsic("smax", end - first + d.dilation - 1, zero) / d.dilation
-        return before(zero), b.intrinsic("smin", before(d.source), d.window)
+            elements.insert(0, inside(first, d))
+        return _Row(source + item * self.told.source_item, result + item * self.told.result_item, elements)
 
     def _sums(
         self,
@@ -188,7 +159,7 @@ class _Writer:
     ) -> Sequence[IrValue]:
         """Of neighbouring places, for a vector of channels. ``seen``: the lanes of a place of the operand, ``some``:
         those of weights; None: all."""
-        b, kind, (d0, d1, d2) = self.b, self.kind, self.told.along
+        b, kind, (d0, d1, d2) = self.b, self.kind, self.along
 
         def line(k0: IrValue, k1: IrValue, k2: IrValue, carries: Sequence[IrValue]) -> Sequence[IrValue]:
             start, loaded = first + k2 * d2.dilation, dict[int, IrValue]()
@@ -201,7 +172,7 @@ class _Writer:
                 return loaded[n]
 
             for k in range(self.line.length):
-                weight = k0 * d0.weight_by + k1 * d1.weight_by + (k2 + k) * d2.weight_by + c
+                weight = k0 * d0.window_by + k1 * d1.window_by + (k2 + k) * d2.window_by + c
                 w = kind.load(kind.at(self.weights, weight), some)
                 places = [place(n * self.line.stride + k * self.line.dilation) for n in range(PLACES)]
                 carries = [b.intrinsic("fma", x, w, old) for x, old in zip(places, carries, strict=True)]
@@ -218,7 +189,7 @@ class _Writer:
 
     def _store(self, row: _Row, place: IrValue, c: IrValue, sums: Sequence[IrValue], some: IrValue | None) -> None:
         """``some``: lanes of channels that are there, and maybe not all places are; None: all are."""
-        b, last = self.b, self.told.along[-1]
+        b, last = self.b, self.along[-1]
         for n, x in enumerate(sums):
             to = self.kind.at(self.result, row.result + (place + n) * last.result_by + c)
             b.store_lanes(x, to, some if some is None else where(b, place + n < last.places, some))

@@ -21,6 +21,7 @@ from polyax_cpu.libraries.plane_code import between, digit
 from polyax_cpu.libraries.planes import SPATIAL
 from polyax_cpu.libraries.strips import SUMS, add_products
 from polyax_cpu.libraries.tiles import strides
+from polyax_cpu.libraries.windows import WindowDimension, flat, inside, told
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 
@@ -35,7 +36,7 @@ WIDTHS = (4, 3, 2, 1)
 
 
 class FilterNumbers(NamedTuple):
-    """What native code is told; three ``FilterDimension`` follow."""
+    """What native code is told beside the dimensions."""
 
     images: int
     band: int
@@ -46,20 +47,6 @@ class FilterNumbers(NamedTuple):
     source_image: int
     source_channel: int
     window_image: int
-
-
-class FilterDimension(NamedTuple):
-    places: int
-    source: int
-    low: int
-    stride: int
-    dilation: int
-    window: int
-    source_by: int
-    window_by: int
-
-
-NOTHING = FilterDimension(1, 1, 0, 1, 1, 1, 0, 0)
 
 
 class SumsKind(NamedTuple):
@@ -106,13 +93,12 @@ def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: in
     (lhs, rhs), (at, of, to) = (a.shape for a in avals), params["dimension_numbers"]
     source, window, groups = strides(lhs), strides(rhs), params["batch_group_count"]
     along = [
-        FilterDimension(out.shape[k], lhs[i], low, stride, dilation, rhs[j], source[i], window[j])
+        WindowDimension(out.shape[k], lhs[i], low, stride, dilation, rhs[j], source[i], window[j])
         for i, j, k, (low, _), stride, dilation in zip(
             at[2:], of[2:], to[2:], params["padding"], params["window_strides"], params["rhs_dilation"], strict=True
         )
     ]  # fmt: skip
-    dimensions = [NOTHING] * (SPATIAL - len(along)) + along
-    channels, features, last = lhs[at[0]] // groups, rhs[of[0]] // groups, dimensions[-1]
+    channels, features, last = lhs[at[0]] // groups, rhs[of[0]] // groups, along[-1]
     row = last.window * features * groups + last.source * lhs[at[0]]
     numbers = FilterNumbers(
         lhs[at[1]], max(1, ELEMENTS // row), channels, features, groups, source[at[1]], source[at[0]], window[of[1]]
@@ -121,8 +107,7 @@ def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: in
     places = [d.places for d in along]
     blocks = math.prod(places) * groups * -(-channels // kind.channels) * -(-features // (kind.width * lanes))
     flops = 2 * math.prod(places) * channels * features * groups * math.prod(d.window for d in along) * numbers.images
-    scalars = tuple(int(n) for record in (numbers, *dimensions) for n in record)
-    return Filters((*places, channels, features * groups), scalars, blocks, flops, kind)
+    return Filters((*places, channels, features * groups), flat(numbers, along), blocks, flops, kind)
 
 
 def _kind(channels: int, vectors: int) -> SumsKind:
@@ -162,9 +147,7 @@ class _Block(NamedTuple):
 class _Writer:
     def __init__(self, b: Builder, type: str, kind: SumsKind) -> None:
         buffers, scalars, self.begin, self.end = b.args
-        numbers = iter(range(len(FilterNumbers._fields) + SPATIAL * len(FilterDimension._fields)))
-        load: Any = lambda made: made._make(b.load(b.at(scalars, next(numbers), "i64"), "i64") for _ in made._fields)
-        self.told, self.along = load(FilterNumbers), [load(FilterDimension) for _ in range(SPATIAL)]
+        self.told, self.along = told(scalars, FilterNumbers)
         self.source, self.window, self.result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))
         self.b, self.kind, self.sums = b, BlockKind(type, kind.channels, False, True), kind
 
@@ -198,7 +181,7 @@ class _Writer:
         none, is_first = b.splat(b.const(0.0, kind.type), kind.lanes), first.compare("==", 0)
         before = [b.select(is_first, none, kind.load(*place)) for place in to]
         seen = lambda n, i: block.places[n] * self.along[n].stride + i * self.along[n].dilation - self.along[n].low
-        begin, end = self._inside(seen(2, first.like(0)))
+        begin, end = inside(seen(2, first.like(0)), d2)
 
         def row(n: IrValue, carries: Sequence[IrValue]) -> Sequence[IrValue]:
             rest, i1 = digit(n, d1.window)
@@ -217,10 +200,3 @@ class _Writer:
 
         for x, place in zip(b.carry(first, stop, before, row), to, strict=True):
             b.store_lanes(x, *place)
-
-    def _inside(self, first: IrValue) -> tuple[IrValue, IrValue]:
-        """Which elements of a row of the window see the operand, if its first one is at ``first`` of it."""
-        b, d = self.b, self.along[-1]
-        before = lambda end: b.intrinsic("smax", end - first + d.dilation - 1, first.like(0)) / d.dilation
-        begin = before(first.like(0))
-        return begin, b.intrinsic("smax", begin, b.intrinsic("smin", before(d.source), d.window))

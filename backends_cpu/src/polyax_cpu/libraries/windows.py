@@ -1,0 +1,45 @@
+"""What convolutions that read arrays where they lie are told of their dimensions, and which elements of a window see
+the operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from polyax_cpu.libraries.planes import SPATIAL
+from polyax_cpu.llvm import IrValue
+
+
+class WindowDimension(NamedTuple):
+    """One spatial dimension: its places, and how far apart neighbours are in the memory of each array."""
+
+    places: int = 1
+    source: int = 1
+    low: int = 0
+    stride: int = 1
+    dilation: int = 1
+    window: int = 1
+    source_by: int = 0
+    window_by: int = 0
+    result_by: int = 0
+
+
+def flat(numbers: Sequence[int], along: Sequence[WindowDimension]) -> tuple[int, ...]:
+    """The scalars of a native function: its own numbers, then those of each dimension; missing ones have one place."""
+    dimensions = [WindowDimension()] * (SPATIAL - len(along)) + [*along]
+    return tuple(int(n) for record in (numbers, *dimensions) for n in record)
+
+
+def told(scalars: IrValue, kind: Any) -> tuple[Any, list[Any]]:
+    """In code: the numbers that ``flat`` wrote, as a ``kind`` and as dimensions."""
+    b, numbers = scalars.b, iter(range(len(kind._fields) + SPATIAL * len(WindowDimension._fields)))
+    load = lambda kind: kind._make(b.load(b.at(scalars, next(numbers), "i64"), "i64") for _ in kind._fields)
+    return load(kind), [load(WindowDimension) for _ in range(SPATIAL)]
+
+
+def inside(first: IrValue, d: Any) -> tuple[IrValue, IrValue]:
+    """From which element of the window on, and before which, it sees the operand, if its first one is at ``first``."""
+    b, zero = first.b, first.like(0)
+    before = lambda end: b.intrinsic("smax", end - first + d.dilation - 1, zero) / d.dilation
+    return before(zero), b.intrinsic("smin", before(d.source), d.window)

@@ -486,7 +486,7 @@ def test_values_print_as_the_blocks_of_devices(capsys):
     g(X, W)
     assert capsys.readouterr().out == text, "who prints is traced with each call"
     polyax.jit(g)(X, W)
-    assert capsys.readouterr().out.startswith("JitTracer(float32[2,2]{V:(x,y)})")
+    assert capsys.readouterr().out.startswith("Traced<ShapedArray(float32[2,2]{V:(x,y)})>")
 
 
 def test_python_branches_on_what_is_the_same_everywhere():

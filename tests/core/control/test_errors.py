@@ -218,7 +218,7 @@ CASES: list[tuple[Callable[[], object], type[Exception], list[str]]] = [
         ["same pytree structure", "true_fun output is a <class 'tuple'> but false_fun output is a pytree leaf"],
     ),
     (switch_dtype, TypeError, ["branch 0", "float32[]", "branch2 is <lambda> at ", "bool[]"]),
-    (vector_predicate, TypeError, ["Pred must be a scalar, got JitTracer(float32[3])", "of shape (3,)"]),
+    (vector_predicate, TypeError, ["Pred must be a scalar, got Traced", "of shape (3,)"]),
     (no_predicate, TypeError, ["cond predicate is None"]),
     (string_predicate, TypeError, ["Pred must be a scalar, got yes of type <class 'str'>"]),
     (complex_predicate, TypeError, ["Pred type must be either boolean or number, got complex64"]),

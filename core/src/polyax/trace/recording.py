@@ -77,7 +77,7 @@ class DynamicJaxprTracer(Tracer):
 
     def __repr__(self) -> str:
         onlooker = self._onlooker()
-        return f"JitTracer({self.aval!s})" if onlooker is None else onlooker.text(self)
+        return super().__repr__() if onlooker is None else onlooker.text(self)
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ class Tracer(Typed):
         raise TypeError(f"unhashable type: {type(self).__name__!r}")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}<{self.aval!s}>"
+        return f"Traced<{self.aval!r}>with<{self._trace!r}>"  # as the source documents print it; newer JAX differs
 
     def __copy__(self) -> Tracer:
         return self

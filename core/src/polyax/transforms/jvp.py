@@ -30,10 +30,6 @@ class JVPTracer(Tracer):
         self.primal = primal
         self.tangent = tangent
 
-    def __repr__(self) -> str:
-        assert isinstance(self._trace, PairTrace)
-        return self._trace.shown(self)
-
     def origin(self) -> str:
         return self.primal.origin() if isinstance(self.primal, Tracer) else ""
 
@@ -72,10 +68,6 @@ class PairTrace(Trace):
     def rule_trace(self) -> Trace:
         """The trace that jvp rules run in."""
         return self.parent
-
-    def shown(self, x: JVPTracer) -> str:
-        """How ``x`` is printed."""
-        return f"JVPTracer(primal={x.primal!s}, tangent={x.tangent!s})"
 
     def split(self, x: Any) -> tuple[Any, Any]:
         if isinstance(x, JVPTracer) and x._trace is self:

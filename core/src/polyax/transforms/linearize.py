@@ -17,7 +17,7 @@ from polyax.trace.context import current_trace, set_trace
 from polyax.trace.recording import DynamicJaxprTrace, DynamicJaxprTracer
 from polyax.trace.symbolic import Zero
 from polyax.trace.tracer import Trace
-from polyax.transforms.jvp import JVPTracer, PairTrace
+from polyax.transforms.jvp import PairTrace
 from polyax.transforms.memo import memoize_by_jaxpr
 
 
@@ -56,9 +56,6 @@ class LinearizeTrace(PairTrace):
 
     def rule_trace(self) -> Trace:
         return self.partial
-
-    def shown(self, x: JVPTracer) -> str:
-        return f"GradTracer(primal={x.primal!s}, typeof(tangent)={aval_of(x.tangent).str_short(short_dtypes=True)})"
 
 
 @dataclass(frozen=True)

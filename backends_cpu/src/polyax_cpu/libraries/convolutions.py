@@ -109,16 +109,22 @@ def _in_order(x: Any, w: Any, g: Geometry, params: Params) -> Any:
 # --- planes ----------------------------------------------------------------------------------------------------------
 
 
-def why_no_planes(avals: Avals, params: Params) -> str | None:
+def _why_no_registers(avals: Avals) -> str | None:
     if avals[0].dtype.name not in blocks.TYPES:
         return f"registers hold no {avals[0].dtype}"
-    return blocks.why_not() or planes.why_not(avals, params)
+    return blocks.why_not()
+
+
+def _lanes(x: Any) -> int:
+    return blocks.lanes(blocks.TYPES[x.dtype.name])
+
+
+def why_no_planes(avals: Avals, params: Params) -> str | None:
+    return _why_no_registers(avals) or planes.why_not(avals, params)
 
 
 def _why_not_depthwise(avals: Avals, params: Params) -> str | None:
-    if avals[0].dtype.name not in blocks.TYPES:
-        return f"registers hold no {avals[0].dtype}"
-    return blocks.why_not() or depthwise.why_not(avals, params, blocks.lanes(blocks.TYPES[avals[0].dtype.name]))
+    return _why_no_registers(avals) or depthwise.why_not(avals, params, _lanes(avals[0]))
 
 
 def _depthwise(x: Any, w: Any, avals: Avals, params: Params) -> Any:
@@ -137,9 +143,7 @@ def _native_depthwise(args: Avals, outs: Avals, params: Params) -> tuple[int, De
 
 
 def _why_no_filters(avals: Avals, params: Params) -> str | None:
-    if avals[0].dtype.name not in blocks.TYPES:
-        return f"registers hold no {avals[0].dtype}"
-    return blocks.why_not() or filters.why_not(avals, params, blocks.lanes(blocks.TYPES[avals[0].dtype.name]))
+    return _why_no_registers(avals) or filters.why_not(avals, params, _lanes(avals[0]))
 
 
 def _filters(x: Any, w: Any, avals: Avals, params: Params) -> Any:
@@ -149,8 +153,7 @@ def _filters(x: Any, w: Any, avals: Avals, params: Params) -> Any:
     turned = transpose(w, order)
     given = {**params, "dimension_numbers": ConvDimensionNumbers(lhs, _moved(rhs, order), out)}
     avals = avals[0], ShapedArray(turned.shape, w.dtype)
-    work = filters.described(avals, given, blocks.lanes(blocks.TYPES[x.dtype.name]))
-    y = filters_p.bind1(x, turned, work=work)
+    y = filters_p.bind1(x, turned, work=filters.described(avals, given, _lanes(x)))
     return transpose(y, _moved(range(len(out)), [*out[2:], out[0], out[1]]))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from polyax_cpu import transposes
+from polyax_cpu.ahead import Ahead
 from polyax_cpu.compiler import host
 from polyax_cpu.functions import table
 from polyax_cpu.lanes import LaneIndex, LaneLoops, affine
@@ -81,6 +82,7 @@ class LlvmEmitter(Emitter[IrValue]):
         width = host().vector_bits // (8 * _widest(kernel))
         self.side = 4 if self.shares else SIDE if self.many or not functions else 1
         self.lanes = LaneLoops(builder, width, width * (4 if self.shares else 1))
+        self.ahead = Ahead(builder, kernel)
 
     def supports(self, name: str, dtype: np.dtype) -> bool:
         if dtype.kind == "b":
@@ -263,6 +265,7 @@ class LlvmEmitter(Emitter[IrValue]):
         if other is not None:
             last = self.b.convert("zext", other, kept) if dtype.kind == "b" else other
         place = self._place(slot, offset, kept, mask)
+        self.ahead.fetch(slot, place, offset.lanes * dtype.itemsize)
         value = self.b.load_lanes(place, kept, offset.lanes, self._masked(slot, offset, mask), last)
         return value.compare("!=", 0) if dtype.kind == "b" else value
 
@@ -329,6 +332,7 @@ class LlvmEmitter(Emitter[IrValue]):
     def loop(self, start: IrValue, stop: IrValue, body: Callable[[IrValue], None], *, hint: str = "") -> None:
         short = _below(stop, SHORT)
         if "vector" in hint and "near" in hint and not (self.unrolls and short):
+            self.ahead.passes += 1
             self.lanes.loop(start, stop, body, self.side, "unroll" in hint)
         elif "vector" in hint:
             self._vector_loop(start, stop, body, short and (self.unrolls or "unroll" in hint or _below(stop, TINY)))
@@ -397,6 +401,7 @@ class LlvmEmitter(Emitter[IrValue]):
 
         neutral = [self.const(_neutral(*pair), pair[1]) for pair in zip(combines, dtypes, strict=True)]
         width = host().vector_bits // (8 * max(dtype.itemsize for dtype in dtypes))
+        self.ahead.passes += 1
         totals = self.lanes.fold(stop, neutral, body, combine, width)
         return [combine(n, x, y) for n, (x, y) in enumerate(zip(inits, totals, strict=True))]
 

@@ -365,6 +365,11 @@ class Builder:
     def load(self, pointer: IrValue, type: str, note: str = "") -> IrValue:
         return self.emit(type, f"load {type}, {pointer}{note}")
 
+    def prefetch(self, pointer: IrValue) -> None:
+        """Asks memory for what is to be read soon. Addresses where nothing is do no harm."""
+        self.module.declare("llvm.prefetch.p0", "void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.line(f"call void @llvm.prefetch.p0({pointer}, i32 0, i32 3, i32 1)")  # to read, into all caches, data
+
     def load_lanes(self, pointer: IrValue, type: str, lanes: int, mask: IrValue | None, other: IrValue) -> IrValue:
         """Elements that follow each other; where ``mask`` is false nothing is read, and ``other`` given."""
         kind, align = vector(type, lanes), size_of(type)

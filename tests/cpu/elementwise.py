@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 
 from polyax_cpu import compiler, machine_code, pool
+from polyax_cpu.emit.lanes import LaneIndex, LaneLoops
 from polyax_cpu.functions import table
-from polyax_cpu.lanes import LaneIndex, LaneLoops
 from polyax_cpu.llvm import BITS, Builder, IrValue, Module
 
 DTYPES = {"float": np.float32, "double": np.float64}

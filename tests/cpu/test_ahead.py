@@ -9,7 +9,7 @@ import pytest
 from cpu.guarded import at_the_end_of_a_page
 
 from polyax_cpu import kernels
-from polyax_cpu.emitter import add_kernel
+from polyax_cpu.emit.emitter import add_kernel
 from polyax_cpu.llvm import Module
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.ir.expr import Axis, consing, const, fold, index, load, op

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from cpu.test_emitter import F32, F64, native, outcomes
 
-from polyax_cpu import compiler, kernels, lanes, machine_code
-from polyax_cpu.lanes import LaneIndex, affine
+from polyax_cpu import compiler, kernels, machine_code
+from polyax_cpu.emit import lanes
+from polyax_cpu.emit.lanes import LaneIndex, affine
 from polyax_cpu.llvm import Builder, Module
 from polyax_kernels.emit.numpy import run
 from polyax_kernels.ir.expr import Axis, Expr, cast, consing, const, fold, index, load, op, param, where

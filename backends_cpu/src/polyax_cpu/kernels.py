@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from polyax_cpu import compiler, machine_code, pool
-from polyax_cpu.emitter import add_kernel
+from polyax_cpu.emit.emitter import add_kernel
 from polyax_cpu.llvm import Module
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.host.backend import FUNCTION

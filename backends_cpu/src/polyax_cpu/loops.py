@@ -14,7 +14,7 @@ from typing import Any
 
 from polyax.runtime.contract.queue import check_wanted
 from polyax_cpu import compiler, machine_code, pool
-from polyax_cpu.emitter import LlvmEmitter, kernel_attributes
+from polyax_cpu.emit.emitter import LlvmEmitter, kernel_attributes
 from polyax_cpu.functions import table
 from polyax_cpu.libraries import small
 from polyax_cpu.libraries.callouts import is_call_out

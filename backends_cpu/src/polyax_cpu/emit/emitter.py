@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from polyax_cpu import transposes
-from polyax_cpu.ahead import Ahead
 from polyax_cpu.compiler import host
+from polyax_cpu.emit.ahead import Ahead
+from polyax_cpu.emit.lanes import LaneIndex, LaneLoops, affine
 from polyax_cpu.functions import table
-from polyax_cpu.lanes import LaneIndex, LaneLoops, affine
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.walker import SHORT, emit_kernel

@@ -221,6 +221,33 @@ def test_atan2_of_zeros_and_infinities(type: str) -> None:
     np.testing.assert_array_equal(np.signbit(got)[numbers], np.signbit(expected)[numbers])
 
 
+@pytest.mark.parametrize("type", DTYPES)
+@pytest.mark.parametrize("lanes", [False, True])
+def test_remainders_are_exact(lanes: bool, type: str) -> None:
+    """Of any numbers, multiples and their neighbours; most quotients of the first are longer than a double."""
+    dtype, rng = DTYPES[type], np.random.default_rng(0)
+    anything = rng.integers(0, 256, 40000 * dtype().itemsize, dtype=np.uint8).view(dtype)
+    x, y = np.array_split(anything[np.isfinite(anything)][:30000], 2)
+    limits = np.finfo(dtype)
+    values = [0.0, -0.0, 1, -1, 0.1, 3, INF, -INF, NAN, limits.max, limits.tiny, limits.smallest_subnormal]
+    specials = np.array(np.meshgrid(values, values), dtype).reshape(2, -1)
+    with np.errstate(all="ignore"):
+        multiples = (rng.integers(-999, 999, len(y)) * y).astype(dtype)
+        x = np.concatenate([specials[0], x, multiples, np.nextafter(multiples, dtype(0)), y * dtype(1.7e9)])
+        y = np.concatenate([specials[1], y, y, y, y])
+        expected = np.fmod(x, y)
+    got, numbers = compiled("rem", 2, type, lanes=lanes)(x, y), ~np.isnan(expected)
+    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(np.signbit(got)[numbers], np.signbit(expected)[numbers])
+
+
+@pytest.mark.parametrize("type", DTYPES)
+def test_one_large_quotient_among_small_ones(type: str) -> None:
+    x, y = np.linspace(1, 9, 37, dtype=DTYPES[type]), np.full(37, 0.7, DTYPES[type])
+    x[[5, 30]] = 1e30
+    np.testing.assert_array_equal(compiled("rem", 2, type, lanes=True)(x, y), np.fmod(x, y))
+
+
 def test_angles_of_the_largest_and_smallest_float64() -> None:
     values = np.array([5e-324, 1e-310, 3e-300, 1e-160, 1.0, 1e160, 1e300, 1.7e308])
     y, x = (v.ravel() for v in np.meshgrid(values, -values))
@@ -243,7 +270,7 @@ LONG = [(name, type) for type, known in (("float", table.FLOAT), ("double", tabl
 
 @pytest.mark.parametrize("name, type", LONG)
 def test_called_functions_and_lanes_give_the_bits_of_inlined_ones(name: str, type: str) -> None:
-    arity, dtype = 2 if name in ("pow", "atan2") else 1, DTYPES[type]
+    arity, dtype = 2 if name in ("pow", "atan2", "rem") else 1, DTYPES[type]
     anything = np.random.default_rng(arity).integers(0, 256, 5000 * dtype().itemsize, dtype=np.uint8).view(dtype)
     special = np.array([0, -0.0, INF, -INF, NAN, 1, 2, 1e30], dtype)
     x = np.array_split(np.concatenate([anything, special]), arity)
@@ -266,7 +293,7 @@ def test_loops_over_functions_vectorise() -> None:
 
 @pytest.mark.parametrize("name", table.DOUBLE)
 def test_loops_over_functions_of_double_precision_vectorise(name: str) -> None:
-    text = str(compiler.optimize(source(name, 2 if name in ("pow", "atan2") else 1, "double")))
+    text = str(compiler.optimize(source(name, 2 if name in ("pow", "atan2", "rem") else 1, "double")))
     loop = text[text.index("define void @k") :]
     assert f"<{compiler.host().vector_bits // 64} x double>" in loop
 

@@ -125,7 +125,7 @@ class LlvmEmitter(Emitter[IrValue]):
 
     def _real(self, name: str, *args: IrValue) -> IrValue:
         x = args[0]
-        if name in ("add", "sub", "mul", "div", "rem"):
+        if name in ("add", "sub", "mul", "div"):
             # elsewhere no contraction: a value that two kernels compute must be the same in both (a gradient asks
             # where x equals max(x)), and LLVM would contract it in one and not in the other
             flags = " reassoc nsz" if x.name in self.free else ""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from polyax_cpu.compiler import host
 from polyax_cpu.functions import large_arguments
+from polyax_cpu.functions.remainder import remainder
 from polyax_cpu.functions.variants import variant, with_variants
 from polyax_cpu.llvm import IrValue, Module, Params, vector
 from polyax_kernels.emit.functions import table
@@ -27,11 +28,13 @@ def _rsqrt(x: IrValue) -> IrValue:
 
 FLOAT: dict[str, Function] = table.TABLE | {
     **large_arguments.SINGLE.functions,
+    "rem": remainder,
     "sqrt": _sqrt,
     "rsqrt": _rsqrt,
 }
 DOUBLE: dict[str, Function] = table.DOUBLE | {
     **large_arguments.DOUBLE.functions,
+    "rem": remainder,
     "sqrt": _sqrt,
     "rsqrt": _rsqrt,
 }

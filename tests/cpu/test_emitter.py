@@ -81,6 +81,22 @@ def test_scalar_operations_are_total(name: str) -> None:
 CASTS = ("bool", "int8", "uint8", "int32", "uint32", "int64", "float32", "float64")
 
 
+@pytest.mark.parametrize("name", ["div", "floordiv", "rem"])
+@pytest.mark.parametrize("dtype", [np.dtype(f"{sign}int{n}") for sign in ("", "u") for n in (8, 16, 32)], ids=str)
+def test_quotients_beside_whole_numbers(dtype: np.dtype, name: str) -> None:
+    """Divisors of all sizes, and dividends that are a multiple of them or one off: floats that divide may round up."""
+    limits, rng = np.iinfo(dtype), np.random.default_rng(0)
+    y = np.maximum(limits.max >> rng.integers(0, limits.bits - 1, SIZE), 1) * rng.choice(
+        [1, -1 if limits.min else 1], SIZE
+    )
+    most = limits.max // np.abs(y)
+    x = np.where(rng.random(SIZE) < 0.5, most, most // 2) * y + rng.integers(-1, 2, SIZE)
+    inputs = [np.clip(x, limits.min, limits.max).astype(dtype), y.astype(dtype)]
+    with consing():
+        got, expected = outcomes(elementwise(name, [dtype, dtype]), inputs)
+    np.testing.assert_array_equal(got, expected)
+
+
 @pytest.mark.parametrize("source", [*CASTS, "float16", "bfloat16"])
 def test_casts_are_total(source: str) -> None:
     rng = np.random.default_rng(1)

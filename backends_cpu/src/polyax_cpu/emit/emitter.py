@@ -40,6 +40,8 @@ REAL = {*EVERYWHERE, *NUMERIC, *ROUNDINGS, "is_finite"}
 BITWISE = {*SHIFTS, "and", "or", "xor", "not", "clz", "population_count"}
 WHOLE = {*EVERYWHERE, *NUMERIC, *BITWISE, "floordiv", "mod"}
 BOOLEAN = {*EVERYWHERE, "and", "or", "xor", "not"}
+REALS = {"i8": "float", "i16": "float", "i32": "double"}
+"""Floats whose quotients are those of integers."""
 TINY = 5
 """Loops of fewer iterations are unrolled: a vector would be mostly empty."""
 MANY = 1 << 14
@@ -177,7 +179,7 @@ class LlvmEmitter(Emitter[IrValue]):
         zero = y.compare("==", 0)
         minus = y.compare("==", -1) if signed else self.b.const(False, "i1")
         safe = self.b.select(zero | minus, 1, y)
-        quotient = self.b.plain("sdiv" if signed else "udiv", x, safe)
+        quotient = self._quotient(signed, x, safe)
         rest = x - quotient * safe
         quotient = self.b.select(minus, -x, quotient)
         if name in ("floordiv", "mod") and signed:
@@ -187,6 +189,15 @@ class LlvmEmitter(Emitter[IrValue]):
         if name in ("div", "floordiv"):
             return self.b.select(zero, -1, quotient)
         return self.b.select(zero, x, rest)
+
+    def _quotient(self, signed: bool, x: IrValue, y: IrValue) -> IrValue:
+        """Rounded towards zero. Processors don't divide integers in lanes, but floats: those of twice as many digits
+        round to the same side of a whole number. By a constant LLVM multiplies."""
+        real, sign = REALS.get(x.type), "s" if signed else "u"
+        if real is None or y.is_constant:
+            return self.b.plain(f"{sign}div", x, y)
+        dividend, divisor = (self.b.convert(f"{sign}itofp", n, real) for n in (x, y))
+        return self.b.convert(f"fpto{sign}i", dividend / divisor, x.type)
 
     def cast(self, x: IrValue, source: np.dtype, target: np.dtype) -> IrValue:
         if source == target:

@@ -125,3 +125,11 @@ def test_calls_without_anything_to_map() -> None:
         polyax.vmap(lambda x: x, in_axes=None)(1.0)
     with pytest.raises(TypeError, match=r"in_axes must be an int, None, or \(nested\) container.*got \(True,\)"):
         polyax.vmap(lambda x: x, in_axes=(True,))(np.ones(3))
+
+
+def test_indices_of_a_batch_may_be_equal() -> None:
+    """One index alone is promised to be unique; those of a batch aren't, and what meets in one place is added up."""
+    x, places = jnp.ones((3, 4)), np.random.default_rng(0).integers(0, 5, (3, 24))
+    at = polyax.vmap(polyax.vmap(lambda row, k: row.at[k].get(mode="fill", fill_value=0), in_axes=(None, 0)))
+    counts = [np.bincount(row, minlength=5)[:4] for row in places]
+    np.testing.assert_array_equal(polyax.grad(lambda x: at(x, places).sum())(x), counts)

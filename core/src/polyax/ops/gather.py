@@ -215,6 +215,8 @@ def _batch(axis: Any, args: Any, dims: Any, *, dimension_numbers: Any, slice_siz
             slice_sizes = (min(1, axis.size), *slice_sizes)
             d = d._replace(operand_batching_dims=(0, *d.operand_batching_dims))
             index_batching = (0, *index_batching)
+    elif indices_dim is not None:  # what is promised of one element's indices isn't so of all of them together
+        params |= {"unique_indices": False, "indices_are_sorted": False}
     d = d._replace(offset_dims=offset_dims, start_indices_batching_dims=index_batching)
     return gather_p.bind_all(operand, indices, dimension_numbers=d, slice_sizes=slice_sizes, **params), [0]
 

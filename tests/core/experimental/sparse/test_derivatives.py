@@ -59,3 +59,11 @@ def test_second_derivatives() -> None:
     loss = lambda d: ((BCOO((d, MAT.indices), shape=MAT.shape) @ Y) ** 3).sum()
     dense = lambda d: ((jnp.zeros((3, 4)).at[tuple(np.asarray(MAT.indices).T)].set(d) @ Y) ** 3).sum()
     close(polyax.hessian(loss)(MAT.data), polyax.hessian(dense)(MAT.data), 1e-3)
+
+
+@pytest.mark.parametrize("layout", [{"n_batch": 1}, {"n_dense": 1}])
+def test_zeros_that_are_stored_have_derivatives(layout: dict[str, int]) -> None:
+    """Without sparse dimensions every element is stored, so that all that follows from it is linear."""
+    there_and_back = lambda x: BCOO.fromdense(x, nse=1, **layout).todense()
+    for jacobian in (polyax.jacfwd, polyax.jacrev):
+        np.testing.assert_array_equal(jacobian(there_and_back)(jnp.array([1.0, 0.0, 3.0])), np.eye(3))

@@ -91,7 +91,8 @@ def _fromdense(mat: Any, *, nse: int, n_batch: int, n_dense: int, index_dtype: A
         return jnp.stack(jnp.nonzero(stored, size=nse, fill_value=sizes), -1).astype(index_dtype)
 
     def found(stored: Any) -> Any:
-        return jnp.arange(nse) < stored.sum()
+        count = stored.sum() if sizes else 1  # the one place that there is holds a zero too, which has a derivative
+        return jnp.arange(nse) < count
 
     batch = mat.shape[:n_batch]
     indices = over_batches(places, batch)(mask)

@@ -53,6 +53,10 @@ def test_jacobians(jacobian: Any) -> None:
     out, aux = jacobian(lambda m: ({"a": m @ Y}, 1), has_aux=True)(MAT)
     close(out["a"].todense(), found.todense())
     assert aux == 1 and sparse.jacobian is sparse.jacrev
+    out, aux = jacobian(lambda m: (m @ Y, m), has_aux=True)(MAT)
+    close(aux.todense(), X)
+    with pytest.raises(ValueError, match="argnums 1 is out of range for a call with 1 positional argument"):
+        jacobian(product, argnums=1)(MAT)
 
 
 def test_second_derivatives() -> None:

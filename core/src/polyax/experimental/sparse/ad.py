@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyax import api
-from polyax.api.arguments import check_int_or_tuple, wraps
+from polyax.api.arguments import as_indices, check_int_or_tuple, wraps
 from polyax.api.vmap import vmap
 from polyax.experimental.sparse.base import JAXSparse
 from polyax.runtime.contract.tracebacks import api_boundary
@@ -21,9 +21,8 @@ class _Stored:
     """A function of the elements that are stored of the arguments to differentiate, and how derivatives look."""
 
     def __init__(self, fun: Callable[..., Any], argnums: int | Sequence[int], args: tuple[Any, ...]) -> None:
-        positions = [argnums] if isinstance(argnums, int) else list(argnums)
         self.fun, self.args = fun, args
-        self.positions = [n % len(args) for n in positions]
+        self.positions = as_indices(argnums, len(args))
         self.one = isinstance(argnums, int)
         self.elements = [tree_map(_elements, args[n], is_leaf=_is_sparse) for n in self.positions]
 
@@ -129,8 +128,9 @@ def _jacobian(transform: Any, fun: Any, argnums: Any, has_aux: bool, kwargs: dic
         def kept(elements: Any, **named: Any) -> Any:
             nonlocal shape
             out = stored(elements, **named)
-            shape = tree_map(lambda _: 0, out[0] if has_aux else out)
-            if any(map(_is_sparse, tree_leaves(out, is_leaf=_is_sparse))):
+            result = out[0] if has_aux else out
+            shape = tree_map(lambda _: 0, result)
+            if any(map(_is_sparse, tree_leaves(result, is_leaf=_is_sparse))):
                 raise NotImplementedError("sparse Jacobians of functions with sparse results")
             return out
 

@@ -67,3 +67,7 @@ def test_bad_input(compiled):
     calls = polyax.jit(lambda x: polyax.pure_callback(np.sin, x, x)).lower(1.0).compile()
     with pytest.raises(NotImplementedError, match="pure_callback"):
         serialize(calls)
+    total = polyax.new_ref(0)
+    adds = polyax.jit(lambda x: polyax.ref.addupdate(total, ..., x)).lower(1).compile()
+    with pytest.raises(ValueError, match="can't serialize with a closed-over mutable array ref"):
+        serialize(adds)

@@ -14,6 +14,7 @@ from polyax.api.ahead import struct
 from polyax.api.stages import Compiled
 from polyax.export import container, programs
 from polyax.extend.core import jaxpr_as_fun
+from polyax.ir.refs import is_ref
 from polyax.runtime.arrays import devices as places
 from polyax.runtime.contract.backend import Backend, Device
 from polyax.trace.tree import PyTreeDef, tree_leaves, tree_unflatten
@@ -25,7 +26,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
     """A compiled function as bytes, and the structures of its arguments and of its results.
 
     Raises:
-      ValueError: it runs on several devices; ``polyax.export`` saves such functions.
+      ValueError: it runs on several devices; ``polyax.export`` saves such functions. Or it holds a reference.
       NotImplementedError: it holds Python functions, or primitives of users; the text says which and where.
 
     >>> import polyax, polyax.numpy as jnp
@@ -37,6 +38,11 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
         raise ValueError(
             f"Compilation does not support serialization: {compiled.fun_name} runs on several devices, "
             f"{compiled.device}. polyax.export saves functions with their shardings."
+        )
+    if any(map(is_ref, compiled._parts.jaxpr.consts)):
+        raise ValueError(
+            f"Compilation does not support serialization: can't serialize with a closed-over mutable array ref, as in "
+            f"{compiled.fun_name}. Pass the reference as an argument."
         )
     blobs = container.Blobs()
     program = blobs.add(programs.dumps(compiled._parts.jaxpr))

@@ -10,7 +10,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.current import get_abstract_mesh, mesh_for_specs
 from polyax.meshes.explicit import cuts_of, mesh_here, seen
-from polyax.meshes.formats import Format
+from polyax.meshes.formats import Auto, Format, Layout
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import DuplicateSpecError, NamedSharding, Sharding, SingleDeviceSharding
 from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec, axes_of, open_cuts, spec_of, sums_of
@@ -174,11 +174,17 @@ def as_sharding(caller: str, name: str, given: Any) -> Asked:
 
     Raises:
       TypeError: it is no sharding.
+      ValueError: it is the order of an array's dimensions alone.
       RuntimeError: it is a spec, and no mesh is in force.
     """
     given = given.where() if isinstance(given, Format) else given
     if given is None or isinstance(given, Sharding):
         return given
+    if isinstance(given, (Layout, Auto)):
+        raise ValueError(
+            f"`polyax.{caller}` does not accept device-local layouts directly. Create a `Format` instance wrapping "
+            f"this device-local layout and pass that to `{caller}` instead. Got {given}"
+        )
     if not isinstance(given, PartitionSpec):
         raise TypeError(
             f"{name} leaf specifications are expected to be PartitionSpec instances or None, but got {given}"

@@ -8,7 +8,7 @@ from typing import Any
 from polyax.meshes.sharding import NamedSharding, Sharding, SingleDeviceSharding
 
 
-class _Auto:
+class Auto:
     def __repr__(self) -> str:
         return "AUTO"
 
@@ -24,7 +24,7 @@ class Layout:
     Layout(major_to_minor=(0, 1), tiling=None, sub_byte_element_size_in_bits=0)
     """
 
-    AUTO = _Auto()
+    AUTO = Auto()
     """Any order."""
 
     def __init__(
@@ -33,6 +33,22 @@ class Layout:
         self.major_to_minor = tuple(major_to_minor)
         self.tiling = None if tiling is None else tuple(map(tuple, tiling))
         self.sub_byte_element_size_in_bits = sub_byte_element_size_in_bits
+
+    def check(self, shape: Sequence[int]) -> None:
+        """Raises a ValueError if these aren't the dimensions of an array of that shape."""
+        if len(self.major_to_minor) != len(shape):
+            raise ValueError(
+                "Length of major_to_minor and the rank of the value should match. Got "
+                f"major_to_minor={self.major_to_minor} and shape={tuple(shape)}"
+            )
+
+    def check_usual(self) -> None:
+        """Raises a NotImplementedError if dimensions lie in another order than row by row."""
+        usual = tuple(range(len(self.major_to_minor)))
+        if self.tiling or self.major_to_minor != usual:
+            raise NotImplementedError(
+                f"{self}: arrays lie row by row, so major_to_minor is {usual}, without tiles. Transpose the array."
+            )
 
     def _key(self) -> Any:
         return self.major_to_minor, self.tiling, self.sub_byte_element_size_in_bits
@@ -64,7 +80,7 @@ class Format:
     """
 
     def __init__(self, layout: Any = None, sharding: Any = None) -> None:
-        if layout is not None and not isinstance(layout, (Layout, _Auto)):
+        if layout is not None and not isinstance(layout, (Layout, Auto)):
             raise TypeError(
                 "Invalid value received for the layout argument. Expected values are `None`, `Layout.AUTO` or an "
                 f"instance of `Layout`. Got {layout} of type {type(layout)}"
@@ -92,12 +108,24 @@ class Format:
           NotImplementedError: dimensions lie in another order than row by row.
         """
         if isinstance(self.layout, Layout):
-            usual = tuple(range(len(self.layout.major_to_minor)))
-            if self.layout.tiling or self.layout.major_to_minor != usual:
-                raise NotImplementedError(
-                    f"{self}: arrays lie row by row, so major_to_minor is {usual}, without tiles. Transpose the array."
-                )
+            self.layout.check_usual()
         return self.sharding
+
+    def place_of(self, shape: Sequence[int]) -> Any:
+        """The sharding, for an array of that shape that is put there.
+
+        Raises:
+          ValueError: any order would do, or the order is that of other dimensions.
+          NotImplementedError: as of ``where``.
+        """
+        if isinstance(self.layout, Auto):
+            raise ValueError(
+                f"sharding and layout in a `Format` should be concrete. Got layout: {self} for an array of shape "
+                f"{tuple(shape)}"
+            )
+        if self.layout is not None:
+            self.layout.check(shape)
+        return self.where()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Format) and (self.layout, self.sharding) == (other.layout, other.sharding)

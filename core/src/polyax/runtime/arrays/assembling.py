@@ -11,6 +11,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.meshes.current import named_sharding
 from polyax.meshes.explicit import told
+from polyax.meshes.formats import Auto, Format
 from polyax.meshes.sharding import Index, Sharding, SingleDeviceSharding, bounds
 from polyax.meshes.spec import PartitionSpec
 from polyax.runtime.arrays.array import Array, is_concrete
@@ -23,13 +24,13 @@ from polyax.trace.tree import tree_flatten, tree_unflatten
 
 @api_boundary
 def make_array_from_callback(
-    shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Index], Any], dtype: Any = None
+    shape: Sequence[int], sharding: Sharding | Format, data_callback: Callable[[Index], Any], dtype: Any = None
 ) -> Array:
     """An array of ``shape`` whose part at ``index`` is ``data_callback(index)``, asked once for each part that this
     process has.
 
     Args:
-      sharding: which part each device has.
+      sharding: which part each device has; or a ``Format`` that says so.
       dtype: that of the parts; needed where this process has none.
 
     Raises:
@@ -41,6 +42,8 @@ def make_array_from_callback(
     >>> make_array_from_callback((3,), where, lambda index: np.arange(3)[index])
     Array([0, 1, 2], dtype=int32)
     """
+    if isinstance(sharding, Format):
+        sharding = _where(sharding, shape)
     if not isinstance(sharding, Sharding):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"sharding should be an instance of `polyax.sharding`. Got {sharding} of type {type(sharding)}")
     shape = tuple(int(n) for n in shape)
@@ -57,6 +60,15 @@ def make_array_from_callback(
             f"shards. Got dtype={dtypes.full_name(dtypes.canonicalize(dtype))} and shard dtype={parts[0].dtype}."
         )
     return _assembled(shape, sharding, parts, dtype)
+
+
+def _where(given: Format, shape: Sequence[int]) -> Any:
+    if isinstance(given.layout, Auto):
+        raise TypeError(
+            "`Layout.AUTO` cannot be used in place of a device-local layout when calling "
+            f"`polyax.make_array_from_callback`. Got {given}"
+        )
+    return given.place_of(shape)
 
 
 @api_boundary

@@ -72,7 +72,7 @@ def device_put(
     else:
         targets = _targets(device, x)
     with guards.asked_for():
-        put = [_put(leaf, _target(d), donate) for leaf, d in zip(leaves, targets, strict=True)]
+        put = [_put(leaf, _target(d, leaf), donate) for leaf, d in zip(leaves, targets, strict=True)]
         if may_alias is False:
             put = [new.copy() if new is old else new for new, old in zip(put, leaves, strict=True)]
         return tree_unflatten(tree, put)
@@ -88,11 +88,11 @@ def _targets(device: Any, x: Any) -> list[Any]:
         ) from None
 
 
-def _target(device: Any) -> Target:
+def _target(device: Any, x: Any) -> Target:
     if device is None or isinstance(device, (Device, MemorySpace)):
         return device
     if isinstance(device, Format):
-        return _target(device.where())
+        return _target(device.place_of(np.shape(x)), x)
     if isinstance(device, PartitionSpec):
         device = named_sharding(device, "device_put")
     if not isinstance(device, Sharding):

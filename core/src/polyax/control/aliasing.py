@@ -8,9 +8,10 @@ from polyax.ir.aval import ShapedArray
 
 
 def aliased_pairs(
-    aliases: Mapping[int, int] | None, ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+    aliases: Mapping[int, int] | None, ins: Sequence[ShapedArray], outs: Sequence[ShapedArray], numbered: bool = False
 ) -> tuple[tuple[int, int], ...]:
-    """``aliases`` from numbers of arguments to those of results, in order.
+    """``aliases`` from numbers of arguments to those of results, in order; errors give those of what differs if these
+    are ``numbered``.
 
     Raises:
       ValueError: there is no such argument or result, or they differ in shape or dtype.
@@ -27,8 +28,9 @@ def aliased_pairs(
             if not 0 <= n < len(there):
                 raise ValueError(f"{told} with {what} index {n} outside the range [0, {len(there)}).")
         if (ins[i].shape, ins[i].dtype) != (outs[o].shape, outs[o].dtype):
+            one, other = (f"input[{i}]", f"to output[{o}]") if numbered else ("an input", "an output")
             raise ValueError(
-                f"{told} referring to an input with abstract value {ins[i]} and an output with a different abstract "
-                f"value {outs[o]}."
+                f"{told} referring to {one} with abstract value {ins[i]} and {other} with a different abstract value "
+                f"{outs[o]}."
             )
     return pairs

@@ -133,6 +133,16 @@ def test_a_grid_that_is_computed():
     assert jax.jit(call)(2, jnp.zeros(4, jnp.int32)).tolist() == [2, 2, 0, 0]
 
 
+def test_axes_with_names_have_sizes():
+    def kernel(x_ref, o_ref):
+        assert (jax.lax.psum(1, "i"), jax.lax.axis_size("j")) == (2, 3)
+        o_ref[...] = x_ref[...] + pl.program_id(0)
+
+    block = pl.BlockSpec((1, 1), lambda i, j: (i, j))
+    call = pl.pallas_call(kernel, like(2, 3), grid=(("i", 2), ("j", 3)), in_specs=[block], out_specs=block)
+    assert call(jnp.zeros((2, 3))).tolist() == [[0] * 3, [1] * 3]
+
+
 def test_functions_under_jit_belong_to_each_kernel():
     @jax.jit
     def moved(x):
@@ -236,10 +246,18 @@ RUN = functools.partial(pl.pallas_call, doubled, like(2, 3))
         (lambda: RUN(grid=2, in_specs=[pl.BlockSpec((1, 3), lambda i: (i, 0.0))]), "must return integer scalars"),
         (lambda: RUN(grid=2, in_specs=[pl.BlockSpec((pl.BoundedSlice(1), 3), lambda i: (i, 0))]), "should be pl.Slice"),
         (lambda: RUN(in_specs=[pl.BlockSpec()] * 2), "tuple of length 2 but `inputs` is a tuple of length 1"),
+        (
+            lambda: RUN(in_specs=[[pl.BlockSpec()]]),
+            r"at \[0\], `in_specs` is a <class 'list'> but `inputs` is a pytree leaf, so",
+        ),
         (lambda: RUN(in_specs=pl.BlockSpec()), "`in_specs` must be a tuple or a list"),
         (lambda: RUN(in_specs=[pl.BlockSpec(("x", 3))]), "Unsupported block dimension type: <class 'str'>"),
         (lambda: RUN(grid=(1.5,)), "Grid must be a tuple of integers"),
         (lambda: RUN(grid=2, grid_spec=pl.GridSpec()), "If `grid_spec` is specified, then `grid` must be"),
+        (
+            lambda: pl.pallas_call(doubled, like(4), input_output_aliases={0: 0}),
+            r"'0:0' referring to input\[0\] with abstract value float32\[2,3\] and to output\[0\] with a different .*",
+        ),
         (lambda: RUN(input_output_aliases={1: 0}), r"input index 1 outside the range \[0, 1\)"),
         (lambda: pl.pallas_call(lambda x, o: 3, like(2, 3)), "should return None. It returns a PyTree"),
         (lambda: pl.pallas_call(lambda x, o: pl.program_id(1), like(2, 3), grid=2), "Axis 1 is out of bounds"),

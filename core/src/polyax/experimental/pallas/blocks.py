@@ -163,7 +163,8 @@ class GridSpec:
     """A grid and what is seen at each place of it, as one argument of ``pallas_call``.
 
     Args:
-      grid: the sizes, which may be computed; an integer is a grid of one dimension.
+      grid: the sizes, which may be computed; an integer is a grid of one dimension. Pairs of names and sizes give
+        names to axes, of which kernels learn the size (``lax.axis_size``).
       in_specs: a sequence of ``BlockSpec``, one for each argument.
       out_specs: a pytree of ``BlockSpec`` as that of the results.
       scratch_shapes: types of scratch memory.
@@ -183,8 +184,9 @@ class GridSpec:
         self.out_specs = tuple(out_specs) if isinstance(out_specs, list) else out_specs
         self.scratch_shapes = scratch_shapes if isinstance(scratch_shapes, Mapping) else tuple(scratch_shapes)
         sizes: tuple[Any, ...] = (grid,) if isinstance(grid, int) else tuple(grid)
-        if sizes and isinstance(sizes[0], tuple):  # with names, which say nothing here
-            sizes = tuple(size for _, size in sizes)
+        self.names: tuple[str, ...] = ()
+        if sizes and isinstance(sizes[0], tuple):
+            self.names, sizes = zip(*sizes, strict=True)
         for size in sizes:
             if not isinstance(size, int) and getattr(size, "shape", None) != ():
                 raise ValueError(f"Grid must be a tuple of integers or jax.Array, got {grid}")

@@ -7,8 +7,9 @@ kernels run on every device, and are differentiated and mapped as other function
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from collections.abc import Mapping as Dict
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ class _Call:
         self.outs, self.out_tree, outs = _mapped("outputs", "out_specs", "out_shape", spec.out_specs, out_shape)
         scalars = tree_flatten(self.scalars)[0]
         flat = [*scalars, *ins]
-        pairs = aliased_pairs(aliases, [aval_of(x) for x in flat], [m.aval for m in self.outs])
+        pairs = aliased_pairs(aliases, [aval_of(x) for x in flat], [m.aval for m in self.outs], numbered=True)
         given = {o: flat[i] for i, o in pairs}
         self.args = [m.padded(jnp.asarray(x)) for m, x in zip(self.ins, ins, strict=True)]
         self.first = [
@@ -134,7 +135,7 @@ class _Call:
 
     def _at(self, place: GridPlace, outs: Sequence[Any], scratch: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """What results and scratch memory hold after the kernel ran at a place."""
-        with at(place), extend_axis_env(object(), 1):  # what is traced once under jit isn't another kernel's
+        with at(place), self._named_axes():
             scalars = [new_ref(x) for x in self.scalars]
             starts = [m.starts(place.indices, scalars) for m in (*self.ins, *self.outs)]
             mine = starts[len(self.ins) :]
@@ -145,6 +146,14 @@ class _Call:
         blocks = [freeze(r) for r in written]
         news = [m.write(x, s, b) for m, x, s, b in zip(self.outs, outs, mine, blocks, strict=True)]
         return news, [freeze(r) for r in kept]
+
+    @contextmanager
+    def _named_axes(self) -> Generator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(extend_axis_env(object(), 1))  # what is traced once under jit isn't another kernel's
+            for name, size in zip(self.spec.names, self.spec.grid, strict=False):
+                stack.enter_context(extend_axis_env(name, size))
+            yield
 
     def _call_kernel(self, scalars: Any, ins: Any, written: Any, kept: Any) -> None:
         results = tree_unflatten(self.out_tree, written)
@@ -209,7 +218,8 @@ def _type(x: Any) -> ShapedArray:
 def _mismatch(one: str, a: PyTreeDef, other: str, b: PyTreeDef) -> str:
     found = list(equality_errors_pytreedef(a, b))
     lines = [f"Pytree for `{one}` and `{other}` do not match. There are {len(found)} mismatches, including:"]
+    a_ = lambda kind: f"a {kind.removeprefix('a ')}"
     for path, x, y, why in found:
         where = f"at {keystr(path)}, " if path else ""
-        lines.append(f"    * {where}`{one}` is a {x} but `{other}` is a {y}, so {why}")
+        lines.append(f"    * {where}`{one}` is {a_(x)} but `{other}` is {a_(y)}, so {why}")
     return "\n".join(lines)

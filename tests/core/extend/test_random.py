@@ -25,13 +25,34 @@ def own():
 
 def test_keys(own):
     key = random.key(3, impl=own)
-    assert str(key.dtype) == "key<tst>" and random.key_impl(key) == "of a test"
+    assert str(key.dtype) == "key<tst>" and random.key_impl(key) is own
     assert random.bits(key, (2,)).tolist() == [3, 3]
     assert random.key_data(random.split(key)).tolist() == [[3, 4], [3, 4]]
     assert random.key_data(random.fold_in(key, 3)).tolist() == [6, 6]
     assert random.uniform(key, (2,)).tolist() == [0, 0]
     mapped = polyax.jit(polyax.vmap(lambda k: random.bits(k, dtype="uint8")))
     assert mapped(random.split(key, 3)).tolist() == [3, 3, 3]
+
+
+def test_words_in_any_shape():
+    words = lambda s: jnp.arange(6, dtype="uint32").reshape(3, 2) + s.astype("uint32")
+    own = extend.define_prng_impl(
+        key_shape=(3, 2),
+        seed=words,
+        split=lambda k, shape: jnp.broadcast_to(k, (*shape, 3, 2)),
+        random_bits=lambda k, width, shape: jnp.full(shape, k[2, 1], f"uint{width}"),
+        fold_in=lambda k, data: k.at[2].add(data),
+        name="of a table",
+    )
+    key = random.key(4, impl=own)
+    assert key.shape == () and repr(random.key_impl(key)) == "PRNGSpec('of a table')"
+    assert random.key_data(key).tolist() == words(jnp.uint32(4)).tolist()
+    assert random.key_data(random.split(key, (2, 5))).shape == (2, 5, 3, 2)
+    assert random.bits(random.fold_in(key, 3), (2,)).tolist() == [12, 12]
+    wrapped = random.wrap_key_data(jnp.stack([random.key_data(key)] * 2), impl=own)
+    assert wrapped.shape == (2,) and (wrapped == key).all()
+    with pytest.raises(TypeError, match=r"to end with \(3, 2\); got shape=\(6,\) for impl=of a table"):
+        random.wrap_key_data(jnp.zeros(6, "uint32"), impl=own)
 
 
 def test_seeds(own):
@@ -51,7 +72,5 @@ def test_threefry_of_counts():
 def test_bad_input():
     with pytest.raises(ValueError, match="'rbg' is the name of a generator of polyax"):
         extend.define_prng_impl(key_shape=(2,), name="rbg", **RULES)
-    with pytest.raises(NotImplementedError, match=r"a vector of words, got \(2, 2\)"):
-        extend.define_prng_impl(key_shape=(2, 2), **RULES)
     with pytest.raises(TypeError, match="requires uint32 arguments, got"):
         extend.threefry_2x32(jnp.array([1, 2]), jnp.arange(4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -35,9 +36,9 @@ def define_prng_impl(
     """A generator of one's own, for the parameter ``impl`` of ``polyax.random.key``.
 
     Args:
-      key_shape: ``(n,)``: keys are of n words, uint32.
+      key_shape: that of the words of a key, uint32.
       seed: ``(integer scalar) -> words``
-      split: ``(words, shape) -> words`` of new keys, of shape (*shape, n).
+      split: ``(words, shape) -> words`` of new keys, of shape (*shape, *key_shape).
       random_bits: ``(words, bit_width, shape) -> bits``, unsigned integers of 8, 16, 32 or 64 bits.
       fold_in: ``(words, integer scalar) -> words``
       name: by which ``impl`` can also name it; not that of a generator of polyax.
@@ -45,7 +46,6 @@ def define_prng_impl(
 
     Raises:
       ValueError: the name is taken.
-      NotImplementedError: ``key_shape`` hasn't one dimension.
 
     >>> import polyax, polyax.numpy as jnp
     >>> counting = define_prng_impl(
@@ -61,11 +61,34 @@ def define_prng_impl(
     >>> key.dtype, polyax.random.bits(key, (2,)).tolist()
     (key<cnt>, [3, 3])
     """
-    if len(key_shape) != 1:
-        raise NotImplementedError(f"key_shape must be that of a vector of words, got {tuple(key_shape)}")
     if generators.is_own(name):
         raise ValueError(f"{name!r} is the name of a generator of polyax; choose another one")
-    return PRNGImpl(name, tag, key_shape[0], seed=seed, split=split, fold_in=fold_in, random_bits=random_bits)
+    key_shape = tuple(key_shape)
+    rules = _Flat(key_shape, seed, split, random_bits, fold_in)
+    return PRNGImpl(
+        name, tag, rules.count, seed=rules.seed, split=rules.split, fold_in=rules.fold_in,
+        random_bits=rules.random_bits, key_shape=key_shape,
+    )  # fmt: skip
+
+
+class _Flat:
+    """A generator's functions of words in a vector, made of those of words in the shape of its keys."""
+
+    def __init__(self, key_shape: tuple[int, ...], seed: Any, split: Any, random_bits: Any, fold_in: Any) -> None:
+        self.key_shape, self.count = key_shape, math.prod(key_shape)
+        self._rules = seed, split, random_bits, fold_in
+
+    def seed(self, seed: Any) -> Any:
+        return self._rules[0](seed).reshape(self.count)
+
+    def split(self, words: Any, shape: tuple[int, ...]) -> Any:
+        return self._rules[1](words.reshape(self.key_shape), shape).reshape(*shape, self.count)
+
+    def random_bits(self, words: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
+        return self._rules[2](words.reshape(self.key_shape), bit_width, shape)
+
+    def fold_in(self, words: Any, data: Any) -> Any:
+        return self._rules[3](words.reshape(self.key_shape), data).reshape(self.count)
 
 
 def random_seed(seeds: Any, impl: Any) -> Any:

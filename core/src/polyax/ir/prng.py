@@ -20,6 +20,7 @@ class PRNGImpl:
       split: ``(words, shape) -> words`` of new keys, along a last dimension.
       fold_in: ``(words, integer scalar) -> words``
       random_bits: ``(words, bit_width, shape) -> bits``
+      key_shape: the shape in which users see the words of a key.
     """
 
     def __init__(
@@ -32,13 +33,17 @@ class PRNGImpl:
         split: Callable[..., Any],
         fold_in: Callable[..., Any],
         random_bits: Callable[..., Any],
+        key_shape: tuple[int, ...] | None = None,
     ) -> None:
-        self.name, self.tag, self.words = name, tag, words
+        self.name, self.tag, self.words, self.key_shape = name, tag, words, key_shape or (words,)
         self.seed, self.split, self.fold_in, self.random_bits = seed, split, fold_in, random_bits
         GENERATORS[name] = self
 
     def __str__(self) -> str:
         return self.tag
+
+    def __repr__(self) -> str:
+        return f"PRNGSpec({self.name!r})"
 
     def __reduce__(self) -> Any:
         return _named, (self.name,)

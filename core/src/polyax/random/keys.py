@@ -194,18 +194,21 @@ def fold_in(key: Any, data: Any) -> Any:
 
 
 def key_data(keys: Any) -> Any:
-    """The words of keys, along a last dimension; keys that are words already as they are.
+    """The words of keys, along last dimensions; keys that are words already as they are.
 
     >>> from polyax import random
     >>> random.key_data(random.key(18)).tolist()
     [0, 18]
     """
     keys = as_array(unwrap(keys))
-    return random_unwrap_p.bind1(keys) if is_typed(keys) else _check_words(keys)
+    if not is_typed(keys):
+        return _check_words(keys)
+    words, shape = random_unwrap_p.bind1(keys), keys.dtype.impl.key_shape
+    return words if len(shape) == 1 else words.reshape(*keys.shape, *shape)
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
-    """The typed keys that these words are; the last dimension goes.
+    """The typed keys that these words are; the last dimensions go, for most generators one.
 
     Args:
       impl, dtype: as for ``key``.
@@ -222,11 +225,24 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     words = as_array(unwrap(key_bits_array))
     if is_typed(words):
         raise TypeError(f"wrap_key_data takes the words of keys, got keys: {words.aval}")
-    return random_wrap_p.bind1(words, impl=own)
+    return random_wrap_p.bind1(_in_vectors(words, own), impl=own)
 
 
-def key_impl(keys: Any) -> str:
-    """The name of the generator that a key belongs to.
+def _in_vectors(words: Any, own: PRNGImpl) -> Any:
+    """Words of keys, which users see in ``own.key_shape``, along one dimension."""
+    count = len(own.key_shape)
+    if count == 1:
+        return words
+    if words.shape[-count:] != own.key_shape:
+        raise TypeError(
+            "JAX encountered invalid PRNG key data: expected key_data.shape to end with "
+            f"{own.key_shape}; got shape={words.shape} for impl={own.name}"
+        )
+    return words.reshape(*words.shape[:-count], own.words)
+
+
+def key_impl(keys: Any) -> str | PRNGImpl:
+    """The name of the generator that a key belongs to; for one that users defined, the generator.
 
     >>> from polyax import random
     >>> random.key_impl(random.key(18))
@@ -234,7 +250,8 @@ def key_impl(keys: Any) -> str:
     """
     keys = as_array(unwrap(keys))
     if is_typed(keys):
-        return keys.dtype.impl.name
+        own: PRNGImpl = keys.dtype.impl
+        return own.name if generators.is_own(own.name) else own
     _check_words(keys)
     return generators.THREEFRY.name
 

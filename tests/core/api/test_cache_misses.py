@@ -25,12 +25,16 @@ def scaled(x: Any, n: int, *, d: Any = None) -> Any:
 
 X = jnp.ones(3)
 CALLS: dict[str, tuple[Any, Any, str]] = {
-    "shape": (X, jnp.ones(4), "* at x, now float32[4] and before float32[3]"),
-    "dtype": (X, jnp.ones(3, int), "* at x, now int32[3] and before float32[3]"),
-    "weak type": (jnp.float32(1), 1.0, "* at x, now float32[] (weakly typed) and before float32[]"),
-    "leaf": ({"a": X, "b": X}, {"a": X, "b": jnp.ones(2)}, "* at x['b'], now float32[2] and before float32[3]"),
+    "shape": (X, jnp.ones(4), "different input types:\n  * at x, now f32[4] and before f32[3]"),
+    "dtype": (X, jnp.ones(3, int), "* at x, now i32[3] and before f32[3]"),
+    "weak type": (jnp.float32(1), 1.0, "* at x, now f32[]{weak_type=True} and before f32[]{weak_type=False}"),
+    "leaf": ({"a": X, "b": X}, {"a": X, "b": jnp.ones(2)}, "* at x['b'], now f32[2] and before f32[3]"),
     "structure": ([X], (X,), "* at args[0], now <class 'tuple'> and before <class 'list'>, so their Python types"),
-    "length": ([X], [X, X], "* at args[0], now list of length 2 and before list of length 1"),
+    "length": (
+        [X],
+        [X, X],
+        "different input pytree:\n  * at args[0], now list of length 2 and before list of length 1",
+    ),
     "keys": ({"a": X}, {"b": X}, "('b',) and before <class 'dict'> with pytree metadata ('a',)"),
 }
 
@@ -59,6 +63,7 @@ def test_settings_and_axes_are_shown(told: Any) -> None:
         f(X)
     polyax.vmap(f, axis_name="i")(jnp.ones((2, 3)))
     _, second, third = told()
+    assert "Tracing context doesn't match, e.g. due to config or context manager:" in second
     assert "* at config.default_matmul_precision, now 'highest' and before None" in second
     assert "mapped axes, now {'i': 2} and before {}" in third
 

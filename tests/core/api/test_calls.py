@@ -144,7 +144,7 @@ def test_leaves_are_named_in_their_order(caplog: pytest.LogCaptureFixture) -> No
     g = polyax.jit(lambda n, z, *, b, a, **rest: z + a, static_argnums=0)
     with polyax.explain_cache_misses(True):
         g(1, 2.0, b=X, a=X, c=X), g(1, 2.0, a=X, c=X, b=X[0])
-    assert "* at b, now float32[3] and before float32[1,3]" in caplog.messages[-1]
+    assert "* at b, now f32[3] and before f32[1,3]" in caplog.messages[-1]
     assert Signature(lambda p, *rest: p).split(({"w": 1}, 2, 3), {}).names() == ["p['w']", "rest[0]", "rest[1]"]
 
 
@@ -156,7 +156,7 @@ def test_misses_are_explained(caller: str, caplog: pytest.LogCaptureFixture) -> 
         g(X, X, 0), g(X, X, 0), g(X, X.astype(int), 0), g(X, X, "a")
     told = [m for m in caplog.messages if "TRACING CACHE MISS" in m]
     assert len(told) == 3 and "never seen function" in told[0]
-    assert "for f defined at" in told[1] and "* at y, now int32[1,3] and before float32[1,3]" in told[1]
+    assert "for f defined at" in told[1] and "* at y, now i32[1,3] and before f32[1,3]" in told[1]
     assert "* at static argument 2, now 'a' of type str and before 0 of type int" in told[2]
 
 
@@ -168,7 +168,7 @@ def test_misses_of_loop_bodies_are_explained(caplog: pytest.LogCaptureFixture) -
         lax.scan(body, jnp.float32(0), X[0]), lax.scan(body, jnp.float32(0), X[0])
         lax.scan(body, jnp.int32(0), np.arange(3))
     told = [m for m in caplog.messages if "body defined at" in m]
-    assert len(told) == 2 and "* at c, now int32[]" in told[1]
+    assert len(told) == 2 and "* at c, now i32[]" in told[1]
 
 
 def test_programs_that_read_names_of_axes_are_told_apart() -> None:

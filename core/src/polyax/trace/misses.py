@@ -36,9 +36,10 @@ def _explanation(fun: Any, seen: list[Key], key: Key, names: Sequence[str], agai
     defined = f"{name} defined at {code.co_filename}:{code.co_firstlineno}" if code else name
     lines = [f"TRACING CACHE MISS at {user_source()}:"]
     if seen:
-        closest = min((_differences(old, key, names) for old in seen), key=len)
-        lines += [f"  for {defined}", "  all previously seen calls differ. The closest one:"]
-        lines += [f"  * {line}" for line in closest]
+        count = lambda found: sum(map(len, found.values()))
+        closest = min((_differences(old, key, names) for old in seen), key=count)
+        lines += [f"  for {defined}", "  all previously seen cache keys differ. For the closest previous key:"]
+        lines += [line for what, told in closest.items() for line in (f"  {what}:", *[f"  * {one}" for one in told])]
     else:
         lines += ["  never seen function:", f"    {defined}, id={id(fun)}"]
     if again and not seen:
@@ -49,20 +50,25 @@ def _explanation(fun: Any, seen: list[Key], key: Key, names: Sequence[str], agai
     return "\n".join(lines)
 
 
-def _differences(old: Key, new: Key, names: Sequence[str]) -> list[str]:
-    """One line for each thing that changed."""
-    lines = [
+def _differences(old: Key, new: Key, names: Sequence[str]) -> dict[str, list[str]]:
+    """One line for each thing that changed, by what kind of thing it is."""
+    context: list[str] = []
+    if old.settings != new.settings:
+        context += _settings(config.traced_values(old.settings), config.traced_values(new.settings))
+    if old.axes != new.axes:
+        context.append(f"mapped axes, now {dict(new.axes)} and before {dict(old.axes)}")
+    trees = [
         f"at {_place(path)}, now {now} and before {before}, so {why}"
         for path, now, before, why in equality_errors_pytreedef(new.in_tree, old.in_tree)
     ]
-    if old.in_tree == new.in_tree:
-        lines += _types(old.avals, new.avals, names)
-    lines += _static(old.static, new.static)
-    if old.settings != new.settings:
-        lines += _settings(config.traced_values(old.settings), config.traced_values(new.settings))
-    if old.axes != new.axes:
-        lines.append(f"mapped axes, now {dict(new.axes)} and before {dict(old.axes)}")
-    return lines
+    types = _types(old.avals, new.avals, names) if old.in_tree == new.in_tree else []
+    found = {
+        "Tracing context doesn't match, e.g. due to config or context manager": context,
+        "different input pytree": trees,
+        "different static arguments": _static(old.static, new.static),
+        "different input types": types,
+    }
+    return {what: told for what, told in found.items() if told}
 
 
 def _place(path: tuple[Any, ...]) -> str:
@@ -73,11 +79,12 @@ def _place(path: tuple[Any, ...]) -> str:
 
 
 def _types(old: Sequence[ShapedArray], new: Sequence[ShapedArray], names: Sequence[str]) -> list[str]:
-    def told(a: ShapedArray) -> str:
-        return f"{a}{' (weakly typed)' if a.weak_type else ''}"
+    def told(a: ShapedArray, other: ShapedArray) -> str:
+        weak = "" if a.weak_type == other.weak_type else f"{{weak_type={a.weak_type}}}"
+        return f"{a.str_short(short_dtypes=True)}{weak}"
 
     pairs = zip(names, old, new, strict=False)
-    return [f"at {name}, now {told(b)} and before {told(a)}" for name, a, b in pairs if a != b]
+    return [f"at {name}, now {told(b, a)} and before {told(a, b)}" for name, a, b in pairs if a != b]
 
 
 def _static(old: Sequence[Any], new: Sequence[Any]) -> list[str]:

@@ -13,7 +13,8 @@ from typing import Any
 from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive
-from polyax.ops.basis import transpose
+from polyax.ops.basis import reshape, transpose
+from polyax.ops.contract import dot_general
 from polyax.ops.conv import conv_general_dilated_p
 from polyax.ops.conv_shapes import ConvDimensionNumbers
 from polyax.runtime.contract.hooks import WhyNot
@@ -179,12 +180,34 @@ def _native_packing(args: Avals, outs: Avals, params: Params) -> tuple[int, Pack
     return blocks.packing(blocks.TYPES[args[0].dtype.name], work.shape[-1]).address("pack"), work
 
 
+# --- windows of one place --------------------------------------------------------------------------------------------
+
+
+def _is_product(avals: Avals, params: Params) -> bool:
+    """Whether each place is multiplied by the weights alone, with features last: no digit of a place is looked at."""
+    lhs, rhs, out = params["dimension_numbers"]
+    x, w = avals
+    ones = [w.shape[n] for n in rhs[2:]], params["window_strides"], params["lhs_dilation"]
+    alone = params["feature_group_count"] == params["batch_group_count"] == 1 and not any(map(any, params["padding"]))
+    last = lhs[1] == out[1] == x.ndim - 1 and [lhs[0], *lhs[2:]] == [out[0], *out[2:]]
+    return alone and last and all(n == 1 for given in ones for n in given)
+
+
+def _product(x: Any, w: Any, params: Params) -> Any:
+    features, channels, *_ = params["dimension_numbers"].rhs_spec
+    numbers = (((x.ndim - 1,), (channels,)), ((), ()))
+    y = dot_general(x, w, numbers, params["precision"], params["preferred_element_type"])
+    return reshape(y, (*x.shape[:-1], w.shape[features]))
+
+
 # --- programs --------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=256)
 def programs(avals: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...]) -> ClosedJaxpr:
     given = dict(params)
+    if _is_product(avals, given):
+        return trace_to_jaxpr(lambda x, w: [_product(x, w, given)], avals)
     if _why_not_depthwise(avals, given) is None:
         return trace_to_jaxpr(lambda x, w: [_depthwise(x, w, avals, given)], avals)
     if why_no_planes(avals, given) is None:

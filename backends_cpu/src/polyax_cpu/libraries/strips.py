@@ -1,5 +1,6 @@
-"""Products of some rows by a matrix that is read where it lies, strip by strip of its columns. BLAS would copy it, and
-that takes as long as multiplying it by a few rows.
+"""Products by a matrix that is read where it lies, strip by strip of its columns: of a few rows by a large one, and of
+many rows by a small one. BLAS copies both operands first. That takes as long as multiplying a large matrix by a few
+rows, and the many rows are read, written and read again while a small one would be in the cache all the time.
 
 Knows sizes when it runs, and how many rows are summed side by side when it is compiled.
 """
@@ -14,71 +15,104 @@ from polyax_cpu import compiler, machine_code
 from polyax_cpu.libraries import blocks
 from polyax_cpu.libraries.blocks import BlockKind
 from polyax_cpu.libraries.plane_code import between
-from polyax_cpu.libraries.products import COLUMNS, NativeProduct
+from polyax_cpu.libraries.products import COLUMNS, ROWS, NativeProduct
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 
 FEW = 64
 """Rows, at most: copying takes little beside more of them."""
 WIDE, LARGE = 64, 1 << 17
-"""Columns and elements of the matrix, at least: BLAS has kernels for smaller ones, which copy nothing."""
+"""Columns and elements of a large matrix, at least: BLAS has kernels for smaller ones, which copy nothing."""
+SMALL = 1 << 17
+"""Elements of a small one, at most: it stays in a core's cache."""
+TINY = 1_000_000
+"""Products of numbers up to which BLAS copies nothing."""
 TOGETHER = 8
 """Rows that are summed side by side, at most."""
-SUMS = 24
-"""Vectors of sums that registers hold beside what is multiplied."""
+SUMS, MOST = 24, 4
+"""Vectors of sums that registers hold beside what is multiplied, and those of a strip of a small matrix, at most."""
+BLOCK = 96
+"""Rows that meet all strips before the next ones."""
 TERMS = 512
 """Of a strip that all rows meet before the next ones: it stays in a core's cache, and rounding stays small."""
 
 
 def fits(product: NativeProduct, dtype: str) -> bool:
     """Whether a product is one of these, on this processor."""
-    few = product.batch == 1 < product.m <= FEW and product.split == COLUMNS and not product.b_transposed
+    if product.batch > 1 or product.b_transposed or dtype not in blocks.TYPES or blocks.why_not() is not None:
+        return False
+    return _is_low(product) if product.split == COLUMNS else _is_tall(product, blocks.lanes(blocks.TYPES[dtype]))
+
+
+def _is_low(product: NativeProduct) -> bool:
+    """A few rows by a large matrix."""
     large = product.n >= WIDE and product.n * product.k >= LARGE
-    return few and large and dtype in blocks.TYPES and blocks.why_not() is None
+    return 1 < product.m <= FEW and large
 
 
-def function(dtype: str, m: int) -> int:
-    """The address of ``product(a, b, result; scalars, begin, end)`` for ``m`` rows, which counts columns."""
-    groups = -(-m // TOGETHER)
-    return _function(blocks.TYPES[dtype], -(-m // groups)).address("product")
+def _is_tall(product: NativeProduct, lanes: int) -> bool:
+    """Many rows by a small matrix, whose rows begin where vectors do, unless there is one strip of them."""
+    small = product.n * product.k <= SMALL and (product.n % lanes == 0 or 1 < product.n <= MOST * lanes)
+    return product.m > FEW and small and product.m * product.n * product.k > TINY
+
+
+def function(dtype: str, product: NativeProduct) -> int:
+    """The address of ``product(a, b, result; scalars, begin, end)``, which counts rows of tall ones, else columns."""
+    return _function(blocks.TYPES[dtype], *_block(product, blocks.lanes(blocks.TYPES[dtype]))).address("product")
+
+
+def _block(product: NativeProduct, lanes: int) -> tuple[int, int]:
+    """The rows and the vectors of columns that are summed side by side."""
+    if product.split == COLUMNS:
+        rows = -(-product.m // -(-product.m // TOGETHER))
+        return rows, SUMS // rows
+    wide = -(-product.n // lanes)
+    vectors = min((3, MOST, 2, 1), key=lambda v: -(-wide // v) * v)
+    return SUMS // vectors, vectors
 
 
 @functools.cache
-def _function(type: str, rows: int) -> compiler.LoadedCode:
-    """For so many rows at a time."""
+def _function(type: str, rows: int, vectors: int) -> compiler.LoadedCode:
+    """For so many rows and vectors at a time."""
     module = Module(["product"])
-    _Writer(module.function("void", "product", FUNCTION_PARAMS), type, rows).write()
+    _Writer(module.function("void", "product", FUNCTION_PARAMS), type, rows, vectors).write()
     return machine_code.library(module.text(), ["product"], {}, level=1)
 
 
 class _Writer:
     """Writes one loop for all strips and rows, as compiling another takes longer than most products."""
 
-    def __init__(self, b: Builder, type: str, rows: int) -> None:
-        buffers, scalars, self.begin, self.end = b.args
+    def __init__(self, b: Builder, type: str, rows: int, vectors: int) -> None:
+        buffers, scalars, begin, end = b.args
         numbers = (b.load(b.at(scalars, n, "i64"), "i64") for n in range(len(fields(NativeProduct))))
         told = {f.name: number for f, number in zip(fields(NativeProduct), numbers, strict=True)}
-        self.m, self.n, self.k, self.by_term = (told[name] for name in ("m", "n", "k", "ldb"))
+        m, self.n, self.k, self.by_term = (told[name] for name in ("m", "n", "k", "ldb"))
+        by_rows = told["split"].compare("==", ROWS)
+        self.rows_from, self.rows_to = b.select(by_rows, begin, 0), b.select(by_rows, end, m)
+        self.columns_from, self.columns_to = b.select(by_rows, 0, begin), b.select(by_rows, self.n, end)
         plain, lda, one = told["a_transposed"].compare("==", 0), told["lda"], b.const(1, "i64")
         self.by_row, self.by_column = b.select(plain, lda, one), b.select(plain, one, lda)
         self.left, self.right, self.result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))
-        self.b, self.kind, self.rows = b, BlockKind(type, rows, False, False), range(rows)
-        self.vectors = range(SUMS // rows)
+        self.b, self.kind, self.rows, self.vectors = b, BlockKind(type, rows, False, False), range(rows), range(vectors)
 
     def write(self) -> None:
         b, lanes = self.b, self.kind.lanes
-        with b.loop(self.begin, self.end, step=len(self.vectors) * lanes) as column:
-            some = [between(b, column + v * lanes, lanes, column, self.end) for v in self.vectors]
-            with b.loop(0, self.k, step=TERMS) as start:
-                stop = b.intrinsic("smin", start + TERMS, self.k)
-                with b.loop(0, self.m, step=len(self.rows)) as row:
-                    self._add(row, column, (start, stop), some)
+        with b.loop(self.rows_from, self.rows_to, step=BLOCK) as block:
+            last = b.intrinsic("smin", block + BLOCK, self.rows_to)
+            with b.loop(self.columns_from, self.columns_to, step=len(self.vectors) * lanes) as column:
+                some = [between(b, column + v * lanes, lanes, column, self.columns_to) for v in self.vectors]
+                with b.loop(0, self.k, step=TERMS) as start:
+                    stop = b.intrinsic("smin", start + TERMS, self.k)
+                    with b.loop(block, last, step=len(self.rows)) as row:
+                        self._add(row, last, column, (start, stop), some)
         b.ret()
 
-    def _add(self, row: IrValue, column: IrValue, terms: tuple[IrValue, IrValue], some: Sequence[IrValue]) -> None:
+    def _add(
+        self, row: IrValue, end: IrValue, column: IrValue, terms: tuple[IrValue, IrValue], some: Sequence[IrValue]
+    ) -> None:
         """Adds up terms of some rows; the first ones are written. What is behind the last row is that again."""
         b, kind, lanes = self.b, self.kind, self.kind.lanes
-        rows = [b.intrinsic("smin", row + n, self.m - 1) for n in self.rows]
+        rows = [b.intrinsic("smin", row + n, end - 1) for n in self.rows]
         lefts = [kind.at(self.left, n * self.by_row) for n in rows]
         to = [(kind.at(self.result, n * self.n + column + v * lanes), some[v]) for n in rows for v in self.vectors]
         first, none = terms[0].compare("==", 0), b.splat(b.const(0.0, kind.type), lanes)

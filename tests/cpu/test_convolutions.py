@@ -13,7 +13,7 @@ from polyax import lax
 from polyax.ir.aval import ShapedArray
 from polyax.ops.conv import conv_general_dilated_p
 from polyax.runtime.contract.backend import CompileOptions
-from polyax_cpu.libraries import tiles
+from polyax_cpu.convolutions import tiles
 
 RNG = np.random.default_rng(0)
 LAYOUTS = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW"), ("HWNC", "IHWO", "CHNW")

@@ -14,13 +14,14 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ir.jaxpr import Eqn
 from polyax.ops.conv import conv_general_dilated_p
-from polyax_cpu.libraries import blocks, filters
-from polyax_cpu.libraries.filters import SumsKind
+from polyax_cpu.convolutions import filters
+from polyax_cpu.convolutions.filters import SumsKind
+from polyax_cpu.libraries import registers
 
 RNG = np.random.default_rng(0)
 FIRST, LAST = ("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC")
 
-pytestmark = pytest.mark.skipif(blocks.why_not() is not None, reason=str(blocks.why_not()))
+pytestmark = pytest.mark.skipif(registers.why_not() is not None, reason=str(registers.why_not()))
 
 
 class Case(NamedTuple):
@@ -141,7 +142,7 @@ def test_touch_nothing_behind_their_arrays(band: int, monkeypatch: pytest.Monkey
         "feature_group_count": 1, "batch_group_count": 1, "precision": None, "preferred_element_type": None,
     }  # fmt: skip
     monkeypatch.setattr(filters, "ELEMENTS", band * (5 * case.features + 9 * case.channels))
-    work = filters.described([ShapedArray(a.shape, a.dtype) for a in (x, g)], params, blocks.lanes("float"))
+    work = filters.described([ShapedArray(a.shape, a.dtype) for a in (x, g)], params, registers.lanes("float"))
     x, g, out = map(at_the_end_of_a_page, (x, g, np.full(work.shape, np.nan, "f")))
     run(filters.function("float", work.kind).address("convolve"), (x, g, out), work)
     wanted = _oracle(x.transpose(3, 0, 1, 2), g.transpose(0, 3, 1, 2), case)
@@ -149,10 +150,12 @@ def test_touch_nothing_behind_their_arrays(band: int, monkeypatch: pytest.Monkey
 
 
 def test_sums_fill_the_registers() -> None:
-    assert filters._kind(96, 6) == SumsKind(8, 3)
-    assert filters._kind(64, 4) == SumsKind(6, 4)
-    assert filters._kind(3, 4) == SumsKind(3, 4)
-    assert filters._kind(256, 1) == SumsKind(24, 1)
+    assert filters.sums_kind(96, 6) == SumsKind(8, 3)
+    assert filters.sums_kind(64, 4) == SumsKind(6, 4)
+    assert filters.sums_kind(3, 4) == SumsKind(3, 4)
+    assert filters.sums_kind(256, 1) == SumsKind(24, 1)
+    assert filters.sums_kind(14, 16) == SumsKind(7, 2)
+    assert filters.sums_kind(28, 8) == SumsKind(6, 4)
 
 
 def test_have_the_same_bits_on_any_number_of_threads() -> None:

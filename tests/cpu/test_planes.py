@@ -14,8 +14,8 @@ import polyax
 from polyax import lax
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
-from polyax_cpu.libraries import blocks, convolutions, depthwise, planes
-from polyax_cpu.libraries.planes import Shapes
+from polyax_cpu.convolutions import blocks, depthwise, lowerings, planes
+from polyax_cpu.convolutions.planes import Shapes
 
 RNG = np.random.default_rng(0)
 SPECS = {
@@ -132,9 +132,9 @@ def test_of_many_parts_are_exact(spec: tuple[str, str, str], monkeypatch: pytest
     monkeypatch.setattr(planes, "ELEMENTS", 1000)
     sizes = (7, 12, 11)[: len(spec[0]) - 2]
     for geometry in GEOMETRIES:
-        convolutions.programs.cache_clear()
+        lowerings.programs.cache_clear()
         _is_exact(*_case(sizes, spec, **geometry))
-    convolutions.programs.cache_clear()
+    lowerings.programs.cache_clear()
 
 
 @pytest.mark.parametrize("spec", SPECS[2][:2], ids="-".join)
@@ -232,4 +232,4 @@ def test_decline_with_a_reason(why: str, options: dict[str, Any]) -> None:
 
 def test_of_other_types_decline() -> None:
     avals = [ShapedArray((2, 3, 9, 9), np.dtype("complex64"))] * 2
-    assert "registers hold no complex64" in str(convolutions.why_no_planes(avals, {}))
+    assert "registers hold no complex64" in str(lowerings.why_no_planes(avals, {}))

@@ -12,12 +12,12 @@ import polyax
 import polyax.numpy as jnp
 from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
-from polyax_cpu.libraries import blocks, products, strips
+from polyax_cpu.libraries import products, registers, strips
 
 RNG = np.random.default_rng(0)
 PLAIN, TURNED = (((1,), (0,)), ((), ())), (((0,), (0,)), ((), ()))
 
-pytestmark = pytest.mark.skipif(blocks.why_not() is not None, reason=str(blocks.why_not()))
+pytestmark = pytest.mark.skipif(registers.why_not() is not None, reason=str(registers.why_not()))
 
 
 def _product(left: Any, right: Any, numbers: Any = PLAIN) -> products.NativeProduct:
@@ -41,13 +41,36 @@ def test_are_exact_and_touch_nothing_behind_their_arrays(m: int, k: int, dtype: 
         left = a if numbers is PLAIN else a.T
         product = _product(left, b, numbers)
         x, y, z = map(at_the_end_of_a_page, (np.ascontiguousarray(left), b, np.full((m, n), np.nan, dtype)))
-        run(strips.function(dtype, m), (x, y, z), product)
+        run(strips.function(dtype, product), (x, y, z), product)
+        np.testing.assert_array_equal(z, a @ b)
+
+
+@pytest.mark.parametrize("k", [1, 7, strips.TERMS + 3])
+@pytest.mark.parametrize("n", [2, 10, 16, 33, 48, 64, 96, 112])
+@pytest.mark.parametrize("m", [113, 200])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_of_many_rows_are_exact(m: int, n: int, k: int, dtype: str) -> None:
+    for numbers in (PLAIN, TURNED):
+        a, b = _integers(m, k, dtype=dtype), _integers(k, n, dtype=dtype)
+        left = a if numbers is PLAIN else a.T
+        product = _product(left, b, numbers)
+        assert product.split == products.ROWS
+        x, y, z = map(at_the_end_of_a_page, (np.ascontiguousarray(left), b, np.full((m, n), np.nan, dtype)))
+        run(strips.function(dtype, product), (x, y, z), product)
         np.testing.assert_array_equal(z, a @ b)
 
 
 @pytest.mark.parametrize(
     "shapes, numbers, fits",
     [
+        (((10000, 64), (64, 64)), PLAIN, True),
+        (((64, 10000), (64, 64)), TURNED, True),
+        (((10000, 64), (64, 10)), PLAIN, True),
+        (((10000, 64), (64, 1)), PLAIN, False),
+        (((10000, 64), (64, 100)), PLAIN, False),
+        (((1000, 16), (16, 48)), PLAIN, False),
+        (((10000, 1024), (1024, 256)), PLAIN, False),
+        (((10000, 64), (64, 64)), (((1,), (1,)), ((), ())), False),
         (((8, 256), (256, 512)), PLAIN, True),
         (((256, 8), (256, 512)), TURNED, True),
         (((1, 256), (256, 512)), PLAIN, False),
@@ -59,8 +82,9 @@ def test_are_exact_and_touch_nothing_behind_their_arrays(m: int, k: int, dtype: 
         (((4, 8, 256), (4, 256, 512)), (((2,), (1,)), ((0,), (0,))), False),
     ],
 )
-def test_are_of_few_rows_and_many_columns_in_order(shapes: Any, numbers: Any, fits: bool) -> None:
-    product = _product(*(np.zeros(shape, "float32") for shape in shapes), numbers)
+def test_are_of_few_rows_or_of_few_columns_in_order(shapes: Any, numbers: Any, fits: bool) -> None:
+    left, right = (np.zeros(shape, "float32") for shape in shapes)
+    product = _product(left, right, numbers)
     assert strips.fits(product, "float32") is fits
     assert not strips.fits(product, "complex64")
 

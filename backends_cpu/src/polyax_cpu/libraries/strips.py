@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from polyax_cpu import compiler, machine_code
-from polyax_cpu.libraries import blocks
-from polyax_cpu.libraries.blocks import BlockKind
-from polyax_cpu.libraries.plane_code import between
+from polyax_cpu.libraries import registers
 from polyax_cpu.libraries.products import COLUMNS, ROWS, NativeProduct
+from polyax_cpu.libraries.registers import Vectors, between
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 
@@ -39,9 +38,9 @@ TERMS = 512
 
 def fits(product: NativeProduct, dtype: str) -> bool:
     """Whether a product is one of these, on this processor."""
-    if product.batch > 1 or product.b_transposed or dtype not in blocks.TYPES or blocks.why_not() is not None:
+    if product.batch > 1 or product.b_transposed or dtype not in registers.TYPES or registers.why_not() is not None:
         return False
-    return _is_low(product) if product.split == COLUMNS else _is_tall(product, blocks.lanes(blocks.TYPES[dtype]))
+    return _is_low(product) if product.split == COLUMNS else _is_tall(product, registers.lanes(registers.TYPES[dtype]))
 
 
 def _is_low(product: NativeProduct) -> bool:
@@ -58,7 +57,9 @@ def _is_tall(product: NativeProduct, lanes: int) -> bool:
 
 def function(dtype: str, product: NativeProduct) -> int:
     """The address of ``product(a, b, result; scalars, begin, end)``, which counts rows of tall ones, else columns."""
-    return _function(blocks.TYPES[dtype], *_block(product, blocks.lanes(blocks.TYPES[dtype]))).address("product")
+    return _function(registers.TYPES[dtype], *_block(product, registers.lanes(registers.TYPES[dtype]))).address(
+        "product"
+    )
 
 
 def _block(product: NativeProduct, lanes: int) -> tuple[int, int]:
@@ -93,7 +94,7 @@ class _Writer:
         plain, lda, one = told["a_transposed"].compare("==", 0), told["lda"], b.const(1, "i64")
         self.by_row, self.by_column = b.select(plain, lda, one), b.select(plain, one, lda)
         self.left, self.right, self.result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))
-        self.b, self.kind, self.rows, self.vectors = b, BlockKind(type, rows, False, False), range(rows), range(vectors)
+        self.b, self.kind, self.rows, self.vectors = b, Vectors(type), range(rows), range(vectors)
 
     def write(self) -> None:
         b, lanes = self.b, self.kind.lanes
@@ -115,7 +116,7 @@ class _Writer:
         rows = [b.intrinsic("smin", row + n, end - 1) for n in self.rows]
         lefts = [kind.at(self.left, n * self.by_row) for n in rows]
         to = [(kind.at(self.result, n * self.n + column + v * lanes), some[v]) for n in rows for v in self.vectors]
-        first, none = terms[0].compare("==", 0), b.splat(b.const(0.0, kind.type), lanes)
+        first, none = terms[0].compare("==", 0), kind.zero(b)
 
         def term(k: IrValue, carries: Sequence[IrValue]) -> Sequence[IrValue]:
             right = kind.at(self.right, k * self.by_term + column)
@@ -127,7 +128,7 @@ class _Writer:
 
 
 def add_products(
-    kind: BlockKind, lefts: Sequence[IrValue], right: IrValue, some: Sequence[IrValue], sums: Sequence[IrValue]
+    kind: Vectors, lefts: Sequence[IrValue], right: IrValue, some: Sequence[IrValue], sums: Sequence[IrValue]
 ) -> list[IrValue]:
     """``sums``, and the products of the single numbers at ``lefts`` and the vectors from ``right`` on, with the lanes
     that each has: all of the first row, then those of the next."""

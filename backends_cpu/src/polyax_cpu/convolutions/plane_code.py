@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from polyax_cpu.libraries.planes import SPATIAL, PlaneDimension, PlaneHead, PlaneNumbers
-from polyax_cpu.llvm import Builder, IrValue, Module
+from polyax_cpu.convolutions.planes import SPATIAL, PlaneDimension, PlaneHead, PlaneNumbers
+from polyax_cpu.libraries.registers import digit
+from polyax_cpu.llvm import IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 
 ALIGNED = 64
@@ -89,12 +90,6 @@ def _places(number: IrValue, told: Told) -> tuple[IrValue, list[IrValue], list[I
     return number, firsts, counts
 
 
-def digit(number: IrValue, size: IrValue) -> tuple[IrValue, IrValue]:
-    """What remains of a number without its last digit, and that."""
-    rest = number / size
-    return rest, number - rest * size
-
-
 class PlaneRow(NamedTuple):
     """A row of a plane: where its first element is in the operand, and is to be; which of its elements are there."""
 
@@ -129,10 +124,3 @@ def plane_rows(
             at = b.select(inside, at0 * by0 + at1 * by1, 0) + first * by2
             to = ((residue + i0) * n1 + i1) * n2
             copy(PlaneRow(b.at(source, at, type), b.at(plane, to * pitch, type), begin, b.select(inside, end, begin)))
-
-
-def between(b: Builder, at: IrValue, count: int, begin: IrValue, end: IrValue) -> IrValue:
-    """Which of the ``count`` numbers from ``at`` on are between two others."""
-    number = lambda x: b.splat(b.convert("trunc", x - at, "i32"), count)
-    numbers = b.numbers(range(count), "i32")
-    return b.test("icmp sge", numbers, number(begin)) & b.test("icmp slt", numbers, number(end))

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from polyax.ir.aval import ShapedArray
 from polyax_cpu import compiler, machine_code
-from polyax_cpu.libraries import planes
-from polyax_cpu.libraries.blocks import BlockKind, where
-from polyax_cpu.libraries.plane_code import between, digit
-from polyax_cpu.libraries.planes import Along, Shapes
-from polyax_cpu.libraries.windows import WindowDimension, flat, inside, told
+from polyax_cpu.convolutions import planes
+from polyax_cpu.convolutions.blocks import where
+from polyax_cpu.convolutions.planes import Along, Shapes
+from polyax_cpu.convolutions.windows import WindowDimension, flat, inside, told
+from polyax_cpu.libraries.registers import Vectors, between, digit
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 
@@ -112,12 +112,12 @@ def function(type: str, line: WindowLine) -> compiler.LoadedCode:
     module = Module(["convolve"])
     b = module.function("void", "convolve", FUNCTION_PARAMS)
     buffers, scalars, begin, end = b.args
-    _Writer(b, BlockKind(type, 1, True, True), line, buffers, scalars).write(begin, end)
+    _Writer(b, Vectors(type), line, buffers, scalars).write(begin, end)
     return machine_code.library(module.text(), ["convolve"], {}, level=1)
 
 
 class _Writer:
-    def __init__(self, b: Builder, kind: BlockKind, line: WindowLine, buffers: IrValue, scalars: IrValue) -> None:
+    def __init__(self, b: Builder, kind: Vectors, line: WindowLine, buffers: IrValue, scalars: IrValue) -> None:
         self.b, self.kind, self.line = b, kind, line
         self.told, self.along = told(scalars, DepthwiseNumbers)
         self.source, self.weights, self.result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from polyax_cpu import compiler, machine_code
-from polyax_cpu.compiler import host
-from polyax_cpu.libraries.plane_code import PartAt, PlaneRow, Told, between, convolve, digit, plane_rows
-from polyax_cpu.libraries.planes import SPATIAL, SumBlock, WeightNumbers
-from polyax_cpu.llvm import Builder, IrValue, Module, size_of
+from polyax_cpu.convolutions.plane_code import PartAt, PlaneRow, Told, convolve, plane_rows
+from polyax_cpu.convolutions.planes import SPATIAL, SumBlock, WeightNumbers
+from polyax_cpu.libraries.registers import Vectors, between, digit, lanes
+from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 from polyax_cpu.transposes import turned
 
-TYPES = {"float32": "float", "float64": "double"}
 WIDTHS = {8: (3, 2, 1), 4: (6, 3, 1), 2: (8, 4, 1), 1: (8, 4, 1)}
 """Vectors of places that blocks have, by how many features these have: their sums fill the registers."""
 COSTS = {8: 1.0, 4: 1.05, 2: 1.2, 1: 1.8}
@@ -29,42 +28,17 @@ def of(type: str, count: int) -> SumBlock:
     return SumBlock(min(COSTS, key=lambda n: -(-count // n) * n * COSTS[n]), lanes(type))
 
 
-def why_not() -> str | None:
-    """Why this processor doesn't compute like this, if so."""
-    enough = host().vector_bits == 512 and host().has_masks
-    return None if enough else "registers of this processor are too few for blocks of sums"
-
-
-class BlockKind(NamedTuple):
+@dataclass(frozen=True)
+class BlockKind(Vectors):
     """Of which convolutions a function is."""
 
-    type: str
     features: int
     channels_together: bool
     features_together: bool
 
     @property
-    def lanes(self) -> int:
-        return lanes(self.type)
-
-    @property
     def widths(self) -> tuple[int, ...]:
         return WIDTHS[self.features]
-
-    def at(self, pointer: IrValue, offset: IrValue | int) -> IrValue:
-        return pointer.b.at(pointer, offset, self.type)
-
-    def load(self, pointer: IrValue, mask: IrValue | None = None, count: int | None = None) -> IrValue:
-        """A vector; zeros where ``mask`` is false."""
-        b = pointer.b
-        return b.load_lanes(pointer, self.type, count or self.lanes, mask, b.const(0.0, self.type))
-
-    def single(self, pointer: IrValue) -> IrValue:
-        return pointer.b.load(pointer, self.type)
-
-
-def lanes(type: str) -> int:
-    return host().vector_bits // (8 * size_of(type))
 
 
 @functools.cache

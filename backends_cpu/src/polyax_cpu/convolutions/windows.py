@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from polyax_cpu.libraries.planes import SPATIAL
+from polyax_cpu.convolutions.planes import SPATIAL
 from polyax_cpu.llvm import IrValue
 
 

@@ -1,6 +1,6 @@
-"""Which convolutions are sums in planes, gradients by weights, or products of tiles; and the programs that take the
-place of others: sums of products for those that have few features, phases of those whose operand is dilated, and
-transposes around those whose layout BLAS can't step through.
+"""Which convolutions are products, sums where the operand lies or in planes, gradients by weights, products of tiles;
+and the programs that take the place of others: sums of products for those that have few features,
+phases of those whose operand is dilated, and transposes around those whose layout BLAS can't step through.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from polyax.ops.conv import conv_general_dilated_p
 from polyax.ops.conv_shapes import ConvDimensionNumbers
 from polyax.runtime.contract.hooks import WhyNot
 from polyax.trace.recording import trace_to_jaxpr
-from polyax_cpu.libraries import blocks, depthwise, filters, planes, tiles
-from polyax_cpu.libraries.depthwise import Depthwise
-from polyax_cpu.libraries.filters import Filters
-from polyax_cpu.libraries.planes import PackedWeights, Planes, Shapes
-from polyax_cpu.libraries.tiles import Geometry, TileDigit, apart
+from polyax_cpu.convolutions import blocks, depthwise, direct, filters, planes, tiles
+from polyax_cpu.convolutions.depthwise import Depthwise
+from polyax_cpu.convolutions.direct import Direct
+from polyax_cpu.convolutions.filters import Filters
+from polyax_cpu.convolutions.planes import PackedWeights, Planes, Shapes
+from polyax_cpu.convolutions.tiles import Geometry, TileDigit, apart
+from polyax_cpu.libraries import registers
 from polyax_kernels.lower import overlaps, phases
 from polyax_kernels.lower.lowering import Call, Lowering, Replace
 
@@ -44,13 +46,15 @@ planes_p = Primitive("convolution_in_planes")
 """A convolution with such weights."""
 depthwise_p = Primitive("depthwise_convolution")
 """One of each channel alone; channels are together in memory."""
+direct_p = Primitive("direct_convolution")
+"""One whose channels and features are together."""
 filters_p = Primitive("gradient_by_weights")
 """One with a large window, whose features are together."""
-for _p in (packed_p, planes_p, depthwise_p, filters_p):
+PARTS = tiled_p, packed_p, planes_p, depthwise_p, direct_p, filters_p
+"""What the programs are made of that take the place of a convolution."""
+for _p in PARTS[1:]:
     _p.abstract_eval = lambda x, *_, work: [ShapedArray(work.shape, x.dtype)]
-for _p, _rule in itertools.product(
-    (tiled_p, packed_p, planes_p, depthwise_p, filters_p), ("jvp", "transpose", "batch", "factors")
-):
+for _p, _rule in itertools.product(PARTS, ("jvp", "transpose", "batch", "factors")):
     _p.never(_rule, "programs are lowered once they have been transformed")
 
 
@@ -111,13 +115,13 @@ def _in_order(x: Any, w: Any, g: Geometry, params: Params) -> Any:
 
 
 def _why_no_registers(avals: Avals) -> str | None:
-    if avals[0].dtype.name not in blocks.TYPES:
+    if avals[0].dtype.name not in registers.TYPES:
         return f"registers hold no {avals[0].dtype}"
-    return blocks.why_not()
+    return registers.why_not()
 
 
 def _lanes(x: Any) -> int:
-    return blocks.lanes(blocks.TYPES[x.dtype.name])
+    return registers.lanes(registers.TYPES[x.dtype.name])
 
 
 def why_no_planes(avals: Avals, params: Params) -> str | None:
@@ -140,7 +144,26 @@ def _depthwise(x: Any, w: Any, avals: Avals, params: Params) -> Any:
 
 def _native_depthwise(args: Avals, outs: Avals, params: Params) -> tuple[int, Depthwise]:
     work: Depthwise = params["work"]
-    return depthwise.function(blocks.TYPES[args[0].dtype.name], work.line).address("convolve"), work
+    return depthwise.function(registers.TYPES[args[0].dtype.name], work.line).address("convolve"), work
+
+
+def _why_not_direct(avals: Avals, params: Params) -> str | None:
+    return _why_no_registers(avals) or direct.why_not(avals, params, _lanes(avals[0]))
+
+
+def _direct(x: Any, w: Any, avals: Avals, params: Params) -> Any:
+    """With weights whose features are together."""
+    lhs, rhs, out = params["dimension_numbers"]
+    order = [*rhs[2:], rhs[1], rhs[0]]
+    turned = transpose(w, order)
+    given = {**params, "dimension_numbers": ConvDimensionNumbers(lhs, _moved(rhs, order), out)}
+    avals = avals[0], ShapedArray(turned.shape, w.dtype)
+    return direct_p.bind1(x, turned, work=direct.described(avals, given, _lanes(x)))
+
+
+def _native_direct(args: Avals, outs: Avals, params: Params) -> tuple[int, Direct]:
+    work: Direct = params["work"]
+    return direct.function(registers.TYPES[args[0].dtype.name], work.kind).address("convolve"), work
 
 
 def _why_no_filters(avals: Avals, params: Params) -> str | None:
@@ -160,24 +183,24 @@ def _filters(x: Any, w: Any, avals: Avals, params: Params) -> Any:
 
 def _native_filters(args: Avals, outs: Avals, params: Params) -> tuple[int, Filters]:
     work: Filters = params["work"]
-    return filters.function(blocks.TYPES[args[0].dtype.name], work.kind).address("convolve"), work
+    return filters.function(registers.TYPES[args[0].dtype.name], work.kind).address("convolve"), work
 
 
 def _in_planes(x: Any, w: Any, shapes: Shapes) -> Any:
-    block = blocks.of(blocks.TYPES[x.dtype.name], shapes.features)
+    block = blocks.of(registers.TYPES[x.dtype.name], shapes.features)
     packed = packed_p.bind1(w, work=planes.packed(shapes, block.features))
     return planes_p.bind1(x, packed, work=planes.described(shapes, block, x.dtype.itemsize))
 
 
 def _native_planes(args: Avals, outs: Avals, params: Params) -> tuple[int, Planes]:
     work: Planes = params["work"]
-    kind = blocks.BlockKind(blocks.TYPES[args[0].dtype.name], work.features, *work.together)
+    kind = blocks.BlockKind(registers.TYPES[args[0].dtype.name], work.features, *work.together)
     return blocks.function(kind).address("convolve"), work
 
 
 def _native_packing(args: Avals, outs: Avals, params: Params) -> tuple[int, PackedWeights]:
     work: PackedWeights = params["work"]
-    return blocks.packing(blocks.TYPES[args[0].dtype.name], work.shape[-1]).address("pack"), work
+    return blocks.packing(registers.TYPES[args[0].dtype.name], work.shape[-1]).address("pack"), work
 
 
 # --- windows of one place --------------------------------------------------------------------------------------------
@@ -210,6 +233,8 @@ def programs(avals: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...]
         return trace_to_jaxpr(lambda x, w: [_product(x, w, given)], avals)
     if _why_not_depthwise(avals, given) is None:
         return trace_to_jaxpr(lambda x, w: [_depthwise(x, w, avals, given)], avals)
+    if _why_not_direct(avals, given) is None:
+        return trace_to_jaxpr(lambda x, w: [_direct(x, w, avals, given)], avals)
     if why_no_planes(avals, given) is None:
         return trace_to_jaxpr(lambda x, w: [_in_planes(x, w, Shapes(avals, given))], avals)
     if _why_no_filters(avals, given) is None:
@@ -219,7 +244,8 @@ def programs(avals: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...]
 
 def _why_no_sums(avals: Avals, params: Params) -> str | None:
     reason = why_no_planes(avals, params)
-    return reason and _why_not_depthwise(avals, params) and _why_no_filters(avals, params) and reason
+    others = _why_not_depthwise, _why_not_direct, _why_no_filters
+    return reason if all(why_not(avals, params) for why_not in others) else None
 
 
 def _replaced(avals: Avals, **params: Any) -> ClosedJaxpr:
@@ -245,6 +271,7 @@ def lowerings(why_no_product: WhyNot) -> dict[Primitive, Lowering]:
         tiled_p: Call(native=tiles.describe),
         planes_p: Call(native=_native_planes),
         depthwise_p: Call(native=_native_depthwise),
+        direct_p: Call(native=_native_direct),
         filters_p: Call(native=_native_filters),
         packed_p: Call(native=_native_packing),
     }

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from polyax.ir.aval import ShapedArray
 from polyax.ops.conv import conv_general_dilated_p
-from polyax_cpu.libraries.tiles import strides
+from polyax_cpu.convolutions.tiles import strides
 from polyax_kernels.lower import phases
 
 SPATIAL = 3

@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 from polyax.ir.aval import ShapedArray
 from polyax.ops.conv import conv_general_dilated_p
 from polyax_cpu import compiler, machine_code
-from polyax_cpu.libraries.blocks import BlockKind
-from polyax_cpu.libraries.plane_code import between, digit
-from polyax_cpu.libraries.planes import SPATIAL
+from polyax_cpu.convolutions.planes import SPATIAL
+from polyax_cpu.convolutions.tiles import strides
+from polyax_cpu.convolutions.windows import WindowDimension, flat, inside, told
+from polyax_cpu.libraries.registers import Vectors, between, digit
 from polyax_cpu.libraries.strips import SUMS, add_products
-from polyax_cpu.libraries.tiles import strides
-from polyax_cpu.libraries.windows import WindowDimension, flat, inside, told
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 
@@ -33,6 +32,8 @@ OFTEN = 16
 """How often each element of a window is used, at least, if it has to be turned first."""
 WIDTHS = (4, 3, 2, 1)
 """Vectors of features that are summed side by side; of so many channels that the sums fill the registers."""
+LATENCY = 8
+"""Products that are begun before the sum with the first one is there."""
 
 
 class FilterNumbers(NamedTuple):
@@ -103,23 +104,28 @@ def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: in
     numbers = FilterNumbers(
         lhs[at[1]], max(1, ELEMENTS // row), channels, features, groups, source[at[1]], source[at[0]], window[of[1]]
     )
-    kind = _kind(channels, -(-features // lanes))
+    kind = sums_kind(channels, -(-features // lanes))
     places = [d.places for d in along]
     blocks = math.prod(places) * groups * -(-channels // kind.channels) * -(-features // (kind.width * lanes))
     flops = 2 * math.prod(places) * channels * features * groups * math.prod(d.window for d in along) * numbers.images
     return Filters((*places, channels, features * groups), flat(numbers, along), blocks, flops, kind)
 
 
-def _kind(channels: int, vectors: int) -> SumsKind:
-    """Of which the least is computed for nothing."""
+def sums_kind(channels: int, vectors: int) -> SumsKind:
+    """Which takes the least time: what is computed for nothing counts, loads do, and that each sum waits for its last
+    product."""
+    kinds = [SumsKind(_evenly(channels, SUMS // width), width) for width in WIDTHS if width <= vectors]
 
-    def computed(width: int) -> int:
-        rows = min(SUMS // width, channels)
-        return -(-channels // rows) * rows * -(-vectors // width) * width
+    def cycles(kind: SumsKind) -> int:
+        each = max(kind.channels * kind.width, kind.channels + kind.width, LATENCY)
+        return -(-channels // kind.channels) * -(-vectors // kind.width) * each
 
-    width = min((w for w in WIDTHS if w <= vectors), key=computed)
-    most = min(SUMS // width, channels)
-    return SumsKind(-(-channels // -(-channels // most)), width)
+    return min(kinds, key=cycles)
+
+
+def _evenly(count: int, most: int) -> int:
+    """Of parts with at most so many."""
+    return -(-count // -(-count // most))
 
 
 # --- code ------------------------------------------------------------------------------------------------------------
@@ -149,7 +155,7 @@ class _Writer:
         buffers, scalars, self.begin, self.end = b.args
         self.told, self.along = told(scalars, FilterNumbers)
         self.source, self.window, self.result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))
-        self.b, self.kind, self.sums = b, BlockKind(type, kind.channels, False, True), kind
+        self.b, self.kind, self.sums = b, Vectors(type), kind
 
     def write(self) -> None:
         b, band, rows = self.b, self.told.band, self.told.images * self.along[0].window * self.along[1].window
@@ -178,7 +184,7 @@ class _Writer:
         b, kind, (d0, d1, d2) = self.b, self.kind, self.along
         vectors = [(v * kind.lanes, some) for v, some in enumerate(block.some)]
         to = [(kind.at(self.result, place + n), some) for place in block.to for n, some in vectors]
-        none, is_first = b.splat(b.const(0.0, kind.type), kind.lanes), first.compare("==", 0)
+        none, is_first = kind.zero(b), first.compare("==", 0)
         before = [b.select(is_first, none, kind.load(*place)) for place in to]
         seen = lambda n, i: block.places[n] * self.along[n].stride + i * self.along[n].dilation - self.along[n].low
         begin, end = inside(seen(2, first.like(0)), d2)

@@ -1,0 +1,1 @@
+"""Convolutions: which code computes each kind of them, and that code."""

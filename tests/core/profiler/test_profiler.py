@@ -130,8 +130,10 @@ def test_traces_begin_and_end_once(tmp_path: Path) -> None:
     profiler.stop_trace()
     with pytest.raises(NotImplementedError, match="create_perfetto_link isn't built"):
         profiler.start_trace(tmp_path, create_perfetto_link=True)
-    with pytest.raises(ValueError, match="no trace of polyax"):
+    with pytest.raises(ValueError, match="these bytes are no trace, neither gzipped JSON nor a message"):
         profiler.ProfileData.from_file(__file__)
+    with pytest.raises(ValueError, match="no trace of polyax, gzipped JSON"):
+        profiler.ProfileData.from_serialized(gzip.compress(b"[]"))
     assert profiler.ProfileOptions().host_tracer_level == 2
 
 

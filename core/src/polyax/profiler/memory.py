@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import gzip
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import CodeType
 from typing import Any
 
 from polyax.ir.source import Source
+from polyax.profiler.messages import chunk, number, packed
 from polyax.runtime.arrays.devices import live_arrays
 from polyax.runtime.arrays.origins import Calls, origin_of
 
@@ -57,27 +58,7 @@ def encoded(found: Held) -> bytes:
     return gzip.compress(message.finish())
 
 
-# --- protocol buffers -------------------------------------------------------------------------------------------------
-
-
-def _varint(n: int) -> bytes:
-    out = bytearray()
-    while n > 0x7F:
-        out.append(n & 0x7F | 0x80)
-        n >>= 7
-    return bytes([*out, n])
-
-
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _bytes(field: int, data: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(data)) + data
-
-
-def _packed(field: int, values: Iterable[int]) -> bytes:
-    return _bytes(field, b"".join(map(_varint, values)))
+# --- the message ------------------------------------------------------------------------------------------------------
 
 
 class _Profile:
@@ -89,39 +70,39 @@ class _Profile:
         self.places: dict[tuple[CodeType | None, int], int] = {}
         self.body = b""
         for name, unit in (("allocations", "count"), ("space", "bytes")):
-            self.body += _bytes(1, _number(1, self.text(name)) + _number(2, self.text(unit)))  # sample_type
+            self.body += chunk(1, number(1, self.text(name)) + number(2, self.text(unit)))  # sample_type
 
     def text(self, text: str) -> int:
         return self.texts.setdefault(text, len(self.texts))
 
     def sample(self, calls: Calls, values: tuple[int, ...], labels: dict[str, str]) -> None:
         places = [self.place(code, at) for code, at in calls] or [self.place(None, 0)]
-        written = _packed(1, places) + _packed(2, values)
+        written = packed(1, places) + packed(2, values)
         for key, value in labels.items():
-            written += _bytes(3, _number(1, self.text(key)) + _number(2, self.text(value)))
-        self.body += _bytes(2, written)
+            written += chunk(3, number(1, self.text(key)) + number(2, self.text(value)))
+        self.body += chunk(2, written)
 
     def place(self, code: CodeType | None, at: int) -> int:
         line = Source(code, at).line if code else 0
         key = code, line
         if key not in self.places:
-            self.places[key] = number = len(self.places) + 1
+            self.places[key] = own = len(self.places) + 1
             function = self.function(code)
-            line_message = _number(1, function) + _number(2, line)
-            self.body += _bytes(4, _number(1, number) + _bytes(4, line_message))  # location
+            line_message = number(1, function) + number(2, line)
+            self.body += chunk(4, number(1, own) + chunk(4, line_message))  # location
         return self.places[key]
 
     def function(self, code: CodeType | None) -> int:
         if code not in self.functions:
-            self.functions[code] = number = len(self.functions) + 1
+            self.functions[code] = own = len(self.functions) + 1
             name = self.text(code.co_name if code else UNKNOWN)
             file = self.text(code.co_filename if code else "")
             start = code.co_firstlineno if code else 0
             mangled = 0  # else pprof takes the name for one of C++, and <lambda> for the parameters of a template
-            fields: tuple[Any, ...] = (number, name, mangled, file, start)
-            self.body += _bytes(5, b"".join(_number(n, v) for n, v in enumerate(fields, 1)))
+            fields: tuple[Any, ...] = (own, name, mangled, file, start)
+            self.body += chunk(5, b"".join(number(n, v) for n, v in enumerate(fields, 1)))
         return self.functions[code]
 
     def finish(self) -> bytes:
-        texts = b"".join(_bytes(6, text.encode()) for text in self.texts)
-        return self.body + texts + _number(9, time.time_ns())
+        texts = b"".join(chunk(6, text.encode()) for text in self.texts)
+        return self.body + texts + number(9, time.time_ns())

@@ -1,4 +1,4 @@
-"""``start_trace stop_trace trace`` and annotations, with files that Perfetto and ``chrome://tracing`` show."""
+"""``start_trace stop_trace trace`` and annotations, with files that Perfetto, ``chrome://tracing`` and XProf show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from polyax.profiler import events
+from polyax.profiler import events, planes
 from polyax.profiler.events import Current, Recording
 from polyax.profiler.sampling import Sampler
 
@@ -52,7 +52,8 @@ def start_trace(
     afterwards when it came to them.
 
     Args:
-      log_dir: where ``stop_trace`` writes ``plugins/profile/TIME/HOST.trace.json.gz``, for https://ui.perfetto.dev.
+      log_dir: where ``stop_trace`` writes ``plugins/profile/TIME/HOST.trace.json.gz``, for https://ui.perfetto.dev, and
+        ``HOST.xplane.pb``, for XProf and TensorBoard.
       create_perfetto_trace: also writes it as ``perfetto_trace.json.gz`` beside.
       profiler_options: kept for compatibility.
 
@@ -101,9 +102,11 @@ def stop_trace() -> None:
     recording = events.end()
     folder, perfetto, sampler = _where.pop()
     sampler.stop()
-    data = gzip.compress(json.dumps(_chrome(recording)).encode())
+    found, host = _chrome(recording), socket.gethostname()
+    data = gzip.compress(json.dumps(found).encode())
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{socket.gethostname()}.trace.json.gz").write_bytes(data)
+    (folder / f"{host}.trace.json.gz").write_bytes(data)
+    (folder / f"{host}.xplane.pb").write_bytes(planes.encoded(found))
     if perfetto:
         (folder / "perfetto_trace.json.gz").write_bytes(data)
 

@@ -39,6 +39,11 @@ class Host:
         return all(f"+{name}" in self.features.split(",") for name in ("avx512bw", "avx512vl"))
 
     @property
+    def has_ranges(self) -> bool:
+        """Whether one instruction gives the larger of two floats, zeros told apart."""
+        return self.vector_bits == 512 and "+avx512dq" in self.features.split(",")
+
+    @property
     def identity(self) -> str:
         """Part of the key of object code kept on disk."""
         version = ".".join(map(str, llvm.llvm_version_info))

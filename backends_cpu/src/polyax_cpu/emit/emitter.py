@@ -14,6 +14,7 @@ import numpy as np
 from polyax_cpu import transposes
 from polyax_cpu.compiler import host
 from polyax_cpu.emit.ahead import Ahead
+from polyax_cpu.emit.extrema import extremum
 from polyax_cpu.emit.lanes import LaneIndex, LaneLoops, affine
 from polyax_cpu.functions import table
 from polyax_cpu.llvm import Builder, IrValue, Module
@@ -137,7 +138,7 @@ class LlvmEmitter(Emitter[IrValue]):
         if name in BINARY_INTRINSICS:
             args = tuple([self.b.intrinsic("arithmetic.fence", a) if a.name in self.halves else a for a in args])
             # what is accumulated comes last: x86 tests the sign of the first operand, which takes longer than the rest
-            return self.b.intrinsic(BINARY_INTRINSICS[name], *args[::-1])
+            return extremum(BINARY_INTRINSICS[name], *args[::-1])
         if name == "is_finite":
             return self.b.intrinsic("fabs", x) < float("inf")
         if name in ("neg", "square"):

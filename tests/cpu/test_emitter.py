@@ -170,6 +170,22 @@ def test_scatter_add_accumulates_in_order() -> None:
     np.testing.assert_array_equal(out, [1, 4, 0, 5])
 
 
+def test_what_a_running_sum_goes_on_from_stays_in_a_register() -> None:
+    """From memory it would come back as late as it was written."""
+    with consing():
+        row, k = Axis(3), Axis(100)
+        at = index(row) * 100 + index(k)
+        sums = load(1, F32, (at + -1,), index(k) > 0, const(0, F32)) + load(0, F32, (at,))
+        operands = Operand((300,), F32, "in"), Operand((300,), F32, "out")
+        kernel = Kernel((row,), (Stage((k,), (Store(1, (at,), sums),)),), operands)
+        module = kernels.module_of(kernel)
+    text = str(compiler.optimize(module.text(), module.level))
+    loads = re.findall(r"load float, ptr (%\S+),", text)
+    stores = re.findall(r"store float \S+, ptr (%\S+),", text)
+    assert loads and stores
+    assert not any(f"{place} = getelementptr inbounds float, ptr %v4" in text for place in loads), text
+
+
 @pytest.mark.parametrize("combine", ["max", "min"])
 def test_extrema_test_the_sign_of_what_is_new(combine: str) -> None:
     """x86 tests the sign of the first operand. If that were the one accumulated, each step would wait for it."""

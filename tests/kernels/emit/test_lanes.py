@@ -10,7 +10,7 @@ from polyax_kernels.emit.lanes import block, suits
 from polyax_kernels.emit.numpy import NumpyEmitter, run
 from polyax_kernels.emit.schedule import choose
 from polyax_kernels.emit.walker import emit_kernel
-from polyax_kernels.ir.expr import COMPARISONS, Axis, Expr, consing, const, fold, index, load, param
+from polyax_kernels.ir.expr import COMPARISONS, Axis, Expr, consing, const, fold, index, load, op, param
 from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, Stage, Store
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.passes.for_emission import flatten
@@ -140,6 +140,36 @@ def test_running_sums_along_the_first_axis(shape: tuple[int, int]) -> None:
             out = result_of(kernel)
             library.run(0, kernel, [x, out]) if runner == "c" else run(kernel, [x, out], (), schedule)
             np.testing.assert_allclose(out, np.cumsum(x, 0), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "long", "lanes"),
+    [((513, 40), False, 4), ((513, 40), True, 16), ((3, 9000), False, 3), ((400, 40), False, 1)],
+    ids=["many rows", "long steps", "few rows", "in the nearest cache"],
+)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_values_of_rows(shape: tuple[int, int], long: bool, lanes: int, reverse: bool) -> None:
+    """Each step waits for the one before: rows go side by side, as vectors where steps are long."""
+    x = RNG.standard_normal(shape).astype(F32)
+    with consing():
+        grid, k = axes(shape[0]), Axis(shape[1], "k")
+        step, back = (shape[1] - 1 - index(k), 1) if reverse else (index(k), -1)
+        at = lambda step: (index(grid[0]), step)
+        before = load(1, F32, at(step + back), index(k) > 0, const(0, F32))
+        value = (op("tanh", before) if long else before) + load(0, F32, at(step))
+        operands = Operand(shape, F32, "in"), Operand(shape, F32, "out")
+        kernel = Kernel(grid, (Stage((k,), (Store(1, at(step), value),)),), operands)
+        schedule = choose(kernel)
+        assert schedule.lanes == lanes
+        wanted, seen = np.zeros(shape), x[:, ::-1] if reverse else x
+        carry = np.zeros(shape[0])
+        for n in range(shape[1]):
+            carry = wanted[:, n] = (np.tanh(carry) if long else carry) + seen[:, n]
+        library = CompiledKernels([kernel], [schedule])
+        for runner in ("c", "numpy"):
+            out = result_of(kernel)
+            library.run(0, kernel, [x, out]) if runner == "c" else run(kernel, [x, out], (), schedule)
+            np.testing.assert_allclose(out, wanted[:, ::-1] if reverse else wanted, rtol=1e-4, atol=1e-4)
 
 
 def product(x: np.ndarray, y: np.ndarray) -> Kernel:

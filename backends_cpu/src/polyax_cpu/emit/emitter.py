@@ -20,6 +20,7 @@ from polyax_cpu.functions import table
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.walker import SHORT, emit_kernel
+from polyax_kernels.ir.dependences import goes_on
 from polyax_kernels.ir.expr import COMPARISONS, INT, Axis, postorder
 from polyax_kernels.ir.kernel import Kernel, Schedule, kernel_roots
 from polyax_kernels.ir.limits import NARROW
@@ -72,6 +73,7 @@ class LlvmEmitter(Emitter[IrValue]):
         self.unrolls = unrolls
         functions = _functions(kernel)
         self.shares = functions >= SHARED
+        builder.module.has_loops |= any(map(goes_on, kernel.stages))  # LLVM keeps in a register what they go on from
         arguments = iter(buffers)
         self.memory = {n: next(arguments) for n, o in enumerate(kernel.operands) if o.role != "local"}
         self.scratch: dict[int, int] = {}  # the elements of locals

@@ -9,7 +9,6 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.lax import lenient as lax
-from polyax.ops.collective import Groups, checked_groups
 
 
 def ragged_all_to_all(
@@ -31,33 +30,24 @@ def ragged_all_to_all(
       input_offsets, send_sizes: for each device, which rows it gets: where they begin, and how many.
       output_offsets: for each device, at which of its rows they are put.
       recv_sizes: for each device, how many rows it sends here. That follows from what they send; it isn't read.
-      axis_index_groups: the places on the axis of devices that send to each other, in groups of one size; offsets and
-        sizes have a number for each device of a group.
+      axis_index_groups: must be None.
 
     Raises:
-      ValueError: shapes don't fit each other, offsets and sizes aren't vectors of integers, or a device is in no group
-        or in two.
+      ValueError: shapes don't fit each other, or offsets and sizes aren't vectors of integers.
     """
-    count, groups = checked_groups("ragged_all_to_all", axis_name, axis_index_groups)
+    if axis_index_groups is not None:
+        raise NotImplementedError("ragged_all_to_all: axis_index_groups isn't built; name the axes of a mesh instead")
     avals = [aval_of(x) for x in (operand, output)]
     _check_rows(*avals)
     for name, x in zip(_NAMES, (input_offsets, send_sizes, output_offsets, recv_sizes), strict=True):
-        _check_numbers(name, aval_of(x), count)
-    me = _place_in_group(axis_name, groups)
-    rows = lax.all_gather(operand, axis_name, axis_index_groups=groups)
+        _check_numbers(name, aval_of(x), lax.axis_size(axis_name))
+    me = lax.axis_index(axis_name)
+    rows = lax.all_gather(operand, axis_name)
     starts, sizes, places = (
-        lax.dynamic_index_in_dim(lax.all_gather(x, axis_name, axis_index_groups=groups), me, 1, keepdims=False)
+        lax.dynamic_index_in_dim(lax.all_gather(x, axis_name), me, 1, keepdims=False)
         for x in (input_offsets, send_sizes, output_offsets)
     )
     return _received(rows, output, starts, sizes, places)
-
-
-def _place_in_group(axis_name: Any, groups: Groups | None) -> Any:
-    me = lax.axis_index(axis_name)
-    if groups is None:
-        return me
-    places = {n: place for group in groups for place, n in enumerate(group)}
-    return lax.dynamic_index_in_dim(np.array([places[n] for n in sorted(places)], np.int32), me, 0, keepdims=False)
 
 
 def _received(rows: Any, output: Any, starts: Any, sizes: Any, places: Any) -> Any:

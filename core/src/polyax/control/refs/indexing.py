@@ -126,7 +126,7 @@ def _item(e: Any, size: int, operands: list[Any]) -> Stretch | Pick:
     if isinstance(e, slice):
         return _stretch(e, size)
     if isinstance(e, Slice):
-        return _dynamic_stretch(e, size, operands)
+        return _dynamic_stretch(e, operands)
     if e is None:
         raise IndexError("None can't stand in an index of a reference: read it first, as in `ref[...][None]`.")
     if isinstance(e, (int, np.integer)):
@@ -152,12 +152,9 @@ def _stretch(e: slice, size: int) -> Stretch:
     return Stretch(start, len(range(start, stop, step)), step) if stop > start else Stretch(0, 0)
 
 
-def _dynamic_stretch(e: Slice, size: int, operands: list[Any]) -> Stretch:
+def _dynamic_stretch(e: Slice, operands: list[Any]) -> Stretch:
     if isinstance(e.start, (int, np.integer)):
-        known = Stretch(int(e.start), e.size, e.stride)
-        if not 0 <= int(e.start) <= size - known.extent:
-            raise ValueError(f"Out of bound slice: start={e.start}, size={e.size}, stride={e.stride}, dim={size}.")
-        return known
+        return Stretch(int(e.start), e.size, e.stride)
     operands.append(e.start)
     return Stretch(None, e.size, e.stride)
 

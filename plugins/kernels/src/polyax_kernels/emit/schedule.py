@@ -9,9 +9,11 @@ from polyax_kernels.emit import cuts, residues
 from polyax_kernels.emit.indices import index_dtype
 from polyax_kernels.emit.lanes import suits
 from polyax_kernels.emit.tiles import crossing
+from polyax_kernels.ir.dependences import goes_on
 from polyax_kernels.ir.expr import INT, Axis, Expr, folds_of, postorder
 from polyax_kernels.ir.kernel import Kernel, Schedule, kernel_roots
 from polyax_kernels.ir.limits import Limits
+from polyax_kernels.ir.scalars import cost
 from polyax_kernels.ir.strides import stride
 from polyax_kernels.passes.for_emission import flatten
 
@@ -23,6 +25,11 @@ ACCUMULATED = 1 << 14
 """Bytes of accumulators that stay in the nearest cache besides what is read."""
 REREAD = 1 << 19
 """Bytes that rows may each read again: as much as the second cache surely holds."""
+RUNNING, DEEP = 4, 16
+"""Rows whose running values are computed side by side, since each waits for the one before it; and rows of values that
+take elementary functions, which are vectors then."""
+LONG = 12
+"""What a step with an elementary function costs, at least."""
 NEAR = (1, 2)
 """Elements that neighbours are apart: of complex numbers the same parts are two."""
 
@@ -58,13 +65,34 @@ def _many(kernel: Kernel) -> bool:
 
 
 def _lanes(kernel: Kernel, most: int) -> int:
-    """Strided folds want lanes, and so do stages that store with a stride."""
+    """Strided folds want lanes, and so do stages that store with a stride, or wait for the step before."""
+    if _many(kernel) and runs(kernel):
+        return _at_most(kernel, min(most, DEEP if _steps_are_long(kernel) else RUNNING))
     if not (suits(kernel) and strided(kernel)) and not stores_strided(kernel):
         return 1
-    extent, folds = kernel.grid[-1].extent, folds_of(*kernel_roots(kernel))
+    folds = folds_of(*kernel_roots(kernel))
     kept = sum(x.dtype.itemsize for x in (*folds, *(o for o in kernel.operands if o.role == "local")))
     near = min(most, max(1, ACCUMULATED // kept)) if folds else most
-    return min(near, extent) if isinstance(extent, int) else near
+    return _at_most(kernel, near)
+
+
+def _at_most(kernel: Kernel, lanes: int) -> int:
+    """No more lanes than there are points."""
+    extent = kernel.grid[-1].extent
+    return min(lanes, extent) if isinstance(extent, int) else lanes
+
+
+def runs(kernel: Kernel) -> bool:
+    """Whether the stages of the flat ``kernel`` go on from what they wrote, step by step as memory lies."""
+    stages = kernel.stages
+    if folds_of(*kernel_roots(kernel)) or not all(stage.axes and goes_on(stage) for stage in stages):
+        return False
+    places = [(store.indices[0], stage.axes[-1]) for stage in stages for store in stage.stores]
+    return all(stride(at, inner) in (-1, 1) for at, inner in places)
+
+
+def _steps_are_long(kernel: Kernel) -> bool:
+    return max(cost(x) for x in postorder(*kernel_roots(kernel))) >= LONG
 
 
 def stores_strided(kernel: Kernel) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from polyax_kernels.ir.expr import PICKS, Axis, Expr, Fold
+from polyax_kernels.ir.expr import PICKS, Axis, Expr, Fold, postorder
 from polyax_kernels.ir.kernel import Kernel, Stage, Store, kernel_roots, store_roots
 
 Levels = list[tuple[Expr, int]]
@@ -124,6 +124,12 @@ class Facts:
             return False
         shared = loads or store.combine or self.kernel.operands[store.slot].role == "local"
         return bool(self.axes[at] & innermost) or not shared
+
+
+def goes_on(stage: Stage) -> bool:
+    """Whether a stage reads back what it wrote at another place, as running sums do."""
+    loads = [x for store in stage.stores for x in postorder(*store_roots(store)) if x.kind == "load"]
+    return any(x.attr.slot == s.slot and x.args[0] is not s.indices[0] for s in stage.stores for x in loads)
 
 
 def inits(fold: Expr) -> tuple[Expr, ...]:

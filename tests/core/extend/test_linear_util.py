@@ -195,6 +195,9 @@ def test_lowering_rules_that_are_functions() -> None:
         p.bind(1.0)
     with pytest.raises(TypeError, match="needs a primitive of polyax.extend.core"):
         mlir.register_lowering(3, mlir.lower_fun(abs))  # pyright: ignore
+    assert mlir.register_lowering(p, abs, platform="tpu") is abs
+    with pytest.raises(NotImplementedError, match="for an unknown platform foo. Known platforms are: .*cpu,"):
+        mlir.register_lowering(p, abs, platform="foo")
     mlir.register_lowering(p, lambda ctx, x: ctx.module_context)
     with pytest.raises(NotImplementedError, match="writes MLIR .it asks for the module_context of its context"):
         p.bind(1.0)

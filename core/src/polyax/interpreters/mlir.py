@@ -14,6 +14,7 @@ from typing import Any
 from polyax import late
 from polyax.extend.core import Primitive
 from polyax.ir.aval import ShapedArray, aval_of, is_array_like
+from polyax.runtime.plugins.registry import registry
 from polyax.trace.tree import tree_leaves
 
 __all__ = ["LoweredFunction", "LoweringRuleContext", "lower_fun", "register_lowering"]
@@ -66,6 +67,7 @@ def register_lowering(
 
     Raises:
       TypeError: ``prim`` isn't a primitive that was made with ``polyax.extend.core.Primitive``.
+      NotImplementedError: neither JAX nor polyax has such a platform.
 
     >>> double_p = Primitive("doubled")
     >>> _ = double_p.def_abstract_eval(lambda x: x)
@@ -73,11 +75,23 @@ def register_lowering(
     >>> double_p.bind(3.0).item()
     6.0
     """
+    if platform is not None and platform not in (known := _known_platforms()):
+        raise NotImplementedError(
+            f"Registering an MLIR lowering rule for primitive {prim} for an unknown platform {platform}. Known "
+            f"platforms are: {', '.join(known)}."
+        )
     if not isinstance(prim, Primitive):
         raise TypeError(f"register_lowering needs a primitive of polyax.extend.core, got {prim!r}")
     if platform is None:
         prim.def_decomposition(_decomposition(prim, rule))
     return rule
+
+
+_OF_JAX = ("cpu", "cuda", "gpu", "oneapi", "rocm", "tpu")
+
+
+def _known_platforms() -> list[str]:
+    return sorted({*_OF_JAX, *registry.known_names()})
 
 
 def _decomposition(prim: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:

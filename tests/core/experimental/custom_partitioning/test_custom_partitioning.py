@@ -84,6 +84,7 @@ def test_rules_become_factors() -> None:
         ("(i) -> i", {}, "Brackets should contain at least two factors"),
         ("i) -> i", {}, "Brackets are not balanced"),
         ("1i -> i", {}, "Factor names have to start with a letter, but got '1'"),
+        ("_i -> i", {}, "Factor names have to start with a letter, but got '_'"),
         ("i$ -> i", {}, r"Unknown character '\$'"),
         ("a ... -> i", {}, "Ellipsis can only be used at the beginning of a dimension"),
         ("((a b)) -> a", {}, "nested brackets are not allowed"),

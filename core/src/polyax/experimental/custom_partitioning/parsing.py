@@ -65,7 +65,7 @@ class _Mapping:
             if self.dims or self.inner is not None:
                 raise ValueError("Ellipsis can only be used at the beginning of a dimension")
             self.dims.append(f"{BATCHING}{int(word[1:] or 0)}")
-        elif word[0].isdigit():
+        elif word[0].isdigit() or word[0] == "_":
             raise ValueError(f"Factor names have to start with a letter, but got '{word[0]}'")
         elif not word[0].isalpha():
             raise ValueError(f"Unknown character '{word[0]}'")

@@ -228,8 +228,8 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
         if rng is None:
             raise ValueError(
                 "Dropout layer requires apply_fun to be called with a PRNG key argument. That is, instead of "
-                "`apply_fun(params, inputs)`, call it like `apply_fun(params, inputs, rng=key)` where `key` is a PRNG "
-                "key (e.g. from `polyax.random.PRNGKey`)."
+                "`apply_fun(params, inputs)`, call it like `apply_fun(params, inputs, rng)` where `rng` is a PRNG key "
+                "(e.g. from `polyax.random.key`)."
             )
         if mode != "train":
             return inputs

@@ -180,7 +180,7 @@ def test_what_a_running_sum_goes_on_from_stays_in_a_register() -> None:
         kernel = Kernel((row,), (Stage((k,), (Store(1, (at,), sums),)),), operands)
         module = kernels.module_of(kernel)
     text = str(compiler.optimize(module.text(), module.level))
-    sums = {name: args for name, args in re.findall(r"(%\S+) = fadd float (.*)", text)}
+    sums = dict(re.findall(r"(%\S+) = fadd float (.*)", text))
     assert any(operand in sums for args in sums.values() for operand in args.split(", ")), text
 
 

@@ -9,6 +9,7 @@ _TREES = "JAX's takes flat trees of a private kind; polyax.jvp and polyax.linear
 _LOWERING = "programs become kernels by lowerings of backends, which plugins bring (docs/primitives.md)"
 _XLA = "it is about programs of XLA"
 _ASYNC = "kernels run on one thread, place after place: nothing is waited for, and no other core is there"
+_ONE_MAKER = "kernels aren't compiled for one maker's devices (docs/pallas.md)"
 _COSTS = "costs are told by compiled.cost_analysis and polyax-inspect (docs/profiling.md)"
 _WRITERS = "programs aren't written as MLIR: lowering rules are functions of arrays (docs/primitives.md)"
 _NO_HOSTS = "its functions work on arrays, outside of programs"
@@ -65,6 +66,29 @@ GAPS = {
     "experimental.pallas.pallas_call_p": "kernels become loops of ordinary primitives where they are called",
     "experimental.pallas.pallas_export_experimental": "kernels are exported as the loops that they become",
     "experimental.pallas.select_ref": "it is for copies between cores",
+    **_several(
+        "experimental.pallas.tpu",
+        "BufferType BufferedRef BufferedRefBase CoreType SEMAPHORE SemaphoreType async_copy "
+        "async_remote_copy core_barrier create_tensorcore_mesh dma_semaphore emit_pipeline "
+        "emit_pipeline_with_allocations get_barrier_semaphore make_async_copy make_async_remote_copy "
+        "run_on_first_core",
+        _ASYNC,
+    ),
+    **_several(
+        "experimental.pallas.tpu",
+        "ChipVersion InterpretParams LoweringException SideEffectType Tiling TpuInfo bitcast einshape "
+        "force_tpu_interpret_mode get_tpu_info get_tpu_info_for_chip is_tpu_device matmul_acc_lhs "
+        "matmul_pop matmul_push_rhs pack_elementwise reset_tpu_interpret_mode_state "
+        "set_tpu_interpret_mode touch trace_value unpack_elementwise with_memory_space_constraint",
+        _ONE_MAKER,
+    ),
+    **_several(
+        "experimental.pallas.tpu",
+        "prng_random_bits prng_seed sample_block stateful_bernoulli stateful_bits stateful_normal "
+        "stateful_uniform stochastic_round to_pallas_key",
+        "random numbers of kernels are those of polyax.random",
+    ),
+    "experimental.pallas.triton.elementwise_inline_asm": _ONE_MAKER,
     "experimental.profiler": "profiles aren't XLA's; polyax.profiler reads them (docs/profiling.md)",
     "experimental.roofline": _COSTS,
     "experimental.source_mapper": "polyax-inspect shows what lines of source become (docs/inspecting.md)",

@@ -8,24 +8,16 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from polyax import late
 from polyax import numpy as jnp
 from polyax.experimental.pallas.blocks import CompilerParams as CompilerParams
 from polyax.experimental.pallas.blocks import GridSpec, MemoryKind, no_block_spec
 
 __all__ = [
-    "ANY",
-    "ARBITRARY",
-    "HBM",
-    "PARALLEL",
-    "SMEM",
-    "VMEM",
-    "CompilerParams",
-    "GridDimensionSemantics",
-    "MemorySpace",
-    "PrefetchScalarGridSpec",
-    "roll",
+    "ANY", "ARBITRARY", "CMEM", "CORE_PARALLEL", "HBM", "PARALLEL", "SMEM", "SUBCORE_PARALLEL", "VMEM", "VMEM_SHARED",
+    "CompilerParams", "GridDimensionSemantics", "MemorySpace", "PrefetchScalarGridSpec", "load", "roll", "store",
     "sync_copy",
-]
+]  # fmt: skip
 
 
 class TpuMemory(MemoryKind):
@@ -55,7 +47,9 @@ class GridDimensionSemantics(enum.Enum):
 
 MemorySpace = TpuMemory
 ANY, HBM, SMEM, VMEM = TpuMemory.ANY, TpuMemory.HBM, TpuMemory.SMEM, TpuMemory.VMEM
+CMEM, VMEM_SHARED = TpuMemory.CMEM, TpuMemory.VMEM_SHARED
 ARBITRARY, PARALLEL = GridDimensionSemantics.ARBITRARY, GridDimensionSemantics.PARALLEL
+CORE_PARALLEL, SUBCORE_PARALLEL = GridDimensionSemantics.CORE_PARALLEL, GridDimensionSemantics.SUBCORE_PARALLEL
 
 
 class PrefetchScalarGridSpec(GridSpec):
@@ -98,3 +92,18 @@ def roll(x: Any, shift: Any, axis: int, *, stride: int | None = None, stride_axi
 def sync_copy(src_ref: Any, dst_ref: Any) -> None:
     """Copies what a reference holds into another."""
     dst_ref[...] = src_ref[...]
+
+
+def load(ref: Any, *, mask: Any = None) -> Any:
+    """What a reference, or a part of one (``ref.at[...]``), holds; 0 where ``mask`` doesn't hold."""
+    found = ref[...]
+    return found if mask is None else jnp.where(mask, found, 0)
+
+
+def store(ref: Any, val: Any, *, mask: Any = None) -> None:
+    """Writes into a reference, or a part of one (``ref.at[...]``), where ``mask`` holds."""
+    ref[...] = val if mask is None else jnp.where(mask, val, ref[...])
+
+
+def __getattr__(name: str) -> Any:
+    return late.load(__name__, late.NOTHING, name)

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyax import late
 from polyax import numpy as jnp
+from polyax.experimental.pallas.atomics import (
+    atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_max,
+    atomic_min,
+    atomic_or,
+    atomic_xchg,
+    atomic_xor,
+    debug_barrier,
+    max_contiguous,
+)
 from polyax.experimental.pallas.blocks import CompilerParams
 
-__all__ = ["CompilerParams", "approx_tanh", "dot", "load", "store"]
+__all__ = [
+    "CompilerParams", "approx_tanh", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or",
+    "atomic_xchg", "atomic_xor", "debug_barrier", "dot", "load", "max_contiguous", "store",
+]  # fmt: skip
 
 
 def load(
@@ -45,3 +61,7 @@ def dot(
 def approx_tanh(x: Any) -> Any:
     """``tanh``, not approximated here."""
     return jnp.tanh(x)
+
+
+def __getattr__(name: str) -> Any:
+    return late.load(__name__, late.NOTHING, name)

@@ -58,3 +58,10 @@ def test_loads_and_stores_with_masks() -> None:
     assert tpu.load(ref.at[1:], mask=mask[:2]).tolist() == [0, 2] and tpu.load(ref).tolist() == [0, 1, 2]
     tpu.store(ref, 9.0, mask=mask)
     assert ref[...].tolist() == [0, 9, 9]
+
+
+def test_the_product_has_moved() -> None:
+    x = jnp.arange(6, dtype="int8").reshape(2, 3)
+    with pytest.warns(DeprecationWarning, match="dot was moved to polyax.experimental.pallas.triton"):
+        product = pl.__getattr__("dot")
+    assert product is triton.dot and product(x, x, trans_b=True).tolist() == [[5, 14], [14, 50]]

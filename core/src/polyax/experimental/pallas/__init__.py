@@ -43,15 +43,19 @@ from polyax.experimental.pallas.writing import run_state as run_state
 from polyax.experimental.pallas.writing import strides_from_shape as strides_from_shape
 from polyax.experimental.pallas.writing import when as when
 from polyax.experimental.pallas.writing import with_scoped as with_scoped
+from polyax.runtime.contract.tracebacks import warn_user as _warn_user
 
 ANY = MemorySpace.ANY
 HOST = MemorySpace.HOST
 dslice = ds
 _LATE = _late.submodules(__name__, "tpu", "triton")
+_MOVED = _late.names_of(f"{__name__}.triton", "dot")
 
 
 def __getattr__(name: str) -> _Any:
-    return _late.load(__name__, _LATE, name)
+    if name in _MOVED:
+        _warn_user(f"{__name__}.{name} was moved to {_MOVED[name]}; jax.numpy.dot does the same.", DeprecationWarning)
+    return _late.load(__name__, {**_LATE, **_MOVED}, name)
 
 
 def __dir__() -> list[str]:

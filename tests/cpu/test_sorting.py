@@ -61,6 +61,36 @@ def test_orders_are_those_of_the_reference(name: str) -> None:
             agree(partial(lax.top_k, k=k, axis=axis), x)
 
 
+def spread(name: str, count: int) -> np.ndarray:
+    """Any bits, some of them more than once, and some numbers that differ in their lowest digits only."""
+    dtype = np.dtype(jnp.dtype(name))
+    if name == "bool":
+        return drawn(name, (count,))
+    anything = R.integers(0, 256, count * dtype.itemsize, np.uint8).view(dtype)
+    near = (R.integers(0, 200, count).astype(f"uint{8 * dtype.itemsize}")).view(dtype)
+    return R.permutation(np.concatenate([anything[: count // 2], anything[: count // 4], near])[:count])
+
+
+@pytest.mark.parametrize("name", REALS)
+def test_long_rows_are_sorted_digit_by_digit(name: str) -> None:
+    digits = len(sorting._digits(8 * np.dtype(jnp.dtype(name)).itemsize + sorting.PLACE_BITS))
+    for count in (sorting.MANY * digits - 1, sorting.MANY * digits, 5000):
+        places = np.arange(count)
+        for x in (spread(name, count), np.full(count, spread(name, count)[0]), np.sort(spread(name, count))[::-1]):
+            agree(partial(lax.sort, dimension=0), (x, places))
+            agree(partial(lax.sort, dimension=0), x)
+    rows = np.stack([spread(name, 1200) for _ in range(3)], 1)
+    agree(partial(lax.sort, dimension=0), (rows, np.arange(rows.size).reshape(rows.shape)))
+    agree(partial(lax.top_k, k=1000), rows.T.copy())
+
+
+@pytest.mark.usefixtures("native")
+def test_long_rows_of_several_keys() -> None:
+    xs = [*(spread(name, 4000) for name in ("int8", "float64", "float32", "uint64")), np.arange(4000)]
+    for count in (2, 3, 4):
+        agree(lambda *xs, count=count: lax.sort(xs, 0, num_keys=count), *xs)
+
+
 @pytest.mark.usefixtures("native")
 @pytest.mark.parametrize("names", [*product(["int8", "float32", "uint64", "bool"], repeat=3)][::5])
 def test_several_keys(names: tuple[str, ...]) -> None:

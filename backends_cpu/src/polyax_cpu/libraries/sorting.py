@@ -1,8 +1,9 @@
 """Sorts and largest elements as native functions: one row after the other, along any dimension.
 
 A row's keys and places become integers that are ordered as the row is to be: the first key has the highest bits, the
-place the lowest ones. No two of them are equal, so any sort of these integers is a stable one of the row. Merging them
-takes n log n. A few of a long row are kept in a heap, whose root is the one that the next better one replaces.
+place the lowest ones. No two of them are equal, so any sort of these integers is a stable one of the row: many are
+handed out digit by digit, few are merged. A few of a long row are kept in a heap, whose root is the one that the next
+better one replaces.
 """
 
 from __future__ import annotations
@@ -26,15 +27,19 @@ Avals = Sequence[ShapedArray]
 PLACE_BITS = 32
 WIDEST = 256
 """Bits of the integers that are sorted."""
+DIGIT = 8
+"""Bits of a digit by which many integers are sorted; fewer are merged."""
+BUCKETS = 1 << DIGIT
+MANY = 32
+"""Integers for each digit that are worth counting it."""
 RUN = 16
 """So many neighbours are sorted by insertion before runs of them are merged."""
 FEW = 16
-"""The part of a row up to which its largest elements are kept in a heap, and from which length on NumPy may count."""
+"""The part of a row up to which its largest elements are kept in a heap."""
 LONG = 1024
+"""From which length on NumPy may sort."""
 EXPONENTS = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000, "float64": 0x7FF << 52}
 """The bits of infinity; those of NaN are more."""
-COUNTED = {"bool", "int8", "uint8", "int16", "uint16"}
-"""Of these NumPy counts how often there is which, if rows are long."""
 INTEGERS = {"bool"} | {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 
 
@@ -95,10 +100,16 @@ def _record(b: Builder, type: str, keys: Sequence[IrValue], place: IrValue) -> I
 # --- sorting ---------------------------------------------------------------------------------------------------------
 
 
-def _define_sorting(module: Module, type: str) -> None:
-    """``sorted(from, room, count)``: where the sorted integers are, which is either of both."""
-    b = module.function("ptr", "sorted", [("ptr", "values"), ("ptr", "room"), ("i64", "count")])
+SORT = [("ptr", "values"), ("ptr", "room"), ("i64", "count")]
+
+
+def _define_sorting(module: Module, type: str, width: int) -> None:
+    """``sorted(from, room, count)``: where the sorted integers are, which is either of both. ``width``: their bits."""
+    _define_by_digits(module, type, width)
+    b = module.function("ptr", "sorted", SORT)
     values, room, count = b.args
+    with b.when(count >= MANY * len(_digits(width))):
+        b.ret(b.call("ptr", "by_digits", *b.args))
     with b.loop(0, (count + (RUN - 1)) / RUN) as n:
         _insert(b, type, values, n * RUN, b.intrinsic("smin", n * RUN + RUN, count))
 
@@ -112,6 +123,73 @@ def _define_sorting(module: Module, type: str) -> None:
 
     found = b.turns([values, room, b.const(RUN, "i64")], lambda state: state[2] < count, double)
     b.ret(found[0])
+
+
+def _digits(width: int) -> range:
+    """The first bits of the digits of integers with so many. Places, the lowest bits, are in order as it is."""
+    return range(PLACE_BITS, width, DIGIT)
+
+
+def _define_by_digits(module: Module, type: str, width: int) -> None:
+    """``by_digits``: the same for many. From the lowest digit on, each hands all out in order; one that is the same for
+    all is left out."""
+    b = module.function("ptr", "by_digits", SORT)
+    values, room, count = b.args
+    digits, sign = _digits(width), 1 << (int(type[1:]) - 1)
+    counters = b.alloca("i64", len(digits) * BUCKETS)
+
+    def counter(x: IrValue, k: IrValue | int, shift: IrValue | int) -> IrValue:
+        """That of digit ``k`` of ``x``."""
+        bucket = b.plain("lshr", x ^ sign, x.like(shift)) & (BUCKETS - 1)
+        bucket = bucket if type == "i64" else b.convert("trunc", bucket, "i64")
+        return b.at(counters, bucket + k * BUCKETS, "i64")
+
+    def turn(k: IrValue, state: list[IrValue]) -> list[IrValue]:
+        source, target = state
+        shift = k * DIGIT + PLACE_BITS
+        shift = shift if type == "i64" else b.convert("zext", shift, type)
+        same = b.load(counter(b.load(source, type), k, shift), "i64").compare("==", count)
+        with b.when(~same):
+            _sum_up(b, b.at(counters, k * BUCKETS, "i64"))
+            with b.loop(0, count) as n:
+                x = b.load(b.at(source, n, type), type)
+                place = counter(x, k, shift)
+                b.store(x, b.at(target, _plus_one(b, place), type))
+        return [b.select(same, source, target), b.select(same, target, source)]
+
+    b.call(
+        "void",
+        "llvm.memset.p0.i64",
+        counters,
+        b.const(0, "i8"),
+        b.const(len(digits) * BUCKETS * 8, "i64"),
+        b.const(False, "i1"),
+    )
+    with b.loop(0, count) as n:
+        x = b.load(b.at(values, n, type), type)
+        for k, shift in enumerate(digits):
+            _plus_one(b, counter(x, k, shift))
+    found = b.carry(b.const(0, "i64"), b.const(len(digits), "i64"), [values, room], turn)
+    b.ret(found[0])
+
+
+def _plus_one(b: Builder, place: IrValue) -> IrValue:
+    """What was counted so far."""
+    before = b.load(place, "i64")
+    b.store(before + 1, place)
+    return before
+
+
+def _sum_up(b: Builder, counts: IrValue) -> None:
+    """Each counter becomes the sum of those before it."""
+
+    def step(n: IrValue, sums: list[IrValue]) -> list[IrValue]:
+        place = b.at(counts, n, "i64")
+        count = b.load(place, "i64")
+        b.store(sums[0], place)
+        return [sums[0] + count]
+
+    b.carry(b.const(0, "i64"), b.const(BUCKETS, "i64"), [b.const(0, "i64")], step)
 
 
 def _insert(b: Builder, type: str, values: IrValue, begin: IrValue, end: IrValue) -> None:
@@ -201,21 +279,23 @@ def _function(dtypes: tuple[Any, ...], num_keys: int, largest: bool, few: bool) 
     width = _width(dtypes[:num_keys])
     type = f"i{max(64, 1 << (width - 1).bit_length())}"
     module = Module(["compute"])
-    _define_sorting(module, type)
+    _define_sorting(module, type, width)
     if few:
         _define_sinking(module, type)
     b = module.function("void", "compute", FUNCTION_PARAMS)
     rows = _RowWriter(b, type, dtypes, num_keys, largest)
     count = rows.wanted if few else rows.length
-    values, room = (b.call("ptr", "malloc", count * (int(type[1:]) // 8)) for _ in range(2))
+    values = b.call(
+        "ptr", "malloc", count * (int(type[1:]) // 8 * 2)
+    )  # one block: what else is free goes back, in parts
+    room = b.at(values, count, type)
     with b.loop(b.args[2], b.args[3]) as row:
         rows.begin(row)
         rows.write_integers(values, count)
         if few:
             rows.keep_best(values)
         rows.write_results(b.call("ptr", "sorted", values, room, count))
-    for pointer in (values, room):
-        b.call("void", "free", pointer)
+    b.call("void", "free", values)
     b.ret()
     return machine_code.library(module.text(), ["compute"], {}, level=1)
 
@@ -306,14 +386,15 @@ def _sort(args: Avals, _: Avals, params: Mapping[str, Any]) -> Any:
     axis, count = params["dimension"], params["num_keys"]
     if _by_numpy(args, params):
         return None
-    counted = count == 1 and args[0].dtype.name in COUNTED and args[0].shape[axis] > LONG
-    return None if counted else _describe(args, axis, count, args[0].shape[axis], largest=False)
+    return _describe(args, axis, count, args[0].shape[axis], largest=False)
 
 
 def _by_numpy(args: Avals, params: Mapping[str, Any]) -> bool:
-    """A long row of integers alone, of which equal ones can't be told apart: NumPy has no keys to carry along."""
-    length = args[0].shape[params["dimension"]]
-    return len(args) == 1 and args[0].dtype.name in INTEGERS and length == args[0].size > LONG
+    """A long row of integers alone, of which equal ones can't be told apart: NumPy has no keys to carry along, and
+    sorts those of two bytes or more by vectors."""
+    x = args[0]
+    integers = x.dtype.name in INTEGERS and x.dtype.itemsize > 1
+    return len(args) == 1 and integers and x.shape[params["dimension"]] == x.size > LONG
 
 
 def _prepared(context: CallContext, outs: Avals, args: Avals, params: dict[str, Any]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""Dimension numbers of gathers and scatters that don't fit are told apart, in XLA's words."""
+"""What says where gathers, scatters and slices lie: what doesn't fit is told apart, in XLA's words."""
 
 from __future__ import annotations
 
@@ -95,3 +95,21 @@ def test_slices_of_an_empty_array_at_no_index() -> None:
     numbers = lax.GatherDimensionNumbers((), (0,), (0,))
     found = lax.gather(np.zeros((0,), np.float32), np.zeros((0, 1), np.int32), numbers, (1,))
     assert found.shape == (0,)
+
+
+def test_starts_of_slices_have_one_dtype():
+    x, update = np.ones((3, 4), np.float32), np.zeros((2, 2), np.float32)
+    starts = (np.int32(1), np.int16(2))
+    with pytest.raises(TypeError, match="index arguments to dynamic_slice must be integers of the same type"):
+        lax.dynamic_slice(x, starts, (2, 2))
+    with pytest.raises(TypeError, match="dynamic_update_slice must be integers of the same type, got: int32, int16"):
+        lax.dynamic_update_slice(x, update, starts)
+    mixed = polyax.vmap(lambda i: lax.dynamic_slice(x, (i, np.int32(0)), (2, 2)))
+    with pytest.raises(TypeError, match="same type"):
+        mixed(np.array([0, 1], np.int16))
+
+
+def test_python_integers_take_the_dtype_of_the_other_starts():
+    x = np.arange(12).reshape(3, 4)
+    taken = polyax.jit(lambda i: lax.dynamic_slice(x, (i, 2), (2, 2)))(np.uint8(1))
+    np.testing.assert_array_equal(taken, x[1:, 2:])

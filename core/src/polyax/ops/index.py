@@ -5,8 +5,7 @@ Starts are clamped, so that the slice never leaves the array.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,23 +50,28 @@ dynamic_slice_p = Primitive("dynamic_slice")
 dynamic_update_slice_p = Primitive("dynamic_update_slice")
 
 
-def start_indices_of(operand: Any, start_indices: Any, allow_negative: bool = True) -> list[Any]:
+def start_indices_of(name: str, operand: Any, start_indices: Any, allow_negative: bool = True) -> list[Any]:
     """One scalar integer per dimension, all of one dtype; negative ones, if allowed, count from the end."""
     starts = list(start_indices) if isinstance(start_indices, (tuple, list)) else _components(start_indices)
     shape = np.shape(operand)
     if len(starts) != len(shape):
         raise ValueError(f"Length of slice indices must match number of operand dimensions ({len(starts)} vs {shape})")
-    dtype = _index_dtype(starts)
+    dtype = _index_dtype(name, starts)
     return [_start(i, n if allow_negative else 0, dtype) for i, n in zip(starts, shape, strict=True)]
 
 
-def _index_dtype(starts: Sequence[Any]) -> Any:
-    """The integer dtype that indices meet in; int32 if all are Python integers."""
-    computed = [aval_of(i).dtype for i in starts if not isinstance(i, (int, np.integer))]
-    if not all(map(dtypes.is_integer, computed)):
-        names = ", ".join(full_name(aval_of(i).dtype) for i in starts)
-        raise TypeError(f"index arguments to dynamic_slice must be integers of the same type, got: {names}")
-    return dtypes.canonicalize(reduce(dtypes.promote_types, computed)) if computed else np.dtype("int32")
+def _index_dtype(name: str, starts: Sequence[Any]) -> Any:
+    """The one integer dtype that indices have; Python integers take that of the others, int32 if there are none."""
+    given = {aval_of(i).dtype for i in starts if not isinstance(i, int)}
+    if len(given) > 1 or not all(map(dtypes.is_integer, given)):
+        raise TypeError(_unequal_starts(name, map(aval_of, starts)))
+    computed = {aval_of(i).dtype for i in starts if not isinstance(i, (int, np.integer))}
+    return dtypes.canonicalize(computed.pop()) if computed else np.dtype("int32")
+
+
+def _unequal_starts(name: str, starts: Iterable[ShapedArray]) -> str:
+    names = ", ".join(full_name(i.dtype) for i in starts)
+    return f"index arguments to {name} must be integers of the same type, got: {names}"
 
 
 def _components(start_indices: Any) -> list[Any]:
@@ -102,7 +106,7 @@ def dynamic_slice(
     >>> lax.dynamic_slice(jnp.arange(5), (jnp.int32(4),), (2,)).tolist()
     [3, 4]
     """
-    starts = start_indices_of(operand, start_indices, allow_negative_indices)
+    starts = start_indices_of("dynamic_slice", operand, start_indices, allow_negative_indices)
     return dynamic_slice_p.bind1(operand, *starts, slice_sizes=shape_tuple(slice_sizes))
 
 
@@ -110,8 +114,7 @@ def _check_starts(name: str, operand: ShapedArray, starts: Sequence[ShapedArray]
     if any(i.shape for i in starts):
         raise TypeError(f"start_indices arguments to {name} must be scalars,  got indices {tuple(starts)}")
     if len({i.dtype for i in starts}) > 1 or not all(dtypes.is_integer(i.dtype) for i in starts):
-        names = ", ".join(full_name(i.dtype) for i in starts)
-        raise TypeError(f"index arguments to {name} must be integers of the same type, got: {names}")
+        raise TypeError(_unequal_starts(name, starts))
     if len(starts) != operand.ndim:
         raise TypeError(
             f"{name} start_indices must have length equal to the number of dimensions of the operand, "
@@ -231,7 +234,7 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *, allow
     >>> lax.dynamic_update_slice(jnp.arange(5), jnp.array([8, 9]), (1,)).tolist()
     [0, 8, 9, 3, 4]
     """
-    starts = start_indices_of(operand, start_indices, allow_negative_indices)
+    starts = start_indices_of("dynamic_update_slice", operand, start_indices, allow_negative_indices)
     return dynamic_update_slice_p.bind1(operand, update, *starts)
 
 

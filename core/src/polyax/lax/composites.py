@@ -42,20 +42,21 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     @functools.wraps(decomposition)
     def applied(*args: Any, **attributes: Any) -> Any:
         if any(isinstance(x, Tracer) for x in tree_leaves(attributes)):
-            raise _traced("an attribute", name)
+            note = "\n\nNote: If you are passing jax arrays as attributes, use numpy arrays instead."
+            raise UnexpectedTracerError(_traced("an attribute", name) + note)
         fun = functools.partial(decomposition, **attributes)
         call = Signature(fun, "composite").split(args, {})
         made = Traces().of(call)
         if any(isinstance(c, Tracer) for c in made.closed.consts):
-            raise _traced("a constant", name)
+            raise UnexpectedTracerError(_traced("a constant", name))
         params = {"attributes": Attributes(attributes), "jaxpr": made.closed, "name": name, "version": version}
         return tree_unflatten(made.out_tree, composite_p.bind(*call.leaves, **params))
 
     return applied
 
 
-def _traced(what: str, name: str) -> UnexpectedTracerError:
-    return UnexpectedTracerError(
+def _traced(what: str, name: str) -> str:
+    return (
         f"Found a JAX Tracer as {what} in the decomposition for the composite op '{name}'. This means that the "
         "decomposition function closes over a value that is involved in a JAX transformation. Any values that aren't "
         "explicitly known at compile time must be explicitly passed as arguments to the composite."
@@ -78,8 +79,8 @@ class _Composite(CallLike):
 
     def jvp(self, *_: Any, **__: Any) -> Any:
         raise ValueError(
-            "JVP rule for composite not implemented. You can use `polyax.custom_jvp` to add support: around the "
-            "composite, with a rule that says how it is differentiated."
+            "JVP rule for composite not implemented. You can use `polyax.custom_jvp` to add support. See "
+            "https://docs.jax.dev/en/latest/_autosummary/jax.custom_jvp.html. It goes around the composite."
         )
 
 

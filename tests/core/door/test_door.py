@@ -33,6 +33,10 @@ from jax._src import core, traceback_util
 import jax._src.random
 assert core.ShapedArray is polyax.core.ShapedArray and core.trace_state_clean() and jax._src.random is polyax.random
 assert not jax.jit(lambda x: x if core.trace_state_clean() else x + 1)(1) == 1
+from jax._src.state.types import RefEffect
+effects = jax.make_jaxpr(lambda r: r[...])(jax.new_ref(jax.numpy.zeros(3))).effects
+assert effects and all(isinstance(e, RefEffect) for e in effects)
+assert jax.device_put(1, jax.devices()[0])._committed and not jax.numpy.ones(2)._committed
 assert jax.core.get_opaque_trace_state and not hasattr(jax.core, "take_current_trace")  # JAX 0.10 has removed it there
 from jaxlib import version, xla_client
 from jaxlib._jax import PjitFunction

@@ -131,7 +131,7 @@ _PRIVATE = {
     "stages": ("polyax.stages",),
     "state": ("polyax.ref",),
     "state.primitives": ("polyax.ref",),
-    "state.types": ("polyax.ref",),
+    "state.types": ("polyax.ref", "polyax.ir.refs"),
     "traceback_util": (f"{_LEGACY}.traceback_util",),
     "tree": ("polyax.tree",),
     "tree_util": ("polyax.tree_util", f"{_LEGACY}.tree_util"),

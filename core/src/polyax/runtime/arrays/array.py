@@ -90,6 +90,8 @@ class Array(Typed, metaclass=_ArrayType):
         """Whether it was put on its devices by name; arrays that weren't follow those that were."""
         return self._seat is None or self._seat.committed
 
+    _committed = committed  # JAX's name of it, which libraries and tests read
+
     def commit(self) -> Array:
         if self._seat is not None:
             self._seat = self._seat.device.chosen

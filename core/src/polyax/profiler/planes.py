@@ -46,10 +46,8 @@ class _Plane:
         self.body = number(1, n) + chunk(2, name.encode())
 
     def line(self, n: int, name: str, began: int, events: Sequence[Mapping[str, Any]]) -> None:
-        written = number(1, n) + chunk(2, name.encode()) + number(3, began)
-        for e in events:
-            written += chunk(4, self._event(e))
-        self.body += chunk(3, written)
+        own = number(1, n) + chunk(2, name.encode()) + number(3, began)
+        self.body += chunk(3, own + b"".join([chunk(4, self._event(e)) for e in events]))
 
     def _event(self, e: Mapping[str, Any]) -> bytes:
         name = self.events.setdefault(e["name"], len(self.events) + 1)

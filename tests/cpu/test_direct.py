@@ -15,8 +15,8 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
 from polyax.ops.conv import conv_general_dilated_p
 from polyax_cpu.convolutions import direct, lowerings
-from polyax_cpu.convolutions.filters import SumsKind
 from polyax_cpu.libraries import registers
+from polyax_cpu.libraries.sums import SumsKind
 
 RNG = np.random.default_rng(0)
 

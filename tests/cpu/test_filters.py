@@ -15,7 +15,6 @@ from polyax.ir.config import config
 from polyax.ir.jaxpr import Eqn
 from polyax.ops.conv import conv_general_dilated_p
 from polyax_cpu.convolutions import filters
-from polyax_cpu.convolutions.filters import SumsKind
 from polyax_cpu.libraries import registers
 
 RNG = np.random.default_rng(0)
@@ -147,15 +146,6 @@ def test_touch_nothing_behind_their_arrays(band: int, monkeypatch: pytest.Monkey
     run(filters.function("float", work.kind).address("convolve"), (x, g, out), work)
     wanted = _oracle(x.transpose(3, 0, 1, 2), g.transpose(0, 3, 1, 2), case)
     np.testing.assert_array_equal(out, wanted.transpose(2, 3, 1, 0))
-
-
-def test_sums_fill_the_registers() -> None:
-    assert filters.sums_kind(96, 6) == SumsKind(8, 3)
-    assert filters.sums_kind(64, 4) == SumsKind(6, 4)
-    assert filters.sums_kind(3, 4) == SumsKind(3, 4)
-    assert filters.sums_kind(256, 1) == SumsKind(24, 1)
-    assert filters.sums_kind(14, 16) == SumsKind(7, 2)
-    assert filters.sums_kind(28, 8) == SumsKind(6, 4)
 
 
 def test_have_the_same_bits_on_any_number_of_threads() -> None:

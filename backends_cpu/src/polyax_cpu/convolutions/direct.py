@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 from polyax.ir.aval import ShapedArray
 from polyax.ops.conv import conv_general_dilated_p
 from polyax_cpu import compiler, machine_code
-from polyax_cpu.convolutions.filters import SumsKind, sums_kind
 from polyax_cpu.convolutions.planes import SPATIAL
 from polyax_cpu.convolutions.tiles import strides
-from polyax_cpu.convolutions.windows import WindowDimension, flat, inside, told
+from polyax_cpu.convolutions.windows import along, flat, inside, told
 from polyax_cpu.libraries.registers import Vectors, between, digit
-from polyax_cpu.libraries.strips import add_products
+from polyax_cpu.libraries.sums import SumsKind, add_products, sums_kind
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 
@@ -75,18 +74,14 @@ def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: in
     """Features are the last dimension of the weights."""
     (out,) = conv_general_dilated_p.rule("abstract_eval")(*avals, **params)
     (lhs, rhs), (at, of, to) = (a.shape for a in avals), params["dimension_numbers"]
-    source, window, result = strides(lhs), strides(rhs), strides(out.shape)
-    along = [
-        WindowDimension(out.shape[k], lhs[i], low, stride, dilation, rhs[j], source[i], window[j], result[k])
-        for i, j, k, (low, _), stride, dilation in zip(
-            at[2:], of[2:], to[2:], params["padding"], params["window_strides"], params["rhs_dilation"], strict=True
-        )
-    ]  # fmt: skip
-    channels, features = rhs[of[1]], rhs[of[0]]
-    numbers = DirectNumbers(channels, features, window[of[1]], source[at[0]], result[to[0]])
-    rows = out.shape[to[0]] * math.prod(d.places for d in along[:-1])
-    flops = 2 * rows * along[-1].places * channels * features * math.prod(d.window for d in along)
-    return Direct(out.shape, flat(numbers, along), rows, flops, sums_kind(along[-1].places, -(-features // lanes)))
+    dimensions = along(avals, out, params)
+    channels, features, places = rhs[of[1]], rhs[of[0]], dimensions[-1].places
+    by_image, by_channel = (strides(shape)[n] for shape, n in ((lhs, at[0]), (rhs, of[1])))
+    numbers = DirectNumbers(channels, features, by_channel, by_image, strides(out.shape)[to[0]])
+    rows = out.shape[to[0]] * math.prod(d.places for d in dimensions[:-1])
+    flops = 2 * rows * places * channels * features * math.prod(d.window for d in dimensions)
+    kind = sums_kind(places, -(-features // lanes))
+    return Direct(out.shape, flat(numbers, dimensions), rows, flops, kind)
 
 
 # --- code ------------------------------------------------------------------------------------------------------------
@@ -125,7 +120,7 @@ class _Writer:
             some = [between(b, feature + v * lanes, lanes, feature, self.told.features) for v in range(self.sums.width)]
             with b.loop(self.begin, self.end) as item:
                 row = self._row(item)
-                with b.loop(0, self.along[2].places, step=self.sums.channels) as place:
+                with b.loop(0, self.along[2].places, step=self.sums.rows) as place:
                     self._add(row, place, feature, some)
         b.ret()
 
@@ -140,7 +135,7 @@ class _Writer:
     def _add(self, row: _Row, first: IrValue, feature: IrValue, some: Sequence[IrValue]) -> None:
         """The sums of some places; what is behind the last place is that again."""
         b, kind, (d0, d1, d2) = self.b, self.kind, self.along
-        places = [b.intrinsic("smin", first + n, d2.places - 1) for n in range(self.sums.channels)]
+        places = [b.intrinsic("smin", first + n, d2.places - 1) for n in range(self.sums.rows)]
         seen = [place * d2.stride - d2.low for place in places]
         none = [kind.zero(b)] * (len(places) * len(some))
 

@@ -18,9 +18,9 @@ from polyax.ops.conv import conv_general_dilated_p
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.convolutions.planes import SPATIAL
 from polyax_cpu.convolutions.tiles import strides
-from polyax_cpu.convolutions.windows import WindowDimension, flat, inside, told
+from polyax_cpu.convolutions.windows import along, flat, inside, told
 from polyax_cpu.libraries.registers import Vectors, between, digit
-from polyax_cpu.libraries.strips import SUMS, add_products
+from polyax_cpu.libraries.sums import SumsKind, add_products, sums_kind
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 
@@ -30,10 +30,6 @@ LONG, DEEP = 4, 512
 """Elements of a row of the window, and of all that is added up, at least."""
 OFTEN = 16
 """How often each element of a window is used, at least, if it has to be turned first."""
-WIDTHS = (4, 3, 2, 1)
-"""Vectors of features that are summed side by side; of so many channels that the sums fill the registers."""
-LATENCY = 8
-"""Products that are begun before the sum with the first one is there."""
 
 
 class FilterNumbers(NamedTuple):
@@ -48,13 +44,6 @@ class FilterNumbers(NamedTuple):
     source_image: int
     source_channel: int
     window_image: int
-
-
-class SumsKind(NamedTuple):
-    """How many channels and vectors of features are summed side by side."""
-
-    channels: int
-    width: int
 
 
 @dataclass(frozen=True)
@@ -91,41 +80,20 @@ def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int)
 def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int) -> Filters:
     """Features are the last dimension of the window."""
     (out,) = conv_general_dilated_p.rule("abstract_eval")(*avals, **params)
-    (lhs, rhs), (at, of, to) = (a.shape for a in avals), params["dimension_numbers"]
+    (lhs, rhs), (at, of, _) = (a.shape for a in avals), params["dimension_numbers"]
     source, window, groups = strides(lhs), strides(rhs), params["batch_group_count"]
-    along = [
-        WindowDimension(out.shape[k], lhs[i], low, stride, dilation, rhs[j], source[i], window[j])
-        for i, j, k, (low, _), stride, dilation in zip(
-            at[2:], of[2:], to[2:], params["padding"], params["window_strides"], params["rhs_dilation"], strict=True
-        )
-    ]  # fmt: skip
-    channels, features, last = lhs[at[0]] // groups, rhs[of[0]] // groups, along[-1]
+    dimensions = along(avals, out, params)
+    channels, features, last = lhs[at[0]] // groups, rhs[of[0]] // groups, dimensions[-1]
     row = last.window * features * groups + last.source * lhs[at[0]]
     numbers = FilterNumbers(
         lhs[at[1]], max(1, ELEMENTS // row), channels, features, groups, source[at[1]], source[at[0]], window[of[1]]
     )
     kind = sums_kind(channels, -(-features // lanes))
-    places = [d.places for d in along]
-    blocks = math.prod(places) * groups * -(-channels // kind.channels) * -(-features // (kind.width * lanes))
-    flops = 2 * math.prod(places) * channels * features * groups * math.prod(d.window for d in along) * numbers.images
-    return Filters((*places, channels, features * groups), flat(numbers, along), blocks, flops, kind)
-
-
-def sums_kind(channels: int, vectors: int) -> SumsKind:
-    """Which takes the least time: what is computed for nothing counts, loads do, and that each sum waits for its last
-    product."""
-    kinds = [SumsKind(_evenly(channels, SUMS // width), width) for width in WIDTHS if width <= vectors]
-
-    def cycles(kind: SumsKind) -> int:
-        each = max(kind.channels * kind.width, kind.channels + kind.width, LATENCY)
-        return -(-channels // kind.channels) * -(-vectors // kind.width) * each
-
-    return min(kinds, key=cycles)
-
-
-def _evenly(count: int, most: int) -> int:
-    """Of parts with at most so many."""
-    return -(-count // -(-count // most))
+    places = [d.places for d in dimensions]
+    blocks = math.prod(places) * groups * -(-channels // kind.rows) * -(-features // (kind.width * lanes))
+    added = math.prod(d.window for d in dimensions) * numbers.images
+    flops = 2 * math.prod(places) * channels * features * groups * added
+    return Filters((*places, channels, features * groups), flat(numbers, dimensions), blocks, flops, kind)
 
 
 # --- code ------------------------------------------------------------------------------------------------------------

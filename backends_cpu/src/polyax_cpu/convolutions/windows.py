@@ -4,10 +4,12 @@ the operand.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from polyax.ir.aval import ShapedArray
 from polyax_cpu.convolutions.planes import SPATIAL
+from polyax_cpu.convolutions.tiles import strides
 from polyax_cpu.llvm import IrValue
 
 
@@ -23,6 +25,18 @@ class WindowDimension(NamedTuple):
     source_by: int = 0
     window_by: int = 0
     result_by: int = 0
+
+
+def along(avals: Sequence[ShapedArray], out: ShapedArray, params: Mapping[str, Any]) -> list[WindowDimension]:
+    """The spatial dimensions of a convolution, as they lie in memory."""
+    (lhs, rhs), (at, of, to) = (a.shape for a in avals), params["dimension_numbers"]
+    source, window, result = map(strides, (lhs, rhs, out.shape))
+    return [
+        WindowDimension(out.shape[k], lhs[i], low, stride, dilation, rhs[j], source[i], window[j], result[k])
+        for i, j, k, (low, _), stride, dilation in zip(
+            at[2:], of[2:], to[2:], params["padding"], params["window_strides"], params["rhs_dilation"], strict=True
+        )
+    ]  # fmt: skip
 
 
 def flat(numbers: Sequence[int], along: Sequence[WindowDimension]) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from polyax_cpu import compiler, machine_code
 from polyax_cpu.libraries import registers
 from polyax_cpu.libraries.products import COLUMNS, ROWS, NativeProduct
 from polyax_cpu.libraries.registers import Vectors, between
+from polyax_cpu.libraries.sums import SUMS, WIDTHS, SumsKind, add_products, evenly, sums_kind
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
 
@@ -28,8 +29,6 @@ TINY = 1_000_000
 """Products of numbers up to which BLAS copies nothing."""
 TOGETHER = 8
 """Rows that are summed side by side, at most."""
-SUMS, MOST = 24, 4
-"""Vectors of sums that registers hold beside what is multiplied, and those of a strip of a small matrix, at most."""
 BLOCK = 96
 """Rows that meet all strips before the next ones."""
 TERMS = 512
@@ -51,39 +50,34 @@ def _is_low(product: NativeProduct) -> bool:
 
 def _is_tall(product: NativeProduct, lanes: int) -> bool:
     """Many rows by a small matrix, whose rows begin where vectors do, unless there is one strip of them."""
-    small = product.n * product.k <= SMALL and (product.n % lanes == 0 or 1 < product.n <= MOST * lanes)
+    small = product.n * product.k <= SMALL and (product.n % lanes == 0 or 1 < product.n <= WIDTHS[0] * lanes)
     return product.m > FEW and small and product.m * product.n * product.k > TINY
 
 
 def function(dtype: str, product: NativeProduct) -> int:
     """The address of ``product(a, b, result; scalars, begin, end)``, which counts rows of tall ones, else columns."""
-    return _function(registers.TYPES[dtype], *_block(product, registers.lanes(registers.TYPES[dtype]))).address(
-        "product"
-    )
+    type = registers.TYPES[dtype]
+    return _function(type, _kind(product, registers.lanes(type))).address("product")
 
 
-def _block(product: NativeProduct, lanes: int) -> tuple[int, int]:
-    """The rows and the vectors of columns that are summed side by side."""
-    if product.split == COLUMNS:
-        rows = -(-product.m // -(-product.m // TOGETHER))
-        return rows, SUMS // rows
-    wide = -(-product.n // lanes)
-    vectors = min((3, MOST, 2, 1), key=lambda v: -(-wide // v) * v)
-    return SUMS // vectors, vectors
+def _kind(product: NativeProduct, lanes: int) -> SumsKind:
+    if product.split == ROWS:
+        return sums_kind(BLOCK, -(-product.n // lanes))
+    rows = evenly(product.m, TOGETHER)
+    return SumsKind(rows, SUMS // rows)
 
 
 @functools.cache
-def _function(type: str, rows: int, vectors: int) -> compiler.LoadedCode:
-    """For so many rows and vectors at a time."""
+def _function(type: str, kind: SumsKind) -> compiler.LoadedCode:
     module = Module(["product"])
-    _Writer(module.function("void", "product", FUNCTION_PARAMS), type, rows, vectors).write()
+    _Writer(module.function("void", "product", FUNCTION_PARAMS), type, kind).write()
     return machine_code.library(module.text(), ["product"], {}, level=1)
 
 
 class _Writer:
     """Writes one loop for all strips and rows, as compiling another takes longer than most products."""
 
-    def __init__(self, b: Builder, type: str, rows: int, vectors: int) -> None:
+    def __init__(self, b: Builder, type: str, kind: SumsKind) -> None:
         buffers, scalars, begin, end = b.args
         numbers = (b.load(b.at(scalars, n, "i64"), "i64") for n in range(len(fields(NativeProduct))))
         told = {f.name: number for f, number in zip(fields(NativeProduct), numbers, strict=True)}
@@ -94,7 +88,7 @@ class _Writer:
         plain, lda, one = told["a_transposed"].compare("==", 0), told["lda"], b.const(1, "i64")
         self.by_row, self.by_column = b.select(plain, lda, one), b.select(plain, one, lda)
         self.left, self.right, self.result = (b.load(b.at(buffers, n, "ptr"), "ptr") for n in range(3))
-        self.b, self.kind, self.rows, self.vectors = b, Vectors(type), range(rows), range(vectors)
+        self.b, self.kind, self.rows, self.vectors = b, Vectors(type), range(kind.rows), range(kind.width)
 
     def write(self) -> None:
         b, lanes = self.b, self.kind.lanes
@@ -125,15 +119,3 @@ class _Writer:
         before = [b.select(first, none, kind.load(*place)) for place in to]
         for x, place in zip(b.carry(*terms, before, term), to, strict=True):
             b.store_lanes(x, *place)
-
-
-def add_products(
-    kind: Vectors, lefts: Sequence[IrValue], right: IrValue, some: Sequence[IrValue], sums: Sequence[IrValue]
-) -> list[IrValue]:
-    """``sums``, and the products of the single numbers at ``lefts`` and the vectors from ``right`` on, with the lanes
-    that each has: all of the first row, then those of the next."""
-    b = right.b
-    seen = [kind.load(kind.at(right, v * kind.lanes), mask) for v, mask in enumerate(some)]
-    factors = [b.splat(kind.single(left), kind.lanes) for left in lefts]
-    pairs = [(x, factor) for factor in factors for x in seen]
-    return [b.intrinsic("fma", *pair, old) for pair, old in zip(pairs, sums, strict=True)]

@@ -1,0 +1,55 @@
+"""Sums of products in registers: of some rows, each by vectors of columns that all of them meet.
+
+Knows no arrays' shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from polyax_cpu.libraries.registers import Vectors
+from polyax_cpu.llvm import IrValue
+
+SUMS = 24
+"""Vectors of sums that registers hold beside what is multiplied."""
+WIDTHS = (4, 3, 2, 1)
+"""Vectors of columns that are summed side by side; of so many rows that the sums fill the registers."""
+LATENCY = 8
+"""Products that are begun before the sum with the first one is there."""
+
+
+class SumsKind(NamedTuple):
+    """How many rows and vectors of columns are summed side by side."""
+
+    rows: int
+    width: int
+
+
+def sums_kind(rows: int, vectors: int) -> SumsKind:
+    """Which takes the least time: what is computed for nothing counts, loads do, and that each sum waits for its last
+    product."""
+    kinds = [SumsKind(evenly(rows, SUMS // width), width) for width in WIDTHS if width <= vectors]
+
+    def cycles(kind: SumsKind) -> int:
+        each = max(kind.rows * kind.width, kind.rows + kind.width, LATENCY)
+        return -(-rows // kind.rows) * -(-vectors // kind.width) * each
+
+    return min(kinds, key=cycles)
+
+
+def evenly(count: int, most: int) -> int:
+    """How much parts have that are at most so large."""
+    return -(-count // -(-count // most))
+
+
+def add_products(
+    kind: Vectors, lefts: Sequence[IrValue], right: IrValue, some: Sequence[IrValue], sums: Sequence[IrValue]
+) -> list[IrValue]:
+    """``sums``, and the products of the single numbers at ``lefts`` and the vectors from ``right`` on, with the lanes
+    that each has: all of the first row, then those of the next."""
+    b = right.b
+    seen = [kind.load(kind.at(right, v * kind.lanes), mask) for v, mask in enumerate(some)]
+    factors = [b.splat(kind.single(left), kind.lanes) for left in lefts]
+    pairs = [(x, factor) for factor in factors for x in seen]
+    return [b.intrinsic("fma", *pair, old) for pair, old in zip(pairs, sums, strict=True)]

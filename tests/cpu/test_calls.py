@@ -577,3 +577,19 @@ def test_who_calls_often_waits_for_the_code_of_native_calls(cpu: Device, usual: 
     for _ in range(4 * OFTEN):
         f(x)
     assert len(usual) <= OFTEN + 1
+
+
+def test_nothing_of_a_first_call_waits_for_the_collector() -> None:
+    program = """
+        import gc
+        import polyax
+        import polyax.numpy as jnp
+
+        x = jnp.zeros([])
+        polyax.jit(lambda x: x.sum())(x).block_until_ready()  # what is imported late
+        gc.collect()
+        f = polyax.jit(lambda x: x.sum())
+        f(x).block_until_ready()
+        print(gc.collect())
+    """
+    assert output(program, POLYAX_PLATFORMS="cpu") == "0"

@@ -6,6 +6,7 @@ somebody looks, what it made is kept as text. What a pass does is in the module 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -81,11 +82,11 @@ class Pass:
 
 def on_graphs(change: Callable[[Graph, Compilation], Graph]) -> Callable[[Graph, Compilation], Graph]:
     """``change``, made to the graphs of loops and branches first."""
+    return functools.partial(_inner_first, change)
 
-    def run(graph: Graph, c: Compilation) -> Graph:
-        return change(graph.with_inner(lambda inner: run(inner, c)), c)
 
-    return run
+def _inner_first(change: Callable[[Graph, Compilation], Graph], graph: Graph, c: Compilation) -> Graph:
+    return change(graph.with_inner(lambda inner: _inner_first(change, inner, c)), c)
 
 
 def fusing(chosen: Chosen) -> Pass:

@@ -52,13 +52,16 @@ def rewritten(
 def with_programs(eqn: Eqn, change: Callable[[ClosedJaxpr], ClosedJaxpr]) -> Eqn:
     """The equation with what ``change`` makes of its programs."""
     programs = {id(p): change(p) for p in sub_jaxprs(eqn)}
-
-    def changed(value: Any) -> Any:
-        return tuple(map(changed, value)) if type(value) is tuple else programs.get(id(value), value)
-
     if all(key == id(p) for key, p in programs.items()):
         return eqn
-    return eqn.replace(params={name: changed(value) for name, value in eqn.params.items()})
+    return eqn.replace(params={name: _exchanged(value, programs) for name, value in eqn.params.items()})
+
+
+def _exchanged(value: Any, programs: dict[int, ClosedJaxpr]) -> Any:
+    """``value``, or what stands for it in ``programs``; in tuples, each element."""
+    if type(value) is tuple:
+        return tuple(_exchanged(v, programs) for v in value)
+    return programs.get(id(value), value)
 
 
 def with_ends(program: ClosedJaxpr, invars: Sequence[Var], outs: Sequence[Atom] | None = None) -> ClosedJaxpr:

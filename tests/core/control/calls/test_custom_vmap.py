@@ -89,3 +89,51 @@ def test_the_rule_must_give_results_like_the_function() -> None:
     f.def_vmap(lambda size, in_batched, x: ((x, x), (True, True)))
     with pytest.raises(ValueError, match=r"(?s)does not match that of original.*Original output: PyTreeDef\(\*\)"):
         polyax.vmap(f)(X)
+
+
+def with_log(function, rule):
+    """The function with this rule, and the masks that the rule was asked with."""
+    asked = []
+    f = custom_vmap(function)
+
+    @f.def_vmap
+    def mapped(axis_size, in_batched, *xs):
+        asked.append(in_batched)
+        return rule(*xs), in_batched[0]
+
+    return f, asked
+
+
+def test_what_is_mapped_in_tangents_alone_is_none_of_the_rules_business():
+    f, asked = with_log(jnp.sin, jnp.cos)
+    push = lambda x, t: polyax.jvp(f, (x,), (t,))
+    y, dots = polyax.vmap(push, in_axes=(None, 0), out_axes=(None, 0))(1.0, X)
+    np.testing.assert_allclose(y, np.cos(1.0), rtol=1e-6)
+    np.testing.assert_allclose(dots, -np.sin(1.0) * X, rtol=1e-6)
+    np.testing.assert_allclose(polyax.jacfwd(f)(X), -np.diag(np.sin(X)), rtol=1e-6)
+    assert asked == [[False], [False]]
+
+
+def test_tangents_of_linear_rules_stay_unmapped():
+    f, _ = with_log(lambda x: 7 * x, lambda x: 11 * x)
+    push = lambda x, t: polyax.jvp(f, (x,), (t,))
+    ys, dot = polyax.vmap(push, in_axes=(0, None), out_axes=(0, None))(X, 4.0)
+    np.testing.assert_allclose(ys, 11 * X, rtol=1e-6)
+    assert dot == 44
+
+
+@pytest.mark.parametrize("axes", [(0, 0, None, None), (0, None, 0, None), (None, 0, 0, None), (None, None, None, 0)])
+def test_rules_that_call_all_results_mapped_get_arguments_that_are(axes):
+    f = custom_vmap(lambda x, y: jnp.sin(x) * y)
+    f.def_vmap(lambda size, in_batched, x, y: (jnp.cos(x) * y, True))
+    args = [X + k if a == 0 else np.float32(k) for k, a in enumerate(axes)]
+    ys, dots = polyax.vmap(lambda x, y, s, t: polyax.jvp(f, (x, y), (s, t)), in_axes=axes)(*args)
+    x, y, s, t = np.broadcast_arrays(*args)
+    np.testing.assert_allclose(ys, np.cos(x) * y, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(dots, -np.sin(x) * s * y + np.cos(x) * t, rtol=1e-5, atol=1e-6)
+
+
+def test_sequential_functions_have_jacobians():
+    f = sequential_vmap(lambda x: jnp.sin(x) * 2)
+    np.testing.assert_allclose(polyax.jacfwd(f)(X), np.diag(2 * np.cos(X)), rtol=1e-6)
+    np.testing.assert_allclose(polyax.jacfwd(polyax.vmap(f))(X), np.diag(2 * np.cos(X)), rtol=1e-6)

@@ -17,10 +17,10 @@ from polyax.ops.basis import move_axis
 from polyax.trace.context import set_trace
 from polyax.trace.flat import Flat, name_of
 from polyax.trace.symbolic import Zero
-from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
+from polyax.trace.tree import PyTreeDef, tree_flatten, tree_map, tree_unflatten
 from polyax.transforms.jvp import jvp_flat
 from polyax.transforms.linearize import PartialTrace
-from polyax.transforms.vmap import AxisData, match_axis
+from polyax.transforms.vmap import AxisData, batch_flat, match_axis
 
 custom_vmap_p = Primitive("custom_vmap_call", higher_order=True)
 """``custom_vmap_call[call_jaxpr rule name num_consts]``: ``call_jaxpr`` where it was recorded, else ``fun``;
@@ -112,6 +112,11 @@ class _Rule(UserRule):
             )
 
 
+def _at_front(xs: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """What is mapped, at dimension 0."""
+    return [x if d is None else move_axis(x, d, 0) for x, d in zip(xs, dims, strict=True)]
+
+
 OwnRules(custom_vmap_p).install("impl", "record", "abstract_eval", "sub_jaxprs")
 
 
@@ -126,9 +131,16 @@ def _batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **pa
     if all(d is None for d in own):
         outs = custom_vmap_p.bind(*args, **params)
         return outs, [None] * len(outs)
-    xs = [x if d is None else move_axis(x, d, 0) for x, d in zip(args[num_consts:], own, strict=True)]
+    xs = _at_front(args[num_consts:], own)
     outs, flags = params["rule"](axis.size, [d is not None for d in own], xs)
     return outs, [0 if f else None for f in flags]
+
+
+def _apart(flags: Sequence[bool], n: int, pairs: Sequence[tuple[int, int]]) -> bool:
+    """Whether nothing is mapped in the value and the tangent at once: the rule then takes one example, and the axis is
+    that of its derivative alone."""
+    of = dict(pairs)
+    return not any(flags[k] and flags[of.get(k, k)] for k in range(n))
 
 
 def _alike(
@@ -156,9 +168,9 @@ def _jvp(
     nonzero = nonzeros(tangents)
     found: list[tuple[bool, ...]] = []
 
-    def both_of(function: Callable[..., Sequence[Any]]) -> Callable[..., list[Any]]:
+    def both_of(function: Callable[..., Sequence[Any]], nonzero: Sequence[bool]) -> Callable[..., list[Any]]:
         def both(*xs: Any) -> list[Any]:
-            values, given = xs[: len(primals)], iter(xs[len(primals) :])
+            values, given = xs[: len(nonzero)], iter(xs[len(nonzero) :])
             dots = [next(given) if nz else Zero.of(x) for nz, x in zip(nonzero, values, strict=True)]
             outs, out_dots = jvp_flat(function, values, dots)
             found.append(nonzeros(out_dots))
@@ -166,25 +178,31 @@ def _jvp(
 
         return both
 
-    own = rest["num_consts"]
+    own = nonzero[rest["num_consts"] :]
 
     def mapped(size: int, flags: Sequence[bool], xs: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         marks: list[list[bool]] = []
 
-        def of_primals(*values: Any) -> list[Any]:
-            outs, marked = rule(size, flags[: len(values)], values)
-            marks.append(marked)
-            return outs
+        def of_rule(flags: Sequence[bool]) -> Callable[..., list[Any]]:
+            def of_primals(*values: Any) -> list[Any]:
+                outs, marked = rule(size, flags[: len(values)], values)
+                marks.append(marked)
+                return outs
 
-        n = len(primals) - own
-        moving = [k for k, nz in enumerate(nonzero[own:]) if nz]
-        flags, xs = _alike(size, flags, xs, list(zip(moving, range(n, len(xs)), strict=True)))
-        dots = dict(zip(moving, xs[n:], strict=True))
-        outs, out_dots = jvp_flat(of_primals, xs[:n], [dots.get(k, Zero.of(x)) for k, x in enumerate(xs[:n])])
-        found.append(nonzeros(out_dots))
-        return [*outs, *kept(found[-1], out_dots)], [*marks[-1], *kept(found[-1], marks[-1])]
+            return both_of(of_primals, own)
 
-    program = both_of(function_of(fun, call_jaxpr))
+        moving = [k for k, nz in enumerate(own) if nz]
+        pairs = list(zip(moving, range(len(own), len(xs)), strict=True))
+        if _apart(flags, len(own), pairs):
+            dims = [0 if f else None for f in flags]
+            outs, out_dims = batch_flat(of_rule([False] * len(own)), AxisData(size), xs, dims)
+            if not any(marks[-1]):
+                return _at_front(outs, out_dims), [d is not None for d in out_dims]
+        flags, xs = _alike(size, flags, xs, pairs)
+        outs = of_rule(flags)(*xs)
+        return outs, [*marks[-1], *kept(found[-1], marks[-1])]
+
+    program = both_of(function_of(fun, call_jaxpr), nonzero)
     args = [*primals, *kept(nonzero, tangents)]
     outs = custom_vmap_p.bind(*args, fun=program, call_jaxpr=None, rule=mapped, **rest)
     n = len(found[-1])
@@ -218,6 +236,9 @@ def sequential_vmap(f: Callable[..., Any]) -> Callable[..., Any]:
         leaves, tree = tree_flatten(args)
         flags, _ = tree_flatten(in_batched)
         scanned, fixed = partition(flags, leaves)
+        if not scanned:  # only a derivative is mapped
+            out = f(*args)
+            return out, tree_map(lambda _: False, out)
 
         def one(xs: tuple[Any, ...]) -> Any:
             return mapped(*tree_unflatten(tree, merged(flags, xs, fixed)))

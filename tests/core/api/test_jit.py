@@ -305,3 +305,8 @@ def test_static_arguments_that_cannot_be_compared(error):
     with pytest.raises(ValueError, match="should be comparable using __eq__: 'how' of type Odd.*not today") as caught:
         f(1.0, how=Odd())
     assert isinstance(caught.value.__cause__, error)
+
+
+def test_the_function_is_given_by_position():
+    with pytest.raises(TypeError, match="positional-only arguments passed as keyword arguments: 'fun'"):
+        polyax.jit(fun=jnp.sin)

@@ -47,6 +47,7 @@ from polyax.trace.tree import PyTreeDef, tree_unflatten
 
 def jit(
     fun: Callable[..., Any] | None = None,
+    /,
     *,
     in_shardings: Any = None,
     out_shardings: Any = None,

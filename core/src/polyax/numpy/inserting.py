@@ -95,7 +95,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     values = values if places.ndim else moveaxis(values, 0, axis)
     (count,) = lax.broadcast_shapes(places.shape or (1,), (values.shape[axis],))
     values = broadcast_to(values, (*arr.shape[:axis], count, *arr.shape[axis + 1 :]))
-    sources = (_sources_of_traced if is_traced(places) else _sources)(broadcast_to(places, (count,)), size)
+    spread, sources_of = (broadcast_to, _sources_of_traced) if is_traced(places) else (np.broadcast_to, _sources)
+    sources = sources_of(spread(places, (count,)), size)
     return take(lax.concatenate([arr, values], axis), sources, axis, mode="clip")
 
 

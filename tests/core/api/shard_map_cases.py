@@ -611,6 +611,26 @@ def test_types_say_along_which_axes_values_vary():
     close(mapped(f, GRID, P("x"))(X), X[:, :2] + X[:, 2:])
 
 
+@pytest.mark.parametrize(
+    ("fun", "expected"),
+    [
+        (jnp.linalg.inv, np.linalg.inv),
+        (lambda a: lax.map(jnp.linalg.inv, a), np.linalg.inv),
+        (lambda a: jnp.linalg.solve(a, jnp.ones((1, 3, 1))), lambda a: np.linalg.inv(a).sum(2, keepdims=True)),
+        (lambda a: jnp.insert(a, 1, 5.0, axis=2), lambda a: np.insert(a, 1, 5.0, axis=2)),
+    ],
+)
+def test_constants_meet_values_that_vary(fun, expected):
+    a = np.random.default_rng(0).random((8, 3, 3), np.float32) + 3 * np.eye(3, dtype=np.float32)
+    close(polyax.shard_map(fun, mesh=line(), in_specs=P("i"), out_specs=P("i"))(a), expected(a))
+
+
+def test_systems_that_vary_have_derivatives():
+    a = np.random.default_rng(0).random((8, 3, 3), np.float32) + 3 * np.eye(3, dtype=np.float32)
+    inverted = polyax.shard_map(jnp.linalg.inv, mesh=line(), in_specs=P("i"), out_specs=P("i"))
+    close(polyax.grad(lambda a: inverted(a).sum())(a), polyax.grad(lambda a: jnp.linalg.inv(a).sum())(a))
+
+
 def test_operands_vary_alike_by_themselves_or_not_at_all():
     def f(x, w):
         return x + w

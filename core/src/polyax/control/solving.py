@@ -24,6 +24,7 @@ from polyax.ops.zeros import instantiate
 from polyax.trace.flat import check_callable, name_of, trace_tree
 from polyax.trace.symbolic import Zero, is_undef
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_leaves, tree_unflatten
+from polyax.trace.varying import pvary, vma_of
 from polyax.transforms.jvp import jvp_flat, jvp_jaxpr
 from polyax.transforms.linearize import Linearized, linearize_flat
 from polyax.transforms.transpose import transpose_jaxpr
@@ -59,9 +60,12 @@ def custom_linear_solve(
     for fun in (matvec, solve):
         check_callable(fun)
     leaves, tree = tree_flatten(b)
-    avals = [aval_of(x) for x in leaves]
-    like_b = tree_unflatten(tree, avals)
-    system, system_tree = trace_tree(matvec, (like_b,))
+    system, system_tree = trace_tree(matvec, (_like(tree, leaves),))
+    wanted = frozenset[Any]().union(*(a.vma for a in system.out_avals))
+    if not all(wanted <= vma_of(x) for x in leaves):  # solutions vary as the system does
+        leaves = [pvary(x, wanted) for x in leaves]
+        system, system_tree = trace_tree(matvec, (_like(tree, leaves),))
+    like_b, avals = _like(tree, leaves), [aval_of(x) for x in leaves]
     _check_like_b("matvec", matvec, (system_tree, tree), (system.out_avals, avals))
     solution, solution_tree = _solving(solve, matvec, like_b, has_aux)
     transposed: list[ClosedJaxpr | None] = [None, None]
@@ -73,6 +77,10 @@ def custom_linear_solve(
         transposed = [vecmat, _solving(transpose_solve, back, like_b, has_aux, "transpose_solve")[0]]
     outs = _bind((system, transposed[0], solution, transposed[1]), leaves)
     return tree_unflatten(solution_tree, outs)
+
+
+def _like(tree: PyTreeDef, leaves: Sequence[Any]) -> Any:
+    return tree_unflatten(tree, [aval_of(x) for x in leaves])
 
 
 def _solving(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from polyax.ir.aval import ShapedArray, same_type
 from polyax.ir.effects import NO_EFFECTS
 from polyax.ir.errors import JaxprTypeError
 from polyax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, sub_jaxprs
+from polyax.ir.pretty import around
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
@@ -24,32 +27,39 @@ def infer(eqn: Eqn) -> list[ShapedArray]:
     return result[0] if isinstance(result, tuple) else result
 
 
+class _Fault(Exception):
+    """What is wrong, with a place in the text for the name of a variable."""
+
+
 def _check_one(jaxpr: Jaxpr) -> None:
     bound: set[Var] = set()
-
-    def bind(v: Var, where: object) -> None:
-        if v in bound:
-            raise JaxprTypeError(f"variable {v} is bound twice, the second time by {where}")
-        bound.add(v)
-
-    def read(atom: Atom, where: object) -> None:
-        if not isinstance(atom, Literal) and atom not in bound:
-            raise JaxprTypeError(f"variable {atom} is used before it is bound, in {where}")
-
-    for v in (*jaxpr.constvars, *jaxpr.invars):
-        bind(v, "the inputs")
-    effects = NO_EFFECTS
-    for eqn in jaxpr.eqns:
-        for atom in eqn.invars:
-            read(atom, eqn)
-        _check_types(eqn)
-        for v in eqn.outvars:
-            bind(v, eqn)
-        effects |= eqn.effects
-    for atom in jaxpr.outvars:
-        read(atom, "the outputs")
+    effects, eqn = NO_EFFECTS, None
+    try:
+        _bind(bound, (*jaxpr.constvars, *jaxpr.invars))
+        for eqn in jaxpr.eqns:
+            _read(bound, eqn.invars)
+            _check_types(eqn)
+            _bind(bound, eqn.outvars)
+            effects |= eqn.effects
+        eqn = None
+        _read(bound, jaxpr.outvars)
+    except _Fault as fault:
+        raise JaxprTypeError(_told(fault, jaxpr, eqn)) from None
     if not effects <= jaxpr.effects:
         raise JaxprTypeError(f"effects {set(effects - jaxpr.effects)} of the equations are not declared by the jaxpr")
+
+
+def _bind(bound: set[Var], variables: Sequence[Var]) -> None:
+    for v in variables:
+        if v in bound:
+            raise _Fault("Variable '{}' already bound", v)
+        bound.add(v)
+
+
+def _read(bound: set[Var], atoms: Sequence[Atom]) -> None:
+    for atom in atoms:
+        if not isinstance(atom, Literal) and atom not in bound:
+            raise _Fault("Variable '{}' not defined", atom)
 
 
 def _check_types(eqn: Eqn) -> None:
@@ -58,4 +68,13 @@ def _check_types(eqn: Eqn) -> None:
         raise JaxprTypeError(f"{eqn}: {len(eqn.outvars)} outputs, the rule of {eqn.primitive} gives {len(inferred)}")
     for v, aval in zip(eqn.outvars, inferred, strict=True):
         if not same_type(v.aval, aval):
-            raise JaxprTypeError(f"{eqn}: output is {v.aval}, the rule of {eqn.primitive} gives {aval}")
+            types = f"as {aval.str_short(True)} for let-binder of type {v.aval.str_short(True)}"
+            raise _Fault(f"Value for variable '{{}}' inconsistently typed {types}", v)
+
+
+def _told(fault: _Fault, jaxpr: Jaxpr, eqn: Eqn | None) -> str:
+    """The fault, the equation with its line, and what stands around that, with one name for each variable."""
+    text, v = fault.args
+    name, equation, program = around(jaxpr, v, eqn)
+    place = f"\n\nin equation:\n\n{equation}\n\nfrom source: {eqn.source}" if eqn else ""
+    return f"{text.replace('{}', name, 1)}{place}\n\nwhile checking jaxpr:\n\n{program}"

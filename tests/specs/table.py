@@ -59,6 +59,7 @@ WITHOUT_A_CASE = (
         (
             "tiled_convolution",
             "convolution_in_planes",
+            "direct_convolution",
             "depthwise_convolution",
             "gradient_by_weights",
             "packed_weights",

@@ -64,7 +64,7 @@ WITHOUT_A_CASE = (
             "gradient_by_weights",
             "packed_weights",
         ),
-        "stands for convolutions on the cpu: see tests/cpu/test_convolutions.py, test_planes.py and test_filters.py",
+        "stands for convolutions on the cpu: see tests/cpu/test_convolutions.py and those of each kind",
     )
     | {p.name: "is of sums still to be made, on meshes: see tests/core/meshes/sums_cases.py" for p in OF_SUMS}
     | {p.name: "is of keys, for which NumPy has no type: see tests/core/random/test_typed_keys.py" for p in ON_WORDS}

@@ -46,6 +46,22 @@ def test_what_is_added_in_one_place_adds_up() -> None:
     assert ref[...].tolist() == [0, 0, 0, 40]
 
 
+@pytest.mark.parametrize(("name", "wanted"), [("max", [5, 0, 0, 7]), ("min", [-2, 0, 0, -9])])
+def test_extrema_in_one_place_are_those_of_all(name: str, wanted: list[int]) -> None:
+    ref, atomic = jax.new_ref(jnp.zeros(4)), getattr(triton, f"atomic_{name}")
+    places, mask = jnp.array([3, 0, 3, 0, 3]), jnp.array([True, True, True, True, False])
+    atomic(ref, places, jnp.array([7.0, 5.0, -9.0, -2.0, 99.0 if name == "max" else -99.0]), mask=mask)
+    assert ref[...].tolist() == wanted
+
+
+@pytest.mark.parametrize(("name", "masked"), [("and", False), ("or", True), ("xor", False), ("xchg", True)])
+def test_what_is_not_combined_in_one_place_is_refused(name: str, masked: bool) -> None:
+    ref, places = jax.new_ref(jnp.arange(4)), jnp.array([1, 1])
+    with pytest.raises(NotImplementedError, match=f"atomic_{name}.* at arrays of indices.*one by one, in a loop"):
+        getattr(triton, f"atomic_{name}")(ref, places, 1, mask=jnp.array([True, False]) if masked else None)
+    assert ref[...].tolist() == [0, 1, 2, 3]
+
+
 def test_compare_and_swap() -> None:
     ref = jax.new_ref(1)
     assert triton.atomic_cas(ref, 0, 2) == 1 and ref[...] == 1

@@ -211,7 +211,7 @@ def test_of_each_channel_alone_touch_nothing_behind_their_arrays(channels: int, 
     (eqn,) = polyax.make_jaxpr(f)(x, w).jaxpr.eqns
     work = depthwise.described([ShapedArray(a.shape, a.dtype) for a in (x, w)], eqn.params)
     x, w, out = map(at_the_end_of_a_page, (x, w, np.zeros(wanted.shape, "f")))
-    run(depthwise.function("float", work.line).address("convolve"), (x, w, out), work)
+    run(depthwise.function("float", work.kind).address("convolve"), (x, w, out), work)
     np.testing.assert_array_equal(out, wanted)
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from polyax.ir.aval import ShapedArray
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.convolutions import planes
 from polyax_cpu.convolutions.blocks import where
-from polyax_cpu.convolutions.planes import Along, Shapes
-from polyax_cpu.convolutions.windows import WindowDimension, flat, inside, told
+from polyax_cpu.convolutions.planes import Shapes
+from polyax_cpu.convolutions.windows import WindowDimension, Windowed, along, flat, inside, told
 from polyax_cpu.libraries.registers import Vectors, between, digit
 from polyax_cpu.llvm import Builder, IrValue, Module
 from polyax_cpu.records import FUNCTION_PARAMS
@@ -51,34 +50,18 @@ class DepthwiseNumbers(NamedTuple):
     result_item: int
 
 
-@dataclass(frozen=True)
-class Depthwise:
-    """A convolution for its native function, which counts rows of the result."""
-
-    shape: tuple[int, ...]
-    scalars: tuple[int, ...]
-    extent: int
-    flops: int
-    line: WindowLine
-
-
-def described(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Depthwise:
+def described(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Windowed:
+    """The native function counts rows of the result."""
     shapes = Shapes(avals, params)
-    along = shapes.phases[0].along
+    dimensions = along(avals, shapes.result, params)
     numbers = DepthwiseNumbers(shapes.groups, shapes.by_source.item, shapes.by_result.item)
-    dimensions = [
-        WindowDimension(
-            a.places, a.source, a.low, a.stride, a.dilation, a.window, a.by_source, a.by_weight, a.by_result
-        )
-        for a in along
-    ]
-    rows = shapes.batch * math.prod(a.places for a in along[:-1])
-    return Depthwise(shapes.result.shape, flat(numbers, dimensions), rows, shapes.flops, _line(along[-1]))
+    rows = shapes.batch * math.prod(d.places for d in dimensions[:-1])
+    return Windowed(shapes.result.shape, flat(numbers, dimensions), rows, shapes.flops, _line(dimensions[-1]))
 
 
-def _line(along: Along) -> WindowLine:
+def _line(last: WindowDimension) -> WindowLine:
     """A whole one, if what it sees fits in registers."""
-    line = WindowLine(along.window, along.stride, along.dilation)
+    line = WindowLine(last.window, last.stride, last.dilation)
     return line if line.seen <= LOADED else line._replace(length=1)
 
 

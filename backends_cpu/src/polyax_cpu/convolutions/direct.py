@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from polyax.ir.aval import ShapedArray
@@ -18,7 +17,7 @@ from polyax.ops.conv import conv_general_dilated_p
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.convolutions.planes import SPATIAL
 from polyax_cpu.convolutions.tiles import strides
-from polyax_cpu.convolutions.windows import along, flat, inside, told
+from polyax_cpu.convolutions.windows import Windowed, along, flat, inside, told
 from polyax_cpu.libraries.registers import Vectors, between, digit
 from polyax_cpu.libraries.sums import SumsKind, add_products, sums_kind
 from polyax_cpu.llvm import Builder, IrValue, Module
@@ -42,17 +41,6 @@ class DirectNumbers(NamedTuple):
     result_image: int
 
 
-@dataclass(frozen=True)
-class Direct:
-    """A convolution for its native function, which counts rows of the result."""
-
-    shape: tuple[int, ...]
-    scalars: tuple[int, ...]
-    extent: int
-    flops: int
-    kind: SumsKind
-
-
 def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int) -> str | None:
     """Why a convolution isn't one of these, if so."""
     (out,) = conv_general_dilated_p.rule("abstract_eval")(*avals, **params)
@@ -70,8 +58,8 @@ def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int)
     return None if places[-1] >= LONG and math.prod(places) >= ONCE else "the result has few places"
 
 
-def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int) -> Direct:
-    """Features are the last dimension of the weights."""
+def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int) -> Windowed:
+    """Features are the last dimension of the weights; the native function counts rows of the result."""
     (out,) = conv_general_dilated_p.rule("abstract_eval")(*avals, **params)
     (lhs, rhs), (at, of, to) = (a.shape for a in avals), params["dimension_numbers"]
     dimensions = along(avals, out, params)
@@ -81,7 +69,7 @@ def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: in
     rows = out.shape[to[0]] * math.prod(d.places for d in dimensions[:-1])
     flops = 2 * rows * places * channels * features * math.prod(d.window for d in dimensions)
     kind = sums_kind(places, -(-features // lanes))
-    return Direct(out.shape, flat(numbers, dimensions), rows, flops, kind)
+    return Windowed(out.shape, flat(numbers, dimensions), rows, flops, kind)
 
 
 # --- code ------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from polyax.ir.aval import ShapedArray
@@ -18,7 +17,7 @@ from polyax.ops.conv import conv_general_dilated_p
 from polyax_cpu import compiler, machine_code
 from polyax_cpu.convolutions.planes import SPATIAL
 from polyax_cpu.convolutions.tiles import strides
-from polyax_cpu.convolutions.windows import along, flat, inside, told
+from polyax_cpu.convolutions.windows import Windowed, along, flat, inside, told
 from polyax_cpu.libraries.registers import Vectors, between, digit
 from polyax_cpu.libraries.sums import SumsKind, add_products, sums_kind
 from polyax_cpu.llvm import Builder, IrValue, Module
@@ -46,18 +45,6 @@ class FilterNumbers(NamedTuple):
     window_image: int
 
 
-@dataclass(frozen=True)
-class Filters:
-    """A convolution for its native function, which counts blocks of sums. The result has its places first, then
-    channels, then features."""
-
-    shape: tuple[int, ...]
-    scalars: tuple[int, ...]
-    extent: int
-    flops: int
-    kind: SumsKind
-
-
 def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int) -> str | None:
     """Why a convolution isn't one of these, if so."""
     (out,) = conv_general_dilated_p.rule("abstract_eval")(*avals, **params)
@@ -77,8 +64,9 @@ def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int)
     return None if features * (1 + together) >= lanes else f"{features} features are few for vectors of {lanes}"
 
 
-def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int) -> Filters:
-    """Features are the last dimension of the window."""
+def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: int) -> Windowed:
+    """Features are the last dimension of the window; the native function counts blocks of sums. The result has its
+    places first, then channels, then features."""
     (out,) = conv_general_dilated_p.rule("abstract_eval")(*avals, **params)
     (lhs, rhs), (at, of, _) = (a.shape for a in avals), params["dimension_numbers"]
     source, window, groups = strides(lhs), strides(rhs), params["batch_group_count"]
@@ -93,7 +81,7 @@ def described(avals: Sequence[ShapedArray], params: Mapping[str, Any], lanes: in
     blocks = math.prod(places) * groups * -(-channels // kind.rows) * -(-features // (kind.width * lanes))
     added = math.prod(d.window for d in dimensions) * numbers.images
     flops = 2 * math.prod(places) * channels * features * groups * added
-    return Filters((*places, channels, features * groups), flat(numbers, dimensions), blocks, flops, kind)
+    return Windowed((*places, channels, features * groups), flat(numbers, dimensions), blocks, flops, kind)
 
 
 # --- code ------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ phases of those whose operand is dilated, and transposes around those whose layo
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -19,12 +19,11 @@ from polyax.ops.conv import conv_general_dilated_p
 from polyax.ops.conv_shapes import ConvDimensionNumbers
 from polyax.runtime.contract.hooks import WhyNot
 from polyax.trace.recording import trace_to_jaxpr
+from polyax_cpu.compiler import LoadedCode
 from polyax_cpu.convolutions import blocks, depthwise, direct, filters, planes, tiles
-from polyax_cpu.convolutions.depthwise import Depthwise
-from polyax_cpu.convolutions.direct import Direct
-from polyax_cpu.convolutions.filters import Filters
 from polyax_cpu.convolutions.planes import PackedWeights, Planes, Shapes
 from polyax_cpu.convolutions.tiles import Geometry, TileDigit, apart
+from polyax_cpu.convolutions.windows import Windowed
 from polyax_cpu.libraries import registers
 from polyax_kernels.lower import overlaps, phases
 from polyax_kernels.lower.lowering import Call, Lowering, Replace
@@ -132,19 +131,21 @@ def _why_not_depthwise(avals: Avals, params: Params) -> str | None:
     return _why_no_registers(avals) or depthwise.why_not(avals, params, _lanes(avals[0]))
 
 
-def _depthwise(x: Any, w: Any, avals: Avals, params: Params) -> Any:
-    """With weights whose features are together."""
+def _turned_weights(w: Any, avals: Avals, params: Params, order: Sequence[int]) -> tuple[Any, Avals, Params]:
+    """Weights in another order, in which features are together, and what is said of both operands then."""
     lhs, rhs, out = params["dimension_numbers"]
-    turned = transpose(w, (*rhs[2:], rhs[1], rhs[0]))
-    numbers = ConvDimensionNumbers(lhs, (w.ndim - 1, w.ndim - 2, *range(w.ndim - 2)), out)
-    given = {**params, "dimension_numbers": numbers}
-    avals = avals[0], ShapedArray(turned.shape, w.dtype)
+    turned = transpose(w, order)
+    given = {**params, "dimension_numbers": ConvDimensionNumbers(lhs, _moved(rhs, order), out)}
+    return turned, (avals[0], ShapedArray(turned.shape, w.dtype)), given
+
+
+def _features_last(rhs: Sequence[int]) -> list[int]:
+    return [*rhs[2:], rhs[1], rhs[0]]
+
+
+def _depthwise(x: Any, w: Any, avals: Avals, params: Params) -> Any:
+    turned, avals, given = _turned_weights(w, avals, params, _features_last(params["dimension_numbers"].rhs_spec))
     return depthwise_p.bind1(x, turned, work=depthwise.described(avals, given))
-
-
-def _native_depthwise(args: Avals, outs: Avals, params: Params) -> tuple[int, Depthwise]:
-    work: Depthwise = params["work"]
-    return depthwise.function(registers.TYPES[args[0].dtype.name], work.line).address("convolve"), work
 
 
 def _why_not_direct(avals: Avals, params: Params) -> str | None:
@@ -152,18 +153,8 @@ def _why_not_direct(avals: Avals, params: Params) -> str | None:
 
 
 def _direct(x: Any, w: Any, avals: Avals, params: Params) -> Any:
-    """With weights whose features are together."""
-    lhs, rhs, out = params["dimension_numbers"]
-    order = [*rhs[2:], rhs[1], rhs[0]]
-    turned = transpose(w, order)
-    given = {**params, "dimension_numbers": ConvDimensionNumbers(lhs, _moved(rhs, order), out)}
-    avals = avals[0], ShapedArray(turned.shape, w.dtype)
+    turned, avals, given = _turned_weights(w, avals, params, _features_last(params["dimension_numbers"].rhs_spec))
     return direct_p.bind1(x, turned, work=direct.described(avals, given, _lanes(x)))
-
-
-def _native_direct(args: Avals, outs: Avals, params: Params) -> tuple[int, Direct]:
-    work: Direct = params["work"]
-    return direct.function(registers.TYPES[args[0].dtype.name], work.kind).address("convolve"), work
 
 
 def _why_no_filters(avals: Avals, params: Params) -> str | None:
@@ -171,19 +162,21 @@ def _why_no_filters(avals: Avals, params: Params) -> str | None:
 
 
 def _filters(x: Any, w: Any, avals: Avals, params: Params) -> Any:
-    """With a window whose features are together, and the result in another order."""
-    lhs, rhs, out = params["dimension_numbers"]
-    order = [*(d for d in range(w.ndim) if d != rhs[0]), rhs[0]]
-    turned = transpose(w, order)
-    given = {**params, "dimension_numbers": ConvDimensionNumbers(lhs, _moved(rhs, order), out)}
-    avals = avals[0], ShapedArray(turned.shape, w.dtype)
+    """With the result in another order."""
+    _, rhs, out = params["dimension_numbers"]
+    turned, avals, given = _turned_weights(w, avals, params, [*(d for d in range(w.ndim) if d != rhs[0]), rhs[0]])
     y = filters_p.bind1(x, turned, work=filters.described(avals, given, _lanes(x)))
     return transpose(y, _moved(range(len(out)), [*out[2:], out[0], out[1]]))
 
 
-def _native_filters(args: Avals, outs: Avals, params: Params) -> tuple[int, Filters]:
-    work: Filters = params["work"]
-    return filters.function(registers.TYPES[args[0].dtype.name], work.kind).address("convolve"), work
+def _native(function: Callable[[str, Any], LoadedCode]) -> Callable[[Avals, Avals, Params], tuple[int, Windowed]]:
+    """By the function of the kind that is wanted."""
+
+    def native(args: Avals, outs: Avals, params: Params) -> tuple[int, Windowed]:
+        work: Windowed = params["work"]
+        return function(registers.TYPES[args[0].dtype.name], work.kind).address("convolve"), work
+
+    return native
 
 
 def _in_planes(x: Any, w: Any, shapes: Shapes) -> Any:
@@ -270,8 +263,8 @@ def lowerings(why_no_product: WhyNot) -> dict[Primitive, Lowering]:
         conv_general_dilated_p: Replace(_replaced, why_not),
         tiled_p: Call(native=tiles.describe),
         planes_p: Call(native=_native_planes),
-        depthwise_p: Call(native=_native_depthwise),
-        direct_p: Call(native=_native_direct),
-        filters_p: Call(native=_native_filters),
+        depthwise_p: Call(native=_native(depthwise.function)),
+        direct_p: Call(native=_native(direct.function)),
+        filters_p: Call(native=_native(filters.function)),
         packed_p: Call(native=_native_packing),
     }

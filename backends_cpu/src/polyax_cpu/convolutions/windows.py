@@ -5,6 +5,7 @@ the operand.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from polyax.ir.aval import ShapedArray
@@ -25,6 +26,17 @@ class WindowDimension(NamedTuple):
     source_by: int = 0
     window_by: int = 0
     result_by: int = 0
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """A convolution for its native function, which counts ``extent`` parts of it. ``kind``: which function that is."""
+
+    shape: tuple[int, ...]
+    scalars: tuple[int, ...]
+    extent: int
+    flops: int
+    kind: Any
 
 
 def along(avals: Sequence[ShapedArray], out: ShapedArray, params: Mapping[str, Any]) -> list[WindowDimension]:

@@ -87,6 +87,7 @@ WORDS = {
     "psum_invariant": "``psum``, whose result is the same along the named axes.",
     "cholesky_update": "The Cholesky factor of ``R^H @ R + w w^H``.",
     "symmetric_product": "``alpha * a @ a^T + beta * c``.",
+    "linear_recurrence": "``y[i] = a[i] * y[i - 1] + b[i]`` along ``axis``, from the last on if ``reverse``.",
     "lu_pivots_to_permutation": "The permutation that the pivots of ``lu`` make.",
     "tridiagonal_solve": "``x`` with ``a @ x = b``, where ``a`` is tridiagonal.",
     "platform_index": "The number of the branch that is for the platform; settled before anything is compiled.",

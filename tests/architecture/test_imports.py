@@ -35,7 +35,7 @@ TOOLKITS = (
     "wasmtime",
 )
 PLUGINS = [f"{package}.plugin" for package in PACKAGES if package not in ("polyax", "polyax_kernels")]
-MODULES = 383
+MODULES = 384
 """What ``import polyax`` may load beside NumPy, of ours and of Python's; ``make bench`` times it."""
 
 

@@ -12,19 +12,21 @@ from polyax.ops.constraint import constrain
 from polyax.ops.keys import ON_WORDS
 from polyax.ops.memories import put_into
 from polyax.ops.parts import all_gather_reduced_p, unreduced_reduce_scatter_p
+from polyax.ops.recurrence import linear_recurrence
 from polyax.ops.sums import preduced_p, vary_unreduced_cast_p
 from polyax.trace.varying import reduced_vary_cast_p
 from polyax_conformance.specs.case import Case, case
 from polyax_conformance.specs.primitives import table
-from polyax_conformance.specs.primitives.data import X
+from polyax_conformance.specs.primitives.data import X, Y
 
 ROWS = NamedSharding(AbstractMesh((3, 1), ("x", "y")), PartitionSpec("x", UNCONSTRAINED))
-PLACED = {
+OF_THE_CORE = {
     "arrays: device_put": case(lambda x: put_into(x, "pinned_host"), X),
     "arrays: reshard": case(lambda x: resharded(x, ROWS), X),
+    "arrays: linear_recurrence": case(lambda x, y: linear_recurrence(x, y, 1, reverse=True), X, Y),
     "arrays: sharding_constraint": case(lambda x: constrain(x, ROWS), X),
 }
-CASES: dict[str, Case] = table.CASES | PLACED
+CASES: dict[str, Case] = table.CASES | OF_THE_CORE
 
 OF_SUMS = (
     all_gather_reduced_p,

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from operator import index
 from typing import Any
-
-import numpy as np
 
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.meshes.factors import free_but
-from polyax.ops.basis import add, canonical_axis, eq, full_like, mul, named, select_n, sub
+from polyax.ops.basis import eq, full_like, mul, named, select_n, sub
 from polyax.ops.compare import gt, lt
 from polyax.ops.define import FLOAT, NUMBER, REAL, Accepts, check_dtype, linear
 from polyax.ops.elementwise import exp, is_finite
-from polyax.ops.slicing import pad
+from polyax.ops.recurrence import linear_recurrence, shifted
 from polyax.trace.symbolic import Zero
 
 __all__ = [
@@ -67,29 +65,8 @@ cumsum_p.absent.clear()
 linear(cumsum_p, lambda ct, x, axis, reverse: cumsum(ct, axis, not reverse))
 
 # --- derivatives ----------------------------------------------------------------------------------------------------
-# A cumulative operation with combine(a, b) has the derivative of the recurrence y[i] = combine(y[i-1], x[i]). Pairs
-# (value, tangent) combine associatively, and so do affine functions, which a recurrence applies to the tangent: log2(n)
-# steps of doubling distances give all of them.
-
-
-def doubling(
-    combine: Callable[[Pair, Pair], Pair], pair: Pair, identity: Sequence[Any], axis: int, reverse: bool
-) -> Pair:
-    """The cumulative combination of pairs of arrays along ``axis``; ``identity`` holds the neutral scalars."""
-    axis = canonical_axis(axis, np.ndim(pair[0]))
-    size, step = np.shape(pair[0])[axis], 1
-    while step < size:
-        before = tuple(shifted(x, e, step, axis, reverse) for x, e in zip(pair, identity, strict=True))
-        pair = combine(before, pair)
-        step *= 2
-    return pair
-
-
-def shifted(x: Any, fill: Any, step: int, axis: int, reverse: bool) -> Any:
-    """``x`` moved by ``step`` along ``axis``, away from where the cumulation begins, behind ``fill``."""
-    config = [(0, 0, 0)] * np.ndim(x)
-    config[axis] = (-step, step, 0) if reverse else (step, -step, 0)
-    return pad(x, fill, config)
+# A cumulative operation with combine(a, b) has the derivative of the recurrence y[i] = combine(y[i-1], x[i]), which is
+# a recurrence itself, and linear.
 
 
 def _recurrence_jvp(p: Primitive, factors: Callable[[Any, Any, Any], Pair], neutral: float) -> None:
@@ -104,7 +81,7 @@ def _recurrence_jvp(p: Primitive, factors: Callable[[Any, Any, Any], Pair], neut
         if type(t) is Zero:
             return [y], [Zero.of(y)]
         kept, taken = factors(x, shifted(y, neutral, 1, axis, reverse), y)
-        return [y], [doubling(_affine, (kept, mul(t, taken)), (1.0, 0.0), axis, reverse)[1]]
+        return [y], [linear_recurrence(kept, mul(t, taken), axis, reverse)]
 
     p.jvp = jvp
 
@@ -113,11 +90,6 @@ def _log_sums(x: Any, before: Any, y: Any) -> Pair:
     """They add up to 1."""
     finite = select_n(is_finite(y), full_like(y, 0), y)
     return exp(sub(before, finite)), exp(sub(x, finite))
-
-
-def _affine(a: Pair, b: Pair) -> Pair:
-    """``a`` and then ``b``, as functions ``v -> factor * v + summand``."""
-    return mul(b[0], a[0]), add(mul(b[0], a[1]), b[1])
 
 
 def _extremum(wins: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Pair]:

@@ -27,8 +27,9 @@ from polyax.ops.basis import (
     reshape,
     transpose,
 )
-from polyax.ops.cumulative import cumprod, shifted
+from polyax.ops.cumulative import cumprod
 from polyax.ops.define import ANY, NUMBER, ORDERED, Accepts, check_dtype, flat_jvp, linear
+from polyax.ops.recurrence import shifted
 from polyax.ops.slicing import pad, slice_in_dim
 from polyax.trace.symbolic import Zero
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax.ops import cumulative, sort
+from polyax.ops import cumulative, recurrence, sort
 from polyax.reference.table import rule, rules, wide
 
 
@@ -72,3 +72,13 @@ for _primitive, _ufunc in (
     (cumulative.cumlogsumexp_p, np.logaddexp),
 ):
     rule(_primitive)(lambda x, axis, reverse, f=_ufunc: _accumulate(f, x, axis, reverse))
+
+
+@rule(recurrence.linear_recurrence_p)
+def linear_recurrence(factors: Any, summands: Any, *, axis: int, reverse: bool) -> Any:
+    way = slice(None, None, -1 if reverse else 1)
+    a, b = (np.moveaxis(wide(x), axis, 0)[way] for x in (factors, summands))
+    y = np.copy(b)
+    for i in range(1, len(y)):
+        y[i] += a[i] * y[i - 1]
+    return np.moveaxis(y[way], 0, axis).astype(summands.dtype)

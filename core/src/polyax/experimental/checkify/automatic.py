@@ -24,6 +24,7 @@ from polyax.ir.aval import aval_of
 from polyax.ir.jaxpr import Eqn
 from polyax.lax import lenient as lax
 from polyax.lax import linalg
+from polyax.ops.recurrence import linear_recurrence_p
 
 Find = Callable[[Eqn, Sequence[Any], Sequence[Any]], tuple[Any, JaxException] | None]
 """``(equation, operands, results) -> (whether there is an error, which)``; None if there can't be one."""
@@ -138,4 +139,5 @@ found_by(
     "integer_pow lgamma linear_solve log log1p logistic mul pad pow psum reduce reduce_prod reduce_sum reduce_window "
     "reduce_window_sum regularized_incomplete_beta rem rsqrt sin sinh sqrt sub tan tanh",
 )
+FINDS[linear_recurrence_p] = [(nan_checks, _nan)]  # derivatives of cumulative operations
 found_by(_nan, nan_checks, "triangular_solve")  # which equations are solved by, without a primitive of their own

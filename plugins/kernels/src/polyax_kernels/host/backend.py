@@ -32,7 +32,7 @@ from polyax_kernels.host.meeting import Arrays, Meeting, by_turns, calls_users, 
 from polyax_kernels.host.threads import parallel_for
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.keys import structural_key
-from polyax_kernels.lower import widened
+from polyax_kernels.lower import cumulative, widened
 from polyax_kernels.lower.lowering import CallContext, LoweringKind
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step
@@ -40,6 +40,8 @@ from polyax_kernels.run.control import control_runner
 from polyax_kernels.run.executable import PlanExecutable, Runner
 from polyax_kernels.run.memory import EXPORTED, GuardedShelf, Memory, Pool, Promised, Shelf, Window, foreign, whole
 
+FAMILY = {**widened.LOWERINGS, **cumulative.lowerings(long=1 << 16, rows=8)}
+"""Running values of rows too few to be computed side by side are those of chunks."""
 PARALLEL_COST = 200_000
 """Kernels of fewer scalar operations or bytes run on one thread."""
 
@@ -63,7 +65,7 @@ class HostKernelBackend(KernelBackend):
         self._devices = host_devices(self, kind)
 
     def family_lowerings(self) -> Mapping[Primitive, LoweringKind]:
-        return widened.LOWERINGS
+        return FAMILY
 
     @abstractmethod
     def compile_function(self, kernel: Kernel) -> Function:

@@ -129,7 +129,11 @@ class Facts:
 def goes_on(stage: Stage) -> bool:
     """Whether a stage reads back what it wrote at another place, as running sums do."""
     loads = [x for store in stage.stores for x in postorder(*store_roots(store)) if x.kind == "load"]
-    return any(x.attr.slot == s.slot and x.args[0] is not s.indices[0] for s in stage.stores for x in loads)
+    return any(x.attr.slot == s.slot and _elsewhere(x, s) for s in stage.stores for x in loads)
+
+
+def _elsewhere(load: Expr, store: Store) -> bool:
+    return any(a is not b for a, b in zip(load.args, store.indices, strict=False))
 
 
 def inits(fold: Expr) -> tuple[Expr, ...]:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from polyax.ir.aval import ShapedArray
 from polyax.runtime.contract.backend import Decision
 from polyax.runtime.contract.listing import Listing
+from polyax_kernels.ir.dependences import goes_on
 from polyax_kernels.ir.expr import Axis, Expr, index, postorder
 from polyax_kernels.ir.kernel import Stage, Store, store_roots
 from polyax_kernels.ir.scalars import cost
@@ -64,6 +65,11 @@ class KernelNode:
         return self.pure and not _plain(self.grid, self.stages)
 
     @property
+    def in_turn(self) -> bool:
+        """Whether elements that lie side by side are computed one after the other, as running sums along rows."""
+        return self.ordered or any(goes_on(stage) and _along_rows(stage) for stage in self.stages if stage.axes)
+
+    @property
     def inputs(self) -> tuple[int, ...]:
         """The values that must be in memory before it runs."""
         if self.updates is None or self.updates in self.reads:
@@ -81,6 +87,12 @@ class KernelNode:
     def body(self, value: int) -> Expr:
         """What a pure node that isn't stacked computes for ``value`` at the grid point."""
         return next(s.value for s in self.stages[0].stores if s.slot == value)
+
+
+def _along_rows(stage: Stage) -> bool:
+    """Whether the innermost axis of the stage is that of neighbours in memory."""
+    inner = index(stage.axes[-1])
+    return any(store.indices and inner in postorder(store.indices[-1]) for store in stage.stores)
 
 
 Avals = tuple[ShapedArray, ...]

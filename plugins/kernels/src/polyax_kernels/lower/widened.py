@@ -1,6 +1,7 @@
-"""Products of narrow floating numbers as products of float32, rounded once.
+"""Products and running values of narrow floating numbers in float32, rounded once.
 
-Libraries have no others, and loops would widen each number as often as it is multiplied, and round each product.
+Libraries have no other products, and loops would widen each number as often as it is multiplied, and round each
+product. Running sums would stand still where a summand is less than half the distance of numbers.
 """
 
 from __future__ import annotations
@@ -22,32 +23,44 @@ from polyax_kernels.ir.limits import FLOAT32, NARROW
 from polyax_kernels.lower.lowering import LoweringKind, Replace
 
 
-def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
-    """Why a product isn't widened, if so."""
-    wanted = params.get("preferred_element_type")
+def in_float32(primitive: Primitive) -> Replace:
+    """``primitive`` on operands that are all of one narrow type, as itself between conversions."""
+    return Replace(
+        lambda avals, **params: _program(primitive, tuple(avals), tuple(params.items()), avals[0].dtype),
+        lambda avals, params: _why_not_narrow(avals),
+    )
+
+
+def _why_not_narrow(avals: Sequence[ShapedArray]) -> str | None:
     kinds = {a.dtype for a in avals}
-    if len(kinds) > 1 or not kinds <= set(NARROW):
-        return "its numbers aren't narrow, or not of one type"
-    if wanted is not None and np.dtype(wanted) not in (*kinds, FLOAT32):
-        return f"its sums are to be of {np.dtype(wanted)}"
-    return None
+    return None if len(kinds) == 1 and kinds <= set(NARROW) else "its numbers aren't narrow, or not of one type"
 
 
 @lru_cache(maxsize=256)
-def _program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...]) -> ClosedJaxpr:
-    given = dict(params)
-    dtype = np.dtype(given["preferred_element_type"] or avals[0].dtype)
-    wide = given | {"preferred_element_type": FLOAT32}
-
-    def compute(x: Any, y: Any) -> list[Any]:
-        return [convert(primitive.bind1(convert(x, FLOAT32), convert(y, FLOAT32), **wide), dtype)]
+def _program(
+    primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple[tuple[str, Any], ...], dtype: np.dtype
+) -> ClosedJaxpr:
+    def compute(*xs: Any) -> list[Any]:
+        return [convert(primitive.bind1(*[convert(x, FLOAT32) for x in xs], **dict(params)), dtype)]
 
     return trace_to_jaxpr(compute, avals)
 
 
-def _widened(primitive: Primitive) -> Replace:
-    program = lambda avals, **params: _program(primitive, tuple(avals), tuple(params.items()))
+def _product(primitive: Primitive) -> Replace:
+    def program(avals: Sequence[ShapedArray], preferred_element_type: Any = None, **params: Any) -> ClosedJaxpr:
+        given = (*params.items(), ("preferred_element_type", FLOAT32))
+        return _program(primitive, tuple(avals), given, np.dtype(preferred_element_type or avals[0].dtype))
+
     return Replace(program, why_not)
 
 
-LOWERINGS: Mapping[Primitive, LoweringKind] = {p: _widened(p) for p in (dot_general_p, conv_general_dilated_p)}
+def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
+    """Why a product isn't widened, if so."""
+    wanted = params.get("preferred_element_type")
+    reason = _why_not_narrow(avals)
+    if reason is None and wanted is not None and np.dtype(wanted) not in (avals[0].dtype, FLOAT32):
+        return f"its sums are to be of {np.dtype(wanted)}"
+    return reason
+
+
+LOWERINGS: Mapping[Primitive, LoweringKind] = {p: _product(p) for p in (dot_general_p, conv_general_dilated_p)}

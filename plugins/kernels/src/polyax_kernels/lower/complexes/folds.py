@@ -1,13 +1,16 @@
-"""Products of many complex numbers, as products of a few arrays of them."""
+"""Products and recurrences of many complex numbers, as products of a few arrays of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from polyax.ops.basis import squeeze
-from polyax.ops.cumulative import doubling
+from polyax.ops.basis import add, squeeze
+from polyax.ops.recurrence import shifted
 from polyax.ops.slicing import pad, slice_in_dim
 from polyax_kernels.lower.complexes.formulas import Parts, formula, number, times
+
+Arrays = tuple[Any, ...]
 
 
 @formula("reduce_prod")
@@ -43,4 +46,27 @@ def _padded(z: Parts, axis: int, count: int) -> Parts:
 
 @formula("cumprod")
 def _products(z: Parts, *, axis: int, reverse: bool) -> Parts:
-    return doubling(times, z, (1.0, 0.0), axis, reverse)
+    return _doubling(times, z, (1.0, 0.0), axis, reverse)
+
+
+@formula("linear_recurrence")
+def _recurrence(a: Parts, b: Parts, *, axis: int, reverse: bool) -> Parts:
+    return _doubling(_one_after_the_other, (*a, *b), (1.0, 0.0, 0.0, 0.0), axis, reverse)[2:]
+
+
+def _one_after_the_other(first: Arrays, then: Arrays) -> Arrays:
+    """Of functions ``y -> a y + b``."""
+    product = times(then[:2], first[2:])
+    return *times(then[:2], first[:2]), add(product[0], then[2]), add(product[1], then[3])
+
+
+def _doubling(
+    combine: Callable[[Arrays, Arrays], Arrays], z: Arrays, identity: Sequence[float], axis: int, reverse: bool
+) -> Arrays:
+    """What ``combine`` makes of everything up to each place along ``axis``: each step reaches twice as far."""
+    step = 1
+    while step < z[0].shape[axis]:
+        before = tuple([shifted(x, e, step, axis, reverse) for x, e in zip(z, identity, strict=True)])
+        z = combine(before, z)
+        step *= 2
+    return z

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 
 from polyax.control.folds import reducers
+from polyax.ir.primitive import Primitive
+from polyax.ops.cumulative import cumlogsumexp_p, cumprod_p, cumsum_p
+from polyax.ops.recurrence import linear_recurrence_p
 from polyax_kernels.ir.expr import PICKS, Axis, Expr, cast, const, fold, index, op, where
 from polyax_kernels.ir.kernel import Stage, Store
 from polyax_kernels.lower.lowering import Kernels, Out, Read, Update
 from polyax_kernels.lower.rules.table import RULES, kernels
+from polyax_kernels.lower.widened import in_float32
 
 COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or", "xor": "xor"}
 
@@ -46,17 +50,17 @@ def _arg_extremum(combine: str) -> Callable[..., Expr]:
     return build
 
 
-def _running(combine: Callable[[Expr, Expr], Expr], start: str) -> Callable[..., Update]:
-    def build(out: Out, x: Read, *, axis: int, reverse: bool = False) -> Update:
-        """``out[k] = combine(out[k-1], x[k])`` along ``axis``."""
-        k = Axis(x.shape[axis], f"k{axis}")
+def _running(step: Callable[..., Expr], start: str) -> Callable[..., Update]:
+    def build(out: Out, *xs: Read, axis: int, reverse: bool = False) -> Update:
+        """``out[k] = step(out[k-1], *[x[k] for x in xs])`` along ``axis``; ``start`` names what comes before."""
+        k = Axis(out.shape[axis], f"k{axis}")
         grid = tuple([a for d, a in enumerate(out.axes) if d != axis])
-        step = index(k)
-        at = const(x.shape[axis] - 1) - step if reverse else step
+        n = index(k)
+        at = const(out.shape[axis] - 1) - n if reverse else n
         here = [at if d == axis else i for d, i in enumerate(out.i)]
         before = [at + (1 if reverse else -1) if d == axis else i for d, i in enumerate(out.i)]
-        previous = out.load(*before, mask=step > 0, other=identity(start, x.dtype))
-        store = Store(out.slot, tuple(here), combine(previous, x(*here)))
+        previous = out.load(*before, mask=n > 0, other=identity(start, out.dtype))
+        store = Store(out.slot, tuple(here), step(previous, *[x(*here) for x in xs]))
         return Update(grid, (Stage((k,), (store,)),))
 
     return build
@@ -70,8 +74,18 @@ def _logaddexp(x: Expr, y: Expr) -> Expr:
 
 RULES.update({f"reduce_{name}": Kernels(_reduction(combine)) for name, combine in COMBINE.items()})
 RULES.update({name: Kernels(_arg_extremum(name)) for name in PICKS})
-RULES.update({f"cum{n}": Kernels(_running(partial(op, COMBINE[n]), COMBINE[n])) for n in ("sum", "prod", "max", "min")})
-RULES["cumlogsumexp"] = Kernels(_running(_logaddexp, "max"))
+
+
+def _add_running(primitive: Primitive, build: Callable[..., Update]) -> None:
+    """What rounds in each step does so in float32."""
+    RULES[primitive.name] = (in_float32(primitive), Kernels(build))
+
+
+_add_running(cumsum_p, _running(partial(op, "add"), "add"))
+_add_running(cumprod_p, _running(partial(op, "mul"), "mul"))
+_add_running(cumlogsumexp_p, _running(_logaddexp, "max"))
+_add_running(linear_recurrence_p, _running(lambda before, a, b: a * before + b, "add"))
+RULES.update({f"cum{name}": Kernels(_running(partial(op, name), name)) for name in ("max", "min")})
 
 
 @kernels("dot_general")

@@ -52,7 +52,10 @@ from jax._src.tree_util import _registry
 children, aux = _registry[dict].to_iter({"a": 1})
 assert _registry[dict].from_iter(aux, children) == {"a": 1} and len(_registry) == len([*_registry])
 from jax._src.lax import control_flow, parallel, slicing
-from jax._src.numpy.util import check_arraylike, promote_args_inexact, promote_dtypes
+from jax._src.numpy.util import check_arraylike, ensure_arraylike, promote_args_inexact, promote_dtypes
+from jax._src.numpy.util import promote_dtypes_complex
+assert promote_dtypes_complex(1)[0].dtype == "complex64" and promote_dtypes(1, 2.0)[0].weak_type
+assert ensure_arraylike("f", 2).shape == ()
 from jax._src.export.shape_poly import symbolic_shape
 assert control_flow.scan_p is polyax.lax.scan_p and parallel.psum is polyax.lax.psum and slicing.gather_p
 from jax.lib import __version__
@@ -121,6 +124,43 @@ def test_jax_is_polyax_once_the_door_is_open() -> None:
 
 def test_the_door_is_closed_otherwise() -> None:
     done = run("-c", CLOSED)
+    assert done.returncode == 0, done.stderr
+
+
+PRIMITIVE = """
+import polyax.as_jax
+from functools import partial
+import jax
+from jax.extend.core import Primitive
+from jax.interpreters import mlir, xla
+
+p = Primitive("multiply_add")
+p.def_impl(partial(xla.apply_primitive, p))
+p.def_abstract_eval(lambda x, y, z: x)
+mlir.register_lowering(p, mlir.lower_fun(lambda x, y, z: x * y + z, multiple_results=False))
+assert p.bind(2.0, 3.0, 4.0) == jax.jit(p.bind)(2.0, 3.0, 4.0) == xla.apply_primitive(p, 2.0, 3.0, 4.0) == 10
+q = Primitive("unknown")
+q.def_impl(partial(xla.apply_primitive, q))
+q.def_abstract_eval(lambda x: x)
+try:
+    q.bind(1.0)
+except NotImplementedError as e:
+    assert "'unknown'" in str(e)
+else:
+    raise AssertionError("it ran without a lowering")
+from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel, splash_attention_mask
+assert callable(splash_attention_mask.CausalMask)
+try:
+    splash_attention_kernel.make_splash_mha(mask=None)
+except NotImplementedError as e:
+    assert "jax.nn.dot_product_attention" in str(e)
+else:
+    raise AssertionError("it made a kernel for a TPU")
+"""
+
+
+def test_primitives_of_others_run_by_their_lowerings() -> None:
+    done = run("-c", PRIMITIVE)
     assert done.returncode == 0, done.stderr
 
 

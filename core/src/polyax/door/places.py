@@ -35,6 +35,9 @@ _EXTENDED = {
     "jax.experimental.colocated_python.func": (f"{_LEGACY}.experimental.colocated",),
     "jax.experimental.colocated_python.serialization": (f"{_LEGACY}.experimental.colocated",),
     "jax.experimental.hijax": (f"{_LEGACY}.experimental.hijax",),
+    "jax.experimental.pallas.ops": (),
+    "jax.experimental.pallas.ops.tpu": (),
+    "jax.experimental.pallas.ops.tpu.splash_attention": (f"{_LEGACY}.experimental.splash_attention",),
     "jax.experimental.sparse.transform": (
         "polyax.experimental.sparse.sparsifying.sparsify",
         "polyax.experimental.sparse.sparsifying.tracer",
@@ -116,7 +119,7 @@ _PRIVATE = {
     "numpy": ("polyax.numpy",),
     "numpy.lax_numpy": ("polyax.numpy",),
     "numpy.linalg": ("polyax.numpy.linalg",),
-    "numpy.util": ("polyax.numpy.promotion",),
+    "numpy.util": (f"{_LEGACY}.numpy_util", "polyax.numpy.promotion"),
     "ops": (),
     "ops.scatter": ("polyax.ops",),
     "partition_spec": ("polyax.sharding",),

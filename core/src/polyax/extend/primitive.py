@@ -125,7 +125,12 @@ class Primitive(ir.Primitive):
         return avals
 
     def def_impl(self, rule: F) -> F:
-        """``rule(*arrays, **params)`` computes the result. Usable as decorator."""
+        """``rule(*arrays, **params)`` computes the result. Usable as decorator.
+
+        One that compiles the primitive itself, and says so by an attribute ``compiles``, is what is done without it.
+        """
+        if getattr(getattr(rule, "func", rule), "compiles", False):
+            return rule
         self.impl = lambda *args, **params: self.listed(rule(*args, **params), "implementation")
         RULES[self] = lambda *args, **params: [np.asarray(x) for x in self.listed(rule(*args, **params), "NumPy")]
         return rule

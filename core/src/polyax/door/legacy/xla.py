@@ -1,4 +1,4 @@
-"""``jax.interpreters.xla``: tables that libraries add their types to."""
+"""``jax.interpreters.xla``: primitives run on their own, and tables that libraries add their types to."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from polyax.door.legacy.dispatch import apply_primitive as apply_primitive
 from polyax.runtime.contract.backend import Backend as Backend
 
 canonicalize_dtype_handlers: dict[type, Callable[..., Any]] = {np.ndarray: lambda x: x}

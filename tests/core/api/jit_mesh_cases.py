@@ -209,6 +209,19 @@ def test_what_was_put_somewhere_by_name_stays_there():
         f(polyax.device_put(X, DEVICES[0]), y)
 
 
+def test_results_on_a_mesh_without_devices_lie_where_arguments_or_the_mesh_in_force_are():
+    double = polyax.jit(lambda x: x * 2, out_shardings=NamedSharding(ROW.abstract_mesh, P("i")))
+    other = Mesh(np.array(DEVICES[::-1]), ("i",))
+    for mesh in (ROW, other):  # each has a program of its own
+        got = double(put(mesh))
+        assert lies(got, on(mesh, "i")) and got.sharding.mesh == mesh
+        same(got, X * 2)
+    with polyax.set_mesh(other):
+        assert lies(double(X), on(other, "i"))
+    with pytest.raises(ValueError, match=r"no Mesh of 8 devices is in force .*, and no argument lies on so many"):
+        double(X)
+
+
 def test_one_sharding_for_all():
     f = polyax.jit(lambda a, b: (a - b, [b]), in_shardings=on(ROW, "i"), out_shardings=on(ROW))
     for leaf in polyax.tree.leaves(f(X, X[0])):

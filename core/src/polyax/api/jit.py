@@ -19,6 +19,7 @@ from polyax.api.shardings import (
     names_of_results,
     of_arguments,
     of_results,
+    on_devices,
 )
 from polyax.api.stages import Lowered, Parts, Traced, check_options
 from polyax.control.calls.jit import call as bind_call
@@ -242,8 +243,9 @@ class PjitFunction:
     def _placed(self, traced: TracedFunction, asked: Any, leaves: Sequence[Any], names: Any = None) -> Staged:
         if self._device is not None:
             return Staged(self.__name__, traced.closed, traced.donated, self._device, pinned=True)
-        check_committed(leaves, asked[0])
-        return staged(self.__name__, traced.closed, traced.donated, asked, leaves, names)
+        ins, outs = asked[0], on_devices(asked[1], leaves)
+        check_committed(leaves, ins)
+        return staged(self.__name__, traced.closed, traced.donated, (ins, outs), leaves, names)
 
     def _bind(self, traced: TracedFunction, call: UserCall) -> list[Any]:
         ins, outs = self._asked(traced, call)

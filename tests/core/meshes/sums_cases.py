@@ -368,3 +368,27 @@ def test_specs_of_regions_that_are_refused(mesh):
     auto = px.make_mesh((8,), ("i",), (AxisType.Auto,))
     with px.set_mesh(auto), pytest.raises(ValueError, match="Unreduced axes can only refer to mesh axes"):
         px.shard_map(lambda x: x, in_specs=P("i"), out_specs=P(unreduced={"i"}))(V)
+
+
+@pytest.mark.parametrize(
+    ("ins", "outs", "slope", "told"),
+    [
+        (P(), P(unreduced={"x"}), 1, ""),
+        (P("x"), P(unreduced={"x"}), 0.25, ""),
+        (P(), P(reduced={"x"}), 1, ""),
+        (P(unreduced={"x"}), P(), 1, "{R:x}"),
+        (P(unreduced={"x"}), P("x"), 4, "{R:x}"),
+        (P(unreduced={"x"}), P(reduced={"x"}), 1, "{R:x}"),
+        (P(reduced={"x"}), P("x"), 4, "{U:x}"),
+    ],
+    ids=str,
+)
+def test_cotangents_of_sums_where_types_don_t_tell(ins, outs, slope, told):
+    """Along axes that a spec doesn't name, a cotangent is shared out, and those of all are added up; sums and what is
+    reduced take each other's place."""
+    x = px.jit(lambda x: px.reshard(x, ins))(A)
+    f = px.shard_map(lambda x: x, in_specs=ins, out_specs=outs, check_vma=False)
+    assert px.jit(f)(x).sharding.spec.reduced == outs.reduced
+    found = px.jit(px.grad(lambda x: px.reshard(f(x), P()).sum()))(x)
+    assert str(px.typeof(found)).endswith(told)
+    close(px.reshard(found, P()), np.full(A.shape, slope, np.float32))

@@ -15,7 +15,7 @@ from polyax.meshes.current import get_abstract_mesh, mesh_in_force
 from polyax.meshes.explicit import cuts_of, reduced_in, typed
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import Cuts, PartitionSpec, spec_of
+from polyax.meshes.spec import Cuts, PartitionSpec, spec_of, summands
 from polyax.runtime.arrays.array import is_concrete
 from polyax.trace.calls import UserCall
 from polyax.trace.paths import keystr, prefix_errors, tree_leaves_with_path
@@ -167,7 +167,7 @@ def in_blocks(
     args = tree_unflatten(call.in_tree, call.leaves)[0]
     found = _flat_specs("in_specs", blocks, specs, args, lambda s: s is None or isinstance(s, PartitionSpec))
     _check_ranks("in_specs", "input", blocks, found, avals, call.names)
-    cuts = [s.cuts(a.ndim) for (_, s), a in zip(found, avals, strict=True)]
+    cuts = [_end(s, a) for (_, s), a in zip(found, avals, strict=True)]
     axes = manual(blocks.mesh, blocks.axes)
     _check_sizes(blocks, found, cuts, avals, call.names)
     _check_told(blocks, found, avals, call.names)
@@ -193,7 +193,11 @@ def out_blocks(blocks: CutByHand, specs: Any, tree: PyTreeDef, results: Sequence
         _check_sums(spec, aval)
     if blocks.check_vma:
         _check_replication(blocks, found, avals)
-    return [s.cuts(a.ndim) for (_, s), a in zip(found, avals, strict=True)]
+    return [_end(s, a) for (_, s), a in zip(found, avals, strict=True)]
+
+
+def _end(spec: PartitionSpec, aval: ShapedArray) -> Cuts:
+    return summands(spec.cuts(aval.ndim), spec.unreduced, spec.reduced)
 
 
 def _paths(tree: Any) -> list[Any]:

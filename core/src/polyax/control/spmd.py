@@ -29,7 +29,7 @@ from polyax.meshes.current import use_abstract_mesh
 from polyax.meshes.explicit import cuts_of, sharding_in_type, typed, with_dim
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import Cuts, PartitionSpec, summands, sums_of, trimmed_spec
+from polyax.meshes.spec import Cuts, cotangent_sums_of, summands, sums_of, trimmed_spec
 from polyax.ops.basis import (
     batch_axis_at,
     div,
@@ -121,13 +121,18 @@ def block_of(aval: ShapedArray, cuts: Cuts, axes: Axes, check_vma: bool) -> Shap
 
 def cut_further(cuts: Cuts, block: ShapedArray) -> Cuts:
     """How an array is cut into blocks, and they along other axes, as their type says."""
-    return summands([(*c, *some) for c, some in zip(cuts, cuts_of(block), strict=True)], sums_of(cuts))
+    return _as(cuts, [(*c, *some) for c, some in zip(cuts, cuts_of(block), strict=True)])
 
 
 def _padded(cuts: Cuts, aval: ShapedArray, check_vma: bool) -> Cuts:
     """With an entry for each dimension, and the sums that types tell of, if they do."""
-    sums = aval.sums[0] if check_vma else sums_of(cuts)
-    return summands((*cuts, *((),) * (aval.ndim - len(cuts))), sums)
+    padded = (*cuts, *((),) * (aval.ndim - len(cuts)))
+    return summands(padded, *aval.sums) if check_vma else _as(cuts, padded)
+
+
+def _as(cuts: Cuts, others: Sequence[Any]) -> Cuts:
+    """Other cuts, of an array that is a sum, or has one as its cotangent, as that of ``cuts``."""
+    return summands(others, sums_of(cuts), cotangent_sums_of(cuts))
 
 
 class _ShardMap(CallLike):
@@ -149,6 +154,9 @@ class _ShardMap(CallLike):
 
     def shifted(self, end: Cuts, dim: int | None) -> Cuts:
         return _shifted(end, dim, ())
+
+    def cotangent(self, end: Cuts) -> Cuts:
+        return summands(end, cotangent_sums_of(end), sums_of(end))
 
     def residuals(self, params: Params, avals: Sequence[ShapedArray]) -> list[Cuts]:
         """Every program has residuals of its own: they are stacked along a dimension that all axes cut, or those along
@@ -206,7 +214,7 @@ def _refuse_cut_twice(what: str, names: tuple[Any, ...], ends: Ends, dims: Seque
 
 def _shifted(cuts: Cuts, dim: int | None, names: tuple[Any, ...]) -> Cuts:
     """With a further dimension, cut along the axes named."""
-    return cuts if dim is None else summands((*cuts[:dim], names, *cuts[dim:]), sums_of(cuts))
+    return cuts if dim is None else _as(cuts, (*cuts[:dim], names, *cuts[dim:]))
 
 
 shard_map_call = _ShardMap(shard_map_p)
@@ -273,8 +281,8 @@ def _transposed(jaxpr: ClosedJaxpr, linear: Mask, nonzero: Mask) -> tuple[Closed
 
 
 def _absent(cuts: Cuts, axes: Axes) -> tuple[Any, ...]:
-    """The axes along which all have the same."""
-    cut_along = {name for names in cuts for name in names}
+    """The axes along which all have the same, and each its part of the cotangent."""
+    cut_along = cotangent_sums_of(cuts).union(*cuts)
     return tuple(name for name, _ in axes if name not in cut_along)
 
 
@@ -287,21 +295,15 @@ def _varies(vmas: Any, *, jaxpr: ClosedJaxpr, manual_axes: frozenset[Any], **_: 
 def _explicit(
     _: Any, outs: Sequence[ShapedArray], *, mesh: Any, jaxpr: ClosedJaxpr, out_specs: Sequence[Cuts], **__: Any
 ) -> Any:
-    specs = [_spec(cut_further(c, a), a) for a, c in zip(jaxpr.out_avals, out_specs, strict=True)]
+    specs = [trimmed_spec(cut_further(c, a)) for a, c in zip(jaxpr.out_avals, out_specs, strict=True)]
     return [typed(a, NamedSharding(mesh, s)) for a, s in zip(outs, specs, strict=True)]
 
 
 @def_rule(shard_map_p, "pretty")
 def _pretty(in_specs: Sequence[Cuts], out_specs: Sequence[Cuts], manual_axes: Any, name: str, **params: Any) -> Params:
     """As JAX prints it."""
-    program: ClosedJaxpr = params["jaxpr"]
-    ins, outs = zip(in_specs, program.in_avals, strict=True), zip(out_specs, program.out_avals, strict=True)
-    specs = {"in_specs": tuple([_spec(c, a) for c, a in ins]), "out_specs": tuple([_spec(c, a) for c, a in outs])}
+    specs = {"in_specs": tuple(map(trimmed_spec, in_specs)), "out_specs": tuple(map(trimmed_spec, out_specs))}
     return params | specs | {"newly_manual_axes": manual_axes}
-
-
-def _spec(cuts: Cuts, block: ShapedArray) -> PartitionSpec:
-    return trimmed_spec(cuts).update(reduced=block.sums[1])
 
 
 @def_rule(shard_map_p, "decompose")

@@ -76,7 +76,7 @@ def _tuple(w: ValueWriter, x: tuple[Any, ...]) -> Any:
     if RECORDS.get(name) is type(x):
         return ["record", name, *w.all(x)]
     if isinstance(x, Summands):
-        return ["summands", w(x.sums), *w.all(tuple(x))]
+        return ["summands", w(x.sums), w(x.reduced), *w.all(tuple(x))]
     return ["tuple", *w.all(x)]
 
 
@@ -210,7 +210,7 @@ _READERS: dict[str, Callable[..., Any]] = {
     "keys": lambda r, impl, data: wrap_key_data(r(data), impl=impl),
     "enum": lambda r, kind, name: ENUMS[kind][name],
     "record": lambda r, kind, *fields: RECORDS[kind](*r.all(fields)),
-    "summands": lambda r, sums, *cuts: Summands(r.all(cuts), r(sums)),
+    "summands": lambda r, sums, reduced, *cuts: Summands(r.all(cuts), r(sums), r(reduced)),
     "tuple": lambda r, *xs: tuple(r.all(xs)),
     "list": lambda r, *xs: r.all(xs),
     "set": lambda r, *xs: frozenset(r.all(xs)),

@@ -19,34 +19,41 @@ NO_AXES: Sums = frozenset()
 
 
 class Summands(tuple[tuple[Any, ...], ...]):
-    """``Cuts`` of an array that is a sum of what devices have, along the axes ``sums``, which cut nothing."""
+    """``Cuts`` of an array that is a sum of what devices have, along the axes ``sums``, which cut nothing; or whose
+    cotangent is, along those ``reduced``."""
 
     sums: Sums
+    reduced: Sums
 
-    def __new__(cls, cuts: Iterable[Any], sums: Sums) -> Summands:
+    def __new__(cls, cuts: Iterable[Any], sums: Sums, reduced: Sums = NO_AXES) -> Summands:
         found = super().__new__(cls, cuts)
-        found.sums = sums
+        found.sums, found.reduced = sums, reduced
         return found
 
     def __eq__(self, other: object) -> bool:
-        return tuple.__eq__(self, other) and self.sums == sums_of(other)
+        return tuple.__eq__(self, other) and (self.sums, self.reduced) == (sums_of(other), cotangent_sums_of(other))
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __hash__(self) -> int:
-        return hash((tuple.__hash__(self), self.sums))
+        return hash((tuple.__hash__(self), self.sums, self.reduced))
 
 
 def sums_of(cuts: Any) -> Sums:
     """Along which axes arrays that are cut so are sums still to be made."""
-    return cuts.sums if type(cuts) is Summands else frozenset()
+    return cuts.sums if type(cuts) is Summands else NO_AXES
 
 
-def summands(cuts: Iterable[Any], sums: Iterable[Any]) -> Any:
-    """The cuts, of arrays that are sums along the axes, if there are any."""
+def cotangent_sums_of(cuts: Any) -> Sums:
+    """Along which axes cotangents of arrays that are cut so are such sums."""
+    return cuts.reduced if type(cuts) is Summands else NO_AXES
+
+
+def summands(cuts: Iterable[Any], sums: Iterable[Any], reduced: Sums = NO_AXES) -> Any:
+    """The cuts, of arrays that are sums along the axes, if there are any, or whose cotangents are."""
     sums = frozenset(sums)
-    return Summands(cuts, sums) if sums else tuple(cuts)
+    return Summands(cuts, sums, reduced) if sums or reduced else tuple(cuts)
 
 
 class _Unconstrained:
@@ -204,13 +211,15 @@ def uncut(ndim: int) -> Cuts:
 
 
 def spec_of(cuts: Cuts, reduced: Sums = NO_AXES) -> PartitionSpec:
-    return PartitionSpec(*[c or None for c in cuts], unreduced=sums_of(cuts), reduced=reduced)
+    return PartitionSpec(
+        *[c or None for c in cuts], unreduced=sums_of(cuts), reduced=reduced or cotangent_sums_of(cuts)
+    )
 
 
 def trimmed_spec(cuts: Cuts) -> PartitionSpec:
     """Without the last dimensions that aren't cut."""
     last = max((d + 1 for d, names in enumerate(cuts) if names), default=0)
-    return spec_of(summands(cuts[:last], sums_of(cuts)))
+    return spec_of(summands(cuts[:last], sums_of(cuts), cotangent_sums_of(cuts)))
 
 
 def open_cuts(spec: PartitionSpec, ndim: int) -> OpenCuts:

@@ -55,6 +55,10 @@ class CallLike:
         """``end`` of an array with a further dimension at ``dim``."""
         return end
 
+    def cotangent(self, end: Any) -> Any:
+        """The end of what is the cotangent of an array with this one."""
+        return end
+
     def residuals(self, params: Params, avals: Sequence[ShapedArray]) -> Ends:
         """The ends of what the known part hands to the other, of these types."""
         return [None] * len(avals)
@@ -113,7 +117,8 @@ class CallLike:
         ins, outs = self.ends(params)
         linear_ends, known_ends = partition(linear, ins)
         unknowns, knowns = partition(linear, args)
-        ins, outs = [*known_ends, *kept(nonzero, outs)], kept(nonzero_out, linear_ends)
+        ins = [*known_ends, *map(self.cotangent, kept(nonzero, outs))]
+        outs = [*map(self.cotangent, kept(nonzero_out, linear_ends))]
         results = self.bind(program, [*knowns, *kept(nonzero, cts)], self.derivative(params), ins, outs)
         zeros = [Zero(x.aval) for x, nz in zip(unknowns, nonzero_out, strict=True) if not nz]
         return merged(linear, merged(nonzero_out, results, zeros), [None] * len(knowns))

@@ -18,7 +18,7 @@ from polyax.meshes.axes import AbstractMesh
 from polyax.meshes.explicit import told
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
-from polyax.meshes.spec import Cuts, Sums, trimmed_spec
+from polyax.meshes.spec import Cuts, trimmed_spec
 from polyax.runtime.arrays import devices as places
 from polyax.runtime.contract.queue import serving
 from polyax.runtime.running.agreement import connection
@@ -48,11 +48,10 @@ def _run(
     if serving():  # a callback: the devices may wait for it, so it can't wait for them
         program = on_one_device(jaxpr, manual(mesh, manual_axes), in_specs, out_specs)
         return compile_program(program, places.default_device_now(), name).run([*program.consts, *args])
-    reduced = tuple([a.sums[1] for a in jaxpr.out_avals])
     jaxpr = without_vma(jaxpr) if check_vma else jaxpr
     placed = mesh if isinstance(mesh, Mesh) else with_devices(mesh, jaxpr, places.local_devices(), name)
-    key = Team, placed, in_specs, out_specs, reduced, config.trace_key()
-    return kept(jaxpr, key, lambda: _prepared(jaxpr, name, manual_axes, *key[1:5])).run(args)
+    key = Team, placed, in_specs, out_specs, config.trace_key()
+    return kept(jaxpr, key, lambda: _prepared(jaxpr, name, manual_axes, *key[1:4])).run(args)
 
 
 def _prepared(
@@ -62,14 +61,13 @@ def _prepared(
     mesh: Mesh,
     in_specs: Sequence[Cuts],
     out_specs: Sequence[Cuts],
-    reduced: Sequence[Sums],
 ) -> Program:
     """The program for whole arguments on the devices of the mesh."""
     parts = on_blocks(jaxpr, mesh, manual_axes, in_specs, out_specs)
     tell(parts, mesh)
     jaxpr, in_specs, out_specs = parts.program, parts.ins, parts.outs
     check_effects(jaxpr, mesh.size, name)
-    layouts = [s.update(spec=s.spec.update(reduced=r)) for s, r in zip(_layouts(mesh, out_specs), reduced, strict=True)]
+    layouts = _layouts(mesh, out_specs)
     wholes = [told(whole(a, s, mesh.axes), at) for a, s, at in zip(jaxpr.out_avals, out_specs, layouts, strict=True)]
     meets = axes_of(jaxpr) or jaxpr.effects
     link = connection(mesh.device_list, name, (jaxpr, mesh, in_specs, out_specs))

@@ -143,8 +143,13 @@ def _libraries(module: str) -> str:
 
 def _imported(library: str) -> str:
     """The name that a distribution is imported by."""
-    names = {"dm-haiku": "haiku", "tfp-nightly": "tensorflow_probability", "orbax-checkpoint": "orbax"}
-    return names.get(library, library)
+    names = {
+        "dm-haiku": "haiku",
+        "orbax-checkpoint": "orbax",
+        "ott-jax": "ott",
+        "tfp-nightly": "tensorflow_probability",
+    }
+    return names.get(library, library.replace("-", "_"))
 
 
 def _short_of(module: str) -> str:

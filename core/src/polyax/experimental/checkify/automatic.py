@@ -34,10 +34,9 @@ FINDS: dict[Any, list[tuple[Errors, Find]]] = {}
 
 
 def found_by(find: Find, needs: Errors, names: str) -> None:
-    """Has the primitives ``name_p`` of ``polyax.lax`` or ``polyax.lax.linalg`` checked by ``find``."""
+    """Has the primitives ``name_p`` of ``polyax.lax`` checked by ``find``."""
     for name in names.split():
-        home = lax if hasattr(lax, f"{name}_p") else linalg
-        FINDS.setdefault(getattr(home, f"{name}_p"), []).append((needs, find))
+        FINDS.setdefault(getattr(lax, f"{name}_p"), []).append((needs, find))
 
 
 def _any(mask: Any) -> Any:
@@ -140,4 +139,4 @@ found_by(
     "reduce_window_sum regularized_incomplete_beta rem rsqrt sin sinh sqrt sub tan tanh",
 )
 FINDS[linear_recurrence_p] = [(nan_checks, _nan)]  # derivatives of cumulative operations
-found_by(_nan, nan_checks, "triangular_solve")  # which equations are solved by, without a primitive of their own
+FINDS[linalg.triangular_solve_p] = [(nan_checks, _nan)]  # which equations are solved by, without one of their own

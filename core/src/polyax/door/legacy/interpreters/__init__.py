@@ -1,0 +1,1 @@
+"""``jax.interpreters``: what libraries take from modules that are out of use."""

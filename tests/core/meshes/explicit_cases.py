@@ -138,6 +138,36 @@ def test_derivatives():
             check(found[1], "[8@x,4]", by_batch)
 
 
+@pytest.mark.parametrize("run", [lambda f: f, px.jit])
+@pytest.mark.parametrize(
+    ("f", "wanted"),
+    [
+        (lambda x: jnp.concatenate([x, np.zeros(4, np.float32)]), np.pad(BOTH, [(0, 0), (0, 4)])),
+        (lambda x: jnp.zeros(8).at[:4].set(x), np.pad(BOTH, [(0, 0), (0, 4)])),
+        (lambda x: lax.pad(np.ones(1, np.float32), x[0], [(0, 1, 0)]), np.stack([np.ones(8), BOTH[:, 0]], 1)),
+        (lambda x: lax.select(np.arange(4) > 1, x, np.ones(4, np.float32)), np.where(np.arange(4) > 1, BOTH, 1)),
+        (lambda x: lax.clamp(np.zeros(4, np.float32), np.ones(4, np.float32), x), np.minimum(BOTH, 1)),
+    ],
+)
+def test_what_vmap_repeats_is_cut_as_what_it_maps(run, f, wanted):
+    check(run(px.vmap(f))(put(BOTH, "x")), "@x," + str(wanted.shape[1]) + "]", wanted)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, px.jit])
+@pytest.mark.parametrize(
+    ("f", "wanted"),
+    [
+        (lambda w, x: lax.squeeze(w[:1], (0,)) * x[0], np.stack([BOTH[:, 0], *[np.zeros(8)] * 3], 1)),
+        (lambda w, x: lax.rev(w, (0,)) * x, BOTH[:, ::-1]),
+        (lambda w, x: w[np.array([0, 1, 1, 0])] * x, BOTH @ [[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0]]),
+    ],
+)
+def test_gradients_of_what_isn_t_mapped_are_cut_as_what_is(run, f, wanted):
+    w = np.ones(4, np.float32)
+    found = run(px.vmap(px.grad(lambda w, x: jnp.sum(f(w, x))), (None, 0)))(w, put(BOTH, "x"))
+    check(found, "[8@x,4]", wanted)
+
+
 def test_auto_and_explicit_axes():
     seen = []
 

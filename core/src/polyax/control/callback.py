@@ -20,7 +20,7 @@ from polyax.ir.errors import PolyaxRuntimeError
 from polyax.ir.primitive import Primitive, ambient, def_rule
 from polyax.ir.source import user_source
 from polyax.meshes.sharding import Sharding
-from polyax.ops.basis import batch_axis_at, expand_dims, move_axis
+from polyax.ops.basis import expand_dims, match_axis, move_axis
 from polyax.ops.slicing import index_in_dim
 from polyax.trace.flat import check_callable, name_of
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
@@ -281,7 +281,7 @@ def _pure_batch(
     if vmap_method.startswith("sequential"):
         return _one_by_one(pure_callback_p, axis, args, dims, {**params, "result_avals": result_avals})
     if vmap_method == "broadcast_all":
-        args = [batch_axis_at(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
+        args = [match_axis(axis, d, 0, x) for x, d in zip(args, dims, strict=True)]
     elif vmap_method == "expand_dims":
         args = [expand_dims(x, (0,)) if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     else:

@@ -82,7 +82,7 @@ def _permutation_factors(pivots: ShapedArray, **params: int) -> Factors:
 
 @def_rule(lu_pivots_to_permutation_p, "batch")
 def _permutation_batch(axis: Any, args: Any, dims: Any, **params: Any) -> Any:
-    return lu_pivots_to_permutation_p.bind_all(*materialize(args, dims, axis.size), **params), [0]
+    return lu_pivots_to_permutation_p.bind_all(*materialize(axis, args, dims), **params), [0]
 
 
 # --- updates ---------------------------------------------------------------------------------------------------------

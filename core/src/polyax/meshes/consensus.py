@@ -40,11 +40,6 @@ def lenient() -> Generator[None]:
         _ambient.lenient = before
 
 
-def in_derived() -> bool:
-    """Whether what runs was written by nobody, as a backward pass."""
-    return _ambient.lenient
-
-
 def is_lenient() -> bool:
     return _ambient.lenient or ambient.recorded
 

@@ -18,7 +18,8 @@ from polyax.ir.dims import dim_index
 from polyax.ir.dtypes import PYTHON_SCALARS, DType
 from polyax.ir.errors import InconclusiveDimensionOperation
 from polyax.ir.primitive import Primitive
-from polyax.meshes.resharding import placed_as
+from polyax.meshes.explicit import with_dim
+from polyax.meshes.resharding import placed_as, retyped
 from polyax.trace.varying import pvary
 
 __all__ = [
@@ -363,6 +364,21 @@ def batch_axis_at(x: Array, axis: int | None, destination: int, size: int) -> Ar
     shape = list(np.shape(x))
     kept = [i for i in range(len(shape) + 1) if i != destination]
     return broadcast_in_dim(x, (*shape[:destination], size, *shape[destination:]), kept)
+
+
+def match_axis(axis: Any, source: int | None, target: int | None, x: Any) -> Any:
+    """``x`` with its batch dimension where it is wanted; broadcast if it has none."""
+    if target is None:
+        if source is not None:
+            raise ValueError(f"a batched value (mapped over axis {source}) can't be returned as unbatched")
+        return x
+    moved = batch_axis_at(x, source, target, axis.size)
+    return moved if source is not None or not axis.cut else retyped(moved, batched_aval(aval_of(x), axis, target))
+
+
+def batched_aval(aval: ShapedArray, axis: Any, dim: int | None) -> ShapedArray:
+    """The type with the mapped dimension at ``dim``."""
+    return aval if dim is None else with_dim(aval, dim, axis.size, axis.cut, axis.mesh)
 
 
 def unbroadcast(ct: Array, shape: tuple[int, ...]) -> Array:

@@ -11,11 +11,11 @@ from polyax.ir.dtypes import BOOL, full_name, is_integer
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import elementwise as elementwise_factors
 from polyax.ops.basis import (
-    batch_axis_at,
     binary,
     broadcast_in_dim,
     eq_p,
     full_like,
+    match_axis,
     same_dtype,
     select_n,
     select_n_p,
@@ -145,10 +145,10 @@ def _select_batch(axis: Any, args: Any, dims: Any) -> Any:
     which, *cases = args
     if dims[0] is None and np.ndim(which) == 0 and len(set(dims[1:])) == 1:
         return select_n_p.bind_all(which, *cases), [dims[1]]
-    cases = [batch_axis_at(c, d, 0, axis.size) for c, d in zip(cases, dims[1:], strict=True)]
+    cases = [match_axis(axis, d, 0, c) for c, d in zip(cases, dims[1:], strict=True)]
     if dims[0] is None and np.ndim(which) == 0:
         return select_n_p.bind_all(which, *cases), [0]
-    which = batch_axis_at(which, dims[0], 0, axis.size)
+    which = match_axis(axis, dims[0], 0, which)
     return select_n_p.bind_all(_stretch(which, np.shape(cases[0])), *cases), [0]
 
 
@@ -210,12 +210,12 @@ def _clamp_batch(axis: Any, args: Any, dims: Any) -> Any:
     low, x, high = args
     if dims[0] is None and dims[2] is None and np.ndim(low) == np.ndim(high) == 0:
         return clamp_p.bind_all(low, x, high), [dims[1]]
-    x = batch_axis_at(x, dims[1], 0, axis.size)
-    bounds = [_clamp_bound(b, d, axis.size, np.shape(x)) for b, d in ((low, dims[0]), (high, dims[2]))]
+    x = match_axis(axis, dims[1], 0, x)
+    bounds = [_clamp_bound(axis, b, d, np.shape(x)) for b, d in ((low, dims[0]), (high, dims[2]))]
     return clamp_p.bind_all(bounds[0], x, bounds[1]), [0]
 
 
-def _clamp_bound(bound: Any, dim: int | None, size: int, shape: tuple[int, ...]) -> Any:
+def _clamp_bound(axis: Any, bound: Any, dim: int | None, shape: tuple[int, ...]) -> Any:
     if dim is None and np.ndim(bound) == 0:
         return bound
-    return _stretch(batch_axis_at(bound, dim, 0, size), shape)
+    return _stretch(match_axis(axis, dim, 0, bound), shape)

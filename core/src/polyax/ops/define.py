@@ -16,7 +16,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.dtypes import BOOL, COMPLEX, FLOATS, INTS, UINTS, DType
 from polyax.ir.primitive import Primitive
 from polyax.meshes import factors
-from polyax.ops.basis import batch_axis_at, expand_dims, move_axis, reshape, stretched, unbroadcast
+from polyax.ops.basis import expand_dims, match_axis, move_axis, reshape, stretched, unbroadcast
 from polyax.ops.zeros import add_tangents, instantiate
 from polyax.trace.symbolic import Zero, is_undef
 
@@ -302,6 +302,6 @@ def _leading(x: Any, dim: int | None, rank: int) -> Any:
     return reshape(x, (shape[0],) + (1,) * rank) if len(shape) == 1 and rank else x
 
 
-def materialize(args: Sequence[Any], dims: Sequence[int | None], size: int) -> list[Any]:
-    """All operands with a batch axis of ``size`` in front, copied where there was none."""
-    return [batch_axis_at(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
+def materialize(axis: Any, args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """All operands with the mapped axis in front, copied where there was none."""
+    return [match_axis(axis, d, 0, x) for x, d in zip(args, dims, strict=True)]

@@ -17,11 +17,11 @@ from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, Place, factors, fitted
 from polyax.ops.basis import (
     add,
-    batch_axis_at,
     canonical_axis,
     convert,
     expand_dims,
     full_like,
+    match_axis,
     move_axis,
     reshape,
     select_n,
@@ -194,13 +194,13 @@ def _slice_batch(axis: Any, args: Any, dims: Any, *, slice_sizes: Sizes) -> Any:
         operand_dims, batching = tuple(range(1, n + 1)), (0,)
         slice_sizes = (min(1, axis.size), *slice_sizes)
     numbers = GatherDimensionNumbers(tuple(range(1, n + 1)), (), operand_dims, batching, batching)
-    indices = _index_vectors(starts, start_dims, axis.size)
+    indices = _index_vectors(axis, starts, start_dims)
     return [gather(operand, indices, numbers, slice_sizes, mode=GatherScatterMode.CLIP)], [0]
 
 
-def _index_vectors(starts: Sequence[Any], dims: Sequence[int | None], size: int) -> Any:
+def _index_vectors(axis: Any, starts: Sequence[Any], dims: Sequence[int | None]) -> Any:
     """The starts of each example as a row."""
-    columns = [reshape(batch_axis_at(i, d, 0, size), (size, 1)) for i, d in zip(starts, dims, strict=True)]
+    columns = [reshape(match_axis(axis, d, 0, i), (axis.size, 1)) for i, d in zip(starts, dims, strict=True)]
     return concatenate(columns, 1)
 
 
@@ -293,14 +293,14 @@ def _update_factors(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -
 @def_rule(dynamic_update_slice_p, "batch")
 def _update_batch(axis: Any, args: Any, dims: Any) -> Any:
     (operand, update, *starts), start_dims = args, dims[2:]
-    operand = batch_axis_at(operand, dims[0], 0, axis.size)
-    update = batch_axis_at(update, dims[1], 0, axis.size)
+    operand = match_axis(axis, dims[0], 0, operand)
+    update = match_axis(axis, dims[1], 0, update)
     if all(d is None for d in start_dims):
         zero = np.zeros((), aval_of(starts[0]).dtype)[()] if starts else np.int32(0)
         return dynamic_update_slice_p.bind_all(operand, update, zero, *starts), [0]
     windows = tuple(range(1, len(starts) + 1))
     numbers = ScatterDimensionNumbers(windows, (), windows, (0,), (0,))
-    indices = _index_vectors(starts, start_dims, axis.size)
+    indices = _index_vectors(axis, starts, start_dims)
     mode = GatherScatterMode.CLIP
     return [scatter(operand, indices, update, numbers, mode=mode, unique_indices=True, indices_are_sorted=True)], [0]
 

@@ -12,7 +12,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import free_but
-from polyax.ops.basis import batch_axis_at, broadcast_in_dim, canonical_axis, reshape, shape_tuple, squeeze
+from polyax.ops.basis import broadcast_in_dim, canonical_axis, match_axis, reshape, shape_tuple, squeeze
 from polyax.ops.define import check_same_dtype, linear_jvp
 from polyax.ops.slicing import Sizes, slice_in_dim
 from polyax.ops.zeros import instantiate, zero_cotangents
@@ -75,7 +75,7 @@ def _concatenate_transpose(cts: Any, *operands: Any, dimension: int) -> list[Any
 
 @def_rule(concatenate_p, "batch")
 def _concatenate_batch(axis: Any, args: Any, dims: Any, *, dimension: int) -> Any:
-    operands = [batch_axis_at(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
+    operands = [match_axis(axis, d, 0, x) for x, d in zip(args, dims, strict=True)]
     return concatenate_p.bind_all(*operands, dimension=dimension + 1), [0]
 
 

@@ -31,7 +31,7 @@ def _primitive(name: str | Primitive, typed: Callable[..., ShapedArray], on_word
     p.jvp = flat_jvp(p)
     p.never("transpose", "keys and random bits have no cotangents")
     p.factors = lambda *avals, **params: _along_elements(avals, typed(*avals, **params))
-    p.batch = lambda axis, args, dims, **params: (p.bind_all(*materialize(args, dims, axis.size), **params), [0])
+    p.batch = lambda axis, args, dims, **params: (p.bind_all(*materialize(axis, args, dims), **params), [0])
     ON_WORDS[p] = on_words
     return p
 

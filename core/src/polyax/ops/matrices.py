@@ -104,7 +104,7 @@ def leading_batch(p: Primitive) -> Callable[..., Any]:
     """The batch rule of primitives that act on the last dimensions and take any number of others before them."""
 
     def batch(axis: Any, args: Any, dims: Any, **params: Any) -> Any:
-        outs = p.bind_all(*materialize(args, dims, axis.size), **params)
+        outs = p.bind_all(*materialize(axis, args, dims), **params)
         return outs, [0] * len(outs)
 
     return batch

@@ -59,7 +59,7 @@ def _abstract_eval(factors: ShapedArray, summands: ShapedArray, *, axis: int, re
 
 
 def _batch(axis_data: Any, args: Sequence[Any], dims: Sequence[int | None], *, axis: int, reverse: bool) -> Any:
-    moved = materialize(args, dims, axis_data.size)
+    moved = materialize(axis_data, args, dims)
     return linear_recurrence_p.bind_all(*moved, axis=axis + 1, reverse=reverse), [0]
 
 

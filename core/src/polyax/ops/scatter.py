@@ -16,13 +16,13 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops.basis import (
     add,
-    batch_axis_at,
     convert,
     div,
     eq,
     full,
     full_like,
     iota,
+    match_axis,
     move_axis,
     mul,
     named,
@@ -137,8 +137,8 @@ def _scatter(name: str, accepts: Accepts = ANY_OR_KEY) -> Primitive:
     def batch(axis: Any, args: Any, dims: Any, *, dimension_numbers: Any, **params: Any) -> Any:
         """Batched indices give one more batching dimension; else each slice gets one more dimension."""
         operand, indices, updates = args
-        operand = batch_axis_at(operand, dims[0], 0, axis.size)
-        updates = batch_axis_at(updates, dims[2], 0, axis.size)
+        operand = match_axis(axis, dims[0], 0, operand)
+        updates = match_axis(axis, dims[2], 0, updates)
         d = ScatterDimensionNumbers(*map(up, dimension_numbers))
         if dims[1] is None:
             d = d._replace(

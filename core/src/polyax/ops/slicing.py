@@ -14,11 +14,11 @@ from polyax.ir.dtypes import full_name
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, Place, factors, fitted, free_but
 from polyax.ops.basis import (
-    batch_axis_at,
     broadcast_in_dim,
     canonical_axis,
     full,
     full_like,
+    match_axis,
     reduce_sum,
     same_dtype,
     select_n,
@@ -231,7 +231,7 @@ def _pad_batch(axis: Any, args: Any, dims: Any, *, padding_config: PaddingConfig
     if value_dim is None:
         config = (*padding_config[:x_dim], (0, 0, 0), *padding_config[x_dim:])
         return [pad(x, value, config)], [x_dim]
-    x = batch_axis_at(x, x_dim, 0, axis.size)
+    x = match_axis(axis, x_dim, 0, x)
     config = ((0, 0, 0), *padding_config)
     padded = pad(x, full_like(x, 0, shape=()), config)
     is_padding = pad(full(np.shape(x), False), True, config)

@@ -12,7 +12,7 @@ from polyax.ir.dims import dim_index, is_symbolic_dim
 from polyax.ir.dtypes import is_extended
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import free_but
-from polyax.ops.basis import batch_axis_at, broadcasted_iota, canonical_axis, expand_dims
+from polyax.ops.basis import broadcasted_iota, canonical_axis, expand_dims, match_axis
 from polyax.ops.define import ORDERED, check_dtype
 from polyax.ops.gather import GatherDimensionNumbers, GatherScatterMode, gather
 from polyax.trace.symbolic import Zero
@@ -95,7 +95,7 @@ sort_p.never("transpose", "sort is not linear; its derivative is a gather")
 
 @def_rule(sort_p, "batch")
 def _sort_batch(axis: Any, args: Any, dims: Any, *, dimension: int, **params: Any) -> Any:
-    operands = [batch_axis_at(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
+    operands = [match_axis(axis, d, 0, x) for x, d in zip(args, dims, strict=True)]
     return sort_p.bind(*operands, dimension=dimension + 1, **params), [0] * len(operands)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import free_but
-from polyax.ops.basis import batch_axis_at
+from polyax.ops.basis import match_axis
 from polyax.ops.compare import ge_p, le_p
 from polyax.ops.conv_shapes import Sizes, padding_for_lhs
 from polyax.ops.define import NUMBER, ORDERED, Accepts, check_dtype, linear
@@ -118,7 +118,7 @@ def _linear_in_first(p: Primitive, transpose: Callable[..., Any]) -> None:
     """Derivatives and batching of a primitive that is linear in its first operand, and flat in its second."""
 
     def batch(axis: Any, args: Any, dims: Any, *, select_prim: Any, **params: Any) -> Any:
-        operands = [batch_axis_at(x, d, 0, axis.size) for x, d in zip(args, dims, strict=True)]
+        operands = [match_axis(axis, d, 0, x) for x, d in zip(args, dims, strict=True)]
         ones = (1,) * len(params["padding"])
         whole: dict[str, Any] = {"base_dilation": ones, "window_dilation": ones, **params}
         moved = Windows(**whole).with_batch(0)._asdict()

@@ -6,17 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyax.ir.aval import ShapedArray, aval_of
+from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.ir.jaxpr import ClosedJaxpr, eval_jaxpr, walk_eqns
 from polyax.ir.primitive import Primitive
 from polyax.ir.refs import holds_refs, met
 from polyax.ir.source import Source, user_source
 from polyax.meshes.axes import AbstractMesh
-from polyax.meshes.explicit import with_dim, without_dim
-from polyax.meshes.resharding import retyped
+from polyax.meshes.explicit import without_dim
 from polyax.meshes.spec import axes_of as axes_named
-from polyax.ops.basis import batch_axis_at
+from polyax.ops.basis import batched_aval, match_axis
 from polyax.trace.context import current_trace, extend_axis_env, set_trace
 from polyax.trace.leaks import check_leaks
 from polyax.trace.recording import trace_to_jaxpr
@@ -163,16 +162,6 @@ def batch_flat(
     return [v for v, _ in pairs], [d for _, d in pairs]
 
 
-def match_axis(axis: AxisData, source: int | None, target: int | None, x: Any) -> Any:
-    """``x`` with its batch dimension where it is wanted; broadcast if it has none."""
-    if target is None:
-        if source is not None:
-            raise ValueError(f"a batched value (mapped over axis {source}) can't be returned as unbatched")
-        return x
-    moved = batch_axis_at(x, source, target, axis.size)
-    return moved if source is not None or not axis.cut else retyped(moved, batched_aval(aval_of(x), axis, target))
-
-
 @memoize_by_jaxpr
 def batch_jaxpr(
     jaxpr: ClosedJaxpr, axis: AxisData, dims: tuple[int | None, ...], batched_out: tuple[bool, ...] | None = None
@@ -194,8 +183,3 @@ def batch_jaxpr(
 
     avals = [batched_aval(a, axis, d) for a, d in zip(jaxpr.in_avals, dims, strict=True)]
     return trace_to_jaxpr(fun, avals, name=jaxpr.jaxpr.debug_name), tuple(out_dims)
-
-
-def batched_aval(aval: ShapedArray, axis: AxisData, dim: int | None) -> ShapedArray:
-    """The type with the mapped dimension at ``dim``."""
-    return aval if dim is None else with_dim(aval, dim, axis.size, axis.cut, axis.mesh)

@@ -14,7 +14,7 @@ from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ops import reduce as whole
-from polyax.ops.basis import batch_axis_at, broadcast_in_dim, convert, reduce_sum
+from polyax.ops.basis import broadcast_in_dim, convert, match_axis, reduce_sum
 from polyax.ops.window_folds import fold_axes, starting_with
 from polyax.trace.tree import tree_leaves, tree_unflatten
 from polyax.transforms.jvp import jvp_flat
@@ -110,7 +110,7 @@ def _batch(axis: Any, args: Any, dims: Any, *, dimensions: tuple[int, ...], **pa
     n = len(args) // 2
     if any(d is not None for d in dims[n:]):
         return batch_flat(lambda *xs: folded(xs, dimensions=dimensions, **params), axis, args, dims)
-    xs = [batch_axis_at(x, d, 0, axis.size) for x, d in zip(args[:n], dims[:n], strict=True)]
+    xs = [match_axis(axis, d, 0, x) for x, d in zip(args[:n], dims[:n], strict=True)]
     outs = reduce_p.bind(*xs, *args[n:], dimensions=tuple(d + 1 for d in dimensions), **params)
     return outs, [0] * n
 

@@ -21,7 +21,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import free_but
-from polyax.ops.basis import add_p, batch_axis_at, full_like, select_n, shape_tuple
+from polyax.ops.basis import add_p, full_like, match_axis, select_n, shape_tuple
 from polyax.ops.conv_shapes import dilated, padtype_to_pads, repeated
 from polyax.ops.elementwise import max_p, min_p
 from polyax.ops.window_folds import Windows, fold_windows, starting_with
@@ -162,7 +162,7 @@ def _batch(axis: Any, args: Any, dims: Any, *, jaxpr: ClosedJaxpr, consts: Any, 
     n = len(args) // 2
     if any(d is not None for d in dims[n:]):
         return batch_flat(lambda *xs: folded(xs, jaxpr=jaxpr, **params), axis, args, dims)
-    xs = [batch_axis_at(x, d, 0, axis.size) for x, d in zip(args[:n], dims[:n], strict=True)]
+    xs = [match_axis(axis, d, 0, x) for x, d in zip(args[:n], dims[:n], strict=True)]
     moved = Windows(**params).with_batch(0)._asdict()
     return reduce_window_p.bind(*xs, *args[n:], jaxpr=jaxpr, consts=consts, **moved), [0] * n
 

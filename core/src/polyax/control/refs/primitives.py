@@ -17,11 +17,11 @@ from polyax.ir.effects import Effects
 from polyax.ir.jaxpr import is_literal_value
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.ir.refs import ADDS, LIVES, READS, SWAPS, AbstractRef, is_ref
-from polyax.ops.basis import batch_axis_at, convert, zeros
+from polyax.ops.basis import convert, match_axis, zeros
 from polyax.ops.zeros import instantiate
 from polyax.trace.context import current_trace, set_trace
 from polyax.trace.symbolic import Zero
-from polyax.transforms.vmap import AxisData, batch_flat, match_axis
+from polyax.transforms.vmap import AxisData, batch_flat
 
 new_ref_p = Primitive("new_ref")
 empty_ref_p = Primitive("empty_ref")
@@ -88,7 +88,7 @@ def _tangent_ref(t: Any, **params: Any) -> Any:
 
 @def_rule(new_ref_p, "batch")
 def _new_batch(axis: AxisData, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
-    x = batch_axis_at(args[0], dims[0], dims[0] or 0, axis.size)
+    x = match_axis(axis, dims[0], dims[0] or 0, args[0])
     return new_ref_p.bind_all(x, **params), [dims[0] or 0]
 
 

@@ -9,7 +9,7 @@ from polyax.experimental.checkify.failures import JaxRuntimeError
 from polyax.ir.aval import ShapedArray
 from polyax.ir.effects import Effects
 from polyax.ir.primitive import Primitive, def_rule
-from polyax.ops.basis import batch_axis_at
+from polyax.ops.basis import match_axis
 from polyax.trace.tree import PyTreeDef, tree_flatten, tree_unflatten
 
 check_p = Primitive("check", multiple_results=True)
@@ -50,7 +50,7 @@ def _decompose(*_: Any, err_tree: PyTreeDef, debug: bool) -> list[Any]:
 
 @def_rule(check_p, "batch")
 def _batch(axis: Any, leaves: Sequence[Any], dims: Sequence[int | None], *, err_tree: PyTreeDef, debug: bool) -> Any:
-    mapped = [batch_axis_at(x, d, 0, axis.size) for x, d in zip(leaves, dims, strict=True)]
+    mapped = [match_axis(axis, d, 0, x) for x, d in zip(leaves, dims, strict=True)]
     raise_if(tree_unflatten(err_tree, mapped), debug)
     return [], []
 

@@ -239,9 +239,8 @@ def _on_mesh(
     primitive: Primitive, args: Sequence[Any], avals: Sequence[ShapedArray], params: dict[str, Any], mesh: Mesh
 ) -> list[Any]:
     """One primitive as a program on the devices of a mesh."""
-    if seen.any and consensus.in_derived():
-        avals = [a.update(sharding=None) for a in avals]
-    key = primitive, tuple(avals), tuple(params.items()), Mesh, config.trace_key()
+    lenient = seen.any and consensus.is_lenient()
+    key = primitive, tuple(avals), tuple(params.items()), Mesh, lenient, config.trace_key()
     inner = None if primitive.sub_jaxprs is None else primitive.sub_jaxprs(**params)
     make = functools.partial(_as_program, primitive, avals, params)
     try:

@@ -346,6 +346,8 @@ WRONG = [
     (lambda x, w: jnp.sin(cast(x, "unreduced")), NotImplementedError, "unreduced rule for sin is not implemented"),
     (lambda x, w: cast(x, "unreduced") + x, ValueError, "pvary cannot accept args which are unreduced"),
     (lambda x, w: lax.pmax(cast(x, "unreduced"), AXES), ValueError, "pvary cannot accept args which are unreduced"),
+    (lambda x, w: lax.psum(cast(w, "reduced"), AXES), ValueError, "pvary cannot accept args which are reduced"),
+    (lambda x, w: lax.all_gather(cast(w, "reduced"), AXES), ValueError, "pvary cannot accept args which are reduced"),
     (lambda x, w: cast(w, "reduced") + w, ShardingTypeError, "Inputs cannot be replicated on the same axes"),
     (lambda x, w: cast(x, "unreduced"), ValueError, "should be equal to the unreduced present on the out_aval"),
     (lambda x, w: cast(w, "reduced"), ValueError, "should be equal to the reduced present on the out_aval"),

@@ -101,7 +101,20 @@ def aligned(process: Process, primitive: Primitive, args: Sequence[Any], params:
     wanted = vma_rule(primitive, vmas, params)[0]
     if not config.get("auto_pcast"):
         _check_alike(primitive, args, vmas, wanted)
+    if primitive.axes is not None:
+        _check_not_reduced(args, wanted)
     return tuple([_varied(process, x, v, w) for x, v, w in zip(args, vmas, wanted, strict=True)])
+
+
+def _check_not_reduced(args: Sequence[Any], wanted: Sequence[Vma]) -> None:
+    """Raises a ValueError about operands of collectives along axes along which they are the same, with sums as their
+    cotangents: that they vary has to be said."""
+    for x, vma in zip(args, wanted, strict=True):
+        if more := aval_of(x).sums[1] & vma:
+            raise ValueError(
+                f"pvary cannot accept args which are reduced. Got {aval_of(x).str_short(True)} and axes={set(more)}: "
+                "make it vary first with `polyax.lax.pcast(x, axes, to='varying')`"
+            )
 
 
 def _check_alike(primitive: Primitive, args: Sequence[Any], vmas: Sequence[Vma], wanted: Sequence[Vma]) -> None:

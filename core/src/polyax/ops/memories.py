@@ -1,5 +1,6 @@
-"""``device_put[memory_kind] x``: ``x``, which is to be in this kind of memory if it is a result of a program. Where a
-program computes, values are where its device can reach them, so inside it changes nothing."""
+"""``device_put[memory_kind target source] x``: ``x``, which is to be in this kind of memory if it is a result of a
+program. Where a program computes, values are where its device can reach them, so inside it changes nothing. Outside of
+programs it brings arrays to ``target``, and cotangents back to ``source``, where they were."""
 
 from __future__ import annotations
 
@@ -17,12 +18,17 @@ device_put_p.decompose = lambda x, **_: [x]
 device_put_p.explicit = lambda ins, outs, **_: list(ins)
 device_put_p.factors = lambda x, **_: replace(elementwise(x), local=lambda place, block, **_: [block])
 device_put_p.batch = lambda axis, args, dims, **params: (device_put_p.bind(*args, **params), list(dims))
-linear(device_put_p, lambda ct, _, **__: ct, device_put_p.batch)
+linear(device_put_p, lambda ct, _, source, target, **__: put_at(ct, source, target), device_put_p.batch)
 
 
 def put_into(x: Any, kind: str) -> Any:
     """``x``, in this kind of memory if it is a result."""
-    return device_put_p.bind1(x, memory_kind=kind)
+    return device_put_p.bind1(x, memory_kind=kind, target=None, source=None)
+
+
+def put_at(x: Any, target: Any, source: Any) -> Any:
+    """``x``, which isn't of a program, at ``target`` if that is known; its cotangents at ``source``."""
+    return x if target is None else device_put_p.bind1(x, memory_kind=None, target=target, source=source)
 
 
 def kinds_of_results(closed: ClosedJaxpr) -> list[str | None]:

@@ -9,7 +9,7 @@ import pytest
 
 import polyax as jax
 import polyax.numpy as jnp
-from polyax.sharding import NamedSharding, SingleDeviceSharding
+from polyax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from polyax.sharding import PartitionSpec as P
 
 D = jax.devices()
@@ -123,6 +123,25 @@ def test_copies_rows_and_what_looks_alike():
     assert places([jnp.ones_like(array("made there")), *jnp.ones(2)]) == [(False, [0])] * 3
     line = jax.device_put(np.ones(4), NamedSharding(jax.make_mesh((2,), ("a",), devices=D[:2]), P("a")))
     assert jnp.zeros_like(line).sharding == line.sharding
+
+
+@pytest.mark.parametrize("kind", KINDS[:3])
+@pytest.mark.parametrize("target", [D[-1], SingleDeviceSharding(D[-1])])
+def test_derivatives_through_other_devices(kind, target):
+    """Cotangents go back to where values came from."""
+    x = array(kind)
+    f = lambda v: jnp.sin(jax.device_put(v * 2, target)) * 3
+    out, slope = jax.value_and_grad(lambda v: f(v).sum())(x)
+    assert places(out) == [(True, [D[-1].id])] and places(slope)[0][1] == [x.device.id]
+    np.testing.assert_allclose(slope, 6 * np.cos(2 * ONES), 1e-6)
+    assert places(jax.jvp(f, (x,), (x,))) == places(jax.vmap(f)(x)) * 2 == [(True, [D[-1].id])] * 2
+    line = NamedSharding(Mesh(D[:2], "a"), P())
+    assert places(jax.grad(lambda v: jax.device_put(v, line).sum())(x))[0][1] == [x.device.id]
+
+
+def test_programs_stay_where_their_arguments_are():
+    moved = jax.jit(lambda v: jax.device_put(v, D[1]) * 2)
+    assert places([moved(array(kind)) for kind in KINDS[:3]]) == [(False, [0]), (True, [0]), (True, [1])]
 
 
 def test_names_of_arguments_in_errors():

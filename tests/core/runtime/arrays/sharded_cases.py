@@ -232,7 +232,7 @@ def test_what_can_not_be_put():
     with pytest.raises(TypeError, match="is not a valid JAX type"):
         polyax.device_put("x", layout)
     with pytest.raises(NotImplementedError, match="inside a transformed function"):
-        polyax.jit(lambda x: polyax.device_put(x, polyax.devices()[1]))(X)
+        polyax.jit(lambda x: polyax.device_put(x, polyax.sharding.SingleDeviceSharding(polyax.devices()[1])))(X)
 
 
 def test_constants_of_traced_functions():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyax.ir.aval import ShapedArray, aval_of
-from polyax.ir.primitive import ambient, note
+from polyax.ir.primitive import ambient, def_rule, note
 from polyax.meshes.current import named_sharding, without_mesh
 from polyax.meshes.explicit import mesh_here, seen, told
 from polyax.meshes.formats import Format
@@ -24,7 +24,7 @@ from polyax.meshes.spec import UNCONSTRAINED, PartitionSpec
 from polyax.ops.constraint import constrain
 from polyax.ops.index import dynamic_slice
 from polyax.ops.joining import concatenate
-from polyax.ops.memories import put_into
+from polyax.ops.memories import device_put_p, put_at, put_into
 from polyax.runtime.arrays import guards
 from polyax.runtime.arrays.array import Array, check_addressable, is_concrete
 from polyax.runtime.arrays.summands import among_zeros, cut_besides
@@ -37,6 +37,8 @@ from polyax.trace.context import set_trace
 from polyax.trace.paths import broadcast_prefix
 from polyax.trace.tracer import Tracer
 from polyax.trace.tree import tree_flatten, tree_unflatten
+from polyax.transforms.jvp import JVPTracer
+from polyax.transforms.vmap import BatchTracer
 
 Layout = Device | Sharding
 Target = Layout | MemorySpace | None
@@ -122,22 +124,41 @@ def _put(x: Any, target: Target, donate: bool) -> Any:
     return put.committed_alias() if put is x else put.commit()
 
 
+@def_rule(device_put_p, "impl")
+def _put_outside(x: Any, *, memory_kind: str | None, target: Any, source: Any) -> list[Any]:
+    if target is not None:
+        return [_put(x, target, False)]
+    assert memory_kind is not None
+    return [in_memory_of_kind(x if is_concrete(x) else from_host(x), memory_kind)]
+
+
 def _put_traced(x: Tracer, target: Target) -> Tracer:
     if isinstance(target, MemorySpace):
         return put_into(x, kind_of(target))
+    value, mapped = _traced_value(x)
+    if is_concrete(value) and not (isinstance(target, NamedSharding) and (mapped or target.mesh.explicit_axes)):
+        return put_at(x, target, None if mapped else value.sharding)
     if isinstance(target, Sharding) and target.memory_kind not in (None, DEFAULT):
         return put_into(_put_traced(x, target.with_memory_kind(None)), target.memory_kind)
-    if isinstance(target, SingleDeviceSharding):
-        target = target.device
     if isinstance(target, NamedSharding):
         mesh = mesh_here(target.mesh) if seen.any else target.mesh
         return resharded(x, target.update(mesh=mesh)) if seen.any and mesh.explicit_axes else constrain(x, target)
-    if target is None or target is default_device_now():
-        return x  # a traced program runs on one device: there is nothing to move
+    where = target.device if isinstance(target, SingleDeviceSharding) else target
+    if target is None or isinstance(target, Device) or where is default_device_now():
+        return x  # a program runs on one device: there is nothing to move
     raise NotImplementedError(
-        f"device_put to {target} inside a transformed function isn't built: a program runs on one device. "
+        f"device_put to {where} inside a transformed function isn't built: a program runs on one device. "
         "Move the arguments before the call, or give jit a device."
     )
+
+
+def _traced_value(x: Any) -> tuple[Any, bool]:
+    """What a tracer stands for, and whether that is mapped: outside of programs, an array."""
+    mapped = False
+    while isinstance(x, (JVPTracer, BatchTracer)):
+        mapped = mapped or isinstance(x, BatchTracer)
+        x = x.value if isinstance(x, BatchTracer) else x.primal
+    return x, mapped
 
 
 def _laid_out(x: Any, layout: Sharding) -> Array:

@@ -132,7 +132,7 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
       n: the trials, of a shape that broadcasts to that of ``p`` without its last dimension.
       p: the probabilities of the outcomes, along the last dimension.
       shape: that of the result, which ``p`` broadcasts to; by default that of ``p``.
-      dtype: that of the result; by default that of ``n`` and ``p``.
+      dtype: that of the result; by default the usual floating-point type.
       unroll: as of ``lax.scan``, which goes from outcome to outcome.
 
     >>> from polyax import random
@@ -156,7 +156,7 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     keys = generators.split(key, (chances.shape[0],))
     _, counts = lax.scan(outcome, n, (chances, keys), unroll=unroll)
     counts = jnp.moveaxis(counts, 0, -1)
-    return counts if dtype is None else counts.astype(dtype)
+    return counts.astype(float_dtype("multinomial", None) if dtype is None else dtype)
 
 
 def _inexact(*xs: Any) -> list[Any]:

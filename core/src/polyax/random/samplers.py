@@ -165,13 +165,13 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
 
     Raises:
       TypeError: the dtype is no integer type.
-      OverflowError: a bound is a Python number that neither the dtype nor the usual integer type holds.
+      OverflowError: a bound is a Python number that the usual integer type doesn't hold; write such ones as arrays.
     """
     kind = canonical_dtype(dtype, np.int64)
     if not dtypes.is_integer(kind):
         raise TypeError(f"randint only accepts integer dtypes, got {kind}")
     for name, bound in (("minval", minval), ("maxval", maxval)):
-        _refuse_beyond(name, bound, kind)
+        _refuse_beyond(name, bound)
     shape = sample_shape("randint", concrete_shape(shape), minval, maxval)
     key = check_key("randint", key)
     if kind.itemsize >= 4:
@@ -182,12 +182,14 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     return convert(_randint(key, low, high, np.bool_(False), shape, wide), kind)
 
 
-def _refuse_beyond(name: str, bound: Any, dtype: Any) -> None:
-    """A Python integer that would be cut. The largest number may be asked for, by the bound behind it."""
-    if type(bound) is int:
-        infos = dtypes.iinfo(dtype), dtypes.iinfo(dtypes.default_int())
-        if not min(int(i.min) for i in infos) <= bound <= max(int(i.max) for i in infos) + 1:
-            raise OverflowError(f"randint: {name}={bound} is beyond what {dtype} can hold; ask for a wider dtype")
+def _refuse_beyond(name: str, bound: Any) -> None:
+    """A Python integer that would be cut where it becomes an array."""
+    info = dtypes.iinfo(dtypes.default_int())
+    if type(bound) is int and not int(info.min) <= bound <= int(info.max):
+        raise OverflowError(
+            "An overflow was encountered while parsing an argument to a jitted computation, whose argument path is "
+            f"{name}. Got <class 'int'> with value {bound}"
+        )
 
 
 def _integer_bounds(minval: Any, maxval: Any, dtype: Any) -> tuple[Any, Any, Any]:

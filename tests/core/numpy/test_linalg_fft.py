@@ -60,6 +60,13 @@ def test_vector_norm(ord, keepdims):
     close(jnp.linalg.norm(A, ord, 1, keepdims), np.linalg.norm(A, ord, 1, keepdims))
 
 
+@pytest.mark.parametrize("ord", [1, np.inf, -np.inf])
+def test_norms_of_integers_without_a_root_are_integers(ord):
+    found = jnp.linalg.vector_norm(jnp.arange(-3, 2), ord=ord)
+    assert found.dtype == np.int32 and found == np.linalg.vector_norm(np.arange(-3, 2), ord=ord)
+    assert jnp.linalg.vector_norm(jnp.ones(4, bool), ord=np.inf).dtype == bool
+
+
 def test_factors_multiply_to_the_matrix():
     u, s, vh = jnp.linalg.svd(B, full_matrices=False)
     close((u * s[:, None]) @ vh, B)
@@ -132,6 +139,10 @@ def test_frequencies():
         (lambda: jnp.linalg.cond(B[0, 0]), ValueError, "must be at least 2D; got arr.shape=(3,)"),
         (lambda: jnp.linalg.slogdet(A, method="x"), ValueError, "Unknown slogdet method 'x'"),
         (lambda: jnp.linalg.multi_dot([A[0], jnp.ones(3)]), ValueError, "Got array shapes [(4, 4), (3,)]"),
+        (lambda: jnp.linalg.multi_dot([A, A[0]]), ValueError, "input arrays must all be two-dimensional, except"),
+        (lambda: jnp.linalg.outer([1], [2]), TypeError, "jnp.linalg.outer requires ndarray or scalar arguments"),
+        (lambda: jnp.linalg.cross([1] * 3, [2] * 3), TypeError, "jnp.linalg.cross requires ndarray or scalar"),
+        (lambda: jnp.linalg.matrix_norm([[1]]), TypeError, "jnp.linalg.matrix_norm requires ndarray or scalar"),
         (lambda: jnp.linalg.tensorsolve(B[0], jnp.ones(3)), ValueError, "got a.shape=(4, 3), b.shape=(3,)"),
         (lambda: jnp.fft.fft(Z, n=0), ValueError, "invalid number of data points (0,)"),
         (lambda: jnp.fft.rfft(Z), ValueError, "only real valued inputs supported for rfft"),
@@ -166,7 +177,7 @@ def test_no_matrices(name, shape):
 
 def test_a_tolerance_for_each_matrix():
     rtol = np.array([0.9, 1e-6], np.float32)
-    np.testing.assert_array_equal(jnp.linalg.matrix_rank(B, rtol=rtol), np.linalg.matrix_rank(B, rtol=rtol))
+    np.testing.assert_array_equal(jnp.linalg.matrix_rank(B, rtol=rtol), np.linalg.matrix_rank(B, tol=rtol))
     close(jnp.linalg.pinv(B, rtol=rtol), np.linalg.pinv(B, rcond=rtol))
     close(jnp.linalg.pinv(B[0], rtol=rtol), [np.linalg.pinv(B[0], rcond=r) for r in rtol])
 

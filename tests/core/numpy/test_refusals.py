@@ -23,6 +23,7 @@ CONCRETE = polyax.errors.ConcretizationTypeError
         (lambda: polyax.jit(lambda n: jnp.arange(n, 3))(0), CONCRETE, "jnp.arange argument 'start'"),
         (lambda: jnp.tri(3, k=2**33), OverflowError, "Python int 8589934592 too large to convert to int32"),
         (lambda: jnp.trace(X.reshape(2, 2, 1), axis1=1, axis2=-2), ValueError, "axis1 and axis2 can not be same"),
+        (lambda: jnp.round(X > 1), ValueError, "data type <class 'numpy.bool'> not inexact"),
         (lambda: jnp.diag_indices(-1), ValueError, "n argument to diag_indices must be nonnegative"),
         (lambda: jnp.diag_indices(1, -1), ValueError, "ndim argument to diag_indices must be nonnegative"),
         (lambda: jnp.fill_diagonal(jnp.eye(2), 1), NotImplementedError, "immutable, must use inplace=False"),

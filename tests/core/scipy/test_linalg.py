@@ -418,7 +418,7 @@ BAD = {
     "funm": (lambda: linalg.funm(WIDE, jnp.exp), ValueError, "square"),
     "sylvester": (lambda: linalg.solve_sylvester(A, I, A), ValueError, "Incompatible shapes"),
     "sylvester method": (lambda: linalg.solve_sylvester(A, A, A, method="x"), ValueError, "Unrecognized method x"),
-    "rsf2csf": (lambda: linalg.rsf2csf(A, I), ValueError, "of one size"),
+    "rsf2csf": (lambda: linalg.rsf2csf(A, I), ValueError, "shapes must match"),
     "block_diag": (lambda: linalg.block_diag(STACK), ValueError, "at most 2 dimensions"),
     "companion": (lambda: linalg.companion(np.ones(1)), ValueError, "at least 2"),
     "leslie": (lambda: linalg.leslie(V, V), ValueError, "one less"),
@@ -434,7 +434,8 @@ BAD = {
     "too many pivots": (lambda: lax.linalg.lu_pivots_to_permutation(np.zeros(5, np.int32), 4), ValueError, "exceed"),
     "tridiagonal_solve": (lambda: lax.linalg.tridiagonal_solve(V, V, V, V), TypeError, "rank at least 2"),
     "tridiagonal diagonals": (lambda: lax.linalg.tridiagonal_solve(V[1:], V, V, B), TypeError, "got shapes"),
-    "cholesky_update": (lambda: lax.linalg.cholesky_update(A, V[1:]), ValueError, "doesn't fit"),
+    "cholesky_update": (lambda: lax.linalg.cholesky_update(A, V[1:]), ValueError, "of the same size"),
+    "complex cholesky_update": (lambda: lax.linalg.cholesky_update(A, V * 1j), TypeError, "position 1"),
     "symmetric_product": (lambda: lax.linalg.symmetric_product(WIDE, A), ValueError, "compatible"),
     "ormqr": (lambda: lax.linalg.ormqr(A, V, I), ValueError, "don't fit"),
     "qdwh": (lambda: lax.linalg.qdwh(WIDE), ValueError, "M >= N"),
@@ -515,8 +516,47 @@ def test_least_squares_as_numpy_gives_residuals():
     for other in (b[:2], jnp.ones((2, 3, 1))):
         with pytest.raises(ValueError, match="Leading dimensions of input arrays must match"):
             jnp.linalg.lstsq(a, other)
-    with pytest.raises(TypeError, match="needs a matrix and a vector or matrix"):
+    with pytest.raises(TypeError, match="Array must be one or two-dimensional"):
         jnp.linalg.lstsq(a, jnp.ones((3, 1, 1)))
+
+
+LISTED = {
+    "cholesky": lambda a: linalg.cholesky(a),
+    "cho_solve": lambda a: linalg.cho_solve((a, True), [1.0, 2.0]),
+    "lu": lambda a: linalg.lu(a),
+    "lu_factor": lambda a: linalg.lu_factor(a),
+    "qr": lambda a: linalg.qr(a),
+    "svd": lambda a: linalg.svd(a),
+    "solve_triangular": lambda a: linalg.solve_triangular(a, [1.0, 2.0]),
+    "eigh": lambda a: linalg.eigh(a),
+    "expm_frechet": lambda a: linalg.expm_frechet(a, a),
+    "funm": lambda a: linalg.funm(a, jnp.sin),
+    "rsf2csf": lambda a: linalg.rsf2csf(a, a),
+    "polar": lambda a: linalg.polar(a),
+    "eigh_tridiagonal": lambda a: linalg.eigh_tridiagonal(a[0], a[1][1:]),
+}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_nested_lists_are_matrices(name):
+    rows = [[4.0, 1.0], [1.0, 3.0]]
+    of_lists, of_arrays = (LISTED[name](a) for a in (rows, jnp.array(rows)))
+    assert type(of_lists) is type(of_arrays)
+    for x, y in zip(polyax.tree.leaves(of_lists), polyax.tree.leaves(of_arrays), strict=True):
+        assert x.aval == y.aval
+        np.testing.assert_array_equal(x, y)
+
+
+def test_all_rows_of_the_triangular_factor():
+    assert linalg.qr(jnp.ones((3, 2)), mode="r")[0].shape == (3, 2)
+
+
+def test_the_schur_form_of_a_number_is_itself():
+    assert [x.tolist() for x in linalg.rsf2csf(jnp.ones((1, 1)), jnp.ones((1, 1)))] == [[[1]], [[1]]]
+
+
+def test_blocks_of_python_numbers_are_of_a_strong_type():
+    assert not linalg.block_diag(1, 2.0).weak_type
 
 
 def test_cholesky_reads_one_triangle():

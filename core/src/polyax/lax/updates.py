@@ -12,6 +12,7 @@ import numpy as np
 
 from polyax import numpy as jnp
 from polyax.control.flow.looping import fori_loop, scan
+from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive, def_rule
 from polyax.meshes.factors import Factors, leading
@@ -94,15 +95,29 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     >>> print(cholesky_update(2 * np.eye(1, dtype=np.float32), np.ones(1, np.float32) * 1.5))
     [[2.5]]
     """
+    for position, x in enumerate((r_matrix, w_vector)):
+        if np.ndim(x) != 2 - position:
+            raise TypeError(
+                f"Input {position} to cholesky_update must have a rank of exactly {2 - position}, "
+                f"but got shape={np.shape(x)}"
+            )
     return cholesky_update_p.bind1(r_matrix, w_vector)
 
 
 @def_rule(cholesky_update_p, "abstract_eval")
 def _update_abstract(r: ShapedArray, w: ShapedArray) -> list[ShapedArray]:
-    check_matrix("cholesky_update", r, square=True)
+    for position, x in enumerate((r, w)):
+        if not dtypes.is_float(x.dtype):
+            raise TypeError(
+                f"cholesky_update does not accept dtype {dtypes.full_name(x.dtype)} at position {position}. "
+                f"Accepted dtypes at position {position} are subtypes of floating."
+            )
     check_same_dtype("cholesky_update", (r, w))
-    if w.shape != r.shape[:-1]:
-        raise ValueError(f"cholesky_update: a vector of shape {w.shape} doesn't fit a matrix of shape {r.shape}")
+    if r.shape[-2] != r.shape[-1] or w.shape != r.shape[:-1]:
+        raise ValueError(
+            "Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same size as input. "
+            f"Got shapes {r.shape} and {w.shape} instead"
+        )
     return [r]
 
 

@@ -21,7 +21,7 @@ from polyax.numpy.axes import reduction_axes
 from polyax.numpy.broadcast import broadcast_to, choose
 from polyax.numpy.creation import eye
 from polyax.numpy.fused import fused
-from polyax.numpy.promotion import as_array, canonicalize_axis, convert, ensure_array, inexact, shape_of
+from polyax.numpy.promotion import as_array, canonicalize_axis, convert, ensure_array, ensure_arrays, inexact
 from polyax.numpy.shapes import matrix_transpose as matrix_transpose
 from polyax.ops.sort import take_along
 
@@ -256,10 +256,11 @@ def _pseudoinverse_jvp(hermitian: bool, primals: Any, tangents: Any) -> Any:
 
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
-    """The number of singular values above ``rtol`` times the largest; of vectors and numbers, 1 but for zeros.
+    """The number of singular values above ``rtol``; of vectors and numbers, 1 but for zeros.
 
     Args:
-      rtol: one number, or one for each matrix.
+      rtol: one number, or one for each matrix, which is compared as it is; by default, some of the dtype's precision
+        times the largest singular value.
       hermitian: ``M`` is Hermitian, which takes less.
       tol: another name of ``rtol``.
 
@@ -273,8 +274,9 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     a = inexact_matrix("matrix_rank", M)
     s = svd(a, compute_uv=False, hermitian=hermitian)
     rtol = tol if rtol is None else rtol
-    rtol = max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps) if rtol is None else rtol
-    return reductions.count_nonzero(_above(s, rtol), -1)
+    if rtol is None:
+        return reductions.count_nonzero(_above(s, max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps)), -1)
+    return reductions.count_nonzero(logic.greater(s, shapes.expand_dims(convert(rtol, s.dtype), -1)), -1)
 
 
 def _above(s: Any, rtol: Any) -> Any:
@@ -297,9 +299,11 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tu
     """
     a, b = inexact("jnp.linalg.lstsq", a, b)
     if a.shape[:1] != b.shape[:1]:
-        raise ValueError(f"Leading dimensions of input arrays must match, got shapes {a.shape} and {b.shape}")
-    if a.ndim != 2 or b.ndim not in (1, 2):
-        raise TypeError(f"jnp.linalg.lstsq needs a matrix and a vector or matrix, got shapes {a.shape} and {b.shape}")
+        raise ValueError("Leading dimensions of input arrays must match")
+    if a.ndim != 2:
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
+    if b.ndim not in (1, 2):
+        raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
     columns = lax.expand_dims(b, (1,)) if b.ndim == 1 else b
     x, rank, s = _least_squares(a, columns, rcond)
     if numpy_resid and (a.shape[0] <= a.shape[1] or rank < a.shape[1]):
@@ -356,6 +360,12 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     arrays = [ensure_array("jnp.linalg.multi_dot", a) for a in arrays]
     if len(arrays) < 2:
         raise ValueError(f"multi_dot requires at least two arrays; got len(arrays)={len(arrays)}")
+    ends, inner = (arrays[0], arrays[-1]), arrays[1:-1]
+    if any(a.ndim not in (1, 2) for a in ends) or any(a.ndim != 2 for a in inner):
+        raise ValueError(
+            "multi_dot: input arrays must all be two-dimensional, except for the first and last array which may be "
+            f"1 or 2 dimensional. Got array shapes {[a.shape for a in arrays]}"
+        )
     if any(a.shape[-1] != b.shape[0] for a, b in itertools.pairwise(arrays)):
         raise ValueError(
             "multi_dot: last dimension of each array must match first dimension of following array. "
@@ -386,11 +396,9 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type
 
 def outer(x1: Any, x2: Any, /) -> Any:
     """``jnp.outer`` of two vectors."""
-    if len(shape_of(x1)) != 1 or len(shape_of(x2)) != 1:
-        raise ValueError(
-            f"Input arrays must be one-dimensional, but they are {len(shape_of(x1))} and "
-            f"{len(shape_of(x2))}-dimensional."
-        )
+    x1, x2 = ensure_arrays("jnp.linalg.outer", x1, x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError(f"Input arrays must be one-dimensional, but they are {x1.ndim=} {x2.ndim=}")
     return products.outer(x1, x2)
 
 
@@ -416,10 +424,11 @@ def tensordot(
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The vector product of 3-vectors along ``axis``."""
-    if shape_of(x1)[axis] != 3 or shape_of(x2)[axis] != 3:
+    x1, x2 = ensure_arrays("jnp.linalg.cross", x1, x2)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(
-            f"Both input arrays must be (arrays of) 3-dimensional vectors, but they have shapes {shape_of(x1)} and "
-            f"{shape_of(x2)}."
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they have "
+            f"{x1.shape[axis]=} and {x2.shape[axis]=}"
         )
     return products.cross(x1, x2, axis=axis)
 
@@ -480,7 +489,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         return _vector_norm(x, axes, ord, keepdims)
     if len(axes) != 2:
         raise ValueError(
-            f"Improper number of axes for norm: axis={axis}. Pass one axis to compute a vector-norm, or two axes to "
+            f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector-norm, or two axes to "
             "compute a matrix-norm."
         )
     return _matrix_norm(x, axes, "fro" if ord is None else ord, keepdims)
@@ -494,7 +503,7 @@ def _square_sum(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any:
     if ord is None or ord == 2:
         return lax.sqrt(_square_sum(x, axes, keepdims))
-    size = lax.abs(x)
+    size = x if x.dtype == bool else lax.abs(x)
     if ord == np.inf:
         return _largest(size, axes, keepdims=keepdims)
     if ord == -np.inf:
@@ -504,10 +513,7 @@ def _vector_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any
     if ord == 1:
         return reductions.sum(size, axes, keepdims=keepdims)
     if isinstance(ord, str):
-        raise ValueError(
-            f"Invalid order '{ord}' for vector norm. Use 'jax.numpy.linalg.norm(x.ravel(), {ord!r})' to compute a "
-            "matrix norm"
-        )
+        raise ValueError(f"Invalid order '{ord}' for vector norm.")
     total = reductions.sum(ufuncs.power(size, ord), axes, keepdims=keepdims)
     return ufuncs.power(total, 1.0 / ord)
 
@@ -535,13 +541,15 @@ def _matrix_norm(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """The norm over one or several axes as one long vector."""
-    x = inexact("jnp.linalg.vector_norm", x)[0]
+    """The norm over one or several axes as one long vector; that of integers is one where it needs no root."""
+    x = ensure_array("jnp.linalg.vector_norm", x)
+    x = x if ord in (1, np.inf, -np.inf) else inexact("jnp.linalg.vector_norm", x)[0]
     return _vector_norm(x, reduction_axes(axis, x.ndim, "linalg.vector_norm"), ord, keepdims)
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """The norm of the matrices of the last two axes."""
+    x = ensure_array("jnp.linalg.matrix_norm", x)
     return norm(x, ord, (-2, -1), keepdims)
 
 

@@ -437,6 +437,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
 
     Raises:
       NotImplementedError: ``out`` is given, or integers are rounded to negative places.
+      ValueError: of truth values.
     """
     check_arraylike("round", a)
     decimals = operator.index(decimals)
@@ -444,6 +445,8 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
         raise NotImplementedError("The 'out' argument to jnp.round is not supported.")
     (a,) = promote_args("round", a)
     dtype = aval_of(a).dtype
+    if dtype == bool:
+        raise ValueError("data type <class 'numpy.bool'> not inexact")
     if not dtypes.is_inexact(dtype):
         if decimals < 0:
             raise NotImplementedError("integer np.round not implemented for decimals < 0")

@@ -20,8 +20,13 @@ __all__ = [
 ]  # fmt: skip
 
 
+def inexact_arrays(name: str, *args: Any) -> list[Any]:
+    """Arrays of one inexact dtype, of which nested lists may be given."""
+    return inexact(name, *(jnp.asarray(x) if isinstance(x, (list, tuple)) else x for x in args))
+
+
 def _square(name: str, a: Any) -> Any:
-    a = inexact(name, a)[0]
+    a = inexact_arrays(name, a)[0]
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ValueError(f"{name}: expected square matrices, (..., n, n), got shape {a.shape}")
     return a
@@ -34,7 +39,7 @@ def adjoint(a: Any) -> Any:
 
 def _system(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     """Matrices and right sides of one dtype, which fit, and whether these were one vector each."""
-    a, b = inexact(name, a, b)
+    a, b = inexact_arrays(name, a, b)
     a = _square(name, a)
     vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     if b.ndim == 0 or b.shape[-1 if vector else -2] != a.shape[-1]:
@@ -91,7 +96,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, 
 
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """What ``lu_solve`` takes: both factors in one matrix, and the row exchanges."""
-    factors, pivots, _ = primitives.lu(inexact("lu_factor", a)[0])
+    factors, pivots, _ = primitives.lu(inexact_arrays("lu_factor", a)[0])
     return factors, pivots
 
 
@@ -123,7 +128,7 @@ def lu_solve(
 
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, ...]:
     """``(P, L, U)`` with ``P L U = a``; or ``(P L, U)`` with ``permute_l``."""
-    a = inexact("lu", a)[0]
+    a = inexact_arrays("lu", a)[0]
     factors, _, order = primitives.lu(a)
     m, n = a.shape[-2:]
     k = min(m, n)
@@ -159,7 +164,7 @@ def solve(
     kinds = ["gen", "sym", "her", "pos"]
     if assume_a not in kinds:
         raise ValueError(f"Expected assume_a to be one of {kinds}; got {assume_a!r}")
-    a, b = inexact("solve", a, b)
+    a, b = inexact("jnp.linalg.solve", a, b)
     if assume_a != "pos" and a.ndim > 2 and b.ndim == a.ndim - 1 and b.ndim > 1:
         raise ValueError(
             f"Invalid shapes for solve: {a.shape}, {b.shape}. b must be a vector or matrices: b[..., None]"
@@ -234,7 +239,8 @@ def svd(
     lapack_driver: str = "gesdd",
 ) -> Any:
     """``(U, s, V^H)``, or the singular values alone."""
-    return jnp.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+    found = jnp.linalg.svd(inexact_arrays("svd", a)[0], full_matrices=full_matrices, compute_uv=compute_uv)
+    return tuple(found) if compute_uv else found
 
 
 def eigh(
@@ -289,14 +295,14 @@ def qr(
     """``(Q, R)`` with ``Q R = a``, and the order of the columns with ``pivoting``.
 
     Args:
-      mode: 'full', 'economic', or 'r' for a tuple without ``Q``.
+      mode: 'full', 'economic', or 'r' for the full one without ``Q``.
 
     Raises:
       ValueError: another mode.
     """
     if mode not in _MODES:
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
-    found = primitives.qr(inexact("qr", a)[0], pivoting=pivoting, full_matrices=mode == "full")
+    found = primitives.qr(inexact_arrays("qr", a)[0], pivoting=pivoting, full_matrices=mode != "economic")
     return tuple(found[1:] if mode == "r" else found)
 
 
@@ -320,7 +326,7 @@ def qr_multiply(
     """
     if mode not in ("right", "left"):
         raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
-    a, c = inexact("qr_multiply", a, c)
+    a, c = inexact_arrays("qr_multiply", a, c)
     q, *rest = primitives.qr(a, pivoting=pivoting, full_matrices=False)
     q = jnp.conj(q) if conjugate else q
     return (q @ c if mode == "left" else c @ q, *rest)

@@ -15,7 +15,7 @@ from polyax.control.flow.looping import fori_loop
 from polyax.ir import dtypes
 from polyax.lax import linalg as primitives
 from polyax.numpy.promotion import inexact
-from polyax.scipy.linalg.factorizations import adjoint
+from polyax.scipy.linalg.factorizations import adjoint, inexact_arrays
 from polyax.scipy.linalg.spectral import schur
 
 __all__ = ["expm", "expm_frechet", "funm", "solve_sylvester", "sqrtm"]
@@ -78,7 +78,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     Raises:
       ValueError: the matrices aren't square, or differ in shape.
     """
-    a, e = inexact("expm_frechet", A, E)
+    a, e = inexact_arrays("expm_frechet", A, E)
     for name, x in (("A", a), ("E", e)):
         if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
             raise ValueError(f"expected {name} to be a square matrix, got shape {x.shape}")
@@ -132,7 +132,7 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     Raises:
       ValueError: ``A`` isn't one square matrix.
     """
-    t, z = schur(_one_square("funm", A), output="complex")
+    t, z = schur(_one_square("funm", inexact_arrays("funm", A)[0]), output="complex")
     values = jnp.diagonal(t)
     gaps = values[:, None] - values
     close = gaps == 0
@@ -165,7 +165,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     """
     if method not in ("schur", "eigen"):
         raise ValueError(f'Unrecognized method {method}. The two valid methods are either "schur" or "eigen".')
-    a, b, c = inexact("solve_sylvester", A, B, C)
+    a, b, c = inexact_arrays("solve_sylvester", A, B, C)
     m, n = c.shape[-2:]
     if a.shape[-2:] != (m, m) or b.shape[-2:] != (n, n):
         raise ValueError(f"Incompatible shapes for Sylvester equation:\nA: {a.shape}\nB: {b.shape}\nC: {c.shape}")

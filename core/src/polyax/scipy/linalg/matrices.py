@@ -10,7 +10,7 @@ import numpy as np
 
 from polyax import numpy as jnp
 from polyax.ir import dtypes
-from polyax.numpy.promotion import canonical_dtype, ensure_array, inexact, of_one_dtype
+from polyax.numpy.promotion import canonical_dtype, convert, ensure_array, inexact, of_one_dtype
 
 __all__ = [
     "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler", "fiedler_companion", "hadamard",
@@ -53,7 +53,7 @@ def block_diag(*arrs: Any) -> Any:
             raise ValueError(
                 f"Arguments to block_diag must have at most 2 dimensions, got shape {x.shape} at argument {i}."
             )
-    blocks = [jnp.atleast_2d(x) for x in blocks]
+    blocks = [convert(jnp.atleast_2d(x), x.dtype) for x in blocks]
     width, left, rows = sum(x.shape[1] for x in blocks), 0, []
     for x in blocks:
         rows.append(jnp.pad(x, ((0, 0), (left, width - left - x.shape[1]))))

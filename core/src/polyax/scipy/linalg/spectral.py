@@ -12,7 +12,7 @@ from polyax.ir import dtypes
 from polyax.lax import lenient as lax
 from polyax.lax import linalg as primitives
 from polyax.numpy.promotion import inexact
-from polyax.scipy.linalg.factorizations import adjoint
+from polyax.scipy.linalg.factorizations import adjoint, inexact_arrays
 
 __all__ = ["eigh_tridiagonal", "hessenberg", "polar", "rsf2csf", "schur"]
 
@@ -58,9 +58,14 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     Raises:
       ValueError: the matrices aren't square, or of different size.
     """
-    t, z = (to_complex(x) for x in inexact("rsf2csf", T, Z))
-    if t.ndim < 2 or t.shape[-1] != t.shape[-2] or t.shape[-2:] != z.shape[-2:]:
-        raise ValueError(f"rsf2csf: expected square matrices of one size, got shapes {t.shape} and {z.shape}")
+    t, z = (to_complex(x) for x in inexact_arrays("rsf2csf", T, Z))
+    for name, x in (("T", t), ("Z", z)):
+        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+            raise ValueError(f"Input '{name}' must be square.")
+    if t.shape[-1] != z.shape[-1]:
+        raise ValueError(f"Input array shapes must match: Z: {z.shape} vs. T: {t.shape}")
+    if t.shape[-1] < 2:  # there are no blocks of two rows
+        return t, z
     return jnp.vectorize(_triangular, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
 
 
@@ -114,7 +119,7 @@ def polar(
     """
     if side not in ("right", "left"):
         raise ValueError("The argument `side` must be either 'right' or 'left'.")
-    a = inexact("polar", a)[0]
+    a = inexact_arrays("polar", a)[0]
     m, n = a.shape[-2:]
     if method == "svd":
         return _by_svd(a, side)
@@ -163,7 +168,7 @@ def eigh_tridiagonal(
         raise ValueError("'select must have a value in {'a', 'i', 'v'}.")
     if select == "v":
         raise NotImplementedError("eigh_tridiagonal(..., select='v') is not implemented")
-    d, e = inexact("eigh_tridiagonal", d, e)
+    d, e = inexact_arrays("eigh_tridiagonal", d, e)
     if d.ndim != 1 or e.shape != (d.shape[0] - 1,):
         raise TypeError(f"eigh_tridiagonal needs n numbers and n - 1 of them, got shapes {d.shape} and {e.shape}")
     whole = jnp.diag(jnp.real(d)) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1)

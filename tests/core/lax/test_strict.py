@@ -52,3 +52,8 @@ def test_products_in_another_dtype_take_any() -> None:
 def test_dtypes_are_those_of_the_setting() -> None:
     with polyax.enable_x64(True), pytest.raises(TypeError, match="got float32, float64"):
         lax.add(SINGLE, 1.0)
+
+
+def test_imaginary_parts_are_dropped_with_a_warning():
+    with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+        assert lax.convert_element_type(jnp.array([1 + 1j]), "float32").tolist() == [1]

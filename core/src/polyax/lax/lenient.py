@@ -8,7 +8,7 @@ from typing import Any as _Any
 from polyax import lax as _lax
 from polyax.lax import *
 from polyax.lax.extrema import max, min
-from polyax.ops.basis import add, div, eq, mul, select_n, sub
+from polyax.ops.basis import add, convert_element_type, div, eq, mul, select_n, sub
 from polyax.ops.compare import (
     bitwise_and,
     bitwise_or,

@@ -10,17 +10,20 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from polyax.ir.aval import aval_of
-from polyax.ir.dtypes import PYTHON_SCALARS, is_integer
+from polyax.ir.dtypes import PYTHON_SCALARS, as_dtype, is_complex, is_integer
 from polyax.lax import extrema
 from polyax.ops import basis, compare, convert, elementwise, slicing
 from polyax.ops.define import INEXACT, check_dtype, check_same_dtype
 from polyax.ops.slicing import check_padding
+from polyax.runtime.contract.tracebacks import warn_user
 
 __all__ = [
-    "add", "atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "clamp", "complex", "div", "eq", "ge", "gt", "le",
-    "lt", "max", "min", "mul", "mulhi", "ne", "nextafter", "pad", "pow", "rem", "select", "select_n", "shift_left",
-    "shift_right_arithmetic", "shift_right_logical", "sub",
+    "add", "atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "clamp", "complex", "convert_element_type", "div",
+    "eq", "ge", "gt", "le", "lt", "max", "min", "mul", "mulhi", "ne", "nextafter", "pad", "pow", "rem", "select",
+    "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sub",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -95,3 +98,10 @@ def pow(x: Any, y: Any) -> Any:
     if not is_integer(exponent.dtype):
         check_same_dtype("pow", [base, exponent])
     return elementwise.pow(x, y)
+
+
+@functools.wraps(basis.convert_element_type)
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    if new_dtype is not None and is_complex(aval_of(operand).dtype) and not is_complex(as_dtype(new_dtype)):
+        warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+    return basis.convert_element_type(operand, new_dtype)

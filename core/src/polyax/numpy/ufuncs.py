@@ -445,7 +445,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
         raise NotImplementedError("The 'out' argument to jnp.round is not supported.")
     (a,) = promote_args("round", a)
     dtype = aval_of(a).dtype
-    if dtype == dtypes.BOOL:
+    if dtype in dtypes.BOOL:
         raise ValueError("data type <class 'numpy.bool'> not inexact")
     if not dtypes.is_inexact(dtype):
         if decimals < 0:

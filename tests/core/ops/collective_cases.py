@@ -119,6 +119,20 @@ def test_dtypes_stay(dtype):
     np.testing.assert_array_equal(np.asarray(got)[0].astype(np.complex64), x.astype(np.complex64).sum(0))
 
 
+def test_truth_values_are_counted():
+    holds = X[:, 0] > 0
+    for mapped in (polyax.vmap, polyax.pmap) if N > 1 else (polyax.vmap,):
+        counted = mapped(lambda x: lax.psum(x, "i"), axis_name="i")(holds)
+        assert counted.dtype == np.int32
+        np.testing.assert_array_equal(counted, everywhere(holds.sum(0)))
+        np.testing.assert_allclose(
+            mapped(lambda x: lax.pmean(x, "i"), axis_name="i")(holds), everywhere(holds.mean(0)), 1e-6
+        )
+        assert mapped(lambda x: lax.pmax(x, "i"), axis_name="i")(holds).dtype == bool
+        with pytest.raises(ValueError, match="duplicate value in 'axes' of reduction"):
+            mapped(lambda x: lax.psum(x, ("i", "i")), axis_name="i")(X)
+
+
 @on_devices
 def test_large_operands_and_many_at_once():
     tree = {"a": RNG.normal(size=(N, 50_001)).astype(np.float32), "b": [np.ones((N, 7), np.int32)]}

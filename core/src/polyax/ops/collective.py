@@ -154,6 +154,8 @@ def _reduce(p: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
         return x
     _, groups = checked_groups(p.name, axis_name, groups, equal=False)
     names = names_of(axis_name)
+    if len(set(names)) < len(names):
+        raise ValueError(f"{p.name}: duplicate value in 'axes' of reduction: {names}")
     typed = tuple(n for n in names if n in ambient.varying)
     if typed and groups:
         raise NotImplementedError(
@@ -189,7 +191,12 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         isinstance(v, (bool, int, float, complex, np.generic)) for v in leaves
     ):  # known without communication
         return tree_unflatten(tree, [size * v for v in leaves])
-    return _reduce(psum_p, x, axis_name, axis_index_groups)
+    return _reduce(psum_p, tree_map(_as_number, x), axis_name, axis_index_groups)
+
+
+def _as_number(x: Any) -> Any:
+    """Of truth values, how many hold is counted."""
+    return convert(x, np.dtype("int32")) if aval_of(x).dtype == np.bool_ else x
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -204,7 +211,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
             dtype = dtypes.canonicalize(np.dtype(float))
         return div(convert(total, dtype), np.asarray(size, dtype)[()])
 
-    return tree_map(mean, _reduce(psum_p, x, axis_name, groups), x)
+    return tree_map(mean, _reduce(psum_p, tree_map(_as_number, x), axis_name, groups), x)
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:

@@ -26,6 +26,7 @@ def test_what_devices_are_given_has_words() -> None:
     assert {n for n in silent if not GONE.fullmatch(n)} == {
         "custom_lin",
         "device_put",
+        "all_gather_invariant",
         "all_gather_reduced",
         "shard_map",
     }

@@ -11,7 +11,7 @@ from polyax.ops.collective import unreduced_psum_p
 from polyax.ops.constraint import constrain
 from polyax.ops.keys import ON_WORDS
 from polyax.ops.memories import put_into
-from polyax.ops.parts import all_gather_reduced_p, unreduced_reduce_scatter_p
+from polyax.ops.parts import all_gather_invariant_p, all_gather_reduced_p, unreduced_reduce_scatter_p
 from polyax.ops.recurrence import linear_recurrence
 from polyax.ops.sums import preduced_p, vary_unreduced_cast_p
 from polyax.trace.varying import reduced_vary_cast_p
@@ -29,6 +29,7 @@ OF_THE_CORE = {
 CASES: dict[str, Case] = table.CASES | OF_THE_CORE
 
 OF_SUMS = (
+    all_gather_invariant_p,
     all_gather_reduced_p,
     preduced_p,
     reduced_vary_cast_p,

@@ -288,7 +288,21 @@ def test_parts_of_sums_and_gathering_what_is_reduced(run):
     with pytest.raises(ValueError, match="Got unexpected `to` value 'neither'"):
         mapped(lambda x: lax.all_gather(x, AXES, to="neither"), ROW, ROW, x)
     with pytest.raises(NotImplementedError, match="to='invarying'"):
-        mapped(lambda x: lax.all_gather(x, AXES, to="invarying"), ROW, ROW, x)
+        mapped(lambda x: lax.all_gather(x, AXES, to="invarying", axis_index_groups=[list(range(8))]), ROW, ROW, x)
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("tiled", [True, False])
+def test_what_is_gathered_is_the_same_everywhere(run, tiled):
+    x, weights = px.device_put(V, ROW), np.arange(16, dtype=np.float32).reshape((16,) if tiled else (8, 2))
+    gather = lambda x: lax.all_gather(x, AXES, to="invarying", tiled=tiled)
+    whole = lambda x: mapped(lambda x: shown(gather(x), "[16]" if tiled else "[8,2]"), ROW, P(), x)
+    close(run(whole)(x), V.reshape(weights.shape))
+    close(run(px.grad(lambda x: (whole(x) * weights).sum()))(x), weights.ravel(), "[16@(x,y)]")
+    many = px.device_put(np.stack([V, 2 * V]), P(None, *ROW))
+    close(run(px.vmap(whole))(many), np.stack([V, 2 * V]).reshape(2, *weights.shape))
+    shared = mapped(lambda w: gather(w[:2]), P(), P(), px.device_put(V, P()))
+    close(shared, np.tile(V[:2], 8).reshape(weights.shape))
 
 
 @pytest.mark.parametrize("run", RUNS)

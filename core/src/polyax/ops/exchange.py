@@ -15,6 +15,7 @@ from polyax.ir.primitive import ambient
 from polyax.ops.basis import move_axis, reshape
 from polyax.ops.collective import Names, axis_size, checked_groups, names_of
 from polyax.ops.parts import (
+    all_gather_invariant_p,
     all_gather_p,
     all_gather_reduced_p,
     all_to_all_p,
@@ -26,9 +27,12 @@ from polyax.ops.parts import (
 )
 from polyax.ops.slicing import index_in_dim
 from polyax.trace.tree import tree_map
-from polyax.trace.varying import state_of
+from polyax.trace.varying import pvary, state_of
 
 __all__ = ["all_gather", "all_to_all", "pbroadcast", "psum_scatter", "pswapaxes"]
+
+
+_SAME = {"reduced": all_gather_reduced_p, "invarying": all_gather_invariant_p}
 
 
 def all_gather(
@@ -43,11 +47,12 @@ def all_gather(
      [0 1]]
 
     Args:
-      to: ``"varying"``, or ``"reduced"``: the result is the same everywhere, and its cotangent a sum still to be made.
+      to: ``"varying"``; ``"invarying"``: types tell that the result is the same everywhere; ``"reduced"``: that its
+        cotangent, besides, is a sum still to be made.
 
     Raises:
       ValueError: ``to`` is no such word.
-      NotImplementedError: it is ``"invarying"``, or there are groups of what is to be reduced.
+      NotImplementedError: there are groups, of which results are the same in each alone.
     """
     if to not in ("varying", "invarying", "reduced"):
         raise ValueError(
@@ -55,7 +60,7 @@ def all_gather(
             "{'varying', 'invarying', 'reduced'}"
         )
     size, groups = checked_groups("all_gather", axis_name, axis_index_groups)
-    if to == "invarying" or (to == "reduced" and groups is not None):
+    if to != "varying" and groups is not None:
         raise NotImplementedError(f"all_gather(..., to={to!r}, axis_index_groups={axis_index_groups}) isn't built")
     ways = _ways(axis_name, size, groups)
 
@@ -63,8 +68,8 @@ def all_gather(
         d = _dimension("all_gather", axis, aval_of(v).ndim + (not tiled))
         for n, (along, own) in enumerate(reversed(ways)):  # the last one varies fastest
             params = {"axis_name": along, "axis_size": own, "tiled": tiled}
-            if to == "reduced" and ambient.varying.issuperset(along):
-                v = all_gather_reduced_p.bind1(v, all_gather_dimension=d, **params)
+            if to != "varying" and ambient.varying.issuperset(along):
+                v = _SAME[to].bind1(pvary(v, along), all_gather_dimension=d, **params)
             else:
                 v = all_gather_p.bind1(v, all_gather_dimension=d, axis_index_groups=groups, **params)
             v = joined(v, d) if n and not tiled else v

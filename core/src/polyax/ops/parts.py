@@ -34,6 +34,8 @@ reduce_scatter_p = exchange("reduce_scatter")
 all_to_all_p = exchange("all_to_all")
 all_gather_reduced_p = Primitive("all_gather_reduced")
 """Gathers what varies, to what is the same everywhere with cotangents that are sums."""
+all_gather_invariant_p = Primitive("all_gather_invariant")
+"""Gathers what varies, to what is the same everywhere: a program's part has its part of the cotangent."""
 unreduced_reduce_scatter_p = Primitive("unreduced_reduce_scatter")
 """Of what types say is a sum still to be made, the program's own part."""
 

@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive, ambient
 from polyax.meshes.sums import RULES, Both
-from polyax.ops.collective import BY_HAND, Names, psum_p, unreduced_psum_p
+from polyax.ops.collective import BY_HAND, Names, axis_index, psum_p, unreduced_psum_p
 from polyax.ops.define import linear
-from polyax.ops.parts import all_gather_p, all_gather_reduced_p, reduce_scatter_p, unreduced_reduce_scatter_p
+from polyax.ops.index import dynamic_index_in_dim, dynamic_slice_in_dim
+from polyax.ops.parts import (
+    all_gather_invariant_p,
+    all_gather_p,
+    all_gather_reduced_p,
+    reduce_scatter_p,
+    unreduced_reduce_scatter_p,
+)
 from polyax.trace.varying import reduced_vary_cast_p, state_of
 
 __all__ = [
@@ -63,6 +72,7 @@ _define(reduced_vary_cast_p, "reduced", "varying")
 _define(unreduced_psum_p, "unreduced", "invarying")
 _define(unreduced_reduce_scatter_p, "unreduced", "varying")
 _define(all_gather_reduced_p, "varying", "reduced")
+_define(all_gather_invariant_p, "varying", "invarying")
 
 for _p in (preduced_p, vary_unreduced_cast_p, reduced_vary_cast_p):
     _p.abstract_eval = lambda x, **_: [x]
@@ -79,7 +89,7 @@ def _like(p: Primitive, plain: Primitive, dim: str) -> None:
     def batch(axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
         (d,), n = dims, params[dim]
         outs = p.bind_all(*args, **{**params, dim: n + (d <= n)})
-        return outs, [d if params["tiled"] or d <= n else d + (1 if p is all_gather_reduced_p else -1)]
+        return outs, [d if params["tiled"] or d <= n else d + (1 if plain is all_gather_p else -1)]
 
     p.abstract_eval = lambda x, **params: plain.rule("abstract_eval")(x, **params)
     p.decompose = lambda x, **params: plain.bind_all(x, axis_index_groups=None, **params)
@@ -87,6 +97,7 @@ def _like(p: Primitive, plain: Primitive, dim: str) -> None:
 
 
 _like(all_gather_reduced_p, all_gather_p, "all_gather_dimension")
+_like(all_gather_invariant_p, all_gather_p, "all_gather_dimension")
 _like(unreduced_reduce_scatter_p, reduce_scatter_p, "scatter_dimension")
 
 linear(preduced_p, lambda ct, x, axes: unreduced_psum_p.bind1(ct, axes=axes), preduced_p.batch)
@@ -100,6 +111,16 @@ linear(
     ),
     all_gather_reduced_p.batch,
 )
+
+
+def _own_part(ct: Any, x: ShapedArray, axis_name: Any, all_gather_dimension: int, tiled: bool, **_: Any) -> Any:
+    d, n = all_gather_dimension, axis_index(axis_name)
+    if not tiled:
+        return dynamic_index_in_dim(ct, n, d, keepdims=False)
+    return dynamic_slice_in_dim(ct, n * np.int32(x.shape[d]), x.shape[d], d)
+
+
+linear(all_gather_invariant_p, _own_part, all_gather_invariant_p.batch)
 linear(
     unreduced_reduce_scatter_p,
     lambda ct, x, scatter_dimension, **params: all_gather_reduced_p.bind1(

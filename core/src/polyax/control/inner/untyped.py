@@ -8,7 +8,7 @@ from polyax.control.inner.programs import with_programs
 from polyax.ir.aval import NO_SUMS
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from polyax.ops.collective import psum_invariant_p, psum_p
-from polyax.ops.parts import all_gather_p, reduce_scatter_p
+from polyax.ops.parts import all_gather_invariant_p, all_gather_p, reduce_scatter_p
 from polyax.ops.sums import (
     all_gather_reduced_p,
     preduced_p,
@@ -27,6 +27,7 @@ PLAIN = {
     unreduced_psum_p: psum_p,
     unreduced_reduce_scatter_p: reduce_scatter_p,
     all_gather_reduced_p: all_gather_p,
+    all_gather_invariant_p: all_gather_p,
 }
 """Collectives of values of certain types, and what they are without those."""
 

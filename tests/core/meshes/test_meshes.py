@@ -73,6 +73,8 @@ def test_a_mesh_without_devices_may_say_what_they_are() -> None:
 def test_types_along_manual_axes() -> None:
     found = ManualAxisType(varying={"x"}, unreduced={"y"})
     assert found.update(varying=()) == ManualAxisType(unreduced={"y"}) and hash(found)
+    mesh = AbstractMesh((2,) * 4, tuple("xyzw"), (AxisType.Manual,) * 3 + (AxisType.Auto,))
+    assert found.invarying(mesh) == {"z"} and not polyax.typeof(np.ones(2)).mat.varying
     assert repr(found) == ("ManualAxisType(varying=frozenset({'x'}), unreduced=frozenset({'y'}), reduced=frozenset())")
     for name in ("unreduced", "reduced"):
         with pytest.raises(ValueError, match=f"varying and {name} cannot have common mesh axes"):

@@ -51,6 +51,10 @@ class ManualAxisType:
         """The same with other axes."""
         return replace(self, **changes)
 
+    def invarying(self, mesh: Any) -> frozenset[Any]:
+        """The manual axes of the mesh along which it is the same, and its cotangent as well."""
+        return frozenset(mesh.manual_axes) - self.varying - self.unreduced - self.reduced
+
 
 NO_SUMS: tuple[frozenset[Any], frozenset[Any]] = (frozenset(), frozenset())
 
@@ -87,6 +91,8 @@ class ShapedArray:
     @property
     def manual_axis_type(self) -> ManualAxisType:
         return ManualAxisType(varying=self.vma, unreduced=self.sums[0], reduced=self.sums[1])
+
+    mat = manual_axis_type  # as JAX calls it for short
 
     @property
     def ndim(self) -> int:

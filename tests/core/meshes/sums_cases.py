@@ -353,6 +353,37 @@ def test_sums_inside_other_transformations():
     close(parts(many), np.outer([1, 2, 3], np.tile(V.reshape(8, 2).sum(0), 4)))
 
 
+def test_rules_of_users_for_what_is_reduced():
+    """Their results are typed as those of functions; a cotangent that they leave out is a sum of nothings."""
+
+    @px.custom_vjp
+    def scaled(x):
+        return x * x
+
+    scaled.defvjp(lambda x: (x * x, x), lambda x, g: (x * g,))
+
+    @px.custom_vjp
+    def stopped(x):
+        return x
+
+    stopped.defvjp(lambda x: (x, None), lambda _, g: (None,))
+    x = px.device_put(V, P(reduced={"x"}))
+    for f, wanted in (scaled, V), (stopped, 0 * V):
+        loss = lambda x, f=f: mapped(f, P(reduced={"x"}), P(reduced={"x"}), x).sum()
+        slope = px.jit(px.grad(loss))(x)
+        assert str(px.typeof(slope)).endswith("{U:x}")
+        np.testing.assert_allclose(added(slope), wanted)
+    outside = px.jit(px.grad(lambda x: stopped(x).sum()))(x)
+    assert str(px.typeof(outside)).endswith("{U:x}")
+
+
+def test_casts_that_say_nothing():
+    with pytest.raises(ValueError, match="should be called under polyax.shard_map"):
+        lax.pcast(V, "x", to="varying")
+    with pytest.raises(ValueError, match="Unsupported pcast from=invarying, to='unreduced'"):
+        px.shard_map(lambda x: cast(x, "unreduced"), in_specs=P(), out_specs=P(), check_vma=False)(V)
+
+
 WRONG = [
     (lambda x, w: cast(w, "unreduced"), ValueError, "Unsupported pcast from=invarying, to='unreduced'"),
     (lambda x, w: cast(cast(w, "reduced"), "unreduced"), ValueError, "Unsupported pcast from=reduced, to='unreduced'"),

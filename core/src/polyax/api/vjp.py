@@ -15,7 +15,7 @@ from polyax.ir.jaxpr import Jaxpr
 from polyax.ir.primitive import ambient
 from polyax.ir.refs import is_ref, met
 from polyax.meshes.current import mesh_in_force, set_mesh
-from polyax.meshes.explicit import seen
+from polyax.meshes.explicit import cotangent_type, seen
 from polyax.meshes.mesh import Mesh
 from polyax.meshes.sharding import NamedSharding
 from polyax.ops.basis import convert, convert_element_type
@@ -209,7 +209,7 @@ class VJP:
         return [ct for ct, nz in zip(self._check(cotangents), self._linear.nonzero_out, strict=True) if nz]
 
     def _zeros(self) -> list[Zero]:
-        return [Zero(a.to_tangent_aval()) for a in self._in_avals]
+        return [Zero(cotangent_type(a.to_tangent_aval())) for a in self._in_avals]
 
     def _check(self, cotangents: Any) -> list[Any]:
         leaves, tree = tree_flatten(cotangents)

@@ -40,7 +40,8 @@ def left(
     primitive: Primitive, ins: Sequence[ShapedArray], params: Mapping[str, Any], outs: Sequence[ShapedArray]
 ) -> list[ShapedArray]:
     """The types of results along axes that are manual, from those of operands."""
-    if primitive.name not in RULES and (primitive.higher_order or not waiting(ins)):
+    told = primitive.higher_order or primitive.only_transposed  # its programs and rules tell
+    if primitive.name not in RULES and (told or not waiting(ins)):
         return list(outs)
     found = results(primitive, ins, params)
     return [a.update(sums=found) for a in outs]

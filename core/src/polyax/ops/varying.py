@@ -48,14 +48,20 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
     Raises:
       NameError: nothing around binds the name.
-      ValueError: what ``x`` is along the axis can't become that, or ``to`` is none of these.
+      ValueError: what ``x`` is along the axis can't become that, ``to`` is none of these, or no axis is bound at all.
     """
     if to not in ("varying", "reduced", "unreduced"):
         raise ValueError(
             f"Got unexpected `to` value {to!r}. Allowed `to` values are: {{'unreduced', 'varying', 'reduced'}}"
         )
+    if not ambient.axis_env:
+        raise ValueError(f"pcast(..., {to=}) should be called under polyax.shard_map.")
     axis_size(axis_name)
     axes = tuple(a for a in names_of(axis_name) if a in ambient.varying)
+    if not axes and to == "unreduced":
+        raise ValueError(
+            f"Unsupported pcast from=invarying, {to=}: types don't tell here what varies along {axis_name}"
+        )
     return tree_map(lambda v: _cast(v, axes, to), x) if axes else x
 
 

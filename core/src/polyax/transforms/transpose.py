@@ -68,14 +68,14 @@ def _backward_pass(
             continue
         if all(ct is None for ct in given):
             continue
-        given = [Zero(v.aval) if ct is None else ct for v, ct in zip(eqn.outvars, given, strict=True)]
+        given = [Zero(cotangent_type(v.aval)) if ct is None else ct for v, ct in zip(eqn.outvars, given, strict=True)]
         primals = [_primal(env, a) for a in eqn.invars]
         ambient.source = _backwards(eqn, caller)
         results = eqn.primitive.rule("transpose")(given, *primals, **eqn.params)
         for atom, ct in zip(eqn.invars, results, strict=True):
             accumulate(atom, ct)
     return [
-        cotangents.get(v, Zero(v.aval)) if type(a) is UndefPrimal else None
+        cotangents.get(v, Zero(cotangent_type(v.aval))) if type(a) is UndefPrimal else None
         for v, a in zip(jaxpr.invars, args, strict=True)
     ]
 
@@ -139,7 +139,7 @@ def transpose_jaxpr(
     def fun(*args: Any) -> list[Any]:
         given = iter(args)
         primals = [UndefPrimal(a) if lin else next(given) for lin, a in zip(linear, in_avals, strict=True)]
-        cts = [next(given) if nz else Zero(a) for nz, a in zip(nonzero_cts, out_avals, strict=True)]
+        cts = [next(given) if nz else Zero(cotangent_type(a)) for nz, a in zip(nonzero_cts, out_avals, strict=True)]
         results = backward_pass(jaxpr.jaxpr, jaxpr.consts, primals, cts)
         wanted = [ct for ct, lin in zip(results, linear, strict=True) if lin]
         if force is not None:

@@ -179,3 +179,24 @@ def test_narrow_matrices_by_vectors_are_read_by_one_thread(
     axes = tuple((axis,) for axis in contracted)
     found = products.describe(avals, {"dimension_numbers": (axes, ((), ()))})
     assert found is not None and found.extent == extent
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "calls"),
+    [
+        ("bi,bi->b", [(100, 3), (100, 3)], 0),
+        ("bij,bjk->bik", [(64, 3, 3), (64, 3, 3)], 0),
+        ("bij,bjk->bik", [(63, 3, 3), (63, 3, 3)], 1),
+        ("bij,bjk->bik", [(64, 4, 4), (64, 4, 4)], 1),
+        ("i,j->ij", [(300,), (200,)], 0),
+        ("bi,bj->bij", [(20, 30), (20, 40)], 0),
+        ("ij,jk->ik", [(300, 3), (3, 3)], 1),
+    ],
+)
+def test_stacks_of_slight_products_and_outer_ones_are_kernels(equation: str, shapes: list, calls: int) -> None:
+    arrays = [np.random.default_rng(1).standard_normal(shape).astype(F32) for shape in shapes]
+    fun = lambda *xs: jnp.exp(jnp.einsum(equation, *xs))
+    kinds = [k.kind for k in polyax.explain(fun)(*arrays).report.kernels]
+    assert kinds.count("call") == calls, kinds
+    want = np.exp(np.einsum(equation, *(x.astype(np.float64) for x in arrays)))
+    np.testing.assert_allclose(polyax.jit(fun)(*arrays), want, rtol=1e-4)

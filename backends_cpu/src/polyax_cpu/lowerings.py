@@ -32,18 +32,28 @@ FEW = 20_000
 TINY = 512
 """Multiplications of one product, of a long stack, that take no longer than calling BLAS does."""
 
+STACKED, SLIGHT = 64, 32
+"""Products of a stack, and multiplications of each, that are no more work than elementwise ones around them."""
+
 
 def _why_no_product(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
-    """Small products whose operands BLAS can't read where they lie are kernels, and long stacks of small ones."""
+    """Small products whose operands BLAS can't read where they lie are kernels, and stacks of small ones, and outer
+    products."""
     if (reason := _why_not(avals, params)) is not None or avals[0].dtype.kind == "c":
         return reason
     found = products.describe(avals, params)
     if found is None:
         few = products.operations(avals, params) <= FEW
         return "copying operands would take longer than computing it in a loop" if few else None
-    if found.batch > small.ITEMS and found.m * found.n * found.k <= TINY:
+    if found.k == 1:
+        return "each element is one multiplication, which what is around it can take in"
+    if (found.batch > small.ITEMS and found.m * found.n * found.k <= TINY) or _is_slight(found):
         return f"calling BLAS {found.batch} times would take longer than computing it in a loop"
     return None
+
+
+def _is_slight(stack: products.NativeProduct) -> bool:
+    return stack.batch >= STACKED and stack.m * stack.n * stack.k <= SLIGHT
 
 
 def _after_copies(

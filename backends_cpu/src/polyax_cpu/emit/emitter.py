@@ -391,7 +391,7 @@ class LlvmEmitter(Emitter[IrValue]):
         self.b.module.has_loops = True
 
         def turn(i: IrValue, carries: Sequence[IrValue]) -> Sequence[IrValue]:
-            if combines:
+            if combines and not _below(stop, FEW):
                 self.free.update(c.name for c in carries)
             return body(i, carries)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from polyax_kernels.emit import cuts, residues
+from polyax_kernels.emit import cuts, residues, short_rows
 from polyax_kernels.emit.indices import index_dtype
 from polyax_kernels.emit.lanes import suits
 from polyax_kernels.emit.tiles import crossing
@@ -49,6 +49,8 @@ def _shape(kernel: Kernel, limits: Limits) -> Schedule:
     flat = flatten(kernel)
     if not kernel.grid:
         return Schedule(parallel=0, cut=_many(kernel) and cuts.suits(flat))
+    if limits.lanes > 1 and short_rows.suits(flat):
+        return Schedule(short_rows=True)
     if limits.tile > 1 and _many(kernel) and (axis := crossing(flat)) is not None:
         return Schedule(tile=limits.tile, grain=limits.tile if axis is kernel.grid[0] else 1)
     lanes = _lanes(flat, limits.lanes)

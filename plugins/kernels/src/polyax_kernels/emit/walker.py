@@ -18,6 +18,7 @@ from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.indices import Indices
 from polyax_kernels.emit.lanes import block
 from polyax_kernels.emit.residues import by_residues
+from polyax_kernels.emit.short_rows import written_out
 from polyax_kernels.emit.tiles import tile
 from polyax_kernels.emit.values import Evaluator
 from polyax_kernels.ir.dependences import Facts, Levels
@@ -50,7 +51,9 @@ def emit_kernel(kernel: Kernel, schedule: Schedule, emitter: Emitter[T], begin: 
         emitter = Indices(emitter, schedule.index_dtype)
     with consing():
         prepared, blocks = prepare(kernel, emitter.supports), ()
-        if schedule.lanes > 1:
+        if schedule.short_rows:
+            prepared = written_out(prepared)
+        elif schedule.lanes > 1:
             prepared, blocks = block(prepared, schedule.lanes, schedule.rows)
         elif schedule.tile > 1:
             prepared, blocks = tile(prepared, schedule.tile)

@@ -202,5 +202,6 @@ def gpu_function(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter
         kernel = cooperate(kernel, schedule.threads[0])
     emitter = dialect(kernel, schedule, name)
     begin, end = emitter.bounds()
-    emit_kernel(kernel, Schedule(lanes=schedule.lanes, index_dtype=schedule.index_dtype), emitter, begin, end)
+    same = {name: getattr(schedule, name) for name in ("lanes", "short_rows", "index_dtype")}
+    emit_kernel(kernel, Schedule(**same), emitter, begin, end)
     return emitter

@@ -42,6 +42,8 @@ class GpuSchedule:
     threads: tuple[int, int] = (1, 1)
     """The threads of a group along the last axis of the grid, and along all others."""
     lanes: int = 1
+    short_rows: bool = False
+    """Both as in ``Schedule``."""
     groups: int = 1
     """In how many ranges the first axis is cut, at most."""
     index_dtype: np.dtype = INT
@@ -81,7 +83,8 @@ def _shape(kernel: Kernel, limits: Limits, scalars: Sequence[int]) -> GpuSchedul
         return GpuSchedule("ranges")
     if limits.group == 1:
         host = choose_for_host(kernel, limits)
-        return GpuSchedule("ranges", lanes=host.lanes, groups=limits.units * RANGES if host.parallel else 1)
+        groups = limits.units * RANGES if host.parallel else 1
+        return GpuSchedule("ranges", lanes=host.lanes, short_rows=host.short_rows, groups=groups)
     row = _row(kernel, scalars)
     if row >= SHORT and _shares(kernel, limits, scalars):
         return GpuSchedule("groups", (min(limits.group, limits.threads, _power_of_two(row)), 1))

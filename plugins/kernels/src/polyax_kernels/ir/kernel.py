@@ -78,6 +78,8 @@ class Schedule:
     innermost grid axis: ``for square: scratch = part of the operand; for i: for j: out[i, j] = scratch[j, i]``."""
     cut: bool = False
     """Whether an axis is cut where conditions on its index change, so that none is asked at each point."""
+    short_rows: bool = False
+    """Whether rows of a few elements are written out, so that many are computed side by side."""
     grain: int = 1
     """Points of the first grid axis that a thread computes together."""
     index_dtype: np.dtype = INT

@@ -12,6 +12,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
 from polyax.ir.refs import AbstractRef, is_ref
 from polyax.lax import lenient as lax
+from polyax.meshes.current import without_mesh
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import PartitionSpec
 from polyax.numpy import (
@@ -150,8 +151,10 @@ def _item(self: Any, form: Any) -> Any:
     if not _in_parts_here(self):
         return indexing.getitem(self, index) if type(self.aval) is not AbstractRef else _refs().get(self, index)
     part, index = part_with(self, index)
-    found = indexing.getitem(part, index)
-    return found if part is self else everywhere(found, self.sharding)
+    if part is self:
+        return indexing.getitem(self, index)
+    with without_mesh():  # a part lies on one device alone
+        return everywhere(indexing.getitem(part, index), self.sharding)
 
 
 def _in_parts_here(x: Any) -> bool:

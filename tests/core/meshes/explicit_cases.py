@@ -118,6 +118,22 @@ def test_rows_of_what_is_cut():
     np.testing.assert_array_equal([np.asarray(row) for row in put(ROWS, "x")], ROWS)
 
 
+def test_rows_of_what_is_not_cut():
+    whole = put(ROWS)
+    check(whole[1], "[8]", ROWS[1])
+    assert whole[1, 2] == ROWS[1, 2] and whole[1, 2].item() == ROWS[1, 2] and len(list(whole)) == 8
+
+
+@pytest.mark.parametrize("run", [lambda f: f, px.jit])
+def test_gradients_lie_as_what_was_resharded(run):
+    for here, there in (((), ("x",)), (("x",), (None, "y"))):
+        found = run(px.grad(lambda x, there=there: jnp.sum(px.reshard(x, P(*there)) ** 2)))(put(BOTH, *here))
+        check(found, "[8@x,4]" if here else "[8,4]", 2 * BOTH)
+    uncut = run(px.grad(lambda x: jnp.sum(px.reshard(x, P("x")) ** 2)))(BOTH)
+    assert uncut.is_fully_replicated
+    close_everywhere(uncut, 2 * BOTH, 2e-5, 1e-5)
+
+
 def test_likes_lie_where_their_model_does():
     x = put(BOTH, "x", "y")
     with px.set_mesh(None):

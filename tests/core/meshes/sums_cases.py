@@ -436,6 +436,7 @@ def test_cotangents_of_sums_where_types_don_t_tell(ins, outs, slope, told):
     x = px.jit(lambda x: px.reshard(x, ins))(A)
     f = px.shard_map(lambda x: x, in_specs=ins, out_specs=outs, check_vma=False)
     assert px.jit(f)(x).sharding.spec.reduced == outs.reduced
-    found = px.jit(px.grad(lambda x: px.reshard(f(x), P()).sum()))(x)
-    assert str(px.typeof(found)).endswith(told)
-    close(px.reshard(found, P()), np.full(A.shape, slope, np.float32))
+    for run in RUNS:
+        found = run(px.grad(lambda x: px.reshard(f(x), P()).sum()))(x)
+        assert str(px.typeof(found)).endswith(told)
+        close(px.reshard(found, P()), np.full(A.shape, slope, np.float32))

@@ -5,17 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from polyax.ir.aval import aval_of
+from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import def_rule
 from polyax.meshes.explicit import cotangent_type, cuts_of
 from polyax.meshes.factors import elementwise
 from polyax.meshes.resharding import reshard_p, resharded, retyped, untyped
 from polyax.meshes.sharding import NamedSharding, with_entry
+from polyax.meshes.spec import PartitionSpec
 from polyax.ops.define import linear
 
 __all__ = ["reshard_p", "retyped"]
 
-linear(reshard_p, lambda ct, x, **_: retyped(ct, cotangent_type(x)))
+
+def _brought_back(ct: Any, x: ShapedArray, sharding: NamedSharding | None) -> Any:
+    """Where types tell all of how values lie, what isn't cut is brought together again."""
+    told = cotangent_type(x)
+    if told.sharding is None and sharding is not None and sharding.mesh.are_all_axes_explicit:
+        return resharded(ct, sharding.update(spec=PartitionSpec()))
+    return retyped(ct, told)
+
+
+linear(reshard_p, _brought_back)
 reshard_p.decompose = lambda x, **_: [x]
 reshard_p.factors = lambda x, **_: replace(elementwise(x), local=lambda place, block, **_: [block])
 reshard_p.pretty = lambda sharding, **_: {} if sharding is None else {"sharding": sharding.spec}

@@ -363,6 +363,9 @@ def on_devices(x: Any, block: ShapedArray, layout: Sharding) -> Sequence[Array]:
     if type(x) is Array and x._device is None and (x._sharding is layout or x._sharding == layout):
         x.alive()
         return x.parts
+    if isinstance(layout, NamedSharding) and layout.spec.unreduced:
+        alike = is_concrete(x) and x.sharding.is_equivalent_to(layout, x.ndim)
+        return (x if alike else _as_summands(x, layout)).parts
     places = layout.addressable_devices_indices_map(np.shape(x)).items()
     if not is_concrete(x) or (x.shape != block.shape and _at_hand(x)):
         host = x.host_value() if is_concrete(x) else np.asarray(x, block.dtype)

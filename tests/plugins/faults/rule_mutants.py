@@ -94,8 +94,9 @@ def rule_mutants() -> Iterator[RuleMutant]:
         if name in LIBRARY:
             wrong = [(f"a call that {how}", Call(partial(run, KNOWN[name]))) for how, run in CALLS.items()]
         else:
-            rule: Any = SHARED[name]
-            wrong = [*changes(rule[0] if isinstance(rule, tuple) else rule, KNOWN[name], program, args)]
+            found: Any = SHARED[name]
+            rules = [rule for rule in (found if isinstance(found, tuple) else (found,)) if isinstance(rule, Kernels)]
+            wrong = [*changes(rules[0], KNOWN[name], program, args)]
         for how, changed in wrong:
             yield RuleMutant(f"{name}: {how}", KNOWN[name], changed, name)
     for how, made in REPLACEMENTS.items():

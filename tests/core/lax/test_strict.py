@@ -57,3 +57,5 @@ def test_dtypes_are_those_of_the_setting() -> None:
 def test_imaginary_parts_are_dropped_with_a_warning():
     with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
         assert lax.convert_element_type(np.array([1 + 1j]), "float32").tolist() == [1]
+    with pytest.warns(np.exceptions.ComplexWarning):
+        assert lax.convert_element_type(np.array([1j, 1 + 1j]), bool).tolist() == [False, True]

@@ -167,3 +167,23 @@ def test_files_of_bfloat16():
     jnp.save(file, jnp.arange(3, dtype=jnp.bfloat16))
     file.seek(0)
     assert jnp.load(file).dtype == ml_dtypes.bfloat16
+
+
+@pytest.mark.parametrize("call", [jnp.angle, jnp.signbit, jnp.spacing])
+def test_parts_of_python_numbers_are_of_a_strong_type(call):
+    assert not call(2).weak_type and jnp.unique(2).weak_type
+
+
+def test_interpolation_meets_the_type_of_the_places():
+    places, values = jnp.arange(3), jnp.ones(3, "float16")
+    assert jnp.interp(places, places, values).dtype == np.float32
+    assert jnp.interp(places, jnp.arange(3, dtype="float16"), values).dtype == np.float16
+
+
+def test_complex_bins_are_in_lexical_order():
+    assert jnp.digitize(jnp.array([1, 2.0]), jnp.array([1j, 2])).tolist() == [1, 2]
+
+
+def test_what_is_written_into_a_real_array_loses_its_imaginary_part():
+    with pytest.warns(np.exceptions.ComplexWarning), pytest.warns(FutureWarning, match="incompatible types"):
+        assert jnp.ones(2, bool).at[0].set(1j).tolist() == [False, True]

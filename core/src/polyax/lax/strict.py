@@ -104,4 +104,5 @@ def pow(x: Any, y: Any) -> Any:
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     if new_dtype is not None and is_complex(aval_of(operand).dtype) and not is_complex(as_dtype(new_dtype)):
         warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+        operand = operand if type(operand) in PYTHON_SCALARS else convert.real(operand)
     return basis.convert_element_type(operand, new_dtype)

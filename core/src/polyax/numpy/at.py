@@ -20,6 +20,7 @@ from polyax.numpy.creation import asarray
 from polyax.numpy.index_parse import NewAxis, Point, Span, parse_index
 from polyax.numpy.indexing import GatherPlan, clamped, getitem, is_static, plan_gather
 from polyax.numpy.promotion import convert, is_arraylike, promote_dtypes, result_dtype, unwrap
+from polyax.numpy.types import ComplexWarning
 from polyax.numpy.ufuncs import maximum, minimum, power, true_divide
 from polyax.runtime.contract.tracebacks import warn_user
 
@@ -123,17 +124,25 @@ def _update(
     x, values = _common(x, values)
     parsed = parse_index(index, x.shape)
     if wrap_negative_indices and is_static(parsed) and _is_region(parsed.items, x.shape):
-        return convert(_write_region(x, index, parsed.items, values, combine), dtype, weak_type)
+        return _as_before(_write_region(x, index, parsed.items, values, combine), dtype, weak_type)
     inner = lax.expand_dims(x, parsed.inserted) if parsed.inserted else x
     plan = plan_gather(parsed, inner.shape, wrap_negative_indices)
     if 0 in plan.shape:
-        return convert(x, dtype, weak_type)
+        return _as_before(x, dtype, weak_type)
     result = scatter(
         inner, plan.indices, _as_updates(values, plan), _scatter_numbers(plan.numbers), mode=mode,
         indices_are_sorted=indices_are_sorted or plan.unique, unique_indices=unique_indices or plan.unique,
     )  # fmt: skip
     result = lax.squeeze(result, parsed.inserted) if parsed.inserted else result
-    return convert(result, dtype, weak_type)
+    return _as_before(result, dtype, weak_type)
+
+
+def _as_before(x: Any, dtype: Any, weak_type: bool) -> Any:
+    """``x`` in the type of the array that was updated, which may lose imaginary parts."""
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(dtype):
+        x = lax.real(x)
+        warn_user("Casting complex values to real discards the imaginary part", ComplexWarning)
+    return convert(x, dtype, weak_type)
 
 
 def as_values(values: Any) -> Any:

@@ -18,6 +18,7 @@ from polyax.numpy.promotion import (
     ensure_array,
     inexact,
     promote_dtypes,
+    result_dtype,
     shape_of,
     unwrap,
 )
@@ -93,8 +94,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     """
     if shape_of(xp) != shape_of(fp) or len(shape_of(xp)) != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
-    fp = inexact("interp", x, xp, fp)[2]
-    x, xp = (convert(v, dtypes.real_part(fp.dtype)) for v in _real_places(x, xp))
+    places, fp = _real_places(x, xp), inexact("interp", fp)[0]
+    fp = convert(fp, result_dtype(*places, fp)[0])
+    x, xp = (convert(v, dtypes.real_part(fp.dtype)) for v in places)
     if period is not None:
         if shape_of(period) != ():
             raise ValueError(f"period must be a scalar; got {period}")

@@ -264,7 +264,7 @@ def spacing(x: Any, /) -> Any:
     Elementwise.
     """
     (x,) = promote_args_inexact("spacing", x)
-    x = lax.stop_gradient(as_array(x))  # a staircase
+    x = lax.stop_gradient(as_array(convert(x, aval_of(x).dtype)))  # a staircase
     if dtypes.is_complex(x.dtype):
         raise ValueError("jnp.spacing is not defined for complex inputs.")
     infinity = lax.full_like(x, np.inf)

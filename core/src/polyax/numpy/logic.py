@@ -162,6 +162,7 @@ def signbit(x: Any, /) -> Any:
     """Where the sign bit is set: negative numbers and minus zero."""
     (x,) = promote_args("signbit", x)
     dtype = aval_of(x).dtype
+    x = convert(x, dtype)
     if dtypes.is_signed(dtype):
         return lax.lt(x, lax.full_like(x, 0))
     if dtypes.is_float(dtype):

@@ -15,7 +15,7 @@ from polyax.meshes.explicit import seen
 from polyax.numpy.broadcast import as_mask, broadcast_to, choose
 from polyax.numpy.fused import fused
 from polyax.numpy.indexing import take
-from polyax.numpy.logic import less
+from polyax.numpy.logic import greater_equal, less
 from polyax.numpy.promotion import (
     as_array,
     canonicalize_axis,
@@ -344,4 +344,4 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     rising = searchsorted(bins, x, side)
     falling = lax.sub(bins.shape[0], searchsorted(lax.rev(bins, (0,)), x, side))
     first, last = (lax.index_in_dim(bins, i, 0, keepdims=False) for i in (0, -1))
-    return choose(lax.ge(last, first), rising, falling)
+    return choose(greater_equal(last, first), rising, falling)

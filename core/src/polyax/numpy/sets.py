@@ -70,7 +70,8 @@ def unique(
     lines = lax.reshape(ar, (ar.size, 1)) if axis is None else _lines(ar, axis)
     found = _unique_lines(lines, size, equal_nan)
     values = getitem(lines, found.index) if ar.size else _no_lines(lines, found)
-    results = [_shaped(convert(values, ar.dtype, False), ar, axis)]
+    weak_type = ar.weak_type and not dtypes.is_complex(ar.dtype)  # which are put together again from their parts
+    results = [_shaped(convert(values, ar.dtype, weak_type), ar, axis)]
     if fill_value is not None and size is not None:
         results[0] = _filled(results[0], found.count, fill_value, axis or 0)
     index, inverse, counts = (convert(x, dtypes.default_int()) for x in (found.index, found.inverse, found.counts))

@@ -507,8 +507,9 @@ conj = conjugate
 def angle(z: Any, deg: bool = False) -> Any:
     """Argument of a complex number in (-pi, pi], in degrees if ``deg``."""
     (z,) = promote_args("angle", z)
-    if not dtypes.is_inexact(aval_of(z).dtype):
-        z = lax.convert_element_type(z, dtypes.default_float())
+    dtype = aval_of(z).dtype
+    if not dtypes.is_complex(dtype):
+        z = convert(z, dtype if dtypes.is_inexact(dtype) else dtypes.default_float())
     re, im = real(z), imag(z)
     result = lax.atan2(im, re)
     return rad2deg(result) if deg else result

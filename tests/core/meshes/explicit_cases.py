@@ -149,6 +149,8 @@ def test_derivatives():
     by_batch = 2 * (BOTH @ weights) @ weights.T
     for run in (lambda f: f, px.jit):
         for spec, text in (((), "[4,2]"), ((None, "y"), "[4,2@y]")):
+            square = run(px.grad(lambda a: jnp.sum(jnp.sin(a) @ a)))(put(ROWS, "x"))
+            check(square, "[8@x,8]", np.cos(ROWS) * ROWS.sum(1) + np.sin(ROWS).sum(0)[:, None])
             found = run(px.grad(loss, (0, 1)))(put(weights, *spec), put(BOTH, "x"))
             check(found[0], text, by_weights)
             check(found[1], "[8@x,4]", by_batch)

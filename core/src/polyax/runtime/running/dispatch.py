@@ -14,6 +14,7 @@ from polyax.control.inspection import Look, inspect_sharding_p
 from polyax.control.platforms import Platforms, platform_index_p, position
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
+from polyax.ir.errors import ShardingTypeError
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from polyax.ir.primitive import Primitive, def_rule, note
 from polyax.ir.refs import has_refs, met, refuse_refs
@@ -245,6 +246,10 @@ def _on_mesh(
     make = functools.partial(_as_program, primitive, avals, params)
     try:
         closed = _kept_primitive(inner, key, make)
+    except ShardingTypeError:
+        if not lenient:
+            raise
+        return _on_mesh(primitive, args, [a.update(sharding=None) for a in avals], params, mesh)
     except TypeError:  # an unhashable parameter
         closed = make()
     return run_on_mesh(closed, args, mesh, primitive.name)

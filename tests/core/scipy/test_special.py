@@ -439,3 +439,26 @@ def test_the_slope_of_betainc_is_that_of_the_power_at_the_ends() -> None:
         [2, 2, 0]
     )
     assert float(polyax.grad(lambda x: stats.beta.logsf(x, 2.0, 1.0))(1.0)) == 0
+
+
+def test_the_derivative_of_poch_beside_a_python_number():
+    found = polyax.grad(special.poch, 1)(2.0, 0.4)
+    assert np.isclose(found, scipy.special.poch(2.0, 0.4) * scipy.special.digamma(2.4), rtol=1e-5)
+
+
+def test_integrals_of_broken_order_need_a_large_number():
+    found = special.expn(np.array([0.5, 1.5], np.float32), np.array([0.5, 2.5], np.float32))
+    assert np.isnan(found[0]) and np.isclose(found[1], 0.0221, atol=1e-4)
+
+
+def test_which_results_are_weakly_typed():
+    ints = np.array([1, 2])
+    assert not special.rel_entr(ints, 1.5).weak_type and not special.kl_div(ints, 1.5).weak_type
+    assert special.rel_entr(1, 1.5).weak_type
+    assert not special.softmax(2.5).weak_type and not special.sici(2.5)[0].weak_type
+
+
+@pytest.mark.parametrize("call", [special.fresnel, lambda x: special.polygamma(1, x)])
+def test_complex_numbers_are_refused(call):
+    with pytest.raises((NotImplementedError, ValueError), match="complex-valued inputs"):
+        call(np.array([1j]))

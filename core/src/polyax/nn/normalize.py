@@ -113,6 +113,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 def _shifted(name: str, x: Any, axis: Any, where: Any) -> tuple[Any, Axes, Any]:
     """``x`` less its maximum along the axes, -inf where the mask does not hold."""
     x = as_array(promote_args_inexact(name, x)[0])
+    x = convert(x, x.dtype)  # which isn't weak
     axes = named_axes(axis, x.ndim, name)
     mask = mask_of(name, where)
     x = x if mask is None else choose(mask, x, -np.inf)

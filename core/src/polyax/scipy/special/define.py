@@ -16,7 +16,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.lax import lenient as lax
 from polyax.numpy.fused import fused
-from polyax.numpy.promotion import promote_args_inexact
+from polyax.numpy.promotion import as_array, promote_args_inexact
 from polyax.trace.tree import tree_map
 
 Slope = Callable[..., Any]
@@ -72,6 +72,7 @@ def _differentiable(fun: Callable[..., Any], slopes: Sequence[Slope | None]) -> 
     rule = custom_jvp(fun)
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        primals = [as_array(x) for x in primals]
         out = rule(*primals)
         total = tree_map(jnp.zeros_like, out)
         for i, (slope, t) in enumerate(zip(slopes, tangents, strict=True)):

@@ -110,9 +110,15 @@ def _entr_jvp(primals: Any, tangents: Any) -> Any:
     return _entr(x), lax.mul(t, lax.sub(lax.neg(lax.log(x)), 1.0))
 
 
+def _of_entropy(name: str, *args: Any) -> list[Any]:
+    """Arguments of one floating dtype, which are weak if all of those given are."""
+    weak_type = all(aval_of(x).weak_type for x in args)
+    return [convert(x, aval_of(x).dtype, weak_type) for x in real_arguments(name, *args)]
+
+
 def rel_entr(p: Any, q: Any) -> Any:
     """p log(p / q); 0 where p is 0 and q is not negative, inf where it is not defined, NaN where either is NaN."""
-    p, q = real_arguments("rel_entr", p, q)
+    p, q = _of_entropy("rel_entr", p, q)
     zero = lax.full_like(p, 0)
     both = lax.bitwise_and(lax.gt(p, zero), lax.gt(q, lax.full_like(q, 0)))
     safe_p, safe_q = choose(both, p, 1.0), choose(both, q, 1.0)
@@ -124,7 +130,7 @@ def rel_entr(p: Any, q: Any) -> Any:
 
 def kl_div(p: Any, q: Any) -> Any:
     """p log(p / q) - p + q; inf where that is not defined."""
-    p, q = real_arguments("kl_div", p, q)
+    p, q = _of_entropy("kl_div", p, q)
     entropy = rel_entr(p, q)
     outside = lax.le(lax.min(p, q), lax.full_like(entropy, 0))
     undefined = lax.bitwise_and(lax.eq(entropy, lax.full_like(entropy, np.inf)), outside)
@@ -166,12 +172,12 @@ def polygamma(n: Any, x: Any) -> Any:
     """The ``n``-th derivative of ``digamma``.
 
     Raises:
-      ValueError: ``n`` isn't of integers.
+      ValueError: ``n`` isn't of integers, or ``x`` is complex.
     """
     check_arraylike("polygamma", n, x)
     if not dtypes.is_integer(aval_of(n).dtype):
         raise ValueError(f"polygamma takes an order of integer type, got {aval_of(n)}.")
-    return lax.polygamma(*promote_args_inexact("polygamma", n, x))
+    return lax.polygamma(*real_arguments("polygamma", n, x))
 
 
 def _by_exponent(y: Any, x: Any, q: Any) -> Any:

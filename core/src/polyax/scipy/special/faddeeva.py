@@ -16,6 +16,7 @@ import numpy as np
 from polyax import numpy as jnp
 from polyax.control.calls.custom_jvp import custom_jvp
 from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
 from polyax.lax import lenient as lax
 from polyax.numpy.fused import fused
 from polyax.numpy.promotion import promote_args_inexact
@@ -185,7 +186,12 @@ def fresnel(x: Any) -> tuple[Any, Any]:
     >>> s, c = fresnel(1.0)
     >>> print(f"{s:.5f} {c:.5f}")
     0.43826 0.77989
+
+    Raises:
+      NotImplementedError: ``x`` is complex.
     """
+    if dtypes.is_complex(aval_of(x).dtype):
+        raise NotImplementedError("Support for complex-valued inputs is not implemented yet.")
     return _fresnel(x)
 
 

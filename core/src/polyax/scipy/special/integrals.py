@@ -11,7 +11,7 @@ from polyax import numpy as jnp
 from polyax.lax import lenient as lax
 from polyax.lax.special.bessel import chebyshev
 from polyax.lax.special.converging import limit
-from polyax.scipy.special.define import special
+from polyax.scipy.special.define import real_arguments, real_floats, special
 
 __all__ = ["exp1", "expi", "expn", "owens_t", "sici", "spence"]
 
@@ -63,6 +63,7 @@ def _expn(n: Any, x: Any) -> Any:
     near_x = jnp.where(regular & near, x, 0.5)
     fraction = jnp.exp(-far_x) * limit(_expn_start, _expn_step, (n, far_x))
     series = limit(_powers_start, _powers_step, (n, near_x)) + _logarithmic(jnp.maximum(n, 1.0), near_x)
+    series = jnp.where(n == jnp.floor(n), series, jnp.nan)
     at_zero = jnp.where(n > 1, 1.0 / jnp.where(n > 1, n - 1.0, 1.0), jnp.inf)
     value = jnp.where(near, series, fraction)
     value = jnp.where(n == 0, jnp.exp(-x) / jnp.where(x == 0, 1.0, x), value)
@@ -75,7 +76,7 @@ def expn(n: Any, x: Any) -> Any:
     """The generalised exponential integral E_n, that of ``exp(-x t) / t**n`` from 1 to infinity.
 
     Args:
-      n: integral orders that are not negative; without derivative.
+      n: orders that are not negative, and integral where ``x`` is no greater than 1, else NaN; without derivative.
       x: NaN below 0.
 
     >>> print(f"{expn(2, 1.0):.5f}")
@@ -205,7 +206,7 @@ def sici(x: Any) -> tuple[Any, Any]:
     >>> print(f"{si:.5f} {ci:.5f}")
     0.94608 0.33740
     """
-    return _sici(x)
+    return _sici(real_floats(real_arguments("sici", x)[0]))
 
 
 # --- dilogarithm and Owen's T ----------------------------------------------------------------------------------------

@@ -180,10 +180,9 @@ def _at_fractions(ordered: Any, q: Any, method: str, ignore_nan: bool) -> Any:
 def _pick(ordered: Any, place: Any) -> Any:
     index = lax.clamp(np.int32(0), convert(place, np.dtype("int32")), np.int32(max(ordered.shape[-1] - 1, 0)))
     axis = ordered.ndim - 1
-    positions = tuple(lax.broadcasted_iota(np.int32, index.shape, i) for i in range(axis))
-    vectors = lax.concatenate([lax.expand_dims(x, (index.ndim,)) for x in (*positions, index)], index.ndim)
-    axes = tuple(range(ordered.ndim))
-    return lax.gather(ordered, vectors, lax.GatherDimensionNumbers((), axes, axes), (1,) * ordered.ndim, mode="clip")
+    lines = tuple(range(axis))
+    numbers = lax.GatherDimensionNumbers((), (axis,), (axis,), lines, lines)
+    return lax.gather(ordered, lax.expand_dims(index, (index.ndim,)), numbers, (1,) * ordered.ndim, mode="clip")
 
 
 def _between(below: Any, above: Any, t: Any, method: str) -> Any:

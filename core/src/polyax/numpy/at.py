@@ -6,14 +6,16 @@ Writes out of bounds are dropped. Static slices are written in place of the old 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 from polyax.control.folds.scatter_apply import applied
 from polyax.ir import dtypes
+from polyax.ir.aval import aval_of
 from polyax.ir.config import config
 from polyax.lax import lenient as lax
-from polyax.meshes.resharding import placed_as, with_out_sharding
+from polyax.meshes.resharding import placed_as, retyped, with_out_sharding
 from polyax.numpy import slices
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.creation import asarray
@@ -199,7 +201,18 @@ def _write_region(x: Any, index: Any, items: Any, values: Any, combine: Callable
             backwards += [item.axis] if item.step < 0 else []
     new = lax.reshape(new, sizes)
     new = lax.rev(new, backwards) if backwards else new
+    new = _cut_alike(new, x)
     return new if sizes == list(x.shape) else lax.dynamic_update_slice(x, new, starts)
+
+
+def _cut_alike(new: Any, x: Any) -> Any:
+    """What isn't cut yet, as the array that it is written to, where that divides it."""
+    told, aval = aval_of(x).sharding, aval_of(new)
+    if told is None or aval.sharding is not None:
+        return new
+    parts = [math.prod(told.mesh.shape[a] for a in names) for names in told.cuts(x.ndim)]
+    divides = all(n % k == 0 for n, k in zip(aval.shape, parts, strict=True))
+    return retyped(new, aval.update(sharding=told)) if divides else new
 
 
 # --- scatters ---------------------------------------------------------------------------------------------------------

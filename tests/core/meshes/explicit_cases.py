@@ -134,6 +134,31 @@ def test_gradients_lie_as_what_was_resharded(run):
     close_everywhere(uncut, 2 * BOTH, 2e-5, 1e-5)
 
 
+LARGEST = ROWS.reshape(4, 2, 4, 2).max((1, 3))
+KERNEL = np.ones((1, 1, 3), np.float32)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, px.jit])
+@pytest.mark.parametrize(
+    ("f", "text", "wanted"),
+    [
+        (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 8), (1, 8), "VALID"), "[8@x,1]", ROWS.sum(1, keepdims=True)),
+        (lambda x: lax.reduce_window(x, -np.inf, lax.max, (2, 2), (2, 2), "VALID"), "[4@x,4]", LARGEST),
+        (lambda x: lax.reduce_window(x, 1.0, lax.mul, (1, 1), (1, 1), "VALID"), "[8@x,8]", ROWS),
+        (lambda x: lax.conv(x.T[:, None], KERNEL, (1,), "SAME")[:, 0, 1:5], "[8,4@x]",
+         ROWS.T[:, :4] + ROWS.T[:, 1:5] + ROWS.T[:, 2:6]),
+        (lambda x: x.at[:, 0].set(1), "[8@x,8]", np.where(np.arange(8) == 0, 1, ROWS)),
+        (lambda x: x.at[:4, :2].add(np.ones(2)), "[8@x,8]", ROWS + np.outer(np.arange(8) < 4, np.arange(8) < 2)),
+        (lambda x: jnp.median(x, 1), "[8@x]", np.median(ROWS, 1)),
+        (lambda x: jnp.quantile(x, np.array([0.2, 0.5]), 1), "[2,8@x]", np.quantile(ROWS, [0.2, 0.5], 1)),
+        (px.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, (2, 2), (2, 2), "VALID").sum()), "[8@x,8]",
+         np.outer(np.arange(8) % 2, np.arange(8) % 2)),
+    ],
+)  # fmt: skip
+def test_what_goes_along_dimensions_that_are_cut(run, f, text, wanted):
+    check(run(f)(put(ROWS, "x")), text, wanted)
+
+
 def test_likes_lie_where_their_model_does():
     x = put(BOTH, "x", "y")
     with px.set_mesh(None):

@@ -78,8 +78,15 @@ def _check_meshes(primitive: Primitive, ins: Sequence[ShapedArray]) -> None:
         )
 
 
-KEEPING = frozenset(("concatenate", "dynamic_slice", "dynamic_update_slice", "fft", "pad", "rev", "slice", "split"))
+KEEPING = frozenset(
+    (
+        "concatenate", "dynamic_slice", "dynamic_update_slice", "fft", "pad", "reduce_window", "reduce_window_max",
+        "reduce_window_min", "reduce_window_sum", "rev", "select_and_gather_add", "slice", "split",
+    )
+)  # fmt: skip
 """Primitives whose results are cut as operands are, also in dimensions that they go along, as far as that goes."""
+KEEPING_FIRST = frozenset(("conv_general_dilated",))
+"""Those whose results are cut so as their first operand is."""
 
 
 class _Consensus:
@@ -111,7 +118,7 @@ class _Consensus:
 
     def _hear(self, n: int, d: int, names: tuple[Any, ...]) -> None:
         dim = self.found.ins[n][d]
-        if self.primitive.name in KEEPING and not (dim and self.kept_in.issuperset(dim)):
+        if self._keeps(n) and not (dim and self.kept_in.issuperset(dim)):
             self.kept.setdefault(d, names)
         elif not dim:
             if self.ins[n].shape[d] > 1:
@@ -120,6 +127,9 @@ class _Consensus:
             self._share(n, d, dim[0], names)
         else:
             self._split(n, d, dim, names)
+
+    def _keeps(self, n: int) -> bool:
+        return self.primitive.name in KEEPING or (n == 0 and self.primitive.name in KEEPING_FIRST)
 
     def _share(self, n: int, d: int, f: int, names: tuple[Any, ...]) -> None:
         if f in self.found.whole and (f in self.kept_in or self.primitive.name == "reshape"):

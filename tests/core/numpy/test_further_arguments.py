@@ -187,3 +187,7 @@ def test_complex_bins_are_in_lexical_order():
 def test_what_is_written_into_a_real_array_loses_its_imaginary_part():
     with pytest.warns(np.exceptions.ComplexWarning), pytest.warns(FutureWarning, match="incompatible types"):
         assert jnp.ones(2, bool).at[0].set(1j).tolist() == [False, True]
+
+
+def test_vectorized_functions_take_lists():
+    assert jnp.vectorize(lambda x: x + 1)([1, 2]).tolist() == [2, 3]

@@ -301,3 +301,8 @@ def test_no_number_is_no_count(name):
 
 def test_quantiles_of_coins_are_of_their_type():
     assert not stats.bernoulli.ppf(jnp.float32(0.9), 0.3).weak_type
+
+
+@pytest.mark.parametrize("name", ["logpdf", "pdf", "cdf", "logcdf", "sf", "logsf"])
+def test_no_beta_distribution_has_shapes_that_are_not_positive(name):
+    assert np.isnan(getattr(stats.beta, name)(np.array([-1.0, 0.5, 2.0]), -1.0, 2.0)).all()

@@ -14,7 +14,7 @@ from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.lax import lenient as lax
 from polyax.numpy.broadcast import broadcast_to, choose
-from polyax.numpy.creation import arange
+from polyax.numpy.creation import arange, asarray
 from polyax.numpy.differences import diff
 from polyax.numpy.logic import copysign
 from polyax.numpy.promotion import (
@@ -23,7 +23,6 @@ from polyax.numpy.promotion import (
     concrete_shape,
     convert,
     ensure_array,
-    ensure_arrays,
     promote_args_inexact,
     shape_of,
 )
@@ -114,7 +113,7 @@ def vectorize(
             full = {**given, **dict(zip(mapped, values, strict=True))}
             return pyfunc(*(full[i] for i in range(len(args))), **{k: full[k] for k in kwargs})
 
-        arrays = ensure_arrays("vectorize", *mapped.values())
+        arrays = [asarray(x) for x in mapped.values()]
         return _mapped(fun, arrays, [cores[k] for k in mapped], signature)
 
     wrapped.__name__ = getattr(pyfunc, "__name__", "vectorized")

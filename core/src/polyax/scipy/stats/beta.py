@@ -9,7 +9,7 @@ from polyax.scipy.stats.families import LocationScale
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
-_of = LocationScale("beta", "ab", 0, 1)
+_of = LocationScale("beta", "ab", 0, 1, proper=lambda a, b: (a > 0) & (b > 0))
 
 
 def _log(z: Any, a: Any, b: Any) -> Any:

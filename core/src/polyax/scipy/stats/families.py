@@ -67,6 +67,7 @@ class LocationScale:
       shapes: the names of its parameters apart from location and scale.
       low, high: the ends of its support in standard units.
       scaled: whether it has a location and a scale.
+      proper: tells of the shapes whether there is such a distribution; where there isn't, all is NaN.
     """
 
     def __init__(
@@ -76,9 +77,11 @@ class LocationScale:
         low: float = -jnp.inf,
         high: float = jnp.inf,
         scaled: bool = True,
+        proper: Formula | None = None,
     ) -> None:
         self.family, self.shapes, self.low, self.high = family, tuple(shapes), low, high
         self.defaults: dict[str, Any] = {"loc": 0, "scale": 1} if scaled else {}
+        self.proper = proper
 
     def _standard(self, args: Sequence[Any]) -> tuple[Any, Sequence[Any], Any]:
         if not self.defaults:
@@ -93,9 +96,12 @@ class LocationScale:
             z, shapes, scale = self._standard(args)
             outside = (z < self.low) | (z > self.high)
             value = fun(jnp.where(outside, self._inside(), z), *shapes) - jnp.log(scale)
-            return jnp.where(outside, -jnp.inf, value)
+            return self._if_proper(shapes, jnp.where(outside, -jnp.inf, value))
 
         return made(self.family, "logpdf", located, ("x", *self.shapes), self.defaults)
+
+    def _if_proper(self, shapes: Sequence[Any], value: Any) -> Any:
+        return value if self.proper is None else jnp.where(self.proper(*shapes), value, jnp.nan)
 
     def _inside(self) -> float:
         return 0.0 if self.low == -jnp.inf else self.low + 0.5
@@ -109,7 +115,8 @@ class LocationScale:
                 return fun(z, *shapes)
             below, above = z < self.low, (z == jnp.inf if self.high == jnp.inf else z > self.high)
             value = fun(jnp.where(below | above, self._inside(), z), *shapes)
-            return jnp.where(below, LIMITS[kind][0], jnp.where(above, LIMITS[kind][1], value))
+            value = jnp.where(below, LIMITS[kind][0], jnp.where(above, LIMITS[kind][1], value))
+            return self._if_proper(shapes, value)
 
         return made(self.family, kind, located, (argument, *self.shapes), self.defaults)
 

@@ -169,14 +169,14 @@ def _leaves(x: Any) -> Iterator[Any]:
 
 
 def _from_sequence(x: Any, dtype: Any) -> Any:
-    """Sequences with traced leaves are stacked; others are put together on the host."""
+    """Sequences with leaves that are traced or were put somewhere are stacked; others are put together on the host."""
     leaves = list(_leaves(x))
     if any(leaf is None for leaf in leaves):
         raise ValueError("None is not a valid value for jnp.array")
     if dtype is None:
         arrays = [leaf if is_arraylike(leaf) else np.asarray(leaf) for leaf in leaves]
         dtype = result_dtype(*map(_numeric, arrays))[0] if leaves else dtypes.default_float()
-    if any(map(is_traced, leaves)) or dtypes.is_extended(dtype):
+    if any(map(is_traced, leaves)) or dtypes.is_extended(dtype) or any(getattr(v, "committed", False) for v in leaves):
         return _stacked(x, dtype)
     if any(hasattr(leaf, "aval") for leaf in leaves):
         x = _to_host(x)

@@ -144,6 +144,14 @@ def test_programs_stay_where_their_arguments_are():
     assert places([moved(array(kind)) for kind in KINDS[:3]]) == [(False, [0]), (True, [0]), (True, [1])]
 
 
+def test_sequences_of_what_was_put_somewhere():
+    put, line = jax.device_put(ONES, D[1]), NamedSharding(Mesh(D[:2], "a"), P())
+    made = [jnp.array([put, ONES]), jnp.asarray([put[0], 2]), jnp.array([put.sum(), jnp.ones(())])]
+    assert set(map(str, places(made))) == {"(True, [1])"} and places(jnp.array([jnp.ones(3)] * 2)) == [(False, [0])]
+    np.testing.assert_array_equal(made[1], [1, 2])
+    assert jnp.array([jax.device_put(ONES, line)] * 2).sharding.device_list == line.device_list
+
+
 def test_names_of_arguments_in_errors():
     f = jax.jit(lambda first, second: first + second["x"])
     f(jnp.ones(3), {"x": jnp.ones(3)})

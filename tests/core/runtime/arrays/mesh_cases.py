@@ -102,6 +102,8 @@ def test_from_arrays_on_each_device():
         polyax.make_array_from_single_device_arrays(X.shape, ROWS, parts[:1])
     with pytest.raises(TypeError, match="Unsupported type for elements in `arrays`"):
         polyax.make_array_from_single_device_arrays(X.shape, ROWS, [X] * N)
+    with pytest.raises(ValueError, match="it must match the dtype of the addressable shards. Got dtype=int32"):
+        polyax.make_array_from_single_device_arrays(X.shape, ROWS, parts, dtype=np.int32)
     with pytest.raises(ValueError, match="the input arrays must be from distinct devices, but got device IDs .0, 0"):
         polyax.make_array_from_single_device_arrays(X.shape, ROWS, parts[:1] * N)
     half = NamedSharding(polyax.sharding.Mesh(polyax.devices()[: N // 2], ("x",)), P("x"))

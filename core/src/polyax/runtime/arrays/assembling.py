@@ -122,6 +122,11 @@ def make_array_from_single_device_arrays(
 def _assembled(shape: tuple[int, ...], sharding: Sharding, parts: Sequence[Array], dtype: Any) -> Array:
     if not parts and dtype is None:
         raise ValueError("this process has no part of the array, so dtype has to be given")
+    if parts and dtype is not None and parts[0].dtype != dtypes.as_dtype(dtype):
+        raise ValueError(
+            "If `dtype` is provided to `polyax.make_array_from_single_device_arrays`, it must match the dtype of the "
+            f"addressable shards. Got dtype={dtypes.as_dtype(dtype)} and shard dtype={parts[0].dtype}"
+        )
     block = sharding.shard_shape(shape)
     like = parts[0].aval if parts else ShapedArray((), dtypes.canonicalize(dtype))
     whole = like.update(shape=shape)

@@ -41,6 +41,23 @@ def lies(x, sharding):
     return x.sharding.devices_indices_map(x.shape) == sharding.devices_indices_map(x.shape) and x.committed
 
 
+# --- arguments that are missing
+
+
+def test_shardings_of_none():
+    rows, columns = on(GRID, "x"), on(GRID, None, "y")
+    for ins, outs in ((rows, columns), None), (rows, rows), ((rows, None), (None, columns)):
+        got, none = polyax.jit(lambda x, y: (x, y), in_shardings=ins, out_shardings=outs)(X, None)
+        same(got, X)
+        assert none is None
+    got = polyax.jit(lambda t: t["a"], in_shardings=({"a": rows, "b": columns},))({"a": X, "b": (None, {})})
+    assert lies(got, rows)
+    got, none = polyax.device_put((X, None), (rows, columns))
+    assert lies(got, rows) and none is None
+    got = polyax.jit(lambda x: lax.with_sharding_constraint((x, None), (rows, columns)))(X)
+    assert lies(got[0], rows) and got[1] is None
+
+
 # --- callbacks in the order of the program
 
 

@@ -211,6 +211,12 @@ def test_gradients_of_what_isn_t_mapped_are_cut_as_what_is(run, f, wanted):
     check(found, "[8@x,4]", wanted)
 
 
+def test_what_reshard_is_not_told():
+    with pytest.raises(ValueError, match="out_shardings which are non-None"):
+        px.reshard((BOTH, ROWS), (P("x"), None))
+    assert px.reshard((BOTH, None), P("x"))[1] is None
+
+
 def test_auto_and_explicit_axes():
     seen = []
 

@@ -42,8 +42,12 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     """
     leaves, tree = tree_flatten(xs)
     given = flatten_axes("reshard out_shardings", tree, out_shardings)
-    pairs = zip(leaves, given, strict=True)
-    return tree_unflatten(tree, [x if s is None else resharded(x, _sharding(x, s)) for x, s in pairs])
+    if None in given:
+        raise ValueError(
+            "Reshard should only be used with out_shardings which are non-None and have a non-empty mesh. Got sharding "
+            f"None for {aval_of(leaves[given.index(None)])}."
+        )
+    return tree_unflatten(tree, [resharded(x, _sharding(x, s)) for x, s in zip(leaves, given, strict=True)])
 
 
 def _sharding(x: Any, given: Any) -> NamedSharding:

@@ -195,9 +195,9 @@ class _ShardMapped:
         return _ShardMapped(f, out_specs=self.out_specs, in_specs=self.in_specs, **options)
 
     def _holding(self, args: tuple[Any, ...]) -> Any:
-        leaves, tree = tree_flatten(args, _is_spec)
+        leaves, tree = tree_flatten(args)
         specs = broadcast_prefix(self.in_specs, args, _is_spec, name="shard_map in_specs")
-        whole = [s is None and x is not None and not is_array_like(x) for s, x in zip(specs, leaves, strict=True)]
+        whole = [s is None and not is_array_like(x) for s, x in zip(specs, leaves, strict=True)]
         return tree_unflatten(tree, [_Held(x) if w else x for w, x in zip(whole, leaves, strict=True)])
 
     def _called(self, args: tuple[Any, ...]) -> Any:

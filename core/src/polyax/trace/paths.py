@@ -76,7 +76,8 @@ def broadcast_prefix(
     *,
     name: str = "broadcast_prefix prefix_tree",
 ) -> list[Any]:
-    """One value of ``prefix``, which error texts call ``name``, for each leaf of ``full``.
+    """One value of ``prefix``, which error texts call ``name``, for each leaf of ``full``; ``is_leaf`` is about
+    ``prefix``.
 
     Raises:
       ValueError: ``prefix`` is no prefix of ``full``; the text says where.
@@ -84,7 +85,7 @@ def broadcast_prefix(
     leaves, treedef = tree_flatten(prefix, is_leaf)
     out: list[Any] = []
     for value, subtree in zip(leaves, treedef.flatten_up_to(full, name), strict=True):
-        out.extend([value] * tree_structure(subtree, is_leaf).num_leaves)
+        out.extend([value] * tree_structure(subtree).num_leaves)
     return out
 
 

@@ -155,3 +155,16 @@ def test_reductions_of_bits(name):
     options = {"axis": 1, "where": mask, "initial": 7, "keepdims": True}
     np.testing.assert_array_equal(ours.reduce(x, **options), numpys.reduce(x, **options))
     assert ours.reduce(x > 5, axis=None) == numpys.reduce(x > 5, axis=None)
+
+
+@pytest.mark.parametrize("numbers", [[1.7, -2.5], [1.7, 300.0], [float("inf")]])
+def test_numbers_of_lists_fit_their_integers(numbers):
+    with pytest.raises(OverflowError):
+        jnp.array(numbers, "uint8")
+    with pytest.raises(ValueError, match="cannot convert float NaN to integer"):
+        jnp.array([float("nan")], "uint8")
+
+
+def test_histograms_of_integers_need_no_promotion():
+    with polyax.numpy_dtype_promotion("strict"):
+        assert jnp.histogram(jnp.arange(3), 3)[0].tolist() == [1, 1, 1]

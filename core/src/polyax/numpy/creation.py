@@ -190,7 +190,7 @@ def _checked_host_array(x: Any, dtype: Any) -> np.ndarray:
 
 
 def _holds_arrays(x: Any) -> bool:
-    return any(isinstance(leaf, (np.ndarray, np.generic, float)) for leaf in _leaves(x))
+    return any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in _leaves(x))
 
 
 def _to_host(x: Any) -> Any:

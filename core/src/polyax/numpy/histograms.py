@@ -82,7 +82,10 @@ def histogram(
     """Counts (or sums of weights, or densities) of the elements in each bin, and the bins' edges."""
     if weights is not None and shape_of(weights) != shape_of(a):
         raise ValueError(f"weights should have the same shape as a, got {shape_of(weights)} and {shape_of(a)}.")
-    a, weights = inexact("histogram", a, 1.0 if weights is None else weights)
+    if weights is None:
+        (a,) = inexact("histogram", a)
+        weights = lax.full((), 1, a.dtype)
+    a, weights = inexact("histogram", a, weights)
     edges = convert(histogram_bin_edges(a, bins, range), a.dtype)
     flat = ravel(a)
     place = lax.sub(searchsorted(edges, flat, side="right"), 1)

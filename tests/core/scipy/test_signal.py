@@ -15,6 +15,7 @@ import scipy.signal
 
 import polyax
 from polyax.scipy import cluster, fft, integrate, interpolate, ndimage, signal
+from polyax.scipy.spatial.transform import Rotation
 from support.rows import Row, check_derivatives, check_jit, check_values, check_vmap
 
 RNG = np.random.default_rng(11)
@@ -257,3 +258,19 @@ def test_the_spectrum_of_nothing_is_nothing():
 
 def test_the_spectrum_of_one_signal_is_real():
     assert signal.csd(SIGNAL.astype(np.float32), None, nperseg=16)[1].dtype == np.float32
+
+
+def test_interpolators_fill_with_what_fits_their_values():
+    points, values = (np.arange(3.0), np.arange(2.0)), np.ones((3, 2))
+    with pytest.raises(ValueError, match="of a type compatible with values"):
+        interpolate.RegularGridInterpolator(points, values, fill_value=1j)
+    inside = interpolate.RegularGridInterpolator(points, values)
+    assert all(hasattr(x, "aval") for x in polyax.tree.leaves(inside)) and inside((0.5, 0.5)).shape == ()
+    with pytest.raises(TypeError, match="requires ndarray or scalar arguments"):
+        inside([[0.5, 0.5]])
+
+
+def test_places_and_rotations_may_be_lists():
+    assert ndimage.map_coordinates([[1.0, 2.0], [3.0, 4.0]], [[0.5], [0.5]], order=1).tolist() == [2.5]
+    assert Rotation.from_quat([0, 0, 0, 1]).as_quat().tolist() == [0, 0, 0, 1]
+    assert Rotation.from_matrix([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]]).as_quat().tolist() == [0, 0, 0, 1]

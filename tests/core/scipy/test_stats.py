@@ -306,3 +306,12 @@ def test_quantiles_of_coins_are_of_their_type():
 @pytest.mark.parametrize("name", ["logpdf", "pdf", "cdf", "logcdf", "sf", "logsf"])
 def test_no_beta_distribution_has_shapes_that_are_not_positive(name):
     assert np.isnan(getattr(stats.beta, name)(np.array([-1.0, 0.5, 2.0]), -1.0, 2.0)).all()
+
+
+def test_counts_of_a_multinomial_distribution_are_integers():
+    with pytest.raises(ValueError, match="x and n must be of integer type"):
+        stats.multinomial.pmf(np.array([1.0, 2.0]), 3, np.array([0.2, 0.8]))
+
+
+def test_a_number_is_its_own_mode():
+    assert [int(x) for x in stats.mode(3)] == [3, 1] and stats.mode(3, keepdims=True).mode.shape == (1,)

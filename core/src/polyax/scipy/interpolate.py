@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from polyax import numpy as jnp
-from polyax.numpy.promotion import inexact
+from polyax.numpy.promotion import ensure_array, inexact
 from polyax.trace.register import register_pytree_node_class
 
 __all__ = ["RegularGridInterpolator"]
@@ -59,6 +59,10 @@ class RegularGridInterpolator:
                 raise ValueError(f"there are {p.shape[0]} points and {values.shape[i]} values in dimension {i}")
             if isinstance(points[i], np.ndarray) and not np.all(np.diff(points[i]) > 0):
                 raise ValueError(f"the points in dimension {i} must be strictly ascending")
+        if fill_value is not None:
+            fill_value = ensure_array("RegularGridInterpolator", fill_value)
+            if not jnp.can_cast(fill_value.dtype, values.dtype, casting="same_kind"):
+                raise ValueError("fill_value must be either 'None' or of a type compatible with values")
         self.method, self.fill_value, self.grid, self.values = method, fill_value, tuple(grid), values
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], str]:
@@ -84,9 +88,10 @@ class RegularGridInterpolator:
         count = len(self.grid)
         if isinstance(xi, tuple):  # the coordinates
             xi = jnp.stack(jnp.broadcast_arrays(*xi), -1)
-        elif jnp.ndim(xi) == 1:  # points on a line, or one point
-            xi = jnp.reshape(xi, (-1, 1) if count == 1 else (1, -1))
-        xi = jnp.asarray(xi)
+        else:
+            xi = ensure_array("RegularGridInterpolator", xi)
+            if xi.ndim == 1:  # points on a line, or one point
+                xi = jnp.reshape(xi, (-1, 1) if count == 1 else (1, -1))
         if xi.shape[-1] != count:
             raise ValueError(
                 f"the requested sample points xi have dimension {xi.shape[-1]}, but this RegularGridInterpolator has "

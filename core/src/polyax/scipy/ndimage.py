@@ -10,7 +10,6 @@ from typing import Any
 from polyax import numpy as jnp
 from polyax.ir import dtypes
 from polyax.lax import lenient as lax
-from polyax.numpy.promotion import ensure_array
 
 __all__ = ["map_coordinates"]
 
@@ -70,7 +69,7 @@ def map_coordinates(input: Any, coordinates: Sequence[Any], order: int, mode: st
                                   f"Currently supported modes are {set(_MODES)}.")  # fmt: skip
     if order not in (0, 1):
         raise NotImplementedError("map_coordinates currently requires order<=1")
-    x = ensure_array("map_coordinates", input)
+    x = jnp.asarray(input)
     places = [jnp.asarray(c) for c in coordinates]
     if len(places) != x.ndim:
         raise ValueError(f"coordinates must be a sequence of length input.ndim, but {len(places)} != {x.ndim}")

@@ -53,7 +53,7 @@ class Rotation(NamedTuple):
     @classmethod
     def from_matrix(cls, matrix: Any) -> Rotation:
         """From orthogonal matrices: of four formulas, the one with the largest divisor."""
-        m = inexact("from_matrix", matrix)[0]
+        m = inexact("from_matrix", jnp.asarray(matrix))[0]
         if m.shape[-2:] != (3, 3):
             raise ValueError(f"Expected `matrix` to have shape (3, 3) or (N, 3, 3), got {m.shape}")
         at = lambda i, j: m[..., i, j]
@@ -192,7 +192,7 @@ class Rotation(NamedTuple):
 
 
 def _vectors(name: str, x: Any, size: int) -> Any:
-    x = inexact(name, x)[0]
+    x = inexact(name, jnp.asarray(x))[0]
     if x.shape[-1:] != (size,):
         raise ValueError(f"{name}: expected vectors of {size} numbers along the last axis, got shape {x.shape}")
     return x

@@ -56,7 +56,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
             "in `x` outside of the `mode` function."
         )
     _check_policy(nan_policy)
-    x = ensure_array("mode", a)
+    x = jnp.atleast_1d(ensure_array("mode", a))
     if x.size == 0:
         empty = jnp.mean(x, axis, keepdims=keepdims)  # NaN, in the shape of a result
         return ModeResult(empty, jnp.zeros_like(empty))

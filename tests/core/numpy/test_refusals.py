@@ -168,3 +168,12 @@ def test_numbers_of_lists_fit_their_integers(numbers):
 def test_histograms_of_integers_need_no_promotion():
     with polyax.numpy_dtype_promotion("strict"):
         assert jnp.histogram(jnp.arange(3), 3)[0].tolist() == [1, 1, 1]
+
+
+BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "left_shift": "shift_left"}
+
+
+@pytest.mark.parametrize("name", BITWISE)
+def test_operations_on_bits_refuse_floats_by_the_name_of_the_primitive(name):
+    with pytest.raises(TypeError, match=f"{BITWISE[name]} does not accept dtype float32 at position 0"):
+        getattr(jnp, name)(X, 1.5)

@@ -59,7 +59,7 @@ def lcm(x1: Any, x2: Any) -> Any:
 def _integers(name: str, *args: Any) -> list[Any]:
     x, y = (as_array(v) for v in promote_args(name, *args))
     if not dtypes.is_integer(x.dtype):
-        raise ValueError(f"Arguments to jnp.{name} must be integers, got {x.aval} and {y.aval}.")
+        raise ValueError(f"Arguments to jax.numpy.{name} must be integers.")
     return [v if dtypes.is_unsigned(v.dtype) else lax.abs(v) for v in (x, y)]
 
 

@@ -61,16 +61,9 @@ def logical_not(x: Any, /) -> Any:
 
 def _bitwise(name: str, op: Callable[..., Any], doc: str) -> Callable[..., Any]:
     def fun(x1: Any, x2: Any, /) -> Any:
-        return op(*_integers(name, *promote_args(name, x1, x2)))
+        return op(*promote_args(name, x1, x2))
 
     return named(fun, name, f"{doc}\n\nElementwise, for integers and booleans; others raise ``TypeError``.")
-
-
-def _integers(name: str, *args: Any) -> tuple[Any, ...]:
-    for x in args:
-        if dtypes.is_inexact(aval_of(x).dtype):
-            raise TypeError(f"{name} requires integer or boolean arguments, got {aval_of(x)}.")
-    return args
 
 
 bitwise_and = _bitwise("bitwise_and", lax.bitwise_and, "Bits set in both.")
@@ -80,7 +73,7 @@ bitwise_xor = _bitwise("bitwise_xor", lax.bitwise_xor, "Bits set in one of both.
 
 def bitwise_not(x: Any, /) -> Any:
     """All bits flipped; logical *not* of booleans."""
-    return lax.bitwise_not(*_integers("bitwise_not", *promote_args("bitwise_not", x)))
+    return lax.bitwise_not(*promote_args("bitwise_not", x))
 
 
 invert = bitwise_invert = bitwise_not
@@ -88,19 +81,19 @@ invert = bitwise_invert = bitwise_not
 
 def bitwise_count(x: Any, /) -> Any:
     """Number of bits set in the absolute value of ``x``, as uint8."""
-    (x,) = _integers("bitwise_count", *promote_args_numeric("bitwise_count", x))
+    (x,) = promote_args_numeric("bitwise_count", x)
     magnitude = lax.abs(x) if dtypes.is_signed(aval_of(x).dtype) else x
     return lax.convert_element_type(lax.population_count(magnitude), np.uint8)
 
 
 def left_shift(x: Any, y: Any, /) -> Any:
     """Bits of ``x`` moved up by ``y`` places."""
-    return lax.shift_left(*_integers("left_shift", *promote_args_numeric("left_shift", x, y)))
+    return lax.shift_left(*promote_args_numeric("left_shift", x, y))
 
 
 def right_shift(x1: Any, x2: Any, /) -> Any:
     """Bits of ``x1`` moved down by ``x2`` places; the sign is kept."""
-    x1, x2 = _integers("right_shift", *promote_args_numeric("right_shift", x1, x2))
+    x1, x2 = promote_args_numeric("right_shift", x1, x2)
     unsigned = dtypes.is_unsigned(aval_of(x1).dtype)
     return lax.shift_right_logical(x1, x2) if unsigned else lax.shift_right_arithmetic(x1, x2)
 

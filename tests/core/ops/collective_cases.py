@@ -129,6 +129,7 @@ def test_truth_values_are_counted():
             mapped(lambda x: lax.pmean(x, "i"), axis_name="i")(holds), everywhere(holds.mean(0)), 1e-6
         )
         assert mapped(lambda x: lax.pmax(x, "i"), axis_name="i")(holds).dtype == bool
+        assert mapped(lambda x: lax.psum(x, ()), axis_name="i")(holds).dtype == bool
         with pytest.raises(ValueError, match="duplicate value in 'axes' of reduction"):
             mapped(lambda x: lax.psum(x, ("i", "i")), axis_name="i")(X)
 

@@ -191,7 +191,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         isinstance(v, (bool, int, float, complex, np.generic)) for v in leaves
     ):  # known without communication
         return tree_unflatten(tree, [size * v for v in leaves])
-    return _reduce(psum_p, tree_map(_as_number, x), axis_name, axis_index_groups)
+    return _reduce(psum_p, tree_map(_as_number, x) if dims or named else x, axis_name, axis_index_groups)
 
 
 def _as_number(x: Any) -> Any:

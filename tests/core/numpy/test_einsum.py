@@ -46,5 +46,20 @@ def test_a_path_says_which_operands_meet():
 
 
 def test_there_are_operands():
-    with pytest.raises(ValueError, match="0 operands"):
+    with pytest.raises(ValueError, match="number of operands, 0"):
         jnp.einsum("i,j")
+
+
+BAD = {
+    "ij": "does not contain the correct number of indices for operand 0",
+    "i,i": "Number of einsum subscripts, 2, must be equal to the number of operands, 1",
+    "i->j": "Output character 'j' did not appear in the input",
+    "i->ii": "Output character 'i' appeared more than once in the output",
+    "i->i->": "can only contain one '->'",
+}
+
+
+@pytest.mark.parametrize("subscripts", BAD)
+def test_what_is_wrong_with_subscripts(subscripts):
+    with pytest.raises(ValueError, match=BAD[subscripts]):
+        jnp.einsum(subscripts, jnp.ones(3))

@@ -46,7 +46,7 @@ def einsum(
         raise NotImplementedError("The 'out' argument to jnp.einsum is not supported.")
     subscripts, operands = _as_text(subscripts, operands)
     if not operands:
-        raise ValueError(f"einsum {subscripts!r} has {subscripts.count(',') + 1} terms for 0 operands")
+        raise _wrong_count(subscripts.count(",") + 1, 0)
     arrays = of_one_dtype("einsum", *operands)
     inputs, output = _parse(subscripts, [x.ndim for x in arrays])
     shapes = tuple(x.shape for x in arrays)
@@ -97,19 +97,33 @@ def _parse(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
     left, arrow, right = text.partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
-        raise ValueError(f"einsum {subscripts!r} has {len(terms)} terms for {len(ranks)} operands")
+        raise _wrong_count(len(terms), len(ranks))
     spare = [c for c in string.ascii_letters if c not in text]
     hidden = [rank - len(t.replace("...", "")) if "..." in t else 0 for t, rank in zip(terms, ranks, strict=True)]
     ellipsis = "".join(spare[: max(hidden, default=0)])
     inputs = [t.replace("...", ellipsis[len(ellipsis) - h :] if h else "") for t, h in zip(terms, hidden, strict=True)]
-    for term, rank in zip(inputs, ranks, strict=True):
+    for i, (term, rank) in enumerate(zip(inputs, ranks, strict=True)):
         if len(term) != rank:
-            raise ValueError(f"einsum {subscripts!r}: the term {term!r} names {len(term)} axes of an array with {rank}")
+            raise ValueError(
+                f"Einstein sum subscript '{terms[i]}' does not contain the correct number of indices for operand {i}."
+            )
     output = right.replace("...", ellipsis) if arrow else ellipsis + _implied("".join(terms).replace("...", ""))
-    unknown = set(output) - set("".join(inputs))
-    if unknown or len(set(output)) != len(output):
-        raise ValueError(f"einsum {subscripts!r}: the result's axes {output!r} must occur in the operands, once each")
+    _check_output(output, set("".join(inputs)))
     return inputs, output
+
+
+def _wrong_count(terms: int, operands: int) -> ValueError:
+    return ValueError(f"Number of einsum subscripts, {terms}, must be equal to the number of operands, {operands}.")
+
+
+def _check_output(output: str, known: set[str]) -> None:
+    if "->" in output:
+        raise ValueError("Subscripts can only contain one '->'.")
+    for letter in output:
+        if output.count(letter) != 1:
+            raise ValueError(f"Output character '{letter}' appeared more than once in the output.")
+        if letter not in known:
+            raise ValueError(f"Output character '{letter}' did not appear in the input")
 
 
 def _implied(letters: str) -> str:
@@ -118,12 +132,11 @@ def _implied(letters: str) -> str:
 
 def _check_sizes(inputs: list[str], shapes: Sequence[tuple[int, ...]]) -> None:
     sizes: dict[str, int] = {}
-    for term, shape in zip(inputs, shapes, strict=True):
+    for i, (term, shape) in enumerate(zip(inputs, shapes, strict=True)):
         for letter, n in zip(term, shape, strict=True):
             if sizes.setdefault(letter, n) != n and 1 not in (n, sizes[letter]):
                 raise ValueError(
-                    f"Size of label '{letter}' for operand {term!r} ({n}) does not match previous terms "
-                    f"({sizes[letter]})."
+                    f"Size of label '{letter}' for operand {i} ({sizes[letter]}) does not match previous terms ({n})."
                 )
             sizes[letter] = max(sizes[letter], n)
 

@@ -569,3 +569,10 @@ def test_a_permutation_is_real():
     permutation, left, right = linalg.lu(A * 1j)
     assert permutation.dtype == left.real.dtype
     np.testing.assert_allclose(permutation @ left @ right, A * 1j, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_polar_factors_of_narrow_matrices(dtype):
+    u, h = linalg.polar(jnp.asarray(A, dtype))
+    assert u.dtype == h.dtype == dtype
+    np.testing.assert_allclose((u @ h).astype("float32"), A, atol=0.05)

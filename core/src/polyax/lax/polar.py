@@ -10,8 +10,11 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+import numpy as np
+
 from polyax import numpy as jnp
 from polyax.control.flow.looping import while_loop
+from polyax.ir import dtypes
 from polyax.ir.aval import aval_of
 from polyax.ops.matrices import adjoint, check_matrix, matmul
 from polyax.ops.qr import qr
@@ -76,11 +79,13 @@ def qdwh(
     if m < n:
         raise ValueError(f"The input matrix of shape M x N must have M >= N, got {m} x {n}")
     eps = float(jnp.finfo(x.dtype).eps) if eps is None else float(eps)
+    dtype = x.dtype
+    x = x.astype(dtypes.wider(dtype, np.float32))  # the weights exceed the range of narrow types
     scale = jnp.sqrt(jnp.max(jnp.sum(jnp.abs(x), -2)) * jnp.max(jnp.sum(jnp.abs(x), -1)))  # at least the norm
     scale = jnp.where(scale == 0, 1.0, scale).astype(jnp.finfo(x.dtype).dtype)
     u, steps, converged = _iterated(x / scale, eps, 10 if max_iterations is None else max_iterations)
     u = 1.5 * u - 0.5 * matmul(u, matmul(adjoint(u), u))  # Newton and Schulz's step, to full precision
-    return u, symmetrized(matmul(adjoint(u), x)), steps, converged
+    return u.astype(dtype), symmetrized(matmul(adjoint(u), x)).astype(dtype), steps, converged
 
 
 def _iterated(u: Any, eps: float, at_most: int) -> tuple[Any, Any, Any]:

@@ -177,3 +177,8 @@ BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "left
 def test_operations_on_bits_refuse_floats_by_the_name_of_the_primitive(name):
     with pytest.raises(TypeError, match=f"{BITWISE[name]} does not accept dtype float32 at position 0"):
         getattr(jnp, name)(X, 1.5)
+
+
+def test_types_that_are_narrowed_are_warned_of():
+    with pytest.warns(UserWarning, match="Explicitly requested dtype int64 is not available"):
+        assert jnp.result_type("int64", "int8") == np.int32

@@ -168,7 +168,9 @@ def _type_of(x: Any) -> tuple[Any, bool]:
     if is_arraylike(x) and not isinstance(x, type):
         aval = aval_of(unwrap(x))
         return aval.dtype, aval.weak_type
-    return dtypes.canonicalize(x), isinstance(x, type) and x in (int, float, complex)
+    of_numpy = isinstance(x, (str, np.dtype)) or (isinstance(x, type) and issubclass(x, np.generic))
+    dtype = canonical_dtype(x) if of_numpy else dtypes.canonicalize(x)  # which warns where it narrows
+    return dtype, isinstance(x, type) and x in (int, float, complex)
 
 
 def can_cast(from_: Any, to: Any, casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe") -> bool:

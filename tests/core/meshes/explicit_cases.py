@@ -211,6 +211,16 @@ def test_gradients_of_what_isn_t_mapped_are_cut_as_what_is(run, f, wanted):
     check(found, "[8@x,4]", wanted)
 
 
+def test_data_lie_on_the_mesh_in_force(mesh):
+    for made in jnp.asarray(BOTH), jnp.array([1.0, 2.0]), jnp.array(3), jnp.copy(BOTH):
+        assert made.committed and made.sharding == px.NamedSharding(mesh, P())
+    here = px.device_put(BOTH)
+    assert not here.committed and jnp.asarray(here) is here
+    one = px.device_put(BOTH, px.devices()[1])
+    assert jnp.asarray(one).devices() == {px.devices()[1]}
+    assert px.jit(lambda: jnp.asarray(BOTH))().sharding.is_fully_replicated
+
+
 def test_what_reshard_is_not_told():
     with pytest.raises(ValueError, match="out_shardings which are non-None"):
         px.reshard((BOTH, ROWS), (P("x"), None))

@@ -15,7 +15,10 @@ from polyax.ir.dims import dim_index, is_symbolic_dim, max_dim, slice_indices
 from polyax.ir.primitive import ambient
 from polyax.ir.refs import met
 from polyax.lax import lenient as lax
+from polyax.meshes.current import mesh_in_force
 from polyax.meshes.resharding import check_placed, resharded, retyped, sharding_for
+from polyax.meshes.sharding import NamedSharding
+from polyax.meshes.spec import PartitionSpec
 from polyax.numpy.broadcast import broadcast_to
 from polyax.numpy.promotion import (
     as_array,
@@ -94,7 +97,17 @@ def array(
         nonfinite.check_data(result, "array")
     if result.ndim < ndmin:
         result = lax.expand_dims(result, tuple(range(ndmin - result.ndim)))
+    if device is None and out_sharding is None:
+        return result if result is object else _on_mesh_in_force(result)
     return _placed(result, device, out_sharding)
+
+
+def _on_mesh_in_force(x: Any) -> Any:
+    """What lies nowhere in particular, on all devices of the mesh in force, as what is computed there."""
+    mesh = mesh_in_force()
+    if mesh is None or ambient.trace is not None or not is_concrete(x) or x.committed:
+        return x
+    return device_put(x, NamedSharding(mesh, PartitionSpec()))
 
 
 def _by_position(args: tuple[Any, ...], *given: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from polyax_cpu.convolutions import lowerings as convolutions
 from polyax_cpu.libraries import fourier, lapack, products, small, sorting, strips
 from polyax_kernels.lower import extrema
 from polyax_kernels.lower.lowering import Call, CallContext, Lowering
+from polyax_kernels.passes.straight import ONE_BY_ONE
 
 
 def _why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
@@ -43,7 +44,7 @@ def _why_no_product(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> 
         return reason
     found = products.describe(avals, params)
     if found is None:
-        few = products.operations(avals, params) <= FEW
+        few = products.operations(avals, params) <= FEW or products.terms(avals, params) < ONE_BY_ONE
         return "copying operands would take longer than computing it in a loop" if few else None
     if found.k == 1:
         return "each element is one multiplication, which what is around it can take in"

@@ -92,6 +92,11 @@ def operations(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> int:
     return 2 * math.prod(map(count, (left.batch, left.free, right.free, left.contracted)))
 
 
+def terms(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> int:
+    """Products that each element of a ``dot_general`` is the sum of."""
+    return count(sides(avals, params)[0].contracted)
+
+
 def _product(
     both: tuple[Side, Side], a: Stored, b: Stored, groups: tuple[int, int, int] | None = None
 ) -> NativeProduct | None:

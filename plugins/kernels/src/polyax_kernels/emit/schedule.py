@@ -10,12 +10,13 @@ from polyax_kernels.emit.indices import index_dtype
 from polyax_kernels.emit.lanes import suits
 from polyax_kernels.emit.tiles import crossing
 from polyax_kernels.ir.dependences import goes_on
-from polyax_kernels.ir.expr import INT, Axis, Expr, folds_of, postorder
+from polyax_kernels.ir.expr import INT, Axis, Expr, consing, folds_of, postorder
 from polyax_kernels.ir.kernel import Kernel, Schedule, kernel_roots
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.scalars import cost
 from polyax_kernels.ir.strides import stride
 from polyax_kernels.passes.for_emission import flatten
+from polyax_kernels.passes.straight import without_short_folds
 
 TILED = 1 << 14
 """Points below which arrays lie in the nearest cache: squares would gain little there, and are more code to compile."""
@@ -38,7 +39,8 @@ def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
     """Splits the first grid axis among threads; strided folds run in ``limits.lanes`` lanes along the last one, and
     what is read across that axis is read in squares of ``limits.tile`` points a side."""
     limits = limits or Limits()
-    chosen = _shape(kernel, limits)
+    with consing():
+        chosen = _shape(kernel, limits)
     return replace(chosen, index_dtype=index_dtype(kernel, limits)) if limits.index_dtype != INT else chosen
 
 
@@ -46,7 +48,7 @@ def _shape(kernel: Kernel, limits: Limits) -> Schedule:
     """All but the width of indices."""
     if kernel.ordered:
         return Schedule(parallel=0)
-    flat = flatten(kernel)
+    flat = without_short_folds(flatten(kernel))
     if not kernel.grid:
         return Schedule(parallel=0, cut=_many(kernel) and cuts.suits(flat))
     if limits.lanes > 1 and short_rows.suits(flat):

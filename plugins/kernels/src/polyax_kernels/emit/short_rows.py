@@ -8,30 +8,27 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
-from itertools import product
+from functools import partial
 from math import prod
 
 from polyax_kernels.ir.dependences import Facts, union
-from polyax_kernels.ir.expr import PICKS, Axis, Expr, const, op, postorder, rewrite, rewriter
+from polyax_kernels.ir.expr import PICKS, Axis, Expr, postorder, rewriter
 from polyax_kernels.ir.kernel import Kernel, Stage, Store, kernel_roots, map_stores
 from polyax_kernels.ir.scalars import cost
 from polyax_kernels.ir.simplify import Simplifier
+from polyax_kernels.passes.straight import NODES, straight, turns
 
 MOST = 16
 """Elements of a row: more fill vectors of their own."""
 ROWS = 64
 """Rows that fill vectors."""
-NODES = 400
-"""Nodes beyond which code would grow more than it gains."""
 PAYS = ((6, 4), (8, 12))
-"""Rows up to so many elements are worth it if an operation costs so much: a square root, or an elementary function."""
+"""Rows up to so many elements are worth it if an operation costs so much: a square root, or an elementary function; or
+if elements are read under conditions, which are known where they are written out."""
 WORK = 24
 """Longer ones, if so much is done for the row as a whole: its elements could be read and written as a vector."""
-ONE_BY_ONE = 8
-"""Elements below which a sum is taken one after the other, by all emitters; from so many on by halves, as of lanes."""
 
 
 def suits(kernel: Kernel) -> bool:
@@ -50,10 +47,15 @@ def suits(kernel: Kernel) -> bool:
 
 def _pays(kernel: Kernel, longest: int, nodes: Sequence[Expr]) -> bool:
     least = next((least for most, least in PAYS if longest <= most), None)
-    if least is not None:
-        return max(map(cost, nodes)) >= least
+    if least is not None and max(map(cost, nodes)) >= least:
+        return True
+    masks = [x.args[-2] for x in nodes if x.kind == "load" and x.attr.masked]
+    if least is not None and not masks:
+        return False
     facts = Facts(kernel)
     elements = union(facts.bit(axis) for stage in kernel.stages for axis in stage.axes)
+    if least is not None:
+        return all(facts.axes[mask] | elements == elements for mask in masks)
     return sum(cost(x) for x in nodes if not facts.axes[x] & elements and cost(x) >= PAYS[0][1]) >= WORK
 
 
@@ -82,41 +84,16 @@ def written_out(kernel: Kernel) -> Kernel:
     """The flat kernel with rows that have no loops."""
     rows, stages = _in_stages(kernel)
     simplifier, kept = Simplifier(), dict[tuple[int, int], Expr]()
-    straight, found = rewriter(_straight), list[Store]()
+    plain, found = rewriter(lambda x: straight(x) if x.kind == "fold" else None), list[Store]()
     for stage in stages:
-        for turn in _turns(stage.axes):
-            plain = map_stores(map_stores(map_stores(stage.stores, rewriter(turn)), straight), simplifier)
-            for store in map_stores(plain, rewriter(partial(_read_back, kept))):
+        for turn in turns(stage.axes):
+            stores = map_stores(map_stores(map_stores(stage.stores, rewriter(turn)), plain), simplifier)
+            for store in map_stores(stores, rewriter(partial(_read_back, kept))):
                 if kernel.operands[store.slot].role == "local":
                     kept[store.slot, store.indices[0].attr] = store.value
                 else:
                     found.append(store)
     return replace(kernel, grid=rows, stages=(Stage((), tuple(found)),))
-
-
-def _turns(axes: Sequence[Axis]) -> Iterator[Callable[[Expr], Expr | None]]:
-    """For each turn of loops over ``axes`` the rule that puts numbers for their indices."""
-    for places in product(*(range(int(axis.extent)) for axis in axes)):  # pyright: ignore[reportArgumentType]
-        yield partial(_placed, dict(zip(axes, map(const, places), strict=True)))
-
-
-def _placed(places: Mapping[Axis, Expr], x: Expr) -> Expr | None:
-    return places.get(x.attr) if x.kind == "index" else None
-
-
-def _straight(x: Expr) -> Expr | None:
-    """A fold without its loops, in the order in which emitters take it."""
-    if x.kind != "fold":
-        return None
-    count, which, name = len(x.args) // 2, x.attr.which, x.attr.combine
-    start, body = x.args[which], x.args[count + which]
-    values = [rewrite(body, turn) for turn in _turns(x.attr.axes)]
-    if len(x.attr.axes) > 1 or len(values) < ONE_BY_ONE or name not in ("add", "mul"):
-        return reduce(partial(op, name), values, start)
-    while len(values) > 1:
-        half = 1 << (len(values) - 1).bit_length() - 1
-        values = [op(name, *values[n::half]) if values[n + half :] else values[n] for n in range(half)]
-    return op(name, start, values[0])
 
 
 def _read_back(kept: Mapping[tuple[int, int], Expr], x: Expr) -> Expr | None:

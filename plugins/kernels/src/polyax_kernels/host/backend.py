@@ -40,7 +40,7 @@ from polyax_kernels.run.control import control_runner
 from polyax_kernels.run.executable import PlanExecutable, Runner
 from polyax_kernels.run.memory import EXPORTED, GuardedShelf, Memory, Pool, Promised, Shelf, Window, foreign, whole
 
-FAMILY = {**widened.LOWERINGS, **cumulative.lowerings(long=1 << 16, rows=8)}
+FAMILY = {**widened.LOWERINGS, **cumulative.lowerings(long=1 << 13, rows=8)}
 """Running values of rows too few to be computed side by side are those of chunks."""
 PARALLEL_COST = 200_000
 """Kernels of fewer scalar operations or bytes run on one thread."""

@@ -1,7 +1,7 @@
-"""What is done to a kernel before it is walked: three rewrites after which emitters have little left to know.
+"""What is done to a kernel before it is walked: rewrites after which emitters have little left to know.
 
-Loads and stores get one index, the element offset; narrow floats are computed in float32; operations that the emitter
-lacks are decomposed. Nothing here depends on a language or chooses a schedule.
+Loads and stores get one index, the element offset; narrow floats are computed in float32; short folds have no loops;
+operations that the emitter lacks are decomposed. Nothing here depends on a language or chooses a schedule.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from polyax_kernels.ir.expr import Expr, cast, const, make, op, postorder, rewri
 from polyax_kernels.ir.kernel import Kernel, Operand, Store, kernel_roots, map_kernel
 from polyax_kernels.ir.limits import FLOAT32, NARROW
 from polyax_kernels.ir.scalars import TABLE
+from polyax_kernels.passes.straight import without_short_folds
 
 
 def as_expr(extent: int | Expr) -> Expr:
@@ -121,4 +122,4 @@ def _decompose(x: Expr) -> Expr:
 
 def prepare(kernel: Kernel, supports: Callable[[str, np.dtype], bool]) -> Kernel:
     """All of the above, in order."""
-    return expand(widen(flatten(kernel)), supports)
+    return expand(without_short_folds(widen(flatten(kernel))), supports)

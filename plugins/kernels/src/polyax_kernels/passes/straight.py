@@ -1,0 +1,61 @@
+"""Folds without loops: those of a few elements are written out, so that what is around them has vectors.
+
+The order is that in which all emitters take values: one after the other, or from ``ONE_BY_ONE`` on by halves, as of the
+lanes of a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial, reduce
+from itertools import product
+from math import prod
+
+from polyax_kernels.ir.expr import PICKS, Axis, Expr, const, folds_of, op, postorder, rewrite, rewriter
+from polyax_kernels.ir.kernel import Kernel, kernel_roots, map_kernel
+from polyax_kernels.ir.simplify import simplify
+
+ONE_BY_ONE = 8
+"""Elements below which sums and products are taken one after the other."""
+NODES = 400
+"""Nodes beyond which code would grow more than it gains."""
+
+
+def without_short_folds(kernel: Kernel) -> Kernel:
+    """The flat kernel, whose folds of fewer than ``ONE_BY_ONE`` elements have no loops."""
+    short = [x for x in folds_of(*kernel_roots(kernel)) if is_short(x)]
+    if not short or sum(len(postorder(*x.args)) * _points(x.attr.axes) for x in short) > NODES:
+        return kernel
+    return simplify(map_kernel(kernel, rewriter(lambda x: straight(x) if x.kind == "fold" and is_short(x) else None)))
+
+
+def is_short(fold: Expr) -> bool:
+    return fold.attr.combine not in PICKS and _points(fold.attr.axes) < ONE_BY_ONE
+
+
+def _points(axes: Sequence[Axis]) -> int:
+    """How many there are; too many where that isn't known."""
+    return prod(axis.extent if isinstance(axis.extent, int) else 1 << 30 for axis in axes)
+
+
+def straight(fold: Expr) -> Expr:
+    """What a fold over axes of known extents computes, without its loops."""
+    count, which, name = len(fold.args) // 2, fold.attr.which, fold.attr.combine
+    start, body = fold.args[which], fold.args[count + which]
+    values = [rewrite(body, turn) for turn in turns(fold.attr.axes)]
+    if len(fold.attr.axes) > 1 or len(values) < ONE_BY_ONE or name not in ("add", "mul"):
+        return reduce(partial(op, name), values, start)
+    while len(values) > 1:
+        half = 1 << (len(values) - 1).bit_length() - 1
+        values = [op(name, *values[n::half]) if values[n + half :] else values[n] for n in range(half)]
+    return op(name, start, values[0])
+
+
+def turns(axes: Sequence[Axis]) -> Iterator[Callable[[Expr], Expr | None]]:
+    """For each turn of loops over ``axes`` the rule that puts numbers for their indices."""
+    for places in product(*(range(int(axis.extent)) for axis in axes)):  # pyright: ignore[reportArgumentType]
+        yield partial(_placed, dict(zip(axes, map(const, places), strict=True)))
+
+
+def _placed(places: Mapping[Axis, Expr], x: Expr) -> Expr | None:
+    return places.get(x.attr) if x.kind == "index" else None

@@ -160,3 +160,17 @@ def test_bounds_beyond_the_dtype(minval, maxval, dtype):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_counts_of_narrow_probabilities_have_the_usual_type(dtype):
     assert random.multinomial(random.key(0), 5, jnp.array([0.2, 0.8], dtype)).dtype == np.float32
+
+
+def test_a_number_between_arrays_of_one_element_is_one() -> None:
+    key = random.PRNGKey(3)
+    low, high = np.full((1,), 2.0, np.float32), np.full((1,), 3.0, np.float32)
+    assert random.uniform(key, minval=low, maxval=high).shape == (1,)
+    assert random.uniform(key, minval=low[None], maxval=3.0).shape == (1, 1)
+    assert random.uniform(key, minval=low, maxval=high)[0] == random.uniform(key, minval=2.0, maxval=3.0)
+    found = polyax.vmap(lambda k, a, b: random.uniform(k, (), minval=a, maxval=b))(
+        random.split(key, 4), np.zeros((4, 1), np.float32), np.ones((4, 1), np.float32)
+    )
+    assert found.shape == (4, 1)
+    with pytest.raises(ValueError, match=r"got result \(3,\) for shape argument \(\)"):
+        random.uniform(key, minval=np.zeros(3, np.float32))

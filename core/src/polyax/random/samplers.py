@@ -127,13 +127,16 @@ def _bits(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
 ) -> Any:
-    """Floats in [minval, maxval), which broadcast to ``shape``.
+    """Floats in [minval, maxval), which broadcast to ``shape``. Between arrays of one element it is such an array.
 
     Raises:
       ValueError: the dtype is no floating-point type.
     """
     kind = float_dtype("uniform", dtype)
     shape = concrete_shape(shape)
+    if not shape and np.shape(minval) and np.size(minval) == np.size(maxval) == 1:  # so has JAX it
+        bounds = (lax.reshape(convert(unwrap(x), kind), ()) for x in (minval, maxval))
+        return lax.reshape(uniform(key, (), kind, *bounds), np.shape(minval))
     sample_shape("uniform", shape, minval, maxval)
     return _uniform(check_key("uniform", key), minval, maxval, shape, kind)
 

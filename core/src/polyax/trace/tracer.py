@@ -22,7 +22,17 @@ class Trace:
         self.name = name
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
-        raise NotImplementedError
+        """The list of results. Traces of libraries that are written for JAX have ``process_primitive`` instead."""
+        made = self.process_primitive(primitive, args, params)
+        return made if primitive.multiple_results else [made]
+
+    def process_primitive(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """The results, or the only one."""
+        raise NotImplementedError(f"{self!r} has neither process nor process_primitive")
+
+    def full_raise(self, x: Any) -> Any:
+        """``x``: JAX has this name for what it no longer does."""
+        return x
 
     def invalidate(self) -> None:
         self.alive = False

@@ -7,4 +7,16 @@ class TypedNdArray:
     """A constant of NumPy that knows its weak type, in JAX."""
 
 
+class TypedInt(int):
+    """A Python integer that knows its dtype, in JAX."""
+
+
+class TypedFloat(float):
+    """A Python float that knows its dtype, in JAX."""
+
+
+class TypedComplex(complex):
+    """A complex number of Python that knows its dtype, in JAX."""
+
+
 LiteralArray = TypedNdArray

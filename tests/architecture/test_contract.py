@@ -89,7 +89,7 @@ FACADE = sorted(name for name in PUBLIC if "api." in name or name == "polyax.bac
 FOR_LIBRARIES = {
     "Backend.runtime_type", "Device.default_memory", "Device.host_id", "Primitive.call_primitive",
     "Primitive.get_bind_params", "Primitive.map_primitive", "ShapedArray.at_least_vspace",
-    "ShapedArray.manual_axis_type", "Source.name_stack",
+    "ShapedArray.manual_axis_type", "ShapedArray.mat", "Source.name_stack",
 }  # fmt: skip
 """What JAX's libraries ask of such objects, and nobody here."""
 

@@ -54,7 +54,7 @@ def test_what_kernels_mean_passes() -> None:
 def test_platforms_pass(name: str) -> None:
     """Some of the kernels; ``make`` has no time for a compiler to see them all."""
     pytest.importorskip(f"polyax_{name}")
-    for only in ("stages", "folds over 5", "results", "in place", "of int32 with a mask"):
+    for only in ("stages", "folds over 9", "results", "in place", "of int32 with a mask"):
         found = check_emitter(name, only=only)
         assert found.checked and not found.wrong, str(found)
 
@@ -135,7 +135,7 @@ class Failing(NumpyEmitter):
             "transpose of float32",
             "it writes to operand 0, which it may only read: ",
         ),
-        (OneTurnTooFew, "folds over 5 of int32", "add: it is "),
+        (OneTurnTooFew, "folds over 9 of int32", "add: it is "),
         (Truncating, "casts from float32", "to int8: it is 0 [11], expected 127; "),
         (Failing, "bits of float32", "it raises ValueError: no such instruction"),
     ],

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from polyax import lax
+from polyax import lax, vmap
 from polyax_conformance.specs.case import Case, case, values
 from polyax_conformance.specs.primitives.data import RNG, X
 from polyax_conformance.specs.primitives.windows import FOLDS, smooth_or
@@ -128,7 +128,7 @@ CASES: dict[str, Case] = {
     },
     "qr of several with pivoting": values(lambda x: lax.linalg.qr(x, pivoting=True), SEVERAL),
     "ormqr of several": values(lax.linalg.ormqr, SEVERAL, SEVERAL[:, 0], SEVERAL),
-    "cholesky_update of several": values(lax.linalg.cholesky_update, SEVERAL, SEVERAL[:, 0]),
+    "cholesky_update of several": values(vmap(lax.linalg.cholesky_update), SEVERAL, SEVERAL[:, 0]),
     "symmetric_product of several": values(lax.linalg.symmetric_product, SEVERAL, SEVERAL),
     "lu_pivots_to_permutation of several": values(
         lambda p: lax.linalg.lu_pivots_to_permutation(p, 4), np.array([[2, 3], [0, 1], [3, 3], [1, 1]], np.int32)

@@ -61,7 +61,8 @@ def use(device: polyax.Device) -> list[np.ndarray]:
     two = polyax.jit(lambda x: (jnp.sin(x) + 1, x.astype(int).sum()))
     tell = polyax.jit(lambda x: (polyax.debug.callback(lambda x: seen.append(np.array(x)), x), x - 1)[1])
     loop = polyax.jit(lambda x: lax.fori_loop(0, 3, lambda i, y: jnp.sort(y * 2 - i, axis=1), x))
-    got = [*two(x), x @ x.T, loop(x), jnp.cumsum(x, 1), tell(x)]
+    long = polyax.device_put(np.arange(20, dtype=np.float32), device)
+    got = [*two(x), x @ x.T, loop(x), jnp.cumsum(x, 1), tell(x), long.sum()]
     polyax.effects_barrier()
     device.memory_stats()
     assert two.lower(x).compile().as_text() is not None

@@ -20,6 +20,7 @@ from polyax.meshes.resharding import check_placed, resharded, retyped, sharding_
 from polyax.meshes.sharding import NamedSharding
 from polyax.meshes.spec import PartitionSpec
 from polyax.numpy.broadcast import broadcast_to
+from polyax.numpy.offsets import check_scalar_integer, diagonal_offset, refuse_too_far
 from polyax.numpy.promotion import (
     as_array,
     canonical_dtype,
@@ -537,7 +538,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     if any(n < 0 for n in shape):
         raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
     if not isinstance(k, int) and not is_symbolic_dim(k):
-        _check_scalar_integer(k)
+        check_scalar_integer(k)
     return _placed(convert(lax.eq(*_row_and_column(shape, k)), kind), device)
 
 
@@ -549,46 +550,15 @@ def identity(n: Any, dtype: Any = None) -> Any:
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """Ones at and below the ``k``-th diagonal, zeros above."""
     kind = canonical_dtype(dtype, np.float32)
-    _refuse_too_far(k)
+    refuse_too_far(k)
     return convert(lax.ge(*_row_and_column(concrete_shape((N, N if M is None else M)), k)), kind)
 
 
 def _row_and_column(shape: tuple[int, ...], k: Any) -> tuple[Any, Any]:
     """Row index plus ``k``, and column index, of each element."""
     row, column = (lax.broadcasted_iota(np.int32, shape, n) for n in (0, 1))
-    offset = _offset(k)
+    offset = diagonal_offset(k)
     return (lax.add(row, offset) if is_traced(k) or k else row), column
-
-
-_FAR = 2**30
-"""Beyond all diagonals with elements; an index more or less is still an int32."""
-
-
-def _offset(k: Any) -> Any:
-    """The distance of a diagonal from the main one, as int32; of one without elements maybe that of another."""
-    if is_symbolic_dim(k):
-        return convert(unwrap(k), np.dtype("int32"))
-    if not is_traced(k):
-        return np.int32(min(max(operator.index(k), -_FAR), _FAR))
-    k = unwrap(k)
-    if k.dtype.itemsize >= 4:
-        limits = np.iinfo(k.dtype)
-        k = lax.clamp(max(limits.min, -_FAR), k, min(limits.max, _FAR))
-    return convert(k, np.dtype("int32"))
-
-
-def _refuse_too_far(k: Any) -> None:
-    """A number of a diagonal is one of the default integers; ``eye`` alone takes any."""
-    kind = dtypes.default_int()
-    if isinstance(k, int) and not np.iinfo(kind).min <= k <= np.iinfo(kind).max:
-        raise OverflowError(f"Python int {k} too large to convert to {kind.name}")
-
-
-def _check_scalar_integer(k: Any) -> None:
-    """That ``k``, of ``eye``, is one."""
-    check_arraylike("eye", k)
-    if np.ndim(k) or aval_of(k).dtype.kind not in "biu":
-        raise ValueError(f"k must be a scalar integer; got {k}")
 
 
 def tril(m: Any, k: int = 0) -> Any:

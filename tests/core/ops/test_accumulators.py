@@ -7,7 +7,7 @@ import pytest
 
 import polyax.numpy as jnp
 from polyax import lax
-from polyax.ir.dtypes import bfloat16
+from polyax.ir.dtypes import as_dtype, bfloat16
 
 DOTS = [
     ("float32", "bfloat16"), ("float32", "float16"), ("float32", "int32"), ("float16", "int8"), ("int8", "float16"),
@@ -35,6 +35,27 @@ def test_dots_refuse_narrower_dtypes_but_of_floats(own: str, preferred: str) -> 
 def test_sums_of_floats_are_rounded_once() -> None:
     x = np.full(1000, 1.0, np.float32)  # summed in bfloat16 they would end at 256
     assert float(jnp.dot(x, x, preferred_element_type="bfloat16")) == 1000.0
+
+
+OF_TWO_TYPES = [
+    ("int8", "uint8", "int32", -127, 200), ("uint8", "int8", "int32", 200, -127), ("int8", "uint8", "float32", -3, 255),
+    ("float16", "bfloat16", "float32", 1.125, 1.001), ("float8_e5m2", "float8_e4m3fn", "float32", 1.5, 1.375),
+    ("float8_e4m3fn", "float8_e5m2", "float32", 1.375, 40960.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("left", "right", "preferred", "a", "b"), OF_TWO_TYPES)
+def test_numbers_of_two_types_are_multiplied_as_what_is_asked_for(
+    left: str, right: str, preferred: str, a: float, b: float
+) -> None:
+    x, y = np.array([a], as_dtype(left)), np.array([b], as_dtype(right))
+    want = np.dot(x.astype(preferred), y.astype(preferred))
+    assert lax.dot(x, y, preferred_element_type=np.dtype(preferred)) == want
+
+
+def test_of_narrow_floats_the_one_that_reaches_further_is_the_common_type() -> None:
+    x, y = np.ones(2, as_dtype("float8_e4m3fn")), np.ones(2, as_dtype("float8_e5m2"))
+    assert lax.dot(x, y).dtype == lax.dot(y, x).dtype == y.dtype
 
 
 REFUSED = [

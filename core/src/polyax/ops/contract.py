@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import index
 from typing import Any
@@ -57,26 +57,33 @@ def dot_general(
     if out_sharding is not None:
         return placed_as(out_sharding, dot_general, lhs, rhs, dimension_numbers, precision, preferred_element_type)
     (lc, rc), (lb, rb) = dimension_numbers
-    l_dtype, r_dtype = aval_of(lhs).dtype, aval_of(rhs).dtype
-    if l_dtype != r_dtype:
-        common = max(l_dtype, r_dtype, key=_generality)
-        lhs, rhs = convert(lhs, common), convert(rhs, common)
     multiply = partial(
         dot_general_p.bind1,
-        lhs,
-        rhs,
         dimension_numbers=((_ints(lc), _ints(rc)), (_ints(lb), _ints(rb))),
         precision=canonicalize_precision(precision),
     )
-    return accumulated(multiply, aval_of(lhs).dtype, preferred_element_type, refuse_narrower)
+    l_dtype, r_dtype = aval_of(lhs).dtype, aval_of(rhs).dtype
+    if l_dtype != r_dtype:
+        return _of_two_types(multiply, lhs, rhs, max(l_dtype, r_dtype, key=_generality), preferred_element_type)
+    return accumulated(partial(multiply, lhs, rhs), l_dtype, preferred_element_type, refuse_narrower)
 
 
-def _generality(dtype: Any) -> tuple[int, int, bool]:
+def _of_two_types(multiply: Callable[..., Any], lhs: Any, rhs: Any, general: Any, preferred: Any) -> Any:
+    """Operands of different types, multiplied as what is asked for: neither's type need hold the other's numbers."""
+    dtype = general
+    if preferred is not None:
+        dtype = dtypes.canonicalize(preferred)
+        refuse_narrower(general, dtype)
+    return multiply(convert(lhs, dtype), convert(rhs, dtype), preferred_element_type=None)
+
+
+def _generality(dtype: Any) -> tuple[int, int, float]:
     """Operands of different types are multiplied as the one of which this is larger: by kind, then by size; among those
-    that are alike, signed integers come after others, and bfloat16 after float16."""
+    that are alike, signed integers come after others, and floats by how far they reach."""
     kinds = (dtypes.is_integer, dtypes.is_float, dtypes.is_complex)
     kind = next((n for n, is_kind in enumerate(kinds, 1) if is_kind(dtype)), 0)
-    return kind, dtype.itemsize, dtypes.is_signed(dtype) or dtype == dtypes.bfloat16
+    reach = dtypes.finfo(dtype).max if dtypes.is_float(dtype) else dtypes.is_signed(dtype)
+    return kind, dtype.itemsize, float(reach)
 
 
 def _ints(dims: Sequence[int]) -> Dims:

@@ -125,6 +125,12 @@ def test_shape_tuple() -> None:
     assert lax.reduce_window_shape_tuple((5, 4), (2, 2), (2, 1), ((0, 1), (0, 0))) == (3, 3)
 
 
+def test_same_windows_of_a_dilated_base_are_padded_as_without_dilation() -> None:
+    """As in JAX: four elements that lie two apart have seven places, where windows of two begin at three."""
+    taken = lax.reduce_window(operand(4), 0.0, lax.add, (2,), (2,), "SAME", base_dilation=(2,))
+    np.testing.assert_array_equal(taken, operand(4)[:3])
+
+
 @pytest.mark.parametrize(
     ("params", "error", "text"),
     (

@@ -90,7 +90,8 @@ def _windows(
     if not named:
         return windows
     extents = list(map(dilated, windows.window_dimensions, inner))
-    return windows._replace(padding=tuple(padtype_to_pads(list(map(dilated, shape, base)), extents, strides, padding)))
+    # As in JAX, a name stands for what it would be without ``base_dilation``.
+    return windows._replace(padding=tuple(padtype_to_pads(shape, extents, strides, padding)))
 
 
 def reduce_window_shape_tuple(

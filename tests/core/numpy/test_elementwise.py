@@ -7,6 +7,7 @@ import pytest
 
 import polyax
 import polyax.numpy as jnp
+from polyax import lax
 
 F = np.array([[-2.5, -0.5, 0.25], [0.75, 1.5, 3.0]], np.float32)
 INSIDE = F / 4
@@ -159,6 +160,7 @@ def test_complex_numbers_of_arctan2_and_log_sums():
     assert angle.dtype == np.complex64
     np.testing.assert_allclose(jnp.tan(angle), x / y, atol=1e-6)
     assert jnp.arctan2(np.complex64(1), np.complex64(-1)).real == pytest.approx(3 * np.pi / 4)
+    assert lax.atan2(np.complex64(1), np.complex64(-1)).real == pytest.approx(3 * np.pi / 4)
     np.testing.assert_allclose(jnp.logaddexp(x, y), np.log(np.exp(x) + np.exp(y)), rtol=1e-5)
     np.testing.assert_allclose(jnp.logaddexp2(x, y), np.log(2**x + 2**y) / np.log(2), rtol=1e-5)
     assert jnp.logaddexp(np.complex64(3j), np.complex64(3j + 4)).imag <= np.pi

@@ -116,15 +116,7 @@ arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, aco
 radians, degrees = deg2rad, rad2deg
 
 
-def _angle_of_point(y: Any, x: Any) -> Any:
-    """``lax.atan2``, and of complex numbers ``-i log((x + i y) / sqrt(x^2 + y^2))``, which continues it."""
-    if aval_of(y).dtype not in dtypes.COMPLEX:
-        return lax.atan2(y, x)
-    radius = lax.sqrt(lax.add(lax.square(x), lax.square(y)))
-    return lax.mul(lax.log(lax.div(lax.add(x, lax.mul(y, 1j)), radius)), -1j)
-
-
-atan2 = binary("arctan2", _angle_of_point, "Angle of the point ``(x2, x1)`` in (-pi, pi].", to_inexact)
+atan2 = binary("arctan2", lax.atan2, "Angle of the point ``(x2, x1)`` in (-pi, pi].", to_inexact)
 arctan2 = atan2
 
 

@@ -251,7 +251,20 @@ tan = accurate(tan_p, "Tangent.")
 asin = unary(asin_p, "Arc sine; NaN outside [-1, 1].")
 acos = unary(acos_p, "Arc cosine; NaN outside [-1, 1].")
 atan = unary(atan_p, "Arc tangent.")
-atan2 = binary(atan2_p, "Angle of the point with ordinate ``x`` and abscissa ``y``, in [-pi, pi].")
+_angle = binary(atan2_p, "Of real numbers.", "atan2")
+
+
+def atan2(x: Any, y: Any) -> Any:
+    """Angle of the point with ordinate ``x`` and abscissa ``y``, in [-pi, pi].
+
+    Of complex numbers ``-i log((y + i x) / sqrt(x^2 + y^2))``, which continues it.
+    """
+    if not dtypes.is_complex(aval_of(x).dtype):
+        return _angle(x, y)
+    radius = sqrt(add(square(x), square(y)))
+    return mul(log(div(add(y, mul(x, 1j)), radius)), -1j)
+
+
 sinh = unary(sinh_p, "Hyperbolic sine.")
 cosh = unary(cosh_p, "Hyperbolic cosine.")
 tanh = accurate(tanh_p, "Hyperbolic tangent.")

@@ -9,7 +9,7 @@ import pytest
 
 import polyax
 import polyax.numpy as jnp
-from polyax import lax
+from polyax import export, lax
 from support.agreeing import Agreeing, agreeing
 from support.process import output
 
@@ -147,6 +147,13 @@ def test_staged_values_belong_to_the_program() -> None:
 def test_answers() -> None:
     assert lax.dtype(1.5) == lax.dtype(np.float32) == lax.dtype("f4") == np.float32
     assert lax.shape_as_value((2, 3)).tolist() == [2, 3] and lax.shape_as_value(()).shape == (0,)
+    assert isinstance(lax.shape_as_value(()), polyax.Array)
+
+
+def test_symbolic_shapes_as_values() -> None:
+    sizes = polyax.jit(lambda x: lax.shape_as_value(x.shape))
+    (exported, given) = export.export(sizes), polyax.ShapeDtypeStruct(export.symbolic_shape("a, 3*b"), np.float32)
+    assert exported(given).call(np.ones((2, 9), np.float32)).tolist() == [2, 9]
 
 
 def test_full_with_a_place() -> None:

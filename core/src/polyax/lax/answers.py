@@ -9,7 +9,8 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import aval_of, is_array_like
-from polyax.ops.basis import convert, reshape
+from polyax.ir.dims import SymbolicDim
+from polyax.ops.basis import convert, full, reshape
 from polyax.ops.compare import lt
 from polyax.ops.conv_shapes import ConvDimensionNumbers
 from polyax.ops.gather import GatherDimensionNumbers, gather
@@ -44,9 +45,15 @@ def dtype(x: Any) -> Any:
         raise TypeError(f"Cannot determine dtype of {x}") from None
 
 
-def shape_as_value(shape: Sequence[int]) -> np.ndarray:
-    """A shape as an array of integers."""
-    return np.array(shape, np.int32).reshape(len(shape))
+def shape_as_value(shape: Sequence[Any]) -> Any:
+    """A shape as an array of integers; symbolic dimensions are computed.
+
+    >>> shape_as_value((2, 3)).tolist()
+    [2, 3]
+    """
+    kind = dtypes.default_int()
+    dims = [convert(n.dimension_as_value() if isinstance(n, SymbolicDim) else int(n), kind) for n in shape]
+    return concatenate([reshape(n, (1,)) for n in dims], 0) if dims else full((0,), 0, kind)
 
 
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:

@@ -113,3 +113,9 @@ def test_python_integers_take_the_dtype_of_the_other_starts():
     x = np.arange(12).reshape(3, 4)
     taken = polyax.jit(lambda i: lax.dynamic_slice(x, (i, 2), (2, 2)))(np.uint8(1))
     np.testing.assert_array_equal(taken, x[1:, 2:])
+
+
+def test_indices_too_narrow_for_the_size_still_count_from_the_end() -> None:
+    x = np.arange(200)
+    ends = polyax.vmap(lambda i: lax.dynamic_slice(x, (i,), (1,)))(np.array([-3, 3], np.int8))
+    assert ends.tolist() == [[197], [3]]

@@ -52,8 +52,12 @@ def shape_as_value(shape: Sequence[Any]) -> Any:
     [2, 3]
     """
     kind = dtypes.default_int()
-    dims = [convert(n.dimension_as_value() if isinstance(n, SymbolicDim) else int(n), kind) for n in shape]
-    return concatenate([reshape(n, (1,)) for n in dims], 0) if dims else full((0,), 0, kind)
+    dims = [reshape(convert(_as_value(n), kind), (1,)) for n in shape]
+    return concatenate(dims, 0) if dims else full((0,), 0, kind)
+
+
+def _as_value(dim: Any) -> Any:
+    return dim.__jax_array__() if isinstance(dim, SymbolicDim) else int(dim)
 
 
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:

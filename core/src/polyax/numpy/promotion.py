@@ -15,11 +15,10 @@ import numpy as np
 from polyax.ir import dtypes, errors
 from polyax.ir.aval import aval_of
 from polyax.ir.config import config
-from polyax.ir.dims import dim_index
 from polyax.ir.dtypes import DType, as_dtype, canonicalize, full_name
 from polyax.ir.refs import is_ref, met
 from polyax.lax import lenient as lax
-from polyax.ops.basis import canonical_axis
+from polyax.ops.basis import canonical_axis, shape_tuple
 from polyax.runtime.arrays.placing import from_host
 from polyax.runtime.contract.tracebacks import warn_user
 from polyax.trace.tracer import Tracer
@@ -328,28 +327,7 @@ def shape_of(x: Any) -> tuple[int, ...]:
     return x.aval.shape if hasattr(x, "aval") else np.shape(x)
 
 
-def concrete_shape(shape: Any, context: str = "") -> tuple[int, ...]:
-    """A shape argument as a tuple of Python integers.
-
-    Raises:
-      TypeError: a dimension is traced, or no integer.
-    """
-    dims = tuple(shape) if isinstance(shape, (tuple, list)) or np.ndim(shape) == 1 else (shape,)
-    traced = next((d for d in dims if is_traced(d)), None)
-    if traced is not None:
-        raise TypeError(_bad_shape(dims, context) + _STATIC_REMEDY + traced.origin())
-    try:
-        return tuple(map(dim_index, dims))
-    except TypeError:
-        raise TypeError(_bad_shape(dims, context)) from None
-
-
-def _bad_shape(dims: tuple[Any, ...], context: str) -> str:
-    text = f"Shapes must be 1D sequences of concrete values of integer type, got {dims}."
-    return f"{text} {context}." if context else text
-
-
-_STATIC_REMEDY = "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
+concrete_shape = shape_tuple
 
 
 def is_traced(x: Any) -> TypeGuard[Tracer]:

@@ -20,6 +20,7 @@ from polyax.ir.errors import InconclusiveDimensionOperation
 from polyax.ir.primitive import Primitive
 from polyax.meshes.explicit import with_dim
 from polyax.meshes.resharding import placed_as, retyped
+from polyax.trace.tracer import Tracer
 from polyax.trace.varying import pvary
 
 __all__ = [
@@ -104,16 +105,32 @@ def named(fun: Any, name: str, doc: str) -> Any:
     return fun
 
 
-def shape_tuple(shape: Any) -> tuple[int, ...]:
-    """``shape`` as a tuple of Python integers; a lone integer is a shape of one dimension."""
+def shape_tuple(shape: Any, context: str = "") -> tuple[int, ...]:
+    """``shape`` as a tuple of Python integers; a lone integer is a shape of one dimension.
+
+    Raises:
+      TypeError: a dimension is traced, or no integer; the message ends with ``context``.
+    """
     try:
         return tuple(map(index, shape))
+    except (TypeError, InconclusiveDimensionOperation):
+        return _checked_dims(shape, context)
+
+
+def _checked_dims(shape: Any, context: str) -> tuple[int, ...]:
+    """Dimensions that aren't all numbers: symbolic ones, a lone one, or those that are refused."""
+    dims = tuple(shape) if isinstance(shape, (tuple, list)) or np.ndim(shape) == 1 else (shape,)
+    remedy = next((_STATIC_REMEDY + d.origin() for d in dims if isinstance(d, Tracer)), "")
+    try:
+        if not remedy:
+            return tuple(map(dim_index, dims))
     except TypeError:
-        if np.ndim(shape) == 0 and hasattr(shape, "__index__"):
-            return (index(shape),)
-        raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.") from None
-    except InconclusiveDimensionOperation:
-        return tuple(map(dim_index, shape))
+        pass
+    text = f"Shapes must be 1D sequences of concrete values of integer type, got {dims}."
+    raise TypeError((f"{text} {context}." if context else text) + remedy)
+
+
+_STATIC_REMEDY = "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
 
 
 def canonical_axis(axis: int, ndim: int) -> int:

@@ -80,6 +80,11 @@ def conv_general_dilated(
     if isinstance(padding, str):
         _check_positive("window_strides", strides)
         padding = _named_padding(padding, np.shape(lhs), np.shape(rhs), numbers, strides, ld, rd)
+    elif any(np.ndim(pair) != 1 for pair in padding):
+        raise ValueError(
+            "padding argument to conv_general_dilated should be a string or a sequence of (low, high) pairs, "
+            f"got {padding}"
+        )
     slide = partial(
         conv_general_dilated_p.bind1,
         lhs,

@@ -72,9 +72,16 @@ def dilated(size: int, dilation: int) -> int:
 
 
 def padtype_to_pads(
-    in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: str
+    in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: Any
 ) -> list[tuple[int, int]]:
-    """The (low, high) paddings that ``'SAME'``, ``'SAME_LOWER'`` or ``'VALID'`` stand for."""
+    """The (low, high) paddings that ``'SAME'``, ``'SAME_LOWER'`` or ``'VALID'`` stand for.
+
+    Raises:
+      TypeError: ``padding`` is no string.
+      RuntimeError: it is another string.
+    """
+    if not isinstance(padding, str):
+        raise TypeError(f"Unknown padding type: {padding}.")
     kind = padding.upper()
     if kind == "VALID":
         return [(0, 0)] * len(in_shape)

@@ -56,17 +56,24 @@ def start_indices_of(name: str, operand: Any, start_indices: Any, allow_negative
     shape = np.shape(operand)
     if len(starts) != len(shape):
         raise ValueError(f"Length of slice indices must match number of operand dimensions ({len(starts)} vs {shape})")
-    dtype = _index_dtype(name, starts)
+    dtype = _wide_enough(_index_dtype(name, starts), shape)
     return [_start(i, n if allow_negative else 0, dtype) for i, n in zip(starts, shape, strict=True)]
 
 
 def _index_dtype(name: str, starts: Sequence[Any]) -> Any:
     """The one integer dtype that indices have; Python integers take that of the others, int32 if there are none."""
-    given = {aval_of(i).dtype for i in starts if not isinstance(i, int)}
+    given = {aval_of(i).dtype for i in starts if not isinstance(i, int) or isinstance(i, bool)}
     if len(given) > 1 or not all(map(dtypes.is_integer, given)):
         raise TypeError(_unequal_starts(name, map(aval_of, starts)))
     computed = {aval_of(i).dtype for i in starts if not isinstance(i, (int, np.integer))}
     return dtypes.canonicalize(computed.pop()) if computed else np.dtype("int32")
+
+
+def _wide_enough(dtype: Any, shape: Sizes) -> Any:
+    """``dtype``, or int32 where it can't hold the sizes that indices are compared with."""
+    if dtype.itemsize < 4 and any(n > dtypes.iinfo(dtype).max for n in shape):
+        return np.dtype("int32")
+    return dtype
 
 
 def _unequal_starts(name: str, starts: Iterable[ShapedArray]) -> str:
@@ -75,8 +82,10 @@ def _unequal_starts(name: str, starts: Iterable[ShapedArray]) -> str:
 
 
 def _components(start_indices: Any) -> list[Any]:
-    (n,) = np.shape(start_indices)
-    return [start_indices[i] for i in range(n)]
+    shape = np.shape(start_indices)
+    if len(shape) != 1:
+        raise ValueError(f"Slice indices must be a sequence of scalars or an array of one dimension, got shape {shape}")
+    return [start_indices[i] for i in range(shape[0])]
 
 
 def _start(i: Any, size: int, dtype: Any) -> Any:

@@ -241,6 +241,8 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
 def _rev_abstract(x: ShapedArray, *, dimensions: tuple[int, ...]) -> list[ShapedArray]:
     if len(set(dimensions)) != len(dimensions):
         raise TypeError(f"rev dimensions must be unique, got {dimensions}.")
+    if any(d < 0 for d in dimensions):
+        raise TypeError(f"rev dimensions must have every element be nonnegative, got {dimensions}.")
     if not set(dimensions) <= set(range(x.ndim)):
         raise TypeError(
             f"rev dimensions must all be less than operand ndim, got dimensions {dimensions} for operand ndim {x.ndim}."

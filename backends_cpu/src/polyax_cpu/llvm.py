@@ -478,11 +478,12 @@ class Builder:
         self.jump(head)
         self.start(head)
         phi_at = len(self._lines)
-        carries = [IrValue(self, x.type, "%" + self.fresh("c")) for x in inits]
+        carries = [IrValue(self, x.type, "%" + self.fresh("c"), x.lanes) for x in inits]
         self.branch(test(carries), turn, end)
         self.start(turn)
         for c, first, new in zip(carries, inits, body(carries), strict=True):
-            phi = f"{c.name} = phi {c.type} [{first.name}, %{before}], [{new.name}, %{self.block}]"
+            kind = vector(c.type, c.lanes)
+            phi = f"{c.name} = phi {kind} [{first.name}, %{before}], [{new.name}, %{self.block}]"
             self._lines.insert(phi_at, phi)
         self.jump(head)
         self.start(end)

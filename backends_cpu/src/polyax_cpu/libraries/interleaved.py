@@ -96,7 +96,7 @@ class Interleaved:
 
 
 @contextlib.contextmanager
-def _each(w: RoutineWriter, *stacks: Interleaved) -> Generator[None]:
+def each(w: RoutineWriter, *stacks: Interleaved) -> Generator[None]:
     """Code for as many matrices as there are lanes."""
     with w.b.loop(w.begin, w.end, step=lanes(w.letter)) as first:
         for stack in stacks:
@@ -135,7 +135,7 @@ def cholesky(w: RoutineWriter) -> None:
             x[j * n + i] = root.like(0.0)
         return [failed[0] | ~(square > 0.0)]
 
-    with _each(w, x):
+    with each(w, x):
         (failed,) = b.carry(zero, n, [b.splat(b.const(False, "i1"), x.lanes)], column)
         with b.when(b.any(failed)), b.loop(0, n) as i, b.loop(0, i + 1) as j:
             x[i * n + j] = b.select(failed, math.nan, x[i * n + j])
@@ -149,7 +149,7 @@ def lu(w: RoutineWriter) -> None:
         Interleaved(w, k, None, 2, "i32"),
         Interleaved(w, m, None, 3, "i32"),
     )
-    with _each(w, rows, pivots, order):
+    with each(w, rows, pivots, order):
         with b.loop(0, m) as i:
             order[i] = b.convert("trunc", i, "i32")
         with b.loop(0, k) as step:
@@ -178,12 +178,12 @@ def _exchange(rows: Interleaved, order: Interleaved, k: IrValue, pivot: IrValue,
     with b.loop(k + 1, m) as i:
         chosen = pivot.compare("==", b.convert("trunc", i, "i32"))
         with b.when(b.any(chosen)):
-            _swap(order, k, i, chosen)
+            swap(order, k, i, chosen)
             with b.loop(0, n) as j:
-                _swap(rows, k * n + j, i * n + j, chosen)
+                swap(rows, k * n + j, i * n + j, chosen)
 
 
-def _swap(stack: Interleaved, n: IrValue, m: IrValue, chosen: IrValue) -> None:
+def swap(stack: Interleaved, n: IrValue, m: IrValue, chosen: IrValue) -> None:
     select, x, y = stack.b.select, stack[n], stack[m]
     stack[n], stack[m] = select(chosen, y, x), select(chosen, x, y)
 
@@ -216,7 +216,7 @@ def triangular_solve(
     def place(i: IrValue, c: IrValue) -> IrValue:
         return i * n + c if left_side else c * n + i
 
-    with _each(w, a, x), b.loop(0, size) as step, b.loop(0, others) as c:
+    with each(w, a, x), b.loop(0, size) as step, b.loop(0, others) as c:
         i = step if forward else size - step - 1
         start, stop = (b.const(0, "i64"), i) if forward else (i + 1, size)
         rest = _minus(start, stop, x[place(i, c)], lambda j: (factor(i, j), x[place(j, c)]))

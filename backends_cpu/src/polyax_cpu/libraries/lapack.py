@@ -18,7 +18,7 @@ from polyax.ops import reflections, solve
 from polyax.ops.qr import qr_p
 from polyax.ops.spectral import eigh_p, householder_product_p, svd_p
 from polyax_cpu import compiler
-from polyax_cpu.libraries import interleaved, openblas, routines, small, spectral
+from polyax_cpu.libraries import interleaved, jacobi, openblas, routines, small, spectral
 from polyax_cpu.libraries.routines import BITS, LETTERS, RoutineWriter
 from polyax_kernels.lower.libraries.factorizations import why_not
 from polyax_kernels.lower.lowering import Call, Lowering
@@ -159,14 +159,15 @@ class NativeFactors:
 
 class _Way(NamedTuple):
     """Who writes the function, with which of the primitive's parameters; its sizes by those of operands and results;
-    operations for each element and column of a matrix; who writes it for many small matrices; how many parts one
-    matrix has that can be computed apart."""
+    operations for each element and column of a matrix; who writes it for many small matrices, and for which; how many
+    parts one matrix has that can be computed apart."""
 
     write: Callable[..., None]
     sizes: Callable[[Avals, Avals], tuple[int, ...]]
     work: int
     flags: tuple[str, ...] = ()
     many: Callable[..., None] | None = None
+    fits: Callable[[Avals, str], bool] = interleaved.fits
     parts: Callable[[Avals, Mapping[str, Any]], int] | None = None
 
 
@@ -205,17 +206,22 @@ def _right_sides(args: Avals, params: Mapping[str, Any]) -> int:
 _FLAGS = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
 _WAYS: dict[Primitive, _Way] = {
     solve.cholesky_p: _Way(_cholesky, _order, 1, many=interleaved.cholesky),
-    solve.triangular_solve_p: _Way(_triangular_solve, _system, 1, _FLAGS, interleaved.triangular_solve, _right_sides),
+    solve.triangular_solve_p: _Way(
+        _triangular_solve, _system, 1, _FLAGS, interleaved.triangular_solve, parts=_right_sides
+    ),
     solve.lu_p: _Way(_lu, _matrix, 2, many=interleaved.lu),
     reflections.geqrf_p: _Way(_geqrf, _matrix, 4),
     reflections.ormqr_p: _Way(_ormqr, _ormqr_sizes, 4, ("left", "transpose")),
     householder_product_p: _Way(_householder_product, lambda args, _: (*args[0].shape[-2:], args[1].shape[-1]), 4),
 }
 _QR, _R = _Way(_qr, _qr_sizes, 8), _Way(_r, _r_sizes, 4)
-_SINGULAR_VALUES = _Way(spectral.singular_values, _matrix, 20)
-_SVD = _Way(spectral.svd, _matrix, 60, ("full_matrices",))
-_EIGENVALUES = _Way(spectral.eigenvalues, _order, 15, ("lower",))
-_EIGH, _SMALL_EIGH = (_Way(write, _order, 30, ("lower",)) for write in (spectral.eigh, spectral.eigh_of_few_rows))
+_SINGULAR_VALUES = _Way(spectral.singular_values, _matrix, 20, (), jacobi.singular_values, jacobi.fits)
+_SVD = _Way(spectral.svd, _matrix, 60, ("full_matrices",), jacobi.svd, jacobi.fits)
+_EIGENVALUES = _Way(spectral.eigenvalues, _order, 15, ("lower",), jacobi.eigenvalues, jacobi.fits)
+_EIGH, _SMALL_EIGH = (
+    _Way(write, _order, 30, ("lower",), jacobi.eigh, jacobi.fits)
+    for write in (spectral.eigh, spectral.eigh_of_few_rows)
+)
 
 
 Chooser = Callable[[Avals, Mapping[str, Any]], _Way]
@@ -229,7 +235,7 @@ def _native(way: Chooser) -> Callable[..., tuple[int, NativeFactors]]:
         chosen, x = way(args, params), args[-1] if len(args[-1].shape) == len(args[0].shape) else args[0]
         flags = tuple((name, params[name]) for name in chosen.flags)
         letter, many = LETTERS[x.dtype.name], chosen.many
-        write = many if many is not None and interleaved.fits(args, letter) else chosen.write
+        write = many if many is not None and chosen.fits(args, letter) else chosen.write
         code = _function(write, letter, flags, len(chosen.sizes(args, outs)), len(args) + len(outs))
         flops, count = chosen.work * args[0].size * x.shape[-1], math.prod(x.shape[:-2])
         extent = chosen.parts(args, params) if count == 1 and chosen.parts else count

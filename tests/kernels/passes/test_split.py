@@ -1,40 +1,74 @@
-"""Large folds are cut into chunks, of equal size where that can be."""
+"""Large folds are cut into chunks: of equal size where that can be, as many as fill the device."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from polyax_kernels.ir.expr import Axis, Expr, consing, const, fold, index, load
+from polyax.ir.aval import ShapedArray
+from polyax_kernels.ir.expr import Axis, consing, const, fold, index, load
 from polyax_kernels.ir.limits import Limits
-from polyax_kernels.passes.split import chunks
+from polyax_kernels.passes.split import RESIDENT, Cut, cut
 
 F32 = np.dtype("float32")
-LIMITS = Limits()
+HOST = Limits()
+GPU = Limits(lanes=1, threads=1024, group=256, units=132)
 
 
-def total(*shape: int) -> Expr:
-    """The sum over all elements of an array."""
-    axes = tuple(Axis(n) for n in shape)
-    return fold("add", axes, (const(0.0, F32),), (load(0, F32, tuple(index(a) for a in axes)),))
-
-
-@pytest.mark.parametrize("shape", [(500, 500), (250_000,), (1000, 1000), (3 * 7 * 11 * 1000,)])
-def test_chunks_leave_nothing_where_they_can_be_equal(shape: tuple[int, ...]) -> None:
+def total(shape: Sequence[int], kept: Sequence[int] = (), limits: Limits = HOST) -> Cut | None:
+    """How the sum over all dimensions of an array but those ``kept`` is cut."""
+    axes = [Axis(n) for n in shape]
+    grid, summed = [axes[n] for n in kept], tuple([a for n, a in enumerate(axes) if n not in kept])
     with consing():
-        n = chunks(total(*shape), 1, LIMITS)
-    assert n > 1
-    assert shape[0] % n == 0
-    assert int(np.prod(shape)) // n >= LIMITS.split_elements // 2
+        x = fold("add", summed, (const(0.0, F32),), (load(0, F32, tuple(index(a) for a in axes)),))
+        return cut(x, grid, limits, [ShapedArray(tuple(shape), F32)])
 
 
-def test_chunks_of_what_has_no_divisors_are_as_many_as_wanted() -> None:
-    prime = 1_000_003
-    with consing():
-        assert chunks(total(prime), 1, LIMITS) == prime // LIMITS.split_elements
+@pytest.mark.parametrize("shape", [(500, 500), (250_000,), (1000, 1000), (3 * 7 * 11 * 1000,), (3, 1 << 20)])
+@pytest.mark.parametrize("limits", [HOST, GPU])
+def test_chunks_leave_nothing_where_they_can_be_equal(shape: tuple[int, ...], limits: Limits) -> None:
+    found = total(shape, limits=limits)
+    assert found is not None
+    assert isinstance(found.axis.extent, int)
+    assert found.axis.extent % found.chunks == 0
+    if limits is HOST:
+        assert int(np.prod(shape)) // found.chunks >= limits.split_elements // 2
 
 
-@pytest.mark.parametrize("extent", [2, 1000, LIMITS.split_elements])
+@pytest.mark.parametrize(("prime", "limits"), [(1_000_003, HOST), (100_000_007, GPU), (10_007, GPU)])
+def test_chunks_of_what_has_no_divisors_leave_little(prime: int, limits: Limits) -> None:
+    found = total((prime, 100), limits=limits)
+    assert found is not None
+    assert prime % found.chunks < found.chunks // 8
+
+
+@pytest.mark.parametrize("extent", [2, 1000, HOST.split_elements])
 def test_small_folds_stay_whole(extent: int) -> None:
-    with consing():
-        assert chunks(total(extent), 1, LIMITS) < 2
+    assert total((extent,)) is None
+
+
+@pytest.mark.parametrize("extent", [2, 1000, 8000])
+def test_folds_for_one_group_stay_whole(extent: int) -> None:
+    assert total((extent,), limits=GPU) is None
+
+
+def test_groups_fill_the_device_where_elements_lie_side_by_side() -> None:
+    for shape, kept in (((100_000_000,), ()), ((10_000, 10_000), ()), ((16, 10_000_000), (0,))):
+        found = total(shape, kept, GPU)
+        assert found is not None
+        groups = found.chunks * int(np.prod([shape[n] for n in kept]))
+        assert 0.7 * GPU.units * RESIDENT < groups * GPU.group <= GPU.units * RESIDENT
+
+
+def test_threads_fill_the_device_where_elements_lie_across() -> None:
+    found = total((10_000, 10_000), (1,), GPU)
+    assert found is not None
+    assert 0.7 * GPU.units * RESIDENT < found.chunks * 10_000 <= GPU.units * RESIDENT
+    assert total((10_000, 10_000), (0,), GPU) is None, "each row is a group's work"
+
+
+def test_rows_enough_for_all_threads_stay_whole() -> None:
+    assert total((1000, 100_000), (1,), GPU) is None
+    assert total((1000, 100_000), (1,), HOST) is None

@@ -14,7 +14,7 @@ from polyax_kernels.ir.expr import INT, Axis, Expr, consing, folds_of, postorder
 from polyax_kernels.ir.kernel import Kernel, Schedule, kernel_roots
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.scalars import cost
-from polyax_kernels.ir.strides import stride
+from polyax_kernels.ir.strides import NEAR, across, stride
 from polyax_kernels.passes.for_emission import flatten
 from polyax_kernels.passes.straight import without_short_folds
 
@@ -31,8 +31,6 @@ RUNNING, DEEP = 4, 16
 take elementary functions, which are vectors then."""
 LONG = 12
 """What a step with an elementary function costs, at least."""
-NEAR = (1, 2)
-"""Elements that neighbours are apart: of complex numbers the same parts are two."""
 
 
 def choose(kernel: Kernel, limits: Limits | None = None) -> Schedule:
@@ -137,4 +135,4 @@ def strided(kernel: Kernel) -> bool:
         for x in postorder(*fold.args)
         if x.kind == "load"
     ]
-    return any(stride(at, kernel.grid[-1]) in NEAR and stride(at, inner) not in (0, *NEAR) for at, inner in loads)
+    return any(across(at, inner, kernel.grid[-1]) for at, inner in loads)

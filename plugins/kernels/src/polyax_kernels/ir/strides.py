@@ -8,6 +8,14 @@ from math import prod
 from polyax_kernels.ir.expr import Axis, Expr, postorder
 from polyax_kernels.ir.graph import points
 
+NEAR = (1, 2)
+"""Elements that neighbours are apart: of complex numbers the same parts are two."""
+
+
+def across(at: Expr, along: Axis, neighbours: Axis) -> bool:
+    """Whether steps ``along`` an axis go through memory at the linear index ``at`` across where ``neighbours`` lie."""
+    return stride(at, neighbours) in NEAR and stride(at, along) not in (0, *NEAR)
+
 
 def stride(at: Expr, axis: Axis) -> int | None:
     """The coefficient of ``axis`` in ``at``; None if ``at`` isn't linear in it with a constant coefficient.

@@ -1,62 +1,108 @@
 """Splitting reductions: one large fold with few results becomes two kernels, so that all threads have work.
 
-How many chunks there are depends on shapes alone, so that results repeat bit for bit.
+How many chunks there are depends on shapes and on the device's limits alone, so that results repeat bit for bit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from polyax.ir.aval import ShapedArray
-from polyax_kernels.ir.expr import PICKS, Axis, Expr, fold, folds_of, index, load, op, rewrite
+from polyax_kernels.ir.expr import PICKS, Axis, Expr, fold, folds_of, index, load, op, postorder, rewrite
 from polyax_kernels.ir.graph import Graph, KernelNode, Node, own_point, points, pure_node
 from polyax_kernels.ir.limits import Limits
+from polyax_kernels.ir.strides import across
+from polyax_kernels.passes.for_emission import offset
+
+FEWEST = 4
+"""Where there isn't room for as many chunks, all threads have work already."""
+RESIDENT = 2048
+"""Threads of a compute unit that together hide how long memory takes."""
+WORK = 16
+"""Elements that are worth a thread of a group: it reads them one after the other."""
 
 
 def split_reductions(graph: Graph, limits: Limits) -> Graph:
     """The graph with every fold that is worth it cut into chunks."""
-    if not any(_worth_it(node, limits) for node in graph.nodes):
+    if not any(_cuts(graph, node, limits) for node in graph.nodes):
         return graph
     graph = graph.with_nodes(graph.nodes)
     graph.avals = list(graph.avals)
     nodes: list[Node] = []
     for node in graph.nodes:
-        if isinstance(node, KernelNode) and _worth_it(node, limits):
-            nodes += _split(graph, node, limits)
+        found = _cuts(graph, node, limits)
+        if found and isinstance(node, KernelNode):
+            nodes += _split(graph, node, found)
         else:
             nodes.append(node)
     graph.nodes = nodes
     return graph
 
 
-def _worth_it(node: Node, limits: Limits) -> bool:
-    """Empty grids have nothing to split."""
-    if not isinstance(node, KernelNode) or not node.folds or not node.pure or node.stacked:
-        return False
-    return 0 < points(node.grid) <= limits.split_chunks // 4
+class Cut(NamedTuple):
+    """The axis of a fold that is cut, and into how many chunks."""
+
+    axis: Axis
+    chunks: int
 
 
-def chunks(x: Expr, grid: int, limits: Limits) -> int:
-    """Into how many chunks the outermost axis of a fold is cut; 1 leaves it whole."""
-    if x.kind != "fold" or x.attr.combine in PICKS:
-        return 1
-    extent = x.attr.axes[0].extent
-    wanted = points(x.attr.axes) // limits.split_elements
-    most = min(limits.split_chunks // grid, extent)
-    return min(wanted, most) if wanted < 2 else _even(wanted, most, extent)
+def _cuts(graph: Graph, node: Node, limits: Limits) -> dict[Expr, Cut]:
+    """The folds of ``node`` that are worth it; those that hold others are left alone, and empty grids have none."""
+    if not isinstance(node, KernelNode) or not node.folds or not node.pure or node.stacked or not points(node.grid):
+        return {}
+    outer = [x for x in folds_of(*map(node.body, node.outs)) if not folds_of(*x.args)]
+    found = {x: cut(x, node.grid, limits, graph.avals) for x in outer}
+    return {x: c for x, c in found.items() if c is not None}
+
+
+def cut(x: Expr, grid: Sequence[Axis], limits: Limits, avals: Sequence[ShapedArray]) -> Cut | None:
+    """How the fold ``x`` at each point of ``grid`` is cut, if it is; ``avals`` are those of what it loads."""
+    if x.attr.combine in PICKS:
+        return None
+    most, least = _room(limits, _crosses(x, grid, avals))
+    room, wanted = most // points(grid), points(x.attr.axes) // least
+    if room < FEWEST or wanted < 2:
+        return None
+    axis = next(
+        (a for a in x.attr.axes if points([a]) >= min(wanted, room)), max(x.attr.axes, key=lambda a: points([a]))
+    )
+    n = _even(wanted, min(room, points([axis])), points([axis]))
+    return Cut(axis, n) if n > 1 else None
+
+
+def _room(limits: Limits, alone: bool) -> tuple[int, int]:
+    """How many chunks fill the device, and the least number of elements that is worth one: where groups share rows, a
+    chunk is a group's work, or, if its elements don't lie side by side, the work of one thread ``alone``."""
+    if limits.group == 1:
+        return limits.split_chunks, limits.split_elements
+    share = 1 if alone else limits.group
+    return max(limits.split_chunks, limits.units * RESIDENT // share), WORK * share
+
+
+def _crosses(x: Expr, grid: Sequence[Axis], avals: Sequence[ShapedArray]) -> bool:
+    """Whether neighbours on the grid are neighbours in memory, and those in the fold aren't."""
+    loads = [y for y in postorder(*x.args) if y.kind == "load" and grid]
+    shapes = [avals[y.attr.slot].shape for y in loads]
+    return any(
+        across(offset(y.args[: len(s)], s), x.attr.axes[-1], grid[-1]) for y, s in zip(loads, shapes, strict=True)
+    )
 
 
 def _even(wanted: int, most: int, extent: int) -> int:
-    """Equal chunks if there can be: what they leave is a second loop over all that the fold reads."""
-    return next((n for n in range(wanted, min(2 * wanted, most) + 1) if extent % n == 0), min(wanted, most))
+    """Chunks that leave nothing, or little: what they leave is a second loop over all that the fold reads."""
+    n = min(wanted, most)
+    return min((*range(n, min(2 * wanted, most) + 1), *range(n, n - n // 4, -1)), key=lambda m: extent % m, default=n)
 
 
 class _Part:
     """The kernel that computes the chunks of all folds over the same axes: it reads what they share once."""
 
-    def __init__(self, node: KernelNode, axes: tuple[Axis, ...], n: int) -> None:
-        self.outer, *self.inner = axes
-        assert isinstance(self.outer.extent, int)
-        self.size = self.outer.extent // n
-        self.chunk, self.within = Axis(n, "chunk"), Axis(self.size, self.outer.name)
+    def __init__(self, node: KernelNode, axes: tuple[Axis, ...], cut: Cut) -> None:
+        self.axes, self.cut = axes, cut
+        assert isinstance(cut.axis.extent, int)
+        self.size = cut.axis.extent // cut.chunks
+        self.chunk, self.within = Axis(cut.chunks, "chunk"), Axis(self.size, cut.axis.name)
         self.grid = self.chunk, *node.grid
         self.bodies: dict[int, Expr] = {}
 
@@ -65,24 +111,26 @@ class _Part:
         (init, body), start = x.args, index(self.chunk) * self.size
         graph.avals.append(ShapedArray(tuple([a.extent for a in self.grid if isinstance(a.extent, int)]), x.dtype))
         value = len(graph.avals) - 1
-        moved = _moved(body, self.outer, start + index(self.within))
-        self.bodies[value] = fold(x.attr.combine, (self.within, *self.inner), (init,), (moved,))
+        moved = _moved(body, self.cut.axis, start + index(self.within))
+        self.bodies[value] = fold(x.attr.combine, self.along(self.within), (init,), (moved,))
         return value
 
+    def along(self, axis: Axis) -> tuple[Axis, ...]:
+        """The fold's axes with ``axis`` in place of the one that is cut."""
+        return tuple([axis if a is self.cut.axis else a for a in self.axes])
 
-def _split(graph: Graph, node: KernelNode, limits: Limits) -> list[Node]:
+
+def _split(graph: Graph, node: KernelNode, cuts: dict[Expr, Cut]) -> list[Node]:
     """The kernels that compute chunks of the large folds, and the kernel that combines them."""
-    parts: dict[tuple[tuple[Axis, ...], int], _Part] = {}
-    grid = points(node.grid)
+    parts: dict[tuple[tuple[Axis, ...], Cut], _Part] = {}
 
     def rule(x: Expr) -> Expr | None:
-        """Folds that hold others are left alone."""
-        if x.kind != "fold" or (n := chunks(x, grid, limits)) < 2 or folds_of(*x.args):
+        if x not in cuts:
             return None
-        key = x.attr.axes, n
+        key = x.attr.axes, cuts[x]
         if key not in parts:
             parts[key] = _Part(node, *key)
-        return _chunked(graph, node, x, n, parts[key])
+        return _chunked(graph, node, x, parts[key])
 
     memo: dict[Expr, Expr] = {}
     bodies = {v: rewrite(node.body(v), rule, memo) for v in node.outs}
@@ -90,17 +138,17 @@ def _split(graph: Graph, node: KernelNode, limits: Limits) -> list[Node]:
     return [*made, pure_node(node.grid, own_point(node.grid), bodies, node.primitives)]
 
 
-def _chunked(graph: Graph, node: KernelNode, x: Expr, n: int, part: _Part) -> Expr:
+def _chunked(graph: Graph, node: KernelNode, x: Expr, part: _Part) -> Expr:
     """The fold as a fold over chunks that ``part`` computes, and over what they leave."""
-    (init, body), name, outer = x.args, x.attr.combine, part.outer
+    (init, body), name, (axis, n) = x.args, x.attr.combine, part.cut
     again = Axis(n, "chunk")
     at = index(again), *own_point(node.grid)
     total = fold(name, (again,), (init,), (load(part.add(graph, x), x.dtype, at),))
-    assert isinstance(outer.extent, int)
-    if part.size * n == outer.extent:
+    assert isinstance(axis.extent, int)
+    if part.size * n == axis.extent:
         return total
-    rest = Axis(outer.extent - part.size * n, outer.name)
-    left = fold(name, (rest, *part.inner), (init,), (_moved(body, outer, index(rest) + part.size * n),))
+    rest = Axis(axis.extent - part.size * n, axis.name)
+    left = fold(name, part.along(rest), (init,), (_moved(body, axis, index(rest) + part.size * n),))
     return op(name, total, left)
 
 

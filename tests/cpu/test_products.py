@@ -200,3 +200,16 @@ def test_stacks_of_slight_products_and_outer_ones_are_kernels(equation: str, sha
     assert kinds.count("call") == calls, kinds
     want = np.exp(np.einsum(equation, *(x.astype(np.float64) for x in arrays)))
     np.testing.assert_allclose(polyax.jit(fun)(*arrays), want, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_no_product_needs_python(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((32, 64, 3)).astype(dtype), rng.standard_normal((64, 16)).astype(dtype)
+    monkeypatch.delattr(products, "after_copies")
+    device = polyax.devices("cpu")[0]
+    f = lambda x, y: jnp.einsum("ijk,jl->ikl", x, y)
+    report = device.backend.compile(polyax.make_jaxpr(f)(x, y), CompileOptions(device)).report()
+    assert [k.kind for k in report.kernels] == ["kernel", "call"]
+    with polyax.default_device(device):
+        np.testing.assert_allclose(polyax.jit(f)(x, y), np.einsum("ijk,jl->ikl", x, y), rtol=1e-4, atol=1e-4)

@@ -28,8 +28,8 @@ def _why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | N
     return None
 
 
-FEW = 20_000
-"""Scalar operations that take no longer than calling Python does, which copies operands."""
+FEW = 5_000
+"""Scalar operations that take no longer than copying operands does."""
 TINY = 512
 """Multiplications of one product, of a long stack, that take no longer than calling BLAS does."""
 

@@ -30,6 +30,7 @@ from polyax_kernels.passes.canonical import canonical
 from polyax_kernels.passes.check import check_graph, check_lowerings
 from polyax_kernels.passes.copies import alias_copies
 from polyax_kernels.passes.invariants import hoist_invariants
+from polyax_kernels.passes.operands import order_operands
 from polyax_kernels.passes.ordering import readers_first
 from polyax_kernels.passes.split import split_reductions
 from polyax_kernels.passes.sums import sum_calls
@@ -135,6 +136,7 @@ TO_GRAPH = (
     Pass("lower", lambda jaxpr, c: build_graph(jaxpr, c.rules, keep=c.journal.keep)),
     Pass("leave out unread", on_graphs(lambda graph, _: leave_out_unread(graph))),
     Pass("absorb transposes", on_graphs(lambda graph, _: absorb_transposes(graph))),
+    Pass("order operands", on_graphs(lambda graph, c: order_operands(graph, c.limits))),
 )
 """Then the fusers that the backend or the user chose."""
 AFTER_FUSERS = (

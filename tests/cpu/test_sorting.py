@@ -13,7 +13,9 @@ import pytest
 import polyax
 from polyax import lax
 from polyax import numpy as jnp
+from polyax.ir.aval import ShapedArray
 from polyax.ir.config import config
+from polyax.ops.sort import top_k_p
 from polyax_cpu.libraries import sorting
 
 R = np.random.default_rng(11)
@@ -57,7 +59,7 @@ def test_orders_are_those_of_the_reference(name: str) -> None:
         x = drawn(name, (*before, n, *after))
         axis, places = len(before), np.arange(x.size).reshape(x.shape)
         agree(partial(lax.sort, dimension=axis), (x, places))
-        for k in {0, n // 2, n}:
+        for k in {0, n // 8, n // 2, n}:
             agree(partial(lax.top_k, k=k, axis=axis), x)
 
 
@@ -141,3 +143,14 @@ def test_in_loops_and_derivatives() -> None:
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_long_row_of_integers(name: str, axis: int) -> None:
     agree(partial(lax.sort, dimension=axis), drawn(name, (2 * sorting.LONG, 1) if axis == 0 else (1, 2 * sorting.LONG)))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "length", "few"), [(3, 48, True), (12, 48, True), (13, 48, False), (9, 144, True), (10, 144, False)]
+)
+def test_which_part_of_a_row_is_found_before_it_is_sorted(wanted: int, length: int, few: bool) -> None:
+    """The longer ones are sorted digit by digit, which takes less for each element."""
+    _, rows = sorting.LOWERINGS[top_k_p].native(
+        [ShapedArray((8, length), np.dtype("float32"))], [], {"axis": 1, "k": wanted}
+    )
+    assert rows.few == few

@@ -34,8 +34,9 @@ MANY = 32
 """Integers for each digit that are worth counting it."""
 RUN = 16
 """So many neighbours are sorted by insertion before runs of them are merged."""
-FEW = 16
-"""The part of a row up to which its largest elements are kept in a heap."""
+FEW_OF_MANY, FEW_OF_FEW = 16, 4
+"""The parts of rows up to which their largest elements are kept in a heap: of those that are sorted digit by digit, and
+of those that are merged, which takes longer for each element."""
 LONG = 1024
 """From which length on NumPy may sort."""
 EXPONENTS = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000, "float64": 0x7FF << 52}
@@ -50,11 +51,13 @@ class NativeRows:
 
     scalars: tuple[int, int, int]
     extent: int
+    few: bool
+    """Whether what is wanted is found before it is sorted."""
 
     @property
     def flops(self) -> int:
         length, wanted, _ = self.scalars
-        return 8 * self.extent * length * max(1, wanted.bit_length() if FEW * wanted < length else length.bit_length())
+        return 8 * self.extent * length * max(1, (wanted if self.few else length).bit_length())
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------
@@ -108,7 +111,7 @@ def _define_sorting(module: Module, type: str, width: int) -> None:
     _define_by_digits(module, type, width)
     b = module.function("ptr", "sorted", SORT)
     values, room, count = b.args
-    with b.when(count >= MANY * len(_digits(width))):
+    with b.when(count >= _many(width)):
         b.ret(b.call("ptr", "by_digits", *b.args))
     with b.loop(0, (count + (RUN - 1)) / RUN) as n:
         _insert(b, type, values, n * RUN, b.intrinsic("smin", n * RUN + RUN, count))
@@ -123,6 +126,11 @@ def _define_sorting(module: Module, type: str, width: int) -> None:
 
     found = b.turns([values, room, b.const(RUN, "i64")], lambda state: state[2] < count, double)
     b.ret(found[0])
+
+
+def _many(width: int) -> int:
+    """How many integers are worth counting digits."""
+    return MANY * len(_digits(width))
 
 
 def _digits(width: int) -> range:
@@ -377,9 +385,13 @@ def _describe(avals: Avals, axis: int, num_keys: int, wanted: int, largest: bool
     if not all(map(_known, keys)) or _width(keys) > WIDEST or shape[axis] >= 1 << (PLACE_BITS - 1):
         return None
     stride = math.prod(shape[axis + 1 :])
-    rows = NativeRows((shape[axis], wanted, max(1, stride)), math.prod(shape[:axis]) * stride)
-    few = 0 < FEW * wanted < shape[axis]
+    few = _are_few(wanted, shape[axis], _width(keys))
+    rows = NativeRows((shape[axis], wanted, max(1, stride)), math.prod(shape[:axis]) * stride, few)
     return _function(dtypes, num_keys, largest, few).address("compute"), rows
+
+
+def _are_few(wanted: int, length: int, width: int) -> bool:
+    return 0 < wanted * (FEW_OF_MANY if length >= _many(width) else FEW_OF_FEW) <= length
 
 
 def _sort(args: Avals, _: Avals, params: Mapping[str, Any]) -> Any:

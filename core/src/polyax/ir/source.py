@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from types import CodeType
 from typing import Any, NamedTuple
@@ -56,22 +55,25 @@ class DebugInfo(NamedTuple):
         return names if names is not None and len(names) == expected else ("",) * expected
 
 
-# --- scopes: names and transformations around an equation, outermost first, as in "mlp/jvp(linear)". While they are
-# being entered, and where they are kept, the parentheses of transformations are open: "mlp/jvp(linear".
+# --- scopes: names and transformations around an equation within its program, outermost first, as in
+# "mlp/jvp(linear)/act". Transformations are around the first name after them: until it comes, their parentheses are
+# open.
 
 
 def inside(scope: str, name: str) -> str:
-    """An open scope with one more name: a user's, or a transformation with its parenthesis."""
-    return f"{scope}/{name}" if scope and not scope.endswith("(") else scope + name
+    """An open scope with one more name: a user's, or a transformation with its parenthesis.
 
-
-def untransformed(scope: str) -> str:
-    """An open scope without its transformations.
-
-    >>> untransformed("mlp/transpose(jvp(linear/act")
-    'mlp/linear/act'
+    >>> inside(inside("mlp/vmap(jvp(", "linear"), "act")
+    'mlp/vmap(jvp(linear))/act'
     """
-    return re.sub(r"\w+\(", "", scope) if "(" in scope else scope
+    if not scope.endswith("("):
+        return f"{scope}/{name}" if scope else name
+    return scope + (name if name.endswith("(") else _closed(name, scope))
+
+
+def _closed(text: str, opened: str) -> str:
+    """``text`` with the parentheses that ``opened`` lacks."""
+    return text + ")" * (opened.count("(") - opened.count(")"))
 
 
 class Source(NamedTuple):
@@ -83,24 +85,27 @@ class Source(NamedTuple):
     def scope(self) -> str:
         """Names and transformations around the equation.
 
-        >>> Source(inside.__code__, 0, "mlp/jvp(linear").scope
-        'mlp/jvp(linear)'
+        >>> Source(inside.__code__, 0, "mlp/jvp(").scope
+        'mlp/jvp()'
         """
-        missing = self.opened.count("(") - self.opened.count(")")
-        return self.opened + ")" * missing
+        return _closed(self.opened, self.opened)
 
     name_stack = scope  # as JAX has it
 
     def transposed(self, scope: str) -> Source:
         """Where an equation of a backward pass comes from that ``scope``, an open one, is around.
 
-        >>> Source(inside.__code__, 0, "mlp/jvp(linear").transposed("mlp").scope
-        'mlp/transpose(jvp(linear))'
+        >>> Source(inside.__code__, 0, "mlp/jvp(linear)/act").transposed("mlp").scope
+        'mlp/transpose(jvp(linear))/act'
         """
         own = self.opened.removeprefix(scope).removeprefix("/")
         if "jvp(" not in own:  # in a loop, of which the scope tells that it runs backwards
             return self
-        return self._replace(opened=inside(scope, f"transpose({own}"))
+        first, end, rest = own.partition(")/")
+        name = first + end.rstrip("/")
+        beyond = name.count(")") - name.count("(")  # they close what was open in scope
+        around = inside(inside(scope, "transpose("), name[:-beyond] if beyond > 0 else name)
+        return self._replace(opened=f"{around}/{rest}" if rest else around)
 
     @property
     def traceback(self) -> Source:

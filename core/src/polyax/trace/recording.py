@@ -17,7 +17,7 @@ from polyax.ir.garbage import collection_paused
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, is_literal_value, make_literal
 from polyax.ir.primitive import Primitive, ambient
 from polyax.ir.refs import met, refuse_refs
-from polyax.ir.source import Source, is_internal, untransformed, user_source
+from polyax.ir.source import Source, is_internal, user_source
 from polyax.meshes import consensus, sums
 from polyax.meshes.explicit import seen
 from polyax.meshes.resharding import untyped
@@ -250,7 +250,7 @@ def trace_to_jaxpr(
     args = [trace.new_arg(a) for a in in_avals]
     before = ambient.source, ambient.asker, ambient.recorded, ambient.scope
     ambient.asker = user_source() if origin is None or origin.is_internal() else None
-    ambient.source, ambient.recorded, ambient.scope = None, False, untransformed(ambient.scope)
+    ambient.source, ambient.recorded, ambient.scope = None, False, ""
     try:
         with collection_paused(), set_trace(trace):
             closed = trace.to_jaxpr(fun(*args))

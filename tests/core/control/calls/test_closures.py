@@ -98,7 +98,7 @@ def test_scopes_name_equations_and_their_derivatives() -> None:
         return polyax.named_call(jnp.sin, name="inner")(x)
 
     scopes = [e.source.scope for e in polyax.make_jaxpr(polyax.grad(f))(1.0).eqns]
-    assert scopes == ["jvp(outer/inner)"] * 2 + ["transpose(jvp(outer/inner))"]
+    assert scopes == ["jvp(outer)/inner"] * 2 + ["transpose(jvp(outer))/inner"]
     assert "in outer/inner" in str(polyax.make_jaxpr(f)(1.0).eqns[0].source)
     with pytest.raises(TypeError, match="named_scope name argument must be a string"):
         polyax.named_scope(3)
@@ -118,6 +118,19 @@ def test_scopes_name_transformations() -> None:
     assert _scopes(polyax.grad(looped), 1.0)[-1] == "transpose(jvp())"
     (*_, loop) = polyax.make_jaxpr(polyax.grad(looped))(1.0).eqns
     assert {e.source.scope for e in loop.params["jaxpr"].eqns} == {"f"}
+
+
+def test_transformations_are_around_the_first_name_and_programs_begin_anew() -> None:
+    def f(x: Any) -> Any:
+        with polyax.named_scope("in"), polyax.named_scope("nermost"):
+            return polyax.lax.sin(x)
+
+    both, many = polyax.named_scope("out"), np.ones(2, np.float32)
+    assert _scopes(both(polyax.vmap(f)), many) == ["out/vmap(in)/nermost"]
+    assert _scopes(polyax.vmap(polyax.grad(f)), many)[-1] == "vmap(transpose(jvp(in)))/nermost"
+    (call,) = polyax.make_jaxpr(both(polyax.jit(f)))(1.0).eqns
+    assert call.source.scope == "out"
+    assert [e.source.scope for e in call.params["jaxpr"].eqns] == ["in/nermost"]
 
 
 def test_scopes_are_printed_alone() -> None:

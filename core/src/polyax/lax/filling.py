@@ -17,7 +17,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     """An array of ``shape``, filled with the scalar ``fill_value``, whose (weak) type it has unless ``dtype`` is given.
 
     Args:
-      sharding: how it is to lie; None leaves that to the device, or to the partitioner.
+      sharding: how it is to lie, not weakly typed then; None leaves that to the device, or to the partitioner.
 
     Raises:
       TypeError: ``fill_value`` is no scalar.
@@ -28,12 +28,12 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     [1.5, 1.5]
     """
     made = basis.full(shape, fill_value, dtype)
-    return made if sharding is None else device_put(made, sharding)
+    return made if sharding is None else device_put(basis.convert(made, made.dtype, False), sharding)
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
     """``full`` with the shape and dtype (and weak type) of ``x`` where they aren't given."""
     made = basis.full_like(shaped(x), fill_value, dtype, shape)
     if sharding is not None:
-        return device_put(made, sharding)
-    return beside(made, x) if shape is None and is_concrete(x) and is_concrete(made) else made
+        return device_put(basis.convert(made, made.dtype, False), sharding)
+    return beside(made, x) if is_concrete(x) and is_concrete(made) else made

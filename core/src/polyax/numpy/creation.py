@@ -36,6 +36,7 @@ from polyax.numpy.promotion import (
     refuse_traced,
     result_dtype,
     shape_of,
+    strong,
     to_inexact,
     unwrap,
 )
@@ -287,7 +288,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
     shape, value = concrete_shape(shape), unwrap(fill_value)
     if kind is not None:
         value = dtypes.wrapped(value, kind) if type(value) in dtypes.PYTHON_SCALARS else convert(value, kind)
-    return _placed(broadcast_to(value, shape) if shape_of(value) else lax.full(shape, value), device, out_sharding)
+    made = broadcast_to(value, shape) if shape_of(value) else lax.full(shape, value)
+    return _placed(made if device is None else strong(made), device, out_sharding)
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -321,34 +323,34 @@ def full_like(
     """``full`` with the shape and dtype of ``a`` where they aren't given, cut as the type of ``a`` tells."""
     like, kind = _like("full_like", a, dtype, shape)
     made = full(like, fill_value, kind, device=device, out_sharding=out_sharding)
-    return _cut_as(a, _weak_as(a, dtype, made), shape, device, out_sharding)
+    return _cut_as(a, _weak_as(a, made, dtype, device), shape, device, out_sharding)
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """``zeros`` with the shape and dtype of ``a`` where they aren't given."""
     made = zeros(*_like("zeros_like", a, dtype, shape), device=device, out_sharding=out_sharding)
-    return _cut_as(a, _weak_as(a, dtype, made), shape, device, out_sharding)
+    return _cut_as(a, _weak_as(a, made, dtype, device), shape, device, out_sharding)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """``ones`` with the shape and dtype of ``a`` where they aren't given."""
     made = ones(*_like("ones_like", a, dtype, shape), device=device, out_sharding=out_sharding)
-    return _cut_as(a, _weak_as(a, dtype, made), shape, device, out_sharding)
+    return _cut_as(a, _weak_as(a, made, dtype, device), shape, device, out_sharding)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """``zeros_like``."""
     made = zeros(*_like("empty_like", prototype, dtype, shape), device=device)
-    return _cut_as(prototype, _weak_as(prototype, dtype, made), shape, device)
+    return _cut_as(prototype, _weak_as(prototype, made, dtype, device), shape, device)
 
 
-def _weak_as(a: Any, dtype: Any, made: Any) -> Any:
-    """``made`` with the weak type of ``a``, unless a dtype was asked for."""
-    weak = dtype is None and (type(a) in (int, float, complex) or getattr(a, "weak_type", False))
+def _weak_as(a: Any, made: Any, *given: Any) -> Any:
+    """``made`` with the weak type of ``a``, unless a dtype or a place was asked for."""
+    weak = all(x is None for x in given) and (type(a) in (int, float, complex) or getattr(a, "weak_type", False))
     return convert(made, made.dtype, True) if weak else made
 
 
-def _cut_as(a: Any, made: Any, *given: Any) -> Any:
+def _cut_as(a: Any, made: Any, shape: Any, *given: Any) -> Any:
     """``made``, which nobody else has, varies as ``a`` does, and lies as it was put or as its type tells, unless
     something else was said of it."""
     aval = getattr(a, "aval", None)
@@ -359,7 +361,7 @@ def _cut_as(a: Any, made: Any, *given: Any) -> Any:
         return made
     if is_concrete(a) and is_concrete(made):
         return beside(made, a)
-    return made if aval.sharding is None else retyped(made, aval)
+    return made if shape is not None or aval.sharding is None else retyped(made, aval)
 
 
 def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], Any]:

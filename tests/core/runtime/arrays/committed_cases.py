@@ -125,6 +125,25 @@ def test_copies_rows_and_what_looks_alike():
     assert jnp.zeros_like(line).sharding == line.sharding
 
 
+def test_what_looks_alike_but_has_another_shape_or_a_weak_type():
+    put = jax.device_put(ONES, D[1])
+    assert places([jnp.zeros_like(put, shape=(2,)), jax.lax.full_like(put, 2, shape=())]) == [(True, [1])] * 2
+    line = jax.device_put(np.ones(4), NamedSharding(jax.make_mesh((2,), ("a",), devices=D[:2]), P("a")))
+    assert places([jnp.zeros_like(line, shape=(2,)), jnp.zeros_like(jax.device_put(1.0, D[1]))]) == [(False, [0])] * 2
+
+
+def test_what_is_filled_where_somebody_says_is_not_weak():
+    where = SingleDeviceSharding(D[1])
+    made = [jax.lax.full((2,), 1.0, sharding=where), jnp.full((2,), 1, device=D[1]), jnp.zeros_like(1.0, device=D[1])]
+    made += [jax.lax.full_like(jnp.asarray(1.0), 2.0, sharding=where)]
+    assert places(made) == [(True, [1])] * 4 and not any(x.weak_type for x in made)
+
+
+def test_both_a_device_and_a_backend():
+    with pytest.raises(ValueError, match="can't specify both a device and a backend for jit"):
+        jax.jit(lambda x: x, device=D[0], backend=D[0].platform)
+
+
 @pytest.mark.parametrize("kind", KINDS[:3])
 @pytest.mark.parametrize("target", [D[-1], SingleDeviceSharding(D[-1])])
 def test_derivatives_through_other_devices(kind, target):

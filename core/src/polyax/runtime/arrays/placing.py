@@ -313,8 +313,8 @@ def _whole(x: Array, device: Device) -> Array:
         place = bounds(index, x.shape)
         if part.device is device or place not in nearest:
             nearest[place] = part
-    with set_trace(None), without_mesh():
-        return _joined([(place, _moved(part, device)) for place, part in nearest.items()], 0)
+    with set_trace(None), without_mesh():  # uncommitted, they would be joined on the default device
+        return _joined([(place, _moved(part, device).committed_alias()) for place, part in nearest.items()], 0)
 
 
 def _joined(parts: Sequence[tuple[Any, Array]], axis: int) -> Array:
@@ -326,8 +326,9 @@ def _joined(parts: Sequence[tuple[Any, Array]], axis: int) -> Array:
 
 
 def beside(x: Array, other: Array) -> Array:
-    """``x``, which nobody else has, where ``other`` was put, if it was."""
-    if not other.committed:
+    """``x``, which nobody else has, where ``other`` was put, if it was. As in JAX, what is weakly typed stays where it
+    is, and what has another shape, unless all of ``other`` is everywhere."""
+    if not other.committed or x.weak_type or not (x.shape == other.shape or other.is_fully_replicated):
         return x
     if other.sharding.num_devices > 1 or isinstance(other.sharding, NamedSharding):
         return device_put(x, other.sharding)

@@ -73,6 +73,14 @@ def test_weak_carries_become_what_the_body_makes_of_them() -> None:
     assert lax.while_loop(lambda c: c < 5, lambda c: c * 1.5, 1).dtype == np.float32
     assert lax.scan(lambda c, x: (c + x, None), 0, XS)[0].dtype == np.float32
     assert lax.cond(True, lambda: 1.0, lambda: jnp.float32(2)).weak_type is False
+    assert lax.while_loop(lambda c: c < 5, lambda c: c * 2, 1).weak_type is True
+    assert lax.while_loop(lambda c: c < 5, lambda c: c * 1.5, 1).weak_type is False
+
+
+def test_loops_of_unknown_length_are_not_unrolled() -> None:
+    for unroll in (None, False, 1, True):
+        count = jax.jit(lambda n, unroll=unroll: lax.fori_loop(0, n, lambda i, c: c + i, 0, unroll=unroll))
+        assert count(4) == 6
 
 
 @pytest.mark.parametrize("batch_size", [None, 0, 1, 2, 3, 7])

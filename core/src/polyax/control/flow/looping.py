@@ -275,7 +275,7 @@ def fori_loop(
         made_from = body_fun, "fori_loop"
         (_, val), _ = _scan(step, (start, init_val), None, max_dim(stop - start, 0), False, unroll or 1, made_from)
         return val
-    if unroll is not None:
+    if unroll not in (None, False, 1):
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
 
     @functools.wraps(body_fun)

@@ -87,8 +87,8 @@ def settled(
 
 
 def _promoted(given: ShapedArray, made: ShapedArray) -> ShapedArray:
-    """The type that a weakly typed initial value gets from the body's result."""
+    """The type that a weakly typed initial value gets from the body's result; of another dtype it isn't weak."""
     if not given.weak_type or given.shape != made.shape:
         return given
     dtype, weak = dtypes.promote_weak((given.dtype, True), (made.dtype, made.weak_type))
-    return given.update(dtype=dtype, weak_type=weak)
+    return given.update(dtype=dtype, weak_type=weak and dtype == given.dtype)

@@ -93,6 +93,15 @@ def test_from_a_callback():
         polyax.make_array_from_callback(X.shape, ROWS, part, dtype=np.int32)
     with pytest.raises(TypeError, match="sharding should be an instance of `polyax.sharding`. Got P"):
         polyax.make_array_from_callback(X.shape, ROWS.spec, part)
+    with pytest.raises(polyax.errors.UnexpectedTracerError, match="cannot be called within a traced context"):
+        polyax.jit(lambda x: polyax.make_array_from_callback(X.shape, ROWS, lambda index: x[index]))(X)
+
+
+def test_from_several_devices_to_one():
+    for where in (polyax.devices()[-1], polyax.sharding.SingleDeviceSharding(polyax.devices()[-1])):
+        whole = polyax.device_put(polyax.device_put(X, ROWS), where)
+        assert whole.devices() == {polyax.devices()[-1]} and whole.committed
+        np.testing.assert_array_equal(whole, X)
 
 
 def test_from_arrays_on_each_device():
@@ -102,6 +111,8 @@ def test_from_arrays_on_each_device():
         polyax.make_array_from_single_device_arrays(X.shape, ROWS, parts[:1])
     with pytest.raises(TypeError, match="Unsupported type for elements in `arrays`"):
         polyax.make_array_from_single_device_arrays(X.shape, ROWS, [X] * N)
+    with pytest.raises(ValueError, match="requires a list of concrete arrays as input, but got types"):
+        polyax.jit(lambda x: polyax.make_array_from_single_device_arrays(X.shape, ROWS, [x] * N))(X)
     with pytest.raises(ValueError, match="it must match the dtype of the addressable shards. Got dtype=int32"):
         polyax.make_array_from_single_device_arrays(X.shape, ROWS, parts, dtype=np.int32)
     with pytest.raises(ValueError, match="the input arrays must be from distinct devices, but got device IDs .0, 0"):

@@ -9,6 +9,7 @@ import numpy as np
 
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray
+from polyax.ir.errors import UnexpectedTracerError
 from polyax.meshes.current import named_sharding
 from polyax.meshes.explicit import told
 from polyax.meshes.formats import Auto, Format
@@ -19,6 +20,7 @@ from polyax.runtime.arrays.local import of_local_part, whole_shape
 from polyax.runtime.arrays.placing import on_device
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.tracebacks import api_boundary
+from polyax.trace.tracer import Tracer
 from polyax.trace.tree import tree_flatten, tree_unflatten
 
 
@@ -35,6 +37,7 @@ def make_array_from_callback(
 
     Raises:
       TypeError: ``sharding`` is none.
+      UnexpectedTracerError: a part is traced.
       ValueError: a part hasn't the shape that the sharding says, or not ``dtype``, or ``shape`` doesn't divide.
 
     >>> import polyax
@@ -53,6 +56,8 @@ def make_array_from_callback(
         place = bounds(index, shape)
         if place not in made:
             made[place] = data_callback(index)
+            if isinstance(made[place], Tracer):
+                raise UnexpectedTracerError("polyax.make_array_from_callback cannot be called within a traced context.")
         parts.append(on_device(made[place], device))
     if dtype is not None and parts and dtypes.canonicalize(dtype) != parts[0].dtype:
         raise ValueError(
@@ -81,12 +86,18 @@ def make_array_from_single_device_arrays(
 
     Raises:
       TypeError: ``arrays`` is no list or tuple, or an element isn't an array of one device.
-      ValueError: there are more or fewer arrays than devices, or one hasn't the shape that the sharding says.
+      ValueError: there are more or fewer arrays than devices, or one hasn't the shape that the sharding says, or is
+        traced.
     """
     if not isinstance(arrays, (list, tuple)):
         raise TypeError(
             "polyax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
             f"{type(arrays)}."
+        )
+    if any(isinstance(x, Tracer) for x in arrays):
+        raise ValueError(
+            "polyax.make_array_from_single_device_arrays requires a list of concrete arrays as input, but got types "
+            f"{set(map(type, arrays))}"
         )
     for x in arrays:
         if not is_concrete(x):

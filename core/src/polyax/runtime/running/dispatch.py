@@ -70,7 +70,15 @@ class EvalTrace(Trace):
 
 
 def device_of(device: Any, backend: str | None) -> Device | None:
-    """The device that ``jit(device=, backend=)`` asks for; None: to be chosen by the arguments."""
+    """The device that ``jit(device=, backend=)`` asks for; None: to be chosen by the arguments.
+
+    Raises:
+      ValueError: both are given.
+    """
+    if device is not None and backend is not None:
+        raise ValueError(
+            f"can't specify both a device and a backend for jit, got device={device!r} and backend={backend!r}"
+        )
     if device is not None:
         return device
     return devices.devices(backend)[0] if backend is not None else None

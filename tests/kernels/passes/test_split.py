@@ -10,14 +10,14 @@ import pytest
 from polyax.ir.aval import ShapedArray
 from polyax_kernels.ir.expr import Axis, consing, const, fold, index, load
 from polyax_kernels.ir.limits import Limits
-from polyax_kernels.passes.split import RESIDENT, Cut, cut
+from polyax_kernels.passes.split import RESIDENT, Chunks, cut
 
 F32 = np.dtype("float32")
 HOST = Limits()
 GPU = Limits(lanes=1, threads=1024, group=256, units=132)
 
 
-def total(shape: Sequence[int], kept: Sequence[int] = (), limits: Limits = HOST) -> Cut | None:
+def total(shape: Sequence[int], kept: Sequence[int] = (), limits: Limits = HOST) -> Chunks | None:
     """How the sum over all dimensions of an array but those ``kept`` is cut."""
     axes = [Axis(n) for n in shape]
     grid, summed = [axes[n] for n in kept], tuple([a for n, a in enumerate(axes) if n not in kept])
@@ -32,16 +32,16 @@ def test_chunks_leave_nothing_where_they_can_be_equal(shape: tuple[int, ...], li
     found = total(shape, limits=limits)
     assert found is not None
     assert isinstance(found.axis.extent, int)
-    assert found.axis.extent % found.chunks == 0
+    assert found.axis.extent % found.number == 0
     if limits is HOST:
-        assert int(np.prod(shape)) // found.chunks >= limits.split_elements // 2
+        assert int(np.prod(shape)) // found.number >= limits.split_elements // 2
 
 
 @pytest.mark.parametrize(("prime", "limits"), [(1_000_003, HOST), (100_000_007, GPU), (10_007, GPU)])
 def test_chunks_of_what_has_no_divisors_leave_little(prime: int, limits: Limits) -> None:
     found = total((prime, 100), limits=limits)
     assert found is not None
-    assert prime % found.chunks < found.chunks // 8
+    assert prime % found.number < found.number // 8
 
 
 @pytest.mark.parametrize("extent", [2, 1000, HOST.split_elements])
@@ -58,14 +58,14 @@ def test_groups_fill_the_device_where_elements_lie_side_by_side() -> None:
     for shape, kept in (((100_000_000,), ()), ((10_000, 10_000), ()), ((16, 10_000_000), (0,))):
         found = total(shape, kept, GPU)
         assert found is not None
-        groups = found.chunks * int(np.prod([shape[n] for n in kept]))
+        groups = found.number * int(np.prod([shape[n] for n in kept]))
         assert 0.7 * GPU.units * RESIDENT < groups * GPU.group <= GPU.units * RESIDENT
 
 
 def test_threads_fill_the_device_where_elements_lie_across() -> None:
     found = total((10_000, 10_000), (1,), GPU)
     assert found is not None
-    assert 0.7 * GPU.units * RESIDENT < found.chunks * 10_000 <= GPU.units * RESIDENT
+    assert 0.7 * GPU.units * RESIDENT < found.number * 10_000 <= GPU.units * RESIDENT
     assert total((10_000, 10_000), (0,), GPU) is None, "each row is a group's work"
 
 

@@ -14,7 +14,7 @@ from polyax_kernels.ir.expr import INT, Axis, Expr, consing, folds_of, postorder
 from polyax_kernels.ir.kernel import Kernel, Schedule, kernel_roots
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.scalars import cost
-from polyax_kernels.ir.strides import NEAR, across, stride
+from polyax_kernels.ir.strides import NEAR, steps_across, stride
 from polyax_kernels.passes.for_emission import flatten
 from polyax_kernels.passes.straight import without_short_folds
 
@@ -135,4 +135,4 @@ def strided(kernel: Kernel) -> bool:
         for x in postorder(*fold.args)
         if x.kind == "load"
     ]
-    return any(across(at, inner, kernel.grid[-1]) for at, inner in loads)
+    return any(steps_across(at, inner, kernel.grid[-1]) for at, inner in loads)

@@ -34,8 +34,8 @@ def tile(kernel: Kernel, side: int) -> tuple[Kernel, tuple[Blocks, Blocks]]:
     moved = {other: rows, last: columns}
     plain = rewriter(lambda x: moved[x.attr].point() if x.kind == "index" and x.attr in moved else None)
     operands, fills = list(kernel.operands), list[Store]()
-    crossed = {x: _scratch(operands, fills, plain(x), rows, columns, side) for x in _crossed(kernel, other)}
-    final = rewriter(lambda x: crossed.get(x))
+    near = {x: _scratch(operands, fills, plain(x), rows, columns, side) for x in crossed(kernel, other)}
+    final = rewriter(near.get)
     (stage,) = kernel.stages
     stores = map_stores(map_stores(stage.stores, final), plain)
     grid = tuple([moved[axis].base if axis in moved else axis for axis in kernel.grid])
@@ -53,15 +53,18 @@ def _scratch(
     return load(slot, value.dtype, (at,))
 
 
-def crossing(kernel: Kernel) -> Axis | None:
-    """The axis along which the flat ``kernel`` reads in order what it reads with long steps along the last one."""
+def crossing(kernel: Kernel, *, known: bool = True) -> Axis | None:
+    """The axis along which the flat ``kernel`` reads in order what it reads with long steps along the last one.
+
+    Steps whose length isn't ``known``, as those of kernels that serve all sizes, count as long ones if they may.
+    """
     if len(kernel.stages) != 1 or kernel.stages[0].axes or len(kernel.grid) < 2:
         return None
     nodes = postorder(*kernel_roots(kernel))
     ordered = all(_in_order(store, kernel.grid[-1]) for store in kernel.stages[0].stores)
     if not ordered or any(x.kind == "fold" for x in nodes):
         return None
-    found = Counter(axis for x in nodes for axis in _near_axes(kernel, x))
+    found = Counter(axis for x in nodes for axis in _near_axes(kernel, x, known))
     return max(found, key=lambda axis: found[axis]) if found else None
 
 
@@ -69,17 +72,18 @@ def _in_order(store: Store, last: Axis) -> bool:
     return store.combine is None and stride(store.indices[0], last) == NEAR
 
 
-def _crossed(kernel: Kernel, axis: Axis) -> Iterator[Expr]:
-    return (x for x in postorder(*kernel_roots(kernel)) if axis in _near_axes(kernel, x))
+def crossed(kernel: Kernel, axis: Axis, *, known: bool = True) -> Iterator[Expr]:
+    """The loads for which ``crossing`` finds ``axis``."""
+    return (x for x in postorder(*kernel_roots(kernel)) if axis in _near_axes(kernel, x, known))
 
 
-def _near_axes(kernel: Kernel, x: Expr) -> list[Axis]:
+def _near_axes(kernel: Kernel, x: Expr, known: bool) -> list[Axis]:
     """The grid axes along which the load ``x`` walks memory in order while it jumps along the last one."""
     last = kernel.grid[-1]
     if x.kind != "load" or x.attr.masked or kernel.operands[x.attr.slot].role != "in" or not _long(last):
         return []
     step = stride(x.args[0], last)
-    if step is None or abs(step) < FAR:
+    if known if step is None else abs(step) < FAR:
         return []
     return [axis for axis in kernel.grid[:-1] if _long(axis) and stride(x.args[0], axis) == NEAR]
 

@@ -240,7 +240,11 @@ class _Walker(Evaluator[T]):
 def copies_across(stage: Stage) -> bool:
     """Whether a stage moves elements, and along its innermost axis takes long steps where it writes: no vector does."""
     copies = all(s.value.kind == "load" and not s.value.attr.masked and s.mask is None for s in stage.stores)
-    return copies and bool(stage.axes) and all(stride(s.indices[0], stage.axes[-1]) not in NEAR for s in stage.stores)
+    return (
+        copies
+        and bool(stage.axes)
+        and not any(stride(s.indices[0], stage.axes[-1]) in (None, *NEAR) for s in stage.stores)
+    )
 
 
 def places(stages: Iterable[Stage]) -> Iterator[Expr]:

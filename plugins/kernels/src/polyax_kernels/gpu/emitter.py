@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from polyax_kernels.emit.c import CEmitter, program
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.gpu.cooperate import cooperate
 from polyax_kernels.gpu.schedule import GpuSchedule
+from polyax_kernels.gpu.squares import in_squares
 from polyax_kernels.ir.dependences import postorder_with_extents
 from polyax_kernels.ir.expr import Axis, Expr
 from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, kernel_roots
+from polyax_kernels.passes.for_emission import as_expr
 
 NAME = "compute"
 """The name of the function: ``kernel`` is a word of OpenCL C."""
@@ -77,6 +79,8 @@ class GpuEmitter(CEmitter):
         """How many loops over axes of the grid are open."""
         self.alone = False
         """Inside a loop whose iterations the threads of a group share out."""
+        self.numbers: dict[str, int] = {}
+        """What whole numbers in the text are."""
 
     def signature(self) -> list[str]:
         arguments, declared = [], list[str]()
@@ -91,6 +95,12 @@ class GpuEmitter(CEmitter):
 
     def param(self, position: int, dtype: np.dtype) -> str:
         return f"s{position}" if dtype.name == "int64" else f"({self.types[dtype.name]})s{position}"
+
+    def const(self, value: Any, dtype: np.dtype) -> str:
+        text = super().const(value, dtype)
+        if dtype.kind in "iu":
+            self.numbers[text] = int(value)
+        return text
 
     def local(self, slot: int, dtype: np.dtype, size: int) -> None:
         words = f"{self.local_words} " if self.schedule.mode == "groups" else ""
@@ -115,10 +125,24 @@ class GpuEmitter(CEmitter):
             self.opened -= 1
         elif self.schedule.mode == "groups" and "group" in hint:
             self.alone = True
-            self.count(self.thread(0), stop, self.threads(0), body)
+            self.turns(stop, body)
             self.alone = False
         else:
             super().loop(start, stop, body, hint=hint)
+
+    def turns(self, stop: str, body: Callable[[str], None]) -> None:
+        """A loop whose iterations the threads of a group share: where all take as many turns, none asks for the end."""
+        kind, first, threads = self.index_dtype, self.thread(0), self.schedule.threads[0]
+        count = self.numbers.get(stop, 0)
+        if 0 < count < threads:
+            self.lines.append(f"if ({first} < {stop}) {{")
+            body(self.value(kind, first))
+            self.lines.append("}")
+        elif not count or count % threads:
+            self.count(first, stop, self.threads(0), body)
+        else:
+            turns, each = self.const(count // threads, kind), self.const(threads, kind)
+            self.count("0", turns, "1", lambda n: body(self.value(kind, f"{n} * {each} + {first}")))
 
     def point_loop(self, n: int, body: Callable[[str], None]) -> None:
         """The loop over axis number ``n`` of the grid, or its part of the one loop over several axes.
@@ -153,13 +177,14 @@ class GpuEmitter(CEmitter):
 
     def length(self, axes: Sequence[Axis]) -> str:
         """The number of points of ``axes``."""
-        kind = self.index_dtype
-        return " * ".join(
-            [
-                self.param(a.extent.attr, kind) if isinstance(a.extent, Expr) else self.const(a.extent, kind)
-                for a in axes
-            ]
-        )
+        return " * ".join([self.whole(as_expr(axis.extent)) for axis in axes])
+
+    def whole(self, x: Expr) -> str:
+        """The text of an extent: a number, a parameter, or what is computed of them."""
+        if x.kind == "op":
+            sign = {"add": "+", "floordiv": "/"}[x.attr]
+            return f"(({self.whole(x.args[0])}) {sign} {self.whole(x.args[1])})"
+        return self.param(x.attr, self.index_dtype) if x.kind == "param" else self.const(x.attr, self.index_dtype)
 
     def place(self, dimension: int) -> str:
         """The number of this thread among all, or, where groups share points, of this group."""
@@ -198,7 +223,9 @@ def gpu_source(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter],
 
 def gpu_function(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter], name: str) -> GpuEmitter:
     """The function ``name``, which runs ``kernel``; ``program`` makes a text of one or of several."""
-    if schedule.mode == "groups":
+    if schedule.across is not None:
+        kernel = in_squares(kernel, schedule.across)
+    elif schedule.mode == "groups":
         kernel = cooperate(kernel, schedule.threads[0])
     emitter = dialect(kernel, schedule, name)
     begin, end = emitter.bounds()

@@ -15,10 +15,12 @@ import numpy as np
 from polyax_kernels.emit.indices import index_dtype
 from polyax_kernels.emit.schedule import choose as choose_for_host
 from polyax_kernels.emit.schedule import strided
+from polyax_kernels.gpu.squares import SIDE, across
 from polyax_kernels.ir.dependences import Facts
-from polyax_kernels.ir.expr import INT, Axis, Expr, folds_of
+from polyax_kernels.ir.expr import INT, Axis, Expr, folds_of, postorder
 from polyax_kernels.ir.kernel import Kernel, kernel_roots
 from polyax_kernels.ir.limits import Limits
+from polyax_kernels.ir.strides import steps_across
 from polyax_kernels.passes.for_emission import flatten
 
 Dimensions = tuple[int, ...]
@@ -46,6 +48,8 @@ class GpuSchedule:
     """Both as in ``Schedule``."""
     groups: int = 1
     """In how many ranges the first axis is cut, at most."""
+    across: int | None = None
+    """The axis whose squares with the last one are what groups share, see ``in_squares``."""
     index_dtype: np.dtype = INT
     """As in ``Schedule``."""
 
@@ -54,6 +58,9 @@ class GpuSchedule:
         sizes = extents(kernel.grid, scalars)
         if self.mode == "ranges":
             return (max(1, min(self.groups, *sizes[:1])) if sizes else 1,), (1,)
+        if self.across is not None:
+            for n in (self.across, -1):
+                sizes[n] = -(-sizes[n] // SIDE)
         if self.mode == "groups":
             return (prod(sizes),), self.threads[:1]
         x, y = self.threads
@@ -88,16 +95,25 @@ def _shape(kernel: Kernel, limits: Limits, scalars: Sequence[int]) -> GpuSchedul
     row = _row(kernel, scalars)
     if row >= SHORT and _shares(kernel, limits, scalars):
         return GpuSchedule("groups", (min(limits.group, limits.threads, _power_of_two(row)), 1))
-    return GpuSchedule("points", _block(extents(kernel.grid, scalars), limits))
+    sizes, flat = extents(kernel.grid, scalars), flatten(kernel)
+    if (other := across(flat, sizes, limits.local_bytes)) is not None:
+        return GpuSchedule("groups", (min(THREADS, limits.threads), 1), across=other)
+    return GpuSchedule("points", _block(sizes, limits, square=_beside(flat)))
 
 
-def _block(sizes: Sequence[int], limits: Limits) -> tuple[int, int]:
-    """A short last axis leaves threads for the others."""
+def _block(sizes: Sequence[int], limits: Limits, *, square: bool) -> tuple[int, int]:
+    """A short last axis leaves threads for the others, and so does one across which memory is read."""
     if not sizes:
         return 1, 1
-    total = min(THREADS, limits.threads)
-    x = min(total, _power_of_two(sizes[-1]))
-    return x, min(total // x, _power_of_two(prod(sizes[:-1])))
+    total, rows = min(THREADS, limits.threads), _power_of_two(prod(sizes[:-1]))
+    x = min(max(SIDE, total // rows) if square else total, total, _power_of_two(sizes[-1]))
+    return x, min(total // x, rows)
+
+
+def _beside(flat: Kernel) -> bool:
+    """Whether something is read in order along the axis before the last, so that rows of threads share lines of it."""
+    loads = [x.args[0] for x in postorder(*kernel_roots(flat)) if x.kind == "load"]
+    return len(flat.grid) > 1 and any(steps_across(at, flat.grid[-1], flat.grid[-2]) for at in loads)
 
 
 def _power_of_two(n: int) -> int:

@@ -12,7 +12,7 @@ NEAR = (1, 2)
 """Elements that neighbours are apart: of complex numbers the same parts are two."""
 
 
-def across(at: Expr, along: Axis, neighbours: Axis) -> bool:
+def steps_across(at: Expr, along: Axis, neighbours: Axis) -> bool:
     """Whether steps ``along`` an axis go through memory at the linear index ``at`` across where ``neighbours`` lie."""
     return stride(at, neighbours) in NEAR and stride(at, along) not in (0, *NEAR)
 

@@ -12,7 +12,7 @@ from polyax.ir.aval import ShapedArray
 from polyax_kernels.ir.expr import PICKS, Axis, Expr, fold, folds_of, index, load, op, postorder, rewrite
 from polyax_kernels.ir.graph import Graph, KernelNode, Node, own_point, points, pure_node
 from polyax_kernels.ir.limits import Limits
-from polyax_kernels.ir.strides import across
+from polyax_kernels.ir.strides import steps_across
 from polyax_kernels.passes.for_emission import offset
 
 FEWEST = 4
@@ -40,14 +40,14 @@ def split_reductions(graph: Graph, limits: Limits) -> Graph:
     return graph
 
 
-class Cut(NamedTuple):
+class Chunks(NamedTuple):
     """The axis of a fold that is cut, and into how many chunks."""
 
     axis: Axis
-    chunks: int
+    number: int
 
 
-def _cuts(graph: Graph, node: Node, limits: Limits) -> dict[Expr, Cut]:
+def _cuts(graph: Graph, node: Node, limits: Limits) -> dict[Expr, Chunks]:
     """The folds of ``node`` that are worth it; those that hold others are left alone, and empty grids have none."""
     if not isinstance(node, KernelNode) or not node.folds or not node.pure or node.stacked or not points(node.grid):
         return {}
@@ -56,7 +56,7 @@ def _cuts(graph: Graph, node: Node, limits: Limits) -> dict[Expr, Cut]:
     return {x: c for x, c in found.items() if c is not None}
 
 
-def cut(x: Expr, grid: Sequence[Axis], limits: Limits, avals: Sequence[ShapedArray]) -> Cut | None:
+def cut(x: Expr, grid: Sequence[Axis], limits: Limits, avals: Sequence[ShapedArray]) -> Chunks | None:
     """How the fold ``x`` at each point of ``grid`` is cut, if it is; ``avals`` are those of what it loads."""
     if x.attr.combine in PICKS:
         return None
@@ -68,7 +68,7 @@ def cut(x: Expr, grid: Sequence[Axis], limits: Limits, avals: Sequence[ShapedArr
         (a for a in x.attr.axes if points([a]) >= min(wanted, room)), max(x.attr.axes, key=lambda a: points([a]))
     )
     n = _even(wanted, min(room, points([axis])), points([axis]))
-    return Cut(axis, n) if n > 1 else None
+    return Chunks(axis, n) if n > 1 else None
 
 
 def _room(limits: Limits, alone: bool) -> tuple[int, int]:
@@ -85,7 +85,7 @@ def _crosses(x: Expr, grid: Sequence[Axis], avals: Sequence[ShapedArray]) -> boo
     loads = [y for y in postorder(*x.args) if y.kind == "load" and grid]
     shapes = [avals[y.attr.slot].shape for y in loads]
     return any(
-        across(offset(y.args[: len(s)], s), x.attr.axes[-1], grid[-1]) for y, s in zip(loads, shapes, strict=True)
+        steps_across(offset(y.args[: len(s)], s), x.attr.axes[-1], grid[-1]) for y, s in zip(loads, shapes, strict=True)
     )
 
 
@@ -98,11 +98,11 @@ def _even(wanted: int, most: int, extent: int) -> int:
 class _Part:
     """The kernel that computes the chunks of all folds over the same axes: it reads what they share once."""
 
-    def __init__(self, node: KernelNode, axes: tuple[Axis, ...], cut: Cut) -> None:
+    def __init__(self, node: KernelNode, axes: tuple[Axis, ...], cut: Chunks) -> None:
         self.axes, self.cut = axes, cut
         assert isinstance(cut.axis.extent, int)
-        self.size = cut.axis.extent // cut.chunks
-        self.chunk, self.within = Axis(cut.chunks, "chunk"), Axis(self.size, cut.axis.name)
+        self.size = cut.axis.extent // cut.number
+        self.chunk, self.within = Axis(cut.number, "chunk"), Axis(self.size, cut.axis.name)
         self.grid = self.chunk, *node.grid
         self.bodies: dict[int, Expr] = {}
 
@@ -120,9 +120,9 @@ class _Part:
         return tuple([axis if a is self.cut.axis else a for a in self.axes])
 
 
-def _split(graph: Graph, node: KernelNode, cuts: dict[Expr, Cut]) -> list[Node]:
+def _split(graph: Graph, node: KernelNode, cuts: dict[Expr, Chunks]) -> list[Node]:
     """The kernels that compute chunks of the large folds, and the kernel that combines them."""
-    parts: dict[tuple[tuple[Axis, ...], Cut], _Part] = {}
+    parts: dict[tuple[tuple[Axis, ...], Chunks], _Part] = {}
 
     def rule(x: Expr) -> Expr | None:
         if x not in cuts:

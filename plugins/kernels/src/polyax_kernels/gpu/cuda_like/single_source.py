@@ -28,7 +28,8 @@ class SingleSourceEmitter(GpuEmitter):
         return f"blockIdx.{'xyz'[dimension]}"
 
     def threads(self, dimension: int) -> str:
-        return f"blockDim.{'xyz'[dimension]}"
+        """As a constant: the compiler sees how often loops run."""
+        return str(self.schedule.threads[dimension])
 
     def groups(self, dimension: int) -> str:
         return f"gridDim.{'xyz'[dimension]}"

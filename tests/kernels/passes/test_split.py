@@ -72,3 +72,15 @@ def test_threads_fill_the_device_where_elements_lie_across() -> None:
 def test_rows_enough_for_all_threads_stay_whole() -> None:
     assert total((1000, 100_000), (1,), GPU) is None
     assert total((1000, 100_000), (1,), HOST) is None
+
+
+def test_columns_that_a_thread_computes_together_are_one_chunk() -> None:
+    """They count as its work, and threads that are alone have no others to share them with."""
+    few = total((HOST.split_elements, 4), (1,))
+    assert few is not None
+    assert few.chunks == 4
+    most = total((1 << 20, 16), (1,))
+    assert most is not None
+    assert most.chunks == HOST.split_chunks
+    assert total((HOST.split_elements, 4), (0,)) is None
+    assert total((HOST.split_elements, 64), (1,)) is None

@@ -78,7 +78,7 @@ def _accumulations(stage: Stage, memo: dict[Expr, Expr], lanes: tuple[Axis, ...]
         *outer, last = folds[0].attr.axes
         large = points * _elements(folds[0].attr.axes) >= MANY
         simple = sum(x.kind in ("op", "cast") for x in postorder(*bodies)) <= SIMPLE
-        for axis, places in _steps(last, TOGETHER if large and simple else 1):
+        for axis, places in steps(last, TOGETHER if large and simple else 1):
             step = _Step(last, places)
             stores = [
                 Store(acc.attr.slot, acc.args, step.combined(x.attr.combine, acc, body))
@@ -87,7 +87,7 @@ def _accumulations(stage: Stage, memo: dict[Expr, Expr], lanes: tuple[Axis, ...]
             yield Stage((*outer, axis, *lanes), tuple(stores))
 
 
-def _steps(axis: Axis, together: int) -> Iterator[tuple[Axis, list[Expr]]]:
+def steps(axis: Axis, together: int) -> Iterator[tuple[Axis, list[Expr]]]:
     """Loops that take the place of one over ``axis``, with the points that each turn takes: several where there are
     many, so that accumulators are read and written as much less often."""
     extent = axis.extent
@@ -111,10 +111,14 @@ class _Step:
 
     def combined(self, name: str, start: Expr, body: Expr) -> Expr:
         """``start`` and the body's values, these by pairs: sums err less, and none waits for all before it."""
-        values = [change(body) for change in self.at]
-        while len(values) > 1:
-            values = [op(name, *pair) for pair in zip(values[::2], values[1::2], strict=True)]
-        return op(name, start, values[0])
+        return paired(name, start, [change(body) for change in self.at])
+
+
+def paired(name: str, start: Expr, values: list[Expr]) -> Expr:
+    """``start`` and the values, a power of two, combined by pairs."""
+    while len(values) > 1:
+        values = [op(name, *pair) for pair in zip(values[::2], values[1::2], strict=True)]
+    return op(name, start, values[0])
 
 
 def _moved(axis: Axis, place: Expr, x: Expr) -> Expr | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from polyax_kernels.emit import cuts, residues, short_rows
+from polyax_kernels.emit import columns, cuts, residues, short_rows
 from polyax_kernels.emit.indices import index_dtype
 from polyax_kernels.emit.lanes import suits
 from polyax_kernels.emit.tiles import crossing
@@ -53,6 +53,8 @@ def _shape(kernel: Kernel, limits: Limits) -> Schedule:
         return Schedule(short_rows=True)
     if limits.tile > 1 and _many(kernel) and (axis := crossing(flat)) is not None:
         return Schedule(tile=limits.tile, grain=limits.tile if axis is kernel.grid[0] else 1)
+    if limits.lanes > 1 and columns.suits(flat):
+        return Schedule(parallel=min(1, len(kernel.grid) - 1), columns=True)
     lanes = _lanes(flat, limits.lanes)
     if lanes > 1 and rereads(flat):
         return Schedule(lanes=min(lanes, limits.lanes // ROWS), rows=ROWS)

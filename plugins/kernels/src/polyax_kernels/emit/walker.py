@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from polyax_kernels.emit.blocks import Blocks
+from polyax_kernels.emit.columns import side_by_side
 from polyax_kernels.emit.cuts import cut
 from polyax_kernels.emit.emitter import Emitter
 from polyax_kernels.emit.indices import Indices
@@ -53,6 +54,8 @@ def emit_kernel(kernel: Kernel, schedule: Schedule, emitter: Emitter[T], begin: 
         prepared, blocks = prepare(kernel, emitter.supports), ()
         if schedule.short_rows:
             prepared = written_out(prepared)
+        elif schedule.columns:
+            prepared = side_by_side(prepared)
         elif schedule.lanes > 1:
             prepared, blocks = block(prepared, schedule.lanes, schedule.rows)
         elif schedule.tile > 1:

@@ -73,6 +73,8 @@ class Schedule:
     rows: int = 1
     """Points of the axis before it that such lanes are computed for together, so that what does not depend on that axis
     is read once for all of them."""
+    columns: bool = False
+    """Whether folds down a few columns take several rows side by side; the grid has one axis less then."""
     tile: int = 1
     """The side of the squares of points that are computed together when memory would otherwise be read across the
     innermost grid axis: ``for square: scratch = part of the operand; for i: for j: out[i, j] = scratch[j, i]``."""

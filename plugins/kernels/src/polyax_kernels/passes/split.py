@@ -17,6 +17,9 @@ from polyax_kernels.passes.for_emission import offset
 
 FEWEST = 4
 """Where there isn't room for as many chunks, all threads have work already."""
+COLUMNS = 32
+"""Neighbours on the grid that a thread which is alone computes together where those in the fold lie across; of more,
+threads take some each."""
 RESIDENT = 2048
 """Threads of a compute unit that together hide how long memory takes."""
 WORK = 16
@@ -60,8 +63,10 @@ def cut(x: Expr, grid: Sequence[Axis], limits: Limits, avals: Sequence[ShapedArr
     """How the fold ``x`` at each point of ``grid`` is cut, if it is; ``avals`` are those of what it loads."""
     if x.attr.combine in PICKS:
         return None
-    most, least = _room(limits, _crosses(x, grid, avals))
-    room, wanted = most // points(grid), points(x.attr.axes) // least
+    most, least = _room(limits, crosses := _crosses(x, grid, avals))
+    together = points(grid[-1:]) if crosses and limits.group == 1 else 1
+    together = together if together < COLUMNS else 1
+    room, wanted = most * together // points(grid), points(x.attr.axes) * together // least
     if room < FEWEST or wanted < 2:
         return None
     axis = next(

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import statistics
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take most of the memory at once
 Function = Callable[..., Any]
 
 
@@ -60,14 +63,65 @@ def cases(scale: float) -> Iterator[tuple[str, Function, np.ndarray]]:
     yield "fft", lambda xp, x: xp.fft.fft(x), normal(4096, 4096)
 
 
-def of_module(name: str, platform: str, fun: Function, x: np.ndarray) -> Callable[[], Any] | None:
-    """A call of the jitted function in a module with JAX's interface; None if that isn't there."""
+def attention(m: Any, x: Any) -> Any:
+    """Of (batch, length, heads, features) in bfloat16, as it is written without a fused function."""
+    q = x.astype("bfloat16")
+    weights = m.nn.softmax(m.numpy.einsum("bqhd,bkhd->bhqk", q, q) * 0.125, -1)
+    return m.numpy.einsum("bhqk,bkhd->bqhd", weights, q)
+
+
+def perceptron_step(m: Any, x: Any) -> Any:
+    """The gradient of two layers by their weights, here one square matrix."""
+
+    def loss(w: Any) -> Any:
+        return m.numpy.mean((m.nn.gelu(m.numpy.tanh(x @ w)) @ w - 1) ** 2)
+
+    return x - 0.1 * m.grad(loss)(x)
+
+
+def convolution(m: Any, x: Any) -> Any:
+    window = m.numpy.ones((3, 3, x.shape[-1], x.shape[-1]), x.dtype)
+    return m.lax.conv_general_dilated(x, window, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def recurrence(m: Any, x: Any) -> Any:
+    return m.lax.scan(lambda c, _: (m.numpy.tanh(c @ x), None), x, None, length=100)[0]
+
+
+def histogram(m: Any, x: Any) -> Any:
+    return m.numpy.zeros(1000, x.dtype).at[m.numpy.int32(m.numpy.abs(x) * 200)].add(1.0)
+
+
+def programs(scale: float) -> Iterator[tuple[str, Function, np.ndarray]]:
+    """As ``cases``, of functions that take a module with JAX's interface, which CuPy hasn't."""
+
+    def normal(*shape: int) -> np.ndarray:
+        sizes = [max(8, int(n * scale ** (1 / len(shape)))) for n in shape]
+        return np.random.default_rng(0).standard_normal(sizes, np.float32)
+
+    yield "bfloat16 product", lambda m, x: x.astype("bfloat16") @ x.astype("bfloat16"), normal(8192, 8192)
+    yield "attention", attention, normal(8, 1024, 16, 64)
+    yield "perceptron step", perceptron_step, normal(2048, 2048)
+    yield "convolution", convolution, normal(32, 56, 56, 64)
+    yield "scan of 100 products", recurrence, normal(256, 256)
+    yield "cumsum", lambda m, x: m.numpy.cumsum(x), normal(50_000_000)
+    yield "scatter-add", histogram, normal(10_000_000)
+    yield "random normal", lambda m, x: m.random.normal(m.random.key(0), x.shape), normal(50_000_000)
+    yield "top-k", lambda m, x: m.lax.top_k(x, 8)[0], normal(4096, 4096)
+    yield "small eigh", lambda m, x: m.numpy.linalg.eigh(x)[0], positive(normal(512, 512))
+
+
+def of_module(name: str, platform: str, fun: Function, x: np.ndarray, whole: bool) -> Callable[[], Any] | None:
+    """A call of the jitted function in a module with JAX's interface; None if that isn't there.
+
+    The function is given the ``whole`` module, or its ``numpy``.
+    """
     try:
         m, xp = importlib.import_module(name), importlib.import_module(f"{name}.numpy")
         device = m.devices("gpu" if name == "jax" and platform == "cuda" else platform)[0]
     except (ImportError, RuntimeError):
         return None
-    argument, jitted = m.device_put(x, device), m.jit(lambda x: fun(xp, x))
+    argument, jitted = m.device_put(x, device), m.jit(lambda x: fun(m if whole else xp, x))
     return lambda: m.block_until_ready(jitted(argument))
 
 
@@ -83,32 +137,43 @@ def of_cupy(fun: Function, x: np.ndarray) -> Callable[[], Any]:
     return call
 
 
-def milliseconds(call: Callable[[], Any] | None, seconds: float = 1.0) -> str:
-    """The median, after the first calls, which compile and fetch memory."""
+def milliseconds(call: Callable[[], Any] | None, seconds: float) -> str:
+    """The median, after the first calls, which compile and fetch memory; what went wrong, if something did."""
     if call is None:
         return "–"
-    for _ in range(3):
+    try:
+        return f"{1e3 * median(call, seconds):.3f}"
+    except Exception as e:  # of any library that takes part; the next case may run
+        traceback.print_exc()
+        return type(e).__name__
+
+
+def median(call: Callable[[], Any], seconds: float) -> float:
+    for _ in range(5):  # programs that run again are recorded
         call()
     times, end = list[float](), time.perf_counter() + seconds
     while len(times) < 5 or time.perf_counter() < end:
         started = time.perf_counter()
         call()
         times.append(time.perf_counter() - started)
-    return f"{1e3 * statistics.median(times):.3f}"
+    return statistics.median(times)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--platform", default="cuda")
     parser.add_argument("--scale", type=float, default=1.0, help="of the arguments' sizes")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long each is timed")
     parser.add_argument("-k", default="", help="only cases whose names contain this")
     options = parser.parse_args()
     print("| ms | polyax | JAX | CuPy |\n|---|---:|---:|---:|")
-    for name, fun, x in cases(options.scale):
+    named = [(*case, False) for case in cases(options.scale)] + [(*case, True) for case in programs(options.scale)]
+    for name, fun, x, whole in named:
         if options.k in name:
-            calls = [of_module(m, options.platform, fun, x) for m in ("polyax", "jax")]
-            calls.append(of_cupy(fun, x) if options.platform == "cuda" else None)
-            print(f"| {name} {x.shape} | {' | '.join(map(milliseconds, calls))} |", flush=True)
+            calls = [of_module(m, options.platform, fun, x, whole) for m in ("polyax", "jax")]
+            calls.append(of_cupy(fun, x) if options.platform == "cuda" and not whole else None)
+            figures = [milliseconds(call, options.seconds) for call in calls]
+            print(f"| {name} {x.shape} | {' | '.join(figures)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,21 @@ def triangular_solve(left: int, lower: int, transposed: int, unit: int) -> Case:
     return case(lambda a, b: lax.linalg.triangular_solve(a, b, **flags), SQUARE + 2 * np.eye(3), b)
 
 
+def sign(vectors: Any) -> Any:
+    """1 or -1 for each column, by which its first component is positive: libraries choose either."""
+    return lax.select(lax.lt(vectors[:1], 0.0), -lax.full_like(vectors[:1], 1), lax.full_like(vectors[:1], 1))
+
+
+def eigenvectors(x: Any) -> Any:
+    vectors, values = lax.linalg.eigh(x)
+    return vectors * sign(vectors), values
+
+
+def singular_vectors(x: Any) -> Any:
+    u, s, vt = lax.linalg.svd(x, full_matrices=False)
+    return u * sign(u), s, vt * sign(u).T
+
+
 CASES: dict[str, Case] = {
     "cholesky": case(lambda x: lax.linalg.cholesky(positive_definite(x)), SQUARE),
     "cholesky, complex": case(lambda x: lax.linalg.cholesky(positive_definite(x)), SQUARE + 1j * SQUARE.T),
@@ -40,16 +55,13 @@ CASES: dict[str, Case] = {
     **{f"lu {m} x {n}": case(lambda x: lax.linalg.lu(x)[0], RNG.uniform(-1, 1, (m, n))) for m, n in SIZES},
     "qr": case(lambda x: lax.linalg.qr(x, full_matrices=False), RNG.uniform(-1, 1, (4, 3))),
     "qr, complex": case(lambda x: lax.linalg.qr(x), SQUARE + 1j * SQUARE.T),
-    "eigh": case(lambda x: lax.linalg.eigh(x), SQUARE),
+    "eigh": case(eigenvectors, SQUARE),
     "eig": case(lambda x: lax.linalg.eig(x), WELL),
     "eig, complex": case(lambda x: lax.linalg.eig(x, compute_left_eigenvectors=False), SQUARE + 1j * SQUARE.T),
     "eigenvalues": case(
         lambda x: lax.linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False), SQUARE
     ),
-    **{
-        f"svd {m} x {n}": case(lambda x: lax.linalg.svd(x, full_matrices=False), RNG.uniform(-1, 1, (m, n)))
-        for m, n in SIZES
-    },
+    **{f"svd {m} x {n}": case(singular_vectors, RNG.uniform(-1, 1, (m, n))) for m, n in SIZES},
     "singular values": case(lambda x: lax.linalg.svd(x, compute_uv=False), RNG.uniform(-1, 1, (3, 2))),
     "householder_product": values(lax.linalg.householder_product, X.T, X[:, 0]),
     "qr with pivoting": case(lambda x: lax.linalg.qr(x, pivoting=True)[:2], WELL),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 import polyax
 import polyax.numpy as jnp
+from polyax import lax
 from polyax_cuda.backend import CudaBackend
 from polyax_kernels.gpu import recording
+from polyax_kernels.gpu.scatter import FEW
 
 X = np.random.default_rng(0).standard_normal((24, 70)).astype(np.float32)
 
@@ -80,3 +83,73 @@ def test_steps_are_recorded_when_they_run_again_on_the_same_memory(
     other = np.asarray(step(x + 1))  # other memory: an ordinary run
     assert runtime.replayed == 4
     np.testing.assert_allclose(other, np.sin(X + 1) + X[:1] + 1, rtol=1e-5, atol=1e-5)
+
+
+def turns(runtime: Any, fun: Callable[[Any], Any], x: Any) -> int:
+    """How many recordings the third call starts, which gives what the first gave."""
+    compiled = polyax.jit(fun)
+    want = np.asarray(compiled(x))
+    np.testing.assert_array_equal(compiled(x), want)
+    runtime.replayed = 0
+    np.testing.assert_array_equal(compiled(x), want)
+    return runtime.replayed
+
+
+def test_a_loop_of_known_length_is_recorded_whole(gpu: CudaBackend) -> None:
+    runtime, x = gpu.runtimes[0], jnp.arange(8.0)
+    step = lambda c, row: (jnp.sin(c) + row, c.sum())
+    assert turns(runtime, lambda x: lax.scan(step, x, jnp.ones((20, 8)))[1], x) == 1
+    nested = lambda x: lax.fori_loop(0, 5, lambda _, c: lax.fori_loop(0, 4, lambda _, d: jnp.flip(jnp.cos(d)), c), x)
+    assert turns(runtime, nested, x) == 1
+
+
+def test_a_long_loop_is_not_recorded_whole(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "LONGEST", 10)
+    flips = lambda x: lax.fori_loop(0, 20, lambda _, c: jnp.flip(c) + c.sum(), x)
+    assert turns(gpu.runtimes[0], flips, jnp.arange(8.0)) == 0
+
+
+def test_a_loop_that_ends_by_its_values_is_walked(gpu: CudaBackend) -> None:
+    halve = lambda x: lax.while_loop(lambda c: c.sum() > 1, lambda c: jnp.flip(c) / 2, x)
+    assert turns(gpu.runtimes[0], halve, jnp.arange(8.0)) == 0
+
+
+MEETING = np.array([3, 1, 3, 9, -1, 3, 1, 3], np.int32)
+VALUES = np.arange(1, 9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int16", "int32", "int64", "uint64"])
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "min", "max", "set"])
+def test_updates_that_meet(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch, name: str, dtype: str) -> None:
+    """As a loop over them, by the threads of one launch."""
+    runtime, threads = gpu.runtimes[0], list[int]()
+    launch = runtime.launch
+    monkeypatch.setattr(
+        runtime, "launch", lambda f, g, t, *rest: (threads.append(math.prod(t)), launch(f, g, t, *rest))
+    )
+    with polyax.enable_x64(True):
+        start, values = np.full(8, 100).astype(dtype), VALUES.astype(dtype)
+        got = polyax.jit(lambda x, u: getattr(x.at[MEETING], name)(u, mode="drop"))(start, values)
+    combine: Any = {"set": lambda _, new: new, "min": min, "max": max}.get(name) or getattr(np, name)
+    want = np.full(8, 100)
+    for at, value in zip(MEETING, VALUES, strict=True):
+        if at < 8:  # -1 is the last one
+            want[at] = combine(want[at], value)
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(got).astype(int), want)
+    assert threads
+    assert min(threads) > 1
+
+
+def test_updates_that_meet_keep_nan_and_signs_of_zero(gpu: CudaBackend) -> None:
+    x, at = jnp.array([0.0, 1.0, 0.0]), np.array([0, 0, 1, 1, 2])
+    got = np.asarray(x.at[at].min(np.array([-0.0, 0.0, np.nan, 0.5, 3.0], np.float32)))
+    np.testing.assert_array_equal(got, [0.0, np.nan, 0.0])
+    assert np.signbit(got[0])
+
+
+def test_few_updates_of_much_are_one_threads_work(gpu: CudaBackend, capsys: pytest.CaptureFixture[str]) -> None:
+    few = polyax.jit(lambda x: x.at[np.array([1, 1])].set(np.array([1, 2], np.float32)))
+    polyax.explain(few)(jnp.zeros(4 * FEW))
+    assert "1 kernel, 1 copy" in capsys.readouterr().out
+    assert few(jnp.zeros(4 * FEW))[1] == 2

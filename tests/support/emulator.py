@@ -36,6 +36,14 @@ struct Place { unsigned x, y, z; };
 static Place threadIdx, blockIdx, blockDim, gridDim;
 static ucontext_t scheduler, *running;
 static void __syncthreads() { swapcontext(running, &scheduler); }
+template <class T> static T exchanged(T *p, T x) { return std::exchange(*p, x); }
+template <class T, class U> static T atomicAdd(T *p, U x) { return exchanged(p, (T)(*p + x)); }
+template <class T, class U> static T atomicSub(T *p, U x) { return exchanged(p, (T)(*p - x)); }
+template <class T, class U> static T atomicMax(T *p, U x) { return exchanged(p, *p < (T)x ? (T)x : *p); }
+template <class T, class U> static T atomicMin(T *p, U x) { return exchanged(p, *p > (T)x ? (T)x : *p); }
+template <class T, class U> static T atomicCAS(T *p, U before, U after) {
+  return exchanged(p, *p == (T)before ? (T)after : *p);
+}
 """
 
 AFTER = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polyax_cuda import nccl
 from polyax_cuda.emitter import CudaEmitter
-from polyax_kernels.api.gpu import GpuBackend
+from polyax_kernels.api.gpu import ATOMIC_SIZES, GpuBackend
 from polyax_kernels.api.lowerings import REALS, Limits
 
 
@@ -17,4 +17,5 @@ class CudaBackend(GpuBackend):
 
 def limits(shared_bytes: int, threads: int, units: int) -> Limits:
     """Of a GPU with so much memory for a block, threads in a block, and multiprocessors."""
-    return Limits(REALS, local_bytes=shared_bytes, lanes=1, tile=1, threads=threads, group=256, units=units)
+    shape = {"lanes": 1, "tile": 1, "threads": threads, "group": 256, "units": units}
+    return Limits(REALS, local_bytes=shared_bytes, atomics=ATOMIC_SIZES, **shape)

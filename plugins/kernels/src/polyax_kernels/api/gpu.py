@@ -10,15 +10,15 @@ from polyax_kernels.gpu.collectives import lowerings
 from polyax_kernels.gpu.collectives.communication import CommunicationLibrary, Communicator
 from polyax_kernels.gpu.cuda_like import arrays, pivots
 from polyax_kernels.gpu.cuda_like.convolutions import Convolution, describe, why_not_forward
-from polyax_kernels.gpu.cuda_like.single_source import SingleSourceEmitter
+from polyax_kernels.gpu.cuda_like.single_source import ATOMIC_SIZES, SingleSourceEmitter
 from polyax_kernels.gpu.emitter import NAME, GpuEmitter, parameters
 from polyax_kernels.gpu.host import through_host
 from polyax_kernels.gpu.runtime import DeviceError, DeviceOutOfMemory, EventMark, KernelRejected, Mark, Runtime
 from polyax_kernels.gpu.schedule import GpuSchedule
 
 __all__ = [
-    "NAME", "CommunicationLibrary", "Communicator", "Convolution", "DeviceError", "DeviceOutOfMemory", "EventMark",
-    "GpuBackend", "GpuEmitter", "GpuSchedule", "KernelRejected", "Mark", "Runtime", "SingleSourceEmitter", "Stamp",
-    "arrays", "describe", "lowerings", "offline", "parameters", "pivots", "settings", "through_host",
+    "ATOMIC_SIZES", "NAME", "CommunicationLibrary", "Communicator", "Convolution", "DeviceError", "DeviceOutOfMemory",
+    "EventMark", "GpuBackend", "GpuEmitter", "GpuSchedule", "KernelRejected", "Mark", "Runtime", "SingleSourceEmitter",
+    "Stamp", "arrays", "describe", "lowerings", "offline", "parameters", "pivots", "settings", "through_host",
     "why_not_forward",
 ]  # fmt: skip

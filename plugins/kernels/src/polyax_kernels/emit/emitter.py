@@ -24,6 +24,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from polyax.ir.errors import PluginError
+
 T = TypeVar("T")
 
 
@@ -74,6 +76,16 @@ class Emitter(Protocol[T]):
 
     @abstractmethod
     def store(self, slot: int, offset: T, value: T, dtype: np.dtype, mask: T | None = None) -> None: ...
+
+    atomic: bool = False
+    """Whether stores that combine go to ``accumulate``."""
+
+    def accumulate(
+        self, slot: int, offset: T, value: T, dtype: np.dtype, mask: T | None, name: str, combined: Callable[[T, T], T]
+    ) -> None:
+        """``b[offset] = combined(b[offset], value)`` where ``mask`` holds, while other threads may do the same there;
+        ``name`` is the operation that ``combined`` emits."""
+        raise PluginError(f"{type(self).__name__} is atomic, and has no accumulate")
 
     @abstractmethod
     def loop(self, start: T, stop: T, body: Callable[[T], None], *, hint: str = "") -> None:

@@ -57,6 +57,7 @@ class Indices(Emitter[T]):
     def __init__(self, emitter: Emitter[T], dtype: np.dtype) -> None:
         self.emitter = emitter
         self.dtype = dtype
+        self.atomic = emitter.atomic
 
     def of(self, dtype: np.dtype) -> np.dtype:
         return self.dtype if dtype == INT else dtype
@@ -89,6 +90,11 @@ class Indices(Emitter[T]):
 
     def store(self, slot: int, offset: T, value: T, dtype: np.dtype, mask: T | None = None) -> None:
         self.emitter.store(slot, offset, value, dtype, mask)
+
+    def accumulate(
+        self, slot: int, offset: T, value: T, dtype: np.dtype, mask: T | None, name: str, combined: Callable[[T, T], T]
+    ) -> None:
+        self.emitter.accumulate(slot, offset, value, dtype, mask, name, combined)
 
     def loop(self, start: T, stop: T, body: Callable[[T], None], *, hint: str = "") -> None:
         self.emitter.loop(start, stop, body, hint=hint)

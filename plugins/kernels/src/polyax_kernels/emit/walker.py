@@ -216,6 +216,10 @@ class _Walker(Evaluator[T]):
             at, value = self.known[store.indices[0]], self.known[store.value]
             mask = None if store.mask is None else self.known[store.mask]
             dtype = self.kernel.operands[store.slot].dtype
+            if store.combine is not None and self.emitter.atomic:
+                combined = partial(self.accumulate, store.combine, dtype)
+                self.emitter.accumulate(store.slot, at, value, dtype, mask, store.combine, combined)
+                continue
             if store.combine is not None:
                 old = self.emitter.load(store.slot, at, dtype, mask, None if mask is None else value)
                 if store.combine in KEEPS:

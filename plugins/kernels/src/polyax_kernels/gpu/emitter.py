@@ -7,7 +7,7 @@ schedule's choice, not made here.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,11 +68,22 @@ class GpuEmitter(CEmitter):
     def groups(self, dimension: int) -> str:
         """How many groups there are."""
 
+    updates: ClassVar[Mapping[tuple[str, str], str]] = {}
+    """Statements that combine what is at a pointer ``{0}`` with a value ``{1}`` at once, by operation and dtype."""
+
+    def swapped(self, pointer: str, before: str, after: str, nbytes: int) -> str:
+        """What is at ``pointer``, an unsigned number of ``nbytes``, which becomes ``after`` if that is ``before``.
+
+        Asked for sizes that ``Limits.atomics`` names.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no words for updates by several threads")
+
     # --- the function ---
 
     def __init__(self, kernel: Kernel, schedule: GpuSchedule, name: str = NAME) -> None:
         super().__init__(kernel, name, schedule.index_dtype)
         self.schedule = schedule
+        self.atomic = schedule.atomic
         self.scalars = parameters(kernel)
         """How many numbers a launch passes."""
         self.opened = 0
@@ -115,6 +126,37 @@ class GpuEmitter(CEmitter):
             first = f"{self.thread(0)} == 0"
             mask = first if mask is None else f"{first} && {mask}"
         super().store(slot, offset, value, dtype, mask)
+
+    def accumulate(
+        self,
+        slot: int,
+        offset: str,
+        value: str,
+        dtype: np.dtype,
+        mask: str | None,
+        name: str,
+        combined: Callable[[str, str], str],
+    ) -> None:
+        pointer = f"b{slot} + {offset}"
+        self.lines.append(f"if ({mask or 'true'}) {{")
+        if (name, dtype.name) in self.updates:
+            self.lines.append(self.updates[name, dtype.name].format(pointer, value))
+        else:
+            self.replace_until_done(pointer, dtype, lambda old: combined(old, value))
+        self.lines.append("}")
+
+    def replace_until_done(self, pointer: str, dtype: np.dtype, changed: Callable[[str], str]) -> None:
+        """Tries again with what another thread has put there meanwhile."""
+        bits = np.dtype(f"uint{8 * dtype.itemsize}")
+        place, seen, before = (self.fresh(letter) for letter in "psb")
+        kind = f"{self.memory_words} {self.types[bits.name]} *".lstrip()
+        self.lines.append(f"{kind}{place} = ({kind})({pointer});")
+        self.lines.append(f"{self.types[bits.name]} {seen} = *{place}, {before};")
+        self.lines.append("do {")
+        self.lines.append(f"{before} = {seen};")
+        after = self.bitcast(changed(self.bitcast(before, bits, dtype)), dtype, bits)
+        self.lines.append(f"{seen} = {self.swapped(place, before, after, dtype.itemsize)};")
+        self.lines.append(f"}} while ({seen} != {before});")
 
     # --- loops ---
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from polyax.ir.primitive import Primitive
 from polyax.ops.contract import dot_general_p
 from polyax.ops.conv import conv_general_dilated_p
+from polyax.ops.scatter import scatter_p
+from polyax_kernels.gpu import scatter
 from polyax_kernels.gpu.products import convolve, multiply
 from polyax_kernels.lower import cumulative
 from polyax_kernels.lower.lowering import LoweringKind
@@ -15,5 +17,6 @@ LONG, ROWS = 2048, 1024
 LOWERINGS: dict[Primitive, LoweringKind] = {
     dot_general_p: multiply.PRODUCT,
     conv_general_dilated_p: convolve.CONVOLUTION,
+    scatter_p: scatter.LastWins(scatter.program),
     **cumulative.lowerings(LONG, ROWS),
 }

@@ -50,6 +50,8 @@ class GpuSchedule:
     """In how many ranges the first axis is cut, at most."""
     across: int | None = None
     """The axis whose squares with the last one are what groups share, see ``in_squares``."""
+    atomic: bool = False
+    """Whether points may update the same place at once."""
     index_dtype: np.dtype = INT
     """As in ``Schedule``."""
 
@@ -87,7 +89,9 @@ def choose(kernel: Kernel, limits: Limits, scalars: Sequence[int] = ()) -> GpuSc
 def _shape(kernel: Kernel, limits: Limits, scalars: Sequence[int]) -> GpuSchedule:
     """All but the width of indices."""
     if kernel.ordered:
-        return GpuSchedule("ranges")
+        several = limits.group > 1 and _can_meet(kernel, limits.atomics)
+        block = _block(extents(kernel.grid, scalars), limits, square=False)
+        return GpuSchedule("points", block, atomic=True) if several else GpuSchedule("ranges")
     if limits.group == 1:
         host = choose_for_host(kernel, limits)
         groups = limits.units * RANGES if host.parallel else 1
@@ -99,6 +103,16 @@ def _shape(kernel: Kernel, limits: Limits, scalars: Sequence[int]) -> GpuSchedul
     if (other := across(flat, sizes, limits.local_bytes)) is not None:
         return GpuSchedule("groups", (min(THREADS, limits.threads), 1), across=other)
     return GpuSchedule("points", _block(sizes, limits, square=_beside(flat)))
+
+
+def _can_meet(kernel: Kernel, sizes: frozenset[int]) -> bool:
+    """Whether updates of the same place need no order: each combines what is there with a value that doesn't depend on
+    it, of one of the ``sizes`` that can be updated at once."""
+    stores = [store for stage in kernel.stages for store in stage.stores]
+    read = {x.attr.slot for x in postorder(*kernel_roots(kernel)) if x.kind == "load"}
+    return all(
+        s.combine is not None and s.slot not in read and kernel.operands[s.slot].dtype.itemsize in sizes for s in stores
+    )
 
 
 def _block(sizes: Sequence[int], limits: Limits, *, square: bool) -> tuple[int, int]:

@@ -50,6 +50,9 @@ class Limits:
     group: int = 1
     """Threads that share one row: a power of two where groups have fast memory of their own; 1 where a thread does
     best alone with whole rows, as on processors that offer no more than a few threads."""
+    atomics: frozenset[int] = frozenset()
+    """Sizes in bytes of the numbers in memory that threads may compare and replace at once: then updates that meet in
+    one place need no order."""
     units: int = 1
     """Groups that surely run side by side: compute units."""
     vector_bytes: int = 32

@@ -5,6 +5,18 @@ from __future__ import annotations
 from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.ir.kernel import Operand
 
+UPDATES = {
+    **{("add", d): "atomicAdd({0}, {1});" for d in ("float32", "float64", "int32", "uint32", "uint64")},
+    **{("sub", d): "atomicAdd({0}, -{1});" for d in ("float32", "float64")},
+    **{("sub", d): "atomicSub({0}, {1});" for d in ("int32", "uint32")},
+    **{("max", d): "atomicMax({0}, {1});" for d in ("int32", "uint32", "int64", "uint64")},
+    **{("min", d): "atomicMin({0}, {1});" for d in ("int32", "uint32", "int64", "uint64")},
+    ("add", "int64"): "atomicAdd((uint64_t *)({0}), (uint64_t){1});",
+}
+"""One instruction each. All else is replaced by comparison, floats' extrema too, which order zeros and keep NaN."""
+ATOMIC_SIZES = frozenset((2, 4, 8))
+"""What can be compared and replaced, in bytes."""
+
 
 class SingleSourceEmitter(GpuEmitter):
     """Pointers are passed as they are, offsets included; kernels may read and write the same memory."""
@@ -12,6 +24,10 @@ class SingleSourceEmitter(GpuEmitter):
     kernel_words = "__global__ void"
     local_words = "__shared__"
     barrier_words = "__syncthreads();"
+    updates = UPDATES
+
+    def swapped(self, pointer: str, before: str, after: str, nbytes: int) -> str:
+        return f"atomicCAS({pointer}, {before}, {after})"
 
     def signature(self) -> list[str]:
         """With the number of threads, which tells the compiler how many registers each may have."""

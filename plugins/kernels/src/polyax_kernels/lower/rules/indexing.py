@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from polyax_kernels.ir.expr import Expr, const, op
@@ -87,7 +88,7 @@ def _scatter(combine: str | None) -> Kernels:
     def build(
         out: Out, x: Read, indices: Read, updates: Read, *, dimension_numbers: Any, mode: Any, **p: Any
     ) -> Update:
-        """Each update goes where its index vector says, in order unless the indices differ."""
+        """Each update goes where its index vector says, in order unless no two can meet."""
         d = dimension_numbers
         grid, i = out.grid(updates.shape)
         batch = [k for n, k in enumerate(i) if n not in d.update_window_dims]
@@ -97,7 +98,8 @@ def _scatter(combine: str | None) -> Kernels:
         window = d.window(x.shape, updates.shape)
         places, mask = _places(x.shape, window, at, inside, starts, clamps=mode.name == "CLIP")
         store = Store(out.slot, places, updates(*i), mask, combine)
-        return Update(grid, (Stage((), (store,)),), updates=0, ordered=not p.get("unique_indices", False))
+        meet = not p.get("unique_indices", False) and prod(indices.shape[:-1]) > 1
+        return Update(grid, (Stage((), (store,)),), updates=0, ordered=meet)
 
     return Kernels(build)
 

@@ -19,10 +19,11 @@ from polyax import lax
 from polyax.ir.aval import ShapedArray
 from polyax.ops import contract, qr, solve, sort, spectral
 from polyax.reference.interpreter import run_on_host
-from polyax_cuda import library, linalg, products, runtime
+from polyax_cuda import cublas, library, linalg, products, runtime
 from polyax_cuda.check import H100, compile_all
 from polyax_kernels.gpu.cuda_like import pivots
 from polyax_kernels.gpu.executable import View
+from polyax_kernels.gpu.runtime import DeviceError
 from polyax_kernels.lower.lowering import Call
 from support import cupy_stand_in
 from support.cupy_stand_in import Runtime, StandIn
@@ -32,10 +33,11 @@ RNG = np.random.default_rng(3)
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (linalg, products, runtime):
+    for module in (cublas, linalg, products, runtime):
         monkeypatch.setattr(module, "cupy", StandIn())
-    blas = SimpleNamespace(gemmStridedBatchedEx=cupy_stand_in.gemm_strided_batched_ex)
-    monkeypatch.setitem(libs.__dict__, "cublas", blas)
+    blas = cupy_stand_in.CuBlas()
+    monkeypatch.setattr(cublas, "library", lambda: blas)
+    cublas.handle.cache_clear()
     monkeypatch.setitem(libs.__dict__, "cusolver", cupy_stand_in.CuSolver())
     scipy_linalg = ModuleType("cupyx.scipy.linalg")
     scipy_linalg.__dict__["solve_triangular"] = cupy_stand_in.solve_triangular
@@ -94,6 +96,37 @@ def test_products(name: str, dtype: str) -> None:
     params = params | {"preferred_element_type": np.dtype(dtype)}
     tolerance = 1e-2 if dtype == "float16" else 1e-5
     check(contract.dot_general_p, [x.astype(dtype) for x in args], params, tolerance)
+
+
+def test_heads_of_attention_are_not_copied() -> None:
+    """Neither next to each other nor one batch: a call for each of the outer ones, on memory as it lies."""
+    args = [normal(3, 5, 2, 4), normal(3, 7, 2, 4)]
+    params = equation(lambda x, y: jnp.einsum("bqhd,bkhd->bhqk", x, y), contract.dot_general_p, args).params
+    avals = [ShapedArray(x.shape, x.dtype) for x in args]
+    made = products.CublasCalls(Runtime(H100), contract.dot_general_p.abstract_eval(*avals, **params), avals, params)
+    assert made.records
+    assert (made.batch, len(made.groups)) == (2, 3)
+    check(contract.dot_general_p, args, params)
+
+
+def test_operands_that_are_copied_are_not_recorded() -> None:
+    args = [normal(3, 2, 4), normal(4, 5, 2)]
+    params = equation(lambda x, y: jnp.einsum("iaj,jka->ik", x, y), contract.dot_general_p, args).params
+    avals = [ShapedArray(x.shape, x.dtype) for x in args]
+    assert not products.CublasCalls(
+        Runtime(H100), contract.dot_general_p.abstract_eval(*avals, **params), avals, params
+    ).records
+
+
+def test_a_handle_gets_its_stream_before_its_workspace() -> None:
+    """The other order would take the workspace away, and cuBLAS would allocate during recordings."""
+    cublas.handle(0, 7)
+    assert cublas.library().made == ["create", "stream 7", f"workspace {cublas.WORKSPACE}"]
+
+
+def test_a_call_that_cublas_refuses_is_told() -> None:
+    with pytest.raises(DeviceError, match="cuBLAS failed with status 7"):
+        cublas.done(7)
 
 
 def positive(*shape: int) -> np.ndarray:

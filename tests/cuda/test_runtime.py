@@ -11,7 +11,7 @@ from cupy.cuda import function, graph
 
 from polyax_cuda import runtime
 from polyax_cuda.backend import limits
-from polyax_cuda.runtime import CudaRuntime
+from polyax_cuda.runtime import CurrentGpu
 from polyax_kernels.gpu.runtime import DeviceError, EventMark
 
 USED = {
@@ -52,6 +52,8 @@ class LostEvent:
 
 
 class Entered:
+    """A device of CuPy."""
+
     def __enter__(self) -> None: ...
 
     def __exit__(self, *_: object) -> None: ...
@@ -59,8 +61,7 @@ class Entered:
 
 def test_a_lost_device_is_told_where_results_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "FAILURES", (Lost,))
-    gpu: Any = SimpleNamespace(number=3, device=Entered())
-    gpu.current = lambda: CudaRuntime.current(gpu)
+    gpu: Any = SimpleNamespace(current=lambda: CurrentGpu(Entered(), 3))
     mark = EventMark(gpu, LostEvent(), (Lost,))
     assert mark.done()
     with pytest.raises(DeviceError, match="cuda:3 failed: cudaErrorDevicesUnavailable"):

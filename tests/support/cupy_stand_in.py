@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from ctypes import c_double, c_float
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,7 +36,7 @@ class StandIn:
 
     ndarray = staticmethod(make)
     cuda = SimpleNamespace(
-        device=SimpleNamespace(get_cublas_handle=lambda: "cublas", get_cusolver_handle=lambda: "cusolver")
+        device=SimpleNamespace(get_cusolver_handle=lambda: "cusolver"), alloc=lambda nbytes: SimpleNamespace(ptr=512)
     )
 
     def __getattr__(self, name: str) -> Any:
@@ -50,8 +51,14 @@ class StandIn:
 class Runtime(EmulatedRuntime):
     """What lowerings ask of a GPU beside launches."""
 
+    number = 0
+    stream, recorder = (SimpleNamespace(ptr=place) for place in (1, 2))
+    queue = stream
+
     def working(self) -> Any:
         return nullcontext()
+
+    current = working
 
 
 def at(address: int, shape: Sequence[int], dtype: Any, strides: Sequence[int] | None = None) -> np.ndarray:
@@ -69,16 +76,40 @@ def at(address: int, shape: Sequence[int], dtype: Any, strides: Sequence[int] | 
     return np.asarray(buffer)
 
 
+class CuBlas:
+    """The C functions that are called of cuBLAS, and in which order a handle was made ready."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def cublasCreate_v2(self, handle: Any) -> int:
+        self.made.append("create")
+        return 0
+
+    def cublasSetStream_v2(self, handle: Any, stream: int) -> int:
+        self.made.append(f"stream {stream}")
+        return 0
+
+    def cublasSetWorkspace_v2(self, handle: Any, place: int, nbytes: int) -> int:
+        self.made.append(f"workspace {nbytes}")
+        return 0
+
+    def cublasGemmStridedBatchedEx(self, *args: Any) -> int:
+        gemm_strided_batched_ex(*args)
+        return 0
+
+
 def gemm_strided_batched_ex(
-    handle: Any, transa: int, transb: int, m: int, n: int, k: int, alpha: int, a: int, a_type: int, lda: int,
-    a_stride: int, b: int, b_type: int, ldb: int, b_stride: int, beta: int, c: int, c_type: int, ldc: int,
+    handle: Any, transa: int, transb: int, m: int, n: int, k: int, alpha: Any, a: int, a_type: int, lda: int,
+    a_stride: int, b: int, b_type: int, ldb: int, b_stride: int, beta: Any, c: int, c_type: int, ldc: int,
     c_stride: int, batch: int, compute: int, algorithm: int,
 ) -> None:  # fmt: skip
     """BLAS's definition, by columns, on matrices at addresses."""
-    assert (handle, algorithm) == ("cublas", -1)
-    real = {68: np.float32, 70: np.float64}[compute]
+    assert algorithm == -1
+    real, number = {68: (np.float32, c_float), 70: (np.float64, c_double)}[compute]
     dtypes = {0: np.float32, 1: np.float64, 2: np.float16}
-    assert (at(alpha, (), real), at(beta, (), real)) == (1, 0)
+    assert isinstance(alpha._obj, number)
+    assert (alpha._obj.value, beta._obj.value) == (1, 0)
 
     def operand(place: int, dtype: int, rows: int, columns: int, transposed: int, ld: int, stride: int) -> np.ndarray:
         assert ld >= (columns if transposed else rows)
@@ -101,9 +132,9 @@ class CuSolver:
 
     @staticmethod
     def potrf(dtype: Any, handle: Any, uplo: int, n: int, a: int, ld: int, work: int, size: int, info: int) -> None:
-        assert (handle, uplo, size) == ("cusolver", 1, 16)
+        assert (handle, uplo, size) == ("cusolver", 0, 16)
         columns = at(a, (n, n), dtype, (1, ld))
-        factor, failed = scipy.linalg.lapack.get_lapack_funcs("potrf", (columns,))(columns, lower=False, clean=False)
+        factor, failed = scipy.linalg.lapack.get_lapack_funcs("potrf", (columns,))(columns, lower=True, clean=False)
         columns[...], at(info, (1,), np.int32)[...] = factor, failed
 
     def potrfBatched(

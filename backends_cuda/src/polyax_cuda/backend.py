@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from polyax_cuda import nccl
 from polyax_cuda.emitter import CudaEmitter
 from polyax_kernels.api.gpu import ATOMIC_SIZES, GpuBackend
 from polyax_kernels.api.lowerings import REALS, Limits
+
+GPU = Limits(REALS, lanes=1, tile=1, group=256, atomics=ATOMIC_SIZES)
+"""What all of them have."""
 
 
 class CudaBackend(GpuBackend):
@@ -17,5 +22,4 @@ class CudaBackend(GpuBackend):
 
 def limits(shared_bytes: int, threads: int, units: int) -> Limits:
     """Of a GPU with so much memory for a block, threads in a block, and multiprocessors."""
-    shape = {"lanes": 1, "tile": 1, "threads": threads, "group": 256, "units": units}
-    return Limits(REALS, local_bytes=shared_bytes, atomics=ATOMIC_SIZES, **shape)
+    return replace(GPU, local_bytes=shared_bytes, threads=threads, units=units)

@@ -29,6 +29,24 @@ def array(view: Any) -> Any:
     return cupy.ndarray(view.aval.shape, dtype, view.memory + view.offset)
 
 
+class CurrentGpu:
+    """While it is entered, a GPU is the thread's current one; failures become ``DeviceError``."""
+
+    __slots__ = ("device", "number")
+
+    def __init__(self, device: Any, number: int) -> None:
+        self.device = device
+        self.number = number
+
+    def __enter__(self) -> None:
+        self.device.__enter__()
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        self.device.__exit__(kind, error, traceback)
+        if isinstance(error, FAILURES):
+            raise DeviceError(f"cuda:{self.number} failed: {error}") from error
+
+
 class CudaRuntime(Runtime):
     """``number`` counts the GPUs that CUDA_VISIBLE_DEVICES shows."""
 
@@ -37,6 +55,7 @@ class CudaRuntime(Runtime):
     def __init__(self, number: int) -> None:
         self.number = number
         self.device, self.pool = cupy.cuda.Device(number), cupy.cuda.MemoryPool()
+        self._current = CurrentGpu(self.device, number)
         self.staged = deque[tuple[Any, Any]]()  # host memory that copies read from, and the event after each
         self.lock, self.thread = threading.Lock(), threading.local()
         with self.current():
@@ -47,14 +66,9 @@ class CudaRuntime(Runtime):
         numbers = (properties[n] for n in ("sharedMemPerBlock", "maxThreadsPerBlock", "multiProcessorCount"))
         self.limits = limits(*numbers)
 
-    @contextlib.contextmanager
-    def current(self) -> Generator[None]:
+    def current(self) -> CurrentGpu:
         """This GPU is the thread's current one; failures are raised as ``DeviceError``."""
-        try:
-            with self.device:
-                yield
-        except FAILURES as e:
-            raise DeviceError(f"cuda:{self.number} failed: {e}") from e
+        return self._current
 
     @contextlib.contextmanager
     def working(self) -> Generator[None]:

@@ -63,7 +63,7 @@ class GpuExecutable(PlanExecutable):
         self.kernel_of = kernel_of
         self.context = GpuContext(device, store.runtime, backend.emitter, store.allocate)
         super().__init__(backend, plan, options, journal)
-        self.cost = int(any(map(_waits, plan.steps)))
+        self.cost = int(any(map(_waits, self.steps)))
         self.written = [*self.overwritten, *range(len(plan.inputs), len(plan.inputs) + len(plan.fresh))]
 
     def shelf(self, nbytes: int) -> GpuShelf:
@@ -98,9 +98,8 @@ class GpuExecutable(PlanExecutable):
         return value[()]
 
     def runners(self, steps: Sequence[Step]) -> list[Runner]:
-        if not self.runtime.records:
-            return super().runners(steps)
-        return list(joined(self.runtime, steps, self.made))
+        made = super().runners(steps)
+        return list(joined(self.runtime, made)) if self.runtime.records else made
 
     def runner(self, step: Step) -> Runner:
         if isinstance(step, CopyStep):
@@ -112,8 +111,9 @@ class GpuExecutable(PlanExecutable):
         return _launcher(self.runtime, step, self.kernel_of(step))
 
 
-def _waits(step: Step) -> bool:
+def _waits(runner: Runner) -> bool:
     """Whether a launch may wait for the device on the way."""
+    step = getattr(runner, "step", None)  # recordings have none, and don't wait
     return isinstance(step, ControlStep) or (isinstance(step, CallStep) and step.lowering.waits)
 
 
@@ -126,13 +126,14 @@ def _copier(runtime: Runtime, step: CopyStep) -> Runner:
         if here.memory is not there.memory or begin != end:  # a loop may carry its constant from where it is
             runtime.copy(here.memory, begin, there.memory, end, nbytes)
 
-    return run
+    return _recordable(run)
 
 
 def _caller(context: GpuContext, step: CallStep) -> Runner:
     outs, args = _places(step.outs, step.out_avals), _places(step.args, step.arg_avals)
     ready = step.lowering.ready(context, step.out_avals, step.arg_avals, step.params)
-    return lambda bases: ready(_views(bases, outs), _views(bases, args))
+    run = lambda bases: ready(_views(bases, outs), _views(bases, args))
+    return _recordable(run) if getattr(ready, "records", False) else run
 
 
 def _places(refs: Sequence[Ref], avals: Sequence[ShapedArray]) -> list[tuple[int, int, ShapedArray]]:
@@ -152,4 +153,10 @@ def _launcher(runtime: Runtime, step: KernelStep, kernel: GpuKernel) -> Runner:
         operands = [((at := bases[b]).memory, at.offset + offset) for b, offset in places]
         runtime.launch(function, groups, threads, operands, scalars)
 
+    return _recordable(run)
+
+
+def _recordable(run: Any) -> Runner:
+    """``run``, which only puts work into the queue."""
+    run.launches = 1
     return run

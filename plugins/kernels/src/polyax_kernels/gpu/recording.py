@@ -6,30 +6,40 @@ recordings are kept by the addresses that they were made for. The first run on a
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from polyax_kernels.gpu.runtime import Runtime
-from polyax_kernels.plan.plan import CallStep, ControlStep, Step
+from polyax_kernels.plan.plan import Step
 from polyax_kernels.run.executable import Runner
 
 FEWEST = 4
-"""Starting a recording of fewer steps saves less than finding it costs."""
+"""Starting a recording of fewer launches saves less than finding it costs."""
+LONGEST = 10_000
+"""Launches of one recording at most: each takes memory of the device, and a microsecond when it is made."""
 MOST = 8
 """Recordings kept for the same steps."""
+_within = threading.local()
 
 
-def joined(runtime: Runtime, steps: Sequence[Step], runner: Callable[[Step], Runner]) -> Iterator[Runner]:
-    """The runners of ``steps``. Those between library calls, which may wait or allocate, become one."""
-    for are_calls, some in groupby(steps, lambda s: isinstance(s, CallStep | ControlStep)):
-        runners = [runner(s) for s in some]
-        if are_calls or len(runners) < FEWEST:
-            yield from runners
+def joined(runtime: Runtime, runners: Sequence[Runner]) -> Iterator[Runner]:
+    """The same work in fewer runners. Between library calls that may wait or allocate, and loops whose ends only the
+    device knows, all become one. ``runner.launches`` says how many launches one is; others have none."""
+    for can, some in groupby(runners, lambda r: 0 < launches(r) <= LONGEST):
+        together = list(some)
+        if can and FEWEST <= sum(map(launches, together)) <= LONGEST:
+            yield Recorded(runtime, together)
         else:
-            yield Recorded(runtime, runners)
+            yield from together
+
+
+def launches(runner: Runner) -> int:
+    """How many launches and copies ``runner`` is, if it is nothing else; else 0."""
+    return getattr(runner, "launches", 0)
 
 
 class Recorded:
@@ -38,19 +48,24 @@ class Recorded:
     def __init__(self, runtime: Runtime, steps: Sequence[Runner]) -> None:
         self.runtime = runtime
         self.steps = steps
+        self.launches = sum(map(launches, steps))
         self._known: OrderedDict[tuple[int, ...], Any] = OrderedDict()
         self._lock = threading.Lock()
 
     def __call__(self, bases: Sequence[Any]) -> None:
+        if getattr(_within, "recording", False):  # of a loop of which this is the body
+            self.run(bases)
+            return
         key = tuple(0 if b is None else self.runtime.address(b.memory) + b.offset for b in bases)
         seen, recording = key in self._known, self._known.get(key)
-        if seen and recording is None:
-            recording = self.runtime.record(lambda: self.run(bases))
-        self._remember(key, recording)
-        if recording is None:
-            self.run(bases)
-        else:
-            self.runtime.replay(recording)
+        with _alone():
+            if seen and recording is None:
+                recording = self.runtime.record(lambda: self.run(bases))
+            self._remember(key, recording)
+            if recording is None:
+                self.run(bases)
+            else:
+                self.runtime.replay(recording)
 
     def run(self, bases: Sequence[Any]) -> None:
         for step in self.steps:
@@ -66,3 +81,13 @@ class Recorded:
             self._known.move_to_end(key)
             if len(self._known) > MOST:
                 self._known.popitem(last=False)
+
+
+@contextlib.contextmanager
+def _alone() -> Generator[None]:
+    """What this thread runs inside is recorded as a whole, if at all."""
+    _within.recording = True
+    try:
+        yield
+    finally:
+        _within.recording = False

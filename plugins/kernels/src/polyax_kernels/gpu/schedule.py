@@ -17,7 +17,7 @@ from polyax_kernels.emit.schedule import choose as choose_for_host
 from polyax_kernels.emit.schedule import strided
 from polyax_kernels.gpu.squares import SIDE, across
 from polyax_kernels.ir.dependences import Facts
-from polyax_kernels.ir.expr import INT, Axis, Expr, folds_of, postorder
+from polyax_kernels.ir.expr import INT, Axis, Expr, consing, folds_of, postorder
 from polyax_kernels.ir.kernel import Kernel, kernel_roots
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.strides import steps_across
@@ -82,7 +82,8 @@ def _scalar(extent: Expr, scalars: Sequence[int]) -> int:
 
 def choose(kernel: Kernel, limits: Limits, scalars: Sequence[int] = ()) -> GpuSchedule:
     """The schedule for launches with ``scalars``; only kernels that serve all sizes need them."""
-    chosen = _shape(kernel, limits, scalars)
+    with consing():  # reports ask, too
+        chosen = _shape(kernel, limits, scalars)
     return replace(chosen, index_dtype=index_dtype(kernel, limits)) if limits.index_dtype != INT else chosen
 
 

@@ -91,7 +91,8 @@ class Call(LoweringKind):
     """A library call: ``run(ctx, outs, args, **params)`` fills ``outs``; ``ctx`` is a ``CallContext``.
 
     Or else ``prepare(ctx, out_avals, arg_avals, params)``, called once per executable, gives the function of
-    ``(outs, args)`` that launches call.
+    ``(outs, args)`` that launches call. If that has ``records = True``, all it does is to put work into the queue,
+    with memory that is there, so that a device may record it.
     """
 
     run: Callable[..., None] | None = None

@@ -109,7 +109,14 @@ class _Loop(_Control):
         self.test = None if step.test is None else _Inner(executable, step.test)
         self.before = executable.runners(step.before)
         self.ends = [executable.runners(copies) for copies in step.ends]
+        self.launches = self._launches()
         super().__init__([self.body] if self.test is None else [self.body, self.test])
+
+    def _launches(self) -> int:
+        """How many launches it is, if that is known and it is nothing else; else 0."""
+        each = [getattr(runner, "launches", 0) for runner in self.body.steps]
+        known = self.test is None and self.step.length is not None and all(each)
+        return self.step.length * sum(each) if known and self.step.length else 0
 
     def turns(self, bases: Sequence[Any]) -> Generator[tuple[_Inner, Windows]]:
         for copy in self.before:

@@ -61,16 +61,16 @@ def _steps(x: Expr, along: Axis, column: Axis) -> bool:
     return not x.attr.masked and (stride(x.args[0], column), stride(x.args[0], along)) == (1, column.extent)
 
 
-class _Leaves(NamedTuple):
+class _FoldLeaves(NamedTuple):
     """What the body of a fold is computed from: loads that depend on its index, and what doesn't depend on it."""
 
     loads: list[Expr]
     others: list[Expr]
 
 
-def _leaves(fold: Expr, facts: Facts) -> _Leaves | None:
+def _leaves(fold: Expr, facts: Facts) -> _FoldLeaves | None:
     """None if it is computed from its index as well."""
-    found, along = _Leaves([], []), facts.bound(fold.attr)
+    found, along = _FoldLeaves([], []), facts.bound(fold.attr)
     stack, done = [fold.args[1]], set[Expr]()
     while stack:
         x = stack.pop()
@@ -88,7 +88,7 @@ def _leaves(fold: Expr, facts: Facts) -> _Leaves | None:
 
 def side_by_side(kernel: Kernel) -> Kernel:
     """The kernel without its last grid axis, over which stages have loops."""
-    columns = _Columns(kernel)
+    columns = _ColumnKernel(kernel)
     stages = [stage for before in kernel.stages for stage in columns.stages(before)]
     return replace(kernel, grid=kernel.grid[:-1], stages=tuple(stages), operands=tuple(columns.operands))
 
@@ -97,7 +97,7 @@ _NOWHERE: Mapping[Axis, Expr] = {}
 _NOTHING: Mapping[Expr, Expr] = {}
 
 
-class _Columns:
+class _ColumnKernel:
     """What all stages of the kernel have in common."""
 
     def __init__(self, kernel: Kernel) -> None:
@@ -113,7 +113,7 @@ class _Columns:
         """In the place of one."""
         roots = [x for store in stage.stores for x in store_roots(store)]
         for folds in rounds(postorder(*roots), lambda x: x not in self.known):
-            sums = _Sums(self, folds)
+            sums = _ColumnFolds(self, folds)
             yield from sums.stages()
             self.known |= {x: op(x.attr.combine, self.changed(x.args[0]), sums.total(x)) for x in folds}
         yield Stage((self.column,), map_stores(stage.stores, self.changed))
@@ -133,10 +133,10 @@ class _Columns:
         return row * self.columns + index(self.column)
 
 
-class _Sums:
+class _ColumnFolds:
     """The accumulators of folds over the same axis."""
 
-    def __init__(self, kernel: _Columns, folds: Sequence[Expr]) -> None:
+    def __init__(self, kernel: _ColumnKernel, folds: Sequence[Expr]) -> None:
         self.kernel, self.folds, (self.along,) = kernel, folds, folds[0].attr.axes
         leaves = [found for x in folds if (found := _leaves(x, kernel.facts)) is not None]
         by_column = kernel.facts.bit(kernel.column)

@@ -14,6 +14,7 @@ import polyax.numpy as jnp
 from polyax import lax
 from polyax_cuda.backend import CudaBackend
 from polyax_kernels.gpu import recording
+from polyax_kernels.gpu.memory import SCALARS
 from polyax_kernels.gpu.scatter import FEW
 
 X = np.random.default_rng(0).standard_normal((24, 70)).astype(np.float32)
@@ -153,3 +154,25 @@ def test_few_updates_of_much_are_one_threads_work(gpu: CudaBackend, capsys: pyte
     polyax.explain(few)(jnp.zeros(4 * FEW))
     assert "1 kernel, 1 copy" in capsys.readouterr().out
     assert few(jnp.zeros(4 * FEW))[1] == 2
+
+
+def test_eager_operations_send_each_constant_once(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime, written = gpu.runtimes[0], list[int]()
+    write = runtime.write
+    monkeypatch.setattr(
+        runtime, "write", lambda target, at, host: (written.append(host.nbytes), write(target, at, host))
+    )
+    x, number = jnp.arange(3.0), 1.2345
+    for _ in range(3):
+        x = x * number
+    assert written.count(4) == 1
+    x = polyax.jit(lambda y: y + 1, donate_argnums=0)(polyax.device_put(np.float32(number)))
+    np.testing.assert_allclose(np.asarray(jnp.ones(2) * number), [number, number], rtol=1e-6)
+
+
+def test_numbers_kept_on_the_device_are_few(gpu: CudaBackend) -> None:
+    x = jnp.arange(3.0)
+    for n in range(2 * SCALARS):
+        x * float(n)
+    assert len(gpu.stores[0]._scalars) <= SCALARS
+    np.testing.assert_array_equal(x * 7.0, [0, 7, 14])

@@ -109,6 +109,18 @@ def test_heads_of_attention_are_not_copied() -> None:
     check(contract.dot_general_p, args, params)
 
 
+@pytest.mark.parametrize(
+    ("asked", "compute"), [(None, 68), ("highest", 68), ("float32", 68), ("tensorfloat32", 77), ("default", 77)]
+)
+def test_float32_is_computed_in_tf32_where_less_is_asked_for(asked: str | None, compute: int) -> None:
+    args = [normal(3, 4), normal(4, 5)]
+    params = equation(lambda x, y: jnp.dot(x, y, precision=asked), contract.dot_general_p, args).params
+    avals = [ShapedArray(x.shape, x.dtype) for x in args]
+    outs = contract.dot_general_p.abstract_eval(*avals, **params)
+    assert products.CublasCalls(Runtime(H100), outs, avals, params).compute == compute
+    check(contract.dot_general_p, args, params)
+
+
 def test_operands_that_are_copied_are_not_recorded() -> None:
     args = [normal(3, 2, 4), normal(4, 5, 2)]
     params = equation(lambda x, y: jnp.einsum("iaj,jka->ik", x, y), contract.dot_general_p, args).params

@@ -106,7 +106,7 @@ def gemm_strided_batched_ex(
 ) -> None:  # fmt: skip
     """BLAS's definition, by columns, on matrices at addresses."""
     assert algorithm == -1
-    real, number = {68: (np.float32, c_float), 70: (np.float64, c_double)}[compute]
+    real, number = {68: (np.float32, c_float), 77: (np.float32, c_float), 70: (np.float64, c_double)}[compute]
     dtypes = {0: np.float32, 1: np.float64, 2: np.float16}
     assert isinstance(alpha._obj, number)
     assert (alpha._obj.value, beta._obj.value) == (1, 0)

@@ -13,16 +13,17 @@ import cupy
 import numpy as np
 
 from polyax.backend import ShapedArray
+from polyax_cuda.products import exact
 from polyax_kernels.api.gpu import Convolution, describe, why_not_forward
 from polyax_kernels.api.lowerings import why_missing
 
 TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT"}  # in cudnn.data_type
 INEXACT = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION")
-"""What float32 must not be computed by."""
+"""What float32 must not be computed by, unless less is asked for."""
 
 
 @cache
-def built(dtype: str, asked: Convolution, device: int) -> tuple[Any, Sequence[Any], Any]:
+def built(dtype: str, asked: Convolution, device: int, exactly: bool) -> tuple[Any, Sequence[Any], Any]:
     """A graph for the current device, its operands and result, and the handle that it was made with."""
     import cudnn  # pyright: ignore[reportMissingImports]  # few have it
 
@@ -36,7 +37,7 @@ def built(dtype: str, asked: Convolution, device: int) -> tuple[Any, Sequence[An
     graph.validate()
     graph.build_operation_graph()
     graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
-    if dtype == "float32":
+    if dtype == "float32" and exactly:
         graph.deselect_numeric_notes([getattr(cudnn.numerical_note, name) for name in INEXACT])
     graph.check_support()
     graph.build_plans()
@@ -51,7 +52,7 @@ def prepare(
 
     runtime = ctx.runtime
     with runtime.working():
-        graph, tensors, handle = built(args[0].dtype.name, describe(args, params), runtime.number)
+        graph, tensors, handle = built(args[0].dtype.name, describe(args, params), runtime.number, exact(params))
 
     def run(outs: Sequence[Any], args: Sequence[Any]) -> None:
         with runtime.working():
@@ -72,7 +73,7 @@ def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | No
     if reason := why_not_forward(avals, params) or missing:
         return f"cuDNN: {reason}"
     try:
-        built(avals[0].dtype.name, describe(avals, params), cupy.cuda.runtime.getDevice())
+        built(avals[0].dtype.name, describe(avals, params), cupy.cuda.runtime.getDevice(), exact(params))
     except Exception as e:  # a class of cuDNN's own for each kind of refusal, by version
         return f"cuDNN has no engine for it: {e}"
     return None

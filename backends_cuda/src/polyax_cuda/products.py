@@ -8,13 +8,14 @@ from typing import Any
 import cupy
 
 from polyax.backend import ShapedArray
+from polyax.ops.precision import Precision
 from polyax_cuda import cublas
 from polyax_cuda.runtime import array
 from polyax_kernels.api.lowerings import Side, Stored, count, grouped, sides, stored, taken, why_missing, why_not_blas
 
 TYPES = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1}  # in cudaDataType
-COMPUTE_32F, COMPUTE_64F = 68, 70
-"""Names of cuBLAS. float32 is computed in float32, not in TF32."""
+COMPUTE_32F, COMPUTE_64F, COMPUTE_32F_FAST_TF32 = 68, 70, 77
+"""Names of cuBLAS."""
 GROUPS = 64
 """Calls for one product, each of a part of the batch, that cost less than copying an operand."""
 
@@ -31,8 +32,7 @@ class CublasCalls:
         self.types = [TYPES[v.dtype.name] for v in (*args, *outs)]
         self.itemsizes = [v.dtype.itemsize for v in (*args, *outs)]
         self.sizes = m, n, _ = tuple(count(digits) for digits in (left.free, right.free, left.contracted))
-        double = outs[0].dtype.name == "float64"
-        self.compute, self.sums = (COMPUTE_64F, "float64") if double else (COMPUTE_32F, "float32")
+        self.compute, self.sums = _compute(outs[0].dtype.name, params)
         total = count(left.batch)
         in_groups = _in_groups(left, right, total)
         if in_groups is not None:
@@ -66,6 +66,19 @@ class CublasCalls:
                 (q, y, b.ld, b.stride), (p, x, a.ld, a.stride), (out, z, n, m * n),
                 self.batch, self.compute, self.sums,
             )  # fmt: skip
+
+
+def _compute(dtype: str, params: Mapping[str, Any]) -> tuple[int, str]:
+    """The cublasComputeType, and the type of the sums."""
+    if dtype == "float64":
+        return COMPUTE_64F, "float64"
+    return COMPUTE_32F if exact(params) else COMPUTE_32F_FAST_TF32, "float32"
+
+
+def exact(params: Mapping[str, Any]) -> bool:
+    """Whether float32 is computed in float32: unless somebody asks for less, which on GPUs is TF32."""
+    precision = params.get("precision")
+    return precision is None or Precision.HIGHEST in precision
 
 
 def _in_groups(left: Side, right: Side, total: int) -> tuple[int, Stored, Stored, tuple[int, int]] | None:

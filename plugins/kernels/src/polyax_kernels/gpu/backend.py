@@ -94,6 +94,8 @@ class GpuBackend(KernelBackend):
     def to_device(self, host: np.ndarray, device: Device) -> GpuBuffer:
         if reason := self.runtimes[device.local_hardware_id].limits.why_not(host.dtype):
             raise TypeError(f"{device}: {reason}")
+        if host.shape == ():
+            return self.stores[device.local_hardware_id].scalar(host)
         buffer = self.empty(host.nbytes, device)
         if host.nbytes:
             self.runtimes[device.local_hardware_id].write(buffer.memory, 0, host)

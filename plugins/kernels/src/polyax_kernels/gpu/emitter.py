@@ -19,7 +19,7 @@ from polyax_kernels.gpu.cooperate import cooperate
 from polyax_kernels.gpu.schedule import GpuSchedule
 from polyax_kernels.gpu.squares import in_squares
 from polyax_kernels.ir.dependences import postorder_with_extents
-from polyax_kernels.ir.expr import Axis, Expr
+from polyax_kernels.ir.expr import Axis, Expr, consing
 from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, kernel_roots
 from polyax_kernels.passes.for_emission import as_expr
 
@@ -265,12 +265,13 @@ def gpu_source(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter],
 
 def gpu_function(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter], name: str) -> GpuEmitter:
     """The function ``name``, which runs ``kernel``; ``program`` makes a text of one or of several."""
-    if schedule.across is not None:
-        kernel = in_squares(kernel, schedule.across)
-    elif schedule.mode == "groups":
-        kernel = cooperate(kernel, schedule.threads[0])
-    emitter = dialect(kernel, schedule, name)
-    begin, end = emitter.bounds()
-    same = {name: getattr(schedule, name) for name in ("lanes", "short_rows", "index_dtype")}
-    emit_kernel(kernel, Schedule(**same), emitter, begin, end)
+    with consing():  # reports ask, too
+        if schedule.across is not None:
+            kernel = in_squares(kernel, schedule.across)
+        elif schedule.mode == "groups":
+            kernel = cooperate(kernel, schedule.threads[0])
+        emitter = dialect(kernel, schedule, name)
+        begin, end = emitter.bounds()
+        same = {name: getattr(schedule, name) for name in ("lanes", "short_rows", "index_dtype")}
+        emit_kernel(kernel, Schedule(**same), emitter, begin, end)
     return emitter

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from polyax.ir.blame import expected
 from polyax.ir.errors import PluginError
 from polyax.runtime.arrays.array import Array, all_arrays
@@ -15,6 +17,9 @@ from polyax.runtime.contract.backend import Buffer, Token
 from polyax_kernels.gpu.runtime import DeviceOutOfMemory, Mark, Runtime
 from polyax_kernels.run.memory import FREE, SHARED, Seen
 from polyax_kernels.run.shortage import allocated, shortage
+
+SCALARS = 256
+"""Numbers that stay on a device, at most."""
 
 
 class GpuBuffer(Buffer):
@@ -98,6 +103,7 @@ class GpuStore:
     def __init__(self, runtime: Runtime, name: str) -> None:
         self.runtime = runtime
         self.name = name
+        self._scalars: dict[tuple[np.dtype, bytes], GpuBuffer] = {}
         self.live = 0
         self.peak = 0
 
@@ -113,6 +119,19 @@ class GpuStore:
         if memory is None:
             raise PluginError(f"allocate gave None for {nbytes} bytes, not memory; where there is none it raises")
         return memory
+
+    def scalar(self, number: np.ndarray) -> GpuBuffer:
+        """Memory with ``number`` in it, the same for all who ask, as eager operations do for their constants."""
+        key = number.dtype, number.tobytes()
+        found = self._scalars.get(key)
+        if found is None:
+            found = self.shelf(number.nbytes).take()
+            self.runtime.write(found.memory, 0, number)
+            found.share()
+            if len(self._scalars) >= SCALARS:
+                self._scalars.clear()
+            self._scalars[key] = found
+        return found
 
     def arrays(self) -> Iterator[Array]:
         """Every array that lives here."""

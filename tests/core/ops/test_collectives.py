@@ -34,6 +34,15 @@ def test_integers_have_a_mean_that_is_a_float():
     assert got.dtype == np.float32 and got.tolist() == [1.5, 1.5]
 
 
+def test_numbers_of_python_stay_weak():
+    x = np.ones(2, np.float32)
+    along = lambda f: polyax.vmap(lambda v: f((v, 1), "i"), axis_name="i")(x)[1]
+    assert along(lax.psum).weak_type and along(lax.psum).tolist() == [2, 2]
+    assert along(lax.pmean).weak_type and along(lax.pmean).dtype == np.float32
+    held = polyax.vmap(lambda v: lax.psum(True, "i"), axis_name="i")(x)
+    assert held.tolist() == [2, 2] and not held.weak_type
+
+
 @pytest.mark.parametrize("reduce", [lax.psum, lax.pmean, lax.pmax, lax.pmin])
 def test_along_no_axis(reduce):
     x = np.arange(4.0, dtype=np.float32)

@@ -16,7 +16,7 @@ import numpy as np
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.primitive import Primitive, ambient, def_rule
-from polyax.ops.basis import batch_axis_at, convert, div, full, iota, reduce_sum
+from polyax.ops.basis import batch_axis_at, convert, div, full, iota, mul, reduce_sum
 from polyax.ops.joining import stack
 from polyax.ops.reduce import reduce_max, reduce_min
 from polyax.ops.slicing import index_in_dim
@@ -190,13 +190,17 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     if not dims and all(
         isinstance(v, (bool, int, float, complex, np.generic)) for v in leaves
     ):  # known without communication
-        return tree_unflatten(tree, [size * v for v in leaves])
+        return tree_unflatten(tree, [np.int32(size * v) if _is_truth(v) else size * v for v in leaves])
     return _reduce(psum_p, tree_map(_as_number, x) if dims or named else x, axis_name, axis_index_groups)
 
 
 def _as_number(x: Any) -> Any:
     """Of truth values, how many hold is counted."""
-    return convert(x, np.dtype("int32")) if aval_of(x).dtype == np.bool_ else x
+    return convert(x, np.dtype("int32")) if _is_truth(x) else x
+
+
+def _is_truth(x: Any) -> bool:
+    return aval_of(x).dtype == np.bool_
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -206,10 +210,9 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
     def mean(total: Any, x: Any) -> Any:
         size = programs * math.prod(np.shape(x)[d] for d in dims)
-        dtype = aval_of(total).dtype
-        if not dtypes.is_inexact(dtype):
-            dtype = dtypes.canonicalize(np.dtype(float))
-        return div(convert(total, dtype), np.asarray(size, dtype)[()])
+        aval = aval_of(total)
+        dtype = aval.dtype if dtypes.is_inexact(aval.dtype) else dtypes.canonicalize(np.dtype(float))
+        return div(convert(total, dtype, aval.weak_type), float(size))
 
     return tree_map(mean, _reduce(psum_p, tree_map(_as_number, x), axis_name, groups), x)
 
@@ -263,7 +266,7 @@ def _reduction_batch(p: Primitive) -> Any:
 def _reduced(p: Primitive, x: Any, dim: int | None, size: int) -> Any:
     if dim is not None:
         return _LOCAL[p](x, (dim,))
-    return x * np.asarray(size, aval_of(x).dtype)[()] if p is psum_p else x
+    return mul(x, size) if p is psum_p else x
 
 
 for _p in _LOCAL:

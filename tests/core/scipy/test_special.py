@@ -240,6 +240,13 @@ def test_upper_incomplete_gamma_function_of_small_shapes(dtype, rtol):
         np.testing.assert_allclose(special.gammaincc(a, x), scipy.special.gammaincc(a, x), rtol=rtol)
 
 
+def test_derivatives_of_bessel_functions_near_zero():
+    twice = polyax.vmap(polyax.grad(polyax.grad(special.i1e)))
+    assert np.abs(twice(jnp.array([0.0, 1e-30, 1e-8]))).max() == 0.0
+    thrice = polyax.vmap(polyax.grad(polyax.grad(polyax.grad(special.i0e))))
+    np.testing.assert_allclose(thrice(jnp.array([1e-30, 1e-8])), -1.5, rtol=1e-6)
+
+
 def test_dilogarithm_at_infinity():
     assert np.isnan(special.spence(np.inf))
 

@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from polyax import numpy as jnp
+from polyax.ir.aval import aval_of
 from polyax.lax.special.incomplete import in_floats
-from polyax.ops.basis import div, eq, full_like, mul, select_n, sub, unary
+from polyax.ops.basis import div, full_like, mul, select_n, sub, unary
+from polyax.ops.compare import le
 from polyax.ops.define import FLOAT, elementwise
+from polyax.ops.elementwise import abs as magnitude
 from polyax.ops.elementwise import sign
 
 _SMALL_0 = (
@@ -54,11 +57,12 @@ _LARGE_1 = (
 
 
 def _slope_of_first(z: Any, x: Any) -> Any:
-    """I0(x) - I1(x) / x - sign(x) I1(x), scaled; 1/2 at 0."""
-    zero = eq(x, full_like(x, 0))
-    quotient = div(z, select_n(zero, x, full_like(x, 1)))
-    regular = sub(sub(bessel_i0e(x), quotient), mul(sign(x), z))
-    return select_n(zero, regular, full_like(x, 0.5))
+    """I0(x) - I1(x) / x - sign(x) I1(x), scaled; 1/2 near 0, where derivatives of the quotient cancel to noise."""
+    least = full_like(x, float(jnp.finfo(aval_of(x).dtype).eps))
+    tiny = le(magnitude(x), least)
+    away = select_n(tiny, x, least)
+    regular = sub(sub(bessel_i0e(away), div(z, away)), mul(sign(away), z))
+    return select_n(tiny, regular, full_like(x, 0.5))
 
 
 bessel_i0e_p = elementwise("bessel_i0e", FLOAT, lambda t, z, x: mul(t, sub(bessel_i1e(x), mul(sign(x), z))))

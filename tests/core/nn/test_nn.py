@@ -130,6 +130,10 @@ def test_integers_become_floats_and_relu_keeps_them():
         assert fun(jnp.arange(2, dtype=jnp.bfloat16)).dtype == jnp.bfloat16
 
 
+def test_both_parts_of_celu_share_its_second_derivative_at_zero():
+    assert [f(0.0).item() for f in (polyax.grad(nn.celu), polyax.grad(polyax.grad(nn.celu)))] == [1.0, 0.25]
+
+
 def test_slopes_promote_as_factors():
     assert nn.leaky_relu(jnp.arange(-2, 2), 3).dtype == jnp.int32
     assert nn.leaky_relu(np.float32(-1), 3).item() == -3.0

@@ -145,10 +145,13 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
 
 @jit(inline=True)
 def celu(x: Any, alpha: Any = 1.0) -> Any:
-    """x above zero, alpha * (exp(x / alpha) - 1) below (Barron, arXiv:1704.07483)."""
+    """x above zero, alpha * (exp(x / alpha) - 1) below (Barron, arXiv:1704.07483).
+
+    Both parts are summed, so that second derivatives at zero are those of JAX.
+    """
     x = _beside_float("celu", x)
-    scaled = jnp.true_divide(_nonpositive(x), alpha)
-    return _where_positive(x, x, jnp.multiply(alpha, lax.expm1(scaled)))
+    scaled = jnp.true_divide(jnp.minimum(x, 0.0), alpha)
+    return jnp.add(jnp.maximum(x, 0.0), jnp.multiply(alpha, lax.expm1(scaled)))
 
 
 @jit(inline=True)

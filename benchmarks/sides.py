@@ -21,9 +21,8 @@ import numpy as np
 PATIENCE = 120
 """Seconds after which a case is given up."""
 SETTINGS = {
-    "POLYAX_PLATFORMS": "cpu",
     "POLYAX_THREEFRY_PARTITIONABLE": "1",
-    "JAX_PLATFORMS": "cpu",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # of a GPU that sides share
     "PYTHONWARNINGS": "ignore",
 }
 DEVELOPING = ("POLYAX_CHECKS", "POLYAX_HOST_FALLBACK")
@@ -139,8 +138,9 @@ def fingerprint(result: Any) -> float:
 class Side:
     """A process that computes cases with one module; it is started again after it died or took too long."""
 
-    def __init__(self, module: str, python: str) -> None:
+    def __init__(self, module: str, python: str, platform: str = "cpu") -> None:
         self.module, self.python = module, python
+        self.settings = SETTINGS | {"POLYAX_PLATFORMS": platform, "JAX_PLATFORMS": platform}
         self._process: subprocess.Popen[str] | None = None
 
     def prepare(self, name: str, elements: int, gradient: bool) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class Side:
         return {"error": "the process died" if ready else f"no answer in {PATIENCE} seconds"}
 
     def _start(self) -> subprocess.Popen[str]:
-        env = {k: v for k, v in os.environ.items() if k not in DEVELOPING} | SETTINGS
+        env = {k: v for k, v in os.environ.items() if k not in DEVELOPING} | self.settings
         command = [self.python, __file__, self.module]
         pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, text=True, env=env)

@@ -130,19 +130,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", action="append", default=[], help="jax, numpy, torch or a module, with =PYTHON")
     parser.add_argument("-k", default="", help="only operations whose name has this in it")
+    parser.add_argument("--platform", default="cpu", help="of polyax, and of JAX, which calls it the same")
+    parser.add_argument("--part", default="0/1", help="2/8: the third of eight parts, for processes side by side")
     parser.add_argument("--sizes", default=",".join(SIZES))
     parser.add_argument("--seconds", type=float, default=0.02, help="how long a turn lasts")
     parser.add_argument("--json", type=Path, help="where figures are kept")
     parser.add_argument("--plot", type=Path, help="a picture of the ratios (svg, png, pdf)")
     options = parser.parse_args()
-    peers = [Side(module, python or sys.executable) for module, _, python in (p.partition("=") for p in options.peer)]
-    sides = [Side("polyax", sys.executable), *peers]
+    named = [p.partition("=") for p in options.peer]
+    peers = [Side(module, python or sys.executable, options.platform) for module, _, python in named]
+    sides = [Side("polyax", sys.executable, options.platform), *peers]
     kept = options.json.read_text().splitlines() if options.json and options.json.exists() else []
     rows: list[Row] = [json.loads(text) for text in kept]
     known = {(row["name"], row["size"]) for row in rows}
     print(f"{'microseconds':40}" + "".join(f"{s.module:>12}" for s in sides) + f"{'ratio':>8}", flush=True)
     try:
-        for operation, size, gradient in cases(options.k, options.sizes.split(",")):
+        part, parts = map(int, options.part.split("/"))
+        for operation, size, gradient in list(cases(options.k, options.sizes.split(",")))[part::parts]:
             if (label(operation.name, gradient), size) in known:
                 continue
             rows.append(measured(sides, operation, size, gradient, options.seconds))

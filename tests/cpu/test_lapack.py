@@ -204,6 +204,77 @@ def test_eigenvalues_alone(shape: tuple[int, ...], lower: bool, dtype: str) -> N
 
 @pytest.mark.parametrize("full_matrices", [False, True])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_qr_with_pivots(shape: tuple[int, ...], full_matrices: bool, dtype: str) -> None:
+    x = random(shape, dtype)
+    q, r, order = map(np.asarray, lax.linalg.qr(x, pivoting=True, full_matrices=full_matrices))
+    orthonormal(q, dtype)
+    close(q @ r, np.take_along_axis(x, order[..., None, :], -1), dtype)
+    assert not np.tril(r, -1).any()
+    sizes = np.abs(np.diagonal(r, axis1=-2, axis2=-1))
+    assert (sizes[..., 1:] <= sizes[..., :-1] * (1 + TOLERANCE[dtype])).all()
+
+
+@pytest.mark.parametrize("shape", SQUARE, ids=str)
+def test_eig(shape: tuple[int, ...], dtype: str) -> None:
+    x = random(shape, dtype)
+    values, left, right = map(np.asarray, lax.linalg.eig(x))
+    kind = np.result_type(dtype, "complex64").name
+    close(x @ right, right * values[..., None, :], kind)
+    close(adjoint(left) @ x, values[..., None] * adjoint(left), kind)
+    for vectors in (left, right):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=-2), 1, rtol=TOLERANCE[dtype])
+    close(jnp.linalg.eigvals(x), values, kind)
+    close(jnp.linalg.eig(x)[1], right, kind)
+
+
+@pytest.mark.parametrize("shape", SQUARE, ids=str)
+def test_schur(shape: tuple[int, ...], dtype: str) -> None:
+    x = random(shape, dtype)
+    t, z = map(np.asarray, lax.linalg.schur(x))
+    orthonormal(z, dtype)
+    close(z @ t @ adjoint(z), x, dtype)
+    assert not np.tril(t, -1 if dtype in REAL else -2).any()
+    (alone,) = lax.linalg.schur(x, compute_schur_vectors=False)
+    close(alone, t, dtype)
+
+
+@pytest.mark.parametrize("shape", [s for s in SQUARE if s[-1]], ids=str)
+def test_hessenberg(shape: tuple[int, ...], dtype: str) -> None:
+    x = random(shape, dtype)
+    h, q = map(np.asarray, polyax.scipy.linalg.hessenberg(x, calc_q=True)) if len(shape) == 2 else _hessenberg(x)
+    close(q @ h @ adjoint(q), x, dtype)
+    assert not np.tril(h, -2).any()
+
+
+def _hessenberg(x: np.ndarray) -> list[np.ndarray]:
+    flat = x.reshape(-1, *x.shape[-2:])
+    found = polyax.vmap(lambda x: polyax.scipy.linalg.hessenberg(x, calc_q=True))(flat)
+    return [np.asarray(y).reshape(x.shape) for y in found]
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("shape", [s for s in SQUARE if s[-1]], ids=str)
+def test_tridiagonal(shape: tuple[int, ...], lower: bool, dtype: str) -> None:
+    """As the reference has it, with its signs."""
+    x = definite(shape, dtype)
+    found = lax.linalg.tridiagonal(x, lower=lower)
+    with polyax.default_device(REFERENCE):
+        want = lax.linalg.tridiagonal(x, lower=lower)
+    of = np.tri(shape[-1], dtype=bool) if lower else np.tri(shape[-1], dtype=bool).T
+    for got, y in zip([np.where(of, found[0], 0), *found[1:]], [np.where(of, want[0], 0), *want[1:]], strict=True):
+        close(got, np.asarray(y), np.asarray(y).dtype.name)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_general_matrices_that_are_not_finite_have_no_eigenvalues(value: float, dtype: str) -> None:
+    x = random((3, 4, 4), dtype)
+    x[1, 2, 2] = value
+    for found in (*lax.linalg.eig(x), *lax.linalg.schur(x)):
+        assert [bool(np.isnan(np.asarray(y)).all()) for y in found] == [False, True, False]
+
+
+@pytest.mark.parametrize("full_matrices", [False, True])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_r_and_singular_values_alone(shape: tuple[int, ...], full_matrices: bool, dtype: str) -> None:
     x = random(shape, dtype)
     r = np.asarray(polyax.jit(lambda x: lax.linalg.qr(x, full_matrices=full_matrices)[1])(x))

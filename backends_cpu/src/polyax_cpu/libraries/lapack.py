@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops import reflections, solve
+from polyax.ops.eig import eig_p
 from polyax.ops.qr import qr_p
+from polyax.ops.schur import schur_p
 from polyax.ops.spectral import eigh_p, householder_product_p, svd_p
 from polyax_cpu import compiler
-from polyax_cpu.libraries import interleaved, jacobi, openblas, routines, small, spectral
+from polyax_cpu.libraries import interleaved, jacobi, openblas, routines, small, spectral, unsymmetric
 from polyax_cpu.libraries.routines import BITS, LETTERS, RoutineWriter
 from polyax_kernels.lower.libraries.factorizations import why_not
 from polyax_kernels.lower.lowering import Call, Lowering
@@ -84,16 +86,35 @@ def _permute(w: RoutineWriter, pivots: Any, count: Any, permutation: Any, rows: 
 
 
 def _qr(w: RoutineWriter) -> None:
-    """The reflections are left below R; Q is their product, of ``k`` columns."""
     m, n, k, least, most = w.sizes
     a, taus = w.scratch(m * most), w.scratch(least)
     with w.items(m * n, m * k, k * n) as (x, q, r):
         w.transpose(x, a, n, m)
         w.lapack("geqrf", m, n, a, m, taus)
-        w.clear(r, k * n)
-        _upper(w, a, m, r, least, n)
-        w.lapack("orgqr", m, k, least, a, m, taus)
-        w.transpose(a, q, m, k)
+        _write_qr(w, a, taus, q, r)
+
+
+def _pivoted_qr(w: RoutineWriter) -> None:
+    """LAPACK counts columns from 1, and takes 0 for those that may go anywhere."""
+    m, n, k, least, most = w.sizes
+    a, taus, b, bits = w.scratch(m * most), w.scratch(least), w.b, BITS[w.letter]
+    with w.items(m * n, m * k, k * n, n, kinds=(bits, bits, bits, "i32")) as (x, q, r, order):
+        w.transpose(x, a, n, m)
+        with b.loop(0, n) as i:
+            b.store(b.const(0, "i32"), b.at(order, i, "i32"))
+        w.lapack("geqp3", m, n, a, m, order, taus)
+        _write_qr(w, a, taus, q, r)
+        with b.loop(0, n) as i:
+            b.store(b.load(b.at(order, i, "i32"), "i32") - 1, b.at(order, i, "i32"))
+
+
+def _write_qr(w: RoutineWriter, a: Any, taus: Any, q: Any, r: Any) -> None:
+    """The reflections are left below R; Q is their product, of ``k`` columns."""
+    m, n, k, least, _ = w.sizes
+    w.clear(r, k * n)
+    _upper(w, a, m, r, least, n)
+    w.lapack("orgqr", m, k, least, a, m, taus)
+    w.transpose(a, q, m, k)
 
 
 def _r(w: RoutineWriter) -> None:
@@ -212,9 +233,13 @@ _WAYS: dict[Primitive, _Way] = {
     solve.lu_p: _Way(_lu, _matrix, 2, many=interleaved.lu),
     reflections.geqrf_p: _Way(_geqrf, _matrix, 4),
     reflections.ormqr_p: _Way(_ormqr, _ormqr_sizes, 4, ("left", "transpose")),
+    reflections.hessenberg_p: _Way(unsymmetric.hessenberg, _order, 6),
+    reflections.tridiagonal_p: _Way(unsymmetric.tridiagonal, _order, 3, ("lower",)),
+    eig_p: _Way(unsymmetric.eig, _order, 50, ("compute_left_eigenvectors", "compute_right_eigenvectors")),
+    schur_p: _Way(unsymmetric.schur, _order, 50, ("compute_schur_vectors",)),
     householder_product_p: _Way(_householder_product, lambda args, _: (*args[0].shape[-2:], args[1].shape[-1]), 4),
 }
-_QR, _R = _Way(_qr, _qr_sizes, 8), _Way(_r, _r_sizes, 4)
+_QR, _PIVOTED_QR, _R = _Way(_qr, _qr_sizes, 8), _Way(_pivoted_qr, _qr_sizes, 8), _Way(_r, _r_sizes, 4)
 _SINGULAR_VALUES = _Way(spectral.singular_values, _matrix, 20, (), jacobi.singular_values, jacobi.fits)
 _SVD = _Way(spectral.svd, _matrix, 60, ("full_matrices",), jacobi.svd, jacobi.fits)
 _EIGENVALUES = _Way(spectral.eigenvalues, _order, 15, ("lower",), jacobi.eigenvalues, jacobi.fits)
@@ -252,7 +277,7 @@ def _function(
 
 
 def _declines(avals: Avals, params: Mapping[str, Any]) -> str | None:
-    return why_not(avals, params, LETTERS)
+    return why_not(avals, {**params, "pivoting": False}, LETTERS)
 
 
 def _call(way: Chooser, inlined: Any = small.never, some: Callable[..., Call | None] | None = None) -> Call:
@@ -269,6 +294,10 @@ def _only(way: _Way, *wanted: bool) -> Callable[..., Call | None]:
     return lambda read, params: call if read == wanted else None
 
 
+def _which_qr(args: Avals, params: Mapping[str, Any]) -> _Way:
+    return _PIVOTED_QR if params["pivoting"] else _QR
+
+
 def _eigh(args: Avals, params: Mapping[str, Any]) -> _Way:
     return _SMALL_EIGH if args[0].shape[-1] <= spectral.QL_ROWS else _EIGH
 
@@ -280,7 +309,7 @@ def _svd(args: Avals, params: Mapping[str, Any]) -> _Way:
 _INLINED = {solve.cholesky_p: small.cholesky, solve.triangular_solve_p: small.triangular_solve, solve.lu_p: small.lu}
 LOWERINGS: dict[Primitive, Lowering] = {
     **{p: _call(_always(way), _INLINED.get(p, small.never)) for p, way in _WAYS.items()},
-    qr_p: _call(_always(_QR), some=_only(_R, False, True)),
+    qr_p: _call(_which_qr, some=_only(_R, False, True)),
     eigh_p: _call(_eigh, some=_only(_EIGENVALUES, False, True)),
     svd_p: _call(_svd, some=_only(_SINGULAR_VALUES, True, False, False)),
 }

@@ -22,7 +22,9 @@ PARTS = {"s": "float", "d": "double", "c": "float", "z": "double"}
 PART_BYTES = {"s": 4, "d": 8, "c": 4, "z": 8}
 SQUARES = {"s": 8, "d": 4, "c": 4}
 """Rows of squares of elements that are turned in registers."""
-COMPLEX = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd", "syev_work": "heev_work"}
+COMPLEX = {
+    "orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd", "syev_work": "heev_work", "sytrd": "hetrd",
+}  # fmt: skip
 """Routines that have other names for complex numbers."""
 Number = IrValue | int
 

@@ -31,7 +31,7 @@ def test_scan_prints_as_in_jax() -> None:
 
 
 def test_parameters_are_those_of_jax() -> None:
-    scan = equations(lambda xs: lax.scan(lambda c, x: (c, x), 0.0, xs, _split_transpose=True), XS, name="scan")[0]
+    scan = equations(lambda xs: lax.scan(lambda c, x: (c + x, c), 0.0, xs, _split_transpose=True), XS, name="scan")[0]
     assert set(scan.params) == {"jaxpr", "length", "num_carry", "num_consts", "reverse", "unroll"}
     loop = equations(lambda x: lax.while_loop(lambda c: c < 3, lambda c: c + x, x), 1, name="while")[0]
     assert set(loop.params) == {"body_jaxpr", "body_nconsts", "cond_jaxpr", "cond_nconsts"}
@@ -102,7 +102,32 @@ def test_tangents_that_are_zero_are_not_carried() -> None:
         return lax.scan(lambda c, v: ((c[0] + 1, c[1] * x, c[2]), None), (0, x, 2.0), XS)[0][1]
 
     (loop,) = equations(lambda x: jax.jvp(f, (x,), (x,)), 1.0, name="scan")
-    assert loop.params["num_carry"] == 4  # the counter and the constant have no tangents
+    assert loop.params["num_carry"] == 3  # the counter has no tangent, and the constant is none of the carry
+
+
+def test_what_a_body_gives_on_is_constant() -> None:
+    """So that a gradient keeps it once, and not for each turn."""
+
+    def f(w, x):
+        (_, last), (_, firsts) = lax.scan(lambda c, v: ((c[0], jnp.sin(c[0] @ c[1])), (c[1], v)), (w, x), XS)
+        return last.sum() + firsts.sum()
+
+    forward, _ = equations(jax.grad(f), MATRIX, MATRIX[0], name="scan")
+    assert (forward.params["num_consts"], forward.params["num_carry"]) == (1, 1)
+    assert all(v.aval.ndim < 3 for v in forward.outvars)
+    assert lax.scan(lambda c, _: (c, None), 2.0, None, length=3)[0].item() == 2.0
+    assert not equations(lambda x: lax.scan(lambda c, v: (c, v), x, XS), 1.0, name="scan")
+
+
+def test_gradients_pass_loops_of_unknown_length_in_what_these_give_on() -> None:
+    def f(n, x):
+        return lax.fori_loop(0, n, lambda i, c: (c[0], c[1] + i), (x, 0))[0] * x
+
+    assert jax.jit(jax.grad(f, 1))(3, 2.0) == 4.0
+    (loop,) = equations(
+        lambda x: lax.while_loop(lambda c: c[0] < c[1], lambda c: (c[0] + 1, c[1]), (0, x)), 3, name="while"
+    )
+    assert loop.params["body_nconsts"] == 0  # the test reads it
 
 
 def test_batching_leaves_alone_what_is_not_mapped() -> None:

@@ -108,8 +108,13 @@ TWICE: dict[str, tuple[Callable[..., Any], Any, str]] = {
         KEY,
         "scan body function leads to key reuse when repeatedly executed, because key constants are repeatedly consumed",
     ),
-    "carried": (
+    "given on": (
         lambda k: lax.scan(lambda c, _: (c, random.normal(c)), k, None, length=3),
+        KEY,
+        "scan body function leads to key reuse when repeatedly executed, because key constants are repeatedly consumed",
+    ),
+    "carried": (
+        lambda k: lax.scan(lambda c, _: (c[::-1], random.normal(c[0])), tuple(random.split(k)), None, length=3),
         KEY,
         "scan body function .* because consumed inputs don't match sourced outputs",
     ),

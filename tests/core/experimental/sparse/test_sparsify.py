@@ -144,7 +144,7 @@ def test_what_would_be_dense_is_refused(use_tracer: bool) -> None:
         (lambda m: 1.0 / m, "Division by a sparse array is not implemented"),
         (lambda m: m**-2, "with non-positive exponent -2"),
         (lambda m: m + m[:1], "Addition between sparse matrices of different shapes|Adding sparse dimensions"),
-        (lambda m: lax.scan(lambda c, x: (c, x), 0.0, m), "sparse rule for scan with x values"),
+        (lambda m: lax.scan(lambda c, x: (c + 1.0, x), 0.0, m), "sparse rule for scan with x values"),
     ):
         with pytest.raises((NotImplementedError, ValueError, TypeError), match=text):
             sparsify(fun, use_tracer=use_tracer)(mat)

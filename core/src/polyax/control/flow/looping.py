@@ -13,7 +13,8 @@ from polyax.control.flow.scan import scan_p
 from polyax.control.flow.while_loop import while_p
 from polyax.control.inner.bodies import settled, traced
 from polyax.control.inner.differences import carries, first_parameter
-from polyax.control.inner.programs import hoisted
+from polyax.control.inner.lists import kept, merged, partition
+from polyax.control.inner.programs import forwarded, hoisted, pruned, reordered, without_inputs
 from polyax.ir import dtypes
 from polyax.ir.aval import ShapedArray, aval_of
 from polyax.ir.config import config
@@ -22,7 +23,7 @@ from polyax.ir.errors import ConcretizationTypeError, TracerIntegerConversionErr
 from polyax.ir.jaxpr import ClosedJaxpr
 from polyax.ir.refs import is_ref, met
 from polyax.meshes.explicit import without_dim
-from polyax.ops.basis import add, convert_element_type, reshape
+from polyax.ops.basis import add, convert, convert_element_type, reshape
 from polyax.ops.compare import lt
 from polyax.ops.joining import concatenate, stack
 from polyax.ops.slicing import index_in_dim, slice_in_dim
@@ -78,16 +79,42 @@ def _while_in_python(cond_fun: Callable[..., Any], body_fun: Callable[..., Any],
 
 
 def _bind_while(test: ClosedJaxpr, body: ClosedJaxpr, init: Sequence[Any]) -> list[Any]:
+    """Carries that the body gives on as it gets them, and that the test doesn't read, are constants of the body."""
     (cond, of_cond), (body, of_body) = hoisted(test), hoisted(body)
-    return while_p.bind(
+    cond, read = pruned(cond, (True,))
+    places = enumerate(zip(forwarded(body), read[len(of_cond) :], strict=True), len(of_body))
+    fixed = [same == n and not r for n, (same, r) in places]
+    if all(fixed):  # a loop without a carry
+        fixed = [False] * len(init)
+    constant, carry = partition(fixed, init)
+    outs = while_p.bind(
         *of_cond,
         *of_body,
-        *init,
-        cond_jaxpr=cond,
+        *constant,
+        *carry,
+        cond_jaxpr=without_inputs(cond, (*[True] * len(of_cond), *[not f for f in fixed])),
         cond_nconsts=len(of_cond),
-        body_jaxpr=body,
-        body_nconsts=len(of_body),
+        body_jaxpr=_with_constants(body, len(of_body), fixed),
+        body_nconsts=len(of_body) + len(constant),
     )
+    return merged(fixed, _as_arrays(constant), outs)
+
+
+def _with_constants(body: ClosedJaxpr, first: int, fixed: Sequence[bool], more: Sequence[bool] = ()) -> ClosedJaxpr:
+    """The program to which carries are constants, which it doesn't give on; they begin at input number ``first``.
+
+    ``more``: which of its further outputs it doesn't give either.
+    """
+    if not any((*fixed, *more)):
+        return body
+    end = first + len(fixed)
+    constant, carry = partition(fixed, range(first, end))
+    order = (*range(first), *constant, *carry, *range(end, len(body.in_avals)))
+    return reordered(body, order, tuple(n for n, left_out in enumerate((*fixed, *more)) if not left_out))
+
+
+def _as_arrays(xs: Sequence[Any]) -> list[Any]:
+    return [convert(x, a.dtype, a.weak_type) for x, a in zip(xs, [aval_of(x) for x in xs], strict=True)]
 
 
 def _check_test(test: ClosedJaxpr, tree: PyTreeDef) -> None:
@@ -162,19 +189,27 @@ def _scan(
     if met.any:
         refuse_both(body.consts, [*leaves, *x_leaves], _source(owner, init, xs))
     body, consts = hoisted(body)
-    outs = scan_p.bind(
-        *consts,
-        *first,
-        *x_leaves,
-        jaxpr=body,
-        length=steps,
-        num_carry=len(first),
-        num_consts=len(consts),
-        reverse=bool(reverse),
-        unroll=_unroll(unroll, steps),
-    )
-    carry, ys = tree_unflatten(out_tree, outs)
+    settings = {"length": steps, "reverse": bool(reverse), "unroll": _unroll(unroll, steps)}
+    carry, ys = tree_unflatten(out_tree, _bind_scan(body, consts, first, x_leaves, settings))
     return carry, ys
+
+
+def _bind_scan(
+    body: ClosedJaxpr, consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any], settings: dict[str, Any]
+) -> list[Any]:
+    """Carries that the body gives on as it gets them are constants; slices that it gives on are ``xs`` again."""
+    same, begin = forwarded(body), len(consts) + len(init)
+    fixed = [k == n for n, k in enumerate(same[: len(init)], len(consts))]
+    again = [k is not None and k >= begin and not is_ref(xs[k - begin]) for k in same[len(init) :]]
+    constant, carry = partition(fixed, init)
+    known = [*constant, *[xs[k - begin] for k in kept(again, same[len(init) :]) if k is not None]]
+    mask = (*fixed, *again)
+    program = _with_constants(body, len(consts), fixed, again)
+    if all(mask) and not body.jaxpr.effects:
+        return _as_arrays(known)
+    counts = {"num_carry": len(carry), "num_consts": len(consts) + len(constant)}
+    outs = scan_p.bind(*consts, *constant, *carry, *xs, jaxpr=program, **counts, **settings)
+    return merged(mask, _as_arrays(known), outs)
 
 
 def _source(f: Callable[..., Any], *args: Any) -> SourceOf:

@@ -97,6 +97,13 @@ def pruned(program: ClosedJaxpr, used: tuple[bool, ...]) -> tuple[ClosedJaxpr, t
 
 
 @memoize_by_jaxpr
+def forwarded(program: ClosedJaxpr) -> tuple[int | None, ...]:
+    """For each output the number of the input that it is, if it is one."""
+    numbers: dict[Any, int] = {v: n for n, v in enumerate(program.jaxpr.invars)}
+    return tuple(None if isinstance(o, Literal) else numbers.get(o) for o in program.jaxpr.outvars)
+
+
+@memoize_by_jaxpr
 def without_inputs(program: ClosedJaxpr, needed: tuple[bool, ...]) -> ClosedJaxpr:
     """The program without inputs that it doesn't read."""
     return with_ends(program, [v for v, n in zip(program.jaxpr.invars, needed, strict=True) if n])

@@ -12,16 +12,39 @@ SIDE = 4
 """Of squares of matrices whose sizes aren't known."""
 
 
-def transpose(b: Builder, source: IrValue, pitch: int, target: IrValue, side: int, type: str) -> None:
-    """``target[i * side + j] = source[j * pitch + i]`` for ``i`` and ``j`` below ``side``, a power of two."""
-    count = min(side, MOST)
-    zero, end = b.const(0, "i64"), b.const(side, "i64")
-    with b.loop(zero, end, step=count) as row, b.loop(zero, end, step=count) as column:
+def transpose(
+    b: Builder,
+    source: IrValue,
+    pitch: int,
+    target: IrValue,
+    side: int,
+    type: str,
+    sizes: tuple[IrValue, IrValue] | None = None,
+) -> None:
+    """``target[i * side + j] = source[j * pitch + i]`` for ``i`` and ``j`` below ``side``, a power of two.
+
+    ``sizes``: they are below these; the rest of the last squares in registers is written as well, but not read.
+    """
+    count, zero = min(side, MOST), b.const(0, "i64")
+    rows, columns = sizes or (b.const(side, "i64"),) * 2
+    with b.loop(zero, rows, step=count) as row, b.loop(zero, columns, step=count) as column:
         first = b.at(source, column * pitch + row, type)
-        read = [b.load_lanes(b.at(first, n * pitch, type), type, count, None, b.const(0, type)) for n in range(count)]
+        if sizes is None:
+            mask, places = None, [b.const(n, "i64") for n in range(count)]
+        else:
+            mask = _below(b, rows - row, count)
+            places = [b.intrinsic("smin", b.const(n, "i64"), columns - column - 1) for n in range(count)]
+        none = b.const(0, type)
+        read = [b.load_lanes(b.at(first, n * pitch, type), type, count, mask, none) for n in places]
         last = b.at(target, row * side + column, type)
         for n, vector in enumerate(turned(b, read)):
             b.store_lanes(vector, b.at(last, n * side, type), None)
+
+
+def _below(b: Builder, end: IrValue, count: int) -> IrValue:
+    """The lanes whose numbers are below ``end``."""
+    left = b.convert("trunc", b.intrinsic("smin", end, b.const(count, "i64")), "i8")
+    return b.test("icmp ugt", left, b.numbers(range(count), "i8"))
 
 
 Pitched = tuple[IrValue, IrValue]

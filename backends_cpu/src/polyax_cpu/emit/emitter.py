@@ -329,13 +329,21 @@ class LlvmEmitter(Emitter[IrValue]):
         room = 1 << max(size - 1, 0).bit_length()
         self.memory[slot] = self.b.alloca("i8" if dtype.kind == "b" else TYPES[dtype.name], room)
 
-    def transpose(self, source: int, start: IrValue, pitch: int, target: int, side: int, dtype: np.dtype) -> bool:
-        if side & (side - 1):
+    def transpose(
+        self,
+        source: int,
+        start: IrValue,
+        pitch: int,
+        target: int,
+        side: int,
+        dtype: np.dtype,
+        sizes: tuple[IrValue, IrValue] | None = None,
+    ) -> bool:
+        if side & (side - 1) or (sizes is not None and not host().has_masks):
             return False
         kept = "i8" if dtype.kind == "b" else TYPES[dtype.name]
-        transposes.transpose(
-            self.b, self.b.at(self.memory[source], start, kept), pitch, self.memory[target], side, kept
-        )
+        first = self.b.at(self.memory[source], start, kept)
+        transposes.transpose(self.b, first, pitch, self.memory[target], side, kept, sizes)
         return True
 
     def barrier(self) -> None:

@@ -123,9 +123,19 @@ class Emitter(Protocol[T]):
         """Declares scratch memory, addressed by ``slot`` in loads and stores. Called before everything else."""
         ...
 
-    def transpose(self, source: int, start: T, pitch: int, target: int, side: int, dtype: np.dtype) -> bool:
-        """Writes ``target[i * side + j] = source[start + j * pitch + i]`` for ``i`` and ``j`` below ``side``, if it has
-        a better way than two loops; else it does nothing, and says so."""
+    def transpose(
+        self,
+        source: int,
+        start: T,
+        pitch: int,
+        target: int,
+        side: int,
+        dtype: np.dtype,
+        sizes: tuple[T, T] | None = None,
+    ) -> bool:
+        """Writes ``target[i * side + j] = source[start + j * pitch + i]`` for ``i`` and ``j`` below ``sizes``, or else
+        below ``side``, if it has a better way than two loops; else it does nothing, and says so. What else is in the
+        square it may overwrite."""
         return False
 
     @abstractmethod

@@ -114,8 +114,17 @@ class Indices(Emitter[T]):
     def local(self, slot: int, dtype: np.dtype, size: int) -> None:
         self.emitter.local(slot, dtype, size)
 
-    def transpose(self, source: int, start: T, pitch: int, target: int, side: int, dtype: np.dtype) -> bool:
-        return self.emitter.transpose(source, start, pitch, target, side, dtype)
+    def transpose(
+        self,
+        source: int,
+        start: T,
+        pitch: int,
+        target: int,
+        side: int,
+        dtype: np.dtype,
+        sizes: tuple[T, T] | None = None,
+    ) -> bool:
+        return self.emitter.transpose(source, start, pitch, target, side, dtype, sizes)
 
     def barrier(self) -> None:
         self.emitter.barrier()

@@ -73,8 +73,8 @@ class _Walker(Evaluator[T]):
         self.kernel = kernel
         self.blocks = {b.base: b for b in blocks}
         self.nearby: dict[Axis, bool] = {}
-        self.full: dict[Axis, int | None] = {}
-        """The number of lanes of blocks that are full where the walker is."""
+        self.sides: dict[Axis, tuple[int, bool]] = {}
+        """The lanes of blocks, and whether the block where the walker is has all of them."""
 
     def emit(self, begin: T, end: T) -> None:
         for slot, operand in enumerate(self.kernel.operands):
@@ -101,19 +101,21 @@ class _Walker(Evaluator[T]):
             self.forget(self.facts.written(stage))
 
     def transposed(self, stage: Stage) -> bool:
-        """Writes a stage that does nothing but turn whole squares around, if the emitter has a way of its own."""
-        squares = [self.full.get(axis) for axis in stage.axes]
-        if len(squares) != 2 or squares[0] != squares[1] or squares[0] is None or not copies_across(stage):
+        """Writes a stage that does nothing but turn a square around, or a part of one, if the emitter has a way of its
+        own."""
+        sides = [self.sides[axis] for axis in stage.axes if axis in self.sides]
+        if len(sides) != 2 or sides[0][0] != sides[1][0] or not copies_across(stage):
             return False
         outer, inner = stage.axes
         scope = len(self.known)
+        sizes = None if all(whole for _, whole in sides) else (self.extent(inner), self.extent(outer))
         for axis in stage.axes:
             self.indices[axis] = self.emitter.const(0, INT)
-        done = all(self.transposes(store, outer, inner, squares[0]) for store in stage.stores)
+        done = all(self.transposes(store, outer, inner, sides[0][0], sizes) for store in stage.stores)
         self.close(scope)
         return done
 
-    def transposes(self, store: Store, outer: Axis, inner: Axis, side: int) -> bool:
+    def transposes(self, store: Store, outer: Axis, inner: Axis, side: int, sizes: tuple[T, T] | None) -> bool:
         at = store.value.args[0]
         pitch, steps = (
             stride(at, outer),
@@ -122,7 +124,8 @@ class _Walker(Evaluator[T]):
         if pitch is None or steps != (1, 1, side) or origin(store.indices[0]) != 0:
             return False
         self.evaluate(self.facts.needed([at]))
-        return self.emitter.transpose(store.value.attr.slot, self.known[at], pitch, store.slot, side, store.value.dtype)
+        slot, dtype = store.value.attr.slot, store.value.dtype
+        return self.emitter.transpose(slot, self.known[at], pitch, store.slot, side, dtype, sizes)
 
     def nest(
         self,
@@ -196,7 +199,7 @@ class _Walker(Evaluator[T]):
 
         def run(n: T, count: T, full: bool) -> None:
             self.indices[blocks.count] = count
-            self.full[blocks.lane] = blocks.lanes if full else None
+            self.sides[blocks.lane] = blocks.lanes, full
             body(emitter.op("add", INT, start, emitter.op("mul", INT, n, lanes)))
 
         if length is None:

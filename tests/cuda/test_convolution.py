@@ -13,7 +13,7 @@ from polyax.ir.aval import ShapedArray
 from polyax.ops.conv import conv_general_dilated_p
 from polyax.reference.interpreter import run_on_host
 from polyax_cuda import convolution
-from polyax_kernels.gpu.cuda_like.convolutions import Layout, describe
+from polyax_kernels.gpu.cuda_like.convolutions import Layout, channels_last, describe, is_packed
 
 LAYOUTS = [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC"), ("CHWN", "IHWO", "NHWC")]
 NAMED = {"N": 2, "C": 4, "H": 9, "W": 7, "O": 6}
@@ -48,6 +48,29 @@ def test_strides_say_what_dimension_numbers_say(layout: tuple[str, str, str], gr
     operands = [seen(a, o) for a, o in zip((x, w), (asked.x, asked.window), strict=True)]
     (got,) = run_on_host(conv_general_dilated_p, operands, params | moved | {"dimension_numbers": plain})
     np.testing.assert_allclose(got, seen(want, asked.out), rtol=1e-5)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[:2], ids="-".join)
+def test_windows_lie_as_arrays_do(layout: tuple[str, str, str]) -> None:
+    """Features first or last in all three: cuDNN gives wrong numbers for others, and doesn't refuse them."""
+    x, w = arrays(layout)
+    fun = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=layout)
+    params: Any = polyax.make_jaxpr(fun)(x, w).jaxpr.eqns[0].params
+    asked = describe([ShapedArray(a.shape, a.dtype) for a in (x, w)], params)
+    found, order = convolution.arranged(asked, params["dimension_numbers"][1])
+    last = layout[0].endswith("C")
+    assert channels_last(found) == last
+    assert is_packed(found.window, channels_last=last)
+    moved = w if order is None else np.ascontiguousarray(w.transpose(order))
+    np.testing.assert_array_equal(seen(moved, found.window), seen(w, asked.window))
+    assert (order is not None) == last
+
+
+def test_mixed_layouts_are_left_to_tiles() -> None:
+    x, w = arrays(LAYOUTS[2])
+    fun = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=LAYOUTS[2])
+    params: Any = polyax.make_jaxpr(fun)(x, w).jaxpr.eqns[0].params
+    assert channels_last(describe([ShapedArray(a.shape, a.dtype) for a in (x, w)], params)) is None
 
 
 @pytest.mark.parametrize(

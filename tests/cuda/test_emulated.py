@@ -39,8 +39,33 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "scatter": (lambda x: x.at[:, jnp.array([1, 1, 3])].add(2.0), lambda x: x + 2 * np.eye(70)[[1, 1, 3]].sum(0)),
     "narrow": (lambda x: x.astype(jnp.bfloat16).astype(jnp.float16) * 2, lambda x: 2 * x),
     "integers": (lambda x: (x * 100).astype(jnp.int8) // 7, lambda x: np.clip(np.trunc(x * 100), -128, 127) // 7),
+    "log-softmax": (lambda x: polyax.nn.log_softmax(x, -1), lambda x: np.log(softmax(x))),
+    "rows by their norms": (
+        lambda x: x / jnp.linalg.norm(x, axis=1, keepdims=True),
+        lambda x: x / np.linalg.norm(x, axis=1)[:, None],
+    ),
+    "gradient of minima": (
+        polyax.grad(lambda x: (x.min(1) ** 2).sum()),
+        lambda x: np.where(x == x.min(1, keepdims=True), 2 * x.min(1, keepdims=True), 0),
+    ),
     "cumulative": (lambda x: jnp.cumsum(x, 1), lambda x: np.cumsum(x, 1)),
 }
+
+
+Geometry = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@pytest.fixture
+def launches(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> list[Geometry]:
+    """The groups, and the threads of each, of every launch from now on."""
+    runtime, seen = gpu.runtimes[0], list[Geometry]()
+    launch = runtime.launch
+    watch = lambda function, groups, threads, *rest: (
+        seen.append((groups, threads)),
+        launch(function, groups, threads, *rest),
+    )
+    monkeypatch.setattr(runtime, "launch", watch)
+    return seen
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -51,6 +76,27 @@ def test_programs(emulated: CudaBackend, name: str, number: int) -> None:
         got = np.asarray(polyax.jit(fun)(X))
     tolerance = 2e-2 if name == "narrow" else 1e-4
     np.testing.assert_allclose(got.astype(float), oracle(X.astype(float)), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["log-softmax", "rows by their norms", "gradient of minima"])
+def test_rows_are_folded_once(gpu: CudaBackend, launches: list[Geometry], name: str) -> None:
+    """By one group for each row, however many points of it need the fold."""
+    polyax.jit(PROGRAMS[name][0])(X).block_until_ready()
+    assert ((24,), (128,)) in launches
+    assert sum(groups[0] for groups, _ in launches) <= 2 * 24
+
+
+def test_few_rows_get_more_threads(gpu: CudaBackend, launches: list[Geometry]) -> None:
+    """So that they fill the device; not more than there are elements."""
+    rows = polyax.jit(lambda x: x / x.max(1, keepdims=True))
+    for shape in ((2, 5000), (2, 600)):
+        rows(jnp.ones(shape)).block_until_ready()
+    assert [threads for groups, threads in launches if groups == (2,)] == [(1024,), (512,)]
+
+
+def test_reports_show_kernels_that_groups_share(gpu: CudaBackend, capsys: pytest.CaptureFixture[str]) -> None:
+    polyax.explain(polyax.jit(lambda x: polyax.nn.softmax(x.astype("bfloat16"), -1)))(X)
+    assert "exp" in capsys.readouterr().out
 
 
 def test_random_bits_are_the_reference_backends(gpu: CudaBackend) -> None:
@@ -121,13 +167,8 @@ VALUES = np.arange(1, 9)
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int16", "int32", "int64", "uint64"])
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "min", "max", "set"])
-def test_updates_that_meet(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch, name: str, dtype: str) -> None:
+def test_updates_that_meet(gpu: CudaBackend, launches: list[Geometry], name: str, dtype: str) -> None:
     """As a loop over them, by the threads of one launch."""
-    runtime, threads = gpu.runtimes[0], list[int]()
-    launch = runtime.launch
-    monkeypatch.setattr(
-        runtime, "launch", lambda f, g, t, *rest: (threads.append(math.prod(t)), launch(f, g, t, *rest))
-    )
     with polyax.enable_x64(True):
         start, values = np.full(8, 100).astype(dtype), VALUES.astype(dtype)
         got = polyax.jit(lambda x, u: getattr(x.at[MEETING], name)(u, mode="drop"))(start, values)
@@ -138,8 +179,8 @@ def test_updates_that_meet(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch, na
             want[at] = combine(want[at], value)
     assert got.dtype == dtype
     np.testing.assert_array_equal(np.asarray(got).astype(int), want)
-    assert threads
-    assert min(threads) > 1
+    assert launches
+    assert min(math.prod(threads) for _, threads in launches) > 1
 
 
 def test_updates_that_meet_keep_nan_and_signs_of_zero(gpu: CudaBackend) -> None:

@@ -33,7 +33,7 @@ RNG = np.random.default_rng(3)
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (cublas, linalg, products, runtime):
+    for module in (cublas, linalg, runtime):
         monkeypatch.setattr(module, "cupy", StandIn())
     blas = cupy_stand_in.CuBlas()
     monkeypatch.setattr(cublas, "library", lambda: blas)

@@ -41,6 +41,7 @@ template <class T, class U> static T atomicAdd(T *p, U x) { return exchanged(p, 
 template <class T, class U> static T atomicSub(T *p, U x) { return exchanged(p, (T)(*p - x)); }
 template <class T, class U> static T atomicMax(T *p, U x) { return exchanged(p, *p < (T)x ? (T)x : *p); }
 template <class T, class U> static T atomicMin(T *p, U x) { return exchanged(p, *p > (T)x ? (T)x : *p); }
+template <class T, class U> static T atomicExch(T *p, U x) { return exchanged(p, (T)x); }
 template <class T, class U> static T atomicCAS(T *p, U before, U after) {
   return exchanged(p, *p == (T)before ? (T)after : *p);
 }

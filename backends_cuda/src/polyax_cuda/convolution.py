@@ -1,11 +1,13 @@
 """Convolutions through the graph interface of cuDNN, where ``nvidia-cudnn-frontend`` is installed.
 
-cuDNN takes any order of dimensions by strides: what ours are called is a matter of their order alone.
+It is told where dimensions are by their strides, but computes something else where features are neither first nor last,
+or lie otherwise in windows than in arrays, and says nothing. So those are not given to it; windows are turned before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -14,7 +16,8 @@ import numpy as np
 
 from polyax.backend import ShapedArray
 from polyax_cuda.products import exact
-from polyax_kernels.api.gpu import Convolution, describe, why_not_forward
+from polyax_cuda.runtime import Copied
+from polyax_kernels.api.gpu import Convolution, channels_last, describe, is_packed, packed, why_not_forward
 from polyax_kernels.api.lowerings import why_missing
 
 TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT"}  # in cudnn.data_type
@@ -51,17 +54,33 @@ def prepare(
     import cudnn  # pyright: ignore[reportMissingImports]  # few have it
 
     runtime = ctx.runtime
+    asked, order = arranged(describe(args, params), params["dimension_numbers"][1])
     with runtime.working():
-        graph, tensors, handle = built(args[0].dtype.name, describe(args, params), runtime.number, exact(params))
+        graph, tensors, handle = built(args[0].dtype.name, asked, runtime.number, exact(params))
 
     def run(outs: Sequence[Any], args: Sequence[Any]) -> None:
         with runtime.working():
             cudnn.set_stream(handle=handle, stream=runtime.stream.ptr)
             work = cupy.empty(max(1, graph.get_workspace_size()), "uint8")
-            places = [v.memory.ptr + v.offset for v in (*args, *outs)]
+            x, window = args
+            window = window if order is None else Copied(window, order)
+            places = [v.memory.ptr + v.offset for v in (x, window, *outs)]
             graph.execute(dict(zip(tensors, places, strict=True)), work.data.ptr, handle=handle)
 
     return run
+
+
+def arranged(asked: Convolution, window: Sequence[int]) -> tuple[Convolution, Sequence[int] | None]:
+    """What cuDNN is asked for, and the order of dimensions that the window is copied to first, if it has another one.
+
+    ``window``: which dimensions of it are out features, in features and space.
+    """
+    last = bool(channels_last(asked))
+    if is_packed(asked.window, channels_last=last):
+        return asked, None
+    out, features, *space = window
+    order = (out, *space, features) if last else (out, features, *space)
+    return replace(asked, window=packed(asked.window[0], channels_last=last)), order
 
 
 def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
@@ -72,8 +91,12 @@ def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | No
     missing = why_missing("cudnn", "cuDNN", "nvidia-cudnn-frontend nvidia-cudnn-cu12")
     if reason := why_not_forward(avals, params) or missing:
         return f"cuDNN: {reason}"
+    asked = describe(avals, params)
+    if channels_last(asked) is None:
+        return "cuDNN: features must be first or last, in the operand as in the result"
     try:
-        built(avals[0].dtype.name, describe(avals, params), cupy.cuda.runtime.getDevice(), exact(params))
+        asked, _ = arranged(asked, params["dimension_numbers"][1])
+        built(avals[0].dtype.name, asked, cupy.cuda.runtime.getDevice(), exact(params))
     except Exception as e:  # a class of cuDNN's own for each kind of refusal, by version
         return f"cuDNN has no engine for it: {e}"
     return None

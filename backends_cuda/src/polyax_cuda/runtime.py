@@ -29,6 +29,14 @@ def array(view: Any) -> Any:
     return cupy.ndarray(view.aval.shape, dtype, view.memory + view.offset)
 
 
+class Copied:
+    """A view's elements in another order of dimensions, as a view; made inside ``working``."""
+
+    def __init__(self, view: Any, order: Sequence[int]) -> None:
+        self.memory = cupy.ascontiguousarray(cupy.transpose(array(view), order)).data
+        self.offset = 0
+
+
 class CurrentGpu:
     """While it is entered, a GPU is the thread's current one; failures become ``DeviceError``."""
 

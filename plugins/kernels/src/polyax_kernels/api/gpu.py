@@ -9,7 +9,14 @@ from polyax_kernels.gpu.backend import GpuBackend
 from polyax_kernels.gpu.collectives import lowerings
 from polyax_kernels.gpu.collectives.communication import CommunicationLibrary, Communicator
 from polyax_kernels.gpu.cuda_like import arrays, pivots
-from polyax_kernels.gpu.cuda_like.convolutions import Convolution, describe, why_not_forward
+from polyax_kernels.gpu.cuda_like.convolutions import (
+    Convolution,
+    channels_last,
+    describe,
+    is_packed,
+    packed,
+    why_not_forward,
+)
 from polyax_kernels.gpu.cuda_like.single_source import ATOMIC_SIZES, SingleSourceEmitter
 from polyax_kernels.gpu.emitter import NAME, GpuEmitter, parameters
 from polyax_kernels.gpu.host import through_host
@@ -19,6 +26,6 @@ from polyax_kernels.gpu.schedule import GpuSchedule
 __all__ = [
     "ATOMIC_SIZES", "NAME", "CommunicationLibrary", "Communicator", "Convolution", "DeviceError", "DeviceOutOfMemory",
     "EventMark", "GpuBackend", "GpuEmitter", "GpuSchedule", "KernelRejected", "Mark", "Runtime", "SingleSourceEmitter",
-    "Stamp", "arrays", "describe", "lowerings", "offline", "parameters", "pivots", "settings", "through_host",
-    "why_not_forward",
+    "Stamp", "arrays", "channels_last", "describe", "is_packed", "lowerings", "offline", "packed", "parameters",
+    "pivots", "settings", "through_host", "why_not_forward",
 ]  # fmt: skip

@@ -16,10 +16,11 @@ from polyax.ir.blame import expected
 from polyax_kernels.emit.c import CEmitter, program
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.gpu.cooperate import cooperate
+from polyax_kernels.gpu.rows import by_rows
 from polyax_kernels.gpu.schedule import GpuSchedule
 from polyax_kernels.gpu.squares import in_squares
 from polyax_kernels.ir.dependences import postorder_with_extents
-from polyax_kernels.ir.expr import Axis, Expr, consing
+from polyax_kernels.ir.expr import Axis, Expr
 from polyax_kernels.ir.kernel import Kernel, Operand, Schedule, kernel_roots
 from polyax_kernels.passes.for_emission import as_expr
 
@@ -70,6 +71,10 @@ class GpuEmitter(CEmitter):
 
     updates: ClassVar[Mapping[tuple[str, str], str]] = {}
     """Statements that combine what is at a pointer ``{0}`` with a value ``{1}`` at once, by operation and dtype."""
+
+    def update(self, name: str, dtype: np.dtype) -> str | None:
+        """That of ``updates``, if there is one."""
+        return self.updates.get((name, dtype.name))
 
     def swapped(self, pointer: str, before: str, after: str, nbytes: int) -> str:
         """What is at ``pointer``, an unsigned number of ``nbytes``, which becomes ``after`` if that is ``before``.
@@ -139,8 +144,8 @@ class GpuEmitter(CEmitter):
     ) -> None:
         pointer = f"b{slot} + {offset}"
         self.lines.append(f"if ({mask or 'true'}) {{")
-        if (name, dtype.name) in self.updates:
-            self.lines.append(self.updates[name, dtype.name].format(pointer, value))
+        if (statement := self.update(name, dtype)) is not None:
+            self.lines.append(statement.format(pointer, value))
         else:
             self.replace_until_done(pointer, dtype, lambda old: combined(old, value))
         self.lines.append("}")
@@ -265,13 +270,13 @@ def gpu_source(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter],
 
 def gpu_function(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter], name: str) -> GpuEmitter:
     """The function ``name``, which runs ``kernel``; ``program`` makes a text of one or of several."""
-    with consing():  # reports ask, too
-        if schedule.across is not None:
-            kernel = in_squares(kernel, schedule.across)
-        elif schedule.mode == "groups":
-            kernel = cooperate(kernel, schedule.threads[0])
-        emitter = dialect(kernel, schedule, name)
-        begin, end = emitter.bounds()
-        same = {name: getattr(schedule, name) for name in ("lanes", "short_rows", "index_dtype")}
-        emit_kernel(kernel, Schedule(**same), emitter, begin, end)
+    if schedule.across is not None:
+        kernel = in_squares(kernel, schedule.across)
+    elif schedule.mode == "groups":
+        kernel = kernel if schedule.rows is None else by_rows(kernel, schedule.rows)
+        kernel = cooperate(kernel, schedule.threads[0])
+    emitter = dialect(kernel, schedule, name)
+    begin, end = emitter.bounds()
+    same = {name: getattr(schedule, name) for name in ("lanes", "short_rows", "index_dtype")}
+    emit_kernel(kernel, Schedule(**same), emitter, begin, end)
     return emitter

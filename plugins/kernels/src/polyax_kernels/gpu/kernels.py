@@ -12,7 +12,8 @@ from polyax.ir.blame import expected
 from polyax_kernels.gpu.emitter import NAME, parameters
 from polyax_kernels.gpu.runtime import KernelRejected, Runtime
 from polyax_kernels.gpu.schedule import GpuSchedule, choose
-from polyax_kernels.ir.kernel import Kernel
+from polyax_kernels.ir.expr import consing, remaker
+from polyax_kernels.ir.kernel import Kernel, map_kernel
 from polyax_kernels.ir.keys import structural_key
 
 Named = Sequence[tuple[str, Kernel, GpuSchedule]]
@@ -74,8 +75,10 @@ class KernelTable:
             self._known[key] = GpuKernel(function, key[1], parameters(kernel))
 
     def source(self, kernel: Kernel) -> str:
-        """The program text, for reports."""
-        return self._text(kernel, choose(kernel, self.runtime.limits))
+        """The program text, for reports, which are made when the compilation's expressions are no longer unique."""
+        with consing():
+            kernel = map_kernel(kernel, remaker())
+            return self._text(kernel, choose(kernel, self.runtime.limits))
 
     def _text(self, kernel: Kernel, schedule: GpuSchedule) -> str:
         return expected(self._write(kernel, schedule), str, "write gave", "the text of a program")

@@ -15,9 +15,10 @@ import numpy as np
 from polyax_kernels.emit.indices import index_dtype
 from polyax_kernels.emit.schedule import choose as choose_for_host
 from polyax_kernels.emit.schedule import strided
+from polyax_kernels.gpu.rows import SHORT, by_rows, shared_axes
 from polyax_kernels.gpu.squares import SIDE, across
 from polyax_kernels.ir.dependences import Facts
-from polyax_kernels.ir.expr import INT, Axis, Expr, consing, folds_of, postorder
+from polyax_kernels.ir.expr import INT, Axis, Expr, folds_of, postorder
 from polyax_kernels.ir.kernel import Kernel, kernel_roots
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.strides import steps_across
@@ -27,8 +28,6 @@ Dimensions = tuple[int, ...]
 
 THREADS = 256
 """Threads of a group that have points of their own."""
-SHORT = 32
-"""Rows of fewer elements are one thread's work."""
 MOST_GROUPS = 65535
 """Along the second dimension, as some devices take no more; threads loop over what is left."""
 RANGES = 8
@@ -50,6 +49,8 @@ class GpuSchedule:
     """In how many ranges the first axis is cut, at most."""
     across: int | None = None
     """The axis whose squares with the last one are what groups share, see ``in_squares``."""
+    rows: tuple[int, ...] | None = None
+    """The axes of the grid whose points groups share, where loops over the others are theirs, see ``by_rows``."""
     atomic: bool = False
     """Whether points may update the same place at once."""
     index_dtype: np.dtype = INT
@@ -60,6 +61,8 @@ class GpuSchedule:
         sizes = extents(kernel.grid, scalars)
         if self.mode == "ranges":
             return (max(1, min(self.groups, *sizes[:1])) if sizes else 1,), (1,)
+        if self.rows is not None:
+            sizes = [sizes[n] for n in self.rows]
         if self.across is not None:
             for n in (self.across, -1):
                 sizes[n] = -(-sizes[n] // SIDE)
@@ -82,8 +85,7 @@ def _scalar(extent: Expr, scalars: Sequence[int]) -> int:
 
 def choose(kernel: Kernel, limits: Limits, scalars: Sequence[int] = ()) -> GpuSchedule:
     """The schedule for launches with ``scalars``; only kernels that serve all sizes need them."""
-    with consing():  # reports ask, too
-        chosen = _shape(kernel, limits, scalars)
+    chosen = _shape(kernel, limits, scalars)
     return replace(chosen, index_dtype=index_dtype(kernel, limits)) if limits.index_dtype != INT else chosen
 
 
@@ -97,13 +99,24 @@ def _shape(kernel: Kernel, limits: Limits, scalars: Sequence[int]) -> GpuSchedul
         host = choose_for_host(kernel, limits)
         groups = limits.units * RANGES if host.parallel else 1
         return GpuSchedule("ranges", lanes=host.lanes, short_rows=host.short_rows, groups=groups)
-    row = _row(kernel, scalars)
-    if row >= SHORT and _shares(kernel, limits, scalars):
-        return GpuSchedule("groups", (min(limits.group, limits.threads, _power_of_two(row)), 1))
     sizes, flat = extents(kernel.grid, scalars), flatten(kernel)
+    rows = shared_axes(kernel, sizes)
+    shared = kernel if rows is None else by_rows(kernel, rows)
+    row = _row(shared, scalars)
+    if row >= SHORT and _shares(shared, limits, scalars):
+        groups = prod(sizes if rows is None else [sizes[n] for n in rows])
+        return GpuSchedule("groups", (_sharing(row, groups, limits), 1), rows=rows)
     if (other := across(flat, sizes, limits.local_bytes)) is not None:
         return GpuSchedule("groups", (min(THREADS, limits.threads), 1), across=other)
     return GpuSchedule("points", _block(sizes, limits, square=_beside(flat)))
+
+
+def _sharing(row: int, groups: int, limits: Limits) -> int:
+    """How many threads share a row: more of them, where there are few groups to fill the device."""
+    threads = min(limits.group, _power_of_two(row))
+    while 2 * threads <= min(limits.threads, row) and groups * threads < limits.units * THREADS:
+        threads *= 2
+    return min(threads, limits.threads)
 
 
 def _can_meet(kernel: Kernel, sizes: frozenset[int]) -> bool:

@@ -262,6 +262,19 @@ def rewriter(rule: Callable[[Expr], Expr | None]) -> Callable[[Expr], Expr]:
     return lambda x: rewrite(x, rule, memo)
 
 
+def remaker() -> Callable[[Expr], Expr]:
+    """The function that makes an expression anew, for a table other than its own: what is equal is one object again."""
+    made: dict[Expr, Expr] = {}
+
+    def remade(root: Expr) -> Expr:
+        for x in postorder(root):
+            if x not in made:
+                made[x] = make(x.kind, x.dtype, tuple([made[a] for a in x.args]), x.attr)
+        return made[root]
+
+    return remade
+
+
 def folds_of(*roots: Expr) -> list[Expr]:
     """The distinct folds, inner ones first."""
     return [x for x in postorder(*roots) if x.kind == "fold"]

@@ -51,6 +51,33 @@ def layout(shape: Sequence[int], spec: Sequence[int]) -> Layout:
     return tuple(shape[d] for d in spec), tuple(math.prod(shape[d + 1 :]) for d in spec)
 
 
+def packed(sizes: Sizes, *, channels_last: bool) -> Layout:
+    """The layout that libraries are sure to take: all in the library's order, or with its second dimension the last.
+
+    >>> packed((8, 3, 32, 32), channels_last=True)
+    ((8, 3, 32, 32), (3072, 1, 96, 3))
+    """
+    last = (0, len(sizes) - 1, *range(1, len(sizes) - 1))  # where in memory each of the library's dimensions is
+    spec = last if channels_last else tuple(range(len(sizes)))
+    shape = [0] * len(sizes)
+    for size, place in zip(sizes, spec, strict=True):
+        shape[place] = size
+    return layout(shape, spec)
+
+
+def is_packed(found: Layout, *, channels_last: bool) -> bool:
+    """Whether an array is laid out so; where a dimension has one element, its stride says nothing."""
+    sizes, strides = found
+    wanted = packed(sizes, channels_last=channels_last)[1]
+    return all(size == 1 or a == b for size, a, b in zip(sizes, strides, wanted, strict=True))
+
+
+def channels_last(asked: Convolution) -> bool | None:
+    """How both the operand and the result lie; None if one of them lies otherwise, or each in its own way."""
+    ways = (way for way in (False, True) if all(is_packed(a, channels_last=way) for a in (asked.x, asked.out)))
+    return next(ways, None)
+
+
 def why_not_forward(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
     """Why a convolution isn't one that ``describe`` can tell, with paddings that libraries take."""
     if set(params["lhs_dilation"]) - {1} or params["batch_group_count"] != 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from polyax_kernels.gpu.emitter import GpuEmitter
 from polyax_kernels.ir.kernel import Operand
 
@@ -13,7 +15,29 @@ UPDATES = {
     **{("min", d): "atomicMin({0}, {1});" for d in ("int32", "uint32", "int64", "uint64")},
     ("add", "int64"): "atomicAdd((uint64_t *)({0}), (uint64_t){1});",
 }
-"""One instruction each. All else is replaced by comparison, floats' extrema too, which order zeros and keep NaN."""
+"""One instruction each. All else is replaced by comparison."""
+EXTREMUM = """\
+void {name}({type} *p, {type} x) {{
+  if (*p != *p) return;
+  if (x != x) atomicExch(({bits} *)p, ~({bits})0 {nan});
+  else if (signbit(x)) atomic{negative}(({bits} *)p, *({bits} *)&x);
+  else atomic{positive}(({whole} *)p, *({whole} *)&x);
+}}"""
+"""Of positive floats the larger one has the larger bits, of negative ones the smaller; as numbers without a sign, the
+bits of negative ones are above all others, as numbers with a sign below. NaN stays: it is put there with bits that
+neither of the two ever replaces."""
+
+
+def _extremum(name: str, dtype: np.dtype) -> tuple[str, str]:
+    """The helper's name and text. NaN has all bits, for maxima but the sign."""
+    wide = dtype.itemsize == 8
+    names = {"type": "double" if wide else "float", "bits": "uint64_t" if wide else "uint32_t"}
+    names |= {"whole": "int64_t" if wide else "int32_t", "nan": ">> 1" if name == "max" else ""}
+    names |= {"negative": "Min" if name == "max" else "Max", "positive": "Max" if name == "max" else "Min"}
+    called = f"{name}_at_{dtype.name}"
+    return called, EXTREMUM.format(name=called, **names)
+
+
 ATOMIC_SIZES = frozenset((2, 4, 8))
 """What can be compared and replaced, in bytes."""
 
@@ -25,6 +49,12 @@ class SingleSourceEmitter(GpuEmitter):
     local_words = "__shared__"
     barrier_words = "__syncthreads();"
     updates = UPDATES
+
+    def update(self, name: str, dtype: np.dtype) -> str | None:
+        """Extrema of floats are those of their bits as whole numbers; see ``EXTREMUM``."""
+        if name in ("max", "min") and dtype.name in ("float32", "float64"):
+            return f"{self.helper(_extremum(name, dtype))}({{0}}, {{1}});"
+        return super().update(name, dtype)
 
     def swapped(self, pointer: str, before: str, after: str, nbytes: int) -> str:
         return f"atomicCAS({pointer}, {before}, {after})"

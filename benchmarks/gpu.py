@@ -1,6 +1,6 @@
 """Times programs on a GPU beside CuPy and, where it is installed, JAX on the same GPU.
 
-    python benchmarks/cuda.py [--platform cuda] [--scale 1.0] [-k WORD]
+    python benchmarks/gpu.py [--platform cuda] [--scale 1.0] [-k WORD]
 
 Prints a table in Markdown: milliseconds until the result is there, the median of many calls. ``--platform cpu --scale
 0.01`` tries the script out where there is no GPU; then CuPy is left out.

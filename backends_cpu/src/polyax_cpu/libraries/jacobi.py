@@ -33,7 +33,7 @@ def eigh(w: RoutineWriter, *, lower: bool) -> None:
     x, vectors, values = Interleaved(w, n * n, 0, None), Interleaved(w, n * n, None, 1), Interleaved(w, n, None, 2)
     basis = Columns(vectors, n, 1)
     with each(w, x, vectors, values):
-        identity(basis, n)
+        identity(basis, n, n)
         failed = _eigenvalues(w, x, values, lower, lambda p, q, rotation: rotation.turn_columns(basis, p, q, n))
         sort(w, values, n, ascending=True, others=[(basis, n)])
         spoil(failed, (values, n), (vectors, n * n))
@@ -128,7 +128,7 @@ def svd(w: RoutineWriter, *, full_matrices: bool) -> None:
     with each(w, x, values, long, short):
         with w.b.loop(0, shape.rows) as i, w.b.loop(0, k) as j:
             u[i, j] = source[i, j]
-        identity(v, k)
+        identity(v, k, k)
         power, failed = _orthogonalize(w, u, values, shape, lambda p, q, rotation: rotation.turn_columns(v, p, q, k))
         sort(w, values, k, ascending=False, others=[(u, shape.rows), (v, k)])
         _normalize(u, values, shape, width)

@@ -20,7 +20,7 @@ from polyax.ops.qr import qr_p
 from polyax.ops.schur import schur_p
 from polyax.ops.spectral import eigh_p, householder_product_p, svd_p
 from polyax_cpu import compiler
-from polyax_cpu.libraries import interleaved, jacobi, openblas, routines, small, spectral, unsymmetric
+from polyax_cpu.libraries import interleaved, jacobi, openblas, reflecting, routines, small, spectral, unsymmetric
 from polyax_cpu.libraries.routines import BITS, LETTERS, RoutineWriter
 from polyax_kernels.lower.libraries.factorizations import why_not
 from polyax_kernels.lower.lowering import Call, Lowering
@@ -215,6 +215,10 @@ def _ormqr_sizes(args: Avals, outs: Avals) -> tuple[int, ...]:
     return *args[0].shape[-2:], args[1].shape[-1], *args[2].shape[-2:]
 
 
+def _product_sizes(args: Avals, outs: Avals) -> tuple[int, ...]:
+    return *args[0].shape[-2:], args[1].shape[-1]
+
+
 def _system(args: Avals, outs: Avals) -> tuple[int, ...]:
     """Rows and columns of the right side, and whether there is one system alone."""
     return *args[1].shape[-2:], int(math.prod(args[1].shape[:-2]) == 1)
@@ -231,15 +235,16 @@ _WAYS: dict[Primitive, _Way] = {
         _triangular_solve, _system, 1, _FLAGS, interleaved.triangular_solve, parts=_right_sides
     ),
     solve.lu_p: _Way(_lu, _matrix, 2, many=interleaved.lu),
-    reflections.geqrf_p: _Way(_geqrf, _matrix, 4),
+    reflections.geqrf_p: _Way(_geqrf, _matrix, 4, many=reflecting.geqrf),
     reflections.ormqr_p: _Way(_ormqr, _ormqr_sizes, 4, ("left", "transpose")),
     reflections.hessenberg_p: _Way(unsymmetric.hessenberg, _order, 6),
     reflections.tridiagonal_p: _Way(unsymmetric.tridiagonal, _order, 3, ("lower",)),
     eig_p: _Way(unsymmetric.eig, _order, 50, ("compute_left_eigenvectors", "compute_right_eigenvectors")),
     schur_p: _Way(unsymmetric.schur, _order, 50, ("compute_schur_vectors",)),
-    householder_product_p: _Way(_householder_product, lambda args, _: (*args[0].shape[-2:], args[1].shape[-1]), 4),
+    householder_product_p: _Way(_householder_product, _product_sizes, 4, many=reflecting.householder_product),
 }
-_QR, _PIVOTED_QR, _R = _Way(_qr, _qr_sizes, 8), _Way(_pivoted_qr, _qr_sizes, 8), _Way(_r, _r_sizes, 4)
+_QR, _PIVOTED_QR = _Way(_qr, _qr_sizes, 8, many=reflecting.qr), _Way(_pivoted_qr, _qr_sizes, 8)
+_R = _Way(_r, _r_sizes, 4, many=reflecting.r_alone)
 _SINGULAR_VALUES = _Way(spectral.singular_values, _matrix, 20, (), jacobi.singular_values, jacobi.fits)
 _SVD = _Way(spectral.svd, _matrix, 60, ("full_matrices",), jacobi.svd, jacobi.fits)
 _EIGENVALUES = _Way(spectral.eigenvalues, _order, 15, ("lower",), jacobi.eigenvalues, jacobi.fits)

@@ -121,9 +121,9 @@ def scale(
     return power, failed
 
 
-def identity(x: Columns, n: IrValue) -> None:
+def identity(x: Columns, rows: IrValue, columns: IrValue) -> None:
     b, type = x.stack.b, x.stack.type
-    with b.loop(0, n) as i, b.loop(0, n) as j:
+    with b.loop(0, rows) as i, b.loop(0, columns) as j:
         x[i, j] = b.select(i.compare("==", j), b.const(1.0, type), b.const(0.0, type))
 
 

@@ -148,17 +148,28 @@ def _branching(x: Any) -> Any:
 _branching.__name__ = "f"
 
 
-def test_offloading_is_not_built() -> None:
-    names = partial(policies.save_and_offload_only_these_names, offload_src="device", offload_dst="pinned_host")
-    with pytest.raises(
-        NotImplementedError, match="offloading values from 'device' to 'pinned_host' memory isn't built"
-    ):
-        policies.offload_dot_with_no_batch_dims("device", "pinned_host")
-    with pytest.raises(NotImplementedError, match="save_only_these_names"):
-        names(names_which_can_be_saved=["a"], names_which_can_be_offloaded=["hidden"])
+OFFLOADING = partial(policies.save_and_offload_only_these_names, offload_src="device", offload_dst="pinned_host")
+
+
+def test_names_that_are_saved_in_other_memory() -> None:
+    policy = OFFLOADING(names_which_can_be_saved=[], names_which_can_be_offloaded=["hidden"])
+    assert kept(policy) == ["output of device_put"]
+    assert kept(OFFLOADING(names_which_can_be_saved=["hidden"], names_which_can_be_offloaded=[])) == ["named 'hidden'"]
     with pytest.raises(ValueError, match="should not intersect"):
-        names(names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"])
-    assert kept(names(names_which_can_be_saved=["hidden"], names_which_can_be_offloaded=[])) == ["named 'hidden'"]
+        OFFLOADING(names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"])
+    want = polyax.grad(net)(W, X)
+    np.testing.assert_allclose(polyax.jit(polyax.grad(polyax.checkpoint(net, policy=policy)))(W, X), want, rtol=1e-6)
+
+
+def test_values_between_programs_lie_where_the_policy_says() -> None:
+    for policy, count in (
+        (OFFLOADING(names_which_can_be_saved=[], names_which_can_be_offloaded=["hidden"]), 1),
+        (policies.offload_dot_with_no_batch_dims("device", "pinned_host"), 2),
+    ):
+        _, pullback = polyax.vjp(polyax.checkpoint(net, policy=policy), W, X)
+        kinds = [x.sharding.memory_kind for x in polyax.tree.leaves(pullback) if isinstance(x, polyax.Array)]
+        assert kinds.count("pinned_host") == count
+        np.testing.assert_allclose(pullback(1.0)[0], polyax.grad(net)(W, X), rtol=1e-6)
 
 
 def test_policies_must_agree_on_booleans() -> None:

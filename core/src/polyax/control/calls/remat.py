@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from polyax.control.calls.family import CallLike, Params
+from polyax.control.inner.answers import Offloadable
 from polyax.control.inner.lists import Mask, cut, kept, merged, partition
-from polyax.control.inner.policies import Policy, allows
+from polyax.control.inner.policies import Policy, answer_of
 from polyax.control.inner.programs import derived, hoisted, inlined, pruned, run, with_ends, without_inputs
 from polyax.ir.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, sub_jaxprs
 from polyax.ir.primitive import Primitive
+from polyax.ops.memories import put_into
 from polyax.trace.calls import Signature
 from polyax.trace.context import set_trace
 from polyax.trace.positions import unless_empty
@@ -96,10 +98,11 @@ class _Checkpoint(CallLike):
     def partial_eval(self, trace: PartialTrace, unknown: Sequence[bool], args: Sequence[Any], params: Params) -> Any:
         """What is known is computed; the rest gets the known inputs that it needs, and the values that the policy
         saves."""
-        known, later, needed, out_unknown = _split(params["jaxpr"], tuple(unknown), params["policy"])
+        known, later, needed, out_unknown, offloaded = _split(params["jaxpr"], tuple(unknown), params["policy"])
         unknowns, knowns = partition(unknown, args)
         with set_trace(trace.known):
-            outs, saved = cut(run(known, knowns), out_unknown.count(False))
+            outs, values = cut(run(known, knowns), out_unknown.count(False))
+            saved = [put_into(x, o.dst) if o else x for x, o in zip(values, offloaded, strict=True)]
         results: list[Any] = []
         if any(out_unknown):
             with set_trace(trace.unknown):
@@ -116,21 +119,27 @@ _Checkpoint(remat_p).install("impl", "abstract_eval", "jvp", "batch", "transpose
 
 
 @memoize_by_jaxpr
-def _split(jaxpr: ClosedJaxpr, unknown: Mask, policy: Policy | None) -> tuple[ClosedJaxpr, ClosedJaxpr, Mask, Mask]:
+def _split(
+    jaxpr: ClosedJaxpr, unknown: Mask, policy: Policy | None
+) -> tuple[ClosedJaxpr, ClosedJaxpr, Mask, Mask, Sequence[Offloadable | None]]:
     """The program of known results and saved values; that of known inputs, saved values and unknown inputs; which of
-    the known inputs it needs; which results are unknown."""
+    the known inputs it needs; which results are unknown; which saved values are in other memory."""
     parts = partial_eval_jaxpr(jaxpr if policy is None else inlined(jaxpr), unknown)
     body = parts.known.jaxpr
     n = len(body.outvars) - parts.num_residuals
-    again, saved, needed = _again(parts.known, body.outvars[n:], _saved(body, policy) if policy is not None else [])
+    answers = _saved(body, policy) if policy is not None else {}
+    again, saved, needed = _again(parts.known, body.outvars[n:], list(answers))
+    offloaded = [a if isinstance(a, Offloadable) else None for a in map(answers.get, saved)]
     known = pruned(with_ends(parts.known, body.invars, [*body.outvars[:n], *saved]), (True,) * (n + len(saved)))[0]
-    given = len(again.in_avals)
+    given = len(again.in_avals) - len(saved)
 
     def later(*args: Any) -> list[Any]:
-        return run(parts.unknown, [*run(again, args[:given]), *args[given:]])
+        inputs, values, others = cut(args, given, len(saved))
+        back = [put_into(x, o.src) if o else x for x, o in zip(values, offloaded, strict=True)]
+        return run(parts.unknown, [*run(again, [*inputs, *back]), *others])
 
     avals = [*again.in_avals, *parts.unknown.in_avals[parts.num_residuals :]]
-    return known, derived(jaxpr, later, avals), needed, parts.out_unknown
+    return known, derived(jaxpr, later, avals), needed, parts.out_unknown, offloaded
 
 
 def _again(known: ClosedJaxpr, residuals: Sequence[Atom], saved: Sequence[Var]) -> tuple[ClosedJaxpr, list[Var], Mask]:
@@ -143,18 +152,20 @@ def _again(known: ClosedJaxpr, residuals: Sequence[Atom], saved: Sequence[Var]) 
     return without_inputs(again, used), kept(wanted, saved), needed
 
 
-def _saved(jaxpr: Jaxpr, policy: Policy) -> list[Var]:
-    """The values that equations compute which the policy allows to be saved."""
-    return [v for e in jaxpr.eqns for n, v in enumerate(e.outvars) if _may_be_saved(e, n, policy)]
+def _saved(jaxpr: Jaxpr, policy: Policy) -> dict[Var, Offloadable | bool]:
+    """The values that equations compute which the policy allows to be saved, with its answers."""
+    answers = {v: _answer(e, n, policy) for e in jaxpr.eqns for n, v in enumerate(e.outvars)}
+    return {v: answer for v, answer in answers.items() if answer}
 
 
-def _may_be_saved(eqn: Eqn, position: int, policy: Policy) -> bool:
+def _answer(eqn: Eqn, position: int, policy: Policy) -> Offloadable | bool:
     """Of loops and branches, the equations in their programs that make the result decide, if there are any."""
     programs = [p.jaxpr for p in sub_jaxprs(eqn) if len(p.jaxpr.outvars) == len(eqn.outvars)]
     made = [(p.outvars[position], [e for e in p.eqns if p.outvars[position] in e.outvars]) for p in programs]
     if eqn.primitive is remat_p or not any(makers for _, makers in made):
-        return allows(policy, eqn.primitive, [a.aval for a in eqn.invars], eqn.params)
-    return all(_may_be_saved(e, e.outvars.index(v), policy) for v, makers in made for e in makers)
+        return answer_of(policy, eqn.primitive, [a.aval for a in eqn.invars], eqn.params)
+    answers = [_answer(e, e.outvars.index(v), policy) for v, makers in made for e in makers]
+    return all(answers) and answers[0]
 
 
 @memoize_by_jaxpr

@@ -8,7 +8,7 @@ __all__ = ["Answer", "Offloadable", "Recompute", "Saveable"]
 
 
 class Offloadable(NamedTuple):
-    """A policy's answer: the value may be kept in other memory. Not built: it is refused where a policy gives it."""
+    """A policy's answer: the value, which is in memory of kind ``src``, is saved in memory of kind ``dst``."""
 
     src: str
     dst: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from polyax.control.inner.answers import Offloadable
 from polyax.ir.aval import ShapedArray
 from polyax.ir.primitive import Primitive
 from polyax.ops.naming import name_p
@@ -15,16 +16,12 @@ Policy = Callable[..., Any]
 """Answers are booleans, or those of ``control.inner.answers``."""
 
 
-def allows(policy: Policy, primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> bool:
-    """Whether ``policy`` lets results of a primitive be saved.
-
-    Raises:
-      NotImplementedError: it wants them to be offloaded.
-    """
+def answer_of(
+    policy: Policy, primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]
+) -> Offloadable | bool:
+    """Whether ``policy`` lets results of a primitive be saved, or in which memory."""
     answer = policy(primitive, *avals, **params)
-    if hasattr(answer, "dst"):
-        raise _no_offloading(answer.src, answer.dst, "save_only_these_names")
-    return bool(answer)
+    return Offloadable(answer.src, answer.dst) if hasattr(answer, "dst") else bool(answer)
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
@@ -91,12 +88,13 @@ class checkpoint_policies:
 
     @staticmethod
     def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-        """Not built: values are never moved to other memory.
+        """Results of matrix products without batch dimensions are saved in other memory."""
 
-        Raises:
-          NotImplementedError: always.
-        """
-        raise _no_offloading(offload_src, offload_dst, "dots_with_no_batch_dims_saveable")
+        def policy(*args: Any, **params: Any) -> Offloadable | bool:
+            saved = checkpoint_policies.dots_with_no_batch_dims_saveable(*args, **params)
+            return saved and Offloadable(offload_src, offload_dst)
+
+        return policy
 
     @staticmethod
     def save_and_offload_only_these_names(
@@ -106,11 +104,12 @@ class checkpoint_policies:
         offload_src: str,
         offload_dst: str,
     ) -> Policy:
-        """``save_only_these_names`` if nothing is to be offloaded.
+        """Values that ``checkpoint_name`` gave one of these names are saved, some of them in other memory.
+
+        That is where results of a program are put; within one program a value is saved where its device reaches it.
 
         Raises:
           ValueError: a name is in both lists.
-          NotImplementedError: values are never moved to other memory.
         """
         saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
         if saved & offloaded:
@@ -119,13 +118,10 @@ class checkpoint_policies:
                 f"`names_which_can_be_offloaded`. Got names_which_can_be_saved={saved}, "
                 f"names_which_can_be_offloaded={offloaded} and the intersection={saved & offloaded}"
             )
-        if offloaded:
-            raise _no_offloading(offload_src, offload_dst, "save_only_these_names")
-        return checkpoint_policies.save_only_these_names(*saved)
 
+        def policy(primitive: Primitive, *_: Any, **params: Any) -> Offloadable | bool:
+            if primitive is not name_p:
+                return False
+            return Offloadable(offload_src, offload_dst) if params["name"] in offloaded else params["name"] in saved
 
-def _no_offloading(src: str, dst: str, instead: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"offloading values from {src!r} to {dst!r} memory isn't built: use checkpoint_policies.{instead}, or let "
-        "values be computed again"
-    )
+        return policy

@@ -203,6 +203,13 @@ def test_permutations_compile() -> None:
     assert compile_all([pivots.PERMUTE]) == 1
 
 
+def test_many_tiny_products_are_left_to_kernels() -> None:
+    params = {"dimension_numbers": (((2,), (1,)), ((0,), (0,)))}
+    small, large = ([ShapedArray((1000, side, side), np.dtype("float32"))] * 2 for side in (4, 16))
+    assert "of matrices no larger than 8" in str(products.why_not(small, params))
+    assert "of matrices" not in str(products.why_not(large, params))
+
+
 @pytest.mark.parametrize(
     ("dtypes", "wanted", "reason"),
     [

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from polyax.backend import ShapedArray
-from polyax.ops.precision import Precision
 from polyax_cuda import cublas
 from polyax_cuda.runtime import Copied
 from polyax_kernels.api.lowerings import Side, Stored, count, grouped, sides, stored, taken, why_missing, why_not_blas
@@ -78,7 +77,7 @@ def _compute(dtype: str, params: Mapping[str, Any]) -> tuple[int, str]:
 def exact(params: Mapping[str, Any]) -> bool:
     """Whether float32 is computed in float32: unless somebody asks for less, which on GPUs is TF32."""
     precision = params.get("precision")
-    return precision is None or Precision.HIGHEST in precision
+    return precision is None or any(p.name == "HIGHEST" for p in precision)
 
 
 def _in_groups(left: Side, right: Side, total: int) -> tuple[int, Stored, Stored, tuple[int, int]] | None:
@@ -106,7 +105,8 @@ def _tiny(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> bool:
 
 
 def why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
+    if reason := why_not_blas("cuBLAS", TYPES, avals, params):
+        return reason
     if _tiny(avals, params):
         return f"of matrices no larger than {TINY}, a thread multiplies several in the time of a call"
-    missing = why_missing("cupy_backends.cuda.libs.cublas", "cuBLAS", "nvidia-cublas-cu12")
-    return why_not_blas("cuBLAS", TYPES, avals, params) or missing
+    return why_missing("cupy_backends.cuda.libs.cublas", "cuBLAS", "nvidia-cublas-cu12")

@@ -135,6 +135,7 @@ def test_named_shardings() -> None:
         (lambda: NamedSharding(MESH, "x"), TypeError, "needs a PartitionSpec, got 'x'"),  # type: ignore[arg-type]
         (lambda: NamedSharding(MESH, P("x")).shard_shape((3,)), IndivisibleError, "axis 0 is partitioned 4 times"),
         (lambda: NamedSharding(MESH, P("x", "y")).shard_shape((8,)), ValueError, "rank at least 2.* rank 1"),
+        (lambda: NamedSharding(MESH, P("x")).check_compatible_aval(()), ValueError, "For scalars the PartitionSpec"),
         (lambda: NamedSharding(MESH, P(), memory_kind="pinned_host"), ValueError, "memory kind: pinned_host"),
         (lambda: make_single_device_sharding(CHIPS[0], memory_kind="foo"), ValueError, "memory kind: foo"),
         (lambda: NamedSharding(AbstractMesh((2,), ("x",)), P("x")).device_list, ValueError, "has no devices"),

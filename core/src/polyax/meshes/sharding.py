@@ -236,6 +236,10 @@ class NamedSharding(Sharding):
         sizes = self.mesh.shape
         return all(sizes[a] == 1 for axes in (*self.spec.cuts(0), self.spec.unreduced) for a in axes)
 
+    def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
+        """Raises ValueError if arrays of this shape have fewer dimensions than the spec says something of."""
+        self.cuts(len(aval_shape))
+
     def cuts(self, ndim: int) -> Cuts:
         """For each dimension the axes that it is cut along."""
         if len(self.spec) > ndim:

@@ -127,8 +127,13 @@ def line_of(function):
 @pytest.mark.sample
 def test_a_nan_is_found_where_it_arises(platform):
     text = search(polyax.jit(lambda x: log_of(x) + 1), np.float32([1, 3]))
-    assert "invalid value (nan)" in text and "first in log" in text and line_of(log_of) in text
+    assert "invalid value (nan) encountered in log" in text and line_of(log_of) in text
     assert "inf" in search(polyax.jit(lambda x: log_of(x) * 2), np.float32(2), what="inf")
+
+
+def test_a_nan_that_a_branch_gives_is_found_in_the_conditional(platform):
+    branches = polyax.jit(lambda x: lax.cond(x == 1, lambda: np.float32(np.nan), lambda: np.float32(2)))
+    assert "encountered in cond, asked for at" in search(branches, np.float32(1))
 
 
 def test_within_loops_the_iteration_is_named():

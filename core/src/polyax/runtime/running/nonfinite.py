@@ -34,8 +34,10 @@ def check(results: Sequence[Any], closed: ClosedJaxpr, args: Sequence[Any], name
         inputs = args[len(args) - len(closed.in_avals) :]
         place = search.place(closed, inputs) if _worth_searching(closed) else None
     types = ", ".join(str(x.aval) for x in results if hasattr(x, "aval"))
-    where = f", first in {place}" if place else f", asked for at {user_source()}"
-    raise FloatingPointError(f"invalid value ({what}) encountered in {name}, in a result of type {types}{where}")
+    if place is not None:
+        raise FloatingPointError(f"{place}; this is the first that leads to a result of {name}, of type {types}")
+    asked = f"asked for at {user_source()}"
+    raise FloatingPointError(f"invalid value ({what}) encountered in {name}, in a result of type {types}, {asked}")
 
 
 def check_data(x: Any, name: str) -> None:
@@ -105,14 +107,16 @@ class _Search:
         if eqn.primitive is while_p:
             return self.loop(eqn, args, where)
         if eqn.primitive is cond_p:
-            return self.run(eqn.params["branches"][int(args[0])], args[1:], where)
+            return self.checked(eqn, self.run(eqn.params["branches"][int(args[0])], args[1:], where), where)
         inner = sub_jaxprs(eqn)
         if len(inner) == 1 and len(inner[0].jaxpr.invars) == len(args) and eqn.primitive is not shard_map_p:
             return self.run(inner[0], args, where)
-        outs = eqn.apply(args)
+        return self.checked(eqn, eqn.apply(args), where)
+
+    def checked(self, eqn: Eqn, outs: list[Any], where: str) -> list[Any]:
         if (what := self.found(outs)) is not None:
             line = f", asked for at {self.asked}" if self.asked is not None else ""
-            raise _Found(f"{eqn.primitive} ({what}){line}{where}")
+            raise _Found(f"invalid value ({what}) encountered in {eqn.primitive}{line}{where}")
         return outs
 
     def scan(self, eqn: Eqn, args: list[Any], where: str) -> list[Any]:

@@ -217,3 +217,14 @@ def test_numbers_kept_on_the_device_are_few(gpu: CudaBackend) -> None:
         x * float(n)
     assert len(gpu.stores[0]._scalars) <= SCALARS
     np.testing.assert_array_equal(x * 7.0, [0, 7, 14])
+
+
+@pytest.mark.parametrize("n", [70_000, 100_003])
+def test_the_place_of_an_extremum_is_sought_by_many_groups(gpu: CudaBackend, launches: list[Geometry], n: int) -> None:
+    """In chunks, and in what they leave; of equal ones the first, and NaN before all."""
+    x = np.random.default_rng(0).integers(0, 100, n).astype(np.float32)
+    assert int(jnp.argmax(x)) == x.argmax()
+    assert int(jnp.argmin(x)) == x.argmin()
+    assert max(groups[0] for groups, _ in launches) > 8
+    x[[n - 1, n // 2]] = np.nan
+    assert int(jnp.argmax(x)) == n // 2

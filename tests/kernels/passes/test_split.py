@@ -78,9 +78,9 @@ def test_columns_that_a_thread_computes_together_are_one_chunk() -> None:
     """They count as its work, and threads that are alone have no others to share them with."""
     few = total((HOST.split_elements, 4), (1,))
     assert few is not None
-    assert few.chunks == 4
+    assert few.number == 4
     most = total((1 << 20, 16), (1,))
     assert most is not None
-    assert most.chunks == HOST.split_chunks
+    assert most.number == HOST.split_chunks
     assert total((HOST.split_elements, 4), (0,)) is None
     assert total((HOST.split_elements, 64), (1,)) is None

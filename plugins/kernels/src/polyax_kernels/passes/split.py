@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from polyax.ir.aval import ShapedArray
+from polyax_kernels.ir.dependences import bodies, inits
 from polyax_kernels.ir.expr import PICKS, Axis, Expr, fold, folds_of, index, load, op, postorder, rewrite
 from polyax_kernels.ir.graph import Graph, KernelNode, Node, own_point, points, pure_node
 from polyax_kernels.ir.limits import Limits
@@ -61,8 +62,8 @@ def _cuts(graph: Graph, node: Node, limits: Limits) -> dict[Expr, Chunks]:
 
 def cut(x: Expr, grid: Sequence[Axis], limits: Limits, avals: Sequence[ShapedArray]) -> Chunks | None:
     """How the fold ``x`` at each point of ``grid`` is cut, if it is; ``avals`` are those of what it loads."""
-    if x.attr.combine in PICKS:
-        return None
+    if x.attr.combine in PICKS and limits.group == 1:
+        return None  # a processor finds them as fast as memory gives
     most, least = _room(limits, crosses := _crosses(x, grid, avals))
     together = points(grid[-1:]) if crosses and limits.group == 1 else 1
     together = together if together < COLUMNS else 1
@@ -110,14 +111,21 @@ class _Part:
         self.chunk, self.within = Axis(cut.number, "chunk"), Axis(self.size, cut.axis.name)
         self.grid = self.chunk, *node.grid
         self.bodies: dict[int, Expr] = {}
+        self.values: dict[tuple[Expr, ...], list[int]] = {}
 
-    def add(self, graph: Graph, x: Expr) -> int:
-        """The value that holds the chunks of the fold ``x``."""
-        (init, body), start = x.args, index(self.chunk) * self.size
-        graph.avals.append(ShapedArray(tuple([a.extent for a in self.grid if isinstance(a.extent, int)]), x.dtype))
+    def add(self, graph: Graph, x: Expr) -> list[int]:
+        """The values that hold the chunks of the carries of the fold ``x``."""
+        if x.args not in self.values:
+            start = index(self.chunk) * self.size
+            moved = tuple([_moved(b, self.cut.axis, start + index(self.within)) for b in bodies(x)])
+            self.values[x.args] = [self._value(graph, x, moved, n) for n in range(len(moved))]
+        return self.values[x.args]
+
+    def _value(self, graph: Graph, x: Expr, moved: tuple[Expr, ...], n: int) -> int:
+        shape = tuple([a.extent for a in self.grid if isinstance(a.extent, int)])
+        graph.avals.append(ShapedArray(shape, moved[n].dtype))
         value = len(graph.avals) - 1
-        moved = _moved(body, self.cut.axis, start + index(self.within))
-        self.bodies[value] = fold(x.attr.combine, self.along(self.within), (init,), (moved,))
+        self.bodies[value] = fold(x.attr.combine, self.along(self.within), inits(x), moved, n)
         return value
 
     def along(self, axis: Axis) -> tuple[Axis, ...]:
@@ -138,23 +146,26 @@ def _split(graph: Graph, node: KernelNode, cuts: dict[Expr, Chunks]) -> list[Nod
         return _chunked(graph, node, x, parts[key])
 
     memo: dict[Expr, Expr] = {}
-    bodies = {v: rewrite(node.body(v), rule, memo) for v in node.outs}
+    changed = {v: rewrite(node.body(v), rule, memo) for v in node.outs}
     made = [pure_node(p.grid, own_point(p.grid), p.bodies, node.primitives) for p in parts.values()]
-    return [*made, pure_node(node.grid, own_point(node.grid), bodies, node.primitives)]
+    return [*made, pure_node(node.grid, own_point(node.grid), changed, node.primitives)]
 
 
 def _chunked(graph: Graph, node: KernelNode, x: Expr, part: _Part) -> Expr:
     """The fold as a fold over chunks that ``part`` computes, and over what they leave."""
-    (init, body), name, (axis, n) = x.args, x.attr.combine, part.cut
+    name, (axis, n) = x.attr.combine, part.cut
     again = Axis(n, "chunk")
     at = index(again), *own_point(node.grid)
-    total = fold(name, (again,), (init,), (load(part.add(graph, x), x.dtype, at),))
+    chunks = tuple([load(v, graph.avals[v].dtype, at) for v in part.add(graph, x)])
+    totals = [fold(name, (again,), inits(x), chunks, which) for which in range(len(chunks))]
     assert isinstance(axis.extent, int)
     if part.size * n == axis.extent:
-        return total
+        return totals[x.attr.which]
     rest = Axis(axis.extent - part.size * n, axis.name)
-    left = fold(name, part.along(rest), (init,), (_moved(body, axis, index(rest) + part.size * n),))
-    return op(name, total, left)
+    moved = tuple([_moved(b, axis, index(rest) + part.size * n) for b in bodies(x)])
+    if name in PICKS:  # of equal values the first, so what is left comes last
+        return fold(name, part.along(rest), tuple(totals), moved, x.attr.which)
+    return op(name, totals[0], fold(name, part.along(rest), inits(x), moved))
 
 
 def _moved(body: Expr, axis: Axis, to: Expr) -> Expr:

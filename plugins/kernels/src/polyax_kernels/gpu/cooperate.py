@@ -2,14 +2,17 @@
 
 ``out = fold(body)`` at a point of the grid becomes stages over ``t`` threads with scratch that they share:
 ``part[t] = fold(body at t, t + threads, ...)``; ``next[t] = combine(part[t], part[t + half])`` for half the threads, a
-quarter, ..., in turn from one half of the scratch to the other; in the end the first is the result. The order depends
-on the number of threads alone.
+quarter, ..., in turn from one half of the scratch to the other; in the end the first is the result, and scratch serves
+the next fold. The order depends on the number of threads alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from polyax_kernels.ir.dependences import Facts, bodies, inits, rounds
 from polyax_kernels.ir.expr import PICKS, Axis, Expr, Fold, const, index, load, make, op, postorder, rewrite, where
@@ -37,6 +40,8 @@ class _Cooperation:
             self.grid |= self.facts.bit(axis)
         self.known: dict[Expr, Expr] = {}
         """The folds that are computed already, and where they are read."""
+        self.free: dict[tuple[np.dtype, Any], list[int]] = {}
+        """Scratch that nobody reads any more, by what it is."""
 
     def kernel(self) -> Kernel:
         stages = tuple(new for stage in self.before.stages for new in self.stages(stage))
@@ -63,22 +68,31 @@ class _Cooperation:
         thread = Axis(self.threads, "t")
         axes, at = self.strided(folds[0].attr.axes, thread)
         carries = {(x.attr.combine, x.args): x for x in folds}
-        parts = {key: [self.scratch(b, self.threads) for b in bodies(x)] for key, x in carries.items()}
+        parts = {key: [self.scratch(b.dtype, self.threads) for b in bodies(x)] for key, x in carries.items()}
         memo = {index(a): i for a, i in zip(folds[0].attr.axes, at, strict=True)} | self.known
         starts = [s for key, x in carries.items() for s in self.partial(x, axes, memo, thread, parts[key])]
         yield Stage((thread,), tuple(starts))
-        other = {key: [self.scratch(b, self.threads // 2) for b in bodies(x)] for key, x in carries.items()}
-        half = self.threads // 2
+        other = {key: [self.scratch(b.dtype, self.threads // 2) for b in bodies(x)] for key, x in carries.items()}
+        half, lent = self.threads // 2, [slot for slots in (*parts.values(), *other.values()) for slot in slots]
         while half:
             lower = Axis(half, "t")
+            if half == 1:
+                other = {key: [self.new(b.dtype, 1) for b in bodies(x)] for key, x in carries.items()}
             joined = [s for key, x in carries.items() for s in _joined(x, parts[key], other[key], lower)]
             yield Stage((lower,), tuple(joined))
             parts, other, half = other, parts, half // 2
+        for slot in lent if self.threads > 1 else ():
+            (size,), dtype = self.operands[slot].shape, self.operands[slot].dtype
+            self.free.setdefault((dtype, size), []).append(slot)
         for x in folds:
             self.known[x] = self.result(x, parts[x.attr.combine, x.args][x.attr.which])
 
-    def scratch(self, body: Expr, size: int) -> int:
-        self.operands.append(Operand((size,), body.dtype, "local"))
+    def scratch(self, dtype: np.dtype, size: int) -> int:
+        free = self.free.get((dtype, size))
+        return free.pop(0) if free else self.new(dtype, size)
+
+    def new(self, dtype: np.dtype, size: int) -> int:
+        self.operands.append(Operand((size,), dtype, "local"))
         return len(self.operands) - 1
 
     def strided(self, axes: Sequence[Axis], thread: Axis) -> tuple[tuple[Axis, ...], list[Expr]]:

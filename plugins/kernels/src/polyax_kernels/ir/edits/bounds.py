@@ -32,9 +32,14 @@ def why_over(node: KernelNode, limits: Limits) -> str | None:
     if node.weight > limits.kernel_nodes:
         return f"the kernel would exceed {limits.kernel_nodes} operations"
     used = scratch_bytes(node)
-    if used <= limits.local_bytes:
+    if used <= row_bytes(limits):
         return None
-    return f"a row would need {used} bytes of scratch, more than {limits.local_bytes}"
+    return f"a row would need {used} bytes of scratch, more than {row_bytes(limits)}"
+
+
+def row_bytes(limits: Limits) -> int:
+    """The scratch that rows may have: of groups that share them, the partial results of folds need a part."""
+    return limits.local_bytes if limits.group == 1 else limits.local_bytes // 4 * 3
 
 
 def scratch_bytes(node: KernelNode) -> int:

@@ -116,7 +116,8 @@ class _Pass:
             return f"it is expensive, and {len(places)} places of it are needed"
         if times > size and self.cones[n] > limits.recomputable_nodes:
             return f"its elements would be computed {times // size} times"
-        if times >= ROWS and self.cones[n] > limits.duplicable_nodes and root.in_turn:
+        in_turn = root.in_turn and limits.group == 1  # groups share rows of running values
+        if times >= ROWS and self.cones[n] > limits.duplicable_nodes and in_turn:
             return f"it is expensive, and {root.name} takes one element after the other"
         if root.updates is not None and root.updates in node.reads:
             return f"it reads what {root.name} updates in place"

@@ -29,7 +29,7 @@ from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.choice import Rules
 from polyax_kernels.lower.fallback import host_rule
-from polyax_kernels.lower.lowering import OPERANDS, Call, LoweringKind, Operands, Target
+from polyax_kernels.lower.lowering import OPERANDS, Call, Family, Operands, Target
 from polyax_kernels.lower.rules import SHARED
 from polyax_kernels.pipeline import Compilation, meanings, plan_of
 from polyax_kernels.plan.journal import Journal
@@ -140,7 +140,7 @@ class KernelBackend(Backend):
         """What plugins bring for this backend, and it brings itself, in the order in which they are asked."""
         return registry.lowerings(self)
 
-    def family_lowerings(self) -> Mapping[Primitive, LoweringKind]:
+    def family_lowerings(self) -> Family:
         """What backends of this kind share, beside what all kernel backends share."""
         return {}
 

@@ -6,7 +6,7 @@ the libraries that it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,7 +35,7 @@ from polyax_kernels.gpu.schedule import GpuSchedule
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.lower.fallback import host_rule
-from polyax_kernels.lower.lowering import Call, LoweringKind
+from polyax_kernels.lower.lowering import Call, Family
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import KernelStep, Plan, walk_steps
 
@@ -169,8 +169,8 @@ class GpuBackend(KernelBackend):
     def limits_of(self, device: Device) -> Limits:
         return self.runtimes[device.local_hardware_id].limits
 
-    def family_lowerings(self) -> Mapping[Primitive, LoweringKind]:
-        return LOWERINGS if self.communication is None else LOWERINGS | leading.LOWERINGS
+    def family_lowerings(self) -> Family:
+        return LOWERINGS if self.communication is None else {**LOWERINGS, **leading.LOWERINGS}
 
     def host_rule(self) -> Callable[[Primitive], Call | str]:
         choose = host_rule(self.name, self.library)

@@ -17,6 +17,7 @@ from polyax_kernels.emit.c import CEmitter, program
 from polyax_kernels.emit.walker import emit_kernel
 from polyax_kernels.gpu.cooperate import cooperate
 from polyax_kernels.gpu.rows import by_rows
+from polyax_kernels.gpu.scans import shared_scan
 from polyax_kernels.gpu.schedule import GpuSchedule
 from polyax_kernels.gpu.squares import in_squares
 from polyax_kernels.ir.dependences import postorder_with_extents
@@ -272,6 +273,8 @@ def gpu_function(kernel: Kernel, schedule: GpuSchedule, dialect: type[GpuEmitter
     """The function ``name``, which runs ``kernel``; ``program`` makes a text of one or of several."""
     if schedule.across is not None:
         kernel = in_squares(kernel, schedule.across)
+    elif schedule.scans:
+        kernel = shared_scan(kernel, schedule.threads[0])
     elif schedule.mode == "groups":
         kernel = kernel if schedule.rows is None else by_rows(kernel, schedule.rows)
         kernel = cooperate(kernel, schedule.threads[0])

@@ -16,6 +16,7 @@ from polyax_kernels.emit.indices import index_dtype
 from polyax_kernels.emit.schedule import choose as choose_for_host
 from polyax_kernels.emit.schedule import strided
 from polyax_kernels.gpu.rows import SHORT, by_rows, shared_axes
+from polyax_kernels.gpu.scans import FEW, running
 from polyax_kernels.gpu.squares import SIDE, across
 from polyax_kernels.ir.dependences import Facts
 from polyax_kernels.ir.expr import INT, Axis, Expr, folds_of, postorder
@@ -28,6 +29,8 @@ Dimensions = tuple[int, ...]
 
 THREADS = 256
 """Threads of a group that have points of their own."""
+LEAST = 32
+"""Threads that take their steps together: groups of fewer leave some idle."""
 MOST_GROUPS = 65535
 """Along the second dimension, as some devices take no more; threads loop over what is left."""
 RANGES = 8
@@ -49,6 +52,8 @@ class GpuSchedule:
     """In how many ranges the first axis is cut, at most."""
     across: int | None = None
     """The axis whose squares with the last one are what groups share, see ``in_squares``."""
+    scans: bool = False
+    """Whether what groups share is a row of running values, see ``shared_scan``."""
     rows: tuple[int, ...] | None = None
     """The axes of the grid whose points groups share, where loops over the others are theirs, see ``by_rows``."""
     atomic: bool = False
@@ -100,6 +105,9 @@ def _shape(kernel: Kernel, limits: Limits, scalars: Sequence[int]) -> GpuSchedul
         groups = limits.units * RANGES if host.parallel else 1
         return GpuSchedule("ranges", lanes=host.lanes, short_rows=host.short_rows, groups=groups)
     sizes, flat = extents(kernel.grid, scalars), flatten(kernel)
+    if (found := running(flat)) and found.length * found.x.dtype.itemsize * 2 <= limits.local_bytes:
+        enough = max(LEAST, _power_of_two(-(-found.length // FEW)))
+        return GpuSchedule("groups", (min(limits.group, limits.threads, enough), 1), scans=True)
     rows = shared_axes(kernel, sizes)
     shared = kernel if rows is None else by_rows(kernel, rows)
     row = _row(shared, scalars)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from polyax.ir.aval import ShapedArray
 from polyax.ir.blame import expected
 from polyax.ir.config import config
 from polyax.ir.errors import PluginError
-from polyax.ir.primitive import Primitive
 from polyax.reference.rules_together import in_order
 from polyax.runtime.contract.backend import Buffer, CompileOptions, Device, Executable, Queue, Token
 from polyax.runtime.contract.collectives import Axes, Group
@@ -33,7 +32,7 @@ from polyax_kernels.host.threads import parallel_for
 from polyax_kernels.ir.kernel import Kernel
 from polyax_kernels.ir.keys import structural_key
 from polyax_kernels.lower import cumulative, widened
-from polyax_kernels.lower.lowering import CallContext, LoweringKind
+from polyax_kernels.lower.lowering import CallContext, Family
 from polyax_kernels.plan.journal import Journal
 from polyax_kernels.plan.plan import CallStep, ControlStep, CopyStep, KernelStep, Plan, Step
 from polyax_kernels.run.control import control_runner
@@ -64,7 +63,7 @@ class HostKernelBackend(KernelBackend):
         self._lock = threading.RLock()
         self._devices = host_devices(self, kind)
 
-    def family_lowerings(self) -> Mapping[Primitive, LoweringKind]:
+    def family_lowerings(self) -> Family:
         return FAMILY
 
     @abstractmethod

@@ -14,7 +14,7 @@ from polyax.ir.jaxpr import Eqn
 from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.hooks import Offer
 from polyax.trace.decomposition import decomposition
-from polyax_kernels.lower.lowering import Call, LoweringKind, Replace, Target
+from polyax_kernels.lower.lowering import Call, Family, LoweringKind, Replace, Target
 
 SHARED_RULE, FAMILY_RULE, HOST_RULE = "shared", "family", "host"
 """What reports call the rules that all kernel backends share, those of devices alike, and NumPy's."""
@@ -48,7 +48,7 @@ class Rules:
         self,
         target: Target,
         own: Mapping[Primitive, Sequence[Offer]],
-        family: Mapping[Primitive, LoweringKind],
+        family: Family,
         shared: Mapping[str, LoweringKind | tuple[LoweringKind, ...]],
         host: Callable[[Primitive], Call | str],
     ) -> None:
@@ -77,7 +77,7 @@ class Rules:
         """The lowering that the backend, its plugins or its family bring for this use, if they do."""
         p = eqn.primitive
         offers = [self._checked(offer, p) for offer in self.own.get(p, ())]
-        offers += [(FAMILY_RULE, self.family[p])] if p in self.family else []
+        offers += _by(FAMILY_RULE, self.family.get(p, ()))
         return next((x for rule, x in offers if self._declines(rule, x, eqn) is None), None)
 
     def _declines(self, rule: str, lowering: LoweringKind, eqn: Eqn) -> str | None:
@@ -97,9 +97,8 @@ class Rules:
             yield f"the plugins of {self.target.backend}", ()
         for offer in self.own.get(p, ()):
             yield offer.rule, [self._checked(offer, p)]
-        yield "the rules of devices like it", [(FAMILY_RULE, self.family[p])] if p in self.family else ()
-        found = self.shared.get(p.name, ())
-        yield "the shared kernel rules", [(SHARED_RULE, x) for x in (found if isinstance(found, tuple) else (found,))]
+        yield "the rules of devices like it", _by(FAMILY_RULE, self.family.get(p, ()))
+        yield "the shared kernel rules", _by(SHARED_RULE, self.shared.get(p.name, ()))
         if p.decompose is not None:
             yield "", [(f"{DECOMPOSITION}{p.name}", Replace(lambda *_, **__: decomposition(eqn)))]
 
@@ -123,3 +122,7 @@ class Rules:
             + "; ".join([*reasons, "its decomposition: none", f"the host: {host}"])
             + f".{eqn.primitive.remedy}"
         )
+
+
+def _by(rule: str, found: LoweringKind | tuple[LoweringKind, ...]) -> list[tuple[str, LoweringKind]]:
+    return [(rule, x) for x in (found if isinstance(found, tuple) else (found,))]

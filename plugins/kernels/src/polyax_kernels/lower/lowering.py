@@ -11,6 +11,7 @@ import numpy as np
 from polyax.ir.aval import ShapedArray
 from polyax.ir.errors import PluginError
 from polyax.ir.jaxpr import ClosedJaxpr, Eqn
+from polyax.ir.primitive import Primitive
 from polyax.runtime.contract.backend import Device
 from polyax.runtime.contract.hooks import WhyNot
 from polyax_kernels.ir.expr import Axis, Expr, cast, const, load
@@ -141,6 +142,9 @@ class Call(LoweringKind):
 
 
 Lowering = Kernels | Replace | Call
+
+Family = Mapping[Primitive, LoweringKind | tuple[LoweringKind, ...]]
+"""What backends of one kind share: a lowering of a primitive, or several, in the order in which they are asked."""
 
 Grid = tuple[tuple[Axis, ...], tuple[Expr, ...]]
 """Axes, and their indices."""

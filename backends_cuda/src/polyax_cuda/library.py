@@ -14,7 +14,7 @@ from polyax.ops import contract, conv, fft, qr, solve, sort, spectral
 from polyax.reference import rules_conv, rules_linalg, rules_order
 from polyax_cuda import convolution, linalg, nccl, products
 from polyax_cuda.runtime import array
-from polyax_kernels.api.gpu import arrays, lowerings
+from polyax_kernels.api.gpu import arrays, lowerings, top_k
 from polyax_kernels.api.lowerings import Call, Lowering, why_missing
 
 
@@ -29,7 +29,7 @@ LOWERINGS: dict[Primitive, Lowering] = {
     conv.conv_general_dilated_p: Call(None, convolution.why_not, operands="device", prepare=convolution.prepare),
     fft.fft_p: arrays.call(rules_conv.fft_, array, _why_no_fourier),
     sort.sort_p: arrays.call(rules_order.sort_, array, arrays.why_no_sort),
-    sort.top_k_p: arrays.call(rules_order.top_k, array, arrays.why_no_sort),
+    sort.top_k_p: top_k.BY_SORT,
     solve.cholesky_p: arrays.call(linalg.cholesky, array, linalg.why_not),
     solve.triangular_solve_p: arrays.call(linalg.triangular_solve, array, linalg.why_not),
     solve.lu_p: Call(linalg.lu, linalg.why_not, operands="device"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polyax.runtime.contract.probes import Stamp
 from polyax_kernels import settings
-from polyax_kernels.gpu import offline
+from polyax_kernels.gpu import offline, top_k
 from polyax_kernels.gpu.backend import GpuBackend
 from polyax_kernels.gpu.collectives import lowerings
 from polyax_kernels.gpu.collectives.communication import CommunicationLibrary, Communicator
@@ -27,5 +27,5 @@ __all__ = [
     "ATOMIC_SIZES", "NAME", "CommunicationLibrary", "Communicator", "Convolution", "DeviceError", "DeviceOutOfMemory",
     "EventMark", "GpuBackend", "GpuEmitter", "GpuSchedule", "KernelRejected", "Mark", "Runtime", "SingleSourceEmitter",
     "Stamp", "arrays", "channels_last", "describe", "is_packed", "lowerings", "offline", "packed", "parameters",
-    "pivots", "settings", "through_host", "why_not_forward",
+    "pivots", "settings", "through_host", "top_k", "why_not_forward",
 ]  # fmt: skip

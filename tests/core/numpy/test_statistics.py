@@ -151,3 +151,10 @@ def test_derivative_of_the_variance_without_nan() -> None:
 def test_fractions_have_one_dimension_at_most() -> None:
     with pytest.raises(ValueError, match="rank <= 1, got shape"):
         jnp.quantile(np.arange(3.0), np.full((2, 2), 0.5))
+
+
+@pytest.mark.parametrize("name", ["float8_e5m2", "float8_e4m3fn"])
+def test_quantiles_of_numbers_that_are_not_promoted(name):
+    x = jnp.array([3.0, 1.0, 2.0]).astype(name)
+    assert jnp.median(x).dtype == jnp.quantile(x, jnp.array([0.5])).dtype == x.dtype
+    assert jnp.median(x) == 2.0 and jnp.quantile(x, 0.5, method="inverted_cdf") == 2.0

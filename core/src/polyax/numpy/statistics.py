@@ -113,6 +113,8 @@ def _quantile(
         raise ValueError(f"{name} does not support complex numbers, which have no order.")
     if q.ndim > 1:
         raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
+    if kind in dtypes.NARROW:  # it isn't promoted by itself
+        a, *given = (convert(x, q.dtype) for x in (a, *given))
     a, q, *given = _together(a, q, *given)
     axes = reduction_axes(axis, a.ndim, name)
     flat = _in_lines(a, axes)

@@ -86,7 +86,8 @@ class LlvmEmitter(Emitter[IrValue]):
         self.halves: set[str] = set()  # float32 made of float16: LLVM would take their extrema as such, by calls
         width = host().vector_bits // (8 * _widest(kernel))
         self.side = 4 if self.shares else SIDE if self.many or not functions else 1
-        self.lanes = LaneLoops(builder, width, width * (4 if self.shares else 1))
+        self.waits = kernel.ordered  # what is stored may be read at once, for which it can't be under a mask
+        self.lanes = LaneLoops(builder, width, width * (4 if self.shares else 1), not self.waits)
         self.ahead = Ahead(builder, kernel)
 
     def supports(self, name: str, dtype: np.dtype) -> bool:
@@ -274,6 +275,9 @@ class LlvmEmitter(Emitter[IrValue]):
         self, slot: int, offset: LaneIndex, dtype: np.dtype, mask: IrValue | None, other: IrValue | None
     ) -> IrValue:
         """Lanes that the loop is not for read nothing, too."""
+        if self.waits and mask is not None and mask.lanes == 1 and other is not None:
+            other = self.b.splat(other, offset.lanes)
+            return self.b.choose(mask, lambda: self._load_lanes(slot, offset, dtype, None, None), other)
         kept = "i8" if dtype.kind == "b" else TYPES[dtype.name]
         last = self.b.const(0, kept)
         if other is not None:
@@ -310,6 +314,12 @@ class LlvmEmitter(Emitter[IrValue]):
         self.b.store(value, self.b.at(self.memory[slot], offset, value.type), self.group)
 
     def _store_lanes(self, slot: int, offset: LaneIndex, value: IrValue, dtype: np.dtype, mask: IrValue | None) -> None:
+        if self.waits and mask is not None and not mask.is_constant:
+            with self.b.when(self.b.any(mask)):
+                return self._write_lanes(slot, offset, value, dtype, mask if mask.lanes > 1 else None)
+        return self._write_lanes(slot, offset, value, dtype, mask)
+
+    def _write_lanes(self, slot: int, offset: LaneIndex, value: IrValue, dtype: np.dtype, mask: IrValue | None) -> None:
         value = self.b.splat(value, offset.lanes)
         if dtype.kind == "b":
             value = self.b.convert("zext", value, "i8")

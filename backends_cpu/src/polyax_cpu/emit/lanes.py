@@ -92,8 +92,10 @@ class _Turns:
 class LaneLoops:
     """Writes loops over ``width`` lanes: as many values of the widest type in use as a register has."""
 
-    def __init__(self, b: Builder, width: int, least: int) -> None:
+    def __init__(self, b: Builder, width: int, least: int, masks: bool = True) -> None:
         self.b = b
+        self.masks = masks and host().has_masks
+        """Whether a known number of turns that fill no vector are one under a mask."""
         self.width = width
         self.least = least
         """Lanes that are written at once of what is left; less under a mask."""
@@ -162,7 +164,7 @@ class LaneLoops:
     def _rest(self, at: IrValue, stop: IrValue, carries: Sequence[IrValue], turns: _Turns) -> Sequence[IrValue]:
         """A few turns: one vector, if need be under a mask, or, without masks, several."""
         while (length := int(stop.name) - int(at.name)) > 0:
-            lanes = 1 << ((length - 1).bit_length() if host().has_masks else length.bit_length() - 1)
+            lanes = 1 << ((length - 1).bit_length() if self.masks else length.bit_length() - 1)
             carries = self._narrowed(carries, lanes, turns.combine)
             mask = self.b.numbers([n < length for n in range(lanes)], "i1") if lanes > length else None
             carries = self._masked(mask, at, lanes, carries, turns.turn)

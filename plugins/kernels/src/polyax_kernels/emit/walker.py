@@ -84,7 +84,7 @@ class _Walker(Evaluator[T]):
                 self.emitter.local(slot, operand.dtype, size)
         grid, stages = self.kernel.grid, self.kernel.stages
         nodes = [pair for stage in stages for pair in self.facts.levels(stage) if pair[1] < len(grid)]
-        flat = all(not s.axes and self.facts.independent(s) and not self.facts.folds(s) for s in stages)
+        flat = all(not s.axes and self.independent(s) and not self.facts.folds(s) for s in stages)
         self.nest(grid, 0, list(dict.fromkeys(nodes)), self.stages, stages, vector=flat, bounds=(begin, end))
 
     def stages(self) -> None:
@@ -96,9 +96,17 @@ class _Walker(Evaluator[T]):
                 if not self.transposed(stage):
                     nodes = [pair for pair in self.facts.levels(stage) if pair[1] >= grid]
                     leaf = partial(self.stores, stage.stores)
-                    vector = self.facts.independent(stage) and not copies_across(stage)
+                    vector = self.independent(stage) and not copies_across(stage)
                     self.nest(stage.axes, grid, nodes, leaf, [stage], vector=vector)
             self.forget(self.facts.written(stage))
+
+    def independent(self, stage: Stage) -> bool:
+        """Whether the iterations of the innermost loop can run in any order. Where the grid's must run in theirs, as
+        rows of updates that may meet, each element of a row still goes to a place of its own."""
+        if not self.kernel.ordered:
+            return self.facts.independent(stage)
+        path = (*self.kernel.grid, *stage.axes)
+        return len(path) > 1 and all(stride(s.indices[0], path[-1]) not in (None, 0) for s in stage.stores)
 
     def transposed(self, stage: Stage) -> bool:
         """Writes a stage that does nothing but turn a square around, or a part of one, if the emitter has a way of its

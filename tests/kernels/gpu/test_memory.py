@@ -124,3 +124,20 @@ def test_the_interpreter_waits_for_kernels_before_it_ends() -> None:
             os.waitpid(child, 0)
     """)
     assert sorted(printed.splitlines()) == ["waited for one", "waited for other"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "length", "threads"),
+    [(1_000_000, 300, 64), (1_000_000, 1024, 256), (1_000_000, 40, 64), (500, 300, 256), (10, 4096, 1024)],
+)
+def test_threads_that_share_a_row(rows: int, length: int, threads: int) -> None:
+    from kernels.building import F32, axes, indices, one_store
+
+    from polyax_kernels.ir.expr import Axis, consing, const, fold, index, load
+
+    limits = replace(Limits(), lanes=1, group=256, threads=1024, units=132)
+    with consing():
+        (i,), k = indices(grid := axes(rows)), Axis(length)
+        x = fold("add", (k,), (const(0.0, F32),), (load(0, F32, (i, index(k))),))
+        kernel = one_store(grid, x, [np.broadcast_to(np.float32(0), (rows, length))])
+        assert choose(kernel, limits) == GpuSchedule("groups", (threads, 1))

@@ -24,6 +24,7 @@ from polyax_kernels.ir.kernel import Kernel, kernel_roots
 from polyax_kernels.ir.limits import Limits
 from polyax_kernels.ir.strides import steps_across
 from polyax_kernels.passes.for_emission import flatten
+from polyax_kernels.passes.split import RESIDENT
 
 Dimensions = tuple[int, ...]
 
@@ -31,6 +32,8 @@ THREADS = 256
 """Threads of a group that have points of their own."""
 LEAST = 32
 """Threads that take their steps together: groups of fewer leave some idle."""
+FEWEST = 64
+"""Threads of a group, of which a compute unit has room for as many as keep it busy."""
 MOST_GROUPS = 65535
 """Along the second dimension, as some devices take no more; threads loop over what is left."""
 RANGES = 8
@@ -120,8 +123,11 @@ def _shape(kernel: Kernel, limits: Limits, scalars: Sequence[int]) -> GpuSchedul
 
 
 def _sharing(row: int, groups: int, limits: Limits) -> int:
-    """How many threads share a row: more of them, where there are few groups to fill the device."""
+    """How many threads share a row: more of them, where there are few groups to fill the device, and fewer, where there
+    are groups enough and each would have few elements to itself."""
     threads = min(limits.group, _power_of_two(row))
+    while threads > FEWEST and row < FEW * threads and groups * threads > 2 * limits.units * RESIDENT:
+        threads //= 2
     while 2 * threads <= min(limits.threads, row) and groups * threads < limits.units * THREADS:
         threads *= 2
     return min(threads, limits.threads)

@@ -30,11 +30,8 @@ def _why_not(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | N
 
 FEW = 5_000
 """Scalar operations that take no longer than copying operands does."""
-TINY = 512
-"""Multiplications of one product, of a long stack, that take no longer than calling BLAS does."""
-
-STACKED, SLIGHT = 64, 32
-"""Products of a stack, and multiplications of each, that are no more work than elementwise ones around them."""
+STACKED, TINY = 64, 512
+"""Products of a stack, and multiplications of each, that take no longer in a loop than BLAS takes to be called."""
 
 
 def _why_no_product(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> str | None:
@@ -48,13 +45,9 @@ def _why_no_product(avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> 
         return "copying operands would take longer than computing it in a loop" if few else None
     if found.k == 1:
         return "each element is one multiplication, which what is around it can take in"
-    if (found.batch > small.ITEMS and found.m * found.n * found.k <= TINY) or _is_slight(found):
+    if found.batch >= STACKED and found.m * found.n * found.k <= TINY:
         return f"calling BLAS {found.batch} times would take longer than computing it in a loop"
     return None
-
-
-def _is_slight(stack: products.NativeProduct) -> bool:
-    return stack.batch >= STACKED and stack.m * stack.n * stack.k <= SLIGHT
 
 
 def _after_copies(
